@@ -1,0 +1,138 @@
+/**
+ * Every address and every address range this project knows, and nowhere else: `test/networks.test.ts` fails on an
+ * address literal in any other file. The edge rules, the firewall's sets, the proxy's real-address lines and the
+ * sockets' allowlists all read this page, so one changed line changes all of them.
+ *
+ * Each list is sorted, free of overlaps, and names its source and the day it was read.
+ */
+import { isIPv4 } from "node:net";
+
+/** A list of ranges somebody publishes. */
+export type Network = {
+  /** Where the owner publishes it; `npm run networks` compares against it. */
+  readonly source: string;
+  /** The day the list was last confirmed, YYYY-MM-DD. */
+  readonly confirmed: string;
+  /** CIDR notation, IPv4 before IPv6, each family in numeric order. */
+  readonly cidrs: readonly string[];
+};
+
+export const networks = {
+  /** Only the edge may open a connection to the origin port. Changes are announced; the last was on 2021-04-08. */
+  cloudflare: {
+    source: "https://api.cloudflare.com/client/v4/ips",
+    confirmed: "2026-02-11",
+    cidrs: [
+      "103.21.244.0/22",
+      "103.22.200.0/22",
+      "103.31.4.0/22",
+      "104.16.0.0/13",
+      "104.24.0.0/14",
+      "108.162.192.0/18",
+      "131.0.72.0/22",
+      "141.101.64.0/18",
+      "162.158.0.0/15",
+      "172.64.0.0/13",
+      "173.245.48.0/20",
+      "188.114.96.0/20",
+      "190.93.240.0/20",
+      "197.234.240.0/22",
+      "198.41.128.0/17",
+      "2400:cb00::/32",
+      "2405:8100::/32",
+      "2405:b500::/32",
+      "2606:4700::/32",
+      "2803:f800::/32",
+      "2a06:98c0::/29",
+      "2c0f:f248::/32",
+    ],
+  },
+
+  /**
+   * GitHub sends webhooks from these, for all its users: a source in here is not an identity. The three 9.234.x
+   * ranges came on 2026-10-29; a list from before that day drops deliveries.
+   */
+  githubHooks: {
+    source: "https://api.github.com/meta",
+    confirmed: "2026-10-29",
+    cidrs: [
+      "9.234.98.160/28",
+      "9.234.98.176/28",
+      "9.234.106.48/28",
+      "140.82.112.0/20",
+      "143.55.64.0/20",
+      "185.199.108.0/22",
+      "192.30.252.0/22",
+      "2606:50c0::/32",
+      "2a0a:a440::/29",
+    ],
+  },
+
+  /** GitLab.com's egress for webhooks; IPv4 only, its CI runners excluded. There is no interface to ask. */
+  gitlabHooks: {
+    source: "https://docs.gitlab.com/user/gitlab_com/#ip-range",
+    confirmed: "2026-10-29",
+    cidrs: ["34.74.90.64/28", "34.74.226.0/24"],
+  },
+
+  /** Bitbucket Cloud's egress: product "bitbucket", direction "egress" in the vendor's file. */
+  bitbucketHooks: {
+    source: "https://ip-ranges.atlassian.com/",
+    confirmed: "2025-11-01",
+    cidrs: [
+      "13.52.5.96/28",
+      "13.236.8.224/28",
+      "18.136.214.96/28",
+      "18.184.99.224/28",
+      "18.234.32.224/28",
+      "18.246.31.224/28",
+      "52.215.192.224/28",
+      "104.192.137.240/28",
+      "104.192.138.240/28",
+      "104.192.140.240/28",
+      "104.192.142.240/28",
+      "104.192.143.240/28",
+      "185.166.142.240/28",
+      "185.166.143.240/28",
+      "2401:1d80:3000:100::/61",
+      "2401:1d80:3000:200::/61",
+      "2401:1d80:3000:300::/61",
+      "2401:1d80:3000:400::/61",
+      "2401:1d80:3000:500::/61",
+      "2401:1d80:3000:600::/61",
+      "2401:1d80:3000:700::/61",
+      "2406:da18:809:e04::/63",
+      "2406:da18:809:e06::/64",
+      "2406:da1c:1e0:a204::/63",
+      "2406:da1c:1e0:a206::/64",
+      "2600:1f14:824:304::/63",
+      "2600:1f14:824:306::/64",
+      "2600:1f18:2146:e304::/63",
+      "2600:1f18:2146:e306::/64",
+      "2600:1f1c:cc5:2304::/63",
+      "2a05:d014:f99:dd04::/63",
+      "2a05:d014:f99:dd06::/64",
+      "2a05:d018:34d:5804::/63",
+      "2a05:d018:34d:5806::/64",
+    ],
+  },
+} as const satisfies Record<string, Network>;
+
+/** Every address of one family: what a default route and an unrestricted bind are spelled as. */
+export const anywhere = { v4: "0.0.0.0/0", v6: "::/0" } as const;
+
+/** The machine itself. The receiver listens here, and no allowlist may ever name it. */
+export const loopback = { v4: "127.0.0.1", v6: "::1", v4range: "127.0.0.0/8" } as const;
+
+/**
+ * Addresses reserved for documentation (RFC 5737, RFC 3849): nobody can send from them, so the guard's probe uses
+ * them as the stranger that must be refused.
+ */
+export const stranger = { v4: "192.0.2.1", v6: "2001:db8::1" } as const;
+
+/** What another Cloudflare customer's Worker arrives from: inside the edge's ranges, not inside this zone. */
+export const foreignWorker = "2a06:98c0:3600::103";
+
+export const isV4 = (cidr: string): boolean => isIPv4(cidr.split("/")[0] ?? "");
+export const v4 = (cidrs: readonly string[]): string[] => cidrs.filter(isV4);
+export const v6 = (cidrs: readonly string[]): string[] => cidrs.filter((cidr) => !isV4(cidr));
