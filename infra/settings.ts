@@ -1,10 +1,15 @@
-/** Stack configuration -> Settings, once, with every fault and its cure in one error. */
+/**
+ * Stack configuration -> Settings, once, with every fault and its cure in one error. The only reader of Pulumi's
+ * configuration; secrets leave it as Outputs and are in no Settings, so whatever is rendered from Settings is public.
+ */
+import { existsSync, readFileSync } from "node:fs";
+import * as pulumi from "@pulumi/pulumi";
+import { isConfigSecret } from "@pulumi/pulumi/runtime/config.js";
+import * as v from "valibot";
+import { crossFaults, secretFaults, settled, toFault } from "./checks.ts";
+import { type gitHosts, type plans, shape } from "./schema.ts";
 
-export const plans = ["free", "pro", "business", "enterprise", "enterprise-bots"] as const;
-/** What the zone pays for; "enterprise-bots" is Enterprise with the Bot Management add-on. */
 export type Plan = (typeof plans)[number];
-
-export const gitHosts = ["github", "gitlab", "bitbucket", "gitea", "forgejo"] as const;
 export type GitHost = (typeof gitHosts)[number];
 
 export type Edge = {
@@ -70,3 +75,76 @@ export type Settings = {
   readonly hooks: readonly Hook[];
   readonly limits: Limits;
 };
+
+const namespace = "pushgate";
+
+/** One fault: which key, what is wrong with it, what to write instead. */
+export type Fault = { readonly key: string; readonly says: string };
+
+export class SettingsError extends pulumi.RunError {
+  readonly faults: readonly Fault[];
+  constructor(faults: readonly Fault[]) {
+    const lines = faults.map(({ key, says }) => `  ${namespace}:${key} ${says}`);
+    super(
+      `${faults.length} fault${faults.length === 1 ? "" : "s"} in the stack configuration, nothing was changed:\n${lines.join("\n")}`,
+    );
+    this.faults = faults;
+  }
+}
+
+/** What the engine hands over: `namespace:key` -> text, a JSON document where the key's type is object or array. */
+export type RawConfig = Readonly<Record<string, string>>;
+
+/**
+ * Throws SettingsError with all faults. `isSecret` tells whether a key is encrypted; `stackFile` is the text of
+ * Pulumi.<stack>.yaml where it is known, as only the file can show a plain-text value beside an encrypted one.
+ */
+export function parseSettings(raw: RawConfig, isSecret: (key: string) => boolean, stackFile?: string): Parsed {
+  const faults: Fault[] = [];
+  const config: Record<string, unknown> = { zone: "", edge: {}, hosts: [], hooks: [], limits: {} };
+  let secrets: unknown = {};
+  for (const [fullKey, text] of Object.entries(raw)) {
+    if (!fullKey.startsWith(`${namespace}:`)) continue;
+    const key = fullKey.slice(namespace.length + 1);
+    const value = key === "zone" ? text : decoded(text);
+    if (key === "secrets") secrets = value;
+    else config[key] = value;
+  }
+  const checked = v.safeParse(shape, config);
+  faults.push(...(checked.success ? crossFaults(checked.output) : checked.issues.map(toFault)));
+  faults.push(...secretFaults(secrets, hookNames(config.hooks), isSecret(`${namespace}:secrets`), stackFile));
+  if (!checked.success || faults.length > 0) throw new SettingsError(faults);
+  const newestFirst = Object.entries(secrets as Record<string, { current: string; previous?: string }>).map(
+    ([hook, { current, previous }]) => [hook, previous === undefined ? [current] : [current, previous]] as const,
+  );
+  return { settings: settled(checked.output), secrets: Object.fromEntries(newestFirst) };
+}
+
+/** Secrets by hook, newest first. */
+type Secrets = Readonly<Record<string, readonly string[]>>;
+type Parsed = { readonly settings: Settings; readonly secrets: Secrets };
+
+/** Objects and lists arrive as JSON; anything else stays the text it is, and its shape says what is wrong with it. */
+function decoded(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return text;
+  }
+}
+
+/** Read from what was written, fitting or not, so that the secrets' faults come with all the others. */
+function hookNames(hooks: unknown): string[] {
+  return Array.isArray(hooks) ? hooks.flatMap((hook) => (typeof hook?.name === "string" ? [hook.name] : [])) : [];
+}
+
+/** What the program runs on; throws SettingsError. */
+export function readSettings(): { settings: Settings; secrets: pulumi.Output<Secrets> } {
+  const file = new URL(`../Pulumi.${pulumi.getStack()}.yaml`, import.meta.url);
+  const { settings, secrets } = parseSettings(
+    pulumi.runtime.allConfig(),
+    isConfigSecret,
+    existsSync(file) ? readFileSync(file, "utf8") : undefined,
+  );
+  return { settings, secrets: pulumi.secret(secrets) };
+}

@@ -1,0 +1,131 @@
+/**
+ * The shape of the stack configuration, key by key, with the words a person reads when a value does not fit. Only
+ * shapes live here; what one key means for another is checked in settings.ts.
+ */
+import { isIPv4, isIPv6 } from "node:net";
+import * as v from "valibot";
+import { faultOf } from "./cidr.ts";
+
+/** What the zone pays for; "enterprise-bots" is Enterprise with the Bot Management add-on. */
+export const plans = ["free", "pro", "business", "enterprise", "enterprise-bots"] as const;
+export const gitHosts = ["github", "gitlab", "bitbucket", "gitea", "forgejo"] as const;
+
+const text = (what: string) => v.pipe(v.string(`write ${what}`), v.nonEmpty(`is empty: write ${what}`));
+
+const oneOf = <const T extends readonly string[]>(values: T) => v.picklist(values, `write one of ${values.join(", ")}`);
+
+/** A DNS name in lower case: labels of letters, digits and inner hyphens, at least two of them. */
+const dnsName = (what: string) =>
+  v.pipe(
+    text(what),
+    v.maxLength(253, "is longer than 253 characters, DNS's limit"),
+    v.regex(
+      /^([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z]([a-z0-9-]{0,61}[a-z0-9])?$/,
+      `is not a DNS name in lower case: write ${what}`,
+    ),
+  );
+
+/** A unit name's part and a path's segment; 32 characters, as user names allow. */
+const slug = (what: string) =>
+  v.pipe(
+    text(what),
+    v.regex(/^[a-z0-9]([a-z0-9-]{0,30}[a-z0-9])?$/, `use 1 to 32 of a-z, 0-9 and inner hyphens: it becomes ${what}`),
+  );
+
+const whole = (min: number, max: number, unit: string) => {
+  const say = `write a whole number of ${unit} from ${min} to ${max}`;
+  return v.pipe(v.number(say), v.integer(say), v.minValue(min, say), v.maxValue(max, say));
+};
+
+const absolute = (what: string) =>
+  v.pipe(
+    text(what),
+    v.regex(
+      /^\/(?!.*(\/\/|\/\.\.?(\/|$)))[^\s"'\\$;{}]*[^\s"'\\$;{}/]$/,
+      `write ${what} as an absolute path without "..", spaces or quotes`,
+    ),
+  );
+
+const port = whole(1, 65535, "a TCP port");
+
+const host = v.strictObject({
+  name: slug("part of resource names"),
+  ssh: v.pipe(
+    text("what ssh is given, such as root@web1.example.org"),
+    v.regex(
+      /^[A-Za-z0-9._@:[\]%-]+$/,
+      "holds a character ssh targets don't have: put options into ~/.ssh/config and its alias here",
+    ),
+    // A leading hyphen would be read by ssh as an option, ProxyCommand among them.
+    v.check((value) => !value.startsWith("-"), "starts with a hyphen, which ssh would read as an option"),
+  ),
+  sudo: v.optional(v.boolean("write true or false"), false),
+  address: v.pipe(
+    text("the origin's public IPv4 address"),
+    v.check(isIPv4, "is not an IPv4 address; an IPv6 one goes into address6"),
+  ),
+  address6: v.optional(v.pipe(text("the origin's public IPv6 address"), v.check(isIPv6, "is not an IPv6 address"))),
+  hostname: dnsName("a name for hooks only, such as hooks.example.org"),
+  originPort: v.optional(port, 8443),
+  state: v.optional(oneOf(["present", "absent", "lost"]), "present"),
+});
+
+const source = v.pipe(
+  text("a range in CIDR notation"),
+  v.rawCheck(({ dataset, addIssue }) => {
+    const fault = dataset.typed ? faultOf(dataset.value) : undefined;
+    if (fault) addIssue({ message: fault });
+  }),
+);
+
+const site = v.strictObject({
+  webRoot: absolute("the folder the web server serves"),
+  content: absolute("the content folder, outside the clone"),
+  keep: v.optional(v.array(text("a path below webRoot")), []),
+  paths: v.optional(v.array(text("a path in the repository")), []),
+  hugo: v.optional(absolute("hugo's path"), "/usr/bin/hugo"),
+});
+
+const hook = v.strictObject({
+  name: slug("the last segment of /webhook/<name>"),
+  gitHost: oneOf(gitHosts),
+  sources: v.optional(
+    v.pipe(v.array(source, "write a list of ranges"), v.minLength(1, "is empty: nobody could deliver")),
+  ),
+  repository: v.pipe(
+    text("the repository's address"),
+    v.regex(
+      /^(https:\/\/[A-Za-z0-9.-]+(:\d+)?\/[\w./~-]+|ssh:\/\/[\w.-]+@[A-Za-z0-9.-]+(:\d+)?\/[\w./~-]+|[\w.-]+@[A-Za-z0-9.-]+:[\w./~-]+)$/,
+      "write an https:// or ssh address without credentials: anything rendered is public",
+    ),
+  ),
+  // git check-ref-format's rules, without the exotic rest.
+  branch: v.pipe(
+    text("the branch that is published"),
+    v.regex(
+      /^(?![-/.])(?!.*(\.\.|\/\/|\/\.|@\{|\.lock(\/|$)))[A-Za-z0-9._/@+-]{1,200}(?<![/.])$/,
+      "is not a branch name git accepts",
+    ),
+  ),
+  site: v.optional(site),
+});
+
+/** Strict at every level: an unknown key is a misspelt one, and a misspelt limit would silently not limit. */
+export const shape = v.strictObject({
+  zone: dnsName("the zone's name, such as example.org"),
+  edge: v.strictObject({
+    plan: oneOf(plans),
+    botFightMode: v.optional(v.picklist(["off"], 'write "off", or leave it out: pushgate never switches it on')),
+  }),
+  hosts: v.pipe(v.array(host, "write a list of hosts"), v.minLength(1, "is empty: name at least one host")),
+  hooks: v.pipe(v.array(hook, "write a list of hooks"), v.minLength(1, "is empty: name at least one hook")),
+  limits: v.strictObject({
+    // 5 MiB: pushes of up to 457 kB were seen, and GitHub itself stops at 25 MB.
+    bodyBytes: v.optional(whole(1 << 10, 25 << 20, "bytes"), 5 << 20),
+    refusalsPerMinute: v.optional(whole(1, 10_000, "refusals a minute"), 60),
+    concurrentPerSource: v.optional(whole(1, 1_000, "open requests"), 32),
+    // GitHub sends everybody's deliveries from few addresses: sized for a burst of real pushes, not for one user's.
+    proxyRate: v.optional(whole(1, 10_000, "requests a second"), 200),
+    proxyBurst: v.optional(whole(0, 100_000, "requests"), 500),
+  }),
+});
