@@ -1,0 +1,37 @@
+/**
+ * The last words of `npm test`: what was skipped and the line that un-skips it, then `N passed, N failed, N skipped`.
+ * With NO_SKIPS=1 a skip is a failure: a machine that claims to run everything must.
+ */
+import type { Reporter, TestModule } from "vitest/node";
+
+export default class Summary implements Reporter {
+  onTestRunEnd(modules: readonly TestModule[], errors: readonly unknown[]): void {
+    const tests = modules.flatMap((module) => [...module.children.allTests()]);
+    const by = (state: string) => tests.filter((test) => test.result().state === state);
+    const skipped = by("skipped");
+    // A file that cannot be loaded runs no test at all: it counts as one failure, not as nothing.
+    const broken = modules.filter((module) => module.state() === "failed" && module.errors().length > 0);
+    const noSkips = process.env.NO_SKIPS === "1";
+
+    const reasons = new Map<string, string[]>();
+    for (const test of skipped) {
+      const result = test.result();
+      const note = (result.state === "skipped" && result.note) || "no reason given";
+      reasons.set(note, [...(reasons.get(note) ?? []), `${test.module.relativeModuleId}: ${test.fullName}`]);
+    }
+    for (const [note, names] of reasons) {
+      console.log(`\nskipped ${names.length}: ${note}`);
+      for (const name of names) console.log(`  ${name}`);
+    }
+    const packages = new Set(
+      [...reasons.keys()].flatMap((note) => /apt-get install ([\w .+-]+)/.exec(note)?.[1]?.split(" ") ?? []),
+    );
+    if (packages.size > 0) console.log(`\nto run them too: sudo apt-get install -y ${[...packages].sort().join(" ")}`);
+
+    const failed = by("failed").length + broken.length + errors.length + (noSkips ? skipped.length : 0);
+    const counts = [`${by("passed").length} passed`, `${failed} failed`];
+    if (!noSkips && skipped.length > 0) counts.push(`${skipped.length} skipped`);
+    console.log(`\n${counts.join(", ")}`);
+    if (failed > 0) process.exitCode = 1;
+  }
+}

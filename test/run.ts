@@ -1,0 +1,24 @@
+/**
+ * `npm test`: format, types, then every test that needs no booted machine, with the time each step took.
+ * `npm run check` is the same without the tests.
+ */
+import { spawnSync } from "node:child_process";
+
+const steps: [name: string, command: string, ...args: string[]][] = [
+  ["format", "biome", "check"],
+  ["types", "tsc"],
+];
+if (process.argv[2] !== "check") steps.push(["tests", "vitest", "run", "--update=none", ...process.argv.slice(2)]);
+
+for (const [name, command, ...args] of steps) {
+  const started = performance.now();
+  const { status } = spawnSync(command, args, { stdio: "inherit" });
+  const seconds = ((performance.now() - started) / 1000).toFixed(1);
+  if (status !== 0) {
+    if (name !== "tests") console.log(`\n0 passed, 1 failed`);
+    console.error(`${name}: failed after ${seconds} s`);
+    process.exit(1);
+  }
+  // On standard error, so that the counts stay the last line of standard output.
+  console.error(`${name}: ${seconds} s`);
+}
