@@ -1,0 +1,61 @@
+/** What the edge itself answers: the parts of its pages and headers by which a person tells one refusal from another. */
+
+export type Answer = {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: string;
+};
+
+const html = { server: "cloudflare", "content-type": "text/html; charset=UTF-8" } as const;
+const page = (title: string, text: string): string =>
+  `<!DOCTYPE html>\n<html lang="en-US"><head><title>${title}</title></head><body><h1>${text}</h1></body></html>\n`;
+
+/** The only one of these with `cf-mitigated`, whose one documented value is "challenge". */
+export const challenge: Answer = {
+  status: 403,
+  headers: { ...html, "cf-mitigated": "challenge", "cache-control": "private, max-age=0, no-store, no-cache" },
+  body: page("Just a moment...", "Enable JavaScript and cookies to continue"),
+};
+
+/** A custom or a managed rule's block. */
+export const blocked: Answer = {
+  status: 403,
+  headers: html,
+  body: page("Attention Required! | Cloudflare", "Sorry, you have been blocked"),
+};
+
+/** Refusals that are told apart by their code alone: 1010 Browser Integrity Check, 1006 an address ban, and so on. */
+export const coded = (status: number, code: number): Answer => ({
+  status,
+  headers: { ...html, "content-type": "text/plain; charset=UTF-8" },
+  body: `error code: ${code}`,
+});
+
+/** `seconds`: how long the rule's mitigation lasts. */
+export const limited = (seconds: number): Answer => {
+  const { headers, body } = coded(429, 1015);
+  return { status: 429, headers: { ...headers, "retry-after": `${seconds}` }, body };
+};
+
+/** What a rule's own response says, on plans that may choose it. */
+export const custom = (response: { status_code: number; content: string; content_type: string }): Answer => ({
+  status: response.status_code,
+  headers: { server: "cloudflare", "content-type": response.content_type },
+  body: response.content,
+});
+
+const originFaults = {
+  520: "Web server is returning an unknown error",
+  521: "Web server is down",
+  522: "Connection timed out",
+  523: "Origin is unreachable",
+  525: "SSL handshake failed",
+  526: "Invalid SSL certificate",
+} as const;
+export type OriginFault = keyof typeof originFaults;
+
+export const originFault = (status: OriginFault): Answer => ({
+  status,
+  headers: html,
+  body: page(`${status}: ${originFaults[status]}`, `${originFaults[status]} Error code ${status}`),
+});
