@@ -1,0 +1,38 @@
+/**
+ * Where Debian packages come from on this machine: its own apt configuration says so, and no address is kept here.
+ * PUSHGATE_DEBIAN_MIRROR overrides it, for a machine whose own distribution is not Debian.
+ */
+import { run } from "./process.ts";
+
+export type Mirror = { readonly url: string; readonly env: NodeJS.ProcessEnv };
+
+/** Throws when no Debian mirror is configured. */
+export async function debianMirror(): Promise<Mirror> {
+  const { stdout } = await run("apt-config", ["dump", "--format", "%f %v%n", "Acquire::http::Proxy"]);
+  const proxy = stdout.split(" ")[1]?.trim();
+  const env = proxy ? { http_proxy: proxy } : {};
+  const chosen = process.env.PUSHGATE_DEBIAN_MIRROR;
+  if (chosen) return { url: chosen, env };
+
+  const { stdout: targets } = await run("apt-get", [
+    "indextargets",
+    "--format",
+    "$(ORIGIN)|$(RELEASE)|$(COMPONENT)|$(REPO_URI)",
+    "Created-By: Packages",
+  ]);
+  const rows = targets.split("\n").map((line) => line.split("|"));
+  // The origin is known once `apt-get update` has run; before that a Debian code name is the sign.
+  const debian = rows.find(
+    ([origin, release, component, url]) =>
+      component === "main" &&
+      /^https?:/.test(url ?? "") &&
+      (origin === "Debian" || /^(bookworm|trixie|forky|sid|stable|testing)$/.test(release ?? "")) &&
+      !/security|updates|backports/.test(release ?? ""),
+  );
+  if (debian?.[3] === undefined) {
+    throw new Error(
+      "no Debian mirror in this machine's apt sources (apt-get indextargets): set PUSHGATE_DEBIAN_MIRROR to the URL of one",
+    );
+  }
+  return { url: debian[3], env };
+}

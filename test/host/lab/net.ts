@@ -1,0 +1,47 @@
+/**
+ * The lab's own network namespace: a bridge the hosts hang on, and everybody who may talk to them as addresses of
+ * this side. No device leads out, so a packet may carry a git host's address as its source and still never leave.
+ */
+import { run } from "./process.ts";
+
+/** Both ends of the wire between the lab and its hosts. */
+export const wire = {
+  gateway: { v4: "203.0.113.1", v6: "2001:db8:113::1" },
+  host: (slot: number) => ({ v4: `203.0.113.${slot}`, v6: `2001:db8:113::${slot}` }),
+} as const;
+
+/** Source addresses, all usable inside the lab as `localAddress` or `curl --interface`. */
+export const actors = {
+  /** Addresses of the edge's published ranges. */
+  edge: { v4: ["173.245.48.10", "104.16.0.10", "162.158.0.10"], v6: ["2400:cb00::10", "2606:4700::10"] },
+  /** Another customer's Worker: inside the edge's ranges, as the origin sees it. */
+  foreignWorker: { v4: [], v6: ["2a06:98c0:3600::103"] },
+  github: { v4: ["192.30.252.10", "140.82.115.10", "9.234.98.170"], v6: ["2a0a:a440::10", "2606:50c0::10"] },
+  gitlab: { v4: ["34.74.90.70"], v6: [] },
+  bitbucket: { v4: ["104.192.140.245"], v6: ["2401:1d80:3000:100::10"] },
+  /** In nobody's ranges. */
+  stranger: { v4: ["198.51.100.66", "192.0.2.66"], v6: ["2001:db8:bad::66"] },
+  /** Who runs `pulumi up`; ssh comes from here. */
+  operator: { v4: ["198.51.100.7"], v6: ["2001:db8:7::7"] },
+} as const satisfies Record<string, { v4: readonly string[]; v6: readonly string[] }>;
+
+/** Sets up the namespace this process is in; call it in a new one only. */
+export async function setUpNetwork(): Promise<void> {
+  const all = Object.values(actors);
+  const link = [
+    "link set lo up",
+    "link add lab0 type bridge",
+    // Without this the bridge takes the lowest address of its ports and changes it with every boot.
+    "link set lab0 address 02:00:00:00:00:01",
+    "link set lab0 up",
+    `addr add ${wire.gateway.v4}/24 dev lab0`,
+    `addr add ${wire.gateway.v6}/64 dev lab0 nodad`,
+    ...all.flatMap(({ v4 }) => v4.map((address) => `addr add ${address}/32 dev lo`)),
+    ...all.flatMap(({ v6 }) => v6.map((address) => `addr add ${address}/128 dev lo nodad`)),
+    // A host that looks for the internet is told at once that there is none, rather than left to time out.
+    "route add unreachable default",
+    "route add unreachable ::/0",
+  ];
+  await run("ip", ["-batch", "-"], { stdin: `${link.join("\n")}\n` });
+  await run("sysctl", ["-qw", "net.ipv4.ip_forward=1", "net.ipv6.conf.all.forwarding=1"]);
+}

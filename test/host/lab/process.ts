@@ -1,0 +1,81 @@
+/** Starting programs and telling how long a step took; everything the lab does outside this process goes through here. */
+import { spawn } from "node:child_process";
+import { createInterface } from "node:readline";
+
+export type Ran = { readonly code: number; readonly stdout: string; readonly stderr: string };
+export type RunOptions = {
+  readonly stdin?: string | Buffer;
+  /** Milliseconds; then the program is killed and the call throws. Default 120,000. */
+  readonly timeout?: number;
+  /** false: a non-zero exit code is an answer, not an error. */
+  readonly check?: boolean;
+  readonly env?: NodeJS.ProcessEnv;
+  /** Called with each line of standard output as it comes. */
+  readonly onLine?: (line: string) => void;
+};
+
+/** Throws with the program's last words when it cannot be started, takes too long, or (unless `check: false`) fails. */
+export function run(command: string, args: readonly string[], options: RunOptions = {}): Promise<Ran> {
+  const { stdin, timeout = 120_000, check = true, env = process.env, onLine } = options;
+  const words = [command, ...args].join(" ");
+  const shown = words.length > 300 ? `${words.slice(0, 300)} …` : words;
+  return new Promise((resolve, reject) => {
+    const child = spawn(command, args, { env, stdio: "pipe" });
+    const out: Buffer[] = [];
+    const err: Buffer[] = [];
+    let late = false;
+    const timer = setTimeout(() => {
+      late = true;
+      child.kill("SIGKILL");
+    }, timeout);
+    child.stdout.on("data", (chunk) => out.push(chunk));
+    if (onLine !== undefined) createInterface(child.stdout).on("line", onLine);
+    child.stderr.on("data", (chunk) => err.push(chunk));
+    // A program may end without reading what it was given; its exit code says whether that was wrong.
+    child.stdin.on("error", () => {});
+    child.stdin.end(stdin ?? "");
+    child.on("error", (error) => {
+      clearTimeout(timer);
+      reject(new Error(`${shown}: ${error.message}`));
+    });
+    child.on("close", (status, signal) => {
+      clearTimeout(timer);
+      const ran = { code: status ?? 255, stdout: `${Buffer.concat(out)}`, stderr: `${Buffer.concat(err)}` };
+      if (late) reject(new Error(`${shown}: still running after ${timeout / 1000} s\n${tail(ran)}`));
+      else if (check && status !== 0) reject(new Error(`${shown}: exit ${signal ?? status}\n${tail(ran)}`));
+      else resolve(ran);
+    });
+  });
+}
+
+const tail = ({ stdout, stderr }: Ran) => [...stdout.split("\n"), ...stderr.split("\n")].slice(-25).join("\n").trim();
+
+/** Says that a long step began and how many seconds it took; on standard error, as standard output may be read. */
+export async function step<T>(name: string, work: () => Promise<T>): Promise<T> {
+  const started = performance.now();
+  const seconds = () => `${((performance.now() - started) / 1000).toFixed(1)} s`;
+  console.error(`lab: ${name} …`);
+  try {
+    const result = await work();
+    console.error(`lab: ${name}: ${seconds()}`);
+    return result;
+  } catch (error) {
+    console.error(`lab: ${name}: failed after ${seconds()}`);
+    throw error;
+  }
+}
+
+/** Asks again every `pause` ms until the answer is not undefined; throws `what` after `timeout` ms. */
+export async function until<T>(
+  what: string,
+  ask: () => Promise<T | undefined> | T | undefined,
+  { timeout = 30_000, pause = 25 }: { timeout?: number; pause?: number } = {},
+): Promise<T> {
+  const deadline = performance.now() + timeout;
+  for (;;) {
+    const answer = await ask();
+    if (answer !== undefined) return answer;
+    if (performance.now() > deadline) throw new Error(`${what}: not within ${timeout / 1000} s`);
+    await new Promise((resolve) => setTimeout(resolve, pause));
+  }
+}

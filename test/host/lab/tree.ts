@@ -1,0 +1,80 @@
+/** The file system one host boots from: an image below, this boot's writes on a tmpfs above, identity files written in. */
+import { randomBytes } from "node:crypto";
+import { mkdirSync, rmSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { imagePath, type Release, type Variant } from "./image.ts";
+import { labFolder } from "./lab.ts";
+import { wire } from "./net.ts";
+import { run } from "./process.ts";
+import { hostKey, operatorKey } from "./ssh.ts";
+
+export type Identity = { readonly name: string; readonly slot: number; readonly ipv6: boolean };
+
+/** A host's disk: `layers` are read-only, topmost first. */
+export type Disk = { readonly folder: string; readonly layers: readonly string[] };
+
+const folderOf = (name: string) => join(labFolder, "hosts", name);
+export const rootOf = (disk: Disk) => join(disk.folder, "root");
+
+/** `megabytes` bounds what the host may write before its disk is full. */
+export async function mountDisk(name: string, layers: readonly string[], megabytes: number): Promise<Disk> {
+  const folder = folderOf(name);
+  mkdirSync(folder);
+  await run("mount", ["-t", "tmpfs", "-o", `mode=755,size=${megabytes}m`, "tmpfs", folder]);
+  const part = (of: string) => {
+    mkdirSync(join(folder, of));
+    return join(folder, of);
+  };
+  const options = `lowerdir=${layers.join(":")},upperdir=${part("upper")},workdir=${part("work")}`;
+  await run("mount", ["-t", "overlay", "-o", options, "overlay", part("root")]);
+  return { folder, layers };
+}
+
+export async function unmountDisk(disk: Disk): Promise<void> {
+  await run("umount", [rootOf(disk)]);
+  await run("umount", [disk.folder]);
+  rmSync(disk.folder, { recursive: true });
+}
+
+let frozen = 0;
+/** Takes the disk of a host that is off out of the way and returns it as layers that the same host can boot from again. */
+export async function freezeDisk(disk: Disk): Promise<readonly string[]> {
+  await run("umount", [rootOf(disk)]);
+  const kept = join(labFolder, `frozen-${process.pid}-${frozen++}`);
+  mkdirSync(kept);
+  await run("mount", ["--move", disk.folder, kept]);
+  rmSync(disk.folder, { recursive: true });
+  return [join(kept, "upper"), ...disk.layers];
+}
+
+export const imageLayers = (release: Release, variant: Variant) => [imagePath(release, variant)];
+
+/** What tells this host from another of the same image: id, name, addresses, keys. */
+export async function personalize(root: string, { name, slot, ipv6 }: Identity): Promise<void> {
+  const write = (path: string, text: string, mode = 0o644) => {
+    mkdirSync(dirname(join(root, path)), { recursive: true });
+    writeFileSync(join(root, path), text, { mode });
+  };
+  const own = wire.host(slot);
+  // An empty one would make systemd treat this as its first boot and enable units by preset.
+  write("etc/machine-id", `${randomBytes(16).toString("hex")}\n`);
+  write("etc/hostname", `${name}\n`);
+  write("etc/hosts", `127.0.0.1 localhost\n127.0.1.1 ${name}\n${ipv6 ? "::1 localhost ip6-localhost\n" : ""}`);
+  const v4 = `Address=${own.v4}/24\nGateway=${wire.gateway.v4}\n`;
+  const v6 = `Address=${own.v6}/64\nGateway=${wire.gateway.v6}\nIPv6AcceptRA=no\nIPv6DuplicateAddressDetection=0\n`;
+  write(
+    "etc/systemd/network/10-uplink.network",
+    `[Match]\nName=host0\n\n[Network]\n${v4}${ipv6 ? v6 : "LinkLocalAddressing=no\n"}`,
+  );
+  if (!ipv6) {
+    const off = ["all", "default", "lo"].map((link) => `net.ipv6.conf.${link}.disable_ipv6 = 1\n`).join("");
+    write("etc/sysctl.d/90-no-ipv6.conf", off);
+  }
+  for (const home of ["root", "home/deploy", "home/guest"]) {
+    mkdirSync(join(root, home, ".ssh"), { mode: 0o700, recursive: true });
+    write(`${home}/.ssh/authorized_keys`, operatorKey(), 0o600);
+    await run("chown", ["-R", "--reference", join(root, home), join(root, home, ".ssh")]);
+  }
+  const key = join(root, "etc/ssh");
+  await hostKey(name, own.v4, key);
+}
