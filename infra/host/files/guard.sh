@@ -1,0 +1,119 @@
+#!/bin/sh
+# Every minute and at boot: our table and our routing rule stand, then the allowlist is proven by connecting. Where it
+# can't be proven, our sockets and the receiver are stopped, and nothing else ever is. They are started again when the
+# proof holds; a socket that the operator stopped stays stopped.
+#
+# Standard output is the journal, one line an event. $run/verdict holds the last finding, which preview reads;
+# $run/closed names the sockets this guard stopped.
+set -u
+export LC_ALL=C
+# strangers: sources that no socket admits; ports: the sockets' ports; table: the firewall's file; receiver: its service.
+. /etc/pushgate/guard.conf
+lib=/usr/local/lib/pushgate
+run=${RUNTIME_DIRECTORY:-/run/pushgate-guard}
+sockets='pushgate-receiver-*.socket'
+trial=0
+
+finish() { # exit status, finding
+  [ "$trial" = 0 ] || nft delete table inet pushgate_trial
+  printf '%s\n' "$2" >"$run/verdict"
+  printf '%s\n' "$2"
+  exit "$1"
+}
+
+close() { # why, cure
+  open=$(systemctl list-units --plain --no-legend --state=active "$sockets" | cut -d ' ' -f 1)
+  if [ -n "$open" ]; then
+    printf '%s\n' "$open" >>"$run/closed"
+    # shellcheck disable=SC2086
+    systemctl stop $open "$receiver"
+  fi
+  finish 1 "closed: $1; cure: $2; the guard opens again by itself once the proof holds"
+}
+
+why_it_leaks() { # unit
+  if systemctl show -p IPIngressPackets --value "$1" | grep -qx '\[no data\]'; then
+    echo "the kernel does not enforce IPAddressAllow here; cure: a kernel with CONFIG_CGROUP_BPF, and in a container the right to bpf()"
+    return
+  fi
+  slice=$(systemctl show -p Slice --value "$1")
+  while [ -n "$slice" ]; do
+    allowed=$(systemctl show -p IPAddressAllow --value "$slice")
+    [ -z "$allowed" ] || {
+      echo "$slice admits $allowed, and a parent's list widens the socket's; cure: take IPAddressAllow from $slice"
+      return
+    }
+    case $slice in
+      -.slice) slice= ;;
+      *-*) slice=${slice%-*}.slice ;;
+      *) slice=-.slice ;;
+    esac
+  done
+  echo "the live list of $1 is wider than the declared one; cure: systemctl cat $1, then pulumi up"
+}
+
+firewall() {
+  drift=$("$lib/firewall-drift")
+  [ "$drift" != "as declared" ] || return 0
+  said=$(nft --file "$table" 2>&1)
+  again=$("$lib/firewall-drift")
+  [ "$again" = "as declared" ] ||
+    close "the firewall's table is not as declared and could not be loaded: ${said:-$again}" "nft --check --file $table"
+  echo "the firewall's table was not as declared, loaded it again: $drift"
+  # It stands by now; this only makes the unit say so, where a stop of nftables.service stopped it too.
+  systemctl --no-block start pushgate-firewall.service
+}
+
+# While a closed socket is tried again, only root may connect to it: the proxy's workers must not before the proof.
+reopen() {
+  [ -s "$run/closed" ] || return 0
+  closed=
+  for unit in $(sort -u "$run/closed"); do
+    systemctl is-enabled --quiet "$unit" && closed="$closed $unit"
+  done
+  [ -n "$closed" ] || return 0
+  nft -f - <<TABLE || close "the trial table cannot be loaded" "systemctl status pushgate-guard.service"
+table inet pushgate_trial {
+  chain output {
+    type filter hook output priority filter; policy accept;
+    oif lo tcp dport { $ports } meta skuid != 0 drop
+  }
+}
+TABLE
+  trial=1
+  # shellcheck disable=SC2086
+  systemctl start $closed
+}
+
+# An admitted source may meet a full backlog: three misses in a row count, one wrong connect does.
+probe() {
+  for attempt in 1 2 3; do
+    # shellcheck disable=SC2086,SC2154
+    said=$(systemctl show -p Id -p ActiveState -p Listen -p IPAddressAllow "$sockets" | "$lib/prober" $strangers 2>&1)
+    code=$?
+    case $code in 3 | 4) [ "$attempt" = 3 ] || sleep 1 ;; *) break ;; esac
+  done
+}
+
+mkdir -p "$run"
+nft delete table inet pushgate_trial 2>/dev/null
+firewall
+"$lib/routing" || close "the routing rule cannot be added" "systemctl status pushgate-routing.service"
+reopen
+probe
+faults=$(printf '%s' "$said" | tr '\n' ',' | sed 's/,/, /g')
+case $code in
+  0)
+    [ ! -s "$run/closed" ] || echo "the proof holds again, the receiver is open"
+    rm -f "$run/closed"
+    finish 0 proven
+    ;;
+  1) finish 0 "nothing to prove: no socket of the receiver is listening" ;;
+  3) finish 1 "an admitted source cannot connect, no other can: $faults; cure: a filter on lo, or systemctl status $sockets" ;;
+  4) close "no admitted source can connect, so nothing is proven: $faults" "ip rule; ip -6 rule; a filter on lo; systemctl status $sockets" ;;
+  5)
+    because=$(why_it_leaks "$(printf '%s\n' "$said" | sed -n 's/^leak \([^ ]*\) .*/\1/p' | head -n 1)")
+    close "a source connects that must not ($faults): ${because%; cure: *}" "${because##*; cure: }"
+    ;;
+  *) close "the allowlist could not be probed: $faults" "systemctl status pushgate-guard.service" ;;
+esac

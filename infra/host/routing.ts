@@ -1,0 +1,170 @@
+/**
+ * Replies of the receiver's sockets stay on this machine. The proxy connects to them from the visitor's own address, so
+ * their replies are addressed to the visitor; without this layer they leave by the default route and every delivery
+ * ends in a 504. One rule and one route a family, all in a table of our own.
+ */
+import { loopback, stranger } from "../networks.ts";
+import type { Host, Settings } from "../settings.ts";
+import type { HostFact, HostLayer } from "./layer.ts";
+import { paths, units } from "./paths.ts";
+
+/**
+ * What the sockets' `Mark=` is. In the low byte, under a mask of just that byte: kube-proxy, Calico, Cilium and
+ * Tailscale keep flags of theirs in bits 8 and up and may OR them into our packets; wg-quick's mark ends in 6c.
+ */
+export const mark = 0xe7;
+export const markMask = 0xff;
+
+/** Before wg-quick's and Tailscale's rules, which would otherwise send our replies into a tunnel. */
+const pref = 90;
+
+/** The routing table; ids up to 255 are other people's, this one is next to the sockets' ports. */
+export const routingTable = 9460;
+
+const hex = (value: number): string => `0x${value.toString(16)}`;
+const script = `${paths.lib}/routing` as const;
+
+/**
+ * `from` and `iif lo` (for a rule: made by this machine) narrow it to what our sockets answer, so that somebody else's
+ * mark with the same low byte is not caught.
+ */
+const selector = (source: string): string => `from ${source} fwmark ${hex(mark)}/${hex(markMask)} iif lo`;
+
+const families = [
+  { flag: "-4", source: loopback.v4, visitor: stranger.v4, name: "IPv4" },
+  { flag: "-6", source: loopback.v6, visitor: stranger.v6, name: "IPv6" },
+] as const;
+
+/** True where the machine itself has ::1; with disable_ipv6 there is nothing to route. */
+const hasIpv6 = "grep -q '^0\\{31\\}1 ' /proc/net/if_inet6 2>/dev/null";
+
+/**
+ * `protocol kernel` is what makes networkd leave our rule and route alone: it removes foreign ones when it starts.
+ * The setting for that, ManageForeignRoutingPolicyRules=no, would change what networkd does with everybody's rules.
+ */
+const scriptText = `#!/bin/sh
+# Asserts the rule and the route that keep the receiver's replies on this machine; idempotent, nothing is ever missing
+# for a moment. "remove" takes them away.
+set -u
+export LC_ALL=C
+
+rules() { ip "$1" -N rule show table ${routingTable} 2>/dev/null | tr -s '\\t ' ' ' | sed 's/ *$//'; }
+
+# family flag, source address
+assert() {
+  want="${pref}: ${selector("$2")} lookup ${routingTable}"
+  rules "$1" | grep -Fxq "$want" ||
+    ip "$1" rule add pref ${pref} ${selector('"$2"')} lookup ${routingTable} protocol kernel || return 1
+  # A rule of another shape that leads into our table is an older version's, or somebody's hand.
+  rules "$1" | grep -Fxv "$want" | while IFS=' :' read -r other _; do
+    ip "$1" rule del pref "$other" table ${routingTable}
+  done
+  ip "$1" route replace local default dev lo table ${routingTable} protocol kernel
+}
+
+remove() {
+  while ip "$1" rule del table ${routingTable} 2>/dev/null; do :; done
+  ip "$1" route flush table ${routingTable} 2>/dev/null
+}
+
+if [ "\${1:-}" = remove ]; then
+  remove -4
+  remove -6
+  exit 0
+fi
+assert -4 ${loopback.v4} || exit 1
+if ${hasIpv6}; then
+  assert -6 ${loopback.v6} || exit 1
+fi
+`;
+
+const unitText = `[Unit]
+Description=pushgate: replies of the receiver's sockets stay on this machine
+# Early, so that the rule stands before a socket of ours can be connected to.
+DefaultDependencies=no
+RequiresMountsFor=${paths.lib}
+Wants=network-pre.target
+Before=network-pre.target shutdown.target
+Conflicts=shutdown.target
+
+[Service]
+Type=oneshot
+# No ExecStop: a stop for whatever reason must not take the route from a delivery.
+RemainAfterExit=yes
+ExecStart=${script}
+CapabilityBoundingSet=CAP_NET_ADMIN
+LockPersonality=yes
+MemoryDenyWriteExecute=yes
+NoNewPrivileges=yes
+ProtectControlGroups=yes
+ProtectHome=yes
+ProtectKernelModules=yes
+ProtectKernelTunables=yes
+ProtectSystem=strict
+RestrictAddressFamilies=AF_INET AF_NETLINK AF_UNIX
+RestrictNamespaces=yes
+RestrictRealtime=yes
+RestrictSUIDSGID=yes
+SystemCallArchitectures=native
+SystemCallFilter=@system-service
+SystemCallErrorNumber=EPERM
+
+[Install]
+WantedBy=sysinit.target
+`;
+
+/** Facts of a family the machine lacks hold, or no host without IPv6 could ever be clean. */
+function familyFacts({ flag, source, visitor, name }: (typeof families)[number]): HostFact[] {
+  const where = (read: string, want: string): string =>
+    flag === "-4" ? read : `if ${hasIpv6}; then ${read}; else echo '${want}'; fi`;
+  const rule = `${pref}: ${selector(source)} lookup ${routingTable}`;
+  const route = `local default dev lo`;
+  const reply = `dev lo table ${routingTable}`;
+  return [
+    {
+      name: `${name} routing rule`,
+      read: where(`ip ${flag} -N rule show table ${routingTable} | tr -s '\\t ' ' ' | sed 's/ *$//'`, rule),
+      want: rule,
+    },
+    {
+      name: `${name} route in table ${routingTable}`,
+      read: where(`ip ${flag} route show table ${routingTable} 2>/dev/null | grep -o '^${route}'`, route),
+      want: route,
+    },
+    {
+      // The two above can stand and still be outranked; this asks the kernel where a reply would go.
+      name: `way of a reply to an ${name} visitor`,
+      read: where(
+        `ip ${flag} route get ${visitor} from ${source} mark ${mark} 2>&1 | grep -o '${reply}' || echo elsewhere`,
+        reply,
+      ),
+      want: reply,
+    },
+  ];
+}
+
+export function routing(_settings: Settings, _host: Host): HostLayer {
+  const unit = `${paths.units}/${units.routing}` as const;
+  return {
+    name: "routing",
+    files: [
+      { path: script, text: scriptText, mode: "0755", owner: "root:root", check: 'sh -n "$1"' },
+      { path: unit, text: unitText, mode: "0644", owner: "root:root" },
+    ],
+    owns: [script, unit],
+    activate: `set -e
+systemctl daemon-reload
+systemctl enable --quiet ${units.routing}
+systemctl restart ${units.routing}`,
+    restore: `systemctl daemon-reload
+[ ! -x ${script} ] || ${script}`,
+    facts: [
+      ...families.flatMap(familyFacts),
+      { name: units.routing, read: `systemctl is-enabled ${units.routing} 2>/dev/null`, want: "enabled" },
+    ],
+    retire: `systemctl disable --now --quiet ${units.routing} 2>/dev/null
+[ ! -x ${script} ] || ${script} remove`,
+    present: true,
+    timeout: 60,
+  };
+}
