@@ -12,11 +12,11 @@ const words: Readonly<Record<string, readonly string[]>> = {
 
 /** Assignments add up; an empty one resets. */
 function list(text: string, key: string): string[] {
-  const lines = text.split("\n").filter((line) => line.startsWith(`${key}=`));
-  return lines.reduce<string[]>((all, line) => {
-    const value = line.slice(key.length + 1).trim();
-    return value === "" ? [] : [...all, ...value.split(/\s+/).flatMap((word) => words[word] ?? [word])];
-  }, []);
+  const values = text
+    .split("\n")
+    .flatMap((line) => (line.startsWith(`${key}=`) ? [line.slice(key.length + 1).trim()] : []));
+  const counted = values.slice(values.lastIndexOf("") + 1);
+  return counted.flatMap((value) => value.split(/\s+/)).flatMap((word) => words[word] ?? [word]);
 }
 
 export function socketAdmits(text: string, source: string): boolean {
