@@ -49,9 +49,14 @@ export async function removeGroups(owner?: string): Promise<void> {
       const group = join(parent, name);
       const kill = join(group, "cgroup.kill");
       if (existsSync(kill)) writeFileSync(kill, "1");
-      await until(`control group ${group} is empty`, () => (removeTree(group) ? true : undefined), { timeout: 10_000 });
+      await removeGroup(group);
     }
   }
+}
+
+/** Waits for its last process to end. */
+export async function removeGroup(group: string): Promise<void> {
+  await until(`control group ${group} is empty`, () => removeTree(group) || undefined, { timeout: 10_000 });
 }
 
 function removeTree(group: string): boolean {

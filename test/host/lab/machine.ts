@@ -3,6 +3,7 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { closeSync, mkdirSync, openSync, readFileSync, writeFileSync } from "node:fs";
 import { connect } from "node:net";
 import { join } from "node:path";
+import { removeGroup } from "./cgroup.ts";
 import { currentLab } from "./lab.ts";
 import { type Ran, type RunOptions, run, until } from "./process.ts";
 import { type Disk, rootOf } from "./tree.ts";
@@ -32,7 +33,7 @@ export class Machine {
     this.disk = disk;
     this.name = name;
     this.group = join(currentLab().group, name);
-    mkdirSync(this.group, { recursive: true });
+    mkdirSync(this.group);
     this.nspawn = this.start();
   }
 
@@ -127,8 +128,8 @@ export class Machine {
 
   private async gone(): Promise<void> {
     await this.ended.promise;
-    const events = join(this.group, "cgroup.events");
-    await until("its processes are gone", () => /populated 0/.test(readFileSync(events, "utf8")) || undefined);
+    // Kernels since 6.15 remember that a group was killed, and kill what is later cloned into it: never boot in it again.
+    await removeGroup(this.group);
     // The kernel takes the link down with the container's network namespace, but later than a next boot may want its name.
     await run("ip", ["link", "delete", `vb-${this.name}`], { check: false });
   }
