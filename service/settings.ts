@@ -1,4 +1,11 @@
-/** The one reader of process.env. What the receiver is told, by a rendered, public JSON file. */
+/**
+ * The one reader of process.env: what the receiver is told, by a rendered, public JSON file; the secrets, by one
+ * credential a hook; and which sockets were handed over. All faults come at once, each with its cure, none with a
+ * secret in it; without a secret nothing starts.
+ */
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import * as v from "valibot";
 
 export type ReceiverHook = {
   /** The path's last segment: /webhook/<name>. */
@@ -23,3 +30,127 @@ export type ReceiverSettings = {
   /** Only outside systemd: where to listen when no socket was handed over. */
   readonly listen?: { readonly host: string; readonly port: number };
 };
+
+/** By hook, newest first, never empty. */
+export type Secrets = ReadonlyMap<string, readonly string[]>;
+
+/** Everything a receiver starts from. `sockets`: descriptors of listening sockets, empty outside systemd. */
+export type Receiver = {
+  readonly settings: ReceiverSettings;
+  readonly secrets: Secrets;
+  readonly sockets: readonly number[];
+};
+
+export class SettingsFault extends Error {
+  readonly faults: readonly string[];
+  constructor(faults: readonly string[]) {
+    super(`${faults.length} fault${faults.length === 1 ? "" : "s"}, not started:\n  ${faults.join("\n  ")}`);
+    this.faults = faults;
+  }
+}
+
+/** The first descriptor systemd hands over (sd_listen_fds(3)). */
+const firstSocket = 3;
+
+/** Characters; 32 of base64 are 192 bits. The stack configuration asks for as many. */
+const secretLength = 32;
+
+const whole = (min: number, max: number) => {
+  const say = `write a whole number from ${min} to ${max}`;
+  return v.pipe(v.number(say), v.integer(say), v.minValue(min, say), v.maxValue(max, say));
+};
+
+const hook = v.object({
+  name: v.pipe(v.string("write a name"), v.regex(/^[a-z0-9-]{1,32}$/, "use 1 to 32 of a-z, 0-9 and hyphens")),
+  gitHost: v.picklist(
+    ["github", "gitea", "forgejo"],
+    "write github, gitea or forgejo: the others do not sign with X-Hub-Signature-256",
+  ),
+  branch: v.pipe(v.string("write a branch"), v.nonEmpty("is empty: write a branch")),
+});
+
+// Unknown keys pass: the file is rendered from a checked type, and a newer one must not stop an older bundle.
+const shape = v.object({
+  spool: v.pipe(v.string("write an absolute folder"), v.startsWith("/", "write an absolute folder")),
+  hooks: v.pipe(
+    v.array(hook, "write a list of hooks"),
+    v.minLength(1, "is empty: nothing could be delivered"),
+    v.check((hooks) => new Set(hooks.map(({ name }) => name)).size === hooks.length, "names a hook twice"),
+  ),
+  limits: v.object({
+    bodyBytes: whole(1, 25 << 20),
+    refusalsPerMinute: whole(1, 10_000),
+    concurrentPerSource: whole(1, 1_000),
+  }),
+  listen: v.exactOptional(v.object({ host: v.string("write an address"), port: whole(0, 65_535) })),
+});
+
+type Environment = Readonly<Record<string, string | undefined>>;
+
+/** Throws SettingsFault. */
+export function readReceiver(env: Environment = process.env, pid: number = process.pid): Receiver {
+  const faults: string[] = [];
+  const settings = readShape(env.PUSHGATE_SETTINGS, faults);
+  const secrets = readSecrets(env.CREDENTIALS_DIRECTORY, settings?.hooks ?? [], faults);
+  // The variables outlive a fork: only the process they name was handed the descriptors.
+  const count = env.LISTEN_PID === String(pid) ? Number(env.LISTEN_FDS) : 0;
+  if (settings && !(count > 0) && !settings.listen)
+    faults.push(
+      "no socket was handed over (LISTEN_PID, LISTEN_FDS) and the settings hold no `listen`: start the .socket unit, " +
+        'or write `listen: { "host": …, "port": … }`',
+    );
+  if (!settings || faults.length > 0) throw new SettingsFault(faults);
+  return { settings, secrets, sockets: Array.from({ length: count || 0 }, (_, i) => firstSocket + i) };
+}
+
+function readShape(file: string | undefined, faults: string[]): ReceiverSettings | undefined {
+  if (!file) {
+    faults.push("PUSHGATE_SETTINGS is not set: it names the settings' JSON file; the unit's Environment= line sets it");
+    return undefined;
+  }
+  let text: string;
+  try {
+    text = readFileSync(file, "utf8");
+  } catch (error) {
+    faults.push(`${file} is not readable (${codeOf(error)}): PUSHGATE_SETTINGS names it, \`pulumi up\` writes it`);
+    return undefined;
+  }
+  let json: unknown;
+  try {
+    json = JSON.parse(text);
+  } catch {
+    faults.push(`${file} is not JSON: \`pulumi up\` writes it anew`);
+    return undefined;
+  }
+  const checked = v.safeParse(shape, json);
+  if (checked.success) return checked.output;
+  for (const issue of checked.issues) faults.push(`${file}: ${v.getDotPath(issue) ?? "it"}: ${issue.message}`);
+  return undefined;
+}
+
+function readSecrets(folder: string | undefined, hooks: readonly ReceiverHook[], faults: string[]): Secrets {
+  const secrets = new Map<string, readonly string[]>();
+  if (!folder) {
+    faults.push("CREDENTIALS_DIRECTORY is not set: the unit's LoadCredentialEncrypted= lines provide the secrets");
+    return secrets;
+  }
+  for (const { name } of hooks) {
+    const file = join(folder, name);
+    try {
+      const lines = readFileSync(file, "utf8").replace(/\n$/, "").split("\n");
+      for (const [i, line] of lines.entries()) {
+        const where = `${file}, line ${i + 1}`;
+        // A carriage return or a space that an editor left would be part of the key, and each delivery a quiet 401.
+        if (line !== line.trim()) faults.push(`${where}: starts or ends with white space: remove it`);
+        if (line.trim().length < secretLength)
+          faults.push(`${where}: the secret is shorter than ${secretLength} characters: openssl rand -base64 32`);
+      }
+      secrets.set(name, lines);
+    } catch (error) {
+      faults.push(`${file} is not readable (${codeOf(error)}): the unit's LoadCredentialEncrypted=${name} provides it`);
+    }
+  }
+  return secrets;
+}
+
+const codeOf = (error: unknown): string => (error as NodeJS.ErrnoException).code ?? "unknown";
