@@ -1,0 +1,148 @@
+/**
+ * Runs inside a network namespace of its own (see start in proxy.test.ts): a real nginx with the rendered server, a
+ * receiver that says who it saw, and requests sent as the edge would send them. One JSON task on standard input, one
+ * JSON answer on standard output. The socket's kernel allowlist is stood in for by nft: both drop the SYN.
+ */
+import { execFileSync, spawn } from "node:child_process";
+import { once } from "node:events";
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { createServer } from "node:http";
+import { setTimeout as sleep } from "node:timers/promises";
+import { connect as connectTls } from "node:tls";
+
+/** `as`: which client certificate. `from`: the TCP peer's address. `raw`: the request as bytes on the wire. */
+export type LabRequest = { as: "edge" | "shared" | "nobody"; from: string; to: string; raw: string };
+export type LabTask = {
+  folder: string;
+  config: string;
+  /** What nginx does at start, as `nginx.conf` lines at http level. */
+  http?: string;
+  addresses: string[];
+  /** Loopback port -> the ranges that may connect to it. */
+  allowed: Record<string, { v4: string[]; v6: string[] }>;
+  originPort: number;
+  /** Sent one after the other; a list is sent at once. */
+  requests: (LabRequest | LabRequest[])[];
+};
+export type LabReply = { status: number; headers: Record<string, string>; body: string };
+export type LabResult = { replies: LabReply[][]; log: string[]; errors: string; seen: string[] };
+
+const sh = (command: string) => execFileSync("sh", ["-ec", command], { stdio: ["ignore", "ignore", "inherit"] });
+
+function network({ addresses, allowed }: LabTask): void {
+  sh("ip link set lo up; sysctl -qw net.ipv6.conf.all.disable_ipv6=0");
+  for (const address of addresses) sh(`ip addr add ${address}/${address.includes(":") ? 128 : 32} dev lo`);
+  // On a real machine the socket's mark chooses this table; here nothing else answers from loopback to a stranger.
+  sh(`ip rule add pref 90 from 127.0.0.1 iif lo lookup 100; ip route add local default dev lo table 100
+      ip -6 rule add pref 90 from ::1 iif lo lookup 100; ip -6 route add local default dev lo table 100`);
+  const rules = Object.entries(allowed).flatMap(([port, { v4, v6 }]) => [
+    ...(v4.length ? [`tcp dport ${port} ip saddr { ${v4.join(", ")} } accept`] : []),
+    ...(v6.length ? [`tcp dport ${port} ip6 saddr { ${v6.join(", ")} } accept`] : []),
+    `tcp dport ${port} drop`,
+  ]);
+  execFileSync("nft", ["-f", "-"], {
+    input: `table inet lab { chain input { type filter hook input priority 0; policy accept;\n${rules.join("\n")}\n}\n}\n`,
+  });
+}
+
+/** Answers as told by the path's query: ?slow=milliseconds, ?status=n, ?die. */
+async function receivers({ allowed }: LabTask, seen: string[]): Promise<void> {
+  for (const port of Object.keys(allowed)) {
+    for (const host of ["127.0.0.1", "::1"]) {
+      const server = createServer((request, response) => {
+        seen.push(
+          `${request.socket.remoteAddress} ${request.method} ${request.url} ${request.httpVersion} ${JSON.stringify(request.rawHeaders)}`,
+        );
+        request.resume().on("end", async () => {
+          const query = new URL(request.url!, "http://receiver").searchParams;
+          if (query.has("die")) return request.socket.destroy();
+          await sleep(Number(query.get("slow") ?? 0));
+          response.writeHead(Number(query.get("status") ?? 202), {
+            "X-Served-By": "pushgate-receiver",
+            "Retry-After": "1",
+          });
+          response.end(JSON.stringify({ status: "accepted" }));
+        });
+      });
+      server.listen({ port: Number(port), host, ipv6Only: true });
+      await once(server, "listening");
+    }
+  }
+}
+
+async function send({ as, from, to, raw }: LabRequest, { folder, originPort }: LabTask): Promise<LabReply> {
+  const pair =
+    as === "nobody"
+      ? {}
+      : { cert: readFileSync(`${folder}/tls/${as}.pem`), key: readFileSync(`${folder}/tls/${as}.key`) };
+  const socket = connectTls({
+    host: to,
+    port: originPort,
+    localAddress: from,
+    rejectUnauthorized: false,
+    ...pair,
+  } as never);
+  const chunks: Buffer[] = [];
+  socket
+    .on("data", (chunk: Buffer) => {
+      chunks.push(chunk);
+      // nginx waits 5 s for the rest of a body it refused; the edge, like this, does not.
+      const [head = "", body] = Buffer.concat(chunks).toString().split("\r\n\r\n");
+      if (body && body.length >= Number(/^content-length: (\d+)/im.exec(head)?.[1] ?? Infinity)) socket.destroy();
+    })
+    .on("error", () => {});
+  socket.once("secureConnect", () => socket.write(raw));
+  await once(socket, "close");
+  const [head = "", ...body] = Buffer.concat(chunks).toString().split("\r\n\r\n");
+  const [statusLine = "", ...headers] = head.split("\r\n");
+  const pairs = headers.map((line) => line.split(/:\s*/, 2) as [string, string]);
+  const joined: Record<string, string> = {};
+  for (const [name, value] of pairs) {
+    const key = name.toLowerCase();
+    joined[key] = key in joined ? `${joined[key]}, ${value}` : value;
+  }
+  return { status: Number(statusLine.split(" ")[1] ?? 0), headers: joined, body: body.join("\r\n\r\n") };
+}
+
+async function startNginx({ folder, config, http = "" }: LabTask) {
+  for (const name of ["log", "temp"]) mkdirSync(`${folder}/${name}`, { recursive: true });
+  writeFileSync(`${folder}/site.conf`, config);
+  const temps = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"].map((n) => `${n}_temp_path ${folder}/temp/${n};`);
+  writeFileSync(
+    `${folder}/nginx.conf`,
+    `user root; pid ${folder}/nginx.pid; error_log ${folder}/log/main.log; worker_processes 1; daemon off;
+events { worker_connections 256; }
+http { access_log off; ${temps.join(" ")} ${http} include ${folder}/site.conf; }`,
+  );
+  const nginx = spawn("nginx", ["-p", folder, "-c", `${folder}/nginx.conf`], { stdio: ["ignore", "ignore", "pipe"] });
+  let said = "";
+  nginx.stderr.on("data", (chunk) => (said += chunk));
+  for (let i = 0; i < 100 && !existsSync(`${folder}/nginx.pid`); i++) await sleep(20);
+  await sleep(100);
+  if (nginx.exitCode !== null) throw new Error(`nginx did not start: ${said}`);
+  return nginx;
+}
+
+const task = JSON.parse(readFileSync(0, "utf8")) as LabTask;
+network(task);
+const seen: string[] = [];
+await receivers(task, seen);
+const nginx = await startNginx(task);
+const replies: LabReply[][] = [];
+try {
+  for (const step of task.requests) {
+    replies.push(await Promise.all([step].flat().map((request) => send(request, task))));
+  }
+} finally {
+  nginx.kill("SIGQUIT");
+  await once(nginx, "exit");
+}
+const read = (name: string) =>
+  existsSync(`${task.folder}/log/${name}`) ? readFileSync(`${task.folder}/log/${name}`, "utf8") : "";
+const result: LabResult = {
+  replies,
+  log: read("pushgate.log").split("\n").filter(Boolean),
+  errors: read("pushgate-error.log") + read("main.log"),
+  seen,
+};
+process.stdout.write(JSON.stringify(result), () => process.exit(0));
