@@ -1,0 +1,195 @@
+/**
+ * A stand-in for the part of the edge's API that pushgate uses, in memory, for one zone. The vendor's provider works
+ * against it through `cloudflare:baseUrl`. It refuses what the real one refuses: no token, a token without the
+ * permission, a plan's limits, a second ruleset in a phase, unknown fields, broken expressions.
+ */
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+import { type Authority, createAuthority } from "./authority.ts";
+import { certificateRoutes } from "./certificates.ts";
+import { zoneRoutes } from "./records.ts";
+import { type Fields, Refusal, type Reply, type Route } from "./refusal.ts";
+import { rulesetRoutes } from "./rulesets.ts";
+import type { ZoneState } from "./zone.ts";
+
+/** What pushgate's token must be allowed; a `Write` reads too. */
+export const permissions = [
+  ...["Zone Read", "Zone Settings Write", "DNS Write", "Zone WAF Write", "Config Settings Write", "Origin Write"],
+  ...["Bot Management Write", "SSL and Certificates Write"],
+] as const;
+
+/** A token of the form the provider checks, that may do all of `permissions`. */
+export const apiToken = "stand-in-token-0123456789-0123456789-abcdef";
+
+export type Seen = { readonly method: string; readonly path: string; readonly status: number; readonly body: Fields };
+
+/** An answer in place of the real one, for the next `times` requests that fit. */
+export type Fault = {
+  readonly method?: string;
+  readonly path?: RegExp;
+  times: number;
+  readonly status: number;
+  readonly headers?: Readonly<Record<string, string>>;
+  /** As sent; malformed where that is the fault. Left out: the API's envelope for the status. */
+  readonly body?: string;
+};
+
+export type ApiOptions = {
+  /** Taken over, not copied: change it to make drift. */
+  readonly zone: ZoneState;
+  /** Token -> permissions. */
+  readonly tokens?: Readonly<Record<string, readonly string[]>>;
+  readonly host?: string;
+  readonly port?: number;
+  /** Signs origin certificates; made, and closed with the API, when left out. */
+  readonly authority?: Authority;
+};
+
+export type Api = {
+  /** What `cloudflare:baseUrl` is set to. */
+  readonly url: string;
+  readonly zone: ZoneState;
+  readonly authority: Authority;
+  readonly requests: Seen[];
+  readonly faults: Fault[];
+  readonly close: () => Promise<void>;
+};
+
+const prefix = "/client/v4";
+/** More than the longest ruleset of the largest plan. */
+const longestBody = 16 << 20;
+
+export async function startApi({ zone, host = "127.0.0.1", port = 0, ...options }: ApiOptions): Promise<Api> {
+  const tokens = options.tokens ?? { [apiToken]: permissions };
+  const authority = options.authority ?? (await createAuthority("Origin CA of the stand-in edge"));
+  const requests: Seen[] = [];
+  const faults: Fault[] = [];
+  const routes = [...zoneRoutes(zone), ...rulesetRoutes(zone), ...certificateRoutes(zone, authority)].map(
+    ([method, path, permission, handle]: Route) => {
+      const pattern = new RegExp(`^${path.replace(/:(\w+)/g, "(?<$1>[^/]+)")}$`);
+      return { method, pattern, permission, handle };
+    },
+  );
+
+  async function answer(request: IncomingMessage, url: URL, body: () => Fields): Promise<Reply> {
+    const path = url.pathname.slice(prefix.length);
+    const fitting = url.pathname.startsWith(prefix) ? routes.filter(({ pattern }) => pattern.test(path)) : [];
+    const route = fitting.find(({ method }) => method === request.method);
+    if (route === undefined)
+      throw fitting.length > 0
+        ? new Refusal(405, 10405, "Method not allowed for this authentication scheme")
+        : new Refusal(404, 7000, `No route for that URI: ${request.method} ${path}`);
+    const params = Object.fromEntries(
+      Object.entries(route.pattern.exec(path)?.groups ?? {}).map(([name, value]) => [name, decodeURIComponent(value)]),
+    );
+    const held = path === "/ips" ? [] : granted(request.headers.authorization, tokens);
+    const demand = (permission: string) => {
+      if (!held.includes(permission) && !held.includes(permission.replace(/ Read$/, " Write")))
+        throw new Refusal(403, 10000, "Authentication error");
+    };
+    if (route.permission !== undefined) demand(route.permission);
+    if (params.zone !== undefined && params.zone !== zone.id)
+      throw new Refusal(404, 7003, `Could not route to ${path}, perhaps your object identifier is invalid?`);
+    return route.handle({ params, query: url.searchParams, body: body(), demand });
+  }
+
+  async function serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const url = new URL(request.url ?? "/", "http://api");
+    const text = await textOf(request);
+    const seen = (status: number, body: Fields) =>
+      requests.push({
+        method: request.method ?? "",
+        path: url.pathname.slice(prefix.length) + url.search,
+        status,
+        body,
+      });
+    const send = (status: number, content: string, headers: Readonly<Record<string, string>> = {}) =>
+      response.writeHead(status, { "content-type": "application/json", ...headers }).end(content);
+    const fault = faults.find(
+      ({ method, path, times }) =>
+        times > 0 && [undefined, request.method].includes(method) && (path?.test(url.pathname) ?? true),
+    );
+    if (fault) {
+      fault.times--;
+      seen(fault.status, {});
+      send(
+        fault.status,
+        fault.body ?? envelope(new Refusal(fault.status, 10013, "Please wait and try again")),
+        fault.headers,
+      );
+      return;
+    }
+    let body: Fields = {};
+    try {
+      const {
+        status = 200,
+        result,
+        info,
+      } = await answer(request, url, () => {
+        body = parsed(text);
+        return body;
+      });
+      seen(status, body);
+      const ok = { success: true, errors: [], messages: [], result, ...(info ? { result_info: info } : {}) };
+      if (status === 204) response.writeHead(204).end();
+      else send(status, JSON.stringify(ok));
+    } catch (error) {
+      if (!(error instanceof Refusal)) throw error;
+      seen(error.status, body);
+      send(error.status, envelope(error));
+    }
+  }
+
+  const server = createServer((request, response) => {
+    serve(request, response).catch((error: unknown) => {
+      // A fault of the stand-in, not of what it stands for: 400, so that a client does not retry for minutes.
+      response.writeHead(400).end(envelope(new Refusal(400, 0, `stand-in: ${String(error)}`)));
+    });
+  });
+  await new Promise<void>((resolve, reject) => server.once("error", reject).listen(port, host, resolve));
+  const { port: bound } = server.address() as AddressInfo;
+  return {
+    url: `http://${host.includes(":") ? `[${host}]` : host}:${bound}${prefix}`,
+    ...{ zone, authority, requests, faults },
+    close: async () => {
+      server.closeAllConnections();
+      await new Promise((resolve) => server.close(resolve));
+      if (options.authority === undefined) await authority.close();
+    },
+  };
+}
+
+/** The token's permissions; throws what the API answers to no token and to a wrong one. */
+function granted(header: string | undefined, tokens: Readonly<Record<string, readonly string[]>>): readonly string[] {
+  if (header === undefined) throw new Refusal(400, 9106, "Missing X-Auth-Key, X-Auth-Email or Authorization headers");
+  const token = /^Bearer (.+)$/.exec(header)?.[1];
+  if (token === undefined) throw new Refusal(400, 6003, "Invalid request headers");
+  if (!Object.hasOwn(tokens, token)) throw new Refusal(401, 1000, "Invalid API Token");
+  return tokens[token]!;
+}
+
+const envelope = ({ code, message, pointer }: Refusal): string => {
+  const error = { code, message, ...(pointer ? { source: { pointer } } : {}) };
+  return JSON.stringify({ result: null, success: false, errors: [error], messages: [] });
+};
+
+async function textOf(request: IncomingMessage): Promise<string> {
+  const chunks: Buffer[] = [];
+  let size = 0;
+  for await (const chunk of request as AsyncIterable<Buffer>) {
+    size += chunk.length;
+    if (size <= longestBody) chunks.push(chunk);
+  }
+  return Buffer.concat(chunks).toString("utf8");
+}
+
+function parsed(text: string): Fields {
+  if (text === "") return {};
+  try {
+    const value: unknown = JSON.parse(text);
+    if (typeof value === "object" && value !== null && !Array.isArray(value)) return value as Fields;
+  } catch {
+    // Refused below, like whatever else is no object.
+  }
+  throw new Refusal(400, 6007, "Malformed JSON in request body");
+}

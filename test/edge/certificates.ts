@@ -1,0 +1,184 @@
+/** Origin CA and origin pulls of the stand-in API: a real signature on a real request, real keys that must fit. */
+import { createPrivateKey, X509Certificate } from "node:crypto";
+import type { Authority } from "./authority.ts";
+import { type Call, type Fields, found, now, Refusal, type Reply, type Route } from "./refusal.ts";
+import { type ClientCertificate, idOf, type ZoneState } from "./zone.ts";
+
+/** Days an Origin CA certificate may be valid. */
+const validities = [7, 30, 90, 365, 730, 1095, 5475];
+const hostnameCertificatesPerZone = 10;
+
+const strings = (value: unknown): string[] =>
+  Array.isArray(value) ? value.filter((one) => typeof one === "string") : [];
+
+export function certificateRoutes(zone: ZoneState, authority: Authority): Route[] {
+  const inZone = (name: string): boolean => name === zone.name || name.endsWith(`.${zone.name}`);
+
+  async function signOrigin({ body }: Call): Promise<Reply> {
+    const names = strings(body.hostnames);
+    const days = Number(body.requested_validity ?? 5475);
+    if (names.length === 0 || names.length > 200) throw new Refusal(400, 1007, "hostnames: 1 to 200 are needed");
+    for (const name of names) {
+      const bare = name.replace(/^\*\./, "");
+      if (!inZone(bare) || bare.includes("*"))
+        throw new Refusal(
+          400,
+          1010,
+          `Failed to validate requested hostname ${name}: This zone is either not part of your account, or you do not have access to it.`,
+        );
+    }
+    if (!validities.includes(days)) throw new Refusal(400, 1008, `requested_validity: one of ${validities.join(", ")}`);
+    if (!["origin-rsa", "origin-ecc", "keyless-certificate"].includes(String(body.request_type)))
+      throw new Refusal(400, 1006, "request_type: one of origin-rsa, origin-ecc, keyless-certificate");
+    const certificate = await authority.sign(String(body.csr ?? ""), names, days).catch(() => {
+      throw new Refusal(400, 1005, "Failed to parse the certificate signing request");
+    });
+    const { serialNumber, validTo } = new X509Certificate(certificate);
+    const expires_on = `${new Date(validTo).toISOString().slice(0, 19).replace("T", " ")} +0000 UTC`;
+    const id = BigInt(`0x${serialNumber}`).toString();
+    const stored = { id, certificate, hostnames: names, expires_on, request_type: body.request_type };
+    zone.origin_certificates.push(stored);
+    return { result: { ...stored, csr: body.csr, requested_validity: days } };
+  }
+
+  const origin = ({ params }: Call) =>
+    found(
+      zone.origin_certificates.find(({ id }) => id === params.id),
+      1002,
+      "certificate not found",
+    );
+
+  // Asked for each time, so that a test may replace the zone's lists.
+  type Held = () => ClientCertificate[];
+  const hostnameCertificates: Held = () => zone.origin_pulls.hostname_certificates;
+  const zoneCertificates: Held = () => zone.origin_pulls.certificates;
+  const shown = ({ private_key: _, ...rest }: ClientCertificate): Fields => rest;
+
+  function upload(into: Held, most: number): (call: Call) => Reply {
+    return ({ body }) => {
+      const { certificate, private_key } = body;
+      let leaf: X509Certificate;
+      let fits = false;
+      try {
+        leaf = new X509Certificate(String(certificate));
+        fits = leaf.checkPrivateKey(createPrivateKey(String(private_key)));
+      } catch {
+        throw new Refusal(400, 1400, "Unable to decode the certificate or its private key: PEM is needed");
+      }
+      if (leaf.ca || leaf.issuer === leaf.subject) throw new Refusal(400, 1412, "missing leaf certificate");
+      if (!fits) throw new Refusal(400, 1414, "The private key does not match the certificate");
+      if (into().length >= most) throw new Refusal(400, 1405, `at most ${most} certificates are allowed`);
+      const stored: ClientCertificate = {
+        id: idOf(leaf.fingerprint256, into().length, Date.now()),
+        certificate: String(certificate),
+        private_key: String(private_key),
+        issuer: leaf.issuer,
+        signature: "ECDSAWithSHA256",
+        serial_number: BigInt(`0x${leaf.serialNumber}`).toString(),
+        expires_on: new Date(leaf.validTo).toISOString().replace(".000Z", "Z"),
+        uploaded_on: now(),
+        status: "active",
+      };
+      into().push(stored);
+      // Deployment takes the real edge minutes.
+      return { result: { ...shown(stored), status: "pending_deployment" } };
+    };
+  }
+
+  const one = (of: Held, { params }: Call): ClientCertificate =>
+    found(
+      of().find(({ id }) => id === params.id),
+      1401,
+      "certificate not found",
+    );
+
+  function drop(from: Held): (call: Call) => Reply {
+    return (call) => {
+      const gone = one(from, call);
+      from().splice(from().indexOf(gone), 1);
+      return { result: { ...shown(gone), status: "pending_deletion" } };
+    };
+  }
+
+  function associate({ body }: Call): Reply {
+    const given = Array.isArray(body.config) ? (body.config as Fields[]) : [];
+    if (given.length === 0) throw new Refusal(400, 1430, "config: at least one hostname is needed");
+    for (const { hostname, cert_id, enabled } of given) {
+      if (!inZone(String(hostname))) throw new Refusal(400, 1431, `hostname ${hostname} is not in this zone`);
+      if (enabled !== null && !hostnameCertificates().some(({ id }) => id === cert_id))
+        throw new Refusal(400, 1432, `certificate ${cert_id} was not found`);
+    }
+    const result = given.map(({ hostname, cert_id, enabled }) => {
+      const name = String(hostname);
+      zone.origin_pulls.hostnames = zone.origin_pulls.hostnames.filter((existing) => existing.hostname !== name);
+      const about = {
+        hostname: name,
+        cert_id: String(cert_id),
+        status: "active",
+        cert_status: "active",
+        updated_at: now(),
+      };
+      if (enabled === null) return { ...about, enabled: false, status: "pending_deletion" };
+      const made = { ...about, enabled: enabled === true, created_at: now() };
+      zone.origin_pulls.hostnames.push(made);
+      return made;
+    });
+    return { result };
+  }
+
+  const SSL = "SSL and Certificates";
+  const O = "/zones/:zone/origin_tls_client_auth";
+  const list = (of: Held) => () => ({ result: of().map(shown) });
+  return [
+    ["POST", "/certificates", `${SSL} Write`, signOrigin],
+    ["GET", "/certificates", `${SSL} Read`, () => ({ result: zone.origin_certificates })],
+    ["GET", "/certificates/:id", `${SSL} Read`, (call) => ({ result: origin(call) })],
+    [
+      "DELETE",
+      "/certificates/:id",
+      `${SSL} Write`,
+      (call) => {
+        const gone = origin(call);
+        zone.origin_certificates = zone.origin_certificates.filter((kept) => kept !== gone);
+        return { result: { id: gone.id, revoked_at: now() } };
+      },
+    ],
+    ["GET", `${O}/settings`, `${SSL} Read`, () => ({ result: { enabled: zone.origin_pulls.enabled } })],
+    [
+      "PUT",
+      `${O}/settings`,
+      `${SSL} Write`,
+      ({ body }) => {
+        if (typeof body.enabled !== "boolean") throw new Refusal(400, 1440, "enabled: true or false is needed");
+        zone.origin_pulls.enabled = body.enabled;
+        return { result: { enabled: zone.origin_pulls.enabled } };
+      },
+    ],
+    ["PUT", `${O}/hostnames`, `${SSL} Write`, associate],
+    ["GET", `${O}/hostnames/certificates`, `${SSL} Read`, list(hostnameCertificates)],
+    ["POST", `${O}/hostnames/certificates`, `${SSL} Write`, upload(hostnameCertificates, hostnameCertificatesPerZone)],
+    [
+      "GET",
+      `${O}/hostnames/certificates/:id`,
+      `${SSL} Read`,
+      (call) => ({ result: shown(one(hostnameCertificates, call)) }),
+    ],
+    ["DELETE", `${O}/hostnames/certificates/:id`, `${SSL} Write`, drop(hostnameCertificates)],
+    [
+      "GET",
+      `${O}/hostnames/:hostname`,
+      `${SSL} Read`,
+      ({ params }) => ({
+        result: found(
+          zone.origin_pulls.hostnames.find(({ hostname }) => hostname === params.hostname),
+          1433,
+          "hostname not found",
+        ),
+      }),
+    ],
+    ["GET", O, `${SSL} Read`, list(zoneCertificates)],
+    ["POST", O, `${SSL} Write`, upload(zoneCertificates, 50)],
+    ["GET", `${O}/:id`, `${SSL} Read`, (call) => ({ result: shown(one(zoneCertificates, call)) })],
+    ["DELETE", `${O}/:id`, `${SSL} Write`, drop(zoneCertificates)],
+  ];
+}

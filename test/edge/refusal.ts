@@ -1,0 +1,50 @@
+/** What a handler of the stand-in API is given and gives back; a refusal becomes the API's error envelope. */
+
+export class Refusal extends Error {
+  readonly status: number;
+  readonly code: number;
+  readonly pointer: string | undefined;
+  constructor(status: number, code: number, message: string, pointer?: string) {
+    super(message);
+    this.status = status;
+    this.code = code;
+    this.pointer = pointer;
+  }
+}
+
+export type Fields = Record<string, unknown>;
+
+export type Call = {
+  /** What the path's `:names` stand for. */
+  readonly params: Readonly<Record<string, string>>;
+  readonly query: URLSearchParams;
+  readonly body: Fields;
+  /** Throws the refusal of a token without it: for what depends on more than the path. */
+  readonly demand: (permission: string) => void;
+};
+
+export type Reply = { readonly status?: number; readonly result: unknown; readonly info?: unknown };
+
+/** Method, path, the token's permission, what happens. `Read` is implied by `Write`. */
+export type Route = readonly [
+  method: string,
+  path: string,
+  permission: string | undefined,
+  handle: (call: Call) => Reply | Promise<Reply>,
+];
+
+export const now = (): string => new Date().toISOString().replace(/\.\d+Z$/, "Z");
+
+export function found<T>(value: T | undefined, code: number, message: string): T {
+  if (value === undefined) throw new Refusal(404, code, message);
+  return value;
+}
+
+/** One page of a list, and the numbers that say which. */
+export function paged(all: readonly unknown[], query: URLSearchParams, usual = 100): Reply {
+  const number = (name: string, otherwise: number) => Math.max(1, Number(query.get(name) ?? otherwise) || otherwise);
+  const [page, per_page] = [number("page", 1), number("per_page", usual)];
+  const result = all.slice((page - 1) * per_page, page * per_page);
+  const total_pages = Math.ceil(all.length / per_page);
+  return { result, info: { page, per_page, count: result.length, total_count: all.length, total_pages } };
+}
