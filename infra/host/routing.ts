@@ -15,7 +15,10 @@ import { paths, units } from "./paths.ts";
 export const mark = 0xe7;
 export const markMask = 0xff;
 
-/** Before wg-quick's and Tailscale's rules, which would otherwise send our replies into a tunnel. */
+/**
+ * Before Tailscale's rules at 5210, which would send our replies into a tunnel, and with room for those who add theirs
+ * without a pref: the kernel gives them one less than the lowest, and wg-quick's pair must still count down.
+ */
 const pref = 90;
 
 /** The routing table; ids up to 255 are other people's, this one is next to the sockets' ports. */
@@ -35,6 +38,9 @@ const families = [
   { flag: "-6", source: loopback.v6, visitor: stranger.v6, name: "IPv6" },
 ] as const;
 
+/** How `ip route get` says that a packet stays here, by our table. */
+const stay = `dev lo table ${routingTable}`;
+
 /** True where the machine itself has ::1; with disable_ipv6 there is nothing to route. */
 const hasIpv6 = "grep -q '^0\\{31\\}1 ' /proc/net/if_inet6 2>/dev/null";
 
@@ -48,18 +54,36 @@ const scriptText = `#!/bin/sh
 set -u
 export LC_ALL=C
 
-rules() { ip "$1" -N rule show table ${routingTable} 2>/dev/null | tr -s '\\t ' ' ' | sed 's/ *$//'; }
+# The rules that lead into our table, and all others but \`local\`, as "pref: text".
+listed() { ip "-$1" -N rule show | tr -s '\\t ' ' ' | sed 's/ *$//; /^0:/d'; }
+ours() { listed "$1" | grep 'lookup ${routingTable}$'; }
+stays() { ip "-$1" route get "$3" from "$2" mark ${mark} 2>/dev/null | grep -q '${stay}'; }
 
-# family flag, source address
-assert() {
-  want="${pref}: ${selector("$2")} lookup ${routingTable}"
-  rules "$1" | grep -Fxq "$want" ||
-    ip "$1" rule add pref ${pref} ${selector('"$2"')} lookup ${routingTable} protocol kernel || return 1
-  # A rule of another shape that leads into our table is an older version's, or somebody's hand.
-  rules "$1" | grep -Fxv "$want" | while IFS=' :' read -r other _; do
-    ip "$1" rule del pref "$other" table ${routingTable}
+# A rule that is added without a pref goes before all others, as wg-quick's do: ours is then added before it again.
+place() { # family, source address
+  lowest=$(listed "$1" | grep -v 'lookup ${routingTable}$' | sed 's/:.*//' | sort -n | head -n 1)
+  at=${pref}
+  [ "\${lowest:-32766}" -gt "$at" ] || at=$((lowest - 1))
+  if [ "$at" -lt 1 ]; then
+    echo "no room before the IPv$1 rule at pref $lowest" >&2
+    return 1
+  fi
+  ours "$1" | grep -Fxq "$at: ${selector("$2")} lookup ${routingTable}" ||
+    ip "-$1" rule add pref "$at" ${selector('"$2"')} lookup ${routingTable} protocol kernel || return 1
+  ours "$1" | grep -Fxv "$at: ${selector("$2")} lookup ${routingTable}" | while IFS=' :' read -r other _; do
+    ip "-$1" rule del pref "$other" table ${routingTable}
   done
-  ip "$1" route replace local default dev lo table ${routingTable} protocol kernel
+  echo "placed the IPv$1 rule at pref $at"
+}
+
+assert() { # family, source address, some visitor
+  if ! ip "-$1" route show table ${routingTable} 2>/dev/null | grep -q '^local default dev lo'; then
+    ip "-$1" route replace local default dev lo table ${routingTable} protocol kernel || return 1
+    echo "placed the IPv$1 route"
+  fi
+  if [ "$(ours "$1" | sed 's/^[0-9]*: //')" != "${selector("$2")} lookup ${routingTable}" ] || ! stays "$@"; then
+    place "$@" && stays "$@"
+  fi
 }
 
 remove() {
@@ -72,9 +96,9 @@ if [ "\${1:-}" = remove ]; then
   remove -6
   exit 0
 fi
-assert -4 ${loopback.v4} || exit 1
+assert 4 ${loopback.v4} ${stranger.v4} || exit 1
 if ${hasIpv6}; then
-  assert -6 ${loopback.v6} || exit 1
+  assert 6 ${loopback.v6} ${stranger.v6} || exit 1
 fi
 `;
 
@@ -117,13 +141,15 @@ WantedBy=sysinit.target
 function familyFacts({ flag, source, visitor, name }: (typeof families)[number]): HostFact[] {
   const where = (read: string, want: string): string =>
     flag === "-4" ? read : `if ${hasIpv6}; then ${read}; else echo '${want}'; fi`;
-  const rule = `${pref}: ${selector(source)} lookup ${routingTable}`;
+  const rule = `${selector(source)} lookup ${routingTable}`;
   const route = `local default dev lo`;
-  const reply = `dev lo table ${routingTable}`;
   return [
     {
       name: `${name} routing rule`,
-      read: where(`ip ${flag} -N rule show table ${routingTable} | tr -s '\\t ' ' ' | sed 's/ *$//'`, rule),
+      read: where(
+        `ip ${flag} -N rule show table ${routingTable} | tr -s '\\t ' ' ' | sed 's/^[0-9]*: //; s/ *$//'`,
+        rule,
+      ),
       want: rule,
     },
     {
@@ -135,10 +161,10 @@ function familyFacts({ flag, source, visitor, name }: (typeof families)[number])
       // The two above can stand and still be outranked; this asks the kernel where a reply would go.
       name: `way of a reply to an ${name} visitor`,
       read: where(
-        `ip ${flag} route get ${visitor} from ${source} mark ${mark} 2>&1 | grep -o '${reply}' || echo elsewhere`,
-        reply,
+        `ip ${flag} route get ${visitor} from ${source} mark ${mark} 2>&1 | grep -o '${stay}' || echo elsewhere`,
+        stay,
       ),
-      want: reply,
+      want: stay,
     },
   ];
 }

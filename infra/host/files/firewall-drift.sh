@@ -16,5 +16,5 @@ else
     printf '%s\n' "$declared" | grep -Fxv -e "$live" | sed 's/^[[:space:]]*/missing: /'
     printf '%s\n' "$live" | grep -Fxv -e "$declared" | sed 's/^[[:space:]]*/added: /'
     echo "(differs)"
-  } | head -n 6 | tr '\n' ' ' | cut -c 1-400
+  } | head -n 6 | tr '\n' ' ' | cut -c 1-400 | sed 's/ *$//'
 fi

@@ -1,4 +1,5 @@
 #!/bin/sh
+# shellcheck disable=SC1091,SC2154 # guard.conf is rendered
 # Every minute and at boot: our table and our routing rule stand, then the allowlist is proven by connecting. Where it
 # can't be proven, our sockets and the receiver are stopped, and nothing else ever is. They are started again when the
 # proof holds; a socket that the operator stopped stays stopped.
@@ -24,7 +25,7 @@ finish() { # exit status, finding
 close() { # why, cure
   open=$(systemctl list-units --plain --no-legend --state=active "$sockets" | cut -d ' ' -f 1)
   if [ -n "$open" ]; then
-    printf '%s\n' "$open" >>"$run/closed"
+    printf '%s\n' "$open" >"$run/closed"
     # shellcheck disable=SC2086
     systemctl stop $open "$receiver"
   fi
@@ -68,9 +69,9 @@ firewall() {
 reopen() {
   [ -s "$run/closed" ] || return 0
   closed=
-  for unit in $(sort -u "$run/closed"); do
+  while read -r unit; do
     systemctl is-enabled --quiet "$unit" && closed="$closed $unit"
-  done
+  done <"$run/closed"
   [ -n "$closed" ] || return 0
   nft -f - <<TABLE || close "the trial table cannot be loaded" "systemctl status pushgate-guard.service"
 table inet pushgate_trial {
@@ -88,7 +89,7 @@ TABLE
 # An admitted source may meet a full backlog: three misses in a row count, one wrong connect does.
 probe() {
   for attempt in 1 2 3; do
-    # shellcheck disable=SC2086,SC2154
+    # shellcheck disable=SC2086
     said=$(systemctl show -p Id -p ActiveState -p Listen -p IPAddressAllow "$sockets" | "$lib/prober" $strangers 2>&1)
     code=$?
     case $code in 3 | 4) [ "$attempt" = 3 ] || sleep 1 ;; *) break ;; esac

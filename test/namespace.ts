@@ -1,0 +1,98 @@
+/**
+ * Shell in network namespaces of its own, as their root and nobody's outside: real nft, real routing, real sockets,
+ * and no packet that could leave. Works for an ordinary user where user namespaces are allowed.
+ */
+import { execFileSync, spawnSync } from "node:child_process";
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+
+const packageOf = {
+  dash: "dash",
+  ip: "iproute2",
+  nft: "nftables",
+  openssl: "openssl",
+  perl: "perl-base",
+  shellcheck: "shellcheck",
+  "systemd-analyze": "systemd",
+  unshare: "util-linux",
+} as const;
+type Tool = keyof typeof packageOf;
+
+const env = { ...process.env, PATH: `${process.env.PATH}:/usr/sbin:/sbin` };
+const isolated = ["--user", "--map-root-user", "--net", "--pid", "--fork", "--kill-child", "--mount-proc"];
+
+/** Why a test that needs these can't run here, with the cure; undefined if it can. */
+export function missing(...tools: readonly Tool[]): string | undefined {
+  const absent = tools.filter((tool) => spawnSync("sh", ["-c", `command -v ${tool}`], { env }).status !== 0);
+  if (absent.length > 0)
+    return `${absent.join(", ")} not installed: apt-get install ${absent.map((tool) => packageOf[tool]).join(" ")}`;
+  if (tools.includes("unshare") && spawnSync("unshare", [...isolated, "true"], { env }).status !== 0)
+    return "namespaces are not allowed here: run as root";
+  return undefined;
+}
+
+export type Said = { readonly status: number | null; readonly stdout: string; readonly stderr: string };
+
+/** `sh -e` in new namespaces; `extra` goes before the PATH. Processes it leaves behind end with it. */
+export function inNamespace(script: string, extra = ""): Said {
+  const at = extra === "" ? env : { ...env, PATH: `${extra}:${env.PATH}` };
+  const shell = `ip link set lo up\n${script}`;
+  const { status, stdout, stderr } = spawnSync("unshare", [...isolated, "sh", "-ec", shell], {
+    env: at,
+    encoding: "utf8",
+    timeout: 20_000,
+  });
+  return { status, stdout: stdout.trim(), stderr: stderr.trim() };
+}
+
+/** A folder that stands for `/` of a host: `at("/etc/x")` is where it is, and text is made to name it there. */
+export class Root {
+  readonly folder = mkdtempSync(join(tmpdir(), "pushgate-root-"));
+
+  at(path: string): string {
+    return join(this.folder, path);
+  }
+
+  write(path: string, text: string, mode = 0o644): string {
+    mkdirSync(dirname(this.at(path)), { recursive: true });
+    writeFileSync(this.at(path), text, { mode });
+    return this.at(path);
+  }
+
+  /** A rendered text with every path of ours, and those named, moved below the folder. */
+  moved(text: string, ...more: string[]): string {
+    const ours = ["/etc/pushgate", "/usr/local/lib/pushgate", "/var/lib/pushgate", "/run/pushgate-guard", ...more];
+    return ours.reduce((moved, path) => moved.replaceAll(path, this.at(path)), text);
+  }
+
+  remove(): void {
+    rmSync(this.folder, { recursive: true, force: true });
+  }
+}
+
+/** What `systemd-analyze verify` says of units; the programs they start need not exist here. */
+export function verifyUnits(files: readonly { readonly path: string; readonly text: string }[]): string {
+  const root = new Root();
+  try {
+    const units = files.filter(({ path }) => path.startsWith("/etc/systemd/system/"));
+    const written = units.map(({ path, text }) =>
+      root.write(path.split("/").at(-1)!, text.replace(/^(Exec\w+=)\S+/gm, "$1/bin/true")),
+    );
+    if (written.length === 0) throw new Error("no unit among the files");
+    return spawnSync("systemd-analyze", ["verify", "--man=no", ...written], { env, encoding: "utf8" }).stderr;
+  } finally {
+    root.remove();
+  }
+}
+
+/** What shellcheck and dash say of a script; empty when they accept it. */
+export function lintShell(script: string): string {
+  const input = script;
+  const checked = spawnSync("shellcheck", ["-s", "dash", "-"], { env, input, encoding: "utf8" });
+  const parsed = spawnSync("dash", ["-n"], { env, input, encoding: "utf8" });
+  return checked.stdout + checked.stderr + parsed.stderr;
+}
+
+export const run = (command: string, ...args: string[]): string =>
+  execFileSync(command, args, { env, encoding: "utf8", stdio: ["ignore", "pipe", "pipe"] }).trim();
