@@ -1,0 +1,95 @@
+/**
+ * One ruleset a phase is all a zone has, and an update replaces every rule in it: ours and the zone's own travel
+ * together. Pure but for `ruleset`, the one place that declares one. Who protects what: docs/decisions/004.
+ */
+import * as cloudflare from "@pulumi/cloudflare";
+import type * as pulumi from "@pulumi/pulumi";
+
+/** A rule as the provider takes it. Foreign ones carry whatever else the operator set. */
+export type Rule = {
+  /** Keeps the rule's id through edits and re-ordering, and names it in Security Events. */
+  readonly ref: string;
+  readonly action: string;
+  readonly expression: string;
+  readonly enabled: boolean;
+  readonly description: string;
+  readonly actionParameters?: Readonly<Record<string, unknown>>;
+  readonly logging?: { readonly enabled: boolean };
+};
+
+type About = {
+  readonly phase: string;
+  /** The resource's name, and a person's word for it. */
+  readonly name: string;
+  /** Where our rules stand among the zone's own. */
+  readonly ours: "first" | "last";
+  /** The token's permission that reading and writing it takes. */
+  readonly permission: string;
+};
+
+/**
+ * Custom rules stop at the first that decides, so ours come first: an operator's challenge would meet deliveries
+ * before the skip does. The other two merge all that match and the later one wins
+ * (developers.cloudflare.com/rules/origin-rules/faq), so ours come last: a zone-wide `ssl: flexible` would undo ours.
+ */
+export const phases = {
+  custom: { phase: "http_request_firewall_custom", name: "custom rules", ours: "first", permission: "Zone WAF" },
+  origin: { phase: "http_request_origin", name: "origin rules", ours: "last", permission: "Origin Rules" },
+  config: { phase: "http_config_settings", name: "configuration rules", ours: "last", permission: "Config Rules" },
+} as const satisfies Record<string, About>;
+export type PhaseName = keyof typeof phases;
+export const phaseNames = Object.keys(phases) as PhaseName[];
+
+/** What a zone has in one phase now. */
+export type LivePhase = {
+  /** The existing ruleset's id; absent where the zone has none. */
+  readonly id?: string;
+  /** A changed name replaces the ruleset, which leaves a moment without rules: the existing one is kept. */
+  readonly name: string;
+  readonly description: string;
+  /** Not ours, in the zone's order, ready to be carried. */
+  readonly foreign: readonly Rule[];
+};
+
+export const prefix = "pushgate_";
+
+/** Computed by the API, or the provider's spelling of "not set". */
+const computed = new Set(["id", "version", "lastUpdated", "categories"]);
+
+/** Nulls, empty lists and objects that hold nothing else are the provider's way to say that nothing was set. */
+function withoutUnset(value: unknown): unknown {
+  if (value === null || value === undefined) return undefined;
+  if (Array.isArray(value)) return value.length === 0 ? undefined : value.map(withoutUnset);
+  if (typeof value !== "object") return value;
+  const set = Object.entries(value)
+    .map(([key, inner]) => [key, withoutUnset(inner)] as const)
+    .filter(([, inner]) => inner !== undefined);
+  return set.length === 0 ? undefined : Object.fromEntries(set);
+}
+
+/** A live ruleset's rules that are not ours, as inputs that leave them as they are. */
+export function foreignRules(live: readonly object[]): Rule[] {
+  return live
+    .map((rule) => Object.fromEntries(Object.entries(rule).filter(([key]) => !computed.has(key))))
+    .map((rule) => withoutUnset(rule) as Rule)
+    .filter(({ ref }) => !ref.startsWith(prefix));
+}
+
+/** The rules of a phase, in the order they run. */
+export function merged(phase: PhaseName, ours: readonly Rule[], foreign: readonly Rule[]): Rule[] {
+  return phases[phase].ours === "first" ? [...ours, ...foreign] : [...foreign, ...ours];
+}
+
+/** undefined where there is nothing to hold: the ruleset goes, and the zone is as it was. */
+export function ruleset(
+  zoneId: pulumi.Input<string>,
+  phase: PhaseName,
+  ours: readonly Rule[],
+  { name, description, foreign }: LivePhase,
+  opts: pulumi.CustomResourceOptions = {},
+): cloudflare.Ruleset | undefined {
+  const rules = merged(phase, ours, foreign);
+  if (rules.length === 0) return undefined;
+  const args = { zoneId, kind: "zone", phase: phases[phase].phase, name, description, rules: rules as never };
+  return new cloudflare.Ruleset(phases[phase].name, args, { ...opts, protect: foreign.length > 0 });
+}
