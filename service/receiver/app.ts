@@ -2,7 +2,8 @@
  * The order of middleware is the order of trust: the cheapest refusal first, nothing read before it must be, nothing
  * parsed before it is signed. Never 403: a 403 is always another layer's. Take a line away and a test says what was lost.
  */
-import express, { type Express } from "express";
+import type { RequestListener } from "node:http";
+import express, { type Request, type Response } from "express";
 import type { ReceiverSettings, Secrets } from "../settings.ts";
 import type { Journal } from "./journal.ts";
 import type { Limits } from "./limits.ts";
@@ -17,7 +18,7 @@ export type Parts = {
   readonly journal: Journal;
 };
 
-export function createApp({ settings, secrets, limits, spool, journal }: Parts): Express {
+export function createApp({ settings, secrets, limits, spool, journal }: Parts): RequestListener {
   const { bodyBytes } = settings.limits;
   const app = express();
   app.disable("x-powered-by");
@@ -33,5 +34,6 @@ export function createApp({ settings, secrets, limits, spool, journal }: Parts):
   app.use(step.eventAndBranch); // 200, 400
   app.use(step.spooled(spool)); // 202, 503
   app.use(step.refusals(limits)); // what the lines above throw, 429, 500
-  return app;
+  // Express parses the request's target before it asks any line above; what it can't parse ("http://?") comes here.
+  return (req, res) => app(req as Request, res as Response, () => step.astray(req, res, journal));
 }

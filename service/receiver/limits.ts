@@ -31,13 +31,11 @@ const sourcesAtAll = 4;
  */
 export function sourceOf(address: string | undefined): string {
   if (address === undefined || !ipaddr.isValid(address)) return "unknown";
+  // A socket that listens on both families shows an IPv4 peer as ::ffff:…; process() takes that off.
   const parsed = ipaddr.process(address);
-  return parsed instanceof ipaddr.IPv6
-    ? `${parsed.parts
-        .slice(0, 4)
-        .map((part) => part.toString(16))
-        .join(":")}::/64`
-    : address;
+  if (!(parsed instanceof ipaddr.IPv6)) return parsed.toString();
+  const network = parsed.parts.slice(0, 4).map((part) => part.toString(16));
+  return `${network.join(":")}::/64`;
 }
 
 /** `now`: milliseconds, never going back. */

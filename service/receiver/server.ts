@@ -5,7 +5,8 @@ import { servedBy } from "./exchange.ts";
 import type { Journal } from "./journal.ts";
 import { Refusal } from "./refusal.ts";
 
-const options = {
+/** Milliseconds, bytes and connections. */
+export const bounds = {
   /** GitHub's request through edge and proxy has about 2 KiB of headers. */
   maxHeaderSize: 8 << 10,
   headersTimeout: 5_000,
@@ -15,12 +16,11 @@ const options = {
   connectionsCheckingInterval: 1_000,
   /** For direct clients only: the proxy opens a connection for each request. */
   keepAliveTimeout: 5_000,
-  /** Nothing here asks for the name, and Node's own 400 would not say who gave it. */
-  requireHostHeader: false,
+  /** 16 sources with all their 32 places taken; far below the 1,024 descriptors that systemd gives. */
+  maxConnections: 512,
 } as const;
 
-/** 16 sources with all their 32 places taken; far below the 1,024 descriptors that systemd gives. */
-const mostConnections = 512;
+export type Bounds = { readonly [name in keyof typeof bounds]: number };
 
 /** What Node's parser refuses, by its code; anything else is 400. */
 const parserStatus: Readonly<Record<string, number>> = {
@@ -29,9 +29,14 @@ const parserStatus: Readonly<Record<string, number>> = {
   HPE_HEADER_OVERFLOW: 431,
 };
 
-export function createReceiver(app: RequestListener, journal: Journal, most = mostConnections): Server {
-  const server = createServer(options);
-  server.maxConnections = most;
+export function createReceiver(
+  app: RequestListener,
+  journal: Journal,
+  { maxConnections, ...times }: Bounds = bounds,
+): Server {
+  // Nothing here asks for the host's name, and Node's own 400 would not say who gave it.
+  const server = createServer({ ...times, requireHostHeader: false });
+  server.maxConnections = maxConnections;
   /** The answer a connection is waiting for. */
   const pending = new WeakMap<Socket, Parameters<RequestListener>>();
   const listener: RequestListener = (req, res) => {
@@ -48,8 +53,9 @@ export function createReceiver(app: RequestListener, journal: Journal, most = mo
     const [req, res] = pending.get(socket) ?? [];
     const status = parserStatus[error.code ?? ""] ?? 400;
     const reason = `not HTTP as it should be: ${error.code ?? error.name}`;
-    // Reset, or answered already: nobody is waiting, and a request that had begun writes its own line.
-    if (error.code === "ECONNRESET" || !socket.writable) socket.destroy();
+    const left = error.code === "ECONNRESET" || (req !== undefined && error.code === "HPE_INVALID_EOF_STATE");
+    // Left in the middle, or answered already: nobody is waiting, and a request that had begun writes its own line.
+    if (left || !socket.writable) socket.destroy();
     else if (!req || !res || res.writableFinished) refuse(socket, status, reason);
     // Half a request: its exchange keeps the journal, so it is told once the answer went out beside it.
     else if (!res.headersSent) socket.end(raw(status), () => req.destroy(new Refusal(status, reason)));
@@ -58,7 +64,7 @@ export function createReceiver(app: RequestListener, journal: Journal, most = mo
 
   server.on("drop", (connection?: { remoteAddress?: string }) => {
     const source = connection?.remoteAddress ?? null;
-    journal({ delivery: null, hook: null, source, status: 0, reason: `${most} connections are open`, ms: 0 });
+    journal({ delivery: null, hook: null, source, status: 0, reason: `${maxConnections} connections are open`, ms: 0 });
   });
 
   function refuse(socket: Socket, status: number, reason: string, headers = ""): void {

@@ -1,4 +1,5 @@
 /** The checks, each a middleware that passes on or throws a Refusal. `app.ts` puts them in order. */
+import type { IncomingMessage, ServerResponse } from "node:http";
 import type { ErrorRequestHandler, RequestHandler } from "express";
 import type { ReceiverHook, Secrets } from "../settings.ts";
 import { Aborted, readBody } from "./body.ts";
@@ -35,14 +36,20 @@ export const path = (hooks: readonly ReceiverHook[]): Step => {
   const byPath = new Map(hooks.map((hook) => [`/webhook/${hook.name}`, hook]));
   return (req, res, next) => {
     const hook = byPath.get(req.originalUrl);
-    // Cut at "?": people put tokens into queries, and this line is kept.
-    if (!hook) throw new Refusal(404, `no hook at ${req.originalUrl.split("?")[0]}`);
+    if (!hook) throw noHook(req.originalUrl);
     res.locals.hook = hook;
     res.locals.exchange.hook = hook.name;
     if (req.method !== "POST") throw new Refusal(405, `method ${req.method}`, { Allow: "POST" });
     next();
   };
 };
+
+/** Cut at "?": people put tokens into queries, and the journal is kept. */
+const noHook = (url = "") => new Refusal(404, `no hook at ${url.split("?")[0]}`);
+
+/** The same 404 for a request that reached no middleware. */
+export const astray = (req: IncomingMessage, res: ServerResponse, journal: Journal): void =>
+  new Exchange(req, res, journal, 0).refuse(noHook(req.url));
 
 /** JSON as it is: a form signs other bytes than it carries, and a compressed body is larger than it looks. */
 export const contentType: Step = (req, _res, next) => {

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { createApp, type Parts } from "../../service/receiver/app.ts";
 import { type Entry, line } from "../../service/receiver/journal.ts";
 import { createLimits } from "../../service/receiver/limits.ts";
-import { createReceiver } from "../../service/receiver/server.ts";
+import { type Bounds, bounds, createReceiver } from "../../service/receiver/server.ts";
 import { openSpool, type Spooled } from "../../service/receiver/spool.ts";
 import type { ReceiverSettings } from "../../service/settings.ts";
 import type { Delivery } from "../deliveries.ts";
@@ -51,9 +51,9 @@ export function folder(): string {
   return mkdtempSync(join(tmpdir(), "pushgate-receiver-"));
 }
 
-type Change = Partial<Parts> & { readonly connections?: number; readonly limit?: Partial<typeof limits> };
+type Change = Partial<Parts> & { readonly bound?: Partial<Bounds>; readonly limit?: Partial<typeof limits> };
 
-export async function receiver({ connections, limit, ...change }: Change = {}): Promise<Running> {
+export async function receiver({ bound, limit, ...change }: Change = {}): Promise<Running> {
   const spool = folder();
   const journal: Entry[] = [];
   const settings = { hooks, limits: { ...limits, ...limit } };
@@ -69,7 +69,7 @@ export async function receiver({ connections, limit, ...change }: Change = {}): 
     journal: (entry) => journal.push(JSON.parse(line(entry))),
     ...change,
   };
-  const server = createReceiver(createApp(parts), parts.journal, connections);
+  const server = createReceiver(createApp(parts), parts.journal, { ...bounds, ...bound });
   server.listen(0, "127.0.0.1");
   await new Promise((resolve) => server.once("listening", resolve));
   const { port } = server.address() as AddressInfo;
@@ -123,29 +123,29 @@ export const chunk = (bytes: Buffer | string): Buffer =>
 
 export async function exchange(port: number, parts: readonly (string | Buffer)[]): Promise<Answer> {
   const socket = await dial(port);
-  const answered = answer(socket);
+  const answered = answer(socket, String(parts[0]).startsWith("HEAD "));
   for (const part of parts) if (socket.writable) socket.write(part);
   return answered.finally(() => socket.destroy());
 }
 
 /** The next answer on a connection; status 0 where it ends without one. */
-export function answer(socket: Socket): Promise<Answer> {
+export function answer(socket: Socket, toHead = false): Promise<Answer> {
   return new Promise((resolve) => {
     let text = "";
     const done = () => {
       socket.off("data", onData).off("close", done);
-      resolve(parsed(text) ?? { status: 0, headers: {}, body: text });
+      resolve(parsed(text, toHead) ?? { status: 0, headers: {}, body: text });
     };
     const onData = (bytes: Buffer) => {
       text += bytes.toString("latin1");
-      if (parsed(text)) done();
+      if (parsed(text, toHead)) done();
     };
     socket.on("error", () => {});
     socket.on("data", onData).on("close", done);
   });
 }
 
-function parsed(text: string): Answer | undefined {
+function parsed(text: string, toHead: boolean): Answer | undefined {
   const end = text.indexOf("\r\n\r\n");
   if (end < 0) return undefined;
   const [first = "", ...lines] = text.slice(0, end).split("\r\n");
@@ -153,6 +153,6 @@ function parsed(text: string): Answer | undefined {
     lines.map((each) => [each.slice(0, each.indexOf(":")).toLowerCase(), each.slice(each.indexOf(":") + 1).trim()]),
   );
   const body = text.slice(end + 4);
-  if (body.length < Number(headers["content-length"] ?? 0)) return undefined;
+  if (!toHead && body.length < Number(headers["content-length"] ?? 0)) return undefined;
   return { status: Number(first.split(" ")[1]), headers, body };
 }
