@@ -1,5 +1,5 @@
 /** bootHost: a throwaway Debian, booted clean in seconds, reached by the operator's own ssh as a real one would be. */
-import { mkdirSync, rmdirSync } from "node:fs";
+import { readlinkSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
 import type { Release, Variant } from "./image.ts";
 import { labFolder, nameAddress } from "./lab.ts";
@@ -68,7 +68,9 @@ export class Host {
   }
 
   async writeFile(path: string, text: string, mode = "0644"): Promise<void> {
-    await this.inside(`mkdir -p -- "$(dirname '${path}')" && install -m ${mode} /dev/stdin '${path}'`, { stdin: text });
+    await this.inside(`mkdir -p -- "$(dirname '${path}')" && cat >'${path}' && chmod ${mode} '${path}'`, {
+      stdin: text,
+    });
   }
 
   /** This boot's journal, of one unit or whole. */
@@ -98,6 +100,7 @@ export class Host {
   /** Powers off and keeps the disk: `thaw` boots from it, each time from this same state. */
   async freeze(): Promise<Frozen> {
     await this.machine.powerOff();
+    running.delete(this);
     const layers = await freezeDisk(this.machine.disk);
     return { options: this.options, slot: this.slot, layers };
   }
@@ -126,24 +129,30 @@ export class Host {
   }
 
   private async discard(): Promise<void> {
+    running.delete(this);
     await unmountDisk(this.machine.disk);
-    rmdirSync(slotFolder(this.slot));
   }
 }
 
-const slotFolder = (slot: number) => join(labFolder, `slot-${slot}`);
+const running = new Set<Host>();
 
-/** Several processes of one lab may boot hosts: the folder is the lock. */
-function takeSlot(): number {
-  for (let slot = 10; slot < 100; slot++) {
+/** Kills what this process booted and a failed test left running. */
+export async function killHosts(): Promise<void> {
+  await Promise.all([...running].map((host) => host.kill()));
+}
+
+/** A name keeps its addresses for the lab's life, as neighbour tables remember; the link is also the lock. */
+function slotOf(name: string): number {
+  for (let slot = 10; slot < 250; slot++) {
+    const link = join(labFolder, `slot-${slot}`);
     try {
-      mkdirSync(slotFolder(slot));
+      symlinkSync(name, link);
       return slot;
     } catch {
-      // taken
+      if (readlinkSync(link) === name) return slot;
     }
   }
-  throw new Error("90 hosts run already: a test forgets to end its own");
+  throw new Error("240 host names are in use: name hosts again rather than anew");
 }
 
 /** Boots a clean host; resolves when systemd is done and ssh answers. Throws with the console's last lines. */
@@ -153,7 +162,7 @@ export async function bootHost(options: BootOptions): Promise<Host> {
       `${options.name}: a host's name has at most 12 of a-z, 0-9 and "-", as its network link is named after it`,
     );
   }
-  const slot = takeSlot();
+  const slot = slotOf(options.name);
   const layers = imageLayers(options.release, options.variant);
   const disk = await mountDisk(options.name, layers, options.diskMegabytes ?? 1024);
   const identity = { name: options.name, slot, ipv6: !options.noIpv6 };
@@ -170,6 +179,7 @@ export async function thaw({ options, slot, layers }: Frozen): Promise<Host> {
 
 async function start(options: BootOptions, slot: number, machine: Machine): Promise<Host> {
   const host = new Host(options, slot, machine);
+  running.add(host);
   const state = await machine.isUp(host.address);
   if (state !== "running") throw new Error(`${host.name} booted ${state}:\n${await host.read("systemctl --failed")}`);
   return host;

@@ -1,6 +1,6 @@
 /** The file system one host boots from: an image below, this boot's writes on a tmpfs above, identity files written in. */
 import { randomBytes } from "node:crypto";
-import { mkdirSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { imagePath, type Release, type Variant } from "./image.ts";
 import { labFolder } from "./lab.ts";
@@ -19,6 +19,7 @@ export const rootOf = (disk: Disk) => join(disk.folder, "root");
 /** `megabytes` bounds what the host may write before its disk is full. */
 export async function mountDisk(name: string, layers: readonly string[], megabytes: number): Promise<Disk> {
   const folder = folderOf(name);
+  if (existsSync(folder)) throw new Error(`${name} is running already: end it, or boot a host of another name`);
   mkdirSync(folder);
   await run("mount", ["-t", "tmpfs", "-o", `mode=755,size=${megabytes}m`, "tmpfs", folder]);
   const part = (of: string) => {

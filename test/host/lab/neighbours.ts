@@ -1,0 +1,201 @@
+/**
+ * Who lives on the machine already: another site on 443, Docker, ufw, fail2ban and somebody's policy route, as their
+ * own tools leave them. They come back at boot by units of their own, since their daemons would do that.
+ */
+import { get } from "node:https";
+import type { TLSSocket } from "node:tls";
+import type { Host } from "./host.ts";
+import { actors } from "./net.ts";
+import { until } from "./process.ts";
+
+export const neighbourSite = "shop.example.net";
+const log = "/var/log/nginx/shop.access.log";
+
+const site = (v6: boolean) => `server {
+    listen 443 ssl;
+${v6 ? "    listen [::]:443 ssl;\n" : ""}    server_name ${neighbourSite};
+    ssl_certificate /etc/ssl/shop.pem;
+    ssl_certificate_key /etc/ssl/private/shop.key;
+    access_log ${log} combined;
+    root /srv/shop;
+}
+`;
+
+/** Docker 27 and ufw 0.36 through iptables-nft, less the chains that hold nothing; both share the compat tables. */
+const dockerAndUfw = (opens: readonly number[]) => {
+  const ports = opens.map((port) => `    tcp dport ${port} counter accept\n`).join("");
+  const ufw = (v: "4" | "6", icmp: string) => `
+  chain INPUT {
+    type filter hook input priority filter; policy drop;
+    counter jump ufw${v}-before-input
+    counter jump ufw${v}-user-input
+  }
+  chain ufw${v}-before-input {
+    iifname "lo" counter accept
+    ct state related,established counter accept
+    ct state invalid counter drop
+    ${icmp} counter accept
+  }
+  chain ufw${v}-user-input {
+${ports}  }`;
+  return `table ip filter {${ufw("4", "ip protocol 1")}
+  chain FORWARD {
+    type filter hook forward priority filter; policy drop;
+    counter jump DOCKER-USER
+    oifname "docker0" ct state related,established counter accept
+    oifname "docker0" counter jump DOCKER
+    iifname "docker0" oifname != "docker0" counter accept
+  }
+  chain DOCKER {
+    ip daddr 172.17.0.2 iifname != "docker0" oifname "docker0" tcp dport 80 counter accept
+  }
+  chain DOCKER-USER {
+    counter return
+  }
+}
+table ip6 filter {${ufw("6", "meta l4proto 58")}
+}
+table ip nat {
+  chain DOCKER {
+    iifname "docker0" counter return
+    iifname != "docker0" tcp dport 8081 counter dnat to 172.17.0.2:80
+  }
+  chain PREROUTING {
+    type nat hook prerouting priority dstnat; policy accept;
+    fib daddr type local counter jump DOCKER
+  }
+  chain OUTPUT {
+    type nat hook output priority -100; policy accept;
+    ip daddr != 127.0.0.0/8 fib daddr type local counter jump DOCKER
+  }
+  chain POSTROUTING {
+    type nat hook postrouting priority srcnat; policy accept;
+    oifname != "docker0" ip saddr 172.17.0.0/16 counter masquerade
+  }
+}
+`;
+};
+
+/** As fail2ban's nftables action makes it, with one address banned. */
+const banned = "198.51.100.99";
+const fail2ban = `table inet f2b-table {
+  set addr-set-sshd {
+    type ipv4_addr
+    elements = { ${banned} }
+  }
+  chain f2b-chain {
+    type filter hook input priority filter - 1; policy accept;
+    tcp dport 22 ip saddr @addr-set-sshd reject with icmp port-unreachable
+  }
+}
+`;
+
+/** After nftables.service, whose start empties the ruleset. */
+const unit = (what: string, ...starts: string[]) => `[Unit]
+Description=${what}
+After=nftables.service
+[Service]
+Type=oneshot
+RemainAfterExit=yes
+${starts.map((start) => `ExecStart=${start}\n`).join("")}
+[Install]
+WantedBy=multi-user.target
+`;
+
+export type NeighbourOptions = {
+  /** TCP ports that ufw lets in. The operator has opened the origin port, or the edge could not reach it. */
+  readonly opens?: readonly number[];
+};
+
+/** Moves them in; the host needs nginx, nftables and openssl. */
+export async function addNeighbours(host: Host, { opens = [22, 443, 8443] }: NeighbourOptions = {}): Promise<void> {
+  const name = `/CN=${neighbourSite}`;
+  await host.inside(`set -e
+mkdir -p /srv/shop /etc/ssl/private /etc/neighbours
+echo 'the shop is open' >/srv/shop/index.html
+openssl req -quiet -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 30 -subj '${name}' \\
+  -addext 'subjectAltName=DNS:${neighbourSite}' -keyout /etc/ssl/private/shop.key -out /etc/ssl/shop.pem 2>&1 ||
+openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 30 -subj '${name}' \\
+  -addext 'subjectAltName=DNS:${neighbourSite}' -keyout /etc/ssl/private/shop.key -out /etc/ssl/shop.pem
+chmod 0600 /etc/ssl/private/shop.key`);
+  await host.writeFile("/etc/nginx/sites-available/shop", site(host.address6 !== undefined));
+  await host.writeFile("/etc/neighbours/docker-ufw.nft", dockerAndUfw(opens));
+  await host.writeFile("/etc/neighbours/fail2ban.nft", fail2ban);
+  const units = {
+    "docker-ufw-like": unit(
+      "Docker and ufw, as far as the kernel is concerned",
+      "/usr/sbin/nft -f /etc/neighbours/docker-ufw.nft",
+    ),
+    "fail2ban-like": unit("fail2ban's table", "/usr/sbin/nft -f /etc/neighbours/fail2ban.nft"),
+    // Without `protocol kernel` networkd 257 would delete it at its next start, with or without us.
+    "policy-route": unit(
+      "A policy route of the operator's",
+      "/usr/sbin/ip route add unreachable default table 200",
+      "/usr/sbin/ip rule add from 10.66.0.0/24 lookup 200 pref 1000 protocol kernel",
+    ),
+  };
+  for (const [name, text] of Object.entries(units)) await host.writeFile(`/etc/systemd/system/${name}.service`, text);
+  await host.inside(`set -e
+ln -s ../sites-available/shop /etc/nginx/sites-enabled/shop
+systemctl daemon-reload
+systemctl --quiet enable --now ${Object.keys(units).join(" ")}
+nginx -q -t
+systemctl reload-or-restart nginx`);
+}
+
+/** What must be equal before, during and after; `ours` tells what of the host is the program's own. */
+export type Neighbourhood = {
+  /** "family name" -> the table as nft lists it, counters left out. */
+  readonly tables: Record<string, string>;
+  readonly rules: readonly string[];
+  readonly nginx: Record<string, string>;
+  /** What the shop answers a stranger, and what that one request wrote into its log. */
+  readonly shop: { readonly v4: string; readonly v6: string | undefined; readonly logged: readonly string[] };
+};
+
+/** `ours` is matched against names of nft tables, lines of `ip rule`, and paths under /etc/nginx. */
+export async function neighbourhood(host: Host, ours = /pushgate|lookup 9460\b/): Promise<Neighbourhood> {
+  const foreign = (names: readonly string[]) => names.filter((name) => name !== "" && !ours.test(name));
+  const tables: Record<string, string> = {};
+  for (const table of foreign((await host.read("nft list tables")).split("\n"))) {
+    const listing = await host.read(`nft -s list ${table}`);
+    tables[table.replace("table ", "")] = listing;
+  }
+  const rules = foreign((await host.read("ip rule; ip -6 rule 2>/dev/null || true")).split("\n"));
+  const nginx = Object.entries(await host.snapshot("/etc/nginx")).filter(([path]) => !ours.test(path) && path !== "");
+  const before = await logged(host);
+  const v4 = await visitShop(host.address, actors.stranger.v4[0]);
+  const v6 = host.address6 && (await visitShop(host.address6, actors.stranger.v6[0]));
+  const visits = v6 === undefined ? 1 : 2;
+  // nginx writes the line once the answer is out, so it may come a moment later; a line too many would be seen as well.
+  const lines = await until("the shop's log has both visits", async () => {
+    const now = (await logged(host)).slice(before.length);
+    return now.length >= visits ? now : undefined;
+  });
+  return {
+    tables,
+    rules,
+    nginx: Object.fromEntries(nginx),
+    shop: { v4, v6, logged: lines.map((line) => line.replace(/\[.*?\]/, "[time]")) },
+  };
+}
+
+async function logged(host: Host): Promise<string[]> {
+  return (await host.read(`cat ${log} 2>/dev/null || true`)).split("\n").filter(Boolean);
+}
+
+/** Status, body and the certificate's fingerprint, as one line; throws when the shop can't be reached. */
+export const visitShop = (address: string, from: string): Promise<string> =>
+  new Promise((resolve, reject) => {
+    const options = { host: address, localAddress: from, servername: neighbourSite, headers: { host: neighbourSite } };
+    const request = get({ ...options, rejectUnauthorized: false, agent: false, timeout: 5000 }, (response) => {
+      const { fingerprint256 } = (response.socket as TLSSocket).getPeerCertificate();
+      let body = "";
+      response.on("data", (chunk) => {
+        body += chunk;
+      });
+      response.on("end", () => resolve(`${response.statusCode} ${body.trim()} ${fingerprint256}`));
+    });
+    request.on("timeout", () => request.destroy(new Error(`${neighbourSite} at ${address} does not answer`)));
+    request.on("error", reject);
+  });
