@@ -145,7 +145,8 @@ facts_hold() {
 }
 
 run_activate() {
-  changed=$1 sh -ec "$activate" sh >&3 </dev/null ||
+  # A pipe from a function: what it holds is in no argv, no environment and no file.
+  input | changed=$1 sh -ec "$activate" sh >&3 ||
     fail "activate" "exit $?; what it said stands above" "$look"
 }
 

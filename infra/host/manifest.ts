@@ -27,6 +27,8 @@ export const quote = (value: string): string => `'${value.replaceAll("'", `'\\''
 /** The facts' output travels up to here: more than this could never be confirmed. */
 export const factCap = 2048;
 
+const endOfInput = "END_OF_INPUT";
+
 const layerName = /^[a-z][a-z0-9-]{0,31}$/;
 const pathShape = /^(\/[a-zA-Z0-9_@+:-][a-zA-Z0-9._@+:-]*|\/\.[a-zA-Z0-9_@+:-][a-zA-Z0-9._@+:-]*)+$/;
 const globShape = /^\/[a-zA-Z0-9_@+:-][a-zA-Z0-9._@+:-]*(\/[a-zA-Z0-9._@+:*?[\]!-]+)+$/;
@@ -83,11 +85,16 @@ export const fileRecord = ({ path, text, mode, owner }: HostFile): string =>
   `file ${sha256(text)} ${plainMode(mode)} ${owner} ${path}`;
 export const factRecord = ({ read, want }: HostFact): string => `fact ${sha256(`${read}\0${want}`).slice(0, 16)}`;
 
-/** The whole text that brings one layer to a machine. Feed it to `sh -s` as root. */
-export function applyScript(layer: HostLayer, stamp: string, state: string = paths.state): string {
+/**
+ * The whole text that brings one layer to a machine. Feed it to `sh -s` as root. `input`: lines for `activate` to read on
+ * standard input, which makes the text as secret as they are.
+ */
+export function applyScript(layer: HostLayer, stamp: string, state: string = paths.state, input = ""): string {
   refuseUnsendable(layer);
   const { name, present, files, facts, owns, activate, restore = ":", retire } = layer;
-  refuseNul(name, activate, restore, retire, ...files.flatMap((file) => [file.text, file.check]));
+  if (input !== "" && (!input.endsWith("\n") || input.split("\n").includes(endOfInput)))
+    throw new Error(`layer ${name}: its input is no whole lines, or holds ${endOfInput}`);
+  refuseNul(name, input, activate, restore, retire, ...files.flatMap((file) => [file.text, file.check]));
   if (!present && files.length > 0) throw new Error(`layer ${name}: a layer that leaves declares no files`);
   for (const { path, mode, owner } of files)
     if (!/^0[0-7]{3}$/.test(mode) || !ownerShape.test(owner))
@@ -106,6 +113,9 @@ export function applyScript(layer: HostLayer, stamp: string, state: string = pat
       ["file", ...[path, mode, owner, check ?? "", text].map(quote)].join(" "),
     ),
     ...facts.map(({ name, read, want }) => ["fact", ...[name, read, trimmed(want)].map(quote)].join(" ")),
+    "}",
+    "input() {",
+    input === "" ? ":" : `cat <<'${endOfInput}'\n${input}${endOfInput}`,
     "}",
     `layer=${quote(name)}`,
     `stamp=${quote(stamp)}`,

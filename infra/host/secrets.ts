@@ -1,0 +1,179 @@
+/**
+ * The hooks' secrets on the machine: encrypted with the host's key, handed to the receiver alone by systemd.
+ *
+ * Rules: a plain secret is never in argv, in an environment, in a file on disk or in any output; it travels on standard
+ * input, and from there through the shell's own printf into systemd-creds. Nothing rendered here holds one. Preview
+ * compares without asking for it: the machine answers an HMAC of what it has installed, keyed with a salt that only
+ * root there can read.
+ *
+ * `--with-key=host`: the default may bind to a TPM, and a machine moved to other hardware could no longer decrypt.
+ */
+import { createHmac } from "node:crypto";
+import type { Host, Settings } from "../settings.ts";
+import type { HostFact, HostLayer } from "./layer.ts";
+import { applyScript, type Probed, quote } from "./manifest.ts";
+import { paths, units } from "./paths.ts";
+import { reconcile, type Verdict } from "./reconcile.ts";
+import type { SeenLayer } from "./report.ts";
+
+/** By hook, newest first. */
+export type HookSecrets = Readonly<Record<string, readonly string[]>>;
+
+const salt = `${paths.state}/salt`;
+
+/** What `activate` reads on standard input. Secret: wrap it before it reaches a resource. Throws on what a line can't hold. */
+export function secretLines(secrets: HookSecrets): string {
+  return Object.entries(secrets)
+    .sort(([a], [b]) => (a < b ? -1 : 1))
+    .map(([hook, values]) => {
+      // Settings refuse these with their cure; here they would end up as another hook's line, so it is asked again.
+      if (values.length === 0 || values.length > 2 || values.some((value) => !/^[\x21-\x7e]+$/.test(value)))
+        throw new Error(`the secrets of hook ${hook} are not one or two words of printable ASCII`);
+      return `${[hook, ...values].join(" ")}\n`;
+    })
+    .join("");
+}
+
+/** As the receiver reads it: one secret a line, newest first. */
+const credentialText = (values: readonly string[]): string => values.map((value) => `${value}\n`).join("");
+
+/** Hex. `saltText` as the machine prints it. */
+export const expectedMac = (saltText: string, values: readonly string[]): string =>
+  createHmac("sha256", saltText).update(credentialText(values)).digest("hex");
+
+const activate = (hooks: readonly string[]): string => `
+say() { printf 'secrets: %s\\n' "$*" >&2; }
+umask 077
+folder=${paths.credentials}
+made() { [ -d "$1" ] || { made "\${1%/*}"; mkdir -m "$2" "$1"; echo "$1" >>${paths.state}/made; }; }
+[ -d ${paths.etc} ] || made ${paths.etc} 0755
+made "$folder" 0700
+chmod 0700 "$folder"
+rm -f "$folder"/.*.new
+arrived=' '
+while read -r hook newest older; do
+  case ' ${hooks.join(" ")} ' in *" $hook "*) ;; *) say "a secret came for a hook that is not declared"; exit 1 ;; esac
+  [ -n "$newest" ] || { say "an empty secret came for $hook"; exit 1; }
+  { printf '%s\\n' "$newest"; [ -z "$older" ] || printf '%s\\n' "$older"; } |
+    systemd-creds encrypt --with-key=host --name="$hook" - "$folder/.$hook.new"
+  # An empty input would encrypt well, and let everybody in with the empty key.
+  [ "$(systemd-creds decrypt --name="$hook" "$folder/.$hook.new" - | wc -c)" -gt 32 ] || {
+    say "the secret of $hook did not survive its encryption; see systemd-creds(1)"
+    exit 1
+  }
+  sync "$folder/.$hook.new"
+  arrived="$arrived$hook "
+done
+for hook in ${hooks.join(" ")}; do
+  case $arrived in *" $hook "*) ;; *) say "no secret came for $hook; nothing was replaced"; exit 1 ;; esac
+done
+for hook in ${hooks.join(" ")}; do mv -fT "$folder/.$hook.new" "$folder/$hook"; done
+for path in "$folder"/*; do
+  case ' ${hooks.join(" ")} ' in *" \${path##*/} "*) ;; *) rm -rf -- "$path" ;; esac
+done
+if [ ! -s ${salt} ]; then
+  od -An -vtx1 -N32 /dev/urandom | tr -d ' \\n' >${salt}.new
+  mv -fT ${salt}.new ${salt}
+fi
+# It reads them once, when it starts; its sockets keep what arrives meanwhile.
+if systemctl is-active --quiet ${units.receiver}; then systemctl restart ${units.receiver}; fi
+`;
+
+/**
+ * Fed to node, which every receiver's machine has: openssl would want the key in its argv. One line "salt …", then one
+ * a hook: its name and the HMAC, or "none" where nothing can be decrypted.
+ */
+const auditProgram = (hooks: readonly string[]): string => `
+const { execFileSync } = require("child_process");
+const { createHmac } = require("crypto");
+const salt = require("fs").readFileSync("${salt}", "utf8");
+console.log("salt " + salt);
+for (const hook of ${JSON.stringify([...hooks].sort())}) {
+  let mac = "none";
+  try {
+    const file = "${paths.credentials}/" + hook;
+    const text = execFileSync("systemd-creds", ["decrypt", "--name=" + hook, file, "-"], { stdio: ["ignore", "pipe", "ignore"] });
+    mac = createHmac("sha256", salt).update(text).digest("hex");
+  } catch {}
+  console.log(hook + " " + mac);
+}`;
+
+/** Asked in each preview. What it should say depends on the machine's salt: `auditVerdict`. */
+export const secretsAudit = ({ hooks }: Settings): Omit<HostFact, "want"> => ({
+  name: "installed secrets",
+  read: `if [ -s ${salt} ] && [ -x /usr/bin/node ]; then
+  /usr/bin/node -e ${quote(auditProgram(hooks.map(({ name }) => name)))} 2>/dev/null
+else
+  echo absent
+fi`,
+});
+
+/** "as declared", or what of it is not; never a MAC, as this may be printed. */
+export function auditVerdict(said: string, secrets: HookSecrets): string {
+  const lines = said.split("\n").map((line) => line.trim());
+  const saltText = /^salt ([0-9a-f]{64})$/.exec(lines[0] ?? "")?.[1];
+  if (saltText === undefined) return "absent";
+  const differing = Object.entries(secrets)
+    .filter(([hook, values]) => !lines.includes(`${hook} ${expectedMac(saltText, values)}`))
+    .map(([hook]) => hook);
+  return differing.length === 0 ? "as declared" : `differs: ${differing.sort().join(", ")}`;
+}
+
+/** The layer as it is asked about: with the audit, whose answer `judgeSecrets` reads. */
+export const probedSecrets = (settings: Settings, layer: HostLayer): Probed => ({
+  ...layer,
+  facts: [...layer.facts, secretsAudit(settings)],
+});
+
+/** `script`: what brings the layer to the machine; as secret as `secrets`. */
+export function judgeSecrets(
+  settings: Settings,
+  layer: HostLayer,
+  seen: SeenLayer,
+  secrets: HookSecrets,
+): Verdict & { readonly script: string } {
+  if (!layer.present) {
+    const verdict = reconcile(layer, seen);
+    return { ...verdict, script: applyScript(layer, verdict.stamp) };
+  }
+  const asked = layer.facts.length;
+  const answer = seen.facts[asked];
+  const verdict = reconcile(
+    { ...layer, facts: [...layer.facts, { ...secretsAudit(settings), want: "as declared" }] },
+    {
+      ...seen,
+      facts: [
+        ...seen.facts.slice(0, asked),
+        { output: auditVerdict(answer?.output ?? "", secrets), status: answer?.status ?? 1 },
+      ],
+    },
+  );
+  return { ...verdict, script: applyScript(layer, verdict.stamp, paths.state, secretLines(secrets)) };
+}
+
+/** Public; `activate` wants `secretLines` on its standard input, and nothing else may carry them. */
+export function secrets({ hooks }: Settings, _host: Host): HostLayer {
+  const names = hooks.map(({ name }) => name);
+  return {
+    name: "secrets",
+    present: true,
+    files: [],
+    // Nothing by glob: a credential is no rendered file. What is not declared goes in `activate`, the rest in `retire`.
+    owns: [],
+    activate: activate(names),
+    facts: [
+      {
+        name: `credentials in ${paths.credentials}`,
+        read: `cd ${paths.credentials} 2>/dev/null && stat -c '%n %a %U:%G' . * .[!.]* 2>/dev/null | LC_ALL=C sort`,
+        want: [". 700 root:root", ...names.sort().map((name) => `${name} 600 root:root`)].join("\n"),
+      },
+      {
+        name: "salt",
+        read: `stat -c '%a %U:%G' ${salt} 2>/dev/null`,
+        want: "600 root:root",
+      },
+    ],
+    retire: `rm -rf ${paths.credentials} ${salt} ${salt}.new`,
+    timeout: 60,
+  };
+}
