@@ -1,0 +1,84 @@
+/**
+ * The language host: runs the program with Node, which strips the types itself. It serves what `preview`, `up`,
+ * `refresh`, `destroy` and `import --generate-code=false` ask for; the engine prints "unimplemented" for the rest.
+ */
+import { spawn } from "node:child_process";
+import { existsSync } from "node:fs";
+import { createRequire } from "node:module";
+import { delimiter, dirname, join, resolve } from "node:path";
+import languageService from "@pulumi/pulumi/proto/language_grpc_pb.js";
+import type { RunRequest } from "@pulumi/pulumi/proto/language_pb.js";
+import languageMessages from "@pulumi/pulumi/proto/language_pb.js";
+import { answering, engineAddress, pluginInfo, serve } from "./serve.ts";
+
+/** `cmd/run` leaves with this when it has already printed what went wrong: the engine then adds nothing. */
+const alreadyReported = 32;
+
+/** The package as the program finds it, so that both are one copy. */
+const runner = (folder: string): string =>
+  createRequire(join(folder, "index.js")).resolve("@pulumi/pulumi/cmd/run/index.js");
+
+/** The program's own `node`, as `npm exec` would have it, before a PATH whose Node may be too old. */
+function pathFor(folder: string): string {
+  const bins: string[] = [];
+  for (let at = resolve(folder); ; at = dirname(at)) {
+    const bin = join(at, "node_modules", ".bin");
+    if (existsSync(bin)) bins.push(bin);
+    if (dirname(at) === at) break;
+  }
+  return [...bins, process.env.PATH ?? ""].join(delimiter);
+}
+
+let engine = engineAddress();
+
+async function run(request: RunRequest): Promise<InstanceType<typeof languageMessages.RunResponse>> {
+  const info = request.getInfo();
+  const folder = info?.getProgramDirectory() || request.getPwd();
+  const given: [flag: string, value: string][] = [
+    ["monitor", request.getMonitorAddress()],
+    ["engine", engine],
+    ["organization", request.getOrganization()],
+    ["project", request.getProject()],
+    ["root-directory", info?.getRootDirectory() ?? ""],
+    ["stack", request.getStack()],
+    ["pwd", request.getPwd()],
+    ["parallel", String(request.getParallel())],
+  ];
+  const flags = given.filter(([, value]) => value !== "").flatMap(([flag, value]) => [`--${flag}`, value]);
+  if (request.getDryrun()) flags.push("--dry-run");
+  const entry = info?.getEntryPoint() || request.getProgram() || ".";
+
+  const env = {
+    ...process.env,
+    PATH: pathFor(folder),
+    PULUMI_CONFIG: JSON.stringify(Object.fromEntries(request.getConfigMap().toObject())),
+    PULUMI_CONFIG_SECRET_KEYS: JSON.stringify(request.getConfigsecretkeysList()),
+  };
+  const child = spawn("node", [runner(folder), ...flags, entry, ...request.getArgsList()], {
+    cwd: request.getPwd(),
+    env,
+    stdio: ["ignore", "inherit", "inherit"],
+  });
+  const ended = await new Promise<number | string>((resolve, reject) => {
+    child.on("error", reject);
+    child.on("close", (code, signal) => resolve(code ?? signal ?? "unknown"));
+  });
+  const response = new languageMessages.RunResponse();
+  if (ended === alreadyReported) response.setBail(true);
+  else if (ended !== 0) response.setError(`Program exited with non-zero exit code: ${ended}`);
+  return response;
+}
+
+await serve(
+  languageService.LanguageRuntimeService as never,
+  {
+    handshake: answering((request: InstanceType<typeof languageMessages.LanguageHandshakeRequest>) => {
+      engine = request.getEngineAddress() || engine;
+      return new languageMessages.LanguageHandshakeResponse();
+    }),
+    getPluginInfo: pluginInfo("3.259.0"),
+    // None: the engine then loads each plugin when a resource first asks for it.
+    getRequiredPackages: answering(() => new languageMessages.GetRequiredPackagesResponse()),
+    run: answering(run),
+  } as never,
+);
