@@ -102,7 +102,10 @@ firewall
 "$lib/routing" || close "the routing rule cannot be added" "systemctl status pushgate-routing.service"
 reopen
 probe
-faults=$(printf '%s' "$said" | tr '\n' ',' | sed 's/,/, /g')
+# Three faults say what is wrong as well as thirty.
+faults=$(printf '%s\n' "$said" | head -n 3 | paste -sd , - | sed 's/,/, /g')
+count=$(printf '%s\n' "$said" | wc -l)
+[ "$count" -le 3 ] || faults="$faults, and $((count - 3)) more"
 case $code in
   0)
     [ ! -s "$run/closed" ] || echo "the proof holds again, the receiver is open"

@@ -89,7 +89,8 @@ sub sockaddr { family($_[0]) == 6 ? pack_sockaddr_in6($_[1], bytes($_[0])) : pac
 
 for my $probe (@probes) {
     my $family = family($probe->{from});
-    socket(my $socket, $family == 6 ? AF_INET6 : AF_INET, SOCK_STREAM, 0) or cannot_look("socket: $!");
+    my $domain = $family == 6 ? AF_INET6 : AF_INET;
+    socket(my $socket, $domain, SOCK_STREAM, 0) or cannot_look("socket: $!");
     setsockopt($socket, $transparent{$family}[0], $transparent{$family}[1], pack('i', 1))
         or cannot_look("transparent socket: $!");
     bind($socket, sockaddr($probe->{from}, 0)) or cannot_look("bind to $probe->{from}: $!");
