@@ -68,8 +68,9 @@ if [ -n "$missing" ]; then
     say "apt-get could not install$missing; if dpkg was interrupted: dpkg --configure -a"
     exit 1
   }
-  shim_out
 fi
+# Also where all is there by now: an install that was killed after its work left it behind.
+shim_out
 
 # A new nginx would serve the packager's page on port 80; nothing but the origin port may become reachable. An nginx
 # that was here before us keeps every file. The mark outlives an install that was cut short.
