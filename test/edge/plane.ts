@@ -29,7 +29,9 @@ export type SecurityEvent = { readonly source: Source; readonly ref: string; rea
 export type Origin = {
   readonly records: readonly DnsRecord[];
   readonly port: number;
-  readonly ssl: "off" | "flexible" | "full" | "strict";
+  readonly ssl: "off" | "flexible" | "full" | "strict" | "origin_pull";
+  /** TLS to the origin: with "full" and "strict" only where the visitor came by TLS too. */
+  readonly secure: boolean;
 };
 
 export type Verdict = {
@@ -62,8 +64,8 @@ export function decide(zone: ZoneState, request: EdgeRequest): Verdict {
     ({ name, type, proxied }) =>
       proxied && ["A", "AAAA", "CNAME"].includes(type) && name === request.host.toLowerCase(),
   );
-  const natural = request.ssl === false || ssl === "flexible" || ssl === "off" ? 80 : 443;
-  const origin: Origin = { records, ssl, port: ports.at(-1) ?? natural };
+  const secure = ssl === "origin_pull" || ((request.ssl ?? true) && (ssl === "full" || ssl === "strict"));
+  const origin: Origin = { records, ssl, secure, port: ports.at(-1) ?? (secure ? 443 : 80) };
 
   const skipped = { phases: [] as string[], products: [] as string[], by: [] as string[] };
   const events: SecurityEvent[] = [];

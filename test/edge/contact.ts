@@ -1,0 +1,164 @@
+/** The edge's other side: from which address, with which trust and certificate it contacts the origin, and what it says when it cannot. */
+import http from "node:http";
+import https from "node:https";
+import { isIPv6, type Socket } from "node:net";
+import type { Pair } from "./authority.ts";
+import type { OriginFault } from "./pages.ts";
+import type { Verdict } from "./plane.ts";
+import type { EdgeRequest } from "./request.ts";
+import type { DnsRecord, ZoneState } from "./zone.ts";
+
+export type OriginOptions = {
+  readonly zone: ZoneState;
+  /** PEM certificates of the authorities that "strict" believes: the Origin CA's. */
+  readonly originAuthorities: readonly string[];
+  /** What the origin sees; the machine must have them. */
+  readonly edgeSource: { readonly v4?: string; readonly v6?: string };
+  /** Where a record's content really is; its own word when left out. */
+  readonly resolveOrigin?: (record: DnsRecord, port: number) => { address: string; port: number };
+  /** The certificate that all zones share when `tls_client_auth` is on without an own one. */
+  readonly sharedClient?: Pair;
+  /** Milliseconds until 522 and 524; the real edge waits about 19 s and 100 s. */
+  readonly connectTimeout?: number;
+  readonly responseTimeout?: number;
+  /** Keep connections to the origin, as the real edge does. Off unless said: a kept one outlives a change of the origin's firewall. */
+  readonly keepAlive?: boolean;
+};
+
+/** Hop by hop, or the edge's own to say. */
+const notForwarded =
+  /^(connection|keep-alive|proxy-.*|te|trailer|transfer-encoding|upgrade|content-length|expect|cf-.*|cdn-loop|x-forwarded-(for|proto)|true-client-ip)$/i;
+
+export const pairs = (raw: readonly string[]): [string, string][] =>
+  raw.flatMap((name, index) => (index % 2 === 0 ? [[name, raw[index + 1] ?? ""]] : []) as [string, string][]);
+
+export type Agents = { readonly plain: http.Agent; readonly tls: https.Agent };
+
+/** No session is resumed: a resumed one would skip the look at the origin's certificate. */
+export const newAgents = (keepAlive: boolean): Agents => ({
+  plain: new http.Agent({ keepAlive }),
+  tls: new https.Agent({ keepAlive, maxCachedSessions: 0 }),
+});
+
+export type Contact = { where: { address: string; port: number }; secure: boolean; connect: https.RequestOptions };
+
+/** Of the origin's addresses the one of the visitor's family, so that a test can choose. */
+export function contact(options: OriginOptions, { origin }: Verdict, source: string): Contact {
+  const { zone, edgeSource, originAuthorities, resolveOrigin } = options;
+  const family = isIPv6(source) ? "AAAA" : "A";
+  const record = origin.records.find(({ type }) => type === family) ?? origin.records[0]!;
+  const where = resolveOrigin?.(record, origin.port) ?? { address: record.content, port: origin.port };
+  const localAddress = isIPv6(where.address) ? edgeSource.v6 : edgeSource.v4;
+  const connect = { host: where.address, port: where.port, ...(localAddress ? { localAddress } : {}) };
+  if (!origin.secure) return { where, secure: false, connect };
+  const client = clientCertificate(zone, record.name, options.sharedClient);
+  const strict = origin.ssl === "strict" || origin.ssl === "origin_pull";
+  const trust = {
+    servername: record.name,
+    rejectUnauthorized: strict,
+    ...(strict ? { ca: [...originAuthorities] } : {}),
+  };
+  return {
+    where,
+    secure: true,
+    connect: { ...connect, ...trust, ...(client ? { cert: client.certificate, key: client.key } : {}) },
+  };
+}
+
+/** The hostname's own comes first; a hostname switched off gets none, whatever the zone has. */
+function clientCertificate(
+  { origin_pulls: pulls, settings }: ZoneState,
+  name: string,
+  shared?: Pair,
+): Pair | undefined {
+  const asPair = (found?: { certificate: string; private_key: string }): Pair | undefined =>
+    found && { certificate: found.certificate, key: found.private_key };
+  const own = pulls.hostnames.find(({ hostname }) => hostname === name);
+  if (own) return own.enabled ? asPair(pulls.hostname_certificates.find(({ id }) => id === own.cert_id)) : undefined;
+  if (pulls.enabled && pulls.certificates.length > 0) return asPair(pulls.certificates.at(-1));
+  return settings.tls_client_auth === "on" ? shared : undefined;
+}
+
+/** Exactly one CF-Connecting-IP, whatever the visitor sent; its X-Forwarded-For stays, with the visitor appended. */
+export function forwarded(
+  request: http.IncomingMessage,
+  { source, ssl }: EdgeRequest,
+  ray: string,
+): [string, string][] {
+  const scheme = ssl ? "https" : "http";
+  const earlier = pairs(request.rawHeaders).flatMap(([name, value]) => (/^x-forwarded-for$/i.test(name) ? value : []));
+  return [
+    ...pairs(request.rawHeaders).filter(([name]) => !notForwarded.test(name)),
+    ["CF-Connecting-IP", source],
+    ["CF-IPCountry", "XX"],
+    ["CF-Ray", ray],
+    ["CF-Visitor", JSON.stringify({ scheme })],
+    ["CDN-Loop", "cloudflare; loops=1"],
+    ["X-Forwarded-For", [...earlier, source].join(", ")],
+    ["X-Forwarded-Proto", scheme],
+  ];
+}
+
+export class OriginError extends Error {
+  readonly status: OriginFault;
+  constructor(status: OriginFault, reason: string) {
+    super(reason);
+    this.status = status;
+  }
+}
+
+type Sent = { to: Contact; method: string; target: string; headers: [string, string][]; body: Buffer };
+
+/** The origin's answer; rejects with OriginError. */
+export function ask(sent: Sent, agents: Agents, options: OriginOptions): Promise<http.IncomingMessage> {
+  const { to, method, target, headers, body } = sent;
+  const length: [string, string][] = body.length > 0 || method === "POST" ? [["Content-Length", `${body.length}`]] : [];
+  return new Promise((resolve, reject) => {
+    const request = (to.secure ? https : http).request({
+      ...to.connect,
+      agent: to.secure ? agents.tls : agents.plain,
+      ...{ method, path: target, setHost: false, headers: [...headers, ...length].flat() },
+    });
+    let phase: "connect" | "handshake" | "request" = "connect";
+    const fail = (status: OriginFault, reason: string) => request.destroy(new OriginError(status, reason));
+    const connecting = setTimeout(
+      () => fail(phase === "connect" ? 522 : 525, `no ${phase} in time`),
+      options.connectTimeout ?? 19_000,
+    );
+    const waiting = setTimeout(() => fail(524, "no answer in time"), options.responseTimeout ?? 100_000);
+    const connected = () => {
+      phase = "request";
+      clearTimeout(connecting);
+    };
+    request.once("socket", (socket: Socket) => {
+      if (request.reusedSocket) return connected();
+      socket.once("connect", () => {
+        phase = "handshake";
+        if (!to.secure) connected();
+      });
+      socket.once("secureConnect", connected);
+    });
+    request.once("response", (response) => {
+      clearTimeout(waiting);
+      resolve(response);
+    });
+    request.once("error", (error: NodeJS.ErrnoException) => {
+      clearTimeout(connecting);
+      clearTimeout(waiting);
+      if (request.reusedSocket && ["ECONNRESET", "EPIPE"].includes(error.code ?? ""))
+        resolve(ask(sent, agents, options));
+      else
+        reject(
+          error instanceof OriginError ? error : new OriginError(statusOf(error, phase), error.code ?? error.message),
+        );
+    });
+    request.end(body);
+  });
+}
+
+function statusOf({ code = "" }: NodeJS.ErrnoException, phase: "connect" | "handshake" | "request"): OriginFault {
+  if (phase === "request") return 520;
+  if (phase === "handshake") return /^(EPROTO|ECONNRESET|EPIPE|ERR_SSL_.*)$/.test(code) ? 525 : 526;
+  if (code === "ETIMEDOUT") return 522;
+  return code === "ECONNREFUSED" || code === "ECONNRESET" ? 521 : 523;
+}
