@@ -63,13 +63,14 @@ export const engineAddress = (): string => process.argv.slice(2).find((argument)
 export function engineLog(address: string): Log {
   const client = new engineService.EngineClient(address, grpc.credentials.createInsecure(), options);
   const severities = engineMessages.LogSeverity;
+  // One after the other: calls in flight together arrive in any order, and a script's lines would be shuffled.
+  let last: Promise<void> = Promise.resolve();
   return (severity, message, urn = "") => {
     const request = new engineMessages.LogRequest();
     request.setSeverity(severities[severity.toUpperCase() as Uppercase<Severity>]);
     request.setMessage(message);
     request.setUrn(urn);
-    return new Promise((resolve) => {
-      client.log(request, () => resolve());
-    });
+    last = last.then(() => new Promise((resolve) => client.log(request, () => resolve())));
+    return last;
   };
 }
