@@ -5,8 +5,9 @@
  */
 import * as cloudflare from "@pulumi/cloudflare";
 import * as pulumi from "@pulumi/pulumi";
+import { originKey } from "../host/keys.ts";
 
-/** 15 years, the longest there is. Renewal is by hand: a new key and CSR, made by raising the generation. */
+/** 15 years, the longest there is. */
 const validityDays = 5475;
 /** Deliveries stop on the day a certificate expires, so warn a quarter ahead. */
 const warnDays = 90;
@@ -20,18 +21,24 @@ export function daysLeft(expiresOn: string, now: Date): number {
   return Math.floor((Date.parse(`${day}T${time}${offset}`) - now.getTime()) / 86_400_000);
 }
 
+/** What expires, and how it is renewed. */
+type Expiring = { readonly what: string; readonly cure: string };
+
 /** What to tell a person, or undefined. Never throws: an exception where it is used would end the program. */
-export function expiryWarning(what: string, expiresOn: string | undefined, now: Date): string | undefined {
+export function expiryWarning({ what, cure }: Expiring, expiresOn: string | undefined, now: Date): string | undefined {
   if (expiresOn === undefined) return undefined;
   const days = daysLeft(expiresOn, now);
   if (days > warnDays) return undefined;
   const when = Number.isNaN(days) ? `on ${expiresOn}` : days < 0 ? `${-days} days ago` : `in ${days} days`;
-  return `${what} expires ${when}, and every delivery fails from then on: renew it by raising pushgate's generation`;
+  return `${what} expires ${when}, and every delivery fails from then on: ${cure}`;
 }
 
-function warnBeforeExpiry(what: string, resource: pulumi.CustomResource & { expiresOn: pulumi.Output<string> }): void {
+function warnBeforeExpiry(
+  expiring: Expiring,
+  resource: pulumi.CustomResource & { expiresOn: pulumi.Output<string> },
+): void {
   resource.expiresOn.apply((expiresOn: string | undefined) => {
-    const warning = expiryWarning(what, expiresOn, new Date());
+    const warning = expiryWarning(expiring, expiresOn, new Date());
     if (warning !== undefined) void pulumi.log.warn(warning, resource);
   });
 }
@@ -47,7 +54,13 @@ export function originCertificate(
     // The API does not give the validity back, and any difference in it would replace the certificate.
     { ...opts, ignoreChanges: [...(opts.ignoreChanges ?? []), "requestedValidity"] },
   );
-  warnBeforeExpiry(`the origin certificate of ${hostname}`, certificate);
+  warnBeforeExpiry(
+    {
+      what: `the origin certificate of ${hostname}`,
+      cure: `remove ${originKey} on the machine and run pulumi up, which makes a new key and a certificate for it`,
+    },
+    certificate,
+  );
   return certificate;
 }
 
@@ -75,7 +88,13 @@ export function originPulls(
     { zoneId, certificate, privateKey: pulumi.secret(privateKey) },
     opts,
   );
-  warnBeforeExpiry("the certificate the edge presents to the origin", leaf);
+  warnBeforeExpiry(
+    {
+      what: "the certificate the edge presents to the origin",
+      cure: "raise pushgate:edge.generation by one and run pulumi up",
+    },
+    leaf,
+  );
   return hostnames.map(
     (hostname) =>
       new cloudflare.AuthenticatedOriginPulls(

@@ -1,6 +1,8 @@
 /**
- * What must be true of the live zone before anything is sent to it: all faults at once, each with its cure. Pure.
+ * What must be true of the live zone before anything is sent to it: all faults at once, each with its cure. Pure, save
+ * for the last function, which tells a person.
  */
+import * as pulumi from "@pulumi/pulumi";
 import type { Plan, Settings } from "../settings.ts";
 import { sourceSets } from "../sources.ts";
 import { EdgeError, type LiveZone } from "./inspect.ts";
@@ -72,8 +74,27 @@ export function edgeFaults(settings: Settings, live: LiveZone): string[] {
   return [...planFaults(settings, live), ...botFaults(settings, live), ...lossFaults(live), ...quota];
 }
 
-/** Throws EdgeError. */
+/**
+ * A phase takes one ruleset, so creating a second fails (20217). Only the state knows whether this stack holds the
+ * existing one, and a program cannot ask it: where none of our rules is in yet, say how it is taken over.
+ */
+export function adoptions(settings: Settings, live: LiveZone): string[] {
+  const ours = rulesOf(settings);
+  return phaseNames.flatMap((phase) => {
+    const { id, written } = live.phases[phase];
+    if (id === undefined || written || ours[phase].length === 0) return [];
+    const { name } = phases[phase];
+    return [
+      `the zone ${live.name} has ${name} that pushgate has not written to yet. If this stack does not hold them, let it ` +
+        `take them over first, or \`up\` fails with 20217: npx pulumi import cloudflare:index/ruleset:Ruleset "${name}" ` +
+        `zones/${live.id}/${id} --generate-code=false --yes`,
+    ];
+  });
+}
+
+/** Throws EdgeError; warns of what may have to be adopted. */
 export function assertFits(settings: Settings, live: LiveZone): void {
   const faults = edgeFaults(settings, live);
   if (faults.length > 0) throw new EdgeError(faults);
+  for (const notice of adoptions(settings, live)) void pulumi.log.warn(notice);
 }

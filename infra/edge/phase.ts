@@ -47,11 +47,14 @@ export type LivePhase = {
   /** A changed name replaces the ruleset, which leaves a moment without rules: the existing one is kept. */
   readonly name: string;
   readonly description: string;
+  /** Whether rules of ours are in it already. */
+  readonly written: boolean;
   /** Not ours, in the zone's order, ready to be carried. */
   readonly foreign: readonly Rule[];
 };
 
 export const prefix = "pushgate_";
+export const isOurs = ({ ref }: { readonly ref?: string | null }): boolean => ref?.startsWith(prefix) === true;
 
 /** Computed by the API, or the provider's spelling of "not set". */
 const computed = new Set(["id", "version", "lastUpdated", "categories"]);
@@ -72,7 +75,7 @@ export function foreignRules(live: readonly object[]): Rule[] {
   return live
     .map((rule) => Object.fromEntries(Object.entries(rule).filter(([key]) => !computed.has(key))))
     .map((rule) => withoutUnset(rule) as Rule)
-    .filter(({ ref }) => !ref.startsWith(prefix));
+    .filter((rule) => !isOurs(rule));
 }
 
 /** The rules of a phase, in the order they run. */
