@@ -1,22 +1,14 @@
 /** The stand-in API: the shapes the provider reads, and every refusal a person meets on the real one. */
-import { execFileSync } from "node:child_process";
-import { X509Certificate } from "node:crypto";
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
 import { afterAll, afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { Plan } from "../../infra/settings.ts";
 import { type Api, apiToken, permissions, startApi } from "./api.ts";
 import { type Authority, createAuthority } from "./authority.ts";
+import { clientOf } from "./client.ts";
 import { type DnsRecord, emptyZone, type Ruleset } from "./zone.ts";
 
-type Answer = {
-  status: number;
-  headers: Headers;
-  result: unknown;
-  errors: { code: number; message: string; source?: unknown }[];
-};
 const authority: Authority = await createAuthority("test CA");
 let api: Api;
+const { ask, result, refused } = clientOf(() => api);
 
 async function start(plan: Plan = "free", tokens?: Record<string, readonly string[]>): Promise<void> {
   await api?.close();
@@ -25,30 +17,6 @@ async function start(plan: Plan = "free", tokens?: Record<string, readonly strin
 beforeEach(() => start());
 afterEach(() => api.close());
 afterAll(() => authority.close());
-
-async function ask(method: string, path: string, body?: unknown, token: string | null = apiToken): Promise<Answer> {
-  const headers: Record<string, string> = token === null ? {} : { authorization: `Bearer ${token}` };
-  const response = await fetch(api.url + path.replace("Z", `/zones/${api.zone.id}`), {
-    method,
-    headers,
-    ...(body === undefined ? {} : { body: typeof body === "string" ? body : JSON.stringify(body) }),
-  });
-  const text = await response.text();
-  return {
-    status: response.status,
-    headers: response.headers,
-    ...(text ? JSON.parse(text) : { result: null, errors: [] }),
-  };
-}
-/** A certificate, as far as the tests look at it. */
-type Made = { id: string; status: string; certificate: string; expires_on: string };
-const result = async <T>(method: string, path: string, body?: unknown): Promise<T> =>
-  (await ask(method, path, body)).result as T;
-const refused = async (method: string, path: string, body?: unknown): Promise<string> => {
-  const { status, errors } = await ask(method, path, body);
-  return `${status} ${errors[0]?.code} ${errors[0]?.message}`;
-};
-
 const rule = (ref: string, more: object = {}) => ({
   ref,
   action: "block",
@@ -73,8 +41,8 @@ describe("who may ask", () => {
     ["Zone Settings Write", "GET", "Z/settings/ssl"],
     ["DNS Write", "POST", "Z/dns_records", { name: "a", type: "A", content: "203.0.113.1" }],
     ["Zone WAF Write", "POST", "Z/rulesets", custom(rule("a"))],
-    ["Config Settings Write", "PUT", "Z/rulesets/phases/http_config_settings/entrypoint", { rules: [] }],
-    ["Origin Write", "PUT", "Z/rulesets/phases/http_request_origin/entrypoint", { rules: [] }],
+    ["Config Rules Write", "PUT", "Z/rulesets/phases/http_config_settings/entrypoint", { rules: [] }],
+    ["Origin Rules Write", "PUT", "Z/rulesets/phases/http_request_origin/entrypoint", { rules: [] }],
     ["Bot Management Write", "PUT", "Z/bot_management", { fight_mode: false }],
     ["SSL and Certificates Write", "GET", "Z/origin_tls_client_auth/settings"],
   ])("without %s, no %s %s", async (permission, method, path, body?: unknown) => {
@@ -145,7 +113,7 @@ describe("rulesets", () => {
     );
     expect(api.zone.rulesets).toEqual([]);
     await ask("POST", "Z/rulesets", custom(rule("a")));
-    const [{ id }] = api.zone.rulesets as [{ id: string }];
+    const { id } = api.zone.rulesets[0]!;
     await ask("PUT", `Z/rulesets/${id}?dry_run=true`, { rules: [] });
     await ask("DELETE", `Z/rulesets/${id}?dry_run=true`);
     expect(api.zone.rulesets[0]?.rules).toHaveLength(1);
@@ -277,71 +245,6 @@ test("settings, the zone, the ranges, access rules", async () => {
   expect(await refused("GET", "/zones/0123456789abcdef0123456789abcdef")).toMatch(/^404 7003/);
   expect(await refused("GET", "/nowhere")).toMatch(/^404 7000/);
   expect(await refused("POST", "Z/dns_records", "{")).toMatch(/^400/);
-});
-
-describe("certificates", () => {
-  const folder = mkdtempSync(`${tmpdir()}/pushgate-`);
-  const file = (name: string) => `${folder}/${name}`;
-  const ec = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"];
-  execFileSync("openssl", ["req", "-new", ...ec, "-subj", "/CN=ignored", "-keyout", file("key"), "-out", file("csr")], {
-    stdio: "pipe",
-  });
-  const csr = readFileSync(file("csr"), "utf8");
-  rmSync(folder, { recursive: true });
-  const wanted = { csr, hostnames: ["hooks.example.org"], request_type: "origin-ecc", requested_validity: 5475 };
-
-  test("the Origin CA signs what it is sent, for names of the zone alone", async () => {
-    const made = await result<Made>("POST", "/certificates", wanted);
-    const certificate = new X509Certificate(made.certificate);
-    expect(certificate.verify(new X509Certificate(authority.certificate).publicKey)).toBe(true);
-    expect(certificate.subjectAltName).toBe("DNS:hooks.example.org");
-    expect(made.expires_on).toMatch(/^20\d\d-\d\d-\d\d \d\d:\d\d:\d\d \+0000 UTC$/);
-    expect((await ask("GET", `/certificates/${made.id}`)).result).toMatchObject({ id: made.id });
-    expect(await refused("POST", "/certificates", { ...wanted, hostnames: ["hooks.example.net"] })).toMatch(
-      /^400 1010 Failed to validate/,
-    );
-    expect(await refused("POST", "/certificates", { ...wanted, hostnames: ["notexample.org"] })).toMatch(/^400 1010/);
-    expect(await refused("POST", "/certificates", { ...wanted, csr: "nothing" })).toMatch(/^400 1005/);
-    expect(await refused("POST", "/certificates", { ...wanted, requested_validity: 10 })).toMatch(/^400/);
-    expect((await ask("DELETE", `/certificates/${made.id}`)).status).toBe(200);
-    expect((await ask("GET", `/certificates/${made.id}`)).status).toBe(404);
-  });
-
-  test("origin pulls take a leaf with its key, and a hostname of the zone", async () => {
-    const own = await createAuthority("stack CA");
-    const leaf = await own.issue("pushgate");
-    const other = await own.issue("other");
-    await own.close();
-    const P = "Z/origin_tls_client_auth/hostnames";
-    const upload = (certificate: string, private_key: string) => ({ certificate, private_key });
-    expect(await refused("POST", `${P}/certificates`, upload(own.certificate, leaf.key))).toMatch(
-      /missing leaf certificate/,
-    );
-    expect(await refused("POST", `${P}/certificates`, upload(leaf.certificate, other.key))).toMatch(/does not match/);
-    expect(await refused("POST", `${P}/certificates`, upload("x", "y"))).toMatch(/PEM/);
-    const made = await result<Made>("POST", `${P}/certificates`, upload(leaf.certificate, leaf.key));
-    expect(made.status).toBe("pending_deployment");
-    const shown = await result<Made>("GET", `${P}/certificates/${made.id}`);
-    expect(shown).toMatchObject({ status: "active", certificate: leaf.certificate });
-    expect(shown).not.toHaveProperty("private_key");
-
-    const config = (hostname: string, enabled: boolean | null = true) => ({
-      config: [{ hostname, cert_id: made.id, enabled }],
-    });
-    expect(await refused("PUT", P, config("hooks.example.net"))).toMatch(/^400/);
-    expect((await ask("PUT", P, config("hooks.example.org"))).result).toMatchObject([
-      { enabled: true, cert_id: made.id },
-    ]);
-    expect((await ask("GET", `${P}/hooks.example.org`)).result).toMatchObject({
-      hostname: "hooks.example.org",
-      enabled: true,
-    });
-    await ask("PUT", P, config("hooks.example.org", null));
-    expect((await ask("GET", `${P}/hooks.example.org`)).status).toBe(404);
-    expect((await ask("PUT", "Z/origin_tls_client_auth/settings", { enabled: true })).result).toEqual({
-      enabled: true,
-    });
-  });
 });
 
 test("faults: as often as asked, then the truth; and everything asked is on record", async () => {

@@ -14,7 +14,7 @@ import type { ZoneState } from "./zone.ts";
 
 /** What pushgate's token must be allowed; a `Write` reads too. */
 export const permissions = [
-  ...["Zone Read", "Zone Settings Write", "DNS Write", "Zone WAF Write", "Config Settings Write", "Origin Write"],
+  ...["Zone Read", "Zone Settings Write", "DNS Write", "Zone WAF Write", "Config Rules Write", "Origin Rules Write"],
   ...["Bot Management Write", "SSL and Certificates Write"],
 ] as const;
 

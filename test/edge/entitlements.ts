@@ -18,14 +18,14 @@ const challenges = ["challenge", "js_challenge", "managed_challenge"];
 
 /** The token's permission, the actions and the rules a zone may have, per phase. */
 export const phases: Readonly<Record<string, { permission: string; actions: string[]; rules: PerPlan }>> = {
-  http_config_settings: { permission: "Config Settings", actions: ["set_config"], rules: [10, 25, 50, 125] },
+  http_config_settings: { permission: "Config Rules", actions: ["set_config"], rules: [10, 25, 50, 300] },
   http_ratelimit: { permission: "Zone WAF", actions: ["block", "log", ...challenges], rules: [1, 2, 5, 5] },
   http_request_firewall_custom: {
     permission: "Zone WAF",
     actions: ["block", "log", "skip", ...challenges],
     rules: [5, 20, 100, 1000],
   },
-  http_request_origin: { permission: "Origin", actions: ["route"], rules: [10, 25, 50, 125] },
+  http_request_origin: { permission: "Origin Rules", actions: ["route"], rules: [10, 25, 50, 300] },
 };
 
 export const quota = (phase: string, plan: Plan): number => at(phases[phase]!.rules, plan);
