@@ -3,7 +3,7 @@
  * after the run's owner, removed when it ends, and by the next run when it was killed.
  */
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmdirSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import { isAlive, self } from "./alive.ts";
 import { until } from "./process.ts";
 
@@ -40,17 +40,22 @@ export function makeGroup(): string {
   return group;
 }
 
+/** Every lab's group that is there, of whoever. */
+export const labGroups = (): string[] =>
+  hierarchies().flatMap((parent) =>
+    readdirSync(parent)
+      .filter((name) => name.startsWith(prefix))
+      .map((name) => join(parent, name)),
+  );
+
 /** Removes the groups whose owner is gone, with whatever still runs in them; `owner` names one to remove in any case. */
 export async function removeGroups(owner?: string): Promise<void> {
-  for (const parent of hierarchies()) {
-    for (const name of readdirSync(parent)) {
-      const of = name.startsWith(prefix) ? name.slice(prefix.length) : undefined;
-      if (of === undefined || (of !== owner && isAlive(of))) continue;
-      const group = join(parent, name);
-      const kill = join(group, "cgroup.kill");
-      if (existsSync(kill)) writeFileSync(kill, "1");
-      await removeGroup(group);
-    }
+  for (const group of labGroups()) {
+    const of = basename(group).slice(prefix.length);
+    if (of !== owner && isAlive(of)) continue;
+    const kill = join(group, "cgroup.kill");
+    if (existsSync(kill)) writeFileSync(kill, "1");
+    await removeGroup(group);
   }
 }
 

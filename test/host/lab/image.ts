@@ -22,7 +22,7 @@ import { run, step } from "./process.ts";
 
 export const releases = ["bookworm", "trixie"] as const;
 export type Release = (typeof releases)[number];
-/** bare: what a minimal installation has. packages: what the program's own packages layer installs, installed before. */
+/** bare: what a minimal installation has. packages: with what the program's packages layer installs, and curl. */
 export type Variant = "bare" | "packages";
 
 /** What makes a minimal installation reachable and its ssh sessions ordinary; perl-base comes with every Debian. */

@@ -5,6 +5,7 @@
  */
 import { spawn } from "node:child_process";
 import { existsSync, mkdirSync, rmdirSync, writeFileSync } from "node:fs";
+import { constants } from "node:os";
 import { delimiter, join } from "node:path";
 import { self } from "./alive.ts";
 import { makeGroup, removeGroups } from "./cgroup.ts";
@@ -45,6 +46,12 @@ export const labFolder = "/run/pushgate-lab";
 /**
  * Runs `work` inside. Whatever the program does before this call it does twice, outside and inside. Outside, the call
  * never returns: the process ends with the exit code of the one inside. Throws where `labIsMissing`.
+ *
+ *     await withLab({ releases: ["bookworm"] }, async () => {
+ *       const host = await bootHost({ name: "web1", release: "bookworm", variant: "bare" });
+ *       console.log((await host.ssh("uname -a")).stdout);
+ *       await host.kill();
+ *     });
  */
 export async function withLab(
   needs: { readonly releases: readonly Release[] },
@@ -84,10 +91,16 @@ async function superviseInside(releases: readonly Release[]): Promise<number> {
   const child = spawn("setpriv", [...isolated, ...init], { stdio: "inherit", env, detached: true });
   const signals = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
   // The namespaces' first process dies with it, and everything else with that.
-  for (const signal of signals) process.on(signal, () => child.kill("SIGKILL"));
+  let caught: (typeof signals)[number] | undefined;
+  for (const signal of signals) {
+    process.on(signal, () => {
+      caught = signal;
+      child.kill("SIGKILL");
+    });
+  }
   const code = await new Promise<number>((resolve, reject) => {
     child.on("error", reject);
-    child.on("close", (status) => resolve(status ?? 130));
+    child.on("close", (status) => resolve(caught ? 128 + constants.signals[caught] : (status ?? 1)));
   });
   await removeGroups(self());
   if (madeSshFolder) rmdirSync(sshFolder());
