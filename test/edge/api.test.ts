@@ -92,6 +92,19 @@ describe("rulesets", () => {
     const again = await result<Ruleset>("PUT", `Z/rulesets/${id}`, { rules: [{ ...bare, id: rules[0]!.id }] });
     expect(again.rules).toEqual(rules);
   });
+  test("null is absent, as clients write it", async () => {
+    const nulls = { action_parameters: null, logging: null, ratelimit: null, description: null };
+    const { rules } = await result<Ruleset>("POST", "Z/rulesets", { ...custom(rule("a", nulls)), description: null });
+    expect(Object.keys(rules[0]!).sort()).toEqual([
+      "action",
+      "enabled",
+      "expression",
+      "id",
+      "last_updated",
+      "ref",
+      "version",
+    ]);
+  });
   test("a second ruleset in a phase is refused, an empty first one too", async () => {
     await ask("POST", "Z/rulesets", custom());
     const { status, errors } = await ask("POST", "Z/rulesets", custom(rule("a")));

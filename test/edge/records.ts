@@ -3,7 +3,7 @@ import { isIPv4, isIPv6 } from "node:net";
 import { networks, v4, v6 } from "../../infra/networks.ts";
 import type { Plan } from "../../infra/settings.ts";
 import { type Call, type Fields, found, now, paged, Refusal, type Reply, type Route } from "./refusal.ts";
-import { type AccessRule, type DnsRecord, idOf, type ZoneState } from "./zone.ts";
+import { type AccessRule, type DnsRecord, idOf, withoutNulls, type ZoneState } from "./zone.ts";
 
 const planNames: Record<Plan, [legacyId: string, name: string]> = {
   free: ["free", "Free Website"],
@@ -69,7 +69,7 @@ export function zoneRoutes(zone: ZoneState): Route[] {
       },
     ],
     ["GET", `${Z}/bot_management`, "Bot Management Read", () => ({ result: zone.bot_management })],
-    ["PUT", `${Z}/bot_management`, "Bot Management Write", ({ body }) => putBots(zone, body)],
+    ["PUT", `${Z}/bot_management`, "Bot Management Write", ({ body }) => putBots(zone, withoutNulls(body) as Fields)],
     ...dnsRoutes(zone),
     ...accessRoutes(zone),
   ];

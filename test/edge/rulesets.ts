@@ -3,7 +3,7 @@ import { randomBytes } from "node:crypto";
 import { isDeepStrictEqual } from "node:util";
 import { checkRule, phases, quota } from "./entitlements.ts";
 import { type Call, found, now, Refusal, type Reply, type Route } from "./refusal.ts";
-import type { Rule, Ruleset, ZoneState } from "./zone.ts";
+import { type Rule, type Ruleset, withoutNulls, type ZoneState } from "./zone.ts";
 
 const newId = (): string => randomBytes(16).toString("hex");
 
@@ -74,7 +74,7 @@ export function rulesetRoutes(zone: ZoneState): Route[] {
   const dry = ({ query }: Call): boolean => query.get("dry_run") === "true";
 
   function write(call: Call, before: Ruleset | undefined, phase: string): Reply {
-    const given = call.body as Partial<Ruleset>;
+    const given = withoutNulls(call.body) as Partial<Ruleset>;
     call.demand(`${permissionFor(phase)} Write`);
     known(given, rulesetFields, "");
     for (const name of ["kind", "phase"] as const)

@@ -153,16 +153,16 @@ export type Declared = {
 
 const snake = (key: string): string => key.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
 
-/** Keys from camelCase to the API's snake_case, at every depth; undefined and null fall away. */
-export function toApi(value: unknown): unknown {
-  if (Array.isArray(value)) return value.map(toApi);
+/** Every object's null and undefined members away, at every depth; the API takes null for absent. */
+export function withoutNulls(value: unknown, rename: (key: string) => string = (key) => key): unknown {
+  if (Array.isArray(value)) return value.map((one) => withoutNulls(one, rename));
   if (typeof value !== "object" || value === null) return value;
-  return Object.fromEntries(
-    Object.entries(value).flatMap(([key, inner]) =>
-      inner === undefined || inner === null ? [] : [[snake(key), toApi(inner)]],
-    ),
-  );
+  const present = Object.entries(value).filter(([, inner]) => inner !== undefined && inner !== null);
+  return Object.fromEntries(present.map(([key, inner]) => [rename(key), withoutNulls(inner, rename)]));
 }
+
+/** As a program declares it, to the API's snake_case. */
+export const toApi = (value: unknown): unknown => withoutNulls(value, snake);
 
 /** `base` with the declared edge resources in it, replacing what they own; resources of other kinds are ignored. */
 export function zoneFromDeclarations(resources: readonly Declared[], base: ZoneState): ZoneState {
@@ -216,7 +216,7 @@ export function zoneFromDeclarations(resources: readonly Declared[], base: ZoneS
         zone.origin_pulls.certificates.push({ ...(declared as unknown as ClientCertificate), id });
         break;
       case "AuthenticatedOriginPullsSettings":
-        zone.origin_pulls.enabled = declared.enabled;
+        zone.origin_pulls.enabled = (declared.enabled as unknown) === true;
         break;
       default:
     }
