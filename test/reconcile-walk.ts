@@ -10,7 +10,8 @@
 import { chmodSync, existsSync, lstatSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import * as fc from "fast-check";
-import { asDeclared, daemonLayer, type Files, reconcile, ShellMachine } from "./shell-machine.ts";
+import { reconcile } from "../infra/host/reconcile.ts";
+import { asDeclared, daemonLayer, type Files, ShellMachine } from "./shell-machine.ts";
 
 const names = ["pg-one", "pg-two", "pg.d/three", "pg.d/sub/four"] as const;
 const texts = ["a\n", "b\nit's\n", "no line end", '$(touch x) `y` \\ "q"\n', "c\n".repeat(300)] as const;
@@ -196,7 +197,7 @@ const machineLine = (files: Files): Set<string> =>
 export function soakWalks({ steps, seed }: { steps: number; seed: number }): Walked {
   const counts = nothingWalked();
   const perWalk = 12;
-  fc.assert(
+  void fc.assert(
     fc.property(actions(perWalk), (walked) => walk(walked, counts)),
     { seed, numRuns: Math.ceil(steps / (perWalk / 2)), interruptAfterTimeLimit: 3_600_000 },
   );

@@ -31,9 +31,7 @@ fail() {
   else
     say "the removal is not finished; what is gone stays gone, and the next \`pulumi up\` goes on"
   fi
-  drop_temps
-  drop_empty_folders
-  rm -rf -- "$work"
+  clean_up
   exit 1
 }
 
@@ -44,17 +42,28 @@ drop_temps() {
 # A folder of ours that is empty again goes, deepest first; one that others use by now stays, and on the list.
 drop_empty_folders() {
   [ -f "$state/made" ] || return 0
-  left=
+  left='' gone=0
   # shellcheck disable=SC2013 # IFS is a newline here
   for folder in $(sort -ru "$state/made"); do
-    { [ -d "$folder" ] && [ ! -L "$folder" ]; } || continue
-    rmdir -- "$folder" 2>/dev/null || left="$left$folder$nl"
+    if [ -d "$folder" ] && [ ! -L "$folder" ] && ! rmdir -- "$folder" 2>/dev/null; then
+      left="$left$folder$nl"
+    else
+      gone=1
+    fi
   done
-  if [ -n "$left" ]; then
-    printf %s "$left" >"$state/made.new" && mv -f -- "$state/made.new" "$state/made"
-  else
+  # A full disk must not shorten the list, so it is written aside, and only when there is something to write.
+  if [ -z "$left" ]; then
     rm -f -- "$state/made"
+  elif [ "$gone" = 1 ]; then
+    printf %s "$left" >"$state/made.new" && mv -f -- "$state/made.new" "$state/made"
   fi
+}
+
+clean_up() {
+  drop_temps
+  drop_empty_folders
+  rm -rf -- "$work"
+  rmdir -- "$state/pending" "$state/stamps" "$state" 2>/dev/null || :
 }
 
 make_folder() {
@@ -74,7 +83,7 @@ put_back() {
     temp=$(temp_of "$path")
     if [ -e "$work/old$path" ] || [ -L "$work/old$path" ]; then
       { [ ! -d "$path" ] || [ -L "$path" ]; } || rm -rf --one-file-system -- "$path"
-      { rm -rf -- "$temp" && make_folder "${path%/*}" && cp -a -- "$work/old$path" "$temp" &&
+      { printf '%s\n' "$temp" >>"$work/temps" && rm -rf -- "$temp" && make_folder "${path%/*}" && cp -a -- "$work/old$path" "$temp" &&
         mv -fT -- "$temp" "$path"; } || { complete=0; say "could not put back $path"; }
     else
       rm -f -- "$path" || { complete=0; say "could not remove $path"; }
@@ -254,7 +263,6 @@ apply() {
   trap 'fail "being stopped" "a signal came, or the time this layer may take is over" "$look"' TERM INT HUP
   if [ "$present" = 1 ]; then arrive; else leave; fi
   trap - TERM INT HUP
-  drop_empty_folders
-  rm -rf -- "$work"
-  rmdir -- "$state/pending" "$state/stamps" "$state" 2>/dev/null || :
+  rm -f -- "$work/temps"
+  clean_up
 }

@@ -123,6 +123,7 @@ export function applyScript(layer: HostLayer, stamp: string, state: string = pat
     `state=${quote(state)}`,
     `owns=${quote(owns.join("\n"))}`,
     `record=${quote(record.map((line) => `${line}\n`).join(""))}`,
+    `input=${quote(input)}`,
     `activate=${quote(activate)}`,
     `restore=${quote(restore)}`,
     `retire=${quote(retire)}`,
