@@ -30,22 +30,71 @@ export type ReceiverScript = {
 const accounts = `${paths.state}/accounts`;
 const databases = "passwd group shadow gshadow";
 
-/** Asks the kernel, not the unit: after a daemon-reload the unit says what the file says. */
+/**
+ * Asks the kernel, not the unit: after a daemon-reload the unit says what the file says, and a service that runs on
+ * still holds the former listener. The control group tells whose list is enforced on it.
+ */
 const listening = `
-# Address and mark of each listener on port $1, one a line.
+# Listeners on port $1: address, mark, control group; one a line.
 listening() {
-  ss -Hltne "sport = :$1" | sed -n 's/^[^ ]* *[^ ]* *[^ ]* *\\([^ ]*\\) .* fwmark:\\(0x[0-9a-f]*\\).*/\\1 \\2/p' | sort
+  ss -Hltne "sport = :$1" 2>/dev/null |
+    sed -n 's/^[^ ]* *[^ ]* *[^ ]* *\\([^ ]*\\) .* fwmark:\\(0x[0-9a-f]*\\) cgroup:\\([^ ]*\\).*/\\1 \\2 \\3/p' | sort
 }
-# What should listen: $1 always, $2 where the kernel has IPv6; $3 the mark.
+# What socket file $1 wants to listen, in the same words; IPv6 only where the kernel has it.
 declared() {
-  { echo "$1 $3"; [ ! -e /proc/net/if_inet6 ] || echo "$2 $3"; } | sort
+  mark=$(sed -n 's/^Mark=//p' "$1")
+  sed -n 's/^ListenStream=//p' "$1" | while read -r address; do
+    case $address in '['*) [ -e /proc/net/if_inet6 ] || continue ;; esac
+    echo "$address $mark /$(sed -n 's/^Slice=//p' "$1")/\${1##*/}"
+  done | sort
 }
+port_of() { sed -n 's/^ListenStream=.*:\\([0-9]*\\)$/\\1/p;T;q' "$1"; }
 `;
 
-const each = (
-  listeners: ReceiverScript["listeners"],
-  line: (listener: ReceiverScript["listeners"][number]) => string,
-) => listeners.map(line).join("\n");
+/**
+ * Brings sockets and service to what the files say; `$renew` is yes where the service must restart in any case. A socket
+ * that is bound as its file says is left alone.
+ */
+const takeUp = `
+# Sockets of source sets that are no more; the service holds their descriptors until it restarts.
+for path in $changed; do
+  case $path in
+    ${paths.units}/pushgate-receiver-*.socket)
+      [ ! -e "$path" ] || continue
+      systemctl stop "\${path##*/}" 2>/dev/null || :
+      rm -f "${paths.units}/sockets.target.wants/\${path##*/}"
+      renew=yes
+      ;;
+  esac
+done
+systemctl daemon-reload
+for path in ${paths.units}/pushgate-receiver-*.socket; do
+  [ -e "$path" ] || continue
+  unit=\${path##*/}
+  if systemctl is-active --quiet "$unit"; then
+    [ "$(listening "$(port_of "$path")")" != "$(declared "$path")" ] || continue
+    say "$unit is bound otherwise than declared, restarting it"
+    systemctl stop "$unit"
+  fi
+  systemctl reset-failed "$unit" 2>/dev/null || :
+  renew=yes
+done
+[ "$(systemctl is-active ${units.receiver})" = active ] || renew=yes
+if [ "$renew" = yes ]; then
+  systemctl reset-failed ${units.receiver} 2>/dev/null || :
+  begun=$(date +%s)
+  systemctl restart ${units.receiver}
+  # A receiver that cannot use its settings is gone within a second.
+  for _ in 1 2 3 4 5 6; do
+    sleep 0.2
+    [ "$(systemctl is-active ${units.receiver})" = active ] || {
+      say "the receiver does not stay up. It says:"
+      journalctl -u ${units.receiver} --since "@$begun" -n 10 -o cat --no-pager >&2
+      exit 1
+    }
+  done
+fi
+`;
 
 export const activateReceiver = ({ listeners, hooks, slice, spoolGroup }: ReceiverScript): string => `${listening}
 say() { printf 'receiver: %s\\n' "$*" >&2; }
@@ -71,45 +120,13 @@ done
 rmdir --ignore-fail-on-non-empty ${paths.units}/pushgate-receiver*.d ${paths.units}/${slice}.d 2>/dev/null || :
 
 renew=no
-# Sockets of source sets that are no more; the service holds their descriptors until it restarts.
 for path in $changed; do
   case $path in
-    ${paths.units}/pushgate-receiver-*.socket)
-      [ ! -e "$path" ] || continue
-      systemctl stop "\${path##*/}" 2>/dev/null || :
-      rm -f "${paths.units}/sockets.target.wants/\${path##*/}"
-      renew=yes
-      ;;
     ${paths.receiverSettings} | ${paths.units}/${units.receiver} | ${paths.units}/${units.receiver}.d/*) renew=yes ;;
   esac
 done
-systemctl daemon-reload
 systemctl enable --quiet ${listeners.map(({ unit }) => unit).join(" ")} ${units.receiver}
-stale() { # unit port v4 v6 mark
-  if systemctl is-active --quiet "$1"; then
-    [ "$(listening "$2")" != "$(declared "$3" "$4" "$5")" ] || return 0
-    say "$1 is bound otherwise than declared, restarting it"
-    systemctl stop "$1"
-  fi
-  systemctl reset-failed "$1" 2>/dev/null || :
-  renew=yes
-}
-${each(listeners, ({ unit, port, bound, mark }) => `stale ${unit} ${port} '${bound[0]}' '${bound[1]}' ${mark}`)}
-[ "$(systemctl is-active ${units.receiver})" = active ] || renew=yes
-if [ "$renew" = yes ]; then
-  systemctl reset-failed ${units.receiver} 2>/dev/null || :
-  begun=$(date +%s)
-  systemctl restart ${units.receiver}
-  # A receiver that cannot use its settings is gone within a second.
-  for _ in 1 2 3 4 5 6; do
-    sleep 0.2
-    [ "$(systemctl is-active ${units.receiver})" = active ] || {
-      say "the receiver does not stay up. It says:"
-      journalctl -u ${units.receiver} --since "@$begun" -n 10 -o cat --no-pager >&2
-      exit 1
-    }
-  done
-fi
+${takeUp}
 for unit in ${listeners.map(({ unit }) => unit).join(" ")}; do
   systemctl is-active --quiet "$unit" || {
     say "$unit does not listen. It says:"
@@ -123,8 +140,16 @@ if [ -s /run/pushgate-guard/closed ]; then
 fi
 `;
 
-export const restoreReceiver = `systemctl daemon-reload
-[ ! -e ${paths.units}/${units.receiver} ] || systemctl restart ${units.receiver}`;
+/** The former files are back; what was bound for the refused ones may still be. */
+export const restoreReceiver = `${listening}
+say() { printf 'receiver: %s\\n' "$*" >&2; }
+renew=yes
+if [ ! -e ${paths.units}/${units.receiver} ]; then
+  systemctl stop ${units.receiver} 2>/dev/null
+  systemctl daemon-reload
+  exit 0
+fi
+${takeUp}`;
 
 export const retireReceiver = ({ slice, spoolGroup }: ReceiverScript): string => `
 say() { printf 'receiver: %s\\n' "$*" >&2; }
@@ -164,8 +189,10 @@ export const receiverFacts = ({ listeners, hooks, slice, spoolGroup }: ReceiverS
     {
       name: `${unit} is bound to loopback port ${port}, marked`,
       read: `${listening}
-found=$(listening ${port})
-if [ "$found" = "$(declared '${bound[0]}' '${bound[1]}' ${mark})" ]; then echo yes; else echo $found; fi`,
+want='${bound[0]} ${mark} /${slice}/${unit}'
+[ ! -e /proc/net/if_inet6 ] || want="$want,"'${bound[1]} ${mark} /${slice}/${unit}'
+found=$(listening ${port} | paste -sd , -)
+[ "$found" = "$want" ] && echo yes || echo "\${found:-nothing}"`,
       want: "yes",
     },
     {
