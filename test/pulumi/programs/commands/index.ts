@@ -1,7 +1,8 @@
 /**
- * The smallest program that reconciles: a probe reads the live file, and the command's stdin echoes what is stored there
- * while it is as wanted. `folder` is the machine.
+ * The smallest program that reconciles: a probe reads the live file, and the command's stdin echoes the stamp that
+ * is stored there while it is as wanted. `folder` is the machine.
  */
+import { randomUUID } from "node:crypto";
 import * as command from "@pulumi/command";
 import * as pulumi from "@pulumi/pulumi";
 
@@ -10,13 +11,14 @@ const folder: string = config.require("folder");
 const wanted: string = config.require("wanted");
 
 const probe = await command.local.run({
-  command: config.get("probe") ?? 'cat "$FILE" 2>/dev/null || true',
-  environment: { FILE: `${folder}/live` },
+  command: config.get("probe") ?? "cat stamp live 2>/dev/null || true",
+  dir: folder,
   logging: "none",
   addPreviousOutputInEnv: false,
 });
-const inSync = probe.stdout === wanted;
-if (!inSync) pulumi.log.warn(`live is ${JSON.stringify(probe.stdout)}, not ${JSON.stringify(wanted)}`);
+const [stamp, live = ""] = probe.stdout.split("\n");
+const inSync = live === wanted;
+if (!inSync) await pulumi.log.warn(`live is ${JSON.stringify(live)}, not ${JSON.stringify(wanted)}`);
 
 export const secretOutput = new command.local.Command(
   "secret",
@@ -30,14 +32,15 @@ export const secretOutput = new command.local.Command(
   { additionalSecretOutputs: ["stdout"] },
 ).stdout;
 
-export const pid = new command.local.Command(
+const next = inSync ? stamp : randomUUID();
+export const applied = new command.local.Command(
   "layer",
   {
     interpreter: ["sh"],
     create: "-s",
     dir: folder,
     environment: { WANTED: wanted },
-    stdin: `${config.get("script") ?? 'printf %s "$WANTED" > live'}; echo applied >&2\n# ${inSync ? "in sync" : `was: ${probe.stdout}`}`,
+    stdin: `${config.get("script") ?? 'printf %s "$WANTED" > live'} || exit; echo ${next} > stamp; echo applied >&2\n`,
     addPreviousOutputInEnv: false,
     logging: "stderr",
   },

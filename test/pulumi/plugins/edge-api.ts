@@ -1,0 +1,107 @@
+/**
+ * How the cloudflare provider speaks HTTP: a bearer token, the API's envelope, its own retries, snake_case on the wire
+ * and camelCase in the program. It has no default address, so a test that forgets `cloudflare:baseUrl` reaches nobody.
+ */
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Props, Refusal } from "./provider.ts";
+
+/** An answer the provider gave up on. */
+export class ApiError extends Error {
+  readonly status: number;
+  constructor(status: number, message: string) {
+    super(message);
+    this.status = status;
+  }
+}
+
+const retries = 10;
+
+let token = "";
+let base = "";
+
+/** What the real provider checks before it speaks to anyone; a token from the environment it does not check. */
+export function configFaults(config: Props): Refusal[] {
+  const faults: Refusal[] = [];
+  const { apiToken } = config;
+  if (typeof apiToken === "string" && !/^[0-9A-Za-z\-_]{40,80}$/.test(apiToken)) {
+    const reason = "API tokens must be 40 to 80 characters of a-z, A-Z, 0-9, hyphens and underscores";
+    faults.push({ property: "apiToken", reason });
+  }
+  return faults;
+}
+
+export function configureApi(config: Props): void {
+  token = String(config.apiToken ?? process.env.CLOUDFLARE_API_TOKEN ?? "");
+  base = String(config.baseUrl ?? process.env.CLOUDFLARE_BASE_URL ?? "").replace(/\/$/, "");
+}
+
+/** Seconds to wait before another try; undefined when the answer stands. */
+function pause(response: Response | undefined, attempt: number): number | undefined {
+  const backoff = Math.min(2 * 2 ** attempt, 30);
+  if (response === undefined) return backoff;
+  const should = response.headers.get("x-should-retry");
+  if (should === "false") return undefined;
+  if (should !== "true" && ![408, 409, 429].includes(response.status) && response.status < 500) return undefined;
+  const milliseconds = Number(response.headers.get("retry-after-ms") ?? Number.NaN);
+  const after = response.headers.get("retry-after");
+  const seconds = Number.isNaN(milliseconds) ? (after === null ? Number.NaN : Number(after)) : milliseconds / 1000;
+  return seconds >= 0 && seconds < 60 ? seconds : backoff;
+}
+
+/** One call, its `result` in the program's spelling. Throws ApiError with the API's own codes and messages. */
+export async function call(method: string, path: string, body?: Props): Promise<unknown> {
+  if (base === "") throw new Error("the stand-in speaks to no real edge: set cloudflare:baseUrl to a stand-in API");
+  const url = `${base}/${path}`;
+  for (let attempt = 0; ; attempt++) {
+    let response: Response | undefined;
+    let text = "";
+    let broken = "";
+    try {
+      response = await fetch(url, {
+        method,
+        headers: {
+          "content-type": "application/json",
+          ...(token === "" ? {} : { authorization: `Bearer ${token}` }),
+        },
+        ...(body === undefined ? {} : { body: JSON.stringify(snake(body)) }),
+      });
+      text = await response.text();
+    } catch (error) {
+      response = undefined;
+      broken = error instanceof Error ? String(error.cause ?? error.message) : String(error);
+    }
+    const failed = response === undefined || response.status >= 400;
+    if (failed && attempt < retries) {
+      const seconds = pause(response, attempt);
+      if (seconds !== undefined) {
+        await sleep(seconds * 1000);
+        continue;
+      }
+    }
+    const where = `${method} ${JSON.stringify(url)}`;
+    if (response === undefined) throw new ApiError(0, `failed to make http request: ${where}: ${broken}`);
+    const { status, statusText } = response;
+    if (failed) throw new ApiError(status, `failed to make http request: ${where}: ${status} ${statusText} ${text}`);
+    if (text === "") return undefined;
+    try {
+      return camel((JSON.parse(text) as { result: unknown }).result);
+    } catch {
+      throw new ApiError(status, `failed to parse the answer to ${where}: ${text.slice(0, 200)}`);
+    }
+  }
+}
+
+const respell = (rename: (key: string) => string) =>
+  function walk(value: unknown): unknown {
+    if (Array.isArray(value)) return value.map(walk);
+    if (typeof value !== "object" || value === null) return value;
+    return Object.fromEntries(Object.entries(value).map(([key, inner]) => [rename(key), walk(inner)]));
+  };
+
+// Keys that are data, such as header names with a hyphen, are in neither spelling and stay.
+const snake = respell((key) =>
+  /^[a-z][A-Za-z0-9]*$/.test(key) ? key.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`) : key,
+);
+const camel = respell((key) =>
+  /^[a-z][a-z0-9_]*$/.test(key) ? key.replace(/_([a-z0-9])/g, (_, letter: string) => letter.toUpperCase()) : key,
+);
