@@ -8,6 +8,7 @@ import type { Host, Settings } from "../settings.ts";
 import { sourceSets } from "../sources.ts";
 import type { HostLayer } from "./layer.ts";
 import { paths, units } from "./paths.ts";
+import { forgetMissing } from "./unit-links.ts";
 
 const driftText = readFileSync(new URL("files/firewall-drift.sh", import.meta.url), "utf8");
 
@@ -74,7 +75,7 @@ After=nftables.service
 PartOf=nftables.service
 ReloadPropagatedFrom=nftables.service
 Wants=network-pre.target
-Before=network-pre.target shutdown.target
+Before=network-pre.target sysinit.target shutdown.target
 Conflicts=shutdown.target
 
 [Service]
@@ -123,12 +124,18 @@ export function firewall(settings: Settings, host: Host): HostLayer {
 systemctl daemon-reload
 systemctl enable --quiet ${units.firewall}
 systemctl restart ${units.firewall}`,
-    restore: `systemctl daemon-reload
-[ ! -f ${paths.nftables} ] || systemctl restart ${units.firewall}`,
+    restore: `${forgetMissing(units.firewall)}
+if [ -f ${paths.nftables} ]; then systemctl restart ${units.firewall}; else
+  nft delete table inet pushgate 2>/dev/null || :
+fi`,
     facts: [
       { name: "table inet pushgate", read: driftText, want: "as declared" },
-      { name: units.firewall, read: `systemctl is-enabled ${units.firewall} 2>/dev/null`, want: "enabled" },
-      { name: `${units.firewall} is`, read: `systemctl is-active ${units.firewall}`, want: "active" },
+      {
+        name: `${units.firewall} at boot`,
+        read: `systemctl is-enabled ${units.firewall} 2>/dev/null`,
+        want: "enabled",
+      },
+      { name: units.firewall, read: `systemctl is-active ${units.firewall}`, want: "active" },
     ],
     retire: `systemctl disable --now --quiet ${units.firewall} 2>/dev/null
 nft delete table inet pushgate 2>/dev/null

@@ -10,6 +10,7 @@ import type { Host, Settings } from "../settings.ts";
 import { sourceSets } from "../sources.ts";
 import type { HostLayer } from "./layer.ts";
 import { paths, units } from "./paths.ts";
+import { forgetMissing } from "./unit-links.ts";
 
 const file = (name: string): string => readFileSync(new URL(`files/${name}`, import.meta.url), "utf8");
 
@@ -43,7 +44,7 @@ receiver=${units.receiver}
 
 const serviceText = `[Unit]
 Description=pushgate: prove that only the declared sources reach the receiver
-After=${units.firewall} ${units.routing} sockets.target
+After=nftables.service systemd-networkd.service ${units.firewall} ${units.routing} sockets.target
 
 [Service]
 Type=oneshot
@@ -74,7 +75,8 @@ RestrictSUIDSGID=yes
 SystemCallArchitectures=native
 
 [Install]
-WantedBy=multi-user.target
+# The neighbours that flush tables and delete rules: whenever one of them is started, the guard runs right after it.
+WantedBy=multi-user.target nftables.service systemd-networkd.service
 `;
 
 const timerText = `[Unit]
@@ -111,12 +113,22 @@ systemctl start ${units.guard} || {
   cat ${runtime}/verdict >&2
   exit 1
 }`,
-    restore: `systemctl daemon-reload
-[ ! -x ${guardScript} ] || systemctl start ${units.guard}`,
+    restore: `${forgetMissing(units.guardTimer, units.guard)}
+if [ -x ${guardScript} ]; then
+  systemctl start ${units.guard}
+else
+  # Nobody will watch any more, so a reboot must not open what was just found open to strangers.
+  [ ! -s ${runtime}/closed ] || xargs -r systemctl disable --quiet <${runtime}/closed
+  rm -rf ${runtime}
+fi`,
     facts: [
-      { name: units.guardTimer, read: `systemctl is-enabled ${units.guardTimer} 2>/dev/null`, want: "enabled" },
-      { name: `${units.guardTimer} is`, read: `systemctl is-active ${units.guardTimer}`, want: "active" },
-      { name: units.guard, read: `systemctl is-enabled ${units.guard} 2>/dev/null`, want: "enabled" },
+      {
+        name: `${units.guardTimer} at boot`,
+        read: `systemctl is-enabled ${units.guardTimer} 2>/dev/null`,
+        want: "enabled",
+      },
+      { name: units.guardTimer, read: `systemctl is-active ${units.guardTimer}`, want: "active" },
+      { name: `${units.guard} at boot`, read: `systemctl is-enabled ${units.guard} 2>/dev/null`, want: "enabled" },
       {
         name: "the allowlist",
         read: `verdict=$(cat ${runtime}/verdict 2>/dev/null || echo "the guard has not run")
@@ -126,6 +138,7 @@ echo "$verdict"`,
       },
     ],
     retire: `systemctl disable --now --quiet ${both} 2>/dev/null
+systemctl reset-failed ${units.guard} 2>/dev/null
 nft delete table inet pushgate_trial 2>/dev/null
 rm -rf ${runtime}`,
     present: true,

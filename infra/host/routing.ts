@@ -7,6 +7,7 @@ import { loopback, stranger } from "../networks.ts";
 import type { Host, Settings } from "../settings.ts";
 import type { HostFact, HostLayer } from "./layer.ts";
 import { paths, units } from "./paths.ts";
+import { forgetMissing } from "./unit-links.ts";
 
 /**
  * What the sockets' `Mark=` is. In the low byte, under a mask of just that byte: kube-proxy, Calico, Cilium and
@@ -49,8 +50,8 @@ const hasIpv6 = "grep -q '^0\\{31\\}1 ' /proc/net/if_inet6 2>/dev/null";
  * The setting for that, ManageForeignRoutingPolicyRules=no, would change what networkd does with everybody's rules.
  */
 const scriptText = `#!/bin/sh
-# Asserts the rule and the route that keep the receiver's replies on this machine; idempotent, nothing is ever missing
-# for a moment. "remove" takes them away.
+# Asserts the rule and the route that keep the receiver's replies on this machine; idempotent, and
+# nothing is ever missing for a moment.
 set -u
 export LC_ALL=C
 
@@ -86,21 +87,17 @@ assert() { # family, source address, some visitor
   fi
 }
 
-remove() {
-  while ip "$1" rule del table ${routingTable} 2>/dev/null; do :; done
-  ip "$1" route flush table ${routingTable} 2>/dev/null
-}
-
-if [ "\${1:-}" = remove ]; then
-  remove -4
-  remove -6
-  exit 0
-fi
 assert 4 ${loopback.v4} ${stranger.v4} || exit 1
 if ${hasIpv6}; then
   assert 6 ${loopback.v6} ${stranger.v6} || exit 1
 fi
 `;
+
+const remove = `for family in 4 6; do
+  while ip "-$family" rule del table ${routingTable} 2>/dev/null; do :; done
+  ip "-$family" route flush table ${routingTable} 2>/dev/null
+done
+:`;
 
 const unitText = `[Unit]
 Description=pushgate: replies of the receiver's sockets stay on this machine
@@ -108,7 +105,7 @@ Description=pushgate: replies of the receiver's sockets stay on this machine
 DefaultDependencies=no
 RequiresMountsFor=${paths.lib}
 Wants=network-pre.target
-Before=network-pre.target shutdown.target
+Before=network-pre.target sysinit.target shutdown.target
 Conflicts=shutdown.target
 
 [Service]
@@ -182,14 +179,16 @@ export function routing(_settings: Settings, _host: Host): HostLayer {
 systemctl daemon-reload
 systemctl enable --quiet ${units.routing}
 systemctl restart ${units.routing}`,
-    restore: `systemctl daemon-reload
-[ ! -x ${script} ] || ${script}`,
+    restore: `${forgetMissing(units.routing)}
+if [ -x ${script} ]; then ${script}; else
+  ${remove.replaceAll("\n", "\n  ")}
+fi`,
     facts: [
       ...families.flatMap(familyFacts),
-      { name: units.routing, read: `systemctl is-enabled ${units.routing} 2>/dev/null`, want: "enabled" },
+      { name: `${units.routing} at boot`, read: `systemctl is-enabled ${units.routing} 2>/dev/null`, want: "enabled" },
     ],
     retire: `systemctl disable --now --quiet ${units.routing} 2>/dev/null
-[ ! -x ${script} ] || ${script} remove`,
+${remove}`,
     present: true,
     timeout: 60,
   };
