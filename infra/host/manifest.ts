@@ -27,8 +27,6 @@ export const quote = (value: string): string => `'${value.replaceAll("'", `'\\''
 /** The facts' output travels up to here: more than this could never be confirmed. */
 export const factCap = 2048;
 
-const endOfInput = "END_OF_INPUT";
-
 const layerName = /^[a-z][a-z0-9-]{0,31}$/;
 const pathShape = /^(\/[a-zA-Z0-9_@+:-][a-zA-Z0-9._@+:-]*|\/\.[a-zA-Z0-9_@+:-][a-zA-Z0-9._@+:-]*)+$/;
 const globShape = /^\/[a-zA-Z0-9_@+:-][a-zA-Z0-9._@+:-]*(\/[a-zA-Z0-9._@+:*?[\]!-]+)+$/;
@@ -92,8 +90,6 @@ export const factRecord = ({ read, want }: HostFact): string => `fact ${sha256(`
 export function applyScript(layer: HostLayer, stamp: string, state: string = paths.state, input = ""): string {
   refuseUnsendable(layer);
   const { name, present, files, facts, owns, activate, restore = ":", retire } = layer;
-  if (input !== "" && (!input.endsWith("\n") || input.split("\n").includes(endOfInput)))
-    throw new Error(`layer ${name}: its input is no whole lines, or holds ${endOfInput}`);
   refuseNul(name, input, activate, restore, retire, ...files.flatMap((file) => [file.text, file.check]));
   if (!present && files.length > 0) throw new Error(`layer ${name}: a layer that leaves declares no files`);
   for (const { path, mode, owner } of files)
@@ -115,7 +111,8 @@ export function applyScript(layer: HostLayer, stamp: string, state: string = pat
     ...facts.map(({ name, read, want }) => ["fact", ...[name, read, trimmed(want)].map(quote)].join(" ")),
     "}",
     "input() {",
-    input === "" ? ":" : `cat <<'${endOfInput}'\n${input}${endOfInput}`,
+    // The shell's own printf: a program would have it in its argv, and a here-document may become a file.
+    `printf %s ${quote(input)}`,
     "}",
     `layer=${quote(name)}`,
     `stamp=${quote(stamp)}`,
@@ -123,7 +120,6 @@ export function applyScript(layer: HostLayer, stamp: string, state: string = pat
     `state=${quote(state)}`,
     `owns=${quote(owns.join("\n"))}`,
     `record=${quote(record.map((line) => `${line}\n`).join(""))}`,
-    `input=${quote(input)}`,
     `activate=${quote(activate)}`,
     `restore=${quote(restore)}`,
     `retire=${quote(retire)}`,

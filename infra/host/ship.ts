@@ -147,7 +147,7 @@ export function unreachable({ name, ssh }: Pick<Host, "name" | "ssh">, said: str
   const line = printable(said)
     .split("\n")
     .map((text) => text.trim())
-    .filter((text) => text !== "" && !text.startsWith("exit status") && !text.includes("@@@"))
+    .filter((text) => text !== "" && !text.includes("exit status") && !text.includes("@@@"))
     .slice(-3)
     .join(" / ");
   return `${name}: ${what}, so nothing was looked at and nothing was changed. ${cure} ${ssh}\n  it said: ${line.slice(0, 500)}`;
