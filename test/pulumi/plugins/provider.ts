@@ -48,7 +48,19 @@ export type Provider = {
   cancel?(): void;
 };
 
-const plain = (value: InstanceType<typeof struct.Struct> | undefined): Props => (value?.toJavaScript() ?? {}) as Props;
+/** The key that marks a wrapped value, and the mark of a secret. Configuration comes wrapped to every provider. */
+const [signature, secret] = ["4dabf18193072939515e22adb298388d", "1b47061264138c4ac30d75fd1eb44270"];
+
+function unwrapped(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(unwrapped);
+  if (typeof value !== "object" || value === null) return value;
+  const object = value as Props;
+  if (object[signature] === secret) return unwrapped(object.value);
+  return Object.fromEntries(Object.entries(object).map(([key, inner]) => [key, unwrapped(inner)]));
+}
+
+const plain = (value: InstanceType<typeof struct.Struct> | undefined): Props =>
+  unwrapped(value?.toJavaScript() ?? {}) as Props;
 
 const packed = (props: Props) =>
   // Through JSON, because the protocol has no undefined.
