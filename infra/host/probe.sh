@@ -95,7 +95,7 @@ machine_facts() {
   machine ipv6 '[ "$(cat /proc/sys/net/ipv6/conf/lo/disable_ipv6)" = 0 ] && grep -c . /proc/net/if_inet6'
   machine iprule 'ip rule show >/dev/null && echo usable'
   machine nftables 'nft list tables >/dev/null && echo usable'
-  machine cgroup 'stat -fc %T /sys/fs/cgroup /sys/fs/cgroup/unified 2>/dev/null'
+  machine cgroup 'stat -fc %T /sys/fs/cgroup /sys/fs/cgroup/unified 2>/dev/null; :'
   # Debian runs journald, udevd or logind with IPAddressDeny=any. PIDs aside, that leaves a mark only where PID 1 can
   # enforce it: a program attached to the cgroup. BPF_PROG_QUERY (bpf command 16) counts them; perl is in every Debian.
   machine bpf 'perl -e '\''
