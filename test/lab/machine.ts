@@ -1,0 +1,33 @@
+/**
+ * A machine for one script: the real programs of this one, with empty folders of its own where pushgate would write, in
+ * namespaces that are gone afterwards. No systemd is reachable in there, so nothing can be started.
+ */
+import { spawnSync } from "node:child_process";
+
+const namespaces = ["--user", "--map-root-user", "--mount", "--net", "--pid", "--fork", "--mount-proc"];
+
+/** Why a machine can't be made here, or undefined. */
+export const noMachine =
+  spawnSync("unshare", [...namespaces, "mount", "-t", "tmpfs", "none", "/etc"]).status === 0
+    ? undefined
+    : "user and mount namespaces are not allowed here: run as root";
+
+const prepare = `
+for folder in /etc /var/lib /var/spool /usr/local/lib /run /tmp /root; do mount -t tmpfs none "$folder"; done
+echo 0123456789abcdef0123456789abcdef >/etc/machine-id
+echo root:x:0:0::/root:/bin/sh >/etc/passwd
+echo root:x:0: >/etc/group
+mkdir -p /var/lib/pushgate/stamps /var/lib/systemd
+`;
+
+export type Said = { readonly status: number | null; readonly stdout: string; readonly stderr: string };
+
+/** Runs `script` by `sh -s`, as the transient unit does: from standard input, so that it is in nobody's argv. */
+export function onMachine(script: string): Said {
+  const { status, stdout, stderr } = spawnSync("unshare", [...namespaces, "sh", "-s"], {
+    input: `${prepare}\n${script}`,
+    encoding: "utf8",
+    timeout: 30_000,
+  });
+  return { status, stdout, stderr };
+}
