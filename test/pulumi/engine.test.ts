@@ -2,11 +2,11 @@
  * The real engine with the language host and the command plugin, installed or stood in for: what infra/host/ship.ts
  * relies on. One stack, in order: each test goes on where the one before it ended.
  */
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
 import { findEngine, noEngine, type Step, type Workspace, workspace } from "./engine.ts";
 
 const program = fileURLToPath(new URL("programs/commands", import.meta.url));
@@ -47,7 +47,7 @@ describe("a program that reconciles", { timeout: 120_000 }, () => {
     // `logging` streams the script's words under its resource.
     expect(up.diagnostics).toContainEqual(expect.objectContaining({ severity: "info", message: "applied\n" }));
     const preview = await stack.preview("--expect-no-changes");
-    expect(preview).toMatchObject({ code: 0, steps: [], counts: { same: 3 } });
+    expect(preview).toMatchObject({ code: 0, steps: [], counts: { same: 4 } });
   });
 
   test("a secret input and a secret output are not in the state in clear text", async () => {
@@ -62,7 +62,7 @@ describe("a program that reconciles", { timeout: 120_000 }, () => {
     expect(brief(preview.steps)).toEqual(["update layer stdin"]);
     expect(preview.diagnostics.map(({ message }) => message)).toContain('live is "changed by hand", not "one"\n');
     expect(live()).toBe("changed by hand");
-    expect((await stack.up()).counts).toEqual({ same: 2, update: 1 });
+    expect((await stack.up()).counts).toEqual({ same: 3, update: 1 });
     expect(live()).toBe("one");
   });
 
@@ -77,6 +77,25 @@ describe("a program that reconciles", { timeout: 120_000 }, () => {
     const again = await stack.up();
     expect(brief(again.steps)).toEqual(["update layer environment,stdin"]);
     expect(live()).toBe("two");
+  });
+
+  test("a trigger makes a new one and then runs the old one's delete", async () => {
+    stack.configure({ "commands:trigger": "b" });
+    const up = await stack.up();
+    expect(brief(up.steps)).toContain("replace triggered triggers");
+    expect(readFileSync(join(machine, "log"), "utf8")).toBe("create\ncreate\ndelete\n");
+  });
+
+  test("an interrupt ends the command that runs", async () => {
+    stack.configure({ "commands:script": "echo $$ > pid; exec sleep 600", "commands:wanted": "three" });
+    const up = stack.up();
+    const file = join(machine, "pid");
+    await vi.waitFor(() => expect(readFileSync(file, "utf8")).toMatch(/^\d+\n$/), { timeout: 30_000 });
+    stack.interrupt();
+    expect((await up).code).not.toBe(0);
+    const process = `/proc/${readFileSync(file, "utf8").trim()}`;
+    await vi.waitFor(() => expect(existsSync(process)).toBe(false), { timeout: 10_000 });
+    stack.configure({ "commands:script": undefined, "commands:wanted": "two" });
   });
 
   test("a probe that cannot look fails the preview with 1, not 7", async () => {

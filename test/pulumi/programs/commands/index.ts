@@ -46,3 +46,11 @@ export const applied = new command.local.Command(
   },
   { retainOnDelete: true },
 ).stderr;
+
+// What a layer must never have: a trigger replaces, and the old one's `delete` then undoes the new one's `create`.
+new command.local.Command("triggered", {
+  dir: folder,
+  create: "echo create >> log",
+  delete: "echo delete >> log",
+  triggers: [config.get("trigger") ?? "a"],
+});
