@@ -247,7 +247,11 @@ function plainLeaves(stackFile: string): string[] {
 export function settled({ zone, edge, hosts, hooks, limits }: Config): Settings {
   return {
     zone,
-    edge: { plan: edge.plan, ...(edge.botFightMode && { botFightMode: edge.botFightMode }) },
+    edge: {
+      plan: edge.plan,
+      generation: edge.generation,
+      ...(edge.botFightMode && { botFightMode: edge.botFightMode }),
+    },
     hosts: hosts.map(({ address6, ...host }) => ({ ...host, ...(address6 !== undefined && { address6 }) })),
     hooks: hooks.map(({ sources, site, ...hook }) => ({
       ...hook,

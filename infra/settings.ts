@@ -4,7 +4,7 @@
  */
 import { existsSync, readFileSync } from "node:fs";
 import * as pulumi from "@pulumi/pulumi";
-import { isConfigSecret } from "@pulumi/pulumi/runtime/config.js";
+import * as runtimeConfig from "@pulumi/pulumi/runtime/config.js";
 import * as v from "valibot";
 import { crossFaults, secretFaults, settled, toFault } from "./checks.ts";
 import { type gitHosts, type plans, shape } from "./schema.ts";
@@ -16,6 +16,8 @@ export type Edge = {
   readonly plan: Plan;
   /** Free plan only, the operator's choice: switch Bot Fight Mode off for the whole zone, as no rule can skip it. */
   readonly botFightMode?: "off";
+  /** Raise it to have the certificate the edge presents to the origins made anew. */
+  readonly generation: number;
 };
 
 export type Host = {
@@ -77,6 +79,9 @@ export type Settings = {
 };
 
 const namespace = "pushgate";
+
+/** Exported by the SDK, and left out of its types only. */
+const { isConfigSecret } = runtimeConfig as unknown as { isConfigSecret: (key: string) => boolean };
 
 /** One fault: which key, what is wrong with it, what to write instead. */
 export type Fault = { readonly key: string; readonly says: string };

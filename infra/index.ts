@@ -1,0 +1,66 @@
+/**
+ * The path of a delivery. Read it downward: each line of `path` is a layer, outermost first. `declare` calls them last
+ * to first, so that nothing can be reached before what protects it stands; the name that makes the machines findable
+ * comes last of all.
+ */
+import type * as pulumi from "@pulumi/pulumi";
+import { bots } from "./edge/bots.ts";
+import { originPulls } from "./edge/certificates.ts";
+import { dns } from "./edge/dns.ts";
+import { assertFits, rulesOf } from "./edge/fits.ts";
+import { inspect, type LiveZone } from "./edge/inspect.ts";
+import { ruleset } from "./edge/phase.ts";
+import { hostnames } from "./edge/waf.ts";
+import { buildReceiver } from "./host/bundle.ts";
+import { localOpenssl } from "./host/ship.ts";
+import { declareMachine, look, type Machine, type Wanted } from "./machine.ts";
+import { makeOriginPulls, readOriginPulls } from "./origin-pulls.ts";
+import { readSettings } from "./settings.ts";
+
+type World = Wanted & { readonly zone: LiveZone; readonly machines: readonly Machine[] };
+type Behind = readonly (pulumi.Resource | undefined)[];
+
+const after = (behind: Behind) => ({ dependsOn: behind.flat().filter((one) => one !== undefined) });
+
+const path = {
+  /** 1 A name for hooks only, proxied. */
+  dns: ({ settings, zone }: World, behind: Behind) => dns(settings, zone.id, after(behind)),
+
+  /** 2 A signed delivery skips what would challenge it; everything else on the name is blocked. */
+  waf: ({ settings, zone }: World, behind: Behind) =>
+    ruleset(zone.id, "custom", rulesOf(settings).custom, zone.phases.custom, after(behind)),
+
+  /** 3 Bot management: what rule 2 can't skip is the operator's stated choice. */
+  bots: ({ settings, zone }: World, behind: Behind) => bots(settings, zone.id, after(behind)),
+
+  /** 4 Edge to origin: a port of its own, strict TLS, a client certificate of our own. */
+  origin: ({ settings, zone, originPulls: made }: World, behind: Behind) => {
+    const { origin, config } = rulesOf(settings);
+    const leaf = { certificate: made.certificate, privateKey: made.key };
+    return [
+      ...originPulls({ zoneId: zone.id, hostnames: hostnames(settings), ...leaf }, after(behind)),
+      ruleset(zone.id, "config", config, zone.phases.config, after(behind)),
+      ruleset(zone.id, "origin", origin, zone.phases.origin, after(behind)),
+    ];
+  },
+
+  /** 5 to 8 Firewall, proxy, service manager, receiver: see machine.ts. */
+  machines: (world: World) => world.machines.map((machine) => declareMachine(machine, world)),
+};
+
+async function declare(): Promise<void> {
+  const { settings, secrets } = readSettings();
+  const bundle = buildReceiver();
+  const [zone, machines] = await Promise.all([inspect(settings.zone), look(settings, bundle)]);
+  assertFits(settings, zone);
+  const made = localOpenssl("origin pulls", makeOriginPulls(settings.zone, settings.edge.generation), {});
+  const world: World = { settings, secrets, bundle, zone, machines, originPulls: readOriginPulls(made) };
+
+  const standing = path.machines(world);
+  const origin = path.origin(world, standing);
+  const skipped = path.bots(world, origin);
+  const guarded = path.waf(world, [...origin, skipped]);
+  path.dns(world, [...standing, ...origin, guarded]);
+}
+
+await declare();

@@ -1,0 +1,106 @@
+/**
+ * Layers 5 to 8 on one machine: what is asked of it before anything is declared, and its layers in the order they are
+ * applied. index.ts says where this stands in a delivery's path.
+ */
+import * as pulumi from "@pulumi/pulumi";
+import { originCertificate } from "./edge/certificates.ts";
+import type { Bundle } from "./host/bundle.ts";
+import { readCsr } from "./host/keys.ts";
+import { type HostLayer, leaving } from "./host/layer.ts";
+import { type HostLayers, hostLayers } from "./host/layers.ts";
+import type { HostReport } from "./host/report.ts";
+import { type HookSecrets, judgeSecrets, probedSecrets } from "./host/secrets.ts";
+import { apply, applySecrets, fitFaults, lost, probe, sendBundle } from "./host/ship.ts";
+import type { OriginPulls } from "./origin-pulls.ts";
+import type { Host, Settings } from "./settings.ts";
+
+/** One machine as it answered, and what it is to become. */
+export type Machine = {
+  readonly host: Host;
+  /** Absent for a machine that is lost: nobody asked it. */
+  readonly report?: HostReport;
+};
+
+/** Public texts that are known only later stand empty here: a probe asks for paths, not contents. */
+const unknown = { certificate: "", originPullCa: "" };
+
+/** The machine's CSR is no layer's fact: what it should say is not known before the machine answers. */
+const request = (host: Host) => ({
+  name: "request",
+  files: [],
+  owns: [],
+  facts: [{ name: "certificate request", read: readCsr(host) }],
+});
+
+/** Asks all machines at once, one connection each; throws with all faults of all of them, before anything is declared. */
+export async function look(settings: Settings, bundle: Bundle): Promise<Machine[]> {
+  const looked = await Promise.allSettled(
+    settings.hosts.map(async (host): Promise<Machine> => {
+      if (host.state === "lost") return { host };
+      const layers = hostLayers(settings, host, { ...unknown, bundle });
+      const asked = { ...layers, secrets: probedSecrets(settings, layers.secrets), request: request(host) };
+      return { host, report: await probe(host, Object.values(asked)) };
+    }),
+  );
+  const failed = looked.flatMap((one) =>
+    one.status === "rejected" ? [String(one.reason?.message ?? one.reason)] : [],
+  );
+  const machines = looked.flatMap((one) => (one.status === "fulfilled" ? [one.value] : []));
+  const unfit = machines.flatMap(({ host, report }) => (report ? fitFaults(host, report, settings) : []));
+  if (failed.length + unfit.length > 0) throw new pulumi.RunError([...failed, ...unfit].join("\n"));
+  return machines;
+}
+
+export type Wanted = {
+  readonly settings: Settings;
+  readonly bundle: Bundle;
+  readonly secrets: pulumi.Output<HookSecrets>;
+  readonly originPulls: pulumi.Output<OriginPulls>;
+};
+
+/** Declares one machine's layers, each after the one before it; returns the last, for the edge to wait for. */
+export function declareMachine({ host, report }: Machine, wanted: Wanted): pulumi.Resource {
+  if (report === undefined) return lost(host);
+  return host.state === "absent" ? remove(host, report, wanted) : build(host, report, wanted);
+}
+
+/** Keys before what is signed with them, the receiver before the proxy, the proxy before the port is guarded. */
+function build(host: Host, report: HostReport, { settings, bundle, secrets, originPulls }: Wanted): pulumi.Resource {
+  const seen = (name: string) => report.layers[name]!;
+  const text = (tls: Partial<Parameters<typeof hostLayers>[2]>) =>
+    hostLayers(settings, host, { ...unknown, bundle, ...tls });
+  const layers = text({});
+  const then = (layer: pulumi.Input<HostLayer>, name: keyof HostLayers, after: pulumi.Resource[]) =>
+    apply(host, layer, seen(name), { dependsOn: after });
+
+  const packages = then(layers.packages, "packages", []);
+  const keys = then(layers.keys, "keys", [packages]);
+  // A good request on the machine is the one the certificate was made from: a changed keys layer must not replace it.
+  const csr = seen("request").facts[0]?.output || keys.stdout;
+  const signed = originCertificate({ hostname: host.hostname, csr }, { dependsOn: [keys] });
+  const certificate = then(
+    signed.certificate.apply((pem) => text({ certificate: pem }).certificate),
+    "certificate",
+    [signed],
+  );
+  const judged = secrets.apply((wanted) => judgeSecrets(settings, layers.secrets, seen("secrets"), wanted));
+  const credentials = applySecrets(host, layers.secrets, judged, { dependsOn: [certificate] });
+  const program = sendBundle(host, bundle, layers.bundle, seen("bundle"), { dependsOn: [credentials] });
+  const receiver = then(layers.receiver, "receiver", [program]);
+  const routing = then(layers.routing, "routing", [receiver]);
+  const proxy = then(
+    originPulls.apply(({ ca }) => text({ originPullCa: ca }).proxy),
+    "proxy",
+    [routing],
+  );
+  const firewall = then(layers.firewall, "firewall", [proxy]);
+  return then(layers.guard, "guard", [firewall]);
+}
+
+/** Last come, first gone: the guard must not put back what is being taken away. */
+function remove(host: Host, report: HostReport, { settings, bundle }: Wanted): pulumi.Resource {
+  const layers = Object.values(hostLayers(settings, host, { ...unknown, bundle })).reverse();
+  let after: pulumi.Resource[] = [];
+  for (const layer of layers) after = [apply(host, leaving(layer), report.layers[layer.name]!, { dependsOn: after })];
+  return after[0]!;
+}

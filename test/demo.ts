@@ -1,0 +1,97 @@
+/**
+ * `npm run demo`: every layer's no, on the program's own declarations and the real receiver. For each layer an attack,
+ * what stops it, and what it reaches when that one protection is taken away. Needs Node alone. `--json` prints the rows
+ * as one array; exit 1 when a row is not as declared.
+ */
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { styleText } from "node:util";
+import { type Chain, type Outcome, walk } from "./chain.ts";
+import { delivery } from "./deliveries.ts";
+import { evaluate } from "./evaluate.ts";
+import { example } from "./example.ts";
+import { bundleWithout, startReceiver } from "./receiver-process.ts";
+import { renderedChain } from "./rendered/chain.ts";
+import { incident, type Scenario, scenarios } from "./scenarios.ts";
+
+type Seen = { status: number; stoppedBy: string };
+type Row = Pick<Scenario, "layer" | "declaredIn" | "attack" | "how"> & { with: Seen; without: Seen };
+
+const json = process.argv.includes("--json");
+const say = (text = "") => json || console.log(text);
+const seen = ({ status, stoppedBy }: Outcome): Seen => ({ status, stoppedBy });
+const same = (a: Seen, b: Seen) => a.status === b.status && a.stoppedBy === b.stoppedBy;
+
+const folder = mkdtempSync(join(tmpdir(), "pushgate-demo-"));
+const faults: string[] = [];
+const rows: Row[] = [];
+
+const declared = await evaluate();
+const full = join(folder, "receiver.cjs");
+const hollow = join(folder, "unverifying.cjs");
+await bundleWithout("nothing", "", full);
+await bundleWithout(
+  "signature",
+  "export const isWellFormed = () => true;\nexport const verify = () => true;\n",
+  hollow,
+);
+const [receiver, unverifying] = await Promise.all([startReceiver(full, example), startReceiver(hollow, example)]);
+
+try {
+  const chain: Chain = renderedChain(declared, receiver.deliver);
+
+  say(`One push, ${declared.length} declared resources, nine layers.\n`);
+  const good = await walk(chain, delivery());
+  if (!same(good, { status: 202, stoppedBy: "nobody" }))
+    faults.push(`a good push is answered ${good.status} by ${good.stoppedBy}`);
+  say(`  a push from GitHub, signed     ${shown(good)}\n`);
+
+  for (const scenario of scenarios(unverifying.deliver)) {
+    const opened = scenario.opened?.(chain) ?? chain;
+    const kept = receiver.spooled();
+    const standing = await walk(opened, scenario.delivery(), scenario.way);
+    if (standing.status >= 400 && receiver.spooled() !== kept)
+      faults.push(`${scenario.layer}: refused, and still something was spooled`);
+    const removed = await walk(scenario.removal.of(opened), scenario.delivery(), scenario.way);
+    const { layer, declaredIn, attack, how } = scenario;
+    rows.push({ layer, declaredIn, attack, how, with: seen(standing), without: seen(removed) });
+    if (!same(standing, scenario.with))
+      faults.push(`${layer}: stands, and the attack is answered ${standing.status} by ${standing.stoppedBy}`);
+    if (!same(removed, scenario.without))
+      faults.push(
+        `${layer}: ${scenario.removal.says}, and the attack is answered ${removed.status} by ${removed.stoppedBy}`,
+      );
+    say(`${styleText("bold", layer.padEnd(18))} ${styleText("dim", `${declaredIn}, ${how}`)}`);
+    say(`  ${attack}`);
+    say(`    as declared                  ${shown(standing)}`);
+    say(`    ${scenario.removal.says.padEnd(28)} ${shown(removed)}\n`);
+  }
+
+  say(styleText("bold", "The incident"));
+  const open = incident.opened!(chain);
+  const before = await walk({ ...open, zone: { ...open.zone, rulesets: [] } }, incident.delivery());
+  const after = await walk(open, incident.delivery());
+  say(`  Bot management on, no rule of ours, the signature correct, the source GitHub's:`);
+  say(`    the git host shows           ${shown(before)}`);
+  say(`    the proxy's log              ${before.logs.proxy === 0 ? "empty" : `${before.logs.proxy} lines`}`);
+  say(`    the receiver's journal       ${before.logs.receiver === 0 ? "empty" : `${before.logs.receiver} lines`}`);
+  say(`  The declared rules in place:   ${shown(after)}\n`);
+  if (!same(before, { status: 403, stoppedBy: "3 bots" }) || before.logs.proxy + before.logs.receiver > 0)
+    faults.push("the incident is not the incident");
+  if (!same(after, { status: 202, stoppedBy: "nobody" })) faults.push("the declared rules do not cure the incident");
+} finally {
+  await Promise.all([receiver.stop(), unverifying.stop()]);
+  rmSync(folder, { recursive: true, force: true });
+}
+
+if (json) console.log(JSON.stringify(rows, null, 2));
+else if (faults.length === 0)
+  console.log(`${rows.length} layers, each stops its attack and is missed when it is gone.`);
+for (const fault of faults) console.error(`not as declared: ${fault}`);
+process.exit(faults.length > 0 ? 1 : 0);
+
+function shown({ status, stoppedBy }: Outcome): string {
+  const code = status === 0 ? "silence" : String(status);
+  return stoppedBy === "nobody" ? styleText("green", `${code} accepted`) : `${styleText("red", code)}  by ${stoppedBy}`;
+}

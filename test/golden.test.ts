@@ -1,0 +1,54 @@
+/**
+ * The tree as it lands on the machine, rendered from Pulumi.prod.yaml: a change to a renderer shows in review as a diff
+ * of the real file. `npm run fix` rewrites it. The edge's rules have theirs in test/edge/rules.test.ts.
+ */
+import { globSync } from "node:fs";
+import { expect, test } from "vitest";
+import { hostLayers } from "../infra/host/layers.ts";
+import { example, exampleHost } from "./example.ts";
+import { secrets } from "./stack-file.ts";
+
+const golden = new URL("golden", import.meta.url).pathname;
+
+/** Made by others at run time, so no text of ours. */
+const made = {
+  certificate: "(PEM: the edge's Origin CA signed it)\n",
+  originPullCa: "(PEM: the stack's own CA for origin pulls)\n",
+  bundle: { sha256: "0".repeat(64) },
+};
+
+const layers = Object.values(hostLayers(example, exampleHost, made));
+const files = layers.flatMap((layer) => layer.files);
+
+test.for(files)("$path is what a reviewer last approved", async ({ path, text }) => {
+  await expect(text).toMatchFileSnapshot(`${golden}${path}`);
+});
+
+test("modes and owners, facts and globs are what a reviewer last approved", async () => {
+  const listed = layers.map(({ name, files, owns, facts, timeout }) => ({
+    name,
+    files: files.map(({ path, mode, owner }) => `${mode} ${owner} ${path}`),
+    owns,
+    facts: facts.map((fact) => fact.name),
+    timeout,
+  }));
+  await expect(`${JSON.stringify(listed, null, 2)}\n`).toMatchFileSnapshot(`${golden}/layers.json`);
+});
+
+test("no golden file is an orphan", () => {
+  const found = globSync("{etc,usr,var}/**/*", { cwd: golden, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map((entry) => `${entry.parentPath}/${entry.name}`.slice(golden.length));
+  expect(found.sort()).toEqual(files.map(({ path }) => path as string).sort());
+});
+
+test("no file is two layers', and each is its own layer's to prune", () => {
+  const paths = files.map(({ path }) => path);
+  expect(new Set(paths).size).toBe(paths.length);
+});
+
+test("nothing rendered holds a secret", () => {
+  const words = Object.values(secrets).flatMap((entry) => Object.values(entry));
+  const everything = JSON.stringify(layers);
+  for (const word of words) expect(everything).not.toContain(word);
+});
