@@ -13,7 +13,10 @@ export type HostFile = {
   readonly mode: `0${string}`;
   /** "user:group" as `stat -c %U:%G` prints it. */
   readonly owner: string;
-  /** Shell, run on the machine before anything is installed; `$1` is the candidate's path. Non-zero refuses the layer. */
+  /**
+   * Shell under `set -e`, run on the machine before anything is installed; non-zero refuses the layer. `$1` is the
+   * candidate's path: its own name, with the layer's other candidates around it as they will stand below `$staged`.
+   */
   readonly check?: string;
 };
 
@@ -21,7 +24,10 @@ export type HostFile = {
 export type HostFact = {
   /** A person's words: "table inet pushgate". It appears in preview's warnings. */
   readonly name: string;
-  /** Shell, reads only; its standard output, trimmed, is the fact. Runs in every preview, so it must be fast (< 0.2 s). */
+  /**
+   * Shell, reads only; its standard output, trimmed, up to 2 KiB, is the fact, whatever its exit status. Runs in every
+   * preview, so it must be fast (< 0.2 s); after five seconds it is given up.
+   */
   readonly read: string;
   /** What `read` must print. */
   readonly want: string;
@@ -34,8 +40,9 @@ export type HostLayer = {
   /** Shell globs of paths that are ours alone: what exists there and is not in `files` is pruned, and is drift before that. */
   readonly owns: readonly string[];
   /**
-   * Shell, run as root after the files are in place; idempotent, and the smallest reload that takes them up. `$changed`
-   * holds the paths that this apply wrote or removed, one per line: an unchanged daemon need not be touched.
+   * Shell under `set -e`, run as root after the files are in place; idempotent, and the smallest reload that takes them
+   * up. `$changed` holds the paths that were written or removed since the layer last stood whole, one per line: an
+   * unchanged daemon need not be touched. Where the files are as declared and a fact is not, it runs with all of them.
    */
   readonly activate: string;
   /** Shell, run after a failed activate once the former files are back, so that the former state serves. */
