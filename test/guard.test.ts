@@ -120,6 +120,17 @@ describe("prober in a namespace", () => {
     );
     expect(stdout.split("\n")).toEqual([
       `deaf ${unitOf(github)} ${loopback.v6} port ${github.port} 2606:50c0::1`,
+      `deaf ${unitOf(github)} ${loopback.v6} port ${github.port} 2a0a:a440::1`,
+      "exit 3",
+    ]);
+  });
+
+  test("a range that the unit names and the kernel does not hold is named", () => {
+    root.write("shown", shown([[...github.cidrs, "203.0.113.128/25"], selfHosted.cidrs]));
+    const { stdout } = inNamespace(`${listening}\n${enforced()}\n${probe}`);
+    root.write("shown", shown());
+    expect(stdout.split("\n")).toEqual([
+      `deaf ${unitOf(github)} ${loopback.v4} port ${github.port} 203.0.113.129`,
       "exit 3",
     ]);
   });

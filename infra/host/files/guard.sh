@@ -86,13 +86,16 @@ TABLE
   systemctl start $closed
 }
 
-# An admitted source may meet a full backlog: three misses in a row count, one wrong connect does.
+# An admitted source may meet a full backlog: three misses in a row count, one wrong connect does. The second miss
+# restarts the receiver, which loses nothing: with systemd 257 a changed list is taken up only when the service stops.
 probe() {
   for attempt in 1 2 3; do
     # shellcheck disable=SC2086
     said=$(systemctl show -p Id -p ActiveState -p Listen -p IPAddressAllow "$sockets" | "$lib/prober" $strangers 2>&1)
     code=$?
-    case $code in 3 | 4) [ "$attempt" = 3 ] || sleep 1 ;; *) break ;; esac
+    case $code in 3 | 4) ;; *) break ;; esac
+    [ "$attempt" != 2 ] || systemctl try-restart "$receiver"
+    [ "$attempt" = 3 ] || sleep 1
   done
 }
 
@@ -113,8 +116,8 @@ case $code in
     finish 0 proven
     ;;
   1) finish 0 "nothing to prove: no socket of the receiver is listening" ;;
-  3) finish 1 "an admitted source cannot connect, no other can: $faults; cure: a filter on lo, or systemctl status $sockets" ;;
-  4) close "no admitted source can connect, so nothing is proven: $faults" "ip rule; ip -6 rule; a filter on lo; systemctl status $sockets" ;;
+  3) finish 1 "an admitted source cannot connect, no other can: $faults; cure: see whether something filters lo (nft list ruleset), and systemctl status '$sockets'" ;;
+  4) close "no admitted source can connect, so nothing is proven: $faults" "see whether something filters lo (nft list ruleset), and systemctl status '$sockets'" ;;
   5)
     because=$(why_it_leaks "$(printf '%s\n' "$said" | sed -n 's/^leak \([^ ]*\) .*/\1/p' | head -n 1)")
     close "a source connects that must not ($faults): ${because%; cure: *}" "${because##*; cure: }"

@@ -65,13 +65,14 @@ my @units;
     }
 }
 
-# One admitted source a socket and family; of the others, those the arguments name and those only another socket admits.
+# One source a range, as a list that the unit names is not always the one the kernel holds: systemd 257 takes a changed
+# list up only when the service stops. Of the others, those the arguments name and those only another socket admits.
 my @probes;
 for my $unit (@units) {
     for my $to (@{ $unit->{listen} }) {
         my $family = family($to->[0]);
-        my ($range) = grep { family($_) == $family } @{ $unit->{allow} };
-        push @probes, { unit => $unit->{id}, to => $to, from => inside($range), admitted => 1 } if defined $range;
+        push @probes, map { { unit => $unit->{id}, to => $to, from => inside($_), admitted => 1 } }
+            grep { family($_) == $family } @{ $unit->{allow} };
         my @foreign = grep { family($_) == $family } @ARGV;
         for my $other (@units) {
             my ($theirs) = grep { family($_) == $family } @{ $other->{allow} };
