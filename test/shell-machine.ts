@@ -186,3 +186,24 @@ export function asDeclared(machine: ShellMachine, files: Files, present: boolean
     JSON.stringify(live.sort()) === JSON.stringify(wantedLive.sort())
   );
 }
+
+/** Two states of the layer, for tests of what an apply does between them. */
+export const stamps = { former: "0123456789ab", next: "ba9876543210" } as const;
+export const before: Files = {
+  "pg-one": { text: "one\n", mode: "0644" },
+  "pg.d/three": { text: "three\n", mode: "0600" },
+};
+export const after: Files = { "pg-one": { text: "1\n", mode: "0644" }, "pg.d/sub/four": { text: "4\n", mode: "0755" } };
+
+/** A machine on which `before` stands. */
+export function standing(): ShellMachine {
+  const machine = new ShellMachine();
+  const { status, stderr } = machine.apply(daemonLayer(machine, before), stamps.former);
+  if (status !== 0) throw new Error(`the first apply failed:\n${stderr}`);
+  return machine;
+}
+
+export function stampOf(machine: ShellMachine): string | undefined {
+  const path = join(machine.state, "stamps/daemon");
+  return existsSync(path) ? readFileSync(path, "utf8").split("\n")[0] : undefined;
+}

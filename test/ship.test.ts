@@ -62,27 +62,10 @@ const inSync: SeenLayer = {
   facts: [],
 };
 
-const sshArray = [
-  "ssh",
-  "-o",
-  "BatchMode=yes",
-  "-o",
-  "StrictHostKeyChecking=yes",
-  "-o",
-  "ConnectTimeout=15",
-  "-o",
-  "ServerAliveInterval=15",
-  "-o",
-  "ServerAliveCountMax=4",
-  "-o",
-  "ControlMaster=auto",
-  "-o",
-  "ControlPath=~/.ssh/pushgate-%C",
-  "-o",
-  "ControlPersist=60",
-  "--",
-  "root@web1.example.org",
-];
+const sshArray =
+  "ssh -o BatchMode=yes -o StrictHostKeyChecking=yes -o ConnectTimeout=15 -o ServerAliveInterval=15 -o ServerAliveCountMax=4 -o ControlMaster=auto -o ControlPath=~/.ssh/pushgate-%C -o ControlPersist=60 -- root@web1.example.org".split(
+    " ",
+  );
 
 const until = async (name: string): Promise<Made> =>
   vi.waitFor(() => {
