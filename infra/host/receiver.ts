@@ -11,13 +11,11 @@ import type { Host, Settings } from "../settings.ts";
 import { type SourceSet, sourceSets } from "../sources.ts";
 import type { HostFile, HostLayer } from "./layer.ts";
 import { paths, receiverUser, units } from "./paths.ts";
-import { activateReceiver, receiverFacts, restoreReceiver, retireReceiver } from "./receiver-scripts.ts";
+import { activateReceiver, receiverFacts, restoreReceiver, retireReceiver, slice } from "./receiver-scripts.ts";
 import { mark } from "./routing.ts";
 
 /** Whoever is in it may take deliveries out of the spool; the receiver's primary group, so that its sandbox maps it. */
 export const spoolGroup = "pushgate-spool";
-/** Top level: nothing between it and the root whose list could widen a socket's. */
-export const slice = "pushgate.slice";
 export const credentialPath = (hook: string) => `${paths.credentials}/${hook}` as const;
 
 const MiB = 1 << 20;
@@ -61,7 +59,7 @@ Backlog=1024
 Mark=0x${mark.toString(16)}
 Service=${units.receiver}
 Slice=${slice}
-# Counts packets only where the kernel enforces the list: that is how preview sees it.
+# \`systemctl status\` then shows what came in.
 IPAccounting=yes
 IPAddressDeny=any
 ${cidrs.map((cidr) => `IPAddressAllow=${cidr}`).join("\n")}
@@ -175,7 +173,7 @@ export function receiver(settings: Settings, _host: Host): HostLayer {
     allow: cidrs.map(asSystemd).sort().join(" "),
     deny: [anywhere.v4, anywhere.v6].sort().join(" "),
   }));
-  const script = { listeners, hooks: settings.hooks.map(({ name }) => name), slice, spoolGroup };
+  const script = { listeners, hooks: settings.hooks.map(({ name }) => name), spoolGroup };
   return {
     name: "receiver",
     present: true,
