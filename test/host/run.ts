@@ -1,0 +1,42 @@
+/**
+ * `npm run test:host [-- release…] [-- file…]`: the suite on throwaway hosts, the real engine and the kernel, on each
+ * release. Needs root and the packages it names. Builds images and engine where they are missing; both are cached.
+ */
+import { spawnSync } from "node:child_process";
+import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { findEngine, installEngine } from "../pulumi/install-engine.ts";
+import { type Release, releases } from "./lab/image.ts";
+import { withLab } from "./lab/lab.ts";
+import { step } from "./lab/process.ts";
+
+const isRelease = (word: string): word is Release => (releases as readonly string[]).includes(word);
+const words = process.argv.slice(2);
+const wanted = words.some(isRelease) ? words.filter(isRelease) : [...releases];
+const files = words.filter((word) => !isRelease(word));
+
+if (!findEngine()) await step("build the engine", async () => void (await installEngine()));
+
+await withLab({ releases: wanted }, async () => {
+  const folder = mkdtempSync(join(tmpdir(), "pushgate-counts-"));
+  const total = { passed: 0, failed: 0, skipped: 0 };
+  for (const release of wanted) {
+    const counts = join(folder, release);
+    const env = { ...process.env, PUSHGATE_RELEASE: release, PUSHGATE_COUNTS: counts };
+    await step(`the suite on ${release}`, async () => {
+      const { status } = spawnSync("vitest", ["run", "--config", "test/host/vitest.config.ts", ...files], {
+        stdio: "inherit",
+        env,
+      });
+      const seen = existsSync(counts) ? (JSON.parse(readFileSync(counts, "utf8")) as typeof total) : undefined;
+      total.passed += seen?.passed ?? 0;
+      total.skipped += seen?.skipped ?? 0;
+      // A run that broke off before its counts has failed, whatever it had counted.
+      total.failed += Math.max(seen?.failed ?? 1, status === 0 ? 0 : 1);
+    });
+  }
+  rmSync(folder, { recursive: true });
+  console.log(`${total.passed} passed, ${total.failed} failed${total.skipped > 0 ? `, ${total.skipped} skipped` : ""}`);
+  process.exitCode = total.failed > 0 ? 1 : 0;
+});
