@@ -158,6 +158,10 @@ for unit in ${listeners.map(({ unit }) => unit).join(" ")}; do
     exit 1
   }
 done
+# No unit asks for these any more.
+for path in ${paths.credentials}/*; do
+  case " ${hooks.join(" ")} " in *" \${path##*/} "*) ;; *) rm -rf -- "$path" ;; esac
+done
 # What the guard closed was just opened: it proves it again, or closes it again. What it says is its layer's to report.
 if [ -s /run/pushgate-guard/closed ]; then
   systemctl start ${units.guard} || cat /run/pushgate-guard/verdict >&2
@@ -248,6 +252,11 @@ ${hashed(`${allow}, not ${deny}`) === `${allow}, not ${deny}` ? 'echo "$said"' :
 newest=$(stat -c %Y ${paths.receiver} ${paths.receiverSettings} ${paths.units}/${units.receiver} ${paths.credentials}/* | sort -n | tail -n 1)
 [ "$(systemctl show -p NeedDaemonReload --value ${units.receiver})" = no ] && [ "$since" -ge "$newest" ] && echo yes || echo no`,
     want: "yes",
+  },
+  {
+    name: `hooks with a credential in ${paths.credentials}`,
+    read: `ls -A ${paths.credentials}`,
+    want: [...hooks].sort().join("\n"),
   },
   {
     name: "the spool's folders",

@@ -68,9 +68,6 @@ for hook in ${hooks.join(" ")}; do
   case $arrived in *" $hook "*) ;; *) say "no secret came for $hook; nothing was replaced"; exit 1 ;; esac
 done
 for hook in ${hooks.join(" ")}; do mv -fT "$folder/.$hook.new" "$folder/$hook"; done
-for path in "$folder"/*; do
-  case ' ${hooks.join(" ")} ' in *" \${path##*/} "*) ;; *) rm -rf -- "$path" ;; esac
-done
 if [ ! -s ${salt} ]; then
   od -An -vtx1 -N32 /dev/urandom | tr -d ' \\n' >${salt}.new
   mv -fT ${salt}.new ${salt}
@@ -158,14 +155,15 @@ export function secrets({ hooks }: Settings, _host: Host): HostLayer {
     name: "secrets",
     present: true,
     files: [],
-    // Nothing by glob: a credential is no rendered file. What is not declared goes in `activate`, the rest in `retire`.
+    // Nothing by glob: a credential is no rendered file. One whose hook is gone is still asked for by the unit that runs
+    // now, so the receiver's layer takes it away once its unit no longer does; `retire` takes them all.
     owns: [],
     activate: activate(names),
     facts: [
       {
         name: `credentials in ${paths.credentials}`,
-        read: `cd ${paths.credentials} 2>/dev/null && stat -c '%n %a %U:%G' . * .[!.]* 2>/dev/null | LC_ALL=C sort`,
-        want: [". 700 root:root", ...names.sort().map((name) => `${name} 600 root:root`)].join("\n"),
+        read: `cd ${paths.credentials} 2>/dev/null && stat -c '%n %a %U:%G' . ${names.join(" ")} 2>/dev/null`,
+        want: [". 700 root:root", ...names.map((name) => `${name} 600 root:root`)].join("\n"),
       },
       {
         name: "salt",
