@@ -2,7 +2,11 @@
  * The real engine on a program, in a folder of its own: own state, own stack file, own PULUMI_HOME, nothing fetched.
  * Plugins that are not installed are stood in for (test/pulumi/plugins); installed ones are used.
  *
- *   const stack = await workspace({ config: { "pushgate:zone": "example.org" }, secrets: { "cloudflare:apiToken": token } });
+ *   const stack = await workspace({
+ *     path: [folder],                                     // holds an executable `ssh`
+ *     config: { "pushgate:zone": "example.org", …, "cloudflare:baseUrl": api.url },
+ *     secrets: { "cloudflare:apiToken": apiToken, "pushgate:secrets": { site: { current } } },
+ *   });
  *   expect((await stack.up()).code).toBe(0);
  *   expect((await stack.preview("--expect-no-changes")).code).toBe(0);
  *   stack.close();
@@ -190,6 +194,8 @@ export async function workspace(options: WorkspaceOptions = {}): Promise<Workspa
     // Shows the flag --event-log, which is how a run is read here.
     PULUMI_DEBUG_COMMANDS: "true",
     NO_COLOR: "1",
+    // A run starts four Node processes that load the same modules.
+    NODE_COMPILE_CACHE: join(repository, "node_modules", ".cache", "compile"),
     ...options.env,
     PATH: [
       ...(options.path ?? []),
