@@ -31,8 +31,6 @@ export function parsePayload(body: Buffer): Payload | undefined {
   }
 }
 
-const own = (payload: Payload, key: string): unknown => (Object.hasOwn(payload, key) ? payload[key] : undefined);
-
 /** SHA-1 or SHA-256. Anything else is left out, so that no text of a payload becomes anybody's argument. */
 function commit(value: unknown): string | null {
   return typeof value === "string" && /^([0-9a-f]{40}|[0-9a-f]{64})$/.test(value) ? value : null;
@@ -42,13 +40,12 @@ function commit(value: unknown): string | null {
 export function decide(event: string | undefined, payload: Payload, branch: string): Decision | undefined {
   if (event === "ping") return { ignored: "ping" };
   if (event !== "push") return { ignored: `event ${event ?? "missing"} is not a push` };
-  const ref = own(payload, "ref");
+  const ref = payload.ref;
   if (typeof ref !== "string") return undefined;
   // A tag may be called as the branch is: only the whole ref tells them apart.
   if (ref.startsWith("refs/tags/")) return { ignored: `tag ${ref.slice("refs/tags/".length)}` };
   if (ref !== `refs/heads/${branch}`) return { ignored: `${ref} is not the branch ${branch}` };
-  const after = commit(own(payload, "after"));
-  if (own(payload, "deleted") === true || (after !== null && /^0+$/.test(after)))
-    return { ignored: `deletion of ${branch}` };
-  return { push: { ref, before: commit(own(payload, "before")), after } };
+  const after = commit(payload.after);
+  if (payload.deleted === true || (after !== null && /^0+$/.test(after))) return { ignored: `deletion of ${branch}` };
+  return { push: { ref, before: commit(payload.before), after } };
 }

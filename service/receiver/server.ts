@@ -10,9 +10,9 @@ export const bounds = {
   /** GitHub's request through edge and proxy has about 2 KiB of headers. */
   maxHeaderSize: 8 << 10,
   headersTimeout: 5_000,
-  /** The proxy gives up at 9 s and GitHub at 10 s: a request that is not whole by then has nobody waiting. */
-  requestTimeout: 9_000,
-  /** Node's own 30 s between two looks would make 39 s of the 9. */
+  /** With the second between two looks this ends before the proxy gives up, at 9 s, and GitHub, at 10 s. */
+  requestTimeout: 8_000,
+  /** Node's own 30 s between two looks would make 38 s of the 8. */
   connectionsCheckingInterval: 1_000,
   /** For direct clients only: the proxy opens a connection for each request. */
   keepAliveTimeout: 5_000,

@@ -18,7 +18,7 @@ export async function listen(
   );
 }
 
-/** Longer than a request may take (requestTimeout, 9 s), shorter than systemd waits before it kills. */
+/** Longer than a request may take (requestTimeout, 8 s), shorter than systemd waits before it kills. */
 const patience = 10_000;
 
 /**

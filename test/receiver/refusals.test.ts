@@ -104,6 +104,7 @@ const rows: readonly Row[] = [
   ["an empty body, correctly signed", 400, signed("")],
   ["no JSON, correctly signed", 400, signed("ref=refs/heads/main")],
   ["a list, correctly signed", 400, signed('[{"ref":"refs/heads/main"}]')],
+  ["a list that says it is a ping, correctly signed", 400, delivery({ event: "ping", body: Buffer.from("[]") })],
   ["null, correctly signed", 400, signed("null")],
   ["text, correctly signed", 400, signed('"refs/heads/main"')],
   ["a deep list, correctly signed", 400, signed("[".repeat(60_000))],
