@@ -357,7 +357,7 @@ describe("the rendered layer", () => {
     const tool = missing("shellcheck");
     skip(tool !== undefined, tool);
     const layer = proxy(example, exampleHost, "CA");
-    const excluded = "SC2154,SC2086,SC2012,SC2010,SC2016,SC3001,SC2317";
+    const excluded = "SC2154,SC2086,SC2046,SC2116,SC2012,SC2010,SC2016,SC3001,SC2317";
     for (const script of [
       layer.activate,
       layer.restore!,

@@ -29,8 +29,9 @@ export const proxyLogs = {
   error: "/var/log/nginx/pushgate-error.log",
 } as const;
 
-/** There when we started an nginx that was not running, so that the last to leave stops it. */
+/** There when nginx was not running, or not enabled, before us: what a removal puts back. */
 const started = `${paths.state}/proxy-started-nginx`;
+const enabled = `${paths.state}/proxy-enabled-nginx`;
 
 const anyV4 = anywhere.v4.split("/")[0];
 
@@ -142,8 +143,13 @@ if systemctl -q is-active nginx.service; then
 else
   before=
   : >${started}
-  systemctl enable --now nginx.service
+  systemctl start nginx.service
 fi
+# Or the next boot has no proxy.
+systemctl --quiet is-enabled nginx.service || {
+  : >${enabled}
+  systemctl --quiet enable nginx.service
+}
 # Visitors' addresses are in it: as Debian keeps nginx's own logs.
 chown :adm ${proxyLogs.access} ${proxyLogs.error}
 chmod 0640 ${proxyLogs.access} ${proxyLogs.error}
@@ -158,6 +164,7 @@ if [ "$said" != '400 pushgate-proxy' ]; then
 fi
 after=$(neighbours)
 printf '%s\\n' "$before" | while read -r site; do
+  [ -n "$site" ] || continue
   case "
 $after
 " in *"
@@ -189,11 +196,16 @@ if systemctl -q is-active nginx.service; then
     take_up || exit 1
   fi
 fi
-rm -f ${started} ${proxyLogs.access}* ${proxyLogs.error}*
+[ ! -e ${enabled} ] || systemctl --quiet disable nginx.service
+rm -f ${started} ${enabled} ${proxyLogs.access}* ${proxyLogs.error}*
 `;
 
 export const proxyFacts = (port: number): HostFact[] => [
-  { name: "nginx is running", read: "systemctl is-active nginx.service", want: "active" },
+  {
+    name: "nginx is",
+    read: "echo $(systemctl is-enabled nginx.service) $(systemctl is-active nginx.service)",
+    want: "enabled active",
+  },
   {
     name: `nginx listens on the origin port ${port}, IPv6 too where the kernel has it`,
     read: `families=1

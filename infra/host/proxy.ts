@@ -289,7 +289,7 @@ export function proxy(settings: Settings, host: Host, originPullCa: string): Hos
     name: "proxy",
     present: true,
     files: [
-      { path: originPullCaPath, text: originPullCa, mode: "0644", owner: "root:root" },
+      { path: originPullCaPath, text: `${originPullCa.trimEnd()}\n`, mode: "0644", owner: "root:root" },
       { path: paths.nginx, text: renderProxy(settings, host), mode: "0644", owner: "root:root", check: checkProxy },
     ],
     owns: [paths.nginx, originPullCaPath],

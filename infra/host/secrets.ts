@@ -45,9 +45,10 @@ const activate = (hooks: readonly string[]): string => `
 say() { printf 'secrets: %s\\n' "$*" >&2; }
 umask 077
 folder=${paths.credentials}
-made() { [ -d "$1" ] || { made "\${1%/*}"; mkdir -m "$2" "$1"; echo "$1" >>${paths.state}/made; }; }
-[ -d ${paths.etc} ] || made ${paths.etc} 0755
-made "$folder" 0700
+# The list of folders that go when they are empty again.
+make() { [ -d "$1" ] || { mkdir -m "$2" "$1" && echo "$1" >>${paths.state}/made; }; }
+make ${paths.etc} 0755
+make "$folder" 0700
 chmod 0700 "$folder"
 rm -f "$folder"/.*.new
 arrived=' '
