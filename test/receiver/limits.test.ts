@@ -59,7 +59,7 @@ describe("the budget of refusals", () => {
     for (let i = 0; i < 20_000; i++) {
       refused(`source ${i}`, "site");
       // Heard all along, so never the longest unheard: only its first refusal is free.
-      if (refused("steady", "site") === 0) forgotten++;
+      if (i % 10 === 0 && refused("steady", "site") === 0) forgotten++;
     }
     expect(forgotten).toBe(1);
     expect(refused("source 0", "site")).toBe(0);
