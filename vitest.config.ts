@@ -6,7 +6,10 @@ export default defineConfig({
     // The host suite needs root, a kernel and minutes: `npm run test:host` runs it.
     exclude: ["test/host/**"],
     reporters: ["default", "./test/reporter.ts"],
-    testTimeout: 30_000,
+    // Many tests wait for a process, a probe or a time-out rather than for a core; the default of one worker on two
+    // cores takes twice as long.
+    maxWorkers: 3,
+    testTimeout: 60_000,
     hookTimeout: 60_000,
   },
 });
