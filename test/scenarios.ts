@@ -5,11 +5,68 @@
  */
 import { foreignWorker } from "../infra/networks.ts";
 import type { Chain, Way } from "./chain.ts";
-import { type Delivery, delivery, from } from "./deliveries.ts";
+import { type Change, type Delivery, delivery, from } from "./deliveries.ts";
 import type { Rule } from "./edge/zone.ts";
 
 /** A layer's number and name, as design and README count them. */
 export type LayerName = "2 waf" | "3 bots" | "4 origin" | "5 firewall" | "6 proxy" | "7 service manager" | "8 receiver";
+
+/** Addresses an attack is sent from: those of deliveries.ts, or a lab's own. */
+export type Places = { readonly github: string; readonly stranger: string };
+
+type Attack = {
+  readonly says: string;
+  /** What a good push must be changed in; one that is good needs a way of its own to be an attack. */
+  readonly change: (from: Places) => Change;
+  /** The protection that is taken away. */
+  readonly removal: string;
+};
+
+/** For each layer the attack that it alone stops: evaluated here, sent for real by the host suite. */
+export const attacks: Readonly<Record<LayerName, Attack>> = {
+  "2 waf": {
+    says: "a scanner asks the hooks' hostname for /.env",
+    change: ({ stranger }) => ({
+      method: "GET",
+      path: "/.env",
+      source: stranger,
+      signature: null,
+      body: Buffer.alloc(0),
+      headers: { "user-agent": "Mozilla/5.0" },
+    }),
+    removal: "no rule that blocks the rest",
+  },
+  "3 bots": {
+    says: "bot management takes the git host's own delivery, correctly signed, for a bot",
+    change: ({ github }) => ({ source: github }),
+    removal: "no rules of ours",
+  },
+  "4 origin": {
+    says: "another machine answers at the origin's address, with a certificate of its own making",
+    change: ({ github }) => ({ source: github }),
+    removal: "TLS not strict",
+  },
+  "5 firewall": {
+    says: "a stranger connects to the origin port directly, past the edge",
+    change: ({ stranger }) => ({ source: stranger }),
+    removal: "no drop",
+  },
+  "6 proxy": {
+    says: "another customer's worker sends from the edge's own addresses, without this zone's client certificate",
+    change: ({ github }) => ({ source: github }),
+    removal: "no client certificate asked",
+  },
+  "7 service manager": {
+    says: "a leaked secret: a valid signature from outside the git host's ranges, the edge's rules deleted",
+    change: ({ stranger }) => ({ source: stranger }),
+    removal: "no IPAddressDeny=",
+  },
+  "8 receiver": {
+    says: "somebody else's repository on the same git host sends a push signed with another secret",
+    change: ({ github }) => ({ source: github, secret: "a secret of somebody else's, long enough" }),
+    removal: "no signature check",
+  },
+};
 
 type Expected = { readonly status: number; readonly stoppedBy: string };
 
@@ -64,13 +121,17 @@ export const fightingBots = (chain: Chain): Chain => ({
   },
 });
 
+const evaluated = (layer: LayerName) => ({
+  attack: attacks[layer].says,
+  how: "evaluated" as const,
+  delivery: () => delivery(attacks[layer].change(from)),
+});
+
 /** The incident this project began with. */
 export const incident: Scenario = {
   layer: "3 bots",
   declaredIn: "infra/edge/waf.ts, infra/edge/bots.ts",
-  attack: "bot management takes the git host's own delivery, correctly signed, for a bot",
-  how: "evaluated",
-  delivery: () => delivery(),
+  ...evaluated("3 bots"),
   opened: fightingBots,
   removal: { says: "no skip rule", of: withoutAction("skip") },
   with: { status: 202, stoppedBy: "nobody" },
@@ -84,42 +145,28 @@ export function scenarios(unverifying: Chain["receiver"]): Scenario[] {
     {
       layer: "2 waf",
       declaredIn: "infra/edge/waf.ts",
-      attack: "a scanner asks the hooks' hostname for /.env",
-      how: "evaluated",
-      delivery: () =>
-        delivery({
-          method: "GET",
-          path: "/.env",
-          source: from.stranger,
-          signature: null,
-          body: Buffer.alloc(0),
-          headers: { "user-agent": "Mozilla/5.0" },
-        }),
-      removal: { says: "no rule that blocks the rest", of: withoutAction("block") },
+      ...evaluated("2 waf"),
+      removal: { says: attacks["2 waf"].removal, of: withoutAction("block") },
       with: { status: 403, stoppedBy: "2 waf" },
       without: { status: 404, stoppedBy: "6 proxy" },
     },
-    { ...incident, removal: { says: "no rules of ours", of: edgeOpen } },
+    { ...incident, removal: { says: attacks["3 bots"].removal, of: edgeOpen } },
     {
       layer: "4 origin",
       declaredIn: "infra/edge/origin.ts",
-      attack: "another machine answers at the origin's address, with a certificate of its own making",
-      how: "evaluated",
-      delivery: () => delivery(),
+      ...evaluated("4 origin"),
       opened: (chain) => ({ ...chain, impostor: true }),
-      removal: { says: "TLS not strict", of: rules("http_config_settings", () => []) },
+      removal: { says: attacks["4 origin"].removal, of: rules("http_config_settings", () => []) },
       with: { status: 526, stoppedBy: "4 origin" },
       without: { status: 200, stoppedBy: "nobody: the impostor has it" },
     },
     {
       layer: "5 firewall",
       declaredIn: "infra/host/firewall.ts",
-      attack: "a stranger connects to the origin port directly, past the edge",
-      how: "evaluated",
-      delivery: () => delivery(),
+      ...evaluated("5 firewall"),
       way: { through: "origin port", peer: from.stranger },
       removal: {
-        says: "no drop",
+        says: attacks["5 firewall"].removal,
         of: (chain) => ({ ...chain, firewall: edit(chain.firewall, /^.*counter name not_edge drop$/m, "") }),
       },
       with: { status: 0, stoppedBy: "5 firewall" },
@@ -128,12 +175,10 @@ export function scenarios(unverifying: Chain["receiver"]): Scenario[] {
     {
       layer: "6 proxy",
       declaredIn: "infra/host/proxy.ts",
-      attack: "another customer's worker sends from the edge's own addresses, without this zone's client certificate",
-      how: "evaluated",
-      delivery: () => delivery(),
+      ...evaluated("6 proxy"),
       way: { through: "foreign edge", client: foreignWorker },
       removal: {
-        says: "no client certificate asked",
+        says: attacks["6 proxy"].removal,
         of: (chain) => ({ ...chain, proxy: edit(chain.proxy, "ssl_verify_client on;", "ssl_verify_client off;") }),
       },
       with: { status: 400, stoppedBy: "6 proxy" },
@@ -142,12 +187,10 @@ export function scenarios(unverifying: Chain["receiver"]): Scenario[] {
     {
       layer: "7 service manager",
       declaredIn: "infra/host/receiver.ts",
-      attack: "a leaked secret: a valid signature from outside the git host's ranges, the edge's rules deleted",
-      how: "evaluated",
-      delivery: () => delivery({ source: from.stranger }),
+      ...evaluated("7 service manager"),
       opened: edgeOpen,
       removal: {
-        says: "no IPAddressDeny=",
+        says: attacks["7 service manager"].removal,
         of: (chain) => ({ ...chain, socket: (port) => edit(chain.socket(port), /^IPAddressDeny=any$/m, "") }),
       },
       with: { status: 403, stoppedBy: "7 service manager" },
@@ -156,10 +199,9 @@ export function scenarios(unverifying: Chain["receiver"]): Scenario[] {
     {
       layer: "8 receiver",
       declaredIn: "service/receiver/app.ts",
-      attack: "somebody else's repository on the same git host sends a push signed with another secret",
+      ...evaluated("8 receiver"),
       how: "real",
-      delivery: () => delivery({ secret: "a secret of somebody else's, long enough" }),
-      removal: { says: "no signature check", of: (chain) => ({ ...chain, receiver: unverifying }) },
+      removal: { says: attacks["8 receiver"].removal, of: (chain) => ({ ...chain, receiver: unverifying }) },
       with: { status: 401, stoppedBy: "8 receiver" },
       without: { status: 202, stoppedBy: "nobody" },
     },
