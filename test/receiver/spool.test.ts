@@ -118,7 +118,7 @@ describe("a disk that refuses", () => {
 
 describe("a spool that nobody empties", () => {
   test("is full at its number, and takes again when it was emptied", async () => {
-    const spool = openSpool(place, ["site"], 3);
+    const spool = openSpool(place, ["site"], 3, 0);
     for (const id of ["a", "b", "c"]) await spool(entry(id));
     await expect(spool(entry("d"))).rejects.toThrow(SpoolFull);
     await expect(spool(entry("e"))).rejects.toThrow(SpoolFull);
@@ -128,6 +128,16 @@ describe("a spool that nobody empties", () => {
     await expect(spool(entry("e"))).rejects.toThrow(SpoolFull);
   });
 
+  test("is looked at once in a while, not at each refusal", async () => {
+    const spool = openSpool(place, ["site"], 1, 200);
+    await spool(entry("a"));
+    await expect(spool(entry("b"))).rejects.toThrow(SpoolFull);
+    rmSync(join(place, "site/a.json"));
+    await expect(spool(entry("b"))).rejects.toThrow(SpoolFull);
+    await new Promise((resolve) => setTimeout(resolve, 250));
+    await spool(entry("b"));
+  });
+
   test("counts what was waiting before a restart", async () => {
     for (const id of ["a", "b"]) await openSpool(place, ["site"], 9)(entry(id));
     const spool = openSpool(place, ["site"], 2);
@@ -135,7 +145,7 @@ describe("a spool that nobody empties", () => {
   });
 
   test("takes any number over time where a builder empties it", async () => {
-    const spool = openSpool(place, ["site"], 3);
+    const spool = openSpool(place, ["site"], 3, 0);
     for (let i = 0; i < 20; i++) {
       await spool(entry(`d${i}`));
       rmSync(join(place, `site/d${i}.json`));
