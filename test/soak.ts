@@ -110,7 +110,7 @@ const folder = mkdtempSync(join(tmpdir(), "pushgate-soak-"));
 const bundle = join(folder, "receiver.cjs");
 await bundleWithout("nothing", "", bundle);
 // The budget of refusals is not what is soaked: with the default all but 60 a minute would be 429 before any HMAC.
-const unlimited = { ...example, limits: { ...example.limits, refusalsPerMinute: 1_000_000 } };
+const unlimited = { ...example, limits: { ...example.limits, refusalsPerMinute: 10_000 } };
 const receiver = await startReceiver(bundle, unlimited);
 
 const until = performance.now() + minutes * 60_000;
