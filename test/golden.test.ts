@@ -3,6 +3,7 @@
  * of the real file. `npm run fix` rewrites it. The edge's rules have theirs in test/edge/rules.test.ts.
  */
 import { globSync } from "node:fs";
+import { matchesGlob } from "node:path";
 import { expect, test } from "vitest";
 import { hostLayers } from "../infra/host/layers.ts";
 import { example, exampleHost } from "./example.ts";
@@ -42,9 +43,14 @@ test("no golden file is an orphan", () => {
   expect(found.sort()).toEqual(files.map(({ path }) => path as string).sort());
 });
 
-test("no file is two layers', and each is its own layer's to prune", () => {
+test("no file is two layers', each is its own layer's to prune, and no other's", () => {
   const paths = files.map(({ path }) => path);
   expect(new Set(paths).size).toBe(paths.length);
+  for (const { name, owns } of layers) {
+    const owned = files.filter(({ path }) => owns.some((glob) => matchesGlob(path, glob)));
+    const own = layers.find((layer) => layer.name === name)?.files ?? [];
+    expect(owned.map(({ path }) => path).sort(), name).toEqual(own.map(({ path }) => path).sort());
+  }
 });
 
 test("nothing rendered holds a secret", () => {
