@@ -20,6 +20,8 @@ import type { SeenLayer } from "./report.ts";
 export type HookSecrets = Readonly<Record<string, readonly string[]>>;
 
 const salt = `${paths.state}/salt`;
+/** Sums of the encrypted files: a credential that a hand replaced is told from one that the configuration changed. */
+const written = `${paths.state}/credentials.sha256`;
 
 /** What `activate` reads on standard input. Secret: wrap it before it reaches a resource. Throws on what a line can't hold. */
 export function secretLines(secrets: HookSecrets): string {
@@ -69,6 +71,8 @@ for hook in ${hooks.join(" ")}; do
   case $arrived in *" $hook "*) ;; *) say "no secret came for $hook; nothing was replaced"; exit 1 ;; esac
 done
 for hook in ${hooks.join(" ")}; do mv -fT "$folder/.$hook.new" "$folder/$hook"; done
+(cd "$folder" && sha256sum ${hooks.join(" ")}) >${written}.new
+mv -fT ${written}.new ${written}
 if [ ! -s ${salt} ]; then
   od -An -vtx1 -N32 /dev/urandom | tr -d ' \\n' >${salt}.new
   mv -fT ${salt}.new ${salt}
@@ -167,12 +171,22 @@ export function secrets({ hooks }: Settings, _host: Host): HostLayer {
         want: [". 700 root:root", ...names.map((name) => `${name} 600 root:root`)].join("\n"),
       },
       {
+        name: "credentials changed since they were installed",
+        read: `if [ -s ${written} ]; then
+  changed=$(cd ${paths.credentials} && sha256sum --check ${written} 2>/dev/null | sed -n 's/: FAILED.*//p' | paste -sd ' ' -)
+  echo "\${changed:-none}"
+else
+  echo unknown
+fi`,
+        want: "none",
+      },
+      {
         name: "salt",
         read: `stat -c '%a %U:%G' ${salt} 2>/dev/null`,
         want: "600 root:root",
       },
     ],
-    retire: `rm -rf ${paths.credentials} ${salt} ${salt}.new`,
+    retire: `rm -rf ${paths.credentials} ${salt} ${salt}.new ${written} ${written}.new`,
     timeout: 60,
   };
 }
