@@ -34,8 +34,8 @@ export type World = {
   readonly stack: Workspace;
   /** A delivery through the edge, from its `source`; a good push from GitHub but for what `change` says. */
   readonly deliver: (change?: Change) => Promise<Answer>;
-  /** Straight to the origin port, from an address of the lab. */
-  readonly contact: (host: Host, from: string, sent: Delivery, tls?: ClientTls) => Promise<Answer>;
+  /** Straight to the origin port, from an address of the lab; `patience`: milliseconds until a silence is one. */
+  readonly contact: (host: Host, from: string, sent: Delivery, tls?: ClientTls, patience?: number) => Promise<Answer>;
   /** What lies in the spool of a hook. */
   readonly spooled: (host: Host, hook?: string) => Promise<string[]>;
   readonly close: () => Promise<void>;
@@ -61,6 +61,8 @@ export type WorldOptions = {
   /** Over the entries of `pushgate:hosts`, by name. */
   readonly entries?: Readonly<Record<string, Readonly<Record<string, unknown>>>>;
   readonly config?: Readonly<Record<string, unknown>>;
+  /** Folders first on the PATH of `pulumi`. */
+  readonly path?: readonly string[];
 };
 
 export const hostEntry = (host: Host, change: Readonly<Record<string, unknown>> = {}): Record<string, unknown> => ({
@@ -89,6 +91,7 @@ export async function buildWorld(hosts: readonly Host[], options: WorldOptions =
     connectTimeout: 2_000,
   });
   const stack = await workspace({
+    ...(options.path && { path: options.path }),
     config: {
       "cloudflare:baseUrl": api.url,
       "pushgate:zone": zoneName,
@@ -118,10 +121,11 @@ export async function buildWorld(hosts: readonly Host[], options: WorldOptions =
     const to = isIPv6(sent.source) ? edgeFront.v6 : edgeFront.v4;
     return ask(sent, { host: to, port: 443, localAddress: sent.source, ca: edge.certificate });
   };
-  const contact = (host: Host, from: string, sent: Delivery, tls?: ClientTls): Promise<Answer> => {
+  const contact: World["contact"] = (host, from, sent, tls, timeout = 5_000) => {
     const to = isIPv6(from) ? host.address6! : host.address;
     const certificate = tls && { cert: tls.cert, key: tls.key };
-    return ask(sent, { host: to, port: originPort, localAddress: from, rejectUnauthorized: false, ...certificate });
+    const where = { host: to, port: originPort, localAddress: from, timeout };
+    return ask(sent, { ...where, rejectUnauthorized: false, ...certificate });
   };
   const spooled = async (host: Host, hook = "site"): Promise<string[]> =>
     (await host.read(`find /var/spool/pushgate/${hook} -type f ! -name '.*' -printf '%f\\n' 2>/dev/null`))
@@ -143,6 +147,7 @@ type To = {
   rejectUnauthorized?: boolean;
   cert?: string;
   key?: string;
+  timeout?: number;
 };
 
 /** One request on a connection of its own; a refusal to connect is an answer too. */
@@ -153,7 +158,7 @@ function ask({ method, path, host, headers, body }: Delivery, to: To): Promise<A
     const failed = (error: string): void =>
       resolve({ status: 0, servedBy: "", headers: {}, body: "", milliseconds: done(), error });
     const sent = httpsRequest(
-      { ...to, method, path, servername: host, headers: { host, ...headers }, agent: false, timeout: 5_000 },
+      { timeout: 5_000, ...to, method, path, servername: host, headers: { host, ...headers }, agent: false },
       (answer) => {
         let text = "";
         answer.setEncoding("utf8").on("data", (part: string) => {
