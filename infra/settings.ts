@@ -3,6 +3,7 @@
  * configuration; secrets leave it as Outputs and are in no Settings, so whatever is rendered from Settings is public.
  */
 import { existsSync, readFileSync } from "node:fs";
+import { join } from "node:path";
 import * as pulumi from "@pulumi/pulumi";
 import * as runtimeConfig from "@pulumi/pulumi/runtime/config.js";
 import * as v from "valibot";
@@ -79,6 +80,8 @@ export type Settings = {
 };
 
 const namespace = "pushgate";
+/** The edge provider's own key; whoever reads it can rewrite the zone. */
+const token = "cloudflare:apiToken";
 
 /** Exported by the SDK, and left out of its types only. */
 const { isConfigSecret } = runtimeConfig as unknown as { isConfigSecret: (key: string) => boolean };
@@ -89,7 +92,7 @@ export type Fault = { readonly key: string; readonly says: string };
 export class SettingsError extends pulumi.RunError {
   readonly faults: readonly Fault[];
   constructor(faults: readonly Fault[]) {
-    const lines = faults.map(({ key, says }) => `  ${namespace}:${key} ${says}`);
+    const lines = faults.map(({ key, says }) => `  ${key === token ? key : `${namespace}:${key}`} ${says}`);
     super(
       `${faults.length} fault${faults.length === 1 ? "" : "s"} in the stack configuration, nothing was changed:\n${lines.join("\n")}`,
     );
@@ -117,6 +120,11 @@ export function parseSettings(raw: RawConfig, isSecret: (key: string) => boolean
   }
   const checked = v.safeParse(shape, config);
   faults.push(...(checked.success ? crossFaults(checked.output) : checked.issues.map(toFault)));
+  if (raw[token] !== undefined && !isSecret(token))
+    faults.push({
+      key: token,
+      says: `is plain text: make a new token and store it with pulumi config set --secret ${token}`,
+    });
   faults.push(...secretFaults(secrets, hookNames(config.hooks), isSecret(`${namespace}:secrets`), stackFile));
   if (!checked.success || faults.length > 0) throw new SettingsError(faults);
   const newestFirst = Object.entries(secrets as Record<string, { current: string; previous?: string }>).map(
@@ -145,7 +153,7 @@ function hookNames(hooks: unknown): string[] {
 
 /** What the program runs on; throws SettingsError. */
 export function readSettings(): { settings: Settings; secrets: pulumi.Output<Secrets> } {
-  const file = new URL(`../Pulumi.${pulumi.getStack()}.yaml`, import.meta.url);
+  const file = join(pulumi.getRootDirectory(), `Pulumi.${pulumi.getStack()}.yaml`);
   const { settings, secrets } = parseSettings(
     pulumi.runtime.allConfig(),
     isConfigSecret,

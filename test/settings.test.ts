@@ -154,6 +154,12 @@ describe("plain-text secrets are refused", () => {
   test("all of them", () => {
     expect(faultsOf({}, false)).toEqual([expect.stringMatching(/^secrets is plain text: make a new secret/)]);
   });
+  test("the edge's token", () => {
+    const parsed = (isSecret: boolean) => () =>
+      parseSettings(stackConfig({ "cloudflare:apiToken": "t" }), (key) => isSecret || key !== "cloudflare:apiToken");
+    expect(parsed(false)).toThrow(/^ {2}cloudflare:apiToken is plain text: make a new token/m);
+    expect(parsed(true)).not.toThrow();
+  });
   test("one beside an encrypted one, which only the stack file shows", () => {
     const file = "config:\n  pushgate:secrets:\n    site:\n      current: { secure: v1:abc }\n      previous: plain\n";
     expect(faultsOf({}, true, file)).toEqual([expect.stringMatching(/^secrets\.site\.previous is plain text beside/)]);
