@@ -203,9 +203,14 @@ const disk: Check = (_, report) => {
 
 const addresses: Check = ({ address6 }, report) => {
   if (said(report, "ipv6") !== "") return fine;
+  // The edge answers on IPv6 for every proxied name, so a git host may send from there whatever DNS data we give it; such
+  // a sender's address can then be no peer of the receiver's socket.
+  const cure =
+    "a push that reaches the edge over IPv6 is answered 503. The loopback alone needs it: " +
+    "set net.ipv6.conf.lo.disable_ipv6=0 in /etc/sysctl.d, then `pulumi up`";
   return address6 === undefined
-    ? warning("no IPv6 on this machine: its IPv6 layers stand empty, deliveries come over IPv4")
+    ? warning(`no IPv6 on this machine: ${cure}`)
     : warning(
-        `no IPv6 on this machine, though \`address6\` is ${address6}: leave it out, or the edge may try it in vain`,
+        `no IPv6 on this machine, though \`address6\` is ${address6}: leave it out, or the edge may try it in vain; and ${cure}`,
       );
 };
