@@ -89,7 +89,8 @@ function build(host: Host, report: HostReport, { settings, bundle, secrets, orig
   const receiver = then(layers.receiver, "receiver", [program]);
   const routing = then(layers.routing, "routing", [receiver]);
   const proxy = then(
-    originPulls.apply(({ ca }) => text({ originPullCa: ca }).proxy),
+    // Made beside a key and therefore secret, but public: unmarked, so that preview can show what changes in the proxy.
+    pulumi.unsecret(originPulls.apply(({ ca }) => ca)).apply((ca) => text({ originPullCa: ca }).proxy),
     "proxy",
     [routing],
   );
