@@ -21,6 +21,18 @@ export function said({ status, servedBy, headers, body, error }: Answer, edge: E
   return event.decidedBy ? `${status} edge: ${event.decidedBy.source}` : `${status} edge`;
 }
 
+/** The words of those who say no, and of the one who says yes. */
+export const answers = {
+  blocked: "403 edge: firewallCustom",
+  challenged: "403 edge: sbfm",
+  noCertificate: "400 proxy: bad request, or no client certificate of this zone",
+  notTheEdge: "403 proxy: not sent by the edge",
+  noClient: "403 proxy: the edge named no single client address: see whether a transform removes CF-Connecting-IP",
+  notAllowed: "403 proxy: source not allowed",
+  unauthorized: "401 receiver: Unauthorized",
+  accepted: "202 receiver: accepted",
+} as const;
+
 /** Delivery ids in the order of their lines. */
 export async function logged(host: Host): Promise<{ readonly proxy: string[]; readonly receiver: string[] }> {
   const ids = (text: string) =>

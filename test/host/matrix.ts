@@ -3,30 +3,23 @@
  * layers before open, and with its own layer taken away too. Answers are read as `said` of look.ts writes them.
  */
 import { foreignWorker, loopback } from "../../infra/networks.ts";
-import { type Change, delivery } from "../deliveries.ts";
+import type { Change } from "../deliveries.ts";
 import { attacks, type LayerName } from "../scenarios.ts";
+import * as by from "./attackers.ts";
 import * as fault from "./faults.ts";
-import { asClient, type Certificates } from "./impostor.ts";
 import type { Host } from "./lab/host.ts";
 import { actors } from "./lab/net.ts";
-import { locally, throughOtherSite } from "./look.ts";
+import { answers } from "./look.ts";
 import { release } from "./release.ts";
-import { type Answer, type ClientTls, hostnameOf, type World } from "./world.ts";
 
-export const places = { github: actors.github.v4[0], stranger: actors.stranger.v4[0] };
+export { impostors, type Lab, places, receiverPort } from "./attackers.ts";
+
+const { places } = by;
 const [github6, gitlab, stranger6] = [actors.github.v6[0], actors.gitlab.v4[0], actors.stranger.v6[0]];
-/** Inside the edge's ranges; the edge itself contacts origins from another. */
-const edgeAddress = actors.edge.v4[2];
-/** Where impostors listen, by the type of the record that leads to them. */
-export const impostors = { A: actors.stranger.v4[1], AAAA: stranger6 };
-/** Of the source set "github", as the program counts. */
-export const receiverPort = 9461;
-
-export type Lab = { readonly host: Host; readonly world: World; readonly certificates: Certificates };
 
 export type Row = {
   readonly attack: string;
-  readonly send: (lab: Lab) => Promise<Answer>;
+  readonly send: by.Send;
   readonly declared: string;
   /** Left out: as declared, since nothing before its layer stops it. */
   readonly stopped?: string;
@@ -41,45 +34,8 @@ export type Stage = {
   readonly rows: readonly Row[];
 };
 
-type Send = Row["send"];
-const push = ({ host }: Lab, change: Change) => delivery({ host: hostnameOf(host), source: places.github, ...change });
-const edge =
-  (change: Change): Send =>
-  ({ world }) =>
-    world.deliver(change);
-
-type Client = (lab: Lab) => ClientTls | undefined;
-/** The edge's own client certificate, as the zone holds it: what nobody else has. */
-const own: Client = ({ world }) => {
-  const { certificate, private_key: key } = world.api.zone.origin_pulls.hostname_certificates.at(-1)!;
-  return asClient({ certificate, key });
-};
-const none: Client = () => undefined;
-const shared: Client = ({ certificates }) => certificates.shared;
-const otherCustomer: Client = ({ certificates }) => certificates.otherCustomer;
-
-/** Past the edge, with the header that the edge would write: its client's address, or none. */
-const direct =
-  (from: string, client: string | readonly string[] | undefined, tls: Client, change: Change = {}): Send =>
-  (lab) => {
-    // Node writes a list as a line each.
-    const named = client === undefined ? {} : { "cf-connecting-ip": client as string };
-    const sent = push(lab, { ...change, headers: { ...named, ...change.headers } });
-    return lab.world.contact(lab.host, from, sent, tls(lab), 1_500);
-  };
-const onTheMachine =
-  (address: string): Send =>
-  (lab) =>
-    locally(lab.host, address, receiverPort, push(lab, {}));
-
-export const blocked = "403 edge: firewallCustom";
-const challenged = "403 edge: sbfm";
-const noCertificate = "400 proxy: bad request, or no client certificate of this zone";
-const notTheEdge = "403 proxy: not sent by the edge";
-const noClient = "403 proxy: the edge named no single client address: see whether a transform removes CF-Connecting-IP";
-export const notAllowed = "403 proxy: source not allowed";
-const unauthorized = "401 receiver: Unauthorized";
-export const accepted = "202 receiver: accepted";
+export const { accepted, blocked, notAllowed } = answers;
+const { challenged, noCertificate, noClient, notTheEdge, unauthorized } = answers;
 
 const fromStranger = (headers: Change["headers"] = {}): Change => ({ source: places.stranger, headers });
 const wrong = attacks["8 receiver"].change(places);
@@ -94,26 +50,26 @@ export const stages: readonly Stage[] = [
     rows: [
       {
         attack: attacks["2 waf"].says,
-        send: edge(attacks["2 waf"].change(places)),
+        send: by.edge(attacks["2 waf"].change(places)),
         declared: blocked,
         reaches: "404 proxy: not found",
       },
       {
         attack: "a valid signature from outside the git host's ranges",
-        send: edge(fromStranger()),
+        send: by.edge(fromStranger()),
         declared: blocked,
         reaches: challenged,
       },
-      { attack: "no signature", send: edge({ signature: null }), declared: blocked, reaches: challenged },
+      { attack: "no signature", send: by.edge({ signature: null }), declared: blocked, reaches: challenged },
       {
         attack: "a query behind the hook's path",
-        send: edge({ path: "/webhook/site?a=1" }),
+        send: by.edge({ path: "/webhook/site?a=1" }),
         declared: blocked,
         reaches: challenged,
       },
       {
         attack: "one git host's source at another's hook",
-        send: edge({ source: gitlab }),
+        send: by.edge({ source: gitlab }),
         declared: blocked,
         reaches: challenged,
       },
@@ -125,46 +81,46 @@ export const stages: readonly Stage[] = [
     rows: [
       {
         attack: "an automated client from anywhere, with a valid signature",
-        send: edge(fromStranger()),
+        send: by.edge(fromStranger()),
         declared: blocked,
         stopped: challenged,
         reaches: notAllowed,
       },
       {
         attack: "the same with X-Forwarded-For forged",
-        send: edge(fromStranger({ "x-forwarded-for": places.github })),
+        send: by.edge(fromStranger({ "x-forwarded-for": places.github })),
         declared: blocked,
         stopped: challenged,
         reaches: notAllowed,
       },
       {
         attack: "the same with CF-Connecting-IP sent along, twice",
-        send: edge(fromStranger({ "cf-connecting-ip": twice(places.github) })),
+        send: by.edge(fromStranger({ "cf-connecting-ip": twice(places.github) })),
         declared: blocked,
         stopped: challenged,
         reaches: notAllowed,
       },
-      { attack: attacks["3 bots"].says, send: edge({}), declared: accepted, stopped: challenged, reaches: accepted },
+      { attack: attacks["3 bots"].says, send: by.edge({}), declared: accepted, stopped: challenged, reaches: accepted },
     ],
   },
   {
     layer: "4 origin",
     during: {
-      made: fault.recordsAt(impostors),
+      made: fault.recordsAt(by.impostors),
       undone: ({ address, address6 }) => fault.recordsAt({ A: address, AAAA: address6! }),
     },
     removal: fault.notStrict,
     rows: [
       {
         attack: attacks["4 origin"].says,
-        send: edge({}),
+        send: by.edge({}),
         declared: accepted,
         stopped: "526 edge",
         reaches: "200 impostor",
       },
       {
         attack: "another machine answers there, with a trusted certificate for a name of its own",
-        send: edge({ source: github6 }),
+        send: by.edge({ source: github6 }),
         declared: accepted,
         stopped: "526 edge",
         reaches: "200 impostor",
@@ -177,19 +133,19 @@ export const stages: readonly Stage[] = [
     rows: [
       {
         attack: attacks["5 firewall"].says,
-        send: direct(places.stranger, places.github, none),
+        send: by.direct(places.stranger, places.github, by.none),
         declared: "silence",
         reaches: noCertificate,
       },
       {
         attack: "the same over IPv6",
-        send: direct(stranger6, places.github, none),
+        send: by.direct(stranger6, places.github, by.none),
         declared: "silence",
         reaches: noCertificate,
       },
       {
         attack: "the same with the edge's own certificate",
-        send: direct(places.stranger, places.github, own),
+        send: by.direct(places.stranger, places.github, by.own),
         declared: "silence",
         reaches: notTheEdge,
       },
@@ -201,19 +157,19 @@ export const stages: readonly Stage[] = [
     rows: [
       {
         attack: attacks["6 proxy"].says,
-        send: direct(foreignWorker, foreignWorker, otherCustomer),
+        send: by.direct(foreignWorker, foreignWorker, by.otherCustomer),
         declared: noCertificate,
         reaches: notAllowed,
       },
       {
         attack: "an edge address, without a certificate, says that it speaks for the git host",
-        send: direct(edgeAddress, places.github, none, wrong),
+        send: by.direct(by.edgeAddress, places.github, by.none, wrong),
         declared: noCertificate,
         reaches: unauthorized,
       },
       {
         attack: "the same with the certificate that all zones share",
-        send: direct(edgeAddress, places.github, shared, wrong),
+        send: by.direct(by.edgeAddress, places.github, by.shared, wrong),
         declared: noCertificate,
         reaches: unauthorized,
       },
@@ -225,7 +181,7 @@ export const stages: readonly Stage[] = [
     rows: [
       {
         attack: "a stranger with the edge's own certificate says that it speaks for the git host",
-        send: direct(places.stranger, places.github, own),
+        send: by.direct(places.stranger, places.github, by.own),
         declared: "silence",
         stopped: notTheEdge,
         reaches: notAllowed,
@@ -238,19 +194,19 @@ export const stages: readonly Stage[] = [
     rows: [
       {
         attack: "the edge names no client",
-        send: direct(edgeAddress, undefined, own),
+        send: by.direct(by.edgeAddress, undefined, by.own),
         declared: noClient,
         reaches: notAllowed,
       },
       {
         attack: "CF-Connecting-IP doubled, the stranger's first",
-        send: direct(edgeAddress, [places.stranger, places.github], own),
+        send: by.direct(by.edgeAddress, [places.stranger, places.github], by.own),
         declared: sees === "all" ? noClient : notAllowed,
         reaches: notAllowed,
       },
       {
         attack: "CF-Connecting-IP doubled, the git host's first",
-        send: direct(edgeAddress, [places.github, places.stranger], own),
+        send: by.direct(by.edgeAddress, [places.github, places.stranger], by.own),
         declared: sees === "all" ? noClient : accepted,
         reaches: accepted,
       },
@@ -262,7 +218,7 @@ export const stages: readonly Stage[] = [
     rows: [
       {
         attack: "X-Forwarded-For forged by whoever speaks as the edge",
-        send: direct(edgeAddress, places.stranger, own, fromStranger({ "x-forwarded-for": places.github })),
+        send: by.direct(by.edgeAddress, places.stranger, by.own, fromStranger({ "x-forwarded-for": places.github })),
         declared: notAllowed,
         reaches: accepted,
       },
@@ -274,40 +230,40 @@ export const stages: readonly Stage[] = [
     rows: [
       {
         attack: attacks["7 service manager"].says,
-        send: edge(attacks["7 service manager"].change(places)),
+        send: by.edge(attacks["7 service manager"].change(places)),
         declared: blocked,
         stopped: notAllowed,
         reaches: accepted,
       },
       {
         attack: "the same over IPv6",
-        send: edge({ source: stranger6 }),
+        send: by.edge({ source: stranger6 }),
         declared: blocked,
         stopped: notAllowed,
         reaches: accepted,
       },
       {
         attack: "one git host's source at another's hook, the edge's rules deleted",
-        send: edge({ source: gitlab }),
+        send: by.edge({ source: gitlab }),
         declared: blocked,
         stopped: notAllowed,
         reaches: accepted,
       },
       {
         attack: "a process of the machine at the receiver's socket",
-        send: onTheMachine(loopback.v4),
+        send: by.onTheMachine(loopback.v4),
         declared: "silence",
         reaches: accepted,
       },
       {
         attack: "the same over IPv6 loopback",
-        send: onTheMachine(loopback.v6),
+        send: by.onTheMachine(loopback.v6),
         declared: "silence",
         reaches: accepted,
       },
       {
         attack: "another site of the same nginx passes a delivery of the git host's on",
-        send: (lab) => throughOtherSite(lab.host, push(lab, {})),
+        send: by.throughOtherSite,
         declared: "504 nginx",
         reaches: accepted,
       },
@@ -317,18 +273,23 @@ export const stages: readonly Stage[] = [
     layer: "8 receiver",
     removal: fault.noSignatureCheck,
     rows: [
-      { attack: attacks["8 receiver"].says, send: edge(wrong), declared: unauthorized, reaches: accepted },
-      { attack: "signed with the empty secret", send: edge({ secret: "" }), declared: unauthorized, reaches: accepted },
+      { attack: attacks["8 receiver"].says, send: by.edge(wrong), declared: unauthorized, reaches: accepted },
+      {
+        attack: "signed with the empty secret",
+        send: by.edge({ secret: "" }),
+        declared: unauthorized,
+        reaches: accepted,
+      },
       {
         attack: "a signature of nothing, as a git host without a secret sends it",
-        send: edge({ signature: "sha256=" }),
+        send: by.edge({ signature: "sha256=" }),
         declared: blocked,
         stopped: unauthorized,
         reaches: accepted,
       },
       {
         attack: "no signature, the edge's rules deleted",
-        send: edge({ signature: null }),
+        send: by.edge({ signature: null }),
         declared: blocked,
         stopped: unauthorized,
         reaches: accepted,
