@@ -7,7 +7,9 @@
  * service, and what arrives meanwhile on the others waits in them.
  */
 import { createHash } from "node:crypto";
+import { readFileSync } from "node:fs";
 import type { HostFact } from "./layer.ts";
+import { quote } from "./manifest.ts";
 import { paths, receiverUser, units } from "./paths.ts";
 
 /** Top level: nothing between it and the root whose list could widen a socket's. */
@@ -53,24 +55,8 @@ declared() {
 port_of() { sed -n 's/^ListenStream=.*:\\([0-9]*\\)$/\\1/p;T;q' "$1"; }
 `;
 
-/**
- * Asks the kernel for programs attached to a control group (bpf(2), BPF_PROG_QUERY): the list in the unit looks the same
- * where nothing enforces it. Not IPIngressPackets=: 257 has no data there after any daemon-reload, while it enforces.
- */
-const attached = `
-my %number = (x86_64 => 321, aarch64 => 280, riscv64 => 280, s390x => 351, ppc64le => 361);
-my $bpf = $number{(POSIX::uname())[4]} or print("unknown"), exit;
-for my $root ("/sys/fs/cgroup", "/sys/fs/cgroup/unified") {
-  opendir(my $group, $root . $ARGV[0]) or next;
-  my $programs = sub {
-    my $ids = "\\0" x 256;
-    my $attr = pack("IIIIQI", fileno($group), $_[0], 0, 0, unpack("Q", pack("P", $ids)), 64) . "\\0" x 92;
-    syscall($bpf, 16, $attr, 120) < 0 ? 0 : unpack("I", substr($attr, 24, 4));
-  };
-  # Ingress and egress.
-  print("yes"), exit if $programs->(0) > 0 && $programs->(1) > 0;
-}
-print "no"`;
+/** The list that is in force, which is not always the unit's. */
+const admitted = readFileSync(new URL("files/admitted.pl", import.meta.url), "utf8");
 
 /**
  * Brings sockets and service to what the files say; `$renew` is yes where the service must restart in any case. A socket
@@ -226,14 +212,14 @@ found=$(listening ${port} | paste -sd , -)
     {
       name: `${unit} admits`,
       read: `sorted() { systemctl show -p "$1" --value ${unit} | tr ' ' '\\n' | LC_ALL=C sort | paste -sd ' ' -; }
-said="$(sorted IPAddressAllow), not $(sorted IPAddressDeny)"
-${hashed(`${allow}, not ${deny}`) === `${allow}, not ${deny}` ? 'echo "$said"' : `printf %s "$said" | sha256sum | cut -c 1-64`}`,
+${said('"$(sorted IPAddressAllow), not $(sorted IPAddressDeny)"', `${allow}, not ${deny}`)}`,
       want: hashed(`${allow}, not ${deny}`),
     },
     {
-      name: `the kernel enforces the list of ${unit}`,
-      read: `perl -MPOSIX -e '${attached}' "$(systemctl show -p ControlGroup --value ${unit})"`,
-      want: "yes",
+      name: `the kernel admits to ${unit}`,
+      read: `group=$(systemctl show -p ControlGroup --value ${unit})
+${said(`"$(perl -MPOSIX -MSocket -e ${quote(admitted)} "$group")"`, allow)}`,
+      want: hashed(allow),
     },
   ]),
   {
@@ -269,6 +255,10 @@ newest=$(stat -c %Y ${paths.receiver} ${paths.receiverSettings} ${paths.units}/$
       .join("\n"),
   },
 ];
+
+/** Shell: prints `word`, or its hash where `want` is compared by hash. */
+const said = (word: string, want: string): string =>
+  hashed(want) === want ? `printf '%s\\n' ${word}` : `printf %s ${word} | sha256sum | cut -c 1-64`;
 
 /** A long list as its hash: what a fact says is cut at 2 KiB. */
 function hashed(text: string): string {
