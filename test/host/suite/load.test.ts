@@ -136,3 +136,24 @@ test("a changed range alone is in force when up is over, and nobody waits for it
   expect(await listening()).toBe(sockets);
   expect(await service()).toBe(running);
 });
+
+test("a list that is in force and in no unit any more is seen, and up takes it away", async () => {
+  const [stranger] = actors.stranger.v4;
+  const drop = `${paths.units}/pushgate-receiver-docs.socket.d`;
+  await host.inside(`mkdir ${drop} && printf '[Socket]\\nIPAddressAllow=${stranger}\\n' >${drop}/wide.conf
+systemctl daemon-reload
+systemd-run --quiet --wait --collect --slice=pushgate.slice true`);
+  expect(await pushed(stranger)).toEqual(accepted);
+  await host.inside(`rm -r ${drop} && systemctl daemon-reload`);
+  const stale = (await pushed(stranger)).status === 202;
+  // systemd 252 takes a list up at once, 257 does not.
+  expect(stale).toBe(release === "trixie");
+
+  const preview = await world.stack.preview("--expect-no-changes");
+  expect(preview.code, preview.stdout).toBe(stale ? 7 : 0);
+  expect(preview.steps.map(({ op, name }) => `${op} ${name}`)).toEqual(stale ? ["update load-receiver"] : []);
+  const line = `load: receiver: the kernel admits to pushgate-receiver-docs.socket: declared is "${first}/32", the machine says "${stranger}/32 ${first}/32"`;
+  expect(preview.diagnostics.some(({ message }) => message.includes(line))).toBe(stale);
+  expect((await world.stack.up()).code).toBe(0);
+  expect(await pushed(stranger)).toEqual(refused);
+});
