@@ -1,0 +1,125 @@
+/**
+ * `sudo npm run rehearse [-- release]`: production on a throwaway host, step by step, as a person would do it: a bare
+ * Debian, one `pulumi up`, a push, every attack with its layer standing and taken away, a repair, a reboot, removal.
+ * Everything is the real thing but the vendor's edge. Exit 1 when a step is not as declared.
+ */
+import { styleText } from "node:util";
+import * as fault from "./host/faults.ts";
+import { otherPeoplesCertificates, startImpostor } from "./host/impostor.ts";
+import { bootHost } from "./host/lab/host.ts";
+import { type Release, releases } from "./host/lab/image.ts";
+import { labIsMissing, withLab } from "./host/lab/lab.ts";
+import { step } from "./host/lab/process.ts";
+import { addOtherSite, said } from "./host/look.ts";
+import type { Lab, Stage } from "./host/matrix.ts";
+import { buildWorld, hostEntry, hostnameOf, originPort, type World } from "./host/world.ts";
+import type { Run } from "./pulumi/engine.ts";
+import { findEngine, installEngine } from "./pulumi/install-engine.ts";
+
+const release = (process.argv[2] ?? "bookworm") as Release;
+if (!releases.includes(release)) {
+  console.error(`rehearse: ${release} is none of ${releases.join(", ")}`);
+  process.exit(2);
+}
+// Some answers differ by nginx's version; the table reads the release when it is loaded.
+process.env.PUSHGATE_RELEASE = release;
+const { accepted, impostors, receiverPort, stages } = await import("./host/matrix.ts");
+const missing = labIsMissing();
+if (missing !== undefined) {
+  console.error(`rehearse: ${missing}`);
+  process.exit(2);
+}
+if (!findEngine()) await step("build the engine", async () => void (await installEngine()));
+
+let failed = 0;
+let passed = 0;
+
+function expect(what: string, found: string | number, wanted: string | number): void {
+  const same = found === wanted;
+  if (same) passed++;
+  else failed++;
+  const mark = same ? styleText("green", "as declared") : styleText("red", `wanted: ${wanted}`);
+  console.log(`  ${what}\n    ${String(found).padEnd(60)} ${mark}`);
+}
+
+/** The engine's run, with what it did on a line each. */
+async function engine(title: string, run: () => Promise<Run>, code: number): Promise<Run> {
+  console.log(styleText("bold", `\n${title}`));
+  const done = await run();
+  for (const { op, name } of done.steps) console.log(`  ${op.padEnd(8)} ${name}`);
+  expect(`exit code, ${done.seconds.toFixed(1)} s`, String(done.code), String(code));
+  if (done.code !== code) console.log(done.stdout, done.stderr);
+  return done;
+}
+
+async function attack(lab: Lab, { layer, during, removal, rows }: Stage): Promise<void> {
+  const { world, host } = lab;
+  console.log(styleText("bold", `\n${layer}`));
+  await during?.made.make(world, host);
+  for (const row of rows) expect(row.attack, said(await row.send(lab), world.edge), row.stopped ?? row.declared);
+  await removal.make(world, host);
+  console.log(styleText("dim", `  now ${removal.says}`));
+  for (const row of rows) expect(row.attack, said(await row.send(lab), world.edge), row.reaches);
+  await during?.undone(host).make(world, host);
+}
+
+async function rehearse(lab: Lab): Promise<void> {
+  const { world, host } = lab;
+  const push = async (what: string) => expect(what, said(await world.deliver(), world.edge), accepted);
+  await engine("pulumi up, on a bare machine", () => world.stack.up(), 0);
+  await engine("pulumi preview --expect-no-changes: the audit", () => world.stack.preview("--expect-no-changes"), 0);
+  console.log(styleText("bold", "\nA push"));
+  await push("a signed push from the git host, through the edge");
+  expect("deliveries in the spool", (await world.spooled(host)).length, 1);
+
+  // What an attacker on the machine uses.
+  await host.inside("apt-get install -q -y --no-install-recommends curl >/dev/null 2>&1");
+  await fault.bots("managed_challenge").make(world, host);
+  await addOtherSite(host, receiverPort);
+  await fault.noGuard.make(world, host);
+  for (const stage of stages) await attack(lab, stage);
+
+  const audit = await engine("The audit, with every layer open", () => world.stack.preview("--expect-no-changes"), 7);
+  for (const { message } of audit.diagnostics.filter(({ message }) => message.includes(`${host.name}: `))) {
+    console.log(styleText("dim", `  ${message.trim().split("\n").slice(0, 6).join("\n    ")}`));
+  }
+  await engine("pulumi up mends them in place", () => world.stack.up(), 0);
+  await push("a push");
+
+  console.log(styleText("bold", "\nA reboot"));
+  await host.reboot();
+  await push("the next push, without an up in between");
+
+  await leave(world, lab);
+}
+
+/** What was accepted stays in the spool, so it is taken out first, as a builder would. */
+async function leave(world: World, { host }: Lab): Promise<void> {
+  await host.inside("find /var/spool/pushgate -type f -delete");
+  await host.inside("rm -f /etc/nginx/conf.d/other.conf && systemctl reload nginx");
+  world.stack.configure({ "pushgate:hosts": [hostEntry(host, { state: "absent" })] });
+  await engine("state: absent", () => world.stack.up(), 0);
+  const left = Object.keys(JSON.parse(JSON.stringify(await host.snapshotEtc()))).filter((path) =>
+    /pushgate/.test(path),
+  );
+  expect("files of ours in /etc", left.length, 0);
+  const names = world.api.zone.dns_records.filter(({ name }) => name === hostnameOf(host));
+  expect("records of ours in the zone", names.length, 0);
+}
+
+await withLab({ releases: [release] }, async () => {
+  const host = await step(`boot a bare ${release}`, () => bootHost({ name: "web1", release, variant: "bare" }));
+  const world = await buildWorld([host]);
+  const certificates = await otherPeoplesCertificates();
+  const stolen = await world.api.authority.issue("example.net", ["example.net"]);
+  const closing = [
+    await startImpostor(impostors.A, originPort, await certificates.selfMade(hostnameOf(host))),
+    await startImpostor(impostors.AAAA, originPort, stolen),
+  ];
+  await rehearse({ host, world, certificates });
+  for (const close of closing) close();
+  await world.close();
+  await host.kill();
+  console.log(`\n${passed} passed, ${failed} failed`);
+  process.exitCode = failed > 0 ? 1 : 0;
+});
