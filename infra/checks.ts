@@ -76,7 +76,10 @@ function hostFaults({ zone, hosts }: Config): Fault[] {
 function hookFaults({ hooks, edge }: Config): Fault[] {
   const faults: Fault[] = [];
   const unsafe = [loopback.v4range, loopback.v6].map(parse);
-  hooks.forEach(({ gitHost, sources }, i) => {
+  hooks.forEach(({ name, gitHost, sources }, i) => {
+    if (!published[gitHost] && name in published) {
+      faults.push({ key: `hooks[${i}].name`, says: `is ${name}'s, whose socket has that name: call it otherwise` });
+    }
     if (!spoken.includes(gitHost)) {
       faults.push({
         key: `hooks[${i}].gitHost`,

@@ -81,6 +81,11 @@ describe("a value that does not fit is named, with its cure", () => {
       withHook({ sources: ["198.51.100.0/28"] }),
       /^hooks\[0\]\.sources must be left out/,
     ],
+    [
+      "a self-hosted hook that takes a git host's name",
+      withHook({ name: "github", gitHost: "gitea", sources: ["198.51.100.1"] }),
+      /^hooks\[0\]\.name is github's, whose socket/,
+    ],
     ["no sources of a self-hosted one", withHook({ gitHost: "gitea" }), /^hooks\[0\]\.sources is missing/],
     [
       "sources that are none",
