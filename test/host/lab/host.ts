@@ -17,6 +17,8 @@ export type BootOptions = {
   readonly noIpv6?: boolean;
   /** What the host may write before its disk is full. Default 1024. */
   readonly diskMegabytes?: number;
+  /** false: the container may not call bpf, so its service manager enforces no address list. Default true. */
+  readonly enforces?: boolean;
 };
 
 /** A powered-off host's disk with its identity; boot it as often as wanted, one at a time. */
@@ -168,13 +170,13 @@ export async function bootHost(options: BootOptions): Promise<Host> {
   const identity = { name: options.name, slot, ipv6: !options.noIpv6 };
   await personalize(rootOf(disk), identity);
   nameAddress(wire.host(slot).v4, options.name, `${options.name}.example.org`);
-  return start(options, slot, new Machine(options.name, disk));
+  return start(options, slot, new Machine(options.name, disk, options.enforces));
 }
 
 /** Boots a frozen host again: same name, addresses, keys and files as when it was frozen. */
 export async function thaw({ options, slot, layers }: Frozen): Promise<Host> {
   const disk = await mountDisk(options.name, layers, options.diskMegabytes ?? 1024);
-  return start(options, slot, new Machine(options.name, disk));
+  return start(options, slot, new Machine(options.name, disk, options.enforces));
 }
 
 async function start(options: BootOptions, slot: number, machine: Machine): Promise<Host> {

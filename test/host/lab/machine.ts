@@ -8,13 +8,10 @@ import { currentLab } from "./lab.ts";
 import { type Ran, type RunOptions, run, until } from "./process.ts";
 import { type Disk, rootOf } from "./tree.ts";
 
-/** Beyond nspawn's default set; without the bpf calls the service manager's allowlist silently does nothing. */
-const powers = [
-  "--system-call-filter=bpf",
-  "--capability=CAP_BPF,CAP_SYS_ADMIN,CAP_NET_ADMIN",
-  "--private-network",
-  "--network-bridge=lab0",
-];
+/** Beyond nspawn's default set. */
+const powers = ["--capability=CAP_BPF,CAP_SYS_ADMIN,CAP_NET_ADMIN", "--private-network", "--network-bridge=lab0"];
+/** Without the bpf calls the service manager's allowlist silently does nothing. */
+const enforcing = (enforces: boolean) => `--system-call-filter=${enforces ? "" : "~"}bpf`;
 /** Neither the machine's service manager nor its files are asked or told anything. */
 const alone = ["--register=no", "--keep-unit", "--resolv-conf=off", "--timezone=off", "--link-journal=no"];
 
@@ -25,13 +22,15 @@ export class Machine {
   readonly disk: Disk;
   private readonly name: string;
   private readonly group: string;
+  private readonly enforces: boolean;
   private nspawn: ChildProcess;
   private over = false;
   private readonly ended = Promise.withResolvers<void>();
 
-  constructor(name: string, disk: Disk) {
+  constructor(name: string, disk: Disk, enforces = true) {
     this.disk = disk;
     this.name = name;
+    this.enforces = enforces;
     this.group = join(currentLab().group, name);
     mkdirSync(this.group);
     this.nspawn = this.start();
@@ -57,6 +56,7 @@ export class Machine {
       this.group,
       ...nspawn,
       ...powers,
+      enforcing(this.enforces),
       ...alone,
     ];
     const env = { ...process.env, SYSTEMD_NSPAWN_UNIFIED_HIERARCHY: "1" };
