@@ -1,0 +1,225 @@
+/**
+ * Where a secret is, and where it must not be, by searching for its text while and after the program works; and how a
+ * hook's secret is changed without a refused push.
+ */
+import { readdirSync, readFileSync } from "node:fs";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { apiToken } from "../../edge/api.ts";
+import type { Run } from "../../pulumi/engine.ts";
+import { secrets } from "../../stack-file.ts";
+import { bootHost, type Host } from "../lab/host.ts";
+import { until } from "../lab/process.ts";
+import { release } from "../release.ts";
+import { buildWorld, type World } from "../world.ts";
+import { sshWrapper } from "../wrapper.ts";
+
+const renewed = "test-site-renewed-0123456789-abcdefghij";
+const ssh = sshWrapper();
+let host: Host;
+let world: World;
+let up: Run;
+/** What must be nowhere, by what it is. */
+let needles: Record<string, string>;
+/** Command lines and environments of the machine's processes that held one, while `up` worked. */
+const caught = new Set<string>();
+
+/** systemd-creds is the one program that a secret passes through; this one writes down what it was given, and hands over. */
+const spy = `#!/bin/sh
+{ tr '\\0' '\\n' </proc/$$/cmdline; tr '\\0' '\\n' </proc/$$/environ; } >>/root/given-to-systemd-creds
+exec /usr/bin/systemd-creds "$@"
+`;
+
+const leaked = (text: string): string[] => Object.keys(needles).filter((name) => text.includes(needles[name]!));
+
+/** A PEM's second line: 64 characters of the key itself. */
+const body = (pem: string): string => {
+  const line = pem.split("\n").findIndex((text) => text.includes("PRIVATE KEY"));
+  return pem.split("\n")[line + 1]!;
+};
+
+/** Lab and machine share the process tree, so the machine's own processes are seen from here as the kernel has them. */
+function lookAtProcesses(): void {
+  const known = Object.entries({ ...secrets.site, docs: secrets.docs.current, apiToken });
+  for (const pid of readdirSync("/proc").filter((name) => /^\d+$/.test(name))) {
+    try {
+      // The program itself gets its configuration by environment, which is the engine's way; it runs on this side only.
+      const onTheMachine =
+        readFileSync(`/proc/${pid}/status`, "utf8")
+          .match(/^NSpid:(.*)$/m)![1]!
+          .trim()
+          .split(/\s+/).length > 1;
+      const given =
+        readFileSync(`/proc/${pid}/cmdline`, "utf8") +
+        (onTheMachine ? readFileSync(`/proc/${pid}/environ`, "utf8") : "");
+      for (const [name, secret] of known) if (given.includes(secret)) caught.add(`${name} in ${given.slice(0, 80)}`);
+    } catch {
+      // It has ended meanwhile.
+    }
+  }
+}
+
+beforeAll(async () => {
+  host = await bootHost({ name: "vault", release, variant: "packages" });
+  await host.writeFile("/usr/local/bin/systemd-creds", spy, "0755");
+  world = await buildWorld([host], { path: [ssh.folder] });
+  ssh.mode("record");
+  const looking = setInterval(lookAtProcesses, 20);
+  up = await world.stack.up();
+  clearInterval(looking);
+  ssh.mode("pass");
+  const { stdout } = await world.stack.pulumi("stack", "export", "--show-secrets", "--stack", "test");
+  const made = JSON.parse(stdout).deployment.resources.find(({ urn }: { urn: string }) =>
+    urn.endsWith("::origin pulls"),
+  );
+  needles = {
+    current: secrets.site.current,
+    previous: secrets.site.previous,
+    docs: secrets.docs.current,
+    apiToken,
+    "origin-pull key": body(JSON.parse(plain(made.outputs.stdout)).key),
+    "origin key": body(await host.readFile("/etc/pushgate/tls/origin.key")),
+  };
+});
+
+afterAll(async () => {
+  await world?.close();
+  await host?.kill();
+});
+
+/** A secret output as `--show-secrets` prints it: JSON within a marked object. */
+const plain = (value: string | { plaintext: string }): string =>
+  typeof value === "string" ? value : JSON.parse(value.plaintext);
+
+test("the stand: up is whole, and the search knows all six secrets", () => {
+  expect(up.code, up.stdout).toBe(0);
+  expect(Object.values(needles).filter((text) => text.length >= 32)).toHaveLength(6);
+});
+
+test("the receiver's sandbox: exposure of at most 0.3", async () => {
+  const said = await host.read("systemd-analyze security --no-pager pushgate-receiver.service");
+  const exposure = /Overall exposure level for \S+: ([\d.]+)/.exec(said)?.[1];
+  expect(Number(exposure), said).toBeLessThanOrEqual(0.3);
+});
+
+/** Paths on the machine that hold one of the secrets. /usr is the distribution's, but for /usr/local. */
+const holders = async (): Promise<string[]> => {
+  const found = await host.inside(
+    "grep -rlaF -f - --exclude-dir=proc --exclude-dir=sys /etc /var /run /tmp /root /home /opt /srv /dev/shm /usr/local",
+    {
+      stdin: `${Object.values(needles).join("\n")}\n`,
+      check: false,
+    },
+  );
+  return found.stdout.split("\n").filter(Boolean).sort();
+};
+
+test("files: a secret is in the receiver's own credentials folder, in memory, and the origin's key in its file", async () => {
+  const inMemory = "/run/credentials/pushgate-receiver.service";
+  expect(await holders()).toEqual(["/etc/pushgate/tls/origin.key", `${inMemory}/docs`, `${inMemory}/site`]);
+  expect(await host.read(`findmnt -nro FSTYPE -T ${inMemory}`)).toMatch(/^(ramfs|tmpfs)$/);
+  // Systemd 252 gives them to the account, 257 to it by an access list: asked is who can read, not how.
+  for (const file of ["/etc/pushgate/tls/origin.key", `${inMemory}/site`, "/etc/pushgate/credentials/site"]) {
+    const read = await host.inside(`runuser -u guest -- cat ${file}`, { check: false });
+    expect(read).toMatchObject({ code: 1, stdout: "", stderr: expect.stringContaining("Permission denied") });
+  }
+});
+
+test("by removal: a secret laid into a file or an environment is found by this search", async () => {
+  await host.writeFile("/etc/pushgate/forgotten", `secret=${secrets.docs.current}\n`);
+  expect(await holders()).toContain("/etc/pushgate/forgotten");
+  await host.inside("rm /etc/pushgate/forgotten");
+  await host.inside(`systemd-run --quiet --unit=forgetful --setenv=SECRET=${secrets.docs.current} sleep 60`);
+  await until("the search finds it in the environment", async () =>
+    (await inProcesses()).includes("docs") ? true : undefined,
+  );
+  await host.inside("systemctl stop forgetful");
+  expect(await inProcesses()).toEqual([]);
+});
+
+/** Command lines and environments of all that runs on the machine now. */
+const inProcesses = async (): Promise<string[]> =>
+  leaked(await host.read("cat /proc/[0-9]*/cmdline /proc/[0-9]*/environ 2>/dev/null | tr '\\0' '\\n'"));
+
+test("arguments and environments: neither now, nor while up worked, nor of ssh and systemd-creds", async () => {
+  expect(await inProcesses()).toEqual([]);
+  expect([...caught]).toEqual([]);
+  const given = await host.readFile("/root/given-to-systemd-creds");
+  expect(given.match(/^encrypt$/gm)).toHaveLength(2);
+  expect(leaked(given)).toEqual([]);
+  expect(ssh.calls().length).toBeGreaterThan(10);
+  expect(leaked(ssh.given())).toEqual([]);
+});
+
+test("units and journal", async () => {
+  expect(leaked(await host.read("systemctl cat 'pushgate*'; systemctl show 'pushgate*'"))).toEqual([]);
+  for (const status of [202, 401]) {
+    const change = status === 401 ? { secret: "another-secret-of-at-least-32-characters" } : {};
+    expect((await world.deliver(change)).status).toBe(status);
+  }
+  const said = await journal();
+  expect(said).toContain("pushgate-receiver");
+  expect(leaked(said)).toEqual([]);
+  await host.inside(`logger 'token ${secrets.docs.current}'`);
+  await until("the search would find one in the journal", async () =>
+    leaked(await journal()).includes("docs") ? true : undefined,
+  );
+});
+
+const journal = () => host.read("journalctl --no-pager --output=export --all");
+
+test("the state and the output of up", async () => {
+  expect(leaked(await world.stack.stateText())).toEqual([]);
+  expect(leaked(up.stdout + up.stderr + JSON.stringify(up.diagnostics))).toEqual([]);
+});
+
+const secretsOf = async (site: { current: string; previous?: string }): Promise<void> => {
+  if (site.previous === undefined)
+    await world.stack.pulumi("config", "rm", "--path", "pushgate:secrets.site.previous", "--stack", "test");
+  await world.stack.setSecrets({ "pushgate:secrets": { site, docs: secrets.docs } });
+};
+const statusWith = async (secret: string): Promise<number> => (await world.deliver({ secret })).status;
+
+test("a preview of a new secret, with what was changed by hand shown line by line, says neither", async () => {
+  await host.inside("echo '# by hand' >>/etc/nginx/conf.d/pushgate.conf");
+  needles.renewed = renewed;
+  await secretsOf({ current: renewed, previous: secrets.site.current });
+  const preview = await world.stack.preview("--diff", "--expect-no-changes");
+  expect(preview.code).toBe(7);
+  expect(preview.steps.map(({ name }) => name).sort()).toEqual(["vault-proxy", "vault-secrets"]);
+  // With --diff the engine says its warnings on standard error.
+  const said = preview.stdout + preview.stderr;
+  expect(said).toContain("- # by hand");
+  expect(said).toContain("+ stamp=");
+  expect(leaked(said + JSON.stringify(preview.diagnostics))).toEqual([]);
+});
+
+test("rotation: the new secret is accepted at once and the old one until it is taken away", async () => {
+  expect(await statusWith(secrets.site.current)).toBe(202);
+  expect(await statusWith(secrets.site.previous)).toBe(202);
+  expect(await statusWith(renewed)).toBe(401);
+
+  expect((await world.stack.up()).code).toBe(0);
+  expect(await statusWith(renewed)).toBe(202);
+  expect(await statusWith(secrets.site.current)).toBe(202);
+  expect(await statusWith(secrets.site.previous)).toBe(401);
+
+  await secretsOf({ current: renewed });
+  const last = await world.stack.up();
+  expect(last.steps.map(({ name }) => name)).toEqual(["vault-secrets"]);
+  expect(await statusWith(renewed)).toBe(202);
+  expect(await statusWith(secrets.site.current)).toBe(401);
+  expect(leaked(last.stdout + (await world.stack.stateText()))).toEqual([]);
+});
+
+test("a secret exchanged on the machine by hand is drift", async () => {
+  await host.inside(
+    "printf 'somebody-elses-secret-of-at-least-32-characters\\n' | systemd-creds encrypt --with-key=host --name=site - /etc/pushgate/credentials/site",
+  );
+  const preview = await world.stack.preview("--expect-no-changes");
+  expect(preview.code).toBe(7);
+  // The receiver's own layer may see it as well: it was started before this credential came.
+  expect(preview.steps.map(({ name }) => name)).toContain("vault-secrets");
+  expect(preview.diagnostics.map(({ message }) => message).join()).toMatch(
+    /vault: secrets: credentials changed since they were installed: .*"site"/,
+  );
+});
