@@ -8,6 +8,7 @@ import { mkdirSync, renameSync, writeFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { buildSync } from "esbuild";
 import type { Host, Settings } from "../settings.ts";
+import { asInstalled } from "./as-installed.ts";
 import type { HostLayer } from "./layer.ts";
 import { paths, units } from "./paths.ts";
 
@@ -49,7 +50,7 @@ const former = `${paths.incoming}/former.cjs`;
 
 /** Restarts a running receiver, never its sockets, and fails if it does not stay up. */
 const restart = `
-if systemctl is-active --quiet ${units.receiver}; then
+if systemctl is-active --quiet ${units.receiver} && ${asInstalled("receiver")}; then
   systemctl restart ${units.receiver}
   for _ in 1 2 3 4 5 6; do
     sleep 0.2

@@ -3,6 +3,7 @@
  * unless it fits the key: nginx does not start with a pair that does not match, and then every site on it is down.
  */
 import type { Host, Settings } from "../settings.ts";
+import { asInstalled } from "./as-installed.ts";
 import { originKey } from "./keys.ts";
 import type { HostLayer } from "./layer.ts";
 import { paths } from "./paths.ts";
@@ -24,8 +25,11 @@ certificate_fault() {
 }
 `;
 
-/** nginx reads a certificate only when told. Where our server is not configured yet, the proxy's layer tells it. */
-const reload = `if [ -f ${paths.nginx} ] && systemctl is-active --quiet nginx.service; then
+/**
+ * nginx reads a certificate only when told. Where our server is not configured yet, or not as it was, the proxy's layer
+ * tells it.
+ */
+const reload = `if [ -f ${paths.nginx} ] && systemctl is-active --quiet nginx.service && ${asInstalled("proxy")}; then
   nginx -t -q
   systemctl reload nginx.service
 fi`;

@@ -10,6 +10,7 @@
  */
 import { createHmac } from "node:crypto";
 import type { Host, Settings } from "../settings.ts";
+import { asInstalled } from "./as-installed.ts";
 import type { HostFact, HostLayer } from "./layer.ts";
 import { applyScript, type Probed, quote } from "./manifest.ts";
 import { paths, units } from "./paths.ts";
@@ -78,7 +79,9 @@ if [ ! -s ${salt} ]; then
   mv -fT ${salt}.new ${salt}
 fi
 # It reads them once, when it starts; its sockets keep what arrives meanwhile.
-if systemctl is-active --quiet ${units.receiver}; then systemctl restart ${units.receiver}; fi
+if systemctl is-active --quiet ${units.receiver} && ${asInstalled("receiver")}; then
+  systemctl restart ${units.receiver}
+fi
 `;
 
 /**
