@@ -166,6 +166,9 @@ case "$1 $2" in
   'show -p')
     case $* in
       *IPIngressPackets*) echo '[no data]' ;;
+      *-p\\ Slice*) if [ -s ${folder}/open ]; then printf 'pushgate.slice\\n\\npushgate.slice\\n'; fi ;;
+      *IPAddressAllow\\ --value*-.slice) cat ${folder}/root-list ;;
+      *IPAddressAllow\\ --value*) ;;
       *ActiveState*) if [ -s ${folder}/open ]; then cat ${folder}/shown; fi ;;
     esac ;;
   stop\\ *) : >${folder}/open ;;
@@ -178,6 +181,7 @@ describe("guard in a namespace", () => {
     skip(reason !== undefined, reason);
     root.write("open", `${unitOf(github)}\n${unitOf(selfHosted)}\n`);
     root.write("asked", "");
+    root.write("root-list", "");
     root.write("bin/systemctl", systemctl(root.folder), 0o755);
   });
   const runGuard = `
@@ -239,6 +243,28 @@ nft -f ${root.at("/etc/pushgate/firewall.nft")}
 ${enforced()}
 ${runGuard}`);
     expect(stdout.split("\n")).toEqual([
+      "exit 1, open: 0, trial: 0",
+      "the proof holds again, the receiver is open",
+      "proven",
+      "exit 0, open: 2, trial: 0",
+    ]);
+  });
+
+  test("a list of a slice above the sockets closes them, whoever it admits, and its removal opens them", () => {
+    const { stdout } = guarded(`
+nft -f ${root.at("/etc/pushgate/firewall.nft")}
+${enforced()}
+echo 10.66.0.7/32 >${root.at("root-list")}
+{ ${runGuard}
+${runGuard}
+}
+: >${root.at("root-list")}
+${runGuard}`);
+    const [closed, ...then] = stdout.split("\n").filter((line) => !line.startsWith("placed"));
+    expect(closed).toMatch(/^closed: -\.slice admits 10\.66\.0\.7\/32, .* cure: take IPAddressAllow from -\.slice/);
+    expect(then).toEqual([
+      "exit 1, open: 0, trial: 0",
+      closed,
       "exit 1, open: 0, trial: 0",
       "the proof holds again, the receiver is open",
       "proven",

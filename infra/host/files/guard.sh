@@ -35,22 +35,26 @@ close() { # why, cure
 why_it_leaks() { # unit
   if systemctl show -p IPIngressPackets --value "$1" | grep -qx '\[no data\]'; then
     echo "the kernel does not enforce IPAddressAllow here; cure: a kernel with CONFIG_CGROUP_BPF, and in a container the right to bpf()"
-    return
+  else
+    echo "the live list of $1 is wider than the declared one; cure: systemctl cat $1, then pulumi up"
   fi
-  slice=$(systemctl show -p Slice --value "$1")
-  while [ -n "$slice" ]; do
-    allowed=$(systemctl show -p IPAddressAllow --value "$slice")
-    [ -z "$allowed" ] || {
-      echo "$slice admits $allowed, and a parent's list widens the socket's; cure: take IPAddressAllow from $slice"
-      return
-    }
-    case $slice in
-      -.slice) slice= ;;
-      *-*) slice=${slice%-*}.slice ;;
-      *) slice=-.slice ;;
-    esac
+}
+
+# A list of a slice above our sockets is added to theirs, and `systemctl show` of a socket says nothing of it. It is
+# asked for by name: whom it admits may be none of those that the prober tries.
+parents() {
+  for slice in $(systemctl show -p Slice --value "$sockets" | sort -u); do
+    while [ -n "$slice" ]; do
+      allowed=$(systemctl show -p IPAddressAllow --value -- "$slice")
+      [ -z "$allowed" ] ||
+        close "$slice admits $allowed, and a parent's list widens the sockets'" "take IPAddressAllow from $slice: systemctl cat -- $slice shows where it stands"
+      case $slice in
+        -.slice) slice= ;;
+        *-*) slice=${slice%-*}.slice ;;
+        *) slice=-.slice ;;
+      esac
+    done
   done
-  echo "the live list of $1 is wider than the declared one; cure: systemctl cat $1, then pulumi up"
 }
 
 firewall() {
@@ -104,6 +108,7 @@ nft delete table inet pushgate_trial 2>/dev/null
 firewall
 "$lib/routing" || close "the routing rule cannot be added" "systemctl status pushgate-routing.service"
 reopen
+parents
 probe
 # Three faults say what is wrong as well as thirty.
 faults=$(printf '%s\n' "$said" | head -n 3 | paste -sd , - | sed 's/,/, /g')
