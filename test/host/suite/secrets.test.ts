@@ -22,6 +22,7 @@ let up: Run;
 let needles: Record<string, string>;
 /** Command lines and environments of the machine's processes that held one, while `up` worked. */
 const caught = new Set<string>();
+let duringUp: readonly string[];
 
 /** systemd-creds is the one program that a secret passes through; this one writes down what it was given, and hands over. */
 const spy = `#!/bin/sh
@@ -66,6 +67,7 @@ beforeAll(async () => {
   const looking = setInterval(lookAtProcesses, 20);
   up = await world.stack.up();
   clearInterval(looking);
+  duringUp = [...caught];
   ssh.mode("pass");
   const { stdout } = await world.stack.pulumi("stack", "export", "--show-secrets", "--stack", "test");
   const made = JSON.parse(stdout).deployment.resources.find(({ urn }: { urn: string }) =>
@@ -132,6 +134,8 @@ test("by removal: a secret laid into a file or an environment is found by this s
   await until("the search finds it in the environment", async () =>
     (await inProcesses()).includes("docs") ? true : undefined,
   );
+  lookAtProcesses();
+  expect([...caught].join()).toContain("docs in ");
   await host.inside("systemctl stop forgetful");
   expect(await inProcesses()).toEqual([]);
 });
@@ -142,7 +146,7 @@ const inProcesses = async (): Promise<string[]> =>
 
 test("arguments and environments: neither now, nor while up worked, nor of ssh and systemd-creds", async () => {
   expect(await inProcesses()).toEqual([]);
-  expect([...caught]).toEqual([]);
+  expect(duringUp).toEqual([]);
   const given = await host.readFile("/root/given-to-systemd-creds");
   expect(given.match(/^encrypt$/gm)).toHaveLength(2);
   expect(leaked(given)).toEqual([]);
