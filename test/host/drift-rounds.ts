@@ -107,8 +107,8 @@ chown nobody ${paths.tls}/origin-pull-ca.pem`,
       guardAsleep,
       {
         layer: "guard",
-        hand: `sed -i 's/^set -u$/exit 0/' ${paths.lib}/guard`,
-        says: [`${paths.lib}/guard has other contents`, "\n- exit 0\n+ set -u\n"],
+        hand: `sed -i '2i exit 0' ${paths.lib}/guard`,
+        says: [`${paths.lib}/guard has other contents`, "\n- exit 0\n"],
       },
       {
         layer: "secrets",
