@@ -9,6 +9,7 @@ import { originPulls } from "./edge/certificates.ts";
 import { dns } from "./edge/dns.ts";
 import { assertFits, rulesOf } from "./edge/fits.ts";
 import { inspect, type LiveZone } from "./edge/inspect.ts";
+import { lock } from "./edge/lock.ts";
 import { ruleset } from "./edge/phase.ts";
 import { hostnames } from "./edge/waf.ts";
 import { buildReceiver } from "./host/bundle.ts";
@@ -60,7 +61,9 @@ async function declare(): Promise<void> {
   const origin = path.origin(world, standing);
   const skipped = path.bots(world, origin);
   const guarded = path.waf(world, [...origin, skipped]);
-  path.dns(world, [...standing, ...origin, guarded]);
+  const names = path.dns(world, [...standing, ...origin, guarded]);
+  // Last of all, and so the first that `pulumi destroy` meets.
+  lock(zone, names);
 }
 
 await declare();

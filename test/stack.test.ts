@@ -40,6 +40,7 @@ test("every layer is declared, on the machine and at the edge", async () => {
       "Command web1-secrets",
       "DnsRecord hooks.example.org A",
       "DnsRecord hooks.example.org AAAA",
+      "Lock rules of the zone's own",
       "OriginCaCertificate hooks.example.org origin certificate",
       "Ruleset configuration rules",
       "Ruleset custom rules",
