@@ -3,46 +3,29 @@
  * them. The edge is the stand-in API; each machine is an `ssh` that answers the probe as a bare Debian would and takes
  * whatever else it is sent. What the machine makes of it is the host suite's to prove.
  */
-import { execFileSync } from "node:child_process";
-import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { parse } from "yaml";
 import { type Api, apiToken, startApi } from "../edge/api.ts";
 import { emptyZone } from "../edge/zone.ts";
-import { bareMachine } from "../evaluate.ts";
 import { secrets } from "../stack-file.ts";
+import { type AnsweringSsh, answeringSsh } from "./answering-ssh.ts";
 import { findEngine, noEngine, type Workspace, workspace } from "./engine.ts";
 
 const engine = findEngine();
 
-/** The probe is the one command that starts with a timeout; the rest are applies and bundles. */
-function answeringSsh(folder: string): void {
-  const key = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-keyout", join(folder, "key")];
-  execFileSync("openssl", ["req", "-new", ...key, "-subj", "/CN=x", "-out", join(folder, "csr")], { stdio: "pipe" });
-  writeFileSync(join(folder, "probe.json"), bareMachine());
-  const script = `#!/bin/sh
-for command; do :; done
-cat >/dev/null
-case $command in
-  "exec timeout"*) echo asked >>${folder}/log; cat ${folder}/probe.json ;;
-  *) cat ${folder}/csr ;;
-esac
-`;
-  writeFileSync(join(folder, "ssh"), script);
-  chmodSync(join(folder, "ssh"), 0o755);
-}
-
 describe("the program", { timeout: 120_000 }, () => {
   let folder: string;
   let api: Api;
+  let ssh: AnsweringSsh;
   let stack: Workspace;
 
   beforeAll(async () => {
     if (!engine) return;
     folder = mkdtempSync(join(tmpdir(), "pushgate-program-"));
-    answeringSsh(folder);
+    ssh = answeringSsh(folder);
     api = await startApi({ zone: emptyZone("example.org", "pro") });
     const file = parse(readFileSync(new URL("../../Pulumi.prod.yaml", import.meta.url), "utf8"));
     const { "pushgate:secrets": _, ...config } = file.config as Record<string, unknown>;
@@ -66,7 +49,7 @@ describe("the program", { timeout: 120_000 }, () => {
     expect(preview.stdout).not.toContain("error:");
     expect(preview.code).toBe(0);
     expect(api.requests.filter(({ method }) => method !== "GET")).toEqual([]);
-    expect(readFileSync(join(folder, "log"), "utf8")).toBe("asked\n");
+    expect(readFileSync(ssh.log, "utf8")).toBe("asked\n");
     for (const { current } of Object.values(secrets)) expect(preview.stdout + preview.stderr).not.toContain(current);
   });
 
@@ -90,11 +73,7 @@ describe("the program", { timeout: 120_000 }, () => {
   });
 
   test("what the edge was given is what it is asked for again", async () => {
-    // By now the machine has a key, and shows the request it made.
-    const answer = JSON.parse(bareMachine()) as { rows: unknown[] };
-    const request = Buffer.from(readFileSync(join(folder, "csr"), "utf8")).toString("base64");
-    answer.rows.splice(-1, 0, ["fact", "request", 0, 0, request]);
-    writeFileSync(join(folder, "probe.json"), JSON.stringify(answer));
+    ssh.keyed();
     const preview = await stack.preview();
     expect(preview.code).toBe(0);
     expect(preview.steps.filter(({ type }) => type.startsWith("cloudflare:"))).toEqual([]);
