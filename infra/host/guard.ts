@@ -45,6 +45,9 @@ receiver=${units.receiver}
 const serviceText = `[Unit]
 Description=pushgate: prove that only the declared sources reach the receiver
 After=nftables.service systemd-networkd.service ${units.firewall} ${units.routing} sockets.target
+# Neighbours that are started six times in ten seconds start it as often: a run refused is a table left flushed, or a
+# socket left closed, for a minute.
+StartLimitIntervalSec=0
 
 [Service]
 Type=oneshot
