@@ -1,7 +1,7 @@
 /** What the machine gets of a secret, and where it never is. */
 import { spawnSync } from "node:child_process";
 import { beforeEach, describe, expect, test } from "vitest";
-import { applyScript, quote } from "../infra/host/manifest.ts";
+import { applyScript } from "../infra/host/manifest.ts";
 import { paths } from "../infra/host/paths.ts";
 import {
   auditVerdict,
@@ -15,7 +15,7 @@ import {
 } from "../infra/host/secrets.ts";
 import type { Settings } from "../infra/settings.ts";
 import { example, exampleHost } from "./example.ts";
-import { noMachine, onMachine } from "./lab/machine.ts";
+import { machineNode, noMachine, onMachine } from "./lab/machine.ts";
 import { secrets as configured } from "./stack-file.ts";
 
 const plain: HookSecrets = {
@@ -100,7 +100,7 @@ PATH=/tmp/bin:$PATH
 const applied = (settings: Settings, hookSecrets: HookSecrets) =>
   `( ${applyScript(secrets(settings, exampleHost), "0123456789ab", paths.state, secretLines(hookSecrets))} )\necho "applied $?"\n`;
 const audit = (settings: Settings) =>
-  `echo AUDIT; ${secretsAudit(settings).read.replaceAll("/usr/bin/node", quote(process.execPath))}; echo END\n`;
+  `echo AUDIT; ${secretsAudit(settings).read.replaceAll("/usr/bin/node", machineNode)}; echo END\n`;
 const audits = (stdout: string) => [...stdout.matchAll(/AUDIT\n(.*?)\nEND/gs)].map(([, said]) => said!);
 const list = `stat -c '%n %a %U:%G' ${paths.credentials} ${paths.credentials}/* ${paths.credentials}/.[!.]* 2>/dev/null`;
 
