@@ -1,7 +1,7 @@
 /** Origin CA and origin pulls of the stand-in API: a real signature on a real request, real keys that must fit. */
 import { createPrivateKey, X509Certificate } from "node:crypto";
 import type { Authority } from "./authority.ts";
-import { type Call, type Fields, found, now, Refusal, type Reply, type Route } from "./refusal.ts";
+import { type Call, type Fields, found, now, paged, Refusal, type Reply, type Route } from "./refusal.ts";
 import { type ClientCertificate, idOf, type ZoneState } from "./zone.ts";
 
 /** Days an Origin CA certificate may be valid. */
@@ -131,7 +131,15 @@ export function certificateRoutes(zone: ZoneState, authority: Authority): Route[
   const list = (of: Held) => () => ({ result: of().map(shown) });
   return [
     ["POST", "/certificates", `${SSL} Write`, signOrigin],
-    ["GET", "/certificates", `${SSL} Read`, () => ({ result: zone.origin_certificates })],
+    [
+      "GET",
+      "/certificates",
+      `${SSL} Read`,
+      ({ query }) => {
+        if (query.get("zone_id") !== zone.id) throw new Refusal(400, 1003, "zone_id: a zone of yours is needed");
+        return paged(zone.origin_certificates, query, 20);
+      },
+    ],
     ["GET", "/certificates/:id", `${SSL} Read`, (call) => ({ result: origin(call) })],
     [
       "DELETE",

@@ -54,9 +54,11 @@ export function checkRule(rule: Rule, phase: string, plan: Plan, at: string): vo
       at,
     );
   if (action === "skip") checkSkip(parameters, at);
+  if (parameters.response !== undefined && action !== "block")
+    bad("response", "an action parameter", `it goes with block, not with ${action}`, `${at}/action_parameters`);
   if (parameters.response !== undefined && plan === "free")
     throw new Refusal(400, 20003, "not entitled to use a custom response, a Pro plan is required", at);
-  if (action === "route") checkOrigin(parameters.origin ?? {}, plan, at);
+  if (action === "route") checkOrigin(parameters, plan, at);
   if (action === "set_config") checkConfig(parameters, at);
   if (phase === "http_ratelimit") checkRate(ratelimit, action, plan, at);
   else if (ratelimit !== undefined)
@@ -110,12 +112,21 @@ function checkSkip(parameters: NonNullable<Rule["action_parameters"]>, at: strin
     bad("skip", "action", "there is nothing to skip", at);
 }
 
-function checkOrigin(origin: { host?: string; port?: number }, plan: Plan, at: string): void {
-  const { port } = origin;
+/** The port is everybody's; whose machine answers, and under what name, is not. */
+function checkOrigin(parameters: NonNullable<Rule["action_parameters"]>, plan: Plan, at: string): void {
+  const pointer = `${at}/action_parameters`;
+  for (const name of Object.keys(parameters))
+    if (!["host_header", "origin", "sni"].includes(name)) bad(name, "a route's parameter", "it is unknown", pointer);
+  const { origin = {}, host_header, sni } = parameters;
+  const { port, host } = origin;
   if (port !== undefined && !(Number.isInteger(port) && port > 0 && port < 65536))
-    bad(port, "port", "it must be from 1 to 65535", `${at}/action_parameters/origin/port`);
-  if (origin.host !== undefined && !atLeast(plan, "enterprise"))
-    throw new Refusal(400, 20003, "not entitled to override the origin's DNS, an Enterprise plan is required", at);
+    bad(port, "port", "it must be from 1 to 65535", `${pointer}/origin/port`);
+  if (port === undefined && host === undefined && host_header === undefined && sni === undefined)
+    bad("route", "action", "it overrides nothing", pointer);
+  const overrides = { DNS: host, "host header": host_header, SNI: sni };
+  for (const [name, value] of Object.entries(overrides))
+    if (value !== undefined && !atLeast(plan, "enterprise"))
+      throw new Refusal(400, 20003, `not entitled to override the ${name}, an Enterprise plan is required`, pointer);
 }
 
 /** Settings a configuration rule may carry, as far as pushgate or a neighbour of it writes them. */

@@ -2,8 +2,8 @@
 import { randomBytes } from "node:crypto";
 import { isDeepStrictEqual } from "node:util";
 import { checkRule, phases, quota } from "./entitlements.ts";
-import { type Call, found, now, Refusal, type Reply, type Route } from "./refusal.ts";
-import { type Rule, type Ruleset, withoutNulls, type ZoneState } from "./zone.ts";
+import { type Call, cursored, found, now, Refusal, type Reply, type Route } from "./refusal.ts";
+import { entryPoint, type Rule, type Ruleset, withoutNulls, type ZoneState } from "./zone.ts";
 
 const newId = (): string => randomBytes(16).toString("hex");
 
@@ -61,7 +61,7 @@ export function rulesetRoutes(zone: ZoneState): Route[] {
       20000,
       `could not find ruleset with ID "${params.id}"`,
     );
-  const inPhase = (phase: string): Ruleset | undefined => zone.rulesets.find((one) => one.phase === phase);
+  const inPhase = (phase: string): Ruleset | undefined => entryPoint(zone, phase);
   const permissionFor = (phase: string): string => {
     if (!Object.hasOwn(phases, phase))
       throw new Refusal(400, 20003, `'${phase}' is not a valid value for phase`, "/phase");
@@ -128,7 +128,11 @@ export function rulesetRoutes(zone: ZoneState): Route[] {
       "GET",
       "/zones/:zone/rulesets",
       "Zone WAF Read",
-      () => ({ result: zone.rulesets.map(({ rules: _, ...about }) => about), info: { cursors: { after: "" } } }),
+      ({ query }) =>
+        cursored(
+          zone.rulesets.map(({ rules: _, ...about }) => about),
+          query,
+        ),
     ],
     ["POST", "/zones/:zone/rulesets", undefined, create],
     [

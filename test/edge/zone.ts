@@ -138,8 +138,11 @@ export function emptyZone(name: string, plan: Plan): ZoneState {
   };
 }
 
-export const rulesOf = (zone: ZoneState, phase: string): Rule[] =>
-  zone.rulesets.find((ruleset) => ruleset.phase === phase)?.rules ?? [];
+/** A phase's entry point; managed rulesets are listed beside it, under the same phase. */
+export const entryPoint = (zone: ZoneState, phase: string): Ruleset | undefined =>
+  zone.rulesets.find((ruleset) => ruleset.kind === "zone" && ruleset.phase === phase);
+
+export const rulesOf = (zone: ZoneState, phase: string): Rule[] => entryPoint(zone, phase)?.rules ?? [];
 
 /** A resource as the program declares it: what a mock of the engine is given. */
 export type Declared = {

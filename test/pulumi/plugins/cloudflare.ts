@@ -1,5 +1,5 @@
 /** The part of @pulumi/cloudflare 6.17.0 that pushgate declares and reads, over the real API's HTTP. */
-import { call, configFaults, configureApi } from "./edge-api.ts";
+import { call, callForAll, configFaults, configureApi } from "./edge-api.ts";
 import { type Kind, pick, resource } from "./edge-resource.ts";
 import { type Props, serveProvider } from "./provider.ts";
 
@@ -156,7 +156,7 @@ await serveProvider({
   functions: {
     "cloudflare:index/getZone:getZone": getZone,
     async "cloudflare:index/getRulesets:getRulesets"(args) {
-      const list = await call("GET", rulesets(args));
+      const list = await callForAll(rulesets(args));
       return { ...args, id: String(args.zoneId), rulesets: list, results: list };
     },
     async "cloudflare:index/getRuleset:getRuleset"(args) {

@@ -48,8 +48,25 @@ function pause(response: Response | undefined, attempt: number): number | undefi
   return seconds >= 0 && seconds < 60 ? seconds : backoff;
 }
 
+type Envelope = { readonly result: unknown; readonly resultInfo?: { readonly cursors?: { readonly after?: string } } };
+
 /** One call, its `result` in the program's spelling. Throws ApiError with the API's own codes and messages. */
 export async function call(method: string, path: string, body?: Props): Promise<unknown> {
+  return (await send(method, path, body))?.result;
+}
+
+/** Every page of a list that is read by cursor. */
+export async function callForAll(path: string): Promise<unknown[]> {
+  const all: unknown[] = [];
+  for (let cursor = ""; ; ) {
+    const page = await send("GET", cursor === "" ? path : `${path}?cursor=${encodeURIComponent(cursor)}`);
+    all.push(...((page?.result ?? []) as unknown[]));
+    cursor = page?.resultInfo?.cursors?.after ?? "";
+    if (cursor === "") return all;
+  }
+}
+
+async function send(method: string, path: string, body?: Props): Promise<Envelope | undefined> {
   if (base === "") throw new Error("the stand-in speaks to no real edge: set cloudflare:baseUrl to a stand-in API");
   const url = `${base}/${path}`;
   for (let attempt = 0; ; attempt++) {
@@ -84,7 +101,7 @@ export async function call(method: string, path: string, body?: Props): Promise<
     if (failed) throw new ApiError(status, `failed to make http request: ${where}: ${status} ${statusText} ${text}`);
     if (text === "") return undefined;
     try {
-      return camel((JSON.parse(text) as { result: unknown }).result);
+      return camel(JSON.parse(text)) as Envelope;
     } catch {
       throw new ApiError(status, `failed to parse the answer to ${where}: ${text.slice(0, 200)}`);
     }
