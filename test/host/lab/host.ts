@@ -109,7 +109,11 @@ export class Host {
 
   /** Path -> mode, owner, and content's hash or link's target, of everything under `folder`. */
   async snapshot(folder: string): Promise<Record<string, string>> {
-    const kinds = await this.read(`cd '${folder}' && find . -printf '%p\\t%M %u:%g %l\\n'`);
+    // Untrimmed: a line may end in a space, and which one is the last differs from boot to boot.
+    const kinds = (await this.inside(`cd '${folder}' && find . -printf '%p\\t%M %u:%g %l\\n'`)).stdout.replace(
+      /\n$/,
+      "",
+    );
     const sums = await this.read(`cd '${folder}' && find . -type f -exec sha256sum {} +`);
     const rows = new Map(kinds.split("\n").map((line) => line.split("\t") as [string, string]));
     for (const line of sums.split("\n")) {

@@ -1,0 +1,107 @@
+/**
+ * Two machines, one of them without IPv6, in a zone without any rules: both take deliveries; one is lost, comes back,
+ * and in the end both are left, empty spool and all.
+ */
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { paths } from "../../../infra/host/paths.ts";
+import type { Run } from "../../pulumi/engine.ts";
+import { bootHost, type Frozen, type Host, thaw } from "../lab/host.ts";
+import { actors } from "../lab/net.ts";
+import { release } from "../release.ts";
+import { type Traces, traces } from "../traces.ts";
+import { buildWorld, hostEntry, hostnameOf, type World } from "../world.ts";
+
+let both: Host;
+let v4only: Host;
+let world: World;
+let up: Run;
+let gone: Frozen;
+let before: { readonly machine: Traces; readonly zone: unknown };
+
+const warnings = ({ diagnostics }: Run) =>
+  diagnostics.filter(({ severity }) => severity === "warning").map(({ message }) => message);
+
+const states = (change: Readonly<Record<string, unknown>>, other: Readonly<Record<string, unknown>> = {}) =>
+  world.stack.configure({ "pushgate:hosts": [hostEntry(both, other), hostEntry(v4only, change)] });
+
+const deliverTo = (host: Pick<Host, "name">, source: string = actors.github.v4[0]) =>
+  world.deliver({ host: hostnameOf(host), source });
+
+beforeAll(async () => {
+  [both, v4only] = await Promise.all([
+    bootHost({ name: "both", release, variant: "packages" }),
+    bootHost({ name: "v4only", release, variant: "packages", noIpv6: true }),
+  ]);
+  world = await buildWorld([both, v4only]);
+  before = { machine: await traces(v4only), zone: structuredClone(world.api.zone) };
+  up = await world.stack.up();
+});
+
+afterAll(async () => {
+  await world?.close();
+  await both?.kill();
+  await v4only?.kill().catch(() => {});
+});
+
+test("a machine without IPv6 works, with a warning", async () => {
+  expect(up.code, up.stdout).toBe(0);
+  const told = warnings(up).filter((text) => text.includes("IPv6"));
+  expect(told).toHaveLength(1);
+  expect(told[0]).toMatch(/^v4only: no IPv6 on this machine/);
+  expect(await deliverTo(v4only)).toMatchObject({ status: 202, servedBy: "pushgate-receiver" });
+  // As the warning says: no socket of this machine can see such a sender's address.
+  expect(told[0]).toContain("a push that reaches the edge over IPv6 is answered 503");
+  expect(await deliverTo(v4only, actors.github.v6[0])).toMatchObject({ status: 503, servedBy: "pushgate-proxy" });
+  expect(world.api.zone.dns_records.map(({ name, type }) => `${name} ${type}`).sort()).toEqual([
+    `${hostnameOf(both)} A`,
+    `${hostnameOf(both)} AAAA`,
+    `${hostnameOf(v4only)} A`,
+  ]);
+});
+
+test("each machine takes the deliveries of its own hostname, and the audit is clean", async () => {
+  for (const source of [actors.github.v4[0], actors.github.v6[0]])
+    expect(await deliverTo(both, source)).toMatchObject({ status: 202 });
+  expect(await world.spooled(both)).toHaveLength(2);
+  expect(await world.spooled(v4only)).toHaveLength(1);
+  const preview = await world.stack.preview("--expect-no-changes");
+  expect(preview.code, preview.stdout).toBe(0);
+});
+
+test("a machine that is lost is only warned of, and no audit is clean while it is", async () => {
+  gone = await v4only.freeze();
+  states({ state: "lost" });
+  const told = "v4only is lost: nothing was looked at there";
+  const without = await world.stack.up();
+  expect(without.code, without.stdout).toBe(0);
+  expect(warnings(without).join("\n")).toContain(told);
+  expect(await deliverTo(both)).toMatchObject({ status: 202 });
+  expect((await deliverTo(v4only)).status).toBe(522);
+  const preview = await world.stack.preview("--expect-no-changes");
+  expect(preview.code).toBe(7);
+  expect(preview.steps.map(({ op, name }) => `${op} ${name}`)).toEqual(["update v4only-lost"]);
+  expect(warnings(preview).join("\n")).toContain(told);
+});
+
+test("it comes back, by now with what the warning asked for", async () => {
+  v4only = await thaw(gone);
+  await v4only.inside("sysctl -qw net.ipv6.conf.lo.disable_ipv6=0");
+  states({});
+  const back = await world.stack.up();
+  expect(back.code, back.stdout).toBe(0);
+  expect(warnings(back).join("\n")).not.toContain("no IPv6 on this machine");
+  for (const source of [actors.github.v4[0], actors.github.v6[0]])
+    expect(await deliverTo(v4only, source)).toMatchObject({ status: 202, servedBy: "pushgate-receiver" });
+  expect(await world.spooled(v4only)).toHaveLength(3);
+});
+
+test("left, with all deliveries taken: nothing of ours is on machine or zone", async () => {
+  for (const host of [both, v4only]) await host.inside(`find ${paths.spool} -type f -delete`);
+  states({ state: "absent" }, { state: "absent" });
+  const leaving = await world.stack.up();
+  expect(leaving.code, leaving.stdout).toBe(0);
+  expect(world.api.zone).toEqual(before.zone);
+  const { etc, local, named } = await traces(v4only);
+  expect({ etc, local }).toEqual({ etc: before.machine.etc, local: before.machine.local });
+  expect(named).toEqual([paths.state]);
+});
