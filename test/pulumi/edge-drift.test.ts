@@ -281,6 +281,12 @@ describe("a zone with rules of its owner's in every phase", { timeout: 120_000 }
     for (const { name, phase, description } of w.api.zone.rulesets)
       if (phase !== rate.phase) expect([name, description]).toEqual([`their ${phase}`, "since 2019"]);
   });
+
+  test("what is left is only theirs, and destroy is refused that, too", async () => {
+    const whole = structuredClone(w.api.zone);
+    expect((await w.stack.destroy()).code).not.toBe(0);
+    expect(w.api.zone).toStrictEqual(whole);
+  });
 });
 
 describe("a zone with no rules but ours", { timeout: 120_000 }, () => {
