@@ -84,8 +84,9 @@ export async function buildWorld(hosts: readonly Host[], options: WorldOptions =
     zone: api.zone,
     originAuthorities: [api.authority.certificate],
     listen: [
-      { host: edgeFront.v4, port: 443 },
-      { host: edgeFront.v6, port: 443 },
+      // A port of its own: two files of the suite run at once, each with its edge.
+      { host: edgeFront.v4, port: 0 },
+      { host: edgeFront.v6, port: 0 },
     ],
     edgeSource: edgeBack,
     connectTimeout: 2_000,
@@ -118,8 +119,8 @@ export async function buildWorld(hosts: readonly Host[], options: WorldOptions =
       ...(first && { host: hostnameOf(first) }),
       ...change,
     });
-    const to = isIPv6(sent.source) ? edgeFront.v6 : edgeFront.v4;
-    return ask(sent, { host: to, port: 443, localAddress: sent.source, ca: edge.certificate });
+    const to = edge.addresses[isIPv6(sent.source) ? 1 : 0]!;
+    return ask(sent, { ...to, localAddress: sent.source, ca: edge.certificate });
   };
   const contact: World["contact"] = (host, from, sent, tls, timeout = 5_000) => {
     const to = isIPv6(from) ? host.address6! : host.address;
