@@ -251,7 +251,7 @@ describe.each(plans)("$name", (plan) => {
 });
 
 test("the cells where deliveries are refused on free are the ones preview refuses to make", () => {
-  const empty = { name: "default", description: "", written: false, foreign: [] };
+  const empty = { name: "default", description: "", written: false, foreign: [], rules: [] };
   const faults = plans.map((plan) =>
     edgeFaults(settingsOf(plan), {
       ...{ id: "z", name: "example.org", plan: plan.edge.plan.replace("-bots", "") },

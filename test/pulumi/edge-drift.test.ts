@@ -15,6 +15,7 @@ import { emptyZone, type Rule, type Ruleset, rulesOf, type ZoneState } from "../
 import { secrets } from "../stack-file.ts";
 import { type AnsweringSsh, answeringSsh } from "./answering-ssh.ts";
 import { findEngine, noEngine, type Run, type Workspace, workspace } from "./engine.ts";
+import { config, custom, foreignRules, origin } from "./foreign-rules.ts";
 
 const engine = findEngine();
 
@@ -22,10 +23,6 @@ const { config: prod } = parse(readFileSync(new URL("../../Pulumi.prod.yaml", im
   config: Record<string, unknown>;
 };
 const hosts = prod["pushgate:hosts"] as object[];
-
-const custom = "http_request_firewall_custom";
-const origin = "http_request_origin";
-const config = "http_config_settings";
 
 type World = { folder: string; ssh: AnsweringSsh; api: Api; stack: Workspace; close: () => Promise<void> };
 
@@ -78,48 +75,6 @@ describe("a zone with rules of its owner's in every phase", { timeout: 120_000 }
   /** As they stood before pushgate came; whoever adds one adds it here. */
   const theirs: Record<string, ReturnType<typeof content>> = {};
   let ids: string[];
-
-  /** A skip, one that is off, one with a logging option; the two other phases know neither skip nor its log. */
-  const written: Record<string, object[]> = {
-    [custom]: [
-      {
-        ...{ action: "skip", expression: 'ip.src in {192.0.2.0/24} and http.user_agent ne "a \\"b\\" \\\\"' },
-        action_parameters: { phases: ["http_ratelimit"], products: ["uaBlock", "bic"] },
-        ...{ logging: { enabled: false }, description: "office — skips\nwhat it needs" },
-      },
-      {
-        ...{ ref: "their_block", action: "block", expression: 'http.host eq "old.example.org"', enabled: false },
-        action_parameters: { response: { status_code: 410, content: "gone\n", content_type: "text/plain" } },
-        description: "",
-      },
-      {
-        ...{ action: "skip", expression: '(http.request.uri.path eq "/health")', description: "health" },
-        ...{ action_parameters: { ruleset: "current" }, logging: { enabled: true } },
-      },
-    ],
-    [origin]: [
-      { action: "route", expression: 'http.host eq "a.example.org"', action_parameters: { origin: { port: 8080 } } },
-      {
-        ...{ action: "route", expression: 'http.host eq "b.example.org"', enabled: false, description: "off" },
-        action_parameters: { origin: { port: 8081 } },
-      },
-      {
-        ...{ ref: "their_route", action: "route", expression: "ssl", logging: { enabled: true }, description: "" },
-        action_parameters: { origin: { port: 8082 } },
-      },
-    ],
-    [config]: [
-      { action: "set_config", expression: "ssl", action_parameters: { ssl: "flexible", bic: false } },
-      {
-        ...{ action: "set_config", expression: "not ssl", enabled: false, description: "off" },
-        action_parameters: { automatic_https_rewrites: false, rocket_loader: true, security_level: "essentially_off" },
-      },
-      {
-        ...{ ref: "their_config", action: "set_config", expression: 'http.host eq "a.example.org"' },
-        ...{ action_parameters: { email_obfuscation: false }, logging: { enabled: false } },
-      },
-    ],
-  };
   const rules = (phase: string) => rulesOf(w.api.zone, phase);
   const ours = (phase: string) => rules(phase).filter(isOurs);
   const refs = (phase: string) => rules(phase).map(({ ref }) => ref);
@@ -135,15 +90,15 @@ describe("a zone with rules of its owner's in every phase", { timeout: 120_000 }
     if (!engine) return;
     w = await world("pro", { plan: "pro" });
     ask = clientOf(() => w.api);
-    for (const [phase, list] of Object.entries(written)) {
+    for (const [phase, list] of Object.entries(foreignRules)) {
       const body = { name: `their ${phase}`, kind: "zone", phase, description: "since 2019", rules: list };
       theirs[phase] = content((await ask.result<Ruleset>("POST", "Z/rulesets", body)).rules);
       expect(theirs[phase]).toHaveLength(3);
     }
     const characteristics = ["cf.colo.id", "ip.src"];
     const limit = { characteristics, period: 10, requests_per_period: 9, mitigation_timeout: 10 };
-    const limited = [{ ref: "their_rate", action: "block", expression: "ssl", ratelimit: limit }];
-    limited[0]!.expression = 'http.request.uri.path eq "/login"';
+    const expression = 'http.request.uri.path eq "/login"';
+    const limited = [{ ref: "their_rate", action: "block", expression, ratelimit: limit }];
     const made = { name: "default", kind: "zone", phase: "http_ratelimit", rules: limited };
     rate = structuredClone(await ask.result<Ruleset>("POST", "Z/rulesets", made));
   });
@@ -205,8 +160,7 @@ describe("a zone with rules of its owner's in every phase", { timeout: 120_000 }
     record(w.api.zone, "A").content = "198.51.100.99";
     w.api.zone.dns_records = w.api.zone.dns_records.filter(({ type }) => type === "A");
 
-    const preview = succeeded(await w.stack.preview());
-    expect(atTheEdge(preview)).toEqual([
+    expect(atTheEdge(succeeded(await w.stack.preview()))).toEqual([
       "create hooks.example.org AAAA",
       "update configuration rules rules",
       "update custom rules rules",
@@ -317,8 +271,7 @@ describe("a zone with no rules but ours", { timeout: 120_000 }, () => {
     zone.origin_pulls.hostname_certificates = [];
     zone.origin_pulls.hostnames = [];
     zone.rulesets = zone.rulesets.filter(({ phase }) => phase !== custom);
-    const preview = succeeded(await w.stack.preview());
-    expect(atTheEdge(preview)).toEqual([
+    expect(atTheEdge(succeeded(await w.stack.preview()))).toEqual([
       "create custom rules",
       "create hooks.example.org origin certificate",
       "create hooks.example.org origin pulls",
