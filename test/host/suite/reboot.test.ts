@@ -100,7 +100,21 @@ describe("services around the chain", () => {
   });
 });
 
+test("the guard's timer comes within the minute", async () => {
+  const asked = `date -d "$(systemctl show -p NextElapseUSecRealtime --value ${units.guardTimer})" +%s; date +%s`;
+  // While the guard runs there is no next time.
+  const seconds = await until("the timer has a next time", async () => {
+    const [next, now] = (await host.read(asked)).split("\n");
+    return Number(next) >= Number(now) ? Number(next) - Number(now) : undefined;
+  });
+  expect(seconds).toBeLessThanOrEqual(60);
+});
+
 describe("by hand", () => {
+  // The minute may be over in the middle of a test: here the guard comes when it is called.
+  beforeAll(async () => void (await host.inside(`systemctl stop ${units.guardTimer}`)));
+  afterAll(async () => void (await host.inside(`systemctl start ${units.guardTimer}`)));
+
   test.each(["nft flush ruleset", "systemctl stop nftables.service"])(
     "%s: a stranger reaches the proxy until the guard puts the table back",
     async (flush) => {
@@ -121,16 +135,12 @@ describe("by hand", () => {
     expect(await host.journal(units.guard)).toContain("placed the IPv4 rule");
   });
 
-  test("the timer comes within the minute", async () => {
-    const [next, now] = (
-      await host.read(`date -d "$(systemctl show -p NextElapseUSecRealtime --value ${units.guardTimer})" +%s; date +%s`)
-    ).split("\n");
-    expect(Number(next) - Number(now)).toBeLessThanOrEqual(60);
-  });
-
   describe.each(["pushgate.slice", "-.slice"])("a list on %s", (slice) => {
     const widen = `/etc/systemd/system/${slice}.d/wide.conf`;
-    afterEach(async () => void (await host.inside(`rm -rf /etc/systemd/system/${slice}.d && systemctl daemon-reload`)));
+    afterEach(async () => {
+      await host.inside(`rm -rf /etc/systemd/system/${slice}.d && systemctl daemon-reload`);
+      await guard();
+    });
 
     test("lets its stranger in, until the guard closes the sockets and says why; it opens when the list is gone", async () => {
       await host.writeFile(widen, `[Slice]\nIPAddressAllow=${actors.stranger.v4[0]}\n`);
