@@ -109,8 +109,10 @@ const hosts = () => {
     entry(fit, "deploy", { ssh: "deploy@fit" }),
     entry(fit, "guest", { ssh: "guest@fit", sudo: true }),
     entry(fit, "nologin", { ssh: "nobody@fit" }),
-    entry(fit, "swapped", { ssh: "root@swapped" }),
-    entry(fit, "unmet", { ssh: "root@unmet" }),
+    // Logins of their own: ControlPath's %C knows address and login, so root's connection to the same address, should
+    // it be up already, would be shared and no key be asked for.
+    entry(fit, "swapped", { ssh: "swapped@swapped" }),
+    entry(fit, "unmet", { ssh: "unmet@unmet" }),
     entry(fit, "silent", { ssh: "root@silent" }),
     entry(fit, "nowhere", { ssh: "root@no-such-name.example.org" }),
     entry(worn, "worn", { ssh: "root@worn" }),
