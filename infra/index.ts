@@ -7,18 +7,24 @@ import type * as pulumi from "@pulumi/pulumi";
 import { bots } from "./edge/bots.ts";
 import { originPulls } from "./edge/certificates.ts";
 import { dns } from "./edge/dns.ts";
+import { tryOut } from "./edge/dryrun.ts";
 import { assertFits, rulesOf } from "./edge/fits.ts";
 import { inspect, type LiveZone } from "./edge/inspect.ts";
 import { lock } from "./edge/lock.ts";
 import { ruleset } from "./edge/phase.ts";
+import { presented } from "./edge/presented.ts";
 import { hostnames } from "./edge/waf.ts";
 import { buildReceiver } from "./host/bundle.ts";
 import { localOpenssl } from "./host/ship.ts";
-import { declareMachine, look, type Machine, type Wanted } from "./machine.ts";
+import { declareMachine, look, type Machine, settleMachine, type Wanted } from "./machine.ts";
 import { makeOriginPulls, readOriginPulls } from "./origin-pulls.ts";
-import { readSettings } from "./settings.ts";
+import { readEdgeAccess, readSettings } from "./settings.ts";
 
-type World = Wanted & { readonly zone: LiveZone; readonly machines: readonly Machine[] };
+type World = Wanted & {
+  readonly access: ReturnType<typeof readEdgeAccess>;
+  readonly zone: LiveZone;
+  readonly machines: readonly Machine[];
+};
 type Behind = readonly (pulumi.Resource | undefined)[];
 
 const after = (behind: Behind) => ({ dependsOn: behind.flat().filter((one) => one !== undefined) });
@@ -34,12 +40,16 @@ const path = {
   /** 3 Bot management: what rule 2 can't skip is the operator's stated choice. */
   bots: ({ settings, zone }: World, behind: Behind) => bots(settings, zone.id, after(behind)),
 
-  /** 4 Edge to origin: a port of its own, strict TLS, a client certificate of our own. */
-  origin: ({ settings, zone, originPulls: made }: World, behind: Behind) => {
-    const { origin, config } = rulesOf(settings);
+  /** 4 Edge to origin: a client certificate of our own, by hostname, ... */
+  pulls: ({ settings, zone, originPulls: made }: World, behind: Behind) => {
     const leaf = { certificate: made.certificate, privateKey: made.key };
+    return originPulls({ zoneId: zone.id, hostnames: hostnames(settings), ...leaf }, after(behind));
+  },
+
+  /** ... a port of its own, strict TLS. */
+  origin: ({ settings, zone }: World, behind: Behind) => {
+    const { origin, config } = rulesOf(settings);
     return [
-      ...originPulls({ zoneId: zone.id, hostnames: hostnames(settings), ...leaf }, after(behind)),
       ruleset(zone.id, "config", config, zone.phases.config, after(behind)),
       ruleset(zone.id, "origin", origin, zone.phases.origin, after(behind)),
     ];
@@ -47,21 +57,37 @@ const path = {
 
   /** 5 to 8 Firewall, proxy, service manager, receiver: see machine.ts. */
   machines: (world: World) => world.machines.map((machine) => declareMachine(machine, world)),
+
+  /** 6 again, when 4 stands: the proxy lets go of the client certificate that was before. */
+  settled: (world: World, pulls: ReturnType<typeof originPulls>) => {
+    const names = hostnames(world.settings);
+    return world.machines.map((machine) => {
+      const { hostname } = machine.host;
+      const pull = pulls[names.indexOf(hostname)];
+      return (
+        pull && settleMachine(machine, world, (leaf) => presented(world.access, world.zone.id, hostname, leaf), pull)
+      );
+    });
+  },
 };
 
 async function declare(): Promise<void> {
   const { settings, secrets } = readSettings();
   const bundle = buildReceiver();
+  const access = readEdgeAccess();
   const [zone, machines] = await Promise.all([inspect(settings.zone), look(settings, bundle)]);
   assertFits(settings, zone);
+  await tryOut(access, settings, zone);
   const made = localOpenssl("origin pulls", makeOriginPulls(settings.zone, settings.edge.generation), {});
-  const world: World = { settings, secrets, bundle, zone, machines, originPulls: readOriginPulls(made) };
+  const world: World = { settings, secrets, bundle, access, zone, machines, originPulls: readOriginPulls(made) };
 
   const standing = path.machines(world);
-  const origin = path.origin(world, standing);
+  const pulls = path.pulls(world, standing);
+  const settled = path.settled(world, pulls);
+  const origin = [...pulls, ...path.origin(world, standing)];
   const skipped = path.bots(world, origin);
   const guarded = path.waf(world, [...origin, skipped]);
-  const names = path.dns(world, [...standing, ...origin, guarded]);
+  const names = path.dns(world, [...standing, ...origin, guarded, ...settled]);
   // Last of all, and so the first that `pulumi destroy` meets.
   lock(zone, names);
 }

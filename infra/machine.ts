@@ -2,6 +2,7 @@
  * Layers 5 to 8 on one machine: what is asked of it before anything is declared, and its layers in the order they are
  * applied. index.ts says where this stands in a delivery's path.
  */
+import type { AuthenticatedOriginPulls } from "@pulumi/cloudflare";
 import * as pulumi from "@pulumi/pulumi";
 import { originCertificate } from "./edge/certificates.ts";
 import type { Bundle } from "./host/bundle.ts";
@@ -58,6 +59,9 @@ export type Wanted = {
   readonly originPulls: pulumi.Output<OriginPulls>;
 };
 
+/** Made beside a key and therefore secret, but public: unmarked, so that preview can show what changes in the proxy. */
+const publicCa = (originPulls: Wanted["originPulls"]) => pulumi.unsecret(originPulls.apply(({ ca }) => ca));
+
 /** Declares one machine's layers, each after the one before it; returns the last, for the edge to wait for. */
 export function declareMachine({ host, report }: Machine, wanted: Wanted): pulumi.Resource {
   if (report === undefined) return lost(host);
@@ -89,13 +93,34 @@ function build(host: Host, report: HostReport, { settings, bundle, secrets, orig
   const receiver = then(layers.receiver, "receiver", [program]);
   const routing = then(layers.routing, "routing", [receiver]);
   const proxy = then(
-    // Made beside a key and therefore secret, but public: unmarked, so that preview can show what changes in the proxy.
-    pulumi.unsecret(originPulls.apply(({ ca }) => ca)).apply((ca) => text({ originPullCa: ca }).proxy),
+    publicCa(originPulls).apply((ca) => text({ originPullCa: ca }).proxy),
     "proxy",
     [routing],
   );
   const firewall = then(layers.firewall, "firewall", [proxy]);
   return then(layers.guard, "guard", [firewall]);
+}
+
+/**
+ * The one layer that waits for the edge: from here on the machine trusts no client certificate but the present one.
+ * `presented` resolves when the edge presents that of this id; it is asked only where the machine trusts another still.
+ */
+export function settleMachine(
+  { host, report }: Machine,
+  { settings, bundle, originPulls }: Wanted,
+  presented: (certId: string) => Promise<void>,
+  pull: AuthenticatedOriginPulls,
+): pulumi.Resource | undefined {
+  if (report === undefined || host.state === "absent") return undefined;
+  const seen = report.layers.pulls!;
+  const layer = pulumi.all([publicCa(originPulls), pull.configs]).apply(async ([originPullCa, [config]]) => {
+    const { pulls } = hostLayers(settings, host, { ...unknown, bundle, originPullCa });
+    const [ca] = pulls.files;
+    const trusted = seen.files[ca!.path]?.text;
+    if (!pulumi.runtime.isDryRun() && trusted !== undefined && trusted !== ca!.text) await presented(config!.certId!);
+    return pulls;
+  });
+  return apply(host, layer, seen, { dependsOn: [pull] });
 }
 
 /** Last come, first gone: the guard must not put back what is being taken away. */

@@ -1,6 +1,7 @@
 /**
  * Stack configuration -> Settings, once, with every fault and its cure in one error. The only reader of Pulumi's
- * configuration; secrets leave it as Outputs and are in no Settings, so whatever is rendered from Settings is public.
+ * configuration; secrets leave it as Outputs, the edge's token apart, and are in no Settings, so whatever is rendered
+ * from Settings is public.
  */
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -80,8 +81,10 @@ export type Settings = {
 };
 
 const namespace = "pushgate";
-/** The edge provider's own key; whoever reads it can rewrite the zone. */
+/** The edge provider's own keys; whoever reads the token can rewrite the zone. */
 const token = "cloudflare:apiToken";
+const baseUrl = "cloudflare:baseUrl";
+const vendorUrl = "https://api.cloudflare.com/client/v4";
 
 /** Exported by the SDK, and left out of its types only. */
 const { isConfigSecret } = runtimeConfig as unknown as { isConfigSecret: (key: string) => boolean };
@@ -149,6 +152,15 @@ function decoded(text: string): unknown {
 /** Read from what was written, fitting or not, so that the secrets' faults come with all the others. */
 function hookNames(hooks: unknown): string[] {
   return Array.isArray(hooks) ? hooks.flatMap((hook) => (typeof hook?.name === "string" ? [hook.name] : [])) : [];
+}
+
+/**
+ * How the program itself asks the edge; undefined where the provider has its token from the environment. For one call's
+ * header and nothing else: it is the only secret that is handed on as text.
+ */
+export function readEdgeAccess(): { baseUrl: string; token: string } | undefined {
+  const raw: RawConfig = pulumi.runtime.allConfig();
+  return raw[token] === undefined ? undefined : { baseUrl: raw[baseUrl] ?? vendorUrl, token: raw[token] };
 }
 
 /** What the program runs on; throws SettingsError. */

@@ -35,6 +35,7 @@ test("every layer is declared, on the machine and at the edge", async () => {
       "Command web1-keys",
       "Command web1-packages",
       "Command web1-proxy",
+      "Command web1-pulls",
       "Command web1-receiver",
       "Command web1-routing",
       "Command web1-secrets",

@@ -85,9 +85,8 @@ export function adoptions(settings: Settings, live: LiveZone): string[] {
     if (id === undefined || written || ours[phase].length === 0) return [];
     const { name } = phases[phase];
     return [
-      `the zone ${live.name} has ${name} that pushgate has not written to yet. If this stack does not hold them, let it ` +
-        `take them over first, or \`up\` fails with 20217: npx pulumi import cloudflare:index/ruleset:Ruleset "${name}" ` +
-        `zones/${live.id}/${id} --generate-code=false --yes`,
+      `the zone ${live.name} has ${name} that pushgate has not written to yet. If this stack does not hold them, ` +
+        "`up` fails with 20217: npm run adopt takes them over first",
     ];
   });
 }

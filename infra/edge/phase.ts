@@ -51,6 +51,8 @@ export type LivePhase = {
   readonly written: boolean;
   /** Not ours, in the zone's order, ready to be carried. */
   readonly foreign: readonly Rule[];
+  /** All, ours among them, as they stand and as inputs: what `up` would leave alone equals them. */
+  readonly rules: readonly Rule[];
 };
 
 export const prefix = "pushgate_";
@@ -70,13 +72,15 @@ function withoutUnset(value: unknown): unknown {
   return set.length === 0 ? undefined : Object.fromEntries(set);
 }
 
-/** A live ruleset's rules that are not ours, as inputs that leave them as they are. */
-export function foreignRules(live: readonly object[]): Rule[] {
+/** A live ruleset's rules as inputs that leave them as they are. */
+export function asInputs(live: readonly object[]): Rule[] {
   return live
     .map((rule) => Object.fromEntries(Object.entries(rule).filter(([key]) => !computed.has(key))))
-    .map((rule) => withoutUnset(rule) as Rule)
-    .filter((rule) => !isOurs(rule));
+    .map((rule) => withoutUnset(rule) as Rule);
 }
+
+/** Those of them that are not ours. */
+export const foreignRules = (live: readonly object[]): Rule[] => asInputs(live).filter((rule) => !isOurs(rule));
 
 /** The rules of a phase, in the order they run. */
 export function merged(phase: PhaseName, ours: readonly Rule[], foreign: readonly Rule[]): Rule[] {

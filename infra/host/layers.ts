@@ -7,6 +7,7 @@ import { guard } from "./guard.ts";
 import { keys } from "./keys.ts";
 import { packages } from "./packages.ts";
 import { proxy } from "./proxy.ts";
+import { pulls } from "./pulls.ts";
 import { receiver } from "./receiver.ts";
 import { routing } from "./routing.ts";
 import { secrets } from "./secrets.ts";
@@ -31,6 +32,7 @@ export const hostLayers = (settings: Settings, host: Host, made: Made) => ({
   proxy: proxy(settings, host, made.originPullCa),
   firewall: firewall(settings, host),
   guard: guard(settings, host),
+  pulls: pulls(settings, host, made.originPullCa),
 });
 
 export type HostLayers = ReturnType<typeof hostLayers>;

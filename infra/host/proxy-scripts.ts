@@ -23,6 +23,13 @@ export const listen6 = {
 /** The CA whose leaf the edge presents, of this stack alone. */
 export const originPullCaPath = `${paths.tls}/origin-pull-ca.pem` as const;
 
+/** What `pulls.ts` adds to the trust, once the edge presents it; the pattern matches nothing before. */
+export const settled = {
+  ca: `${paths.tls}/settled-ca.pem`,
+  conf: `${paths.tls}/settled-ca.conf`,
+  include: `${paths.tls}/settled-ca*.conf`,
+} as const;
+
 /** Debian's /etc/logrotate.d/nginx rotates /var/log/nginx/*.log. */
 export const proxyLogs = {
   access: "/var/log/nginx/pushgate.log",

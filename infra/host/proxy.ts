@@ -24,6 +24,7 @@ import {
   proxyLogs,
   restoreProxy,
   retireProxy,
+  settled,
 } from "./proxy-scripts.ts";
 
 /** Where the edge proves that it reaches this proxy. */
@@ -182,6 +183,8 @@ server {
     # Only this zone's edge holds a certificate of this CA. The vendor's shared one, which every customer's edge shows,
     # is signed by another.
     ssl_client_certificate ${originPullCaPath};
+    # While the edge changes to another, the former one's CA: trusted until the edge has changed.
+    include ${settled.include};
     ssl_verify_client on;
     ssl_verify_depth 1;
     ssl_session_tickets off;

@@ -189,8 +189,8 @@ describe("a ruleset that the stack may not hold yet", () => {
   };
   test("is named with the command that takes it over", async () => {
     expect(await warnings(example, theirs)).toEqual([
-      expect.stringContaining(
-        `npx pulumi import cloudflare:index/ruleset:Ruleset "custom rules" zones/${zoneId}/rs1 --generate-code=false`,
+      expect.stringMatching(
+        /^the zone example\.org has custom rules that .* 20217: npm run adopt takes them over first$/,
       ),
     ]);
   });

@@ -19,7 +19,7 @@ const foreign = (count: number): Rule[] =>
     description: i === 0 ? "" : `rule ${i}`,
   }));
 
-const none = { name: "default", description: "", written: false };
+const none = { name: "default", description: "", written: false, rules: [] };
 const liveZone = (plan: string, rules: Partial<Record<PhaseName, readonly Rule[]>> = {}): LiveZone => ({
   id: "z",
   name: "example.org",

@@ -99,6 +99,8 @@ export type Workspace = {
   /** Replaces these keys in the stack file; undefined removes one. */
   configure(config: Readonly<Record<string, unknown>>): void;
   setSecrets(secrets: Readonly<Record<string, unknown>>): Promise<void>;
+  /** What `pulumi` runs with, itself first on PATH: for a program of ours that calls it. */
+  readonly env: NodeJS.ProcessEnv;
   /** Any other command, such as `pulumi("stack", "ls")`; no event log. */
   pulumi(...args: string[]): Promise<Run>;
   /** Cancels what is running, as Ctrl-C does. */
@@ -256,6 +258,7 @@ export async function workspace(options: WorkspaceOptions = {}): Promise<Workspa
   return {
     folder,
     stackFile,
+    env: { ...env, PATH: [dirname(engine), env.PATH].join(delimiter) },
     configure,
     setSecrets,
     up: (...flags) => operate("up", "--yes", "--skip-preview", ...flags),

@@ -48,7 +48,9 @@ describe("the program", { timeout: 120_000 }, () => {
     const preview = await stack.preview("--diff");
     expect(preview.stdout).not.toContain("error:");
     expect(preview.code).toBe(0);
-    expect(api.requests.filter(({ method }) => method !== "GET")).toEqual([]);
+    const writes = api.requests.filter(({ method }) => method !== "GET").map(({ path }) => path.split("/").at(-1));
+    expect(writes).toEqual(Array(3).fill("rulesets?dry_run=true"));
+    expect(api.zone).toStrictEqual(emptyZone("example.org", "pro"));
     expect(readFileSync(ssh.log, "utf8")).toBe("asked\n");
     for (const { current } of Object.values(secrets)) expect(preview.stdout + preview.stderr).not.toContain(current);
   });
@@ -57,8 +59,13 @@ describe("the program", { timeout: 120_000 }, () => {
     const up = await stack.up();
     expect(up.stdout).not.toContain("error:");
     expect(up.code).toBe(0);
-    const order = up.steps.filter(({ op }) => op === "create").map(({ type }) => type.split(":").at(-1));
-    const afterMachine = order.slice(order.lastIndexOf("Command") + 1);
+    const made = up.steps.filter(({ op }) => op === "create");
+    // The guard is the machine's last layer but for the one that waits for the edge.
+    const guarded = made.findIndex(({ name }) => name.endsWith("-guard"));
+    const afterMachine = made
+      .slice(guarded + 1)
+      .filter(({ type }) => type.startsWith("cloudflare:"))
+      .map(({ type }) => type.split(":").at(-1));
     expect(afterMachine.filter((type) => type === "Ruleset")).toHaveLength(3);
     expect(afterMachine.slice(-2)).toEqual(["DnsRecord", "DnsRecord"]);
     const writes = api.requests.filter(({ method }) => method !== "GET").map(({ path }) => path.split("/").at(-1));

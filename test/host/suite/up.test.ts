@@ -74,6 +74,7 @@ test("what protects stands before what it protects: the engine's steps, the mach
     "proxy",
     "firewall",
     "guard",
+    "pulls",
   ];
   for (const { name } of [host, old]) {
     const steps = up.steps.map((step) => step.name).filter((step) => step.startsWith(`${name}-`));

@@ -1,0 +1,147 @@
+/**
+ * Takes over what exists at the edge already: in a zone that had rules before pushgate, and after a state was lost.
+ *
+ *   npm run adopt                    shows what it would take over, and asks
+ *   npm run adopt -- --yes           does it
+ *   npm run adopt -- --stack prod    another stack than the selected one
+ *
+ * What the program declares and the state lacks is what a preview would create; the edge is asked which of that is
+ * there; `pulumi import` writes it into the state. The edge itself is not changed: that is for the `up` after it.
+ */
+import { spawn } from "node:child_process";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createInterface } from "node:readline/promises";
+import { parseArgs } from "node:util";
+import { ApiRefusal, edgeApi } from "../infra/edge/api.ts";
+import { adoptable, type Found, find, type Missing, type Zone } from "./existing.ts";
+
+/** Ends the program; its message is all that is said. */
+class Refused extends Error {}
+
+type Ran = { readonly code: number | null; readonly stdout: string; readonly stderr: string };
+
+/** `shown`: its output is the person's to read as it comes. */
+function pulumi(args: readonly string[], shown = false): Promise<Ran> {
+  return new Promise((resolve, reject) => {
+    const child = spawn("pulumi", args, { stdio: ["ignore", shown ? "inherit" : "pipe", "pipe"] });
+    const text = { stdout: "", stderr: "" };
+    for (const name of ["stdout", "stderr"] as const)
+      child[name]?.setEncoding("utf8").on("data", (chunk: string) => {
+        text[name] += chunk;
+      });
+    child.on("error", () => reject(new Refused("pulumi is not on PATH: start this with npm run adopt")));
+    child.on("close", (code) => resolve({ code, ...text }));
+  });
+}
+
+/** A key of the stack's configuration as the engine knows it, decrypted; undefined where it is not set. */
+async function configured(key: string, stack: readonly string[]): Promise<string | undefined> {
+  const { code, stdout, stderr } = await pulumi(["config", "get", key, ...stack]);
+  if (code === 0) return stdout.trim();
+  if (/not found/.test(stderr)) return undefined;
+  throw new Refused(`${key} can't be read from the stack's configuration: ${stderr.trim()}`);
+}
+
+type Step = { op: string; urn: string; newState?: { type: string; inputs?: Missing["inputs"] } };
+type Diagnostic = { severity?: string; message?: string };
+
+/** What `up` would create; throws where there is no preview, since nothing is adopted that may not come to pass. */
+async function missing(stack: readonly string[]): Promise<Missing[]> {
+  const { code, stdout, stderr } = await pulumi(["preview", "--json", "--non-interactive", ...stack]);
+  let digest: { steps?: Step[]; diagnostics?: Diagnostic[] } = {};
+  try {
+    digest = JSON.parse(stdout) as typeof digest;
+  } catch {
+    // The engine refused before the program ran, and said so on standard error.
+  }
+  if (code !== 0) {
+    const errors = (digest.diagnostics ?? []).filter(({ severity }) => severity === "error");
+    const said = [...errors.map(({ message = "" }) => message.trim()), stderr.trim()].filter(Boolean);
+    throw new Refused(`there is no preview to go by, so nothing was looked for:\n${said.join("\n")}`);
+  }
+  return (digest.steps ?? [])
+    .filter(({ op, newState }) => op === "create" && newState !== undefined)
+    .map(({ urn, newState }) => ({
+      ...{ type: newState!.type, name: urn.split("::").at(-1)! },
+      inputs: newState!.inputs ?? {},
+    }));
+}
+
+type Adoption = Missing & Found;
+
+async function look(stack: readonly string[]): Promise<Adoption[]> {
+  const [token, baseUrl, zoneName] = await Promise.all(
+    ["cloudflare:apiToken", "cloudflare:baseUrl", "pushgate:zone"].map((key) => configured(key, stack)),
+  );
+  if (token === undefined)
+    throw new Refused("cloudflare:apiToken is not set: pulumi config set --secret cloudflare:apiToken");
+  const wanted = (await missing(stack)).filter(adoptable);
+  if (wanted.length === 0) return [];
+  const api = edgeApi({ baseUrl: baseUrl ?? "https://api.cloudflare.com/client/v4", token });
+  const [zone] = await api.list<Zone>(`zones?name=${encodeURIComponent(zoneName ?? "")}`);
+  if (zone === undefined) throw new Refused(`the token sees no zone ${zoneName}`);
+  return Promise.all(wanted.map(async (one) => ({ ...one, ...(await find(api, one, zone)) })));
+}
+
+function show(adoptions: readonly Adoption[]): void {
+  const kind = (type: string) => type.split(":").at(-1);
+  for (const { type, name, id, what, notes } of adoptions) {
+    console.log(id === undefined ? `  ${name}: not there` : `  ${name}: ${what}\n    ${kind(type)} ${id}`);
+    for (const note of notes) console.log(`    ${note}`);
+  }
+}
+
+async function take(adoptions: readonly Adoption[], stack: readonly string[]): Promise<void> {
+  const folder = mkdtempSync(join(tmpdir(), "pushgate-adopt-"));
+  try {
+    const file = join(folder, "import.json");
+    const resources = adoptions.map(({ type, name, id }) => ({ type, name, id }));
+    writeFileSync(file, JSON.stringify({ resources }));
+    // Not protected: the program says itself what is, and what `up` replaces must go.
+    const flags = ["--yes", "--skip-preview", "--generate-code=false", "--protect=false", "--non-interactive"];
+    const { code, stderr } = await pulumi(["import", "--file", file, ...flags, ...stack], true);
+    if (code !== 0) throw new Refused(`pulumi import failed, see above; the edge was not changed. ${stderr.trim()}`);
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+}
+
+async function agreed(): Promise<boolean> {
+  if (!process.stdin.isTTY || !process.stdout.isTTY) {
+    console.log("Nothing was done: npm run adopt -- --yes takes them over.");
+    return false;
+  }
+  const line = createInterface({ input: process.stdin, output: process.stdout });
+  const answer = await line.question("Take them over? The edge is not changed by it. [y/N] ");
+  line.close();
+  return /^y(es)?$/i.test(answer.trim());
+}
+
+async function adopt(): Promise<void> {
+  const { values } = parseArgs({ options: { yes: { type: "boolean", short: "y" }, stack: { type: "string" } } });
+  const stack = values.stack === undefined ? [] : ["--stack", values.stack];
+  console.log("Asking for a preview, to know what is declared and not in the state.");
+  const found = await look(stack);
+  if (found.length > 0) console.log("\nDeclared, not in the state, and at the edge:");
+  show(found);
+  const there = found.filter(({ id }) => id !== undefined);
+  console.log(
+    "\nMachines need no adopting: their commands run again, find each machine as it is to be, and change nothing.",
+  );
+  if (there.length === 0) return console.log("Nothing to adopt.");
+  if (!values.yes && !(await agreed())) return;
+  await take(there, stack);
+  console.log(`\n${there.length} adopted. Next: npx pulumi preview, read it, npx pulumi up.`);
+}
+
+try {
+  await adopt();
+} catch (error) {
+  const said = error instanceof Refused || error instanceof ApiRefusal;
+  // An option that parseArgs does not know.
+  if (!said && !(error instanceof TypeError && "code" in error)) throw error;
+  console.error(`adopt: ${error.message}`);
+  process.exitCode = 1;
+}

@@ -1,0 +1,251 @@
+/**
+ * `npm run adopt` under the real engine, against the stand-in API: a zone that was used before pushgate, and a state
+ * that was lost. And what a preview says of a token that may not do everything. That no delivery is refused meanwhile is
+ * the host suite's to prove (test/host/suite/state-lost.test.ts).
+ */
+import { spawn } from "node:child_process";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { parse } from "yaml";
+import { permissions } from "../../infra/edge/dryrun.ts";
+import { type Api, apiToken, startApi } from "../edge/api.ts";
+import { clientOf } from "../edge/client.ts";
+import { emptyZone, type Rule, type Ruleset, type ZoneState } from "../edge/zone.ts";
+import { secrets } from "../stack-file.ts";
+import { type AnsweringSsh, answeringSsh } from "./answering-ssh.ts";
+import { findEngine, noEngine, type Run, type Workspace, workspace } from "./engine.ts";
+
+const engine = findEngine();
+const program = fileURLToPath(new URL("../../ops/adopt.ts", import.meta.url));
+const { "pushgate:secrets": _, ...prod } = parse(
+  readFileSync(new URL("../../Pulumi.prod.yaml", import.meta.url), "utf8"),
+).config as Record<string, unknown>;
+const custom = "http_request_firewall_custom";
+
+let folder: string;
+let ssh: AnsweringSsh;
+let api: Api;
+let stack: Workspace;
+/** Token -> permissions; the API asks it anew each time. */
+let tokens: Record<string, readonly string[]>;
+
+const workspaceFor = (edge: object) =>
+  workspace({
+    config: { ...prod, "pushgate:edge": edge, "cloudflare:baseUrl": api.url },
+    secrets: { "cloudflare:apiToken": apiToken, "pushgate:secrets": secrets },
+    path: [folder],
+  });
+
+async function start(zone: ZoneState, edge: object): Promise<void> {
+  if (!engine) return;
+  folder = mkdtempSync(join(tmpdir(), "pushgate-adopt-"));
+  ssh = answeringSsh(folder);
+  ssh.keyed();
+  tokens = { [apiToken]: permissionsOf(edge) };
+  api = await startApi({ zone, tokens });
+  stack = await workspaceFor(edge);
+}
+async function stop(): Promise<void> {
+  stack?.close();
+  await api?.close();
+  if (folder) rmSync(folder, { recursive: true });
+}
+
+/** Just what README asks for; the API's word for the dashboard's Edit is Write. */
+const permissionsOf = (edge: object) =>
+  permissions({ edge } as never).map((permission) => permission.replace(/Edit$/, "Write"));
+
+/** As a person without a terminal runs it. */
+function adopt(...flags: string[]): Promise<{ code: number | null; said: string }> {
+  return new Promise((resolve, reject) => {
+    const options = { cwd: stack.folder, env: stack.env, stdio: ["ignore", "pipe", "pipe"] as const };
+    const child = spawn(process.execPath, [program, "--stack", "test", ...flags], {
+      ...options,
+      stdio: [...options.stdio],
+    });
+    let said = "";
+    for (const stream of [child.stdout, child.stderr])
+      stream!.setEncoding("utf8").on("data", (text: string) => {
+        said += text;
+      });
+    child.on("error", reject);
+    child.on("close", (code) => resolve({ code, said }));
+  });
+}
+
+const atTheEdge = ({ steps }: Run): string[] =>
+  steps
+    .filter(({ type }) => type.startsWith("cloudflare:"))
+    .map(({ op, name }) => `${op} ${name}`)
+    .sort();
+const succeeded = (run: Run): Run => {
+  expect(run.stdout).not.toContain("error:");
+  expect(run.code).toBe(0);
+  return run;
+};
+const written = () => api.requests.filter(({ method, path }) => method !== "GET" && !path.endsWith("dry_run=true"));
+const content = (rules: readonly Rule[]) => rules.map(({ version: _, last_updated: __, ...rest }) => rest);
+const theirs = () =>
+  api.zone.rulesets.map(({ phase, rules }) => [
+    phase,
+    content(rules.filter(({ ref }) => !ref.startsWith("pushgate_"))),
+  ]);
+
+beforeEach(({ skip }) => {
+  if (!engine) skip(noEngine);
+});
+
+describe("a zone that was used before", { timeout: 120_000 }, () => {
+  beforeAll(() => start(emptyZone("example.org", "free"), { plan: "free", botFightMode: "off" }));
+  afterAll(stop);
+  let before: ReturnType<typeof theirs>;
+  const record = (type: string, content: string) => ({
+    ...{ id: content.replace(/\W/g, "").padStart(32, "0"), name: "hooks.example.org", type, content, ttl: 1 },
+    ...{
+      proxied: false,
+      comment: null,
+      tags: [],
+      settings: {},
+      meta: {},
+      proxiable: true,
+      created_on: "",
+      modified_on: "",
+    },
+  });
+
+  test("what is there is shown, with what is in the way, and nothing is done", async () => {
+    const ask = clientOf(() => api);
+    const rules = [{ action: "block", expression: 'http.host eq "old.example.org"', description: "since 2019" }];
+    tokens[apiToken] = [...tokens[apiToken]!, "Zone Settings Write"];
+    const body = { name: "their rules", kind: "zone", phase: custom, rules };
+    expect((await ask.result<Ruleset>("POST", "Z/rulesets", body)).rules).toHaveLength(1);
+    api.zone.dns_records.push(record("A", "198.51.100.7"), record("A", "198.51.100.8"), record("AAAA", "2001:db8::10"));
+    api.zone.bot_management.fight_mode = true;
+    before = theirs();
+    const zone = structuredClone(api.zone);
+    const { code, said } = await adopt();
+    expect(code, said).toBe(0);
+    expect(said).toContain(`custom rules: ruleset "their rules"\n    Ruleset zones/${zone.id}/`);
+    expect(said).toContain(`hooks.example.org A: A record, 198.51.100.7\n    DnsRecord ${zone.id}/`);
+    expect(said).toMatch(/also leads to 198\.51\.100\.8, which stays .* remove it/);
+    expect(said).toContain("origin rules: not there");
+    expect(said).toContain("Machines need no adopting");
+    expect(said).toContain("Nothing was done: npm run adopt -- --yes");
+    expect(api.zone).toStrictEqual(zone);
+    expect(await stack.resources()).toEqual([]);
+  });
+
+  test("--yes takes it over, up merges, and the preview after it is empty", async () => {
+    const { code, said } = await adopt("--yes");
+    expect(code, said).toBe(0);
+    expect(said).toContain("4 adopted. Next: npx pulumi preview");
+    expect(atTheEdge(succeeded(await stack.up()))).toEqual([
+      "create configuration rules",
+      "create hooks.example.org origin certificate",
+      "create hooks.example.org origin pulls",
+      "create origin pull certificate",
+      "create origin rules",
+      "update Bot Fight Mode",
+      "update custom rules",
+      "update hooks.example.org A",
+      "update hooks.example.org AAAA",
+    ]);
+    expect(atTheEdge(succeeded(await stack.preview()))).toEqual([]);
+    expect(theirs().find(([phase]) => phase === custom)).toEqual(before.find(([phase]) => phase === custom));
+    expect(api.zone.rulesets.find(({ phase }) => phase === custom)).toMatchObject({ name: "their rules" });
+    expect(api.zone.dns_records.map(({ type, content }) => `${type} ${content}`).sort()).toEqual([
+      ...["A 198.51.100.8", "A 203.0.113.10", "AAAA 2001:db8::10"],
+    ]);
+  });
+
+  test("after the state was lost: adopted, up, nothing left over, an empty preview", async () => {
+    const old = structuredClone(api.zone);
+    stack.close();
+    stack = await workspaceFor({ plan: "free", botFightMode: "off" });
+    const { code, said } = await adopt("--yes");
+    expect(code, said).toBe(0);
+    expect(said).toContain("9 adopted.");
+    expect(said).toContain("its key was in the lost state alone");
+    api.requests.length = 0;
+    const up = succeeded(await stack.up());
+    expect(atTheEdge(up).filter((step) => step.startsWith("create "))).toEqual([]);
+    // The name and the rules are as they were; what held a key is made anew, and the former goes last of all.
+    const writes = written().map(({ method, path }) => `${method} ${path.replace(/[\w-]{30,}/g, "ID")}`);
+    expect(writes.filter((write) => /rulesets|dns_records/.test(write))).toEqual([]);
+    expect(writes.slice(-2).every((write) => write.startsWith("DELETE "))).toBe(true);
+    const { origin_certificates: origin, origin_pulls: pulls } = api.zone;
+    expect(origin).toHaveLength(1);
+    expect(pulls.hostname_certificates).toHaveLength(1);
+    expect(pulls.hostname_certificates[0]!.id).not.toBe(old.origin_pulls.hostname_certificates[0]!.id);
+    expect(pulls.hostnames).toMatchObject([{ cert_id: pulls.hostname_certificates[0]!.id, enabled: true }]);
+    expect(api.zone.rulesets).toStrictEqual(old.rulesets);
+    expect(atTheEdge(succeeded(await stack.preview()))).toEqual([]);
+    expect((await adopt()).said).toContain("Nothing to adopt.");
+  });
+
+  test("without adopting, an up after a lost state is refused by the edge: what is taken over has to be", async () => {
+    stack.close();
+    stack = await workspaceFor({ plan: "free", botFightMode: "off" });
+    const up = await stack.up();
+    expect(up.code).toBe(1);
+    expect(up.stdout).toMatch(/20217/);
+  });
+});
+
+describe("a token", { timeout: 120_000 }, () => {
+  const edge = { plan: "free", botFightMode: "off" };
+  beforeAll(() => start(emptyZone("example.org", "free"), edge));
+  afterAll(stop);
+  afterEach(() => {
+    tokens[apiToken] = permissionsOf(edge);
+  });
+
+  test("README lists what it needs, no more and no less", () => {
+    const readme = readFileSync(new URL("../../README.md", import.meta.url), "utf8").replace(/\s+/g, " ");
+    const listed = /It needs, for the one zone: ([^.]*)\./.exec(readme)?.[1] ?? "";
+    for (const permission of permissions({ edge: { ...edge, generation: 1 } as never })) {
+      const [, name, level] = /^(.*) (\w+)$/.exec(permission)!;
+      expect(listed, permission).toContain(`${name}: ${level}`);
+    }
+    expect(listed.match(/: (Edit|Read)/g)).toHaveLength(7);
+  });
+
+  test("with all of them a preview passes, says what only a write proves, and writes nothing", async () => {
+    const zone = structuredClone(api.zone);
+    const preview = succeeded(await stack.preview());
+    expect(preview.stdout).toMatch(/DNS Edit, SSL and Certificates Edit, Bot Management Edit is known only when `up`/);
+    expect(written()).toEqual([]);
+    expect(api.zone).toStrictEqual(zone);
+  });
+
+  const without = (...gone: readonly string[]) => permissionsOf(edge).filter((one) => !gone.includes(one));
+  const rules = ["Zone WAF", "Config Rules", "Origin Rules"];
+
+  test.each(["Zone Read", "Zone WAF Write", "Bot Management Write"])(
+    "without %s the preview names it",
+    async (gone) => {
+      tokens[apiToken] = without(gone);
+      const preview = await stack.preview();
+      expect(preview.code).toBe(1);
+      expect(preview.stdout).toContain("Authentication error");
+      expect(preview.stdout).toContain(`the permission ${gone.replace("Write", "Read")}`);
+      expect(preview.stdout).not.toContain(apiToken);
+      expect(written()).toEqual([]);
+    },
+  );
+
+  test("without the others, and with the rules to read only, the preview names them all at once", async () => {
+    tokens[apiToken] = ["Zone Read", "Bot Management Write", ...rules.map((kind) => `${kind} Read`)];
+    const preview = await stack.preview();
+    expect(preview.code).toBe(1);
+    for (const kind of rules)
+      expect(preview.stdout).toMatch(new RegExp(`rules that \`up\` would write .* the permission ${kind} Edit`));
+    for (const kind of ["DNS", "SSL and Certificates"])
+      expect(preview.stdout).toMatch(new RegExp(`can't be read .* the permission ${kind} Edit`));
+    expect(preview.stdout).not.toContain(apiToken);
+    expect(written()).toEqual([]);
+  });
+});
