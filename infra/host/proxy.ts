@@ -15,17 +15,7 @@ import { originCertificate } from "./certificate.ts";
 import { originKey } from "./keys.ts";
 import type { HostLayer } from "./layer.ts";
 import { paths } from "./paths.ts";
-import {
-  activateProxy,
-  checkProxy,
-  listen6,
-  originPullCaPath,
-  proxyFacts,
-  proxyLogs,
-  restoreProxy,
-  retireProxy,
-  settled,
-} from "./proxy-scripts.ts";
+import * as live from "./proxy-scripts.ts";
 
 /** Where the edge proves that it reaches this proxy. */
 export const canaryPath = "/.pushgate";
@@ -49,15 +39,14 @@ const ownErrors = [
 
 const geoOf = (set: SourceSet) => `$pushgate_from_${set.name.replaceAll("-", "_")}`;
 
-const lines = (indent: number, items: readonly string[]) => items.map((item) => " ".repeat(indent) + item).join("\n");
+/** One line an item, four blanks in. */
+const lines = <T>(items: readonly T[], line: (item: T) => string) =>
+  items.map((item) => `    ${line(item)}`).join("\n");
 
 /** Which allowlist admits whom: for the log, and to tell a stranger's 403 from this machine's own fault. */
 const geo = (key: string, variable: string, cidrs: readonly string[]) => `geo ${key} ${variable} {
     default 0;
-${lines(
-  4,
-  cidrs.map((cidr) => `${cidr} 1;`),
-)}
+${lines(cidrs, (cidr) => `${cidr} 1;`)}
 }`;
 
 function hookLocation(hook: string, { port }: SourceSet, { proxyBurst }: Settings["limits"]): string {
@@ -96,18 +85,12 @@ map $remote_addr $pushgate_loopback {
 
 map $uri $pushgate_hook {
     default "";
-${lines(
-  4,
-  ruled.map(({ hook }) => `${webhookPath(hook)} ${hook};`),
-)}
+${lines(ruled, ({ hook }) => `${webhookPath(hook)} ${hook};`)}
 }
 
 map $pushgate_hook $pushgate_in_ranges {
     default "";
-${lines(
-  4,
-  ruled.map(({ hook, set }) => `${hook} ${geoOf(set)};`),
-)}
+${lines(ruled, ({ hook, set }) => `${hook} ${geoOf(set)};`)}
 }
 
 # "-" or nothing: the connection to the receiver was never made. The kernel drops what its allowlist refuses.
@@ -163,11 +146,11 @@ limit_req_zone $binary_remote_addr zone=pushgate:1m rate=${limits.proxyRate}r/s;
 server {
     listen ${host.originPort} ssl default_server;
     # The IPv6 listener stands in a file that exists only where the kernel has IPv6: without it nginx would not start.
-    include ${listen6.include};
+    include ${live.listen6.include};
     # No server_name: whatever arrives on this port is meant for this server, and a long name would overflow nginx's hash.
 
-    access_log ${proxyLogs.access} pushgate;
-    error_log ${proxyLogs.error} warn;
+    access_log ${live.proxyLogs.access} pushgate;
+    error_log ${live.proxyLogs.error} warn;
     types { }
     default_type application/json;
     server_tokens off;
@@ -182,18 +165,15 @@ server {
     ssl_protocols TLSv1.2 TLSv1.3;
     # Only this zone's edge holds a certificate of this CA. The vendor's shared one, which every customer's edge shows,
     # is signed by another.
-    ssl_client_certificate ${originPullCaPath};
+    ssl_client_certificate ${live.originPullCaPath};
     # While the edge changes to another, the former one's CA: trusted until the edge has changed.
-    include ${settled.include};
+    include ${live.settled.include};
     ssl_verify_client on;
     ssl_verify_depth 1;
     ssl_session_tickets off;
 
     # The edge writes CF-Connecting-IP itself. X-Forwarded-For's beginning is the sender's, so it never counts.
-${lines(
-  4,
-  networks.cloudflare.cidrs.map((cidr) => `set_real_ip_from ${cidr};`),
-)}
+${lines(networks.cloudflare.cidrs, (cidr) => `set_real_ip_from ${cidr};`)}
     real_ip_header CF-Connecting-IP;
     real_ip_recursive off;
 
@@ -208,10 +188,7 @@ ${lines(
     add_header X-Served-By $pushgate_served_by always;
     add_header Retry-After $pushgate_retry_after always;
     add_header Allow $pushgate_allow always;
-${lines(
-  4,
-  ownErrors.map(({ codes, status }) => `error_page ${codes.join(" ")} = @pushgate_${status};`),
-)}
+${lines(ownErrors, ({ codes, status }) => `error_page ${codes.join(" ")} = @pushgate_${status};`)}
     error_page 500 502 = @pushgate_failed;
     error_page 504 = @pushgate_timeout;
 
@@ -292,14 +269,20 @@ export function proxy(settings: Settings, host: Host, originPullCa: string): Hos
     name: "proxy",
     present: true,
     files: [
-      { path: originPullCaPath, text: `${originPullCa.trimEnd()}\n`, mode: "0644", owner: "root:root" },
-      { path: paths.nginx, text: renderProxy(settings, host), mode: "0644", owner: "root:root", check: checkProxy },
+      { path: live.originPullCaPath, text: `${originPullCa.trimEnd()}\n`, mode: "0644", owner: "root:root" },
+      {
+        path: paths.nginx,
+        text: renderProxy(settings, host),
+        mode: "0644",
+        owner: "root:root",
+        check: live.checkProxy,
+      },
     ],
-    owns: [paths.nginx, originPullCaPath],
-    activate: activateProxy(host.originPort),
-    restore: restoreProxy,
-    facts: proxyFacts(host.originPort),
-    retire: retireProxy,
+    owns: [paths.nginx, live.originPullCaPath],
+    activate: live.activateProxy(host.originPort),
+    restore: live.restoreProxy,
+    facts: live.proxyFacts(host.originPort),
+    retire: live.retireProxy,
     timeout: 60,
   };
 }
