@@ -33,13 +33,8 @@ export function pulls(_settings: Settings, _host: Host, originPullCa: string): H
     activate: `[ -n "$changed" ] || exit 0
 ${reload}`,
     restore: reload,
-    facts: [
-      {
-        name: "nginx trusts the CA of the certificate the edge presents",
-        read: `nginx -T 2>/dev/null | grep -cxF '# configuration file ${settled.conf}:'`,
-        want: "1",
-      },
-    ],
+    // That nginx reads them is the proxy's own file, and what it runs on the proxy's facts.
+    facts: [],
     // nginx reads it only when told, and the proxy's own layer leaves next to next.
     retire: ":",
     timeout: 60,
