@@ -9,7 +9,7 @@ import { isIPv4 } from "node:net";
 
 /** A list of ranges somebody publishes. */
 export type Network = {
-  /** Where the owner publishes it; `npm run networks` compares against it. */
+  /** Where the owner publishes it: read it there again before you change a line. */
   readonly source: string;
   /** The day the list was last confirmed, YYYY-MM-DD. */
   readonly confirmed: string;
