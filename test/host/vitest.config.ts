@@ -3,8 +3,11 @@ import { defineConfig } from "vitest/config";
 const suite = "test/host/suite";
 const common = { testTimeout: 120_000, hookTimeout: 240_000 } as const;
 
-/** What measures time wants the machine for itself; the others wait for their hosts more than for a core. */
-const alone = [`${suite}/up.test.ts`];
+/**
+ * What measures time or load wants the machine for itself, and what searches every process for a secret wants nobody
+ * else's engine beside it; the others wait for their hosts more than for a core.
+ */
+const alone = [`${suite}/load.test.ts`, `${suite}/secrets.test.ts`, `${suite}/up.test.ts`];
 
 export default defineConfig({
   test: {
