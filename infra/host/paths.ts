@@ -5,7 +5,6 @@ export const paths = {
   units: "/etc/systemd/system",
   sysusers: "/etc/sysusers.d/pushgate.conf",
   tmpfiles: "/etc/tmpfiles.d/pushgate.conf",
-  networkd: "/etc/systemd/networkd.conf.d/pushgate.conf",
   nginx: "/etc/nginx/conf.d/pushgate.conf",
   nftables: "/etc/pushgate/firewall.nft",
   receiverSettings: "/etc/pushgate/receiver.json",
