@@ -4,10 +4,11 @@
  */
 import type * as v from "valibot";
 import { parse as parseYaml } from "yaml";
+import { assetExtensions, buildPaths } from "./build-paths.ts";
 import { overlap, parse, tidy } from "./cidr.ts";
 import { loopback, networks } from "./networks.ts";
-import type { shape } from "./schema.ts";
-import type { Fault, GitHost, Settings } from "./settings.ts";
+import type { shape, site as siteShape } from "./schema.ts";
+import type { Fault, GitHost, Settings, Site } from "./settings.ts";
 
 type Config = v.InferOutput<typeof shape>;
 
@@ -263,8 +264,16 @@ export function settled({ zone, edge, hosts, hooks, limits }: Config): Settings 
       ...hook,
       published: published[hook.gitHost] !== undefined,
       sources: published[hook.gitHost] ?? tidy(sources ?? []),
-      ...(site !== undefined && { site }),
+      ...(site !== undefined && { site: settledSite(site) }),
     })),
     limits,
   };
 }
+
+const settledSite = ({ hostname, writers, paths, assets, ...site }: v.InferOutput<typeof siteShape>): Site => ({
+  ...site,
+  ...(hostname !== undefined && { hostname }),
+  ...(writers !== undefined && { writers }),
+  paths: paths ?? buildPaths,
+  assets: assets ?? assetExtensions,
+});

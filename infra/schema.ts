@@ -78,12 +78,73 @@ const source = v.pipe(
   }),
 );
 
-const site = v.strictObject({
+/** Below a folder, and it stays there. */
+const below = (what: string) =>
+  v.pipe(
+    text(what),
+    v.regex(
+      /^(?!.*(^|\/)\.\.?(\/|$))[^/\s"'\\$;{}][^\s"'\\$;{}]*$/,
+      `write ${what}, without a leading slash, "..", spaces or quotes`,
+    ),
+  );
+
+const list = <T extends v.GenericSchema>(items: T, what: string) => v.array(items, `write a list of ${what}`);
+
+const hugo = v.strictObject({
+  path: v.optional(absolute("hugo's path"), "/usr/bin/hugo"),
+  // Debian 12's.
+  minimum: v.optional(
+    v.pipe(text("a version"), v.regex(/^\d+\.\d+(\.\d+)?$/, "write a version such as 0.111.3")),
+    "0.111.3",
+  ),
+  exec: v.optional(list(text("a regular expression of program names"), "programs a build may run"), []),
+  http: v.optional(list(text("a regular expression of addresses"), "addresses a build may read"), []),
+});
+
+export const site = v.strictObject({
   webRoot: absolute("the folder the web server serves"),
   content: absolute("the content folder, outside the clone"),
-  keep: v.optional(v.array(text("a path below webRoot")), []),
-  paths: v.optional(v.array(text("a path in the repository")), []),
-  hugo: v.optional(absolute("hugo's path"), "/usr/bin/hugo"),
+  hostname: v.optional(dnsName("the published site's name, such as www.example.org")),
+  keep: v.optional(list(below("a path in webRoot"), "paths in webRoot"), []),
+  paths: v.optional(
+    v.pipe(list(below("a path in the repository"), "paths"), v.minLength(1, "is empty: no push would build")),
+  ),
+  assets: v.optional(
+    list(v.pipe(text("an extension"), v.regex(/^[a-z0-9]{1,10}$/, "write an extension such as css")), "extensions"),
+  ),
+  submodules: v.optional(v.boolean("write true or false"), false),
+  knownHosts: v.optional(
+    list(
+      v.pipe(
+        text("a line of ssh's known_hosts"),
+        v.regex(
+          /^[^\s#|@][^\s]* (ssh-ed25519|ssh-rsa|ecdsa-sha2-nistp(256|384|521)) [A-Za-z0-9+/]+={0,2}$/,
+          "write a line as ssh-keyscan prints it: name, key type, key",
+        ),
+      ),
+      "ssh host keys",
+    ),
+    [],
+  ),
+  egress: v.optional(list(source, "ranges"), []),
+  writers: v.optional(
+    v.pipe(text("a group of the machine"), v.regex(/^[a-z_][a-z0-9_-]{0,30}$/, "is not a group's name")),
+  ),
+  hugo: v.optional(hugo, {}),
+  // 15 minutes: as long as a delivery that never came stays unpublished.
+  reconcileMinutes: v.optional(whole(1, 60, "minutes"), 15),
+  limits: v.optional(
+    v.strictObject({
+      memoryMiB: v.optional(whole(128, 65_536, "MiB"), 1024),
+      cpuPercent: v.optional(whole(10, 6_400, "percent of one processor"), 200),
+      tasks: v.optional(whole(16, 4_096, "processes and threads"), 256),
+      seconds: v.optional(whole(10, 7_200, "seconds"), 600),
+      releaseMiB: v.optional(whole(1, 1_048_576, "MiB"), 2048),
+      // A site that lost half of its pages has lost its content, more likely than its author's interest.
+      pagesPercent: v.optional(whole(0, 100, "percent of the last release's pages"), 50),
+    }),
+    {},
+  ),
 });
 
 const hook = v.strictObject({

@@ -39,12 +39,48 @@ export type Host = {
   readonly state: "present" | "absent" | "lost";
 };
 
+/** What a push to the hook's branch becomes. */
 export type Site = {
+  /** The folder the web server serves; a link to the current release once a machine is adopted. */
   readonly webRoot: string;
+  /** Not in version control, read and never written. */
   readonly content: string;
+  /** Where pushgate is to serve it, too: a name of the zone. */
+  readonly hostname?: string;
+  /** Paths in webRoot that no build produces and that stay. */
   readonly keep: readonly string[];
+  /** Paths in the repository whose change builds; one that ends in a slash is a folder. */
   readonly paths: readonly string[];
-  readonly hugo: string;
+  /** Extensions of files that outlive the release that built them, as pages still open refer to them. */
+  readonly assets: readonly string[];
+  readonly submodules: boolean;
+  /** Lines of known_hosts, for a repository over ssh. */
+  readonly knownHosts: readonly string[];
+  /** Private ranges a fetch may reach, such as an in-house git host's. */
+  readonly egress: readonly string[];
+  /** Group of the machine whose members may ask for a build. */
+  readonly writers?: string;
+  readonly hugo: {
+    readonly path: string;
+    readonly minimum: string;
+    /** hugo's security.exec.allow and security.http.urls; empty closes them. */
+    readonly exec: readonly string[];
+    readonly http: readonly string[];
+  };
+  /** Minutes between two looks at the repository that no push asked for. */
+  readonly reconcileMinutes: number;
+  readonly limits: {
+    readonly memoryMiB: number;
+    /** Of one processor. */
+    readonly cpuPercent: number;
+    /** Processes and threads. */
+    readonly tasks: number;
+    /** A build may take. */
+    readonly seconds: number;
+    readonly releaseMiB: number;
+    /** Of the last release's pages, below which a build is not published. */
+    readonly pagesPercent: number;
+  };
 };
 
 export type Hook = {
