@@ -37,9 +37,9 @@ const base = [
   "systemd",
   "systemd-sysv",
 ];
-const installed = ["ca-certificates", "curl", "nftables", "nginx", "nodejs", "openssl"];
+const installed = ["ca-certificates", "curl", "git", "hugo", "nftables", "nginx", "nodejs", "openssl"];
 /** What `apt-get install` finds on a host, dependencies included. */
-const offered = [...installed, "git", "hugo", "rsync"];
+const offered = [...installed, "rsync"];
 
 const script = new URL("image.sh", import.meta.url).pathname;
 const cache = () => join(process.env.XDG_CACHE_HOME || join(homedir(), ".cache"), "pushgate", "host");
