@@ -4,7 +4,7 @@
  * Outside remain the cached images and, until the run is over, one control group.
  */
 import { spawn } from "node:child_process";
-import { existsSync, mkdirSync, rmdirSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, rmdirSync, writeFileSync } from "node:fs";
 import { constants } from "node:os";
 import { delimiter, join } from "node:path";
 import { self } from "./alive.ts";
@@ -117,6 +117,11 @@ async function setUp(): Promise<void> {
   const names = join(labFolder, "names");
   writeFileSync(names, "127.0.0.1 localhost\n::1 localhost\n");
   await run("mount", ["--bind", names, "/etc/hosts"]);
+  // The account whose name stands in every address of a repository over ssh.
+  const accounts = join(labFolder, "accounts");
+  const others = readFileSync("/etc/passwd", "utf8").replace(/^git:.*\n/m, "");
+  writeFileSync(accounts, `${others}git:*:64999:65534:a git host:/:/bin/sh\n`);
+  await run("mount", ["--bind", accounts, "/etc/passwd"]);
   await setUpNetwork();
 }
 

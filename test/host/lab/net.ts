@@ -19,6 +19,15 @@ export const actors = {
   github: { v4: ["192.30.252.10", "140.82.115.10", "9.234.98.170"], v6: ["2a0a:a440::10", "2606:50c0::10"] },
   gitlab: { v4: ["34.74.90.70"], v6: [] },
   bitbucket: { v4: ["104.192.140.245"], v6: ["2401:1d80:3000:100::10"] },
+  /** Self-hosted git hosts, one address of each family for each: two files of the suite may run at once. */
+  gitServers: {
+    v4: ["217.197.84.140", "217.197.84.141", "217.197.84.142", "217.197.84.143"],
+    v6: ["2a0a:4580:103f::140", "2a0a:4580:103f::141", "2a0a:4580:103f::142", "2a0a:4580:103f::143"],
+  },
+  /** Name servers, in-house as they often are; one for each git host. */
+  resolvers: { v4: ["10.53.0.50", "10.53.0.51", "10.53.0.52", "10.53.0.53"], v6: [] },
+  /** What a machine reaches and a build must not: something in-house, and its cloud's metadata service. */
+  internal: { v4: ["10.11.12.13", "169.254.169.254"], v6: ["fd00:ec2::254"] },
   /** In nobody's ranges. */
   stranger: { v4: ["198.51.100.66", "192.0.2.66"], v6: ["2001:db8:bad::66"] },
   /** Who runs `pulumi up`; ssh comes from here. */
