@@ -11,14 +11,15 @@ import { tryOut } from "./edge/dryrun.ts";
 import { assertFits, rulesOf } from "./edge/fits.ts";
 import { inspect, type LiveZone } from "./edge/inspect.ts";
 import { lock } from "./edge/lock.ts";
+import { allHostnames } from "./edge/names.ts";
 import { ruleset } from "./edge/phase.ts";
 import { presented } from "./edge/presented.ts";
-import { hostnames } from "./edge/waf.ts";
 import { buildReceiver } from "./host/bundle.ts";
 import { localOpenssl } from "./host/ship.ts";
 import { declareMachine, look, type Machine, settleMachine, type Wanted } from "./machine.ts";
 import { makeOriginPulls, readOriginPulls } from "./origin-pulls.ts";
 import { readEdgeAccess, readSettings } from "./settings.ts";
+import { namesOf } from "./sites.ts";
 
 type World = Wanted & {
   readonly access: ReturnType<typeof readEdgeAccess>;
@@ -30,7 +31,7 @@ type Behind = readonly (pulumi.Resource | undefined)[];
 const after = (behind: Behind) => ({ dependsOn: behind.flat().filter((one) => one !== undefined) });
 
 const path = {
-  /** 1 A name for hooks only, proxied. */
+  /** 1 A name for hooks only, and those of published sites; proxied. */
   dns: ({ settings, zone }: World, behind: Behind) => dns(settings, zone.id, after(behind)),
 
   /** 2 A signed delivery skips what would challenge it; everything else on the name is blocked. */
@@ -43,7 +44,7 @@ const path = {
   /** 4 Edge to origin: a client certificate of our own, by hostname, ... */
   pulls: ({ settings, zone, originPulls: made }: World, behind: Behind) => {
     const leaf = { certificate: made.certificate, privateKey: made.key };
-    return originPulls({ zoneId: zone.id, hostnames: hostnames(settings), ...leaf }, after(behind));
+    return originPulls({ zoneId: zone.id, hostnames: allHostnames(settings), ...leaf }, after(behind));
   },
 
   /** ... a port of its own, strict TLS. */
@@ -60,12 +61,16 @@ const path = {
 
   /** 6 again, when 4 stands: the proxy lets go of the client certificate that was before. */
   settled: (world: World, pulls: ReturnType<typeof originPulls>) => {
-    const names = hostnames(world.settings);
+    const { settings, access, zone } = world;
+    const all = allHostnames(settings);
     return world.machines.map((machine) => {
-      const { hostname } = machine.host;
-      const pull = pulls[names.indexOf(hostname)];
-      return (
-        pull && settleMachine(machine, world, (leaf) => presented(world.access, world.zone.id, hostname, leaf), pull)
+      const names = namesOf(settings, machine.host);
+      const presentedBy = (leaf: string) => Promise.all(names.map((name) => presented(access, zone.id, name, leaf)));
+      return settleMachine(
+        machine,
+        world,
+        presentedBy,
+        pulls.filter((_, i) => names.includes(all[i]!)),
       );
     });
   },

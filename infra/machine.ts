@@ -14,6 +14,7 @@ import { type HookSecrets, judgeSecrets, probedSecrets } from "./host/secrets.ts
 import { apply, applySecrets, fitFaults, lost, probe, sendBundle } from "./host/ship.ts";
 import type { OriginPulls } from "./origin-pulls.ts";
 import type { Host, Settings } from "./settings.ts";
+import { namesOf } from "./sites.ts";
 
 /** One machine as it answered, and what it is to become. */
 export type Machine = {
@@ -81,7 +82,10 @@ function build(host: Host, report: HostReport, { settings, bundle, secrets, orig
   const keys = then(layers.keys, "keys", [packages]);
   // A good request on the machine is the one the certificate was made from: a changed keys layer must not replace it.
   const csr = seen("request").facts[0]?.output || keys.stdout;
-  const signed = originCertificate({ hostname: host.hostname, csr }, { dependsOn: [keys] });
+  const signed = originCertificate(
+    { hostname: host.hostname, hostnames: namesOf(settings, host), csr },
+    { dependsOn: [keys] },
+  );
   const certificate = then(
     signed.certificate.apply((pem) => text({ certificate: pem }).certificate),
     "certificate",
@@ -103,15 +107,16 @@ function build(host: Host, report: HostReport, { settings, bundle, secrets, orig
 
 /**
  * The one layer that waits for the edge: from here on the machine trusts no client certificate but the present one.
- * `presented` resolves when the edge presents that of this id; it is asked only where the machine trusts another still.
+ * `presented` resolves when the edge presents that of this id for every name of the machine; it is asked only where the
+ * machine trusts another still.
  */
 export function settleMachine(
   { host, report }: Machine,
   { settings, bundle, originPulls }: Wanted,
-  presented: (certId: string) => Promise<void>,
-  pull: AuthenticatedOriginPulls,
+  presented: (certId: string) => Promise<unknown>,
+  [pull, ...more]: readonly AuthenticatedOriginPulls[],
 ): pulumi.Resource | undefined {
-  if (report === undefined || host.state === "absent") return undefined;
+  if (report === undefined || host.state === "absent" || pull === undefined) return undefined;
   const seen = report.layers.pulls!;
   const layer = pulumi.all([publicCa(originPulls), pull.configs]).apply(async ([originPullCa, [config]]) => {
     const { pulls } = hostLayers(settings, host, { ...unknown, bundle, originPullCa });
@@ -120,7 +125,7 @@ export function settleMachine(
     if (!pulumi.runtime.isDryRun() && trusted !== undefined && trusted !== ca!.text) await presented(config!.certId!);
     return pulls;
   });
-  return apply(host, layer, seen, { dependsOn: [pull] });
+  return apply(host, layer, seen, { dependsOn: [pull, ...more] });
 }
 
 /** Last come, first gone: the guard must not put back what is being taken away. */

@@ -1,46 +1,20 @@
 /** The rendered server in a real nginx, asked as the edge, as other customers, and as strangers would ask it. */
-import { execFileSync, spawnSync } from "node:child_process";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { spawnSync } from "node:child_process";
+import { afterAll, beforeEach, describe, expect, test } from "vitest";
 import { proxy, renderProxy } from "../infra/host/proxy.ts";
-import { foreignWorker, networks, v4, v6 } from "../infra/networks.ts";
+import { foreignWorker, networks } from "../infra/networks.ts";
 import { sourceSets } from "../infra/sources.ts";
 import { example, exampleHost } from "./example.ts";
-import type { LabReply, LabRequest, LabResult, LabTask } from "./lab/proxy.ts";
+import { edge, edge6, fromEdge, noNginx, OriginLab, origin6, stranger } from "./lab/origin.ts";
+import type { LabReply, LabRequest } from "./lab/proxy.ts";
 import { missing } from "./namespace.ts";
 
-const has = (command: string, ...args: string[]) => spawnSync(command, args).status === 0;
-const namespace = ["--user", "--map-root-user", "--net"];
-const reason = has("nginx", "-v")
-  ? missing("openssl", "nft", "ip", "unshare")
-  : "nginx not installed: apt-get install nginx";
+const nginx = new OriginLab();
+afterAll(() => nginx.remove());
+const lab: OriginLab["ask"] = (...asked) => nginx.ask(...asked);
 
-let folder: string;
-beforeAll(() => {
-  folder = mkdtempSync(join(tmpdir(), "pushgate-proxy-"));
-  if (reason) return;
-  const openssl = `
-    mkdir tls && cd tls
-    pair() { openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj "/CN=$1" -keyout $1.key -out $1.pem "$\{@:2}"; }
-    pair origin; pair origin-pull-ca; pair shared-ca
-    leaf() {
-      openssl req -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -subj "/CN=$1" -keyout $1.key -out $1.csr
-      openssl x509 -req -in $1.csr -CA $2.pem -CAkey $2.key -CAcreateserial -days 2 -out $1.pem
-    }
-    leaf edge origin-pull-ca; leaf shared shared-ca`.replace("$\\{", "${");
-  execFileSync("bash", ["-ec", openssl], { cwd: folder, stdio: "pipe" });
-});
-afterAll(() => rmSync(folder, { recursive: true, force: true }));
-
-const edge = "173.245.48.5";
-const edge6 = "2606:4700::5";
-const origin = exampleHost.address;
-const origin6 = exampleHost.address6!;
 const github = "192.30.252.7";
 const github6 = "2a0a:a440::5";
-const stranger = "192.0.2.9";
 const stranger6 = "2001:db8:ffff::9";
 
 const raw = (method: string, path: string, headers: Record<string, string> | string[] = {}, body = "") => {
@@ -48,54 +22,8 @@ const raw = (method: string, path: string, headers: Record<string, string> | str
   const length = body && !lines.some((line) => /^content-length/i.test(line)) ? [`Content-Length: ${body.length}`] : [];
   return [`${method} ${path} HTTP/1.1`, `Host: ${exampleHost.hostname}`, ...lines, ...length, "", body].join("\r\n");
 };
-const fromEdge = (rest: Partial<LabRequest> & { raw: string }): LabRequest => ({
-  as: "edge",
-  from: edge,
-  to: origin,
-  ...rest,
-});
 const push = (client: string, path = "/webhook/site", more: Record<string, string> = {}) =>
   fromEdge({ raw: raw("POST", path, { "CF-Connecting-IP": client, ...more }, "{}") });
-
-function inNamespace(config: string): string {
-  return config
-    .replaceAll("/etc/pushgate/tls", `${folder}/tls`)
-    .replaceAll("/var/log/nginx", `${folder}/log`)
-    .replaceAll("/var/lib/pushgate", folder);
-}
-
-type Options = { config?: string; http?: string; settings?: typeof example; ipv6?: boolean };
-function lab(
-  requests: LabTask["requests"],
-  { config, http, settings = example, ipv6 = true }: Options = {},
-): LabResult {
-  rmSync(`${folder}/log`, { recursive: true, force: true });
-  const listen6 = `${folder}/proxy-listen6.conf`;
-  rmSync(listen6, { force: true });
-  if (ipv6) writeFileSync(listen6, `listen [::]:${exampleHost.originPort} ssl default_server;\n`);
-  const task: LabTask = {
-    folder,
-    config: inNamespace(config ?? renderProxy(settings, exampleHost)),
-    ...(http === undefined ? {} : { http }),
-    addresses: [edge, edge6, origin, origin6, stranger],
-    allowed: Object.fromEntries(
-      sourceSets(settings).map(({ port, cidrs }) => [port, { v4: v4(cidrs), v6: v6(cidrs) }]),
-    ),
-    originPort: exampleHost.originPort,
-    requests,
-  };
-  const run = spawnSync(
-    "unshare",
-    [...namespace, process.execPath, new URL("./lab/proxy.ts", import.meta.url).pathname],
-    {
-      input: JSON.stringify(task),
-      encoding: "utf8",
-      timeout: 30_000,
-    },
-  );
-  if (run.status !== 0) throw new Error(`the lab failed: ${run.stderr}`);
-  return JSON.parse(run.stdout) as LabResult;
-}
 
 const byProxy = ({ status, headers, body }: LabReply) => {
   expect(headers["x-served-by"]).toBe("pushgate-proxy");
@@ -107,7 +35,7 @@ const byProxy = ({ status, headers, body }: LabReply) => {
 };
 
 describe("nginx answers", () => {
-  beforeEach(({ skip }) => skip(reason !== undefined, reason));
+  beforeEach(({ skip }) => skip(noNginx !== undefined, noNginx));
 
   const good = { "CF-Connecting-IP": github };
   const refusals: [name: string, request: LabRequest, status: number][] = [

@@ -7,7 +7,7 @@
 import * as cloudflare from "@pulumi/cloudflare";
 import * as pulumi from "@pulumi/pulumi";
 import type { Edge, Plan, Settings } from "../settings.ts";
-import { hostnames } from "./waf.ts";
+import { hostnames } from "./names.ts";
 
 export type BotProduct = {
   readonly name: string;

@@ -44,13 +44,26 @@ function warnBeforeExpiry(
 }
 
 /** `csr` was made on the machine, where the key stays. */
+export type OriginCertificate = {
+  /** The machine's own, which names the resource. */
+  readonly hostname: string;
+  /** All it is to be for. */
+  readonly hostnames: readonly string[];
+  readonly csr: pulumi.Input<string>;
+};
+
+/**
+ * Other hostnames make another certificate. The engine creates that first, the machine takes it up, and the former is
+ * revoked at the end of the `up`; what the request names besides the key, the edge does not read.
+ */
 export function originCertificate(
-  { hostname, csr }: { readonly hostname: string; readonly csr: pulumi.Input<string> },
+  { hostname, hostnames, csr }: OriginCertificate,
   opts: pulumi.CustomResourceOptions = {},
 ): cloudflare.OriginCaCertificate {
   const certificate = new cloudflare.OriginCaCertificate(
     `${hostname} origin certificate`,
-    { csr, hostnames: [hostname], requestType: "origin-ecc", requestedValidity: validityDays },
+    // In the API's own order: with another, each refresh would replace it (cloudflare/terraform-provider-cloudflare#5392).
+    { csr, hostnames: [...hostnames].sort(), requestType: "origin-ecc", requestedValidity: validityDays },
     // The API does not give the validity back, and any difference in it would replace the certificate.
     { ...opts, ignoreChanges: [...(opts.ignoreChanges ?? []), "requestedValidity"] },
   );

@@ -10,8 +10,8 @@ import { ApiRefusal, type EdgeAccess, type EdgeApi, edgeApi } from "./api.ts";
 import { botSettings } from "./bots.ts";
 import { rulesOf } from "./fits.ts";
 import { EdgeError, type LiveZone } from "./inspect.ts";
+import { hostnames } from "./names.ts";
 import { merged, type PhaseName, phaseNames, phases, type Rule } from "./phase.ts";
-import { hostnames } from "./waf.ts";
 
 /** As the dashboard's page for tokens words them; its Edit is the API's Write, and reads too. */
 const dns = "DNS";

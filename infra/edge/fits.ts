@@ -6,10 +6,11 @@ import * as pulumi from "@pulumi/pulumi";
 import type { Plan, Settings } from "../settings.ts";
 import { sourceSets } from "../sources.ts";
 import { EdgeError, type LiveZone } from "./inspect.ts";
+import { hostnames } from "./names.ts";
 import { configRules, originRules } from "./origin.ts";
 import { type PhaseName, phaseNames, phases, type Rule } from "./phase.ts";
 import { quotaFaults } from "./quota.ts";
-import { customRules, hostnames } from "./waf.ts";
+import { customRules } from "./waf.ts";
 
 /** Ours, by phase. */
 export const rulesOf = (settings: Settings): Record<PhaseName, Rule[]> => ({

@@ -3,25 +3,27 @@
  * 443, and strict TLS. Both by rule, so that no setting of the zone is touched.
  */
 import type { Settings } from "../settings.ts";
+import { allHostnames, hostnames, set, siteHostnames } from "./names.ts";
 import { prefix, type Rule } from "./phase.ts";
-import { hostnames, set } from "./waf.ts";
 
-type Declared = Pick<Settings, "hosts">;
+type Declared = Pick<Settings, "hosts" | "hooks">;
 
 /** Phase `http_request_origin`: one rule a port. The port is part of the ref, so that a new host moves no rule. */
-export function originRules({ hosts }: Declared): Rule[] {
+export function originRules({ hosts, hooks }: Declared): Rule[] {
   const byPort = Map.groupBy(
     hosts.filter(({ state }) => state !== "absent"),
     ({ originPort }) => originPort,
   );
+  // A site has one name on all machines, so settings.ts refuses a second port beside one.
+  const sites = siteHostnames({ hosts, hooks });
   return [...byPort]
     .sort(([a], [b]) => a - b)
-    .map(([port, alike]) => ({
+    .map(([port, alike], index) => ({
       ref: `${prefix}origin_${port}`,
       action: "route",
       enabled: true,
-      description: `pushgate: hooks come in on port ${port}`,
-      expression: `(http.host in ${set(hostnames({ hosts: alike }))})`,
+      description: `pushgate: ${sites.length > 0 ? "hooks and sites" : "hooks"} come in on port ${port}`,
+      expression: `(http.host in ${set([...hostnames({ hosts: alike }), ...(index === 0 ? sites : [])])})`,
       actionParameters: { origin: { port } },
     }));
 }
@@ -31,7 +33,7 @@ export function originRules({ hosts }: Declared): Rule[] {
  * machine could answer; "strict" accepts the Origin CA's for this name.
  */
 export function configRules(settings: Declared): Rule[] {
-  const names = hostnames(settings);
+  const names = allHostnames(settings);
   if (names.length === 0) return [];
   return [
     {

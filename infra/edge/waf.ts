@@ -1,26 +1,18 @@
 /**
- * Who passes the edge: two rules for all hostnames. A delivery skips what would challenge it; everything else on the
- * hostnames is blocked, save the canary. Only constructs every plan has, and of those only ones whose behaviour on an
- * absent header is known: `any(starts_with(H[*], …))` is false, while `H[0] ne ""` and `all(…)` are true, a trap.
+ * Who passes the edge: two rules for all of hooks' hostnames. A delivery skips what would challenge it; everything else
+ * on the hostnames is blocked, save the canary. A published site's hostname is everybody's, and the zone's own rules
+ * hold there as anywhere. Only constructs every plan has, and of those only ones whose behaviour on an absent header is
+ * known: `any(starts_with(H[*], …))` is false, while `H[0] ne ""` and `all(…)` are true, a trap.
  */
 
 import { type SignatureShape, signatures } from "../githosts.ts";
 import { canaryPath, webhookPath } from "../host/proxy.ts";
 import type { GitHost, Hook, Settings } from "../settings.ts";
 import { sourceSets } from "../sources.ts";
+import { hostnames, set } from "./names.ts";
 import { prefix, type Rule } from "./phase.ts";
 
 type Declared = Pick<Settings, "hosts" | "hooks">;
-
-/** Hostnames that hooks live on, sorted; an absent host's is nobody's any more. */
-export const hostnames = ({ hosts }: Pick<Settings, "hosts">): string[] =>
-  hosts
-    .filter(({ state }) => state !== "absent")
-    .map(({ hostname }) => hostname)
-    .sort();
-
-/** `{"a" "b"}`; hostnames and hook names hold nothing that would need escaping. */
-export const set = (values: readonly string[]): string => `{${values.map((value) => `"${value}"`).join(" ")}}`;
 
 function signed({ header, prefix, length }: SignatureShape): string {
   const values = `http.request.headers["${header}"]`;

@@ -3,6 +3,7 @@
  * unless it fits the key: nginx does not start with a pair that does not match, and then every site on it is down.
  */
 import type { Host, Settings } from "../settings.ts";
+import { namesOf } from "../sites.ts";
 import { asInstalled } from "./as-installed.ts";
 import { originKey } from "./keys.ts";
 import type { HostLayer } from "./layer.ts";
@@ -11,15 +12,19 @@ import { paths } from "./paths.ts";
 export const originCertificate = `${paths.tls}/origin.pem` as const;
 
 /** Shell: prints what is wrong with the certificate in "$1", or nothing. */
-const fault = (hostname: string): string => `export LC_ALL=C
+const fault = (hostnames: readonly string[]): string => `export LC_ALL=C
 certificate_fault() {
   if ! openssl x509 -in "$1" -noout 2>/dev/null; then
     echo "not a certificate"
   elif [ "$(openssl x509 -in "$1" -noout -pubkey)" != "$(openssl pkey -in ${originKey} -passin pass: -pubout 2>/dev/null)" ]; then
     echo "does not match the key on this machine: it was signed from another machine's request"
-  elif ! openssl x509 -in "$1" -noout -checkhost '${hostname}' | grep -q 'does match'; then
+${hostnames
+  .map(
+    (hostname) => `  elif ! openssl x509 -in "$1" -noout -checkhost '${hostname}' | grep -q 'does match'; then
     echo "is not for ${hostname}"
-  elif ! openssl x509 -in "$1" -noout -checkend 0 >/dev/null; then
+`,
+  )
+  .join("")}  elif ! openssl x509 -in "$1" -noout -checkend 0 >/dev/null; then
     echo "expired: $(openssl x509 -in "$1" -noout -enddate)"
   fi
 }
@@ -34,7 +39,8 @@ const reload = `if [ -f ${paths.nginx} ] && systemctl is-active --quiet nginx.se
   systemctl reload nginx.service
 fi`;
 
-export function certificate(_settings: Settings, { hostname }: Host, pem: string): HostLayer {
+export function certificate(settings: Settings, host: Host, pem: string): HostLayer {
+  const names = namesOf(settings, host);
   return {
     name: "certificate",
     files: [
@@ -43,7 +49,7 @@ export function certificate(_settings: Settings, { hostname }: Host, pem: string
         text: pem.endsWith("\n") ? pem : `${pem}\n`,
         mode: "0644",
         owner: "root:root",
-        check: `${fault(hostname)}
+        check: `${fault(names)}
 fault=$(certificate_fault "$1")
 [ -z "$fault" ] || { echo "the certificate $fault" >&2; exit 1; }`,
       },
@@ -60,7 +66,7 @@ esac`,
     facts: [
       {
         name: "origin certificate",
-        read: `${fault(hostname)}
+        read: `${fault(names)}
 fault=$(certificate_fault ${originCertificate})
 echo "\${fault:-valid}"`,
         want: "valid",

@@ -20,6 +20,17 @@ export const listen6 = {
   include: `${paths.state}/proxy-listen6*.conf`,
 } as const;
 
+/** The same for published sites: only the hooks' server may be the default one. */
+export const websites = {
+  listen6: {
+    path: `${paths.state}/website-listen6.conf`,
+    include: `${paths.state}/website-listen6*.conf`,
+  },
+  /** One a site, in nginx's usual form, for whatever counts visitors. */
+  log: (hook: string) => `/var/log/nginx/pushgate-site-${hook}.log`,
+  logs: "/var/log/nginx/pushgate-site-*.log*",
+} as const;
+
 /** The CA whose leaf the edge presents, of this stack alone. */
 export const originPullCaPath = `${paths.tls}/origin-pull-ca.pem` as const;
 
@@ -134,14 +145,23 @@ take_up() {
 }
 `;
 
-export const activateProxy = (port: number): string => `${functions}${greeting(port)}${neighbours(port)}${reload}
+const logs = (sites: readonly string[]) => [proxyLogs.access, proxyLogs.error, ...sites.map(websites.log)].join(" ");
+
+const writeListen6 = (path: string, parameters: string) => `printf 'listen [::]:${parameters};\\n' >${path}.new
+  chmod 0644 ${path}.new
+  mv -f ${path}.new ${path}`;
+
+/** `sites`: hooks whose site is served. */
+export const activateProxy = (
+  port: number,
+  sites: readonly string[],
+): string => `${functions}${greeting(port)}${neighbours(port)}${reload}
 mkdir -p ${paths.state}
 if [ -e /proc/net/if_inet6 ]; then
-  printf 'listen [::]:${port} ssl default_server;\\n' >${listen6.path}.new
-  chmod 0644 ${listen6.path}.new
-  mv -f ${listen6.path}.new ${listen6.path}
+  ${writeListen6(listen6.path, `${port} ssl default_server`)}
+  ${writeListen6(websites.listen6.path, `${port} ssl`)}
 else
-  rm -f ${listen6.path}
+  rm -f ${listen6.path} ${websites.listen6.path}
 fi
 nginx -t -q
 if systemctl -q is-active nginx.service; then
@@ -158,8 +178,8 @@ systemctl --quiet is-enabled nginx.service || {
   systemctl --quiet enable nginx.service
 }
 # Visitors' addresses are in it: as Debian keeps nginx's own logs.
-chown :adm ${proxyLogs.access} ${proxyLogs.error}
-chmod 0640 ${proxyLogs.access} ${proxyLogs.error}
+chown :adm ${logs(sites)}
+chmod 0640 ${logs(sites)}
 for _ in 1 2 3 4 5 6 7 8 9 10; do
   said=$(greeting)
   [ "$said" != '400 pushgate-proxy' ] || break
@@ -192,7 +212,7 @@ nginx -t -q && take_up
 
 /** Runs without our files being pruned yet; nginx must stop serving them now, as nobody tells it later. */
 export const retireProxy = `${functions}${reload}
-rm -f ${paths.nginx} ${listen6.path} || exit 1
+rm -f ${paths.nginx} ${listen6.path} ${websites.listen6.path} || exit 1
 if systemctl -q is-active nginx.service; then
   nginx -t -q || { say "nginx refuses its other configuration, so it cannot drop ours. Cure: nginx -t, then again"; exit 1; }
   if [ -e ${started} ] && ! ls /etc/nginx/conf.d/*.conf >/dev/null 2>&1 &&
@@ -204,7 +224,7 @@ if systemctl -q is-active nginx.service; then
   fi
 fi
 [ ! -e ${enabled} ] || systemctl --quiet disable nginx.service
-rm -f ${started} ${enabled} ${proxyLogs.access}* ${proxyLogs.error}*
+rm -f ${started} ${enabled} ${proxyLogs.access}* ${proxyLogs.error}* ${websites.logs}
 `;
 
 export const proxyFacts = (port: number): HostFact[] => [

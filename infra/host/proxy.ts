@@ -6,16 +6,18 @@
  * hand down to us and would change an answer, we set ourselves. The upstream is a literal address, never `upstream {}`:
  * a kept connection would carry a refused sender's request past the socket's allowlist.
  *
- * What the proxy refuses itself says so: `X-Served-By: pushgate-proxy` and a small JSON body.
+ * What the proxy refuses itself says so: `X-Served-By: pushgate-proxy` and a small JSON body. Published sites that are
+ * served here, too, have servers of their own behind it: website.ts.
  */
 import { loopback, networks } from "../networks.ts";
 import type { Host, Settings } from "../settings.ts";
+import { servedSites } from "../sites.ts";
 import { type SourceSet, sourceSets } from "../sources.ts";
-import { originCertificate } from "./certificate.ts";
-import { originKey } from "./keys.ts";
 import type { HostLayer } from "./layer.ts";
+import { lines, trust, visitor } from "./origin-server.ts";
 import { paths } from "./paths.ts";
 import * as live from "./proxy-scripts.ts";
+import { renderWebsites } from "./website.ts";
 
 /** Where the edge proves that it reaches this proxy. */
 export const canaryPath = "/.pushgate";
@@ -38,10 +40,6 @@ const ownErrors = [
 ] as const;
 
 const geoOf = (set: SourceSet) => `$pushgate_from_${set.name.replaceAll("-", "_")}`;
-
-/** One line an item, four blanks in. */
-const lines = <T>(items: readonly T[], line: (item: T) => string) =>
-  items.map((item) => `    ${line(item)}`).join("\n");
 
 /** Which allowlist admits whom: for the log, and to tell a stranger's 403 from this machine's own fault. */
 const geo = (key: string, variable: string, cidrs: readonly string[]) => `geo ${key} ${variable} {
@@ -147,7 +145,8 @@ server {
     listen ${host.originPort} ssl default_server;
     # The IPv6 listener stands in a file that exists only where the kernel has IPv6: without it nginx would not start.
     include ${live.listen6.include};
-    # No server_name: whatever arrives on this port is meant for this server, and a long name would overflow nginx's hash.
+    # No server_name: whatever arrives on this port and is no site's is meant for this server, and a long name would
+    # overflow nginx's hash.
 
     access_log ${live.proxyLogs.access} pushgate;
     error_log ${live.proxyLogs.error} warn;
@@ -160,23 +159,8 @@ server {
     underscores_in_headers off;
     ignore_invalid_headers on;
 
-    ssl_certificate ${originCertificate};
-    ssl_certificate_key ${originKey};
-    ssl_protocols TLSv1.2 TLSv1.3;
-    # Only this zone's edge holds a certificate of this CA. The vendor's shared one, which every customer's edge shows,
-    # is signed by another.
-    ssl_client_certificate ${live.originPullCaPath};
-    # While the edge changes to another, the former one's CA: trusted until the edge has changed.
-    include ${live.settled.include};
-    ssl_verify_client on;
-    ssl_verify_depth 1;
-    ssl_session_tickets off;
-
-    # The edge writes CF-Connecting-IP itself. X-Forwarded-For's beginning is the sender's, so it never counts.
-${lines(networks.cloudflare.cidrs, (cidr) => `set_real_ip_from ${cidr};`)}
-    real_ip_header CF-Connecting-IP;
-    real_ip_recursive off;
-
+${trust}
+${visitor}
     # Deliveries are few; a kept connection would be closed by a reload at the moment the edge sends the next on it.
     keepalive_timeout 0;
     client_header_timeout 10s;
@@ -260,7 +244,7 @@ ${ownErrors.map(({ status, error }) => `\n    location @pushgate_${status} {\n  
         ${answer(503, "the source is allowed and the receiver's socket did not take it: see pushgate-guard.service")}
     }
 }
-`;
+${renderWebsites(settings, host)}`;
 }
 
 /** `originPullCa`: PEM of the CA whose leaf the edge presents. It is public. */
@@ -279,7 +263,10 @@ export function proxy(settings: Settings, host: Host, originPullCa: string): Hos
       },
     ],
     owns: [paths.nginx, live.originPullCaPath],
-    activate: live.activateProxy(host.originPort),
+    activate: live.activateProxy(
+      host.originPort,
+      servedSites(settings).map(({ hook }) => hook),
+    ),
     restore: live.restoreProxy,
     facts: live.proxyFacts(host.originPort),
     retire: live.retireProxy,

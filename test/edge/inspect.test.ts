@@ -7,9 +7,10 @@ import { daysLeft, expiryWarning, originCertificate, originPulls } from "../../i
 import { dns } from "../../infra/edge/dns.ts";
 import { assertFits, rulesOf } from "../../infra/edge/fits.ts";
 import { inspect } from "../../infra/edge/inspect.ts";
+import { allHostnames } from "../../infra/edge/names.ts";
 import { phaseNames, ruleset } from "../../infra/edge/phase.ts";
-import { hostnames } from "../../infra/edge/waf.ts";
 import type { Settings } from "../../infra/settings.ts";
+import { namesOf } from "../../infra/sites.ts";
 import { example, exampleHost } from "../example.ts";
 
 // biome-ignore lint/suspicious/noExplicitAny: a resource's inputs have as many shapes as there are resources
@@ -106,9 +107,9 @@ async function declare(settings: Settings): Promise<Seen[]> {
   const sets = phaseNames.map((name) => ruleset(live.id, name, rules[name], live.phases[name]));
   for (const set of sets) if (set && isProtected(set)) protectedOnes.push(await name(set));
   bots(settings, live.id);
-  originPulls({ zoneId: live.id, hostnames: hostnames(settings), certificate: "leaf", privateKey: "key" });
+  originPulls({ zoneId: live.id, hostnames: allHostnames(settings), certificate: "leaf", privateKey: "key" });
   for (const { hostname, state } of settings.hosts)
-    if (state === "present") originCertificate({ hostname, csr: "csr" });
+    if (state === "present") originCertificate({ hostname, hostnames: namesOf(settings, { hostname }), csr: "csr" });
   dns(settings, live.id);
   await pulumi.runtime.disconnect();
   return declared;

@@ -89,7 +89,7 @@ function stated({ plan, column, row: { is }, request }: Cell, without?: Removal)
   if (column.access === "block") return "403 ip access_rule";
   const allowed = column.access === "whitelist";
   const skips = is === "delivery" && without !== "pushgate_delivery";
-  const admitted = !here || skips || is === "canary" || without === "pushgate_rest";
+  const admitted = !here || is === "site" || skips || is === "canary" || without === "pushgate_rest";
   if (!allowed && !admitted) return "403 firewallCustom pushgate_rest";
   const on = biting(plan, column);
   // The zone's owner had it on, and only our declaration keeps it off.
@@ -126,7 +126,7 @@ function zoneOf(plan: PlanRow, column: Column, without?: Removal): ZoneState {
   base.settings.browser_check = on.includes("bic") ? "on" : "off";
   base.settings.security_level = on.includes("security") ? "under_attack" : "medium";
   if (on.includes("lockdown") && plan.edge.plan !== "free")
-    base.lockdowns = ["", "www.", "hooks."].map((name) => ({
+    base.lockdowns = ["", "www.", "blog.", "hooks."].map((name) => ({
       prefix: `${name}example.org/`,
       addresses: ["192.0.2.250"],
     }));

@@ -8,13 +8,15 @@ import { canaryPath } from "../../infra/host/proxy.ts";
 import { networks } from "../../infra/networks.ts";
 import type { GitHost, Hook, Settings } from "../../infra/settings.ts";
 import { example } from "../example.ts";
+import { serving } from "../served.ts";
 import type { EdgeRequest } from "./request.ts";
 
 /**
  * delivery: has the shape of one, so the edge lets it through, and whether it is one is the receiver's to say.
- * elsewhere: not on a hostname for hooks, so nothing of ours may touch it.
+ * site: for a published site that we serve; what the zone says of its visitors holds, and it comes in where hooks do.
+ * elsewhere: on no hostname of ours, so nothing of ours may touch it.
  */
-export type Kind = "delivery" | "canary" | "nothing" | "elsewhere";
+export type Kind = "delivery" | "canary" | "nothing" | "site" | "elsewhere";
 export type Row = { readonly name: string; readonly is: Kind; readonly request: EdgeRequest };
 
 const digits = "0123456789abcdef".repeat(4);
@@ -35,14 +37,19 @@ const senders: Record<GitHost, readonly [hook: string, sources: readonly string[
 };
 export const gitHosts = Object.keys(senders) as GitHost[];
 
-/** One host, a hook of every git host. */
-export const everyGitHost: Settings = {
-  ...example,
-  hooks: gitHosts.map((gitHost): Hook => {
-    const [name, sources] = senders[gitHost];
-    return { ...example.hooks[0]!, name, gitHost, sources, published: gitHost !== "gitea" && gitHost !== "forgejo" };
-  }),
-};
+const siteName = `blog.${example.zone}`;
+
+/** One host, a hook of every git host; the first one's site is served. */
+export const everyGitHost: Settings = serving(
+  {
+    ...example,
+    hooks: gitHosts.map((gitHost): Hook => {
+      const [name, sources] = senders[gitHost];
+      return { ...example.hooks[0]!, name, gitHost, sources, published: gitHost !== "gitea" && gitHost !== "forgejo" };
+    }),
+  },
+  { hostname: siteName },
+);
 const hostname = example.hosts[0]!.hostname;
 export const otherHostname = `www.${example.zone}`;
 
@@ -171,6 +178,13 @@ const variants: readonly Variant[] = [
   ["below the canary", "nothing", { ...lookedAt, ...browser, target: `${canaryPath}/x` }],
   ["the canary by plain http", "nothing", { ...lookedAt, ...browser, target: canaryPath, ssl: false }],
   ["the front page", "nothing", { ...lookedAt, ...browser, target: "/" }],
+
+  ["a visitor of the site", "site", { ...lookedAt, ...browser, host: siteName, target: "/" }],
+  ["a visitor without TLS", "site", { ...lookedAt, ...browser, host: siteName, target: "/", ssl: false }],
+  ["a script that reads the site", "site", { ...lookedAt, ...curl, host: siteName, target: "/page/?q=1" }],
+  ["a form somebody sends to the site", "site", { host: siteName, target: "/", headers: browser.headers }],
+  ["a delivery to the site", "site", { host: siteName }],
+  ["the site's dot file", "site", { ...lookedAt, ...curl, host: siteName, target: canaryPath }],
 
   ["a delivery to another hostname", "elsewhere", { host: otherHostname }],
   ["another hostname, by a browser", "elsewhere", { ...lookedAt, ...browser, host: otherHostname, target: "/" }],

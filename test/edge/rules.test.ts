@@ -211,7 +211,7 @@ describe("edge to origin", () => {
     expect(decide(zone, { ...delivery, host: "www.example.org" }).origin).toMatchObject({ port: 443, ssl: "full" });
   });
   test("hosts with one port take one rule", () => {
-    expect(originRules({ hosts: [exampleHost, { ...second, originPort: 8443 }] })).toHaveLength(1);
+    expect(originRules({ ...example, hosts: [exampleHost, { ...second, originPort: 8443 }] })).toHaveLength(1);
     expect(originRules(everything).map(({ ref }) => ref)).toEqual(["pushgate_origin_8443", "pushgate_origin_9443"]);
   });
   test("a zone-wide rule of the operator's does not reach hooks: ours stand where they win", () => {

@@ -5,13 +5,24 @@
  */
 import { execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
+import { connect } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import { connect as connectTls } from "node:tls";
 
-/** `as`: which client certificate. `from`: the TCP peer's address. `raw`: the request as bytes on the wire. */
-export type LabRequest = { as: "edge" | "shared" | "nobody"; from: string; to: string; raw: string };
+/**
+ * `as`: which client certificate. `from`: the TCP peer's address. `raw`: the request as bytes on the wire. `name`: which
+ * server the TLS handshake asks for; none unless said. `plain`: without TLS.
+ */
+export type LabRequest = {
+  as: "edge" | "shared" | "nobody";
+  from: string;
+  to: string;
+  raw: string;
+  name?: string;
+  plain?: true;
+};
 export type LabTask = {
   folder: string;
   config: string;
@@ -25,7 +36,7 @@ export type LabTask = {
   requests: (LabRequest | LabRequest[])[];
 };
 export type LabReply = { status: number; headers: Record<string, string>; body: string };
-export type LabResult = { replies: LabReply[][]; log: string[]; errors: string; seen: string[] };
+export type LabResult = { replies: LabReply[][]; log: string[]; sites: string[]; errors: string; seen: string[] };
 
 const sh = (command: string) => execFileSync("sh", ["-ec", command], { stdio: ["ignore", "ignore", "inherit"] });
 
@@ -70,18 +81,17 @@ async function receivers({ allowed }: LabTask, seen: string[]): Promise<void> {
   }
 }
 
-async function send({ as, from, to, raw }: LabRequest, { folder, originPort }: LabTask): Promise<LabReply> {
+async function send(
+  { as, from, to, raw, name, plain }: LabRequest,
+  { folder, originPort }: LabTask,
+): Promise<LabReply> {
   const pair =
     as === "nobody"
       ? {}
       : { cert: readFileSync(`${folder}/tls/${as}.pem`), key: readFileSync(`${folder}/tls/${as}.key`) };
-  const socket = connectTls({
-    host: to,
-    port: originPort,
-    localAddress: from,
-    rejectUnauthorized: false,
-    ...pair,
-  } as never);
+  const where = { host: to, port: originPort, localAddress: from };
+  const tls = { ...where, rejectUnauthorized: false, ...pair, ...(name === undefined ? {} : { servername: name }) };
+  const socket = plain ? connect(where) : connectTls(tls as never);
   const chunks: Buffer[] = [];
   socket
     .on("data", (chunk: Buffer) => {
@@ -91,7 +101,7 @@ async function send({ as, from, to, raw }: LabRequest, { folder, originPort }: L
       if (body && body.length >= Number(/^content-length: (\d+)/im.exec(head)?.[1] ?? Infinity)) socket.destroy();
     })
     .on("error", () => {});
-  socket.once("secureConnect", () => socket.write(raw));
+  socket.once(plain ? "connect" : "secureConnect", () => socket.write(raw));
   await once(socket, "close");
   const [head = "", ...body] = Buffer.concat(chunks).toString().split("\r\n\r\n");
   const [statusLine = "", ...headers] = head.split("\r\n");
@@ -142,6 +152,9 @@ const read = (name: string) =>
 const result: LabResult = {
   replies,
   log: read("pushgate.log").split("\n").filter(Boolean),
+  sites: readdirSync(`${task.folder}/log`)
+    .filter((name) => name.startsWith("pushgate-site-"))
+    .flatMap((name) => read(name).split("\n").filter(Boolean)),
   errors: read("pushgate-error.log") + read("main.log"),
   seen,
 };
