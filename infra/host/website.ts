@@ -96,12 +96,13 @@ ${visitor}
     add_header Cache-Control $pushgate_site_cache always;
     add_header Allow $pushgate_site_allow always;
     recursive_error_pages off;
-    error_page 404 /404.html;
+    # 403 is nginx's word for a folder without a page.
+    error_page 403 404 =404 /404.html;
     # A visitor who came without TLS; the edge passes that on as it is.
     error_page 497 =301 https://${hostname}$request_uri;
 
     if ($pushgate_peer_is_edge = 0) {
-        return 403;
+        return 403 "not sent by the edge";
     }
     if ($request_method !~ "^(GET|HEAD)$") {
         return 405;

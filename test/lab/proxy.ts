@@ -105,7 +105,7 @@ async function send(
   await once(socket, "close");
   const [head = "", ...body] = Buffer.concat(chunks).toString().split("\r\n\r\n");
   const [statusLine = "", ...headers] = head.split("\r\n");
-  const pairs = headers.map((line) => line.split(/:\s*/, 2) as [string, string]);
+  const pairs = headers.map((line) => line.split(/:\s*(.*)/, 2) as [string, string]);
   const joined: Record<string, string> = {};
   for (const [name, value] of pairs) {
     const key = name.toLowerCase();
