@@ -9,6 +9,7 @@ import { overlap, parse, tidy } from "./cidr.ts";
 import { loopback, networks } from "./networks.ts";
 import type { shape, site as siteShape } from "./schema.ts";
 import type { Fault, GitHost, Settings, Site } from "./settings.ts";
+import { servingFaults } from "./site-checks.ts";
 
 type Config = v.InferOutput<typeof shape>;
 
@@ -166,6 +167,7 @@ export function crossFaults(config: Config): Fault[] {
       "the path /webhook/<name> must be one hook's",
     ),
     ...hookFaults(config),
+    ...servingFaults(config),
   ];
 }
 
