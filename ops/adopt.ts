@@ -47,9 +47,12 @@ async function configured(key: string, stack: readonly string[]): Promise<string
 type Step = { op: string; urn: string; newState?: { type: string; inputs?: Missing["inputs"] } };
 type Diagnostic = { severity?: string; message?: string };
 
-/** What `up` would create; throws where there is no preview, since nothing is adopted that may not come to pass. */
-async function missing(stack: readonly string[]): Promise<Missing[]> {
-  const { code, stdout, stderr } = await pulumi(["preview", "--json", "--non-interactive", ...stack]);
+/** What is declared, and what of it `up` would create. */
+type Plan = { readonly declared: readonly Missing[]; readonly missing: readonly Missing[] };
+
+/** Throws where there is no preview, since nothing is adopted that may not come to pass. */
+async function plan(stack: readonly string[]): Promise<Plan> {
+  const { code, stdout, stderr } = await pulumi(["preview", "--json", "--show-sames", "--non-interactive", ...stack]);
   let digest: { steps?: Step[]; diagnostics?: Diagnostic[] } = {};
   try {
     digest = JSON.parse(stdout) as typeof digest;
@@ -61,12 +64,12 @@ async function missing(stack: readonly string[]): Promise<Missing[]> {
     const said = [...errors.map(({ message = "" }) => message.trim()), stderr.trim()].filter(Boolean);
     throw new Refused(`there is no preview to go by, so nothing was looked for:\n${said.join("\n")}`);
   }
-  return (digest.steps ?? [])
-    .filter(({ op, newState }) => op === "create" && newState !== undefined)
-    .map(({ urn, newState }) => ({
-      ...{ type: newState!.type, name: urn.split("::").at(-1)! },
-      inputs: newState!.inputs ?? {},
-    }));
+  const steps = (digest.steps ?? []).flatMap(({ op, urn, newState }) =>
+    newState === undefined
+      ? []
+      : [{ op, type: newState.type, name: urn.split("::").at(-1)!, inputs: newState.inputs ?? {} }],
+  );
+  return { declared: steps, missing: steps.filter(({ op }) => op === "create") };
 }
 
 type Adoption = Missing & Found;
@@ -77,12 +80,13 @@ async function look(stack: readonly string[]): Promise<Adoption[]> {
   );
   if (token === undefined)
     throw new Refused("cloudflare:apiToken is not set: pulumi config set --secret cloudflare:apiToken");
-  const wanted = (await missing(stack)).filter(adoptable);
+  const { declared, missing } = await plan(stack);
+  const wanted = missing.filter(adoptable);
   if (wanted.length === 0) return [];
   const api = edgeApi({ baseUrl: baseUrl ?? "https://api.cloudflare.com/client/v4", token });
   const [zone] = await api.list<Zone>(`zones?name=${encodeURIComponent(zoneName ?? "")}`);
   if (zone === undefined) throw new Refused(`the token sees no zone ${zoneName}`);
-  return Promise.all(wanted.map(async (one) => ({ ...one, ...(await find(api, one, zone)) })));
+  return Promise.all(wanted.map(async (one) => ({ ...one, ...(await find(api, one, zone, declared)) })));
 }
 
 function show(adoptions: readonly Adoption[]): void {

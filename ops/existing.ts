@@ -5,7 +5,7 @@
 import { X509Certificate } from "node:crypto";
 import type { EdgeApi } from "../infra/edge/api.ts";
 
-/** A resource that the next `up` would create. */
+/** A resource as the program declares it. */
 export type Missing = {
   /** As the engine names it, "cloudflare:index/ruleset:Ruleset". */
   readonly type: string;
@@ -23,7 +23,8 @@ export type Found = {
   readonly notes: readonly string[];
 };
 
-type Find = (api: EdgeApi, missing: Missing, zone: Zone) => Promise<Found>;
+/** `declared`: all that the program declares, what the state holds already among it. */
+type Find = (api: EdgeApi, missing: Missing, zone: Zone, declared: readonly Missing[]) => Promise<Found>;
 export type Zone = { readonly id: string; readonly name: string };
 
 const nothing: Found = { notes: [] };
@@ -39,16 +40,23 @@ const ruleset: Find = async (api, { inputs }, zone) => {
 
 type DnsRecord = { id: string; name: string; type: string; content: string };
 
-const dnsRecord: Find = async (api, { inputs }, zone) => {
+const dnsRecord: Find = async (api, { name, inputs }, zone, declared) => {
   const named = await api.list<DnsRecord>(`zones/${zone.id}/dns_records?name=${encodeURIComponent(inputs.name)}`);
   const live = named.filter(({ name }) => name === inputs.name);
   const alike = live.filter(({ type }) => type === inputs.type);
+  const wanted = declared
+    .filter((one) => one.inputs.name === inputs.name && one.inputs.type === inputs.type)
+    .map((one) => one.inputs.content);
+  const others = alike.filter(({ content }) => !wanted.includes(content));
+  // A site's name has a record for each machine, which says so in the resource's name; a hook's has one.
+  const oneOfMany = name.endsWith(` ${inputs.content}`);
   // The one that says the same cannot be made a second time; any other would stay beside ours and take half of all deliveries.
-  const found = alike.find(({ content }) => content === inputs.content) ?? alike[0];
+  const found = alike.find(({ content }) => content === inputs.content) ?? (oneOfMany ? undefined : others[0]);
+  const whose = oneOfMany ? "visitors" : "deliveries";
+  // Said once for a name.
+  const left = wanted.indexOf(inputs.content) > 0 ? [] : others.filter((one) => one !== found);
   const notes = [
-    ...alike
-      .filter((one) => one !== found)
-      .map(({ content }) => `also leads to ${content}, which stays and gets its share of deliveries: remove it`),
+    ...left.map(({ content }) => `also leads to ${content}, which stays and gets its share of ${whose}: remove it`),
     ...live
       .filter(({ type }) => type === "CNAME")
       .map(({ content }) => `is a CNAME to ${content}, beside which there can be no address: remove it`),
@@ -132,5 +140,4 @@ const finders: Readonly<Record<string, Find>> = {
 export const adoptable = ({ type }: Pick<Missing, "type">): boolean => type in finders;
 
 /** Throws ApiRefusal. */
-export const find = (api: EdgeApi, missing: Missing, zone: Zone): Promise<Found> =>
-  finders[missing.type]!(api, missing, zone);
+export const find: Find = (api, missing, ...rest) => finders[missing.type]!(api, missing, ...rest);

@@ -6,7 +6,9 @@ import { globSync } from "node:fs";
 import { matchesGlob } from "node:path";
 import { expect, test } from "vitest";
 import { hostLayers } from "../infra/host/layers.ts";
+import { renderProxy } from "../infra/host/proxy.ts";
 import { example, exampleHost } from "./example.ts";
+import { served } from "./served.ts";
 import { secrets } from "./stack-file.ts";
 
 const golden = new URL("golden", import.meta.url).pathname;
@@ -23,6 +25,11 @@ const files = layers.flatMap((layer) => layer.files);
 
 test.for(files)("$path is what a reviewer last approved", async ({ path, text }) => {
   await expect(text).toMatchFileSnapshot(`${golden}${path}`);
+});
+
+test("the servers of published sites are what a reviewer last approved", async () => {
+  const sites = renderProxy(served, exampleHost).slice(renderProxy(example, exampleHost).length);
+  await expect(sites).toMatchFileSnapshot(`${golden}/website.conf`);
 });
 
 test("modes and owners, facts and globs are what a reviewer last approved", async () => {

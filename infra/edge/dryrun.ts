@@ -10,7 +10,7 @@ import { ApiRefusal, type EdgeAccess, type EdgeApi, edgeApi } from "./api.ts";
 import { botSettings } from "./bots.ts";
 import { rulesOf } from "./fits.ts";
 import { EdgeError, type LiveZone } from "./inspect.ts";
-import { hostnames } from "./names.ts";
+import { hostnames, siteHostnames } from "./names.ts";
 import { merged, type PhaseName, phaseNames, phases, type Rule } from "./phase.ts";
 
 /** As the dashboard's page for tokens words them; its Edit is the API's Write, and reads too. */
@@ -57,6 +57,19 @@ async function readable(api: EdgeApi, { id, name }: LiveZone): Promise<string[]>
   return (await Promise.all(faults)).flat();
 }
 
+/** A site's name is often there before us, and beside a CNAME the edge takes no address. What can't be read, `readable` says. */
+async function free(api: EdgeApi, zone: LiveZone, hostname: string): Promise<string[]> {
+  const path = `zones/${zone.id}/dns_records?name=${hostname}&type=CNAME`;
+  const live = await api.list<{ type: string; content: string }>(path).catch(() => []);
+  return live
+    .filter(({ type }) => type === "CNAME")
+    .map(
+      ({ content }) =>
+        `${hostname} is a CNAME to ${content} now, beside which there can be no address of a machine: remove it, then ` +
+        "`pulumi up`, which makes the name lead to the machines",
+    );
+}
+
 const snake = (value: unknown): unknown => {
   if (Array.isArray(value)) return value.map(snake);
   if (typeof value !== "object" || value === null) return value;
@@ -92,7 +105,8 @@ export async function dryRunFaults(api: EdgeApi, settings: Settings, zone: LiveZ
   if (hostnames(settings).length === 0) return [];
   const ours = rulesOf(settings);
   const changing = phaseNames.filter((name) => ours[name].length > 0 && !stands(name, ours[name], zone));
-  const faults = [readable(api, zone), ...changing.map((name) => writable(api, name, ours[name], zone))];
+  const names = siteHostnames(settings).map((hostname) => free(api, zone, hostname));
+  const faults = [readable(api, zone), ...names, ...changing.map((name) => writable(api, name, ours[name], zone))];
   return (await Promise.all(faults)).flat();
 }
 

@@ -11,8 +11,8 @@ import { type ServedSite, servedSites } from "../sites.ts";
 import { trust, visitor } from "./origin-server.ts";
 import { proxyLogs, websites } from "./proxy-scripts.ts";
 
-/** What of a site is text; html is in any case. */
-const textTypes = [
+/** What of a site compresses; html does in any case. */
+const compressed = [
   "application/atom+xml",
   "application/javascript",
   "application/json",
@@ -89,7 +89,7 @@ ${visitor}
     gzip_proxied any;
     # A smaller file fits one packet as it is.
     gzip_min_length 1024;
-    gzip_types ${textTypes.join(" ")};
+    gzip_types ${compressed.join(" ")};
 
     add_header X-Served-By pushgate-proxy always;
     add_header X-Content-Type-Options nosniff always;

@@ -8,6 +8,7 @@ import type { PhaseName } from "../../infra/edge/phase.ts";
 import { presented } from "../../infra/edge/presented.ts";
 import type { Settings } from "../../infra/settings.ts";
 import { example, exampleHost } from "../example.ts";
+import { serving, siteHostname } from "../served.ts";
 import { type Api, apiToken, startApi } from "./api.ts";
 import { clientOf } from "./client.ts";
 import { emptyZone, type Rule, type Ruleset } from "./zone.ts";
@@ -53,6 +54,21 @@ describe("what a preview tries at the edge", () => {
     expect(said).toHaveLength(3);
     for (const fault of said)
       expect(fault).toMatch(/rules that `up` would write to example\.org are refused: 400 .*expression/);
+  });
+
+  test("a site's name that is a CNAME is named before an up meets it; an address, and a hook's name, are not asked", async () => {
+    const record = { id: "r", name: siteHostname, type: "A", content: "203.0.113.80", proxied: true, ttl: 1 };
+    const withRecord = async (change: object) => {
+      api.zone.dns_records = [{ ...record, ...change }];
+      const said = await dryRunFaults(edgeApi({ baseUrl: api.url, token: apiToken }), serving(settings), zone);
+      api.zone.dns_records = [];
+      return said;
+    };
+    expect(await withRecord({ type: "CNAME", content: "old.example.net" })).toEqual([
+      expect.stringMatching(/^www\.example\.org is a CNAME to old\.example\.net now, .*: remove it, then `pulumi up`/),
+    ]);
+    expect(await withRecord({})).toEqual([]);
+    expect(await withRecord({ type: "CNAME", name: "other.example.org" })).toEqual([]);
   });
 
   test("where all stands as declared, three reads are all it costs; a foreign rule is tried as it is", async () => {

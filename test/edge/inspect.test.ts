@@ -12,6 +12,7 @@ import { phaseNames, ruleset } from "../../infra/edge/phase.ts";
 import type { Settings } from "../../infra/settings.ts";
 import { namesOf } from "../../infra/sites.ts";
 import { example, exampleHost } from "../example.ts";
+import { served, siteHostname } from "../served.ts";
 
 // biome-ignore lint/suspicious/noExplicitAny: a resource's inputs have as many shapes as there are resources
 type Seen = { type: string; name: string; inputs: any };
@@ -158,6 +159,35 @@ describe("an empty zone", () => {
     await mock({ ...zone("pro"), ...empty });
     expect(await declare(absent)).toEqual([]);
   });
+});
+
+test("a site that is served: its name leads to every machine that is there, and is on the certificate of each", async () => {
+  const named = (name: string, n: number, rest: object = {}) => ({
+    ...exampleHost,
+    ...{ name, hostname: `${name}.example.org`, address: `203.0.113.${n}`, address6: `2001:db8::${n}`, ...rest },
+  });
+  const lost = named("web3", 12, { state: "lost" });
+  const hosts = [named("web1", 10), named("web2", 11), lost, named("web4", 13, { state: "absent" })];
+  await mock({ ...zone("pro"), ...empty });
+  const resources = await declare({ ...served, hosts });
+  const names = (type: string) => resources.filter((one) => one.type === type).map(({ name }) => name);
+  expect(names("DnsRecord").filter((name) => name.startsWith(siteHostname))).toEqual([
+    "www.example.org A 203.0.113.10",
+    "www.example.org AAAA 2001:db8::10",
+    "www.example.org A 203.0.113.11",
+    "www.example.org AAAA 2001:db8::11",
+  ]);
+  const hooks = ["web1.example.org", "web2.example.org", "web3.example.org"];
+  expect(names("AuthenticatedOriginPulls")).toEqual([...hooks, siteHostname].map((name) => `${name} origin pulls`));
+  const certificates = resources.filter(({ type }) => type === "OriginCaCertificate");
+  expect(certificates.map(({ inputs }) => inputs.hostnames)).toEqual(
+    hooks.slice(0, 2).map((name) => [name, siteHostname]),
+  );
+});
+
+test("a site is nobody's where every machine is to be absent", async () => {
+  await mock({ ...zone("pro"), ...empty });
+  expect(await declare({ ...served, hosts: absent.hosts })).toEqual([]);
 });
 
 describe("rules of the zone's own", () => {

@@ -12,6 +12,7 @@ import { canaryPath } from "../../infra/host/proxy.ts";
 import { networks } from "../../infra/networks.ts";
 import type { GitHost, Settings } from "../../infra/settings.ts";
 import { example, exampleHost } from "../example.ts";
+import { served, siteHostname } from "../served.ts";
 import { compile } from "./expression.ts";
 import { decide } from "./plane.ts";
 import type { EdgeRequest } from "./request.ts";
@@ -69,6 +70,7 @@ describe("what a reviewer approved", () => {
   const approved: [file: string, settings: Settings][] = [
     ["example", example],
     ["everything", everything],
+    ["serving", { ...served, hosts: [exampleHost, { ...second, originPort: 8443, address: "203.0.113.11" }] }],
   ];
   test.each(approved)("%s", async (name, settings) => {
     for (const [phase, rules] of Object.entries({ ...rulesOf(settings), records: records(settings) }))
@@ -209,6 +211,20 @@ describe("edge to origin", () => {
     ] as const)
       expect(decide(zone, { ...delivery, host }).origin).toMatchObject({ port, ssl: "strict" });
     expect(decide(zone, { ...delivery, host: "www.example.org" }).origin).toMatchObject({ port: 443, ssl: "full" });
+  });
+  test("a site comes in where hooks do, and what is said of hooks' names is not said of its", () => {
+    const zone = declared(served);
+    const visitor: EdgeRequest = { ...delivery, method: "GET", host: siteHostname, target: "/" };
+    expect(decide(zone, visitor)).toMatchObject({ action: "forward", origin: { port: 8443, ssl: "strict" } });
+    expect(JSON.stringify(customRules(served))).not.toContain(siteHostname);
+    // Were it blocked as hooks' names are, nobody would see it.
+    const [skip, rest] = customRules(served) as [Rule, Rule];
+    const wider = { ...rest, expression: rest.expression.replace("{", `{"${siteHostname}" `) };
+    expect(said(declared(served, { custom: [skip, wider] }), visitor)).toBe("pushgate_rest");
+  });
+  test("a site's port is said once, whatever ports there are", () => {
+    const rules = originRules({ ...served, hosts: [exampleHost, second] });
+    expect(rules.filter(({ expression }) => expression.includes(siteHostname))).toHaveLength(1);
   });
   test("hosts with one port take one rule", () => {
     expect(originRules({ ...example, hosts: [exampleHost, { ...second, originPort: 8443 }] })).toHaveLength(1);
