@@ -18,8 +18,8 @@ import { buildReceiver } from "./host/bundle.ts";
 import { localOpenssl } from "./host/ship.ts";
 import { declareMachine, look, type Machine, settleMachine, type Wanted } from "./machine.ts";
 import { makeOriginPulls, readOriginPulls } from "./origin-pulls.ts";
+import { namesOf } from "./served-sites.ts";
 import { readEdgeAccess, readSettings } from "./settings.ts";
-import { namesOf } from "./sites.ts";
 
 type World = Wanted & {
   readonly access: ReturnType<typeof readEdgeAccess>;

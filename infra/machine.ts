@@ -13,8 +13,8 @@ import type { HostReport } from "./host/report.ts";
 import { type HookSecrets, judgeSecrets, probedSecrets } from "./host/secrets.ts";
 import { apply, applySecrets, fitFaults, lost, probe, sendBundle } from "./host/ship.ts";
 import type { OriginPulls } from "./origin-pulls.ts";
+import { namesOf } from "./served-sites.ts";
 import type { Host, Settings } from "./settings.ts";
-import { namesOf } from "./sites.ts";
 
 /** One machine as it answered, and what it is to become. */
 export type Machine = {

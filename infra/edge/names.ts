@@ -2,8 +2,9 @@
  * The hostnames of the zone that lead to an origin port of ours. What passes the edge is asked of hooks' alone; how the
  * edge contacts the machine is said for all.
  */
+
+import { servedSites } from "../served-sites.ts";
 import type { Settings } from "../settings.ts";
-import { servedSites } from "../sites.ts";
 
 type Declared = Pick<Settings, "hosts" | "hooks">;
 

@@ -2,8 +2,9 @@
  * The origin's certificate, signed by the edge's origin CA from the request that `keys.ts` made. Public. It is refused
  * unless it fits the key: nginx does not start with a pair that does not match, and then every site on it is down.
  */
+
+import { namesOf } from "../served-sites.ts";
 import type { Host, Settings } from "../settings.ts";
-import { namesOf } from "../sites.ts";
 import { asInstalled } from "./as-installed.ts";
 import { originKey } from "./keys.ts";
 import type { HostLayer } from "./layer.ts";

@@ -10,8 +10,8 @@
  * served here, too, have servers of their own behind it: website.ts.
  */
 import { loopback, networks } from "../networks.ts";
+import { servedSites } from "../served-sites.ts";
 import type { Host, Settings } from "../settings.ts";
-import { servedSites } from "../sites.ts";
 import { type SourceSet, sourceSets } from "../sources.ts";
 import type { HostLayer } from "./layer.ts";
 import { lines, trust, visitor } from "./origin-server.ts";

@@ -6,8 +6,9 @@
  * Rules as in proxy.ts: nothing at http level but prefixed maps, and what an http level of the operator's could hand
  * down and would change an answer, we set ourselves.
  */
+
+import { type ServedSite, servedSites } from "../served-sites.ts";
 import type { Host, Settings } from "../settings.ts";
-import { type ServedSite, servedSites } from "../sites.ts";
 import { trust, visitor } from "./origin-server.ts";
 import { proxyLogs, websites } from "./proxy-scripts.ts";
 

@@ -9,8 +9,8 @@ import { assertFits, rulesOf } from "../../infra/edge/fits.ts";
 import { inspect } from "../../infra/edge/inspect.ts";
 import { allHostnames } from "../../infra/edge/names.ts";
 import { phaseNames, ruleset } from "../../infra/edge/phase.ts";
+import { namesOf } from "../../infra/served-sites.ts";
 import type { Settings } from "../../infra/settings.ts";
-import { namesOf } from "../../infra/sites.ts";
 import { example, exampleHost } from "../example.ts";
 import { served, siteHostname } from "../served.ts";
 
