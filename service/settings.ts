@@ -1,11 +1,12 @@
 /**
- * The one reader of process.env: what the receiver is told, by a rendered, public JSON file; the secrets, by one
- * credential a hook; and which sockets were handed over. All faults come at once, each with its cure, none with a
- * secret in it; without a secret nothing starts.
+ * The one reader of process.env: what receiver and builder are told, each by a rendered, public JSON file; the secrets,
+ * by credentials; and which sockets were handed over. All faults come at once, each with its cure, none with a secret in
+ * it; without its secrets nothing starts.
  */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import * as v from "valibot";
+import { type BuilderSettings, builderShape, overSsh, whole } from "./builder/settings.ts";
 
 export type ReceiverHook = {
   /** The path's last segment: /webhook/<name>. */
@@ -55,11 +56,6 @@ const firstSocket = 3;
 /** Characters; 32 of base64 are 192 bits. The stack configuration asks for as many. */
 const secretLength = 32;
 
-const whole = (min: number, max: number) => {
-  const say = `write a whole number from ${min} to ${max}`;
-  return v.pipe(v.number(say), v.integer(say), v.minValue(min, say), v.maxValue(max, say));
-};
-
 const hook = v.object({
   name: v.pipe(v.string("write a name"), v.regex(/^[a-z0-9-]{1,32}$/, "use 1 to 32 of a-z, 0-9 and hyphens")),
   gitHost: v.picklist(
@@ -90,7 +86,7 @@ type Environment = Readonly<Record<string, string | undefined>>;
 /** Throws SettingsFault. */
 export function readReceiver(env: Environment = process.env, pid: number = process.pid): Receiver {
   const faults: string[] = [];
-  const settings = readShape(env.PUSHGATE_SETTINGS, faults);
+  const settings = readShape(shape, env.PUSHGATE_SETTINGS, faults);
   const secrets = readSecrets(env.CREDENTIALS_DIRECTORY, settings?.hooks ?? [], faults);
   // The variables outlive a fork: only the process they name was handed the descriptors.
   const count = env.LISTEN_PID === String(pid) ? Number(env.LISTEN_FDS) : 0;
@@ -103,7 +99,57 @@ export function readReceiver(env: Environment = process.env, pid: number = proce
   return { settings, secrets, sockets: Array.from({ length: count || 0 }, (_, i) => firstSocket + i) };
 }
 
-function readShape(file: string | undefined, faults: string[]): ReceiverSettings | undefined {
+/** Everything a builder starts from. */
+export type Builder = {
+  readonly settings: BuilderSettings;
+  /** Absolute file of the private key that reads the repository, where it is reached over ssh. */
+  readonly deployKey?: string;
+  /** Where git and hugo are looked for. */
+  readonly path: string;
+  /** PEM file of the authorities an https repository is checked against; the system's where it is not set. */
+  readonly authorities?: string;
+};
+
+/** Throws SettingsFault. */
+export function readBuilder(env: Environment = process.env): Builder {
+  const faults: string[] = [];
+  const settings = readShape(builderShape, env.PUSHGATE_SETTINGS, faults);
+  const deployKey = settings && overSsh(settings.repository) ? readKey(env.CREDENTIALS_DIRECTORY, faults) : undefined;
+  if (!settings || faults.length > 0) throw new SettingsFault(faults);
+  return {
+    settings,
+    ...(deployKey !== undefined && { deployKey }),
+    path: env.PATH ?? "/usr/local/bin:/usr/bin:/bin",
+    ...(env.GIT_SSL_CAINFO && { authorities: env.GIT_SSL_CAINFO }),
+  };
+}
+
+/** The key's file, looked at once: ssh says of a damaged one only that the remote refused it. */
+function readKey(folder: string | undefined, faults: string[]): string | undefined {
+  const cure = "the unit's LoadCredentialEncrypted=deploy-key provides it";
+  if (!folder) {
+    faults.push(`CREDENTIALS_DIRECTORY is not set, and the repository is reached over ssh: ${cure}`);
+    return undefined;
+  }
+  const file = join(folder, "deploy-key");
+  try {
+    if (
+      !/^-----BEGIN [A-Z ]*PRIVATE KEY-----\n[\s\S]*\n-----END [A-Z ]*PRIVATE KEY-----\n$/.test(
+        readFileSync(file, "utf8"),
+      )
+    )
+      faults.push(`${file} is not a private key with its BEGIN and END lines, each ended by a line feed: set it again`);
+  } catch (error) {
+    faults.push(`${file} is not readable (${codeOf(error)}): ${cure}`);
+  }
+  return file;
+}
+
+function readShape<S extends v.GenericSchema>(
+  shape: S,
+  file: string | undefined,
+  faults: string[],
+): v.InferOutput<S> | undefined {
   if (!file) {
     faults.push("PUSHGATE_SETTINGS is not set: it names the settings' JSON file; the unit's Environment= line sets it");
     return undefined;

@@ -1,0 +1,75 @@
+/** Whether what is pending makes a new site, of which commit, and why. Pure: in doubt it builds. */
+import type { Changes } from "./repository.ts";
+import { listed } from "./setback.ts";
+
+/** Segments of a pattern that lead a path: `static/` and `static` are all below it, `deploy*` is deploy.sh, deploy/run. */
+function leads(pattern: string, path: string): boolean {
+  const wanted = pattern.split("/").filter(Boolean);
+  const segments = path.split("/");
+  return wanted.length <= segments.length && wanted.every((want, i) => matches(want, segments[i]!));
+}
+
+function matches(want: string, segment: string): boolean {
+  if (!want.includes("*")) return want === segment;
+  const literal = want.split("*").map((part) => part.replace(/[.+?^${}()|[\]\\]/g, "\\$&"));
+  return new RegExp(`^${literal.join(".*")}$`, "s").test(segment);
+}
+
+export const relevant = (paths: readonly string[], patterns: readonly string[]): string[] =>
+  paths.filter((path) => patterns.some((pattern) => leads(pattern, path)));
+
+export type Known = {
+  readonly head: string;
+  /** null: nothing is published. Its commit is null where a release was adopted, not built. */
+  readonly deployed: { readonly release: string; readonly commit: string | null } | null;
+  /** The head a rollback turned away from. */
+  readonly held: string | null;
+  /** A writer asked for a build. */
+  readonly asked: boolean;
+  /** What differs in the published release from what was built. */
+  readonly tampered: readonly string[];
+};
+
+export type Plan =
+  | { readonly commit: string; readonly reason: string }
+  | { readonly commit: null; readonly reason: string };
+
+const short = (commit: string): string => commit.slice(0, 12);
+
+/** What needs no look at the repository; undefined where the changed paths decide. */
+export function plan({ head, deployed, held, asked, tampered }: Known): Plan | undefined {
+  if (!deployed) return { commit: head, reason: "the first release" };
+  const holding = held === head;
+  // While a rollback holds, what is built is what it chose.
+  const commit = holding ? deployed.commit : head;
+  const why =
+    tampered.length > 0
+      ? `the release ${deployed.release} was changed on the disk: ${listed(tampered)}`
+      : asked
+        ? "asked for"
+        : undefined;
+  if (why !== undefined && commit !== null) return { commit, reason: why };
+  if (holding) {
+    const says = why === undefined ? "" : `${why}; but `;
+    return {
+      commit: null,
+      reason: `${says}rolled back to ${deployed.release}, away from ${short(head)}: a new commit is published again`,
+    };
+  }
+  if (deployed.commit === null) return { commit: head, reason: `${deployed.release} was built by no commit` };
+  if (deployed.commit === head) return { commit: null, reason: `the head ${short(head)} is published already` };
+  return undefined;
+}
+
+export function planBy(changes: Changes, patterns: readonly string[], head: string): Plan {
+  if ("unknown" in changes) return { commit: head, reason: changes.unknown };
+  const building = relevant(changes.paths, patterns);
+  if (building.length > 0) return { commit: head, reason: `changed: ${listed(building)}` };
+  return {
+    commit: null,
+    reason:
+      changes.paths.length === 0
+        ? `${short(head)} changes no file`
+        : `${short(head)} changes only ${listed(changes.paths)}: nothing of site.paths`,
+  };
+}

@@ -1,0 +1,164 @@
+/**
+ * The build: a connection to the hugo unit's socket, on which nothing is sent, hugo's output comes, and last a line that
+ * says how it ended. Outside systemd a child does the same. What hugo writes is looked at when it has ended, never before.
+ */
+import { chmodSync, mkdirSync, readdirSync, renameSync } from "node:fs";
+import { connect } from "node:net";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Builder } from "../settings.ts";
+import { runChild, Tail } from "./child.ts";
+import { ifThere, remove } from "./files.ts";
+import { hugoArguments, hugoEnvironment } from "./hugo-command.ts";
+import type { Places } from "./places.ts";
+import { diskFull, failed, printable, type Setback } from "./setback.ts";
+
+type Build = { readonly result: string; readonly code: string; readonly status: string; readonly output: string };
+
+/** Seconds beyond hugo's own for its unit to start, to end and to say so. */
+const slack = 60;
+
+/** Milliseconds between two tries while a former builder's hugo still runs: it takes one connection at a time. */
+const again = 250;
+
+/** Builds, and returns the folder with what was written. Throws Setback. */
+export async function build(builder: Builder, places: Places): Promise<string> {
+  const { hugo, limits } = builder.settings;
+  const out = freshOut(places);
+  // A child that outlived its builder still writes into the folder that was its own.
+  const destination = "socket" in hugo ? out : join(out, `${process.pid}-${Date.now()}`);
+  const built =
+    "socket" in hugo ? await bySocket(hugo.socket, limits.seconds) : await asChild(builder, places, destination);
+  if (built.result !== "success") throw setback(built, builder.settings.limits);
+  return destination;
+}
+
+/**
+ * A folder nobody has open: the former one is moved away, so that a hugo that still runs writes into what is thrown
+ * away. Its folders are opened to us by its unit when it ends.
+ */
+function freshOut(places: Places): string {
+  retireOut(places);
+  mkdirSync(places.out);
+  chmodSync(places.out, 0o777);
+  return places.out;
+}
+
+export function retireOut({ work, out }: Places): void {
+  ifThere(() => renameSync(out, join(work, `former-${Date.now()}-${process.pid}`)));
+  clearFormer(work);
+}
+
+/** What can't be removed is another user's, of a hugo that was cut off: it is tried again each time. */
+function clearFormer(work: string): void {
+  for (const name of readdirSync(work))
+    if (name.startsWith("former-"))
+      try {
+        remove(join(work, name));
+      } catch {}
+}
+
+async function bySocket(socket: string, seconds: number): Promise<Build> {
+  const until = Date.now() + (seconds + slack) * 1000;
+  for (;;) {
+    const said = await listen(socket, until - Date.now());
+    const last = said.trimEnd().split("\n").at(-1) ?? "";
+    const told = /^pushgate-hugo result=(\S*) code=(\S*) status=(\S*)$/.exec(last);
+    if (told) {
+      const output = said.slice(0, said.lastIndexOf(last));
+      return { result: told[1]!, code: told[2]!, status: told[3]!, output };
+    }
+    if (said !== "") return { result: "no last line", code: "", status: "", output: said };
+    if (Date.now() > until) throw failed("a former build does not end: systemctl stop 'pushgate-hugo-*'");
+    await sleep(again);
+  }
+}
+
+/** Everything said on the connection until its end. */
+function listen(socket: string, milliseconds: number): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const tail = new Tail();
+    const connection = connect(socket);
+    const timer = setTimeout(() => {
+      connection.destroy();
+      reject(failed("hugo's unit neither builds nor ends: systemctl status 'pushgate-hugo-*'"));
+    }, milliseconds);
+    connection.on("data", (part: Buffer) => tail.add(part));
+    connection.on("error", (error: NodeJS.ErrnoException) => {
+      clearTimeout(timer);
+      // A unit at its one connection may reset the second.
+      if (error.code === "ECONNRESET" || error.code === "EPIPE") resolve(tail.text());
+      else
+        reject(
+          failed(`hugo's socket ${socket} does not answer (${error.code}): systemctl restart 'pushgate-hugo-*.socket'`),
+        );
+    });
+    connection.on("close", () => {
+      clearTimeout(timer);
+      resolve(tail.text());
+    });
+  });
+}
+
+async function asChild({ settings, path }: Builder, places: Places, destination: string): Promise<Build> {
+  const { hugo, content, limits } = settings;
+  if ("socket" in hugo) throw new Error("unreachable");
+  const args = hugoArguments({ source: places.clone, content, destination, cache: places.cache });
+  const env = { PATH: path, HOME: "/nonexistent", ...hugoEnvironment(places.cache, hugo) };
+  const ended = await runChild(hugo.path, args, { cwd: places.work, env, seconds: limits.seconds, most: 64 << 10 });
+  if (ended.missing) throw failed(`${hugo.path} is not installed: apt-get install hugo`);
+  const result = ended.late ? "timeout" : ended.signal ? "signal" : ended.code === 0 ? "success" : "exit-code";
+  const status = ended.signal ?? String(ended.code);
+  return {
+    result,
+    code: ended.signal ? "killed" : "exited",
+    status,
+    output: `${ended.stdout.toString()}\n${ended.stderr}`,
+  };
+}
+
+/** How a build that failed is told; systemd.exec(5) names the results. */
+function setback({ result, status, output }: Build, limits: Builder["settings"]["limits"]): Setback {
+  if (/no space left on device|disk quota exceeded/i.test(output)) return failed(diskFull);
+  if (
+    /pthread_create failed|failed to create new OS thread|fork\/exec \S+: resource temporarily unavailable/.test(output)
+  )
+    return failed(`hugo met its limit of processes and threads${of(limits.tasks)}: raise hooks[].site.limits.tasks`);
+  const tail = lastLines(output);
+  switch (result) {
+    case "oom-kill":
+      return failed(
+        `the build was ended by its memory limit${of(limits.memoryMiB, " MiB")}: raise hooks[].site.limits.memoryMiB`,
+      );
+    case "timeout":
+      return failed(`the build took longer than its ${limits.seconds} s: raise hooks[].site.limits.seconds`);
+    case "signal":
+    case "core-dump":
+      return failed(`hugo was ended by the signal ${status}: by hand, or by a machine without memory (journalctl -k)`);
+    case "resources":
+      return failed("the machine has not the resources to start hugo: journalctl -u 'pushgate-hugo-*'");
+    case "exit-code":
+      return failed(`${templateOf(output) ?? "hugo failed"}: ${tail}`);
+    default:
+      return failed(
+        `hugo's unit ended by ${printable(result, 30)}: journalctl -u 'pushgate-hugo-*'${tail && `; it said: ${tail}`}`,
+      );
+  }
+}
+
+const of = (limit: number | undefined, unit = ""): string => (limit === undefined ? "" : ` (${limit}${unit})`);
+
+const templateOf = (output: string): string | undefined => {
+  const path = /((?:themes\/[^\s":]+\/)?layouts\/[^\s":]+):\d+/.exec(output)?.[1];
+  return path && `the template ${printable(path, 200)} failed`;
+};
+
+/** hugo's errors without its greeting and its totals. */
+function lastLines(output: string): string {
+  const lines = output
+    .split("\n")
+    .map((line) => line.trim())
+    .filter((line) => line !== "" && !/^(Start building|hugo v|Total in|\||-+\+|WARN)/.test(line))
+    .map((line) => line.replace(/^(ERROR|Error:) (\d{4}\/\d\d\/\d\d \d\d:\d\d:\d\d )?/, ""));
+  return printable([...new Set(lines)].slice(-4).join(" | "), 1_000);
+}

@@ -1,0 +1,27 @@
+/** The builder: settings -> lock -> as long as anything is pending. Exits 78 (EX_CONFIG) when its settings are at fault. */
+import { readBuilder, SettingsFault } from "../settings.ts";
+import { armoured } from "./git.ts";
+import { standardOutput as journal } from "./journal.ts";
+import { lock, unlock } from "./lock.ts";
+import { makePlaces, placesOf } from "./places.ts";
+import { heal, serve } from "./serve.ts";
+
+async function main(): Promise<void> {
+  const builder = readBuilder();
+  // What is published is read by others, whatever the unit says of new files.
+  process.umask(0o022);
+  const places = placesOf(builder.settings);
+  makePlaces(places);
+  lock(places);
+  heal(places);
+  await serve(builder, { settings: builder.settings, places, git: armoured(builder) }, journal);
+  unlock(places);
+}
+
+// The journal's end of the pipe goes away when journald restarts: a lost line must not stop a build.
+process.stdout.on("error", () => {});
+
+main().catch((error: unknown) => {
+  process.stderr.write(`pushgate-builder: ${error instanceof Error ? error.message : String(error)}\n`);
+  process.exit(error instanceof SettingsFault ? 78 : 1);
+});

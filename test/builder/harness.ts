@@ -1,0 +1,136 @@
+/** A builder in this process or as the real bundle, with everything it works on in a folder of its own. */
+import { spawnSync } from "node:child_process";
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { assetExtensions, buildPaths } from "../../infra/build-paths.ts";
+import { armoured } from "../../service/builder/git.ts";
+import type { Entry } from "../../service/builder/journal.ts";
+import { makePlaces, type Places, placesOf } from "../../service/builder/places.ts";
+import { heal, serve } from "../../service/builder/serve.ts";
+import type { BuilderSettings } from "../../service/builder/settings.ts";
+import type { Status } from "../../service/builder/status.ts";
+import type { Builder } from "../../service/settings.ts";
+import { type GitHost, startGitHost } from "../git-host.ts";
+import type { Repository } from "../git-repository.ts";
+import { siteFiles, writeContent } from "../site.ts";
+
+const absent = ["git", "hugo", "openssl"].filter((tool) => spawnSync("sh", ["-c", `command -v ${tool}`]).status !== 0);
+
+/** Why a site can't be built here, with the cure; undefined if it can. */
+export const cannotBuild =
+  absent.length > 0 ? `${absent.join(", ")} not installed: apt-get install ${absent.join(" ")}` : undefined;
+
+/** The user who stands for root: whoever runs the test. */
+const root = process.getuid?.() ?? 0;
+
+export type Bench = {
+  readonly folder: string;
+  readonly places: Places;
+  readonly builder: Builder;
+  readonly repository: Repository;
+  readonly content: string;
+  readonly journal: Entry[];
+  /** A delivery of the receiver's. */
+  deliver(): void;
+  /** An ask of root's. */
+  tick(): void;
+  rollback(release: string): void;
+  /** Until nothing is pending; a failing one is cut off after its first try. Returns what status.json says then. */
+  work(): Promise<Status>;
+  /** As the web server sees it. */
+  page(path?: string): string;
+  published(): string[];
+  status(): Status;
+  remove(): void;
+};
+
+let host: Promise<GitHost> | undefined;
+/** One git host for a file of tests. */
+export const gitHost = (): Promise<GitHost> => {
+  host ??= startGitHost();
+  return host;
+};
+export const closeGitHost = async (): Promise<void> => (await host)?.close();
+
+export const hugoPath = "hugo";
+
+let counter = 0;
+
+/** A site of `pages` pages, committed as revision 1, and nothing published. */
+export async function bench(
+  change: Partial<BuilderSettings> & {
+    readonly pages?: number;
+    readonly limit?: Partial<BuilderSettings["limits"]>;
+  } = {},
+): Promise<Bench> {
+  const { pages = 3, limit, ...rest } = change;
+  const { repository: make, caFile, url } = await gitHost();
+  counter += 1;
+  const folder = mkdtempSync(join(tmpdir(), "pushgate-builder-"));
+  const at = (name: string) => join(folder, name);
+  for (const name of ["spool", "asks", "content"]) mkdirSync(at(name));
+  const name = `site-${counter}`;
+  const repository = make(name);
+  repository.push(siteFiles(1));
+  writeContent(at("content"), pages);
+  const settings: BuilderSettings = {
+    hook: "site",
+    repository: url(name),
+    branch: "main",
+    spool: at("spool"),
+    asks: at("asks"),
+    site: at("site"),
+    content: at("content"),
+    webRoot: at("www"),
+    paths: buildPaths,
+    keep: [],
+    assets: assetExtensions,
+    submodules: false,
+    hugo: { path: hugoPath, exec: [], http: [] },
+    limits: { releaseBytes: 1 << 30, pagesPercent: 50, seconds: 30, debounceMilliseconds: 0, ...limit },
+    ...rest,
+  };
+  const builder: Builder = { settings, path: process.env.PATH ?? "", authorities: caFile };
+  const places = placesOf(settings, root);
+  const journal: Entry[] = [];
+  let delivery = 0;
+  const ask = (name: string, text = "") => {
+    writeFileSync(join(at("asks"), ".new"), text, { mode: 0o644 });
+    renameSync(join(at("asks"), ".new"), join(at("asks"), name));
+  };
+  return {
+    folder,
+    places,
+    builder,
+    repository,
+    content: at("content"),
+    journal,
+    deliver: () => {
+      delivery += 1;
+      writeFileSync(join(at("spool"), `delivery-${delivery}.json`), "{}\n");
+    },
+    tick: () => ask("tick"),
+    rollback: (release) => ask(`rollback-${release}`, `rollback-${release}\n`),
+    work: async () => {
+      await work(builder, places, journal);
+      return JSON.parse(readFileSync(places.status, "utf8")) as Status;
+    },
+    page: (path = "index.html") => readFileSync(join(places.current, path), "utf8"),
+    published: () => (readdirSync(places.current, { recursive: true }) as string[]).sort(),
+    status: () => JSON.parse(readFileSync(places.status, "utf8")) as Status,
+    remove: () => {
+      spawnSync("chmod", ["-R", "u+w", folder]);
+      rmSync(folder, { recursive: true, force: true });
+    },
+  };
+}
+
+/** As a start of the program does, but for the pauses. */
+async function work(builder: Builder, places: Places, journal: Entry[]): Promise<void> {
+  const { settings } = builder;
+  makePlaces(places);
+  heal(places);
+  const tell = (entry: Entry) => void journal.push(entry);
+  await serve(builder, { settings, places, git: armoured(builder) }, tell, null);
+}
