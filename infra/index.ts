@@ -97,4 +97,18 @@ async function declare(): Promise<void> {
   lock(zone, names);
 }
 
-await declare();
+/**
+ * The SDK takes a stack for every resource and promise, and looks each of its frames up in source maps: an eighth of a
+ * preview's processor time (0.4 s of 3.4 s). Our own files need no maps, as Node strips their types in place.
+ */
+async function withPlainStacks(work: () => Promise<void>): Promise<void> {
+  const { prepareStackTrace } = Error;
+  Object.assign(Error, { prepareStackTrace: undefined });
+  try {
+    await work();
+  } finally {
+    Object.assign(Error, { prepareStackTrace });
+  }
+}
+
+await withPlainStacks(declare);
