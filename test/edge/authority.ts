@@ -12,6 +12,8 @@ const openssl = (...args: string[]) => run("openssl", args);
 export type Pair = { readonly certificate: string; readonly key: string };
 
 export type Authority = {
+  /** Where its key is; `openAuthority` takes a copy. */
+  readonly folder: string;
   /** PEM, what trusts it needs. */
   readonly certificate: string;
   /** A key and a certificate for these names, or for a client when there are none. */
@@ -21,12 +23,19 @@ export type Authority = {
   readonly close: () => Promise<void>;
 };
 
+const newKey = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"];
+
 export async function createAuthority(name: string): Promise<Authority> {
   const folder = await mkdtemp(join(tmpdir(), "pushgate-ca-"));
   const path = (file: string) => join(folder, file);
-  const newKey = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"];
   const ca = ["-x509", "-days", "3650", "-addext", "basicConstraints=critical,CA:TRUE"];
   await openssl("req", ...ca, ...newKey, "-subj", `/CN=${name}`, "-keyout", path("ca.key"), "-out", path("ca.pem"));
+  return openAuthority(folder);
+}
+
+/** An authority that was made before; it owns the folder. */
+export async function openAuthority(folder: string): Promise<Authority> {
+  const path = (file: string) => join(folder, file);
   const certificate = await readFile(path("ca.pem"), "utf8");
 
   async function sign(csr: string, names: readonly string[], days: number): Promise<string> {
@@ -62,5 +71,5 @@ export async function createAuthority(name: string): Promise<Authority> {
     return { certificate: signed, key: await readFile(path(`${file}.key`), "utf8") };
   }
 
-  return { certificate, issue, sign, close: () => rm(folder, { recursive: true, force: true }) };
+  return { folder, certificate, issue, sign, close: () => rm(folder, { recursive: true, force: true }) };
 }

@@ -67,7 +67,7 @@ export type WorldOptions = {
 
 export const hostEntry = (host: Host, change: Readonly<Record<string, unknown>> = {}): Record<string, unknown> => ({
   name: host.name,
-  ssh: `root@${host.name}`,
+  ssh: `root@${host.alias}`,
   address: host.address,
   ...(host.address6 !== undefined && { address6: host.address6 }),
   hostname: hostnameOf(host),
@@ -80,17 +80,6 @@ export async function buildWorld(hosts: readonly Host[], options: WorldOptions =
   const zone = emptyZone(zoneName, plan);
   options.zone?.(zone);
   const api = await startApi({ zone });
-  const edge = await startEdge({
-    zone: api.zone,
-    originAuthorities: [api.authority.certificate],
-    listen: [
-      // A port of its own: two files of the suite run at once, each with its edge.
-      { host: edgeFront.v4, port: 0 },
-      { host: edgeFront.v6, port: 0 },
-    ],
-    edgeSource: edgeBack,
-    connectTimeout: 2_000,
-  });
   const stack = await workspace({
     ...(options.path && { path: options.path }),
     config: {
@@ -111,6 +100,22 @@ export async function buildWorld(hosts: readonly Host[], options: WorldOptions =
       ...options.config,
     },
     secrets: { "cloudflare:apiToken": apiToken, "pushgate:secrets": secrets },
+  });
+  return worldAround(hosts, api, stack);
+}
+
+/** The edge's data plane, and everybody who talks to it, for an API and a stack that are there. */
+export async function worldAround(hosts: readonly Host[], api: Api, stack: Workspace): Promise<World> {
+  const edge = await startEdge({
+    zone: api.zone,
+    originAuthorities: [api.authority.certificate],
+    listen: [
+      // A port of its own: two files of the suite run at once, each with its edge.
+      { host: edgeFront.v4, port: 0 },
+      { host: edgeFront.v6, port: 0 },
+    ],
+    edgeSource: edgeBack,
+    connectTimeout: 2_000,
   });
   const first = hosts[0];
   const deliver = (change: Change = {}): Promise<Answer> => {

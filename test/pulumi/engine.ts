@@ -13,6 +13,8 @@
  */
 import { spawn } from "node:child_process";
 import {
+  copyFileSync,
+  cpSync,
   existsSync,
   mkdirSync,
   mkdtempSync,
@@ -71,6 +73,8 @@ export type WorkspaceOptions = {
   /** Folder that holds Pulumi.yaml; the repository by default. Its `main` runs in place. */
   readonly project?: string;
   readonly stack?: string;
+  /** Another workspace's folder, or a copy of one, to go on from: its state, its stack file; of the same project. */
+  readonly from?: string;
   /** `{ "pushgate:hosts": […] }`, typed as in the stack file. */
   readonly config?: Readonly<Record<string, unknown>>;
   /** Encrypted leaf by leaf, as `pulumi config set --secret --path` does: text, or objects of text. */
@@ -174,6 +178,10 @@ export async function workspace(options: WorkspaceOptions = {}): Promise<Workspa
   const stack = options.stack ?? "test";
   const folder = mkdtempSync(join(tmpdir(), "pushgate-stack-"));
   for (const name of ["state", "home"]) mkdirSync(join(folder, name));
+  if (options.from) {
+    cpSync(join(options.from, "state"), join(folder, "state"), { recursive: true });
+    copyFileSync(join(options.from, `Pulumi.${stack}.yaml`), join(folder, `Pulumi.${stack}.yaml`));
+  }
 
   // The program stays where it is, so its imports and its relative files are the real ones.
   const yaml = parse(readFileSync(join(project, "Pulumi.yaml"), "utf8")) as Record<string, unknown>;
@@ -251,7 +259,7 @@ export async function workspace(options: WorkspaceOptions = {}): Promise<Workspa
     if (flags.length > 0) await must("config", "set-all", "--path", "--stack", stack, ...flags);
   }
 
-  await must("stack", "init", stack, "--non-interactive");
+  if (!options.from) await must("stack", "init", stack, "--non-interactive");
   configure(options.config ?? {});
   await setSecrets(options.secrets ?? {});
 

@@ -6,7 +6,7 @@ import { labFolder, nameAddress } from "./lab.ts";
 import { Machine } from "./machine.ts";
 import { wire } from "./net.ts";
 import { type Ran, type RunOptions, run } from "./process.ts";
-import { freezeDisk, imageLayers, mountDisk, personalize, rootOf, unmountDisk } from "./tree.ts";
+import { freezeDisk, imageLayers, mountDisk, personalize, readdress, rootOf, unmountDisk } from "./tree.ts";
 
 export type BootOptions = {
   /** Host name, at most 12 characters, unique among the running hosts of a lab. */
@@ -21,8 +21,13 @@ export type BootOptions = {
   readonly enforces?: boolean;
 };
 
-/** A powered-off host's disk with its identity; boot it as often as wanted, one at a time. */
-export type Frozen = { readonly options: BootOptions; readonly slot: number; readonly layers: readonly string[] };
+/** A powered-off host's disk with its identity; boot it as often as wanted, one at a time, and copies beside each other. */
+export type Frozen = {
+  readonly options: BootOptions;
+  readonly alias: string;
+  readonly slot: number;
+  readonly layers: readonly string[];
+};
 
 export type HostRunOptions = RunOptions & {
   /** root (default); deploy may `sudo -n`; guest may nothing. */
@@ -31,6 +36,8 @@ export type HostRunOptions = RunOptions & {
 
 export class Host {
   readonly name: string;
+  /** What ssh knows it by: its name, unless it is a copy. */
+  readonly alias: string;
   readonly release: Release;
   readonly address: string;
   /** Undefined where IPv6 is off. */
@@ -42,6 +49,7 @@ export class Host {
   constructor(options: BootOptions, slot: number, machine: Machine) {
     const own = wire.host(slot);
     this.name = options.name;
+    this.alias = machine.name;
     this.release = options.release;
     this.address = own.v4;
     this.address6 = options.noIpv6 ? undefined : own.v6;
@@ -52,7 +60,7 @@ export class Host {
 
   /** The operator's road: a new ssh connection each time. Throws on a non-zero exit unless `check: false`. */
   ssh(command: string, { user = "root", ...options }: HostRunOptions = {}): Promise<Ran> {
-    return run("ssh", ["-o", "BatchMode=yes", `${user}@${this.name}`, command], options);
+    return run("ssh", ["-o", "BatchMode=yes", `${user}@${this.alias}`, command], options);
   }
 
   /** Past network, sshd and firewall, as root: for faults, and for looking at a host that locked everybody out. */
@@ -104,7 +112,7 @@ export class Host {
     await this.machine.powerOff();
     running.delete(this);
     const layers = await freezeDisk(this.machine.disk);
-    return { options: this.options, slot: this.slot, layers };
+    return { options: this.options, alias: this.alias, slot: this.slot, layers };
   }
 
   /** Path -> mode, owner, and content's hash or link's target, of everything under `folder`. */
@@ -163,11 +171,7 @@ function slotOf(name: string): number {
 
 /** Boots a clean host; resolves when systemd is done and ssh answers. Throws with the console's last lines. */
 export async function bootHost(options: BootOptions): Promise<Host> {
-  if (!/^[a-z][a-z0-9-]{0,11}$/.test(options.name)) {
-    throw new Error(
-      `${options.name}: a host's name has at most 12 of a-z, 0-9 and "-", as its network link is named after it`,
-    );
-  }
+  assertName(options.name);
   const slot = slotOf(options.name);
   const layers = imageLayers(options.release, options.variant);
   const disk = await mountDisk(options.name, layers, options.diskMegabytes ?? 1024);
@@ -177,10 +181,28 @@ export async function bootHost(options: BootOptions): Promise<Host> {
   return start(options, slot, new Machine(options.name, disk, options.enforces));
 }
 
+function assertName(name: string): void {
+  if (/^[a-z][a-z0-9-]{0,11}$/.test(name)) return;
+  throw new Error(`${name}: a host's name has at most 12 of a-z, 0-9 and "-", as its network link is named after it`);
+}
+
 /** Boots a frozen host again: same name, addresses, keys and files as when it was frozen. */
-export async function thaw({ options, slot, layers }: Frozen): Promise<Host> {
-  const disk = await mountDisk(options.name, layers, options.diskMegabytes ?? 1024);
-  return start(options, slot, new Machine(options.name, disk, options.enforces));
+export async function thaw({ options, alias, slot, layers }: Frozen): Promise<Host> {
+  const disk = await mountDisk(alias, layers, options.diskMegabytes ?? 1024);
+  return start(options, slot, new Machine(alias, disk, options.enforces));
+}
+
+/**
+ * Boots a copy of a frozen host, beside other copies of it: same name, keys and files, but addresses of its own, and ssh
+ * reaches it as `alias`, which no other running host may be called.
+ */
+export async function thawCopy({ options, layers }: Frozen, alias: string): Promise<Host> {
+  assertName(alias);
+  const slot = slotOf(alias);
+  const disk = await mountDisk(alias, layers, options.diskMegabytes ?? 1024);
+  readdress(rootOf(disk), { name: alias, slot, ipv6: !options.noIpv6 });
+  nameAddress(wire.host(slot).v4, alias);
+  return start(options, slot, new Machine(alias, disk, options.enforces));
 }
 
 async function start(options: BootOptions, slot: number, machine: Machine): Promise<Host> {

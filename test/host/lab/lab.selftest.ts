@@ -5,7 +5,7 @@
 import assert from "node:assert/strict";
 import { get } from "node:http";
 import { addChain } from "./fixture.ts";
-import { bootHost, type Host, killHosts, thaw } from "./host.ts";
+import { bootHost, type Host, killHosts, thaw, thawCopy } from "./host.ts";
 import { type Release, releases } from "./image.ts";
 import { withLab } from "./lab.ts";
 import { addNeighbours, neighbourhood } from "./neighbours.ts";
@@ -207,6 +207,25 @@ async function several(release: Release): Promise<void> {
       await again.kill();
     }
   });
+  await check(
+    release,
+    "copies of a frozen host run beside each other, each with its own address and disk",
+    async () => {
+      const host = await bootHost({ name: "web1", release, variant: "bare" });
+      const frozen = await host.freeze();
+      const copies = await Promise.all([thawCopy(frozen, "one"), thawCopy(frozen, "two")]);
+      for (const copy of copies) {
+        await copy.ssh(`echo ${copy.alias} >>/etc/who`);
+        assert.equal((await copy.ssh("hostname")).stdout, "web1\n");
+      }
+      for (const copy of copies) {
+        assert.equal((await copy.ssh("cat /etc/who")).stdout, `${copy.alias}\n`);
+        assert.ok((await copy.ssh("ip address show host0")).stdout.includes(` ${copy.address}/24`));
+      }
+      assert.notEqual(copies[0].address, copies[1].address);
+      await Promise.all(copies.map((copy) => copy.kill()));
+    },
+  );
   await check(release, "a small disk fills", async () => {
     const host = await bootHost({ name: "small", release, variant: "bare", diskMegabytes: 64 });
     const { stderr } = await host.ssh("dd if=/dev/zero of=/fill bs=1M", { check: false });

@@ -20,7 +20,7 @@ const wantsReboot = 133;
 
 export class Machine {
   readonly disk: Disk;
-  private readonly name: string;
+  readonly name: string;
   private readonly group: string;
   private readonly enforces: boolean;
   private nspawn: ChildProcess;

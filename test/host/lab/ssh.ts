@@ -21,11 +21,17 @@ export async function writeOperator(): Promise<void> {
   writeFileSync(inFolder("config"), everyHost, { mode: 0o600 });
 }
 
-/** A new host key: `files` go into the host, its public half into known_hosts under the host's name. */
+const keyIn = (folder: string) => join(folder, "ssh_host_ed25519_key");
+
+/** A new host key: its files go into the host, its public half into known_hosts under the host's name. */
 export async function hostKey(name: string, address: string, folder: string): Promise<void> {
-  const path = join(folder, "ssh_host_ed25519_key");
-  await run("ssh-keygen", ["-q", "-t", "ed25519", "-N", "", "-C", `root@${name}`, "-f", path]);
-  const [type, key] = readFileSync(`${path}.pub`, "utf8").split(" ");
+  await run("ssh-keygen", ["-q", "-t", "ed25519", "-N", "", "-C", `root@${name}`, "-f", keyIn(folder)]);
+  meet(name, address, folder);
+}
+
+/** Lets the operator know the host at this address, which has its key already, by this name. */
+export function meet(name: string, address: string, folder: string): void {
+  const [type, key] = readFileSync(`${keyIn(folder)}.pub`, "utf8").split(" ");
   const known = readFileSync(inFolder("known_hosts"), "utf8").split("\n");
   const others = known.filter((line) => line !== "" && !line.startsWith(`${name} `));
   writeFileSync(inFolder("known_hosts"), `${[...others, `${name} ${type} ${key}`].join("\n")}\n`);

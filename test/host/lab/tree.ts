@@ -6,7 +6,7 @@ import { imagePath, type Release, type Variant } from "./image.ts";
 import { labFolder } from "./lab.ts";
 import { wire } from "./net.ts";
 import { run } from "./process.ts";
-import { hostKey, operatorKey } from "./ssh.ts";
+import { hostKey, meet, operatorKey } from "./ssh.ts";
 
 export type Identity = { readonly name: string; readonly slot: number; readonly ipv6: boolean };
 
@@ -56,17 +56,11 @@ export async function personalize(root: string, { name, slot, ipv6 }: Identity):
     mkdirSync(dirname(join(root, path)), { recursive: true });
     writeFileSync(join(root, path), text, { mode });
   };
-  const own = wire.host(slot);
   // An empty one would make systemd treat this as its first boot and enable units by preset.
   write("etc/machine-id", `${randomBytes(16).toString("hex")}\n`);
   write("etc/hostname", `${name}\n`);
   write("etc/hosts", `127.0.0.1 localhost\n127.0.1.1 ${name}\n${ipv6 ? "::1 localhost ip6-localhost\n" : ""}`);
-  const v4 = `Address=${own.v4}/24\nGateway=${wire.gateway.v4}\n`;
-  const v6 = `Address=${own.v6}/64\nGateway=${wire.gateway.v6}\nIPv6AcceptRA=no\nIPv6DuplicateAddressDetection=0\n`;
-  write(
-    "etc/systemd/network/10-uplink.network",
-    `[Match]\nName=host0\n\n[Network]\n${v4}${ipv6 ? v6 : "LinkLocalAddressing=no\n"}`,
-  );
+  settle(root, { slot, ipv6 });
   if (!ipv6) {
     const off = ["all", "default", "lo"].map((link) => `net.ipv6.conf.${link}.disable_ipv6 = 1\n`).join("");
     write("etc/sysctl.d/90-no-ipv6.conf", off);
@@ -76,6 +70,24 @@ export async function personalize(root: string, { name, slot, ipv6 }: Identity):
     write(`${home}/.ssh/authorized_keys`, operatorKey(), 0o600);
     await run("chown", ["-R", "--reference", join(root, home), join(root, home, ".ssh")]);
   }
-  const key = join(root, "etc/ssh");
-  await hostKey(name, own.v4, key);
+  await hostKey(name, wire.host(slot).v4, keysOf(root));
+}
+
+const keysOf = (root: string) => join(root, "etc/ssh");
+
+/** The addresses of this slot. */
+function settle(root: string, { slot, ipv6 }: Pick<Identity, "slot" | "ipv6">): void {
+  const own = wire.host(slot);
+  const v4 = `Address=${own.v4}/24\nGateway=${wire.gateway.v4}\n`;
+  const v6 = `Address=${own.v6}/64\nGateway=${wire.gateway.v6}\nIPv6AcceptRA=no\nIPv6DuplicateAddressDetection=0\n`;
+  const network = `[Match]\nName=host0\n\n[Network]\n${v4}${ipv6 ? v6 : "LinkLocalAddressing=no\n"}`;
+  const file = join(root, "etc/systemd/network/10-uplink.network");
+  mkdirSync(dirname(file), { recursive: true });
+  writeFileSync(file, network);
+}
+
+/** Of an identity that is there, changes what may not be the same on two hosts of one network. */
+export function readdress(root: string, identity: Identity): void {
+  settle(root, identity);
+  meet(identity.name, wire.host(identity.slot).v4, keysOf(root));
 }

@@ -5,14 +5,14 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { delivery } from "../../deliveries.ts";
 import type { Run } from "../../pulumi/engine.ts";
+import { deployedName, deployedWorld } from "../deployed.ts";
 import { custom, driftRounds, type EdgeFault, type Fault } from "../drift-rounds.ts";
-import { bootHost, type Host } from "../lab/host.ts";
+import type { Host } from "../lab/host.ts";
 import { actors } from "../lab/net.ts";
 import { until } from "../lab/process.ts";
-import { release } from "../release.ts";
-import { buildWorld, hostnameOf, type World } from "../world.ts";
+import { hostnameOf, type World } from "../world.ts";
 
-const name = "drift";
+const name = deployedName;
 const hostname = hostnameOf({ name });
 let host: Host;
 let world: World;
@@ -37,10 +37,9 @@ const untouched = () =>
   );
 
 beforeAll(async () => {
-  host = await bootHost({ name, release, variant: "packages" });
-  world = await buildWorld([host]);
-  const up = await world.stack.up();
-  expect(up.code, up.stdout).toBe(0);
+  const deployed = await deployedWorld("drift");
+  world = deployed;
+  [host] = deployed.hosts;
 });
 
 afterAll(async () => {

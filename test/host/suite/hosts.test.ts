@@ -1,15 +1,17 @@
 /**
- * Two machines, one of them without IPv6, in a zone without any rules: both take deliveries; one is lost, comes back,
- * and in the end both are left, empty spool and all.
+ * A second machine, one without IPv6, joins a first, in a zone without any rules of its own: both take deliveries; one
+ * is lost, comes back, and in the end both are left, empty spool and all.
  */
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { paths } from "../../../infra/host/paths.ts";
+import { emptyZone } from "../../edge/zone.ts";
 import type { Run } from "../../pulumi/engine.ts";
+import { deployedWorld } from "../deployed.ts";
 import { bootHost, type Frozen, type Host, thaw } from "../lab/host.ts";
 import { actors } from "../lab/net.ts";
 import { release } from "../release.ts";
 import { type Traces, traces } from "../traces.ts";
-import { buildWorld, hostEntry, hostnameOf, type World } from "../world.ts";
+import { hostEntry, hostnameOf, type World, zoneName } from "../world.ts";
 
 let both: Host;
 let v4only: Host;
@@ -28,12 +30,12 @@ const deliverTo = (host: Pick<Host, "name">, source: string = actors.github.v4[0
   world.deliver({ host: hostnameOf(host), source });
 
 beforeAll(async () => {
-  [both, v4only] = await Promise.all([
-    bootHost({ name: "both", release, variant: "packages" }),
-    bootHost({ name: "v4only", release, variant: "packages", noIpv6: true }),
-  ]);
-  world = await buildWorld([both, v4only]);
-  before = { machine: await traces(v4only), zone: structuredClone(world.api.zone) };
+  v4only = await bootHost({ name: "v4only", release, variant: "packages", noIpv6: true });
+  const deployed = await deployedWorld("both");
+  world = deployed;
+  [both] = deployed.hosts;
+  before = { machine: await traces(v4only), zone: emptyZone(zoneName, "pro") };
+  states({});
   up = await world.stack.up();
 });
 
@@ -43,8 +45,9 @@ afterAll(async () => {
   await v4only?.kill().catch(() => {});
 });
 
-test("a machine without IPv6 works, with a warning", async () => {
+test("a machine without IPv6 works, with a warning; of the other one nothing is touched", async () => {
   expect(up.code, up.stdout).toBe(0);
+  expect(up.steps.filter(({ name }) => name.startsWith(`${both.name}-`))).toEqual([]);
   const told = warnings(up).filter((text) => text.includes("IPv6"));
   expect(told).toHaveLength(1);
   expect(told[0]).toMatch(/^v4only: no IPv6 on this machine/);

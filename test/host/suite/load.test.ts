@@ -12,10 +12,11 @@ import { parse, stringify } from "yaml";
 import { paths } from "../../../infra/host/paths.ts";
 import { delivery } from "../../deliveries.ts";
 import { secrets } from "../../stack-file.ts";
-import { bootHost, type Host } from "../lab/host.ts";
+import { deployedWorld } from "../deployed.ts";
+import type { Host } from "../lab/host.ts";
 import { actors } from "../lab/net.ts";
 import { release } from "../release.ts";
-import { type Answer, buildWorld, hostnameOf, type World } from "../world.ts";
+import { type Answer, hostnameOf, type World } from "../world.ts";
 
 const repository = fileURLToPath(new URL("../../..", import.meta.url));
 const [first] = actors.gitlab.v4;
@@ -27,11 +28,10 @@ let world: World;
 let program: string;
 
 beforeAll(async () => {
-  host = await bootHost({ name: "load", release, variant: "packages" });
-  world = await buildWorld([host]);
+  const deployed = await deployedWorld("load");
+  world = deployed;
+  [host] = deployed.hosts;
   program = mkdtempSync(join(tmpdir(), "pushgate-program-"));
-  const up = await world.stack.up();
-  expect(up.code, up.stdout).toBe(0);
 });
 
 afterAll(async () => {
@@ -114,7 +114,7 @@ test("2,000 deliveries while up changes a range, the program and the proxy's con
 
   expect(up.code, up.stdout).toBe(0);
   const changed = up.steps.map(({ op, name }) => `${op} ${name}`).sort();
-  const layers = ["bundle", "bundle-file", "proxy", "receiver"].map((layer) => `update load-${layer}`);
+  const layers = ["bundle", "bundle-file", "proxy", "receiver"].map((layer) => `update ${host.name}-${layer}`);
   expect(changed).toEqual(["update custom rules", ...layers]);
   expect(await installed()).not.toBe(before.program);
   expect(answers.length).toBeGreaterThanOrEqual(2000);
@@ -151,8 +151,8 @@ systemd-run --quiet --wait --collect --slice=pushgate.slice true`);
 
   const preview = await world.stack.preview("--expect-no-changes");
   expect(preview.code, preview.stdout).toBe(stale ? 7 : 0);
-  expect(preview.steps.map(({ op, name }) => `${op} ${name}`)).toEqual(stale ? ["update load-receiver"] : []);
-  const line = `load: receiver: the kernel admits to pushgate-receiver-docs.socket: declared is "${first}/32", the machine says "${stranger}/32 ${first}/32"`;
+  expect(preview.steps.map(({ op, name }) => `${op} ${name}`)).toEqual(stale ? [`update ${host.name}-receiver`] : []);
+  const line = `${host.name}: receiver: the kernel admits to pushgate-receiver-docs.socket: declared is "${first}/32", the machine says "${stranger}/32 ${first}/32"`;
   expect(preview.diagnostics.some(({ message }) => message.includes(line))).toBe(stale);
   expect((await world.stack.up()).code).toBe(0);
   expect(await pushed(stranger)).toEqual(refused);

@@ -9,9 +9,9 @@ import type { Change } from "../../deliveries.ts";
 import type { Rule } from "../../edge/zone.ts";
 import type { Run } from "../../pulumi/engine.ts";
 import { attacks, type LayerName } from "../../scenarios.ts";
+import { deployedWorld } from "../deployed.ts";
 import * as fault from "../faults.ts";
 import { otherPeoplesCertificates, startImpostor } from "../impostor.ts";
-import { bootHost } from "../lab/host.ts";
 import { until } from "../lab/process.ts";
 import { addOtherSite, answers, logged, said } from "../look.ts";
 import {
@@ -25,8 +25,7 @@ import {
   receiverPort,
   stages,
 } from "../matrix.ts";
-import { release } from "../release.ts";
-import { type Answer, buildWorld, hostnameOf, originPort } from "../world.ts";
+import { type Answer, hostnameOf, originPort } from "../world.ts";
 
 const { challenged } = answers;
 
@@ -59,13 +58,11 @@ const inPreview = [
 const all = stages.flatMap(({ rows }) => rows);
 
 beforeAll(async () => {
-  const host = await bootHost({ name: "matrix", release, variant: "packages" });
-  const world = await buildWorld([host]);
+  const world = await deployedWorld("matrix");
+  const [host] = world.hosts;
   lab = { host, world, certificates: await otherPeoplesCertificates() };
   // The operator fights bots: the zone in which the incident happened.
   await fault.bots("managed_challenge").make(world, host);
-  const up = await world.stack.up();
-  expect(up.code, up.stdout).toBe(0);
   await addOtherSite(host, receiverPort);
   await fault.noGuard.make(world, host);
   // The edge trusts who signed the second, and it is for a name of somebody else's.

@@ -6,12 +6,12 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { units } from "../../../infra/host/paths.ts";
 import { routingTable } from "../../../infra/host/routing.ts";
 import { delivery } from "../../deliveries.ts";
-import { bootHost, type Host } from "../lab/host.ts";
+import { deployedWorld } from "../deployed.ts";
+import type { Host } from "../lab/host.ts";
 import { actors } from "../lab/net.ts";
 import { until } from "../lab/process.ts";
 import { answers, said } from "../look.ts";
-import { release } from "../release.ts";
-import { type Answer, buildWorld, hostnameOf, type World } from "../world.ts";
+import { type Answer, hostnameOf, type World } from "../world.ts";
 
 let host: Host;
 let world: World;
@@ -54,10 +54,9 @@ async function everythingHolds(): Promise<void> {
 const accepted = (seen: readonly Answer[]) => seen.filter(({ status }) => status >= 200 && status < 300);
 
 beforeAll(async () => {
-  host = await bootHost({ name: "reboot", release, variant: "packages" });
-  world = await buildWorld([host]);
-  const up = await world.stack.up();
-  expect(up.code, up.stdout).toBe(0);
+  const deployed = await deployedWorld("reboot");
+  world = deployed;
+  [host] = deployed.hosts;
 });
 
 afterAll(async () => {

@@ -13,19 +13,18 @@ import { settled } from "../../../infra/host/proxy-scripts.ts";
 import { delivery } from "../../deliveries.ts";
 import type { ClientCertificate } from "../../edge/zone.ts";
 import type { Run } from "../../pulumi/engine.ts";
-import { bootHost, type Host } from "../lab/host.ts";
+import { deployedWorld } from "../deployed.ts";
+import type { Host } from "../lab/host.ts";
 import { actors } from "../lab/net.ts";
-import { release } from "../release.ts";
-import { type Answer, buildWorld, hostnameOf, type World } from "../world.ts";
+import { type Answer, hostnameOf, type World } from "../world.ts";
 
 let host: Host;
 let world: World;
 
 beforeAll(async () => {
-  host = await bootHost({ name: "keyless", release, variant: "packages" });
-  world = await buildWorld([host]);
-  const up = await world.stack.up();
-  expect(up.code, up.stdout).toBe(0);
+  const deployed = await deployedWorld("keyless");
+  world = deployed;
+  [host] = deployed.hosts;
 });
 afterAll(async () => {
   await world?.close();
