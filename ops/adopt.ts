@@ -8,7 +8,6 @@
  * What the program declares and the state lacks is what a preview would create; the edge is asked which of that is
  * there; `pulumi import` writes it into the state. The edge itself is not changed: that is for the `up` after it.
  */
-import { spawn } from "node:child_process";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -16,25 +15,7 @@ import { createInterface } from "node:readline/promises";
 import { parseArgs } from "node:util";
 import { ApiRefusal, edgeApi } from "../infra/edge/api.ts";
 import { adoptable, type Found, find, type Missing, type Zone } from "./existing.ts";
-
-/** Ends the program; its message is all that is said. */
-class Refused extends Error {}
-
-type Ran = { readonly code: number | null; readonly stdout: string; readonly stderr: string };
-
-/** `shown`: its output is the person's to read as it comes. */
-function pulumi(args: readonly string[], shown = false): Promise<Ran> {
-  return new Promise((resolve, reject) => {
-    const child = spawn("pulumi", args, { stdio: ["ignore", shown ? "inherit" : "pipe", "pipe"] });
-    const text = { stdout: "", stderr: "" };
-    for (const name of ["stdout", "stderr"] as const)
-      child[name]?.setEncoding("utf8").on("data", (chunk: string) => {
-        text[name] += chunk;
-      });
-    child.on("error", () => reject(new Refused("pulumi is not on PATH: start this with npm run adopt")));
-    child.on("close", (code) => resolve({ code, ...text }));
-  });
-}
+import { main, pulumi, Refused, stackArgs } from "./stack.ts";
 
 /** A key of the stack's configuration as the engine knows it, decrypted; undefined where it is not set. */
 async function configured(key: string, stack: readonly string[]): Promise<string | undefined> {
@@ -125,7 +106,7 @@ async function agreed(): Promise<boolean> {
 
 async function adopt(): Promise<void> {
   const { values } = parseArgs({ options: { yes: { type: "boolean", short: "y" }, stack: { type: "string" } } });
-  const stack = values.stack === undefined ? [] : ["--stack", values.stack];
+  const stack = stackArgs(values.stack);
   console.log("Asking for a preview, to know what is declared and not in the state.");
   const found = await look(stack);
   if (found.length > 0) console.log("\nDeclared, not in the state, and at the edge:");
@@ -140,12 +121,10 @@ async function adopt(): Promise<void> {
   console.log(`\n${there.length} adopted. Next: npx pulumi preview, read it, npx pulumi up.`);
 }
 
-try {
-  await adopt();
-} catch (error) {
-  const said = error instanceof Refused || error instanceof ApiRefusal;
-  // An option that parseArgs does not know.
-  if (!said && !(error instanceof TypeError && "code" in error)) throw error;
-  console.error(`adopt: ${error.message}`);
-  process.exitCode = 1;
-}
+await main("adopt", async () => {
+  try {
+    await adopt();
+  } catch (error) {
+    throw error instanceof ApiRefusal ? new Refused(error.message) : error;
+  }
+});

@@ -19,7 +19,6 @@ import { type AnsweringSsh, answeringSsh } from "./answering-ssh.ts";
 import { findEngine, noEngine, type Run, type Workspace, workspace } from "./engine.ts";
 
 const engine = findEngine();
-const program = fileURLToPath(new URL("../../ops/adopt.ts", import.meta.url));
 const { "pushgate:secrets": _, ...prod } = parse(
   readFileSync(new URL("../../Pulumi.prod.yaml", import.meta.url), "utf8"),
 ).config as Record<string, unknown>;
@@ -59,7 +58,9 @@ const permissionsOf = (edge: object) =>
   permissions({ edge } as never).map((permission) => permission.replace(/Edit$/, "Write"));
 
 /** As a person without a terminal runs it. */
-function adopt(...flags: string[]): Promise<{ code: number | null; said: string }> {
+const adopt = (...flags: string[]) => run("adopt", ...flags);
+function run(name: "adopt" | "status", ...flags: string[]): Promise<{ code: number | null; said: string }> {
+  const program = fileURLToPath(new URL(`../../ops/${name}.ts`, import.meta.url));
   return new Promise((resolve, reject) => {
     const options = { cwd: stack.folder, env: stack.env, stdio: ["ignore", "pipe", "pipe"] as const };
     const child = spawn(process.execPath, [program, "--stack", "test", ...flags], {
@@ -186,6 +187,12 @@ describe("a zone that was used before", { timeout: 120_000 }, () => {
     expect(pulls.hostnames).toMatchObject([{ cert_id: pulls.hostname_certificates[0]!.id, enabled: true }]);
     expect(api.zone.rulesets).toStrictEqual(old.rulesets);
     expect(atTheEdge(succeeded(await stack.preview()))).toEqual([]);
+  });
+
+  test("npm run status finds the machines in the stack's configuration; what they say is for the host suite", async () => {
+    const { code, said } = await run("status");
+    expect(code).toBe(1);
+    expect(said).toMatch(/^web1 \(root@web1\.example\.org\)\n {2}web1: what it answered is not whole/);
   });
 
   test("a permission that was taken from the token later: the engine's own refresh meets it first", async () => {

@@ -1,0 +1,53 @@
+/** What every command in here needs of the selected stack: the engine's own CLI, asked as a person would. No secret is. */
+import { spawn } from "node:child_process";
+import * as v from "valibot";
+import { shape } from "../infra/schema.ts";
+
+/** Ends the program; its message is all that is said. */
+export class Refused extends Error {}
+
+export type Ran = { readonly code: number | null; readonly stdout: string; readonly stderr: string };
+
+/** `shown`: its output is the person's to read as it comes. */
+export function pulumi(args: readonly string[], shown = false): Promise<Ran> {
+  return new Promise((resolve, reject) => {
+    const child = spawn("pulumi", args, { stdio: ["ignore", shown ? "inherit" : "pipe", "pipe"] });
+    const text = { stdout: "", stderr: "" };
+    for (const name of ["stdout", "stderr"] as const)
+      child[name]?.setEncoding("utf8").on("data", (chunk: string) => {
+        text[name] += chunk;
+      });
+    child.on("error", () => reject(new Refused("pulumi is not on PATH: start this with npm run")));
+    child.on("close", (code) => resolve({ code, ...text }));
+  });
+}
+
+/** As arguments of the engine's CLI: the selected stack where none is named. */
+export const stackArgs = (stack: string | undefined): string[] => (stack === undefined ? [] : ["--stack", stack]);
+
+const declared = v.object({ hosts: shape.entries.hosts, hooks: shape.entries.hooks });
+export type Declared = v.InferOutput<typeof declared>;
+
+/** Machines and hooks as the stack's configuration has them; the defaults are filled in. */
+export async function readStack(stack: readonly string[]): Promise<Declared> {
+  const { code, stdout, stderr } = await pulumi(["config", "--json", ...stack]);
+  if (code !== 0) throw new Refused(`the stack's configuration can't be read: ${stderr.trim()}`);
+  const all = JSON.parse(stdout) as Record<string, { value?: string; objectValue?: unknown } | undefined>;
+  const of = (key: string): unknown => all[`pushgate:${key}`]?.objectValue ?? all[`pushgate:${key}`]?.value ?? [];
+  const checked = v.safeParse(declared, { hosts: of("hosts"), hooks: of("hooks") });
+  if (!checked.success)
+    throw new Refused("the stack's configuration has faults: npx pulumi preview names each with its cure");
+  return checked.output;
+}
+
+/** Runs it; a refusal, and an option nobody knows, is one line on standard error and exit status 1. */
+export async function main(name: string, run: () => Promise<void>): Promise<void> {
+  try {
+    await run();
+  } catch (error) {
+    const said = error instanceof Refused || (error instanceof TypeError && "code" in error);
+    if (!said) throw error;
+    console.error(`${name}: ${(error as Error).message}`);
+    process.exitCode = 1;
+  }
+}
