@@ -1,7 +1,8 @@
 /**
  * `npm run demo`: every layer's no, on the program's own declarations and the real receiver. For each layer an attack,
- * what stops it, and what it reaches when that one protection is taken away. Needs Node alone. `--json` prints the rows
- * as one array; exit 1 when a row is not as declared.
+ * what stops it, and what it reaches when that one protection is taken away; then, where git and hugo are there, a push
+ * that becomes a page. Needs Node alone. `--json` prints the layers' rows as one array; exit 1 when one is not as
+ * declared, or a page is not the one that was pushed.
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -11,9 +12,12 @@ import { type Chain, type Outcome, walk } from "./chain.ts";
 import { delivery } from "./deliveries.ts";
 import { evaluate } from "./evaluate.ts";
 import { example } from "./example.ts";
+import type { Files } from "./git-repository.ts";
+import { cannotPublish, startPublishing } from "./publish.ts";
 import { bundleWithout, startReceiver } from "./receiver-process.ts";
 import { renderedChain } from "./rendered/chain.ts";
 import { incident, type Scenario, scenarios } from "./scenarios.ts";
+import { says, siteFiles } from "./site.ts";
 
 type Seen = { status: number; stoppedBy: string };
 type Row = Pick<Scenario, "layer" | "declaredIn" | "attack" | "how"> & { with: Seen; without: Seen };
@@ -80,6 +84,9 @@ try {
   if (!same(before, { status: 403, stoppedBy: "3 bots" }) || before.logs.proxy + before.logs.receiver > 0)
     faults.push("the incident is not the incident");
   if (!same(after, { status: 202, stoppedBy: "nobody" })) faults.push("the declared rules do not cure the incident");
+
+  // A row is a layer that says no; this one is the yes at the end, for a person to see.
+  if (!json) await rebuild(chain);
 } finally {
   await Promise.all([receiver.stop(), unverifying.stop()]);
   rmSync(folder, { recursive: true, force: true });
@@ -90,6 +97,35 @@ else if (faults.length === 0)
   console.log(`${rows.length} layers, each stops its attack and is missed when it is gone.`);
 for (const fault of faults) console.error(`not as declared: ${fault}`);
 process.exit(faults.length > 0 ? 1 : 0);
+
+/** The end of it: pushes to a real repository, their deliveries through the chain, a page. */
+async function rebuild(chain: Chain): Promise<void> {
+  say(`${styleText("bold", "9 rebuild")}          ${styleText("dim", "service/builder, real; git over https, hugo")}`);
+  const absent = cannotPublish();
+  if (absent !== undefined) {
+    say(`  no page is shown: ${absent}\n`);
+    return;
+  }
+  const publishing = await startPublishing(receiver.spool("site"));
+  const push = async (what: string, files: Files, result: string, page: string): Promise<void> => {
+    const commit = publishing.repository.push(files);
+    const answered = await walk(chain, delivery());
+    const { last } = await publishing.build();
+    const read = /revision \d+/.exec(publishing.page())?.[0];
+    say(`  ${what.padEnd(30)} ${shown(answered)}`);
+    say(`    commit ${commit.slice(0, 12).padEnd(21)} ${last.result}, ${last.milliseconds.total} ms: ${last.reason}`);
+    say(`    the page reads               ${read}\n`);
+    if (answered.status !== 202 || last.result !== result || read !== page)
+      faults.push(`9 rebuild: ${what}: ${answered.status}, ${last.result}: ${last.reason}; the page reads ${read}`);
+  };
+  try {
+    await push("a push with a site", siteFiles(1), "published", says(1));
+    await push("a push that changes layouts", siteFiles(2), "published", says(2));
+    await push("a push that changes README.md", { "README.md": "read me\n" }, "nothing", says(2));
+  } finally {
+    await publishing.close();
+  }
+}
 
 function shown({ status, stoppedBy }: Outcome): string {
   const code = status === 0 ? "silence" : String(status);

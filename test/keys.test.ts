@@ -4,6 +4,7 @@ import { certificate } from "../infra/host/certificate.ts";
 import { keys, readCsr } from "../infra/host/keys.ts";
 import { example, exampleHost } from "./example.ts";
 import { inNamespace, lintShell, missing, Root } from "./namespace.ts";
+import { served, siteHostname } from "./served.ts";
 
 const root = new Root();
 afterAll(() => root.remove());
@@ -109,6 +110,15 @@ openssl x509 -req -in ${from} -CA ${root.at("ca.pem")} -CAkey ${root.at("ca.key"
     const { stdout } = inNamespace(`${made}\n${make}\n${check}`);
     expect(stdout).toContain(says);
     expect(stdout).toMatch(/refused$/);
+  });
+
+  test("a machine that serves a site needs one for both names: the former is seen, and the one for all is accepted", () => {
+    const both = certificate(served, exampleHost, "unused");
+    const judge = `sh -ec '${root.moved(both.files[0]!.check!).replaceAll("'", `'\\''`)}' check ${pem} 2>&1 || echo refused`;
+    const names = `printf 'subjectAltName=DNS:${exampleHost.hostname},DNS:${siteHostname}' >${root.at("names")}
+openssl x509 -req -in ${csr} -CA ${root.at("ca.pem")} -CAkey ${root.at("ca.key")} -CAcreateserial -days 2 -extfile ${root.at("names")} -out ${pem} 2>/dev/null`;
+    const { stdout } = inNamespace(`${made}\n${sign(csr, 2)}\n${judge}\n${names}\n${judge}\n${check}`);
+    expect(stdout).toBe("the certificate is not for www.example.org\nrefused");
   });
 
   test("nginx is reloaded when the file changed and our server is there as it was, and not otherwise", () => {

@@ -21,7 +21,8 @@ export type Answered = {
 
 export type Receiver = {
   readonly deliver: (delivery: Delivery) => Promise<Answered>;
-  /** Accepted deliveries waiting for the builder. */
+  /** Where a hook's accepted deliveries wait for the builder, and how many there are of all hooks. */
+  readonly spool: (hook: string) => string;
   readonly spooled: () => number;
   readonly journal: () => readonly string[];
   readonly stop: () => Promise<void>;
@@ -39,11 +40,16 @@ const freePort = (): Promise<number> =>
     });
   });
 
-/** The receiver with `service/receiver/<module>.ts` replaced: what a protection taken away looks like. */
-export async function bundleWithout(module: string, replacement: string, outfile: string): Promise<void> {
-  const filter = new RegExp(`/service/receiver/${module}\\.ts$`);
+/** A program with `service/<program>/<module>.ts` replaced: what a protection taken away looks like. */
+export async function bundleWithout(
+  module: string,
+  replacement: string,
+  outfile: string,
+  program: "receiver" | "builder" = "receiver",
+): Promise<void> {
+  const filter = new RegExp(`/service/${program}/${module}\\.ts$`);
   await build({
-    entryPoints: [new URL("../service/receiver/main.ts", import.meta.url).pathname],
+    entryPoints: [new URL(`../service/${program}/main.ts`, import.meta.url).pathname],
     outfile,
     bundle: true,
     platform: "node",
@@ -146,5 +152,5 @@ export async function startReceiver(bundle: string, { hooks, limits }: Settings)
       (sum, { name }) => sum + readdirSync(join(spool, name)).filter((file) => !file.startsWith(".")).length,
       0,
     );
-  return { deliver, spooled, journal: () => [...lines], stop };
+  return { deliver, spool: (hook) => join(spool, hook), spooled, journal: () => [...lines], stop };
 }
