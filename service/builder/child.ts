@@ -29,8 +29,8 @@ export type Terms = {
 /** What a person reads of an error is its end; more than this is only memory. */
 export const tailBytes = 64 << 10;
 
-/** Milliseconds between asking a program to end and ending it. */
-const grace = 5_000;
+/** Milliseconds between asking a program to end and ending it, and for what it said last to arrive. */
+const grace = 2_000;
 
 /** Never rejects: a program that can't be started has `missing`, or says why in `stderr`. */
 export function runChild(command: string, args: readonly string[], terms: Terms): Promise<Ended> {
@@ -67,6 +67,8 @@ export function runChild(command: string, args: readonly string[], terms: Terms)
       clearTimeout(timer);
       resolve({ code, signal, stdout: Buffer.concat(parts), stderr: tail.text(), cut, late, missing });
     };
+    // What it started may hold its ends of the pipes for as long as it likes.
+    child.on("exit", () => setTimeout(() => [child.stdout, child.stderr].map((end) => end?.destroy()), grace).unref());
     child.on("close", end);
   });
 }

@@ -153,12 +153,16 @@ const templateOf = (output: string): string | undefined => {
   return path && `the template ${printable(path, 200)} failed`;
 };
 
-/** hugo's errors without its greeting and its totals. */
+/** hugo's errors, without what it says beside them: greeting, totals, and its whole security configuration. */
 function lastLines(output: string): string {
-  const lines = output
-    .split("\n")
-    .map((line) => line.trim())
-    .filter((line) => line !== "" && !/^(Start building|hugo v|Total in|\||-+\+|WARN)/.test(line))
-    .map((line) => line.replace(/^(ERROR|Error:) (\d{4}\/\d\d\/\d\d \d\d:\d\d:\d\d )?/, ""));
-  return printable([...new Set(lines)].slice(-4).join(" | "), 1_000);
+  const lines = [...new Set(output.split("\n").map((line) => line.trim()))].filter(
+    (line) => line !== "" && !/^(Start building|hugo v|Total in|\||-+\+|WARN)|logged \d+ error\(s\)$/.test(line),
+  );
+  const errors = lines.filter((line) => /^(ERROR|Error:|panic:|fatal)/.test(line));
+  const words = (errors.length > 0 ? errors.slice(0, 3) : lines.slice(-3)).map((line) =>
+    line
+      .replace(/^(ERROR|Error:) (\d{4}\/\d\d\/\d\d \d\d:\d\d:\d\d )?/, "")
+      .replace(/; the current security configuration is:$/, ""),
+  );
+  return printable(words.join(" | "), 1_000);
 }

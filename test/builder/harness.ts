@@ -1,8 +1,18 @@
 /** A builder in this process or as the real bundle, with everything it works on in a folder of its own. */
-import { spawnSync } from "node:child_process";
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { type ChildProcess, spawn, spawnSync } from "node:child_process";
+import {
+  chownSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { build } from "esbuild";
 import { assetExtensions, buildPaths } from "../../infra/build-paths.ts";
 import { armoured } from "../../service/builder/git.ts";
 import type { Entry } from "../../service/builder/journal.ts";
@@ -33,11 +43,12 @@ export type Bench = {
   readonly journal: Entry[];
   /** A delivery of the receiver's. */
   deliver(): void;
-  /** An ask of root's. */
+  /** An ask of root's, or of another's where `uid` is given, which takes root. */
   tick(): void;
+  ask(name: string, text?: string, uid?: number): void;
   rollback(release: string): void;
   /** Until nothing is pending; a failing one is cut off after its first try. Returns what status.json says then. */
-  work(): Promise<Status>;
+  work(as?: Builder): Promise<Status>;
   /** As the web server sees it. */
   page(path?: string): string;
   published(): string[];
@@ -53,7 +64,63 @@ export const gitHost = (): Promise<GitHost> => {
 };
 export const closeGitHost = async (): Promise<void> => (await host)?.close();
 
-export const hugoPath = "hugo";
+/** What a test takes away of the program, to see what it was for: a file of service/builder, and in it these words. */
+export type Without = readonly [file: string, words: string, instead: string];
+
+/** The builder's bundle, whole or with something taken away; returns its file. */
+export async function bundled(folder: string, ...without: readonly Without[]): Promise<string> {
+  const outfile = join(folder, `builder-${without.length}.cjs`);
+  await build({
+    entryPoints: [new URL("../../service/builder/main.ts", import.meta.url).pathname],
+    outfile,
+    bundle: true,
+    platform: "node",
+    target: "node18",
+    format: "cjs",
+    logLevel: "silent",
+    plugins: [
+      {
+        name: "without",
+        setup: (under) =>
+          under.onLoad({ filter: /\/service\/builder\/.*\.ts$/ }, ({ path }) => {
+            let contents = readFileSync(path, "utf8");
+            for (const [, words, instead] of without.filter(([file]) => path.endsWith(`/${file}`))) {
+              if (!contents.includes(words)) throw new Error(`${path} has no longer: ${words}`);
+              contents = contents.replace(words, instead);
+            }
+            return { contents, loader: "ts" };
+          }),
+      },
+    ],
+  });
+  return outfile;
+}
+
+/** Starts the bundle on a site, as its unit would, in a group of its own. */
+export function start(site: Bench, bundle: string): ChildProcess {
+  const file = join(site.folder, "builder.json");
+  writeFileSync(file, JSON.stringify(site.builder.settings));
+  const env = { PATH: process.env.PATH, PUSHGATE_SETTINGS: file, GIT_SSL_CAINFO: site.builder.authorities };
+  return spawn(process.execPath, [bundle], { env, detached: true, stdio: ["ignore", "pipe", "pipe"] });
+}
+
+/** Until it ends by itself, or says that it failed. Returns what status.json says then. */
+export async function finish(site: Bench, child: ChildProcess): Promise<Status> {
+  let said = "";
+  const cut = () => child.pid && process.kill(-child.pid, "SIGKILL");
+  child.stdout?.setEncoding("utf8").on("data", (text: string) => {
+    said += text;
+    if (/"failing":/.test(said)) cut();
+  });
+  child.stderr?.setEncoding("utf8").on("data", (text: string) => {
+    said += text;
+  });
+  const timer = setTimeout(cut, 30_000);
+  const code = await new Promise((resolve) => child.once("close", resolve));
+  clearTimeout(timer);
+  if (code !== 0 && !/"failing":/.test(said)) throw new Error(`the builder ended with ${code}: ${said}`);
+  return site.status();
+}
 
 let counter = 0;
 
@@ -87,7 +154,7 @@ export async function bench(
     keep: [],
     assets: assetExtensions,
     submodules: false,
-    hugo: { path: hugoPath, exec: [], http: [] },
+    hugo: { path: "hugo", exec: [], http: [] },
     limits: { releaseBytes: 1 << 30, pagesPercent: 50, seconds: 30, debounceMilliseconds: 0, ...limit },
     ...rest,
   };
@@ -95,8 +162,9 @@ export async function bench(
   const places = placesOf(settings, root);
   const journal: Entry[] = [];
   let delivery = 0;
-  const ask = (name: string, text = "") => {
+  const ask = (name: string, text = "", uid?: number) => {
     writeFileSync(join(at("asks"), ".new"), text, { mode: 0o644 });
+    if (uid !== undefined) chownSync(join(at("asks"), ".new"), uid, uid);
     renameSync(join(at("asks"), ".new"), join(at("asks"), name));
   };
   return {
@@ -111,9 +179,10 @@ export async function bench(
       writeFileSync(join(at("spool"), `delivery-${delivery}.json`), "{}\n");
     },
     tick: () => ask("tick"),
+    ask,
     rollback: (release) => ask(`rollback-${release}`, `rollback-${release}\n`),
-    work: async () => {
-      await work(builder, places, journal);
+    work: async (as = builder) => {
+      await work(as, places, journal);
       return JSON.parse(readFileSync(places.status, "utf8")) as Status;
     },
     page: (path = "index.html") => readFileSync(join(places.current, path), "utf8"),

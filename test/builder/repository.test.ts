@@ -1,0 +1,293 @@
+/** What is fetched, what of it is used, and how what goes wrong on the way is told and healed. */
+import {
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  truncateSync,
+  writeFileSync,
+} from "node:fs";
+import { join } from "node:path";
+import { afterAll, afterEach, beforeEach, describe, expect, test } from "vitest";
+import { armoured } from "../../service/builder/git.ts";
+import { changes } from "../../service/builder/repository.ts";
+import type { GitHost } from "../git-host.ts";
+import { says, siteFiles } from "../site.ts";
+import { type Bench, bench, bundled, cannotBuild, closeGitHost, finish, gitHost, start } from "./harness.ts";
+
+let site: Bench;
+let host: GitHost;
+beforeEach(async ({ skip }) => {
+  skip(cannotBuild !== undefined, cannotBuild);
+  host = await gitHost();
+  site = await bench();
+});
+afterEach(() => {
+  host.faults.status = undefined!;
+  site?.remove();
+});
+afterAll(closeGitHost);
+
+/** Revision 1 is published. */
+const published = async () => {
+  site.deliver();
+  return site.work();
+};
+
+describe("what was pushed", () => {
+  test("README only: nothing, and said what it was; the next change is compared with what is published", async () => {
+    const first = await published();
+    const readme = site.repository.push({ "README.md": "better" });
+    site.deliver();
+    expect(await site.work()).toMatchObject({
+      head: readme,
+      deployed: { commit: first.head },
+      last: { result: "nothing", reason: `${readme.slice(0, 12)} changes only README.md: nothing of site.paths` },
+    });
+    site.repository.push({ "static/robots.txt": "" });
+    site.repository.push({ LICENSE: "" });
+    site.deliver();
+    expect((await site.work()).last).toMatchObject({ result: "published", reason: "changed: static/robots.txt" });
+  });
+
+  test("another branch, or the same delivery again: the head is what is published", async () => {
+    const { head } = await published();
+    site.repository.push(siteFiles(2), { branch: "draft" });
+    site.deliver();
+    expect((await site.work()).last).toMatchObject({
+      result: "nothing",
+      reason: `the head ${head?.slice(0, 12)} is published already`,
+    });
+    expect(site.page()).toContain(says(1));
+  });
+
+  test("a renamed, a removed and a moved file count by both names", async () => {
+    await published();
+    site.repository.push({ "static/logo.svg": null, "docs/logo.svg": '<svg xmlns="http://www.w3.org/2000/svg"/>\n' });
+    site.deliver();
+    expect((await site.work()).last.reason).toBe("changed: static/logo.svg");
+  });
+
+  test("a history written anew builds, whatever it changes", async () => {
+    const { head } = await published();
+    site.repository.rewrite({ ...siteFiles(1), "README.md": "another root" });
+    site.deliver();
+    expect((await site.work()).last).toMatchObject({
+      result: "published",
+      reason: `the history was rewritten: ${head?.slice(0, 12)} is no ancestor of the head`,
+    });
+  });
+
+  test("a published commit that is gone from the clone builds", async () => {
+    const { head } = await published();
+    rmSync(site.places.clone, { recursive: true });
+    site.repository.rewrite({ ...siteFiles(2), "static/app.1.css": "" });
+    site.deliver();
+    expect((await site.work()).last).toMatchObject({
+      result: "published",
+      reason: `the published commit ${head?.slice(0, 12)} is not in the clone`,
+    });
+  });
+
+  test("a diff that fails is no diff", async () => {
+    const { head } = await published();
+    const { builder, places } = site;
+    const at = { settings: builder.settings, places, git: armoured(builder) };
+    expect(await changes(at, head!, "f".repeat(40))).toHaveProperty("unknown");
+  });
+
+  test("a branch that was deleted: the site stays, and it is said", async () => {
+    await published();
+    site.repository.push({}, { branch: "other" });
+    site.repository.remove("refs/heads/main");
+    site.tick();
+    const { last } = await site.work();
+    expect(last).toMatchObject({ result: "failed", reason: expect.stringContaining("has no branch main: push it") });
+    expect(site.page()).toContain(says(1));
+  });
+});
+
+describe("the repository may not own the host", () => {
+  test("tracked content is refused, and what its owner wrote is untouched", async () => {
+    await published();
+    site.repository.push({ "content/post/0.md": "mine now", "layouts/x.html": "" });
+    site.deliver();
+    expect((await site.work()).last).toMatchObject({
+      result: "refused",
+      reason: expect.stringMatching(/tracks content\/post\/0\.md: content lies in .* git rm -r --cached content/),
+    });
+    expect(readFileSync(join(site.content, "post/0.md"), "utf8")).toContain("Text of page 0.");
+    site.repository.push({ "content/post/0.md": null, "content/.gitkeep": "", "static/x": "" });
+    site.deliver();
+    expect((await site.work()).last.result).toBe("published");
+  });
+
+  const links = {
+    "static/passwd.txt": { link: "/etc/passwd" },
+    "static/etc": { link: "../../../../../../../../../../../../etc" },
+    content: { link: "/srv/content" },
+  };
+
+  test("tracked links are left out, by name", async () => {
+    site.repository.push(links);
+    site.deliver();
+    const { last } = await site.work();
+    expect(last.result).toBe("published");
+    expect(last.warnings).toEqual(["symbolic links are left out: content, static/etc, static/passwd.txt"]);
+    expect(site.published().filter((path) => /etc|passwd/.test(path))).toEqual([]);
+  });
+
+  test("taken away: the machine's files are published", async () => {
+    const bundle = await bundled(
+      site.folder,
+      ["git.ts", '["core.symlinks", "false"]', '["core.symlinks", "true"]'],
+      ["repository.ts", "for (const link of links) remove(join(places.clone, link));", ""],
+    );
+    site.repository.push({ "static/passwd.txt": { link: "/etc/passwd" } });
+    site.deliver();
+    expect((await finish(site, start(site, bundle))).last.result).toBe("published");
+    expect(site.page("passwd.txt")).toContain("root:");
+  });
+
+  test("a submodule is fetched only when asked for, its links are left out, and a local path is none", async () => {
+    await published();
+    const theme = host.repository(`theme-${Date.now()}`);
+    const commit = theme.push({ "static/theme.css": "a{}", "static/shadow": { link: "/etc/passwd" } });
+    const name = theme.folder
+      .split("/")
+      .at(-1)!
+      .replace(/\.git$/, "");
+    const modules = (url: string) => `[submodule "themes/t"]\n\tpath = themes/t\n\turl = ${url}\n`;
+    site.repository.push({
+      ".gitmodules": modules(host.url(name)),
+      "themes/t": { submodule: commit },
+      "hugo.toml": `${siteFiles(1)["hugo.toml"]}theme = "t"\n`,
+    });
+    site.deliver();
+    expect((await site.work()).last).toMatchObject({ result: "published" });
+    expect(site.published()).not.toContain("theme.css");
+
+    const asking = { ...site.builder, settings: { ...site.builder.settings, submodules: true } };
+    site.ask("content");
+    expect((await site.work(asking)).last).toMatchObject({
+      result: "published",
+      warnings: ["symbolic links are left out: themes/t/static/shadow"],
+    });
+    expect(site.published()).toContain("theme.css");
+    expect(site.published()).not.toContain("shadow");
+
+    site.repository.push({
+      ".gitmodules": modules(theme.folder).replaceAll("themes/t", "themes/u"),
+      "themes/t": null,
+      "themes/u": { submodule: commit },
+      "hugo.toml": `${siteFiles(1)["hugo.toml"]}theme = "u"\n`,
+    });
+    site.deliver();
+    const { last } = await site.work(asking);
+    expect(last.result).toBe("failed");
+    expect(last.reason).toMatch(/^a submodule: .*transport 'file' not allowed/);
+    // The same without it: whoever pushes reads every repository the builder can.
+    const bundle = await bundled(site.folder, [
+      "git.ts",
+      'GIT_ALLOW_PROTOCOL: "https:ssh"',
+      'GIT_ALLOW_PROTOCOL: "https:ssh:file"',
+    ]);
+    const open = finish(site, start({ ...site, builder: asking }, bundle));
+    expect((await open).last.result).toBe("published");
+  });
+
+  test("nothing of the repository is run: no hook, no filter", async () => {
+    await published();
+    const mark = join(site.folder, "ran");
+    for (const hook of ["post-checkout", "reference-transaction", "post-index-change"]) {
+      mkdirSync(join(site.places.clone, ".git/hooks"), { recursive: true });
+      writeFileSync(join(site.places.clone, ".git/hooks", hook), `#!/bin/sh\ntouch ${mark}\n`, { mode: 0o755 });
+    }
+    site.repository.push({
+      ...siteFiles(2),
+      ".gitattributes": "*.css filter=evil\n",
+      "deploy.sh": { program: `#!/bin/sh\ntouch ${mark}\n` },
+    });
+    site.deliver();
+    expect((await site.work()).last.result).toBe("published");
+    expect(existsSync(mark)).toBe(false);
+  });
+});
+
+describe("what goes wrong on the way", () => {
+  test("the remote is gone, and comes back", async () => {
+    const { head } = await published();
+    site.repository.push(siteFiles(2));
+    await host.goAway();
+    site.deliver();
+    const failing = await site.work();
+    expect(failing).toMatchObject({
+      deployed: { commit: head },
+      last: { result: "failed", reason: expect.stringContaining("localhost can't be reached: it is down, or") },
+      failing: { attempts: 1 },
+    });
+    await host.comeBack();
+    const healed = await site.work();
+    expect(healed.last).toMatchObject({ result: "published", trigger: ["delivery delivery-2"] });
+    expect(healed).not.toHaveProperty("failing");
+    expect(site.page()).toContain(says(2));
+  });
+
+  test.each([
+    [404, /is not there: it was moved or removed/],
+    [401, /asks for a login .* private ones are read over ssh with a deploy key/],
+    [403, /asks for a login/],
+    [500, /localhost broke off/],
+  ])("the remote answers %i", async (status, reason) => {
+    host.faults.status = status;
+    site.deliver();
+    expect((await site.work()).last).toMatchObject({ result: "failed", reason: expect.stringMatching(reason) });
+  });
+
+  test("a certificate of nobody's, a name of nobody's", async () => {
+    site.deliver();
+    const { authorities: _, ...others } = site.builder;
+    expect((await site.work(others)).last.reason).toContain("the certificate of localhost is not trusted");
+    const settings = { ...site.builder.settings, repository: "https://git.invalid/site.git" };
+    expect((await site.work({ ...site.builder, settings })).last.reason).toContain("git.invalid can't be resolved");
+  });
+
+  test("locks a killed git left are removed", async () => {
+    await published();
+    const git = join(site.places.clone, ".git");
+    for (const lock of ["index.lock", "refs/pushgate/head.lock", "packed-refs.lock", "config.lock", "gc.pid"])
+      writeFileSync(join(git, lock), "");
+    site.repository.push(siteFiles(2));
+    site.deliver();
+    expect((await site.work()).last.result).toBe("published");
+  });
+
+  test("a clone that a power cut broke is made anew", async () => {
+    await published();
+    const packs = join(site.places.clone, ".git/objects");
+    const objects = (readdirSync(packs, { recursive: true }) as string[]).map((path) => join(packs, path));
+    for (const object of objects.filter((path) => statSync(path).isFile())) {
+      rmSync(object);
+      writeFileSync(object, "");
+    }
+    site.repository.push(siteFiles(2));
+    site.deliver();
+    const { last } = await site.work();
+    expect(last).toMatchObject({ result: "published", warnings: [expect.stringContaining("made anew")] });
+    expect(site.page()).toContain(says(2));
+  });
+
+  test("files of a checkout that was broken off are of no commit", async () => {
+    await published();
+    // What a kill between the two leaves.
+    rmSync(site.places.checkedOut);
+    writeFileSync(join(site.places.clone, "static/stray.txt"), "of no commit");
+    truncateSync(join(site.places.clone, "layouts/index.html"));
+    site.ask("content");
+    expect((await site.work()).last.result).toBe("published");
+    expect(site.published()).not.toContain("stray.txt");
+    expect(site.page()).toContain(says(1));
+  });
+});
