@@ -51,17 +51,16 @@ export function take(places: Places): { readonly markers: readonly Marker[]; rea
   const stuck: string[] = [];
   for (const folder of [places.spool, places.asks]) {
     makeTaken(folder);
-    for (const name of list(folder))
+    for (const name of list(folder)) {
+      const path = inside(folder, name);
       try {
-        ifThere(() => renameSync(inside(folder, name), inside(`${folder}/${taken}`, name)));
+        // A member's folder is no ask, and what a member put into it is not ours to remove.
+        if (ifThere(() => lstatSync(path))?.isDirectory()) rmdirSync(path);
+        else ifThere(() => renameSync(path, inside(`${folder}/${taken}`, name)));
       } catch {
-        // A member's folder: renaming it needs its owner's rights. An empty one can be removed.
-        try {
-          rmdirSync(inside(folder, name));
-        } catch {
-          stuck.push(`${folder}/${printable(name.toString(), 100)}`);
-        }
+        stuck.push(`${folder}/${name}`);
       }
+    }
   }
   return { markers: pending(places), stuck };
 }
@@ -111,11 +110,7 @@ function askOf(file: Buffer, name: string, root: number): Marker {
 
 /** Its work is done, and on the disk. */
 export function release(markers: readonly Marker[]): void {
-  for (const { file } of markers)
-    ifThere(() => {
-      if (lstatSync(file).isDirectory()) rmdirSync(file);
-      else unlinkSync(file);
-    });
+  for (const { file } of markers) ifThere(() => unlinkSync(file));
 }
 
 /** For status and journal. */

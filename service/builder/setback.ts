@@ -36,12 +36,12 @@ export function setbackOf(error: unknown): Setback {
 
 /** Controls, and what turns or hides text on a terminal: names and outputs come from the repository. */
 export const printable = (text: string, longest: number): string => {
-  const clean = text.replace(/[\p{C}\p{Zl}\p{Zp}]/gu, (c) => (c === "\n" ? c : "?"));
+  const clean = text.replace(/[\p{C}\p{Zl}\p{Zp}]/gu, "?");
   return clean.length > longest ? `${clean.slice(0, longest)}…` : clean;
 };
 
 /** "a, b and 3 more", each name cut short. */
 export function listed(names: readonly string[], most = 5): string {
-  const shown = names.slice(0, most).map((name) => printable(name, 100).replaceAll("\n", "?"));
+  const shown = names.slice(0, most).map((name) => printable(name, 100));
   return names.length > most ? `${shown.join(", ")} and ${names.length - most} more` : shown.join(", ");
 }

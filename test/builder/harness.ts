@@ -1,5 +1,5 @@
 /** A builder in this process or as the real bundle, with everything it works on in a folder of its own. */
-import { type ChildProcess, spawn, spawnSync } from "node:child_process";
+import { type ChildProcess, execFileSync, spawn, spawnSync } from "node:child_process";
 import {
   chownSync,
   mkdirSync,
@@ -123,33 +123,25 @@ export async function finish(site: Bench, child: ChildProcess): Promise<Status> 
 }
 
 let counter = 0;
+const nextName = () => {
+  counter += 1;
+  return `site-${counter}`;
+};
+
+export type Change = Partial<BuilderSettings> & {
+  readonly pages?: number;
+  readonly limit?: Partial<BuilderSettings["limits"]>;
+};
 
 /** A site of `pages` pages, committed as revision 1, and nothing published. */
-export async function bench(
-  change: Partial<BuilderSettings> & {
-    readonly pages?: number;
-    readonly limit?: Partial<BuilderSettings["limits"]>;
-  } = {},
-): Promise<Bench> {
-  const { pages = 3, limit, ...rest } = change;
-  const { repository: make, caFile, url } = await gitHost();
-  counter += 1;
+export async function bench({ pages = 3, limit, ...rest }: Change = {}): Promise<Bench> {
+  const host = await gitHost();
+  const name = nextName();
+  host.repository(name).push(siteFiles(1));
   const folder = mkdtempSync(join(tmpdir(), "pushgate-builder-"));
-  const at = (name: string) => join(folder, name);
-  for (const name of ["spool", "asks", "content"]) mkdirSync(at(name));
-  const name = `site-${counter}`;
-  const repository = make(name);
-  repository.push(siteFiles(1));
-  writeContent(at("content"), pages);
-  const settings: BuilderSettings = {
-    hook: "site",
-    repository: url(name),
-    branch: "main",
-    spool: at("spool"),
-    asks: at("asks"),
-    site: at("site"),
-    content: at("content"),
-    webRoot: at("www"),
+  for (const place of ["spool", "asks", "content"]) mkdirSync(join(folder, place));
+  writeContent(join(folder, "content"), pages);
+  return benchIn(folder, host, name, {
     paths: buildPaths,
     keep: [],
     assets: assetExtensions,
@@ -157,8 +149,53 @@ export async function bench(
     hugo: { path: "hugo", exec: [], http: [] },
     limits: { releaseBytes: 1 << 30, pagesPercent: 50, seconds: 30, debounceMilliseconds: 0, ...limit },
     ...rest,
+  });
+}
+
+/** The same with revisions up to this one published. */
+export async function published(revision: number, change: Change = {}): Promise<Bench> {
+  const site = await bench(change);
+  for (let now = 1; now <= revision; now += 1) {
+    if (now > 1) site.repository.push(siteFiles(now));
+    site.deliver();
+    const { last } = await site.work();
+    if (last.result !== "published") throw new Error(`revision ${now}: ${last.result}: ${last.reason}`);
+  }
+  return site;
+}
+
+/** Another such site, repository and all, without the time it took to get there. */
+export async function copyOf({ folder, repository, builder }: Bench): Promise<Bench> {
+  const host = await gitHost();
+  const name = nextName();
+  const copy = mkdtempSync(join(tmpdir(), "pushgate-builder-"));
+  for (const [from, to] of [
+    [`${folder}/.`, copy],
+    [repository.folder, join(host.folder, `${name}.git`)],
+  ] as const)
+    execFileSync("cp", ["-a", from, to]);
+  return benchIn(copy, host, name, builder.settings);
+}
+
+type Policy = Omit<
+  BuilderSettings,
+  "hook" | "repository" | "branch" | "spool" | "asks" | "site" | "content" | "webRoot"
+>;
+
+function benchIn(folder: string, host: GitHost, name: string, policy: Policy): Bench {
+  const at = (place: string) => join(folder, place);
+  const settings: BuilderSettings = {
+    ...policy,
+    hook: "site",
+    repository: host.url(name),
+    branch: "main",
+    spool: at("spool"),
+    asks: at("asks"),
+    site: at("site"),
+    content: at("content"),
+    webRoot: at("www"),
   };
-  const builder: Builder = { settings, path: process.env.PATH ?? "", authorities: caFile };
+  const builder: Builder = { settings, path: process.env.PATH ?? "", authorities: host.caFile };
   const places = placesOf(settings, root);
   const journal: Entry[] = [];
   let delivery = 0;
@@ -167,11 +204,12 @@ export async function bench(
     if (uid !== undefined) chownSync(join(at("asks"), ".new"), uid, uid);
     renameSync(join(at("asks"), ".new"), join(at("asks"), name));
   };
+  const status = () => JSON.parse(readFileSync(places.status, "utf8")) as Status;
   return {
     folder,
     places,
     builder,
-    repository,
+    repository: host.repository(name),
     content: at("content"),
     journal,
     deliver: () => {
@@ -183,11 +221,11 @@ export async function bench(
     rollback: (release) => ask(`rollback-${release}`, `rollback-${release}\n`),
     work: async (as = builder) => {
       await work(as, places, journal);
-      return JSON.parse(readFileSync(places.status, "utf8")) as Status;
+      return status();
     },
     page: (path = "index.html") => readFileSync(join(places.current, path), "utf8"),
     published: () => (readdirSync(places.current, { recursive: true }) as string[]).sort(),
-    status: () => JSON.parse(readFileSync(places.status, "utf8")) as Status,
+    status,
     remove: () => {
       spawnSync("chmod", ["-R", "u+w", folder]);
       rmSync(folder, { recursive: true, force: true });

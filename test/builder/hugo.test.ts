@@ -10,7 +10,17 @@ import { makePlaces, placesOf } from "../../service/builder/places.ts";
 import { type Setback, setbackOf } from "../../service/builder/setback.ts";
 import type { BuilderSettings } from "../../service/builder/settings.ts";
 import { says, siteFiles, writeContent } from "../site.ts";
-import { type Bench, bench, bundled, cannotBuild, closeGitHost, finish, start } from "./harness.ts";
+import {
+  type Bench,
+  bench,
+  bundled,
+  cannotBuild,
+  closeGitHost,
+  copyOf,
+  finish,
+  published as publishedSite,
+  start,
+} from "./harness.ts";
 
 let site: Bench;
 let extra: string;
@@ -22,7 +32,10 @@ afterEach(() => {
   site?.remove();
   rmSync(extra, { recursive: true, force: true });
 });
-afterAll(closeGitHost);
+afterAll(async () => {
+  original?.remove();
+  await closeGitHost();
+});
 
 /** Only the build and the gate, without a repository. Returns what stopped it. */
 let out: string;
@@ -63,10 +76,11 @@ async function alone(
   }
 }
 
-const published = async (change: Parameters<typeof bench>[0] = {}) => {
-  site = await bench(change);
-  site.deliver();
-  expect((await site.work()).last.result).toBe("published");
+let original: Bench | undefined;
+/** Revision 1 is. */
+const published = async () => {
+  original ??= await publishedSite(1, { pages: 20 });
+  site = await copyOf(original);
 };
 const pushed = async (files: Parameters<Bench["repository"]["push"]>[0]) => {
   site.repository.push(files);
@@ -114,7 +128,7 @@ describe("the real hugo", () => {
   });
 
   test("content that went away is not published as a site without pages", async () => {
-    await published({ pages: 20 });
+    await published();
     rmSync(join(site.content, "post"), { recursive: true });
     site.ask("content");
     expect((await site.work()).last).toMatchObject({
@@ -132,10 +146,14 @@ describe("the real hugo", () => {
   });
 
   test("a site too large for its limit is refused", async () => {
-    await published({ limit: { releaseBytes: 100_000 } });
-    expect(await pushed({ "static/large.bin": Buffer.alloc(100_000) })).toMatchObject({
+    await published();
+    site.repository.push({ "static/large.bin": Buffer.alloc(100_000) });
+    site.deliver();
+    const { settings } = site.builder;
+    const limits = { ...settings.limits, releaseBytes: 100_000 };
+    expect((await site.work({ ...site.builder, settings: { ...settings, limits } })).last).toMatchObject({
       result: "refused",
-      reason: expect.stringMatching(/^the site takes 0\.1 MiB on the disk, and may take 0\.1: raise .*releaseMiB/),
+      reason: expect.stringMatching(/^the site takes 0\.2 MiB on the disk, and may take 0\.1: raise .*releaseMiB/),
     });
   });
 

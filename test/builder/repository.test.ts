@@ -15,30 +15,42 @@ import { armoured } from "../../service/builder/git.ts";
 import { changes } from "../../service/builder/repository.ts";
 import type { GitHost } from "../git-host.ts";
 import { says, siteFiles } from "../site.ts";
-import { type Bench, bench, bundled, cannotBuild, closeGitHost, finish, gitHost, start } from "./harness.ts";
+import {
+  type Bench,
+  bundled,
+  cannotBuild,
+  closeGitHost,
+  copyOf,
+  finish,
+  gitHost,
+  published as publishedSite,
+  start,
+} from "./harness.ts";
 
 let site: Bench;
+let original: Bench | undefined;
 let host: GitHost;
 beforeEach(async ({ skip }) => {
   skip(cannotBuild !== undefined, cannotBuild);
   host = await gitHost();
-  site = await bench();
+  original ??= await publishedSite(1);
+  site = await copyOf(original);
 });
 afterEach(() => {
-  host.faults.status = undefined!;
+  delete host?.faults.status;
   site?.remove();
 });
-afterAll(closeGitHost);
+afterAll(async () => {
+  original?.remove();
+  await closeGitHost();
+});
 
-/** Revision 1 is published. */
-const published = async () => {
-  site.deliver();
-  return site.work();
-};
+/** Revision 1 is. */
+const published = () => site.status();
 
 describe("what was pushed", () => {
   test("README only: nothing, and said what it was; the next change is compared with what is published", async () => {
-    const first = await published();
+    const first = published();
     const readme = site.repository.push({ "README.md": "better" });
     site.deliver();
     expect(await site.work()).toMatchObject({
@@ -53,7 +65,7 @@ describe("what was pushed", () => {
   });
 
   test("another branch, or the same delivery again: the head is what is published", async () => {
-    const { head } = await published();
+    const { head } = published();
     site.repository.push(siteFiles(2), { branch: "draft" });
     site.deliver();
     expect((await site.work()).last).toMatchObject({
@@ -64,14 +76,14 @@ describe("what was pushed", () => {
   });
 
   test("a renamed, a removed and a moved file count by both names", async () => {
-    await published();
+    published();
     site.repository.push({ "static/logo.svg": null, "docs/logo.svg": '<svg xmlns="http://www.w3.org/2000/svg"/>\n' });
     site.deliver();
     expect((await site.work()).last.reason).toBe("changed: static/logo.svg");
   });
 
   test("a history written anew builds, whatever it changes", async () => {
-    const { head } = await published();
+    const { head } = published();
     site.repository.rewrite({ ...siteFiles(1), "README.md": "another root" });
     site.deliver();
     expect((await site.work()).last).toMatchObject({
@@ -81,7 +93,7 @@ describe("what was pushed", () => {
   });
 
   test("a published commit that is gone from the clone builds", async () => {
-    const { head } = await published();
+    const { head } = published();
     rmSync(site.places.clone, { recursive: true });
     site.repository.rewrite({ ...siteFiles(2), "static/app.1.css": "" });
     site.deliver();
@@ -92,14 +104,14 @@ describe("what was pushed", () => {
   });
 
   test("a diff that fails is no diff", async () => {
-    const { head } = await published();
+    const { head } = published();
     const { builder, places } = site;
     const at = { settings: builder.settings, places, git: armoured(builder) };
     expect(await changes(at, head!, "f".repeat(40))).toHaveProperty("unknown");
   });
 
   test("a branch that was deleted: the site stays, and it is said", async () => {
-    await published();
+    published();
     site.repository.push({}, { branch: "other" });
     site.repository.remove("refs/heads/main");
     site.tick();
@@ -111,7 +123,7 @@ describe("what was pushed", () => {
 
 describe("the repository may not own the host", () => {
   test("tracked content is refused, and what its owner wrote is untouched", async () => {
-    await published();
+    published();
     site.repository.push({ "content/post/0.md": "mine now", "layouts/x.html": "" });
     site.deliver();
     expect((await site.work()).last).toMatchObject({
@@ -152,7 +164,7 @@ describe("the repository may not own the host", () => {
   });
 
   test("a submodule is fetched only when asked for, its links are left out, and a local path is none", async () => {
-    await published();
+    published();
     const theme = host.repository(`theme-${Date.now()}`);
     const commit = theme.push({ "static/theme.css": "a{}", "static/shadow": { link: "/etc/passwd" } });
     const name = theme.folder
@@ -199,7 +211,7 @@ describe("the repository may not own the host", () => {
   });
 
   test("nothing of the repository is run: no hook, no filter", async () => {
-    await published();
+    published();
     const mark = join(site.folder, "ran");
     for (const hook of ["post-checkout", "reference-transaction", "post-index-change"]) {
       mkdirSync(join(site.places.clone, ".git/hooks"), { recursive: true });
@@ -218,7 +230,7 @@ describe("the repository may not own the host", () => {
 
 describe("what goes wrong on the way", () => {
   test("the remote is gone, and comes back", async () => {
-    const { head } = await published();
+    const { head } = published();
     site.repository.push(siteFiles(2));
     await host.goAway();
     site.deliver();
@@ -230,7 +242,7 @@ describe("what goes wrong on the way", () => {
     });
     await host.comeBack();
     const healed = await site.work();
-    expect(healed.last).toMatchObject({ result: "published", trigger: ["delivery delivery-2"] });
+    expect(healed.last).toMatchObject({ result: "published", trigger: ["delivery delivery-1"] });
     expect(healed).not.toHaveProperty("failing");
     expect(site.page()).toContain(says(2));
   });
@@ -255,7 +267,7 @@ describe("what goes wrong on the way", () => {
   });
 
   test("locks a killed git left are removed", async () => {
-    await published();
+    published();
     const git = join(site.places.clone, ".git");
     for (const lock of ["index.lock", "refs/pushgate/head.lock", "packed-refs.lock", "config.lock", "gc.pid"])
       writeFileSync(join(git, lock), "");
@@ -265,7 +277,7 @@ describe("what goes wrong on the way", () => {
   });
 
   test("a clone that a power cut broke is made anew", async () => {
-    await published();
+    published();
     const packs = join(site.places.clone, ".git/objects");
     const objects = (readdirSync(packs, { recursive: true }) as string[]).map((path) => join(packs, path));
     for (const object of objects.filter((path) => statSync(path).isFile())) {
@@ -280,7 +292,7 @@ describe("what goes wrong on the way", () => {
   });
 
   test("files of a checkout that was broken off are of no commit", async () => {
-    await published();
+    published();
     // What a kill between the two leaves.
     rmSync(site.places.checkedOut);
     writeFileSync(join(site.places.clone, "static/stray.txt"), "of no commit");
