@@ -10,10 +10,10 @@ import { dns } from "./edge/dns.ts";
 import { tryOut } from "./edge/dryrun.ts";
 import { assertFits, rulesOf } from "./edge/fits.ts";
 import { inspect, type LiveZone } from "./edge/inspect.ts";
-import { lock } from "./edge/lock.ts";
+import { type Keeper, keeper, lock } from "./edge/lock.ts";
 import { allHostnames } from "./edge/names.ts";
-import { ruleset } from "./edge/phase.ts";
 import { presented } from "./edge/presented.ts";
+import { ruleset } from "./edge/ruleset.ts";
 import { buildReceiver } from "./host/bundle.ts";
 import { localOpenssl } from "./host/ship.ts";
 import { declareMachine, look, type Machine, settleMachine, type Wanted } from "./machine.ts";
@@ -24,6 +24,7 @@ import { readEdgeAccess, readSettings } from "./settings.ts";
 type World = Wanted & {
   readonly access: ReturnType<typeof readEdgeAccess>;
   readonly zone: LiveZone;
+  readonly keep: Keeper;
   readonly machines: readonly Machine[];
 };
 type Behind = readonly (pulumi.Resource | undefined)[];
@@ -35,8 +36,8 @@ const path = {
   dns: ({ settings, zone }: World, behind: Behind) => dns(settings, zone.id, after(behind)),
 
   /** 2 A signed delivery skips what would challenge it; everything else on the name is blocked. */
-  waf: ({ settings, zone }: World, behind: Behind) =>
-    ruleset(zone.id, "custom", rulesOf(settings).custom, zone.phases.custom, after(behind)),
+  waf: ({ settings, zone, keep }: World, behind: Behind) =>
+    ruleset(zone, "custom", rulesOf(settings).custom, keep, after(behind)),
 
   /** 3 Bot management: what rule 2 can't skip is the operator's stated choice. */
   bots: ({ settings, zone }: World, behind: Behind) => bots(settings, zone.id, after(behind)),
@@ -48,12 +49,9 @@ const path = {
   },
 
   /** ... a port of its own, strict TLS. */
-  origin: ({ settings, zone }: World, behind: Behind) => {
+  origin: ({ settings, zone, keep }: World, behind: Behind) => {
     const { origin, config } = rulesOf(settings);
-    return [
-      ruleset(zone.id, "config", config, zone.phases.config, after(behind)),
-      ruleset(zone.id, "origin", origin, zone.phases.origin, after(behind)),
-    ];
+    return [ruleset(zone, "config", config, keep, after(behind)), ruleset(zone, "origin", origin, keep, after(behind))];
   },
 
   /** 5 to 8 Firewall, proxy, service manager, receiver: see machine.ts. */
@@ -83,8 +81,9 @@ async function declare(): Promise<void> {
   const [zone, machines] = await Promise.all([inspect(settings.zone), look(settings, bundle)]);
   assertFits(settings, zone);
   await tryOut(access, settings, zone);
+  const keep = keeper(zone, access);
   const made = localOpenssl("origin pulls", makeOriginPulls(settings.zone, settings.edge.generation), {});
-  const world: World = { settings, secrets, bundle, access, zone, machines, originPulls: readOriginPulls(made) };
+  const world: World = { settings, secrets, bundle, access, zone, keep, machines, originPulls: readOriginPulls(made) };
 
   const standing = path.machines(world);
   const pulls = path.pulls(world, standing);
@@ -94,7 +93,7 @@ async function declare(): Promise<void> {
   const guarded = path.waf(world, [...origin, skipped]);
   const names = path.dns(world, [...standing, ...origin, guarded, ...settled]);
   // Last of all, and so the first that `pulumi destroy` meets.
-  lock(zone, names);
+  lock(keep, names);
 }
 
 /**

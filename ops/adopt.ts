@@ -84,8 +84,8 @@ async function take(adoptions: readonly Adoption[], stack: readonly string[]): P
     const file = join(folder, "import.json");
     const resources = adoptions.map(({ type, name, id }) => ({ type, name, id }));
     writeFileSync(file, JSON.stringify({ resources }));
-    // Not protected: the program says itself what is, and what `up` replaces must go.
-    const flags = ["--yes", "--skip-preview", "--generate-code=false", "--protect=false", "--non-interactive"];
+    // Protected, as import does by itself: until the first `up` no hook keeps the zone's own rules from a destroy.
+    const flags = ["--yes", "--skip-preview", "--generate-code=false", "--non-interactive"];
     const { code, stderr } = await pulumi(["import", "--file", file, ...flags, ...stack], true);
     if (code !== 0) throw new Refused(`pulumi import failed, see above; the edge was not changed. ${stderr.trim()}`);
   } finally {

@@ -7,6 +7,7 @@
  */
 import * as pulumi from "@pulumi/pulumi";
 import type { RawConfig } from "../infra/settings.ts";
+import { setMocks } from "./mocks.ts";
 import { stackConfig } from "./stack-file.ts";
 
 export type Declared = {
@@ -97,7 +98,7 @@ export async function evaluate(world: World = {}): Promise<Declared[]> {
     }
   };
 
-  await pulumi.runtime.setMocks(
+  await setMocks(
     {
       call: ({ token, inputs }) => call(token, inputs),
       newResource: ({ type, name, inputs }) => {

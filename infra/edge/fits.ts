@@ -86,8 +86,8 @@ export function adoptions(settings: Settings, live: LiveZone): string[] {
     if (id === undefined || written || ours[phase].length === 0) return [];
     const { name } = phases[phase];
     return [
-      `the zone ${live.name} has ${name} that pushgate has not written to yet. If this stack does not hold them, ` +
-        "`up` fails with 20217: npm run adopt takes them over first",
+      `the zone ${live.name} already has a ruleset for ${name}, in which none is pushgate's, and a phase takes only one: ` +
+        "where this stack has not adopted it, `up` fails with 20217, and npm run adopt takes it over first",
     ];
   });
 }

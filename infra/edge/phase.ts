@@ -1,9 +1,7 @@
 /**
  * One ruleset a phase is all a zone has, and an update replaces every rule in it: ours and the zone's own travel
- * together. Pure but for `ruleset`, the one place that declares one. Who protects what: docs/decisions/004.
+ * together. Pure: ruleset.ts declares them.
  */
-import * as cloudflare from "@pulumi/cloudflare";
-import type * as pulumi from "@pulumi/pulumi";
 
 /** A rule as the provider takes it. Foreign ones carry whatever else the operator set. */
 export type Rule = {
@@ -85,18 +83,4 @@ export const foreignRules = (live: readonly object[]): Rule[] => asInputs(live).
 /** The rules of a phase, in the order they run. */
 export function merged(phase: PhaseName, ours: readonly Rule[], foreign: readonly Rule[]): Rule[] {
   return phases[phase].ours === "first" ? [...ours, ...foreign] : [...foreign, ...ours];
-}
-
-/** undefined where there is nothing to hold: the ruleset goes, and the zone is as it was. */
-export function ruleset(
-  zoneId: pulumi.Input<string>,
-  phase: PhaseName,
-  ours: readonly Rule[],
-  { name, description, foreign }: LivePhase,
-  opts: pulumi.CustomResourceOptions = {},
-): cloudflare.Ruleset | undefined {
-  const rules = merged(phase, ours, foreign);
-  if (rules.length === 0) return undefined;
-  const args = { zoneId, kind: "zone", phase: phases[phase].phase, name, description, rules: rules as never };
-  return new cloudflare.Ruleset(phases[phase].name, args, { ...opts, protect: foreign.length > 0 });
 }

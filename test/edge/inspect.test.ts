@@ -1,5 +1,4 @@
 /** The live zone, read through the provider's functions, and the resources that come of it. */
-import type * as cloudflare from "@pulumi/cloudflare";
 import * as pulumi from "@pulumi/pulumi";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { bots } from "../../infra/edge/bots.ts";
@@ -7,11 +6,14 @@ import { daysLeft, expiryWarning, originCertificate, originPulls } from "../../i
 import { dns } from "../../infra/edge/dns.ts";
 import { assertFits, rulesOf } from "../../infra/edge/fits.ts";
 import { inspect } from "../../infra/edge/inspect.ts";
+import { keeper } from "../../infra/edge/lock.ts";
 import { allHostnames } from "../../infra/edge/names.ts";
-import { phaseNames, ruleset } from "../../infra/edge/phase.ts";
+import { phaseNames } from "../../infra/edge/phase.ts";
+import { ruleset } from "../../infra/edge/ruleset.ts";
 import { namesOf } from "../../infra/served-sites.ts";
 import type { Settings } from "../../infra/settings.ts";
 import { example, exampleHost } from "../example.ts";
+import { setMocks } from "../mocks.ts";
 import { served, siteHostname } from "../served.ts";
 
 // biome-ignore lint/suspicious/noExplicitAny: a resource's inputs have as many shapes as there are resources
@@ -20,8 +22,8 @@ type Answers = Readonly<Record<string, unknown>>;
 const zoneId = "0123456789abcdef0123456789abcdef";
 
 let declared: Seen[];
-/** What each ruleset was declared with besides its inputs. */
-let protectedOnes: string[];
+/** What each ruleset was declared with besides its inputs: "custom rules: beforeUpdate, afterUpdate, beforeDelete". */
+let kept: string[];
 
 /** As the provider answers: every field there is, unset ones null or empty. */
 const unset = {
@@ -86,7 +88,7 @@ const occupied: Answers = {
 const empty: Answers = { getRulesets: { rulesets: [managed] } };
 
 async function mock(answers: Answers): Promise<void> {
-  await pulumi.runtime.setMocks({
+  await setMocks({
     call: ({ token, inputs }) => {
       const answer = answers[token.split(":").at(-1)!];
       if (answer === undefined) throw new Error(`${token} was called and has no answer`);
@@ -105,8 +107,13 @@ async function declare(settings: Settings): Promise<Seen[]> {
   const live = await inspect(settings.zone);
   assertFits(settings, live);
   const rules = rulesOf(settings);
-  const sets = phaseNames.map((name) => ruleset(live.id, name, rules[name], live.phases[name]));
-  for (const set of sets) if (set && isProtected(set)) protectedOnes.push(await name(set));
+  const keep = keeper(live, undefined);
+  const note: pulumi.ResourceTransformation = ({ name, opts }) => {
+    const { hooks, retainOnDelete } = opts as pulumi.CustomResourceOptions;
+    kept.push(`${name}: ${[...Object.keys(hooks ?? {}), ...(retainOnDelete ? ["retained"] : [])].join(", ")}`);
+    return undefined;
+  };
+  for (const name of phaseNames) ruleset(live, name, rules[name], keep, { transformations: [note] });
   bots(settings, live.id);
   originPulls({ zoneId: live.id, hostnames: allHostnames(settings), certificate: "leaf", privateKey: "key" });
   for (const { hostname, state } of settings.hosts)
@@ -115,16 +122,9 @@ async function declare(settings: Settings): Promise<Seen[]> {
   await pulumi.runtime.disconnect();
   return declared;
 }
-const isProtected = (resource: cloudflare.Ruleset): boolean =>
-  (resource as unknown as { __protect?: boolean }).__protect === true;
-const name = (resource: cloudflare.Ruleset): Promise<string> =>
-  new Promise((resolve) => {
-    resource.phase.apply(resolve);
-  });
-
 beforeEach(() => {
   declared = [];
-  protectedOnes = [];
+  kept = [];
 });
 afterEach(() => vi.restoreAllMocks());
 
@@ -147,7 +147,9 @@ describe("an empty zone", () => {
     ]);
     for (const { type, inputs } of resources)
       if (type === "Ruleset") expect(inputs).toMatchObject({ zoneId, kind: "zone", name: "default", description: "" });
-    expect(protectedOnes).toEqual([]);
+    expect(kept).toEqual(
+      ["custom rules", "origin rules", "configuration rules"].map((name) => `${name}: beforeDelete`),
+    );
     const certificate = resources.find(({ type }) => type === "OriginCaCertificate");
     expect(certificate?.inputs).toMatchObject({ csr: "csr", requestType: "origin-ecc", requestedValidity: 5475 });
     const pulls = resources.find(({ type }) => type === "AuthenticatedOriginPulls");
@@ -191,19 +193,19 @@ test("a site is nobody's where every machine is to be absent", async () => {
 });
 
 describe("rules of the zone's own", () => {
-  test("are carried as they are, after ours, under the ruleset's own name, and protected", async () => {
+  test("are carried as they are, after ours, under the ruleset's own name, and looked at again before any write", async () => {
     await mock({ ...zone("pro"), ...occupied });
     const custom = (await declare(example)).find(({ name }) => name === "custom rules");
     expect(custom?.inputs).toMatchObject({ name: "their name", description: "since 2019" });
     expect(custom?.inputs.rules).toEqual([...rulesOf(example).custom, ...carried]);
-    expect(protectedOnes).toEqual(["http_request_firewall_custom"]);
+    expect(kept[0]).toBe("custom rules: beforeUpdate, afterUpdate, beforeDelete");
   });
-  test("stay, alone and protected, when every host is absent", async () => {
+  test("stay, alone, and where they are whatever forgets them, when every host is absent", async () => {
     await mock({ ...zone("pro"), ...occupied });
     const left = await declare(absent);
     expect(left.map(({ name }) => name)).toEqual(["custom rules"]);
     expect(left[0]!.inputs.rules).toEqual(carried);
-    expect(protectedOnes).toEqual(["http_request_firewall_custom"]);
+    expect(kept).toEqual(["custom rules: beforeUpdate, afterUpdate, retained"]);
   });
   test("are found under the provider's older name for the list, too", async () => {
     await mock({ ...zone("pro"), ...occupied, getRulesets: { results: [managed, entry] } });
@@ -221,7 +223,7 @@ describe("a ruleset that the stack may not hold yet", () => {
   test("is named with the command that takes it over", async () => {
     expect(await warnings(example, theirs)).toEqual([
       expect.stringMatching(
-        /^the zone example\.org has custom rules that .* 20217: npm run adopt takes them over first$/,
+        /^the zone example\.org already has a ruleset for custom rules, .* 20217, and npm run adopt takes it over first$/,
       ),
     ]);
   });

@@ -3,43 +3,29 @@
  * them. The edge is the stand-in API; each machine is an `ssh` that answers the probe as a bare Debian would and takes
  * whatever else it is sent. What the machine makes of it is the host suite's to prove.
  */
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { readFileSync } from "node:fs";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { parse } from "yaml";
-import { type Api, apiToken, startApi } from "../edge/api.ts";
+import { type Api, apiToken } from "../edge/api.ts";
 import { emptyZone } from "../edge/zone.ts";
 import { secrets } from "../stack-file.ts";
-import { type AnsweringSsh, answeringSsh } from "./answering-ssh.ts";
-import { findEngine, noEngine, type Workspace, workspace } from "./engine.ts";
+import type { AnsweringSsh } from "./answering-ssh.ts";
+import { findEngine, noEngine, type Workspace } from "./engine.ts";
+import { type ProgramStack, programStack } from "./program-stack.ts";
 
 const engine = findEngine();
 
 describe("the program", { timeout: 120_000 }, () => {
-  let folder: string;
+  let all: ProgramStack;
   let api: Api;
   let ssh: AnsweringSsh;
   let stack: Workspace;
 
   beforeAll(async () => {
     if (!engine) return;
-    folder = mkdtempSync(join(tmpdir(), "pushgate-program-"));
-    ssh = answeringSsh(folder);
-    api = await startApi({ zone: emptyZone("example.org", "pro") });
-    const file = parse(readFileSync(new URL("../../Pulumi.prod.yaml", import.meta.url), "utf8"));
-    const { "pushgate:secrets": _, ...config } = file.config as Record<string, unknown>;
-    stack = await workspace({
-      config: { ...config, "cloudflare:baseUrl": api.url },
-      secrets: { "cloudflare:apiToken": apiToken, "pushgate:secrets": secrets },
-      path: [folder],
-    });
+    all = await programStack();
+    ({ api, ssh, stack } = all);
   });
-  afterAll(async () => {
-    stack?.close();
-    await api?.close();
-    if (folder) rmSync(folder, { recursive: true });
-  });
+  afterAll(() => all?.close());
   beforeEach(({ skip }) => {
     if (!engine) skip(noEngine);
   });
