@@ -82,6 +82,11 @@ function build(host: Host, report: HostReport, { settings, bundle, secrets, orig
   const keys = then(layers.keys, "keys", [packages]);
   // A good request on the machine is the one the certificate was made from: a changed keys layer must not replace it.
   const csr = seen("request").facts[0]?.output || keys.stdout;
+  if (csr === keys.stdout && Object.keys(seen("certificate").files).length > 0)
+    void pulumi.log.warn(
+      `${host.name}: its certificate request is gone, or fits its key or hostname no longer: up makes another, the edge ` +
+        "signs a new origin certificate for it, and the former is revoked",
+    );
   const signed = originCertificate(
     { hostname: host.hostname, hostnames: namesOf(settings, host), csr },
     { dependsOn: [keys] },

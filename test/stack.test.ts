@@ -1,5 +1,6 @@
 /** What the program declares, evaluated without an engine: resources, their order on the page, and that secrets are marked. */
 import { beforeEach, describe, expect, test, vi } from "vitest";
+import { originCertificate } from "../infra/host/certificate.ts";
 import { bareMachine, type Declared, evaluate, type World } from "./evaluate.ts";
 import { secrets, stackConfig } from "./stack-file.ts";
 
@@ -67,6 +68,26 @@ test("no command has triggers, a delete script or an environment: an update runs
     expect(inputs.environment).toBeUndefined();
     expect(inputs.addPreviousOutputInEnv).toBe(false);
   }
+});
+
+test("a machine that has its certificate and no good request for it: what becomes of the certificate is said", async () => {
+  const said = vi.spyOn(console, "warn").mockImplementation(() => undefined);
+  const answer = (...rows: unknown[]) => {
+    const bare = JSON.parse(bareMachine()) as { rows: unknown[] };
+    bare.rows.splice(-1, 0, ...rows);
+    return JSON.stringify(bare);
+  };
+  const installed = ["file", originCertificate, "regular file", "644", "root:root"];
+  const request = ["fact", "request", 0, 0, Buffer.from("a request").toString("base64")];
+  const warned: number[] = [];
+  for (const rows of [[], [installed, request], [installed]]) {
+    vi.resetModules();
+    said.mockClear();
+    await declare({ probe: () => answer(...rows) });
+    warned.push(said.mock.calls.filter(([line]) => /web1: its certificate request is gone/.test(String(line))).length);
+  }
+  said.mockRestore();
+  expect(warned).toEqual([0, 0, 1]);
 });
 
 describe("a machine's state", () => {
