@@ -1,15 +1,10 @@
 /** What a preview says of a token that may not do everything, under the real engine, against the stand-in API. */
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { readFileSync } from "node:fs";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { parse } from "yaml";
 import { permissions } from "../../infra/edge/dryrun.ts";
-import { type Api, apiToken, startApi } from "../edge/api.ts";
-import { emptyZone } from "../edge/zone.ts";
-import { secrets } from "../stack-file.ts";
-import { answeringSsh } from "./answering-ssh.ts";
-import { findEngine, noEngine, type Workspace, workspace } from "./engine.ts";
+import { type Api, apiToken } from "../edge/api.ts";
+import { findEngine, noEngine, type Run, type Workspace } from "./engine.ts";
+import { type ProgramStack, programStack } from "./program-stack.ts";
 
 const engine = findEngine();
 const edge = { plan: "free", botFightMode: "off", generation: 1 } as const;
@@ -25,30 +20,17 @@ test("README lists what it needs, no more and no less", () => {
 });
 
 describe("a token", { timeout: 120_000 }, () => {
-  let folder: string;
+  let all: ProgramStack;
   let api: Api;
   let stack: Workspace;
-  /** The API looks into it anew each time. */
   const tokens: Record<string, readonly string[]> = { [apiToken]: granted };
 
   beforeAll(async () => {
     if (!engine) return;
-    folder = mkdtempSync(join(tmpdir(), "pushgate-token-"));
-    answeringSsh(folder);
-    api = await startApi({ zone: emptyZone("example.org", "free"), tokens });
-    const file = parse(readFileSync(new URL("../../Pulumi.prod.yaml", import.meta.url), "utf8"));
-    const { "pushgate:secrets": _, ...prod } = file.config as Record<string, unknown>;
-    stack = await workspace({
-      config: { ...prod, "pushgate:edge": edge, "cloudflare:baseUrl": api.url },
-      secrets: { "cloudflare:apiToken": apiToken, "pushgate:secrets": secrets },
-      path: [folder],
-    });
+    all = await programStack({ edge, tokens });
+    ({ api, stack } = all);
   });
-  afterAll(async () => {
-    stack?.close();
-    await api?.close();
-    if (folder) rmSync(folder, { recursive: true });
-  });
+  afterAll(() => all?.close());
   beforeEach(({ skip }) => {
     if (!engine) skip(noEngine);
   });
@@ -92,5 +74,41 @@ describe("a token", { timeout: 120_000 }, () => {
       expect(preview.stdout).toMatch(new RegExp(`can't be read .* the permission ${kind} Edit`));
     expect(preview.stdout).not.toContain(apiToken);
     expect(written()).toEqual([]);
+  });
+
+  /** `npm run audit`, by its own words. */
+  const audit = (): Promise<Run> => {
+    const { scripts } = JSON.parse(readFileSync(new URL("../../package.json", import.meta.url), "utf8"));
+    const [pulumi, ...words] = scripts.audit.split(" ") as string[];
+    expect(pulumi).toBe("pulumi");
+    return stack.pulumi(...words, "--non-interactive", "--stack", "test");
+  };
+
+  test("a permission that was taken later: the engine's own refresh meets it first, and audit names it", async () => {
+    all.ssh.keyed();
+    expect((await stack.up()).code).toBe(0);
+    tokens[apiToken] = without("DNS Write");
+    const preview = await stack.preview();
+    expect(preview.code).toBe(1);
+    expect(preview.stdout).toMatch(/DnsRecord[\s\S]*\/dns_records\/\w+": 403/);
+    expect(preview.stdout).not.toContain("the permission");
+    const named = await audit();
+    expect(named.code).toBe(1);
+    expect(named.stdout + named.stderr).toMatch(
+      /the DNS records of example\.org can't be read .* the permission DNS Edit/,
+    );
+  });
+
+  test("another token, the former revoked: the state still holds that one, and up by the program's run takes the new", async () => {
+    const another = apiToken.replace("stand-in", "stand-by");
+    await stack.setSecrets({ "cloudflare:apiToken": another });
+    tokens[another] = granted;
+    delete tokens[apiToken];
+    const refused = await stack.up();
+    expect(refused.code).toBe(1);
+    expect(refused.stdout).toContain("401 Unauthorized");
+    expect((await audit()).code).not.toBe(1);
+    expect((await stack.up("--run-program")).code).toBe(0);
+    expect((await stack.preview()).code).toBe(0);
   });
 });
