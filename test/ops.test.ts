@@ -8,7 +8,9 @@ import { duration, size } from "../ops/words.ts";
 import { exampleHost } from "./example.ts";
 import { lintShell, missing } from "./namespace.ts";
 import { OpsMachines, releases, status } from "./ops-machines.ts";
+import { cannotPublish, startPublishing } from "./publish.ts";
 import { site } from "./served.ts";
+import { says, siteFiles } from "./site.ts";
 
 const machines = new OpsMachines();
 afterAll(() => machines.remove());
@@ -179,6 +181,45 @@ describe("rollback", () => {
     expect(stderr).toMatch(told);
     expect([restarted("web1"), restarted("web2")]).toEqual([false, false]);
   });
+});
+
+/** A rollback is root's to ask for: whoever runs this is root in there, and what it writes is root's. */
+const asRoot = process.getuid?.() === 0 ? "" : "unshare --user --map-root-user ";
+
+test("with the real builder: two pushes, back to the first, held, and status says so", async ({ skip }) => {
+  const reason = cannotPublish() ?? missing("unshare");
+  skip(reason !== undefined, reason);
+  machines.configure([web1], [built]);
+  machines.machine("web1", { says: null });
+  const folder = (path: string) => machines.at("web1", path);
+  const publishing = await startPublishing({
+    spool: folder("var/spool/pushgate/site"),
+    asks: folder("var/spool/pushgate-publish/site"),
+    site: folder("var/lib/pushgate-sites/site"),
+  });
+  try {
+    machines.write("web1", "bin/builder", `#!/bin/sh\n${asRoot}${publishing.command}\n`);
+    for (const revision of [1, 2]) {
+      publishing.repository.push(siteFiles(revision));
+      machines.write("web1", `var/spool/pushgate/site/${revision}.json`, "{}\n");
+      expect(await publishing.build()).toMatchObject({ last: { result: "published" } });
+    }
+    expect(publishing.page()).toContain(says(2));
+    const { code, stdout, stderr } = await machines.run("rollback", "site");
+    expect([code, stderr]).toEqual([0, ""]);
+    expect(stdout).toMatch(
+      /^web1: rolled back: 000002-\w+ is published; \w+ is not published again, a newer commit is\n$/,
+    );
+    expect(publishing.page()).toContain(says(1));
+    const told = await machines.run("status");
+    expect(told.stdout).toMatch(/published +000002-\w+, .*\n +head +\w+, held back by a rollback\n +last +rolled back/);
+    expect(told.code).toBe(0);
+    expect((await machines.run("rollback", "site", "000009")).stderr).toMatch(
+      /there is no release "000009": there are/,
+    );
+  } finally {
+    await publishing.close();
+  }
 });
 
 describe("which release is meant", () => {

@@ -39,6 +39,8 @@ export function cannotPublish(): string | undefined {
 
 export type Publishing = {
   readonly repository: Repository;
+  /** Shell: the builder, as its unit starts it. */
+  readonly command: string;
   /** Runs the builder until nothing is pending; a failing one is cut off. What status.json says then. */
   readonly build: () => Promise<Status>;
   /** As the web server sees it. */
@@ -46,11 +48,14 @@ export type Publishing = {
   readonly close: () => Promise<void>;
 };
 
-/** `spool`: where the receiver puts the hook's deliveries. */
-export async function startPublishing(spool: string): Promise<Publishing> {
+/** `spool`: where the receiver puts the hook's deliveries; the others where they must be somewhere in particular. */
+type Places = { readonly spool: string; readonly asks?: string; readonly site?: string };
+
+export async function startPublishing(places: Places): Promise<Publishing> {
   const folder = mkdtempSync(join(tmpdir(), "pushgate-publish-"));
   const at = (name: string) => join(folder, name);
-  for (const name of ["asks", "content"]) mkdirSync(at(name));
+  const { spool, asks = at("asks"), site = at("site") } = places;
+  for (const path of [asks, at("content")]) mkdirSync(path, { recursive: true });
   writeContent(at("content"), 3);
   const host = await startGitHost();
   const settings: BuilderSettings = {
@@ -58,8 +63,8 @@ export async function startPublishing(spool: string): Promise<Publishing> {
     repository: host.url("site"),
     branch: "main",
     spool,
-    asks: at("asks"),
-    site: at("site"),
+    asks,
+    site,
     content: at("content"),
     webRoot: at("www"),
     paths: buildPaths,
@@ -73,7 +78,8 @@ export async function startPublishing(spool: string): Promise<Publishing> {
   await bundleWithout("nothing", "", at("builder.cjs"), "builder");
   const env = { PATH: process.env.PATH, PUSHGATE_SETTINGS: at("builder.json"), GIT_SSL_CAINFO: host.caFile };
 
-  const status = () => JSON.parse(readFileSync(at("site/status.json"), "utf8")) as Status;
+  const status = () => JSON.parse(readFileSync(join(site, "status.json"), "utf8")) as Status;
+  const words = Object.entries(env).map(([name, value]) => `${name}='${value}'`);
   const build = () =>
     new Promise<Status>((resolve, reject) => {
       const child = spawn(process.execPath, [at("builder.cjs")], { env, stdio: ["ignore", "pipe", "pipe"] });
@@ -92,12 +98,13 @@ export async function startPublishing(spool: string): Promise<Publishing> {
     });
   return {
     repository: host.repository("site"),
+    command: `env -i ${words.join(" ")} ${process.execPath} ${at("builder.cjs")}`,
     build,
-    page: (path = "index.html") => readFileSync(join(at("site/current"), path), "utf8"),
+    page: (path = "index.html") => readFileSync(join(site, "current", path), "utf8"),
     async close() {
       await host.close();
       // Releases are read-only.
-      for (const path of globSync("site/**", { cwd: folder, withFileTypes: true }))
+      for (const path of globSync("**", { cwd: site, withFileTypes: true }))
         if (path.isDirectory()) chmodSync(join(path.parentPath, path.name), 0o755);
       rmSync(folder, { recursive: true, force: true });
     },
