@@ -14,7 +14,7 @@ import { type Keeper, keeper, lock } from "./edge/lock.ts";
 import { allHostnames } from "./edge/names.ts";
 import { presented } from "./edge/presented.ts";
 import { ruleset } from "./edge/ruleset.ts";
-import { buildReceiver } from "./host/bundle.ts";
+import { buildPrograms } from "./host/bundle.ts";
 import { localOpenssl } from "./host/ship.ts";
 import { declareMachine, look, type Machine, settleMachine, type Wanted } from "./machine.ts";
 import { makeOriginPulls, readOriginPulls } from "./origin-pulls.ts";
@@ -54,7 +54,7 @@ const path = {
     return [ruleset(zone, "config", config, keep, after(behind)), ruleset(zone, "origin", origin, keep, after(behind))];
   },
 
-  /** 5 to 8 Firewall, proxy, service manager, receiver: see machine.ts. */
+  /** 5 to 9 Firewall, proxy, service manager, receiver, rebuild: see machine.ts. */
   machines: (world: World) => world.machines.map((machine) => declareMachine(machine, world)),
 
   /** 6 again, when 4 stands: the proxy lets go of the client certificate that was before. */
@@ -76,14 +76,14 @@ const path = {
 
 async function declare(): Promise<void> {
   const { settings, secrets } = readSettings();
-  const bundle = buildReceiver();
+  const bundles = buildPrograms(settings);
   const access = readEdgeAccess();
-  const [zone, machines] = await Promise.all([inspect(settings.zone), look(settings, bundle)]);
+  const [zone, machines] = await Promise.all([inspect(settings.zone), look(settings, bundles)]);
   assertFits(settings, zone);
   await tryOut(access, settings, zone);
   const keep = keeper(zone, access);
   const made = localOpenssl("origin pulls", makeOriginPulls(settings.zone, settings.edge.generation), {});
-  const world: World = { settings, secrets, bundle, access, zone, keep, machines, originPulls: readOriginPulls(made) };
+  const world: World = { settings, secrets, bundles, access, zone, keep, machines, originPulls: readOriginPulls(made) };
 
   const standing = path.machines(world);
   const pulls = path.pulls(world, standing);

@@ -1,14 +1,14 @@
 /**
- * Layers 5 to 8 on one machine: what is asked of it before anything is declared, and its layers in the order they are
+ * Layers 5 to 9 on one machine: what is asked of it before anything is declared, and its layers in the order they are
  * applied. index.ts says where this stands in a delivery's path.
  */
 import type { AuthenticatedOriginPulls } from "@pulumi/cloudflare";
 import * as pulumi from "@pulumi/pulumi";
 import { originCertificate } from "./edge/certificates.ts";
-import type { Bundle } from "./host/bundle.ts";
+import type { Bundles } from "./host/bundle.ts";
 import { readCsr } from "./host/keys.ts";
 import { type HostLayer, leaving } from "./host/layer.ts";
-import { type HostLayers, hostLayers } from "./host/layers.ts";
+import { type HostLayers, hostLayers, rebuilds } from "./host/layers.ts";
 import type { HostReport } from "./host/report.ts";
 import { type HookSecrets, judgeSecrets, probedSecrets } from "./host/secrets.ts";
 import { apply, applySecrets, fitFaults, lost, probe, sendBundle } from "./host/ship.ts";
@@ -26,6 +26,9 @@ export type Machine = {
 /** Public texts that are known only later stand empty here: a probe asks for paths, not contents. */
 const unknown = { certificate: "", originPullCa: "" };
 
+/** For a layer that leaves, and has nothing to receive. */
+const noBundle = { file: "/dev/null", sha256: "" };
+
 /** The machine's CSR is no layer's fact: what it should say is not known before the machine answers. */
 const request = (host: Host) => ({
   name: "request",
@@ -35,11 +38,11 @@ const request = (host: Host) => ({
 });
 
 /** Asks all machines at once, one connection each; throws with all faults of all of them, before anything is declared. */
-export async function look(settings: Settings, bundle: Bundle): Promise<Machine[]> {
+export async function look(settings: Settings, bundles: Bundles): Promise<Machine[]> {
   const looked = await Promise.allSettled(
     settings.hosts.map(async (host): Promise<Machine> => {
       if (host.state === "lost") return { host };
-      const layers = hostLayers(settings, host, { ...unknown, bundle });
+      const layers = hostLayers(settings, host, { ...unknown, ...bundles });
       const asked = { ...layers, secrets: probedSecrets(settings, layers.secrets), request: request(host) };
       return { host, report: await probe(host, Object.values(asked)) };
     }),
@@ -55,7 +58,7 @@ export async function look(settings: Settings, bundle: Bundle): Promise<Machine[
 
 export type Wanted = {
   readonly settings: Settings;
-  readonly bundle: Bundle;
+  readonly bundles: Bundles;
   readonly secrets: pulumi.Output<HookSecrets>;
   readonly originPulls: pulumi.Output<OriginPulls>;
 };
@@ -70,10 +73,10 @@ export function declareMachine({ host, report }: Machine, wanted: Wanted): pulum
 }
 
 /** Keys before what is signed with them, the receiver before the proxy, the proxy before the port is guarded. */
-function build(host: Host, report: HostReport, { settings, bundle, secrets, originPulls }: Wanted): pulumi.Resource {
+function build(host: Host, report: HostReport, { settings, bundles, secrets, originPulls }: Wanted): pulumi.Resource {
   const seen = (name: string) => report.layers[name]!;
   const text = (tls: Partial<Parameters<typeof hostLayers>[2]>) =>
-    hostLayers(settings, host, { ...unknown, bundle, ...tls });
+    hostLayers(settings, host, { ...unknown, ...bundles, ...tls });
   const layers = text({});
   const then = (layer: pulumi.Input<HostLayer>, name: keyof HostLayers, after: pulumi.Resource[]) =>
     apply(host, layer, seen(name), { dependsOn: after });
@@ -98,9 +101,17 @@ function build(host: Host, report: HostReport, { settings, bundle, secrets, orig
   );
   const judged = secrets.apply((wanted) => judgeSecrets(settings, layers.secrets, seen("secrets"), wanted));
   const credentials = applySecrets(host, layers.secrets, judged, { dependsOn: [certificate] });
-  const program = sendBundle(host, bundle, layers.bundle, seen("bundle"), { dependsOn: [credentials] });
-  const receiver = then(layers.receiver, "receiver", [program]);
-  const routing = then(layers.routing, "routing", [receiver]);
+  const bundle = sendBundle(host, bundles.bundle, layers.bundle, seen("bundle"), { dependsOn: [credentials] });
+  const receiver = then(layers.receiver, "receiver", [bundle]);
+  const program = (after: pulumi.Resource) =>
+    sendBundle(host, bundles.program ?? noBundle, layers.program, seen("program"), { dependsOn: [after] });
+  const egress = (after: pulumi.Resource) => then(layers.egress, "egress", [after]);
+  const builder = (after: pulumi.Resource) => then(layers.builder, "builder", [after]);
+  const site = (after: pulumi.Resource) => then(layers.site, "site", [after]);
+  // Last come, first gone, where no hook has a site any more.
+  const rebuild = rebuilds(settings) ? [program, egress, builder, site] : [site, builder, egress, program];
+  const rebuilt = rebuild.reduce<pulumi.Resource>((after, declare) => declare(after), receiver);
+  const routing = then(layers.routing, "routing", [rebuilt]);
   const proxy = then(
     publicCa(originPulls).apply((ca) => text({ originPullCa: ca }).proxy),
     "proxy",
@@ -117,14 +128,14 @@ function build(host: Host, report: HostReport, { settings, bundle, secrets, orig
  */
 export function settleMachine(
   { host, report }: Machine,
-  { settings, bundle, originPulls }: Wanted,
+  { settings, bundles, originPulls }: Wanted,
   presented: (certId: string) => Promise<unknown>,
   [pull, ...more]: readonly AuthenticatedOriginPulls[],
 ): pulumi.Resource | undefined {
   if (report === undefined || host.state === "absent" || pull === undefined) return undefined;
   const seen = report.layers.pulls!;
   const layer = pulumi.all([publicCa(originPulls), pull.configs]).apply(async ([originPullCa, [config]]) => {
-    const { pulls } = hostLayers(settings, host, { ...unknown, bundle, originPullCa });
+    const { pulls } = hostLayers(settings, host, { ...unknown, ...bundles, originPullCa });
     const [ca] = pulls.files;
     const trusted = seen.files[ca!.path]?.text;
     if (!pulumi.runtime.isDryRun() && trusted !== undefined && trusted !== ca!.text) await presented(config!.certId!);
@@ -134,8 +145,8 @@ export function settleMachine(
 }
 
 /** Last come, first gone: the guard must not put back what is being taken away. */
-function remove(host: Host, report: HostReport, { settings, bundle }: Wanted): pulumi.Resource {
-  const layers = Object.values(hostLayers(settings, host, { ...unknown, bundle })).reverse();
+function remove(host: Host, report: HostReport, { settings, bundles }: Wanted): pulumi.Resource {
+  const layers = Object.values(hostLayers(settings, host, { ...unknown, ...bundles })).reverse();
   let after: pulumi.Resource[] = [];
   for (const layer of layers) after = [apply(host, leaving(layer), report.layers[layer.name]!, { dependsOn: after })];
   return after[0]!;

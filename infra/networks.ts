@@ -116,6 +116,47 @@ export const networks = {
       "2a05:d018:34d:5806::/64",
     ],
   },
+
+  /**
+   * Not the internet: what only this machine, its own network or its cloud answers to. A fetch or a build that reaches
+   * them reads the instance's metadata or an office's printers. The registry's rows that are not globally reachable,
+   * with what carries an IPv4 address inside an IPv6 one (Teredo, 6to4), and multicast. Not among them: the
+   * documentation ranges, where nobody is, and 64:ff9b::/96, by which a network without IPv4 reaches all of it.
+   */
+  notPublic: {
+    source: "https://www.iana.org/assignments/iana-ipv4-special-registry (and iana-ipv6-special-registry)",
+    confirmed: "2026-11-21",
+    cidrs: [
+      "0.0.0.0/8",
+      "10.0.0.0/8",
+      "100.64.0.0/10",
+      "127.0.0.0/8",
+      "169.254.0.0/16",
+      "172.16.0.0/12",
+      "192.0.0.0/24",
+      "192.168.0.0/16",
+      "198.18.0.0/15",
+      "224.0.0.0/3",
+      "::/127",
+      "::ffff:0:0/96",
+      "64:ff9b:1::/48",
+      "100::/64",
+      "2001::/32",
+      "2001:2::/48",
+      "2002::/16",
+      "5f00::/16",
+      "fc00::/7",
+      "fe80::/9",
+      "ff00::/8",
+    ],
+  },
+
+  /** Azure's machines reach their host here, and the certificates and settings of the machine with it; it never changes. */
+  azurePlatform: {
+    source: "https://learn.microsoft.com/azure/virtual-network/what-is-ip-address-168-63-129-16",
+    confirmed: "2026-11-21",
+    cidrs: ["168.63.129.16/32"],
+  },
 } as const satisfies Record<string, Network>;
 
 /** Every address of one family: what a default route and an unrestricted bind are spelled as. */

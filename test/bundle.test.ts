@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { beforeEach, describe, expect, test } from "vitest";
-import { buildReceiver, bundle } from "../infra/host/bundle.ts";
+import { buildProgram, bundle } from "../infra/host/bundle.ts";
 import { applyScript } from "../infra/host/manifest.ts";
 import { paths } from "../infra/host/paths.ts";
 import { example, exampleHost } from "./example.ts";
@@ -18,10 +18,10 @@ const inInfra = (file: string) => fileURLToPath(new URL(file, new URL("../infra/
 
 test("the same source gives the same bytes, from whatever folder", () => {
   const here = process.cwd();
-  const first = buildReceiver();
+  const first = buildProgram("receiver");
   try {
     process.chdir(tmpdir());
-    expect(buildReceiver()).toEqual(first);
+    expect(buildProgram("receiver")).toEqual(first);
   } finally {
     process.chdir(here);
   }
@@ -35,7 +35,7 @@ const nodes = [process.execPath, "/usr/bin/node"].filter((node) => existsSync(no
 test.each(nodes)("it runs alone in an empty folder, on %s, and says what it misses", (node) => {
   const folder = mkdtempSync(join(tmpdir(), "pushgate-bundle-"));
   try {
-    const run = spawnSync(node, [inInfra(buildReceiver().file)], { cwd: folder, env: {}, encoding: "utf8" });
+    const run = spawnSync(node, [inInfra(buildProgram("receiver").file)], { cwd: folder, env: {}, encoding: "utf8" });
     expect(run.stderr).toContain("PUSHGATE_SETTINGS is not set");
     expect(run.status).toBe(78);
   } finally {
@@ -46,7 +46,7 @@ test.each(nodes)("it runs alone in an empty folder, on %s, and says what it miss
 describe("on a machine", () => {
   beforeEach(({ skip }) => skip(noMachine !== undefined, noMachine));
   const applied = (text: string) => {
-    const layer = bundle(example, exampleHost, { sha256: sha256(text) });
+    const layer = bundle("receiver", example, exampleHost, { sha256: sha256(text) });
     return `( ${applyScript(layer, "0123456789ab")} )\necho "applied $?"\n`;
   };
   const send = (text: string, as = text) =>
@@ -78,7 +78,7 @@ describe("on a machine", () => {
   });
 
   test("removed, nothing of it stays", () => {
-    const { retire } = bundle(example, exampleHost, { sha256: sha256("one") });
+    const { retire } = bundle("receiver", example, exampleHost, { sha256: sha256("one") });
     const { stdout } = onMachine(`${send("one")}${applied("one")}(${retire}); ls -A /usr/local/lib /var/lib/pushgate`);
     expect(stdout).not.toMatch(/receiver|incoming|lib\/pushgate$/m);
   });

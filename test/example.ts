@@ -1,7 +1,45 @@
 /** The settings every pure test renders: Pulumi.prod.yaml's one host and two git hosts, so two source sets. */
+import * as v from "valibot";
+import { settled } from "../infra/checks.ts";
+import { shape } from "../infra/schema.ts";
 import { type Host, parseSettings, type Settings } from "../infra/settings.ts";
 import { stackConfig } from "./stack-file.ts";
 
 export const example: Settings = parseSettings(stackConfig(), () => true).settings;
 
 export const exampleHost: Host = example.hosts[0]!;
+
+/** Host keys of nobody. */
+const knownHosts = [
+  "[git.example.net]:2222 ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIGm1Zk4mDkDq5S2zQkS1oXb0Q8b0vYb2rQdV4q0x9ZrT",
+];
+
+/**
+ * The same with a site on both hooks: one as a newcomer writes it, one with everything that changes a unit. Past the
+ * checks, which refuse a site as long as the rebuild is not whole.
+ */
+export const rebuilt: Settings = (() => {
+  const raw = stackConfig();
+  const key = (name: string) => JSON.parse(raw[`pushgate:${name}`]!) as unknown;
+  const [site, docs] = key("hooks") as [Record<string, unknown>, Record<string, unknown>];
+  const hooks = [
+    { ...site, site: { webRoot: "/var/www/site", content: "/srv/content/site" } },
+    {
+      ...docs,
+      repository: "ssh://git@git.example.net:2222/example/docs.git",
+      site: {
+        webRoot: "/home/docs/www",
+        content: "/home/docs/content",
+        keep: [".well-known/acme-challenge"],
+        knownHosts,
+        egress: ["10.1.2.0/24", "fd12:3456::/48"],
+        writers: "docs",
+        submodules: true,
+        hugo: { path: "/opt/hugo/hugo", minimum: "0.131", exec: ["^npx$"], http: ["^https://api\\.example\\.org/"] },
+        limits: { memoryMiB: 256, cpuPercent: 100 },
+      },
+    },
+  ];
+  const [zone, edge, hosts, limits] = [raw["pushgate:zone"], key("edge"), key("hosts"), key("limits")];
+  return settled(v.parse(shape, { zone, edge, hosts, hooks, limits }));
+})();

@@ -3,7 +3,7 @@
  * filter does on a booted host, an nft rule does here: it drops who is not admitted.
  */
 import { spawnSync } from "node:child_process";
-import { readFileSync } from "node:fs";
+import { readFileSync, rmSync } from "node:fs";
 import { afterAll, beforeEach, describe, expect, test } from "vitest";
 import { firewall } from "../infra/host/firewall.ts";
 import { guard, strangers } from "../infra/host/guard.ts";
@@ -220,6 +220,35 @@ nft list table inet kernel | diff ${root.at("before")} -`);
       "proven",
       "exit 0, open: 2, trial: 0",
     ]);
+  });
+
+  test("where sites are rebuilt, its table is loaded again as well; where it can't be, what builds is stopped", () => {
+    const stand = (table: string) =>
+      root.write(
+        "/usr/local/lib/pushgate/egress",
+        `#!/bin/sh\nif [ "$1" = --print ]; then cat ${root.at("egress.nft")}; else ${table}; fi\n`,
+        0o755,
+      );
+    root.write("egress.nft", "table inet pushgate_egress\n");
+    const quiet = `{ ${runGuard}\n} | grep rebuild`;
+    try {
+      stand(`nft -f ${root.at("egress.nft")}`);
+      const { stdout } = guarded(`${enforced()}\n${quiet}\n{ ${quiet}\n} || nft list tables | grep egress`);
+      expect(stdout.split("\n")).toEqual([
+        "the rebuild's table was not as declared, loaded it again: absent",
+        "table inet pushgate_egress",
+      ]);
+      expect(readFileSync(root.at("asked"), "utf8")).not.toContain("pushgate-build");
+      stand("echo no accounts >&2; exit 1");
+      expect(guarded(`${enforced()}\n${quiet}`).stdout).toBe(
+        "the rebuild's table could not be loaded, stopped what builds: no accounts",
+      );
+      const asked = readFileSync(root.at("asked"), "utf8");
+      expect(asked).toContain("systemctl stop pushgate-build-*.service pushgate-hugo-*@*.service");
+      expect(asked).not.toContain(`stop ${unitOf(github)}`);
+    } finally {
+      rmSync(root.at("/usr/local/lib/pushgate/egress"));
+    }
   });
 
   test("no enforcement: our sockets and receiver are stopped and nothing else, with cause and cure", () => {

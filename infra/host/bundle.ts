@@ -1,7 +1,7 @@
 /**
- * The receiver's program: built in this process from source at each run, sent as a file whose name holds its hash, and
- * installed under a fixed path. The machine takes it only with that hash, so neither a cut connection nor another file
- * of that name can become the receiver. The megabyte is in no state.
+ * The programs a machine runs: built in this process from source at each run, sent as a file whose name holds its hash,
+ * and installed under a fixed path. The machine takes one only with that hash, so neither a cut connection nor another
+ * file of that name can become the receiver or the builder. The megabyte is in no state.
  */
 import { createHash } from "node:crypto";
 import { mkdirSync, renameSync, writeFileSync } from "node:fs";
@@ -11,6 +11,7 @@ import type { Host, Settings } from "../settings.ts";
 import { asInstalled } from "./as-installed.ts";
 import type { HostLayer } from "./layer.ts";
 import { paths, units } from "./paths.ts";
+import { sitesOf } from "./sites.ts";
 
 /**
  * `file`: relative to infra/, where program and plugin run: it is part of a command's input, which must be equal on every
@@ -18,13 +19,37 @@ import { paths, units } from "./paths.ts";
  */
 export type Bundle = { readonly file: string; readonly sha256: string };
 
+/** `sound`: shell, whether "$unit" stays up with a program it was just restarted with. */
+/** `sound`: shell, whether "$unit" stays up with a program it was just restarted with. */
+const programs = {
+  receiver: {
+    /** The layer that sends it, and the layer whose units run it. */
+    layer: "bundle",
+    ranBy: "receiver",
+    path: paths.receiver,
+    units: (_: Settings): string[] => [units.receiver],
+    sound: '[ "$(systemctl is-active "$unit")" = active ]',
+  },
+  builder: {
+    layer: "program",
+    ranBy: "builder",
+    path: paths.builder,
+    units: (settings: Settings): string[] => sitesOf(settings).map(({ name }) => units.build(name)),
+    // It ends where nothing is to be built.
+    sound: '[ "$(systemctl show -p Result --value "$unit")" = success ]',
+  },
+} as const;
+export type Program = keyof typeof programs;
+/** By the layer that sends it; the builder only where a hook has a site. */
+export type Bundles = { readonly bundle: Bundle; readonly program?: Bundle };
+
 const root = fileURLToPath(new URL("../../", import.meta.url));
 
 /** The same source gives the same bytes, on any machine and in any folder. */
-export function buildReceiver(): Bundle {
+export function buildProgram(program: Program): Bundle {
   const built = buildSync({
     absWorkingDir: root,
-    entryPoints: ["service/receiver/main.ts"],
+    entryPoints: [`service/${program}/main.ts`],
     bundle: true,
     platform: "node",
     // What Debian 12 has. CommonJS, as Express asks for modules by `require` at run time.
@@ -36,7 +61,7 @@ export function buildReceiver(): Bundle {
   });
   const bytes = built.outputFiles[0]!.contents;
   const sha256 = createHash("sha256").update(bytes).digest("hex");
-  const name = `receiver-${sha256.slice(0, 16)}.cjs`;
+  const name = `${program}-${sha256.slice(0, 16)}.cjs`;
   mkdirSync(`${root}dist`, { recursive: true });
   // A preview may run beside an up: the file is whole under its name, or not there.
   const scratch = `${root}dist/.${name}.${process.pid}`;
@@ -45,72 +70,100 @@ export function buildReceiver(): Bundle {
   return { file: `../dist/${name}`, sha256 };
 }
 
-const incoming = (sha256: string): string => `${paths.incoming}/${sha256}.cjs`;
-const former = `${paths.incoming}/former.cjs`;
+export const buildPrograms = (settings: Settings): Bundles => ({
+  bundle: buildProgram("receiver"),
+  ...(sitesOf(settings).length > 0 && { program: buildProgram("builder") }),
+});
 
-/** Restarts a running receiver, never its sockets, and fails if it does not stay up. */
-const restart = `
-if systemctl is-active --quiet ${units.receiver} && ${asInstalled("receiver")}; then
-  systemctl restart ${units.receiver}
-  for _ in 1 2 3 4 5 6; do
-    sleep 0.2
-    [ "$(systemctl is-active ${units.receiver})" = active ] || {
-      echo "bundle: the receiver does not stay up with it. It says:" >&2
-      journalctl -u ${units.receiver} -n 10 -o cat --no-pager >&2
-      exit 1
-    }
+const incoming = (sha256: string): string => `${paths.incoming}/${sha256}.cjs`;
+
+/** Restarts what of it runs, never a socket or a path, and fails if it does not stay up. */
+const restart = (program: Program, names: string): string => `
+if ${asInstalled(programs[program].ranBy)}; then
+  for unit in ${names}; do
+    systemctl is-active --quiet "$unit" || continue
+    systemctl restart "$unit"
+    for _ in 1 2 3 4 5 6; do
+      sleep 0.2
+      ${programs[program].sound} || {
+        echo "${programs[program].layer}: the ${program} does not stay up with it. It says:" >&2
+        journalctl -u "$unit" -n 10 -o cat --no-pager >&2
+        exit 1
+      }
+    done
   done
 fi
 `;
 
-const install = (from: string): string => `
+const install = (path: string, from: string): string => `
   chmod 0644 "${from}"
-  cp -p "${from}" ${paths.receiver}.new
-  sync ${paths.receiver}.new
-  mv -fT ${paths.receiver}.new ${paths.receiver}
+  cp -p "${from}" ${path}.new
+  sync ${path}.new
+  mv -fT ${path}.new ${path}
 `;
 
-export function bundle(_settings: Settings, _host: Host, { sha256 }: Pick<Bundle, "sha256">): HostLayer {
+const installed = (path: string): string => `$(sha256sum ${path} 2>/dev/null | cut -d ' ' -f 1)`;
+
+/** What arrived for a program that did not come to be installed, and former ones, of either program. */
+const prune = `for file in ${paths.incoming}/* ${paths.incoming}/.[!.]*; do
+  case \${file##*/} in
+    "${installed(paths.receiver)}.cjs" | "${installed(paths.builder)}.cjs") ;;
+    *) rm -rf "$file" ;;
+  esac
+done`;
+
+export function bundle(
+  program: Program,
+  settings: Settings,
+  _host: Host,
+  { sha256 }: Pick<Bundle, "sha256">,
+): HostLayer {
+  const { layer, path, units: unitsOf } = programs[program];
+  const former = `${paths.incoming}/former-${program}.cjs`;
+  const names = unitsOf(settings).join(" ");
   return {
-    name: "bundle",
+    name: layer,
     present: true,
     files: [],
     // Nothing by glob: what is pruned by it can't be rendered again, only sent. `retire` removes it.
     owns: [],
     activate: `
-installed() { sha256sum ${paths.receiver} 2>/dev/null | cut -d ' ' -f 1; }
-if [ "$(installed)" != ${sha256} ]; then
+if [ "${installed(path)}" != ${sha256} ]; then
   echo "${sha256}  ${incoming(sha256)}" | sha256sum -c --status - || {
-    echo "bundle: ${incoming(sha256)} is missing or not what its name says. Cure: pulumi up again, which sends it" >&2
+    echo "${layer}: ${incoming(sha256)} is missing or not what its name says. Cure: pulumi up again, which sends it" >&2
     exit 1
   }
   [ -d ${paths.lib} ] || { mkdir -m 0755 ${paths.lib}; echo ${paths.lib} >>${paths.state}/made; }
-  [ ! -f ${paths.receiver} ] || cp -p ${paths.receiver} ${former}
-${install(incoming(sha256))}
-${restart}
+  [ ! -f ${path} ] || cp -p ${path} ${former}
+${install(path, incoming(sha256))}
+${names === "" ? "" : restart(program, names)}
 fi
-# The one in use stays, so that a hand's change is undone without sending it again.
-[ ! -d ${paths.incoming} ] || find ${paths.incoming} -mindepth 1 -maxdepth 1 ! -name ${sha256}.cjs -exec rm -rf {} +
-chown root:root ${paths.receiver}
-chmod 0644 ${paths.receiver}
+# Those in use stay, so that a hand's change is undone without sending them again.
+${prune}
+chown root:root ${path}
+chmod 0644 ${path}
 `,
     restore: `
 set -e
 if [ -f ${former} ]; then
-${install(former)}
+${install(path, former)}
   rm -f ${former}
-  ! systemctl is-failed --quiet ${units.receiver} || systemctl reset-failed ${units.receiver}
-  [ ! -e ${paths.units}/${units.receiver} ] || systemctl restart ${units.receiver}
+  for unit in ${names}; do
+    ! systemctl is-failed --quiet "$unit" || systemctl reset-failed "$unit"
+    [ ! -e ${paths.units}/"$unit" ] || systemctl restart "$unit"
+  done
 fi
 `,
     facts: [
       {
-        name: `${paths.receiver} is`,
-        read: `sha256sum ${paths.receiver} 2>/dev/null | cut -d ' ' -f 1; stat -c '%a %U:%G' ${paths.receiver} 2>/dev/null`,
+        name: `${path} is`,
+        read: `sha256sum ${path} 2>/dev/null | cut -d ' ' -f 1; stat -c '%a %U:%G' ${path} 2>/dev/null`,
         want: `${sha256}\n644 root:root`,
       },
     ],
-    retire: `rm -rf ${paths.receiver} ${paths.receiver}.new ${paths.incoming}
+    retire: `rm -rf ${path} ${path}.new ${former}
+${prune}
+[ ! -d ${paths.incoming} ] || rmdir --ignore-fail-on-non-empty ${paths.incoming}
 [ ! -d ${paths.lib} ] || rmdir --ignore-fail-on-non-empty ${paths.lib}`,
     timeout: 60,
   };

@@ -10,7 +10,8 @@ import type { HostLayer } from "./layer.ts";
 import { paths, units } from "./paths.ts";
 import { forgetMissing } from "./unit-links.ts";
 
-const driftText = readFileSync(new URL("files/firewall-drift.sh", import.meta.url), "utf8");
+/** Compares a table with what was declared; without arguments, this layer's own. */
+export const driftText = readFileSync(new URL("files/firewall-drift.sh", import.meta.url), "utf8");
 
 /** Prints "as declared" or what differs; the guard runs it too. */
 export const firewallDrift = `${paths.lib}/firewall-drift` as const;

@@ -1,16 +1,21 @@
 /** Every layer of one machine by name, in the order they are applied; the goldens and the probe loop over it. */
 import type { Host, Settings } from "../settings.ts";
+import { builder } from "./builder.ts";
 import { type Bundle, bundle } from "./bundle.ts";
 import { certificate } from "./certificate.ts";
+import { egress } from "./egress.ts";
 import { firewall } from "./firewall.ts";
 import { guard } from "./guard.ts";
 import { keys } from "./keys.ts";
+import { type HostLayer, leaving } from "./layer.ts";
 import { packages } from "./packages.ts";
 import { proxy } from "./proxy.ts";
 import { pulls } from "./pulls.ts";
 import { receiver } from "./receiver.ts";
 import { routing } from "./routing.ts";
 import { secrets } from "./secrets.ts";
+import { site } from "./site.ts";
+import { sitesOf } from "./sites.ts";
 
 /** Public texts that other layers make. */
 export type Made = {
@@ -19,15 +24,27 @@ export type Made = {
   /** PEM of the CA whose leaf the edge presents. */
   readonly originPullCa: string;
   readonly bundle: Pick<Bundle, "sha256">;
+  /** The builder's; needed where a hook has a site. */
+  readonly program?: Pick<Bundle, "sha256">;
 };
+
+/** The layers of the rebuild are there for a hook with a site, and leave a machine on which the last one was. */
+export const rebuilds = (settings: Settings): boolean => sitesOf(settings).length > 0;
+const whereRebuilt = (settings: Settings, layer: HostLayer): HostLayer => (rebuilds(settings) ? layer : leaving(layer));
 
 export const hostLayers = (settings: Settings, host: Host, made: Made) => ({
   packages: packages(settings, host),
   keys: keys(settings, host),
   certificate: certificate(settings, host, made.certificate),
   secrets: secrets(settings, host),
-  bundle: bundle(settings, host, made.bundle),
+  bundle: bundle("receiver", settings, host, made.bundle),
   receiver: receiver(settings, host),
+  // The rebuild, inside the sandbox and behind the table that hold it: it uses the receiver's spool and group, and
+  // stands before anything can be delivered, as nothing is reachable before the edge.
+  program: whereRebuilt(settings, bundle("builder", settings, host, made.program ?? { sha256: "" })),
+  egress: whereRebuilt(settings, egress(settings, host)),
+  builder: whereRebuilt(settings, builder(settings, host)),
+  site: whereRebuilt(settings, site(settings, host)),
   routing: routing(settings, host),
   proxy: proxy(settings, host, made.originPullCa),
   firewall: firewall(settings, host),

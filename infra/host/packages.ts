@@ -2,12 +2,27 @@
  * The distribution's packages that the other layers run. Installed without starting anything, without recommends,
  * without removing or upgrading what is there; never taken away again, as others may have come to use them.
  */
+import { remoteOf } from "../repository.ts";
 import type { Host, Settings } from "../settings.ts";
 import type { HostLayer } from "./layer.ts";
 import { paths } from "./paths.ts";
+import { sitesOf } from "./sites.ts";
 
 /** perl-base and util-linux are Essential on Debian and Ubuntu, so the guard has them without asking. */
-const needed = ["iproute2", "nftables", "nginx", "nodejs", "openssl"] as const;
+const always = ["iproute2", "nftables", "nginx", "nodejs", "openssl"];
+
+/** The rebuild's. A hugo of the operator's own, elsewhere, is the operator's. */
+function ofSites(settings: Settings): string[] {
+  const sites = sitesOf(settings);
+  return [
+    ...(sites.length > 0 ? ["ca-certificates", "git"] : []),
+    ...(sites.some(({ site }) => site.hugo.path === distributionsHugo) ? ["hugo"] : []),
+    ...(sites.some(({ repository }) => remoteOf(repository).ssh) ? ["openssh-client"] : []),
+  ];
+}
+const distributionsHugo = "/usr/bin/hugo";
+
+const needed = (settings: Settings): string[] => [...always, ...ofSites(settings)].sort();
 
 const installed = (name: string): string =>
   `dpkg-query -W -f='\${db:Status-Status}\\n' ${name} 2>/dev/null | grep -qx installed`;
@@ -18,14 +33,14 @@ const newNginx = `${paths.state}/nginx-is-new`;
 /** Seconds that another package manager (unattended-upgrades, say) may hold the lock. */
 const lockTimeout = 300;
 
-const activate = `export LC_ALL=C DEBIAN_FRONTEND=noninteractive
+const activate = (names: readonly string[]): string => `export LC_ALL=C DEBIAN_FRONTEND=noninteractive
 # On Ubuntu, needrestart would restart other people's services after an install.
 export NEEDRESTART_SUSPEND=1
 say() { echo "packages: $*" >&2; }
 shim=/usr/sbin/policy-rc.d
 
 missing=
-for package in ${needed.join(" ")}; do
+for package in ${names.join(" ")}; do
   ${installed('"$package"')} || missing="$missing $package"
 done
 
@@ -78,13 +93,14 @@ if [ -e ${newNginx} ]; then
   rm -f /etc/nginx/sites-enabled/default /etc/nginx/conf.d/default.conf ${newNginx}
 fi`;
 
-export function packages(_settings: Settings, _host: Host): HostLayer {
+export function packages(settings: Settings, _host: Host): HostLayer {
+  const names = needed(settings);
   return {
     name: "packages",
     files: [],
     owns: [],
-    activate,
-    facts: needed.map((name) => ({
+    activate: activate(names),
+    facts: names.map((name) => ({
       name: `package ${name}`,
       read: `if ${installed(name)}; then echo installed; else echo missing; fi`,
       want: "installed",

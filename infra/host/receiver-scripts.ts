@@ -27,6 +27,8 @@ export type ReceiverScript = {
     readonly deny: string;
   }[];
   readonly hooks: readonly string[];
+  /** Names of files in the credentials' folder; others go. */
+  readonly credentials: readonly string[];
   readonly spoolGroup: string;
 };
 
@@ -106,7 +108,7 @@ fi
 systemd-run --quiet --wait --collect --slice=${slice} --unit=pushgate-receiver-lists true
 `;
 
-export const activateReceiver = ({ listeners, hooks, spoolGroup }: ReceiverScript): string => `${listening}
+export const activateReceiver = ({ listeners, hooks, credentials, spoolGroup }: ReceiverScript): string => `${listening}
 say() { printf 'receiver: %s\\n' "$*" >&2; }
 if ! id ${receiverUser} >/dev/null 2>&1 && [ ! -e ${accounts} ]; then
   mkdir -p ${accounts}.new
@@ -146,7 +148,7 @@ for unit in ${listeners.map(({ unit }) => unit).join(" ")}; do
 done
 # No unit asks for these any more.
 for path in ${paths.credentials}/*; do
-  case " ${hooks.join(" ")} " in *" \${path##*/} "*) ;; *) rm -rf -- "$path" ;; esac
+  case " ${credentials.join(" ")} " in *" \${path##*/} "*) ;; *) rm -rf -- "$path" ;; esac
 done
 # What the guard closed was just opened: it proves it again, or closes it again. What it says is its layer's to report.
 if [ -s /run/pushgate-guard/closed ]; then
@@ -193,7 +195,7 @@ if [ -d ${accounts} ] && ! grep -qs '^pushgate-' /etc/passwd /etc/group; then
 fi
 `;
 
-export const receiverFacts = ({ listeners, hooks, spoolGroup }: ReceiverScript): HostFact[] => [
+export const receiverFacts = ({ listeners, hooks, credentials, spoolGroup }: ReceiverScript): HostFact[] => [
   ...listeners.flatMap(({ unit, port, bound, mark, allow, deny }): HostFact[] => [
     {
       name: `${unit} is`,
@@ -242,7 +244,7 @@ newest=$(stat -c %Y ${paths.receiver} ${paths.receiverSettings} ${paths.units}/$
   {
     name: `hooks with a credential in ${paths.credentials}`,
     read: `ls -A ${paths.credentials}`,
-    want: [...hooks].sort().join("\n"),
+    want: credentials.join("\n"),
   },
   {
     name: "the spool's folders",

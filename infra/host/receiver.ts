@@ -13,6 +13,7 @@ import type { HostFile, HostLayer } from "./layer.ts";
 import { paths, receiverUser, units } from "./paths.ts";
 import { activateReceiver, receiverFacts, restoreReceiver, retireReceiver, slice } from "./receiver-scripts.ts";
 import { mark } from "./routing.ts";
+import { credentialFiles } from "./secrets.ts";
 
 /** Whoever is in it may take deliveries out of the spool; the receiver's primary group, so that its sandbox maps it. */
 export const spoolGroup = "pushgate-spool";
@@ -173,7 +174,8 @@ export function receiver(settings: Settings, _host: Host): HostLayer {
     allow: cidrs.map(asSystemd).sort().join(" "),
     deny: [anywhere.v4, anywhere.v6].sort().join(" "),
   }));
-  const script = { listeners, hooks: settings.hooks.map(({ name }) => name), spoolGroup };
+  const hooks = settings.hooks.map(({ name }) => name);
+  const script = { listeners, hooks, credentials: credentialFiles(settings), spoolGroup };
   return {
     name: "receiver",
     present: true,

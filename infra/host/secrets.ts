@@ -1,5 +1,6 @@
 /**
- * The hooks' secrets on the machine: encrypted with the host's key, handed to the receiver alone by systemd.
+ * The hooks' secrets and deploy keys on the machine: encrypted with the host's key, handed by systemd to the receiver
+ * alone, and to the rebuild of its own hook alone.
  *
  * Rules: a plain secret is never in argv, in an environment, in a file on disk or in any output; it travels on standard
  * input, and from there through the shell's own printf into systemd-creds. Nothing rendered here holds one. Preview
@@ -9,6 +10,7 @@
  * `--with-key=host`: the default may bind to a TPM, and a machine moved to other hardware could no longer decrypt.
  */
 import { createHmac } from "node:crypto";
+import { remoteOf } from "../repository.ts";
 import type { Host, Settings } from "../settings.ts";
 import { asInstalled } from "./as-installed.ts";
 import type { HostFact, HostLayer } from "./layer.ts";
@@ -17,8 +19,25 @@ import { paths, units } from "./paths.ts";
 import { reconcile, type Verdict } from "./reconcile.ts";
 import type { SeenLayer } from "./report.ts";
 
-/** By hook, newest first. */
+/** By hook, newest first; a hook's deploy key under `key:<hook>`, which is no hook's name, as one text of several lines. */
 export type HookSecrets = Readonly<Record<string, readonly string[]>>;
+
+export const deployKeyPath = (hook: string) => `${paths.credentials}/${hook}-deploy-key` as const;
+const isKey = (name: string): boolean => name.startsWith("key:");
+
+/** What the configuration must give: a name each, as in `HookSecrets`, and the file it becomes. */
+function credentials({ hooks }: Pick<Settings, "hooks">): { name: string; file: string }[] {
+  return hooks.flatMap(({ name, repository, site }) => [
+    { name, file: name },
+    ...(site !== undefined && remoteOf(repository).ssh ? [{ name: `key:${name}`, file: `${name}-deploy-key` }] : []),
+  ]);
+}
+
+/** Names of all files in the credentials' folder, sorted. */
+export const credentialFiles = (settings: Pick<Settings, "hooks">): string[] =>
+  credentials(settings)
+    .map(({ file }) => file)
+    .sort();
 
 const salt = `${paths.state}/salt`;
 /** Sums of the encrypted files: a credential that a hand replaced is told from one that the configuration changed. */
@@ -29,6 +48,7 @@ export function secretLines(secrets: HookSecrets): string {
   return Object.entries(secrets)
     .sort(([a], [b]) => (a < b ? -1 : 1))
     .map(([hook, values]) => {
+      if (isKey(hook)) return `${hook} ${Buffer.from(keyText(values)).toString("base64")}\n`;
       // Settings refuse these with their cure; here they would end up as another hook's line, so it is asked again.
       if (values.length === 0 || values.length > 2 || values.some((value) => !/^[\x21-\x7e]+$/.test(value)))
         throw new Error(`the secrets of hook ${hook} are not one or two words of printable ASCII`);
@@ -40,11 +60,20 @@ export function secretLines(secrets: HookSecrets): string {
 /** As the receiver reads it: one secret a line, newest first. */
 const credentialText = (values: readonly string[]): string => values.map((value) => `${value}\n`).join("");
 
-/** Hex. `saltText` as the machine prints it. */
-export const expectedMac = (saltText: string, values: readonly string[]): string =>
-  createHmac("sha256", saltText).update(credentialText(values)).digest("hex");
+/** As ssh reads it: it refuses a key whose last line does not end, and one with carriage returns. */
+const keyText = ([key = ""]: readonly string[]): string => `${key.replaceAll("\r", "").trim()}\n`;
 
-const activate = (hooks: readonly string[]): string => `
+/** Hex. `saltText` as the machine prints it. */
+export const expectedMac = (saltText: string, values: readonly string[], name = ""): string =>
+  createHmac("sha256", saltText)
+    .update(isKey(name) ? keyText(values) : credentialText(values))
+    .digest("hex");
+
+const activate = (settings: Settings): string => {
+  const wanted = credentials(settings);
+  const names = wanted.map(({ name }) => name).join(" ");
+  const files = wanted.map(({ file }) => file).join(" ");
+  return `
 say() { printf 'secrets: %s\\n' "$*" >&2; }
 umask 077
 folder=${paths.credentials}
@@ -56,23 +85,30 @@ chmod 0700 "$folder"
 rm -f "$folder"/.*.new
 arrived=' '
 while read -r hook newest older; do
-  case ' ${hooks.join(" ")} ' in *" $hook "*) ;; *) say "a secret came for a hook that is not declared"; exit 1 ;; esac
+  case ' ${names} ' in *" $hook "*) ;; *) say "a secret came for a hook that is not declared"; exit 1 ;; esac
   [ -n "$newest" ] || { say "an empty secret came for $hook"; exit 1; }
-  { printf '%s\\n' "$newest"; [ -z "$older" ] || printf '%s\\n' "$older"; } |
-    systemd-creds encrypt --with-key=host --name="$hook" - "$folder/.$hook.new"
+  case $hook in
+    # A deploy key has several lines, which travel as one. The unit that loads it calls it deploy-key.
+    key:*) file=\${hook#key:}-deploy-key called=deploy-key ;;
+    *) file=$hook called=$hook ;;
+  esac
+  case $hook in
+    key:*) printf '%s\\n' "$newest" | base64 -d ;;
+    *) printf '%s\\n' "$newest"; [ -z "$older" ] || printf '%s\\n' "$older" ;;
+  esac | systemd-creds encrypt --with-key=host --name="$called" - "$folder/.$file.new"
   # An empty input would encrypt well, and let everybody in with the empty key.
-  [ "$(systemd-creds decrypt --name="$hook" "$folder/.$hook.new" - | wc -c)" -gt 32 ] || {
+  [ "$(systemd-creds decrypt --name="$called" "$folder/.$file.new" - | wc -c)" -gt 32 ] || {
     say "the secret of $hook did not survive its encryption; see systemd-creds(1)"
     exit 1
   }
-  sync "$folder/.$hook.new"
+  sync "$folder/.$file.new"
   arrived="$arrived$hook "
 done
-for hook in ${hooks.join(" ")}; do
+for hook in ${names}; do
   case $arrived in *" $hook "*) ;; *) say "no secret came for $hook; nothing was replaced"; exit 1 ;; esac
 done
-for hook in ${hooks.join(" ")}; do mv -fT "$folder/.$hook.new" "$folder/$hook"; done
-(cd "$folder" && sha256sum ${hooks.join(" ")}) >${written}.new
+for file in ${files}; do mv -fT "$folder/.$file.new" "$folder/$file"; done
+(cd "$folder" && sha256sum ${files}) >${written}.new
 mv -fT ${written}.new ${written}
 if [ ! -s ${salt} ]; then
   od -An -vtx1 -N32 /dev/urandom | tr -d ' \\n' >${salt}.new
@@ -83,31 +119,33 @@ if systemctl is-active --quiet ${units.receiver} && ${asInstalled("receiver")}; 
   systemctl restart ${units.receiver}
 fi
 `;
+};
 
 /**
  * Fed to node, which every receiver's machine has: openssl would want the key in its argv. One line "salt …", then one
  * a hook: its name and the HMAC, or "none" where nothing can be decrypted.
  */
-const auditProgram = (hooks: readonly string[]): string => `
+const auditProgram = (settings: Settings): string => `
 const { execFileSync } = require("child_process");
 const { createHmac } = require("crypto");
 const salt = require("fs").readFileSync("${salt}", "utf8");
 console.log("salt " + salt);
-for (const hook of ${JSON.stringify([...hooks].sort())}) {
+for (const [hook, file] of ${JSON.stringify(credentials(settings).map(({ name, file }) => [name, file]))}) {
   let mac = "none";
   try {
-    const file = "${paths.credentials}/" + hook;
-    const text = execFileSync("systemd-creds", ["decrypt", "--name=" + hook, file, "-"], { stdio: ["ignore", "pipe", "ignore"] });
+    const called = hook === file ? file : "deploy-key";
+    const path = "${paths.credentials}/" + file;
+    const text = execFileSync("systemd-creds", ["decrypt", "--name=" + called, path, "-"], { stdio: ["ignore", "pipe", "ignore"] });
     mac = createHmac("sha256", salt).update(text).digest("hex");
   } catch {}
   console.log(hook + " " + mac);
 }`;
 
 /** Asked in each preview. What it should say depends on the machine's salt: `auditVerdict`. */
-export const secretsAudit = ({ hooks }: Settings): Omit<HostFact, "want"> => ({
+export const secretsAudit = (settings: Settings): Omit<HostFact, "want"> => ({
   name: "installed secrets",
   read: `if [ -s ${salt} ] && [ -x /usr/bin/node ]; then
-  /usr/bin/node -e ${quote(auditProgram(hooks.map(({ name }) => name)))} 2>/dev/null
+  /usr/bin/node -e ${quote(auditProgram(settings))} 2>/dev/null
 else
   echo absent
 fi`,
@@ -119,7 +157,7 @@ export function auditVerdict(said: string, secrets: HookSecrets): string {
   const saltText = /^salt ([0-9a-f]{64})$/.exec(lines[0] ?? "")?.[1];
   if (saltText === undefined) return "absent";
   const differing = Object.entries(secrets)
-    .filter(([hook, values]) => !lines.includes(`${hook} ${expectedMac(saltText, values)}`))
+    .filter(([hook, values]) => !lines.includes(`${hook} ${expectedMac(saltText, values, hook)}`))
     .map(([hook]) => hook);
   return differing.length === 0 ? "as declared" : `differs: ${differing.sort().join(", ")}`;
 }
@@ -157,8 +195,8 @@ export function judgeSecrets(
 }
 
 /** Public; `activate` wants `secretLines` on its standard input, and nothing else may carry them. */
-export function secrets({ hooks }: Settings, _host: Host): HostLayer {
-  const names = hooks.map(({ name }) => name);
+export function secrets(settings: Settings, _host: Host): HostLayer {
+  const names = credentials(settings).map(({ file }) => file);
   return {
     name: "secrets",
     present: true,
@@ -166,7 +204,7 @@ export function secrets({ hooks }: Settings, _host: Host): HostLayer {
     // Nothing by glob: a credential is no rendered file. One whose hook is gone is still asked for by the unit that runs
     // now, so the receiver's layer takes it away once its unit no longer does; `retire` takes them all.
     owns: [],
-    activate: activate(names),
+    activate: activate(settings),
     facts: [
       {
         name: `credentials in ${paths.credentials}`,

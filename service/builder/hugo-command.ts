@@ -10,10 +10,15 @@ export type Folders = {
   readonly cache: string;
 };
 
-/** `--noBuildLock`: the source is read-only. `--minify` is the job. */
+/**
+ * `--noBuildLock`: the source is read-only. `--noChmod`, `--noTimes`: the destination is another account's folder, whose
+ * times hugo may not set, and it fails where it may not. `--minify` is the job.
+ */
 export const hugoArguments = ({ source, content, destination, cache }: Folders): readonly string[] => [
   "--minify",
   "--noBuildLock",
+  "--noChmod",
+  "--noTimes",
   "--source",
   source,
   "--contentDir",

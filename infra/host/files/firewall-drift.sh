@@ -1,12 +1,12 @@
 #!/bin/sh
 # Prints "as declared" where the live table equals the declared file, else the lines that differ. The kernel's listing
 # never equals a source file, so the file is loaded into a throwaway network namespace and listed from there; the live
-# rules are only read.
+# rules are only read. Arguments: the table's name and its file, "-" for standard input.
 export LC_ALL=C
-declared=$(unshare -n sh -c '
-  nft -f /etc/pushgate/firewall.nft && nft -s list table inet pushgate' 2>&1) ||
+table=${1:-pushgate}
+declared=$(unshare -n sh -c 'nft -f "$1" && nft -s list table inet "$2"' - "${2:-/etc/pushgate/firewall.nft}" "$table" 2>&1) ||
   declared="cannot load: $declared"
-live=$(nft -s list table inet pushgate 2>/dev/null) || live=absent
+live=$(nft -s list table inet "$table" 2>/dev/null) || live=absent
 if [ "$live" = "$declared" ]; then
   echo "as declared"
 elif [ "$live" = absent ]; then

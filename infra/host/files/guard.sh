@@ -69,6 +69,21 @@ firewall() {
   systemctl --no-block start pushgate-firewall.service
 }
 
+# Where a machine rebuilds sites. Without the table its accounts may talk to anybody, so nothing builds meanwhile; the
+# next build asks for the table itself, and does not start without it.
+egress() {
+  [ -x "$lib/egress" ] || return 0
+  drift=$("$lib/egress" --print 2>/dev/null | "$lib/firewall-drift" pushgate_egress -)
+  [ "$drift" != "as declared" ] || return 0
+  if said=$("$lib/egress" 2>&1); then
+    echo "the rebuild's table was not as declared, loaded it again: $drift"
+    systemctl --no-block start pushgate-egress.service
+  else
+    systemctl stop 'pushgate-build-*.service' 'pushgate-hugo-*@*.service'
+    echo "the rebuild's table could not be loaded, stopped what builds: $said"
+  fi
+}
+
 # While a closed socket is tried again, only root may connect to it: the proxy's workers must not before the proof.
 reopen() {
   [ -s "$run/closed" ] || return 0
@@ -106,6 +121,7 @@ probe() {
 mkdir -p "$run"
 nft delete table inet pushgate_trial 2>/dev/null
 firewall
+egress
 "$lib/routing" || close "the routing rule cannot be added" "systemctl status pushgate-routing.service"
 reopen
 parents
