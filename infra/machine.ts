@@ -26,9 +26,6 @@ export type Machine = {
 /** Public texts that are known only later stand empty here: a probe asks for paths, not contents. */
 const unknown = { certificate: "", originPullCa: "" };
 
-/** For a layer that leaves, and has nothing to receive. */
-const noBundle = { file: "/dev/null", sha256: "" };
-
 /** The machine's CSR is no layer's fact: what it should say is not known before the machine answers. */
 const request = (host: Host) => ({
   name: "request",
@@ -104,7 +101,9 @@ function build(host: Host, report: HostReport, { settings, bundles, secrets, ori
   const bundle = sendBundle(host, bundles.bundle, layers.bundle, seen("bundle"), { dependsOn: [credentials] });
   const receiver = then(layers.receiver, "receiver", [bundle]);
   const program = (after: pulumi.Resource) =>
-    sendBundle(host, bundles.program ?? noBundle, layers.program, seen("program"), { dependsOn: [after] });
+    bundles.program === undefined
+      ? then(layers.program, "program", [after])
+      : sendBundle(host, bundles.program, layers.program, seen("program"), { dependsOn: [after] });
   const egress = (after: pulumi.Resource) => then(layers.egress, "egress", [after]);
   const builder = (after: pulumi.Resource) => then(layers.builder, "builder", [after]);
   const site = (after: pulumi.Resource) => then(layers.site, "site", [after]);

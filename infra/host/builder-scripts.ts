@@ -6,13 +6,13 @@
  */
 import type { Site } from "../settings.ts";
 import type { HostFact } from "./layer.ts";
-import { builderUser, hugoUser, paths, units } from "./paths.ts";
+import { builderUser, paths, units } from "./paths.ts";
 import { spoolGroup } from "./receiver.ts";
 
 export type BuilderScript = {
   /** Of all hooks, with a site or without. */
   readonly hooks: readonly string[];
-  readonly sites: readonly (Pick<Site, "content" | "hugo" | "writers"> & { readonly name: string })[];
+  readonly sites: readonly (Pick<Site, "hugo" | "writers"> & { readonly name: string })[];
 };
 
 const say = `# shellcheck disable=SC2154,SC2194 # $changed is apply.sh's, lists are rendered
@@ -122,22 +122,6 @@ fi`,
   want: `${minimum} or later`,
 });
 
-/** As the account that will read it, from within: its parents are bound away, so only the folder itself counts. */
-const contentFact = ({ content, writers }: BuilderScript["sites"][number]): HostFact => {
-  const groups = writers === undefined ? "--clear-groups" : `--groups ${writers}`;
-  return {
-    name: `content folder ${content}`,
-    read: `if [ ! -d ${content} ]; then
-  echo "missing: name the folder that holds the content, pushgate never makes it"
-elif cd ${content} && setpriv --reuid ${hugoUser} --regid ${hugoUser} ${groups} test -r . -a -x . 2>/dev/null; then
-  echo readable
-else
-  echo "$(stat -c '%A %U:%G' .), which ${hugoUser} cannot read: chmod o+rX, or give it to the group of \\\`site.writers\\\`"
-fi`,
-    want: "readable",
-  };
-};
-
 export function builderFacts({ sites }: BuilderScript): HostFact[] {
   const hugos = new Map(sites.map(({ hugo }) => [`${hugo.path} ${hugo.minimum}`, hugo]));
   const folders = sites.flatMap(({ name, writers }) => [
@@ -149,7 +133,6 @@ export function builderFacts({ sites }: BuilderScript): HostFact[] {
   ]);
   return [
     ...[...hugos.values()].map(hugoFact),
-    ...sites.map(contentFact),
     ...sites.map(({ name }) => ({
       name: `${units.hugoSocket(name)} is`,
       read: `echo "$(systemctl is-enabled ${units.hugoSocket(name)}) $(systemctl is-active ${units.hugoSocket(name)})"`,

@@ -1,30 +1,102 @@
 /**
- * What is served, and when it changes: the web root leads to the current release, and what watches for deliveries runs.
+ * What is served, and when it changes: the web root of each site is a link to its current release, and what watches for
+ * deliveries runs, but not before. A folder that stands there becomes the first release; when the site leaves, the link
+ * becomes a folder again (files/site.sh).
  */
+import { readFileSync } from "node:fs";
 import type { Host, Settings } from "../settings.ts";
-import type { HostLayer } from "./layer.ts";
-import { paths, units } from "./paths.ts";
-import { sitesOf } from "./sites.ts";
+import type { HostFact, HostLayer } from "./layer.ts";
+import { quote } from "./manifest.ts";
+import { builderUser, hugoUser, paths, units } from "./paths.ts";
+import { type SiteHook, sitesOf } from "./sites.ts";
+
+/** One file a site: its web root, and what that was before us. */
+const records = `${paths.state}/sites`;
+
+const functions = `sites=${paths.sites}
+asks=${paths.asks}
+builder=${builderUser}
+records=${records}
+state=${paths.state}
+${readFileSync(new URL("files/site.sh", import.meta.url), "utf8")}`;
+
+/** Beyond a build's own limit: a first fetch of the whole history, and starting and ending. */
+const fetchSeconds = 600;
+
+const watching = (name: string): string[] => [units.buildPath(name), units.reconcileTimer(name)];
+
+const serve = ({ name, site }: SiteHook): string => {
+  const words = [name, site.webRoot, site.content, String(site.limits.seconds + fetchSeconds), ...site.keep];
+  return `serve ${words.map(quote).join(" ")}
+systemctl enable --quiet ${watching(name).join(" ")}
+systemctl start ${watching(name).join(" ")}`;
+};
+
+const activate = (sites: readonly SiteHook[]): string => `${functions}
+for record in ${records}/*; do
+  [ -f "$record" ] || continue
+  # shellcheck disable=SC2194
+  case " ${sites.map(({ name }) => name).join(" ")} " in *" \${record##*/} "*) ;; *) forget "\${record##*/}" ;; esac
+done
+${sites.map(serve).join("\n")}`;
+
+const webRootFact = ({ name, site: { webRoot } }: SiteHook): HostFact => ({
+  name: `web root ${webRoot}`,
+  read: `if [ -L ${webRoot} ]; then
+  target=$(readlink ${webRoot})
+  if [ "$target" = ${paths.sites}/${name}/current ]; then echo "leads to the current release of ${name}"; else echo "a link to $target, which somebody else made"; fi
+elif [ ! -e ${webRoot} ]; then
+  echo "absent, to become a link"
+elif [ ! -d ${webRoot} ]; then
+  echo "neither a folder nor a link"
+else
+  echo "a folder with $(find ${webRoot} -xdev ! -type d -printf . | wc -c) files, to become the first release"
+fi`,
+  want: `leads to the current release of ${name}`,
+});
+
+/** As the account that reads it, from within: the folders above it are bound away, so only it itself counts. */
+const contentFact = ({ site: { content, writers } }: SiteHook): HostFact => ({
+  name: `content folder ${content}`,
+  read: `if [ ! -d ${content} ]; then
+  echo "missing: name the folder that holds the content, pushgate makes none"
+elif cd ${content} && setpriv --reuid ${hugoUser} --regid ${hugoUser} ${writers === undefined ? "--clear-groups" : `--groups ${writers}`} test -r . -a -x . 2>/dev/null; then
+  echo readable
+else
+  echo "$(stat -c '%A %U:%G' .), which ${hugoUser} cannot read: chmod o+rX, or give it to the group of \\\`site.writers\\\`"
+fi`,
+  want: "readable",
+});
 
 export function site(settings: Settings, _host: Host): HostLayer {
-  const watching = sitesOf(settings).flatMap(({ name }) => [units.buildPath(name), units.reconcileTimer(name)]);
+  const sites = sitesOf(settings);
+  const seconds = sites.reduce((sum, { site }) => sum + site.limits.seconds + fetchSeconds, 0);
   return {
     name: "site",
     present: true,
     files: [],
+    // Nothing by glob: what is published can't be rendered again. `retire` gives it back.
     owns: [],
-    activate: `for unit in ${watching.join(" ")}; do
-  systemctl enable --quiet "$unit"
-  systemctl start "$unit"
-done`,
-    facts: watching.map((unit) => ({
-      name: `${unit} is`,
-      read: `echo "$(systemctl is-enabled ${unit}) $(systemctl is-active ${unit})"`,
-      want: "enabled active",
-    })),
-    retire: `for path in ${paths.units}/pushgate-build-*.path ${paths.units}/pushgate-reconcile-*.timer; do
+    activate: activate(sites),
+    facts: [
+      ...sites.flatMap((hook) => [webRootFact(hook), contentFact(hook)]),
+      ...sites
+        .flatMap(({ name }) => watching(name))
+        .map((unit) => ({
+          name: `${unit} is`,
+          read: `echo "$(systemctl is-enabled ${unit}) $(systemctl is-active ${unit})"`,
+          want: "enabled active",
+        })),
+    ],
+    retire: `${functions}
+for path in ${paths.units}/pushgate-build-*.path ${paths.units}/pushgate-reconcile-*.timer; do
   [ ! -e "$path" ] || systemctl disable --quiet --now "\${path##*/}" || exit 1
-done`,
-    timeout: 120,
+done
+for folder in ${records}/* ${paths.sites}/*; do
+  [ ! -e "$folder" ] || forget "\${folder##*/}" || exit 1
+done
+[ ! -d ${paths.sites} ] || rmdir --ignore-fail-on-non-empty ${paths.sites}`,
+    // An adoption fetches and builds before it changes anything.
+    timeout: 120 + seconds,
   };
 }

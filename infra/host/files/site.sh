@@ -1,0 +1,233 @@
+# shellcheck shell=dash
+# How a web root becomes a link to the current release, and a folder again. Functions only; site.ts appends the calls.
+#
+# Rules: the web server finds a whole site at the web root's path at any moment, as folder and link are exchanged by one
+# call. Nothing that the folder holds is lost unseen: what neither the build makes nor `keep` names is listed, and
+# nothing is changed. While root writes into a site's folder, which is the builder's, no builder of it runs.
+# Constants come before: sites, asks, builder, records, state.
+# shellcheck disable=SC2154
+
+say() { printf 'site: %s\n' "$*" >&2; }
+
+# renameat2(2) with RENAME_EXCHANGE; the kernel's number for it, by machine. Where a file system can't, two renames.
+exchange() {
+  perl -MPOSIX -e '
+    my %number = (x86_64 => 316, aarch64 => 276, riscv64 => 276, loongarch64 => 276, i686 => 353, armv7l => 382, ppc64le => 357, s390x => 347);
+    my $number = $number{(POSIX::uname())[4]} or exit 1;
+    exit(syscall($number, -100, $ARGV[0], -100, $ARGV[1], 2) == 0 ? 0 : 1)' "$1" "$2" && return
+  say "no exchange in one call here; $1 is away for a moment"
+  mv -T -- "$1" "$1.pushgate-away" && mv -T -- "$2" "$1" && mv -T -- "$1.pushgate-away" "$2"
+}
+
+parents() { # of a path
+  case $1 in */?*) ;; *) return 0 ;; esac
+  [ -n "${1%/*}" ] && [ ! -d "${1%/*}" ] || return 0
+  parents "${1%/*}"
+  mkdir -m 0755 -- "${1%/*}" && echo "${1%/*}" >>"$state/made"
+}
+
+lead() { # hook web-root: the link, at a path where nothing is
+  rm -rf -- "$2.pushgate-new"
+  ln -s "$sites/$1/current" "$2.pushgate-new"
+  mv -T -- "$2.pushgate-new" "$2"
+}
+
+halt() { # hook: neither builds nor begins to
+  systemctl stop "pushgate-build-$1.path" "pushgate-reconcile-$1.timer" "pushgate-build-$1.service" 2>/dev/null || :
+}
+
+note() { # hook web-root what-it-was
+  mkdir -p -- "$records"
+  printf '%s\n%s\n' "$2" "$3" >"$records/.$1.new"
+  sync "$records/.$1.new"
+  mv -fT -- "$records/.$1.new" "$records/$1"
+}
+
+# Has the builder compare what it would publish with the folder; prints what would be lost, one a line, and fails
+# where there is anything, or no answer.
+compare() { # hook web-root seconds
+  status=$sites/$1/status.json
+  scratch=$(mktemp -d)
+  : >"$scratch/begun"
+  : >"$asks/.adopt-$1"
+  mv -fT -- "$asks/.adopt-$1" "$asks/$1/adopt"
+  systemctl reset-failed "pushgate-build-$1.service" 2>/dev/null || :
+  systemctl start "pushgate-build-$1.service" || :
+  deadline=$(($(date +%s) + $3))
+  until [ "$status" -nt "$scratch/begun" ] && cp -- "$status" "$scratch/status" 2>/dev/null && grep -q '"adopt"' "$scratch/status"; do
+    [ "$(date +%s)" -le "$deadline" ] || {
+      say "the builder did not say what it would publish in place of $2. It says:"
+      journalctl -u "pushgate-build-$1.service" --since "-$3s" -n 10 -o cat --no-pager >&2
+      rm -rf -- "$scratch" "$asks/$1/adopt"
+      # Nothing else is to be built here either.
+      systemctl is-enabled --quiet "pushgate-build-$1.path" || systemctl stop "pushgate-build-$1.service"
+      return 1
+    }
+    sleep 0.1
+  done
+  answer=0
+  # shellcheck disable=SC2016
+  /usr/bin/node -e '
+    const { last, adoption } = JSON.parse(require("fs").readFileSync(process.argv[1], "utf8"));
+    const say = (text) => console.error("site: " + String(text).replace(/[\u0000-\u001f\u007f-\u009f]/g, "?"));
+    const [, , webRoot, hook] = process.argv;
+    if (adoption === undefined) {
+      say(webRoot + " stays the folder it is, as there is nothing to put in its place: " + last.reason);
+      process.exit(1);
+    }
+    const { files, more } = adoption;
+    if (files.length + more === 0) process.exit(0);
+    say(webRoot + " holds " + (files.length + more) + " files that the build does not make and `keep` does not name:");
+    for (const file of files) say("  " + file);
+    if (more > 0) say("  and " + more + " more");
+    say("nothing was changed. Cure: name them in `site.keep` of " + hook + ", add them to the repository, or remove them");
+    process.exit(1);' "$scratch/status" "$2" "$1" || answer=1
+  rm -rf -- "$scratch"
+  return "$answer"
+}
+
+# The folder as the first release; its kept paths beside it with their owners, as each release links to them.
+first_release() ( # hook web-root keep...
+  hook=$1 root=$2
+  shift 2
+  set -e
+  umask 022
+  cd "$sites/$hook"
+  release=releases/000001-adopted
+  install -d -o "$builder" -g "$builder" releases kept
+  rm -rf -- "$release" current.new
+  cp -a -- "$root" "$release"
+  for path; do
+    { [ -e "$release/$path" ] || [ -L "$release/$path" ]; } || continue
+    case $path in */*) mkdir -p -- "kept/${path%/*}" ;; esac
+    [ -e "kept/$path" ] || mv -T -- "$release/$path" "kept/$path"
+    rm -rf -- "${release:?}/$path"
+    ln -s -- "$(realpath -m -s --relative-to="$release/$(dirname -- "$path")" -- "kept/$path")" "$release/$path"
+  done
+  chown -hR "$builder:$builder" -- "$release"
+  find "$release" -type d -exec chmod 0555 {} +
+  find "$release" -type f -exec chmod 0444 {} +
+  sync -f "$release"
+  [ -L current ] || {
+    ln -s "$release" current.new
+    chown -h "$builder:$builder" current.new
+    mv -T current.new current
+  }
+  sync .
+)
+
+mounted() { # path: what is mounted at it or below
+  findmnt -rno TARGET | while read -r target; do
+    case $target in "$1" | "$1"/*) echo "$target" ;; esac
+  done
+}
+
+adopt() { # hook web-root seconds keep...
+  hook=$1 root=$2 seconds=$3
+  shift 3
+  mounts=$(mounted "$root" | head -n 1)
+  [ -z "$mounts" ] || {
+    say "a file system is mounted at $mounts, and a mount can't become a link. Cure: mount it elsewhere, or name a folder without one as webRoot"
+    return 1
+  }
+  say "$root is a folder: what would be published is built and compared with it"
+  compare "$hook" "$root" "$seconds" || return 1
+  halt "$hook"
+  owner=$(stat -c '%u:%g %a' -- "$root")
+  begun=$(mktemp)
+  first_release "$hook" "$root" "$@" || {
+    rm -f -- "$begun"
+    say "$root could not be copied into $sites/$hook; it is as it was. Cure: see what stands above, and df -h $sites"
+    return 1
+  }
+  new=$root.pushgate-new
+  rm -rf -- "$new"
+  ln -s "$sites/$hook/current" "$new"
+  note "$hook" "$root" "$owner"
+  exchange "$root" "$new" || {
+    rm -f -- "$begun" "$new"
+    say "$root could not be exchanged for a link; it is as it was"
+    return 1
+  }
+  late=$(find "$new" -newercm "$begun" ! -type d | head -n 1)
+  rm -f -- "$begun"
+  [ -z "$late" ] || {
+    exchange "$root" "$new" && rm -f -- "$new"
+    say "somebody wrote ${late#"$new"/} into $root while it was copied, so it is a folder as before. Cure: again, when nobody does"
+    return 1
+  }
+  rm -rf --one-file-system -- "$new"
+  say "$root leads to releases now; what it held is $sites/$hook/releases/000001-adopted"
+}
+
+# The link becomes a folder with what is served, and goes on being served.
+give_back() { # hook
+  [ -f "$records/$1" ] || return 0
+  { read -r root && read -r owner; } <"$records/$1"
+  halt "$1"
+  if [ "$(readlink -- "$root")" = "$sites/$1/current" ]; then
+    fresh=$root.pushgate-new
+    rm -rf -- "$fresh"
+    if [ -d "$sites/$1/current/" ]; then
+      cp -a -- "$sites/$1/current/." "$fresh" || return 1
+      # What is kept lies beside the releases, and is led to by links.
+      find "$fresh" -type l -lname '*/kept/*' -printf '%P\n' | while read -r path; do
+        rm -f -- "$fresh/$path"
+        cp -a -- "$sites/$1/kept/$path" "$fresh/$path" || return 1
+      done || return 1
+      find "$fresh" -type d -exec chmod u+rwx {} + && find "$fresh" -type f -exec chmod u+rw {} + || return 1
+      case $owner in
+        absent) chown -Rh root:root -- "$fresh" ;;
+        *) chown -Rh "${owner% *}" -- "$fresh" && chmod "${owner#* }" -- "$fresh" ;;
+      esac || return 1
+      sync -f "$fresh"
+      exchange "$root" "$fresh" || return 1
+      rm -f -- "$fresh"
+      say "$root is a folder again, with what was served; nothing of ours changes it any more"
+    else
+      rm -f -- "$root"
+      [ "$owner" = absent ] || { mkdir -- "$root" && chown "${owner% *}" -- "$root" && chmod "${owner#* }" -- "$root"; }
+    fi
+  fi
+  rm -f -- "$records/$1"
+  rmdir -- "$records" 2>/dev/null || :
+}
+
+# Nobody asks for this site any more.
+forget() { # hook
+  halt "$1"
+  give_back "$1" || return 1
+  [ ! -d "$sites/$1" ] || rm -rf --one-file-system -- "${sites:?}/$1"
+}
+
+serve() { # hook web-root content seconds keep...
+  hook=$1 root=$2 content=$3 seconds=$4
+  shift 4
+  [ -d "$content" ] || {
+    say "the content folder $content is not there. Cure: name the one that holds the content in \`site.content\`; pushgate makes none"
+    return 1
+  }
+  if [ -f "$records/$hook" ]; then
+    read -r former <"$records/$hook"
+    [ "$former" = "$root" ] || give_back "$hook" || return 1
+  fi
+  if [ -L "$root" ]; then
+    [ "$(readlink -- "$root")" = "$sites/$hook/current" ] || {
+      say "$root is a link to $(readlink -- "$root"), which somebody else made. Cure: name another webRoot, or put the folder itself in its place"
+      return 1
+    }
+    [ -f "$records/$hook" ] || note "$hook" "$root" absent
+  elif [ ! -e "$root" ]; then
+    parents "$root" || return 1
+    note "$hook" "$root" absent
+    lead "$hook" "$root" || return 1
+  elif [ ! -d "$root" ]; then
+    say "$root is neither a folder nor a link. Cure: move it away, or name another webRoot"
+    return 1
+  elif owner=$(stat -c '%u:%g %a' -- "$root") && rmdir -- "$root" 2>/dev/null; then
+    note "$hook" "$root" "$owner"
+    lead "$hook" "$root" || return 1
+  else
+    adopt "$hook" "$root" "$seconds" "$@" || return 1
+  fi
+}
