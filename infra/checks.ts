@@ -3,10 +3,10 @@
  * person sees all of them at once.
  */
 import type * as v from "valibot";
-import { parse as parseYaml } from "yaml";
 import { assetExtensions, buildPaths } from "./build-paths.ts";
 import { overlap, parse, tidy } from "./cidr.ts";
 import { loopback, networks } from "./networks.ts";
+import { rebuildFaults } from "./rebuild-checks.ts";
 import type { shape, site as siteShape } from "./schema.ts";
 import type { Fault, GitHost, Settings, Site } from "./settings.ts";
 import { servingFaults } from "./site-checks.ts";
@@ -22,9 +22,6 @@ const published: Partial<Record<GitHost, readonly string[]>> = {
 
 /** What the receiver can verify: GitHub's dialect, which Gitea and Forgejo send as well. */
 const spoken: readonly GitHost[] = ["forgejo", "gitea", "github"];
-
-/** Characters; a shorter secret can be guessed. 32 of base64 are 192 bits. */
-const secretLength = 32;
 
 /** "hosts[0].address": the path as a person would write it on a command line. */
 export function toFault(issue: v.BaseIssue<unknown>): Fault {
@@ -167,89 +164,9 @@ export function crossFaults(config: Config): Fault[] {
       "the path /webhook/<name> must be one hook's",
     ),
     ...hookFaults(config),
+    ...rebuildFaults(config),
     ...servingFaults(config),
   ];
-}
-
-/**
- * Faults of the secrets. Never quotes a value. `stackFile` is Pulumi.<stack>.yaml's text: the engine decrypts before
- * the program starts, so only the file still shows which values were plain.
- */
-export function secretFaults(
-  secrets: unknown,
-  hooks: readonly string[],
-  encrypted: boolean,
-  stackFile?: string,
-): Fault[] {
-  const cure = (path: string) => `pulumi config set --secret --path pushgate:${path}`;
-  if (secrets === null || typeof secrets !== "object" || Array.isArray(secrets)) {
-    return [{ key: "secrets", says: "must be an object: { <hook>: { current, previous? } }" }];
-  }
-  const entries = Object.entries(secrets as Record<string, unknown>);
-  const faults: Fault[] = [];
-  if (entries.length > 0 && !encrypted) {
-    faults.push({
-      key: "secrets",
-      says: `is plain text: make a new secret and store it with ${cure("secrets.<hook>.current")}`,
-    });
-  }
-  for (const path of encrypted && stackFile !== undefined ? plainLeaves(stackFile) : []) {
-    faults.push({
-      key: path,
-      says: `is plain text beside encrypted ones: make a new secret and store it with ${cure(path)}`,
-    });
-  }
-  for (const name of hooks) {
-    if (!Object.hasOwn(secrets, name))
-      faults.push({ key: `secrets.${name}`, says: `is missing: ${cure(`secrets.${name}.current`)}` });
-  }
-  for (const [name, entry] of entries) {
-    if (!hooks.includes(name))
-      faults.push({ key: `secrets.${name}`, says: "belongs to no hook: remove it, or check the hook's name" });
-    if (entry === null || typeof entry !== "object" || Array.isArray(entry)) {
-      faults.push({ key: `secrets.${name}`, says: "must be { current, previous? }" });
-      continue;
-    }
-    const { current, previous, ...rest } = entry as Record<string, unknown>;
-    for (const key of Object.keys(rest))
-      faults.push({ key: `secrets.${name}.${key}`, says: "is not a key pushgate knows: use current and previous" });
-    if (current === undefined)
-      faults.push({ key: `secrets.${name}.current`, says: `is missing: ${cure(`secrets.${name}.current`)}` });
-    for (const [key, value] of Object.entries({ current, previous })) {
-      const says = value === undefined ? undefined : secretFault(value);
-      if (says !== undefined) faults.push({ key: `secrets.${name}.${key}`, says });
-    }
-    if (typeof current === "string" && current === previous) {
-      faults.push({ key: `secrets.${name}.previous`, says: "equals current: remove it, the rotation is over" });
-    }
-  }
-  return faults;
-}
-
-/** The receiver reads one secret a line, and a git host's form field may trim: no white space, no control characters. */
-function secretFault(value: unknown): string | undefined {
-  if (typeof value !== "string") return "must be text";
-  if (value.length < secretLength)
-    return `is shorter than ${secretLength} characters: make one with openssl rand -base64 32`;
-  if (value.length > 512) return "is longer than 512 characters, more than git hosts keep";
-  if (!/^[\x21-\x7e]+$/.test(value))
-    return "holds white space or a character outside ASCII, which git hosts store differently";
-  return undefined;
-}
-
-/** Paths below `secrets` whose value stands in the stack file as plain text. */
-function plainLeaves(stackFile: string): string[] {
-  const walk = (node: unknown, path: string): string[] => {
-    if (node === null || node === undefined) return [];
-    if (typeof node !== "object") return [path];
-    if (Object.keys(node).length === 1 && "secure" in node) return [];
-    return Object.entries(node).flatMap(([key, child]) => walk(child, `${path}.${key}`));
-  };
-  const config = (parseYaml(stackFile) as { config?: Record<string, unknown> } | null)?.config ?? {};
-  return Object.entries(config).flatMap(([key, node]) => {
-    const [, path] = /^pushgate:(secrets(?:\..*)?)$/.exec(key) ?? [];
-    return path === undefined ? [] : walk(node, path);
-  });
 }
 
 /** Checked configuration -> Settings: ranges filled in, sorted, without overlaps. */
@@ -272,8 +189,12 @@ export function settled({ zone, edge, hosts, hooks, limits }: Config): Settings 
   };
 }
 
-const settledSite = ({ hostname, writers, paths, assets, ...site }: v.InferOutput<typeof siteShape>): Site => ({
+/** A kept path is one thing, a folder or a file; a slash at its end says no more. */
+const withoutSlash = (path: string): string => path.replace(/\/+$/, "");
+
+const settledSite = ({ hostname, writers, paths, assets, keep, ...site }: v.InferOutput<typeof siteShape>): Site => ({
   ...site,
+  keep: keep.map(withoutSlash),
   ...(hostname !== undefined && { hostname }),
   ...(writers !== undefined && { writers }),
   paths: paths ?? buildPaths,

@@ -165,6 +165,9 @@ export const anywhere = { v4: "0.0.0.0/0", v6: "::/0" } as const;
 /** The machine itself. The receiver listens here, and no allowlist may ever name it. */
 export const loopback = { v4: "127.0.0.1", v6: "::1", v4range: "127.0.0.0/8" } as const;
 
+/** The machine itself, and its link, where clouds keep a machine's own metadata: no repository is there. */
+export const local = [loopback.v4range, "169.254.0.0/16", loopback.v6, "fe80::/10"] as const;
+
 /**
  * Addresses reserved for documentation (RFC 5737, RFC 3849): nobody can send from them, so the guard's probe uses
  * them as the stranger that must be refused.

@@ -8,8 +8,9 @@ import { join } from "node:path";
 import * as pulumi from "@pulumi/pulumi";
 import * as runtimeConfig from "@pulumi/pulumi/runtime/config.js";
 import * as v from "valibot";
-import { crossFaults, secretFaults, settled, toFault } from "./checks.ts";
+import { crossFaults, settled, toFault } from "./checks.ts";
 import { type gitHosts, type plans, shape } from "./schema.ts";
+import { secretFaults, writtenHooks } from "./secret-checks.ts";
 
 export type Plan = (typeof plans)[number];
 export type GitHost = (typeof gitHosts)[number];
@@ -164,15 +165,17 @@ export function parseSettings(raw: RawConfig, isSecret: (key: string) => boolean
       key: token,
       says: `is plain text: make a new token and store it with pulumi config set --secret ${token}`,
     });
-  faults.push(...secretFaults(secrets, hookNames(config.hooks), isSecret(`${namespace}:secrets`), stackFile));
+  faults.push(...secretFaults(secrets, writtenHooks(config.hooks), isSecret(`${namespace}:secrets`), stackFile));
   if (!checked.success || faults.length > 0) throw new SettingsError(faults);
-  const newestFirst = Object.entries(secrets as Record<string, { current: string; previous?: string }>).map(
-    ([hook, { current, previous }]) => [hook, previous === undefined ? [current] : [current, previous]] as const,
-  );
-  return { settings: settled(checked.output), secrets: Object.fromEntries(newestFirst) };
+  type Entry = { current: string; previous?: string; deployKey?: string };
+  const named = Object.entries(secrets as Record<string, Entry>).flatMap(([hook, { current, previous, deployKey }]) => [
+    [hook, previous === undefined ? [current] : [current, previous]] as const,
+    ...(deployKey === undefined ? [] : [[`key:${hook}`, [deployKey]] as const]),
+  ]);
+  return { settings: settled(checked.output), secrets: Object.fromEntries(named) };
 }
 
-/** Secrets by hook, newest first. */
+/** Secrets by hook, newest first; its deploy key under `key:<hook>`. */
 type Secrets = Readonly<Record<string, readonly string[]>>;
 type Parsed = { readonly settings: Settings; readonly secrets: Secrets };
 
@@ -183,11 +186,6 @@ function decoded(text: string): unknown {
   } catch {
     return text;
   }
-}
-
-/** Read from what was written, fitting or not, so that the secrets' faults come with all the others. */
-function hookNames(hooks: unknown): string[] {
-  return Array.isArray(hooks) ? hooks.flatMap((hook) => (typeof hook?.name === "string" ? [hook.name] : [])) : [];
 }
 
 /**

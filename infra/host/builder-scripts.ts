@@ -28,11 +28,12 @@ put_back() { # folder of the spool
 # Units of hook $1, whose files may be gone.
 stop_units() {
   systemctl stop "pushgate-build-$1.path" "pushgate-reconcile-$1.timer" "pushgate-build-$1.service" \\
-    "pushgate-hugo-$1.socket" "pushgate-hugo-$1@*.service" 2>/dev/null
-  systemctl reset-failed "pushgate-build-$1.path" "pushgate-build-$1.service" "pushgate-reconcile-$1.service" 2>/dev/null
+    "pushgate-hugo-$1.socket" "pushgate-hugo-$1@*.service" 2>/dev/null || :
+  for unit in "pushgate-build-$1.path" "pushgate-build-$1.service" "pushgate-reconcile-$1.timer" "pushgate-reconcile-$1.service"; do
+    systemctl reset-failed "$unit" 2>/dev/null || :
+  done
   find ${paths.units} -mindepth 2 -maxdepth 2 -type l \\( -name "pushgate-build-$1.path" -o -name "pushgate-reconcile-$1.timer" \\
-    -o -name "pushgate-hugo-$1.socket" \\) -printf '%h\\n' -delete | xargs -r rmdir --ignore-fail-on-non-empty
-  :
+    -o -name "pushgate-hugo-$1.socket" \\) -printf '%h\\n' -delete | xargs -r rmdir --ignore-fail-on-non-empty || :
 }
 `;
 
@@ -47,29 +48,26 @@ ${sites
 }`,
   )
   .join("\n")}
+# Sites that are no more, while systemd still knows their units: a timer whose unit went would be failed for ever.
+for path in $changed; do
+  name=\${path##*/}
+  case $name in pushgate-build-*.service) ;; *) continue ;; esac
+  [ ! -e "$path" ] || continue
+  hook=\${name#pushgate-build-} hook=\${hook%.service}
+  stop_units "$hook"
+  put_back "${paths.spool}/$hook"
+  rm -rf -- "${paths.asks}/$hook"
+  case " ${hooks.join(" ")} " in *" $hook "*) ;; *) rmdir -- "${paths.spool}/$hook" 2>/dev/null || : ;; esac
+done
 systemd-tmpfiles --create ${paths.builderTmpfiles}
 systemctl daemon-reload
 for path in $changed; do
+  [ -e "$path" ] || continue
   name=\${path##*/}
   case $name in
-    pushgate-build-*.service)
-      hook=\${name#pushgate-build-} hook=\${hook%.service}
-      if [ -e "$path" ]; then systemctl try-restart "$name"; continue; fi
-      stop_units "$hook"
-      put_back "${paths.spool}/$hook"
-      rm -rf -- "${paths.asks}/$hook"
-      case " ${hooks.join(" ")} " in *" $hook "*) ;; *) rmdir -- "${paths.spool}/$hook" 2>/dev/null || : ;; esac
-      ;;
-    *.json | *.known_hosts)
-      hook=\${name%.*}
-      [ ! -e "$path" ] || systemctl try-restart "pushgate-build-$hook.service"
-      ;;
-    pushgate-build-*.path | pushgate-reconcile-*.timer)
-      [ ! -e "$path" ] || systemctl try-restart "$name"
-      ;;
-    pushgate-hugo-*.socket)
-      [ ! -e "$path" ] || systemctl stop "$name"
-      ;;
+    pushgate-build-*.service | pushgate-build-*.path | pushgate-reconcile-*.timer) systemctl try-restart "$name" ;;
+    *.json | *.known_hosts) systemctl try-restart "pushgate-build-\${name%.*}.service" ;;
+    pushgate-hugo-*.socket) systemctl stop "$name" ;;
   esac
 done
 rmdir --ignore-fail-on-non-empty ${paths.units}/pushgate-build-*.d ${paths.units}/pushgate-hugo-*.d ${paths.units}/pushgate-reconcile-*.d 2>/dev/null || :

@@ -105,7 +105,7 @@ first_release() ( # hook web-root keep...
     ln -s -- "$(realpath -m -s --relative-to="$release/$(dirname -- "$path")" -- "kept/$path")" "$release/$path"
   done
   chown -hR "$builder:$builder" -- "$release"
-  find "$release" -type d -exec chmod 0555 {} +
+  find "$release" -type d -exec chmod 00555 {} +
   find "$release" -type f -exec chmod 0444 {} +
   sync -f "$release"
   [ -L current ] || {
@@ -170,16 +170,16 @@ give_back() { # hook
     rm -rf -- "$fresh"
     if [ -d "$sites/$1/current/" ]; then
       cp -a -- "$sites/$1/current/." "$fresh" || return 1
-      # What is kept lies beside the releases, and is led to by links.
-      find "$fresh" -type l -lname '*/kept/*' -printf '%P\n' | while read -r path; do
-        rm -f -- "$fresh/$path"
-        cp -a -- "$sites/$1/kept/$path" "$fresh/$path" || return 1
-      done || return 1
       find "$fresh" -type d -exec chmod u+rwx {} + && find "$fresh" -type f -exec chmod u+rw {} + || return 1
       case $owner in
         absent) chown -Rh root:root -- "$fresh" ;;
         *) chown -Rh "${owner% *}" -- "$fresh" && chmod "${owner#* }" -- "$fresh" ;;
       esac || return 1
+      # What is kept lies beside the releases, with owners of its own, and is led to by links.
+      find "$fresh" -type l -lname '*/kept/*' -printf '%P\n' | while read -r path; do
+        rm -f -- "$fresh/$path"
+        [ ! -e "$sites/$1/kept/$path" ] || cp -a -- "$sites/$1/kept/$path" "$fresh/$path" || return 1
+      done || return 1
       sync -f "$fresh"
       exchange "$root" "$fresh" || return 1
       rm -f -- "$fresh"
