@@ -1,5 +1,6 @@
 /** What the machine gets of a secret, and where it never is. */
 import { spawnSync } from "node:child_process";
+import { createHash } from "node:crypto";
 import { beforeEach, describe, expect, test } from "vitest";
 import { applyScript } from "../infra/host/manifest.ts";
 import { paths } from "../infra/host/paths.ts";
@@ -14,7 +15,7 @@ import {
   secretsAudit,
 } from "../infra/host/secrets.ts";
 import type { Settings } from "../infra/settings.ts";
-import { example, exampleHost } from "./example.ts";
+import { example, exampleHost, rebuilt } from "./example.ts";
 import { machineNode, noMachine, onMachine } from "./lab/machine.ts";
 import { secrets as configured } from "./stack-file.ts";
 
@@ -39,6 +40,14 @@ test.each([
   ["three", ["a", "b", "c"]],
 ])("refused before it is sent: %s", (_name, values) => {
   expect(() => secretLines({ site: values })).toThrow(/hook site/);
+});
+
+test("a deploy key travels in one line, and arrives with the line end that ssh asks for", () => {
+  const key = "-----BEGIN OPENSSH PRIVATE KEY-----\r\nYQ==\r\n-----END OPENSSH PRIVATE KEY-----";
+  const sent = secretLines({ site: plain.site!, "key:site": [key] });
+  expect(sent.split("\n")).toHaveLength(3);
+  const [, base64] = /^key:site (\S+)$/m.exec(sent)!;
+  expect(Buffer.from(base64!, "base64").toString()).toBe(`${key.replaceAll("\r", "")}\n`);
 });
 
 test("an HMAC by its known answer, and each of secret, order and salt counts", () => {
@@ -163,6 +172,23 @@ describe("on a machine", () => {
     },
     30_000,
   );
+
+  test("a deploy key is installed whole, under the name its unit loads it by, and audited as the others", () => {
+    const key = `-----BEGIN OPENSSH PRIVATE KEY-----\n${"a".repeat(70)}\n${"b".repeat(70)}\n-----END OPENSSH PRIVATE KEY-----`;
+    const withKey: HookSecrets = { ...plain, "key:docs": [key] };
+    const { stdout, stderr } = onMachine(`${watched}${applied(rebuilt, withKey)}${audit(rebuilt)}${list}
+      systemd-creds decrypt --name=deploy-key ${paths.credentials}/docs-deploy-key - | sha256sum
+      grep -rlF -e '${"a".repeat(70)}' -e '${Buffer.from(key).toString("base64").slice(40, 120)}' /etc /var/lib /run /tmp /root && echo LEAK
+      printf 'forged-forged-forged-forged-forged-forged' | systemd-creds encrypt --with-key=host --name=deploy-key - ${paths.credentials}/docs-deploy-key
+      ${audit(rebuilt)}`);
+    expect(stdout + stderr).toContain("applied 0");
+    expect(stdout).toContain(`${paths.credentials}/docs-deploy-key 600 root:root`);
+    expect(stdout).toContain(createHash("sha256").update(`${key}\n`).digest("hex"));
+    expect(stdout).not.toContain("LEAK");
+    expect(audits(stdout).map((said) => auditVerdict(said, withKey))).toEqual(["as declared", "differs: key:docs"]);
+    const none = onMachine(applied(rebuilt, plain));
+    expect(none.stderr).toContain("no secret came for key:docs; nothing was replaced");
+  }, 30_000);
 
   test("a credential taken or changed by hand is seen", () => {
     const { stdout } = onMachine(`${applied(example, plain)}

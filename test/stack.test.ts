@@ -38,7 +38,6 @@ test("every layer is declared, on the machine and at the edge", async () => {
       "Command web1-keys",
       "Command web1-packages",
       "Command web1-program",
-      "Command web1-program-file",
       "Command web1-proxy",
       "Command web1-pulls",
       "Command web1-receiver",
