@@ -118,6 +118,9 @@ describe("facts", () => {
       "yes | head -c 100000",
       "set -e; false",
       "unset PATH; LC_ALL=x; printf() { :; }",
+      "head -c 100000 /dev/zero | tr '\\0' y",
+      "printf '%s' 'a\\u0022,b'",
+      "printf '%s' 'a\\'",
     ];
     const { facts } = machine.see(asking(machine, [...hostile, "echo whole"]));
     expect(facts).toHaveLength(hostile.length + 1);
@@ -125,6 +128,8 @@ describe("facts", () => {
     expect(facts.at(-1)).toEqual({ output: "whole", status: 0 });
     // 2 KiB of it, so that a row stays one write.
     expect(facts[7]?.output).toHaveLength(2047);
+    expect(facts[10]?.output).toBe("y".repeat(2048));
+    expect(facts.slice(11, 13).map(({ output }) => output)).toEqual(["a\\u0022,b", "a\\"]);
   });
 
   test("one that hangs is given up after five seconds, and the others are told", { timeout: 20_000 }, () => {

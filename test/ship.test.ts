@@ -95,7 +95,7 @@ function optionsOf(declare: (parent: pulumi.Resource) => unknown): Promise<pulum
 }
 
 describe("probe", () => {
-  const whole = '{"pushgate":1,"rows":[["machine","uid",0,0,"MAo="],["stamp","firewall","0123456789ab"],["end"]]}';
+  const whole = '{"pushgate":1,"rows":[["machine64","uid",0,0,"MAo="],["stamp","firewall","0123456789ab"],["end"]]}';
 
   test("is one call over ssh, with the probe's text, and no more", async () => {
     answer = () => ({ stdout: whole });

@@ -57,8 +57,8 @@ const row = v.union([
   v.strictTuple([v.literal("file"), text, text, text, text]),
   v.strictTuple([v.literal("text"), text, text]),
   v.strictTuple([v.literal("sha256"), text, text]),
-  v.strictTuple([v.literal("fact"), text, count, count, text]),
-  v.strictTuple([v.literal("machine"), text, count, count, text]),
+  v.strictTuple([v.picklist(["fact", "fact64"]), text, count, count, text]),
+  v.strictTuple([v.picklist(["machine", "machine64"]), text, count, count, text]),
   v.strictTuple([v.literal("listens"), count, text]),
   v.strictTuple([v.literal("ssh"), text]),
   v.strictTuple([v.literal("end")]),
@@ -123,12 +123,18 @@ export function parseReport(stdout: string, names: readonly string[]): HostRepor
         break;
       }
       case "fact":
-        if (layers[entry[1]])
-          layers[entry[1]]!.facts[entry[2]] = { output: trimmed(decoded(entry[4])), status: entry[3] };
+      case "fact64": {
+        const output = trimmed(entry[0] === "fact" ? entry[4] : decoded(entry[4]));
+        const layer = layers[entry[1]];
+        if (layer) layer.facts[entry[2]] = { output, status: entry[3] };
         break;
+      }
       case "machine":
-        machine[entry[1]] = { output: printable(trimmed(decoded(entry[4]))), status: entry[3] };
+      case "machine64": {
+        const output = printable(trimmed(entry[0] === "machine" ? entry[4] : decoded(entry[4])));
+        machine[entry[1]] = { output, status: entry[3] };
         break;
+      }
       case "listens":
         listeners.push({ port: entry[1], process: entry[2] });
         break;
