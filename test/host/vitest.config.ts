@@ -1,4 +1,6 @@
+import { basename } from "node:path";
 import { defineConfig } from "vitest/config";
+import { BaseSequencer, type TestSpecification } from "vitest/node";
 
 const suite = "test/host/suite";
 const common = { testTimeout: 120_000, hookTimeout: 240_000 } as const;
@@ -9,8 +11,26 @@ const common = { testTimeout: 120_000, hookTimeout: 240_000 } as const;
  */
 const alone = [`${suite}/load.test.ts`, `${suite}/secrets.test.ts`, `${suite}/up.test.ts`];
 
+/**
+ * Those that run together: the longest first, so that none is left to run by itself at the end; but of the files that
+ * begin with a copy of the deployed machine one alone, as the others would wait for it while a core is free.
+ */
+const order = ["drift", "refusals", "neighbours", "state-lost", "hosts", "reboot", "leave", "matrix"];
+
+class Ordered extends BaseSequencer {
+  override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
+    const rank = ({ moduleId }: TestSpecification): number => {
+      const at = order.indexOf(basename(moduleId, ".test.ts"));
+      return at < 0 ? order.length : at;
+    };
+    // Stable: what is not named comes after what is, in vitest's own order of projects and durations.
+    return (await super.sort(files)).sort((a, b) => rank(a) - rank(b));
+  }
+}
+
 export default defineConfig({
   test: {
+    sequence: { sequencer: Ordered },
     root: new URL("../..", import.meta.url).pathname,
     reporters: ["verbose", "./test/reporter.ts"],
     maxWorkers: 3,
