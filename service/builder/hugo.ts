@@ -124,8 +124,10 @@ function setback({ result, status, output }: Build, limits: Builder["settings"][
     /pthread_create failed|failed to create new OS thread|fork\/exec \S+: resource temporarily unavailable/.test(output)
   )
     return failed(`hugo met its limit of processes and threads${of(limits.tasks)}: raise hooks[].site.limits.tasks`);
+  // Go's own words, where the kernel refused instead of killing (LimitDATA=).
+  const memoryRefused = /^fatal error: .*(out of memory|cannot allocate memory)/m.test(output);
   const tail = lastLines(output);
-  switch (result) {
+  switch (memoryRefused ? "oom-kill" : result) {
     case "oom-kill":
       return failed(
         `the build was ended by its memory limit${of(limits.memoryMiB, " MiB")}: raise hooks[].site.limits.memoryMiB`,

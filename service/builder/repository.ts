@@ -2,7 +2,7 @@
  * The clone: made, fetched, compared, checked out. Its objects are never trusted to be whole: what git can't use is
  * thrown away and fetched again, as all of it is only a copy.
  */
-import { chmodSync, readdirSync, readFileSync, renameSync } from "node:fs";
+import { chmodSync, readdirSync, readFileSync, renameSync, statfsSync } from "node:fs";
 import { join } from "node:path";
 import { ifThere, isUnder, remove, syncFolder, walk } from "./files.ts";
 import type { Git } from "./git.ts";
@@ -100,7 +100,7 @@ export async function checkOut(site: Site, commit: string): Promise<readonly str
   remove(places.checkedOut);
   syncFolder(places.work);
   const read = await git(["read-tree", "--reset", "-u", commit]);
-  if (read.code !== 0) throw checkoutFault(read.stderr);
+  if (read.code !== 0) throw checkoutFault(places, read.stderr);
   if (settings.submodules) await updateSubmodules(site);
   const stage = ["ls-files", "-z", "--stage", ...(settings.submodules ? ["--recurse-submodules"] : [])];
   const tracked = await git(stage);
@@ -123,10 +123,16 @@ export async function checkOut(site: Site, commit: string): Promise<readonly str
   return links;
 }
 
-function checkoutFault(stderr: string): Error {
-  return /No space left on device/.test(stderr)
-    ? Object.assign(new Error(), { code: "ENOSPC" })
-    : new CloneFault(`git can't check the commit out: ${lastLine(stderr)}`);
+/** git says why it can't write a file for some causes only, and a full disk is not among them. */
+function checkoutFault({ site }: Places, stderr: string): Error {
+  const said = lastLine(stderr);
+  if (/No space left on device/.test(stderr)) return Object.assign(new Error(), { code: "ENOSPC" });
+  if (!/unable to write /.test(stderr)) return new CloneFault(`git can't check the commit out: ${said}`);
+  const { bavail, bsize } = statfsSync(site);
+  return failed(
+    `git can't write what the commit holds, with ${Math.floor((bavail * bsize) / (1 << 20))} MiB free on the disk: make ` +
+      `room there, or see dmesg for what is wrong with it (git: ${said})`,
+  );
 }
 
 /** Their addresses are the repository's to say; which transports they may name, and whose hosts are reached, is not. */
