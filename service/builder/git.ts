@@ -63,7 +63,7 @@ function sshCommand(key: string, knownHosts: string): string {
   return ["ssh", "-F", "none", "-i", quoted(key), ...words].join(" ");
 }
 
-function environment({ settings, deployKey, path, authorities }: Builder): Readonly<Record<string, string>> {
+export function environment({ settings, deployKey, path, authorities }: Builder): Readonly<Record<string, string>> {
   const ssh = overSsh(settings.repository) && deployKey !== undefined && settings.knownHosts !== undefined;
   const pairs = configuration.flatMap(([key, value], i) => [
     [`GIT_CONFIG_KEY_${i}`, key],

@@ -97,10 +97,10 @@ export async function bundled(folder: string, ...without: readonly Without[]): P
 }
 
 /** Starts the bundle on a site, as its unit would, in a group of its own. */
-export function start(site: Bench, bundle: string): ChildProcess {
+export function start(site: Bench, bundle: string, extra: Readonly<Record<string, string>> = {}): ChildProcess {
   const file = join(site.folder, "builder.json");
   writeFileSync(file, JSON.stringify(site.builder.settings));
-  const env = { PATH: process.env.PATH, PUSHGATE_SETTINGS: file, GIT_SSL_CAINFO: site.builder.authorities };
+  const env = { PATH: process.env.PATH, PUSHGATE_SETTINGS: file, GIT_SSL_CAINFO: site.builder.authorities, ...extra };
   return spawn(process.execPath, [bundle], { env, detached: true, stdio: ["ignore", "pipe", "pipe"] });
 }
 
