@@ -4,6 +4,7 @@ import { armoured } from "./git.ts";
 import { standardOutput as journal } from "./journal.ts";
 import { lock, unlock } from "./lock.ts";
 import { makePlaces, placesOf } from "./places.ts";
+import { inReserve } from "./reserve.ts";
 import { heal, serve } from "./serve.ts";
 
 async function main(): Promise<void> {
@@ -12,7 +13,7 @@ async function main(): Promise<void> {
   process.umask(0o022);
   const places = placesOf(builder.settings);
   makePlaces(places);
-  lock(places);
+  inReserve(places, () => lock(places));
   heal(places);
   await serve(builder, { settings: builder.settings, places, git: armoured(builder) }, journal);
   unlock(places);

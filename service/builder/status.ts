@@ -2,12 +2,12 @@
  * status.json, for people and for `npm run status`: what is published, what was tried last and why it ended so. It is
  * derived, and read by no decision: what is published is what `current` and its manifest say.
  */
-import { randomBytes } from "node:crypto";
-import { lstatSync, readFileSync, writeFileSync } from "node:fs";
+import { readFileSync } from "node:fs";
 import { currentRelease } from "./current.ts";
-import { ifThere, remove, writeWhole } from "./files.ts";
+import { ifThere, writeWhole } from "./files.ts";
 import { readManifest, releases } from "./manifest.ts";
 import type { Places } from "./places.ts";
+import { inReserve, keepReserve } from "./reserve.ts";
 
 export type Step = "debounce" | "fetch" | "decide" | "checkout" | "hugo" | "publish";
 
@@ -74,31 +74,9 @@ export function writeStatus(places: Places, { hook, head, last, held, failing, a
     releases: known.map(({ release: id, commit, at, pages, bytes }) => ({ id, commit, at, pages, bytes })),
     ...(adoption && { adoption }),
   };
-  writeInReserve(places, `${JSON.stringify(status, null, 2)}\n`);
+  inReserve(places, () => writeWhole(places.status, `${JSON.stringify(status, null, 2)}\n`));
+  keepReserve(places);
 }
-
-/** Bytes kept aside for the moment when the disk is full, which is when somebody looks: many times a status. */
-const reserveBytes = 64 << 10;
-
-function writeInReserve({ status, reserve }: Places, text: string): void {
-  try {
-    writeWhole(status, text);
-  } catch (error) {
-    if (!isFull(error) || !ifThere(() => lstatSync(reserve))) throw error;
-    remove(reserve);
-    writeWhole(status, text);
-  }
-  if (ifThere(() => lstatSync(reserve).size) === reserveBytes) return;
-  try {
-    // Not zeros: a file system that compresses, or leaves holes, would keep nothing.
-    writeFileSync(reserve, randomBytes(reserveBytes));
-  } catch (error) {
-    remove(reserve);
-    if (!isFull(error)) throw error;
-  }
-}
-
-const isFull = (error: unknown): boolean => ["ENOSPC", "EDQUOT"].includes((error as NodeJS.ErrnoException).code ?? "");
 
 /** What it said last, for what only people ask: since when it fails. undefined where it can't be read. */
 export function readStatus(places: Places): Status | undefined {
