@@ -75,10 +75,7 @@ function hostFaults({ zone, hosts }: Config): Fault[] {
 function hookFaults({ hooks, edge }: Config): Fault[] {
   const faults: Fault[] = [];
   const unsafe = [loopback.v4range, loopback.v6].map(parse);
-  hooks.forEach(({ name, gitHost, sources, site }, i) => {
-    if (site !== undefined) {
-      faults.push({ key: `hooks[${i}].site`, says: "is for the rebuild, which is not built yet: leave it out" });
-    }
+  hooks.forEach(({ name, gitHost, sources }, i) => {
     if (!published[gitHost] && name in published) {
       faults.push({ key: `hooks[${i}].name`, says: `is ${name}'s, whose socket has that name: call it otherwise` });
     }

@@ -1,11 +1,15 @@
-/** The settings every pure test renders: Pulumi.prod.yaml's one host and two git hosts, so two source sets. */
+/** The settings pure tests render: Pulumi.prod.yaml's one host and two git hosts, so two source sets. */
 import * as v from "valibot";
 import { settled } from "../infra/checks.ts";
 import { shape } from "../infra/schema.ts";
 import { type Host, parseSettings, type Settings } from "../infra/settings.ts";
 import { stackConfig } from "./stack-file.ts";
 
-export const example: Settings = parseSettings(stackConfig(), () => true).settings;
+/** As it stands, with the published site of one hook. */
+export const whole: Settings = parseSettings(stackConfig(), () => true).settings;
+
+/** Its hooks alone: what the layers between git host and receiver are tested with. */
+export const example: Settings = { ...whole, hooks: whole.hooks.map(({ site: _, ...hook }) => hook) };
 
 export const exampleHost: Host = example.hosts[0]!;
 
@@ -14,10 +18,7 @@ const knownHosts = [
   "[git.example.net]:2222 ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIGm1Zk4mDkDq5S2zQkS1oXb0Q8b0vYb2rQdV4q0x9ZrT",
 ];
 
-/**
- * The same with a site on both hooks: one as a newcomer writes it, one with everything that changes a unit. Past the
- * checks, which refuse a site as long as the rebuild is not whole.
- */
+/** The same with a site on both hooks: one as a newcomer writes it, one with everything that changes a unit. */
 export const rebuilt: Settings = (() => {
   const raw = stackConfig();
   const key = (name: string) => JSON.parse(raw[`pushgate:${name}`]!) as unknown;

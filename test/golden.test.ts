@@ -2,15 +2,13 @@
  * The tree as it lands on the machine, rendered from Pulumi.prod.yaml: a change to a renderer shows in review as a diff
  * of the real file. `npm run fix` rewrites it. The edge's rules have theirs in test/edge/rules.test.ts.
  *
- * Below `rebuilt` stands what a hook with a site adds; it moves up once Pulumi.prod.yaml may have one.
+ * Below `rebuilt` stands what everything a site's configuration may say makes of its units.
  */
 import { globSync } from "node:fs";
 import { matchesGlob } from "node:path";
 import { describe, expect, test } from "vitest";
 import { hostLayers } from "../infra/host/layers.ts";
-import { renderProxy } from "../infra/host/proxy.ts";
-import { example, exampleHost, rebuilt } from "./example.ts";
-import { served } from "./served.ts";
+import { exampleHost, rebuilt, whole } from "./example.ts";
 import { secrets } from "./stack-file.ts";
 
 /** Made by others at run time, so no text of ours. */
@@ -23,7 +21,7 @@ const made = {
 
 const all = Object.values(hostLayers(rebuilt, exampleHost, made));
 const trees = [
-  { golden: "golden", layers: Object.values(hostLayers(example, exampleHost, made)) },
+  { golden: "golden", layers: Object.values(hostLayers(whole, exampleHost, made)) },
   {
     golden: "golden/rebuilt",
     layers: all.filter(({ name }) => ["program", "egress", "builder", "site"].includes(name)),
@@ -54,11 +52,6 @@ describe.for(trees)("$golden", ({ golden, layers }) => {
       .map((entry) => `${entry.parentPath}/${entry.name}`.slice(golden.length));
     expect(found.sort()).toEqual(files.map(({ path }) => path as string).sort());
   });
-});
-
-test("the servers of published sites are what a reviewer last approved", async () => {
-  const sites = renderProxy(served, exampleHost).slice(renderProxy(example, exampleHost).length);
-  await expect(sites).toMatchFileSnapshot(`${trees[0]!.golden}/website.conf`);
 });
 
 test("no file is two layers', each is its own layer's to prune, and no other's", () => {

@@ -1,24 +1,9 @@
-/** The example with a published site that is served, too: Pulumi.prod.yaml's first hook, and what its defaults fill in. */
-import { assetExtensions, buildPaths } from "../infra/build-paths.ts";
+/** A published site that is served, too: Pulumi.prod.yaml's, on any settings. */
 import type { Settings, Site } from "../infra/settings.ts";
-import { example } from "./example.ts";
+import { whole } from "./example.ts";
 
-export const siteHostname = "www.example.org";
-
-export const site: Site = {
-  webRoot: "/var/www/site",
-  content: "/srv/content/site",
-  hostname: siteHostname,
-  keep: [],
-  paths: buildPaths,
-  assets: assetExtensions,
-  submodules: false,
-  knownHosts: [],
-  egress: [],
-  hugo: { path: "/usr/bin/hugo", minimum: "0.111.3", exec: [], http: [] },
-  reconcileMinutes: 15,
-  limits: { memoryMiB: 1024, cpuPercent: 200, tasks: 256, seconds: 600, releaseMiB: 2048, pagesPercent: 50 },
-};
+export const site: Site = whole.hooks[0]!.site!;
+export const siteHostname: string = site.hostname!;
 
 /** `changed`: what this site's configuration says otherwise. */
 export const serving = (settings: Settings, changed: Partial<Site> = {}): Settings => ({
@@ -26,4 +11,4 @@ export const serving = (settings: Settings, changed: Partial<Site> = {}): Settin
   hooks: settings.hooks.map((hook, i) => (i === 0 ? { ...hook, site: { ...site, ...changed } } : hook)),
 });
 
-export const served: Settings = serving(example);
+export const served: Settings = whole;

@@ -86,11 +86,6 @@ describe("a value that does not fit is named, with its cure", () => {
       withHook({ name: "github", gitHost: "gitea", sources: ["198.51.100.1"] }),
       /^hooks\[0\]\.name is github's, whose socket/,
     ],
-    [
-      "a site",
-      withHook({ site: { webRoot: "/srv/www", content: "/srv/content" } }),
-      /^hooks\[0\]\.site is for the rebuild/,
-    ],
     ["no sources of a self-hosted one", withHook({ gitHost: "gitea" }), /^hooks\[0\]\.sources is missing/],
     [
       "sources that are none",

@@ -21,11 +21,19 @@ const refused = (world: World) =>
 const config = JSON.parse(stackConfig()["pushgate:hosts"]!) as [Record<string, unknown>];
 const hosts = (...changes: object[]) =>
   stackConfig({ "pushgate:hosts": changes.map((change) => ({ ...config[0], ...change })) });
+const second = {
+  name: "web2",
+  ssh: "root@web2",
+  hostname: "two.example.org",
+  address: "203.0.113.11",
+  address6: "2001:db8::11",
+};
 
 test("every layer is declared, on the machine and at the edge", async () => {
   expect(names(await declare())).toMatchInlineSnapshot(`
     [
       "AuthenticatedOriginPulls hooks.example.org origin pulls",
+      "AuthenticatedOriginPulls www.example.org origin pulls",
       "AuthenticatedOriginPullsHostnameCertificate origin pull certificate",
       "Command origin pulls",
       "Command web1-builder",
@@ -38,6 +46,7 @@ test("every layer is declared, on the machine and at the edge", async () => {
       "Command web1-keys",
       "Command web1-packages",
       "Command web1-program",
+      "Command web1-program-file",
       "Command web1-proxy",
       "Command web1-pulls",
       "Command web1-receiver",
@@ -46,6 +55,8 @@ test("every layer is declared, on the machine and at the edge", async () => {
       "Command web1-site",
       "DnsRecord hooks.example.org A",
       "DnsRecord hooks.example.org AAAA",
+      "DnsRecord www.example.org A 203.0.113.10",
+      "DnsRecord www.example.org AAAA 2001:db8::10",
       "Lock rules of the zone's own",
       "OriginCaCertificate hooks.example.org origin certificate",
       "Ruleset configuration rules",
@@ -106,7 +117,7 @@ describe("a machine's state", () => {
 
   test("lost: nothing runs there, its name stays, and preview is never clean", async () => {
     const declared = await declare({
-      config: hosts({}, { name: "web2", ssh: "root@web2", hostname: "two.example.org", state: "lost" }),
+      config: hosts({}, { ...second, state: "lost" }),
     });
     expect(names(declared).filter((name) => name.includes("web2"))).toEqual(["Command web2-lost"]);
     expect(names(declared)).toContain("DnsRecord two.example.org A");
@@ -119,7 +130,7 @@ describe("a machine's state", () => {
 
   test("two machines have a name, a certificate and all layers each, and share the rules", async () => {
     const declared = await declare({
-      config: hosts({}, { name: "web2", ssh: "root@web2", hostname: "two.example.org" }),
+      config: hosts({}, second),
     });
     const rulesets = declared.filter(({ type }) => type.endsWith(":Ruleset"));
     expect(rulesets).toHaveLength(3);
@@ -139,7 +150,7 @@ describe("nothing is declared", () => {
 
   test("while a machine can't carry it; every machine's faults come together", async () => {
     const said = await refused({
-      config: hosts({}, { name: "web2", ssh: "root@web2", hostname: "two.example.org" }),
+      config: hosts({}, second),
       probe: (target) => bareMachine(target === "root@web2" ? { uid: "1000" } : { bpf: "absent" }),
     });
     expect(said).toMatch(/web1 can't carry pushgate/);

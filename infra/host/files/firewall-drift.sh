@@ -4,6 +4,7 @@
 # rules are only read. Arguments: the table's name and its file, "-" for standard input.
 export LC_ALL=C
 table=${1:-pushgate}
+# shellcheck disable=SC2016 # the inner shell's own arguments
 declared=$(unshare -n sh -c 'nft -f "$1" && nft -s list table inet "$2"' - "${2:-/etc/pushgate/firewall.nft}" "$table" 2>&1) ||
   declared="cannot load: $declared"
 live=$(nft -s list table inet "$table" 2>/dev/null) || live=absent
