@@ -6,16 +6,17 @@ import { type Places, releaseId } from "./places.ts";
 import { failed } from "./setback.ts";
 
 /** The release `current` leads to, if there is one. */
-export function currentRelease(places: Places): string | undefined {
-  let target: string | undefined;
+export function currentRelease({ current, release }: Places): string | undefined {
+  const id = /^releases\/([^/]+)$/.exec(targetOf(current) ?? "")?.[1];
+  return id && releaseId.test(id) && ifThere(() => lstatSync(release(id)).isDirectory()) ? id : undefined;
+}
+
+function targetOf(link: string): string | undefined {
   try {
-    target = ifThere(() => readlinkSync(places.current));
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== "EINVAL") throw error;
-    throw failed(`${places.current} is no link: move it away; the next run makes it anew`);
+    return readlinkSync(link);
+  } catch {
+    return undefined;
   }
-  const id = target && /^releases\/([^/]+)$/.exec(target)?.[1];
-  return id && releaseId.test(id) && ifThere(() => lstatSync(places.release(id)).isDirectory()) ? id : undefined;
 }
 
 /** What is published, by its own manifest and nothing else. */
@@ -29,6 +30,11 @@ export function switchTo(places: Places, release: string): void {
   const next = `${places.current}.new`;
   remove(next);
   symlinkSync(`releases/${release}`, next);
-  renameSync(next, places.current);
+  try {
+    renameSync(next, places.current);
+  } catch (error) {
+    if (!["EISDIR", "ENOTEMPTY", "EEXIST"].includes((error as NodeJS.ErrnoException).code ?? "")) throw error;
+    throw failed(`${places.current} is a folder, where a link should be: move it away`);
+  }
   syncFolder(places.site);
 }

@@ -65,13 +65,18 @@ export function take(places: Places): { readonly markers: readonly Marker[]; rea
   return { markers: pending(places), stuck };
 }
 
+/** Where a member made it first, what root asks for would be the member's to change. */
 function makeTaken(folder: string): void {
+  const path = `${folder}/${taken}`;
   try {
-    mkdirSync(`${folder}/${taken}`, { mode: 0o700 });
+    mkdirSync(path, { mode: 0o700 });
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
     if (code === "ENOENT") throw failed(`${folder} is not there: \`systemd-tmpfiles --create\` makes it`);
     if (code !== "EEXIST") throw error;
+    const stat = lstatSync(path);
+    if (!stat.isDirectory() || stat.uid !== process.getuid?.())
+      throw failed(`${path} is no folder of the builder's own: rm -rf it; the builder makes it anew`);
   }
 }
 

@@ -4,7 +4,7 @@
  */
 import { statSync } from "node:fs";
 import type { Builder } from "../settings.ts";
-import { compare, isAdoptable } from "./adopt.ts";
+import { compare, isAdoptable, registerAdopted } from "./adopt.ts";
 import { deployed } from "./current.ts";
 import { type Plan, plan, planBy } from "./decide.ts";
 import { remove, writeWhole } from "./files.ts";
@@ -24,6 +24,7 @@ import { differences } from "./verify.ts";
 export async function run(builder: Builder, site: Site, markers: readonly Marker[], debounce: number): Promise<Report> {
   const report = new Report(markers, debounce);
   try {
+    registerAdopted(site.places, builder.settings.keep);
     const [first] = markers;
     if (first?.kind === "rollback") await rollback(site, first.release ?? "", report);
     else

@@ -5,7 +5,6 @@
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Builder } from "../settings.ts";
-import { registerAdopted } from "./adopt.ts";
 import { currentRelease } from "./current.ts";
 import { heldHead } from "./held.ts";
 import { retireOut } from "./hugo.ts";
@@ -52,7 +51,6 @@ export async function serve(
     const batch = next(markers);
     if (batch.length === 0 && stuck.length === 0) return;
 
-    registerAdopted(places, settings.keep);
     const report = batch.length > 0 ? await run(builder, site, batch, debounce) : cannotTake(stuck);
     const good = report.result === "published" || report.result === "nothing";
     if (good) failing = undefined;
@@ -132,15 +130,7 @@ function tell(site: Site, report: Report, failing: Failing | undefined, journal:
     // On a full disk. What was published is, and the journal says so.
     last.warnings.push(`status.json could not be written: ${(error as Error).message}`);
   }
-  journal({ hook: settings.hook, ...last, release: releaseNow(places), ...(failing && { failing }) });
-}
-
-function releaseNow(places: Places): string | null {
-  try {
-    return currentRelease(places) ?? null;
-  } catch {
-    return null;
-  }
+  journal({ hook: settings.hook, ...last, release: currentRelease(places) ?? null, ...(failing && { failing }) });
 }
 
 /** Nobody waits for this; what is not done now is done after the next publish. */

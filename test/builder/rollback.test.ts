@@ -1,5 +1,5 @@
 /** Asks: a writer's builds, root's rolls back, and a rollback holds against everything but a new commit. */
-import { chmodSync, existsSync, linkSync, mkdirSync, readlinkSync, rmSync, writeFileSync } from "node:fs";
+import { chmodSync, existsSync, linkSync, mkdirSync, readlinkSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeEach, describe, expect, test } from "vitest";
 import { currentRelease } from "../../service/builder/current.ts";
@@ -208,11 +208,30 @@ describe("who asks", () => {
     letGo(markers);
   });
 
+  test("where markers are taken to is the builder's own, or nothing is taken", () => {
+    const { asks } = site.builder.settings;
+    rmSync(join(asks, ".taken"), { recursive: true });
+    symlinkSync(site.folder, join(asks, ".taken"));
+    site.ask("content");
+    expect(() => take(site.places)).toThrow(`${asks}/.taken is no folder of the builder's own: rm -rf it`);
+  });
+
   test("a name of any bytes is taken", () => {
     writeFileSync(Buffer.concat([Buffer.from(`${site.builder.settings.asks}/`), Buffer.from([0xff, 0x0a, 0x1b])]), "");
     expect(take(site.places).markers).toHaveLength(1);
     expect(take(site.places).markers[0]?.name).toMatch(/^ask of uid \d+ \(\ufffd\?\?\)$/);
   });
+});
+
+test("a folder in the place of current is told, and the markers stay", async () => {
+  rmSync(site.places.current);
+  mkdirSync(join(site.places.current, "of-somebody"), { recursive: true });
+  site.deliver();
+  expect((await site.work()).last).toMatchObject({
+    result: "failed",
+    reason: `${site.places.current} is a folder, where a link should be: move it away`,
+  });
+  expect(pending(site.places)).toHaveLength(1);
 });
 
 test("current leads by a relative link, so that the site can be moved", () => {
