@@ -3,21 +3,25 @@
  * a process by its number and its start, so that what a kill leaves is known to be nobody's.
  */
 import { linkSync, readFileSync, writeFileSync } from "node:fs";
+import { setTimeout as sleep } from "node:timers/promises";
 import { ifThere, remove } from "./files.ts";
 import type { Places } from "./places.ts";
+import { inReserve } from "./reserve.ts";
 import { failed } from "./setback.ts";
 
-/** Since boot, in the kernel's ticks: proc(5), field 22. Where there is no /proc, the number alone has to do. */
-function startOf(pid: number): string | undefined {
+/** Milliseconds in which a builder that was killed is gone. */
+const dying = 2_000;
+
+/** When a living process was started, in the kernel's ticks since boot: proc(5), fields 3 and 22. */
+export function startOf(pid: number): string | undefined {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
-    return stat.slice(stat.lastIndexOf(")") + 2).split(" ")[19];
+    const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
+    return fields[0] === "Z" || fields[0] === "X" ? undefined : fields[19];
   } catch {
     return undefined;
   }
 }
-
-const me = (): string => `${process.pid} ${startOf(process.pid) ?? ""}`;
 
 function lives(owner: string): boolean {
   const [pid, start] = owner.split(" ");
@@ -25,26 +29,33 @@ function lives(owner: string): boolean {
   return now !== undefined && now === start;
 }
 
-/** Throws where another builder works on this site. Freed by whoever finds its owner gone. */
-export function lock({ lock: file }: Places): void {
+/** Rejects where another builder works on this site. Freed by whoever finds its owner gone. */
+export async function lock(places: Places, patience = dying): Promise<void> {
+  const { lock: file } = places;
+  const until = performance.now() + patience;
   const mine = `${file}.${process.pid}`;
   remove(mine);
-  writeFileSync(mine, me());
+  inReserve(places, () => writeFileSync(mine, `${process.pid} ${startOf(process.pid) ?? ""}`));
   try {
-    for (;;)
-      try {
-        // A link is made whole or not at all, and never over another.
-        linkSync(mine, file);
-        return;
-      } catch (error) {
-        if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error;
-        const owner = ifThere(() => readFileSync(file, "utf8"));
-        if (owner !== undefined && lives(owner))
-          throw failed(`another builder works on this site: process ${owner.split(" ")[0]}`);
-        remove(file);
-      }
+    while (!linked(mine, file)) {
+      const owner = ifThere(() => readFileSync(file, "utf8"));
+      if (owner === undefined || !lives(owner)) remove(file);
+      else if (performance.now() < until) await sleep(50);
+      else throw failed(`another builder works on this site: process ${owner.split(" ")[0]}`);
+    }
   } finally {
     remove(mine);
+  }
+}
+
+/** A link is made whole or not at all, and never over another. */
+function linked(mine: string, file: string): boolean {
+  try {
+    linkSync(mine, file);
+    return true;
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "EEXIST") return false;
+    throw error;
   }
 }
 

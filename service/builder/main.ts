@@ -4,8 +4,8 @@ import { armoured } from "./git.ts";
 import { standardOutput as journal } from "./journal.ts";
 import { lock, unlock } from "./lock.ts";
 import { makePlaces, placesOf } from "./places.ts";
-import { inReserve } from "./reserve.ts";
 import { heal, serve } from "./serve.ts";
+import { setbackOf } from "./setback.ts";
 
 async function main(): Promise<void> {
   const builder = readBuilder();
@@ -13,7 +13,7 @@ async function main(): Promise<void> {
   process.umask(0o022);
   const places = placesOf(builder.settings);
   makePlaces(places);
-  inReserve(places, () => lock(places));
+  await lock(places);
   heal(places);
   await serve(builder, { settings: builder.settings, places, git: armoured(builder) }, journal);
   unlock(places);
@@ -23,6 +23,7 @@ async function main(): Promise<void> {
 process.stdout.on("error", () => {});
 
 main().catch((error: unknown) => {
-  process.stderr.write(`pushgate-builder: ${error instanceof Error ? error.message : String(error)}\n`);
+  const { message } = error instanceof SettingsFault ? error : setbackOf(error);
+  process.stderr.write(`pushgate-builder: ${message}\n`);
   process.exit(error instanceof SettingsFault ? 78 : 1);
 });

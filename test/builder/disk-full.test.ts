@@ -1,4 +1,4 @@
-/** A disk of 800 KiB in a namespace of the test's own. */
+/** A small disk in a namespace of the test's own. */
 import { spawn, spawnSync } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { dirname, join } from "node:path";
@@ -22,12 +22,14 @@ test("a full disk is told, the site stays, and room heals it", async ({ skip }) 
   const site = await published(1);
   const { places } = site;
   const bundle = await bundled(site.folder);
-  // A disk of 800 KiB in place of the site's own, for as long as this shell reads.
+  // A disk of 8 MiB in place of the site's own, for as long as this shell reads, and seven of them are somebody else's
+  // until they are removed.
   const script = `
-cp -a ${places.site} ${site.folder}/former && mount -t tmpfs -o size=800k none ${places.site} &&
-cp -a ${site.folder}/former/. ${places.site}/ && while read -r _; do
-timeout -s KILL "$_" node ${bundle} >/dev/null; cat ${places.site}/status.json | tr -d '\\n'
-echo "|$(ls ${places.releases} | wc -l)|$(cat ${places.current}/index.html | tr -d '\\n')"
+cp -a ${places.site} ${site.folder}/former && mount -t tmpfs -o size=8m none ${places.site} &&
+cp -a ${site.folder}/former/. ${places.site}/ && head -c 7340032 /dev/zero >${places.site}/somebodys && while read -r seconds; do
+  timeout -s KILL "$seconds" node ${bundle} >/dev/null; cat ${places.status} | tr -d '\\n'
+  echo "|$(ls ${places.releases} | wc -l)|$(cat ${places.current}/index.html | tr -d '\\n')"
+  rm -f ${places.site}/somebodys
 done`;
   start(site, bundle).kill();
   const shell = spawn("unshare", [...unshare, "sh", "-c", script], {
@@ -45,7 +47,7 @@ done`;
     return { ...(JSON.parse(status!) as Status), count: Number(releases), page };
   };
   try {
-    site.repository.push({ ...siteFiles(2), "static/large.bin": randomBytes(300 << 10) });
+    site.repository.push({ ...siteFiles(2), "static/large.bin": randomBytes(500 << 10) });
     site.deliver();
     const full = await tried(5);
     expect(full.last).toMatchObject({
@@ -53,8 +55,10 @@ done`;
       reason: expect.stringMatching(/the disk is full: free some|0 MiB free on the disk: make room/),
     });
     expect(full).toMatchObject({ count: 1, page: expect.stringContaining(says(1)) });
-    site.repository.push({ "static/large.bin": null });
-    expect(await tried(20)).toMatchObject({ last: { result: "published" }, page: expect.stringContaining(says(2)) });
+    expect(await tried(20)).toMatchObject({
+      last: { result: "published" },
+      page: expect.stringContaining(says(2)),
+    });
   } finally {
     shell.stdin.end();
     await new Promise((resolve) => shell.once("close", resolve));

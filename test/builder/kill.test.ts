@@ -48,7 +48,7 @@ function random(seed: number): () => number {
   };
 }
 
-const kills = Number(process.env.PUSHGATE_KILLS ?? 25);
+const kills = Number(process.env.PUSHGATE_KILLS ?? 20);
 const seed = Number(process.env.PUSHGATE_SEED ?? 20_261_121);
 
 test(`${kills} kills, seed ${seed}`, { timeout: 20_000 + kills * 3_000 }, async () => {
@@ -101,7 +101,7 @@ test(`${kills} kills, seed ${seed}`, { timeout: 20_000 + kills * 3_000 }, async 
 });
 
 describe("at a change of the file system, before it is made", () => {
-  const points = Number(process.env.PUSHGATE_KILL_POINTS ?? 8);
+  const points = Number(process.env.PUSHGATE_KILL_POINTS ?? 6);
 
   /** Runs the bundle until it is killed at its nth change; returns how many it made where it was not. */
   const killedAt = async (of: Bench, bundle: string, change: number) => {
