@@ -38,7 +38,7 @@ done`;
       PUSHGATE_SETTINGS: join(site.folder, "builder.json"),
       GIT_SSL_CAINFO: site.builder.authorities,
     },
-    stdio: ["pipe", "pipe", "inherit"],
+    stdio: ["pipe", "pipe", "ignore"],
   });
   const lines = createInterface({ input: shell.stdout })[Symbol.asyncIterator]();
   const tried = async (seconds: number) => {
