@@ -3,7 +3,7 @@ import { paths } from "../infra/host/paths.ts";
 import { preflight } from "../infra/host/preflight.ts";
 import type { HostReport, SeenFact } from "../infra/host/report.ts";
 import { sourceSets } from "../infra/sources.ts";
-import { example, exampleHost } from "./example.ts";
+import { example, exampleHost, rebuilt } from "./example.ts";
 
 const yes = (output: string): SeenFact => ({ output, status: 0 });
 const no: SeenFact = { output: "", status: 1 };
@@ -167,6 +167,35 @@ describe("a warning only", () => {
   ])("%s", (_, found, says) => {
     expect(found.faults).toEqual([]);
     expect(found.warnings.join()).toMatch(says);
+  });
+});
+
+describe("folders of a site, before anything of it is on the machine", () => {
+  const said = (root: string, content: string, stamp?: string) => {
+    const facts = [root, content].map((output) => ({ output, status: 0 }));
+    const seen = { name: "site", applied: [], files: {}, owned: [], facts, ...(stamp !== undefined && { stamp }) };
+    return preflight(host, report({}, { layers: { site: seen } }), rebuilt);
+  };
+
+  test("nothing there, and content to read: nothing to say", () => {
+    expect(said("absent, to become a link", "readable")).toEqual({ faults: [], warnings: [] });
+  });
+  test("a folder: what it is to become", () => {
+    const { faults, warnings } = said("a folder with 12 files, to become the first release", "readable");
+    expect(faults).toEqual([]);
+    expect(warnings).toEqual([
+      expect.stringMatching(/web root \/var\/www\/site is a folder with 12 files, to become the first/),
+    ]);
+  });
+  test("no content, and somebody else's link: both at once, before anything is changed", () => {
+    const { faults } = said("a link to /srv/www, which somebody else made", "missing: name the folder");
+    expect(faults).toEqual([
+      expect.stringContaining("the content folder /srv/content/site is missing"),
+      expect.stringContaining("the web root /var/www/site is a link to /srv/www"),
+    ]);
+  });
+  test("later it is drift, and told as such", () => {
+    expect(said("a folder with 1 files", "missing", "0123456789ab")).toEqual({ faults: [], warnings: [] });
   });
 });
 

@@ -6,6 +6,7 @@ import type { Host, Settings } from "../settings.ts";
 import { sourceSets } from "../sources.ts";
 import { paths } from "./paths.ts";
 import type { HostReport } from "./report.ts";
+import { siteFitness } from "./site.ts";
 
 export type Fitness = { readonly faults: string[]; readonly warnings: string[] };
 
@@ -34,7 +35,7 @@ export function preflight(host: Host, report: HostReport, settings: Settings): F
   const basic = together([privilege, serviceManager], host, report, settings);
   // A machine that is only to be cleaned needs no more than the means to do it; without root the rest says nothing.
   if (host.state !== "present" || basic.faults.length > 0) return basic;
-  const rest = [distribution, packages, allowlist, network, originPort, receiverPorts, disk, addresses];
+  const rest = [distribution, packages, allowlist, network, originPort, receiverPorts, disk, addresses, sites];
   return together(rest, host, report, settings);
 }
 
@@ -214,3 +215,5 @@ const addresses: Check = ({ address6 }, report) => {
         `no IPv6 on this machine, though \`address6\` is ${address6}: leave it out, or the edge may try it in vain; and ${cure}`,
       );
 };
+
+const sites: Check = (_, { layers }, settings) => siteFitness(settings, layers.site);

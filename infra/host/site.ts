@@ -8,6 +8,7 @@ import type { Host, Settings } from "../settings.ts";
 import type { HostFact, HostLayer } from "./layer.ts";
 import { quote } from "./manifest.ts";
 import { builderUser, hugoUser, paths, units } from "./paths.ts";
+import type { SeenLayer } from "./report.ts";
 import { type SiteHook, sitesOf } from "./sites.ts";
 
 /** One file a site: its web root, and what that was before us. */
@@ -68,6 +69,27 @@ fi`,
   want: "readable",
 });
 
+/**
+ * What a machine on which no site of ours is yet says of the folders: what would stop an "up" midway, and what it is
+ * about to turn into a release. Later the same facts are drift.
+ */
+export function siteFitness(settings: Settings, seen: SeenLayer | undefined): { faults: string[]; warnings: string[] } {
+  if (seen === undefined || seen.stamp !== undefined) return { faults: [], warnings: [] };
+  const faults: string[] = [];
+  const warnings: string[] = [];
+  for (const [i, { site }] of sitesOf(settings).entries()) {
+    const [root, content] = [seen.facts[2 * i]?.output ?? "", seen.facts[2 * i + 1]?.output ?? ""];
+    if (content.startsWith("missing")) faults.push(`the content folder ${site.content} is ${content}`);
+    if (/^(a link|neither)/.test(root))
+      faults.push(`the web root ${site.webRoot} is ${root}: name another, or move it away`);
+    if (root.startsWith("a folder"))
+      warnings.push(
+        `the web root ${site.webRoot} is ${root}; if it holds what neither the build makes nor \`site.keep\` names, \`up\` lists that and changes nothing`,
+      );
+  }
+  return { faults, warnings };
+}
+
 export function site(settings: Settings, _host: Host): HostLayer {
   const sites = sitesOf(settings);
   const seconds = sites.reduce((sum, { site }) => sum + site.limits.seconds + fetchSeconds, 0);
@@ -79,6 +101,7 @@ export function site(settings: Settings, _host: Host): HostLayer {
     owns: [],
     activate: activate(sites),
     facts: [
+      // In this order: `siteFitness` reads them.
       ...sites.flatMap((hook) => [webRootFact(hook), contentFact(hook)]),
       ...sites
         .flatMap(({ name }) => watching(name))
