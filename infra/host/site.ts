@@ -26,11 +26,14 @@ const fetchSeconds = 600;
 
 const watching = (name: string): string[] => [units.buildPath(name), units.reconcileTimer(name)];
 
+/** `serve` sets `fresh`. */
 const serve = ({ name, site }: SiteHook): string => {
   const words = [name, site.webRoot, site.content, String(site.limits.seconds + fetchSeconds), ...site.keep];
   return `serve ${words.map(quote).join(" ")}
 systemctl enable --quiet ${watching(name).join(" ")}
-systemctl start ${watching(name).join(" ")}`;
+systemctl start ${watching(name).join(" ")}
+# A site that is new here is published now, and not when its timer first asks.
+[ "$fresh" = no ] || systemctl start --no-block ${units.reconcile(name)}`;
 };
 
 const activate = (sites: readonly SiteHook[]): string => `${functions}

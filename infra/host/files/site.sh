@@ -211,7 +211,9 @@ serve() { # hook web-root content seconds keep...
     read -r former <"$records/$hook"
     [ "$former" = "$root" ] || give_back "$hook" || return 1
   fi
+  fresh=yes
   if [ -L "$root" ]; then
+    fresh=no
     [ "$(readlink -- "$root")" = "$sites/$hook/current" ] || {
       say "$root is a link to $(readlink -- "$root"), which somebody else made. Cure: name another webRoot, or put the folder itself in its place"
       return 1
