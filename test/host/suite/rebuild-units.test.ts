@@ -263,13 +263,19 @@ describe("whom the rebuild may talk to", () => {
   });
 
   test("a build without it does not start; with it again it does by itself", async () => {
+    await until("nothing builds", async () =>
+      (await host.read(`systemctl show -p ActiveState --value ${units.build("site")}`)) === "inactive"
+        ? true
+        : undefined,
+    );
     await host.inside("mv /etc/pushgate/egress.conf /root/ && nft delete table inet pushgate_egress");
     try {
       git.repository("site").push({ ...theme, "layouts/index.html": `${page}<i>three</i>` });
       await tick("site");
-      const waits = () => host.read(`systemctl show -p SubState -p ExecStartPre ${units.build("site")}`);
       await until("it waits, as it may not start", async () =>
-        /SubState=auto-restart/.test(await waits()) ? true : undefined,
+        (await host.read(`systemctl show -p SubState --value ${units.build("site")}`)) === "auto-restart"
+          ? true
+          : undefined,
       );
       expect(await host.journal(units.build("site"))).toContain("egress.conf");
       expect(await served("/var/www/site/index.html")).not.toContain("three");
@@ -284,7 +290,9 @@ describe("whom the rebuild may talk to", () => {
     // Its first start is the guard's to notice, which is no layer of this test.
     await host.inside("systemctl start nftables.service && systemctl restart pushgate-egress.service");
     await host.inside("systemctl restart nftables.service");
-    expect(await host.read("nft list tables")).toContain("pushgate_egress");
+    await until("the table is there", async () =>
+      (await host.read("nft list tables")).includes("pushgate_egress") ? true : undefined,
+    );
   });
 });
 
