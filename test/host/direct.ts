@@ -1,6 +1,6 @@
 /**
  * Layers straight onto a throwaway host, without engine and edge: what `ship.ts` would send, sent by hand. For what is the
- * machine's side alone, and for settings that the program's own checks still refuse.
+ * machine's side alone: no edge, no engine, and a minute less.
  */
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
