@@ -13,6 +13,7 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { build } from "esbuild";
+import { afterAll, afterEach, beforeEach } from "vitest";
 import { assetExtensions, buildPaths } from "../../infra/build-paths.ts";
 import { armoured } from "../../service/builder/git.ts";
 import type { Entry } from "../../service/builder/journal.ts";
@@ -175,6 +176,23 @@ export async function copyOf({ folder, repository, builder }: Bench): Promise<Be
   ] as const)
     execFileSync("cp", ["-a", from, to]);
   return benchIn(copy, host, name, builder.settings);
+}
+
+/** Gives each test of a file its own copy of a site with revisions up to this one published. */
+export function onCopies(revision: number, use: (copy: Bench) => void, change: Change = {}): void {
+  let original: Bench | undefined;
+  let copy: Bench | undefined;
+  beforeEach(async ({ skip }) => {
+    skip(cannotBuild !== undefined, cannotBuild);
+    original ??= await published(revision, change);
+    copy = await copyOf(original);
+    use(copy);
+  });
+  afterEach(() => copy?.remove());
+  afterAll(async () => {
+    original?.remove();
+    await closeGitHost();
+  });
 }
 
 type Policy = Omit<

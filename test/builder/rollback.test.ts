@@ -1,26 +1,18 @@
 /** Asks: a writer's builds, root's rolls back, and a rollback holds against everything but a new commit. */
 import { chmodSync, existsSync, linkSync, mkdirSync, readlinkSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { afterAll, afterEach, beforeEach, describe, expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { currentRelease } from "../../service/builder/current.ts";
 import { armoured } from "../../service/builder/git.ts";
 import { releases } from "../../service/builder/manifest.ts";
 import { release as letGo, newest, pending, take } from "../../service/builder/markers.ts";
 import { rollBack } from "../../service/builder/rollback.ts";
 import { says, siteFiles, writePage } from "../site.ts";
-import { type Bench, bundled, cannotBuild, closeGitHost, copyOf, finish, published, start } from "./harness.ts";
+import { type Bench, bundled, finish, onCopies, start } from "./harness.ts";
 
 let site: Bench;
-let original: Bench | undefined;
-beforeEach(async ({ skip }) => {
-  skip(cannotBuild !== undefined, cannotBuild);
-  original ??= await published(2);
-  site = await copyOf(original);
-});
-afterEach(() => site?.remove());
-afterAll(async () => {
-  original?.remove();
-  await closeGitHost();
+onCopies(2, (copy) => {
+  site = copy;
 });
 
 const twoPublished = () => {

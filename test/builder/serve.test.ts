@@ -4,7 +4,7 @@ import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { afterAll, afterEach, beforeEach, describe, expect, test } from "vitest";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { armoured, environment } from "../../service/builder/git.ts";
 import type { Entry } from "../../service/builder/journal.ts";
 import { lock, startOf, unlock } from "../../service/builder/lock.ts";
@@ -14,30 +14,12 @@ import { serve } from "../../service/builder/serve.ts";
 import type { BuilderSettings } from "../../service/builder/settings.ts";
 import { readBuilder, SettingsFault } from "../../service/settings.ts";
 import { siteFiles } from "../site.ts";
-import {
-  type Bench,
-  bundled,
-  cannotBuild,
-  closeGitHost,
-  copyOf,
-  finish,
-  gitHost,
-  published,
-  start,
-} from "./harness.ts";
+import { type Bench, bundled, cannotBuild, finish, gitHost, onCopies, start } from "./harness.ts";
 
 describe("a run", () => {
   let site: Bench;
-  let original: Bench | undefined;
-  beforeEach(async ({ skip }) => {
-    skip(cannotBuild !== undefined, cannotBuild);
-    original ??= await published(1);
-    site = await copyOf(original);
-  });
-  afterEach(() => site?.remove());
-  afterAll(async () => {
-    original?.remove();
-    await closeGitHost();
+  onCopies(1, (copy) => {
+    site = copy;
   });
 
   const quiet = (milliseconds: number) => {
