@@ -15,15 +15,7 @@ import { createInterface } from "node:readline/promises";
 import { parseArgs } from "node:util";
 import { ApiRefusal, edgeApi } from "../infra/edge/api.ts";
 import { adoptable, type Found, find, type Missing, type Zone } from "./existing.ts";
-import { main, pulumi, Refused, stackArgs } from "./stack.ts";
-
-/** A key of the stack's configuration as the engine knows it, decrypted; undefined where it is not set. */
-async function configured(key: string, stack: readonly string[]): Promise<string | undefined> {
-  const { code, stdout, stderr } = await pulumi(["config", "get", key, ...stack]);
-  if (code === 0) return stdout.trim();
-  if (/not found/.test(stderr)) return undefined;
-  throw new Refused(`${key} can't be read from the stack's configuration: ${stderr.trim()}`);
-}
+import { main, pulumi, Refused, readConfig, stackArgs } from "./stack.ts";
 
 type Step = { op: string; urn: string; newState?: { type: string; inputs?: Missing["inputs"] } };
 type Diagnostic = { severity?: string; message?: string };
@@ -56,8 +48,9 @@ async function plan(stack: readonly string[]): Promise<Plan> {
 type Adoption = Missing & Found;
 
 async function look(stack: readonly string[]): Promise<Adoption[]> {
-  const [token, baseUrl, zoneName] = await Promise.all(
-    ["cloudflare:apiToken", "cloudflare:baseUrl", "pushgate:zone"].map((key) => configured(key, stack)),
+  const config = await readConfig(stack, "--show-secrets");
+  const [token, baseUrl, zoneName] = ["cloudflare:apiToken", "cloudflare:baseUrl", "pushgate:zone"].map(
+    (key) => config[key]?.value,
   );
   if (token === undefined)
     throw new Refused("cloudflare:apiToken is not set: pulumi config set --secret cloudflare:apiToken");

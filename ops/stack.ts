@@ -28,11 +28,21 @@ export const stackArgs = (stack: string | undefined): string[] => (stack === und
 const declared = v.object({ hosts: shape.entries.hosts, hooks: shape.entries.hooks });
 export type Declared = v.InferOutput<typeof declared>;
 
+type Value = { readonly value?: string; readonly objectValue?: unknown };
+
+/** Every key of the stack's configuration, in one call: each start of the engine takes a second. */
+export async function readConfig(
+  stack: readonly string[],
+  ...flags: string[]
+): Promise<Record<string, Value | undefined>> {
+  const { code, stdout, stderr } = await pulumi(["config", "--json", ...flags, ...stack]);
+  if (code !== 0) throw new Refused(`the stack's configuration can't be read: ${stderr.trim()}`);
+  return JSON.parse(stdout) as Record<string, Value | undefined>;
+}
+
 /** Machines and hooks as the stack's configuration has them; the defaults are filled in. */
 export async function readStack(stack: readonly string[]): Promise<Declared> {
-  const { code, stdout, stderr } = await pulumi(["config", "--json", ...stack]);
-  if (code !== 0) throw new Refused(`the stack's configuration can't be read: ${stderr.trim()}`);
-  const all = JSON.parse(stdout) as Record<string, { value?: string; objectValue?: unknown } | undefined>;
+  const all = await readConfig(stack);
   const of = (key: string): unknown => all[`pushgate:${key}`]?.objectValue ?? all[`pushgate:${key}`]?.value ?? [];
   const checked = v.safeParse(declared, { hosts: of("hosts"), hooks: of("hooks") });
   if (!checked.success)
