@@ -15,7 +15,7 @@ import { createInterface } from "node:readline/promises";
 import { parseArgs } from "node:util";
 import { ApiRefusal, edgeApi } from "../infra/edge/api.ts";
 import { adoptable, type Found, find, type Missing, type Zone } from "./existing.ts";
-import { main, pulumi, Refused, readConfig, stackArgs } from "./stack.ts";
+import { main, nameOf, pulumi, Refused, readConfig, stackArgs } from "./stack.ts";
 
 type Step = { op: string; urn: string; newState?: { type: string; inputs?: Missing["inputs"] } };
 type Diagnostic = { severity?: string; message?: string };
@@ -38,9 +38,7 @@ async function plan(stack: readonly string[]): Promise<Plan> {
     throw new Refused(`there is no preview to go by, so nothing was looked for:\n${said.join("\n")}`);
   }
   const steps = (digest.steps ?? []).flatMap(({ op, urn, newState }) =>
-    newState === undefined
-      ? []
-      : [{ op, type: newState.type, name: urn.split("::").at(-1)!, inputs: newState.inputs ?? {} }],
+    newState === undefined ? [] : [{ op, type: newState.type, name: nameOf(urn), inputs: newState.inputs ?? {} }],
   );
   return { declared: steps, missing: steps.filter(({ op }) => op === "create") };
 }

@@ -25,6 +25,9 @@ export function pulumi(args: readonly string[], shown = false): Promise<Ran> {
 /** As arguments of the engine's CLI: the selected stack where none is named. */
 export const stackArgs = (stack: string | undefined): string[] => (stack === undefined ? [] : ["--stack", stack]);
 
+/** urn:pulumi:stack::project::type::name, in which only the name may hold "::": an IPv6 address's record does. */
+export const nameOf = (urn: string): string => urn.split("::").slice(3).join("::");
+
 const declared = v.object({ hosts: shape.entries.hosts, hooks: shape.entries.hooks });
 export type Declared = v.InferOutput<typeof declared>;
 

@@ -25,7 +25,7 @@ let tokens: Record<string, readonly string[]>;
 async function start(zone: ZoneState, edge: ProgramOptions["edge"] & object): Promise<void> {
   if (!engine) return;
   tokens = { [apiToken]: permissionsOf(edge) };
-  all = await programStack({ edge, zone, tokens });
+  all = await programStack({ site: true, edge, zone, tokens });
   ({ api, stack } = all);
   all.ssh.keyed();
 }
@@ -131,6 +131,9 @@ describe("a zone that was used before", { timeout: 120_000 }, () => {
       "create hooks.example.org origin pulls",
       "create origin pull certificate",
       "create origin rules",
+      "create www.example.org A 203.0.113.10",
+      "create www.example.org AAAA 2001:db8::10",
+      "create www.example.org origin pulls",
       "update Bot Fight Mode",
       "update custom rules",
       "update hooks.example.org A",
@@ -143,7 +146,7 @@ describe("a zone that was used before", { timeout: 120_000 }, () => {
     expect(theirs().find(([phase]) => phase === custom)).toEqual(before.find(([phase]) => phase === custom));
     expect(api.zone.rulesets.find(({ phase }) => phase === custom)).toMatchObject({ name: "their rules" });
     expect(api.zone.dns_records.map(({ type, content }) => `${type} ${content}`).sort()).toEqual([
-      ...["A 198.51.100.8", "A 203.0.113.10", "AAAA 2001:db8::10"],
+      ...["A 198.51.100.8", "A 203.0.113.10", "A 203.0.113.10", "AAAA 2001:db8::10", "AAAA 2001:db8::10"],
     ]);
   });
 
@@ -152,7 +155,7 @@ describe("a zone that was used before", { timeout: 120_000 }, () => {
     stack = await all.again();
     const { code, said } = await adopt("--yes");
     expect(code, said).toBe(0);
-    expect(said).toContain("9 adopted.");
+    expect(said).toContain("12 adopted.");
     expect(said).toContain("its key was in the lost state alone");
     api.requests.length = 0;
     const up = succeeded(await stack.up());
@@ -165,7 +168,8 @@ describe("a zone that was used before", { timeout: 120_000 }, () => {
     expect(origin).toHaveLength(1);
     expect(pulls.hostname_certificates).toHaveLength(1);
     expect(pulls.hostname_certificates[0]!.id).not.toBe(old.origin_pulls.hostname_certificates[0]!.id);
-    expect(pulls.hostnames).toMatchObject([{ cert_id: pulls.hostname_certificates[0]!.id, enabled: true }]);
+    const pulled = { cert_id: pulls.hostname_certificates[0]!.id, enabled: true };
+    expect(pulls.hostnames).toMatchObject([pulled, pulled]);
     expect(api.zone.rulesets).toStrictEqual(old.rulesets);
     expect(atTheEdge(succeeded(await stack.preview()))).toEqual([]);
   });

@@ -28,6 +28,7 @@ import { homedir, tmpdir } from "node:os";
 import { delimiter, dirname, isAbsolute, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parse, stringify } from "yaml";
+import { nameOf } from "../../ops/stack.ts";
 import { findEngine, noEngine } from "./install-engine.ts";
 
 export { findEngine, noEngine } from "./install-engine.ts";
@@ -155,7 +156,7 @@ function readEvents(file: string): Pick<Run, "steps" | "counts" | "diagnostics">
       .flatMap(({ resourcePreEvent }) => (resourcePreEvent ? [resourcePreEvent.metadata] : []))
       .filter(({ op }) => !quiet.includes(op))
       .map(({ op, urn, type, diffs }) => ({
-        ...{ op, type, urn, name: urn.split("::").at(-1)! },
+        ...{ op, type, urn, name: nameOf(urn) },
         changed: [...(diffs ?? [])].sort(),
       })),
     counts: parsed.findLast(({ summaryEvent }) => summaryEvent)?.summaryEvent?.resourceChanges ?? {},

@@ -17,6 +17,10 @@ const { "pushgate:secrets": _, ...prod } = parse(
   readFileSync(new URL("../../Pulumi.prod.yaml", import.meta.url), "utf8"),
 ).config as Record<string, unknown>;
 
+const hooksAlone = {
+  "pushgate:hooks": (prod["pushgate:hooks"] as { site?: object }[]).map(({ site: _site, ...hook }) => hook),
+};
+
 /** The declared machines, as another state: what a person writes to leave. */
 export const hostsThatAre = (state: string): object[] =>
   (prod["pushgate:hosts"] as object[]).map((host) => ({ ...host, state }));
@@ -33,6 +37,8 @@ export type ProgramStack = {
 };
 
 export type ProgramOptions = {
+  /** With the file's published site; its hooks alone when left out. */
+  readonly site?: true;
   /** `pushgate:edge`; the file's own, plan pro, when left out. */
   readonly edge?: Pick<Edge, "plan"> & Partial<Edge>;
   /** Taken over, not copied; an empty one on the declared plan when left out. */
@@ -42,6 +48,7 @@ export type ProgramOptions = {
 };
 
 export async function programStack({
+  site,
   edge = { plan: "pro" },
   zone,
   tokens,
@@ -52,7 +59,7 @@ export async function programStack({
   const stacks: Workspace[] = [];
   const again = async (): Promise<Workspace> => {
     const stack = await workspace({
-      config: { ...prod, "pushgate:edge": edge, "cloudflare:baseUrl": api.url },
+      config: { ...prod, ...(!site && hooksAlone), "pushgate:edge": edge, "cloudflare:baseUrl": api.url },
       secrets: { "cloudflare:apiToken": apiToken, "pushgate:secrets": secrets },
       path: [folder],
     });

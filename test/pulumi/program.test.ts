@@ -22,7 +22,7 @@ describe("the program", { timeout: 120_000 }, () => {
 
   beforeAll(async () => {
     if (!engine) return;
-    all = await programStack();
+    all = await programStack({ site: true });
     ({ api, ssh, stack } = all);
   });
   afterAll(() => all?.close());

@@ -90,7 +90,12 @@ export async function serveProvider(provider: Provider): Promise<void> {
     return found;
   };
   /** `urn:pulumi:stack::project::parent$type::name` */
-  const context = (urn: string, preview: boolean): Context => ({ preview, urn, name: urn.split("::").at(-1)!, log });
+  const context = (urn: string, preview: boolean): Context => ({
+    preview,
+    urn,
+    name: urn.split("::").slice(3).join("::"),
+    log,
+  });
   const typeOf = (urn: string): string => urn.split("::")[2]!.split("$").at(-1)!;
 
   const handlers = {
