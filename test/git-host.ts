@@ -88,6 +88,7 @@ export async function startGitHost(options: GitHostOptions = {}): Promise<GitHos
   }
 
   async function listen(): Promise<void> {
+    if (servers.length > 0) return;
     for (const host of addresses) {
       const server = createServer({ cert: certificate, key }, (request, response) => void answer(request, response));
       server.on("connection", (socket: Socket) => {

@@ -23,6 +23,10 @@ const isolated: NodeJS.ProcessEnv = {
   HOME: "/nonexistent",
   GIT_CONFIG_NOSYSTEM: "1",
   GIT_CONFIG_GLOBAL: "/dev/null",
+  GIT_AUTHOR_NAME: "A Writer",
+  GIT_AUTHOR_EMAIL: "writer@example.net",
+  GIT_COMMITTER_NAME: "A Writer",
+  GIT_COMMITTER_EMAIL: "writer@example.net",
 };
 
 export class Repository {

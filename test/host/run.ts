@@ -1,6 +1,7 @@
 /**
  * `npm run test:host [-- release…] [-- file…]`: the suite on throwaway hosts, the real engine and the kernel, on each
- * release. Needs root and the packages it names. Builds images and engine where they are missing; both are cached.
+ * release; `npm run test:rebuild` the same from a push to the published page. Needs root and the packages it names.
+ * Builds images and engine where they are missing; both are cached.
  */
 import { spawnSync } from "node:child_process";
 import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
@@ -12,7 +13,7 @@ import { withLab } from "./lab/lab.ts";
 import { step } from "./lab/process.ts";
 
 const isRelease = (word: string): word is Release => (releases as readonly string[]).includes(word);
-const words = process.argv.slice(2);
+const [config, ...words] = process.argv.slice(2) as [string, ...string[]];
 const wanted = words.some(isRelease) ? words.filter(isRelease) : [...releases];
 const files = words.filter((word) => !isRelease(word));
 
@@ -25,7 +26,7 @@ await withLab({ releases: wanted }, async () => {
     const counts = join(folder, release);
     const env = { ...process.env, PUSHGATE_RELEASE: release, PUSHGATE_COUNTS: counts };
     await step(`the suite on ${release}`, async () => {
-      const { status } = spawnSync("vitest", ["run", "--config", "test/host/vitest.config.ts", ...files], {
+      const { status } = spawnSync("vitest", ["run", "--config", config, ...files], {
         stdio: "inherit",
         env,
       });

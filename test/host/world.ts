@@ -34,6 +34,8 @@ export type World = {
   readonly stack: Workspace;
   /** A delivery through the edge, from its `source`; a good push from GitHub but for what `change` says. */
   readonly deliver: (change?: Change) => Promise<Answer>;
+  /** What a visitor of a name of the zone gets from the edge. */
+  readonly visit: (host: string, path?: string) => Promise<Answer>;
   /** Straight to the origin port, from an address of the lab; `patience`: milliseconds until a silence is one. */
   readonly contact: (host: Host, from: string, sent: Delivery, tls?: ClientTls, patience?: number) => Promise<Answer>;
   /** What lies in the spool of a hook. */
@@ -50,6 +52,12 @@ const edgeBack = { v4: actors.edge.v4[1], v6: actors.edge.v6[1] } as const;
 
 export const originPort = 8443;
 export const zoneName = "example.org";
+
+/** Without these the edge takes a visitor for a program. */
+const browser = {
+  accept: "text/html",
+  "user-agent": "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0",
+};
 
 /** The name hooks of this machine are delivered to. */
 export const hostnameOf = (host: Pick<Host, "name">): string => `hooks-${host.name}.${zoneName}`;
@@ -127,6 +135,11 @@ export async function worldAround(hosts: readonly Host[], api: Api, stack: Works
     const to = edge.addresses[isIPv6(sent.source) ? 1 : 0]!;
     return ask(sent, { ...to, localAddress: sent.source, ca: edge.certificate });
   };
+  const visit: World["visit"] = (host, path = "/") => {
+    const source = actors.stranger.v4[0];
+    const sent = { method: "GET", host, path, source, headers: browser, body: Buffer.alloc(0) };
+    return ask(sent, { ...edge.addresses[0]!, localAddress: source, ca: edge.certificate });
+  };
   const contact: World["contact"] = (host, from, sent, tls, timeout = 5_000) => {
     const to = isIPv6(from) ? host.address6! : host.address;
     const certificate = tls && { cert: tls.cert, key: tls.key };
@@ -142,7 +155,7 @@ export async function worldAround(hosts: readonly Host[], api: Api, stack: Works
     await api.close();
     stack.close();
   };
-  return { hosts, api, edge, stack, deliver, contact, spooled, close };
+  return { hosts, api, edge, stack, deliver, visit, contact, spooled, close };
 }
 
 type To = {

@@ -23,7 +23,8 @@ export async function startInternal(): Promise<Internal> {
           new Promise<Server>((resolve, reject) => {
             const server: Server = createServer((_, response) => {
               asked.push(address);
-              response.end(`${internalSecret}\n`);
+              // hugo takes nothing whose type it can't tell.
+              response.setHeader("content-type", "text/plain").end(`${internalSecret}\n`);
             });
             server.once("error", reject).listen(port, address, () => resolve(server));
           }),

@@ -1,0 +1,36 @@
+import { defineConfig } from "vitest/config";
+
+const suite = "test/host/rebuild";
+const common = { testTimeout: 180_000, hookTimeout: 300_000 } as const;
+
+/** What measures time and load wants the machine for itself; the others wait for pauses and debounces, not for a core. */
+const alone = [`${suite}/measure.test.ts`];
+
+export default defineConfig({
+  test: {
+    root: new URL("../../..", import.meta.url).pathname,
+    reporters: ["verbose", "./test/reporter.ts"],
+    maxWorkers: 3,
+    projects: [
+      {
+        test: {
+          ...common,
+          name: "rebuild",
+          include: [`${suite}/*.test.ts`],
+          exclude: alone,
+          sequence: { groupOrder: 0 },
+        },
+      },
+      {
+        test: {
+          ...common,
+          name: "measure",
+          include: alone,
+          maxWorkers: 1,
+          fileParallelism: false,
+          sequence: { groupOrder: 1 },
+        },
+      },
+    ],
+  },
+});
