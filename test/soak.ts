@@ -1,7 +1,7 @@
 /**
  * `npm run soak -- --minutes N [--seed S]`: the long counts, seeded. Random walks of edits, applies, kills and refused
  * applies on a real shell; random deliveries against the real receiver; random expressions against the rule language.
- * A failure prints the seed of its round: the same seed is the same round.
+ * A failure prints the seed of its round: the same seed is the same round. With --rebuild: test/host/rebuild/soak.ts.
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -10,8 +10,12 @@ import { parseArgs } from "node:util";
 import { delivery } from "./deliveries.ts";
 import { compile, ExpressionError } from "./edge/expression.ts";
 import { example } from "./example.ts";
+import { random } from "./random.ts";
 import { bundleWithout, type Receiver, startReceiver } from "./receiver-process.ts";
 import { soakWalks } from "./reconcile-walk.ts";
+
+// Its own program, in a lab of its own, where it ends.
+if (process.argv.includes("--rebuild")) await import("./host/rebuild/soak.ts");
 
 const { values } = parseArgs({
   options: { minutes: { type: "string", default: "10" }, seed: { type: "string", default: "1" } },
@@ -21,17 +25,6 @@ const firstSeed = Number(values.seed);
 if (!(minutes > 0) || !Number.isInteger(firstSeed)) {
   console.error("soak: --minutes takes a number above 0, --seed a whole number");
   process.exit(2);
-}
-
-/** Mulberry32: small, and the same numbers for the same seed everywhere. */
-function random(seed: number): () => number {
-  let state = seed >>> 0;
-  return () => {
-    state = (state + 0x6d2b79f5) >>> 0;
-    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
-    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
-  };
 }
 
 const tokens = [

@@ -1,0 +1,149 @@
+/**
+ * The power fails at random moments while pushes come in: what was answered 202 before is pending or published when the
+ * machine is back, `current` leads to a whole release, and the newest push is published without anybody's help.
+ */
+import { readlinkSync } from "node:fs";
+import { join } from "node:path";
+import { random } from "../../random.ts";
+import type { Host } from "../lab/host.ts";
+import { type Disk, diskUnder } from "./disk.ts";
+import { markedFiles, wholeRelease } from "./marks.ts";
+import { placesOf } from "./site.ts";
+import { idle, pending, published } from "./status.ts";
+import type { Rebuild } from "./world.ts";
+
+export type Cut = {
+  readonly cuts: number;
+  /** What became of the deliveries that were accepted in the seconds before a cut. */
+  readonly accepted: Readonly<Record<State, number>>;
+};
+
+type State = "pending" | "published" | "both" | "lost";
+
+const folders = ["/var/spool/pushgate", "/var/spool/pushgate-publish", "/var/lib/pushgate-sites"];
+const hooks = "pushgate-receiver-*.socket";
+const watching = "pushgate-build-site.path pushgate-reconcile-site.timer pushgate-hugo-site.socket";
+const services = "pushgate-receiver.service pushgate-build-site.service 'pushgate-hugo-site@*.service'";
+
+type Accepted = { readonly delivery: string; readonly commit: string };
+
+/** Spool, asks and sites of a machine on a disk that can lose its power. */
+export async function onOwnDisk({ host }: Rebuild): Promise<Disk> {
+  await idle(host);
+  // It would start what a cut has stopped.
+  await host.inside("systemctl stop pushgate-guard.timer pushgate-guard.service");
+  await stop(host);
+  const disk = await diskUnder(host, folders);
+  await start(host);
+  return disk;
+}
+
+/** Throws with what was lost, or seen half. */
+export async function soakCuts(rebuild: Rebuild, disk: Disk, count: number, seed: number): Promise<Cut> {
+  const { host } = rebuild;
+  const next = random(seed);
+  const states: Record<State, number> = { pending: 0, published: 0, both: 0, lost: 0 };
+  let mark = 500_000;
+  await published(host, await rebuild.push(markedFiles(mark)));
+  for (let i = 0; i < count; i++) {
+    const accepted: Accepted[] = [];
+    let on = true;
+    const sender = (async () => {
+      while (on) {
+        const commit = rebuild.repositories.site.push(markedFiles(mark + 1, mark));
+        mark += 1;
+        const { status, body } = await rebuild.deliver(commit);
+        if (status === 202) accepted.push({ delivery: (JSON.parse(body) as { delivery: string }).delivery, commit });
+        await new Promise((resolve) => setTimeout(resolve, next() * 3_000));
+      }
+    })();
+    await new Promise((resolve) => setTimeout(resolve, 300 + next() * 6_000));
+    const before = [...accepted];
+    await disk.cut();
+    await stop(host);
+    on = false;
+    await disk.unplug();
+    await disk.plug();
+
+    wholeRelease(host);
+    for (const one of before) {
+      const state = stateOf(rebuild, one);
+      states[state] += 1;
+      if (state === "lost") throw new Error(`cut ${i + 1}: the delivery ${one.delivery} was answered 202, and is lost`);
+    }
+    await start(host);
+    await sender;
+    // What the git host knows, and nobody here may: a push whose delivery the cut refused. The next delivery tells.
+    const head = rebuild.repositories.site.head()!;
+    const last = before.at(-1);
+    if (last !== undefined) await atLeast(rebuild, last.commit);
+    await rebuild.deliver(head);
+    await published(host, head, { timeout: 60_000 });
+    wholeRelease(host);
+  }
+  await idle(host);
+  return { cuts: count, accepted: states };
+}
+
+async function stop(host: Host): Promise<void> {
+  await host.inside(
+    `systemctl kill --signal=KILL ${services} 2>/dev/null; systemctl stop ${hooks} ${watching}; systemctl stop ${services}; systemctl reset-failed 2>/dev/null; true`,
+    { check: false },
+  );
+}
+
+async function start(host: Host): Promise<void> {
+  // A glob finds only units that are loaded, and those that stand still are not.
+  await host.inside(`systemctl start $(cd /etc/systemd/system && echo ${hooks}) ${watching}`);
+}
+
+const isIn = ({ repositories }: Rebuild, commit: string, later: string): boolean =>
+  repositories.site.git("rev-list", "-1", later, `^${commit}^`) !== "" &&
+  repositories.site.git("merge-base", commit, later) === commit;
+
+/** By the link alone: status.json may say less after a cut, never more. */
+function deployed(host: Host): string {
+  const { site } = placesOf("site");
+  return readlinkSync(join(host.root, site, "current"))
+    .split("-")
+    .at(-1)!;
+}
+
+function stateOf(rebuild: Rebuild, { delivery, commit }: Accepted): State {
+  const waits = pending(rebuild.host).includes(`${delivery}.json`);
+  const shown = isIn(rebuild, commit, deployed(rebuild.host));
+  if (waits) return shown ? "both" : "pending";
+  return shown ? "published" : "lost";
+}
+
+async function atLeast(rebuild: Rebuild, commit: string): Promise<void> {
+  const until = performance.now() + 60_000;
+  while (!isIn(rebuild, commit, deployed(rebuild.host))) {
+    if (performance.now() > until)
+      throw new Error(`${commit} was accepted before the cut, and is not published after it`);
+    await new Promise((resolve) => setTimeout(resolve, 50));
+  }
+}
+
+const silenced = "/usr/local/lib/nothing-is-synced.cjs";
+
+/** Receiver and builder as they would be if they trusted the page cache: what the cuts have to notice. */
+export async function trustPageCache(host: Host): Promise<void> {
+  await host.writeFile(
+    silenced,
+    `const fs = require("node:fs");
+fs.fsyncSync = fs.fdatasyncSync = () => {};
+fs.fsync = fs.fdatasync = (_, done) => process.nextTick(done);
+fs.promises.open(__filename).then((file) => {
+  Object.getPrototypeOf(file).sync = Object.getPrototypeOf(file).datasync = async () => {};
+  return file.close();
+});
+`,
+  );
+  for (const unit of ["pushgate-receiver.service", "pushgate-build-site.service"])
+    await host.writeFile(
+      `/run/systemd/system/${unit}.d/cache.conf`,
+      `[Service]\nEnvironment=NODE_OPTIONS=--require=${silenced}\nBindReadOnlyPaths=/usr/bin/true:/usr/bin/sync\n`,
+    );
+  await host.inside("systemctl daemon-reload && systemctl restart pushgate-receiver.service");
+}
