@@ -1,18 +1,22 @@
 /**
  * `sudo npm run rehearse [-- release]`: production on a throwaway host, step by step, as a person would do it: a bare
- * Debian, one `pulumi up`, a push, every attack with its layer standing and taken away, a repair, a reboot, removal.
+ * Debian, one `pulumi up`, a push that becomes a page, every attack with its layer standing and taken away, a repair, a
+ * rollback, a reboot, removal.
  * Everything is the real thing but the vendor's edge. Exit 1 when a step is not as declared.
  */
 import { styleText } from "node:util";
 import * as fault from "./host/faults.ts";
 import { otherPeoplesCertificates, startImpostor } from "./host/impostor.ts";
-import { bootHost } from "./host/lab/host.ts";
+import { bootHost, type Host } from "./host/lab/host.ts";
 import { type Release, releases } from "./host/lab/image.ts";
 import { labIsMissing, withLab } from "./host/lab/lab.ts";
 import { step } from "./host/lab/process.ts";
 import { addOtherSite, said } from "./host/look.ts";
 import type { Lab, Stage } from "./host/matrix.ts";
-import { buildWorld, hostEntry, hostnameOf, originPort, type World } from "./host/world.ts";
+import { front, placesOf } from "./host/rebuild/site.ts";
+import { idle, nextResult, published, statusOf } from "./host/rebuild/status.ts";
+import { buildRebuild, type Rebuild } from "./host/rebuild/world.ts";
+import { hostEntry, hostnameOf, originPort, type World, zoneName } from "./host/world.ts";
 import type { Run } from "./pulumi/engine.ts";
 import { findEngine, installEngine } from "./pulumi/install-engine.ts";
 
@@ -63,14 +67,32 @@ async function attack(lab: Lab, { layer, during, removal, rows }: Stage): Promis
   await during?.undone(host).make(world, host);
 }
 
-async function rehearse(lab: Lab): Promise<void> {
+const siteHostname = `www.${zoneName}`;
+
+/** A commit, its delivery through the edge, the build, and the page as a visitor gets it through the edge. */
+async function publish({ world, repositories }: Rebuild, host: Host, mark: string): Promise<void> {
+  const commit = repositories.site.push({ "layouts/index.html": front(mark) });
+  expect("its delivery", said(await world.deliver(), world.edge), accepted);
+  const { last } = await published(host, commit);
+  console.log(styleText("dim", `  ${last?.reason}; ${JSON.stringify(last?.milliseconds)}`));
+  await visited(world, mark);
+}
+
+async function visited(world: World, mark: string): Promise<void> {
+  const { status, body } = await world.visit(siteHostname);
+  expect(`https://${siteHostname}/`, `${status} ${/layout-[a-z]+/.exec(body)?.[0]}`, `200 layout-${mark}`);
+}
+
+async function rehearse(lab: Lab, rebuild: Rebuild): Promise<void> {
   const { world, host } = lab;
   const push = async (what: string) => expect(what, said(await world.deliver(), world.edge), accepted);
   await engine("pulumi up, on a bare machine", () => world.stack.up(), 0);
   await engine("pulumi preview --expect-no-changes: the audit", () => world.stack.preview("--expect-no-changes"), 0);
-  console.log(styleText("bold", "\nA push"));
-  await push("a signed push from the git host, through the edge");
-  expect("deliveries in the spool", (await world.spooled(host)).length, 1);
+  console.log(styleText("bold", "\nThe site, from nothing"));
+  await published(host, rebuild.repositories.site.head()!);
+  await visited(world, "first");
+  console.log(styleText("bold", "\nA push to the repository"));
+  await publish(rebuild, host, "second");
 
   // What an attacker on the machine uses.
   await host.inside("apt-get install -q -y --no-install-recommends curl >/dev/null 2>&1");
@@ -86,16 +108,20 @@ async function rehearse(lab: Lab): Promise<void> {
   await engine("pulumi up mends them in place", () => world.stack.up(), 0);
   await push("a push");
 
+  console.log(styleText("bold", "\nA rollback"));
+  await rebuild.ask(`rollback-${statusOf(host)!.releases[1]!.id}`);
+  await nextResult(host, statusOf(host), "rolled back");
+  await visited(world, "first");
+
   console.log(styleText("bold", "\nA reboot"));
   await host.reboot();
-  await push("the next push, without an up in between");
+  await publish(rebuild, host, "third");
 
   await leave(world, lab);
 }
 
-/** What was accepted stays in the spool, so it is taken out first, as a builder would. */
 async function leave(world: World, { host }: Lab): Promise<void> {
-  await host.inside("find /var/spool/pushgate -type f -delete");
+  await idle(host);
   await host.inside("rm -f /etc/nginx/conf.d/other.conf && systemctl reload nginx");
   world.stack.configure({ "pushgate:hosts": [hostEntry(host, { state: "absent" })] });
   await engine("state: absent", () => world.stack.up(), 0);
@@ -103,22 +129,30 @@ async function leave(world: World, { host }: Lab): Promise<void> {
     /pushgate/.test(path),
   );
   expect("files of ours in /etc", left.length, 0);
-  const names = world.api.zone.dns_records.filter(({ name }) => name === hostnameOf(host));
+  const { webRoot } = placesOf("site");
+  expect(
+    "the site",
+    await host.read(`test ! -L ${webRoot} && grep -o 'layout-[a-z]*' ${webRoot}/index.html`),
+    "layout-third",
+  );
+  const ours = [hostnameOf(host), siteHostname];
+  const names = world.api.zone.dns_records.filter(({ name }) => ours.includes(name));
   expect("records of ours in the zone", names.length, 0);
 }
 
 await withLab({ releases: [release] }, async () => {
   const host = await step(`boot a bare ${release}`, () => bootHost({ name: "web1", release, variant: "bare" }));
-  const world = await buildWorld([host]);
+  const rebuild = await buildRebuild(host, { newcomer: true, docs: false, site: { hostname: siteHostname } });
+  const { world } = rebuild;
   const certificates = await otherPeoplesCertificates();
   const stolen = await world.api.authority.issue("example.net", ["example.net"]);
   const closing = [
     await startImpostor(impostors.A, originPort, await certificates.selfMade(hostnameOf(host))),
     await startImpostor(impostors.AAAA, originPort, stolen),
   ];
-  await rehearse({ host, world, certificates });
+  await rehearse({ host, world, certificates }, rebuild);
   for (const close of closing) close();
-  await world.close();
+  await rebuild.close();
   await host.kill();
   console.log(`\n${passed} passed, ${failed} failed`);
   process.exitCode = failed > 0 ? 1 : 0;
