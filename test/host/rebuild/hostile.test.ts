@@ -218,38 +218,9 @@ describe("running", () => {
   });
 });
 
+/** The table itself, rule by rule: test/host/suite/rebuild-units.test.ts. */
 describe("reaching", () => {
   const users = ["pushgate-builder", "pushgate-hugo"];
-  /** Milliseconds and whether it got an answer. */
-  async function reach(user: string, command: string): Promise<{ through: boolean; milliseconds: number }> {
-    const started = performance.now();
-    const { code } = await host.inside(`runuser -u ${user} -- ${command}`, { check: false });
-    return { through: code === 0, milliseconds: performance.now() - started };
-  }
-  const [inHouse] = actors.internal.v4;
-  const fetches = () => [
-    ...internal.urls.map((url) => `curl -s -m 3 ${url}`),
-    "curl -s -m 3 http://127.0.0.1:8080/",
-    `curl -s -m 3 http://${host.address}:8080/`,
-    // A public address, and a port that no repository uses.
-    `curl -s -m 3 http://${rebuild.git.addresses[0]}:80/`,
-    `perl -MIO::Socket::INET -e 'exit !IO::Socket::INET->new(PeerAddr => "${inHouse}:22", Timeout => 3)'`,
-  ];
-
-  test("nothing in-house, not the machine itself, at once refused; without the table all that answers is reached", async () => {
-    for (const user of users)
-      for (const command of fetches()) {
-        const { through, milliseconds } = await reach(user, command);
-        expect([user, command, through]).toEqual([user, command, false]);
-        expect(milliseconds, command).toBeLessThan(1_500);
-      }
-    await host.inside("nft delete table inet pushgate_egress");
-    const open = [];
-    for (const user of users)
-      for (const command of fetches()) if ((await reach(user, command)).through) open.push(command);
-    // Port 80 of the git host and 22 of the service answer nobody.
-    expect(open).toHaveLength(2 * (internal.urls.length + 2));
-  });
 
   test("names are asked of the machine's resolver only", async () => {
     await host.writeFile("/usr/local/bin/ask-name", askName, "0755");
@@ -264,25 +235,9 @@ describe("reaching", () => {
     expect((await asks("pushgate-builder", rebuild.git.resolver.address)).code).toBe(0);
   });
 
-  test("no table, no build; and the next build brings it back by itself", async () => {
-    const whole = await host.readFile(egressScript);
-    await idle(host);
-    await host.inside("nft delete table inet pushgate_egress");
-    await host.writeFile(egressScript, "#!/bin/sh\nexit 1\n", "0755");
-    const fetched = rebuild.git.counts.looks;
-    const commit = await rebuild.push(siteFiles("unguarded"));
-    await new Promise((resolve) => setTimeout(resolve, 5_000));
-    expect(rebuild.git.counts.looks).toBe(fetched);
-    expect((await rebuild.visit()).body).not.toContain("layout-unguarded");
-
-    await host.writeFile(egressScript, whole, "0755");
-    await published(host, commit);
-    expect(await host.read("nft list table inet pushgate_egress")).toContain("skuid");
-  });
-
   test("a git host whose name leads in-house of a sudden is not contacted there", async () => {
     await idle(host);
-    rebuild.git.resolver.names.set(gitServerName, [inHouse]);
+    rebuild.git.resolver.names.set(gitServerName, [actors.internal.v4[0]]);
     const before = statusOf(host)!;
     const asked = internal.asked.length;
     const commit = await rebuild.push(siteFiles("in-house"));

@@ -1,7 +1,11 @@
 /** What measures time, load and the disk; alone on this machine. */
+import { Agent, request } from "node:https";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { delivery, pushPayload } from "../../deliveries.ts";
 import { bootHost, type Host } from "../lab/host.ts";
+import { actors } from "../lab/net.ts";
 import { release } from "../release.ts";
+import { hostnameOf, originPort } from "../world.ts";
 import { front, placesOf } from "./site.ts";
 import { idle, published, runs, statusOf } from "./status.ts";
 import { buildRebuild, type Rebuild, shows } from "./world.ts";
@@ -43,6 +47,38 @@ test("from the 202 to the page: at most 0.5 s beyond git, hugo and the debounce"
   expect(Math.max(...own)).toBeLessThanOrEqual(allowed);
 });
 
+/** The edge's connections to a machine, which it keeps: a handshake for each of 200 is what this process can't in 2 s. */
+class Edge {
+  private readonly agent: Agent;
+  private readonly host: Host;
+
+  constructor({ host, world }: Rebuild) {
+    const [leaf] = world.api.zone.origin_pulls.hostname_certificates;
+    this.host = host;
+    this.agent = new Agent({
+      ...{ keepAlive: true, maxSockets: 16, rejectUnauthorized: false, localAddress: actors.edge.v4[0] },
+      ...{ cert: leaf!.certificate, key: leaf!.private_key, servername: hostnameOf(host) },
+    });
+  }
+
+  deliver(commit: string): Promise<number> {
+    const { method, path, headers, body } = delivery({ payload: { ...pushPayload(), after: commit } });
+    const from = { "cf-connecting-ip": actors.github.v4[0], host: hostnameOf(this.host) };
+    return new Promise((resolve, reject) => {
+      const to = { host: this.host.address, port: originPort, agent: this.agent };
+      request({ ...to, method, path, headers: { ...headers, ...from } }, (answer) => {
+        answer.resume().on("end", () => resolve(answer.statusCode ?? 0));
+      })
+        .on("error", reject)
+        .end(body);
+    });
+  }
+
+  close(): void {
+    this.agent.destroy();
+  }
+}
+
 test("200 pushes and deliveries in 2 s: the newest is published, by at most 3 builds", async () => {
   await idle(host);
   const before = (await runs(host)).length;
@@ -50,17 +86,20 @@ test("200 pushes and deliveries in 2 s: the newest is published, by at most 3 bu
   const commits: string[] = [];
   for (let i = 0; i < 200; i++)
     commits.push(site.prepare({ "layouts/index.html": front(`burst-${i}`) }, commits.at(-1) ?? site.head()!));
+  const edge = new Edge(rebuild);
   const started = performance.now();
   const answers = await Promise.all(
     commits.map(async (commit, i) => {
-      await new Promise((resolve) => setTimeout(resolve, i * 9));
+      await new Promise((resolve) => setTimeout(resolve, i * 8));
       site.moveTo(commit);
-      return rebuild.deliver(commit);
+      return edge.deliver(commit);
     }),
   );
   const seconds = (performance.now() - started) / 1000;
+  edge.close();
   console.log(`burst: 200 pushes and deliveries in ${seconds.toFixed(2)} s`);
-  expect(answers.filter(({ status }) => status !== 202)).toEqual([]);
+  expect(answers.filter((status) => status !== 202)).toEqual([]);
+  expect(seconds).toBeLessThan(2);
   await published(host, commits.at(-1)!);
   await idle(host);
   expect((await rebuild.visit()).body).toContain("layout-burst-199");

@@ -92,6 +92,16 @@ describe("a push is answered 202 and the page changes", () => {
     await shows(rebuild, "static-file", "/deep/%C3%A4%20b.txt");
   });
 
+  test("an asset outlives the release that built it, as open pages refer to it; a page does not", async () => {
+    await rebuild.push({ "static/former.css": "a{}", "static/former.html": "<p>former</p>" });
+    await shows(rebuild, "a{}", "/former.css");
+    await shows(rebuild, "former", "/former.html");
+    const commit = await rebuild.push({ "static/former.css": null, "static/former.html": null });
+    await published(host, commit);
+    expect((await rebuild.visit("/former.css")).body).toBe("a{}");
+    expect((await rebuild.visit("/former.html")).status).toBe(404);
+  });
+
   test("over ssh, with the deploy key and the pinned host key", async () => {
     const commit = await rebuild.push({ "layouts/index.html": front("by-ssh") }, "docs");
     await published(host, commit, { hook: "docs" });
