@@ -218,7 +218,7 @@ describe("running", () => {
   });
 });
 
-/** The table itself, rule by rule: test/host/suite/rebuild-units.test.ts. */
+/** The table itself, rule by rule: units.test.ts beside this file. */
 describe("reaching", () => {
   const users = ["pushgate-builder", "pushgate-hugo"];
 
