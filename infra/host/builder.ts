@@ -11,6 +11,7 @@ import { hugoRoot, hugoServiceText, hugoSocketPath, hugoSocketText } from "./hug
 import type { HostFile, HostLayer } from "./layer.ts";
 import { builderUser, paths, units } from "./paths.ts";
 import { spoolGroup } from "./receiver.ts";
+import { sandbox } from "./sandbox.ts";
 import { deployKeyPath } from "./secrets.ts";
 import { type SiteHook, sitesOf } from "./sites.ts";
 
@@ -111,39 +112,11 @@ LimitCORE=0
 # git and hugo's socket; to whom, ${units.egress} says by account, as an address list here could not name a port.
 RestrictAddressFamilies=AF_INET AF_INET6 AF_UNIX
 
-NoNewPrivileges=yes
-CapabilityBoundingSet=
-AmbientCapabilities=
-DeviceAllow=
-DevicePolicy=closed
-KeyringMode=private
-LockPersonality=yes
-# Node compiles while it runs: with "yes" it dies at start.
-MemoryDenyWriteExecute=no
-PrivateDevices=yes
-PrivateIPC=yes
-PrivateMounts=yes
-PrivateTmp=yes
-PrivateUsers=yes
-ProcSubset=pid
-ProtectClock=yes
-ProtectControlGroups=yes
-${homes(site)}
-ProtectHostname=yes
-ProtectKernelLogs=yes
-ProtectKernelModules=yes
-ProtectKernelTunables=yes
-ProtectProc=invisible
-ProtectSystem=strict
-RemoveIPC=yes
-RestrictNamespaces=yes
-RestrictRealtime=yes
-RestrictSUIDSGID=yes
-SystemCallArchitectures=native
-SystemCallFilter=@system-service
-SystemCallFilter=~@privileged @resources
-# Node asks for pkey_alloc, git and ssh for limits and owners: told "no" they go on, killed they do not.
-SystemCallErrorNumber=EPERM
+${sandbox(
+  "node",
+  'Node asks for pkey_alloc, git and ssh for limits and owners: told "no" they go on, killed they do not.',
+  homes(site),
+)}
 `;
 }
 

@@ -10,6 +10,7 @@
 
 import { hugoArguments, hugoEnvironment } from "../../service/builder/hugo-command.ts";
 import { builderUser, hugoUser, paths, units } from "./paths.ts";
+import { sandbox } from "./sandbox.ts";
 import type { SiteHook } from "./sites.ts";
 
 /** Of the unit, inside its root. */
@@ -111,37 +112,6 @@ RestrictAddressFamilies=AF_INET AF_INET6`
 RestrictAddressFamilies=none
 IPAddressDeny=any`
 }
-NoNewPrivileges=yes
-CapabilityBoundingSet=
-AmbientCapabilities=
-DeviceAllow=
-DevicePolicy=closed
-KeyringMode=private
-LockPersonality=yes
-# hugo 0.132 and later compile formulas' WebAssembly while they run, and so does a node that \`hugo.exec\` lets in.
-MemoryDenyWriteExecute=no
-PrivateDevices=yes
-PrivateIPC=yes
-PrivateMounts=yes
-PrivateTmp=yes
-PrivateUsers=yes
-ProcSubset=pid
-ProtectClock=yes
-ProtectControlGroups=yes
-ProtectHome=yes
-ProtectHostname=yes
-ProtectKernelLogs=yes
-ProtectKernelModules=yes
-ProtectKernelTunables=yes
-ProtectProc=invisible
-ProtectSystem=strict
-RemoveIPC=yes
-RestrictNamespaces=yes
-RestrictRealtime=yes
-RestrictSUIDSGID=yes
-SystemCallArchitectures=native
-SystemCallFilter=@system-service
-SystemCallFilter=~@privileged @resources
-SystemCallErrorNumber=EPERM
+${sandbox("hugo")}
 `;
 }

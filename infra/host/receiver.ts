@@ -13,6 +13,7 @@ import type { HostFile, HostLayer } from "./layer.ts";
 import { paths, receiverUser, units } from "./paths.ts";
 import { activateReceiver, receiverFacts, restoreReceiver, retireReceiver, slice } from "./receiver-scripts.ts";
 import { mark } from "./routing.ts";
+import { sandbox } from "./sandbox.ts";
 import { credentialFiles } from "./secrets.ts";
 
 /** Whoever is in it may take deliveries out of the spool; the receiver's primary group, so that its sandbox maps it. */
@@ -111,39 +112,7 @@ PrivateNetwork=yes
 RestrictAddressFamilies=none
 IPAddressDeny=any
 
-NoNewPrivileges=yes
-CapabilityBoundingSet=
-AmbientCapabilities=
-DeviceAllow=
-DevicePolicy=closed
-KeyringMode=private
-LockPersonality=yes
-# Node compiles while it runs: with "yes" it dies at start.
-MemoryDenyWriteExecute=no
-PrivateDevices=yes
-PrivateIPC=yes
-PrivateMounts=yes
-PrivateTmp=yes
-PrivateUsers=yes
-ProcSubset=pid
-ProtectClock=yes
-ProtectControlGroups=yes
-ProtectHome=yes
-ProtectHostname=yes
-ProtectKernelLogs=yes
-ProtectKernelModules=yes
-ProtectKernelTunables=yes
-ProtectProc=invisible
-ProtectSystem=strict
-RemoveIPC=yes
-RestrictNamespaces=yes
-RestrictRealtime=yes
-RestrictSUIDSGID=yes
-SystemCallArchitectures=native
-SystemCallFilter=@system-service
-SystemCallFilter=~@privileged @resources
-# Node asks for pkey_alloc, which is not in the set: told "no" it goes on, killed it does not start.
-SystemCallErrorNumber=EPERM
+${sandbox("node", 'Node asks for pkey_alloc, which is not in the set: told "no" it goes on, killed it does not start.')}
 
 [Install]
 WantedBy=multi-user.target
