@@ -9,6 +9,7 @@ import type { Bundles } from "./host/bundle.ts";
 import { readCsr } from "./host/keys.ts";
 import { type HostLayer, leaving } from "./host/layer.ts";
 import { type HostLayers, hostLayers, rebuilds } from "./host/layers.ts";
+import { neverCame } from "./host/reconcile.ts";
 import type { HostReport } from "./host/report.ts";
 import { type HookSecrets, judgeSecrets, probedSecrets } from "./host/secrets.ts";
 import { apply, applySecrets, fitFaults, lost, probe, sendBundle } from "./host/ship.ts";
@@ -107,8 +108,10 @@ function build(host: Host, report: HostReport, { settings, bundles, secrets, ori
   const egress = (after: pulumi.Resource) => then(layers.egress, "egress", [after]);
   const builder = (after: pulumi.Resource) => then(layers.builder, "builder", [after]);
   const site = (after: pulumi.Resource) => then(layers.site, "site", [after]);
-  // Last come, first gone, where no hook has a site any more.
-  const rebuild = rebuilds(settings) ? [program, egress, builder, site] : [site, builder, egress, program];
+  const coming = { program, egress, builder, site };
+  // Last come, first gone, where no hook has a site any more; of a machine on which none ever had one, nothing is asked.
+  const going = (["site", "builder", "egress", "program"] as const).filter((name) => !neverCame(seen(name)));
+  const rebuild = rebuilds(settings) ? Object.values(coming) : going.map((name) => coming[name]);
   const rebuilt = rebuild.reduce<pulumi.Resource>((after, declare) => declare(after), receiver);
   const routing = then(layers.routing, "routing", [rebuilt]);
   const proxy = then(

@@ -85,13 +85,31 @@ test("no command has triggers, a delete script or an environment: an update runs
   }
 });
 
+/** A bare machine's answer, with these rows besides. */
+function answer(...rows: unknown[]): string {
+  const bare = JSON.parse(bareMachine()) as { rows: unknown[] };
+  bare.rows.splice(-1, 0, ...rows);
+  return JSON.stringify(bare);
+}
+
+test("hooks without a site: the rebuild's layers are declared where something of them stands, and the last comes first", async () => {
+  const hooks = JSON.parse(stackConfig()["pushgate:hooks"]!) as { site?: object }[];
+  const alone = stackConfig({ "pushgate:hooks": hooks.map(({ site: _, ...hook }) => hook) });
+  const rebuild = (declared: readonly Declared[]) =>
+    declared.map(({ name }) => name).filter((name) => /^web1-(program|egress|builder|site)/.test(name));
+  expect(rebuild(await declare({ config: alone }))).toEqual([]);
+  vi.resetModules();
+  const stood = [
+    ["stamp", "program", "absent-0123456789ab"],
+    ["stamp", "builder", "0123456789ab"],
+    ["owned", "egress", "/etc/systemd/system/pushgate-egress.service"],
+  ];
+  const left = await declare({ config: alone, probe: () => answer(...stood) });
+  expect(rebuild(left)).toEqual(["web1-builder", "web1-egress", "web1-program"]);
+});
+
 test("a machine that has its certificate and no good request for it: what becomes of the certificate is said", async () => {
   const said = vi.spyOn(console, "warn").mockImplementation(() => undefined);
-  const answer = (...rows: unknown[]) => {
-    const bare = JSON.parse(bareMachine()) as { rows: unknown[] };
-    bare.rows.splice(-1, 0, ...rows);
-    return JSON.stringify(bare);
-  };
   const installed = ["file", originCertificate, "regular file", "644", "root:root"];
   const request = ["fact", "request", 0, 0, Buffer.from("a request").toString("base64")];
   const warned: number[] = [];

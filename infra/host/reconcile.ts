@@ -31,6 +31,9 @@ export function reconcile(layer: HostLayer, seen: SeenLayer, chance: () => strin
   return layer.present ? arriving(layer, seen, chance) : leaving(layer, seen, chance);
 }
 
+/** Nothing of the layer is on the machine, and no sign that it ever was: there is nothing to leave. */
+export const neverCame = ({ stamp, owned }: SeenLayer): boolean => stamp === undefined && owned.length === 0;
+
 const hash = (...parts: unknown[]): string => sha256(JSON.stringify(parts)).slice(0, 12);
 
 /** All that reconcile compares, so that any difference gives another stamp. */
@@ -61,7 +64,7 @@ function arriving(layer: HostLayer, seen: SeenLayer, chance: () => string): Verd
 
 function leaving(layer: HostLayer, seen: SeenLayer, chance: () => string): Verdict {
   const tombstone = seen.stamp !== undefined && tombstoneShape.test(seen.stamp);
-  if (seen.owned.length === 0 && (tombstone || seen.stamp === undefined))
+  if (neverCame(seen) || (tombstone && seen.owned.length === 0))
     return { stamp: seen.stamp ?? "absent", inSync: true, drift: [] };
   const old = tombstone || stampShape.test(seen.stamp ?? "") ? seen.stamp : chance();
   const drift = tombstone ? seen.owned.map((path) => `${printable(path)} is back, though the layer was removed`) : [];
