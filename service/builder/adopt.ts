@@ -22,15 +22,17 @@ export const isAdoptable = (webRoot: string): boolean => ifThere(() => lstatSync
 
 /** What is in the folder and would be gone: neither built nor kept. */
 export function compare({ webRoot, keep }: BuilderSettings, { release, files }: Manifest): Adoption {
+  // What is kept is its owner's, and may be closed to the builder.
+  const isKept = (path: string): boolean => keep.some((kept) => isUnder(path, kept));
   let names: string[];
   try {
-    const found = walk(webRoot, false);
+    const found = walk(webRoot, false, isKept);
     names = [...found.files.map(({ path }) => path), ...found.links, ...found.others].sort();
   } catch (error) {
     const { code, path } = error as NodeJS.ErrnoException;
     throw failed(`${path ?? webRoot} can't be read (${code}): the builder compares what is in it, chmod a+rX it`);
   }
-  const lost = names.filter((path) => !files.has(path) && !keep.some((kept) => isUnder(path, kept)));
+  const lost = names.filter((path) => !files.has(path));
   return { release, files: lost.slice(0, mostNamed), more: Math.max(0, lost.length - mostNamed) };
 }
 

@@ -82,8 +82,11 @@ export type Found = {
   readonly others: readonly string[];
 };
 
-/** Everything below a folder, by path relative to it, in the order of names. Throws ENOENT for a name not in UTF-8. */
-export function walk(root: string, sizes = true): Found {
+/**
+ * Everything below a folder, by path relative to it, in the order of names; what `passes` is true of is not even looked
+ * into. Throws ENOENT for a name not in UTF-8.
+ */
+export function walk(root: string, sizes = true, passes = (_path: string): boolean => false): Found {
   const found = {
     folders: [] as string[],
     files: [] as { path: string; size: number }[],
@@ -94,6 +97,7 @@ export function walk(root: string, sizes = true): Found {
   const enter = (folder: string): void => {
     for (const entry of readdirSync(join(root, folder), { withFileTypes: true }).sort(byName)) {
       const path = folder === "" ? entry.name : `${folder}/${entry.name}`;
+      if (passes(path)) continue;
       if (entry.isDirectory()) {
         found.folders.push(path);
         enter(path);

@@ -1,8 +1,9 @@
 /** A folder that was served before: compared first, then the first release, and nothing of it lost unsaid. */
-import { cpSync, existsSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { chmodSync, cpSync, existsSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeEach, expect, test } from "vitest";
-import { readManifest } from "../../service/builder/manifest.ts";
+import { compare } from "../../service/builder/adopt.ts";
+import { type Manifest, readManifest } from "../../service/builder/manifest.ts";
 import { says } from "../site.ts";
 import { type Bench, bench, cannotBuild, closeGitHost } from "./harness.ts";
 
@@ -41,6 +42,32 @@ test("many are counted", async () => {
   expect(adoption?.files).toHaveLength(100);
   expect(adoption?.more).toBe(30);
 });
+
+test("a kept folder that is closed to the builder is not looked into; any other stops it, and is named", () => {
+  const { settings } = site.builder;
+  const nothingBuilt = { release: "000001-0123456789ab", files: new Map() } as unknown as Manifest;
+  chmodSync(join(settings.webRoot, "uploads"), 0);
+  try {
+    expect(asNobody(() => compare(settings, nothingBuilt)).files).toEqual(["index.html"]);
+    expect(() => asNobody(() => compare({ ...settings, keep: [] }, nothingBuilt))).toThrow(
+      `${join(settings.webRoot, "uploads")} can't be read (EACCES)`,
+    );
+  } finally {
+    chmodSync(join(settings.webRoot, "uploads"), 0o755);
+  }
+});
+
+/** Root may read everything. */
+function asNobody<T>(look: () => T): T {
+  if (process.getuid?.() !== 0) return look();
+  chmodSync(site.folder, 0o755);
+  process.seteuid?.(65_534);
+  try {
+    return look();
+  } finally {
+    process.seteuid?.(0);
+  }
+}
 
 test("what root made the first release is one, and the build comes next", async () => {
   const { webRoot } = site.builder.settings;
