@@ -126,6 +126,7 @@ export function builderFacts({ sites }: BuilderScript): HostFact[] {
     writers === undefined
       ? `${paths.asks}/${name} 700 ${builderUser}:${builderUser}`
       : `${paths.asks}/${name} 1730 ${builderUser}:${writers}`,
+    ...[paths.asks, paths.spool].map((folder) => `${folder}/${name}/.taken 700 ${builderUser}:${builderUser}`),
     `${paths.sites}/${name} 755 ${builderUser}:${builderUser}`,
     `${paths.sites}/${name}/work 700 ${builderUser}:${builderUser}`,
   ]);

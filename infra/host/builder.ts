@@ -194,7 +194,10 @@ AccuracySec=5s
 WantedBy=timers.target
 `;
 
-/** Asks: whoever may ask drops a file and sees no other; the builder's alone where nobody is named. */
+/**
+ * Asks: whoever may ask drops a file and sees no other; the builder's alone where nobody is named. What was taken lies
+ * in a folder that is there before anybody may write beside it: whoever else made it could hold every build up.
+ */
 const tmpfilesText = (sites: readonly SiteHook[]): string =>
   [
     `d ${paths.asks} 0755 root root -`,
@@ -203,6 +206,7 @@ const tmpfilesText = (sites: readonly SiteHook[]): string =>
     `d ${hugoRoot} 0755 root root -`,
     ...sites.flatMap(({ name, site: { writers } }) => [
       `d ${paths.asks}/${name} ${writers === undefined ? `0700 ${builderUser} ${builderUser}` : `1730 ${builderUser} ${writers}`} -`,
+      ...[paths.asks, paths.spool].map((folder) => `d ${folder}/${name}/.taken 0700 ${builderUser} ${builderUser} -`),
       `d ${paths.sites}/${name} 0755 ${builderUser} ${builderUser} -`,
       `d ${paths.sites}/${name}/work 0700 ${builderUser} ${builderUser} -`,
     ]),

@@ -56,6 +56,8 @@ ReloadPropagatedFrom=nftables.service
 Wants=network-pre.target
 Before=network-pre.target sysinit.target shutdown.target
 Conflicts=shutdown.target
+# It is restarted with nftables.service: where that happens six times in ten seconds a failed unit would be left.
+StartLimitIntervalSec=0
 
 [Service]
 Type=oneshot

@@ -65,7 +65,7 @@ export function take(places: Places): { readonly markers: readonly Marker[]; rea
   return { markers: pending(places), stuck };
 }
 
-/** Where a member made it first, what root asks for would be the member's to change. */
+/** tmpfiles.d made it. Where a member did, what root asks for would be the member's to change. */
 function makeTaken(folder: string): void {
   const path = `${folder}/${taken}`;
   try {
@@ -76,7 +76,7 @@ function makeTaken(folder: string): void {
     if (code !== "EEXIST") throw error;
     const stat = lstatSync(path);
     if (!stat.isDirectory() || stat.uid !== process.getuid?.())
-      throw failed(`${path} is no folder of the builder's own: rm -rf it; the builder makes it anew`);
+      throw failed(`${path} is no folder of the builder's own: rm -rf it; \`systemd-tmpfiles --create\` makes it anew`);
   }
 }
 

@@ -92,7 +92,7 @@ printf -- '---\\ntitle: home\\n---\\nhello\\n' | tee /srv/content/site/_index.md
 chgrp -R writers /home/guest/content && chmod -R g=rX,o= /home/guest/content
 echo former >/home/guest/www/index.html; echo former >/home/guest/www/css/site.css
 echo theirs >/home/guest/www/uploads/photo; echo nobody >/home/guest/www/left.html
-chown -R www-data:www-data /home/guest/www/uploads; chown guest:writers /home/guest/www; chmod 2775 /home/guest/www`);
+chown -R www-data:www-data /home/guest/www/uploads; chmod 0700 /home/guest/www/uploads; chown guest:writers /home/guest/www; chmod 2775 /home/guest/www`);
   git.repository("site").push(theme);
   git.repository("docs").push(theme);
   hooks = [
@@ -132,6 +132,21 @@ afterAll(async () => {
   await git?.close();
   await internal?.close();
   await host?.kill();
+});
+
+test("what was taken lies in folders of the builder's own, and they are there before anybody may ask", async () => {
+  const folders = ["pushgate", "pushgate-publish"].flatMap((kind) =>
+    ["site", "docs"].map((hook) => `/var/spool/${kind}/${hook}/.taken`),
+  );
+  const rows = (await host.read(`stat -c '%n %a %U:%G' ${folders.join(" ")}`)).split("\n");
+  expect(rows).toEqual(folders.map((folder) => `${folder} 700 pushgate-builder:pushgate-builder`));
+  await host.inside("usermod -aG writers guest");
+  const asks = "/var/spool/pushgate-publish/docs";
+  for (const change of ["rmdir", `mv -T ${asks}/.taken`, "chmod 0777"]) {
+    const last = change.startsWith("mv") ? "elsewhere" : ".taken";
+    const { code, stderr } = await host.inside(`runuser -u guest -- ${change} ${asks}/${last}`, { check: false });
+    expect({ code, stderr }).toEqual({ code: 1, stderr: expect.stringContaining("Operation not permitted") });
+  }
 });
 
 test("a folder with what no build makes: listed, and nothing is changed", async () => {
@@ -286,6 +301,20 @@ describe("whom the rebuild may talk to", () => {
     expect(await host.read("nft list tables")).toContain("pushgate_egress");
   });
 
+  test("its unit may be started again and again; with systemd's usual limit it would be left failed", async () => {
+    const often = "for _ in 1 2 3 4 5 6 7 8 9 10 11 12; do systemctl restart pushgate-egress.service || exit 1; done";
+    const state = () => host.read("systemctl is-active pushgate-egress.service || true");
+    await host.inside(often);
+    expect(await state()).toBe("active");
+    await without("pushgate-egress.service", "[Unit]\nStartLimitIntervalSec=60s", async () => {
+      expect((await host.inside(often, { check: false })).code).toBe(1);
+      expect(await state()).toBe("failed");
+    });
+    await host.inside(often);
+    expect(await state()).toBe("active");
+    expect(await host.read("nft list tables")).toContain("pushgate_egress");
+  });
+
   test("nftables.service flushes everything when it is restarted: the table is there again", async () => {
     // Its first start is the guard's to notice, which is no layer of this test.
     await host.inside("systemctl start nftables.service && systemctl restart pushgate-egress.service");
@@ -297,7 +326,7 @@ describe("whom the rebuild may talk to", () => {
 });
 
 test("a member of the writers' group asks, and gets a build; another account may not even look", async () => {
-  await host.inside("usermod -aG writers guest; echo more >>/home/guest/content/_index.md");
+  await host.inside("echo more >>/home/guest/content/_index.md");
   await host.inside("su -s /bin/sh guest -c ': >/var/spool/pushgate-publish/docs/please'");
   await publishes("/home/guest/www/index.html", "more");
   for (const account of ["nobody", "pushgate-hugo"]) {
