@@ -50,6 +50,7 @@ export function bareMachine(overrides: Readonly<Record<string, string>> = {}): s
     iprule: "usable",
     nftables: "usable",
     cgroup: "cgroup2fs",
+    controllers: "cpuset cpu io memory pids",
     bpf: "enforced",
     dnat: "",
     ...overrides,

@@ -30,6 +30,7 @@ const good = {
   iprule: yes("usable"),
   nftables: yes("usable"),
   cgroup: yes("cgroup2fs"),
+  controllers: yes("cpuset cpu io memory hugetlb pids rdma misc"),
   bpf: yes("enforced"),
   dnat: yes(""),
 } as const;
@@ -196,6 +197,34 @@ describe("folders of a site, before anything of it is on the machine", () => {
   });
   test("later it is drift, and told as such", () => {
     expect(said("a folder with 1 files", "missing", "0123456789ab")).toEqual({ faults: [], warnings: [] });
+  });
+});
+
+describe("what a build's limits are counted by", () => {
+  const said = (controllers: SeenFact, settings = rebuilt) => preflight(host, report({ controllers }), settings);
+  const limits = (controllers: SeenFact) => said(controllers).warnings;
+
+  test("nothing to say where all of it is there, where no hook has a site, and where nobody could look", () => {
+    expect(limits(good.controllers)).toEqual([]);
+    expect(said(yes("hugetlb"), example).warnings).toEqual([]);
+    expect(limits(no)).toEqual([]);
+  });
+  test("a kernel that counts no memory: once for all sites, with what holds still, and the cure", () => {
+    expect(said(yes("cpuset cpu io pids"))).toEqual({
+      faults: [],
+      warnings: [
+        "this kernel or container has no cgroup controller for memory, so of `site.limits` `memoryMiB` is held for each " +
+          "process of hugo's alone. Cure: in a container let its host delegate memory; on a Raspberry Pi boot with " +
+          "cgroup_enable=memory",
+      ],
+    });
+  });
+  test("a container that was given none", () => {
+    for (const none of ["", "hugetlb"]) {
+      const [text, ...more] = limits(yes(none));
+      expect(more).toEqual([]);
+      expect(text).toMatch(/no cgroup controller for memory, pids, cpu,.*`tasks`.*`cpuPercent` is not held/);
+    }
   });
 });
 

@@ -7,6 +7,7 @@ import { sourceSets } from "../sources.ts";
 import { paths } from "./paths.ts";
 import type { HostReport } from "./report.ts";
 import { siteFitness } from "./site.ts";
+import { sitesOf } from "./sites.ts";
 
 export type Fitness = { readonly faults: string[]; readonly warnings: string[] };
 
@@ -35,7 +36,7 @@ export function preflight(host: Host, report: HostReport, settings: Settings): F
   const basic = together([privilege, serviceManager], host, report, settings);
   // A machine that is only to be cleaned needs no more than the means to do it; without root the rest says nothing.
   if (host.state !== "present" || basic.faults.length > 0) return basic;
-  const rest = [distribution, packages, allowlist, network, originPort, receiverPorts, disk, addresses, sites];
+  const rest = [distribution, packages, allowlist, network, originPort, receiverPorts, disk, addresses, sites, limits];
   return together(rest, host, report, settings);
 }
 
@@ -217,3 +218,24 @@ const addresses: Check = ({ address6 }, report) => {
 };
 
 const sites: Check = (_, { layers }, settings) => siteFitness(settings, layers.site);
+
+/** Controller -> what its absence makes of a build's limit; systemd takes the limits in any case, and holds nothing. */
+const counted = {
+  memory: "`memoryMiB` is held for each process of hugo's alone",
+  pids: "`tasks` is held for the builds of all sites together",
+  cpu: "`cpuPercent` is not held, and a build may take every core",
+} as const;
+
+/** The builds' alone: the receiver's limits stand beside what it counts itself. */
+const limits: Check = (_, { machine: { controllers } }, settings) => {
+  // Without the file there is no unified hierarchy, which is the allowlist's fault.
+  if (sitesOf(settings).length === 0 || controllers?.status !== 0) return fine;
+  const there = controllers.output.split(/\s+/);
+  const missing = (Object.keys(counted) as (keyof typeof counted)[]).filter((name) => !there.includes(name));
+  if (missing.length === 0) return fine;
+  return warning(
+    `this kernel or container has no cgroup controller for ${missing.join(", ")}, so of \`site.limits\` ` +
+      `${missing.map((name) => counted[name]).join("; ")}. Cure: in a container let its host delegate ` +
+      `${missing.join(", ")}${missing.includes("memory") ? "; on a Raspberry Pi boot with cgroup_enable=memory" : ""}`,
+  );
+};

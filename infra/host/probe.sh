@@ -102,6 +102,8 @@ machine_facts() {
   machine iprule 'ip rule show >/dev/null && echo usable'
   machine nftables 'nft list tables >/dev/null && echo usable'
   machine cgroup 'stat -fc %T /sys/fs/cgroup /sys/fs/cgroup/unified 2>/dev/null; :'
+  # What a build's limits are counted by, as far as this kernel has it and this container's host lets it.
+  machine controllers 'cat /sys/fs/cgroup/cgroup.controllers'
   # Debian runs journald, udevd or logind with IPAddressDeny=any. PIDs aside, that leaves a mark only where PID 1 can
   # enforce it: a program attached to the cgroup. BPF_PROG_QUERY (bpf command 16) counts them; perl is in every Debian.
   machine bpf 'perl -e '\''
