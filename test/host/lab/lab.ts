@@ -8,7 +8,7 @@ import { existsSync, mkdirSync, readFileSync, rmdirSync, writeFileSync } from "n
 import { constants } from "node:os";
 import { delimiter, join } from "node:path";
 import { self } from "./alive.ts";
-import { makeGroup, removeGroups } from "./cgroup.ts";
+import { labGroups, makeGroup, removeGroups } from "./cgroup.ts";
 import { buildImages, type Release } from "./image.ts";
 import { setUpNetwork } from "./net.ts";
 import { run, step } from "./process.ts";
@@ -103,7 +103,8 @@ async function superviseInside(releases: readonly Release[]): Promise<number> {
     child.on("close", (status) => resolve(caught ? 128 + constants.signals[caught] : (status ?? 1)));
   });
   await removeGroups(self());
-  if (madeSshFolder) rmdirSync(sshFolder());
+  // Another lab has its own mounted over it, which would go with the folder.
+  if (madeSshFolder && labGroups().length === 0) rmdirSync(sshFolder());
   return code;
 }
 
