@@ -4,7 +4,7 @@ import { defineConfig } from "vitest/config";
 export default defineConfig({
   test: {
     root: new URL("../..", import.meta.url).pathname,
-    include: ["test/pulumi/{adopt,edge-drift,lock,token}.test.ts"],
+    include: ["test/pulumi/{adopt,edge-drift,lock,refused,token}.test.ts"],
     reporters: ["default", "./test/reporter.ts"],
     // Each is one engine run after another; two side by side keep two cores busy.
     maxWorkers: 2,
