@@ -20,7 +20,6 @@ import { sitesOf } from "./sites.ts";
 export type Bundle = { readonly file: string; readonly sha256: string };
 
 /** `sound`: shell, whether "$unit" stays up with a program it was just restarted with. */
-/** `sound`: shell, whether "$unit" stays up with a program it was just restarted with. */
 const programs = {
   receiver: {
     /** The layer that sends it, and the layer whose units run it. */

@@ -43,35 +43,26 @@ while systemctl is-active --quiet pushgate-guard.service; do sleep 0.1; done`,
 /** `hostname`: of the machine they are done to. */
 export const driftRounds = (hostname: string): readonly Round[] => [
   {
-    name: "files edited, deleted, chmodded, chowned, replaced by a link, and one nobody declared",
-    serves: true,
+    name: "files edited, chmodded and chowned, the running system, the program and a secret changed",
+    serves: false,
     opens: false,
     faults: [
+      guardAsleep,
+      {
+        layer: "guard",
+        hand: `sed -i '2i exit 0' ${paths.lib}/guard`,
+        says: [`${paths.lib}/guard has other contents`, "\n- exit 0\n"],
+      },
       {
         layer: "keys",
         hand: `chmod 0644 ${paths.tls}/origin.key`,
         says: ['origin key and certificate request: declared is "valid", the machine says "the key is 644 root:root"'],
       },
+      // Taken up by a reload of the proxy, whose own configuration is no good now.
       {
         layer: "certificate",
         hand: `echo 'a note' >>${paths.tls}/origin.pem`,
         says: [`${paths.tls}/origin.pem has other contents (- on the machine, + declared):`, "\n- a note"],
-      },
-      {
-        layer: "receiver",
-        hand: `cd ${paths.units}
-sed -i s/^TasksMax=64/TasksMax=640/ pushgate-receiver.service
-: >pushgate-receiver-extra.socket
-rm ${paths.tmpfiles}
-mv ${paths.receiverSettings} /root/receiver.json
-ln -s /root/receiver.json ${paths.receiverSettings}`,
-        says: [
-          `${paths.units}/pushgate-receiver.service has other contents (- on the machine, + declared):`,
-          "\n- TasksMax=640\n+ TasksMax=64\n",
-          `${paths.units}/pushgate-receiver-extra.socket is ours and not declared`,
-          `${paths.tmpfiles} is missing`,
-          `${paths.receiverSettings} is a symbolic link, not a file`,
-        ],
       },
       {
         layer: "proxy",
@@ -82,33 +73,6 @@ chown nobody ${paths.tls}/origin-pull-ca.pem`,
           "\n-     server_tokens of;\n+     server_tokens off;\n",
           `${paths.tls}/origin-pull-ca.pem is 644 nobody:root, declared is 644 root:root`,
         ],
-      },
-    ],
-    edge: [
-      {
-        resource: "custom rules",
-        hand: (zone) => {
-          custom(zone)[0]!.expression = '(http.host eq "elsewhere.example.org")';
-        },
-      },
-      {
-        resource: `${hostname} A`,
-        hand: (zone) => {
-          record(zone, "A").proxied = false;
-        },
-      },
-    ],
-  },
-  {
-    name: "the running system, the program and a secret changed",
-    serves: false,
-    opens: false,
-    faults: [
-      guardAsleep,
-      {
-        layer: "guard",
-        hand: `sed -i '2i exit 0' ${paths.lib}/guard`,
-        says: [`${paths.lib}/guard has other contents`, "\n- exit 0\n"],
       },
       {
         layer: "secrets",
@@ -162,6 +126,12 @@ ln -sf /dev/null ${paths.units}/pushgate-routing.service`,
         },
       },
       {
+        resource: `${hostname} A`,
+        hand: (zone) => {
+          record(zone, "A").proxied = false;
+        },
+      },
+      {
         resource: `${hostname} AAAA`,
         hand: (zone) => {
           record(zone, "AAAA").content = "2001:db8::dead";
@@ -170,7 +140,7 @@ ln -sf /dev/null ${paths.units}/pushgate-routing.service`,
     ],
   },
   {
-    name: "stamps, units, an allowlist widened, tables flushed, a rule of somebody else's before ours",
+    name: "files deleted, replaced by links, and one nobody declared; stamps, units, an allowlist widened, tables flushed, a rule of somebody else's before ours",
     serves: true,
     opens: true,
     faults: [
@@ -191,12 +161,23 @@ ln -sf /dev/null ${paths.units}/pushgate-routing.service`,
       { layer: "secrets", hand: ":", says: [] },
       {
         layer: "receiver",
-        hand: `mkdir ${paths.units}/pushgate-receiver-github.socket.d
+        hand: `cd ${paths.units}
+sed -i s/^TasksMax=64/TasksMax=640/ pushgate-receiver.service
+: >pushgate-receiver-extra.socket
+rm ${paths.tmpfiles}
+mv ${paths.receiverSettings} /root/receiver.json
+ln -s /root/receiver.json ${paths.receiverSettings}
+mkdir ${paths.units}/pushgate-receiver-github.socket.d
 printf '[Socket]\\nIPAddressAllow=any\\n' >${paths.units}/pushgate-receiver-github.socket.d/wide.conf
 systemctl daemon-reload
 systemd-run --quiet --wait --collect --slice=pushgate.slice true
 systemctl --quiet disable --now pushgate-receiver-docs.socket`,
         says: [
+          `${paths.units}/pushgate-receiver.service has other contents (- on the machine, + declared):`,
+          "\n- TasksMax=640\n+ TasksMax=64\n",
+          `${paths.units}/pushgate-receiver-extra.socket is ours and not declared`,
+          `${paths.tmpfiles} is missing`,
+          `${paths.receiverSettings} is a symbolic link, not a file`,
           `${paths.units}/pushgate-receiver-github.socket.d/wide.conf is ours and not declared`,
           "pushgate-receiver-github.socket admits: declared is",
           'pushgate-receiver-docs.socket is: declared is "enabled active in /pushgate.slice/pushgate-receiver-docs.socket", the machine says "disabled inactive',
@@ -226,6 +207,7 @@ systemctl --quiet disable nginx.service`,
       {
         resource: "custom rules",
         hand: (zone) => {
+          custom(zone)[0]!.expression = '(http.host eq "elsewhere.example.org")';
           const foreign = { ...custom(zone)[0]!, id: "f".repeat(32), ref: "theirs", description: "a person's own" };
           const { action_parameters: _, logging: __, ...plain } = foreign;
           custom(zone).unshift({ ...plain, action: "managed_challenge", expression: "(ssl)" });

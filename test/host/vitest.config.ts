@@ -5,17 +5,14 @@ import { BaseSequencer, type TestSpecification } from "vitest/node";
 const suite = "test/host/suite";
 const common = { testTimeout: 120_000, hookTimeout: 240_000 } as const;
 
-/**
- * What measures time or load wants the machine for itself, and what searches every process for a secret wants nobody
- * else's engine beside it; the others wait for their hosts more than for a core.
- */
-const alone = [`${suite}/load.test.ts`, `${suite}/secrets.test.ts`, `${suite}/up.test.ts`];
+/** What measures time or load wants the machine for itself; the others wait for their hosts more than for a core. */
+const alone = [`${suite}/audit.test.ts`, `${suite}/load.test.ts`];
 
 /**
  * Those that run together: the longest first, so that none is left to run by itself at the end; but of the files that
  * begin with a copy of the deployed machine one alone, as the others would wait for it while a core is free.
  */
-const order = ["drift", "refusals", "neighbours", "state-lost", "hosts", "reboot", "leave", "matrix"];
+const order = ["drift", "refusals", "neighbours", "hosts", "reboot", "up", "leave", "secrets", "matrix"];
 
 class Ordered extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {

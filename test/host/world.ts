@@ -9,7 +9,7 @@
 import { request as httpsRequest } from "node:https";
 import { isIPv6 } from "node:net";
 import { type Change, type Delivery, delivery } from "../deliveries.ts";
-import { type Api, apiToken, startApi } from "../edge/api.ts";
+import { type Api, apiToken, permissions, startApi } from "../edge/api.ts";
 import { type Edge, startEdge } from "../edge/dataplane.ts";
 import { emptyZone, type ZoneState } from "../edge/zone.ts";
 import { type Workspace, workspace } from "../pulumi/engine.ts";
@@ -71,6 +71,9 @@ export type WorldOptions = {
   readonly config?: Readonly<Record<string, unknown>>;
   /** Folders first on the PATH of `pulumi`. */
   readonly path?: readonly string[];
+  /** The hooks' and the edge's token, where a test wants them for itself. */
+  readonly secrets?: Readonly<Record<string, unknown>>;
+  readonly token?: string;
 };
 
 export const hostEntry = (host: Host, change: Readonly<Record<string, unknown>> = {}): Record<string, unknown> => ({
@@ -87,7 +90,8 @@ export async function buildWorld(hosts: readonly Host[], options: WorldOptions =
   const plan = options.plan ?? "pro";
   const zone = emptyZone(zoneName, plan);
   options.zone?.(zone);
-  const api = await startApi({ zone });
+  const token = options.token ?? apiToken;
+  const api = await startApi({ zone, tokens: { [token]: permissions } });
   const stack = await workspace({
     ...(options.path && { path: options.path }),
     config: {
@@ -107,7 +111,7 @@ export async function buildWorld(hosts: readonly Host[], options: WorldOptions =
       ],
       ...options.config,
     },
-    secrets: { "cloudflare:apiToken": apiToken, "pushgate:secrets": secrets },
+    secrets: { "cloudflare:apiToken": token, "pushgate:secrets": options.secrets ?? secrets },
   });
   return worldAround(hosts, api, stack);
 }

@@ -5,6 +5,12 @@
 import { chmodSync, existsSync, mkdtempSync, readFileSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { run } from "./lab/process.ts";
+
+/** The next call pays for a connection of its own, as an operator's first of the day does. */
+export async function disconnect(machine: string): Promise<void> {
+  await run("ssh", ["-o", "ControlPath=~/.ssh/pushgate-%C", "-O", "exit", `root@${machine}`], { check: false });
+}
 
 export type Mode =
   /** Hand over, nothing else. */

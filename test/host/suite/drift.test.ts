@@ -105,14 +105,14 @@ function updates(faults: readonly Fault[], edge: readonly EdgeFault[]): string[]
     .sort();
 }
 
-/** Every tenth of a second a push from GitHub, until the work is done. */
+/** Four pushes a second from GitHub, until the work is done. */
 async function whileDelivering(work: () => Promise<Run>): Promise<{ run: Run; statuses: number[] }> {
   const statuses: number[] = [];
   let over = false;
   const loop = (async () => {
     while (!over) {
       statuses.push((await straight(actors.github.v4[1])).status);
-      await new Promise((resolve) => setTimeout(resolve, 100));
+      await new Promise((resolve) => setTimeout(resolve, 250));
     }
   })();
   try {

@@ -3,6 +3,7 @@
  * are the same and serve before, during and after an `up`, also one that fails: the machine's nginx may not hold
  * CAP_NET_RAW, which `nginx -t` does not see and every site dies of.
  */
+import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { paths } from "../../../infra/host/paths.ts";
 import type { Run } from "../../pulumi/engine.ts";
@@ -25,12 +26,15 @@ async function neighbours(): Promise<Neighbourhood> {
   return { ...seen, shop: { ...seen.shop, logged: seen.shop.logged.filter((line) => !ourQuestion.test(line)) } };
 }
 
-/** Looks at all of it again and again while `work` runs; throws when the shop does not answer. */
+/** Looks at all of it twice a second while `work` runs; throws when the shop does not answer. */
 async function watched<T>(work: () => Promise<T>): Promise<{ done: T; looks: Neighbourhood[] }> {
   const looks: Neighbourhood[] = [];
   let going = true;
   const watch = async () => {
-    while (going) looks.push(await neighbours());
+    while (going) {
+      looks.push(await neighbours());
+      await sleep(500);
+    }
   };
   const worked = async () => {
     try {

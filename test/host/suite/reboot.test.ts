@@ -1,25 +1,27 @@
 /**
  * What the machine's own life does to the chain: a reboot, restarts and reloads of the services around it, rules flushed
- * and lists widened by hand. No `up` in between: the guard restores and proves, or the sockets are closed and say why.
+ * and lists widened by hand. No `up` in between but in the last case: the guard restores and proves, or the sockets are closed and say why.
  */
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
-import { units } from "../../../infra/host/paths.ts";
+import { paths, units } from "../../../infra/host/paths.ts";
 import { routingTable } from "../../../infra/host/routing.ts";
-import { delivery } from "../../deliveries.ts";
+import { type Change, delivery } from "../../deliveries.ts";
+import { secrets } from "../../stack-file.ts";
 import { deployedWorld } from "../deployed.ts";
 import type { Host } from "../lab/host.ts";
 import { actors } from "../lab/net.ts";
 import { until } from "../lab/process.ts";
 import { answers, said } from "../look.ts";
+import { release } from "../release.ts";
 import { type Answer, hostnameOf, type World } from "../world.ts";
 
 let host: Host;
 let world: World;
 
 /** A valid signature from somewhere else, with the edge's own certificate: only the sockets' list is left to say no. */
-function fromElsewhere(client: string = actors.stranger.v4[0]): Promise<Answer> {
+function fromElsewhere(client: string = actors.stranger.v4[0], change: Change = {}): Promise<Answer> {
   const { certificate, private_key: key } = world.api.zone.origin_pulls.hostname_certificates.at(-1)!;
-  const sent = delivery({ host: hostnameOf(host), headers: { "cf-connecting-ip": client } });
+  const sent = delivery({ host: hostnameOf(host), headers: { "cf-connecting-ip": client }, ...change });
   return world.contact(host, actors.edge.v4[2], sent, { cert: certificate as string, key: key as string }, 3_000);
 }
 /** Straight to the origin port: only the firewall is left to say no before the proxy does. */
@@ -163,6 +165,31 @@ describe("by hand", () => {
       expect(await guardSays()).toBe("proven");
       await everythingHolds();
     });
+  });
+
+  test("a list that is in force and in no unit any more is seen by a preview, and up takes it away", async () => {
+    const [admitted] = actors.gitlab.v4;
+    const [stranger] = actors.stranger.v4;
+    const docs = { hook: "docs", secret: secrets.docs.current };
+    const getsIn = async () => (await fromElsewhere(stranger, docs)).status === 202;
+    const drop = `${paths.units}/pushgate-receiver-docs.socket.d`;
+    await host.inside(`mkdir ${drop} && printf '[Socket]\\nIPAddressAllow=${stranger}\\n' >${drop}/wide.conf
+systemctl daemon-reload
+systemd-run --quiet --wait --collect --slice=pushgate.slice true`);
+    expect(await getsIn()).toBe(true);
+    await host.inside(`rm -r ${drop} && systemctl daemon-reload`);
+    const stale = await getsIn();
+    // systemd 252 takes a list up at once, 257 does not.
+    expect(stale).toBe(release === "trixie");
+
+    await host.inside(`systemctl start ${units.guardTimer}`);
+    const preview = await world.stack.preview("--expect-no-changes");
+    expect(preview.code, preview.stdout).toBe(stale ? 7 : 0);
+    expect(preview.steps.map(({ op, name }) => `${op} ${name}`)).toEqual(stale ? [`update ${host.name}-receiver`] : []);
+    const line = `${host.name}: receiver: the kernel admits to pushgate-receiver-docs.socket: declared is "${admitted}/32", the machine says "${stranger}/32 ${admitted}/32"`;
+    expect(preview.diagnostics.some(({ message }) => message.includes(line))).toBe(stale);
+    expect((await world.stack.up()).code).toBe(0);
+    expect(await getsIn()).toBe(false);
   });
 });
 

@@ -1,13 +1,11 @@
 /**
- * Machines and stacks that can't carry pushgate. Each refusal says what was found, what is needed and the cure, all of
+ * Machines that can't carry pushgate. Each refusal says what was found, what is needed and the cure, all of
  * them at once, and nothing has changed anywhere; then the same machine without its faults is brought up.
  */
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { apiToken } from "../../edge/api.ts";
 import type { Run } from "../../pulumi/engine.ts";
-import { secrets } from "../../stack-file.ts";
 import { bootHost, type Host } from "../lab/host.ts";
 import { until } from "../lab/process.ts";
 import { sshFolder } from "../lab/ssh.ts";
@@ -194,52 +192,6 @@ test("none of them changed anything, on the machines or at the edge", async () =
   expect(await standing()).toEqual(before);
   for (const host of [fit, worn, blind]) expect(await host.journal("pushgate-apply")).toContain("No entries");
   expect(writes()).toEqual([]);
-});
-
-describe("a stack that is refused before any machine is asked", () => {
-  const token = "cloudflare:apiToken";
-  test.each<[string, Record<string, unknown>, RegExp]>([
-    ["all secrets", { "pushgate:secrets": secrets }, /pushgate:secrets is plain text: .* pulumi config set --secret/],
-    [
-      "the edge's token",
-      { [token]: apiToken },
-      /cloudflare:apiToken is plain text: .* pulumi config set --secret cloudflare:/,
-    ],
-  ])("plain text: %s", async (_, change, says) => {
-    await refusedWith(() => world.stack.configure(change), says);
-  });
-
-  test("plain text: one secret beside encrypted ones", async () => {
-    const says = /pushgate:secrets\.site\.previous is plain text beside encrypted ones: make a new secret/;
-    await refusedWith((text) => {
-      const mixed = text.replace(/(previous:)\s+secure: .*/, `$1 ${secrets.site.previous}`);
-      expect(mixed).not.toBe(text);
-      writeFileSync(world.stack.stackFile, mixed);
-    }, says);
-  });
-
-  async function refusedWith(change: (text: string) => void, says: RegExp): Promise<void> {
-    const text = readFileSync(world.stack.stackFile, "utf8");
-    change(text);
-    const plain = await world.stack.up();
-    writeFileSync(world.stack.stackFile, text);
-    expect(plain.code).toBe(1);
-    expect(plain.stdout).toMatch(says);
-    for (const secret of [...Object.values(secrets.site), apiToken]) expect(plain.stdout).not.toContain(secret);
-    expect(writes()).toEqual([]);
-  }
-
-  test("an engine that is too old", async () => {
-    const file = join(world.stack.folder, "Pulumi.yaml");
-    const text = readFileSync(file, "utf8");
-    expect(text).toMatch(/requiredPulumiVersion: ">=3\.\d+\.\d+"/);
-    writeFileSync(file, text.replace(/requiredPulumiVersion: .*/, 'requiredPulumiVersion: ">=4.0.0"'));
-    const old = await world.stack.up();
-    writeFileSync(file, text);
-    expect(old.code).not.toBe(0);
-    expect(old.stdout + old.stderr).toMatch(/CLI version 3\.\d+\.\d+ does not satisfy the version range ">=4\.0\.0"/);
-    expect(writes()).toEqual([]);
-  });
 });
 
 describe("the same machine without its faults", () => {
