@@ -1,10 +1,13 @@
 import { defineConfig } from "vitest/config";
 
-/** `npm run test:engine`: the whole program under the real engine, against the stand-in edge. Minutes, not seconds. */
+/** What takes minutes, not seconds: `npm test` leaves it out. */
+export const long = ["test/pulumi/{adopt,edge-drift,lock,refused,token}.test.ts"];
+
+/** `npm run test:engine`: the whole program under the real engine, against the stand-in edge. */
 export default defineConfig({
   test: {
     root: new URL("../..", import.meta.url).pathname,
-    include: ["test/pulumi/{adopt,edge-drift,lock,refused,token}.test.ts"],
+    include: long,
     reporters: ["default", "./test/reporter.ts"],
     // Each is one engine run after another; two side by side keep two cores busy.
     maxWorkers: 2,
