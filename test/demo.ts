@@ -8,13 +8,14 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { styleText } from "node:util";
+import { bundled, hollowSignature } from "./bundles.ts";
 import { type Chain, type Outcome, walk } from "./chain.ts";
 import { delivery } from "./deliveries.ts";
 import { evaluate } from "./evaluate.ts";
 import { example } from "./example.ts";
 import type { Files } from "./git-repository.ts";
 import { cannotPublish, startPublishing } from "./publish.ts";
-import { bundleWithout, startReceiver } from "./receiver-process.ts";
+import { startReceiver } from "./receiver-process.ts";
 import { renderedChain } from "./rendered/chain.ts";
 import { incident, type Scenario, scenarios } from "./scenarios.ts";
 import { says, siteFiles } from "./site.ts";
@@ -34,12 +35,7 @@ const rows: Row[] = [];
 const declared = await evaluate();
 const full = join(folder, "receiver.cjs");
 const hollow = join(folder, "unverifying.cjs");
-await bundleWithout("nothing", "", full);
-await bundleWithout(
-  "signature",
-  "export const isWellFormed = () => true;\nexport const verify = () => true;\n",
-  hollow,
-);
+await Promise.all([bundled("receiver", full), bundled("receiver", hollow, hollowSignature)]);
 const [receiver, unverifying] = await Promise.all([startReceiver(full, example), startReceiver(hollow, example)]);
 
 try {

@@ -9,9 +9,9 @@ import { join } from "node:path";
 import { assetExtensions, buildPaths } from "../infra/build-paths.ts";
 import type { BuilderSettings } from "../service/builder/settings.ts";
 import type { Status } from "../service/builder/status.ts";
+import { bundled } from "./bundles.ts";
 import { startGitHost } from "./git-host.ts";
 import type { Repository } from "./git-repository.ts";
-import { bundleWithout } from "./receiver-process.ts";
 import { writeContent } from "./site.ts";
 
 /** Debian 12's; an older one reads no hugo.toml. */
@@ -75,7 +75,7 @@ export async function startPublishing(places: Places): Promise<Publishing> {
     limits: { releaseBytes: 1 << 30, pagesPercent: 50, seconds: 20, debounceMilliseconds: 100 },
   };
   writeFileSync(at("builder.json"), JSON.stringify(settings));
-  await bundleWithout("nothing", "", at("builder.cjs"), "builder");
+  await bundled("builder", at("builder.cjs"));
   const env = { PATH: process.env.PATH, PUSHGATE_SETTINGS: at("builder.json"), GIT_SSL_CAINFO: host.caFile };
 
   const status = () => JSON.parse(readFileSync(join(site, "status.json"), "utf8")) as Status;

@@ -1,11 +1,10 @@
-/** The real receiver bundle as a process of its own on loopback, and the same with one module taken out. */
+/** The real receiver bundle as a process of its own on loopback. */
 import { spawn } from "node:child_process";
 import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { request } from "node:http";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { build } from "esbuild";
 import type { Settings } from "../infra/settings.ts";
 import type { ReceiverSettings } from "../service/settings.ts";
 import type { Delivery } from "./deliveries.ts";
@@ -39,31 +38,6 @@ const freePort = (): Promise<number> =>
       );
     });
   });
-
-/** A program with `service/<program>/<module>.ts` replaced: what a protection taken away looks like. */
-export async function bundleWithout(
-  module: string,
-  replacement: string,
-  outfile: string,
-  program: "receiver" | "builder" = "receiver",
-): Promise<void> {
-  const filter = new RegExp(`/service/${program}/${module}\\.ts$`);
-  await build({
-    entryPoints: [new URL(`../service/${program}/main.ts`, import.meta.url).pathname],
-    outfile,
-    bundle: true,
-    platform: "node",
-    target: "node18",
-    format: "cjs",
-    logLevel: "silent",
-    plugins: [
-      {
-        name: "without",
-        setup: (under) => void under.onLoad({ filter }, () => ({ contents: replacement, loader: "ts" })),
-      },
-    ],
-  });
-}
 
 export async function startReceiver(bundle: string, { hooks, limits }: Settings): Promise<Receiver> {
   const root = mkdtempSync(join(tmpdir(), "pushgate-receiver-"));

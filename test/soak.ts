@@ -7,11 +7,12 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
+import { bundled } from "./bundles.ts";
 import { delivery } from "./deliveries.ts";
 import { compile, ExpressionError } from "./edge/expression.ts";
 import { example } from "./example.ts";
 import { random } from "./random.ts";
-import { bundleWithout, type Receiver, startReceiver } from "./receiver-process.ts";
+import { type Receiver, startReceiver } from "./receiver-process.ts";
 import { soakWalks } from "./reconcile-walk.ts";
 
 // Its own program, in a lab of its own, where it ends.
@@ -101,7 +102,7 @@ async function deliveries(receiver: Receiver, seed: number, count: number): Prom
 
 const folder = mkdtempSync(join(tmpdir(), "pushgate-soak-"));
 const bundle = join(folder, "receiver.cjs");
-await bundleWithout("nothing", "", bundle);
+await bundled("receiver", bundle);
 // The budget of refusals is not what is soaked: with the default all but 60 a minute would be 429 before any HMAC.
 const unlimited = { ...example, limits: { ...example.limits, refusalsPerMinute: 10_000 } };
 const receiver = await startReceiver(bundle, unlimited);

@@ -44,16 +44,15 @@ export type Bundles = { readonly bundle: Bundle; readonly program?: Bundle };
 
 const root = fileURLToPath(new URL("../../", import.meta.url));
 
+/** What Debian 12's node runs; CommonJS, as Express asks for modules by `require` at run time. */
+export const bundling = { bundle: true, platform: "node", target: "node18", format: "cjs" } as const;
+
 /** The same source gives the same bytes, on any machine and in any folder. */
 export function buildProgram(program: Program): Bundle {
   const built = buildSync({
     absWorkingDir: root,
     entryPoints: [`service/${program}/main.ts`],
-    bundle: true,
-    platform: "node",
-    // What Debian 12 has. CommonJS, as Express asks for modules by `require` at run time.
-    target: "node18",
-    format: "cjs",
+    ...bundling,
     legalComments: "inline",
     logLevel: "silent",
     write: false,

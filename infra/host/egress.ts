@@ -10,6 +10,7 @@ import { driftText } from "./firewall.ts";
 import type { HostLayer } from "./layer.ts";
 import { quote } from "./manifest.ts";
 import { builderUser, hugoUser, paths, units } from "./paths.ts";
+import { placing } from "./sandbox.ts";
 import { sitesOf } from "./sites.ts";
 import { forgetMissing } from "./unit-links.ts";
 
@@ -65,20 +66,7 @@ Type=oneshot
 RemainAfterExit=yes
 ExecStart=${script}
 ExecReload=${script}
-CapabilityBoundingSet=CAP_NET_ADMIN
-LockPersonality=yes
-MemoryDenyWriteExecute=yes
-NoNewPrivileges=yes
-ProtectControlGroups=yes
-ProtectHome=yes
-ProtectSystem=strict
-RestrictAddressFamilies=AF_NETLINK AF_UNIX
-RestrictNamespaces=yes
-RestrictRealtime=yes
-RestrictSUIDSGID=yes
-SystemCallArchitectures=native
-SystemCallFilter=@system-service
-SystemCallErrorNumber=EPERM
+${placing()}
 
 [Install]
 WantedBy=sysinit.target nftables.service

@@ -8,6 +8,7 @@ import type { Host, Settings } from "../settings.ts";
 import { sourceSets } from "../sources.ts";
 import type { HostLayer } from "./layer.ts";
 import { paths, units } from "./paths.ts";
+import { placing } from "./sandbox.ts";
 import { forgetMissing } from "./unit-links.ts";
 
 /** Compares a table with what was declared; without arguments, this layer's own. */
@@ -85,20 +86,7 @@ Type=oneshot
 RemainAfterExit=yes
 ExecStart=/usr/sbin/nft --file ${paths.nftables}
 ExecReload=/usr/sbin/nft --file ${paths.nftables}
-CapabilityBoundingSet=CAP_NET_ADMIN
-LockPersonality=yes
-MemoryDenyWriteExecute=yes
-NoNewPrivileges=yes
-ProtectControlGroups=yes
-ProtectHome=yes
-ProtectSystem=strict
-RestrictAddressFamilies=AF_NETLINK AF_UNIX
-RestrictNamespaces=yes
-RestrictRealtime=yes
-RestrictSUIDSGID=yes
-SystemCallArchitectures=native
-SystemCallFilter=@system-service
-SystemCallErrorNumber=EPERM
+${placing()}
 
 [Install]
 WantedBy=sysinit.target nftables.service

@@ -7,6 +7,7 @@ import { loopback, stranger } from "../networks.ts";
 import type { Host, Settings } from "../settings.ts";
 import type { HostFact, HostLayer } from "./layer.ts";
 import { paths, units } from "./paths.ts";
+import { placing } from "./sandbox.ts";
 import { forgetMissing } from "./unit-links.ts";
 
 /**
@@ -113,22 +114,7 @@ Type=oneshot
 # No ExecStop: a stop for whatever reason must not take the route from a delivery.
 RemainAfterExit=yes
 ExecStart=${script}
-CapabilityBoundingSet=CAP_NET_ADMIN
-LockPersonality=yes
-MemoryDenyWriteExecute=yes
-NoNewPrivileges=yes
-ProtectControlGroups=yes
-ProtectHome=yes
-ProtectKernelModules=yes
-ProtectKernelTunables=yes
-ProtectSystem=strict
-RestrictAddressFamilies=AF_INET AF_NETLINK AF_UNIX
-RestrictNamespaces=yes
-RestrictRealtime=yes
-RestrictSUIDSGID=yes
-SystemCallArchitectures=native
-SystemCallFilter=@system-service
-SystemCallErrorNumber=EPERM
+${placing("AF_INET ", "ProtectKernelModules=yes\nProtectKernelTunables=yes\n")}
 
 [Install]
 WantedBy=sysinit.target

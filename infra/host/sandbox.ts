@@ -1,6 +1,7 @@
 /**
  * What the receiver, the rebuild and hugo may not do: the three that handle what strangers send. A line that one of them
- * loosens is loosened here, for that one, with what it is for; network, memory and places stand in their own units.
+ * loosens is loosened here, for that one, with what it is for; network, memory and places stand in their own units. And
+ * the same of the three that place what the kernel enforces.
  */
 
 /** Why each may compile while it runs. */
@@ -44,3 +45,19 @@ SystemCallFilter=@system-service
 SystemCallFilter=~@privileged @resources
 ${denied === undefined ? "" : `# ${denied}\n`}SystemCallErrorNumber=EPERM`;
 }
+
+/** Of the three that place tables, rules and routes, as root, and do nothing else. `families`, `kernel`: what one has besides. */
+export const placing = (families = "", kernel = ""): string => `CapabilityBoundingSet=CAP_NET_ADMIN
+LockPersonality=yes
+MemoryDenyWriteExecute=yes
+NoNewPrivileges=yes
+ProtectControlGroups=yes
+ProtectHome=yes
+${kernel}ProtectSystem=strict
+RestrictAddressFamilies=${families}AF_NETLINK AF_UNIX
+RestrictNamespaces=yes
+RestrictRealtime=yes
+RestrictSUIDSGID=yes
+SystemCallArchitectures=native
+SystemCallFilter=@system-service
+SystemCallErrorNumber=EPERM`;

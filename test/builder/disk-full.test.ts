@@ -6,7 +6,7 @@ import { createInterface } from "node:readline";
 import { afterAll, expect, test } from "vitest";
 import type { Status } from "../../service/builder/status.ts";
 import { says, siteFiles } from "../site.ts";
-import { bundled, cannotBuild, closeGitHost, published, start } from "./harness.ts";
+import { bundledBuilder, cannotBuild, closeGitHost, published, start } from "./harness.ts";
 
 afterAll(closeGitHost);
 
@@ -21,7 +21,7 @@ test("a full disk is told, the site stays, and room heals it", async ({ skip }) 
   skip(noNamespace !== undefined, noNamespace);
   const site = await published(1);
   const { places } = site;
-  const bundle = await bundled(site.folder);
+  const bundle = await bundledBuilder(site.folder);
   // A disk of 8 MiB in place of the site's own, for as long as this shell reads, and seven of them are somebody else's
   // until they are removed.
   const script = `

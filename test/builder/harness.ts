@@ -12,7 +12,6 @@ import {
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { build } from "esbuild";
 import { afterAll, afterEach, beforeEach } from "vitest";
 import { assetExtensions, buildPaths } from "../../infra/build-paths.ts";
 import { armoured } from "../../service/builder/git.ts";
@@ -22,6 +21,7 @@ import { heal, serve } from "../../service/builder/serve.ts";
 import type { BuilderSettings } from "../../service/builder/settings.ts";
 import type { Status } from "../../service/builder/status.ts";
 import type { Builder } from "../../service/settings.ts";
+import { bundled } from "../bundles.ts";
 import { type GitHost, startGitHost } from "../git-host.ts";
 import type { Repository } from "../git-repository.ts";
 import { siteFiles, writeContent } from "../site.ts";
@@ -69,31 +69,16 @@ export const closeGitHost = async (): Promise<void> => (await host)?.close();
 export type Without = readonly [file: string, words: string, instead: string];
 
 /** The builder's bundle, whole or with something taken away; returns its file. */
-export async function bundled(folder: string, ...without: readonly Without[]): Promise<string> {
+export async function bundledBuilder(folder: string, ...without: readonly Without[]): Promise<string> {
   const outfile = join(folder, `builder-${without.length}.cjs`);
-  await build({
-    entryPoints: [new URL("../../service/builder/main.ts", import.meta.url).pathname],
-    outfile,
-    bundle: true,
-    platform: "node",
-    target: "node18",
-    format: "cjs",
-    logLevel: "silent",
-    plugins: [
-      {
-        name: "without",
-        setup: (under) =>
-          under.onLoad({ filter: /\/service\/builder\/.*\.ts$/ }, ({ path }) => {
-            let contents = readFileSync(path, "utf8");
-            for (const [, words, instead] of without.filter(([file]) => path.endsWith(`/${file}`))) {
-              if (!contents.includes(words)) throw new Error(`${path} has no longer: ${words}`);
-              contents = contents.replace(words, instead);
-            }
-            return { contents, loader: "ts" };
-          }),
-      },
-    ],
-  });
+  await bundled("builder", outfile, (at, text) =>
+    without
+      .filter(([file]) => file === at)
+      .reduce((contents, [file, words, instead]) => {
+        if (!contents.includes(words)) throw new Error(`${file} has no longer: ${words}`);
+        return contents.replace(words, instead);
+      }, text),
+  );
   return outfile;
 }
 

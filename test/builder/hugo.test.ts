@@ -13,7 +13,7 @@ import { says, siteFiles, writeContent } from "../site.ts";
 import {
   type Bench,
   bench,
-  bundled,
+  bundledBuilder,
   cannotBuild,
   closeGitHost,
   copyOf,
@@ -116,7 +116,7 @@ describe("the real hugo", () => {
 
   test("the gate taken away: an empty site is published", async () => {
     await published();
-    const bundle = await bundled(site.folder, [
+    const bundle = await bundledBuilder(site.folder, [
       "gate.ts",
       "const index = found.files",
       "if (1 > 0) return found;\n  const index = found.files",

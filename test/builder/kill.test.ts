@@ -13,7 +13,7 @@ import { hashOf } from "../../service/builder/lay.ts";
 import { pending } from "../../service/builder/markers.ts";
 import { differences } from "../../service/builder/verify.ts";
 import { asset, says, siteFiles, writePage } from "../site.ts";
-import { type Bench, bundled, cannotBuild, closeGitHost, copyOf, finish, published, start } from "./harness.ts";
+import { type Bench, bundledBuilder, cannotBuild, closeGitHost, copyOf, finish, published, start } from "./harness.ts";
 
 const pages = 12;
 
@@ -52,7 +52,7 @@ const kills = Number(process.env.PUSHGATE_KILLS ?? 20);
 const seed = Number(process.env.PUSHGATE_SEED ?? 20_261_121);
 
 test(`${kills} kills, seed ${seed}`, { timeout: 20_000 + kills * 3_000 }, async () => {
-  const bundle = await bundled(site.folder);
+  const bundle = await bundledBuilder(site.folder);
   const next = random(seed);
   const hash = (folder: string) => {
     const all = createHash("sha256");
@@ -118,7 +118,7 @@ describe("at a change of the file system, before it is made", () => {
   };
 
   test(`${points} of them, evenly`, { timeout: 20_000 + points * 4_000 }, async () => {
-    const bundle = await bundled(site.folder);
+    const bundle = await bundledBuilder(site.folder);
     site.repository.push(siteFiles(2));
     site.deliver();
     const whole = await copyOf(site);
@@ -159,9 +159,9 @@ test("taken away: a marker that is let go of when it is taken is a lost push", a
   };
   site.repository.push(siteFiles(2));
   site.deliver();
-  await died(await bundled(site.folder, killed));
+  await died(await bundledBuilder(site.folder, killed));
   expect(pending(site.places)).toHaveLength(1);
-  await died(await bundled(site.folder, killed, early));
+  await died(await bundledBuilder(site.folder, killed, early));
   expect(pending(site.places)).toHaveLength(0);
   expect(site.page()).toContain(says(1));
 });

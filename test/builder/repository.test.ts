@@ -6,7 +6,7 @@ import { armoured } from "../../service/builder/git.ts";
 import { changes } from "../../service/builder/repository.ts";
 import type { GitHost } from "../git-host.ts";
 import { says, siteFiles } from "../site.ts";
-import { type Bench, bundled, finish, gitHost, onCopies, start } from "./harness.ts";
+import { type Bench, bundledBuilder, finish, gitHost, onCopies, start } from "./harness.ts";
 
 let site: Bench;
 let host: GitHost;
@@ -124,7 +124,7 @@ describe("the repository may not own the host", () => {
   });
 
   test("taken away: the machine's files are published", async () => {
-    const bundle = await bundled(
+    const bundle = await bundledBuilder(
       site.folder,
       ["git.ts", '["core.symlinks", "false"]', '["core.symlinks", "true"]'],
       ["repository.ts", "for (const link of links) remove(join(places.clone, link));", ""],
@@ -173,7 +173,7 @@ describe("the repository may not own the host", () => {
     expect(last.result).toBe("failed");
     expect(last.reason).toMatch(/^a submodule: .*transport 'file' not allowed/);
     // The same without it: whoever pushes reads every repository the builder can.
-    const bundle = await bundled(site.folder, [
+    const bundle = await bundledBuilder(site.folder, [
       "git.ts",
       'GIT_ALLOW_PROTOCOL: "https:ssh"',
       'GIT_ALLOW_PROTOCOL: "https:ssh:file"',

@@ -8,7 +8,7 @@ import { releases } from "../../service/builder/manifest.ts";
 import { release as letGo, newest, pending, take } from "../../service/builder/markers.ts";
 import { rollBack } from "../../service/builder/rollback.ts";
 import { says, siteFiles, writePage } from "../site.ts";
-import { type Bench, bundled, finish, onCopies, start } from "./harness.ts";
+import { type Bench, bundledBuilder, finish, onCopies, start } from "./harness.ts";
 
 let site: Bench;
 onCopies(2, (copy) => {
@@ -60,7 +60,7 @@ describe("a rollback", () => {
 
   test("the hold taken away: the timer publishes again what was turned away from", async () => {
     const { first } = twoPublished();
-    const bundle = await bundled(site.folder, [
+    const bundle = await bundledBuilder(site.folder, [
       "decide.ts",
       "const holding = held === head;",
       "const holding = false;",

@@ -14,7 +14,7 @@ import { serve } from "../../service/builder/serve.ts";
 import type { BuilderSettings } from "../../service/builder/settings.ts";
 import { readBuilder, SettingsFault } from "../../service/settings.ts";
 import { siteFiles } from "../site.ts";
-import { type Bench, bundled, cannotBuild, finish, gitHost, onCopies, start } from "./harness.ts";
+import { type Bench, bundledBuilder, cannotBuild, finish, gitHost, onCopies, start } from "./harness.ts";
 
 describe("a run", () => {
   let site: Bench;
@@ -86,7 +86,7 @@ describe("a run", () => {
   });
 
   test("the program runs alone, says one line a run, and exits when nothing is pending", async () => {
-    const bundle = await bundled(site.folder);
+    const bundle = await bundledBuilder(site.folder);
     site.repository.push(siteFiles(2));
     site.deliver();
     const child = start(site, bundle);
@@ -224,7 +224,7 @@ describe("settings", () => {
   test("the program says so and exits 78", async ({ skip }) => {
     skip(cannotBuild !== undefined, cannotBuild);
     mkdirSync(join(folder, "empty"));
-    const run = spawnSync(process.execPath, [await bundled(folder)], {
+    const run = spawnSync(process.execPath, [await bundledBuilder(folder)], {
       cwd: join(folder, "empty"),
       env: {},
       encoding: "utf8",

@@ -7,7 +7,7 @@ import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { paths, units } from "../../infra/host/paths.ts";
-import { bundleWithout } from "../receiver-process.ts";
+import { bundled, hollowSignature } from "../bundles.ts";
 import { attacks, edit } from "../scenarios.ts";
 import type { Host } from "./lab/host.ts";
 import { until } from "./lab/process.ts";
@@ -125,8 +125,7 @@ export const noSignatureCheck: Fault = {
   make: async (_world, host) => {
     const folder = mkdtempSync(join(tmpdir(), "pushgate-hollow-"));
     const hollow = join(folder, "receiver.cjs");
-    const says = "export const isWellFormed = () => true;\nexport const verify = () => true;\n";
-    await bundleWithout("signature", says, hollow);
+    await bundled("receiver", hollow, hollowSignature);
     // A missing header is refused before any signature is looked at.
     const asked = /if \(header === void 0\)\s+throw new Refusal\(401,[^;]*;/;
     await host.writeFile(paths.receiver, edit(readFileSync(hollow, "utf8"), asked, ""));
