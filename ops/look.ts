@@ -42,12 +42,16 @@ export type Unit = {
   readonly sub: string;
   readonly result: string;
   readonly enabled: string;
+  /** Since when it is active; ISO 8601, UTC. */
+  readonly since?: string;
 };
 
 export type HookReport = {
   readonly name: string;
   /** Absent for a hook without a site, and until the first build. */
   readonly status?: Status;
+  /** Since when the build that runs now does; ISO 8601, UTC. */
+  readonly building?: string;
   /** Files: deliveries and asks nobody took yet, and what is taken and not published. */
   readonly pending: { readonly deliveries: number; readonly asks: number; readonly taken: number };
   readonly units: readonly Unit[];
@@ -78,7 +82,7 @@ const onDemand = (unit: string): boolean => unit === units.receiver || /^pushgat
 export const isDown = ({ name, active, enabled }: Unit): boolean =>
   onDemand(name) ? active === "failed" : active !== "active" || enabled === "disabled";
 
-const asked = "Id,LoadState,ActiveState,SubState,Result,UnitFileState";
+const asked = "Id,LoadState,ActiveState,SubState,Result,UnitFileState,ActiveEnterTimestamp";
 
 /** Lines of words; a text is in base64, so that it can't be taken for another line. */
 export const question = (hooks: readonly Asked[]): string => `set -u
@@ -88,9 +92,9 @@ files() { find "$1" -mindepth 1 -maxdepth 1 ! -name '.*' 2>/dev/null | wc -l; }
 units() {
   of=$1
   shift
-  systemctl show -p ${asked} "$@" 2>/dev/null | awk -F= -v of="$of" '
+  systemctl show -p ${asked} --timestamp=unix "$@" 2>/dev/null | awk -F= -v of="$of" '
     function out() { if (u["Id"] != "") print "unit", of, u["Id"], u["LoadState"], u["ActiveState"], u["SubState"], \\
-      (u["Result"] == "" ? "-" : u["Result"]), (u["UnitFileState"] == "" ? "-" : u["UnitFileState"]); delete u }
+      (u["Result"] == "" ? "-" : u["Result"]), (u["UnitFileState"] == "" ? "-" : u["UnitFileState"]), u["ActiveEnterTimestamp"]; delete u }
     /^$/ { out(); next } { u[$1] = $2 } END { out() }'
 }
 echo "pushgate 1 $(date -u +%Y-%m-%dT%H:%M:%SZ)"
@@ -131,25 +135,51 @@ export function readAnswer(name: string, said: string, hooks: readonly Asked[]):
   const unitsOf = (whose: string): Unit[] =>
     of("unit")
       .filter(([owner]) => owner === whose)
-      .map(([, id = "", load = "", active = "", sub = "", result = "", enabled = ""]) => ({
+      .map(([, id = "", load = "", active = "", sub = "", result = "", enabled = "", entered = ""]) => ({
         ...{ name: id, load, active, sub, result, enabled },
+        ...(active === "active" && /^@\d{1,12}$/.test(entered) && { since: iso(Number(entered.slice(1)) * 1000) }),
       }));
+  const now = first[1] ?? "";
   return {
     name,
-    now: first[1] ?? "",
+    now,
     guard: printable(decoded(of("guard")[0]?.[0])).trim(),
     units: unitsOf("-"),
     hooks: hooks.map((hook) => {
       const [, deliveries, asks, taken] = of("hook").find(([whose]) => whose === hook.name) ?? [];
-      const status = of("status").find(([whose]) => whose === hook.name)?.[1];
+      const text = of("status").find(([whose]) => whose === hook.name)?.[1];
+      const status = text === undefined ? undefined : readStatus(`${name}: ${hook.name}`, decoded(text));
+      const units = unitsOf(hook.name);
+      const building = buildingSince(hook.name, units, status, now);
       return {
         name: hook.name,
-        ...(status !== undefined && { status: readStatus(`${name}: ${hook.name}`, decoded(status)) }),
+        ...(status && { status }),
+        ...(building !== undefined && { building }),
         pending: { deliveries: Number(deliveries), asks: Number(asks), taken: Number(taken) },
-        units: unitsOf(hook.name),
+        units,
       };
     }),
   };
+}
+
+const iso = (milliseconds: number): string => new Date(milliseconds).toISOString();
+
+/**
+ * A builder goes on from one build to the next, and stays while it waits to try again: the present one began with the
+ * service, with the end of the last one, or with the end of its pause.
+ */
+function buildingSince(
+  hook: string,
+  running: readonly Unit[],
+  status: Status | undefined,
+  now: string,
+): string | undefined {
+  const service = running.find(({ name }) => name === units.build(hook));
+  if (service?.since === undefined || service.sub !== "running") return undefined;
+  const { last, failing } = status ?? {};
+  const began = [service.since, last?.at, failing?.next].flatMap((at) => (at === undefined ? [] : Date.parse(at)));
+  const latest = Math.max(...began.filter((at) => !Number.isNaN(at)));
+  return failing !== undefined && latest > Date.parse(now) ? undefined : iso(latest);
 }
 
 /** Throws Refused: status.json is what the builder wrote, or somebody else wrote it. */

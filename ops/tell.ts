@@ -32,7 +32,7 @@ function hookFaults({ name, status, units }: HookReport): string[] {
 }
 
 function tellHook(hook: HookReport, declared: Declared["hooks"][number], now: string): string[] {
-  const { status, pending, units } = hook;
+  const { status, building, pending, units } = hook;
   const lines = [`  ${hook.name}  ${declared.repository} ${declared.branch}`];
   const line = (word: string, says: string) => lines.push(`    ${word.padEnd(10)} ${says}`);
   const waiting = [
@@ -66,6 +66,7 @@ function tellHook(hook: HookReport, declared: Declared["hooks"][number], now: st
         `${id}  ${at}  ${pages} pages, ${size(bytes)}${id === deployed?.release ? "  <- current" : ""}`,
       );
   }
+  if (building !== undefined) line("building", `since ${age(building, now)}`);
   line("pending", waiting.join(", ") || "nothing");
   line("units", units.map(told).join(", "));
   return lines;

@@ -72,7 +72,7 @@ case $1 in
       while read -r id rest; do
         case $id in $unit) ;; *) continue ;; esac
         set -- $rest
-        printf 'Id=%s\\nLoadState=%s\\nActiveState=%s\\nSubState=%s\\nResult=%s\\nUnitFileState=%s\\n\\n' "$id" "$@"
+        printf 'Id=%s\\nLoadState=%s\\nActiveState=%s\\nSubState=%s\\nResult=%s\\nUnitFileState=%s\\nActiveEnterTimestamp=%s\\n\\n' "$id" "$@"
       done <${root}/units
     done ;;
   restart)

@@ -67,6 +67,33 @@ describe("status", () => {
     expect(readFileSync(`${machines.folder}/pulumi.log`, "utf8")).toMatch(/config --json --stack prod\n$/);
   });
 
+  test("a build that runs is told beside the former state, and since when; one that waits to try again is none", async () => {
+    const now = Math.floor(Date.now() / 1000);
+    const minutesAgo = (minutes: number) => new Date((now - 60 * minutes) * 1000).toISOString();
+    const units = (since: string) => ({
+      "pushgate-build-site.service": `loaded active running success static @${Date.parse(since) / 1000}`,
+    });
+    const last = (at: string) => ({ ...status().last, at });
+    const building = async (starts: string, says: Partial<Status>) => {
+      machines.machine("web1", { says: status(says), units: units(starts) });
+      const [{ hooks }] = JSON.parse((await machines.run("status", "--json")).stdout).machines;
+      return hooks[0].building;
+    };
+    const failing = (minutes: number) => ({ since: minutesAgo(90), attempts: 4, next: minutesAgo(minutes) });
+    expect(await building(minutesAgo(5), { last: last(minutesAgo(60)) })).toBe(minutesAgo(5));
+    // The same builder went on from one to the next.
+    expect(await building(minutesAgo(5), { last: last(minutesAgo(2)) })).toBe(minutesAgo(2));
+    expect(await building(minutesAgo(80), { last: last(minutesAgo(10)), failing: failing(1) })).toBe(minutesAgo(1));
+    expect(await building(minutesAgo(80), { last: last(minutesAgo(10)), failing: failing(-3) })).toBeUndefined();
+
+    machines.machine("web1", { says: status({ last: last(minutesAgo(60)) }), units: units(minutesAgo(5)) });
+    const { code, stdout } = await machines.run("status");
+    expect([code, stdout]).toEqual([
+      0,
+      expect.stringMatching(/published +000003-c[\s\S]*building +since 5 min ago \(/),
+    ]);
+  });
+
   test("a machine that can't be reached is named with the cure, and the others are told of all the same", async () => {
     machines.configure(
       [{ ...web1, ssh: "root@gone" }, web2, { ...bare, name: "web3", state: "lost", hostname: "h3.example.org" }],
