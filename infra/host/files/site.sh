@@ -214,10 +214,16 @@ serve() { # hook web-root content seconds keep...
   fresh=yes
   if [ -L "$root" ]; then
     fresh=no
-    [ "$(readlink -- "$root")" = "$sites/$hook/current" ] || {
-      say "$root is a link to $(readlink -- "$root"), which somebody else made. Cure: name another webRoot, or put the folder itself in its place"
-      return 1
-    }
+    target=$(readlink -- "$root")
+    case $target in
+      "$sites/$hook/current") ;;
+      # By hand to one release, where no publish would be seen.
+      "$sites/$hook"/*) lead "$hook" "$root" || return 1 ;;
+      *)
+        say "$root is a link to $target, which somebody else made. Cure: name another webRoot, or put the folder itself in its place"
+        return 1
+        ;;
+    esac
     [ -f "$records/$hook" ] || note "$hook" "$root" absent
   elif [ ! -e "$root" ]; then
     parents "$root" || return 1
