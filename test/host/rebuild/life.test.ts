@@ -1,0 +1,250 @@
+/**
+ * What a machine with published sites lives through: where the deploy key is meanwhile, and where it must not be; a
+ * build that hangs, and how a person finds that out and gets out of it; a reboot with a push half done. On one host, in
+ * this order.
+ */
+import { fileURLToPath } from "node:url";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { units } from "../../../infra/host/paths.ts";
+import type { Run } from "../../pulumi/engine.ts";
+import { bootHost, type Host } from "../lab/host.ts";
+import { type Ran, run, until } from "../lab/process.ts";
+import { release } from "../release.ts";
+import { sshWrapper } from "../wrapper.ts";
+import { front, type HookName, placesOf } from "./site.ts";
+import { idle, pending, published, statusOf } from "./status.ts";
+import { buildRebuild, type Rebuild, shows } from "./world.ts";
+
+const ssh = sshWrapper();
+let host: Host;
+let rebuild: Rebuild;
+let up: Run;
+/** Lines of the deploy key that no other key has. */
+let needles: readonly string[];
+
+/** systemd-creds is the one program of the machine's that the key passes through; this one writes down what it got. */
+const spy = `#!/bin/sh
+{ tr '\\0' '\\n' </proc/$$/cmdline; tr '\\0' '\\n' </proc/$$/environ; } >>/root/given-to-systemd-creds
+exec /usr/bin/systemd-creds "$@"
+`;
+
+beforeAll(async () => {
+  host = await bootHost({ name: "life", release, variant: "packages" });
+  await host.writeFile("/usr/local/bin/systemd-creds", spy, "0755");
+  rebuild = await buildRebuild(host, {
+    site: { reconcileMinutes: 60 },
+    docs: { reconcileMinutes: 60 },
+    world: { path: [ssh.folder] },
+  });
+  // The first of a key without a passphrase is what all such keys begin with, and the second ends in the public half.
+  needles = rebuild.git.ssh.deployKey.split("\n").slice(3, -2);
+  ssh.mode("record");
+  up = await rebuild.up();
+  ssh.mode("pass");
+  await rebuild.start();
+});
+
+afterAll(async () => {
+  await rebuild?.close();
+  await host?.kill();
+});
+
+const leaks = (text: string): boolean => needles.some((line) => text.includes(line));
+
+/** Paths on the machine that hold a line of the key. /usr is the distribution's, but for /usr/local. */
+const holders = async (): Promise<string[]> => {
+  const places = "/etc /var /run /tmp /root /home /opt /srv /dev/shm /usr/local";
+  // The journal is searched as text, beside this.
+  const search = `grep -rlaF -f - --exclude-dir=proc --exclude-dir=sys --exclude-dir=journal ${places}`;
+  const found = await host.inside(search, { stdin: `${needles.join("\n")}\n`, check: false });
+  return found.stdout.split("\n").filter(Boolean).sort();
+};
+/** Command lines and environments of all that runs on the machine now. */
+const processes = () => host.read("cat /proc/[0-9]*/cmdline /proc/[0-9]*/environ 2>/dev/null | tr '\\0' '\\n'");
+const journal = () => host.read("journalctl --no-pager --output=export --all");
+
+/** As a person runs it. */
+const ops = (program: "status" | "rollback", ...args: string[]): Promise<Ran> => {
+  const { folder, env } = rebuild.world.stack;
+  const file = fileURLToPath(new URL(`../../../ops/${program}.ts`, import.meta.url));
+  const words = ["-c", 'cd "$0" && exec "$@"', folder, process.execPath, file, ...args, "--stack", "test"];
+  return run("sh", words, { env, check: false });
+};
+
+const endless = "{{ range seq 2000 }}{{ range seq 2000 }}{{ range seq 2000 }}{{ end }}{{ end }}{{ end }}";
+const hugoRuns = (hook: HookName) =>
+  until(
+    `hugo builds ${hook}`,
+    async () => (await host.read(`systemctl list-units --no-legend 'pushgate-hugo-${hook}@*'`)) !== "" || undefined,
+    { timeout: 60_000 },
+  );
+
+describe("the deploy key", () => {
+  test("while nothing builds it is in no file, process, unit, journal, state or output", async () => {
+    expect(needles.length).toBeGreaterThanOrEqual(2);
+    await idle(host, "docs");
+    expect(await holders()).toEqual([]);
+    const given = await host.readFile("/root/given-to-systemd-creds");
+    expect(given).toContain("docs-deploy-key");
+    const { stack } = rebuild.world;
+    const preview = await stack.preview("--diff");
+    const texts = {
+      "systemd-creds": given,
+      processes: await processes(),
+      units: await host.read("systemctl cat 'pushgate*'; systemctl show 'pushgate*'"),
+      journal: await journal(),
+      "arguments and environment of ssh": ssh.given(),
+      "the output of up": up.stdout + up.stderr + JSON.stringify(up.diagnostics),
+      "the output of a preview": preview.stdout + preview.stderr + JSON.stringify(preview.diagnostics),
+      "the state": await stack.stateText(),
+      "the stack file": (await run("cat", [stack.stackFile])).stdout,
+    };
+    for (const [what, text] of Object.entries(texts)) {
+      expect(text.length, what).toBeGreaterThan(100);
+      expect(leaks(text), what).toBe(false);
+    }
+  });
+
+  test("by removal: the search finds one in a file, an environment, the journal", async () => {
+    await host.writeFile("/etc/pushgate/forgotten", rebuild.git.ssh.deployKey);
+    expect(await holders()).toEqual(["/etc/pushgate/forgotten"]);
+    await host.inside("rm /etc/pushgate/forgotten");
+    await host.inside(`systemd-run --quiet --unit=forgetful --setenv=KEY='${needles[0]}' sleep 60`);
+    await until("the search finds it in the environment", async () => leaks(await processes()) || undefined);
+    await host.inside(`systemctl stop forgetful; logger 'key ${needles[1]}'`);
+    await until("the search finds it in the journal", async () => leaks(await journal()) || undefined);
+  });
+
+  test("a preview of another key says neither", async () => {
+    const { stack } = rebuild.world;
+    const keys = (deployKey: string) => stack.setSecrets({ "pushgate:secrets": { docs: { deployKey } } });
+    const other = rebuild.git.ssh.strangersKey.split("\n").slice(3, -2);
+    await keys(rebuild.git.ssh.strangersKey);
+    const preview = await stack.preview("--diff", "--expect-no-changes");
+    await keys(rebuild.git.ssh.deployKey);
+    expect(preview.code).toBe(7);
+    expect(preview.steps.map(({ name }) => name)).toEqual(["life-secrets"]);
+    const said = preview.stdout + preview.stderr + JSON.stringify(preview.diagnostics);
+    expect(leaks(said) || other.some((line) => said.includes(line))).toBe(false);
+  });
+});
+
+/** Whoever still waits for an answer is told that there is none, or git would wait for half a minute. */
+async function answersAgain(): Promise<void> {
+  delete rebuild.git.faults.delay;
+  await rebuild.git.goAway();
+  await rebuild.git.comeBack();
+}
+
+describe("a build that hangs", () => {
+  let former: string;
+
+  test("in hugo: the key is in the build's credential alone, in memory, and closed to hugo and everybody", async () => {
+    former = (await rebuild.visit("/", "docs")).body;
+    await rebuild.push({ "layouts/index.html": endless }, "docs");
+    await hugoRuns("docs");
+    const credential = `/run/credentials/${units.build("docs")}/deploy-key`;
+    expect(await holders()).toEqual([credential]);
+    expect(await host.read(`findmnt -nro FSTYPE -T ${credential}`)).toMatch(/^(ramfs|tmpfs)$/);
+    expect(leaks(await processes())).toBe(false);
+    for (const account of ["guest", "pushgate-hugo", "pushgate-receiver"]) {
+      const read = await host.inside(`runuser -u ${account} -- cat ${credential}`, { check: false });
+      expect(read).toMatchObject({ code: 1, stdout: "", stderr: expect.stringContaining("Permission denied") });
+    }
+  });
+
+  test("status says that it builds and since when, with the former state beside it", async () => {
+    const said = await ops("status");
+    expect(said, said.stdout + said.stderr).toMatchObject({ code: 0 });
+    const [, docs = ""] = said.stdout.split(/^ {2}docs /m);
+    const { deployed } = statusOf(host, "docs")!;
+    expect(docs).toMatch(new RegExp(`published +${deployed!.release}, `));
+    expect(docs).toMatch(/building +since \d+(\.\d)? (s|min) ago \(.*\)\n +pending +1 taken and not published yet/);
+    const { machines } = JSON.parse((await ops("status", "--json")).stdout);
+    expect(machines).toMatchObject([{ name: "life", hooks: [{ name: "site" }, { name: "docs" }] }]);
+    expect(machines[0].hooks[0].building).toBeUndefined();
+    const began = Date.parse(machines[0].hooks[1].building);
+    expect(Date.now() - began).toBeGreaterThan(0);
+    expect(Date.now() - began).toBeLessThan(120_000);
+    expect((await rebuild.visit("/", "docs")).body).toBe(former);
+  });
+
+  test("rollback does not wait for it: the build ends, its commit is held back, and the next push is published", async () => {
+    const { deployed, releases } = statusOf(host, "docs")!;
+    // Its own release: what is to go is what builds.
+    const began = performance.now();
+    const said = await ops("rollback", "docs", deployed!.release);
+    const seconds = (performance.now() - began) / 1_000;
+    console.log(`rollback beside a hanging hugo: ${seconds.toFixed(1)} s`);
+    expect(said, said.stdout + said.stderr).toMatchObject({ code: 0 });
+    const head = rebuild.repositories.docs.head()!;
+    expect(said.stdout).toBe(
+      `life: rolled back: ${deployed!.release} is published; ${head.slice(0, 12)} is not published again, a newer commit is\n`,
+    );
+    expect(seconds).toBeLessThan(60);
+    await idle(host, "docs");
+    expect(await host.read("systemctl list-units --no-legend 'pushgate-hugo-docs@*'")).toBe("");
+    expect(statusOf(host, "docs")).toMatchObject({ held: head, deployed, releases });
+    expect((await rebuild.visit("/", "docs")).body).toBe(former);
+
+    const good = await rebuild.push({ "layouts/index.html": front("after-endless") }, "docs");
+    await published(host, good, { hook: "docs", timeout: 60_000 });
+    expect(await host.read("systemctl list-units --failed --no-legend 'pushgate-*'")).toBe("");
+  });
+
+  test("at a git host that never answers: rollback asks it nothing, and what was pushed is published once it does", async () => {
+    await published(host, await rebuild.push({ "layouts/index.html": front("before-silence") }), { timeout: 60_000 });
+    await idle(host);
+    const [{ release: last }, [, before]] = [statusOf(host)!.deployed!, statusOf(host)!.releases];
+    rebuild.git.faults.delay = 60_000;
+    const late = await rebuild.push({ "layouts/index.html": front("after-silence") });
+    await until("it is taken", () => (pending(host).some((name) => name.endsWith(".json")) ? true : undefined));
+    const said = await ops("rollback", "site");
+    await answersAgain();
+    expect(said, said.stdout + said.stderr).toMatchObject({ code: 0 });
+    expect(said.stdout).toContain(`life: rolled back: ${before!.id} is published;`);
+    await published(host, late, { timeout: 90_000 });
+    expect(statusOf(host)!.releases.map(({ id }) => id)).toContain(last);
+    expect((await rebuild.visit()).body).toContain("layout-after-silence");
+  });
+});
+
+test("a reboot in the middle of a build: the page is served, the push is published, and units are as declared", async () => {
+  const boot = await host.read("cat /proc/sys/kernel/random/boot_id");
+  await idle(host);
+  await idle(host, "docs");
+  const { deployed } = statusOf(host)!;
+  rebuild.git.faults.delay = 60_000;
+  const accepted = await rebuild.push({ "layouts/index.html": front("accepted-before") });
+  await until("it is taken", async () =>
+    (await host.read(`ls ${placesOf("site").spool}/.taken`)) !== "" ? true : undefined,
+  );
+
+  expect(statusOf(host)!.deployed).toEqual(deployed);
+  // What was asked of it stays unanswered.
+  delete rebuild.git.faults.delay;
+  expect(await host.reboot()).toBe("running");
+  expect(await host.read("cat /proc/sys/kernel/random/boot_id")).not.toBe(boot);
+  // The former one, or already the next.
+  expect(await rebuild.visit()).toMatchObject({
+    status: 200,
+    body: expect.stringMatching(/layout-(after-silence|accepted-before)/),
+  });
+  expect((await rebuild.visit("/", "docs")).body).toContain("layout-after-endless");
+  // Nobody delivers it again: by what lies there.
+  const status = await published(host, accepted, { timeout: 90_000 });
+  expect(status.last!.trigger.join()).toMatch(/delivery /);
+  await shows(rebuild, "layout-accepted-before");
+
+  for (const hook of ["site", "docs"] as const) {
+    const next = await rebuild.push({ "layouts/index.html": front(`booted-${hook}`) }, hook);
+    await published(host, next, { hook, timeout: 60_000 });
+    expect((await rebuild.visit("/", hook)).body).toContain(`layout-booted-${hook}`);
+    await idle(host, hook);
+  }
+  expect(await holders()).toEqual([]);
+  const preview = await rebuild.world.stack.preview("--expect-no-changes");
+  expect(preview.code, preview.stdout).toBe(0);
+  const said = await ops("status");
+  expect(said, said.stdout + said.stderr).toMatchObject({ code: 0 });
+});
