@@ -1,0 +1,46 @@
+/** The configuration that the suites on hosts share: files side by side, but for those that want the machine for themselves. */
+import { basename } from "node:path";
+import { defineConfig } from "vitest/config";
+import { BaseSequencer, type TestSpecification } from "vitest/node";
+
+export type HostSuite = {
+  /** From the repository's root. */
+  readonly folder: string;
+  /** Names without ".test.ts": what measures time or load, one after the other when the rest is done. */
+  readonly alone?: readonly string[];
+  /** Which of the others begin, first to last; those it does not name come after. */
+  readonly order?: readonly string[];
+  /** Seconds a test may take, and a hook. */
+  readonly patience: readonly [test: number, hook: number];
+};
+
+/** Stable: what is not named comes in vitest's own order of projects and durations. */
+const inOrder = (order: readonly string[]) =>
+  class extends BaseSequencer {
+    override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
+      const rank = ({ moduleId }: TestSpecification): number => {
+        const at = order.indexOf(basename(moduleId, ".test.ts"));
+        return at < 0 ? order.length : at;
+      };
+      return (await super.sort(files)).sort((a, b) => rank(a) - rank(b));
+    }
+  };
+
+export const hostSuite = ({ folder, alone = [], order = [], patience: [test, hook] }: HostSuite) => {
+  const apart = alone.map((name) => `${folder}/${name}.test.ts`);
+  const common = { testTimeout: test * 1000, hookTimeout: hook * 1000 };
+  const together = { name: "together", include: [`${folder}/*.test.ts`], exclude: apart };
+  const single = { name: "alone", include: apart, maxWorkers: 1, fileParallelism: false };
+  return defineConfig({
+    test: {
+      root: new URL("../..", import.meta.url).pathname,
+      reporters: ["verbose", "./test/reporter.ts"],
+      sequence: { sequencer: inOrder(order) },
+      maxWorkers: 3,
+      projects: [
+        { test: { ...common, ...together, sequence: { groupOrder: 0 } } },
+        ...(apart.length > 0 ? [{ test: { ...common, ...single, sequence: { groupOrder: 1 } } }] : []),
+      ],
+    },
+  });
+};
