@@ -74,12 +74,17 @@ systemctl --quiet disable --now ${units.hugoSocket("docs")}`,
   },
   {
     layer: "site",
-    // As a person goes back by hand.
+    // Nothing builds any more, or a build would put the table back; and the link as a person goes back by hand.
     hand: `systemctl --quiet disable --now ${units.reconcileTimer("site")}
+systemctl stop ${units.reconcileTimer("docs")}
+over() { until [ "$(systemctl is-active "$@" | sort -u)" = inactive ]; do sleep 0.1; done; }
+over ${units.reconcile("site")} ${units.reconcile("docs")}
 systemctl stop ${units.buildPath("site")} ${units.buildPath("docs")}
+over ${units.build("site")} ${units.build("docs")}
 ln -sfn "$(readlink -f ${folder}/current)" ${webRoot}`,
     says: [
       `${units.reconcileTimer("site")} is: declared is "enabled active", the machine says "disabled inactive"`,
+      `${units.reconcileTimer("docs")} is: declared is "enabled active", the machine says "enabled inactive"`,
       `${units.buildPath("site")} is: declared is "enabled active", the machine says "enabled inactive"`,
       `web root ${webRoot}: declared is "leads to the current release of site", the machine says "a link to ${folder}/releases/`,
     ],

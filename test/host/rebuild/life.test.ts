@@ -209,7 +209,9 @@ describe("a build that hangs", () => {
   });
 });
 
-test("a reboot in the middle of a build: the page is served, the push is published, and units are as declared", async () => {
+test("a reboot in the middle of a build: the page is served, the push is published, and units are as declared", {
+  timeout: 300_000,
+}, async () => {
   const boot = await host.read("cat /proc/sys/kernel/random/boot_id");
   await idle(host);
   await idle(host, "docs");

@@ -112,7 +112,7 @@ export async function buildRebuild(host: Host, options: RebuildOptions = {}): Pr
         hooks.map(async (hook) => {
           const head = repositories[hook].head()!;
           await deliver(head, hook);
-          await published(host, head, { hook });
+          await published(host, head, { hook, timeout: 90_000 });
         }),
       );
     },
