@@ -118,7 +118,7 @@ async function asChild({ settings, path }: Builder, places: Places, destination:
 }
 
 /** How a build that failed is told; systemd.exec(5) names the results. */
-function setback({ result, status, output }: Build, limits: Builder["settings"]["limits"]): Setback {
+function setback({ result, code, status, output }: Build, limits: Builder["settings"]["limits"]): Setback {
   if (/no space left on device|disk quota exceeded/i.test(output)) return failed(diskFull);
   if (
     /pthread_create failed|failed to create new OS thread|fork\/exec \S+: resource temporarily unavailable/.test(output)
@@ -133,6 +133,8 @@ function setback({ result, status, output }: Build, limits: Builder["settings"][
         `the build was ended by its memory limit${of(limits.memoryMiB, " MiB")}: raise hooks[].site.limits.memoryMiB`,
       );
     case "timeout":
+      // hugo ended by itself: it was what follows it that took too long.
+      if (code === "exited") return failed("hugo ended, and its unit did not: the machine is too busy to build");
       return failed(`the build took longer than its ${limits.seconds} s: raise hooks[].site.limits.seconds`);
     case "signal":
     case "core-dump":

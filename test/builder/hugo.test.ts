@@ -261,6 +261,7 @@ describe("behind its unit's socket", () => {
     ["result=exit-code code=exited status=255", "hugo failed: it went wrong"],
     ["result=oom-kill code=killed status=KILL", "its memory limit (1024 MiB): raise hooks[].site.limits.memoryMiB"],
     ["result=timeout code=killed status=TERM", "longer than its 30 s: raise hooks[].site.limits.seconds"],
+    ["result=timeout code=exited status=0", "hugo ended, and its unit did not: the machine is too busy to build"],
     ["result=signal code=killed status=KILL", "ended by the signal KILL"],
     ["result=resources code= status=", "has not the resources to start hugo"],
     ["result=protocol code= status=", "hugo's unit ended by protocol"],
