@@ -10,6 +10,7 @@ import type { Run } from "../../pulumi/engine.ts";
 import { bootHost, type Host } from "../lab/host.ts";
 import { type Ran, run, until } from "../lab/process.ts";
 import { release } from "../release.ts";
+import { type SecretSearch, secretSearch } from "../secret-search.ts";
 import { sshWrapper } from "../wrapper.ts";
 import { front, type HookName, placesOf } from "./site.ts";
 import { idle, pending, published, statusOf } from "./status.ts";
@@ -17,20 +18,15 @@ import { buildRebuild, type Rebuild, shows } from "./world.ts";
 
 const ssh = sshWrapper();
 let host: Host;
+let search: SecretSearch;
 let rebuild: Rebuild;
 let up: Run;
 /** Lines of the deploy key that no other key has. */
 let needles: readonly string[];
 
-/** systemd-creds is the one program of the machine's that the key passes through; this one writes down what it got. */
-const spy = `#!/bin/sh
-{ tr '\\0' '\\n' </proc/$$/cmdline; tr '\\0' '\\n' </proc/$$/environ; } >>/root/given-to-systemd-creds
-exec /usr/bin/systemd-creds "$@"
-`;
-
 beforeAll(async () => {
   host = await bootHost({ name: "life", release, variant: "packages" });
-  await host.writeFile("/usr/local/bin/systemd-creds", spy, "0755");
+  search = await secretSearch(host);
   rebuild = await buildRebuild(host, {
     site: { reconcileMinutes: 60 },
     docs: { reconcileMinutes: 60 },
@@ -50,18 +46,6 @@ afterAll(async () => {
 });
 
 const leaks = (text: string): boolean => needles.some((line) => text.includes(line));
-
-/** Paths on the machine that hold a line of the key. /usr is the distribution's, but for /usr/local. */
-const holders = async (): Promise<string[]> => {
-  const places = "/etc /var /run /tmp /root /home /opt /srv /dev/shm /usr/local";
-  // The journal is searched as text, beside this.
-  const search = `grep -rlaF -f - --exclude-dir=proc --exclude-dir=sys --exclude-dir=journal ${places}`;
-  const found = await host.inside(search, { stdin: `${needles.join("\n")}\n`, check: false });
-  return found.stdout.split("\n").filter(Boolean).sort();
-};
-/** Command lines and environments of all that runs on the machine now. */
-const processes = () => host.read("cat /proc/[0-9]*/cmdline /proc/[0-9]*/environ 2>/dev/null | tr '\\0' '\\n'");
-const journal = () => host.read("journalctl --no-pager --output=export --all");
 
 /** As a person runs it. */
 const ops = (program: "status" | "rollback", ...args: string[]): Promise<Ran> => {
@@ -83,16 +67,16 @@ describe("the deploy key", () => {
   test("while nothing builds it is in no file, process, unit, journal, state or output", async () => {
     expect(needles.length).toBeGreaterThanOrEqual(2);
     await idle(host, "docs");
-    expect(await holders()).toEqual([]);
-    const given = await host.readFile("/root/given-to-systemd-creds");
+    expect(await search.holders(needles)).toEqual([]);
+    const given = await search.givenToCreds();
     expect(given).toContain("docs-deploy-key");
     const { stack } = rebuild.world;
     const preview = await stack.preview("--diff");
     const texts = {
       "systemd-creds": given,
-      processes: await processes(),
-      units: await host.read("systemctl cat 'pushgate*'; systemctl show 'pushgate*'"),
-      journal: await journal(),
+      processes: await search.processes(),
+      units: await search.units(),
+      journal: await search.journal(),
       "arguments and environment of ssh": ssh.given(),
       "the output of up": up.stdout + up.stderr + JSON.stringify(up.diagnostics),
       "the output of a preview": preview.stdout + preview.stderr + JSON.stringify(preview.diagnostics),
@@ -107,12 +91,12 @@ describe("the deploy key", () => {
 
   test("by removal: the search finds one in a file, an environment, the journal", async () => {
     await host.writeFile("/etc/pushgate/forgotten", rebuild.git.ssh.deployKey);
-    expect(await holders()).toEqual(["/etc/pushgate/forgotten"]);
+    expect(await search.holders(needles)).toEqual(["/etc/pushgate/forgotten"]);
     await host.inside("rm /etc/pushgate/forgotten");
     await host.inside(`systemd-run --quiet --unit=forgetful --setenv=KEY='${needles[0]}' sleep 60`);
-    await until("the search finds it in the environment", async () => leaks(await processes()) || undefined);
+    await until("the search finds it in the environment", async () => leaks(await search.processes()) || undefined);
     await host.inside(`systemctl stop forgetful; logger 'key ${needles[1]}'`);
-    await until("the search finds it in the journal", async () => leaks(await journal()) || undefined);
+    await until("the search finds it in the journal", async () => leaks(await search.journal()) || undefined);
   });
 
   test("a preview of another key says neither", async () => {
@@ -144,9 +128,9 @@ describe("a build that hangs", () => {
     await rebuild.push({ "layouts/index.html": endless }, "docs");
     await hugoRuns("docs");
     const credential = `/run/credentials/${units.build("docs")}/deploy-key`;
-    expect(await holders()).toEqual([credential]);
+    expect(await search.holders(needles)).toEqual([credential]);
     expect(await host.read(`findmnt -nro FSTYPE -T ${credential}`)).toMatch(/^(ramfs|tmpfs)$/);
-    expect(leaks(await processes())).toBe(false);
+    expect(leaks(await search.processes())).toBe(false);
     for (const account of ["guest", "pushgate-hugo", "pushgate-receiver"]) {
       const read = await host.inside(`runuser -u ${account} -- cat ${credential}`, { check: false });
       expect(read).toMatchObject({ code: 1, stdout: "", stderr: expect.stringContaining("Permission denied") });
@@ -244,7 +228,7 @@ test("a reboot in the middle of a build: the page is served, the push is publish
     expect((await rebuild.visit("/", hook)).body).toContain(`layout-booted-${hook}`);
     await idle(host, hook);
   }
-  expect(await holders()).toEqual([]);
+  expect(await search.holders(needles)).toEqual([]);
   const preview = await rebuild.world.stack.preview("--expect-no-changes");
   expect(preview.code, preview.stdout).toBe(0);
   const said = await ops("status");

@@ -8,6 +8,7 @@ import type { Run } from "../../pulumi/engine.ts";
 import { bootHost, type Host } from "../lab/host.ts";
 import { until } from "../lab/process.ts";
 import { release } from "../release.ts";
+import { type SecretSearch, secretSearch } from "../secret-search.ts";
 import { buildWorld, type World } from "../world.ts";
 import { sshWrapper } from "../wrapper.ts";
 
@@ -20,6 +21,7 @@ const token = "vault-token-0123456789-0123456789-abcdefghij";
 const renewed = "vault-site-renewed-0123456789-abcdefghij";
 const ssh = sshWrapper();
 let host: Host;
+let search: SecretSearch;
 let world: World;
 let up: Run;
 /** What must be nowhere, by what it is. */
@@ -27,12 +29,6 @@ let needles: Record<string, string>;
 /** Command lines and environments of the machine's processes that held one, while `up` worked. */
 const caught = new Set<string>();
 let duringUp: readonly string[];
-
-/** systemd-creds is the one program that a secret passes through; this one writes down what it was given, and hands over. */
-const spy = `#!/bin/sh
-{ tr '\\0' '\\n' </proc/$$/cmdline; tr '\\0' '\\n' </proc/$$/environ; } >>/root/given-to-systemd-creds
-exec /usr/bin/systemd-creds "$@"
-`;
 
 const leaked = (text: string): string[] => Object.keys(needles).filter((name) => text.includes(needles[name]!));
 
@@ -65,7 +61,7 @@ function lookAtProcesses(): void {
 
 beforeAll(async () => {
   host = await bootHost({ name: "vault", release, variant: "packages" });
-  await host.writeFile("/usr/local/bin/systemd-creds", spy, "0755");
+  search = await secretSearch(host);
   world = await buildWorld([host], { path: [ssh.folder], secrets, token });
   ssh.mode("record");
   const looking = setInterval(lookAtProcesses, 20);
@@ -107,17 +103,8 @@ test("the receiver's sandbox: exposure of at most 0.3", async () => {
   expect(Number(exposure), said).toBeLessThanOrEqual(0.3);
 });
 
-/** Paths on the machine that hold one of the secrets. /usr is the distribution's, but for /usr/local. */
-const holders = async (): Promise<string[]> => {
-  const found = await host.inside(
-    "grep -rlaF -f - --exclude-dir=proc --exclude-dir=sys /etc /var /run /tmp /root /home /opt /srv /dev/shm /usr/local",
-    {
-      stdin: `${Object.values(needles).join("\n")}\n`,
-      check: false,
-    },
-  );
-  return found.stdout.split("\n").filter(Boolean).sort();
-};
+const holders = () => search.holders(Object.values(needles));
+const inProcesses = async () => leaked(await search.processes());
 
 test("files: a secret is in the receiver's own credentials folder, in memory, and the origin's key in its file", async () => {
   const inMemory = "/run/credentials/pushgate-receiver.service";
@@ -144,14 +131,10 @@ test("by removal: a secret laid into a file or an environment is found by this s
   expect(await inProcesses()).toEqual([]);
 });
 
-/** Command lines and environments of all that runs on the machine now. */
-const inProcesses = async (): Promise<string[]> =>
-  leaked(await host.read("cat /proc/[0-9]*/cmdline /proc/[0-9]*/environ 2>/dev/null | tr '\\0' '\\n'"));
-
 test("arguments and environments: neither now, nor while up worked, nor of ssh and systemd-creds", async () => {
   expect(await inProcesses()).toEqual([]);
   expect(duringUp).toEqual([]);
-  const given = await host.readFile("/root/given-to-systemd-creds");
+  const given = await search.givenToCreds();
   expect(given.match(/^encrypt$/gm)).toHaveLength(2);
   expect(leaked(given)).toEqual([]);
   expect(ssh.calls().length).toBeGreaterThan(10);
@@ -159,21 +142,19 @@ test("arguments and environments: neither now, nor while up worked, nor of ssh a
 });
 
 test("units and journal", async () => {
-  expect(leaked(await host.read("systemctl cat 'pushgate*'; systemctl show 'pushgate*'"))).toEqual([]);
+  expect(leaked(await search.units())).toEqual([]);
   for (const status of [202, 401]) {
     const secret = status === 401 ? "another-secret-of-at-least-32-characters" : secrets.site.current;
     expect(await statusWith(secret)).toBe(status);
   }
-  const said = await journal();
+  const said = await search.journal();
   expect(said).toContain("pushgate-receiver");
   expect(leaked(said)).toEqual([]);
   await host.inside(`logger 'token ${secrets.docs.current}'`);
   await until("the search would find one in the journal", async () =>
-    leaked(await journal()).includes("docs") ? true : undefined,
+    leaked(await search.journal()).includes("docs") ? true : undefined,
   );
 });
-
-const journal = () => host.read("journalctl --no-pager --output=export --all");
 
 test("the state and the output of up", async () => {
   expect(leaked(await world.stack.stateText())).toEqual([]);
