@@ -193,13 +193,17 @@ describe("a build that hangs", () => {
   });
 });
 
-test("a reboot in the middle of a build: the page is served, the push is published, and units are as declared", {
+test("a reboot in the middle of a build, with another push untaken: pages are served, both pushes are published, and units are as declared", {
   timeout: 300_000,
 }, async () => {
   const boot = await host.read("cat /proc/sys/kernel/random/boot_id");
   await idle(host);
   await idle(host, "docs");
   const { deployed } = statusOf(host)!;
+  // The other site's push lies where the receiver put it.
+  await host.inside(`systemctl stop ${units.buildPath("docs")}`);
+  const untaken = await rebuild.push({ "layouts/index.html": front("untaken-before") }, "docs");
+  expect(await host.read(`find ${placesOf("docs").spool} -maxdepth 1 -name '*.json' | wc -l`)).toBe("1");
   rebuild.git.faults.delay = 60_000;
   const accepted = await rebuild.push({ "layouts/index.html": front("accepted-before") });
   await until("it is taken", async () =>
@@ -216,11 +220,13 @@ test("a reboot in the middle of a build: the page is served, the push is publish
     status: 200,
     body: expect.stringMatching(/layout-(after-silence|accepted-before)/),
   });
-  expect((await rebuild.visit("/", "docs")).body).toContain("layout-after-endless");
+  expect((await rebuild.visit("/", "docs")).body).toMatch(/layout-(after-endless|untaken-before)/);
   // Nobody delivers it again: by what lies there.
   const status = await published(host, accepted, { timeout: 90_000 });
   expect(status.last!.trigger.join()).toMatch(/delivery /);
   await shows(rebuild, "layout-accepted-before");
+  const docs = await published(host, untaken, { hook: "docs", timeout: 90_000 });
+  expect(docs.last!.trigger.join()).toMatch(/delivery /);
 
   for (const hook of ["site", "docs"] as const) {
     const next = await rebuild.push({ "layouts/index.html": front(`booted-${hook}`) }, hook);
