@@ -101,18 +101,16 @@ function build(host: Host, report: HostReport, { settings, bundles, secrets, ori
   const credentials = applySecrets(host, layers.secrets, judged, { dependsOn: [certificate] });
   const bundle = sendBundle(host, bundles.bundle, layers.bundle, seen("bundle"), { dependsOn: [credentials] });
   const receiver = then(layers.receiver, "receiver", [bundle]);
-  const program = (after: pulumi.Resource) =>
-    bundles.program === undefined
-      ? then(layers.program, "program", [after])
-      : sendBundle(host, bundles.program, layers.program, seen("program"), { dependsOn: [after] });
-  const egress = (after: pulumi.Resource) => then(layers.egress, "egress", [after]);
-  const builder = (after: pulumi.Resource) => then(layers.builder, "builder", [after]);
-  const site = (after: pulumi.Resource) => then(layers.site, "site", [after]);
-  const coming = { program, egress, builder, site };
+  const coming = ["program", "egress", "builder", "site"] satisfies (keyof HostLayers)[];
   // Last come, first gone, where no hook has a site any more; of a machine on which none ever had one, nothing is asked.
-  const going = (["site", "builder", "egress", "program"] as const).filter((name) => !neverCame(seen(name)));
-  const rebuild = rebuilds(settings) ? Object.values(coming) : going.map((name) => coming[name]);
-  const rebuilt = rebuild.reduce<pulumi.Resource>((after, declare) => declare(after), receiver);
+  const rebuild = rebuilds(settings) ? coming : coming.toReversed().filter((name) => !neverCame(seen(name)));
+  const rebuilt = rebuild.reduce<pulumi.Resource>(
+    (after, name) =>
+      name === "program" && bundles.program !== undefined
+        ? sendBundle(host, bundles.program, layers.program, seen(name), { dependsOn: [after] })
+        : then(layers[name], name, [after]),
+    receiver,
+  );
   const routing = then(layers.routing, "routing", [rebuilt]);
   const proxy = then(
     publicCa(originPulls).apply((ca) => text({ originPullCa: ca }).proxy),
