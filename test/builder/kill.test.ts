@@ -12,6 +12,7 @@ import { walk } from "../../service/builder/files.ts";
 import { hashOf } from "../../service/builder/lay.ts";
 import { pending } from "../../service/builder/markers.ts";
 import { differences } from "../../service/builder/verify.ts";
+import { random } from "../random.ts";
 import { asset, says, siteFiles, writePage } from "../site.ts";
 import { type Bench, bundledBuilder, cannotBuild, closeGitHost, copyOf, finish, published, start } from "./harness.ts";
 
@@ -35,17 +36,6 @@ function seen(of: Bench): number {
   expect(readFileSync(join(folder, asset(revision)), "utf8")).not.toBe("");
   expect(differences(of.places, manifest)).toEqual([]);
   return revision;
-}
-
-/** Mulberry32: the same seed gives the same walk. */
-function random(seed: number): () => number {
-  let state = seed;
-  return () => {
-    state = (state + 0x6d2b79f5) | 0;
-    let t = Math.imul(state ^ (state >>> 15), 1 | state);
-    t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t;
-    return ((t ^ (t >>> 14)) >>> 0) / 2 ** 32;
-  };
 }
 
 const kills = Number(process.env.PUSHGATE_KILLS ?? 20);

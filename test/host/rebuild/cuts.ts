@@ -6,6 +6,7 @@ import { readlinkSync } from "node:fs";
 import { join } from "node:path";
 import { random } from "../../random.ts";
 import type { Host } from "../lab/host.ts";
+import { until } from "../lab/process.ts";
 import { type Disk, diskUnder } from "./disk.ts";
 import { markedFiles, wholeRelease } from "./marks.ts";
 import { placesOf } from "./site.ts";
@@ -116,14 +117,12 @@ function stateOf(rebuild: Rebuild, { delivery, commit }: Accepted): State {
   return shown ? "published" : "lost";
 }
 
-async function atLeast(rebuild: Rebuild, commit: string): Promise<void> {
-  const until = performance.now() + 60_000;
-  while (!isIn(rebuild, commit, deployed(rebuild.host))) {
-    if (performance.now() > until)
-      throw new Error(`${commit} was accepted before the cut, and is not published after it`);
-    await new Promise((resolve) => setTimeout(resolve, 50));
-  }
-}
+const atLeast = (rebuild: Rebuild, commit: string): Promise<true> =>
+  until(
+    `${commit} was accepted before the cut, and is published after it`,
+    () => isIn(rebuild, commit, deployed(rebuild.host)) || undefined,
+    { timeout: 60_000, pause: 50 },
+  );
 
 const silenced = "/usr/local/lib/nothing-is-synced.cjs";
 

@@ -3,12 +3,13 @@
  * served all the while, and the next good push or tick heals it. On one host, one fault after the other.
  */
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import type { Status } from "../../../service/builder/status.ts";
 import type { GitHost } from "../../git-host.ts";
 import type { Files } from "../../git-repository.ts";
 import { bootHost, type Host } from "../lab/host.ts";
 import { release } from "../release.ts";
 import { front, type HookName, placesOf } from "./site.ts";
-import { awaitStatus, idle, nextResult, published, runs, type Status, statusOf } from "./status.ts";
+import { awaitStatus, idle, nextResult, published, runs, statusOf } from "./status.ts";
 import { buildRebuild, type Rebuild } from "./world.ts";
 
 let host: Host;

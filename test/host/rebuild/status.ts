@@ -1,38 +1,10 @@
 /** What the rebuild says of itself, on the machine: status.json, the journal, its folders. */
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
+import type { Last, Status } from "../../../service/builder/status.ts";
 import type { Host } from "../lab/host.ts";
 import { until } from "../lab/process.ts";
 import { type HookName, placesOf } from "./site.ts";
-
-export type Result = "published" | "nothing" | "failed" | "refused" | "rolled back";
-
-export type Last = {
-  readonly result: Result;
-  readonly reason: string;
-  readonly commit: string | null;
-  readonly at: string;
-  readonly trigger: readonly string[];
-  readonly warnings: readonly string[];
-  /** debounce, fetch, decide, checkout, hugo, publish, total */
-  readonly milliseconds: Readonly<Record<string, number>>;
-};
-
-export type Status = {
-  readonly hook: string;
-  readonly deployed: { readonly release: string; readonly commit: string; readonly at: string } | null;
-  readonly head: string | null;
-  readonly held?: string;
-  readonly last?: Last;
-  readonly failing?: { readonly since: string; readonly attempts: number; readonly next: string };
-  readonly releases: readonly {
-    readonly id: string;
-    readonly commit: string;
-    readonly pages: number;
-    readonly bytes: number;
-  }[];
-  readonly adoption?: { readonly release: string; readonly files: readonly string[]; readonly more: number };
-};
 
 /** Read past the machine, so that looking costs it nothing; undefined while there is none. */
 export function statusOf(host: Host, hook: HookName = "site"): Status | undefined {
@@ -80,7 +52,7 @@ export const published = (host: Host, commit: string, options: { hook?: HookName
 export const nextResult = (
   host: Host,
   since: Status | undefined,
-  result: Result,
+  result: Last["result"],
   options: { hook?: HookName; timeout?: number } = {},
 ) =>
   awaitStatus(
