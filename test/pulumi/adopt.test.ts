@@ -1,10 +1,8 @@
 /**
  * `npm run adopt` under the real engine, against the stand-in API: a zone that was used before pushgate, and a state
  * that was lost. Each test goes on where the one before it ended. That no delivery is refused meanwhile is the host
- * suite's to prove (test/host/suite/state-lost.test.ts).
+ * suite's to prove (test/host/edge/state-lost.test.ts).
  */
-import { spawn } from "node:child_process";
-import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { permissions } from "../../infra/edge/dryrun.ts";
 import { type Api, apiToken } from "../edge/api.ts";
@@ -35,24 +33,10 @@ const stop = () => all?.close();
 const permissionsOf = (edge: object) =>
   permissions({ edge } as never).map((permission) => permission.replace(/Edit$/, "Write"));
 
-/** As a person without a terminal runs it. */
-const adopt = (...flags: string[]) => run("adopt", ...flags);
-function run(name: "adopt" | "status", ...flags: string[]): Promise<{ code: number | null; said: string }> {
-  const program = fileURLToPath(new URL(`../../ops/${name}.ts`, import.meta.url));
-  return new Promise((resolve, reject) => {
-    const options = { cwd: stack.folder, env: stack.env, stdio: ["ignore", "pipe", "pipe"] as const };
-    const child = spawn(process.execPath, [program, "--stack", "test", ...flags], {
-      ...options,
-      stdio: [...options.stdio],
-    });
-    let said = "";
-    for (const stream of [child.stdout, child.stderr])
-      stream!.setEncoding("utf8").on("data", (text: string) => {
-        said += text;
-      });
-    child.on("error", reject);
-    child.on("close", (code) => resolve({ code, said }));
-  });
+/** What a program of ours said, once it is known to have done what it was asked. */
+function succeededSaying({ code, stdout, stderr }: Run): string {
+  expect(code, stdout + stderr).toBe(0);
+  return stdout + stderr;
 }
 
 const atTheEdge = ({ steps }: Run): string[] =>
@@ -105,8 +89,7 @@ describe("a zone that was used before", { timeout: 120_000 }, () => {
     api.zone.bot_management.fight_mode = true;
     before = theirs();
     const zone = structuredClone(api.zone);
-    const { code, said } = await adopt();
-    expect(code, said).toBe(0);
+    const said = succeededSaying(await stack.ops("adopt"));
     expect(said).toContain(`custom rules: ruleset "their rules"\n    Ruleset zones/${zone.id}/`);
     expect(said).toContain(`hooks.example.org A: A record, 198.51.100.7\n    DnsRecord ${zone.id}/`);
     expect(said).toMatch(/also leads to 198\.51\.100\.8, which stays .* remove it/);
@@ -118,8 +101,7 @@ describe("a zone that was used before", { timeout: 120_000 }, () => {
   });
 
   test("--yes takes it over, up merges, and the preview after it is empty", async () => {
-    const { code, said } = await adopt("--yes");
-    expect(code, said).toBe(0);
+    const said = succeededSaying(await stack.ops("adopt", "--yes"));
     expect(said).toContain("4 adopted. Next: npx pulumi preview");
     // Nothing of ours has run since: import protects what it takes over.
     const whole = structuredClone(api.zone);
@@ -153,8 +135,7 @@ describe("a zone that was used before", { timeout: 120_000 }, () => {
   test("after the state was lost: adopted, up, nothing left over, an empty preview", async () => {
     const old = structuredClone(api.zone);
     stack = await all.again();
-    const { code, said } = await adopt("--yes");
-    expect(code, said).toBe(0);
+    const said = succeededSaying(await stack.ops("adopt", "--yes"));
     expect(said).toContain("12 adopted.");
     expect(said).toContain("its key was in the lost state alone");
     api.requests.length = 0;
@@ -175,8 +156,8 @@ describe("a zone that was used before", { timeout: 120_000 }, () => {
   });
 
   test("npm run status finds the machines in the stack's configuration; what they say is for the host suite", async () => {
-    const { code, said } = await run("status");
+    const { code, stdout, stderr } = await stack.ops("status");
     expect(code).toBe(1);
-    expect(said).toMatch(/^web1 \(root@web1\.example\.org\)\n {2}web1: what it answered is not whole/);
+    expect(stdout + stderr).toMatch(/^web1 \(root@web1\.example\.org\)\n {2}web1: what it answered is not whole/);
   });
 });

@@ -104,8 +104,8 @@ export type Workspace = {
   /** Replaces these keys in the stack file; undefined removes one. */
   configure(config: Readonly<Record<string, unknown>>): void;
   setSecrets(secrets: Readonly<Record<string, unknown>>): Promise<void>;
-  /** What `pulumi` runs with, itself first on PATH: for a program of ours that calls it. */
-  readonly env: NodeJS.ProcessEnv;
+  /** A program of ours that calls `pulumi`, as a person without a terminal runs it; no event log. */
+  ops(program: "adopt" | "status" | "rollback", ...args: string[]): Promise<Run>;
   /** Any other command, such as `pulumi("stack", "ls")`; no event log. */
   pulumi(...args: string[]): Promise<Run>;
   /** Cancels what is running, as Ctrl-C does. */
@@ -213,6 +213,7 @@ export async function workspace(options: WorkspaceOptions = {}): Promise<Workspa
     ...options.env,
     PATH: [
       ...(options.path ?? []),
+      dirname(engine),
       ...standIns(engine),
       join(repository, "node_modules", ".bin"),
       options.env?.PATH ?? process.env.PATH ?? "",
@@ -221,9 +222,9 @@ export async function workspace(options: WorkspaceOptions = {}): Promise<Workspa
 
   let running: ReturnType<typeof spawn> | undefined;
   let runs = 0;
-  async function run(args: readonly string[], events?: string): Promise<Run> {
+  async function run(args: readonly string[], events?: string, command = engine!): Promise<Run> {
     const started = performance.now();
-    const child = spawn(engine!, args, { cwd: folder, env, stdio: ["ignore", "pipe", "pipe"] });
+    const child = spawn(command, args, { cwd: folder, env, stdio: ["ignore", "pipe", "pipe"] });
     running = child;
     const text = { stdout: "", stderr: "" };
     for (const name of ["stdout", "stderr"] as const) {
@@ -270,7 +271,6 @@ export async function workspace(options: WorkspaceOptions = {}): Promise<Workspa
   return {
     folder,
     stackFile,
-    env: { ...env, PATH: [dirname(engine), env.PATH].join(delimiter) },
     configure,
     setSecrets,
     up: (...flags) => operate("up", "--yes", "--skip-preview", ...flags),
@@ -289,6 +289,8 @@ export async function workspace(options: WorkspaceOptions = {}): Promise<Workspa
     async outputs() {
       return JSON.parse(await must("stack", "output", "--json", "--show-secrets", "--stack", stack));
     },
+    ops: (program, ...args) =>
+      run([join(repository, "ops", `${program}.ts`), ...args, "--stack", stack], undefined, process.execPath),
     pulumi: (...args) => run(args),
     interrupt: () => void running?.kill("SIGINT"),
     close: () => rmSync(folder, { recursive: true, force: true }),

@@ -3,11 +3,8 @@
  * host delivers all along and is never refused, though the edge presents the former certificate for seconds after the
  * machine was told of the next; without the second CA it is refused.
  */
-import { spawn } from "node:child_process";
 import { rmSync } from "node:fs";
 import { join } from "node:path";
-import { setTimeout as sleep } from "node:timers/promises";
-import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { settled } from "../../../infra/host/proxy-scripts.ts";
 import { delivery } from "../../deliveries.ts";
@@ -16,6 +13,7 @@ import type { Run } from "../../pulumi/engine.ts";
 import { deployedWorld } from "../deployed.ts";
 import type { Host } from "../lab/host.ts";
 import { actors } from "../lab/net.ts";
+import { meanwhile } from "../meanwhile.ts";
 import { type Answer, hostnameOf, type World } from "../world.ts";
 
 let host: Host;
@@ -35,22 +33,7 @@ const leaf = (): ClientCertificate => world.api.zone.origin_pulls.hostname_certi
 const generation = (value: number) => world.stack.configure({ "pushgate:edge": { plan: "pro", generation: value } });
 
 /** What the git host was told while `work` went on, one push after the other. */
-async function pushing<T>(work: () => Promise<T>): Promise<{ done: T; answers: Answer[] }> {
-  const answers: Answer[] = [];
-  let over = false;
-  const pusher = (async () => {
-    while (!over) {
-      answers.push(await world.deliver());
-      await sleep(50);
-    }
-  })();
-  try {
-    return { done: await work(), answers };
-  } finally {
-    over = true;
-    await pusher;
-  }
-}
+const pushing = <T>(work: () => Promise<T>) => meanwhile(work, () => world.deliver(), 50);
 
 /** `up`, with an edge that lets the machine wait two seconds until it takes the new certificate. */
 function slowUp(): Promise<Run> {
@@ -73,7 +56,7 @@ test("another generation: nobody is refused, and the former certificate is good 
   const former = leaf();
   expect(await presents(former)).toBe(202);
   generation(2);
-  const { done: up, answers } = await pushing(slowUp);
+  const { done: up, seen: answers } = await pushing(slowUp);
   expect(up.code, up.stdout).toBe(0);
   expect(answers.length).toBeGreaterThan(20);
   expect(refused(answers)).toEqual([]);
@@ -87,11 +70,11 @@ test("another generation: nobody is refused, and the former certificate is good 
 test("the state is lost: adopt, up, a clean preview, and nobody is refused meanwhile", async () => {
   const former = leaf();
   rmSync(join(world.stack.folder, "state", ".pulumi"), { recursive: true });
-  const { done, answers } = await pushing(async () => {
+  const { done, seen: answers } = await pushing(async () => {
     const init = await world.stack.pulumi("stack", "init", "test", "--non-interactive");
     expect(init.code, init.stderr).toBe(0);
-    const adopted = await adopt();
-    expect(adopted).toContain("8 adopted.");
+    const adopted = await world.stack.ops("adopt", "--yes");
+    expect(adopted.stdout + adopted.stderr).toContain("8 adopted.");
     const up = await slowUp();
     expect(up.code, up.stdout).toBe(0);
     return up;
@@ -109,26 +92,9 @@ test("the state is lost: adopt, up, a clean preview, and nobody is refused meanw
 test("taken away: with one CA only, the git host is refused until the edge has changed", async () => {
   await host.inside(`rm ${settled.conf} && systemctl reload nginx.service`);
   generation(3);
-  const { done: up, answers } = await pushing(slowUp);
+  const { done: up, seen: answers } = await pushing(slowUp);
   expect(up.code, up.stdout).toBe(0);
   const statuses = new Set(refused(answers).map(({ status, servedBy }) => `${status} ${servedBy}`));
   expect([...statuses]).toEqual(["400 pushgate-proxy"]);
   expect(await world.deliver()).toMatchObject({ status: 202 });
 });
-
-/** As a person without a terminal runs it; what it said. */
-function adopt(): Promise<string> {
-  const program = fileURLToPath(new URL("../../../ops/adopt.ts", import.meta.url));
-  return new Promise((resolve, reject) => {
-    const child = spawn(process.execPath, [program, "--stack", "test", "--yes"], {
-      ...{ cwd: world.stack.folder, env: world.stack.env, stdio: ["ignore", "pipe", "pipe"] },
-    });
-    let said = "";
-    for (const stream of [child.stdout, child.stderr])
-      stream.setEncoding("utf8").on("data", (text: string) => {
-        said += text;
-      });
-    child.on("error", reject);
-    child.on("close", () => resolve(said));
-  });
-}

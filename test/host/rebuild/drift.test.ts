@@ -8,6 +8,7 @@ import { paths, units } from "../../../infra/host/paths.ts";
 import type { Run } from "../../pulumi/engine.ts";
 import type { Fault } from "../drift-rounds.ts";
 import { bootHost, type Host } from "../lab/host.ts";
+import { meanwhile } from "../meanwhile.ts";
 import { release } from "../release.ts";
 import { zoneName } from "../world.ts";
 import { front, placesOf } from "./site.ts";
@@ -105,23 +106,10 @@ while systemctl is-active --quiet ${units.guard}; do sleep 0.1; done`,
 
 /** What visitors get while the work is done: past the edge by the operator's own nginx, and through it by its name. */
 async function whileVisited<T>(work: () => Promise<T>): Promise<{ done: T; statuses: Set<number>; visits: number }> {
-  const statuses = new Set<number>();
-  let visits = 0;
-  let over = false;
-  const loop = (async () => {
-    while (!over) {
-      const seen = await Promise.all([rebuild.visit(), rebuild.visit("/style.css"), rebuild.world.visit(hostname)]);
-      for (const { status } of seen) statuses.add(status);
-      visits += seen.length;
-      await new Promise((resolve) => setTimeout(resolve, 20));
-    }
-  })();
-  try {
-    return { done: await work(), statuses, visits };
-  } finally {
-    over = true;
-    await loop;
-  }
+  const visits = () => Promise.all([rebuild.visit(), rebuild.visit("/style.css"), rebuild.world.visit(hostname)]);
+  const { done, seen } = await meanwhile(work, visits, 20);
+  const all = seen.flat();
+  return { done, statuses: new Set(all.map(({ status }) => status)), visits: all.length };
 }
 
 const stepsOf = ({ steps }: Run) => steps.map(({ op, name: resource }) => `${op} ${resource}`).sort();

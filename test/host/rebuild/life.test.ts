@@ -3,12 +3,11 @@
  * build that hangs, and how a person finds that out and gets out of it; a reboot with a push half done. On one host, in
  * this order.
  */
-import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { units } from "../../../infra/host/paths.ts";
 import type { Run } from "../../pulumi/engine.ts";
 import { bootHost, type Host } from "../lab/host.ts";
-import { type Ran, run, until } from "../lab/process.ts";
+import { run, until } from "../lab/process.ts";
 import { release } from "../release.ts";
 import { type SecretSearch, secretSearch } from "../secret-search.ts";
 import { sshWrapper } from "../wrapper.ts";
@@ -46,14 +45,6 @@ afterAll(async () => {
 });
 
 const leaks = (text: string): boolean => needles.some((line) => text.includes(line));
-
-/** As a person runs it. */
-const ops = (program: "status" | "rollback", ...args: string[]): Promise<Ran> => {
-  const { folder, env } = rebuild.world.stack;
-  const file = fileURLToPath(new URL(`../../../ops/${program}.ts`, import.meta.url));
-  const words = ["-c", 'cd "$0" && exec "$@"', folder, process.execPath, file, ...args, "--stack", "test"];
-  return run("sh", words, { env, check: false });
-};
 
 const endless = "{{ range seq 2000 }}{{ range seq 2000 }}{{ range seq 2000 }}{{ end }}{{ end }}{{ end }}";
 const hugoRuns = (hook: HookName) =>
@@ -138,13 +129,13 @@ describe("a build that hangs", () => {
   });
 
   test("status says that it builds and since when, with the former state beside it", async () => {
-    const said = await ops("status");
+    const said = await rebuild.world.stack.ops("status");
     expect(said, said.stdout + said.stderr).toMatchObject({ code: 0 });
     const [, docs = ""] = said.stdout.split(/^ {2}docs /m);
     const { deployed } = statusOf(host, "docs")!;
     expect(docs).toMatch(new RegExp(`published +${deployed!.release}, `));
     expect(docs).toMatch(/building +since \d+(\.\d)? (s|min) ago \(.*\)\n +pending +1 taken and not published yet/);
-    const { machines } = JSON.parse((await ops("status", "--json")).stdout);
+    const { machines } = JSON.parse((await rebuild.world.stack.ops("status", "--json")).stdout);
     expect(machines).toMatchObject([{ name: "life", hooks: [{ name: "site" }, { name: "docs" }] }]);
     expect(machines[0].hooks[0].building).toBeUndefined();
     const began = Date.parse(machines[0].hooks[1].building);
@@ -157,7 +148,7 @@ describe("a build that hangs", () => {
     const { deployed, releases } = statusOf(host, "docs")!;
     // Its own release: what is to go is what builds.
     const began = performance.now();
-    const said = await ops("rollback", "docs", deployed!.release);
+    const said = await rebuild.world.stack.ops("rollback", "docs", deployed!.release);
     const seconds = (performance.now() - began) / 1_000;
     console.log(`rollback beside a hanging hugo: ${seconds.toFixed(1)} s`);
     expect(said, said.stdout + said.stderr).toMatchObject({ code: 0 });
@@ -183,7 +174,7 @@ describe("a build that hangs", () => {
     rebuild.git.faults.delay = 60_000;
     const late = await rebuild.push({ "layouts/index.html": front("after-silence") });
     await until("it is taken", () => (pending(host).some((name) => name.endsWith(".json")) ? true : undefined));
-    const said = await ops("rollback", "site");
+    const said = await rebuild.world.stack.ops("rollback", "site");
     await answersAgain();
     expect(said, said.stdout + said.stderr).toMatchObject({ code: 0 });
     expect(said.stdout).toContain(`life: rolled back: ${before!.id} is published;`);
@@ -237,6 +228,6 @@ test("a reboot in the middle of a build, with another push untaken: pages are se
   expect(await search.holders(needles)).toEqual([]);
   const preview = await rebuild.world.stack.preview("--expect-no-changes");
   expect(preview.code, preview.stdout).toBe(0);
-  const said = await ops("status");
+  const said = await rebuild.world.stack.ops("status");
   expect(said, said.stdout + said.stderr).toMatchObject({ code: 0 });
 });

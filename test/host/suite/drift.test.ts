@@ -10,6 +10,7 @@ import { custom, driftRounds, type EdgeFault, type Fault } from "../drift-rounds
 import type { Host } from "../lab/host.ts";
 import { actors } from "../lab/net.ts";
 import { until } from "../lab/process.ts";
+import { meanwhile } from "../meanwhile.ts";
 import { hostnameOf, type World } from "../world.ts";
 
 const name = deployedName;
@@ -66,7 +67,9 @@ for (const { name: round, faults, edge, serves, opens } of driftRounds(hostname)
     const steps = preview.steps.map(({ op, name: resource }) => `${op} ${resource}`).sort();
     expect(steps).toEqual(updates(faults, edge));
 
-    const { run: up, statuses } = await whileDelivering(() => world.stack.up());
+    // Four pushes a second from GitHub.
+    const pushed = async () => (await straight(actors.github.v4[1])).status;
+    const { done: up, seen: statuses } = await meanwhile(() => world.stack.up(), pushed, 250);
     expect(up.code, up.stdout).toBe(0);
     expect(up.steps.map(({ op, name: resource }) => `${op} ${resource}`).sort()).toEqual(updates(faults, edge));
     if (serves) expect(new Set(statuses)).toEqual(new Set([202]));
@@ -103,22 +106,4 @@ function updates(faults: readonly Fault[], edge: readonly EdgeFault[]): string[]
   return [...layers.map((layer) => `${name}-${layer}`), ...edge.map(({ resource }) => resource)]
     .map((resource) => `update ${resource}`)
     .sort();
-}
-
-/** Four pushes a second from GitHub, until the work is done. */
-async function whileDelivering(work: () => Promise<Run>): Promise<{ run: Run; statuses: number[] }> {
-  const statuses: number[] = [];
-  let over = false;
-  const loop = (async () => {
-    while (!over) {
-      statuses.push((await straight(actors.github.v4[1])).status);
-      await new Promise((resolve) => setTimeout(resolve, 250));
-    }
-  })();
-  try {
-    return { run: await work(), statuses };
-  } finally {
-    over = true;
-    await loop;
-  }
 }

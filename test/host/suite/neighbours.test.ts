@@ -3,7 +3,6 @@
  * are the same and serve before, during and after an `up`, also one that fails: the machine's nginx may not hold
  * CAP_NET_RAW, which `nginx -t` does not see and every site dies of.
  */
-import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { paths } from "../../../infra/host/paths.ts";
 import type { Run } from "../../pulumi/engine.ts";
@@ -11,6 +10,7 @@ import { bootHost, type Host } from "../lab/host.ts";
 import { addNeighbours, type Neighbourhood, neighbourhood, visitShop } from "../lab/neighbours.ts";
 import { actors } from "../lab/net.ts";
 import { run, until } from "../lab/process.ts";
+import { meanwhile } from "../meanwhile.ts";
 import { release } from "../release.ts";
 import { buildWorld, type World } from "../world.ts";
 
@@ -27,25 +27,7 @@ async function neighbours(): Promise<Neighbourhood> {
 }
 
 /** Looks at all of it twice a second while `work` runs; throws when the shop does not answer. */
-async function watched<T>(work: () => Promise<T>): Promise<{ done: T; looks: Neighbourhood[] }> {
-  const looks: Neighbourhood[] = [];
-  let going = true;
-  const watch = async () => {
-    while (going) {
-      looks.push(await neighbours());
-      await sleep(500);
-    }
-  };
-  const worked = async () => {
-    try {
-      return await work();
-    } finally {
-      going = false;
-    }
-  };
-  const [done] = await Promise.all([worked(), watch()]);
-  return { done, looks };
-}
+const watched = <T>(work: () => Promise<T>) => meanwhile(work, neighbours, 500);
 
 const shop = () => visitShop(host.address, actors.stranger.v4[0]);
 const children = () => host.read("cat /proc/$(cat /run/nginx.pid)/task/*/children");
@@ -86,7 +68,7 @@ describe("an nginx without CAP_NET_RAW", () => {
   });
 
   test("up stops before the reload with cause and cure, and the neighbours notice nothing", async () => {
-    const { done: up, looks } = await watched(() => world.stack.up());
+    const { done: up, seen: looks } = await watched(() => world.stack.up());
     expect(up.code).toBe(1);
     const text = up.stdout + up.stderr;
     expect(text).toContain("nginx does not hold CAP_NET_RAW, so its workers would die on reload");
@@ -116,9 +98,9 @@ describe("an nginx without CAP_NET_RAW", () => {
 
 describe("with the cure", () => {
   let up: Run;
-  let looks: Neighbourhood[];
+  let looks: readonly Neighbourhood[];
   beforeAll(async () => {
-    ({ done: up, looks } = await watched(() => world.stack.up()));
+    ({ done: up, seen: looks } = await watched(() => world.stack.up()));
   });
 
   test("the same up goes on, and the neighbours are the same and serve all along", async () => {

@@ -12,6 +12,7 @@ import type { Host } from "../lab/host.ts";
 import { actors } from "../lab/net.ts";
 import { until } from "../lab/process.ts";
 import { answers, said } from "../look.ts";
+import { meanwhile } from "../meanwhile.ts";
 import { release } from "../release.ts";
 import { type Answer, hostnameOf, type World } from "../world.ts";
 
@@ -29,15 +30,8 @@ const direct = () => world.contact(host, actors.stranger.v4[0], delivery({ host:
 
 /** Strangers all along `work`; their answers. Each must be a refusal, however far apart the layers are meanwhile. */
 async function besieged(work: () => Promise<unknown>): Promise<Answer[]> {
-  const seen: Answer[] = [];
-  let going = true;
-  const siege = (async () => {
-    while (going) seen.push(...(await Promise.all([direct(), fromElsewhere(), fromElsewhere(actors.stranger.v6[0])])));
-  })();
-  await work();
-  going = false;
-  await siege;
-  return seen;
+  const strangers = () => Promise.all([direct(), fromElsewhere(), fromElsewhere(actors.stranger.v6[0])]);
+  return (await meanwhile(work, strangers)).seen.flat();
 }
 
 const delivered = () =>
