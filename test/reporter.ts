@@ -1,8 +1,10 @@
 /**
- * The last words of `npm test`: what was skipped and the line that un-skips it, then `N passed, N failed, N skipped`.
- * With NO_SKIPS=1 a skip is a failure: a machine that claims to run everything must.
+ * The last words of `npm test`: what was skipped and the line that un-skips it, what failed, a line each (.ci/run says
+ * them again at its end), then `N passed, N failed, N skipped`. With NO_SKIPS=1 a skip is a failure: a machine that
+ * claims to run everything must.
  */
 import { writeFileSync } from "node:fs";
+import { stripVTControlCharacters } from "node:util";
 import type { Reporter, TestModule } from "vitest/node";
 
 export default class Summary implements Reporter {
@@ -28,6 +30,17 @@ export default class Summary implements Reporter {
       [...reasons.keys()].flatMap((note) => /apt-get install ([\w .+-]+)/.exec(note)?.[1]?.split(" ") ?? []),
     );
     if (packages.size > 0) console.log(`\nto run them too: sudo apt-get install -y ${[...packages].sort().join(" ")}`);
+
+    const release = process.env.PUSHGATE_RELEASE;
+    const where = release ? `${release}: ` : "";
+    const told = (name: string, found: { message?: string } | undefined): void =>
+      console.log(`failed: ${where}${name}: ${stripVTControlCharacters(found?.message ?? "?").split("\n", 1)[0]}`);
+    for (const module of broken) told(module.relativeModuleId, module.errors()[0]);
+    for (const test of by("failed"))
+      told(`${test.module.relativeModuleId}: ${test.fullName}`, test.result().errors?.[0]);
+    for (const error of errors) told("outside any test", error as { message?: string });
+    if (noSkips)
+      for (const test of skipped) told(`${test.module.relativeModuleId}: ${test.fullName}`, { message: "skipped" });
 
     const passed = by("passed").length;
     const failed = by("failed").length + broken.length + errors.length + (noSkips ? skipped.length : 0);
