@@ -11,7 +11,7 @@ import { actors } from "../lab/net.ts";
 import { startResolver } from "../lab/resolver.ts";
 import { release } from "../release.ts";
 import { type HookName, placesOf, siteFiles } from "./site.ts";
-import { awaitStatus, idle, nextResult, published, statusOf } from "./status.ts";
+import { awaitStatus, idle, nextResult, published, statusOf, timersEnd } from "./status.ts";
 import { buildRebuild, type Rebuild } from "./world.ts";
 
 let host: Host;
@@ -34,8 +34,7 @@ beforeAll(async () => {
     docs: { reconcileMinutes: 60, hugo: { exec: ["^npx$", "^postcss$"], http: [".*"] } },
   });
   await rebuild.start();
-  // It would mend what a test has taken away.
-  await host.inside("systemctl stop pushgate-guard.timer");
+  await timersEnd(host);
 });
 
 afterAll(async () => {

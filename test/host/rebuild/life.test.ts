@@ -12,7 +12,7 @@ import { release } from "../release.ts";
 import { type SecretSearch, secretSearch } from "../secret-search.ts";
 import { sshWrapper } from "../wrapper.ts";
 import { front, type HookName, placesOf } from "./site.ts";
-import { idle, pending, published, statusOf } from "./status.ts";
+import { idle, pending, published, statusOf, timersBegin, timersEnd } from "./status.ts";
 import { buildRebuild, type Rebuild, shows } from "./world.ts";
 
 const ssh = sshWrapper();
@@ -57,15 +57,17 @@ const hugoRuns = (hook: HookName) =>
 describe("the deploy key", () => {
   test("while nothing builds it is in no file, process, unit, journal, state or output", async () => {
     expect(needles.length).toBeGreaterThanOrEqual(2);
-    await idle(host, "docs");
+    await timersEnd(host);
     expect(await search.holders(needles)).toEqual([]);
+    const processes = await search.processes();
+    await timersBegin(host, ["site", "docs"]);
     const given = await search.givenToCreds();
     expect(given).toContain("docs-deploy-key");
     const { stack } = rebuild.world;
     const preview = await stack.preview("--diff");
     const texts = {
       "systemd-creds": given,
-      processes: await search.processes(),
+      processes,
       units: await search.units(),
       journal: await search.journal(),
       "arguments and environment of ssh": ssh.given(),
@@ -81,9 +83,11 @@ describe("the deploy key", () => {
   });
 
   test("by removal: the search finds one in a file, an environment, the journal", async () => {
+    await timersEnd(host);
     await host.writeFile("/etc/pushgate/forgotten", rebuild.git.ssh.deployKey);
     expect(await search.holders(needles)).toEqual(["/etc/pushgate/forgotten"]);
     await host.inside("rm /etc/pushgate/forgotten");
+    await timersBegin(host, ["site", "docs"]);
     await host.inside(`systemd-run --quiet --unit=forgetful --setenv=KEY='${needles[0]}' sleep 60`);
     await until("the search finds it in the environment", async () => leaks(await search.processes()) || undefined);
     await host.inside(`systemctl stop forgetful; logger 'key ${needles[1]}'`);
@@ -134,7 +138,9 @@ describe("a build that hangs", () => {
     const [, docs = ""] = said.stdout.split(/^ {2}docs /m);
     const { deployed } = statusOf(host, "docs")!;
     expect(docs).toMatch(new RegExp(`published +${deployed!.release}, `));
-    expect(docs).toMatch(/building +since \d+(\.\d)? (s|min) ago \(.*\)\n +pending +1 taken and not published yet/);
+    expect(docs).toMatch(
+      /building +since \d+(\.\d)? (s|min) ago \(.*\)\n +pending +(1 ask, )?1 taken and not published yet/,
+    );
     const { machines } = JSON.parse((await rebuild.world.stack.ops("status", "--json")).stdout);
     expect(machines).toMatchObject([{ name: "life", hooks: [{ name: "site" }, { name: "docs" }] }]);
     expect(machines[0].hooks[0].building).toBeUndefined();
@@ -225,7 +231,9 @@ test("a reboot in the middle of a build, with another push untaken: pages are se
     expect((await rebuild.visit("/", hook)).body).toContain(`layout-booted-${hook}`);
     await idle(host, hook);
   }
+  await timersEnd(host);
   expect(await search.holders(needles)).toEqual([]);
+  await timersBegin(host, ["site", "docs"]);
   const preview = await rebuild.world.stack.preview("--expect-no-changes");
   expect(preview.code, preview.stdout).toBe(0);
   const said = await rebuild.world.stack.ops("status");

@@ -1,6 +1,7 @@
 /** What the rebuild says of itself, on the machine: status.json, the journal, its folders. */
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
+import { units } from "../../../infra/host/paths.ts";
 import type { Last, Status } from "../../../service/builder/status.ts";
 import type { Host } from "../lab/host.ts";
 import { until } from "../lab/process.ts";
@@ -98,4 +99,22 @@ export async function idle(host: Host, hook: HookName = "site", timeout = 60_000
   } catch (error) {
     throw await explained(host, hook, error as Error);
   }
+}
+
+/**
+ * Nothing mends by itself any more: a minute after each boot, whatever their period, timers look at each repository, and
+ * the build that follows puts the egress table back; so does the guard, each minute. For tests that take something away,
+ * or count what runs.
+ */
+export async function timersEnd(host: Host): Promise<void> {
+  const running = "systemctl list-units --no-legend --state=active,activating,deactivating";
+  const begun = `'pushgate-reconcile-*.service' 'pushgate-build-*.service' ${units.guard}`;
+  await host.inside(`systemctl stop 'pushgate-*.timer'; while ${running} ${begun} | grep -q .; do sleep 0.1; done`);
+}
+
+/** They are as declared again; what those begin whose minute is over has ended. */
+export async function timersBegin(host: Host, hooks: readonly HookName[]): Promise<void> {
+  const declared = "systemctl list-unit-files --no-legend --state=enabled 'pushgate-*.timer' | cut -d' ' -f1";
+  await host.inside(`systemctl start $(${declared})`);
+  for (const hook of hooks) await idle(host, hook);
 }

@@ -12,6 +12,7 @@ import { bootHost, type Host } from "../lab/host.ts";
 import { type Internal, internalSecret, startInternal } from "../lab/internal.ts";
 import { until } from "../lab/process.ts";
 import { release } from "../release.ts";
+import { timersBegin, timersEnd } from "./status.ts";
 
 const page = "<!doctype html><title>{{ .Title }}</title>{{ .Content }}";
 const theme = {
@@ -271,9 +272,11 @@ describe("whom the rebuild may talk to", () => {
     expect(await reach("pushgate-builder")).toEqual(new Set([false]));
     expect(await reach("pushgate-hugo")).toEqual(new Set([false]));
     expect(performance.now() - began).toBeLessThan(5_000);
+    await timersEnd(host);
     await host.inside("nft delete table inet pushgate_egress");
     expect(await reach("pushgate-builder")).toEqual(new Set([true]));
     await host.inside("systemctl restart pushgate-egress.service");
+    await timersBegin(host, ["site", "docs"]);
     expect(await reach("pushgate-builder")).toEqual(new Set([false]));
   });
 
