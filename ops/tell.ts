@@ -36,8 +36,8 @@ function tellHook(hook: HookReport, declared: Declared["hooks"][number], now: st
   const lines = [`  ${hook.name}  ${declared.repository} ${declared.branch}`];
   const line = (word: string, says: string) => lines.push(`    ${word.padEnd(10)} ${says}`);
   const waiting = [
-    pending.deliveries > 0 && `${pending.deliveries} deliveries`,
-    pending.asks > 0 && `${pending.asks} asks`,
+    pending.deliveries > 0 && `${pending.deliveries} ${pending.deliveries === 1 ? "delivery" : "deliveries"}`,
+    pending.asks > 0 && `${pending.asks} ${pending.asks === 1 ? "ask" : "asks"}`,
     pending.taken > 0 && `${pending.taken} taken and not published yet`,
   ].filter((one) => one !== false);
   if (declared.site === undefined) {

@@ -43,7 +43,7 @@ describe("status", () => {
     expect(first).toMatch(/last +published, .* in 1\.8 s: 3 pages changed/);
     expect(first).toMatch(/releases +000003-cccccccccccc {2}\S+ {2}30 pages, 14\.3 MiB {2}<- current/);
     expect(first).toMatch(/pending +nothing/);
-    expect(second).toMatch(/pending +1 deliveries, 1 taken and not published yet/);
+    expect(second).toMatch(/pending +1 delivery, 1 taken and not published yet/);
     expect(stdout).toMatch(/All is as it should be\.\n$/);
     expect(readFileSync(machines.at("web2", "ssh.log"), "utf8")).toBe("exec sudo -n timeout 30 sh -s\n");
     expect(readFileSync(`${machines.folder}/pulumi.log`, "utf8")).not.toContain("show-secrets");
@@ -112,7 +112,7 @@ describe("status", () => {
     machines.write("web1", "var/spool/pushgate/site/1.json", "{}");
     machines.write("web1", "prints", "Welcome to Debian!\n");
     machines.machine("web2", { says: null });
-    expect((await machines.run("status")).stdout).toMatch(/pending +1 deliveries; no site, so nothing builds/);
+    expect((await machines.run("status")).stdout).toMatch(/pending +1 delivery; no site, so nothing builds/);
     machines.configure([web2], [built]);
     expect((await machines.run("status")).stdout).toMatch(/published +nothing yet: no build has ended/);
   });
