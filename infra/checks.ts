@@ -174,6 +174,7 @@ export function settled({ zone, edge, hosts, hooks, limits }: Config): Settings 
       plan: edge.plan,
       generation: edge.generation,
       ...(edge.botFightMode && { botFightMode: edge.botFightMode }),
+      ...(edge.canary !== undefined && { canary: edge.canary }),
     },
     hosts: hosts.map(({ address6, ...host }) => ({ ...host, ...(address6 !== undefined && { address6 }) })),
     hooks: hooks.map(({ sources, site, ...hook }) => ({

@@ -5,6 +5,7 @@
  */
 import type * as pulumi from "@pulumi/pulumi";
 import { bots } from "./edge/bots.ts";
+import { canary } from "./edge/canary.ts";
 import { originPulls } from "./edge/certificates.ts";
 import { dns } from "./edge/dns.ts";
 import { tryOut } from "./edge/dryrun.ts";
@@ -32,6 +33,9 @@ type Behind = readonly (pulumi.Resource | undefined)[];
 const after = (behind: Behind) => ({ dependsOn: behind.flat().filter((one) => one !== undefined) });
 
 const path = {
+  /** Whether all of it lets a request in, as seen from here: what stands between two layers is neither's to know. */
+  canary: ({ settings, access }: World, names: ReturnType<typeof dns>) => canary(settings, access, names),
+
   /** 1 A name for hooks only, and those of published sites; proxied. */
   dns: ({ settings, zone }: World, behind: Behind) => dns(settings, zone.id, after(behind)),
 
@@ -92,8 +96,9 @@ async function declare(): Promise<void> {
   const skipped = path.bots(world, origin);
   const guarded = path.waf(world, [...origin, skipped]);
   const names = path.dns(world, [...standing, ...origin, guarded, ...settled]);
-  // Last of all, and so the first that `pulumi destroy` meets.
+  // The last resource, and so the first that `pulumi destroy` meets.
   lock(keep, names);
+  path.canary(world, names);
 }
 
 /**

@@ -178,6 +178,7 @@ export const shape = v.strictObject({
     plan: oneOf(plans),
     botFightMode: v.optional(v.picklist(["off"], 'write "off", or leave it out: pushgate never switches it on')),
     generation: v.optional(whole(1, 1_000_000, "a generation"), 1),
+    canary: v.optional(v.boolean("write true or false")),
   }),
   hosts: v.pipe(v.array(host, "write a list of hosts"), v.minLength(1, "is empty: name at least one host")),
   hooks: v.pipe(v.array(hook, "write a list of hooks"), v.minLength(1, "is empty: name at least one hook")),

@@ -21,6 +21,8 @@ export type Edge = {
   readonly botFightMode?: "off";
   /** Raise it to have the certificate the edge presents to the origins made anew. */
   readonly generation: number;
+  /** Whether `up` and `preview` ask for the canary; unsaid, where the API is the vendor's own. */
+  readonly canary?: boolean;
 };
 
 export type Host = {
@@ -121,7 +123,7 @@ const namespace = "pushgate";
 /** The edge provider's own keys; whoever reads the token can rewrite the zone. */
 const token = "cloudflare:apiToken";
 const baseUrl = "cloudflare:baseUrl";
-const vendorUrl = "https://api.cloudflare.com/client/v4";
+export const vendorUrl = "https://api.cloudflare.com/client/v4";
 
 /** Exported by the SDK, and left out of its types only. */
 const { isConfigSecret } = runtimeConfig as unknown as { isConfigSecret: (key: string) => boolean };

@@ -111,6 +111,7 @@ describe("a value that does not fit is named, with its cure", () => {
       { "pushgate:edge": { plan: "pro", botFightMode: "off" } },
       /choice of the free plan/,
     ],
+    ["a canary by name", { "pushgate:edge": { plan: "pro", canary: "no" } }, /edge\.canary write true or false/],
     ["no secret", { "pushgate:secrets": {} }, /^secrets\.site is missing: pulumi config set --secret/],
     [
       "a short secret",

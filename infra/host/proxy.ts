@@ -21,6 +21,8 @@ import { renderWebsites } from "./website.ts";
 
 /** Where the edge proves that it reaches this proxy. */
 export const canaryPath = "/.pushgate";
+/** `X-Served-By` of what the proxy answers itself. */
+export const servedByProxy = "pushgate-proxy";
 export const webhookPath = (hook: string): string => `/webhook/${hook}`;
 
 /** A named location whose whole work is one answer. */
@@ -106,7 +108,7 @@ map "$pushgate_reached:$pushgate_in_ranges" $pushgate_stranger {
 # The receiver signs its own answers; whatever it did not sign is this proxy's.
 map $upstream_http_x_served_by $pushgate_served_by {
     default "";
-    "" pushgate-proxy;
+    "" ${servedByProxy};
 }
 
 map "$pushgate_served_by:$status" $pushgate_retry_after {

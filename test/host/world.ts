@@ -48,7 +48,7 @@ export type ClientTls = { readonly cert: string; readonly key: string };
 /** Where visitors find the edge. */
 export const edgeFront = { v4: actors.edge.v4[0], v6: actors.edge.v6[0] } as const;
 /** Where the edge contacts origins from. */
-const edgeBack = { v4: actors.edge.v4[1], v6: actors.edge.v6[1] } as const;
+export const edgeBack = { v4: actors.edge.v4[1], v6: actors.edge.v6[1] } as const;
 
 export const originPort = 8443;
 export const zoneName = "example.org";
