@@ -2,13 +2,11 @@
  * Machines that can't carry pushgate. Each refusal says what was found, what is needed and the cure, all of
  * them at once, and nothing has changed anywhere; then the same machine without its faults is brought up.
  */
-import { readFileSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Run } from "../../pulumi/engine.ts";
 import { bootHost, type Host } from "../lab/host.ts";
 import { until } from "../lab/process.ts";
-import { sshFolder } from "../lab/ssh.ts";
+import { know, knownKey } from "../lab/ssh.ts";
 import { release } from "../release.ts";
 import { buildWorld, hostEntry, hostnameOf, type World } from "../world.ts";
 
@@ -75,14 +73,9 @@ exec /usr/bin/systemctl "$@"
   await blind.inside("sed -i 's/^ID=.*/ID=mint/; s/^VERSION_ID=.*/VERSION_ID=22/' /etc/os-release");
 
   // Somebody else's machine under a known name, and one that nobody has met.
-  const folder = sshFolder();
-  const known = readFileSync(join(folder, "known_hosts"), "utf8");
-  const theirs = known.split("\n").find((line) => line.startsWith("worn "))!;
-  writeFileSync(join(folder, "known_hosts"), `${known}${theirs.replace("worn", "swapped")}\n`);
-  const alias = (name: string, address: string) => `Host ${name}\n  HostName ${address}\n  HostKeyAlias ${name}\n`;
-  const nobody = fit.address.replace(/\d+$/, "251");
-  const more = alias("swapped", fit.address) + alias("unmet", fit.address) + alias("silent", nobody);
-  writeFileSync(join(folder, "config"), more, { flag: "a" });
+  know("swapped", fit.address, knownKey("worn"));
+  know("unmet", fit.address);
+  know("silent", fit.address.replace(/\d+$/, "251"));
 
   world = await buildWorld([fit], { config: { "pushgate:hosts": hosts() } });
   before = await standing();
