@@ -53,8 +53,8 @@ const meanings: readonly (readonly [statuses: readonly number[], says: Found])[]
   [
     [403],
     () =>
-      "the edge blocks it: a rule of the zone or the account that stands before ours, or an IP access rule. Security " +
-      "Events has it under that ray",
+      "the edge blocks it: a rule of the zone or the account before ours, an IP access rule, or bot management set to " +
+      "block, which no delivery meets. Security Events has it under that ray",
   ],
   [[429], () => "the edge limits it: a rate limiting rule covers the name"],
 ];

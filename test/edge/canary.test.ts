@@ -22,7 +22,7 @@ describe("which layer, and the cure", () => {
     [526, /no certificate of ours/],
     [520, /gives no answer/],
     [524, /gives no answer/],
-    [403, /stands before ours.*Security Events has it under that ray \(403, ray /],
+    [403, /before ours.*Security Events has it under that ray \(403, ray /],
     [429, /rate limiting rule/],
     // What of the origin's own comes without the proxy's name is somebody else's.
     [204, /something else answers/],
