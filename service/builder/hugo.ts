@@ -117,12 +117,14 @@ async function asChild({ settings, path }: Builder, places: Places, destination:
   };
 }
 
+/** In the words of Go, of a C library, and of the shells and Node that site tools are started by. */
+const noMoreProcesses =
+  /pthread_create failed|failed to create new OS thread|fork\/exec \S+: resource temporarily unavailable|: Cannot fork\b|fork: (retry: )?Resource temporarily unavailable|spawn \S+ EAGAIN/m;
+
 /** How a build that failed is told; systemd.exec(5) names the results. */
 function setback({ result, code, status, output }: Build, limits: Builder["settings"]["limits"]): Setback {
   if (/no space left on device|disk quota exceeded/i.test(output)) return failed(diskFull);
-  if (
-    /pthread_create failed|failed to create new OS thread|fork\/exec \S+: resource temporarily unavailable/.test(output)
-  )
+  if (noMoreProcesses.test(output))
     return failed(`hugo met its limit of processes and threads${of(limits.tasks)}: raise hooks[].site.limits.tasks`);
   // Go's own words, where the kernel refused instead of killing (LimitDATA=).
   const memoryRefused = /^fatal error: .*(out of memory|cannot allocate memory)/m.test(output);

@@ -200,6 +200,11 @@ describe("a program in hugo's place", () => {
     ["killed", "kill -9 $$", "hugo was ended by the signal SIGKILL"],
     ["a full disk", 'echo "write /out/x: no space left on device" >&2; exit 255', "the disk is full: free some space"],
     ["no threads left", "echo 'runtime: pthread_create failed' >&2; exit 2", "its limit of processes and threads"],
+    [
+      "a shell that may not fork",
+      "echo 'Error: POSTCSS: failed to transform \"a.css\": /usr/bin/npx: 0: Cannot fork' >&2; exit 255",
+      "its limit of processes and threads",
+    ],
     ["it says nothing", "exit 3", "hugo failed: "],
   ])("%s is told", async (_name, script, reason) => {
     expect(await built(script)).toMatchObject({ result: "failed", message: expect.stringContaining(reason) });
