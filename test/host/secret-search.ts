@@ -1,4 +1,5 @@
 /** Where on a machine a secret's text is, by searching: its files, what runs, its journal, and what systemd-creds was given. */
+import { readdirSync, readFileSync } from "node:fs";
 import type { Host } from "./lab/host.ts";
 
 const given = "/root/given-to-systemd-creds";
@@ -34,5 +35,40 @@ export async function secretSearch(host: Host): Promise<SecretSearch> {
     units: () => host.read("systemctl cat 'pushgate*'; systemctl show 'pushgate*'"),
     journal: () => host.read("journalctl --no-pager --output=export --all"),
     givenToCreds: () => host.readFile(given),
+  };
+}
+
+/**
+ * Looks every 20 ms, from outside, whether a process has one of these texts in its command line or, on a machine, in its
+ * environment, until it is called; then says which and where. Lab and machines share the process tree, so a machine's
+ * own processes are seen here as the kernel has them.
+ */
+export function watchProcesses(texts: Readonly<Record<string, string>>): () => string[] {
+  const caught = new Set<string>();
+  const look = (pid: string): void => {
+    // The program itself gets its configuration by environment, which is the engine's way; it runs on this side only.
+    const spaces = /^NSpid:(.*)$/m
+      .exec(readFileSync(`/proc/${pid}/status`, "utf8"))![1]!
+      .trim()
+      .split(/\s+/);
+    const environment = spaces.length > 1 ? readFileSync(`/proc/${pid}/environ`, "utf8") : "";
+    const given = readFileSync(`/proc/${pid}/cmdline`, "utf8") + environment;
+    for (const [name, text] of Object.entries(texts))
+      if (given.includes(text)) caught.add(`${name} in ${given.slice(0, 80)}`);
+  };
+  const lookAtAll = (): void => {
+    for (const pid of readdirSync("/proc").filter((name) => /^\d+$/.test(name))) {
+      try {
+        look(pid);
+      } catch {
+        // It has ended meanwhile.
+      }
+    }
+  };
+  const looking = setInterval(lookAtAll, 20);
+  return () => {
+    clearInterval(looking);
+    lookAtAll();
+    return [...caught];
   };
 }

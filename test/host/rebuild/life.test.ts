@@ -9,7 +9,7 @@ import type { Run } from "../../pulumi/engine.ts";
 import { bootHost, type Host } from "../lab/host.ts";
 import { run, until } from "../lab/process.ts";
 import { release } from "../release.ts";
-import { type SecretSearch, secretSearch } from "../secret-search.ts";
+import { type SecretSearch, secretSearch, watchProcesses } from "../secret-search.ts";
 import { sshWrapper } from "../wrapper.ts";
 import { front, type HookName, placesOf } from "./site.ts";
 import { idle, pending, published, statusOf, timersBegin, timersEnd } from "./status.ts";
@@ -22,6 +22,8 @@ let rebuild: Rebuild;
 let up: Run;
 /** Lines of the deploy key that no other key has. */
 let needles: readonly string[];
+/** Command lines and environments that held one, while `up` worked. */
+let duringUp: readonly string[];
 
 beforeAll(async () => {
   host = await bootHost({ name: "life", release, variant: "packages" });
@@ -34,7 +36,9 @@ beforeAll(async () => {
   // The first of a key without a passphrase is what all such keys begin with, and the second ends in the public half.
   needles = rebuild.git.ssh.deployKey.split("\n").slice(3, -2);
   ssh.mode("record");
+  const watch = watchProcesses(lines());
   up = await rebuild.up();
+  duringUp = watch();
   ssh.mode("pass");
   await rebuild.start();
 });
@@ -44,6 +48,7 @@ afterAll(async () => {
   await host?.kill();
 });
 
+const lines = () => Object.fromEntries(needles.map((line, i) => [`line ${i}`, line]));
 const leaks = (text: string): boolean => needles.some((line) => text.includes(line));
 
 const endless = "{{ range seq 2000 }}{{ range seq 2000 }}{{ range seq 2000 }}{{ end }}{{ end }}{{ end }}";
@@ -57,6 +62,7 @@ const hugoRuns = (hook: HookName) =>
 describe("the deploy key", () => {
   test("while nothing builds it is in no file, process, unit, journal, state or output", async () => {
     expect(needles.length).toBeGreaterThanOrEqual(2);
+    expect(duringUp).toEqual([]);
     await timersEnd(host);
     expect(await search.holders(needles)).toEqual([]);
     const processes = await search.processes();
@@ -90,6 +96,7 @@ describe("the deploy key", () => {
     await timersBegin(host, ["site", "docs"]);
     await host.inside(`systemd-run --quiet --unit=forgetful --setenv=KEY='${needles[0]}' sleep 60`);
     await until("the search finds it in the environment", async () => leaks(await search.processes()) || undefined);
+    expect(watchProcesses(lines())().join()).toContain("line 0 in ");
     await host.inside(`systemctl stop forgetful; logger 'key ${needles[1]}'`);
     await until("the search finds it in the journal", async () => leaks(await search.journal()) || undefined);
   });

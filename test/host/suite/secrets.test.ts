@@ -2,13 +2,12 @@
  * Where a secret is, and where it must not be, by searching for its text while and after the program works; and how a
  * hook's secret is changed without a refused push.
  */
-import { readdirSync, readFileSync } from "node:fs";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { Run } from "../../pulumi/engine.ts";
 import { bootHost, type Host } from "../lab/host.ts";
 import { until } from "../lab/process.ts";
 import { release } from "../release.ts";
-import { type SecretSearch, secretSearch } from "../secret-search.ts";
+import { type SecretSearch, secretSearch, watchProcesses } from "../secret-search.ts";
 import { buildWorld, type World } from "../world.ts";
 import { sshWrapper } from "../wrapper.ts";
 
@@ -19,6 +18,8 @@ const secrets = {
 };
 const token = "vault-token-0123456789-0123456789-abcdefghij";
 const renewed = "vault-site-renewed-0123456789-abcdefghij";
+/** Those that are there before `up`. */
+const known = { ...secrets.site, docs: secrets.docs.current, token };
 const ssh = sshWrapper();
 let host: Host;
 let search: SecretSearch;
@@ -26,8 +27,7 @@ let world: World;
 let up: Run;
 /** What must be nowhere, by what it is. */
 let needles: Record<string, string>;
-/** Command lines and environments of the machine's processes that held one, while `up` worked. */
-const caught = new Set<string>();
+/** Command lines and environments that held one, while `up` worked. */
 let duringUp: readonly string[];
 
 const leaked = (text: string): string[] => Object.keys(needles).filter((name) => text.includes(needles[name]!));
@@ -38,36 +38,14 @@ const body = (pem: string): string => {
   return pem.split("\n")[line + 1]!;
 };
 
-/** Lab and machine share the process tree, so the machine's own processes are seen from here as the kernel has them. */
-function lookAtProcesses(): void {
-  const known = Object.entries({ ...secrets.site, docs: secrets.docs.current, token });
-  for (const pid of readdirSync("/proc").filter((name) => /^\d+$/.test(name))) {
-    try {
-      // The program itself gets its configuration by environment, which is the engine's way; it runs on this side only.
-      const onTheMachine =
-        readFileSync(`/proc/${pid}/status`, "utf8")
-          .match(/^NSpid:(.*)$/m)![1]!
-          .trim()
-          .split(/\s+/).length > 1;
-      const given =
-        readFileSync(`/proc/${pid}/cmdline`, "utf8") +
-        (onTheMachine ? readFileSync(`/proc/${pid}/environ`, "utf8") : "");
-      for (const [name, secret] of known) if (given.includes(secret)) caught.add(`${name} in ${given.slice(0, 80)}`);
-    } catch {
-      // It has ended meanwhile.
-    }
-  }
-}
-
 beforeAll(async () => {
   host = await bootHost({ name: "vault", release, variant: "packages" });
   search = await secretSearch(host);
   world = await buildWorld([host], { path: [ssh.folder], secrets, token });
   ssh.mode("record");
-  const looking = setInterval(lookAtProcesses, 20);
+  const watch = watchProcesses(known);
   up = await world.stack.up();
-  clearInterval(looking);
-  duringUp = [...caught];
+  duringUp = watch();
   ssh.mode("pass");
   const { stdout } = await world.stack.pulumi("stack", "export", "--show-secrets", "--stack", "test");
   const made = JSON.parse(stdout).deployment.resources.find(({ urn }: { urn: string }) =>
@@ -121,12 +99,12 @@ test("by removal: a secret laid into a file or an environment is found by this s
   await host.writeFile("/etc/pushgate/forgotten", `secret=${secrets.docs.current}\n`);
   expect(await holders()).toContain("/etc/pushgate/forgotten");
   await host.inside("rm /etc/pushgate/forgotten");
+  const watch = watchProcesses(known);
   await host.inside(`systemd-run --quiet --unit=forgetful --setenv=SECRET=${secrets.docs.current} sleep 60`);
   await until("the search finds it in the environment", async () =>
     (await inProcesses()).includes("docs") ? true : undefined,
   );
-  lookAtProcesses();
-  expect([...caught].join()).toContain("docs in ");
+  expect(watch().join()).toContain("docs in ");
   await host.inside("systemctl stop forgetful");
   expect(await inProcesses()).toEqual([]);
 });
