@@ -8,32 +8,21 @@ import { styleText } from "node:util";
 import * as fault from "./host/faults.ts";
 import { otherPeoplesCertificates, startImpostor } from "./host/impostor.ts";
 import { bootHost, type Host } from "./host/lab/host.ts";
-import { type Release, releases } from "./host/lab/image.ts";
-import { labIsMissing, withLab } from "./host/lab/lab.ts";
+import { withLab } from "./host/lab/lab.ts";
 import { step } from "./host/lab/process.ts";
 import { addOtherSite, said } from "./host/look.ts";
 import type { Lab, Stage } from "./host/matrix.ts";
+import { ready } from "./host/ready.ts";
 import { front, placesOf } from "./host/rebuild/site.ts";
 import { idle, nextResult, published, statusOf } from "./host/rebuild/status.ts";
 import { buildRebuild, type Rebuild } from "./host/rebuild/world.ts";
 import { hostEntry, hostnameOf, originPort, type World, zoneName } from "./host/world.ts";
 import type { Run } from "./pulumi/engine.ts";
-import { findEngine, installEngine } from "./pulumi/install-engine.ts";
 
-const release = (process.argv[2] ?? "bookworm") as Release;
-if (!releases.includes(release)) {
-  console.error(`rehearse: ${release} is none of ${releases.join(", ")}`);
-  process.exit(2);
-}
+const release = await ready("rehearse", process.argv[2] ?? "bookworm");
 // Some answers differ by nginx's version; the table reads the release when it is loaded.
 process.env.PUSHGATE_RELEASE = release;
 const { accepted, impostors, receiverPort, stages } = await import("./host/matrix.ts");
-const missing = labIsMissing();
-if (missing !== undefined) {
-  console.error(`rehearse: ${missing}`);
-  process.exit(2);
-}
-if (!findEngine()) await step("build the engine", async () => void (await installEngine()));
 
 let failed = 0;
 let passed = 0;

@@ -7,17 +7,16 @@ import { spawnSync } from "node:child_process";
 import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { findEngine, installEngine } from "../pulumi/install-engine.ts";
-import { type Release, releases } from "./lab/image.ts";
+import { releases } from "./lab/image.ts";
 import { withLab } from "./lab/lab.ts";
 import { step } from "./lab/process.ts";
+import { engineReady, isRelease } from "./ready.ts";
 
-const isRelease = (word: string): word is Release => (releases as readonly string[]).includes(word);
 const [config, ...words] = process.argv.slice(2) as [string, ...string[]];
 const wanted = words.some(isRelease) ? words.filter(isRelease) : [...releases];
 const files = words.filter((word) => !isRelease(word));
 
-if (!findEngine()) await step("build the engine", async () => void (await installEngine()));
+await engineReady();
 
 await withLab({ releases: wanted }, async () => {
   const folder = mkdtempSync(join(tmpdir(), "pushgate-counts-"));

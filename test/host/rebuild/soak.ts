@@ -4,11 +4,10 @@
  * Without counts, those that are run whole once.
  */
 import { parseArgs } from "node:util";
-import { findEngine, installEngine } from "../../pulumi/install-engine.ts";
 import { bootHost } from "../lab/host.ts";
-import { type Release, releases } from "../lab/image.ts";
-import { labIsMissing, withLab } from "../lab/lab.ts";
+import { withLab } from "../lab/lab.ts";
 import { step } from "../lab/process.ts";
+import { ready } from "../ready.ts";
 import { onOwnDisk, soakCuts, trustPageCache } from "./cuts.ts";
 import { soakKills } from "./kills.ts";
 import { soakReads } from "./reads.ts";
@@ -41,17 +40,7 @@ const counts = {
   steps: count("steps"),
 };
 const seed = count("seed");
-const release = values.release as Release;
-if (!releases.includes(release)) {
-  console.error(`soak: ${release} is none of ${releases.join(", ")}`);
-  process.exit(2);
-}
-const missing = labIsMissing();
-if (missing !== undefined) {
-  console.error(`soak: ${missing}`);
-  process.exit(2);
-}
-if (!findEngine()) await step("build the engine", async () => void (await installEngine()));
+const release = await ready("soak", values.release);
 
 let passed = 0;
 let failed = 0;
