@@ -42,7 +42,7 @@ const installed = ["ca-certificates", "curl", "git", "hugo", "nftables", "nginx"
 const offered = [...installed, "rsync"];
 
 const script = new URL("image.sh", import.meta.url).pathname;
-const cache = () => join(process.env.XDG_CACHE_HOME || join(homedir(), ".cache"), "pushgate", "host");
+export const cache = () => join(process.env.XDG_CACHE_HOME || join(homedir(), ".cache"), "pushgate", "host");
 
 const key = (release: Release) => {
   const recipe = JSON.stringify([base, installed, offered, readFileSync(script, "utf8")]);
