@@ -119,7 +119,7 @@ async function asChild({ settings, path }: Builder, places: Places, destination:
 
 /** In the words of Go, of a C library, and of the shells and Node that site tools are started by. */
 const noMoreProcesses =
-  /pthread_create failed|failed to create new OS thread|fork\/exec \S+: resource temporarily unavailable|: Cannot fork\b|fork: (retry: )?Resource temporarily unavailable|spawn \S+ EAGAIN/m;
+  /pthread_create failed|failed to create new OS thread|fork\/exec \S+: resource temporarily unavailable|: Cannot fork\b|fork: (retry: )?Resource temporarily unavailable|spawn \S+ EAGAIN/;
 
 /** How a build that failed is told; systemd.exec(5) names the results. */
 function setback({ result, code, status, output }: Build, limits: Builder["settings"]["limits"]): Setback {

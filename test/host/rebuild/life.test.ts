@@ -11,7 +11,7 @@ import { run, until } from "../lab/process.ts";
 import { release } from "../release.ts";
 import { type SecretSearch, secretSearch, watchProcesses } from "../secret-search.ts";
 import { sshWrapper } from "../wrapper.ts";
-import { front, type HookName, placesOf } from "./site.ts";
+import { endless, front, type HookName, placesOf } from "./site.ts";
 import { idle, pending, published, statusOf, timersBegin, timersEnd } from "./status.ts";
 import { buildRebuild, type Rebuild, shows } from "./world.ts";
 
@@ -51,7 +51,6 @@ afterAll(async () => {
 const lines = () => Object.fromEntries(needles.map((line, i) => [`line ${i}`, line]));
 const leaks = (text: string): boolean => needles.some((line) => text.includes(line));
 
-const endless = "{{ range seq 2000 }}{{ range seq 2000 }}{{ range seq 2000 }}{{ end }}{{ end }}{{ end }}";
 const hugoRuns = (hook: HookName) =>
   until(
     `hugo builds ${hook}`,
@@ -66,7 +65,7 @@ describe("the deploy key", () => {
     await timersEnd(host);
     expect(await search.holders(needles)).toEqual([]);
     const processes = await search.processes();
-    await timersBegin(host, ["site", "docs"]);
+    await timersBegin(host);
     const given = await search.givenToCreds();
     expect(given).toContain("docs-deploy-key");
     const { stack } = rebuild.world;
@@ -93,7 +92,7 @@ describe("the deploy key", () => {
     await host.writeFile("/etc/pushgate/forgotten", rebuild.git.ssh.deployKey);
     expect(await search.holders(needles)).toEqual(["/etc/pushgate/forgotten"]);
     await host.inside("rm /etc/pushgate/forgotten");
-    await timersBegin(host, ["site", "docs"]);
+    await timersBegin(host);
     await host.inside(`systemd-run --quiet --unit=forgetful --setenv=KEY='${needles[0]}' sleep 60`);
     await until("the search finds it in the environment", async () => leaks(await search.processes()) || undefined);
     expect(watchProcesses(lines())().join()).toContain("line 0 in ");
@@ -240,7 +239,7 @@ test("a reboot in the middle of a build, with another push untaken: pages are se
   }
   await timersEnd(host);
   expect(await search.holders(needles)).toEqual([]);
-  await timersBegin(host, ["site", "docs"]);
+  await timersBegin(host);
   const preview = await rebuild.world.stack.preview("--expect-no-changes");
   expect(preview.code, preview.stdout).toBe(0);
   const said = await rebuild.world.stack.ops("status");

@@ -35,6 +35,9 @@ export const front = (mark: string): string => `<!doctype html>
 </body></html>
 `;
 
+/** Layouts that hugo does not come to the end of. */
+export const endless = "{{ range seq 2000 }}{{ range seq 2000 }}{{ range seq 2000 }}{{ end }}{{ end }}{{ end }}";
+
 export const page = (title: string, text = "words") => `---\ntitle: ${title}\n---\n${text}\n`;
 
 /** Its owner is an ordinary account of the machine; the build may only read. */

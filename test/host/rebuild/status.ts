@@ -113,8 +113,8 @@ export async function timersEnd(host: Host): Promise<void> {
 }
 
 /** They are as declared again; what those begin whose minute is over has ended. */
-export async function timersBegin(host: Host, hooks: readonly HookName[]): Promise<void> {
+export async function timersBegin(host: Host): Promise<void> {
   const declared = "systemctl list-unit-files --no-legend --state=enabled 'pushgate-*.timer' | cut -d' ' -f1";
   await host.inside(`systemctl start $(${declared})`);
-  for (const hook of hooks) await idle(host, hook);
+  for (const hook of ["site", "docs"] as const) await idle(host, hook);
 }

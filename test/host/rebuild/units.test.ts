@@ -276,7 +276,7 @@ describe("whom the rebuild may talk to", () => {
     await host.inside("nft delete table inet pushgate_egress");
     expect(await reach("pushgate-builder")).toEqual(new Set([true]));
     await host.inside("systemctl restart pushgate-egress.service");
-    await timersBegin(host, ["site", "docs"]);
+    await timersBegin(host);
     expect(await reach("pushgate-builder")).toEqual(new Set([false]));
   });
 

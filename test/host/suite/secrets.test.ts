@@ -99,12 +99,11 @@ test("by removal: a secret laid into a file or an environment is found by this s
   await host.writeFile("/etc/pushgate/forgotten", `secret=${secrets.docs.current}\n`);
   expect(await holders()).toContain("/etc/pushgate/forgotten");
   await host.inside("rm /etc/pushgate/forgotten");
-  const watch = watchProcesses(known);
   await host.inside(`systemd-run --quiet --unit=forgetful --setenv=SECRET=${secrets.docs.current} sleep 60`);
   await until("the search finds it in the environment", async () =>
     (await inProcesses()).includes("docs") ? true : undefined,
   );
-  expect(watch().join()).toContain("docs in ");
+  expect(watchProcesses(known)().join()).toContain("docs in ");
   await host.inside("systemctl stop forgetful");
   expect(await inProcesses()).toEqual([]);
 });

@@ -7,7 +7,7 @@ import type { Last, Status } from "../../../service/builder/status.ts";
 import { bootHost, type Host } from "../lab/host.ts";
 import { until } from "../lab/process.ts";
 import { bootVm, type Vm, vmIsMissing } from "../lab/vm.ts";
-import { front, placesOf } from "../rebuild/site.ts";
+import { endless, front, placesOf } from "../rebuild/site.ts";
 import { buildRebuild, type Rebuild } from "../rebuild/world.ts";
 import { release } from "../release.ts";
 
@@ -42,9 +42,8 @@ const unit = "pushgate-hugo-site@";
 const status = async () => JSON.parse(await vm.read(`cat ${placesOf("site").site}/status.json`)) as Status;
 
 /** What came of a push of these layouts; emulated, hugo alone takes three seconds of the processor. */
-async function built(index: string, meanwhile?: () => Promise<void>): Promise<Last> {
+async function built(index: string): Promise<Last> {
   const commit = await rebuild.push({ "layouts/index.html": index });
-  await meanwhile?.();
   return until(
     "the build is over",
     async () => {
@@ -118,7 +117,6 @@ test("processes: the kernel refuses one more, and the status says so", async () 
 });
 
 test("processor time: a build without end has a quarter of one, and sites are served beside it", async () => {
-  const endless = "{{ range seq 2000 }}{{ range seq 2000 }}{{ range seq 2000 }}{{ end }}{{ end }}{{ end }}";
   await rebuild.push({ "layouts/index.html": endless });
   const group = `/sys/fs/cgroup/system.slice/${unit}*`;
   await until(
