@@ -4,23 +4,23 @@
  * comes last of all.
  */
 import type * as pulumi from "@pulumi/pulumi";
+import { localOpenssl } from "./apply/ship.ts";
+import { allHostnames } from "./config/hostnames.ts";
+import { namesOf } from "./config/served-sites.ts";
+import { readEdgeAccess, readSettings } from "./config/settings.ts";
 import { bots } from "./edge/bots.ts";
 import { canary } from "./edge/canary.ts";
-import { originPulls } from "./edge/certificates.ts";
+import { makeOriginPulls, readOriginPulls } from "./edge/client-certificate.ts";
 import { dns } from "./edge/dns.ts";
-import { tryOut } from "./edge/dryrun.ts";
-import { assertFits, rulesOf } from "./edge/fits.ts";
-import { inspect, type LiveZone } from "./edge/inspect.ts";
-import { type Keeper, keeper, lock } from "./edge/lock.ts";
-import { allHostnames } from "./edge/names.ts";
+import { originPulls } from "./edge/origin-certificate.ts";
 import { presented } from "./edge/presented.ts";
-import { ruleset } from "./edge/ruleset.ts";
-import { buildPrograms } from "./host/bundle.ts";
-import { localOpenssl } from "./host/ship.ts";
-import { declareMachine, look, type Machine, settleMachine, type Wanted } from "./machine.ts";
-import { makeOriginPulls, readOriginPulls } from "./origin-pulls.ts";
-import { namesOf } from "./served-sites.ts";
-import { readEdgeAccess, readSettings } from "./settings.ts";
+import { tryOut } from "./edge/zone/dry-run.ts";
+import { assertFits, rulesOf } from "./edge/zone/fits.ts";
+import { inspect, type LiveZone } from "./edge/zone/live-zone.ts";
+import { type Keeper, keeper, lock } from "./edge/zone/lock.ts";
+import { ruleset } from "./edge/zone/ruleset.ts";
+import { declareMachine, look, type Machine, settleMachine, type Wanted } from "./host/index.ts";
+import { buildPrograms } from "./host/programs/programs.ts";
 
 type World = Wanted & {
   readonly access: ReturnType<typeof readEdgeAccess>;

@@ -1,5 +1,5 @@
 /**
- * Every address and every address range this project knows, and nowhere else: `test/networks.test.ts` fails on an
+ * Every address and every address range this project knows, and nowhere else: `test/infra/networks.test.ts` fails on an
  * address literal in any other file. The edge rules, the firewall's sets, the proxy's real-address lines and the
  * sockets' allowlists all read this page, so one changed line changes all of them.
  *

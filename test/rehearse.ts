@@ -5,24 +5,24 @@
  * Everything is the real thing but the vendor's edge. Exit 1 when a step is not as declared.
  */
 import { styleText } from "node:util";
-import * as fault from "./host/faults.ts";
-import { otherPeoplesCertificates, startImpostor } from "./host/impostor.ts";
-import { bootHost, type Host } from "./host/lab/host.ts";
-import { withLab } from "./host/lab/lab.ts";
-import { step } from "./host/lab/process.ts";
-import { addOtherSite, said } from "./host/look.ts";
-import type { Lab, Stage } from "./host/matrix.ts";
-import { ready } from "./host/ready.ts";
-import { front, placesOf } from "./host/rebuild/site.ts";
-import { idle, nextResult, published, statusOf } from "./host/rebuild/status.ts";
-import { buildRebuild, type Rebuild } from "./host/rebuild/world.ts";
-import { hostEntry, hostnameOf, originPort, type World, zoneName } from "./host/world.ts";
-import type { Run } from "./pulumi/engine.ts";
+import type { Run } from "./engine/engine.ts";
+import * as fault from "./hosts/faults.ts";
+import { otherPeoplesCertificates, startImpostor } from "./hosts/impostor.ts";
+import { bootHost, type Host } from "./hosts/lab/host.ts";
+import { withLab } from "./hosts/lab/lab.ts";
+import { step } from "./hosts/lab/process.ts";
+import { addOtherSite, said } from "./hosts/look.ts";
+import type { Lab, Stage } from "./hosts/matrix.ts";
+import { ready } from "./hosts/ready.ts";
+import { front, placesOf } from "./hosts/rebuild/site.ts";
+import { idle, nextResult, published, statusOf } from "./hosts/rebuild/status.ts";
+import { buildRebuild, type Rebuild } from "./hosts/rebuild/world.ts";
+import { hostEntry, hostnameOf, originPort, type World, zoneName } from "./hosts/world.ts";
 
 const release = await ready("rehearse", process.argv[2] ?? "bookworm");
 // Some answers differ by nginx's version; the table reads the release when it is loaded.
 process.env.PUSHGATE_RELEASE = release;
-const { accepted, impostors, receiverPort, stages } = await import("./host/matrix.ts");
+const { accepted, impostors, receiverPort, stages } = await import("./hosts/matrix.ts");
 
 let failed = 0;
 let passed = 0;

@@ -44,7 +44,7 @@ export default class Summary implements Reporter {
 
     const passed = by("passed").length;
     const failed = by("failed").length + broken.length + errors.length + (noSkips ? skipped.length : 0);
-    // Several runs are added up by who started them: test/host/run.ts.
+    // Several runs are added up by who started them: test/hosts/run.ts.
     const file = process.env.PUSHGATE_COUNTS;
     if (file) writeFileSync(file, JSON.stringify({ passed, failed, skipped: noSkips ? 0 : skipped.length }));
     const counts = [`${passed} passed`, `${failed} failed`];

@@ -4,9 +4,9 @@
  * is the protection that is then taken away, and `passed` is what the attack meets behind it.
  */
 import { foreignWorker } from "../infra/networks.ts";
-import type { Chain, Way } from "./chain.ts";
-import { type Change, type Delivery, delivery, from } from "./deliveries.ts";
-import type { Rule } from "./edge/zone.ts";
+import type { Chain, Way } from "./demo/chain.ts";
+import type { Rule } from "./fakes/cloudflare/zone.ts";
+import { type Change, type Delivery, delivery, from } from "./fakes/deliveries.ts";
 
 /** A layer's number and name, as design and README count them. */
 export type LayerName = "2 waf" | "3 bots" | "4 origin" | "5 firewall" | "6 proxy" | "7 service manager" | "8 receiver";
@@ -162,7 +162,7 @@ export function scenarios(unverifying: Chain["receiver"]): Scenario[] {
     },
     {
       layer: "5 firewall",
-      declaredIn: "infra/host/firewall.ts",
+      declaredIn: "infra/host/firewall/firewall.ts",
       ...evaluated("5 firewall"),
       way: { through: "origin port", peer: from.stranger },
       removal: {
@@ -174,7 +174,7 @@ export function scenarios(unverifying: Chain["receiver"]): Scenario[] {
     },
     {
       layer: "6 proxy",
-      declaredIn: "infra/host/proxy.ts",
+      declaredIn: "infra/host/proxy/proxy.ts",
       ...evaluated("6 proxy"),
       way: { through: "foreign edge", client: foreignWorker },
       removal: {
@@ -186,7 +186,7 @@ export function scenarios(unverifying: Chain["receiver"]): Scenario[] {
     },
     {
       layer: "7 service manager",
-      declaredIn: "infra/host/receiver.ts",
+      declaredIn: "infra/host/receiver/receiver.ts",
       ...evaluated("7 service manager"),
       opened: edgeOpen,
       removal: {

@@ -1,5 +1,5 @@
 /** A published site that is served, too: Pulumi.prod.yaml's, on any settings. */
-import type { Settings, Site } from "../infra/settings.ts";
+import type { Settings, Site } from "../infra/config/settings.ts";
 import { whole } from "./example.ts";
 
 export const site: Site = whole.hooks[0]!.site!;

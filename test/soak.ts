@@ -1,22 +1,22 @@
 /**
  * `npm run soak -- --minutes N [--seed S]`: the long counts, seeded. Random walks of edits, applies, kills and refused
  * applies on a real shell; random deliveries against the real receiver; random expressions against the rule language.
- * A failure prints the seed of its round: the same seed is the same round. With --rebuild: test/host/rebuild/soak.ts.
+ * A failure prints the seed of its round: the same seed is the same round. With --rebuild: test/hosts/rebuild/soak.ts.
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
-import { bundled } from "./bundles.ts";
-import { delivery } from "./deliveries.ts";
-import { compile, ExpressionError } from "./edge/expression.ts";
 import { example } from "./example.ts";
+import { compile, ExpressionError } from "./fakes/cloudflare/expression.ts";
+import { delivery } from "./fakes/deliveries.ts";
+import { soakWalks } from "./infra/apply/reconcile-walk.ts";
 import { random } from "./random.ts";
-import { type Receiver, startReceiver } from "./receiver-process.ts";
-import { soakWalks } from "./reconcile-walk.ts";
+import { bundled } from "./service/bundles.ts";
+import { type Receiver, startReceiver } from "./service/receiver-process.ts";
 
 // Its own program, in a lab of its own, where it ends.
-if (process.argv.includes("--rebuild")) await import("./host/rebuild/soak.ts");
+if (process.argv.includes("--rebuild")) await import("./hosts/rebuild/soak.ts");
 
 const { values } = parseArgs({
   options: { minutes: { type: "string", default: "10" }, seed: { type: "string", default: "1" } },

@@ -1,7 +1,7 @@
 /** Pulumi.prod.yaml as the engine would hand it to the program, with secrets of our own in place of the encrypted ones. */
 import { readFileSync } from "node:fs";
 import { parse } from "yaml";
-import type { RawConfig } from "../infra/settings.ts";
+import type { RawConfig } from "../infra/config/settings.ts";
 
 const file = new URL("../Pulumi.prod.yaml", import.meta.url);
 

@@ -6,8 +6,8 @@
  */
 import * as cloudflare from "@pulumi/cloudflare";
 import * as pulumi from "@pulumi/pulumi";
-import type { Edge, Plan, Settings } from "../settings.ts";
-import { hostnames } from "./names.ts";
+import { hostnames } from "../config/hostnames.ts";
+import type { Edge, Plan, Settings } from "../config/settings.ts";
 
 export type BotProduct = {
   readonly name: string;

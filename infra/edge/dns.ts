@@ -1,8 +1,8 @@
 /** The names that make the machines findable, proxied always: unproxied, the Origin CA's certificate breaks clients. */
 import * as cloudflare from "@pulumi/cloudflare";
 import type * as pulumi from "@pulumi/pulumi";
-import type { Host, Settings } from "../settings.ts";
-import { siteHostnames } from "./names.ts";
+import { siteHostnames } from "../config/hostnames.ts";
+import type { Host, Settings } from "../config/settings.ts";
 
 type Declared = Pick<Settings, "hosts" | "hooks">;
 

@@ -2,9 +2,10 @@
  * How the edge contacts the machine for these hostnames, and for no other: a port of their own, beside whatever serves
  * 443, and strict TLS. Both by rule, so that no setting of the zone is touched.
  */
-import type { Settings } from "../settings.ts";
-import { allHostnames, hostnames, set, siteHostnames } from "./names.ts";
-import { prefix, type Rule } from "./phase.ts";
+
+import { allHostnames, hostnames, set, siteHostnames } from "../config/hostnames.ts";
+import type { Settings } from "../config/settings.ts";
+import { prefix, type Rule } from "./zone/phase.ts";
 
 type Declared = Pick<Settings, "hosts" | "hooks">;
 

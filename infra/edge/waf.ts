@@ -5,12 +5,12 @@
  * known: `any(starts_with(H[*], …))` is false, while `H[0] ne ""` and `all(…)` are true, a trap.
  */
 
-import { type SignatureShape, signatures } from "../githosts.ts";
-import { canaryPath, webhookPath } from "../host/proxy.ts";
-import type { GitHost, Hook, Settings } from "../settings.ts";
-import { sourceSets } from "../sources.ts";
-import { hostnames, set } from "./names.ts";
-import { prefix, type Rule } from "./phase.ts";
+import { type SignatureShape, signatures } from "../config/git-hosts.ts";
+import { hostnames, set } from "../config/hostnames.ts";
+import type { GitHost, Hook, Settings } from "../config/settings.ts";
+import { sourceSets } from "../config/source-sets.ts";
+import { canaryPath, webhookPath } from "../host/proxy/proxy.ts";
+import { prefix, type Rule } from "./zone/phase.ts";
 
 type Declared = Pick<Settings, "hosts" | "hooks">;
 

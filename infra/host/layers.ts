@@ -1,21 +1,22 @@
 /** Every layer of one machine by name, in the order they are applied; the goldens and the probe loop over it. */
-import type { Host, Settings } from "../settings.ts";
-import { builder } from "./builder.ts";
-import { type Bundle, bundle } from "./bundle.ts";
-import { certificate } from "./certificate.ts";
-import { egress } from "./egress.ts";
-import { firewall } from "./firewall.ts";
-import { guard } from "./guard.ts";
-import { keys } from "./keys.ts";
-import { type HostLayer, leaving } from "./layer.ts";
-import { packages } from "./packages.ts";
-import { proxy } from "./proxy.ts";
-import { pulls } from "./pulls.ts";
-import { receiver } from "./receiver.ts";
-import { routing } from "./routing.ts";
-import { secrets } from "./secrets.ts";
-import { site } from "./site.ts";
-import { sitesOf } from "./sites.ts";
+
+import { type HostLayer, leaving } from "../apply/layer.ts";
+import type { Host, Settings } from "../config/settings.ts";
+import { sitesOf } from "../config/sites.ts";
+import { builder } from "./builder/builder.ts";
+import { pulls } from "./client-ca/client-ca.ts";
+import { egress } from "./egress/egress.ts";
+import { firewall } from "./firewall/firewall.ts";
+import { guard } from "./guard/guard.ts";
+import { certificate } from "./origin-certificate/origin-certificate.ts";
+import { keys } from "./origin-key/origin-key.ts";
+import { packages } from "./packages/packages.ts";
+import { type Bundle, bundle } from "./programs/programs.ts";
+import { proxy } from "./proxy/proxy.ts";
+import { receiver } from "./receiver/receiver.ts";
+import { routing } from "./routing/routing.ts";
+import { secrets } from "./secrets/secrets.ts";
+import { site } from "./site/site.ts";
 
 /** Public texts that other layers make. */
 export type Made = {

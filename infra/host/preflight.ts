@@ -2,12 +2,13 @@
  * Can this machine carry the layers? Pure: from the probe's answer, before anything is changed, all faults at once.
  * Capability decides; a distribution nobody tested is only a warning.
  */
-import type { Host, Settings } from "../settings.ts";
-import { sourceSets } from "../sources.ts";
+
+import type { HostReport } from "../apply/report.ts";
+import type { Host, Settings } from "../config/settings.ts";
+import { sitesOf } from "../config/sites.ts";
+import { sourceSets } from "../config/source-sets.ts";
 import { paths } from "./paths.ts";
-import type { HostReport } from "./report.ts";
-import { siteFitness } from "./site.ts";
-import { sitesOf } from "./sites.ts";
+import { siteFitness } from "./site/site.ts";
 
 export type Fitness = { readonly faults: string[]; readonly warnings: string[] };
 

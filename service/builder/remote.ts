@@ -1,4 +1,4 @@
-/** What git says of a remote, in words for people. Tested against what git really says, in test/builder. */
+/** What git says of a remote, in words for people. Tested against what git really says, in test/service/builder. */
 import type { Ended } from "./child.ts";
 import { diskFull, printable } from "./setback.ts";
 import type { BuilderSettings } from "./settings.ts";

@@ -1,0 +1,298 @@
+/**
+ * The real engine on a program, in a folder of its own: own state, own stack file, own PULUMI_HOME, nothing fetched.
+ * Plugins that are not installed are stood in for (test/fakes/plugins); installed ones are used.
+ *
+ *   const stack = await workspace({
+ *     path: [folder],                                     // holds an executable `ssh`
+ *     config: { "pushgate:zone": "example.org", …, "cloudflare:baseUrl": api.url },
+ *     secrets: { "cloudflare:apiToken": apiToken, "pushgate:secrets": { site: { current } } },
+ *   });
+ *   expect((await stack.up()).code).toBe(0);
+ *   expect((await stack.preview("--expect-no-changes")).code).toBe(0);
+ *   stack.close();
+ */
+import { spawn } from "node:child_process";
+import {
+  copyFileSync,
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
+import { homedir, tmpdir } from "node:os";
+import { delimiter, dirname, isAbsolute, join, resolve } from "node:path";
+import { fileURLToPath } from "node:url";
+import { parse, stringify } from "yaml";
+import { nameOf } from "../../infra/cli/stack.ts";
+import { findEngine, noEngine } from "./install-engine.ts";
+
+export { findEngine, noEngine } from "./install-engine.ts";
+
+const repository = fileURLToPath(new URL("../..", import.meta.url));
+const plugins = fileURLToPath(new URL("../fakes/plugins", import.meta.url));
+
+/** What the engine did, or would do, to one resource: create, update, replace, delete, … ; never same or refresh. */
+export type Step = {
+  readonly op: string;
+  /** "command:local:Command" */
+  readonly type: string;
+  readonly name: string;
+  /** Top-level inputs that differ, sorted. */
+  readonly changed: readonly string[];
+  readonly urn: string;
+};
+
+export type Diagnostic = { readonly severity: string; readonly message: string; readonly urn?: string };
+
+export type Run = {
+  /** 0 done, 7 changes where none were expected, 1 failed; null when a signal ended it. */
+  readonly code: number | null;
+  readonly stdout: string;
+  readonly stderr: string;
+  readonly steps: readonly Step[];
+  /** The engine's own count by kind, "same" included: { same: 3, update: 1 }. */
+  readonly counts: Readonly<Record<string, number>>;
+  /** Warnings, errors and log lines; not debug. */
+  readonly diagnostics: readonly Diagnostic[];
+  readonly seconds: number;
+};
+
+export type Resource = {
+  readonly urn: string;
+  readonly type: string;
+  readonly id?: string;
+  readonly inputs?: Readonly<Record<string, unknown>>;
+  readonly outputs?: Readonly<Record<string, unknown>>;
+};
+
+export type WorkspaceOptions = {
+  /** Folder that holds Pulumi.yaml; the repository by default. Its `main` runs in place. */
+  readonly project?: string;
+  readonly stack?: string;
+  /** Another workspace's folder, or a copy of one, to go on from: its state, its stack file; of the same project. */
+  readonly from?: string;
+  /** `{ "pushgate:hosts": […] }`, typed as in the stack file. */
+  readonly config?: Readonly<Record<string, unknown>>;
+  /** Encrypted leaf by leaf, as `pulumi config set --secret --path` does: text, or objects of text. */
+  readonly secrets?: Readonly<Record<string, unknown>>;
+  readonly env?: Readonly<Record<string, string>>;
+  /** Folders before everything else on PATH: where a test's `ssh` wrapper lives. */
+  readonly path?: readonly string[];
+  /** Seconds a run may take; 300 by default. */
+  readonly timeout?: number;
+};
+
+export type Workspace = {
+  readonly folder: string;
+  /** The stack file; `config` and `secrets` are in it. */
+  readonly stackFile: string;
+  up(...flags: string[]): Promise<Run>;
+  preview(...flags: string[]): Promise<Run>;
+  refresh(...flags: string[]): Promise<Run>;
+  destroy(...flags: string[]): Promise<Run>;
+  /** Adopts a live object: `import("cloudflare:index/ruleset:Ruleset", "custom", "zones/<zone>/<ruleset>")`. */
+  import(type: string, name: string, id: string, ...flags: string[]): Promise<Run>;
+  /** The state as text, secrets encrypted: what a person with the state file sees. */
+  stateText(): Promise<string>;
+  resources(): Promise<readonly Resource[]>;
+  outputs(): Promise<Readonly<Record<string, unknown>>>;
+  /** Replaces these keys in the stack file; undefined removes one. */
+  configure(config: Readonly<Record<string, unknown>>): void;
+  setSecrets(secrets: Readonly<Record<string, unknown>>): Promise<void>;
+  /** A program of ours that calls `pulumi`, as a person without a terminal runs it; no event log. */
+  ops(program: "adopt" | "status" | "rollback", ...args: string[]): Promise<Run>;
+  /** Any other command, such as `pulumi("stack", "ls")`; no event log. */
+  pulumi(...args: string[]): Promise<Run>;
+  /** Cancels what is running, as Ctrl-C does. */
+  interrupt(): void;
+  close(): void;
+};
+
+/** PATH folders of the plugins that are not installed here. */
+export function standIns(engine: string): string[] {
+  const path = (process.env.PATH ?? "").split(delimiter);
+  const cache = join(process.env.PULUMI_HOME ?? join(homedir(), ".pulumi"), "plugins");
+  const cached = existsSync(cache) ? readdirSync(cache) : [];
+  const needed: [folder: string, executable: string, pattern: RegExp][] = [
+    ["nodejs", "pulumi-language-nodejs", /^language-nodejs-v/],
+    ["command", "pulumi-resource-command", /^resource-command-v1\.2\.1$/],
+    ["cloudflare", "pulumi-resource-cloudflare", /^resource-cloudflare-v6\.17\.0$/],
+  ];
+  return needed
+    .filter(([, executable, pattern]) => {
+      const found = [dirname(engine), ...path].some((entry) => existsSync(join(entry, executable)));
+      return !found && !cached.some((name) => pattern.test(name));
+    })
+    .map(([folder]) => join(plugins, folder));
+}
+
+/** `{ a: { b: "x" } }` -> `["a.b=x"]`, the form of `config set-all --path`. */
+function leaves(value: unknown, path: string): string[] {
+  if (typeof value !== "object" || value === null) return [`${path}=${String(value)}`];
+  return Object.entries(value).flatMap(([key, inner]) =>
+    leaves(inner, /^[\w-]+$/.test(key) ? `${path}.${key}` : `${path}[${JSON.stringify(key)}]`),
+  );
+}
+
+type Metadata = { op: string; urn: string; type: string; diffs?: string[] | null; keys?: string[] | null };
+type Event = {
+  resourcePreEvent?: { metadata: Metadata };
+  diagnosticEvent?: { severity: string; message: string; urn?: string };
+  summaryEvent?: { resourceChanges?: Record<string, number> };
+};
+
+function readEvents(file: string): Pick<Run, "steps" | "counts" | "diagnostics"> {
+  const text = existsSync(file) ? readFileSync(file, "utf8") : "";
+  const events = text.split("\n").filter((line) => line !== "");
+  const parsed = events.map((line) => JSON.parse(line) as Event);
+  const quiet = ["same", "refresh", "read"];
+  return {
+    steps: parsed
+      .flatMap(({ resourcePreEvent }) => (resourcePreEvent ? [resourcePreEvent.metadata] : []))
+      .filter(({ op }) => !quiet.includes(op))
+      .map(({ op, urn, type, diffs }) => ({
+        ...{ op, type, urn, name: nameOf(urn) },
+        changed: [...(diffs ?? [])].sort(),
+      })),
+    counts: parsed.findLast(({ summaryEvent }) => summaryEvent)?.summaryEvent?.resourceChanges ?? {},
+    diagnostics: parsed
+      .flatMap(({ diagnosticEvent }) => (diagnosticEvent ? [diagnosticEvent] : []))
+      .filter(({ severity }) => severity !== "debug")
+      .map(({ severity, message, urn }) => ({ severity, message, ...(urn ? { urn } : {}) })),
+  };
+}
+
+/** Nothing of the caller's own Pulumi or Cloudflare login may reach a test. */
+const cleanEnvironment = (): NodeJS.ProcessEnv =>
+  Object.fromEntries(Object.entries(process.env).filter(([name]) => !/^(PULUMI_|CLOUDFLARE_)/.test(name)));
+
+/** A new stack of a program. Throws when the engine is not installed: see `noEngine`. */
+export async function workspace(options: WorkspaceOptions = {}): Promise<Workspace> {
+  const engine = findEngine();
+  if (!engine) throw new Error(noEngine);
+  const project = resolve(options.project ?? repository);
+  const stack = options.stack ?? "test";
+  const folder = mkdtempSync(join(tmpdir(), "pushgate-stack-"));
+  for (const name of ["state", "home"]) mkdirSync(join(folder, name));
+  // A file where the folder should be: the engine packs and encrypts all its debug output there, and nobody reads it.
+  // Without it a preview takes it 0.8 s of a core, not 1.5.
+  writeFileSync(join(folder, "home", "logs"), "");
+  if (options.from) {
+    cpSync(join(options.from, "state"), join(folder, "state"), { recursive: true });
+    copyFileSync(join(options.from, `Pulumi.${stack}.yaml`), join(folder, `Pulumi.${stack}.yaml`));
+  }
+
+  // The program stays where it is, so its imports and its relative files are the real ones.
+  const yaml = parse(readFileSync(join(project, "Pulumi.yaml"), "utf8")) as Record<string, unknown>;
+  const main = String(yaml.main ?? ".");
+  writeFileSync(
+    join(folder, "Pulumi.yaml"),
+    stringify({ ...yaml, main: isAbsolute(main) ? main : join(project, main) }),
+  );
+  const cache = join(process.env.PULUMI_HOME ?? join(homedir(), ".pulumi"), "plugins");
+  if (existsSync(cache)) symlinkSync(cache, join(folder, "home", "plugins"));
+
+  const env = {
+    ...cleanEnvironment(),
+    PULUMI_HOME: join(folder, "home"),
+    PULUMI_BACKEND_URL: `file://${join(folder, "state")}`,
+    PULUMI_CONFIG_PASSPHRASE: "test",
+    PULUMI_SKIP_UPDATE_CHECK: "true",
+    PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION: "true",
+    PULUMI_DISABLE_REGISTRY_RESOLVE: "true",
+    // Shows the flag --event-log, which is how a run is read here.
+    PULUMI_DEBUG_COMMANDS: "true",
+    NO_COLOR: "1",
+    // A run starts four Node processes that load the same modules.
+    NODE_COMPILE_CACHE: join(repository, "node_modules", ".cache", "compile"),
+    ...options.env,
+    PATH: [
+      ...(options.path ?? []),
+      dirname(engine),
+      ...standIns(engine),
+      join(repository, "node_modules", ".bin"),
+      options.env?.PATH ?? process.env.PATH ?? "",
+    ].join(delimiter),
+  };
+
+  let running: ReturnType<typeof spawn> | undefined;
+  let runs = 0;
+  async function run(args: readonly string[], events?: string, command = engine!): Promise<Run> {
+    const started = performance.now();
+    const child = spawn(command, args, { cwd: folder, env, stdio: ["ignore", "pipe", "pipe"] });
+    running = child;
+    const text = { stdout: "", stderr: "" };
+    for (const name of ["stdout", "stderr"] as const) {
+      child[name].setEncoding("utf8").on("data", (chunk: string) => {
+        text[name] += chunk;
+      });
+    }
+    const timer = setTimeout(() => child.kill("SIGKILL"), (options.timeout ?? 300) * 1000);
+    const code = await new Promise<number | null>((done, failed) => {
+      child.on("error", failed);
+      child.on("close", done);
+    });
+    clearTimeout(timer);
+    running = undefined;
+    return { code, ...text, ...readEvents(events ?? ""), seconds: (performance.now() - started) / 1000 };
+  }
+  function operate(...args: string[]): Promise<Run> {
+    const events = join(folder, `events-${++runs}.json`);
+    return run([...args, "--stack", stack, "--non-interactive", "--color", "never", "--event-log", events], events);
+  }
+  async function must(...args: string[]): Promise<string> {
+    const { code, stdout, stderr } = await run(args);
+    if (code !== 0) throw new Error(`pulumi ${args.slice(0, 2).join(" ")} failed: ${stderr || stdout}`);
+    return stdout;
+  }
+
+  const stackFile = join(folder, `Pulumi.${stack}.yaml`);
+  function configure(config: Readonly<Record<string, unknown>>): void {
+    const file = parse(readFileSync(stackFile, "utf8")) as { config?: Record<string, unknown> };
+    // A key whose value is undefined is left out by the writer.
+    writeFileSync(stackFile, stringify({ ...file, config: { ...file.config, ...config } }));
+  }
+  async function setSecrets(secrets: Readonly<Record<string, unknown>>): Promise<void> {
+    const flags = Object.entries(secrets)
+      .flatMap(([key, value]) => leaves(value, key))
+      .flatMap((leaf) => ["--secret", leaf]);
+    if (flags.length > 0) await must("config", "set-all", "--path", "--stack", stack, ...flags);
+  }
+
+  if (!options.from) await must("stack", "init", stack, "--non-interactive");
+  configure(options.config ?? {});
+  await setSecrets(options.secrets ?? {});
+
+  return {
+    folder,
+    stackFile,
+    configure,
+    setSecrets,
+    up: (...flags) => operate("up", "--yes", "--skip-preview", ...flags),
+    preview: (...flags) => operate("preview", ...flags),
+    refresh: (...flags) => operate("refresh", "--yes", "--skip-preview", ...flags),
+    destroy: (...flags) => operate("destroy", "--yes", "--skip-preview", ...flags),
+    import: (type, name, id, ...flags) =>
+      operate("import", type, name, id, "--yes", "--skip-preview", "--generate-code=false", ...flags),
+    stateText: () => must("stack", "export", "--stack", stack),
+    async resources() {
+      const state = JSON.parse(await must("stack", "export", "--stack", stack)) as {
+        deployment: { resources?: Resource[] };
+      };
+      return state.deployment.resources ?? [];
+    },
+    async outputs() {
+      return JSON.parse(await must("stack", "output", "--json", "--show-secrets", "--stack", stack));
+    },
+    ops: (program, ...args) =>
+      run([join(repository, "infra/cli", `${program}.ts`), ...args, "--stack", stack], undefined, process.execPath),
+    pulumi: (...args) => run(args),
+    interrupt: () => void running?.kill("SIGINT"),
+    close: () => rmSync(folder, { recursive: true, force: true }),
+  };
+}

@@ -1,0 +1,181 @@
+/**
+ * The Pulumi engine where the npm wrapper looks for it, `${PULUMI_HOME:-~/.pulumi}/versions/<version>/bin/pulumi`: built
+ * from its Go module when it is not there. Run as `node test/engine/install-engine.ts`; engine.ts reads `findEngine`.
+ *
+ * Nothing is installed by halves: the build lands beside its place and is renamed into it, and a second builder waits
+ * for the first, because two of them need twice the memory and twice the minutes.
+ */
+import { spawn, spawnSync } from "node:child_process";
+import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { homedir } from "node:os";
+import { delimiter, join } from "node:path";
+import { fileURLToPath } from "node:url";
+
+/** The same release as @pulumi/pulumi in package.json and as test/engine/module/go.mod. */
+export const engineVersion = "3.259.0";
+
+/** The first Go release that the module's go.mod accepts. */
+const goMinimum = [1, 25, 11] as const;
+
+const moduleFolder = fileURLToPath(new URL("module", import.meta.url));
+const home = process.env.PULUMI_HOME ?? join(homedir(), ".pulumi");
+const folder = join(home, "versions", engineVersion, "bin");
+
+/** Where the engine is cached; existing or not. */
+export const enginePath = join(folder, "pulumi");
+
+const pathEntries = (): string[] => (process.env.PATH ?? "").split(delimiter).filter((entry) => entry !== "");
+
+/** The release a `pulumi` says it is, such as "3.259.0"; undefined when it does not run. */
+function releaseOf(pulumi: string): string | undefined {
+  const env = { ...process.env, PULUMI_SKIP_UPDATE_CHECK: "true" };
+  const { status, stdout } = spawnSync(pulumi, ["version"], { encoding: "utf8", env, timeout: 20_000 });
+  return status === 0 ? /^v?(\d+\.\d+\.\d+)/.exec(stdout.trim())?.[1] : undefined;
+}
+
+/**
+ * A `pulumi` of the pinned minor release: the cached one, else an installed one. Never node_modules/.bin/pulumi, which
+ * downloads an installer when it finds nothing.
+ */
+export function findEngine(): string | undefined {
+  const minor = engineVersion.split(".").slice(0, 2).join(".") + ".";
+  const installed = pathEntries()
+    .filter((entry) => !entry.includes("node_modules"))
+    .map((entry) => join(entry, "pulumi"));
+  return [enginePath, ...installed].find((path) => existsSync(path) && releaseOf(path)?.startsWith(minor));
+}
+
+/** Why there is no engine, and the line that makes one: for `test.skipIf` and for errors. */
+export const noEngine =
+  `pulumi ${engineVersion} is not installed: npm exec -- node test/engine/install-engine.ts ` +
+  `(builds it once, about 4 minutes, needs Go ${goMinimum.join(".")} or newer)`;
+
+/** Every `go` worth asking: a bare PATH often finds a distribution's older one before the one that would do. */
+function goCandidates(): string[] {
+  const folders = [
+    ...pathEntries(),
+    "/usr/local/go/bin",
+    join(homedir(), "go", "bin"),
+    join(homedir(), "sdk", "go", "bin"),
+    "/usr/lib/go/bin",
+    "/opt/go/bin",
+  ];
+  return [...new Set(folders)].map((entry) => join(entry, "go")).filter((path) => existsSync(path));
+}
+
+/** The first `go` that is new enough by itself, so that no toolchain is downloaded behind our back. */
+function findGo(): string {
+  const seen: string[] = [];
+  for (const go of goCandidates()) {
+    const env = { ...process.env, GOTOOLCHAIN: "local" };
+    const { stdout } = spawnSync(go, ["env", "GOVERSION"], { encoding: "utf8", env, timeout: 20_000 });
+    const match = /^go(\d+)\.(\d+)(?:\.(\d+))?/.exec(stdout?.trim() ?? "");
+    seen.push(`${go} is ${match?.[0] ?? "not runnable"}`);
+    if (!match) continue;
+    const version = [Number(match[1]), Number(match[2]), Number(match[3] ?? 0)];
+    const different = version.findIndex((part, index) => part !== goMinimum[index]);
+    if (different === -1 || version[different]! > goMinimum[different]!) return go;
+  }
+  throw new Error(
+    `Go ${goMinimum.join(".")} or newer is needed to build pulumi ${engineVersion}, and none was found` +
+      (seen.length > 0 ? ` (${seen.join(", ")})` : "") +
+      `; install it from https://go.dev/dl/ into /usr/local/go, or put pulumi ${engineVersion} on PATH`,
+  );
+}
+
+const alive = (pid: number): boolean => {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === "EPERM";
+  }
+};
+
+/** Holds the build lock, or returns false when the other builder finished meanwhile. A dead builder's lock is taken. */
+async function takeLock(lock: string): Promise<boolean> {
+  for (let said = false; ; ) {
+    try {
+      writeFileSync(lock, String(process.pid), { flag: "wx" });
+      return true;
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error;
+    }
+    const holder = Number(existsSync(lock) ? readFileSync(lock, "utf8") : "0");
+    if (holder > 0 && !alive(holder)) rmSync(lock, { force: true });
+    else {
+      if (!said) console.log(`another build of pulumi ${engineVersion} is running (process ${holder}), waiting`);
+      said = true;
+      await new Promise((resolve) => setTimeout(resolve, 1000));
+    }
+    if (releaseOf(enginePath) === engineVersion) return false;
+  }
+}
+
+function build(go: string, output: string): Promise<void> {
+  const started = Date.now();
+  const seconds = () => Math.round((Date.now() - started) / 1000);
+  const variable = "github.com/pulumi/pulumi/sdk/v3/go/common/version.Version";
+  // -v names each package as it is compiled: about 900 of them, counted for whoever waits.
+  const child = spawn(
+    go,
+    [
+      ...["build", "-v", "-trimpath", "-mod=readonly", "-tags", "osusergo,grpcnotrace", "-o", output],
+      ...["-ldflags", `-w -s -X ${variable}=v${engineVersion}`, "github.com/pulumi/pulumi/pkg/v3/cmd/pulumi"],
+    ],
+    { cwd: moduleFolder, env: { ...process.env, GOTOOLCHAIN: "local" }, stdio: ["ignore", "inherit", "pipe"] },
+  );
+  let packages = 0;
+  let tail = "";
+  child.stderr.setEncoding("utf8").on("data", (text: string) => {
+    packages += text.split("\n").length - 1;
+    tail = (tail + text).slice(-4000);
+  });
+  const ticker = setInterval(() => console.log(`  ${seconds()} s, ${packages} packages`), 15_000);
+  return new Promise((resolve, reject) => {
+    child.on("error", reject);
+    child.on("close", (code) => {
+      clearInterval(ticker);
+      if (code === 0) {
+        console.log(`  built in ${seconds()} s`);
+        resolve();
+      } else {
+        reject(new Error(`building pulumi ${engineVersion} failed (go build, exit ${code}):\n${tail}`));
+      }
+    });
+  });
+}
+
+/** The engine's path, built first when there is none. */
+export async function installEngine(): Promise<string> {
+  const found = findEngine();
+  if (found) return found;
+  const go = findGo();
+  mkdirSync(folder, { recursive: true });
+  const lock = join(folder, ".building");
+  if (!(await takeLock(lock))) return enginePath;
+  const candidate = join(folder, `.pulumi-${process.pid}`);
+  try {
+    console.log(`building pulumi ${engineVersion} with ${go} into ${folder}; about 4 minutes on two cores`);
+    await build(go, candidate);
+    if (releaseOf(candidate) !== engineVersion) {
+      throw new Error(
+        `the pulumi that was built says it is ${releaseOf(candidate) ?? "nothing"}, not ${engineVersion}`,
+      );
+    }
+    renameSync(candidate, enginePath);
+    return enginePath;
+  } finally {
+    rmSync(candidate, { force: true });
+    rmSync(lock, { force: true });
+  }
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) {
+  try {
+    console.log(await installEngine());
+  } catch (error) {
+    console.error((error as Error).message);
+    process.exitCode = 1;
+  }
+}

@@ -1,0 +1,156 @@
+/**
+ * What a destroy may not take, and what a rule of the zone's owner meets that is saved at the worst of moments: the whole
+ * program under the real engine. One stack, in order: every test goes on where the one before it ended.
+ */
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import type { Seen } from "../fakes/cloudflare/api.ts";
+import { type Rule, rulesOf } from "../fakes/cloudflare/zone.ts";
+import { findEngine, noEngine, type Run } from "./engine.ts";
+import { custom, origin } from "./foreign-rules.ts";
+import { hostsThatAre, type ProgramStack, programStack } from "./program-stack.ts";
+
+const engine = findEngine();
+
+let w: ProgramStack;
+const refs = (phase: string) => rulesOf(w.api.zone, phase).map(({ ref }) => ref);
+const writes = () => w.api.requests.filter(({ method }) => method !== "GET");
+const succeeded = (run: Run): Run => {
+  expect(run.stdout).not.toContain("error:");
+  expect(run.code).toBe(0);
+  return run;
+};
+
+/** As the dashboard saves it: a version of its own, and the answer to a read that is on its way stays as it was. */
+function saves(phase: string, ref: string): void {
+  const added = { ref, action: phase === origin ? "route" : "block", expression: "ssl", description: `${ref} by hand` };
+  const rule = { ...added, id: ref.padEnd(32, "0"), enabled: true, version: "1", last_updated: "2026-01-01T00:00:00Z" };
+  if (phase === origin) Object.assign(rule, { action_parameters: { origin: { port: 8080 } } });
+  w.api.zone.rulesets = w.api.zone.rulesets.map((one) =>
+    one.phase === phase
+      ? { ...one, version: `${Number(one.version) + 1}`, rules: [...one.rules, rule as unknown as Rule] }
+      : one,
+  );
+}
+
+/**
+ * Does it once, while the `nth` read of this phase's ruleset is being answered, counted from the program's start: the
+ * first is the program's own, the second the last look before a write. The engine's refresh comes before both.
+ */
+function atRead(nth: number, phase: string, act: () => void): void {
+  const { id } = w.api.zone.rulesets.find((one) => one.phase === phase)!;
+  let left = Number.POSITIVE_INFINITY;
+  w.api.requests.push = (seen: Seen) => {
+    if (seen.path.endsWith("/rulesets")) left = nth;
+    if (seen.method === "GET" && seen.path.endsWith(`/rulesets/${id}`) && --left === 0) {
+      w.api.requests.push = Array.prototype.push;
+      act();
+    }
+    return Array.prototype.push.call(w.api.requests, seen);
+  };
+}
+
+beforeEach(({ skip }) => {
+  if (!engine) skip(noEngine);
+});
+
+describe("a zone that held only our rules when `up` saw it", { timeout: 120_000 }, () => {
+  beforeAll(async () => {
+    if (!engine) return;
+    w = await programStack();
+    w.ssh.keyed();
+    succeeded(await w.stack.up());
+  });
+  afterAll(() => w?.close());
+
+  test("a rule is saved in it, and destroy is refused before it asks the edge anything, and says how one leaves", async () => {
+    saves(custom, "office");
+    const whole = structuredClone(w.api.zone);
+    const held = (await w.stack.resources()).length;
+    w.api.requests.length = 0;
+    for (const flags of [[], ["--ignore-protect"], ["--exclude-protected"], ["--continue-on-error"]]) {
+      const destroy = await w.stack.destroy(...flags);
+      expect(destroy.code).not.toBe(0);
+      expect(destroy.stdout).toContain("leave by `state: absent` on every host and `pulumi up`");
+    }
+    expect(w.api.requests).toEqual([]);
+    expect(w.api.zone).toStrictEqual(whole);
+    expect((await w.stack.resources()).length).toBe(held);
+  });
+
+  test("nor does a destroy that runs the program take anything, and it names the rule", async () => {
+    const whole = structuredClone(w.api.zone);
+    w.api.requests.length = 0;
+    const destroy = await w.stack.destroy("--run-program");
+    expect(destroy.code).not.toBe(0);
+    expect(destroy.stdout).toContain('the zone\'s own rules would go, too: "office by hand"');
+    expect(writes()).toEqual([]);
+    expect(w.api.zone).toStrictEqual(whole);
+  });
+
+  test("with the hooks taken out of the state, destroy takes the rule with it", async () => {
+    const { rulesets, ...rest } = structuredClone(w.api.zone);
+    const text = await w.stack.stateText();
+    const brought = async (state: string) => {
+      const file = join(w.folder, "state.json");
+      writeFileSync(file, state);
+      expect((await w.stack.pulumi("stack", "import", "--file", file, "--stack", "test")).code).toBe(0);
+    };
+    const state = JSON.parse(text) as { deployment: { resources: { resourceHooks?: object }[] } };
+    for (const resource of state.deployment.resources) delete resource.resourceHooks;
+    await brought(JSON.stringify(state));
+    succeeded(await w.stack.destroy());
+    expect(refs(custom)).toEqual([]);
+    Object.assign(w.api.zone, { rulesets, ...rest });
+    await brought(text);
+  });
+
+  test("a rule saved after the program read the zone stops the write, and the next up carries it", async () => {
+    rulesOf(w.api.zone, custom)[0]!.enabled = false;
+    atRead(1, custom, () => saves(custom, "late"));
+    w.api.requests.length = 0;
+    const up = await w.stack.up();
+    expect(up.code).not.toBe(0);
+    expect(up.stdout).toContain("the zone's own were changed while this ran. They were left alone: pulumi up again");
+    expect(writes()).toEqual([]);
+    expect(refs(custom)).toEqual(["pushgate_delivery", "pushgate_rest", "office", "late"]);
+    succeeded(await w.stack.up());
+    expect(refs(custom)).toEqual(["pushgate_delivery", "pushgate_rest", "office", "late"]);
+    expect(rulesOf(w.api.zone, custom)[0]!.enabled).toBe(true);
+  });
+
+  test("one saved between that look and the write is overwritten, as the API has no condition, and up says what it was", async () => {
+    rulesOf(w.api.zone, custom)[0]!.enabled = false;
+    atRead(2, custom, () => saves(custom, "later"));
+    const up = await w.stack.up();
+    expect(up.code).not.toBe(0);
+    expect(refs(custom)).toEqual(["pushgate_delivery", "pushgate_rest", "office", "late"]);
+    expect(up.stdout).toMatch(
+      /it was overwritten: put back \{[^{}]*\\?"description\\?":\\?"later by hand\\?"[^{}]*\}\\?n?/,
+    );
+    // Only the one that went; and the state is as the edge is.
+    expect(up.stdout).not.toContain("office by hand");
+    const preview = succeeded(await w.stack.preview());
+    expect(preview.steps.filter(({ type }) => type.startsWith("cloudflare:"))).toEqual([]);
+  });
+
+  test("state: absent does not delete a ruleset in which a rule was saved meanwhile; the next up leaves it there", async () => {
+    w.stack.configure({ "pushgate:hosts": hostsThatAre("absent") });
+    atRead(1, origin, () => saves(origin, "last"));
+    const up = await w.stack.up();
+    expect(up.code).not.toBe(0);
+    expect(up.stdout).toContain('the zone\'s own rules would go, too: "last by hand"');
+    expect(refs(origin)).toEqual(["pushgate_origin_8443", "last"]);
+    succeeded(await w.stack.up());
+    expect([refs(custom), refs(origin)]).toEqual([["office", "late"], ["last"]]);
+    expect(w.api.zone.dns_records).toEqual([]);
+  });
+
+  test("then destroy is free to go, and has nothing left to take", async () => {
+    const whole = structuredClone(w.api.zone);
+    succeeded(await w.stack.destroy());
+    expect(w.api.zone).toStrictEqual(whole);
+    expect(await w.stack.resources()).toEqual([]);
+  });
+});

@@ -1,0 +1,250 @@
+/** The zone's own endpoints of the stand-in API: the zone, DNS, bots, settings, access rules. */
+import { isIPv4, isIPv6 } from "node:net";
+import type { Plan } from "../../../infra/config/settings.ts";
+import { networks, v4, v6 } from "../../../infra/networks.ts";
+import { type Call, type Fields, found, now, paged, Refusal, type Reply, type Route } from "./refusal.ts";
+import { type AccessRule, type DnsRecord, idOf, withoutNulls, type ZoneState } from "./zone.ts";
+
+const planNames: Record<Plan, [legacyId: string, name: string]> = {
+  free: ["free", "Free Website"],
+  pro: ["pro", "Pro Website"],
+  business: ["business", "Business Website"],
+  enterprise: ["enterprise", "Enterprise Website"],
+  "enterprise-bots": ["enterprise", "Enterprise Website"],
+};
+
+function shownZone({ id, name, plan }: ZoneState): Fields {
+  const [legacy_id, planName] = planNames[plan];
+  const at = "2026-01-01T00:00:00Z";
+  return {
+    ...{ id, name, status: "active", type: "full", paused: false, development_mode: 0 },
+    plan: { id: idOf("plan", plan), legacy_id, name: planName },
+    account: { id: idOf("account"), name: "example" },
+    name_servers: ["a.ns.cloudflare.com", "b.ns.cloudflare.com"],
+    ...{ created_on: at, modified_on: at, activated_on: at },
+  };
+}
+
+let made = 0;
+const newId = (): string => idOf(++made, Date.now());
+
+export function zoneRoutes(zone: ZoneState): Route[] {
+  const Z = "/zones/:zone";
+  const setting = (id: string): Fields => ({
+    id,
+    value: found(zone.settings[id], 1006, `Unrecognized zone setting name ${id}`),
+    editable: true,
+    modified_on: null,
+  });
+  return [
+    [
+      "GET",
+      "/zones",
+      "Zone Read",
+      ({ query }) => paged([null, zone.name].includes(query.get("name")) ? [shownZone(zone)] : [], query, 20),
+    ],
+    ["GET", Z, "Zone Read", () => ({ result: shownZone(zone) })],
+    [
+      "GET",
+      "/ips",
+      undefined,
+      () => {
+        const { cidrs } = networks.cloudflare;
+        return { result: { etag: idOf(cidrs), ipv4_cidrs: v4(cidrs), ipv6_cidrs: v6(cidrs) } };
+      },
+    ],
+    ["GET", `${Z}/settings`, "Zone Settings Read", () => ({ result: Object.keys(zone.settings).map(setting) })],
+    ["GET", `${Z}/settings/:id`, "Zone Settings Read", ({ params }) => ({ result: setting(params.id ?? "") })],
+    [
+      "PATCH",
+      `${Z}/settings/:id`,
+      "Zone Settings Write",
+      ({ params: { id = "" }, body }) => {
+        setting(id);
+        const values = settingValues[id];
+        if (!values?.includes(String(body.value)))
+          throw new Refusal(400, 1007, `Invalid value for zone setting ${id}: one of ${values?.join(", ")}`);
+        zone.settings[id] = body.value;
+        return { result: { ...setting(id), modified_on: now() } };
+      },
+    ],
+    ["GET", `${Z}/bot_management`, "Bot Management Read", () => ({ result: zone.bot_management })],
+    ["PUT", `${Z}/bot_management`, "Bot Management Write", ({ body }) => putBots(zone, withoutNulls(body) as Fields)],
+    ...dnsRoutes(zone),
+    ...accessRoutes(zone),
+  ];
+}
+
+const onOff = ["on", "off"];
+const settingValues: Readonly<Record<string, readonly string[]>> = {
+  always_use_https: onOff,
+  browser_check: onOff,
+  min_tls_version: ["1.0", "1.1", "1.2", "1.3"],
+  security_level: ["off", "essentially_off", "low", "medium", "high", "under_attack"],
+  ssl: ["off", "flexible", "full", "strict", "origin_pull"],
+  tls_1_3: ["on", "off", "zrt"],
+  tls_client_auth: onOff,
+};
+
+const everywhere = [
+  "ai_bots_protection",
+  "crawler_protection",
+  "enable_js",
+  "is_robots_txt_managed",
+  "content_bots_protection",
+];
+const superBots = [
+  "sbfm_definitely_automated",
+  "sbfm_verified_bots",
+  "sbfm_static_resource_protection",
+  "optimize_wordpress",
+];
+const botFields: Record<Plan, readonly string[]> = {
+  free: [...everywhere, "fight_mode"],
+  pro: [...everywhere, ...superBots],
+  business: [...everywhere, ...superBots, "sbfm_likely_automated"],
+  enterprise: [...everywhere, ...superBots, "sbfm_likely_automated"],
+  "enterprise-bots": [...everywhere, "auto_update_model", "bm_cookie_enabled", "suppress_session_score"],
+};
+
+/** Fields left out keep their value. */
+function putBots(zone: ZoneState, body: Fields): Reply {
+  for (const [name, value] of Object.entries(body)) {
+    if (!botFields[zone.plan].includes(name))
+      throw new Refusal(400, 10400, `zone not entitled to enable ${name.replace(/^sbfm_/, "").replaceAll("_", " ")}`);
+    const words = name === "sbfm_verified_bots" ? ["allow", "block"] : ["allow", "block", "managed_challenge"];
+    const isWord = /^sbfm_(definitely|likely|verified)/.test(name);
+    const fits = isWord ? words.includes(String(value)) : /_protection$/.test(name) ? true : typeof value === "boolean";
+    if (!fits) throw new Refusal(400, 10401, `'${String(value)}' is not a valid value for ${name}`);
+  }
+  Object.assign(zone.bot_management, body);
+  return { result: zone.bot_management };
+}
+
+function dnsRoutes(zone: ZoneState): Route[] {
+  const byId = ({ params }: Call) =>
+    found(
+      zone.dns_records.find(({ id }) => id === params.id),
+      81044,
+      "Record does not exist.",
+    );
+  const R = "/zones/:zone/dns_records";
+
+  function write(body: Fields, before?: DnsRecord): Reply {
+    const type = String(body.type ?? "");
+    const content = String(body.content ?? "");
+    const written = String(body.name ?? "").toLowerCase();
+    const name = written === "@" ? zone.name : written;
+    const full = name === zone.name || name.endsWith(`.${zone.name}`) ? name : `${name}.${zone.name}`;
+    if (type === "A" && !isIPv4(content))
+      throw new Refusal(400, 9005, "Content for A record must be a valid IPv4 address.");
+    if (type === "AAAA" && !isIPv6(content))
+      throw new Refusal(400, 9006, "Content for AAAA record must be a valid IPv6 address.");
+    if (!["A", "AAAA", "CNAME", "TXT", "MX", "CAA"].includes(type))
+      throw new Refusal(400, 9004, `DNS record type ${type} is invalid.`);
+    const others = zone.dns_records.filter((record) => record !== before && record.name === full);
+    if (others.some((record) => record.type === type && record.content === content))
+      throw new Refusal(400, 81058, "An identical record already exists.");
+    if (others.some((record) => (record.type === "CNAME" || type === "CNAME") && record.type !== "TXT"))
+      throw new Refusal(400, 81053, "An A, AAAA, or CNAME record with that host already exists.");
+    const proxiable = ["A", "AAAA", "CNAME"].includes(type);
+    const proxied = body.proxied === true;
+    if (proxied && !proxiable) throw new Refusal(400, 9004, `This record type cannot be proxied.`);
+    const ttl = proxied ? 1 : Number(body.ttl ?? 1);
+    if (ttl !== 1 && (ttl < 60 || ttl > 86400))
+      throw new Refusal(400, 9021, "TTL must be between 60 and 86400 seconds, or 1.");
+    const record: DnsRecord = {
+      ...{ id: before?.id ?? newId(), name: full, type, content, proxiable, proxied, ttl },
+      ...{ settings: body.settings ?? {}, meta: {}, comment: body.comment ?? null, tags: body.tags ?? [] },
+      ...{ created_on: before?.created_on ?? now(), modified_on: now() },
+    };
+    if (before) zone.dns_records.splice(zone.dns_records.indexOf(before), 1, record);
+    else zone.dns_records.push(record);
+    return { result: record };
+  }
+
+  return [
+    [
+      "GET",
+      R,
+      "DNS Read",
+      ({ query }) => {
+        const wanted = (field: "name" | "type" | "content") => query.get(field) ?? query.get(`${field}.exact`);
+        const matching = zone.dns_records.filter((record) =>
+          (["name", "type", "content"] as const).every((field) => [null, record[field]].includes(wanted(field))),
+        );
+        return paged(matching, query);
+      },
+    ],
+    ["POST", R, "DNS Write", ({ body }) => write(body)],
+    ["GET", `${R}/:id`, "DNS Read", (call) => ({ result: byId(call) })],
+    ["PUT", `${R}/:id`, "DNS Write", (call) => write(call.body, byId(call))],
+    ["PATCH", `${R}/:id`, "DNS Write", (call) => write({ ...byId(call), ...call.body }, byId(call))],
+    [
+      "DELETE",
+      `${R}/:id`,
+      "DNS Write",
+      (call) => {
+        const gone = byId(call);
+        zone.dns_records.splice(zone.dns_records.indexOf(gone), 1);
+        return { result: { id: gone.id } };
+      },
+    ],
+  ];
+}
+
+const modes = ["whitelist", "block", "challenge", "managed_challenge", "js_challenge"];
+
+function accessRoutes(zone: ZoneState): Route[] {
+  const R = "/zones/:zone/firewall/access_rules/rules";
+  const byId = ({ params }: Call) =>
+    found(
+      zone.access_rules.find(({ id }) => id === params.id),
+      10001,
+      "firewallaccessrules.api.not_found",
+    );
+  function check(rule: AccessRule): AccessRule {
+    const { mode, configuration } = rule;
+    const bits = Number(configuration?.value?.split("/")[1] ?? -1);
+    const sizes = isIPv4(configuration?.value?.split("/")[0] ?? "") ? [16, 24] : [32, 48, 64];
+    if (!modes.includes(mode)) throw new Refusal(400, 10009, "firewallaccessrules.api.invalid_mode");
+    if (configuration?.target === "ip_range" && !sizes.includes(bits))
+      throw new Refusal(400, 10002, "firewallaccessrules.api.invalid_ip_range");
+    return rule;
+  }
+  const shown = (rule: AccessRule): Fields => ({
+    ...rule,
+    allowed_modes: modes,
+    scope: { id: zone.id, email: null, type: "zone" },
+  });
+  return [
+    ["GET", R, "Firewall Services Read", ({ query }) => paged(zone.access_rules.map(shown), query, 20)],
+    ["GET", `${R}/:id`, "Firewall Services Read", (call) => ({ result: shown(byId(call)) })],
+    [
+      "POST",
+      R,
+      "Firewall Services Write",
+      ({ body }) => {
+        const rule = check({ notes: "", ...body, id: newId() } as unknown as AccessRule);
+        zone.access_rules.push(rule);
+        return { result: shown(rule) };
+      },
+    ],
+    [
+      "PATCH",
+      `${R}/:id`,
+      "Firewall Services Write",
+      (call) => ({ result: shown(Object.assign(byId(call), check({ ...byId(call), ...call.body }))) }),
+    ],
+    [
+      "DELETE",
+      `${R}/:id`,
+      "Firewall Services Write",
+      (call) => {
+        const gone = byId(call);
+        zone.access_rules = zone.access_rules.filter((kept) => kept !== gone);
+        return { result: { id: gone.id } };
+      },
+    ],
+  ];
+}

@@ -1,0 +1,123 @@
+/**
+ * One request as the edge sees it, and the fields a rule may ask for. Header names are lower case and the path is
+ * normalised before any rule runs; the origin gets what the visitor sent (zone default: scope "incoming", type
+ * "cloudflare"), so a spelling that only normalises to a declared path passes the rules and arrives unnormalised.
+ */
+import type { Plan } from "../../../infra/config/settings.ts";
+
+export type EdgeRequest = {
+  /** The visitor's address. */
+  readonly source: string;
+  readonly method: string;
+  /** Without a port. */
+  readonly host: string;
+  /** Path and query as sent. */
+  readonly target: string;
+  /** TLS between visitor and edge; true unless said. */
+  readonly ssl?: boolean;
+  /** Names in any case; a list where a header came more than once. */
+  readonly headers: Readonly<Record<string, string | readonly string[]>>;
+  /** What the edge's detection makes of the client. Left out: anything that does not call itself a browser. */
+  readonly automated?: boolean;
+  /** 1 (certainly a bot) to 99. Left out: 1 for an automated client, else 90. */
+  readonly score?: number;
+  readonly verifiedBot?: boolean;
+  /** The body trips the managed WAF rules, as a diff in a commit message may. */
+  readonly attackLike?: boolean;
+  /** The source's reputation trips the security level. */
+  readonly threat?: boolean;
+  /** Requests this source has made in a rate rule's current period, this one included. */
+  readonly counted?: (ref: string) => number;
+};
+
+export const headerValues = ({ headers }: EdgeRequest, name: string): readonly string[] =>
+  Object.entries(headers).flatMap(([key, value]) => (key.toLowerCase() === name ? value : []));
+
+export const isAutomated = (request: EdgeRequest): boolean =>
+  request.automated ?? !/^Mozilla\//.test(headerValues(request, "user-agent")[0] ?? "");
+
+export const botScore = (request: EdgeRequest): number => request.score ?? (isAutomated(request) ? 1 : 90);
+
+const split = (target: string): [path: string, query: string] => {
+  const at = target.indexOf("?");
+  return at < 0 ? [target, ""] : [target.slice(0, at), target.slice(at + 1)];
+};
+
+/** Backslashes and runs of slashes become one slash, unreserved characters are decoded, dot segments removed. */
+export function normalisedPath(path: string): string {
+  const decoded = path
+    .replace(/%([0-9a-f]{2})/gi, (encoded, hex: string) => {
+      const character = String.fromCharCode(Number.parseInt(hex, 16));
+      return /[A-Za-z0-9._~-]/.test(character) ? character : encoded.toUpperCase();
+    })
+    .replace(/[^\x21-\x7e]/g, (character) =>
+      [...Buffer.from(character)].map((byte) => `%${byte.toString(16).toUpperCase()}`).join(""),
+    )
+    .replace(/[\\/]+/g, "/");
+  const kept: string[] = [];
+  const segments = decoded.split("/").slice(1);
+  for (const [index, segment] of segments.entries()) {
+    const dots = segment === "." || segment === "..";
+    if (segment === "..") kept.pop();
+    if (!dots) kept.push(segment);
+    else if (index === segments.length - 1) kept.push("");
+  }
+  return `/${kept.join("/")}`;
+}
+
+/** The types the language knows; `Array<…>` is indexed by a number or `[*]`, `Map<…>` by a string. */
+export type Type =
+  | "Bool"
+  | "Int"
+  | "Bytes"
+  | "Ip"
+  | "Array<Bytes>"
+  | "Array<Bool>"
+  | "Array<Int>"
+  | "Map<Array<Bytes>>";
+export type Value = boolean | number | string | readonly Value[] | ReadonlyMap<string, Value>;
+
+export type Field = {
+  readonly type: Type;
+  /** undefined: the request has no such thing. */
+  readonly read: (request: EdgeRequest, zone: string) => Value | undefined;
+  readonly needs?: { readonly plans: readonly Plan[]; readonly words: string };
+};
+
+const withBots = { plans: ["enterprise-bots"], words: "a Bot Management plan" } as const;
+const header = (name: string): Field => ({ type: "Bytes", read: (r) => headerValues(r, name)[0] ?? "" });
+const uri = (r: EdgeRequest): string => {
+  const [path, query] = split(r.target);
+  return normalisedPath(path) + (query === "" ? "" : `?${query}`);
+};
+
+export const fields: Readonly<Record<string, Field>> = {
+  ssl: { type: "Bool", read: (r) => r.ssl ?? true },
+  "http.host": { type: "Bytes", read: (r) => r.host.toLowerCase() },
+  "http.cookie": header("cookie"),
+  "http.referer": header("referer"),
+  "http.user_agent": header("user-agent"),
+  "http.request.method": { type: "Bytes", read: (r) => r.method },
+  "http.request.uri": { type: "Bytes", read: uri },
+  "http.request.uri.path": { type: "Bytes", read: (r) => normalisedPath(split(r.target)[0]) },
+  "http.request.uri.query": { type: "Bytes", read: (r) => split(r.target)[1] },
+  "http.request.full_uri": {
+    type: "Bytes",
+    read: (r) => `${r.ssl === false ? "http" : "https"}://${r.host.toLowerCase()}${uri(r)}`,
+  },
+  "raw.http.request.uri.path": { type: "Bytes", read: (r) => split(r.target)[0] },
+  "http.request.headers": {
+    type: "Map<Array<Bytes>>",
+    read: (r) =>
+      new Map(Object.keys(r.headers).map((name) => [name.toLowerCase(), headerValues(r, name.toLowerCase())])),
+  },
+  "http.request.headers.names": {
+    type: "Array<Bytes>",
+    read: (r) => Object.keys(r.headers).map((name) => name.toLowerCase()),
+  },
+  "ip.src": { type: "Ip", read: (r) => r.source },
+  "cf.client.bot": { type: "Bool", read: (r) => r.verifiedBot ?? false },
+  "cf.bot_management.score": { type: "Int", read: botScore, needs: withBots },
+  "cf.bot_management.verified_bot": { type: "Bool", read: (r) => r.verifiedBot ?? false, needs: withBots },
+  "cf.zone.name": { type: "Bytes", read: (_, zone) => zone },
+};

@@ -1,0 +1,228 @@
+/**
+ * What the edge knows of one zone, in the API's own shapes, so that the stand-in API can hand it out as it is. Also
+ * made from what the program declares, so that its rules can be evaluated without any API.
+ */
+import { createHash } from "node:crypto";
+import type { Plan } from "../../../infra/config/settings.ts";
+
+export type Rule = {
+  id: string;
+  ref: string;
+  version: string;
+  action: string;
+  expression: string;
+  enabled: boolean;
+  description?: string;
+  action_parameters?: {
+    ruleset?: string;
+    phases?: string[];
+    products?: string[];
+    response?: { status_code: number; content: string; content_type: string };
+    origin?: { host?: string; port?: number };
+    ssl?: string;
+    bic?: boolean;
+    security_level?: string;
+    [other: string]: unknown;
+  };
+  logging?: { enabled: boolean };
+  ratelimit?: {
+    characteristics: string[];
+    period: number;
+    requests_per_period?: number;
+    mitigation_timeout?: number;
+    requests_to_origin?: boolean;
+    counting_expression?: string;
+    [other: string]: unknown;
+  };
+  last_updated: string;
+};
+
+export type Ruleset = {
+  id: string;
+  name: string;
+  description: string;
+  kind: string;
+  version: string;
+  phase: string;
+  last_updated: string;
+  rules: Rule[];
+};
+
+export type DnsRecord = { id: string; name: string; type: string; content: string; proxied: boolean; ttl: number } & {
+  [other: string]: unknown;
+};
+
+export type AccessRule = {
+  id: string;
+  mode: string;
+  configuration: { target: string; value: string };
+  notes: string;
+};
+
+/** A client certificate the edge may present; the key never leaves the stand-in. */
+export type ClientCertificate = { id: string; certificate: string; private_key: string; [other: string]: unknown };
+
+export type ZoneState = {
+  id: string;
+  name: string;
+  plan: Plan;
+  rulesets: Ruleset[];
+  dns_records: DnsRecord[];
+  bot_management: Record<string, unknown>;
+  /** By id; what is not here has the edge's default. */
+  settings: Record<string, unknown>;
+  access_rules: AccessRule[];
+  /** User agents the zone blocks, and URL prefixes it locks down to some addresses. */
+  user_agent_blocks: string[];
+  lockdowns: { prefix: string; addresses: string[] }[];
+  origin_certificates: { id: string; certificate: string; hostnames: string[]; [other: string]: unknown }[];
+  origin_pulls: {
+    enabled: boolean;
+    certificates: ClientCertificate[];
+    hostname_certificates: ClientCertificate[];
+    hostnames: { hostname: string; cert_id: string; enabled: boolean; [other: string]: unknown }[];
+  };
+};
+
+/** 32 hexadecimal characters from anything, as the API's ids are. */
+export const idOf = (...parts: readonly unknown[]): string =>
+  createHash("sha256").update(JSON.stringify(parts)).digest("hex").slice(0, 32);
+
+const defaultBots: Record<Plan, Record<string, unknown>> = {
+  free: { enable_js: true, fight_mode: false },
+  pro: { enable_js: true, sbfm_definitely_automated: "allow", sbfm_verified_bots: "allow" },
+  business: {
+    enable_js: true,
+    sbfm_definitely_automated: "allow",
+    sbfm_likely_automated: "allow",
+    sbfm_verified_bots: "allow",
+  },
+  enterprise: {
+    enable_js: true,
+    sbfm_definitely_automated: "allow",
+    sbfm_likely_automated: "allow",
+    sbfm_verified_bots: "allow",
+  },
+  "enterprise-bots": { enable_js: true, auto_update_model: true, suppress_session_score: false },
+};
+
+/** A zone as the edge makes one: bot products off, Browser Integrity Check on, SSL "full". */
+export function emptyZone(name: string, plan: Plan): ZoneState {
+  return {
+    id: idOf("zone", name),
+    name,
+    plan,
+    rulesets: [],
+    dns_records: [],
+    bot_management: {
+      ...defaultBots[plan],
+      using_latest_model: true,
+      ai_bots_protection: "disabled",
+      crawler_protection: "disabled",
+      is_robots_txt_managed: false,
+    },
+    settings: {
+      ssl: "full",
+      min_tls_version: "1.0",
+      tls_1_3: "on",
+      always_use_https: "off",
+      browser_check: "on",
+      security_level: "medium",
+      tls_client_auth: "off",
+    },
+    access_rules: [],
+    user_agent_blocks: [],
+    lockdowns: [],
+    origin_certificates: [],
+    origin_pulls: { enabled: false, certificates: [], hostname_certificates: [], hostnames: [] },
+  };
+}
+
+/** A phase's entry point; managed rulesets are listed beside it, under the same phase. */
+export const entryPoint = (zone: ZoneState, phase: string): Ruleset | undefined =>
+  zone.rulesets.find((ruleset) => ruleset.kind === "zone" && ruleset.phase === phase);
+
+export const rulesOf = (zone: ZoneState, phase: string): Rule[] => entryPoint(zone, phase)?.rules ?? [];
+
+/** A resource as the program declares it: what a mock of the engine is given. */
+export type Declared = {
+  /** As the engine names it, "cloudflare:index/ruleset:Ruleset". */
+  readonly type: string;
+  readonly name: string;
+  readonly inputs: Readonly<Record<string, unknown>>;
+  /** What the engine was told its id is, where another resource refers to it. */
+  readonly id?: string;
+};
+
+const snake = (key: string): string => key.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+
+/** Every object's null and undefined members away, at every depth; the API takes null for absent. */
+export function withoutNulls(value: unknown, rename: (key: string) => string = (key) => key): unknown {
+  if (Array.isArray(value)) return value.map((one) => withoutNulls(one, rename));
+  if (typeof value !== "object" || value === null) return value;
+  const present = Object.entries(value).filter(([, inner]) => inner !== undefined && inner !== null);
+  return Object.fromEntries(present.map(([key, inner]) => [rename(key), withoutNulls(inner, rename)]));
+}
+
+/** As a program declares it, to the API's snake_case. */
+export const toApi = (value: unknown): unknown => withoutNulls(value, snake);
+
+/** `base` with the declared edge resources in it, replacing what they own; resources of other kinds are ignored. */
+export function zoneFromDeclarations(resources: readonly Declared[], base: ZoneState): ZoneState {
+  const zone = structuredClone(base);
+  const at = "2026-01-01T00:00:00Z";
+  for (const { type, name, inputs, id = idOf(type, name) } of resources) {
+    if (!type.startsWith("cloudflare:")) continue;
+    const declared = toApi(inputs) as Record<string, never>;
+    switch (type.split(":").at(-1)) {
+      case "Ruleset": {
+        const given = declared as unknown as Ruleset;
+        const rules = (given.rules ?? []).map((rule, index) => ({
+          ...rule,
+          id: idOf(id, rule.ref ?? index),
+          ref: rule.ref ?? idOf(id, index),
+          enabled: rule.enabled ?? true,
+          version: "1",
+          last_updated: at,
+        }));
+        zone.rulesets = zone.rulesets.filter(({ phase }) => phase !== given.phase);
+        zone.rulesets.push({
+          ...given,
+          id,
+          version: "1",
+          last_updated: at,
+          description: given.description ?? "",
+          rules,
+        });
+        break;
+      }
+      case "DnsRecord":
+      case "Record":
+        zone.dns_records.push({ ...(declared as unknown as DnsRecord), id });
+        break;
+      case "BotManagement":
+        Object.assign(zone.bot_management, declared);
+        break;
+      case "ZoneSetting":
+        zone.settings[declared.setting_id as unknown as string] = declared.value;
+        break;
+      case "AccessRule":
+        zone.access_rules.push({ ...(declared as unknown as AccessRule), id, notes: declared.notes ?? "" });
+        break;
+      case "AuthenticatedOriginPulls":
+        zone.origin_pulls.hostnames.push(...((declared.configs ?? []) as ZoneState["origin_pulls"]["hostnames"]));
+        break;
+      case "AuthenticatedOriginPullsHostnameCertificate":
+        zone.origin_pulls.hostname_certificates.push({ ...(declared as unknown as ClientCertificate), id });
+        break;
+      case "AuthenticatedOriginPullsCertificate":
+        zone.origin_pulls.certificates.push({ ...(declared as unknown as ClientCertificate), id });
+        break;
+      case "AuthenticatedOriginPullsSettings":
+        zone.origin_pulls.enabled = (declared.enabled as unknown) === true;
+        break;
+      default:
+    }
+  }
+  return zone;
+}

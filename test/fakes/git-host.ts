@@ -1,0 +1,188 @@
+/**
+ * A git host over https: bare repositories in a folder of their own, served by git's own `http-backend` behind TLS, as
+ * the hosts in the world do it. Needs git, no root. What a git host does wrong can be switched on while it runs.
+ *
+ *   const host = await startGitHost();
+ *   const commit = host.repository("site").push({ "layouts/index.html": "hello" });
+ *   spawn("git", ["-c", `http.sslCAInfo=${host.caFile}`, "clone", host.url("site")]);
+ */
+import { execFileSync, spawn } from "node:child_process";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import type { IncomingMessage, ServerResponse } from "node:http";
+import { createServer, type Server } from "node:https";
+import type { AddressInfo, Socket } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createAuthority } from "./cloudflare/authority.ts";
+import { Repository } from "./git-repository.ts";
+
+export type Faults = {
+  /** Every request is answered with this status: 404 for a repository that is gone, 401 for one that is private now. */
+  status?: number;
+  /** Milliseconds before each answer. */
+  delay?: number;
+  /** A fetch gets the head of an answer and then nothing, for ever. */
+  stalls?: boolean;
+  /** Where every request is sent instead. */
+  redirect?: string;
+};
+
+export type GitHost = {
+  readonly port: number;
+  /** PEM of the authority that signed its certificate, and the file it is in. */
+  readonly ca: string;
+  readonly caFile: string;
+  /** Holds `<name>.git`. */
+  readonly folder: string;
+  /** Made at the first call. */
+  readonly repository: (name: string) => Repository;
+  readonly url: (repository: string) => string;
+  /** Change its members while it runs. */
+  readonly faults: Faults;
+  /** Requests since the start: `looks`, one a git command; `fetches` for what a branch holds, one or more a command. */
+  readonly counts: { looks: number; fetches: number };
+  /** The port is closed, connections are reset, until `comeBack`. */
+  readonly goAway: () => Promise<void>;
+  readonly comeBack: () => Promise<void>;
+  readonly close: () => Promise<void>;
+};
+
+export type GitHostOptions = {
+  /** The name in its certificate and its addresses. */
+  readonly name?: string;
+  /** Where it listens; more than one for more than one family. */
+  readonly addresses?: readonly string[];
+  readonly port?: number;
+};
+
+/** Debian's place and everybody else's: `git --exec-path` knows it. */
+const backend = () => join(execFileSync("git", ["--exec-path"]).toString().trim(), "git-http-backend");
+
+export async function startGitHost(options: GitHostOptions = {}): Promise<GitHost> {
+  const { name = "localhost", addresses = ["127.0.0.1"] } = options;
+  const folder = mkdtempSync(join(tmpdir(), "pushgate-git-"));
+  const authority = await createAuthority("the git host's authority");
+  const { certificate, key } = await authority.issue(name, [name]);
+  const ca = authority.certificate;
+  await authority.close();
+  const caFile = join(folder, "ca.pem");
+  writeFileSync(caFile, ca);
+
+  const program = backend();
+  const faults: Faults = {};
+  const counts = { looks: 0, fetches: 0 };
+  const repositories = new Map<string, Repository>();
+  const sockets = new Set<Socket>();
+  let servers: Server[] = [];
+  let port = options.port ?? 0;
+
+  async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const { pathname, search } = new URL(request.url ?? "/", "https://localhost");
+    if (pathname.endsWith("/info/refs")) counts.looks++;
+    if (pathname.endsWith("/git-upload-pack") && !(await isLook(request))) counts.fetches++;
+    if (faults.delay) await new Promise((resolve) => setTimeout(resolve, faults.delay));
+    if (faults.redirect) return void response.writeHead(302, { location: `${faults.redirect}${request.url}` }).end();
+    if (faults.status) return void response.writeHead(faults.status).end();
+    if (faults.stalls && request.method === "POST") return void response.writeHead(200).flushHeaders();
+    cgi(program, folder, { pathname, query: search.slice(1) }, request, response);
+  }
+
+  async function listen(): Promise<void> {
+    if (servers.length > 0) return;
+    for (const host of addresses) {
+      const server = createServer({ cert: certificate, key }, (request, response) => void answer(request, response));
+      server.on("connection", (socket: Socket) => {
+        sockets.add(socket);
+        socket.on("close", () => sockets.delete(socket));
+      });
+      await new Promise<void>((resolve, reject) => {
+        server.once("error", reject).listen(port, host, resolve);
+      });
+      servers.push(server);
+      port = (server.address() as AddressInfo).port;
+    }
+  }
+  async function goAway(): Promise<void> {
+    const closed = servers.map((server) => new Promise((resolve) => server.close(resolve)));
+    for (const socket of sockets) socket.destroy();
+    await Promise.all(closed);
+    servers = [];
+  }
+  await listen();
+
+  return {
+    port,
+    ca,
+    caFile,
+    folder,
+    faults,
+    counts,
+    goAway,
+    comeBack: listen,
+    url: (repository) => `https://${name}${port === 443 ? "" : `:${port}`}/${repository}.git`,
+    repository(named) {
+      const made = repositories.get(named) ?? new Repository(join(folder, `${named}.git`));
+      repositories.set(named, made);
+      return made;
+    },
+    async close() {
+      await goAway();
+      rmSync(folder, { recursive: true, force: true });
+    },
+  };
+}
+
+/** By protocol 2 a client asks for the branches at the address it fetches from. Puts back what it read. */
+async function isLook(request: IncomingMessage): Promise<boolean> {
+  await new Promise((resolve) => request.once("readable", resolve));
+  const first = request.read() as Buffer | null;
+  if (first === null) return false;
+  request.unshift(first);
+  return first.includes("command=ls-refs");
+}
+
+type Asked = { readonly pathname: string; readonly query: string };
+
+/** RFC 3875, as far as http-backend uses it. */
+function cgi(
+  program: string,
+  root: string,
+  { pathname, query }: Asked,
+  request: IncomingMessage,
+  response: ServerResponse,
+): void {
+  const { "content-type": type, "content-length": length, "content-encoding": encoding } = request.headers;
+  const child = spawn(program, [], {
+    stdio: ["pipe", "pipe", "ignore"],
+    env: {
+      PATH: process.env.PATH,
+      GIT_PROJECT_ROOT: root,
+      GIT_HTTP_EXPORT_ALL: "1",
+      GIT_PROTOCOL: String(request.headers["git-protocol"] ?? ""),
+      PATH_INFO: pathname,
+      QUERY_STRING: query,
+      REQUEST_METHOD: request.method,
+      CONTENT_TYPE: type,
+      CONTENT_LENGTH: length,
+      HTTP_CONTENT_ENCODING: encoding,
+      // The files are of whoever started the test.
+      GIT_CONFIG_COUNT: "1",
+      GIT_CONFIG_KEY_0: "safe.directory",
+      GIT_CONFIG_VALUE_0: "*",
+    },
+  });
+  request.pipe(child.stdin.on("error", () => {}));
+  let head = Buffer.alloc(0);
+  child.stdout.on("data", (chunk: Buffer) => {
+    if (response.headersSent) return void response.write(chunk);
+    head = Buffer.concat([head, chunk]);
+    const end = head.indexOf("\r\n\r\n");
+    if (end < 0) return;
+    const fields = head.subarray(0, end).toString().split("\r\n");
+    const headers = Object.fromEntries(fields.map((line) => line.split(/: (.*)/, 2) as [string, string]));
+    const { Status, ...others } = headers;
+    response.writeHead(Number.parseInt(Status ?? "200", 10), others).write(head.subarray(end + 4));
+  });
+  child.stdout.on("end", () => response.end());
+  response.on("close", () => child.kill());
+}

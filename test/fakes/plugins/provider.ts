@@ -1,0 +1,200 @@
+/**
+ * A resource provider over plain objects. Secrets never reach it: it says it does not accept them, so the engine unwraps
+ * inputs and marks outputs of the same name secret again. Unknown values arrive as `unknown` (a preview only).
+ */
+import { isDeepStrictEqual } from "node:util";
+import services from "@pulumi/pulumi/proto/provider_grpc_pb.js";
+import messages from "@pulumi/pulumi/proto/provider_pb.js";
+import empty from "google-protobuf/google/protobuf/empty_pb.js";
+import struct from "google-protobuf/google/protobuf/struct_pb.js";
+import { answering, engineAddress, engineLog, type Log, pluginInfo, serve } from "./serve.ts";
+
+export type Props = { readonly [name: string]: unknown };
+
+/** The protocol's sentinel for "known only after an update". */
+export const unknown = "04da6b54-80e4-46f7-96ec-b56ff0331ba9";
+
+export const hasUnknown = (value: unknown): boolean =>
+  value === unknown || (typeof value === "object" && value !== null && Object.values(value).some(hasUnknown));
+
+/** Why an input is refused before anything runs. */
+export type Refusal = { readonly property: string; readonly reason: string };
+
+/** Top-level inputs that differ, and those of them that need another object. */
+export type Difference = { readonly changed: readonly string[]; readonly replaces: readonly string[] };
+
+export type Resource = {
+  check(inputs: Props): Refusal[];
+  diff(old: { inputs: Props; outputs: Props }, inputs: Props, context: Context): Difference | Promise<Difference>;
+  /** In a preview: the outputs as far as they are known, without doing anything. */
+  create(inputs: Props, context: Context): Promise<{ id: string; outputs: Props }>;
+  /** The live object; undefined when it is gone. Absent where the real provider cannot look. */
+  read?(id: string, old: { inputs: Props; outputs: Props }): Promise<Live | undefined>;
+  update?(id: string, old: { inputs: Props; outputs: Props }, inputs: Props, context: Context): Promise<Props>;
+  delete(id: string, outputs: Props, context: Context): Promise<void>;
+  readonly deleteBeforeReplace?: boolean;
+};
+
+export type Live = { readonly id: string; readonly inputs: Props; readonly outputs: Props };
+
+export type Context = { readonly preview: boolean; readonly name: string; readonly urn: string; readonly log: Log };
+
+export type Provider = {
+  readonly version: string;
+  checkConfig?(config: Props): Refusal[];
+  configure?(config: Props): void;
+  readonly resources: { readonly [token: string]: Resource };
+  readonly functions: { readonly [token: string]: (args: Props, log: Log) => Promise<Props> };
+  cancel?(): void;
+};
+
+/** The key that marks a wrapped value, and the mark of a secret. Configuration comes wrapped to every provider. */
+const [signature, secret] = ["4dabf18193072939515e22adb298388d", "1b47061264138c4ac30d75fd1eb44270"];
+
+function unwrapped(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(unwrapped);
+  if (typeof value !== "object" || value === null) return value;
+  const object = value as Props;
+  if (object[signature] === secret) return unwrapped(object.value);
+  return Object.fromEntries(Object.entries(object).map(([key, inner]) => [key, unwrapped(inner)]));
+}
+
+const plain = (value: InstanceType<typeof struct.Struct> | undefined): Props =>
+  unwrapped(value?.toJavaScript() ?? {}) as Props;
+
+const packed = (props: Props) =>
+  // Through JSON, because the protocol has no undefined.
+  struct.Struct.fromJavaScript(JSON.parse(JSON.stringify(props)));
+
+const refusals = (list: readonly Refusal[]) =>
+  list.map(({ property, reason }) => {
+    const failure = new messages.CheckFailure();
+    failure.setProperty(property);
+    failure.setReason(reason);
+    return failure;
+  });
+
+/** Inputs compared one by one, as a provider without a schema of its own does. */
+export function inputDiff(old: Props, inputs: Props, replacing: readonly string[] = []): Difference {
+  const keys = [...new Set([...Object.keys(old), ...Object.keys(inputs)])];
+  const changed = keys.filter((key) => !isDeepStrictEqual(old[key] ?? null, inputs[key] ?? null));
+  return { changed, replaces: changed.filter((key) => replacing.includes(key)) };
+}
+
+/** Serves a provider until the engine ends the process. */
+export async function serveProvider(provider: Provider): Promise<void> {
+  let log: Log = engineLog(engineAddress());
+  const resource = (token: string): Resource => {
+    const found = provider.resources[token];
+    if (!found) throw new Error(`this stand-in has no resource ${token}; test/fakes/plugins lists what it has`);
+    return found;
+  };
+  /** `urn:pulumi:stack::project::parent$type::name` */
+  const context = (urn: string, preview: boolean): Context => ({
+    preview,
+    urn,
+    name: urn.split("::").slice(3).join("::"),
+    log,
+  });
+  const typeOf = (urn: string): string => urn.split("::")[2]!.split("$").at(-1)!;
+
+  const handlers = {
+    handshake: answering((request: InstanceType<typeof messages.ProviderHandshakeRequest>) => {
+      if (request.getEngineAddress()) log = engineLog(request.getEngineAddress());
+      return new messages.ProviderHandshakeResponse();
+    }),
+    getPluginInfo: pluginInfo(provider.version),
+    getSchema: answering(() => {
+      const response = new messages.GetSchemaResponse();
+      response.setSchema("{}");
+      return response;
+    }),
+    checkConfig: answering((request: InstanceType<typeof messages.CheckRequest>) => {
+      const response = new messages.CheckResponse();
+      response.setInputs(request.getNews());
+      response.setFailuresList(refusals(provider.checkConfig?.(plain(request.getNews())) ?? []));
+      return response;
+    }),
+    diffConfig: answering(() => new messages.DiffResponse()),
+    configure: answering((request: InstanceType<typeof messages.ConfigureRequest>) => {
+      provider.configure?.(plain(request.getArgs()));
+      const response = new messages.ConfigureResponse();
+      response.setSupportspreview(true);
+      return response;
+    }),
+    invoke: answering(async (request: InstanceType<typeof messages.InvokeRequest>) => {
+      const run = provider.functions[request.getTok()];
+      if (!run) throw new Error(`this stand-in has no function ${request.getTok()}`);
+      const response = new messages.InvokeResponse();
+      response.setReturn(packed(await run(plain(request.getArgs()), log)));
+      return response;
+    }),
+    check: answering((request: InstanceType<typeof messages.CheckRequest>) => {
+      const response = new messages.CheckResponse();
+      response.setInputs(request.getNews());
+      response.setFailuresList(refusals(resource(typeOf(request.getUrn())).check(plain(request.getNews()))));
+      return response;
+    }),
+    diff: answering(async (request: InstanceType<typeof messages.DiffRequest>) => {
+      const kind = resource(typeOf(request.getUrn()));
+      const old = { inputs: plain(request.getOldInputs()), outputs: plain(request.getOlds()) };
+      const found = await kind.diff(old, plain(request.getNews()), context(request.getUrn(), true));
+      const ignored = request.getIgnorechangesList();
+      const changed = found.changed.filter((key) => !ignored.includes(key));
+      const { DIFF_NONE, DIFF_SOME } = messages.DiffResponse.DiffChanges;
+      const response = new messages.DiffResponse();
+      response.setChanges(changed.length > 0 ? DIFF_SOME : DIFF_NONE);
+      response.setDiffsList(changed);
+      response.setReplacesList(found.replaces.filter((key) => changed.includes(key)));
+      response.setDeletebeforereplace(kind.deleteBeforeReplace === true);
+      return response;
+    }),
+    create: answering(async (request: InstanceType<typeof messages.CreateRequest>) => {
+      const kind = resource(typeOf(request.getUrn()));
+      const inputs = plain(request.getProperties());
+      const { id, outputs } = await kind.create(inputs, context(request.getUrn(), request.getPreview()));
+      const response = new messages.CreateResponse();
+      response.setId(id);
+      response.setProperties(packed(outputs));
+      return response;
+    }),
+    read: answering(async (request: InstanceType<typeof messages.ReadRequest>) => {
+      const kind = resource(typeOf(request.getUrn()));
+      const response = new messages.ReadResponse();
+      if (!kind.read) {
+        // Nothing to look at: the state is the answer, so a refresh never sees drift here.
+        response.setId(request.getId());
+        response.setProperties(request.getProperties());
+        response.setInputs(request.getInputs());
+        return response;
+      }
+      const old = { inputs: plain(request.getInputs()), outputs: plain(request.getProperties()) };
+      const live = await kind.read(request.getId(), old);
+      // An empty id drops the resource from the state.
+      response.setId(live?.id ?? "");
+      response.setProperties(packed(live?.outputs ?? {}));
+      response.setInputs(packed(live?.inputs ?? {}));
+      return response;
+    }),
+    update: answering(async (request: InstanceType<typeof messages.UpdateRequest>) => {
+      const kind = resource(typeOf(request.getUrn()));
+      if (!kind.update) throw new Error(`${typeOf(request.getUrn())} has no update: every change replaces it`);
+      const old = { inputs: plain(request.getOldInputs()), outputs: plain(request.getOlds()) };
+      const here = context(request.getUrn(), request.getPreview());
+      const outputs = await kind.update(request.getId(), old, plain(request.getNews()), here);
+      const response = new messages.UpdateResponse();
+      response.setProperties(packed(outputs));
+      return response;
+    }),
+    delete: answering(async (request: InstanceType<typeof messages.DeleteRequest>) => {
+      const here = context(request.getUrn(), false);
+      await resource(typeOf(request.getUrn())).delete(request.getId(), plain(request.getProperties()), here);
+      return new empty.Empty();
+    }),
+    cancel: answering(() => {
+      provider.cancel?.();
+      return new empty.Empty();
+    }),
+  };
+  await serve(services.ResourceProviderService as never, handlers as never);
+}

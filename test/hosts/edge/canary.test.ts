@@ -1,0 +1,115 @@
+/**
+ * `up` and plain `preview` ask for the canary through the edge, as anybody outside would: where a firewall that is nobody's
+ * layer keeps the edge from the machine, they say so, and each layer's own facts are all in order.
+ */
+import { mkdtempSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
+import type { Run } from "../../engine/engine.ts";
+import { type Edge, startEdge } from "../../fakes/cloudflare/dataplane.ts";
+import { deployedName, deployedWorld } from "../deployed.ts";
+import type { Host } from "../lab/host.ts";
+import { nameAddress } from "../lab/lab.ts";
+import { run, until } from "../lab/process.ts";
+import { edgeBack, edgeFront, hostEntry, hostnameOf, originPort, type World } from "../world.ts";
+
+let host: Host;
+let world: World;
+/** Where its name leads: on 443, as a program has no port of its own to ask at. */
+let edge: Edge;
+
+beforeAll(async () => {
+  const trusted = join(mkdtempSync(join(tmpdir(), "pushgate-trusted-")), "edge.pem");
+  process.env.NODE_EXTRA_CA_CERTS = trusted;
+  const deployed = await deployedWorld("canary");
+  world = deployed;
+  [host] = deployed.hosts;
+  edge = await startEdge({
+    zone: world.api.zone,
+    originAuthorities: [world.api.authority.certificate],
+    listen: [{ host: edgeFront.v4, port: 443 }],
+    edgeSource: edgeBack,
+    connectTimeout: 1_000,
+  });
+  writeFileSync(trusted, edge.certificate);
+  nameAddress(edgeFront.v4, hostnameOf(host));
+  world.stack.configure({ "pushgate:edge": { plan: "pro", canary: true } });
+});
+afterAll(async () => {
+  delete process.env.NODE_EXTRA_CA_CERTS;
+  await edge?.close();
+  await world?.close();
+  await host?.kill();
+});
+
+const provider = (rules: string) => run("nft", ["-f", "-"], { stdin: rules });
+/** The hosting provider's: between the edge and the machine, and on neither. */
+const closed = () =>
+  provider(
+    `add table inet provider; add chain inet provider out { type filter hook output priority 0; }; ` +
+      `add rule inet provider out ip daddr ${host.address} tcp dport ${originPort} drop; ` +
+      `add rule inet provider out ip6 daddr ${host.address6} tcp dport ${originPort} drop`,
+  );
+const open = () => provider("add table inet provider; delete table inet provider");
+afterEach(open);
+
+const asked = () => edge.events.filter(({ target }) => target === "/.pushgate").map(({ status }) => status);
+const said = ({ diagnostics }: Run): string[] =>
+  diagnostics.map(({ message }) => message.trim()).filter((message) => /\.pushgate|gets through/.test(message));
+/** What was asked of the edge during a run that is as it should be but for what it says. */
+async function during(work: () => Promise<Run>): Promise<{ statuses: number[]; says: string[] }> {
+  const before = asked().length;
+  const done = await work();
+  expect(done.code, done.stdout).toBe(0);
+  return { statuses: asked().slice(before), says: said(done) };
+}
+const preview = () => world.stack.preview("--expect-no-changes");
+
+test("the way is open: asked once by each run, and nothing is said", async () => {
+  expect(await during(preview)).toEqual({ statuses: [204], says: [] });
+  expect(await during(() => world.stack.up())).toEqual({ statuses: [204], says: [] });
+});
+
+test("a firewall before the machine: every layer is as declared, and preview names what lets nobody in", async () => {
+  await closed();
+  const { statuses, says } = await during(preview);
+  expect(statuses).toEqual([522]);
+  expect(says).toHaveLength(1);
+  expect(says[0]).toContain(
+    `${deployedName}: https://${hostnameOf(host)}/.pushgate does not get through: the edge gets no connection to ` +
+      `${host.address} and ${host.address6}, port ${originPort}: a firewall before the machine or on it drops it`,
+  );
+  expect(says[0]).toMatch(/Let https:\/\/www\.cloudflare\.com\/ips in on that port there \(522, ray [0-9a-f]+-TST\)/);
+});
+
+test("up waits for a way that opens while it runs, and says that it waits", async () => {
+  await closed();
+  const before = asked().length;
+  const opens = until("it was asked once", () => asked().length > before || undefined, { timeout: 60_000 }).then(open);
+  const { statuses, says } = await during(() => world.stack.up());
+  await opens;
+  expect(statuses).toEqual([522, 204]);
+  expect(says).toEqual([`waiting until a request to ${hostnameOf(host)} gets through to ${deployedName}`]);
+});
+
+test("up says what is in the way when it stays closed for half a minute, and has changed what it was to change", async () => {
+  await closed();
+  const { statuses, says } = await during(() => world.stack.up());
+  expect(new Set(statuses)).toEqual(new Set([522]));
+  expect(says.at(-1)).toContain("a firewall before the machine or on it drops it");
+});
+
+test("nobody asks for a machine that is lost, or where it is said so", async () => {
+  await closed();
+  world.stack.configure({ "pushgate:edge": { plan: "pro", canary: false } });
+  expect(await during(preview)).toEqual({ statuses: [], says: [] });
+  world.stack.configure({
+    "pushgate:edge": { plan: "pro", canary: true },
+    "pushgate:hosts": [{ ...hostEntry(host), state: "lost" }],
+  });
+  const lost = await world.stack.preview();
+  expect(lost.code, lost.stdout).toBe(0);
+  expect(said(lost)).toEqual([]);
+  expect(asked().at(-1)).toBe(522);
+});

@@ -1,0 +1,144 @@
+/**
+ * A git host on the internet, as far as a throwaway host can tell: a public address of each family, a name that only
+ * DNS knows, https with a certificate that the machine trusts, and ssh with a read-only deploy key. The repositories
+ * are the same over both.
+ */
+import { type ChildProcess, spawn } from "node:child_process";
+import { chmodSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { connect } from "node:net";
+import { join } from "node:path";
+import { type GitHost, startGitHost } from "../../fakes/git-host.ts";
+import type { Host } from "./host.ts";
+import { actors } from "./net.ts";
+import { run, until } from "./process.ts";
+import { type Resolver, startResolver } from "./resolver.ts";
+
+export const gitServerName = "git.example.net";
+
+export type GitServer = GitHost & {
+  readonly addresses: readonly string[];
+  readonly resolver: Resolver;
+  readonly ssh: {
+    readonly url: (repository: string) => string;
+    /** The private half, for the machine; the server lets its public half read. */
+    readonly deployKey: string;
+    /** A key the server has never seen. */
+    readonly strangersKey: string;
+    /** The server's line for known_hosts. */
+    readonly knownHosts: string;
+    /** What the deploy key asked for, one line each. */
+    readonly commands: () => string[];
+    /** The deploy key is taken out of the repository's settings, and put back. */
+    readonly refuse: (refused: boolean) => void;
+    /** Somebody else answers at this address: another host key. */
+    readonly impersonate: (impostor: boolean) => Promise<void>;
+    readonly goAway: () => Promise<void>;
+    readonly comeBack: () => Promise<void>;
+  };
+  /** Makes a host ask this server's resolver, and trust its authority. */
+  readonly introduce: (host: Host) => Promise<void>;
+};
+
+/** The first of the lab's git servers that nobody runs yet. */
+export async function startGitServer(): Promise<GitServer> {
+  for (const [index, v4] of actors.gitServers.v4.entries()) {
+    const addresses = [v4, actors.gitServers.v6[index]!];
+    try {
+      // The lock of the number, too: whoever has it has the addresses.
+      const resolver = await startResolver(actors.resolvers.v4[index]!);
+      resolver.names.set(gitServerName, addresses);
+      const https = await startGitHost({ name: gitServerName, addresses, port: 443 });
+      return { ...https, ...(await withSsh(https, addresses, resolver)) };
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== "EADDRINUSE") throw error;
+    }
+  }
+  throw new Error("all git servers of the lab are running: close one, or give lab/net.ts more addresses");
+}
+
+/** Upload-pack and nothing else, whatever the client asks for: what a read-only deploy key is. */
+const readOnly = (folder: string) => `#!/bin/sh
+echo "$SSH_ORIGINAL_COMMAND" >>${folder}/commands
+path=\${SSH_ORIGINAL_COMMAND#"git-upload-pack '/"}
+case $SSH_ORIGINAL_COMMAND in
+  *..*) echo 'no such repository' >&2; exit 1 ;;
+  "git-upload-pack '/"*"'") exec git -c safe.directory='*' upload-pack ${folder}/"\${path%"'"}" ;;
+esac
+echo 'this key may only read' >&2
+exit 1
+`;
+
+async function withSsh(https: GitHost, addresses: readonly string[], resolver: Resolver) {
+  const at = (name: string) => join(https.folder, name);
+  const keys = ["host", "impostor", "deploy", "stranger"];
+  for (const name of keys)
+    await run("ssh-keygen", ["-q", "-t", "ed25519", "-N", "", "-C", name, "-f", at(`key-${name}`)]);
+  writeFileSync(at("read-only"), readOnly(https.folder));
+  chmodSync(at("read-only"), 0o755);
+  writeFileSync(at("commands"), "");
+  chmodSync(at("commands"), 0o666);
+  chmodSync(https.folder, 0o755);
+  // Where sshd puts what it has not authenticated; the lab's /run is empty.
+  mkdirSync("/run/sshd", { recursive: true });
+  const allow = `restrict,command="${at("read-only")}" ${readFileSync(at("key-deploy.pub"), "utf8")}`;
+  const refuse = (refused: boolean) => writeFileSync(at("authorized_keys"), refused ? "" : allow);
+  refuse(false);
+  const config = (key: string) => `${addresses.map((one) => `ListenAddress ${one}\n`).join("")}HostKey ${at(key)}
+AuthorizedKeysFile ${at("authorized_keys")}
+AuthenticationMethods publickey
+AcceptEnv GIT_PROTOCOL
+StrictModes no
+UsePAM no
+PidFile none
+`;
+  let daemon: ChildProcess | undefined;
+  async function goAway(): Promise<void> {
+    if (daemon === undefined) return;
+    const ended = new Promise((resolve) => daemon?.once("exit", resolve));
+    daemon.kill("SIGTERM");
+    await ended;
+    daemon = undefined;
+  }
+  async function start(key: string): Promise<void> {
+    await goAway();
+    writeFileSync(at("sshd_config"), config(key));
+    daemon = spawn("/usr/sbin/sshd", ["-D", "-e", "-f", at("sshd_config")], { stdio: ["ignore", "ignore", "ignore"] });
+    await until("the git server's sshd answers", () => answers(addresses[0]!));
+  }
+  await start("key-host");
+
+  const ssh: GitServer["ssh"] = {
+    url: (repository) => `ssh://git@${gitServerName}/${repository}.git`,
+    deployKey: readFileSync(at("key-deploy"), "utf8"),
+    strangersKey: readFileSync(at("key-stranger"), "utf8"),
+    knownHosts: `${gitServerName} ${readFileSync(at("key-host.pub"), "utf8").split(" ").slice(0, 2).join(" ")}`,
+    commands: () => readFileSync(at("commands"), "utf8").split("\n").filter(Boolean),
+    refuse,
+    impersonate: (impostor) => start(impostor ? "key-impostor" : "key-host"),
+    goAway,
+    comeBack: () => start("key-host"),
+  };
+  const introduce = async (host: Host): Promise<void> => {
+    await host.writeFile("/etc/resolv.conf", `nameserver ${resolver.address}\n`);
+    await host.writeFile("/usr/local/share/ca-certificates/git-server.crt", https.ca);
+    await host.inside("update-ca-certificates >/dev/null 2>&1");
+  };
+  const close = async () => {
+    resolver.close();
+    await goAway();
+    await https.close();
+  };
+  return { addresses, resolver, ssh, introduce, close };
+}
+
+const answers = (address: string): Promise<true | undefined> =>
+  new Promise((resolve) => {
+    const socket = connect({ host: address, port: 22, timeout: 500 });
+    const end = (answer: true | undefined) => {
+      socket.destroy();
+      resolve(answer);
+    };
+    socket.on("data", () => end(true));
+    socket.on("error", () => end(undefined));
+    socket.on("timeout", () => end(undefined));
+  });

@@ -1,0 +1,106 @@
+/** What an attack met: the answer in a few words, and the lines it left. And attackers on the machine itself. */
+import { loopback } from "../../infra/networks.ts";
+import type { Edge } from "../fakes/cloudflare/dataplane.ts";
+import type { Delivery } from "../fakes/deliveries.ts";
+import { reloadProxy } from "./faults.ts";
+import type { Host } from "./lab/host.ts";
+import { type Ran, run } from "./lab/process.ts";
+import type { Answer } from "./world.ts";
+
+/** "status who: why"; "silence" where no connection was made. */
+export function said({ status, servedBy, headers, body, error }: Answer, edge: Edge): string {
+  if (status === 0) return error === "no answer" ? "silence" : `broken off: ${error}`;
+  const who = servedBy.replace(/^pushgate-/, "");
+  if (who === "proxy" || who === "receiver") {
+    const { error: fault, status: word } = JSON.parse(body) as { error?: string; status?: string };
+    return `${status} ${who}: ${fault ?? word}`;
+  }
+  if (who !== "") return `${status} ${who}`;
+  const event = edge.events.find(({ ray }) => ray === headers["cf-ray"]);
+  if (event === undefined) return `${status} ${String(headers.server).split("/")[0]}`;
+  return event.decidedBy ? `${status} edge: ${event.decidedBy.source}` : `${status} edge`;
+}
+
+/** The words of those who say no, and of the one who says yes. */
+export const answers = {
+  blocked: "403 edge: firewallCustom",
+  challenged: "403 edge: sbfm",
+  noCertificate: "400 proxy: bad request, or no client certificate of this zone",
+  notTheEdge: "403 proxy: not sent by the edge",
+  noClient: "403 proxy: the edge named no single client address: see whether a transform removes CF-Connecting-IP",
+  notAllowed: "403 proxy: source not allowed",
+  unauthorized: "401 receiver: Unauthorized",
+  accepted: "202 receiver: accepted",
+} as const;
+
+/** Delivery ids in the order of their lines. */
+export async function logged(host: Host): Promise<{ readonly proxy: string[]; readonly receiver: string[] }> {
+  const ids = (text: string) =>
+    text
+      .split("\n")
+      .filter(Boolean)
+      .map((line) => String((JSON.parse(line) as { delivery: unknown }).delivery));
+  const [proxy, receiver] = await Promise.all([
+    host.read("cat /var/log/nginx/pushgate.log"),
+    host.read("journalctl --no-pager --output=cat --identifier=pushgate-receiver"),
+  ]);
+  return { proxy: ids(proxy), receiver: ids(receiver) };
+}
+
+const otherPort = 8088;
+
+/** Another site of the same nginx, which passes everything on to the receiver's port. */
+export async function addOtherSite(host: Host, receiverPort: number): Promise<void> {
+  const to = `proxy_pass http://${loopback.v4}:${receiverPort}; proxy_connect_timeout 1s;`;
+  const site = `server {\n  listen ${otherPort};\n  location / { ${to} }\n}\n`;
+  await host.writeFile("/etc/nginx/conf.d/other.conf", site);
+  await reloadProxy(host);
+}
+
+/** From the lab, as any visitor of that site. */
+export const throughOtherSite = (host: Host, sent: Delivery): Promise<Answer> => {
+  const [command, ...args] = curl(host.address, otherPort, sent, "--interface", sent.source);
+  return asked(run(command!, args, { stdin: sent.body, check: false }));
+};
+
+/** Straight to a port of loopback, from the machine itself, by an account that may nothing. */
+export const locally = (host: Host, address: string, port: number, sent: Delivery): Promise<Answer> => {
+  const words = curl(address, port, sent).map((word) => `'${word}'`);
+  return asked(host.inside(`runuser -u guest -- ${words.join(" ")}`, { stdin: sent.body, check: false }));
+};
+
+function curl(address: string, port: number, { method, path, host, headers }: Delivery, ...more: string[]): string[] {
+  const lines = Object.entries({ host, ...headers, expect: "" }).flatMap(([name, value]) => [
+    "-H",
+    `${name}: ${value}`,
+  ]);
+  const at = `http://${address.includes(":") ? `[${address}]` : address}:${port}${path}`;
+  return [
+    "curl",
+    "--silent",
+    "--include",
+    "--max-time",
+    "2",
+    ...more,
+    "-X",
+    method,
+    ...lines,
+    "--data-binary",
+    "@-",
+    at,
+  ];
+}
+
+/** 28 is curl's word for "no answer in time". */
+async function asked(curled: Promise<Ran>): Promise<Answer> {
+  const started = performance.now();
+  const { code, stdout } = await curled;
+  const [head = "", body = ""] = stdout.split("\r\n\r\n");
+  const [first = "", ...lines] = head.split("\r\n");
+  const headers = Object.fromEntries(lines.map((line) => line.toLowerCase().split(": ", 2)));
+  return {
+    ...{ status: Number(first.split(" ")[1] ?? 0), servedBy: headers["x-served-by"] ?? "", headers, body },
+    milliseconds: performance.now() - started,
+    ...(code !== 0 && { error: code === 28 ? "no answer" : `curl: exit ${code}` }),
+  };
+}

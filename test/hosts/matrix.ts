@@ -1,0 +1,299 @@
+/**
+ * The rows of the removal matrix: attacks by the layer that stops them, and what each is answered as declared, with the
+ * layers before open, and with its own layer taken away too. Answers are read as `said` of look.ts writes them.
+ */
+import { foreignWorker, loopback } from "../../infra/networks.ts";
+import type { Change } from "../fakes/deliveries.ts";
+import { attacks, type LayerName } from "../scenarios.ts";
+import * as by from "./attackers.ts";
+import * as fault from "./faults.ts";
+import type { Host } from "./lab/host.ts";
+import { actors } from "./lab/net.ts";
+import { answers } from "./look.ts";
+import { release } from "./release.ts";
+
+export { impostors, type Lab, places, receiverPort } from "./attackers.ts";
+
+const { places } = by;
+const [github6, gitlab, stranger6] = [actors.github.v6[0], actors.gitlab.v4[0], actors.stranger.v6[0]];
+
+export type Row = {
+  readonly attack: string;
+  readonly send: by.Send;
+  readonly declared: string;
+  /** Left out: as declared, since nothing before its layer stops it. */
+  readonly stopped?: string;
+  readonly reaches: string;
+};
+
+export type Stage = {
+  readonly layer: LayerName;
+  /** A fault that its attacks need; it does not stay. */
+  readonly during?: { readonly made: fault.Fault; readonly undone: (host: Host) => fault.Fault };
+  readonly removal: fault.Fault;
+  readonly rows: readonly Row[];
+};
+
+export const { accepted, blocked, notAllowed } = answers;
+const { challenged, noCertificate, noClient, notTheEdge, unauthorized } = answers;
+
+const fromStranger = (headers: Change["headers"] = {}): Change => ({ source: places.stranger, headers });
+const wrong = attacks["8 receiver"].change(places);
+const twice = (address: string) => [address, address] as unknown as string;
+/** nginx 1.22 sees only the first of several lines of one name, which is also whom it takes for the client. */
+const sees = release === "bookworm" ? "first" : "all";
+
+export const stages: readonly Stage[] = [
+  {
+    layer: "2 waf",
+    removal: fault.noRules,
+    rows: [
+      {
+        attack: attacks["2 waf"].says,
+        send: by.edge(attacks["2 waf"].change(places)),
+        declared: blocked,
+        reaches: "404 proxy: not found",
+      },
+      {
+        attack: "a valid signature from outside the git host's ranges",
+        send: by.edge(fromStranger()),
+        declared: blocked,
+        reaches: challenged,
+      },
+      { attack: "no signature", send: by.edge({ signature: null }), declared: blocked, reaches: challenged },
+      {
+        attack: "a query behind the hook's path",
+        send: by.edge({ path: "/webhook/site?a=1" }),
+        declared: blocked,
+        reaches: challenged,
+      },
+      {
+        attack: "one git host's source at another's hook",
+        send: by.edge({ source: gitlab }),
+        declared: blocked,
+        reaches: challenged,
+      },
+    ],
+  },
+  {
+    layer: "3 bots",
+    removal: fault.bots("allow"),
+    rows: [
+      {
+        attack: "an automated client from anywhere, with a valid signature",
+        send: by.edge(fromStranger()),
+        declared: blocked,
+        stopped: challenged,
+        reaches: notAllowed,
+      },
+      {
+        attack: "the same with X-Forwarded-For forged",
+        send: by.edge(fromStranger({ "x-forwarded-for": places.github })),
+        declared: blocked,
+        stopped: challenged,
+        reaches: notAllowed,
+      },
+      {
+        attack: "the same with CF-Connecting-IP sent along, twice",
+        send: by.edge(fromStranger({ "cf-connecting-ip": twice(places.github) })),
+        declared: blocked,
+        stopped: challenged,
+        reaches: notAllowed,
+      },
+      { attack: attacks["3 bots"].says, send: by.edge({}), declared: accepted, stopped: challenged, reaches: accepted },
+    ],
+  },
+  {
+    layer: "4 origin",
+    during: {
+      made: fault.recordsAt(by.impostors),
+      undone: ({ address, address6 }) => fault.recordsAt({ A: address, AAAA: address6! }),
+    },
+    removal: fault.notStrict,
+    rows: [
+      {
+        attack: attacks["4 origin"].says,
+        send: by.edge({}),
+        declared: accepted,
+        stopped: "526 edge",
+        reaches: "200 impostor",
+      },
+      {
+        attack: "another machine answers there, with a trusted certificate for a name of its own",
+        send: by.edge({ source: github6 }),
+        declared: accepted,
+        stopped: "526 edge",
+        reaches: "200 impostor",
+      },
+    ],
+  },
+  {
+    layer: "5 firewall",
+    removal: fault.noDrop,
+    rows: [
+      {
+        attack: attacks["5 firewall"].says,
+        send: by.direct(places.stranger, places.github, by.none),
+        declared: "silence",
+        reaches: noCertificate,
+      },
+      {
+        attack: "the same over IPv6",
+        send: by.direct(stranger6, places.github, by.none),
+        declared: "silence",
+        reaches: noCertificate,
+      },
+      {
+        attack: "the same with the edge's own certificate",
+        send: by.direct(places.stranger, places.github, by.own),
+        declared: "silence",
+        reaches: notTheEdge,
+      },
+    ],
+  },
+  {
+    layer: "6 proxy",
+    removal: fault.noClientCertificate,
+    rows: [
+      {
+        attack: attacks["6 proxy"].says,
+        send: by.direct(foreignWorker, foreignWorker, by.otherCustomer),
+        declared: noCertificate,
+        reaches: notAllowed,
+      },
+      {
+        attack: "an edge address, without a certificate, says that it speaks for the git host",
+        send: by.direct(by.edgeAddress, places.github, by.none, wrong),
+        declared: noCertificate,
+        reaches: unauthorized,
+      },
+      {
+        attack: "the same with the certificate that all zones share",
+        send: by.direct(by.edgeAddress, places.github, by.shared, wrong),
+        declared: noCertificate,
+        reaches: unauthorized,
+      },
+    ],
+  },
+  {
+    layer: "6 proxy",
+    removal: fault.anyPeer,
+    rows: [
+      {
+        attack: "a stranger with the edge's own certificate says that it speaks for the git host",
+        send: by.direct(places.stranger, places.github, by.own),
+        declared: "silence",
+        stopped: notTheEdge,
+        reaches: notAllowed,
+      },
+    ],
+  },
+  {
+    layer: "6 proxy",
+    removal: fault.anyClient,
+    rows: [
+      {
+        attack: "the edge names no client",
+        send: by.direct(by.edgeAddress, undefined, by.own),
+        declared: noClient,
+        reaches: notAllowed,
+      },
+      {
+        attack: "CF-Connecting-IP doubled, the stranger's first",
+        send: by.direct(by.edgeAddress, [places.stranger, places.github], by.own),
+        declared: sees === "all" ? noClient : notAllowed,
+        reaches: notAllowed,
+      },
+      {
+        attack: "CF-Connecting-IP doubled, the git host's first",
+        send: by.direct(by.edgeAddress, [places.github, places.stranger], by.own),
+        declared: sees === "all" ? noClient : accepted,
+        reaches: accepted,
+      },
+    ],
+  },
+  {
+    layer: "6 proxy",
+    removal: fault.forwardedForBelieved,
+    rows: [
+      {
+        attack: "X-Forwarded-For forged by whoever speaks as the edge",
+        send: by.direct(by.edgeAddress, places.stranger, by.own, fromStranger({ "x-forwarded-for": places.github })),
+        declared: notAllowed,
+        reaches: accepted,
+      },
+    ],
+  },
+  {
+    layer: "7 service manager",
+    removal: fault.noList,
+    rows: [
+      {
+        attack: attacks["7 service manager"].says,
+        send: by.edge(attacks["7 service manager"].change(places)),
+        declared: blocked,
+        stopped: notAllowed,
+        reaches: accepted,
+      },
+      {
+        attack: "the same over IPv6",
+        send: by.edge({ source: stranger6 }),
+        declared: blocked,
+        stopped: notAllowed,
+        reaches: accepted,
+      },
+      {
+        attack: "one git host's source at another's hook, the edge's rules deleted",
+        send: by.edge({ source: gitlab }),
+        declared: blocked,
+        stopped: notAllowed,
+        reaches: accepted,
+      },
+      {
+        attack: "a process of the machine at the receiver's socket",
+        send: by.onTheMachine(loopback.v4),
+        declared: "silence",
+        reaches: accepted,
+      },
+      {
+        attack: "the same over IPv6 loopback",
+        send: by.onTheMachine(loopback.v6),
+        declared: "silence",
+        reaches: accepted,
+      },
+      {
+        attack: "another site of the same nginx passes a delivery of the git host's on",
+        send: by.throughOtherSite,
+        declared: "504 nginx",
+        reaches: accepted,
+      },
+    ],
+  },
+  {
+    layer: "8 receiver",
+    removal: fault.noSignatureCheck,
+    rows: [
+      { attack: attacks["8 receiver"].says, send: by.edge(wrong), declared: unauthorized, reaches: accepted },
+      {
+        attack: "signed with the empty secret",
+        send: by.edge({ secret: "" }),
+        declared: unauthorized,
+        reaches: accepted,
+      },
+      {
+        attack: "a signature of nothing, as a git host without a secret sends it",
+        send: by.edge({ signature: "sha256=" }),
+        declared: blocked,
+        stopped: unauthorized,
+        reaches: accepted,
+      },
+      {
+        attack: "no signature, the edge's rules deleted",
+        send: by.edge({ signature: null }),
+        declared: blocked,
+        stopped: unauthorized,
+        reaches: accepted,
+      },
+    ],
+  },
+];

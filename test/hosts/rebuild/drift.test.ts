@@ -1,0 +1,189 @@
+/**
+ * As test/hosts/suite/drift.test.ts, for a machine with published sites: plain `pulumi preview` says line by line what a
+ * hand changed of the rebuild, `up` mends it in place, and no visitor notices. Then a site gets a name of its own while
+ * its git host goes on delivering.
+ */
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { paths, units } from "../../../infra/host/paths.ts";
+import type { Run } from "../../engine/engine.ts";
+import type { Fault } from "../drift-rounds.ts";
+import { bootHost, type Host } from "../lab/host.ts";
+import { meanwhile } from "../meanwhile.ts";
+import { release } from "../release.ts";
+import { zoneName } from "../world.ts";
+import { front, placesOf } from "./site.ts";
+import { idle, published, statusOf } from "./status.ts";
+import { buildRebuild, type Rebuild } from "./world.ts";
+
+const name = "drifter";
+const hostname = `www.${zoneName}`;
+const { webRoot, site: folder } = placesOf("site");
+let host: Host;
+let rebuild: Rebuild;
+
+beforeAll(async () => {
+  host = await bootHost({ name, release, variant: "packages" });
+  rebuild = await buildRebuild(host, {
+    site: { hostname, reconcileMinutes: 60 },
+    docs: { reconcileMinutes: 60 },
+  });
+  await rebuild.start();
+  await idle(host);
+  await idle(host, "docs");
+});
+
+afterAll(async () => {
+  await rebuild?.close();
+  await host?.kill();
+});
+
+/** One layer after the other in the order in which they are mended. */
+const faults: readonly Fault[] = [
+  {
+    layer: "program",
+    hand: `echo '// by hand' >>${paths.builder}`,
+    says: [`${paths.builder} is: differs (- on the machine, + declared):`],
+  },
+  {
+    layer: "egress",
+    hand: `nft delete table inet pushgate_egress
+rm ${paths.stamps}/egress`,
+    says: [
+      "no stamp: the last apply did not finish",
+      'table inet pushgate_egress: declared is "as declared", the machine says "absent"',
+    ],
+  },
+  {
+    layer: "builder",
+    hand: `cd ${paths.units}
+sed -i '/^RootDirectory=/d' pushgate-hugo-site@.service
+ln -sf /dev/null ${units.buildPath("docs")}
+sed -i 's/"pagesPercent": 50/"pagesPercent": 0/' ${paths.builderSettings}/site.json
+rm ${paths.builderSettings}/docs.known_hosts
+rmdir ${paths.spool}/docs/.taken
+systemctl --quiet disable --now ${units.hugoSocket("docs")}`,
+    says: [
+      `${paths.units}/pushgate-hugo-site@.service has other contents (- on the machine, + declared):`,
+      "\n+ RootDirectory=/run/pushgate-hugo/root\n",
+      `${paths.units}/${units.buildPath("docs")} is a symbolic link, not a file`,
+      `${paths.builderSettings}/site.json has other contents`,
+      '\n-     "pagesPercent": 0,\n+     "pagesPercent": 50,\n',
+      `${paths.builderSettings}/docs.known_hosts is missing`,
+      `\n+ ${paths.spool}/docs/.taken 700 pushgate-builder:pushgate-builder`,
+      `${units.hugoSocket("docs")} is: declared is "enabled active", the machine says "disabled inactive"`,
+    ],
+  },
+  {
+    layer: "site",
+    // Nothing builds any more, or a build would put the table back; and the link as a person goes back by hand.
+    hand: `systemctl --quiet disable --now ${units.reconcileTimer("site")}
+systemctl stop ${units.reconcileTimer("docs")}
+over() { until [ "$(systemctl is-active "$@" | sort -u)" = inactive ]; do sleep 0.1; done; }
+over ${units.reconcile("site")} ${units.reconcile("docs")}
+systemctl stop ${units.buildPath("site")} ${units.buildPath("docs")}
+over ${units.build("site")} ${units.build("docs")}
+ln -sfn "$(readlink -f ${folder}/current)" ${webRoot}`,
+    says: [
+      `${units.reconcileTimer("site")} is: declared is "enabled active", the machine says "disabled inactive"`,
+      `${units.reconcileTimer("docs")} is: declared is "enabled active", the machine says "enabled inactive"`,
+      `${units.buildPath("site")} is: declared is "enabled active", the machine says "enabled inactive"`,
+      `web root ${webRoot}: declared is "leads to the current release of site", the machine says "a link to ${folder}/releases/`,
+    ],
+  },
+  {
+    layer: "proxy",
+    hand: `sed -i 's|root ${webRoot};|root /var/www/html;|' ${paths.nginx}`,
+    says: [`${paths.nginx} has other contents`, `\n-     root /var/www/html;\n+     root ${webRoot};\n`],
+  },
+  {
+    layer: "guard",
+    // It would put the table back.
+    hand: `systemctl --quiet disable --now ${units.guardTimer}
+while systemctl is-active --quiet ${units.guard}; do sleep 0.1; done`,
+    says: [`${units.guardTimer}: declared is "active", the machine says "inactive"`],
+  },
+];
+
+/** What visitors get while the work is done: past the edge by the operator's own nginx, and through it by its name. */
+async function whileVisited<T>(work: () => Promise<T>): Promise<{ done: T; statuses: Set<number>; visits: number }> {
+  const visits = () => Promise.all([rebuild.visit(), rebuild.visit("/style.css"), rebuild.world.visit(hostname)]);
+  const { done, seen } = await meanwhile(work, visits, 20);
+  const all = seen.flat();
+  return { done, statuses: new Set(all.map(({ status }) => status)), visits: all.length };
+}
+
+const stepsOf = ({ steps }: Run) => steps.map(({ op, name: resource }) => `${op} ${resource}`).sort();
+
+test("preview says line by line what a hand changed of the rebuild, and up mends it while the pages are served", async () => {
+  const nginx = await host.read("systemctl show -p MainPID nginx.service");
+  // The guard first, or it is quicker.
+  for (const { hand } of [...faults].reverse()) await host.inside(hand);
+
+  const preview = await rebuild.world.stack.preview("--expect-no-changes");
+  expect(preview.code, preview.stdout).toBe(7);
+  const said = preview.diagnostics
+    .filter(({ severity }) => severity === "warning")
+    .map(({ message }) => message.replace(/^warning: /, ""));
+  for (const { layer, says } of faults)
+    for (const words of says)
+      expect(said.filter((line) => line.startsWith(`${name}: ${layer}: `)).join("\n"), layer).toContain(words);
+  const layers = faults.map(({ layer }) => layer);
+  const told = said.flatMap((line) => /^drifter: ([a-z]+): /.exec(line)?.[1] ?? []);
+  expect(new Set(told)).toEqual(new Set(layers));
+  const updates = [...layers, "program-file"].map((layer) => `update ${name}-${layer}`).sort();
+  expect(stepsOf(preview)).toEqual(updates);
+
+  const before = statusOf(host)!.deployed;
+  const { done: up, statuses, visits } = await whileVisited(() => rebuild.world.stack.up());
+  expect(up.code, up.stdout).toBe(0);
+  expect(stepsOf(up)).toEqual(updates);
+  expect(visits).toBeGreaterThan(50);
+  expect(statuses).toEqual(new Set([200]));
+  expect(await host.read("systemctl show -p MainPID nginx.service")).toBe(nginx);
+  expect(await host.read(`readlink ${webRoot}`)).toBe(`${folder}/current`);
+  expect(statusOf(host)!.deployed).toEqual(before);
+
+  const clean = await rebuild.world.stack.preview("--expect-no-changes");
+  expect(clean.code, clean.stdout).toBe(0);
+});
+
+test("both sites build again, and are seen through the edge", async () => {
+  for (const hook of ["site", "docs"] as const) {
+    const commit = await rebuild.push({ "layouts/index.html": front(`mended-${hook}`) }, hook);
+    await published(host, commit, { hook, timeout: 60_000 });
+    expect((await rebuild.visit("/", hook)).body).toContain(`layout-mended-${hook}`);
+  }
+  expect((await rebuild.world.visit(hostname)).body).toContain("layout-mended-site");
+});
+
+test("a web root that leads to somebody else's folder stays as it is, and up says so", async () => {
+  await host.inside(`mkdir /srv/theirs && ln -sfn /srv/theirs ${webRoot}`);
+  const up = await rebuild.world.stack.up();
+  expect(up.code).toBe(1);
+  expect(up.stdout).toContain(`${webRoot} is a link to /srv/theirs, which somebody else made. Cure: `);
+  expect(await host.read(`readlink ${webRoot}`)).toBe("/srv/theirs");
+  await host.inside(`ln -sfn ${folder}/current ${webRoot}`);
+});
+
+test("a site gets a name while its git host delivers: each delivery is accepted, and it is served under it", async () => {
+  const named = `docs.${zoneName}`;
+  const head = rebuild.repositories.docs.head()!;
+  expect((await rebuild.world.visit(named)).status).not.toBe(200);
+  rebuild.configure("docs", { hostname: named });
+
+  const deliveries: Promise<number>[] = [];
+  const timer = setInterval(() => {
+    deliveries.push(rebuild.deliver(head, "docs").then(({ status }) => status));
+  }, 100);
+  const { done: up, statuses } = await whileVisited(() => rebuild.world.stack.up());
+  clearInterval(timer);
+  expect(up.code, up.stdout).toBe(0);
+  expect(deliveries.length).toBeGreaterThan(20);
+  expect(new Set(await Promise.all(deliveries))).toEqual(new Set([202]));
+  expect(statuses).toEqual(new Set([200]));
+
+  const page = await rebuild.world.visit(named);
+  expect(page).toMatchObject({ status: 200, body: expect.stringContaining("layout-mended-docs") });
+  const preview = await rebuild.world.stack.preview("--expect-no-changes");
+  expect(preview.code, preview.stdout).toBe(0);
+});

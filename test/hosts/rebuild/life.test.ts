@@ -1,0 +1,247 @@
+/**
+ * What a machine with published sites lives through: where the deploy key is meanwhile, and where it must not be; a
+ * build that hangs, and how a person finds that out and gets out of it; a reboot with a push half done. On one host, in
+ * this order.
+ */
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { units } from "../../../infra/host/paths.ts";
+import type { Run } from "../../engine/engine.ts";
+import { bootHost, type Host } from "../lab/host.ts";
+import { run, until } from "../lab/process.ts";
+import { release } from "../release.ts";
+import { type SecretSearch, secretSearch, watchProcesses } from "../secret-search.ts";
+import { sshWrapper } from "../wrapper.ts";
+import { endless, front, type HookName, placesOf } from "./site.ts";
+import { idle, pending, published, statusOf, timersBegin, timersEnd } from "./status.ts";
+import { buildRebuild, type Rebuild, shows } from "./world.ts";
+
+const ssh = sshWrapper();
+let host: Host;
+let search: SecretSearch;
+let rebuild: Rebuild;
+let up: Run;
+/** Lines of the deploy key that no other key has. */
+let needles: readonly string[];
+/** Command lines and environments that held one, while `up` worked. */
+let duringUp: readonly string[];
+
+beforeAll(async () => {
+  host = await bootHost({ name: "life", release, variant: "packages" });
+  search = await secretSearch(host);
+  rebuild = await buildRebuild(host, {
+    site: { reconcileMinutes: 60 },
+    docs: { reconcileMinutes: 60 },
+    world: { path: [ssh.folder] },
+  });
+  // The first of a key without a passphrase is what all such keys begin with, and the second ends in the public half.
+  needles = rebuild.git.ssh.deployKey.split("\n").slice(3, -2);
+  ssh.mode("record");
+  const watch = watchProcesses(lines());
+  up = await rebuild.up();
+  duringUp = watch();
+  ssh.mode("pass");
+  await rebuild.start();
+});
+
+afterAll(async () => {
+  await rebuild?.close();
+  await host?.kill();
+});
+
+const lines = () => Object.fromEntries(needles.map((line, i) => [`line ${i}`, line]));
+const leaks = (text: string): boolean => needles.some((line) => text.includes(line));
+
+const hugoRuns = (hook: HookName) =>
+  until(
+    `hugo builds ${hook}`,
+    async () => (await host.read(`systemctl list-units --no-legend 'pushgate-hugo-${hook}@*'`)) !== "" || undefined,
+    { timeout: 60_000 },
+  );
+
+describe("the deploy key", () => {
+  test("while nothing builds it is in no file, process, unit, journal, state or output", async () => {
+    expect(needles.length).toBeGreaterThanOrEqual(2);
+    expect(duringUp).toEqual([]);
+    await timersEnd(host);
+    expect(await search.holders(needles)).toEqual([]);
+    const processes = await search.processes();
+    await timersBegin(host);
+    const given = await search.givenToCreds();
+    expect(given).toContain("docs-deploy-key");
+    const { stack } = rebuild.world;
+    const preview = await stack.preview("--diff");
+    const texts = {
+      "systemd-creds": given,
+      processes,
+      units: await search.units(),
+      journal: await search.journal(),
+      "arguments and environment of ssh": ssh.given(),
+      "the output of up": up.stdout + up.stderr + JSON.stringify(up.diagnostics),
+      "the output of a preview": preview.stdout + preview.stderr + JSON.stringify(preview.diagnostics),
+      "the state": await stack.stateText(),
+      "the stack file": (await run("cat", [stack.stackFile])).stdout,
+    };
+    for (const [what, text] of Object.entries(texts)) {
+      expect(text.length, what).toBeGreaterThan(100);
+      expect(leaks(text), what).toBe(false);
+    }
+  });
+
+  test("by removal: the search finds one in a file, an environment, the journal", async () => {
+    await timersEnd(host);
+    await host.writeFile("/etc/pushgate/forgotten", rebuild.git.ssh.deployKey);
+    expect(await search.holders(needles)).toEqual(["/etc/pushgate/forgotten"]);
+    await host.inside("rm /etc/pushgate/forgotten");
+    await timersBegin(host);
+    await host.inside(`systemd-run --quiet --unit=forgetful --setenv=KEY='${needles[0]}' sleep 60`);
+    await until("the search finds it in the environment", async () => leaks(await search.processes()) || undefined);
+    expect(watchProcesses(lines())().join()).toContain("line 0 in ");
+    await host.inside(`systemctl stop forgetful; logger 'key ${needles[1]}'`);
+    await until("the search finds it in the journal", async () => leaks(await search.journal()) || undefined);
+  });
+
+  test("a preview of another key says neither", async () => {
+    const { stack } = rebuild.world;
+    const keys = (deployKey: string) => stack.setSecrets({ "pushgate:secrets": { docs: { deployKey } } });
+    const other = rebuild.git.ssh.strangersKey.split("\n").slice(3, -2);
+    await keys(rebuild.git.ssh.strangersKey);
+    const preview = await stack.preview("--diff", "--expect-no-changes");
+    await keys(rebuild.git.ssh.deployKey);
+    expect(preview.code).toBe(7);
+    expect(preview.steps.map(({ name }) => name)).toEqual(["life-secrets"]);
+    const said = preview.stdout + preview.stderr + JSON.stringify(preview.diagnostics);
+    expect(leaks(said) || other.some((line) => said.includes(line))).toBe(false);
+  });
+});
+
+/** Whoever still waits for an answer is told that there is none, or git would wait for half a minute. */
+async function answersAgain(): Promise<void> {
+  delete rebuild.git.faults.delay;
+  await rebuild.git.goAway();
+  await rebuild.git.comeBack();
+}
+
+describe("a build that hangs", () => {
+  let former: string;
+
+  test("in hugo: the key is in the build's credential alone, in memory, and closed to hugo and everybody", async () => {
+    former = (await rebuild.visit("/", "docs")).body;
+    await rebuild.push({ "layouts/index.html": endless }, "docs");
+    await hugoRuns("docs");
+    const credential = `/run/credentials/${units.build("docs")}/deploy-key`;
+    expect(await search.holders(needles)).toEqual([credential]);
+    expect(await host.read(`findmnt -nro FSTYPE -T ${credential}`)).toMatch(/^(ramfs|tmpfs)$/);
+    expect(leaks(await search.processes())).toBe(false);
+    for (const account of ["guest", "pushgate-hugo", "pushgate-receiver"]) {
+      const read = await host.inside(`runuser -u ${account} -- cat ${credential}`, { check: false });
+      expect(read).toMatchObject({ code: 1, stdout: "", stderr: expect.stringContaining("Permission denied") });
+    }
+  });
+
+  test("status says that it builds and since when, with the former state beside it", async () => {
+    const said = await rebuild.world.stack.ops("status");
+    expect(said, said.stdout + said.stderr).toMatchObject({ code: 0 });
+    const [, docs = ""] = said.stdout.split(/^ {2}docs /m);
+    const { deployed } = statusOf(host, "docs")!;
+    expect(docs).toMatch(new RegExp(`published +${deployed!.release}, `));
+    expect(docs).toMatch(
+      /building +since \d+(\.\d)? (s|min) ago \(.*\)\n +pending +(1 ask, )?1 taken and not published yet/,
+    );
+    const { machines } = JSON.parse((await rebuild.world.stack.ops("status", "--json")).stdout);
+    expect(machines).toMatchObject([{ name: "life", hooks: [{ name: "site" }, { name: "docs" }] }]);
+    expect(machines[0].hooks[0].building).toBeUndefined();
+    const began = Date.parse(machines[0].hooks[1].building);
+    expect(Date.now() - began).toBeGreaterThan(0);
+    expect(Date.now() - began).toBeLessThan(120_000);
+    expect((await rebuild.visit("/", "docs")).body).toBe(former);
+  });
+
+  test("rollback does not wait for it: the build ends, its commit is held back, and the next push is published", async () => {
+    const { deployed, releases } = statusOf(host, "docs")!;
+    // Its own release: what is to go is what builds.
+    const began = performance.now();
+    const said = await rebuild.world.stack.ops("rollback", "docs", deployed!.release);
+    const seconds = (performance.now() - began) / 1_000;
+    console.log(`rollback beside a hanging hugo: ${seconds.toFixed(1)} s`);
+    expect(said, said.stdout + said.stderr).toMatchObject({ code: 0 });
+    const head = rebuild.repositories.docs.head()!;
+    expect(said.stdout).toBe(
+      `life: rolled back: ${deployed!.release} is published; ${head.slice(0, 12)} is not published again, a newer commit is\n`,
+    );
+    expect(seconds).toBeLessThan(60);
+    await idle(host, "docs");
+    expect(await host.read("systemctl list-units --no-legend 'pushgate-hugo-docs@*'")).toBe("");
+    expect(statusOf(host, "docs")).toMatchObject({ held: head, deployed, releases });
+    expect((await rebuild.visit("/", "docs")).body).toBe(former);
+
+    const good = await rebuild.push({ "layouts/index.html": front("after-endless") }, "docs");
+    await published(host, good, { hook: "docs", timeout: 60_000 });
+    expect(await host.read("systemctl list-units --failed --no-legend 'pushgate-*'")).toBe("");
+  });
+
+  test("at a git host that never answers: rollback asks it nothing, and what was pushed is published once it does", async () => {
+    await published(host, await rebuild.push({ "layouts/index.html": front("before-silence") }), { timeout: 60_000 });
+    await idle(host);
+    const [{ release: last }, [, before]] = [statusOf(host)!.deployed!, statusOf(host)!.releases];
+    rebuild.git.faults.delay = 60_000;
+    const late = await rebuild.push({ "layouts/index.html": front("after-silence") });
+    await until("it is taken", () => (pending(host).some((name) => name.endsWith(".json")) ? true : undefined));
+    const said = await rebuild.world.stack.ops("rollback", "site");
+    await answersAgain();
+    expect(said, said.stdout + said.stderr).toMatchObject({ code: 0 });
+    expect(said.stdout).toContain(`life: rolled back: ${before!.id} is published;`);
+    await published(host, late, { timeout: 90_000 });
+    expect(statusOf(host)!.releases.map(({ id }) => id)).toContain(last);
+    expect((await rebuild.visit()).body).toContain("layout-after-silence");
+  });
+});
+
+test("a reboot in the middle of a build, with another push untaken: pages are served, both pushes are published, and units are as declared", {
+  timeout: 300_000,
+}, async () => {
+  const boot = await host.read("cat /proc/sys/kernel/random/boot_id");
+  await idle(host);
+  await idle(host, "docs");
+  const { deployed } = statusOf(host)!;
+  // The other site's push lies where the receiver put it.
+  await host.inside(`systemctl stop ${units.buildPath("docs")}`);
+  const untaken = await rebuild.push({ "layouts/index.html": front("untaken-before") }, "docs");
+  expect(await host.read(`find ${placesOf("docs").spool} -maxdepth 1 -name '*.json' | wc -l`)).toBe("1");
+  rebuild.git.faults.delay = 60_000;
+  const accepted = await rebuild.push({ "layouts/index.html": front("accepted-before") });
+  await until("it is taken", async () =>
+    (await host.read(`ls ${placesOf("site").spool}/.taken`)) !== "" ? true : undefined,
+  );
+
+  expect(statusOf(host)!.deployed).toEqual(deployed);
+  // What was asked of it stays unanswered.
+  delete rebuild.git.faults.delay;
+  expect(await host.reboot()).toBe("running");
+  expect(await host.read("cat /proc/sys/kernel/random/boot_id")).not.toBe(boot);
+  // The former one, or already the next.
+  expect(await rebuild.visit()).toMatchObject({
+    status: 200,
+    body: expect.stringMatching(/layout-(after-silence|accepted-before)/),
+  });
+  expect((await rebuild.visit("/", "docs")).body).toMatch(/layout-(after-endless|untaken-before)/);
+  // Nobody delivers it again: by what lies there.
+  const status = await published(host, accepted, { timeout: 90_000 });
+  expect(status.last!.trigger.join()).toMatch(/delivery /);
+  await shows(rebuild, "layout-accepted-before");
+  const docs = await published(host, untaken, { hook: "docs", timeout: 90_000 });
+  expect(docs.last!.trigger.join()).toMatch(/delivery /);
+
+  for (const hook of ["site", "docs"] as const) {
+    const next = await rebuild.push({ "layouts/index.html": front(`booted-${hook}`) }, hook);
+    await published(host, next, { hook, timeout: 60_000 });
+    expect((await rebuild.visit("/", hook)).body).toContain(`layout-booted-${hook}`);
+    await idle(host, hook);
+  }
+  await timersEnd(host);
+  expect(await search.holders(needles)).toEqual([]);
+  await timersBegin(host);
+  const preview = await rebuild.world.stack.preview("--expect-no-changes");
+  expect(preview.code, preview.stdout).toBe(0);
+  const said = await rebuild.world.stack.ops("status");
+  expect(said, said.stdout + said.stderr).toMatchObject({ code: 0 });
+});

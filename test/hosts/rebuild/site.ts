@@ -1,0 +1,79 @@
+/** A small site as its author would have it: a repository of templates, and a content folder that no repository holds. */
+import type { Files } from "../../fakes/git-repository.ts";
+import type { Host } from "../lab/host.ts";
+
+/** What the front page says of each part that a push can change; `mark` is the layouts' own. */
+export const siteFiles = (mark = "first"): Files => ({
+  "hugo.toml": `baseURL = "https://www.example.org/"
+title = "A site"
+disableKinds = ["taxonomy", "term", "RSS", "sitemap", "404"]
+theme = "plain"
+[params]
+said = "config-first"
+`,
+  "layouts/index.html": front(mark),
+  "layouts/_default/single.html": "<!doctype html><title>{{ .Title }}</title><h1>{{ .Title }}</h1>{{ .Content }}",
+  "layouts/_default/list.html": "<!doctype html><title>{{ .Title }}</title>{{ range .Pages }}{{ .Title }} {{ end }}",
+  "static/style.css": "body { margin: 0 }\n",
+  "assets/asset.txt": "asset-first",
+  "data/said.json": '{ "it": "data-first" }',
+  "i18n/en.toml": '[said]\nother = "i18n-first"\n',
+  "themes/plain/layouts/partials/theme.html": "theme-first",
+  "archetypes/default.md": "---\ntitle: x\n---\n",
+  "README.md": "A site.\n",
+});
+
+export const front = (mark: string): string => `<!doctype html>
+<html lang="en"><head><title>{{ .Site.Title }}</title><link rel="stylesheet" href="/style.css"></head><body>
+<p>layout-${mark}</p>
+<p>{{ .Site.Params.said }}</p>
+<p>{{ (resources.Get "asset.txt").Content }}</p>
+<p>{{ .Site.Data.said.it }}</p>
+<p>{{ i18n "said" }}</p>
+<p>{{ partial "theme.html" . }}</p>
+{{ range .Site.RegularPages }}<a href="{{ .RelPermalink }}">{{ .Title }}</a>{{ end }}
+</body></html>
+`;
+
+/** Layouts that hugo does not come to the end of. */
+export const endless = "{{ range seq 2000 }}{{ range seq 2000 }}{{ range seq 2000 }}{{ end }}{{ end }}{{ end }}";
+
+export const page = (title: string, text = "words") => `---\ntitle: ${title}\n---\n${text}\n`;
+
+/** Its owner is an ordinary account of the machine; the build may only read. */
+export async function writeContent(host: Host, folder: string, pages: Readonly<Record<string, string>>): Promise<void> {
+  const names = Object.keys(pages);
+  const script = names.map(
+    (name) => `mkdir -p "$(dirname '${folder}/${name}')" && printf %s '${pages[name]}' >'${folder}/${name}'`,
+  );
+  await host.inside(`set -e\n${script.join("\n")}\nchown -R guest:guest '${folder}'`);
+}
+
+/** A port of the operator's own nginx for each site. */
+export const sitePorts = { site: 8080, docs: 8081 } as const;
+export type HookName = keyof typeof sitePorts;
+
+export const placesOf = (hook: HookName) => ({
+  webRoot: `/srv/www/${hook}`,
+  content: `/srv/content/${hook}`,
+  spool: `/var/spool/pushgate/${hook}`,
+  asks: `/var/spool/pushgate-publish/${hook}`,
+  site: `/var/lib/pushgate-sites/${hook}`,
+});
+
+/** What the operator had before: an nginx that serves the web root, a folder of content. */
+export async function prepareOperator(host: Host, hooks: readonly HookName[]): Promise<void> {
+  const servers = hooks.map(
+    (hook) => `server { listen ${sitePorts[hook]} default_server; root ${placesOf(hook).webRoot}; }\n`,
+  );
+  await host.writeFile("/etc/nginx/conf.d/sites.conf", servers.join(""));
+  await host.inside(
+    "mkdir -p /srv/www && rm -f /etc/nginx/sites-enabled/default && nginx -q -t && systemctl restart nginx",
+  );
+  await prepareContent(host, hooks);
+}
+
+export async function prepareContent(host: Host, hooks: readonly HookName[]): Promise<void> {
+  for (const hook of hooks)
+    await writeContent(host, placesOf(hook).content, { "_index.md": page("Home"), "posts/one.md": page("One") });
+}

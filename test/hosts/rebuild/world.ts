@@ -1,0 +1,179 @@
+/**
+ * The whole chain with the rebuild behind it: a throwaway host with an operator's web server and content, a git host on
+ * the internet, one hook whose repository is fetched over https, and one over ssh.
+ *
+ *   const world = await buildRebuild(host);
+ *   await world.start();
+ *   const commit = await world.push({ "static/a.css": "…" });
+ *   await published(host, commit);
+ */
+import { get } from "node:http";
+import type { Run } from "../../engine/engine.ts";
+import { pushPayload } from "../../fakes/deliveries.ts";
+import type { Files, Repository } from "../../fakes/git-repository.ts";
+import { secrets } from "../../stack-file.ts";
+import { type GitServer, startGitServer } from "../lab/git-server.ts";
+import type { Host } from "../lab/host.ts";
+import { actors } from "../lab/net.ts";
+import { until } from "../lab/process.ts";
+import { type Answer, buildWorld, type World, type WorldOptions } from "../world.ts";
+import { type HookName, placesOf, prepareContent, prepareOperator, siteFiles, sitePorts } from "./site.ts";
+import { published } from "./status.ts";
+
+export type Page = { readonly status: number; readonly body: string };
+
+export type Rebuild = {
+  readonly host: Host;
+  readonly world: World;
+  readonly git: GitServer;
+  readonly repositories: Readonly<Record<HookName, Repository>>;
+  /** `pulumi up`; throws with its output unless it succeeds. */
+  readonly up: () => Promise<Run>;
+  /** `up`, and both sites published; the first look at a repository is the timer's, up to a minute after the boot. */
+  readonly start: () => Promise<void>;
+  /** Changes `site` of a hook in the stack's configuration; undefined takes a key away. */
+  readonly configure: (hook: HookName, change: Readonly<Record<string, unknown>> | "no site") => void;
+  /** What the git host sends when a branch moved. */
+  readonly deliver: (commit: string, hook?: HookName) => Promise<Answer>;
+  /** A commit on main and its delivery, which must be accepted. */
+  readonly push: (files: Files, hook?: HookName) => Promise<string>;
+  /** What a visitor of the site gets. */
+  readonly visit: (path?: string, hook?: HookName) => Promise<Page>;
+  /** As `user`, a file of that name among the asks; root's own are tick, adopt and rollback-… */
+  readonly ask: (name: string, user?: string, hook?: HookName) => Promise<void>;
+  readonly close: () => Promise<void>;
+};
+
+export type RebuildOptions = {
+  /** Over `site` of each hook; `false` leaves the hook without one. */
+  readonly site?: Readonly<Record<string, unknown>>;
+  readonly docs?: Readonly<Record<string, unknown>> | false;
+  /** The machine has content and no web server. */
+  readonly newcomer?: boolean;
+  readonly world?: WorldOptions;
+};
+
+export async function buildRebuild(host: Host, options: RebuildOptions = {}): Promise<Rebuild> {
+  const git = await startGitServer();
+  await git.introduce(host);
+  await (options.newcomer ? prepareContent(host, ["site", "docs"]) : prepareOperator(host, ["site", "docs"]));
+  const repositories = { site: git.repository("example/site"), docs: git.repository("example/docs") };
+  for (const repository of Object.values(repositories)) repository.push(siteFiles());
+
+  const sites: Record<HookName, Readonly<Record<string, unknown>> | undefined> = {
+    site: { ...own("site"), ...options.site },
+    docs: options.docs === false ? undefined : { ...own("docs"), knownHosts: [git.ssh.knownHosts], ...options.docs },
+  };
+  const hooks = () => [
+    {
+      name: "site",
+      gitHost: "github",
+      repository: git.url("example/site"),
+      branch: "main",
+      ...(sites.site && { site: sites.site }),
+    },
+    {
+      name: "docs",
+      gitHost: "forgejo",
+      sources: [`${actors.gitlab.v4[0]}/32`],
+      repository: git.ssh.url("example/docs"),
+      branch: "main",
+      ...(sites.docs && { site: sites.docs }),
+    },
+  ];
+  const world = await buildWorld([host], {
+    ...options.world,
+    config: { "pushgate:hooks": hooks(), ...options.world?.config },
+  });
+  if (sites.docs) await world.stack.setSecrets({ "pushgate:secrets": { docs: { deployKey: git.ssh.deployKey } } });
+
+  const deliver: Rebuild["deliver"] = (commit, hook = "site") =>
+    world.deliver({
+      hook,
+      payload: { ...pushPayload(), after: commit },
+      ...(hook === "docs" && { secret: secrets.docs.current, source: actors.gitlab.v4[0] }),
+    });
+  const up = async (): Promise<Run> => {
+    const run = await world.stack.up();
+    if (run.code !== 0) throw new Error(`pulumi up: exit ${run.code}\n${run.stdout}\n${run.stderr}`);
+    return run;
+  };
+  return {
+    host,
+    world,
+    git,
+    repositories,
+    deliver,
+    up,
+    async start() {
+      await up();
+      const hooks = (["site", "docs"] as const).filter((hook) => sites[hook] !== undefined);
+      await Promise.all(
+        hooks.map(async (hook) => {
+          const head = repositories[hook].head()!;
+          await deliver(head, hook);
+          await published(host, head, { hook, timeout: 90_000 });
+        }),
+      );
+    },
+    configure(hook, change) {
+      sites[hook] = change === "no site" ? undefined : { ...(sites[hook] ?? own(hook)), ...change };
+      world.stack.configure({ "pushgate:hooks": hooks() });
+    },
+    async push(files, hook = "site") {
+      const commit = repositories[hook].push(files);
+      const answer = await deliver(commit, hook);
+      if (answer.status !== 202) throw new Error(`the delivery was answered ${answer.status}: ${answer.body}`);
+      return commit;
+    },
+    visit: (path = "/", hook = "site") => visit(host.address, sitePorts[hook], path),
+    async ask(name, user = "root", hook = "site") {
+      const { asks } = placesOf(hook);
+      // As the programs of root's do it: whole, and over whatever somebody laid there under that name.
+      const text = name.startsWith("rollback-") ? `echo '${name}'` : ":";
+      const asRoot = `${text} >'${asks}/../.ask' && mv -fT '${asks}/../.ask' '${asks}/${name}'`;
+      await host.inside(user === "root" ? asRoot : `runuser -u ${user} -- touch '${asks}/${name}'`);
+    },
+    async close() {
+      await world.close();
+      await git.close();
+    },
+  };
+}
+
+const own = (hook: HookName) => ({ webRoot: placesOf(hook).webRoot, content: placesOf(hook).content });
+
+/** Status 0: nobody answered, or broke off. */
+export const visit = (host: string, port: number, path: string): Promise<Page> =>
+  new Promise((resolve) => {
+    const none = (): void => resolve({ status: 0, body: "" });
+    const asked = get(
+      { host, port, path, localAddress: actors.stranger.v4[0], agent: false, timeout: 5_000 },
+      (answer) => {
+        let body = "";
+        answer.setEncoding("utf8").on("data", (part: string) => {
+          body += part;
+        });
+        answer.on("end", () => resolve({ status: answer.statusCode ?? 0, body }));
+        answer.on("error", none);
+      },
+    );
+    asked.on("timeout", () => asked.destroy());
+    asked.on("error", none);
+  });
+
+/** The first page that holds `text`. */
+export const shows = (
+  { visit }: Pick<Rebuild, "visit">,
+  text: string,
+  path = "/",
+  hook: HookName = "site",
+): Promise<Page> =>
+  until(
+    `${path} of ${hook} shows "${text}"`,
+    async () => {
+      const page = await visit(path, hook);
+      return page.status === 200 && page.body.includes(text) ? page : undefined;
+    },
+    { pause: 5 },
+  );

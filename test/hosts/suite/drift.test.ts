@@ -1,0 +1,109 @@
+/**
+ * Plain `pulumi preview` sees what somebody changed on the machine or at the edge, says what, and `up` mends it in place.
+ * Several faults a round; the preview of a round also proves that the round before it was mended whole.
+ */
+import { afterAll, beforeAll, expect, test } from "vitest";
+import type { Run } from "../../engine/engine.ts";
+import { delivery } from "../../fakes/deliveries.ts";
+import { deployedName, deployedWorld } from "../deployed.ts";
+import { custom, driftRounds, type EdgeFault, type Fault } from "../drift-rounds.ts";
+import type { Host } from "../lab/host.ts";
+import { actors } from "../lab/net.ts";
+import { until } from "../lab/process.ts";
+import { meanwhile } from "../meanwhile.ts";
+import { hostnameOf, type World } from "../world.ts";
+
+const name = deployedName;
+const hostname = hostnameOf({ name });
+let host: Host;
+let world: World;
+
+/** As the edge would contact the machine for this visitor, but past the edge's own rules, which are spoilt as well. */
+function straight(visitor: string) {
+  const [leaf] = world.api.zone.origin_pulls.hostname_certificates;
+  const sent = delivery({ source: visitor, host: hostname, headers: { "cf-connecting-ip": visitor } });
+  return world.contact(host, actors.edge.v4[0], sent, { cert: leaf!.certificate, key: leaf!.private_key });
+}
+
+const warnings = ({ diagnostics }: Run) =>
+  diagnostics
+    .filter(({ severity }) => severity === "warning")
+    .map(({ message }) => message.replace(/^warning: /, ""))
+    .filter((line) => line.startsWith(`${name}: `));
+
+/** Since when the socket listens and nginx's master runs: neither may be restarted to mend anything. */
+const untouched = () =>
+  host.read(
+    "systemctl show -p ActiveEnterTimestampMonotonic pushgate-receiver-github.socket; systemctl show -p MainPID nginx.service",
+  );
+
+beforeAll(async () => {
+  const deployed = await deployedWorld("drift");
+  world = deployed;
+  [host] = deployed.hosts;
+});
+
+afterAll(async () => {
+  await world?.close();
+  await host?.kill();
+});
+
+for (const { name: round, faults, edge, serves, opens } of driftRounds(hostname)) {
+  test(`preview sees and up mends: ${round}`, async () => {
+    const before = await untouched();
+    for (const { hand } of faults) await host.inside(hand);
+    for (const { hand } of edge) hand(world.api.zone);
+    // The guard would have closed the socket.
+    if (opens) expect(await straight(actors.stranger.v4[0])).toMatchObject({ status: 202 });
+
+    const preview = await world.stack.preview("--expect-no-changes");
+    expect(preview.code, preview.stdout).toBe(7);
+    const said = warnings(preview);
+    for (const { layer, says } of faults)
+      for (const words of says)
+        expect(said.filter((line) => line.startsWith(`${name}: ${layer}: `)).join("\n")).toContain(words);
+    const named = new Set(said.map((line) => line.split(": ")[1]));
+    expect([...named].sort()).toEqual(layersOf(faults.filter(({ says }) => says.length > 0)));
+    const steps = preview.steps.map(({ op, name: resource }) => `${op} ${resource}`).sort();
+    expect(steps).toEqual(updates(faults, edge));
+
+    // Four pushes a second from GitHub.
+    const pushed = async () => (await straight(actors.github.v4[1])).status;
+    const { done: up, seen: statuses } = await meanwhile(() => world.stack.up(), pushed, 250);
+    expect(up.code, up.stdout).toBe(0);
+    expect(up.steps.map(({ op, name: resource }) => `${op} ${resource}`).sort()).toEqual(updates(faults, edge));
+    if (serves) expect(new Set(statuses)).toEqual(new Set([202]));
+    expect(await untouched()).toBe(before);
+    expect(await world.deliver()).toMatchObject({ status: 202, servedBy: "pushgate-receiver" });
+    expect(await straight(actors.stranger.v4[0])).toMatchObject({ status: 403, servedBy: "pushgate-proxy" });
+  });
+}
+
+test("the last round is mended whole, and a rule that is not ours is still there, after ours", async () => {
+  const preview = await world.stack.preview("--expect-no-changes");
+  expect(preview.code, preview.stdout).toBe(0);
+  expect(custom(world.api.zone).map(({ ref }) => ref)).toEqual(["pushgate_delivery", "pushgate_rest", "theirs"]);
+});
+
+test("a machine that can't be asked fails the audit, as nobody looked", async () => {
+  await host.inside("systemctl stop ssh.socket ssh.service 'session-*.scope'", { check: false });
+  await until("ssh is closed", async () =>
+    (await host.ssh("true", { check: false })).code === 255 ? true : undefined,
+  );
+  const preview = await world.stack.preview("--expect-no-changes");
+  expect(preview.code, preview.stdout).toBe(1);
+  const errors = preview.diagnostics.filter(({ severity }) => severity === "error").map(({ message }) => message);
+  expect(errors.join("\n")).toContain(`${name}: the machine can't be reached, so nothing was looked at`);
+});
+
+function layersOf(faults: readonly Fault[]): string[] {
+  return [...new Set(faults.map(({ layer }) => layer))].sort();
+}
+
+/** The program's file is sent again with its layer. */
+function updates(faults: readonly Fault[], edge: readonly EdgeFault[]): string[] {
+  const layers = layersOf(faults).flatMap((layer) => (layer === "bundle" ? ["bundle", "bundle-file"] : [layer]));
+  return [...layers.map((layer) => `${name}-${layer}`), ...edge.map(({ resource }) => resource)]
+    .map((resource) => `update ${resource}`)
+    .sort();
+}

@@ -1,0 +1,109 @@
+/**
+ * A second machine, one without IPv6, joins a first: both take deliveries; it is lost, comes back, and in the end it is
+ * left, empty spool and all, while the first goes on. leave.test.ts leaves a zone whole.
+ */
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { paths } from "../../../infra/host/paths.ts";
+import type { Run } from "../../engine/engine.ts";
+import { deployedWorld } from "../deployed.ts";
+import { bootHost, type Frozen, type Host, thaw } from "../lab/host.ts";
+import { actors } from "../lab/net.ts";
+import { release } from "../release.ts";
+import { type Traces, traces } from "../traces.ts";
+import { hostEntry, hostnameOf, type World } from "../world.ts";
+
+let both: Host;
+let v4only: Host;
+let world: World;
+let up: Run;
+let gone: Frozen;
+let before: Traces;
+
+const warnings = ({ diagnostics }: Run) =>
+  diagnostics.filter(({ severity }) => severity === "warning").map(({ message }) => message);
+
+const states = (change: Readonly<Record<string, unknown>>) =>
+  world.stack.configure({ "pushgate:hosts": [hostEntry(both), hostEntry(v4only, change)] });
+
+const deliverTo = (host: Pick<Host, "name">, source: string = actors.github.v4[0]) =>
+  world.deliver({ host: hostnameOf(host), source });
+
+beforeAll(async () => {
+  v4only = await bootHost({ name: "v4only", release, variant: "packages", noIpv6: true });
+  const deployed = await deployedWorld("both");
+  world = deployed;
+  [both] = deployed.hosts;
+  before = await traces(v4only);
+  states({});
+  up = await world.stack.up();
+});
+
+afterAll(async () => {
+  await world?.close();
+  await both?.kill();
+  await v4only?.kill().catch(() => {});
+});
+
+test("a machine without IPv6 works, with a warning; of the other one nothing is touched", async () => {
+  expect(up.code, up.stdout).toBe(0);
+  expect(up.steps.filter(({ name }) => name.startsWith(`${both.name}-`))).toEqual([]);
+  const told = warnings(up).filter((text) => text.includes("IPv6"));
+  expect(told).toHaveLength(1);
+  expect(told[0]).toMatch(/^v4only: no IPv6 on this machine: .*lo\.disable_ipv6=0/);
+  expect(await deliverTo(v4only)).toMatchObject({ status: 202, servedBy: "pushgate-receiver" });
+  // As the warning says: no socket of this machine can see such a sender's address.
+  expect(told[0]).toContain("a push that reaches the edge over IPv6 is answered 503");
+  expect(await deliverTo(v4only, actors.github.v6[0])).toMatchObject({ status: 503, servedBy: "pushgate-proxy" });
+  expect(world.api.zone.dns_records.map(({ name, type }) => `${name} ${type}`).sort()).toEqual([
+    `${hostnameOf(both)} A`,
+    `${hostnameOf(both)} AAAA`,
+    `${hostnameOf(v4only)} A`,
+  ]);
+});
+
+test("each machine takes the deliveries of its own hostname", async () => {
+  for (const source of [actors.github.v4[0], actors.github.v6[0]])
+    expect(await deliverTo(both, source)).toMatchObject({ status: 202 });
+  expect(await world.spooled(both)).toHaveLength(2);
+  expect(await world.spooled(v4only)).toHaveLength(1);
+});
+
+test("a machine that is lost is only warned of, and no audit is clean while it is", async () => {
+  gone = await v4only.freeze();
+  states({ state: "lost" });
+  const told = "v4only is lost: nothing was looked at there";
+  const without = await world.stack.up();
+  expect(without.code, without.stdout).toBe(0);
+  expect(warnings(without).join("\n")).toContain(told);
+  expect(await deliverTo(both)).toMatchObject({ status: 202 });
+  expect((await deliverTo(v4only)).status).toBe(522);
+  const preview = await world.stack.preview("--expect-no-changes");
+  expect(preview.code).toBe(7);
+  expect(preview.steps.map(({ op, name }) => `${op} ${name}`)).toEqual(["update v4only-lost"]);
+  expect(warnings(preview).join("\n")).toContain(told);
+});
+
+test("it comes back, by now with what the warning asked for", async () => {
+  v4only = await thaw(gone);
+  await v4only.inside("sysctl -qw net.ipv6.conf.lo.disable_ipv6=0");
+  states({});
+  const back = await world.stack.up();
+  expect(back.code, back.stdout).toBe(0);
+  expect(warnings(back).join("\n")).not.toContain("no IPv6 on this machine");
+  for (const source of [actors.github.v4[0], actors.github.v6[0]])
+    expect(await deliverTo(v4only, source)).toMatchObject({ status: 202, servedBy: "pushgate-receiver" });
+  expect(await world.spooled(v4only)).toHaveLength(3);
+});
+
+test("one is left, with all its deliveries taken: nothing of ours is on it, its name is gone, and the other serves", async () => {
+  await v4only.inside(`find ${paths.spool} -type f -delete`);
+  states({ state: "absent" });
+  const leaving = await world.stack.up();
+  expect(leaving.code, leaving.stdout).toBe(0);
+  const { etc, local, named } = await traces(v4only);
+  expect({ etc, local }).toEqual({ etc: before.etc, local: before.local });
+  expect(named).toEqual([paths.state]);
+  expect(JSON.stringify(world.api.zone)).not.toContain(hostnameOf(v4only));
+  expect(leaving.steps.filter(({ name }) => name.startsWith(`${both.name}-`))).toEqual([]);
+  expect(await deliverTo(both)).toMatchObject({ status: 202 });
+});

@@ -1,0 +1,220 @@
+/**
+ * Machines that can't carry pushgate. Each refusal says what was found, what is needed and the cure, all of
+ * them at once, and nothing has changed anywhere; then the same machine without its faults is brought up.
+ */
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import type { Run } from "../../engine/engine.ts";
+import { bootHost, type Host } from "../lab/host.ts";
+import { until } from "../lab/process.ts";
+import { know, knownKey } from "../lab/ssh.ts";
+import { release } from "../release.ts";
+import { buildWorld, hostEntry, hostnameOf, type World } from "../world.ts";
+
+/** Ports of this test's own: a process of somebody's, a container's published one, SSH itself. */
+const ports = { process: 2053, published: 2083, ssh: 2087 };
+
+let fit: Host;
+let worn: Host;
+let blind: Host;
+let world: World;
+let refused: Run;
+let said: string;
+let before: unknown;
+
+/** Prints `text`, whatever it is asked. */
+const impostor = (text: string) => `#!/bin/sh\necho '${text}'\n`;
+
+/** Everything of the machines that an apply would touch. */
+const standing = () =>
+  Promise.all(
+    [fit, worn, blind].map(async (host) => ({
+      etc: await host.snapshotEtc(),
+      local: await host.snapshot("/usr/local"),
+      ours: await host.read("ls -d /var/lib/pushgate /var/spool/pushgate 2>/dev/null || true"),
+      tables: await host.read("nft list ruleset 2>/dev/null || true"),
+    })),
+  );
+const writes = () => world.api.requests.filter(({ method }) => method !== "GET");
+
+/** Listens on the port it is given; the kernel knows a script by its own name. */
+const somebody = `#!/usr/bin/perl
+use IO::Socket::INET;
+my $socket = IO::Socket::INET->new(LocalPort => $ARGV[0], Listen => 1) or die;
+sleep 999;
+`;
+
+beforeAll(async () => {
+  [fit, worn, blind] = await Promise.all([
+    bootHost({ name: "fit", release, variant: "packages" }),
+    bootHost({ name: "worn", release, variant: "packages", diskMegabytes: 40 }),
+    bootHost({ name: "blind", release, variant: "packages", enforces: false }),
+  ]);
+  await fit.writeFile("/usr/local/bin/somebody", somebody, "0755");
+  await fit.inside(`set -e
+systemd-run --quiet somebody ${ports.process}
+nft 'table ip container-nat { chain prerouting { type nat hook prerouting priority dstnat; tcp dport ${ports.published} dnat to 172.17.0.2:80; }; }'
+echo 'Port 22
+Port ${ports.ssh}' >/etc/ssh/sshd_config.d/ports.conf
+systemctl restart ssh`);
+  await until("somebody listens", async () => ((await fit.read("ss -Hltnp")).includes("somebody") ? true : undefined));
+  await worn.writeFile("/usr/local/bin/nft", impostor("nftables v0.9.8 (E.D.S.)"), "0755");
+  await worn.writeFile("/usr/local/bin/nginx", impostor("nginx version: nginx/1.18.0"), "0755");
+  await worn.inside("rm /usr/bin/node /usr/bin/apt-get");
+  await worn.writeFile("/usr/bin/node", impostor("v12.22.12"), "0755");
+  // Two machines in one: old to whom sudo has made root.
+  await worn.writeFile(
+    "/usr/local/sbin/systemctl",
+    `#!/bin/sh
+[ -z "$SUDO_USER" ] || { echo 'systemd 247 (247.3-7+deb11u5)'; exit; }
+exec /usr/bin/systemctl "$@"
+`,
+    "0755",
+  );
+  await blind.inside("sed -i 's/^ID=.*/ID=mint/; s/^VERSION_ID=.*/VERSION_ID=22/' /etc/os-release");
+
+  // Somebody else's machine under a known name, and one that nobody has met.
+  know("swapped", fit.address, knownKey("worn"));
+  know("unmet", fit.address);
+  know("silent", fit.address.replace(/\d+$/, "251"));
+
+  world = await buildWorld([fit], { config: { "pushgate:hosts": hosts() } });
+  before = await standing();
+  refused = await world.stack.up();
+  const errors = refused.diagnostics.filter(({ severity }) => severity === "error");
+  said = errors.map(({ message }) => message).join("\n");
+});
+
+afterAll(async () => {
+  await world?.close();
+  await Promise.all([fit?.kill(), worn?.kill(), blind?.kill()]);
+});
+
+/** One entry a fault: another login, name or port each time, as no two entries may be equal. */
+const hosts = () => {
+  const entry = (host: Host, name: string, change: Record<string, unknown>) =>
+    hostEntry(host, { name, hostname: hostnameOf({ name }), ...change });
+  return [
+    entry(fit, "process", { ssh: "root@fit", originPort: ports.process }),
+    entry(fit, "published", { ssh: "root@fit.example.org", originPort: ports.published }),
+    entry(fit, "lockout", { ssh: "deploy@fit.example.org", sudo: true, originPort: ports.ssh }),
+    entry(fit, "deploy", { ssh: "deploy@fit" }),
+    entry(fit, "guest", { ssh: "guest@fit", sudo: true }),
+    entry(fit, "nologin", { ssh: "nobody@fit" }),
+    // Logins of their own: ControlPath's %C knows address and login, so root's connection to the same address, should
+    // it be up already, would be shared and no key be asked for.
+    entry(fit, "swapped", { ssh: "swapped@swapped" }),
+    entry(fit, "unmet", { ssh: "unmet@unmet" }),
+    entry(fit, "silent", { ssh: "root@silent" }),
+    entry(fit, "nowhere", { ssh: "root@no-such-name.example.org" }),
+    entry(worn, "worn", { ssh: "root@worn" }),
+    entry(worn, "ancient", { ssh: "deploy@worn", sudo: true }),
+    entry(blind, "blind", { ssh: "root@blind" }),
+  ];
+};
+
+/** The error's lines about one entry: its own, and those below it that are indented. */
+const about = (name: string): string => {
+  const lines = said.split("\n");
+  const first = lines.findIndex((line) => line.startsWith(`${name}: `) || line.startsWith(`${name} can't `));
+  if (first < 0) return "";
+  const more = lines.slice(first + 1).findIndex((line) => !line.startsWith("  "));
+  return lines.slice(first, more < 0 ? undefined : first + 1 + more).join("\n");
+};
+
+describe("a machine that is not to be had", () => {
+  test.each([
+    ["guest", "no sudo there for this login", /sudo .*NOPASSWD: ALL/],
+    ["nologin", "no such login", /the machine refuses the login.*ssh-add -l/],
+    ["swapped", "another host key than the known one", /its host key is not the known one.*ssh-keygen -lf/],
+    ["unmet", "a host key nobody has seen", /its host key is .*not known yet.*ssh-keygen -lf/],
+    ["silent", "no machine at that address", /the machine can't be reached.*`state: lost`/],
+    ["nowhere", "no address of that name", /the name does not resolve.*~\/\.ssh\/config/],
+  ])("%s: %s", (name, _, says) => {
+    expect(about(name)).toMatch(says);
+    expect(about(name)).toContain("nothing was changed");
+  });
+});
+
+describe("a machine that can't carry it", () => {
+  test.each([
+    ["deploy", "an ordinary login", [/deploy@fit is not root: .*set `sudo: true`/]],
+    [
+      "process",
+      "a process on the origin port",
+      [/origin port 2053 is already listened on by somebody; give `originPort`/],
+    ],
+    ["published", "a container's published port", [/a container publishes the origin port 2083 .*; give `originPort`/]],
+    ["lockout", "SSH itself on the origin port", [/origin port 2087 is the SSH port: .*lock you out/]],
+    ["ancient", "an old systemd", [/systemd 247 found, needed is 252 or later: use Debian/]],
+    [
+      "worn",
+      "old nft, nginx and nodejs, no apt, a full disk",
+      [
+        /nftables 0\.9\.8 found, needed is 1\.0\.6 or later: upgrade/,
+        /nginx 1\.18\.0 found, needed is 1\.22 or later: upgrade/,
+        /nodejs 12\.22\.12 found, needed is 18 or later: upgrade/,
+        /debian \d+ has no apt-get, needed is/,
+        /\/ has \d+ MiB free, needed are 50: make room/,
+      ],
+    ],
+    [
+      "blind",
+      "a container whose manager can't enforce an address list",
+      [/cannot enforce one: .*--system-call-filter=bpf/],
+    ],
+  ])("%s: %s", (name, _, says) => {
+    const text = about(name);
+    expect(text).toContain(`${name} can't carry pushgate, nothing was changed`);
+    for (const fault of says) expect(text).toMatch(fault);
+  });
+});
+
+test("an untested distribution is no fault, only a warning", () => {
+  const warnings = refused.diagnostics.filter(({ severity }) => severity === "warning").map(({ message }) => message);
+  expect(warnings.join()).toMatch(/blind: mint 22 is not among the tested distributions \(debian 12, debian 13\)/);
+  expect(
+    about("blind")
+      .split("\n")
+      .filter((line) => line.startsWith("  ")),
+  ).toHaveLength(1);
+});
+
+test("none of them changed anything, on the machines or at the edge", async () => {
+  expect(refused.code).toBe(1);
+  expect(refused.steps.filter(({ type }) => !type.startsWith("pulumi:"))).toEqual([]);
+  expect(await standing()).toEqual(before);
+  for (const host of [fit, worn, blind]) expect(await host.journal("pushgate-apply")).toContain("No entries");
+  expect(writes()).toEqual([]);
+});
+
+describe("the same machine without its faults", () => {
+  test("another up on the machine holds its lock: the second says so", async () => {
+    world.stack.configure({ "pushgate:hosts": [hostEntry(fit, { ssh: "deploy@fit", sudo: true })] });
+    await fit.inside("systemd-run --quiet --unit=pushgate-apply sleep 120");
+    const second = await world.stack.up();
+    await fit.inside("systemctl stop pushgate-apply");
+    expect(second.code).toBe(1);
+    expect(second.stdout + second.stderr).toMatch(
+      /fit: another pushgate up is running on this machine; wait for it, or see: systemctl status pushgate-apply/,
+    );
+    expect(writes()).toEqual([]);
+    expect(await standing()).toEqual(before);
+  });
+
+  test("an ordinary login with sudo brings it up; a second up of the stack meanwhile is told to wait", async () => {
+    const first = world.stack.up();
+    await until("the first up is at work", async () =>
+      (await fit.read("ls /var/lib/pushgate/stamps 2>/dev/null || true")) === "" ? undefined : true,
+    );
+    const second = await world.stack.up();
+    expect(second.code).not.toBe(0);
+    expect(second.stdout + second.stderr).toMatch(
+      /the stack is currently locked by 1 lock.*wait for the other process/,
+    );
+    const done = await first;
+    expect(done.code, done.stdout).toBe(0);
+    expect(await world.deliver()).toMatchObject({ status: 202, servedBy: "pushgate-receiver" });
+    const preview = await world.stack.preview("--expect-no-changes");
+    expect(preview.code, preview.stdout).toBe(0);
+  });
+});

@@ -1,0 +1,191 @@
+/**
+ * Where a secret is, and where it must not be, by searching for its text while and after the program works; and how a
+ * hook's secret is changed without a refused push.
+ */
+import { afterAll, beforeAll, expect, test } from "vitest";
+import type { Run } from "../../engine/engine.ts";
+import { bootHost, type Host } from "../lab/host.ts";
+import { until } from "../lab/process.ts";
+import { release } from "../release.ts";
+import { type SecretSearch, secretSearch, watchProcesses } from "../secret-search.ts";
+import { buildWorld, type World } from "../world.ts";
+import { sshWrapper } from "../wrapper.ts";
+
+/** This file's own: other files' engines are given theirs as arguments meanwhile, as a person's `config set` is. */
+const secrets = {
+  site: { current: "vault-site-current-0123456789-abcdefghij", previous: "vault-site-previous-0123456789-abcdefghi" },
+  docs: { current: "vault-docs-current-0123456789-abcdefghij" },
+};
+const token = "vault-token-0123456789-0123456789-abcdefghij";
+const renewed = "vault-site-renewed-0123456789-abcdefghij";
+/** Those that are there before `up`. */
+const known = { ...secrets.site, docs: secrets.docs.current, token };
+const ssh = sshWrapper();
+let host: Host;
+let search: SecretSearch;
+let world: World;
+let up: Run;
+/** What must be nowhere, by what it is. */
+let needles: Record<string, string>;
+/** Command lines and environments that held one, while `up` worked. */
+let duringUp: readonly string[];
+
+const leaked = (text: string): string[] => Object.keys(needles).filter((name) => text.includes(needles[name]!));
+
+/** A PEM's second line: 64 characters of the key itself. */
+const body = (pem: string): string => {
+  const line = pem.split("\n").findIndex((text) => text.includes("PRIVATE KEY"));
+  return pem.split("\n")[line + 1]!;
+};
+
+beforeAll(async () => {
+  host = await bootHost({ name: "vault", release, variant: "packages" });
+  search = await secretSearch(host);
+  world = await buildWorld([host], { path: [ssh.folder], secrets, token });
+  ssh.mode("record");
+  const watch = watchProcesses(known);
+  up = await world.stack.up();
+  duringUp = watch();
+  ssh.mode("pass");
+  const { stdout } = await world.stack.pulumi("stack", "export", "--show-secrets", "--stack", "test");
+  const made = JSON.parse(stdout).deployment.resources.find(({ urn }: { urn: string }) =>
+    urn.endsWith("::origin pulls"),
+  );
+  needles = {
+    current: secrets.site.current,
+    previous: secrets.site.previous,
+    docs: secrets.docs.current,
+    token,
+    "origin-pull key": body(JSON.parse(plain(made.outputs.stdout)).key),
+    "origin key": body(await host.readFile("/etc/pushgate/tls/origin.key")),
+  };
+});
+
+afterAll(async () => {
+  await world?.close();
+  await host?.kill();
+});
+
+/** A secret output as `--show-secrets` prints it: JSON within a marked object. */
+const plain = (value: string | { plaintext: string }): string =>
+  typeof value === "string" ? value : JSON.parse(value.plaintext);
+
+test("the stand: up is whole, and the search knows all six secrets", () => {
+  expect(up.code, up.stdout).toBe(0);
+  expect(Object.values(needles).filter((text) => text.length >= 32)).toHaveLength(6);
+});
+
+test("the receiver's sandbox: exposure of at most 0.3", async () => {
+  const said = await host.read("systemd-analyze security --no-pager pushgate-receiver.service");
+  const exposure = /Overall exposure level for \S+: ([\d.]+)/.exec(said)?.[1];
+  expect(Number(exposure), said).toBeLessThanOrEqual(0.3);
+});
+
+const holders = () => search.holders(Object.values(needles));
+const inProcesses = async () => leaked(await search.processes());
+
+test("files: a secret is in the receiver's own credentials folder, in memory, and the origin's key in its file", async () => {
+  const inMemory = "/run/credentials/pushgate-receiver.service";
+  expect(await holders()).toEqual(["/etc/pushgate/tls/origin.key", `${inMemory}/docs`, `${inMemory}/site`]);
+  expect(await host.read(`findmnt -nro FSTYPE -T ${inMemory}`)).toMatch(/^(ramfs|tmpfs)$/);
+  // Systemd 252 gives them to the account, 257 to it by an access list: asked is who can read, not how.
+  for (const file of ["/etc/pushgate/tls/origin.key", `${inMemory}/site`, "/etc/pushgate/credentials/site"]) {
+    const read = await host.inside(`runuser -u guest -- cat ${file}`, { check: false });
+    expect(read).toMatchObject({ code: 1, stdout: "", stderr: expect.stringContaining("Permission denied") });
+  }
+});
+
+test("by removal: a secret laid into a file or an environment is found by this search", async () => {
+  await host.writeFile("/etc/pushgate/forgotten", `secret=${secrets.docs.current}\n`);
+  expect(await holders()).toContain("/etc/pushgate/forgotten");
+  await host.inside("rm /etc/pushgate/forgotten");
+  await host.inside(`systemd-run --quiet --unit=forgetful --setenv=SECRET=${secrets.docs.current} sleep 60`);
+  await until("the search finds it in the environment", async () =>
+    (await inProcesses()).includes("docs") ? true : undefined,
+  );
+  expect(watchProcesses(known)().join()).toContain("docs in ");
+  await host.inside("systemctl stop forgetful");
+  expect(await inProcesses()).toEqual([]);
+});
+
+test("arguments and environments: neither now, nor while up worked, nor of ssh and systemd-creds", async () => {
+  expect(await inProcesses()).toEqual([]);
+  expect(duringUp).toEqual([]);
+  const given = await search.givenToCreds();
+  expect(given.match(/^encrypt$/gm)).toHaveLength(2);
+  expect(leaked(given)).toEqual([]);
+  expect(ssh.calls().length).toBeGreaterThan(10);
+  expect(leaked(ssh.given())).toEqual([]);
+});
+
+test("units and journal", async () => {
+  expect(leaked(await search.units())).toEqual([]);
+  for (const status of [202, 401]) {
+    const secret = status === 401 ? "another-secret-of-at-least-32-characters" : secrets.site.current;
+    expect(await statusWith(secret)).toBe(status);
+  }
+  const said = await search.journal();
+  expect(said).toContain("pushgate-receiver");
+  expect(leaked(said)).toEqual([]);
+  await host.inside(`logger 'token ${secrets.docs.current}'`);
+  await until("the search would find one in the journal", async () =>
+    leaked(await search.journal()).includes("docs") ? true : undefined,
+  );
+});
+
+test("the state and the output of up", async () => {
+  expect(leaked(await world.stack.stateText())).toEqual([]);
+  expect(leaked(up.stdout + up.stderr + JSON.stringify(up.diagnostics))).toEqual([]);
+});
+
+const secretsOf = async (site: { current: string; previous?: string }): Promise<void> => {
+  if (site.previous === undefined)
+    await world.stack.pulumi("config", "rm", "--path", "pushgate:secrets.site.previous", "--stack", "test");
+  await world.stack.setSecrets({ "pushgate:secrets": { site, docs: secrets.docs } });
+};
+const statusWith = async (secret: string): Promise<number> => (await world.deliver({ secret })).status;
+
+test("a preview of a new secret, with what was changed by hand shown line by line, says neither", async () => {
+  await host.inside("echo '# by hand' >>/etc/nginx/conf.d/pushgate.conf");
+  needles.renewed = renewed;
+  await secretsOf({ current: renewed, previous: secrets.site.current });
+  const preview = await world.stack.preview("--diff", "--expect-no-changes");
+  expect(preview.code).toBe(7);
+  expect(preview.steps.map(({ name }) => name).sort()).toEqual(["vault-proxy", "vault-secrets"]);
+  // With --diff the engine says its warnings on standard error.
+  const said = preview.stdout + preview.stderr;
+  expect(said).toContain("- # by hand");
+  expect(said).toContain("+ stamp=");
+  expect(leaked(said + JSON.stringify(preview.diagnostics))).toEqual([]);
+});
+
+test("rotation: the new secret is accepted at once and the old one until it is taken away", async () => {
+  expect(await statusWith(secrets.site.current)).toBe(202);
+  expect(await statusWith(secrets.site.previous)).toBe(202);
+  expect(await statusWith(renewed)).toBe(401);
+
+  expect((await world.stack.up()).code).toBe(0);
+  expect(await statusWith(renewed)).toBe(202);
+  expect(await statusWith(secrets.site.current)).toBe(202);
+  expect(await statusWith(secrets.site.previous)).toBe(401);
+
+  await secretsOf({ current: renewed });
+  const last = await world.stack.up();
+  expect(last.steps.map(({ name }) => name)).toEqual(["vault-secrets"]);
+  expect(await statusWith(renewed)).toBe(202);
+  expect(await statusWith(secrets.site.current)).toBe(401);
+  expect(leaked(last.stdout + (await world.stack.stateText()))).toEqual([]);
+});
+
+test("a secret exchanged on the machine by hand is drift", async () => {
+  await host.inside(
+    "printf 'somebody-elses-secret-of-at-least-32-characters\\n' | systemd-creds encrypt --with-key=host --name=site - /etc/pushgate/credentials/site",
+  );
+  const preview = await world.stack.preview("--expect-no-changes");
+  expect(preview.code).toBe(7);
+  // The receiver's own layer may see it as well: it was started before this credential came.
+  expect(preview.steps.map(({ name }) => name)).toContain("vault-secrets");
+  expect(preview.diagnostics.map(({ message }) => message).join()).toMatch(
+    /vault: secrets: credentials changed since they were installed: .*"site"/,
+  );
+});

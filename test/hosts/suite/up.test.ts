@@ -1,0 +1,116 @@
+/**
+ * A machine as it was installed, and one `up`: every layer in order, a clean audit that costs one connection, a delivery
+ * through the whole chain. hosts.test.ts has a machine without IPv6.
+ */
+import { afterAll, beforeAll, expect, test } from "vitest";
+import type { Run } from "../../engine/engine.ts";
+import { pingPayload } from "../../fakes/deliveries.ts";
+import { secrets } from "../../stack-file.ts";
+import { bootHost, type Host } from "../lab/host.ts";
+import { actors } from "../lab/net.ts";
+import { release } from "../release.ts";
+import { buildWorld, type World } from "../world.ts";
+import { disconnect, sshWrapper } from "../wrapper.ts";
+
+const ssh = sshWrapper();
+let host: Host;
+let world: World;
+let up: Run;
+
+beforeAll(async () => {
+  host = await bootHost({ name: "bare", release, variant: "bare" });
+  world = await buildWorld([host], { path: [ssh.folder] });
+  up = await world.stack.up();
+});
+
+afterAll(async () => {
+  await world?.close();
+  await host?.kill();
+});
+
+/** As the machine's own sshd counts them. */
+const logins = async () =>
+  Number(await host.read("journalctl --no-pager -o cat -u ssh | grep -c 'Accepted publickey'"));
+
+test("a bare machine: every layer is applied", () => {
+  expect(up.code, up.stdout).toBe(0);
+  expect(up.steps.filter(({ op }) => op !== "create")).toEqual([]);
+});
+
+test("what protects stands before what it protects: the engine's steps, the machine's stamps, the edge's requests", async () => {
+  const layers = [
+    "packages",
+    "keys",
+    "certificate",
+    "secrets",
+    "bundle",
+    "receiver",
+    "routing",
+    "proxy",
+    "firewall",
+    "guard",
+    "pulls",
+  ];
+  const steps = up.steps.map((step) => step.name).filter((step) => step.startsWith("bare-"));
+  const sent = layers.flatMap((layer) => (layer === "bundle" ? ["bundle-file", layer] : [layer]));
+  expect(steps).toEqual(sent.map((layer) => `bare-${layer}`));
+  const stamps = await host.read("find /var/lib/pushgate/stamps -type f -printf '%T@ %f\\n' | sort -n | cut -d' ' -f2");
+  expect(stamps.split("\n")).toEqual(layers);
+  const edge = up.steps
+    .filter(({ type }) => type.startsWith("cloudflare:"))
+    .map(({ type }) => type.split("/").at(-1)!.split(":")[1]!);
+  const guarded = up.steps.findLastIndex(({ name }) => name.endsWith("-guard"));
+  const signed = edge.filter((type) => type === "OriginCaCertificate").length;
+  expect(signed).toBe(1);
+  // But for the certificate that the machine's own layer installs, nothing at the edge before the machine stands.
+  const after = up.steps.slice(guarded + 1);
+  expect(after.filter(({ type }) => type.startsWith("cloudflare:"))).toHaveLength(edge.length - signed);
+  const records = edge.filter((type) => type === "DnsRecord").length;
+  expect(records).toBe(2);
+  expect(edge.slice(-records)).toEqual(Array(records).fill("DnsRecord"));
+
+  const writes = world.api.requests.filter(({ method }) => method !== "GET").map(({ path }) => path.split("/").at(-1));
+  expect(writes[0]).toBe("certificates");
+  expect(writes.slice(-records)).toEqual(Array(records).fill("dns_records"));
+});
+
+test("the audit right after finds nothing and costs one connection; another up runs nothing", async () => {
+  const before = await logins();
+  await disconnect(host.alias);
+  ssh.forget();
+  const preview = await world.stack.preview("--expect-no-changes");
+  expect(preview.code, preview.stdout).toBe(0);
+  expect(ssh.calls()).toEqual(["root@bare"]);
+  expect(await logins()).toBe(before + 1);
+  const applies = () => host.read("journalctl --no-pager -o cat -u pushgate-apply.service | grep -c Started");
+  const ran = await applies();
+  expect(Number(ran)).toBeGreaterThanOrEqual(10);
+  const again = await world.stack.up();
+  expect(again.code).toBe(0);
+  expect(again.steps).toEqual([]);
+  expect(await applies()).toBe(ran);
+});
+
+test.each([
+  ["IPv4", actors.github.v4[0]],
+  ["the range of 2026", actors.github.v4[2]],
+  ["IPv6", actors.github.v6[0]],
+])("a signed push from GitHub over %s is accepted and lies in the spool once", async (_, source) => {
+  const before = await world.spooled(host);
+  expect(await world.deliver({ source })).toMatchObject({ status: 202, servedBy: "pushgate-receiver" });
+  expect(await world.spooled(host)).toHaveLength(before.length + 1);
+});
+
+test("a push from a self-hosted git host reaches its own hook", async () => {
+  const answer = await world.deliver({ hook: "docs", secret: secrets.docs.current, source: actors.gitlab.v4[0] });
+  expect(answer).toMatchObject({ status: 202, servedBy: "pushgate-receiver" });
+  expect(await world.spooled(host, "docs")).toHaveLength(1);
+});
+
+test("a ping is answered 200, and nothing is spooled", async () => {
+  const before = await world.spooled(host);
+  const answer = await world.deliver({ event: "ping", payload: pingPayload() });
+  expect(answer).toMatchObject({ status: 200, servedBy: "pushgate-receiver" });
+  expect(JSON.parse(answer.body)).toMatchObject({ status: "ignored", reason: expect.stringContaining("ping") });
+  expect(await world.spooled(host)).toEqual(before);
+});

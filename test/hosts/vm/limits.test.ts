@@ -1,0 +1,143 @@
+/**
+ * What a build may use, held by the kernel's control groups alone: memory, processes, processor time. In a container
+ * the process limits beside them answer instead (test/hosts/rebuild/faults.test.ts); here those are taken away.
+ */
+import { afterAll, beforeAll, expect, test } from "vitest";
+import type { Last, Status } from "../../../service/builder/status.ts";
+import { bootHost, type Host } from "../lab/host.ts";
+import { until } from "../lab/process.ts";
+import { bootVm, type Vm, vmIsMissing } from "../lab/vm.ts";
+import { endless, front, placesOf } from "../rebuild/site.ts";
+import { buildRebuild, type Rebuild } from "../rebuild/world.ts";
+import { release } from "../release.ts";
+
+let host: Host;
+let rebuild: Rebuild;
+let vm: Vm;
+
+const limits = { seconds: 300, memoryMiB: 192, tasks: 64, cpuPercent: 25 };
+/** What the operator allowed for his postcss; a program under that name eats processes. */
+const hungryProgram = `#!/bin/sh
+for i in $(seq 1000); do sleep 60 >/dev/null 2>&1 & done
+wait
+`;
+
+beforeAll(async () => {
+  const missing = vmIsMissing();
+  if (missing !== undefined) throw new Error(missing);
+  host = await bootHost({ name: "metal", release, variant: "packages", diskMegabytes: 2_048 });
+  for (const program of ["npx", "postcss"]) await host.writeFile(`/usr/bin/${program}`, hungryProgram, "0755");
+  const hugo = { exec: ["^npx$", "^postcss$"] };
+  rebuild = await buildRebuild(host, { site: { limits, hugo, reconcileMinutes: 60 }, docs: false });
+  await rebuild.start();
+  vm = await bootVm(host);
+});
+
+afterAll(async () => {
+  await vm?.close();
+  await rebuild?.close();
+});
+
+const unit = "pushgate-hugo-site@";
+const status = async () => JSON.parse(await vm.read(`cat ${placesOf("site").site}/status.json`)) as Status;
+
+/** What came of a push of these layouts; emulated, hugo alone takes three seconds of the processor. */
+async function built(index: string): Promise<Last> {
+  const commit = await rebuild.push({ "layouts/index.html": index });
+  return until(
+    "the build is over",
+    async () => {
+      const { last } = await status();
+      return last?.commit === commit ? last : undefined;
+    },
+    { timeout: 300_000, pause: 2_000 },
+  );
+}
+
+const published = async (mark: string) => {
+  expect(await built(front(mark))).toMatchObject({ result: "published" });
+  expect((await rebuild.visit()).body).toContain(`layout-${mark}`);
+};
+
+/** Without the process limits that stand beside the control group's. */
+async function byGroupAlone(work: () => Promise<void>): Promise<void> {
+  const folder = `/run/systemd/system/${unit}.service.d`;
+  const lines = "[Service]\\nLimitDATA=infinity\\nLimitNPROC=infinity\\n";
+  await vm.ssh(`mkdir -p ${folder} && printf '${lines}' >${folder}/group.conf && systemctl daemon-reload`);
+  await work();
+  await vm.ssh(`rm -r ${folder} && systemctl daemon-reload`);
+}
+
+const kernelSaid = () => vm.read("journalctl --boot --dmesg --no-pager --output=cat");
+
+test("on a kernel of its own: whole, proven, as declared, and with nothing to warn of", async () => {
+  await vm.ssh("systemctl is-system-running --wait", { check: false });
+  expect(await vm.read("systemctl list-units --failed --no-legend")).toBe("");
+  expect((await vm.read("cat /sys/fs/cgroup/cgroup.controllers")).split(" ")).toEqual(
+    expect.arrayContaining(["cpu", "memory", "pids"]),
+  );
+  await until(
+    "the guard has proved the sockets",
+    async () => ((await vm.read("cat /run/pushgate-guard/verdict || true")) === "proven" ? true : undefined),
+    { timeout: 180_000, pause: 2_000 },
+  );
+  const preview = await rebuild.world.stack.preview("--expect-no-changes");
+  expect(preview.code, preview.stdout).toBe(0);
+  const warned = preview.diagnostics.filter(({ message }) => message.includes(`${host.name}:`));
+  expect(warned).toEqual([]);
+});
+
+test("a push is published", () => published("on-metal"));
+
+test("memory: the kernel ends the build, the status says why, and the former page is served", async () => {
+  const much =
+    '{{ $a := slice }}{{ range seq 4 }}{{ range seq 2000 }}{{ $a = $a | append (printf "%0200000d" .) }}{{ end }}{{ end }}{{ len $a }}';
+  await byGroupAlone(async () => {
+    expect(await built(much)).toMatchObject({
+      result: "failed",
+      reason: "the build was ended by its memory limit (192 MiB): raise hooks[].site.limits.memoryMiB",
+    });
+  });
+  expect(await kernelSaid()).toMatch(/Memory cgroup out of memory: Killed process \d+ \(hugo\)/);
+  expect((await rebuild.visit()).body).toContain("layout-on-metal");
+  expect(await vm.read("systemctl list-units --failed --no-legend 'pushgate-*'")).toBe("");
+  await published("after-memory");
+});
+
+test("processes: the kernel refuses one more, and the status says so", async () => {
+  const css = '{{ (resources.FromString "a.css" "a{}" | resources.PostCSS).RelPermalink }}';
+  await byGroupAlone(async () => {
+    expect(await built(css)).toMatchObject({
+      result: "failed",
+      reason: "hugo met its limit of processes and threads (64): raise hooks[].site.limits.tasks",
+    });
+  });
+  expect(await kernelSaid()).toContain(`fork rejected by pids controller in /system.slice/${unit}`);
+  await published("after-processes");
+});
+
+test("processor time: a build without end has a quarter of one, and sites are served beside it", async () => {
+  await rebuild.push({ "layouts/index.html": endless });
+  const group = `/sys/fs/cgroup/system.slice/${unit}*`;
+  await until(
+    "hugo runs",
+    async () => ((await vm.ssh(`ls -d ${group}`, { check: false })).code === 0 ? true : undefined),
+    { timeout: 60_000, pause: 1_000 },
+  );
+  const look = async () => {
+    const said = await vm.read(`cut -d' ' -f1 /proc/uptime; cat ${group}/cpu.stat`);
+    const [, seconds, usage] = /^([\d.]+)\nusage_usec (\d+)/.exec(said)!;
+    return { seconds: Number(seconds), used: Number(usage) / 1e6 };
+  };
+  const from = await look();
+  await new Promise((resolve) => setTimeout(resolve, 10_000));
+  const to = await look();
+  const share = (to.used - from.used) / (to.seconds - from.seconds);
+  console.log(`processor time of a build without end: ${(100 * share).toFixed(0)} % of one, allowed are 25 %`);
+  expect(share).toBeGreaterThan(0.1);
+  expect(share).toBeLessThan(0.3);
+  expect((await rebuild.visit()).status).toBe(200);
+  const good = built(front("after-endless"));
+  await vm.ssh(`systemctl stop '${unit}*'`);
+  expect(await good).toMatchObject({ result: "published" });
+});

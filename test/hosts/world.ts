@@ -1,0 +1,205 @@
+/**
+ * The whole chain for real: throwaway hosts, the engine on the program itself, the edge's API and data plane, and git
+ * hosts as addresses of the lab. Call it inside withLab.
+ *
+ *   const world = await buildWorld([host]);
+ *   await world.stack.up();
+ *   const { status, servedBy } = await world.deliver();
+ */
+import { request as httpsRequest } from "node:https";
+import { isIPv6 } from "node:net";
+import { type Workspace, workspace } from "../engine/engine.ts";
+import { type Api, apiToken, permissions, startApi } from "../fakes/cloudflare/api.ts";
+import { type Edge, startEdge } from "../fakes/cloudflare/dataplane.ts";
+import { emptyZone, type ZoneState } from "../fakes/cloudflare/zone.ts";
+import { type Change, type Delivery, delivery } from "../fakes/deliveries.ts";
+import { secrets } from "../stack-file.ts";
+import type { Host } from "./lab/host.ts";
+import { actors } from "./lab/net.ts";
+
+export type Answer = {
+  /** 0: no answer, `error` says why. */
+  readonly status: number;
+  readonly servedBy: string;
+  readonly headers: Readonly<Record<string, string | string[] | undefined>>;
+  readonly body: string;
+  readonly milliseconds: number;
+  readonly error?: string;
+};
+
+export type World = {
+  readonly hosts: readonly Host[];
+  readonly api: Api;
+  readonly edge: Edge;
+  readonly stack: Workspace;
+  /** A delivery through the edge, from its `source`; a good push from GitHub but for what `change` says. */
+  readonly deliver: (change?: Change) => Promise<Answer>;
+  /** What a visitor of a name of the zone gets from the edge. */
+  readonly visit: (host: string, path?: string) => Promise<Answer>;
+  /** Straight to the origin port, from an address of the lab; `patience`: milliseconds until a silence is one. */
+  readonly contact: (host: Host, from: string, sent: Delivery, tls?: ClientTls, patience?: number) => Promise<Answer>;
+  /** What lies in the spool of a hook. */
+  readonly spooled: (host: Host, hook?: string) => Promise<string[]>;
+  readonly close: () => Promise<void>;
+};
+
+export type ClientTls = { readonly cert: string; readonly key: string };
+
+/** Where visitors find the edge. */
+export const edgeFront = { v4: actors.edge.v4[0], v6: actors.edge.v6[0] } as const;
+/** Where the edge contacts origins from. */
+export const edgeBack = { v4: actors.edge.v4[1], v6: actors.edge.v6[1] } as const;
+
+export const originPort = 8443;
+export const zoneName = "example.org";
+
+/** Without these the edge takes a visitor for a program. */
+const browser = {
+  accept: "text/html",
+  "user-agent": "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0",
+};
+
+/** The name hooks of this machine are delivered to. */
+export const hostnameOf = (host: Pick<Host, "name">): string => `hooks-${host.name}.${zoneName}`;
+
+export type WorldOptions = {
+  readonly plan?: ZoneState["plan"];
+  /** Changes the zone before anything of ours is in it. */
+  readonly zone?: (zone: ZoneState) => void;
+  /** Over the entries of `pushgate:hosts`, by name. */
+  readonly entries?: Readonly<Record<string, Readonly<Record<string, unknown>>>>;
+  readonly config?: Readonly<Record<string, unknown>>;
+  /** Folders first on the PATH of `pulumi`. */
+  readonly path?: readonly string[];
+  /** The hooks' and the edge's token, where a test wants them for itself. */
+  readonly secrets?: Readonly<Record<string, unknown>>;
+  readonly token?: string;
+};
+
+export const hostEntry = (host: Host, change: Readonly<Record<string, unknown>> = {}): Record<string, unknown> => ({
+  name: host.name,
+  ssh: `root@${host.alias}`,
+  address: host.address,
+  ...(host.address6 !== undefined && { address6: host.address6 }),
+  hostname: hostnameOf(host),
+  originPort,
+  ...change,
+});
+
+export async function buildWorld(hosts: readonly Host[], options: WorldOptions = {}): Promise<World> {
+  const plan = options.plan ?? "pro";
+  const zone = emptyZone(zoneName, plan);
+  options.zone?.(zone);
+  const token = options.token ?? apiToken;
+  const api = await startApi({ zone, tokens: { [token]: permissions } });
+  const stack = await workspace({
+    ...(options.path && { path: options.path }),
+    config: {
+      "cloudflare:baseUrl": api.url,
+      "pushgate:zone": zoneName,
+      "pushgate:edge": { plan },
+      "pushgate:hosts": hosts.map((host) => hostEntry(host, options.entries?.[host.name])),
+      "pushgate:hooks": [
+        { name: "site", gitHost: "github", repository: "https://github.com/example/site.git", branch: "main" },
+        {
+          name: "docs",
+          gitHost: "forgejo",
+          sources: [`${actors.gitlab.v4[0]}/32`],
+          repository: "https://git.example.net/example/docs.git",
+          branch: "main",
+        },
+      ],
+      ...options.config,
+    },
+    secrets: { "cloudflare:apiToken": token, "pushgate:secrets": options.secrets ?? secrets },
+  });
+  return worldAround(hosts, api, stack);
+}
+
+/** The edge's data plane, and everybody who talks to it, for an API and a stack that are there. */
+export async function worldAround(hosts: readonly Host[], api: Api, stack: Workspace): Promise<World> {
+  const edge = await startEdge({
+    zone: api.zone,
+    originAuthorities: [api.authority.certificate],
+    listen: [
+      // A port of its own: two files of the suite run at once, each with its edge.
+      { host: edgeFront.v4, port: 0 },
+      { host: edgeFront.v6, port: 0 },
+    ],
+    edgeSource: edgeBack,
+    connectTimeout: 2_000,
+  });
+  const first = hosts[0];
+  const deliver = (change: Change = {}): Promise<Answer> => {
+    const sent = delivery({
+      source: actors.github.v4[0],
+      ...(first && { host: hostnameOf(first) }),
+      ...change,
+    });
+    const to = edge.addresses[isIPv6(sent.source) ? 1 : 0]!;
+    return ask(sent, { ...to, localAddress: sent.source, ca: edge.certificate });
+  };
+  const visit: World["visit"] = (host, path = "/") => {
+    const source = actors.stranger.v4[0];
+    const sent = { method: "GET", host, path, source, headers: browser, body: Buffer.alloc(0) };
+    return ask(sent, { ...edge.addresses[0]!, localAddress: source, ca: edge.certificate });
+  };
+  const contact: World["contact"] = (host, from, sent, tls, timeout = 5_000) => {
+    const to = isIPv6(from) ? host.address6! : host.address;
+    const certificate = tls && { cert: tls.cert, key: tls.key };
+    const where = { host: to, port: originPort, localAddress: from, timeout };
+    return ask(sent, { ...where, rejectUnauthorized: false, ...certificate });
+  };
+  const spooled = async (host: Host, hook = "site"): Promise<string[]> =>
+    (await host.read(`find /var/spool/pushgate/${hook} -type f ! -name '.*' -printf '%f\\n' 2>/dev/null`))
+      .split("\n")
+      .filter(Boolean);
+  const close = async () => {
+    await edge.close();
+    await api.close();
+    stack.close();
+  };
+  return { hosts, api, edge, stack, deliver, visit, contact, spooled, close };
+}
+
+type To = {
+  host: string;
+  port: number;
+  localAddress: string;
+  ca?: string;
+  rejectUnauthorized?: boolean;
+  cert?: string;
+  key?: string;
+  timeout?: number;
+};
+
+/** One request on a connection of its own; a refusal to connect is an answer too. */
+function ask({ method, path, host, headers, body }: Delivery, to: To): Promise<Answer> {
+  const started = performance.now();
+  const done = () => performance.now() - started;
+  return new Promise((resolve) => {
+    const failed = (error: string): void =>
+      resolve({ status: 0, servedBy: "", headers: {}, body: "", milliseconds: done(), error });
+    const sent = httpsRequest(
+      { timeout: 5_000, ...to, method, path, servername: host, headers: { host, ...headers }, agent: false },
+      (answer) => {
+        let text = "";
+        answer.setEncoding("utf8").on("data", (part: string) => {
+          text += part;
+        });
+        answer.on("end", () =>
+          resolve({
+            status: answer.statusCode ?? 0,
+            servedBy: String(answer.headers["x-served-by"] ?? ""),
+            headers: answer.headers,
+            body: text,
+            milliseconds: done(),
+          }),
+        );
+      },
+    );
+    sent.on("timeout", () => sent.destroy(new Error("no answer")));
+    sent.on("error", (error) => failed(error.message));
+    sent.end(body);
+  });
+}

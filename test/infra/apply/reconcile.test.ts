@@ -1,0 +1,235 @@
+import * as fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { unified } from "../../../infra/apply/diff.ts";
+import type { HostLayer } from "../../../infra/apply/layer.ts";
+import { factRecord, fileRecord, sha256, strays } from "../../../infra/apply/manifest.ts";
+import { reconcile } from "../../../infra/apply/reconcile.ts";
+import type { SeenLayer } from "../../../infra/apply/report.ts";
+import { actions, nothingWalked, walk } from "./reconcile-walk.ts";
+
+const file = { path: "/etc/pushgate/a", text: "one\ntwo\n", mode: "0644", owner: "root:root" } as const;
+const fact = { name: "unit x", read: "systemctl is-active x", want: "active" };
+const layer: HostLayer = {
+  name: "x",
+  files: [file],
+  owns: ["/etc/pushgate/*"],
+  activate: ":",
+  retire: ":",
+  facts: [fact],
+  present: true,
+  timeout: 60,
+};
+const stamp = "0123456789ab";
+const asDeclared: SeenLayer = {
+  name: "x",
+  stamp,
+  applied: [fileRecord(file), factRecord(fact)],
+  files: {
+    [file.path]: { type: "regular file", mode: "644", owner: "root:root", sha256: sha256(file.text), text: file.text },
+  },
+  owned: [file.path],
+  facts: [{ output: "active", status: 0 }],
+};
+const seenFile = asDeclared.files[file.path]!;
+const never = () => {
+  throw new Error("chance was asked");
+};
+
+describe("as declared", () => {
+  test("the machine's stamp is echoed", () => {
+    expect(reconcile(layer, asDeclared, never)).toEqual({ stamp, inSync: true, drift: [] });
+  });
+
+  test("a fact may come with a non-zero exit status, as systemctl is-active does for inactive", () => {
+    const inactive = { ...layer, facts: [{ ...fact, want: "inactive" }] };
+    const seen = { ...asDeclared, facts: [{ output: "inactive", status: 3 }] };
+    expect(reconcile(inactive, seen, never).inSync).toBe(true);
+  });
+});
+
+const drifts: Record<string, Partial<SeenLayer>> = {
+  "/etc/pushgate/a is missing": { files: {} },
+  "/etc/pushgate/a is a symbolic link, not a file": {
+    files: { [file.path]: { type: "symbolic link", mode: "777", owner: "root:root" } },
+  },
+  "/etc/pushgate/a is 600 root:root, declared is 644 root:root": {
+    files: { [file.path]: { ...seenFile, mode: "600" } },
+  },
+  "/etc/pushgate/a is 644 www-data:root, declared is 644 root:root": {
+    files: { [file.path]: { ...seenFile, owner: "www-data:root" } },
+  },
+  "/etc/pushgate/a has other contents (- on the machine, + declared):\n  one\n- 2\n+ two": {
+    files: { [file.path]: { ...seenFile, sha256: sha256("one\n2\n"), text: "one\n2\n" } },
+  },
+  "/etc/pushgate/a has other contents, too long or not readable to show": {
+    files: { [file.path]: { type: "regular file", mode: "644", owner: "root:root" } },
+  },
+  "/etc/pushgate/b is ours and not declared": { owned: [file.path, "/etc/pushgate/b"] },
+  'unit x: declared is "active", the machine says "failed" (exit 3)': { facts: [{ output: "failed", status: 3 }] },
+  "unit x: no answer within 5 seconds": { facts: [{ output: "active", status: 124 }] },
+  "unit x: the machine gave no answer": { facts: [] },
+};
+
+describe("changed by hand", () => {
+  test.each(Object.entries(drifts))("%s", (says, change) => {
+    const verdict = reconcile(layer, { ...asDeclared, ...change }, never);
+    expect(verdict.inSync).toBe(false);
+    expect(verdict.drift[0]?.trimEnd()).toBe(says);
+    expect(verdict.stamp).toMatch(/^[0-9a-f]{12}$/);
+    expect(verdict.stamp).not.toBe(stamp);
+  });
+
+  test("preview and up compute the same stamp, so that a saved plan fits", () => {
+    const seen = { ...asDeclared, owned: [] as string[], files: {} };
+    expect(reconcile(layer, seen, never).stamp).toBe(reconcile(layer, seen, never).stamp);
+  });
+
+  test("the same change after another apply is another stamp", () => {
+    const seen = { ...asDeclared, files: {} };
+    const first = reconcile(layer, seen, never).stamp;
+    expect(reconcile(layer, { ...seen, stamp: first }, never).stamp).not.toBe(first);
+  });
+
+  test("terminal controls of a file's text and name reach nobody's terminal", () => {
+    const text = "one\u001b[2J\u202e\n";
+    const seen = {
+      ...asDeclared,
+      files: { [file.path]: { ...seenFile, text, sha256: sha256(text) } },
+      owned: ["/etc/pushgate/\u001b]0;x\u0007"],
+    };
+    expect(reconcile(layer, seen, never).drift.join("")).not.toMatch(/[\u0000-\u0008\u000b-\u001f\u007f\u202e]/);
+  });
+});
+
+describe("changed by the program", () => {
+  const newer = { ...layer, files: [{ ...file, text: "three\n" }], facts: [{ ...fact, want: "inactive" }] };
+
+  test("it is a new stamp, and no warning about what nobody's hand did", () => {
+    const verdict = reconcile(newer, asDeclared, never);
+    expect(verdict).toMatchObject({ inSync: false, drift: [] });
+    expect(verdict.stamp).not.toBe(stamp);
+  });
+
+  test("a file no longer declared goes without a warning, a stray goes with one", () => {
+    const other = "/etc/pushgate/old";
+    const seen = { ...asDeclared, owned: [file.path, other] };
+    expect(reconcile(layer, seen, never).drift).toHaveLength(1);
+    const applied = [...seen.applied, fileRecord({ ...file, path: other })];
+    expect(reconcile(layer, { ...seen, applied }, never)).toMatchObject({ inSync: false, drift: [] });
+  });
+
+  test("a machine the layer never was on is not called drifted", () => {
+    const { stamp: _, ...bare } = { ...asDeclared, files: {}, owned: [], applied: [], facts: [] };
+    expect(reconcile(layer, bare).drift).toEqual([]);
+  });
+});
+
+describe("a stamp that is not ours", () => {
+  const foreign = ["", "0123456789AB", "0123456789abc", "0123456789ab\n", "$(reboot)", "absent", `absent-${stamp}`];
+
+  test.each(foreign)("%j is not echoed", (text) => {
+    const verdict = reconcile(layer, { ...asDeclared, stamp: text }, () => "chance");
+    expect(verdict.inSync).toBe(false);
+    expect(verdict.stamp).toMatch(/^[0-9a-f]{12}$/);
+  });
+
+  const { stamp: _, ...stampless } = asDeclared;
+
+  test("deleted twice, it is seen twice", () => {
+    expect(reconcile(layer, stampless).stamp).not.toBe(reconcile(layer, stampless).stamp);
+  });
+
+  test("without chance the second deletion is missed", () => {
+    const same = () => "always the same";
+    expect(reconcile(layer, stampless, same).stamp).toBe(reconcile(layer, stampless, same).stamp);
+  });
+
+  test("a half-done apply leaves none, and preview says so", () => {
+    expect(reconcile(layer, stampless).drift).toEqual(["no stamp: the last apply did not finish"]);
+  });
+});
+
+describe("a layer that leaves", () => {
+  const gone: HostLayer = { ...layer, present: false, files: [], facts: [] };
+  const clean: SeenLayer = { name: "x", applied: [], files: {}, owned: [], facts: [] };
+
+  test("a machine it never was on gives the constant stamp", () => {
+    expect(reconcile(gone, clean, never)).toEqual({ stamp: "absent", inSync: true, drift: [] });
+  });
+
+  test("its removal gets a stamp of its own, which the machine then echoes", () => {
+    const verdict = reconcile(gone, asDeclared, never);
+    expect(verdict).toMatchObject({ inSync: false, drift: [] });
+    expect(verdict.stamp).toMatch(/^absent-[0-9a-f]{12}$/);
+    expect(reconcile(gone, { ...clean, stamp: verdict.stamp }, never)).toMatchObject({ ...verdict, inSync: true });
+  });
+
+  test("what comes back later is seen, each time anew", () => {
+    const back = { ...clean, owned: [file.path], stamp: `absent-${stamp}` };
+    const verdict = reconcile(gone, back, never);
+    expect(verdict.drift).toEqual(["/etc/pushgate/a is back, though the layer was removed"]);
+    expect(reconcile(gone, { ...back, stamp: verdict.stamp }, never).stamp).not.toBe(verdict.stamp);
+  });
+
+  test("a machine restored from a backup is not taken for a clean one", () => {
+    expect(reconcile(gone, asDeclared, never).inSync).toBe(false);
+    expect(reconcile(gone, { ...clean, stamp }, never).inSync).toBe(false);
+  });
+
+  test("a removal that was killed is not taken for a finished one", () => {
+    expect(reconcile(gone, { ...clean, stamp: "removing" }).inSync).toBe(false);
+  });
+});
+
+describe("strays", () => {
+  test("a folder on the way to a declared file is none", () => {
+    const declared = [{ path: "/etc/pg/tls/ca.pem" as const }];
+    expect(strays(declared, ["/etc/pg/tls", "/etc/pg/tls/ca.pem", "/etc/pg/tls.old", "/etc/pg/t"])).toEqual([
+      "/etc/pg/tls.old",
+      "/etc/pg/t",
+    ]);
+  });
+});
+
+describe("unified", () => {
+  test("shows what changed with two lines around it, and says where lines are left out", () => {
+    const lines = Array.from({ length: 12 }, (_, index) => `line ${index}`);
+    const changed = lines.with(2, "new").toSpliced(10, 1);
+    expect(unified(lines.join("\n"), changed.join("\n"))).toBe(
+      "  line 0\n  line 1\n- line 2\n+ new\n  line 3\n  line 4\n  …\n  line 8\n  line 9\n- line 10\n  line 11",
+    );
+  });
+
+  test("stays readable when all of a long file changed", () => {
+    const text = (word: string) => Array.from({ length: 5000 }, (_, index) => `${word} ${index}`).join("\n");
+    const shown = unified(text("a"), text("b")).split("\n");
+    expect(shown).toHaveLength(41);
+    expect(shown.at(-1)).toBe("  … 9960 more lines");
+  });
+
+  test("what it marks is the change, for any two texts", async () => {
+    const lines = fc.array(fc.constantFrom("a", "b", "c"), { maxLength: 8 });
+    await fc.assert(
+      fc.property(lines, lines, (from, to) => {
+        const shown = unified(from.join("\n"), to.join("\n")).split("\n");
+        const count = (mark: string) => shown.filter((line) => line.startsWith(mark)).length;
+        expect(count("+") - count("-")).toBe(Math.max(1, to.length) - Math.max(1, from.length));
+        if (from.join("\n") === to.join("\n")) expect(shown).toEqual([""]);
+      }),
+      { seed: 1 },
+    );
+  });
+});
+
+test("300 random steps by hand, by the program and by kill -9: nothing missed, all converge", {
+  timeout: 120_000,
+}, async () => {
+  const walked = nothingWalked();
+  await fc.assert(
+    fc.property(actions(30), (steps) => walk(steps, walked)),
+    { seed: 20_261_121, numRuns: 20 },
+  );
+  console.log(`walked: ${JSON.stringify(walked)}`);
+  expect(walked.steps).toBeGreaterThanOrEqual(300);
+  expect(Math.min(walked.killed, walked.refused, walked.rolledBack)).toBeGreaterThan(0);
+});

@@ -1,0 +1,209 @@
+/**
+ * A machine made of a temporary folder and the real shell: probe.sh and apply.sh run as they are, as whoever runs the
+ * test, on paths below the folder. The engine is modelled as what it does with a command: it runs it again exactly when
+ * its input differs from the last one that succeeded.
+ */
+import { spawnSync } from "node:child_process";
+import {
+  chmodSync,
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  realpathSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { HostFile, HostLayer } from "../../../infra/apply/layer.ts";
+import { applyScript, type Probed, probeScript, sha256 } from "../../../infra/apply/manifest.ts";
+import { type HostReport, parseReport, type SeenLayer } from "../../../infra/apply/report.ts";
+
+/** "user:group" of whoever runs this. */
+export const me = spawnSync("sh", ["-c", 'printf "%s:%s" "$(id -un)" "$(id -gn)"'], { encoding: "utf8" }).stdout;
+
+export type Ran = { readonly status: number | null; readonly stdout: string; readonly stderr: string };
+
+/** Tools an apply can be killed at; each stands for one step of it. */
+const tools = ["chmod", "chown", "cp", "mkdir", "mv", "rm", "rmdir", "sort", "sync"];
+
+export class ShellMachine {
+  readonly root: string;
+  readonly etc: string;
+  readonly state: string;
+  /** What the pretended daemon has loaded. */
+  readonly live: string;
+
+  /** Where the killing tools are; memory may be mounted noexec. */
+  private readonly bin: string;
+
+  constructor() {
+    // In memory, because an apply syncs what it writes, and a disk would be most of a walk's time.
+    const memory = existsSync("/dev/shm") ? "/dev/shm" : tmpdir();
+    this.root = mkdtempSync(join(realpathSync(memory), "pushgate-machine-"));
+    this.bin = mkdtempSync(join(tmpdir(), "pushgate-bin-"));
+    this.etc = join(this.root, "etc");
+    this.live = join(this.root, "live");
+    this.state = join(this.root, "var/pushgate");
+    for (const folder of [this.etc, this.live, join(this.root, "var")]) mkdirSync(folder);
+    writeFileSync(join(this.etc, "neighbour.conf"), "not ours\n");
+  }
+
+  [Symbol.dispose](): void {
+    for (const folder of [this.root, this.bin]) rmSync(folder, { recursive: true, force: true });
+  }
+
+  run(script: string, env: Record<string, string> = {}): Ran {
+    // A group of its own, so that a kill takes all of the apply and nothing else.
+    const { status, stdout, stderr } = spawnSync("setsid", ["-w", "sh", "-s"], {
+      input: script,
+      encoding: "utf8",
+      env: { PATH: process.env.PATH ?? "", ...env },
+      timeout: 60_000,
+    });
+    return { status, stdout, stderr };
+  }
+
+  /** The whole answer, preflight's part included. */
+  report(layers: readonly Probed[]): HostReport {
+    const { stdout, stderr } = this.run(probeScript(layers, this.state));
+    try {
+      return parseReport(
+        stdout,
+        layers.map(({ name }) => name),
+      );
+    } catch (error) {
+      throw new Error(`${error}\n${stderr}`);
+    }
+  }
+
+  /** One layer, without what preflight asks, which takes most of a probe's time. */
+  see(layer: Probed): SeenLayer {
+    const script = probeScript([layer], this.state).replace(
+      "\nlayers() {",
+      "\nmachine_facts() { :; }\nlisteners() { :; }\nlayers() {",
+    );
+    return parseReport(this.run(script).stdout, [layer.name]).layers[layer.name]!;
+  }
+
+  script(layer: HostLayer, stamp: string): string {
+    return applyScript(layer, stamp, this.state);
+  }
+
+  apply(layer: HostLayer, stamp: string): Ran {
+    return this.run(this.script(layer, stamp));
+  }
+
+  /** Runs an apply that is killed, with all it started, when it calls a tool for the nth time. */
+  killedApply(script: string, nth: number): Ran {
+    const { bin } = this;
+    const count = join(bin, "count");
+    writeFileSync(count, "");
+    for (const tool of tools) {
+      const path = join(bin, tool);
+      writeFileSync(
+        path,
+        `#!/bin/sh
+echo x >>${count}
+[ "$(wc -l <${count})" -ne ${nth} ] || kill -9 0
+PATH=\${PATH#*:}
+exec ${tool} "$@"
+`,
+      );
+      chmodSync(path, 0o755);
+    }
+    return this.run(script, { PATH: `${bin}:${process.env.PATH}` });
+  }
+
+  /** Everything below a folder: path, type, mode, contents or target. */
+  tree(folder: string = this.etc): string[] {
+    return readdirSync(folder, { recursive: true, encoding: "utf8" })
+      .sort()
+      .map((name) => {
+        const path = join(folder, name);
+        const stat = lstatSync(path);
+        const mode = (stat.mode & 0o7777).toString(8);
+        if (stat.isSymbolicLink()) return `${name} -> ${readlinkSync(path)}`;
+        if (stat.isDirectory()) return `${name}/ ${mode}`;
+        return `${name} ${mode} ${stat.isFile() ? readFileSync(path, "utf8") : "special"}`;
+      });
+  }
+}
+
+/** name below etc -> contents and mode. */
+export type Files = Readonly<Record<string, { readonly text: string; readonly mode: HostFile["mode"] }>>;
+
+/**
+ * A layer of a daemon that loads only the files it is told have changed, and refuses a file with the line REFUSED (the
+ * parser's no) or FATAL (the parser's yes, the daemon's no). What it has loaded is a fact.
+ */
+export function daemonLayer(machine: ShellMachine, files: Files, present = true): HostLayer {
+  const { etc, live } = machine;
+  const path = (name: string) => `${etc}/${name}` as `/${string}`;
+  const load = `printf '%s\\n' "$changed" | while IFS= read -r path; do
+  [ -n "$path" ] || continue
+  name=$(printf %s "\${path#${etc}/}" | tr / %)
+  if [ ! -f "$path" ]; then rm -f "${live}/$name"; continue; fi
+  if grep -q FATAL "$path"; then echo "daemon: $path is fatal" >&2; exit 1; fi
+  cat "$path" >"${live}/$name"
+done`;
+  const declared = Object.entries(files);
+  const loaded = declared.map(([name, { text }]) => `${sha256(text)}  ${name.replaceAll("/", "%")}`);
+  const common = { name: "daemon", owns: [`${etc}/pg-*`, `${etc}/pg.d/*`, `${etc}/pg.d/sub/*`], timeout: 60 };
+  if (!present) return { ...common, files: [], facts: [], activate: ":", retire: `rm -f ${live}/*`, present };
+  return {
+    ...common,
+    files: declared.map(([name, { text, mode }]) => ({
+      path: path(name),
+      text,
+      mode,
+      owner: me,
+      check: `if grep -q REFUSED "$1"; then echo "line 1: REFUSED in \${1##*/}"; exit 1; fi`,
+    })),
+    activate: load,
+    restore: load,
+    retire: `rm -f ${live}/*`,
+    // One question for all: a process a file would be most of a walk's time.
+    facts: [{ name: "loaded", read: `cd ${live} && sha256sum * | sort`, want: loaded.sort().join("\n") }],
+    present,
+  };
+}
+
+/** Whether the machine is as declared, judged without any of the code under test. */
+export function asDeclared(machine: ShellMachine, files: Files, present: boolean, base: readonly string[]): boolean {
+  const tree = machine.tree();
+  if (!present) return tree.join("\n") === base.join("\n") && readdirSync(machine.live).length === 0;
+  const wanted = Object.entries(files).map(([name, { text, mode }]) => `${name} ${mode.replace(/^0/, "")} ${text}`);
+  const ours = tree.filter((line) => line.startsWith("pg") && !/^pg\.d(\/sub)?\/ 755$/.test(line));
+  const live = machine.tree(machine.live).map((line) => line.replaceAll("%", "/").replace(/ \d+ /, " "));
+  const wantedLive = Object.entries(files).map(([name, { text }]) => `${name} ${text}`);
+  return (
+    JSON.stringify(ours.sort()) === JSON.stringify(wanted.sort()) &&
+    JSON.stringify(live.sort()) === JSON.stringify(wantedLive.sort())
+  );
+}
+
+/** Two states of the layer, for tests of what an apply does between them. */
+export const stamps = { former: "0123456789ab", next: "ba9876543210" } as const;
+export const before: Files = {
+  "pg-one": { text: "one\n", mode: "0644" },
+  "pg.d/three": { text: "three\n", mode: "0600" },
+};
+export const after: Files = { "pg-one": { text: "1\n", mode: "0644" }, "pg.d/sub/four": { text: "4\n", mode: "0755" } };
+
+/** A machine on which `before` stands. */
+export function standing(): ShellMachine {
+  const machine = new ShellMachine();
+  const { status, stderr } = machine.apply(daemonLayer(machine, before), stamps.former);
+  if (status !== 0) throw new Error(`the first apply failed:\n${stderr}`);
+  return machine;
+}
+
+export function stampOf(machine: ShellMachine): string | undefined {
+  const path = join(machine.state, "stamps/daemon");
+  return existsSync(path) ? readFileSync(path, "utf8").split("\n")[0] : undefined;
+}

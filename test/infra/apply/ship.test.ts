@@ -1,0 +1,290 @@
+/** ship.ts against Pulumi's mocks: what is given in, and the exact commands out, as data. */
+import * as pulumi from "@pulumi/pulumi";
+import { beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
+import type { HostLayer } from "../../../infra/apply/layer.ts";
+import { applyScript, fileRecord, probeScript, sha256 } from "../../../infra/apply/manifest.ts";
+import type { SeenLayer } from "../../../infra/apply/report.ts";
+import { example, exampleHost } from "../../example.ts";
+
+type Made = { type: string; name: string; inputs: Record<string, unknown> };
+const made: Made[] = [];
+const called: { token: string; inputs: Record<string, unknown> }[] = [];
+const warned: string[] = [];
+let answer: () => { stdout: string } = () => ({ stdout: "" });
+
+let ship: typeof import("../../../infra/apply/ship.ts");
+
+beforeAll(async () => {
+  await pulumi.runtime.setMocks(
+    {
+      newResource: ({ type, name, inputs }) => {
+        made.push({ type, name, inputs });
+        return { id: name, state: { ...inputs, stdout: `said by ${name}` } };
+      },
+      call: ({ token, inputs }) => {
+        called.push({ token, inputs });
+        return answer();
+      },
+    },
+    "pushgate",
+    "test",
+  );
+  ship = await import("../../../infra/apply/ship.ts");
+});
+
+beforeEach(() => {
+  for (const list of [made, called, warned]) list.length = 0;
+  vi.spyOn(pulumi.log, "warn").mockImplementation(async (text) => {
+    warned.push(text);
+  });
+});
+
+const host = { ...exampleHost, name: "web1", ssh: "root@web1.example.org", sudo: false };
+const layer: HostLayer = {
+  name: "firewall",
+  files: [{ path: "/etc/pushgate/firewall.nft", text: "table\n", mode: "0644", owner: "root:root" }],
+  owns: ["/etc/pushgate/firewall.nft"],
+  activate: "systemctl restart pushgate-firewall",
+  retire: ":",
+  facts: [],
+  present: true,
+  timeout: 90,
+};
+const file = layer.files[0]!;
+const inSync: SeenLayer = {
+  name: "firewall",
+  stamp: "0123456789ab",
+  applied: [fileRecord(file)],
+  files: {
+    [file.path]: { type: "regular file", mode: "644", owner: "root:root", sha256: sha256(file.text), text: file.text },
+  },
+  owned: [file.path],
+  facts: [],
+};
+
+const sshArray =
+  "ssh -o BatchMode=yes -o StrictHostKeyChecking=yes -o ConnectTimeout=15 -o ServerAliveInterval=15 -o ServerAliveCountMax=4 -o ControlMaster=auto -o ControlPath=~/.ssh/pushgate-%C -o ControlPersist=60 -- root@web1.example.org".split(
+    " ",
+  );
+
+const until = async (name: string): Promise<Made> =>
+  vi.waitFor(() => {
+    const found = made.find((one) => one.name === name);
+    if (found === undefined) throw new Error(`${name} is not declared`);
+    return found;
+  });
+
+/** The options a resource was given, which the mocks do not show. */
+function optionsOf(declare: (parent: pulumi.Resource) => unknown): Promise<pulumi.CustomResourceOptions> {
+  return new Promise((resolve) => {
+    const parent = new pulumi.ComponentResource(
+      "test:index:Parent",
+      `parent-${Math.random()}`,
+      {},
+      {
+        transformations: [
+          ({ opts, props }) => {
+            if (props && "create" in props) resolve(opts as pulumi.CustomResourceOptions);
+            return undefined;
+          },
+        ],
+      },
+    );
+    declare(parent);
+  });
+}
+
+describe("probe", () => {
+  const whole = '{"pushgate":1,"rows":[["machine64","uid",0,0,"MAo="],["stamp","firewall","0123456789ab"],["end"]]}';
+
+  test("is one call over ssh, with the probe's text, and no more", async () => {
+    answer = () => ({ stdout: whole });
+    const report = await ship.probe(host, [layer]);
+    expect(called).toEqual([
+      {
+        token: "command:local:run",
+        inputs: {
+          interpreter: sshArray,
+          command: "exec timeout 60 sh -s",
+          stdin: probeScript([layer]),
+          logging: "none",
+          addPreviousOutputInEnv: false,
+        },
+      },
+    ]);
+    expect(report.layers.firewall?.stamp).toBe("0123456789ab");
+    expect(report.machine.uid).toEqual({ output: "0", status: 0 });
+  });
+
+  test("goes through sudo where the login is not root, and keeps the port it came to", () => {
+    expect(ship.probeCommand({ sudo: true })).toBe(
+      'exec sudo -n env SSH_CONNECTION="$SSH_CONNECTION" timeout 60 sh -s',
+    );
+  });
+
+  test.each([
+    [
+      "ssh: Could not resolve hostname web1.example.org: Name or service not known",
+      /does not resolve.*~\/\.ssh\/config/,
+    ],
+    ["ssh: connect to host web1 port 22: Connection refused", /can't be reached.*`state: lost`/],
+    ["ssh: connect to host web1 port 22: Connection timed out", /can't be reached/],
+    ["Host key verification failed.", /host key is not the known one.*ssh-keygen -lf/],
+    ["@@@@@@@\n@ WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED! @\nHost key verification failed.", /host key is not/],
+    ["root@web1.example.org: Permission denied (publickey).", /refuses the login.*ssh-add -l/],
+    ["sudo: a password is required", /sudo asks for a password.*NOPASSWD/],
+    ["exit status 124", /did not answer within a minute/],
+    ["kex_exchange_identification: read: \u001b[2Jodd", /asking it failed/],
+  ])("says what is likely wrong and the cure: %s", async (said, says) => {
+    answer = () => {
+      // As it comes through the engine: the text is in `details`.
+      const details = `invocation of command:local:run returned an error: exit status 255: running "exec timeout 60 sh -s":\n${said}`;
+      throw Object.assign(new Error(details), { details });
+    };
+    const error = await ship.probe(host, [layer]).then(
+      () => undefined,
+      (error: Error) => error,
+    );
+    expect(error?.message).toMatch(/^web1: /);
+    expect(error?.message).toMatch(says);
+    expect(error?.message).toContain("nothing was changed");
+    expect(error?.message).toContain("ssh root@web1.example.org");
+    expect(error?.message).not.toContain("\u001b");
+    expect(pulumi.RunError.isInstance(error)).toBe(true);
+  });
+
+  test("an answer that is none fails it, and names the machine", async () => {
+    answer = () => ({ stdout: "Welcome to web1!" });
+    await expect(ship.probe(host, [layer])).rejects.toThrow(/^web1: the probe's answer.*login shell/);
+  });
+});
+
+describe("apply", () => {
+  test("in sync: the host's stamp in the script, nothing warned of, nothing that replaces or deletes", async () => {
+    ship.apply(host, layer, inSync, {});
+    const { type, inputs } = await until("web1-firewall");
+    expect(type).toBe("command:local:Command");
+    expect(inputs).toEqual({
+      interpreter: sshArray,
+      create: ship.applyCommand(host, 90),
+      stdin: applyScript(layer, "0123456789ab"),
+      addPreviousOutputInEnv: false,
+      logging: "stderr",
+    });
+    expect(warned).toEqual([]);
+  });
+
+  test("changed by hand: another stamp, and a warning with the diff", async () => {
+    const files = { [file.path]: { ...inSync.files[file.path]!, sha256: sha256("x\n"), text: "x\n" } };
+    ship.apply(host, layer, { ...inSync, files }, {});
+    const { inputs } = await until("web1-firewall");
+    expect(inputs.stdin).not.toBe(applyScript(layer, "0123456789ab"));
+    expect(warned).toEqual([
+      "web1: firewall: /etc/pushgate/firewall.nft has other contents (- on the machine, + declared):\n- x\n+ table\n",
+    ]);
+  });
+
+  test("a text known only later is compared when it is known", async () => {
+    ship.apply(host, pulumi.output(layer), inSync, {});
+    expect((await until("web1-firewall")).inputs.stdin).toBe(applyScript(layer, "0123456789ab"));
+  });
+
+  test("is kept on the machine when it leaves the program, and never protected", async () => {
+    const options = await optionsOf((parent) => ship.apply(host, layer, inSync, { parent }));
+    expect(options).toMatchObject({ retainOnDelete: true });
+    expect(options.protect).toBeUndefined();
+    expect(options.replaceOnChanges ?? []).not.toContain("stdin");
+  });
+
+  test("the remote command: the unit's name is the lock, the layer's timeout its limit", () => {
+    expect(ship.applyCommand(host, 90)).toBe(`exec sh -c 'n=0
+while [ "$(systemctl show -p ActiveState --value pushgate-apply.service)" != inactive ]; do
+  n=$((n + 1))
+  [ $n -le 5 ] || { echo "pushgate: web1: another pushgate up is running on this machine; wait for it, or see: systemctl status pushgate-apply" >&2; exit 75; }
+  sleep 1
+done
+exec systemd-run --quiet --wait --pipe --collect --unit=pushgate-apply --property=RuntimeMaxSec=90 --property=TimeoutStopSec=60 /bin/sh -s'`);
+    expect(ship.applyCommand({ ...host, sudo: true }, 90)).toMatch(/^exec sudo -n sh -c '/);
+  });
+});
+
+describe("sendBundle", () => {
+  const bundle = { file: "../dist/receiver-abc.cjs", sha256: "a".repeat(64) };
+
+  test("redirects the local file, so that neither input holds it; both carry the layer's stamp", async () => {
+    ship.sendBundle(host, bundle, layer, inSync, {});
+    const { inputs: sent } = await until("web1-firewall-file");
+    const { inputs: installed } = await until("web1-firewall");
+    expect(sent).toEqual({
+      interpreter: [
+        "sh",
+        "-c",
+        "exec ssh -o BatchMode=yes -o StrictHostKeyChecking=yes -o ConnectTimeout=15 -o ServerAliveInterval=15 -o ServerAliveCountMax=4 -o ControlMaster=auto -o 'ControlPath=~/.ssh/pushgate-%C' -o ControlPersist=60 -- root@web1.example.org \"$0\" <'../dist/receiver-abc.cjs'",
+      ],
+      create: ship.receiveCommand(host, bundle.sha256, "0123456789ab"),
+      addPreviousOutputInEnv: false,
+      logging: "stderr",
+    });
+    expect(installed.stdin).toBe(applyScript(layer, "0123456789ab"));
+  });
+
+  test("a bundle changed on the machine is sent again", async () => {
+    ship.sendBundle(host, bundle, layer, { ...inSync, owned: [...inSync.owned, "/etc/pushgate/x"] }, {});
+    const { inputs } = await until("web1-firewall-file");
+    expect(inputs.create).not.toBe(ship.receiveCommand(host, bundle.sha256, "0123456789ab"));
+  });
+});
+
+describe("secrets", () => {
+  const secretOf = (input: unknown) =>
+    (input as Record<string, unknown>)["4dabf18193072939515e22adb298388d"] !== undefined ? "secret" : "plain";
+
+  test("the script is secret, nothing is streamed, what it says is secret", async () => {
+    const options = await optionsOf((parent) =>
+      ship.applySecrets(
+        host,
+        { name: "secrets", timeout: 60 },
+        pulumi.secret({ script: "echo hidden", drift: ["differs: site"] }),
+        { parent },
+      ),
+    );
+    expect(options.additionalSecretOutputs).toEqual(["stdout", "stderr"]);
+    const { inputs } = await until("web1-secrets");
+    expect(secretOf(inputs.stdin)).toBe("secret");
+    expect(inputs).toMatchObject({ logging: "none", addPreviousOutputInEnv: false });
+    expect(JSON.stringify([inputs.create, inputs.interpreter])).not.toContain("hidden");
+    expect(warned).toEqual(["web1: secrets: differs: site"]);
+  });
+
+  test("what openssl makes on the operator's machine is secret", async () => {
+    const output = ship.localOpenssl("origin-pull", "openssl genpkey", {});
+    const { inputs } = await until("origin-pull");
+    expect(inputs).toEqual({
+      interpreter: ["sh"],
+      create: "-s",
+      stdin: "openssl genpkey",
+      logging: "none",
+      addPreviousOutputInEnv: false,
+    });
+    expect(await pulumi.isSecret(output)).toBe(true);
+  });
+});
+
+describe("fitFaults", () => {
+  test("all faults in one text, with the machine's name", () => {
+    const report = { machine: {}, listeners: [], layers: {} };
+    expect(ship.fitFaults(host, report, example).join()).toMatch(
+      /^web1 can't carry pushgate, nothing was changed:\n {2}.*is not root.*\n {2}process 1 is unknown/,
+    );
+  });
+});
+
+test("a lost machine is asked nothing, and its preview is never clean", async () => {
+  ship.lost(host);
+  const first = await until("web1-lost");
+  expect(first.inputs).toMatchObject({ interpreter: ["sh", "-c"], create: ":" });
+  made.length = 0;
+  ship.lost(host);
+  expect((await until("web1-lost")).inputs.stdin).not.toBe(first.inputs.stdin);
+  expect(warned[0]).toMatch(/^web1 is lost: nothing was looked at/);
+});

@@ -1,0 +1,163 @@
+/**
+ * Machines for what a person runs (infra/cli): an `ssh` that runs what it is sent with the real shell, in a folder that
+ * stands for that machine's `/`, a `systemctl` that knows its units from a file, and a `pulumi` that says the stack's
+ * configuration as the engine does. Status and releases are the builder's to write: `status` is its contract, and
+ * `builder` what restarting its unit does.
+ */
+import { spawn } from "node:child_process";
+import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import type { Status } from "../../../infra/cli/look.ts";
+
+export type Said = { readonly code: number | null; readonly stdout: string; readonly stderr: string };
+
+const moved = ["/var/lib/pushgate-sites", "/var/spool/pushgate", "/run/pushgate-guard"];
+
+export const commits = ["a", "b", "c"].map((letter) => letter.repeat(40));
+const release = (n: number) => ({
+  id: `00000${n}-${commits[n - 1]!.slice(0, 12)}`,
+  commit: commits[n - 1]!,
+  at: `2026-11-2${n}T10:00:00.000Z`,
+  pages: 10 * n,
+  bytes: 5_000_000 * n,
+});
+export const releases = [release(3), release(2), release(1)];
+
+/** Three releases, the newest current, nothing wrong. */
+export const status = (changed: Partial<Status> = {}): Status => ({
+  hook: "site",
+  deployed: { release: releases[0]!.id, commit: releases[0]!.commit, at: releases[0]!.at },
+  head: releases[0]!.commit,
+  last: {
+    ...{ result: "published", reason: "3 pages changed", commit: releases[0]!.commit, at: releases[0]!.at },
+    ...{ trigger: ["delivery 72d3162e"], warnings: [], milliseconds: { total: 1830 } },
+  },
+  releases,
+  ...changed,
+});
+
+const running = "loaded active running success enabled";
+const everyUnit = (hook: string): Record<string, string> => ({
+  "nginx.service": running,
+  "pushgate-receiver.service": "loaded inactive dead success static",
+  "pushgate-firewall.service": "loaded active exited success enabled",
+  "pushgate-guard.timer": "loaded active waiting success enabled",
+  "pushgate-egress.service": "loaded active exited success enabled",
+  "pushgate-receiver-github.socket": "loaded active listening success enabled",
+  [`pushgate-build-${hook}.path`]: "loaded active waiting success enabled",
+  [`pushgate-reconcile-${hook}.timer`]: "loaded active waiting success enabled",
+  [`pushgate-hugo-${hook}.socket`]: "loaded active listening success enabled",
+  [`pushgate-build-${hook}.service`]: "loaded inactive dead success static",
+});
+
+const ssh = (folder: string) => `#!/bin/sh
+for argument; do target=$command command=$argument; done
+host=\${target#*@}
+[ -d "${folder}/$host" ] || { echo "ssh: Could not resolve hostname $host: Name or service not known" >&2; exit 255; }
+echo "$command" >>"${folder}/$host/ssh.log"
+exec 3>&1
+script=$(sed ${moved.map((path) => `-e "s|${path}|${folder}/$host${path}|g"`).join(" ")})
+export PATH="${folder}/$host/bin:$PATH"
+[ ! -e "${folder}/$host/prints" ] || cat "${folder}/$host/prints"
+printf '%s' "$script" | sh -c "$command"
+`;
+
+const systemctl = (root: string) => `#!/bin/sh
+case $1 in
+  show)
+    shift 3
+    for unit; do
+      while read -r id rest; do
+        case $id in $unit) ;; *) continue ;; esac
+        set -- $rest
+        printf 'Id=%s\\nLoadState=%s\\nActiveState=%s\\nSubState=%s\\nResult=%s\\nUnitFileState=%s\\nActiveEnterTimestamp=%s\\n\\n' "$id" "$@"
+      done <${root}/units
+    done ;;
+  restart)
+    echo "$2" >>${root}/restarted
+    setsid ${root}/bin/builder >/dev/null 2>&1 & ;;
+esac
+`;
+
+export class OpsMachines {
+  readonly folder = mkdtempSync(join(tmpdir(), "pushgate-ops-"));
+  private readonly bin = join(this.folder, "bin");
+
+  constructor() {
+    mkdirSync(this.bin);
+    this.program(join(this.bin, "ssh"), ssh(this.folder));
+    this.program(join(this.bin, "sudo"), '#!/bin/sh\n[ "$1" = -n ] && shift && exec "$@"\n');
+  }
+
+  private program(path: string, text: string): void {
+    writeFileSync(path, text);
+    chmodSync(path, 0o755);
+  }
+
+  /** What `pulumi config --json` says. */
+  configure(hosts: readonly object[], hooks: readonly object[]): void {
+    const of = (objectValue: unknown) => ({ value: JSON.stringify(objectValue), objectValue, secret: false });
+    const config = { "pushgate:hosts": of(hosts), "pushgate:hooks": of(hooks), "pushgate:secrets": { secret: true } };
+    writeFileSync(join(this.folder, "config.json"), JSON.stringify(config));
+    this.program(
+      join(this.bin, "pulumi"),
+      `#!/bin/sh\necho "$*" >>${this.folder}/pulumi.log\ncat ${this.folder}/config.json\n`,
+    );
+  }
+
+  /** Where a path of that machine is. */
+  at(host: string, path: string): string {
+    return join(this.folder, host, path);
+  }
+
+  write(host: string, path: string, text: string): void {
+    const file = this.at(host, path);
+    mkdirSync(join(file, ".."), { recursive: true });
+    writeFileSync(file, text);
+  }
+
+  /** A machine with one site. `builder`: shell, with $root, $ask and $status; `units`: what of them is otherwise. */
+  machine(
+    host: string,
+    {
+      builder = "",
+      units = {},
+      says = status(),
+    }: { builder?: string; units?: Record<string, string>; says?: Status | null } = {},
+  ): void {
+    const root = join(this.folder, host);
+    rmSync(root, { recursive: true, force: true });
+    for (const folder of ["bin", "var/spool/pushgate/site/.taken", "var/spool/pushgate-publish/site/.taken"])
+      mkdirSync(join(root, folder), { recursive: true });
+    this.program(join(root, "bin/systemctl"), systemctl(root));
+    const asks = `${root}/var/spool/pushgate-publish/site`;
+    const head = `root=${root} status=${root}/var/lib/pushgate-sites/site/status.json ask=$(ls ${asks})`;
+    this.program(join(root, "bin/builder"), `#!/bin/sh\n${head}\n${builder}\n`);
+    const lines = Object.entries({ ...everyUnit("site"), ...units }).map(([name, states]) => `${name} ${states}\n`);
+    this.write(host, "units", lines.join(""));
+    this.write(host, "run/pushgate-guard/verdict", "proven\n");
+    if (says !== null) this.write(host, "var/lib/pushgate-sites/site/status.json", JSON.stringify(says));
+  }
+
+  /** As `npm run` does. */
+  run(program: "rollback" | "status", ...args: string[]): Promise<Said> {
+    const file = fileURLToPath(new URL(`../../../infra/cli/${program}.ts`, import.meta.url));
+    const env = { ...process.env, PATH: `${this.bin}:${process.env.PATH}` };
+    return new Promise((resolve, reject) => {
+      const child = spawn(process.execPath, [file, ...args], { env, stdio: ["ignore", "pipe", "pipe"] });
+      const text = { stdout: "", stderr: "" };
+      for (const name of ["stdout", "stderr"] as const)
+        child[name].setEncoding("utf8").on("data", (chunk: string) => {
+          text[name] += chunk;
+        });
+      child.on("error", reject);
+      child.on("close", (code) => resolve({ code, ...text }));
+    });
+  }
+
+  remove(): void {
+    rmSync(this.folder, { recursive: true, force: true });
+  }
+}

@@ -1,0 +1,286 @@
+/**
+ * Every plan, with every product that says no switched on hard, against every request: what the edge answers, and which
+ * cells change when one of our rules is taken away. The answers are stated here by kind of request; `decide` works them
+ * out from what infra/edge renders.
+ */
+import { describe, expect, test } from "vitest";
+import type { Edge, Settings } from "../../../infra/config/settings.ts";
+import { botProducts, botSettings } from "../../../infra/edge/bots.ts";
+import { records } from "../../../infra/edge/dns.ts";
+import { edgeFaults, rulesOf } from "../../../infra/edge/zone/fits.ts";
+import { merged, type PhaseName, phaseNames, phases, type Rule } from "../../../infra/edge/zone/phase.ts";
+import { checkRule, quota } from "../../fakes/cloudflare/entitlements.ts";
+import { decide } from "../../fakes/cloudflare/plane.ts";
+import { type EdgeRequest, isAutomated } from "../../fakes/cloudflare/request.ts";
+import { type Declared, emptyZone, type ZoneState, zoneFromDeclarations } from "../../fakes/cloudflare/zone.ts";
+import { everyGitHost, fromEverywhere, otherHostname, type Row, requests } from "./requests.ts";
+
+type PlanRow = {
+  readonly name: string;
+  readonly edge: Edge;
+  /** Bot Fight Mode was on before pushgate came. */
+  readonly fights?: true;
+};
+const plans: readonly PlanRow[] = [
+  { name: "free, Bot Fight Mode switched off by choice", edge: { plan: "free", botFightMode: "off", generation: 1 } },
+  { name: "free, Bot Fight Mode on", edge: { plan: "free", generation: 1 }, fights: true },
+  ...(["pro", "business", "enterprise", "enterprise-bots"] as const).map((plan) => ({
+    ...{ name: plan, edge: { plan, generation: 1 } },
+  })),
+];
+
+/** In the order the vendor runs them; `botFight` is the one that no skip rule and no IP Access rule reaches. */
+const stages = ["custom", "rate", "managed", "sbfm", "botFight", "lockdown", "ua", "bic", "security"] as const;
+type Stage = (typeof stages)[number];
+const says: Record<Stage, string> = {
+  custom: "403 firewallCustom their_own",
+  rate: "429 rateLimit their_rate",
+  managed: "403 firewallManaged managed_free",
+  sbfm: "403 sbfm sbfm_definitely_automated",
+  botFight: "403 botFight bot_fight_mode",
+  lockdown: "403 zoneLockdown lockdown",
+  ua: "403 uaBlock ua",
+  bic: "403 bic bic",
+  security: "403 securityLevel under_attack",
+};
+
+/** What somebody switched on in the zone, so that it bites every request it reaches. */
+type Column = { readonly name: string; readonly on: readonly Stage[]; readonly access?: "block" | "whitelist" };
+const single = (name: string, ...on: Stage[]): Column => ({ name, on });
+const columns: readonly Column[] = [
+  single("nothing on"),
+  single("a custom rule that challenges everybody", "custom"),
+  single("a rate rule everybody is over", "rate"),
+  single("managed rules that trip", "managed"),
+  single("bot products at block", "sbfm", "botFight"),
+  single("zone lockdown", "lockdown"),
+  single("user agent blocks", "ua"),
+  single("Browser Integrity Check", "bic"),
+  single("under attack", "security"),
+  single("all of it", ...stages),
+  { name: "an IP Access rule that blocks the source", on: [], access: "block" },
+  { name: "an IP Access rule that allows the source", on: [], access: "whitelist" },
+];
+
+/** Enterprise with the add-on has no product of its own here: a custom rule asks for the score. */
+const biting = ({ edge: { plan }, fights }: PlanRow, { on }: Column): Stage[] =>
+  stages.filter((stage) => {
+    const bots = on.includes("sbfm");
+    if (stage === "custom") return on.includes(stage) || (bots && plan === "enterprise-bots");
+    if (stage === "sbfm") return bots && ["pro", "business", "enterprise"].includes(plan);
+    if (stage === "botFight") return fights === true;
+    // Not sold on free.
+    return on.includes(stage) && !(stage === "lockdown" && plan === "free");
+  });
+
+type Removal =
+  | "pushgate_delivery"
+  | "pushgate_rest"
+  | "pushgate_strict_tls"
+  | "pushgate_origin_8443"
+  | "records"
+  | "bots";
+type Cell = { readonly plan: PlanRow; readonly column: Column; readonly row: Row; readonly request: EdgeRequest };
+
+/** The answer, by what kind of request it is and by what stands in its way. */
+function stated({ plan, column, row: { is }, request }: Cell, without?: Removal): string {
+  const here = is !== "elsewhere";
+  if (here && without === "records") return "409 dns no proxied record";
+  if (column.access === "block") return "403 ip access_rule";
+  const allowed = column.access === "whitelist";
+  const skips = is === "delivery" && without !== "pushgate_delivery";
+  const admitted = !here || is === "site" || skips || is === "canary" || without === "pushgate_rest";
+  if (!allowed && !admitted) return "403 firewallCustom pushgate_rest";
+  const on = biting(plan, column);
+  // The zone's owner had it on, and only our declaration keeps it off.
+  if (without === "bots" && column.on.includes("botFight") && plan.edge.botFightMode === "off") on.push("botFight");
+  const bites = (stage: Stage) => (stage === "botFight" ? isAutomated(request) : !skips && !allowed);
+  const first = stages.find((stage) => on.includes(stage) && bites(stage));
+  if (first) return says[first];
+  const port = here && without !== "pushgate_origin_8443" ? 8443 : request.ssl === false ? 80 : 443;
+  return `forward ${port} ${here && without !== "pushgate_strict_tls" ? "strict" : "full"}`;
+}
+
+const theirs = { enabled: true, description: "" };
+function foreign({ edge: { plan } }: PlanRow, { on }: Column): Rule[] {
+  const scored = on.includes("sbfm") && plan === "enterprise-bots";
+  if (!scored && !on.includes("custom")) return [];
+  const expression = scored ? "cf.bot_management.score lt 30" : 'http.host ne ""';
+  return [{ ...theirs, ref: "their_own", action: "managed_challenge", expression }];
+}
+
+const ruleset = (phase: string, rules: readonly object[]): Declared => ({
+  ...{ type: "cloudflare:index/ruleset:Ruleset", name: phase },
+  inputs: { kind: "zone", name: "default", phase, rules },
+});
+
+const settingsOf = ({ edge }: PlanRow): Settings => ({ ...everyGitHost, edge });
+
+function zoneOf(plan: PlanRow, column: Column, without?: Removal): ZoneState {
+  const settings = settingsOf(plan);
+  const base = emptyZone(settings.zone, plan.edge.plan);
+  const { on } = column;
+  if (plan.edge.plan === "free") base.bot_management.fight_mode = plan.fights === true || on.includes("botFight");
+  else if (plan.edge.plan !== "enterprise-bots")
+    base.bot_management.sbfm_definitely_automated = on.includes("sbfm") ? "block" : "allow";
+  base.settings.browser_check = on.includes("bic") ? "on" : "off";
+  base.settings.security_level = on.includes("security") ? "under_attack" : "medium";
+  if (on.includes("lockdown") && plan.edge.plan !== "free")
+    base.lockdowns = ["", "www.", "blog.", "hooks."].map((name) => ({
+      prefix: `${name}example.org/`,
+      addresses: ["192.0.2.250"],
+    }));
+  if (on.includes("ua"))
+    base.user_agent_blocks = [...requests, ...fromEverywhere].flatMap(({ request }) => agentOf(request.headers));
+  base.dns_records.push({ id: "www", name: otherHostname, type: "A", content: "203.0.113.80", proxied: true, ttl: 1 });
+
+  const ours = rulesOf(settings);
+  const sets = phaseNames.map((name: PhaseName) => {
+    const rules = merged(name, ours[name], name === "custom" ? foreign(plan, column) : []);
+    return ruleset(
+      phases[name].phase,
+      rules.filter(({ ref }) => ref !== without),
+    );
+  });
+  if (on.includes("rate")) sets.push(ruleset("http_ratelimit", [rateRule]));
+  const wantedBots = without === "bots" ? undefined : botSettings(plan.edge);
+  const resources: Declared[] = [
+    ...sets,
+    ...(wantedBots ? [{ type: "cloudflare:index/botManagement:BotManagement", name: "bots", inputs: wantedBots }] : []),
+    ...(without === "records" ? [] : records(settings)).map((inputs) => ({
+      ...{ type: "cloudflare:index/dnsRecord:DnsRecord", name: `${inputs.name} ${inputs.type}`, inputs },
+    })),
+  ];
+  return zoneFromDeclarations(resources, base);
+}
+/** What every plan can write: the path, counted by address. */
+const rateRule = {
+  ...{ ref: "their_rate", action: "block", enabled: true, expression: 'starts_with(http.request.uri.path, "/")' },
+  ratelimit: { characteristics: ["cf.colo.id", "ip.src"], period: 10, requestsPerPeriod: 5, mitigationTimeout: 10 },
+};
+
+const agentOf = (headers: EdgeRequest["headers"]): string => String(headers["user-agent"] ?? "");
+
+/** The row's request, made such that what is switched on bites. */
+function asked({ request }: Row, { on }: Column): EdgeRequest {
+  const { "user-agent": agent, ...headers } = request.headers;
+  return {
+    ...request,
+    headers: on.includes("bic") || agent === undefined ? headers : request.headers,
+    attackLike: on.includes("managed"),
+    ...(on.includes("sbfm") ? { automated: true, score: 1 } : {}),
+    counted: () => (on.includes("rate") ? 6 : 1),
+  };
+}
+
+function answer(zone: ZoneState, { column: { access }, request }: Cell): string {
+  const configuration = { target: "ip", value: request.source };
+  const rules = access ? [{ id: "a", notes: "", mode: access, configuration }] : [];
+  const { action, answer, decidedBy, origin } = decide({ ...zone, access_rules: rules }, request);
+  return decidedBy
+    ? `${answer?.status} ${decidedBy.source} ${decidedBy.ref}`
+    : `${action} ${origin.port} ${origin.ssl}`;
+}
+
+const cells = (plan: PlanRow, column: Column, rows: readonly Row[]): Cell[] =>
+  rows.map((row) => ({ plan, column, row, request: asked(row, column) }));
+const wrong = ({ plan, column, row }: Cell, said: string, wanted: string): string[] =>
+  said === wanted ? [] : [`${plan.name} / ${column.name} / ${row.name}: ${said}, not ${wanted}`];
+
+describe.each(plans)("$name", (plan) => {
+  test.each(columns)("$name: every request gets the stated answer", (column) => {
+    const zone = zoneOf(plan, column);
+    expect(cells(plan, column, requests).flatMap((cell) => wrong(cell, answer(zone, cell), stated(cell)))).toEqual([]);
+  });
+
+  test("both ends of every range of every git host, and one address outside of each end", () => {
+    for (const column of [columns[0]!, columns.find(({ name }) => name === "all of it")!])
+      for (const without of [undefined, "pushgate_delivery", "pushgate_rest"] as const) {
+        const zone = zoneOf(plan, column, without);
+        const all = cells(plan, column, fromEverywhere);
+        expect(all.flatMap((cell) => wrong(cell, answer(zone, cell), stated(cell, without)))).toEqual([]);
+      }
+  });
+
+  /** Which cells change when it is taken away; all others stay to the letter. */
+  const changes: Record<Removal, (cell: Cell, before: string) => boolean> = {
+    // Every delivery is then one of the rest, even where Bot Fight Mode stopped it before.
+    pushgate_delivery: ({ row, column }) => row.is === "delivery" && column.access === undefined,
+    pushgate_rest: ({ row, column }) => row.is === "nothing" && column.access === undefined,
+    // Nobody is refused by these two; what goes on goes to another port, or to whoever answers there.
+    pushgate_strict_tls: ({ row }, before) => row.is !== "elsewhere" && before.startsWith("forward"),
+    pushgate_origin_8443: ({ row }, before) => row.is !== "elsewhere" && before.startsWith("forward"),
+    records: ({ row }) => row.is !== "elsewhere",
+    // The one declaration that reaches the whole zone, which is why it is the operator's to choose.
+    bots: ({ column, request }, before) =>
+      plan.edge.botFightMode === "off" &&
+      column.on.includes("botFight") &&
+      isAutomated(request) &&
+      (before.startsWith("forward") ||
+        stages.indexOf("botFight") < stages.findIndex((stage) => says[stage] === before)),
+  };
+  test.each(Object.keys(changes) as Removal[])("without %s, exactly the cells change that should", (without) => {
+    let changed = 0;
+    for (const column of columns) {
+      const [whole, less] = [zoneOf(plan, column), zoneOf(plan, column, without)];
+      const faults = cells(plan, column, requests).flatMap((cell) => {
+        const [before, after] = [answer(whole, cell), answer(less, cell)];
+        if (after !== before) changed++;
+        const expected = changes[without](cell, before) ? after !== before : after === before;
+        return [
+          ...wrong(cell, after, stated(cell, without)),
+          ...(expected ? [] : [`${column.name} / ${cell.row.name}: ${before} became ${after}`]),
+        ];
+      });
+      expect(faults).toEqual([]);
+    }
+    // A removal that changes nothing would prove nothing.
+    expect(changed > 0).toBe(without !== "bots" || plan.edge.botFightMode === "off");
+  });
+
+  test("the plan takes all of it: count, length, fields and actions of every rule", () => {
+    for (const column of columns) {
+      for (const { phase, rules } of zoneOf(plan, column).rulesets) {
+        expect(rules.length).toBeLessThanOrEqual(quota(phase, plan.edge.plan));
+        rules.forEach((rule, index) => {
+          checkRule(rule, phase, plan.edge.plan, `/rules/${index}`);
+        });
+      }
+    }
+  });
+});
+
+test("the cells where deliveries are refused on free are the ones preview refuses to make", () => {
+  const empty = { name: "default", description: "", written: false, foreign: [], rules: [] };
+  const faults = plans.map((plan) =>
+    edgeFaults(settingsOf(plan), {
+      ...{ id: "z", name: "example.org", plan: plan.edge.plan.replace("-bots", "") },
+      ...(plan.edge.plan === "free" ? { botFightMode: true } : {}),
+      phases: { custom: empty, origin: empty, config: empty },
+    }),
+  );
+  const refusesDeliveries = plans.map((plan) =>
+    cells(plan, columns[0]!, requests).some(
+      (cell) => cell.row.is === "delivery" && !stated(cell).startsWith("forward"),
+    ),
+  );
+  expect(refusesDeliveries).toEqual([false, true, false, false, false, false]);
+  expect(faults.map((each) => each.length > 0)).toEqual(refusesDeliveries);
+  expect(faults.flat()).toEqual([expect.stringContaining("botFightMode: off")]);
+  expect(plans.map(({ edge }) => botProducts[edge.plan].skipped === undefined)).toEqual(
+    plans.map(({ edge }) => edge.plan === "free"),
+  );
+});
+
+test("the table is as wide as it claims", () => {
+  expect(requests.length).toBeGreaterThanOrEqual(25);
+  expect(new Set(requests.map(({ name }) => name)).size).toBe(requests.length);
+  // A neighbour's range is no gap: 9.234.98.160/28 ends where 9.234.98.176/28 begins.
+  const inside = fromEverywhere.filter(({ name, is }) => is === "delivery" && name.includes(" from one "));
+  expect(inside.map(({ name }) => name)).toContain("github from one after 9.234.98.160/28");
+  for (const [family, mark] of Object.entries({ 4: ".", 6: ":" }))
+    for (const is of ["delivery", "nothing"] as const)
+      expect([family, is, fromEverywhere.some((row) => row.is === is && row.request.source.includes(mark))]).toContain(
+        true,
+      );
+});

@@ -1,0 +1,197 @@
+/**
+ * Requests at the edge, and what each is: a delivery, the canary, nothing that is wanted, or somebody else's business.
+ * What the edge answers to each kind, on every plan and with every product switched on, is matrix.test.ts's to say.
+ */
+import { BlockList, isIPv4 } from "node:net";
+import { parse } from "../../../infra/config/cidr.ts";
+import type { GitHost, Hook, Settings } from "../../../infra/config/settings.ts";
+import { canaryPath } from "../../../infra/host/proxy/proxy.ts";
+import { networks } from "../../../infra/networks.ts";
+import { example } from "../../example.ts";
+import type { EdgeRequest } from "../../fakes/cloudflare/request.ts";
+import { serving } from "../../served.ts";
+
+/**
+ * delivery: has the shape of one, so the edge lets it through, and whether it is one is the receiver's to say.
+ * site: for a published site that we serve; what the zone says of its visitors holds, and it comes in where hooks do.
+ * elsewhere: on no hostname of ours, so nothing of ours may touch it.
+ */
+export type Kind = "delivery" | "canary" | "nothing" | "site" | "elsewhere";
+export type Row = { readonly name: string; readonly is: Kind; readonly request: EdgeRequest };
+
+const digits = "0123456789abcdef".repeat(4);
+const agents: Record<GitHost, string> = {
+  bitbucket: "Bitbucket-Webhooks/2.0",
+  forgejo: "Go-http-client/1.1",
+  gitea: "Go-http-client/1.1",
+  github: "GitHub-Hookshot/abc1234",
+  gitlab: "GitLab/18.4.0",
+};
+/** Hook name, who may send, and what a signed delivery carries. The self-hosted ones: a range each family, an address. */
+const senders: Record<GitHost, readonly [hook: string, sources: readonly string[], signed: EdgeRequest["headers"]]> = {
+  bitbucket: ["bucket", networks.bitbucketHooks.cidrs, { "X-Hub-Signature": `sha256=${digits}` }],
+  forgejo: ["forge", ["203.0.113.200"], { "X-Hub-Signature-256": `sha256=${digits}`, "X-Forgejo-Signature": digits }],
+  gitea: ["tea", ["198.51.100.16/28", "2001:db8:7::/64"], { "X-Hub-Signature-256": `sha256=${digits}` }],
+  github: ["site", networks.githubHooks.cidrs, { "X-Hub-Signature-256": `sha256=${digits}` }],
+  gitlab: ["lab", networks.gitlabHooks.cidrs, { "X-Gitlab-Token": "a-token-that-is-the-secret-itself-xx" }],
+};
+export const gitHosts = Object.keys(senders) as GitHost[];
+
+const siteName = `blog.${example.zone}`;
+
+/** One host, a hook of every git host; the first one's site is served. */
+export const everyGitHost: Settings = serving(
+  {
+    ...example,
+    hooks: gitHosts.map((gitHost): Hook => {
+      const [name, sources] = senders[gitHost];
+      return { ...example.hooks[0]!, name, gitHost, sources, published: gitHost !== "gitea" && gitHost !== "forgejo" };
+    }),
+  },
+  { hostname: siteName },
+);
+const hostname = example.hosts[0]!.hostname;
+export const otherHostname = `www.${example.zone}`;
+
+function toAddress(family: 4 | 6, number: bigint): string {
+  const [size, radix, mark] = family === 4 ? ([8n, 10, "."] as const) : ([16n, 16, ":"] as const);
+  const parts = Array.from({ length: family === 4 ? 4 : 8 }, (_, n) => (number >> (size * BigInt(n))) % (1n << size));
+  return parts
+    .reverse()
+    .map((part) => part.toString(radix))
+    .join(mark);
+}
+
+/** Its first and last address, and the ones just before and after it. */
+function edgesOf(cidr: string): readonly [name: string, address: string][] {
+  const { family, first, last } = parse(cidr);
+  const at = (number: bigint) => toAddress(family, number);
+  return [
+    [`the first of ${cidr}`, at(first)],
+    [`the last of ${cidr}`, at(last)],
+    [`one before ${cidr}`, at(first - 1n)],
+    [`one after ${cidr}`, at(last + 1n)],
+  ];
+}
+
+/** Asked of Node's own list, not of the code that writes the rules: two ranges side by side have no gap. */
+function listed(cidrs: readonly string[]): (address: string) => boolean {
+  const list = new BlockList();
+  const family = (address: string) => (isIPv4(address) ? "ipv4" : "ipv6");
+  for (const cidr of cidrs) {
+    const [address = "", bits] = cidr.split("/");
+    if (bits === undefined) list.addAddress(address, family(address));
+    else list.addSubnet(address, Number(bits), family(address));
+  }
+  return (address) => list.check(address, family(address));
+}
+
+function delivery(gitHost: GitHost): EdgeRequest {
+  const [hook, sources, signed] = senders[gitHost];
+  const [[, source] = ["", ""]] = edgesOf(sources[0]!);
+  const headers = { "user-agent": agents[gitHost], "content-type": "application/json", ...signed };
+  return { source, method: "POST", host: hostname, target: `/webhook/${hook}`, headers };
+}
+
+/** Every git host's delivery from both ends of each of its ranges, and from one address outside of each end. */
+export const fromEverywhere: readonly Row[] = gitHosts.flatMap((gitHost) => {
+  const isOne = listed(senders[gitHost][1]);
+  return senders[gitHost][1].flatMap(edgesOf).map(([where, source]) => ({
+    name: `${gitHost} from ${where}`,
+    is: isOne(source) ? "delivery" : "nothing",
+    request: { ...delivery(gitHost), source },
+  }));
+});
+
+const github = delivery("github");
+const signature = "x-hub-signature-256";
+const signedBy = (...values: string[]): Partial<EdgeRequest> => ({
+  headers: { "user-agent": agents.github, ...(values.length === 0 ? {} : { [signature]: values }) },
+});
+const lookedAt = { method: "GET", source: "192.0.2.33" };
+const browser = { headers: { "user-agent": "Mozilla/5.0 (X11; Linux x86_64)" } };
+const curl = { headers: { "user-agent": "curl/8.11.0" } };
+
+type Variant = readonly [name: string, is: Kind, change: Partial<EdgeRequest>, of?: GitHost];
+const variants: readonly Variant[] = [
+  ...gitHosts.map((gitHost): Variant => [`${gitHost} delivers`, "delivery", {}, gitHost]),
+  ["header names as github writes them", "delivery", { headers: { "X-HUB-SIGNATURE-256": `sha256=${digits}` } }],
+  ["gitlab signs", "delivery", { headers: { "webhook-signature": "v1,YWJjZA==" } }, "gitlab"],
+  ["no user agent", "delivery", { headers: { [signature]: `sha256=${digits}` } }],
+  // The edge normalises before its rules run; the proxy, which gets what was sent, knows the exact path only.
+  ["an encoded letter in the path", "delivery", { target: "/webhook/%73ite" }],
+  ["a doubled slash", "delivery", { target: "//webhook/site" }],
+  ["a dot segment", "delivery", { target: "/webhook/./site" }],
+  ["a question mark and no query", "delivery", { target: "/webhook/site?" }],
+  ["the hostname in capitals", "delivery", { host: "HOOKS.EXAMPLE.ORG" }],
+
+  ...["GET", "HEAD", "PUT", "PATCH", "DELETE", "OPTIONS", "post"].map(
+    (method): Variant => [`by ${method}`, "nothing", { method }],
+  ),
+  ["a slash at the end", "nothing", { target: "/webhook/site/" }],
+  ["below the path", "nothing", { target: "/webhook/site/x" }],
+  ["a longer name", "nothing", { target: "/webhook/sites" }],
+  ["no name", "nothing", { target: "/webhook/" }],
+  ["capitals in the path", "nothing", { target: "/webhook/Site" }],
+  ["an encoded slash", "nothing", { target: "/webhook%2Fsite" }],
+  ["twice encoded", "nothing", { target: "/webhook/%2573ite" }],
+  ["a null byte behind the path", "nothing", { target: "/webhook/site%00" }],
+  ["a path parameter", "nothing", { target: "/webhook/site;x=1" }],
+  ["out of the folder and in again, elsewhere", "nothing", { target: "/webhook/../site" }],
+  ["a query", "nothing", { target: "/webhook/site?x=1" }],
+  ["the path of the query's own", "nothing", { target: "/?/webhook/site" }],
+  ["plain http", "nothing", { ssl: false }],
+
+  ["no signature", "nothing", signedBy()],
+  ["an empty signature", "nothing", signedBy("")],
+  ["the prefix alone, as a git host without a secret sends it", "nothing", signedBy("sha256=")],
+  ["a signature one digit short", "nothing", signedBy(`sha256=${digits.slice(1)}`)],
+  ["a signature one digit long", "nothing", signedBy(`sha256=${digits}0`)],
+  ["sha1 under the name of sha256", "nothing", signedBy(`sha1=${digits.slice(24)}`)],
+  ["another prefix of the same length", "nothing", signedBy(`sha512=${digits}`)],
+  ["the prefix in capitals", "nothing", signedBy(`SHA256=${digits}`)],
+  ["no prefix", "nothing", signedBy(`${digits}0123456`)],
+  ["github's sha1 header", "nothing", { headers: { "x-hub-signature": `sha1=${digits.slice(24)}` } }],
+  ["a short signature before a good one", "nothing", signedBy("sha256=0", `sha256=${digits}`)],
+  // Two good ones arrive at the receiver as one malformed value: 401.
+  ["a signature twice", "delivery", signedBy(`sha256=${digits}`, `sha256=${digits}`)],
+  [
+    "bitbucket's header with sha1",
+    "nothing",
+    { headers: { "x-hub-signature": `sha1=${digits.slice(24)}` } },
+    "bitbucket",
+  ],
+  ["gitlab's other webhook headers", "nothing", { headers: { "webhook-id": "1", "webhook-timestamp": "1" } }, "gitlab"],
+  ["gitlab's token, empty", "nothing", { headers: { "x-gitlab-token": "" } }, "gitlab"],
+  ["gitlab's token for github's hook", "nothing", { headers: senders.gitlab[2] }],
+  ["gitea's own header alone", "nothing", { headers: { "x-gitea-signature": digits } }, "gitea"],
+
+  ["from nowhere in particular", "nothing", { source: "192.0.2.33" }],
+  ["from nowhere in particular, by IPv6", "nothing", { source: "2001:db8::33" }],
+  ["from github to gitlab's hook", "nothing", { source: github.source }, "gitlab"],
+  ["from gitlab to github's hook", "nothing", { source: delivery("gitlab").source }],
+  ["a mapped IPv4 address", "nothing", { source: `::ffff:${github.source}` }],
+
+  ["the canary, by curl", "canary", { ...lookedAt, ...curl, target: canaryPath }],
+  ["the canary, by a browser", "canary", { ...lookedAt, ...browser, target: canaryPath }],
+  ["the canary, posted to", "nothing", { target: canaryPath }],
+  ["below the canary", "nothing", { ...lookedAt, ...browser, target: `${canaryPath}/x` }],
+  ["the canary by plain http", "nothing", { ...lookedAt, ...browser, target: canaryPath, ssl: false }],
+  ["the front page", "nothing", { ...lookedAt, ...browser, target: "/" }],
+
+  ["a visitor of the site", "site", { ...lookedAt, ...browser, host: siteName, target: "/" }],
+  ["a visitor without TLS", "site", { ...lookedAt, ...browser, host: siteName, target: "/", ssl: false }],
+  ["a script that reads the site", "site", { ...lookedAt, ...curl, host: siteName, target: "/page/?q=1" }],
+  ["a form somebody sends to the site", "site", { host: siteName, target: "/", headers: browser.headers }],
+  ["a delivery to the site", "site", { host: siteName }],
+  ["the site's dot file", "site", { ...lookedAt, ...curl, host: siteName, target: canaryPath }],
+
+  ["a delivery to another hostname", "elsewhere", { host: otherHostname }],
+  ["another hostname, by a browser", "elsewhere", { ...lookedAt, ...browser, host: otherHostname, target: "/" }],
+  ["another hostname, by plain http", "elsewhere", { ...lookedAt, ...curl, host: otherHostname, ssl: false }],
+];
+
+export const requests: readonly Row[] = variants.map(([name, is, change, of = "github"]) => ({
+  ...{ name, is },
+  request: { ...delivery(of), ...change },
+}));

@@ -1,0 +1,122 @@
+/** What a preview asks of token and rules before anything is written, against the stand-in API, without an engine. */
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import type { Settings } from "../../../../infra/config/settings.ts";
+import { edgeApi } from "../../../../infra/edge/api.ts";
+import { presented } from "../../../../infra/edge/presented.ts";
+import { dryRunFaults, permissions } from "../../../../infra/edge/zone/dry-run.ts";
+import { rulesOf } from "../../../../infra/edge/zone/fits.ts";
+import type { LiveZone } from "../../../../infra/edge/zone/live-zone.ts";
+import type { PhaseName } from "../../../../infra/edge/zone/phase.ts";
+import { example, exampleHost } from "../../../example.ts";
+import { type Api, apiToken, startApi } from "../../../fakes/cloudflare/api.ts";
+import { clientOf } from "../../../fakes/cloudflare/client.ts";
+import { emptyZone, type Rule, type Ruleset } from "../../../fakes/cloudflare/zone.ts";
+import { serving, siteHostname } from "../../../served.ts";
+
+const custom = "http_request_firewall_custom";
+
+describe("what a preview tries at the edge", () => {
+  let api: Api;
+  let settings: Settings;
+  const tokens: Record<string, readonly string[]> = {};
+  /** The API's word for the dashboard's Edit is Write. */
+  const all = () => permissions(settings).map((permission) => permission.replace(/Edit$/, "Write"));
+  let zone: LiveZone;
+  const faults = () => dryRunFaults(edgeApi({ baseUrl: api.url, token: apiToken }), settings, zone);
+  beforeAll(async () => {
+    settings = { ...example, edge: { plan: "free", botFightMode: "off", generation: 1 } };
+    api = await startApi({ zone: emptyZone("example.org", "free"), tokens });
+    tokens[apiToken] = all();
+    const none = { name: "default", description: "", written: false, foreign: [], rules: [] };
+    zone = { id: api.zone.id, name: "example.org", plan: "free", phases: { custom: none, origin: none, config: none } };
+  });
+  afterAll(() => api?.close());
+
+  test.each(["DNS", "SSL and Certificates", "Zone WAF", "Config Rules", "Origin Rules"])(
+    "without %s it is that which is missing, and nothing else",
+    async (kind) => {
+      tokens[apiToken] = all().filter((one) => one !== `${kind} Write`);
+      const said = await faults();
+      tokens[apiToken] = all();
+      expect(said.length).toBeGreaterThan(0);
+      for (const fault of said) expect(fault).toMatch(new RegExp(`the permission ${kind} Edit, for this zone$`));
+      expect(await faults()).toEqual([]);
+    },
+  );
+
+  test("what the edge would refuse for another reason is said in its words, and the rest is tried all the same", async () => {
+    const host = { ...exampleHost, hostname: 'hooks.example.org" or "' };
+    const said = await dryRunFaults(
+      edgeApi({ baseUrl: api.url, token: apiToken }),
+      { ...settings, hosts: [host] },
+      zone,
+    );
+    expect(said).toHaveLength(3);
+    for (const fault of said)
+      expect(fault).toMatch(/rules that `up` would write to example\.org are refused: 400 .*expression/);
+  });
+
+  test("a site's name that is a CNAME is named before an up meets it; an address, and a hook's name, are not asked", async () => {
+    const record = { id: "r", name: siteHostname, type: "A", content: "203.0.113.80", proxied: true, ttl: 1 };
+    const withRecord = async (change: object) => {
+      api.zone.dns_records = [{ ...record, ...change }];
+      const said = await dryRunFaults(edgeApi({ baseUrl: api.url, token: apiToken }), serving(settings), zone);
+      api.zone.dns_records = [];
+      return said;
+    };
+    expect(await withRecord({ type: "CNAME", content: "old.example.net" })).toEqual([
+      expect.stringMatching(/^www\.example\.org is a CNAME to old\.example\.net now, .*: remove it, then `pulumi up`/),
+    ]);
+    expect(await withRecord({})).toEqual([]);
+    expect(await withRecord({ type: "CNAME", name: "other.example.org" })).toEqual([]);
+  });
+
+  test("where all stands as declared, three reads are all it costs; a foreign rule is tried as it is", async () => {
+    const ask = clientOf(() => api);
+    const ours = rulesOf(settings);
+    const theirs = {
+      ref: "theirs",
+      action: "block",
+      expression: "ssl",
+      enabled: true,
+      description: "",
+      logging: { enabled: true },
+    };
+    const made = await ask.result<Ruleset>("POST", "Z/rulesets", {
+      ...{ name: "default", kind: "zone", phase: custom, rules: [theirs] },
+    });
+    const as = (name: PhaseName) => ({ ...zone.phases[name], rules: ours[name] });
+    const standing = { custom: as("custom"), origin: as("origin"), config: as("config") };
+    api.requests.length = 0;
+    expect(
+      await dryRunFaults(edgeApi({ baseUrl: api.url, token: apiToken }), settings, { ...zone, phases: standing }),
+    ).toEqual([]);
+    expect(api.requests.map(({ method }) => method)).toEqual(["GET", "GET", "GET"]);
+
+    const foreign = { ...standing, custom: { ...standing.custom, id: made.id, foreign: [theirs], rules: [theirs] } };
+    expect(
+      await dryRunFaults(edgeApi({ baseUrl: api.url, token: apiToken }), settings, { ...zone, phases: foreign }),
+    ).toEqual([]);
+    const put = api.requests.find(({ method }) => method === "PUT")!;
+    expect((put.body.rules as Rule[]).map(({ ref }) => ref)).toEqual(["pushgate_delivery", "pushgate_rest", "theirs"]);
+    expect((put.body.rules as Rule[])[2]).toMatchObject({ logging: { enabled: true }, id: made.rules[0]!.id });
+    expect(api.zone.rulesets[0]!.rules).toHaveLength(1);
+  });
+
+  test("a certificate is presented once the edge says so: another one's, or one on its way, is not", async () => {
+    const access = { baseUrl: api.url, token: apiToken };
+    const answer = (result: object): void => {
+      const body = JSON.stringify({ success: true, errors: [], messages: [], result });
+      api.faults.push({ method: "GET", path: /hostnames\/hooks/, times: 1, status: 200, body });
+    };
+    answer({ cert_id: "old", status: "active", cert_status: "active" });
+    answer({ cert_id: "new", status: "pending_deployment", cert_status: "active" });
+    answer({ cert_id: "new", status: "active", cert_status: "pending_deployment" });
+    answer({ cert_id: "new", status: "active", cert_status: "active" });
+    await presented(access, api.zone.id, "hooks.example.org", "new", 1);
+    expect(api.faults.map(({ times }) => times)).toEqual([0, 0, 0, 0]);
+    await expect(presented(undefined, api.zone.id, "hooks.example.org", "new")).rejects.toThrow(
+      "Until then the machine trusts both",
+    );
+  });
+});

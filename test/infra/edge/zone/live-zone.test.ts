@@ -1,0 +1,305 @@
+/** The live zone, read through the provider's functions, and the resources that come of it. */
+import * as pulumi from "@pulumi/pulumi";
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import { allHostnames } from "../../../../infra/config/hostnames.ts";
+import { namesOf } from "../../../../infra/config/served-sites.ts";
+import type { Settings } from "../../../../infra/config/settings.ts";
+import { bots } from "../../../../infra/edge/bots.ts";
+import { dns } from "../../../../infra/edge/dns.ts";
+import { daysLeft, expiryWarning, originCertificate, originPulls } from "../../../../infra/edge/origin-certificate.ts";
+import { assertFits, rulesOf } from "../../../../infra/edge/zone/fits.ts";
+import { inspect } from "../../../../infra/edge/zone/live-zone.ts";
+import { keeper } from "../../../../infra/edge/zone/lock.ts";
+import { phaseNames } from "../../../../infra/edge/zone/phase.ts";
+import { ruleset } from "../../../../infra/edge/zone/ruleset.ts";
+import { example, exampleHost } from "../../../example.ts";
+import { served, siteHostname } from "../../../served.ts";
+import { setMocks } from "../../mocks.ts";
+
+// biome-ignore lint/suspicious/noExplicitAny: a resource's inputs have as many shapes as there are resources
+type Seen = { type: string; name: string; inputs: any };
+type Answers = Readonly<Record<string, unknown>>;
+const zoneId = "0123456789abcdef0123456789abcdef";
+
+let declared: Seen[];
+/** What each ruleset was declared with besides its inputs: "custom rules: beforeUpdate, afterUpdate, beforeDelete". */
+let kept: string[];
+
+/** As the provider answers: every field there is, unset ones null or empty. */
+const unset = {
+  ...{ actionParameters: null, categories: [], exposedCredentialCheck: null, logging: null, ratelimit: null },
+  ...{ version: "7", lastUpdated: "2026-01-01T00:00:00Z" },
+};
+const theirs = [
+  {
+    ...unset,
+    ...{ id: "id1", ref: "id1", action: "skip", expression: "ip.src in $office", enabled: true, description: "office" },
+    logging: { enabled: false },
+    actionParameters: {
+      ruleset: null,
+      phases: ["http_ratelimit"],
+      products: [],
+      rules: null,
+      response: null,
+      uri: null,
+    },
+  },
+  {
+    ...unset,
+    ...{ id: "id2", ref: "blocks", action: "block", expression: "cf.waf.score lt 20", enabled: false, description: "" },
+    categories: ["waf"],
+    actionParameters: {
+      phases: [],
+      response: { statusCode: 404, content: "no", contentType: "text/plain" },
+      origin: { host: null, port: null },
+    },
+  },
+  {
+    ...unset,
+    id: "id3",
+    ref: "id3",
+    action: "managed_challenge",
+    expression: "true",
+    enabled: true,
+    description: "all",
+  },
+];
+const carried = [
+  {
+    ...{ ref: "id1", action: "skip", expression: "ip.src in $office", enabled: true, description: "office" },
+    logging: { enabled: false },
+    actionParameters: { phases: ["http_ratelimit"] },
+  },
+  {
+    ...{ ref: "blocks", action: "block", expression: "cf.waf.score lt 20", enabled: false, description: "" },
+    actionParameters: { response: { statusCode: 404, content: "no", contentType: "text/plain" } },
+  },
+  { ref: "id3", action: "managed_challenge", expression: "true", enabled: true, description: "all" },
+];
+const ours = { ...unset, id: "id9", ref: "pushgate_rest", action: "block", expression: "old", enabled: false };
+
+const entry = { id: "rs1", kind: "zone", phase: "http_request_firewall_custom", name: "their name" };
+const managed = { id: "rs0", kind: "managed", phase: "http_request_firewall_custom", name: "not an entry point" };
+const zone = (legacyId: string): Answers => ({ getZone: { id: zoneId, plan: { legacyId } } });
+const occupied: Answers = {
+  getRulesets: { rulesets: [managed, entry] },
+  getRuleset: { ...entry, description: "since 2019", rules: [theirs[0], ours, theirs[1], theirs[2]] },
+};
+const empty: Answers = { getRulesets: { rulesets: [managed] } };
+
+async function mock(answers: Answers): Promise<void> {
+  await setMocks({
+    call: ({ token, inputs }) => {
+      const answer = answers[token.split(":").at(-1)!];
+      if (answer === undefined) throw new Error(`${token} was called and has no answer`);
+      if (answer instanceof Error) throw answer;
+      if (token.endsWith("getRuleset")) expect(inputs).toEqual({ zoneId, id: "rs1" });
+      return answer as object;
+    },
+    newResource: ({ type, name, inputs }) => {
+      declared.push({ type: type.split(":").at(-1)!, name, inputs });
+      return { id: `${name}-id`, state: { expiresOn: "2041-11-01 00:00:00 +0000 UTC", ...inputs } };
+    },
+  });
+}
+
+async function declare(settings: Settings): Promise<Seen[]> {
+  const live = await inspect(settings.zone);
+  assertFits(settings, live);
+  const rules = rulesOf(settings);
+  const keep = keeper(live, undefined);
+  const note: pulumi.ResourceTransformation = ({ name, opts }) => {
+    const { hooks, retainOnDelete } = opts as pulumi.CustomResourceOptions;
+    kept.push(`${name}: ${[...Object.keys(hooks ?? {}), ...(retainOnDelete ? ["retained"] : [])].join(", ")}`);
+    return undefined;
+  };
+  for (const name of phaseNames) ruleset(live, name, rules[name], keep, { transformations: [note] });
+  bots(settings, live.id);
+  originPulls({ zoneId: live.id, hostnames: allHostnames(settings), certificate: "leaf", privateKey: "key" });
+  for (const { hostname, state } of settings.hosts)
+    if (state === "present") originCertificate({ hostname, hostnames: namesOf(settings, { hostname }), csr: "csr" });
+  dns(settings, live.id);
+  await pulumi.runtime.disconnect();
+  return declared;
+}
+beforeEach(() => {
+  declared = [];
+  kept = [];
+});
+afterEach(() => vi.restoreAllMocks());
+
+const free: Settings = { ...example, edge: { ...example.edge, plan: "free", botFightMode: "off" } };
+const absent: Settings = { ...example, hosts: [{ ...exampleHost, state: "absent" }] };
+
+describe("an empty zone", () => {
+  test("becomes every edge layer, and nothing that belongs to the whole zone", async () => {
+    await mock({ ...zone("pro"), ...empty });
+    const resources = await declare(example);
+    expect(resources.map(({ type, name }) => `${type} ${name}`).sort()).toEqual([
+      "AuthenticatedOriginPulls hooks.example.org origin pulls",
+      "AuthenticatedOriginPullsHostnameCertificate origin pull certificate",
+      "DnsRecord hooks.example.org A",
+      "DnsRecord hooks.example.org AAAA",
+      "OriginCaCertificate hooks.example.org origin certificate",
+      "Ruleset configuration rules",
+      "Ruleset custom rules",
+      "Ruleset origin rules",
+    ]);
+    for (const { type, inputs } of resources)
+      if (type === "Ruleset") expect(inputs).toMatchObject({ zoneId, kind: "zone", name: "default", description: "" });
+    expect(kept).toEqual(
+      ["custom rules", "origin rules", "configuration rules"].map((name) => `${name}: beforeDelete`),
+    );
+    const certificate = resources.find(({ type }) => type === "OriginCaCertificate");
+    expect(certificate?.inputs).toMatchObject({ csr: "csr", requestType: "origin-ecc", requestedValidity: 5475 });
+    const pulls = resources.find(({ type }) => type === "AuthenticatedOriginPulls");
+    expect(pulls?.inputs.configs).toEqual([
+      { hostname: "hooks.example.org", certId: "origin pull certificate-id", enabled: true },
+    ]);
+  });
+  test("ends empty when every host is absent", async () => {
+    await mock({ ...zone("pro"), ...empty });
+    expect(await declare(absent)).toEqual([]);
+  });
+});
+
+test("a site that is served: its name leads to every machine that is there, and is on the certificate of each", async () => {
+  const named = (name: string, n: number, rest: object = {}) => ({
+    ...exampleHost,
+    ...{ name, hostname: `${name}.example.org`, address: `203.0.113.${n}`, address6: `2001:db8::${n}`, ...rest },
+  });
+  const lost = named("web3", 12, { state: "lost" });
+  const hosts = [named("web1", 10), named("web2", 11), lost, named("web4", 13, { state: "absent" })];
+  await mock({ ...zone("pro"), ...empty });
+  const resources = await declare({ ...served, hosts });
+  const names = (type: string) => resources.filter((one) => one.type === type).map(({ name }) => name);
+  expect(names("DnsRecord").filter((name) => name.startsWith(siteHostname))).toEqual([
+    "www.example.org A 203.0.113.10",
+    "www.example.org AAAA 2001:db8::10",
+    "www.example.org A 203.0.113.11",
+    "www.example.org AAAA 2001:db8::11",
+  ]);
+  const hooks = ["web1.example.org", "web2.example.org", "web3.example.org"];
+  expect(names("AuthenticatedOriginPulls")).toEqual([...hooks, siteHostname].map((name) => `${name} origin pulls`));
+  const certificates = resources.filter(({ type }) => type === "OriginCaCertificate");
+  expect(certificates.map(({ inputs }) => inputs.hostnames)).toEqual(
+    hooks.slice(0, 2).map((name) => [name, siteHostname]),
+  );
+});
+
+test("a site is nobody's where every machine is to be absent", async () => {
+  await mock({ ...zone("pro"), ...empty });
+  expect(await declare({ ...served, hosts: absent.hosts })).toEqual([]);
+});
+
+describe("rules of the zone's own", () => {
+  test("are carried as they are, after ours, under the ruleset's own name, and looked at again before any write", async () => {
+    await mock({ ...zone("pro"), ...occupied });
+    const custom = (await declare(example)).find(({ name }) => name === "custom rules");
+    expect(custom?.inputs).toMatchObject({ name: "their name", description: "since 2019" });
+    expect(custom?.inputs.rules).toEqual([...rulesOf(example).custom, ...carried]);
+    expect(kept[0]).toBe("custom rules: beforeUpdate, afterUpdate, beforeDelete");
+  });
+  test("stay, alone, and where they are whatever forgets them, when every host is absent", async () => {
+    await mock({ ...zone("pro"), ...occupied });
+    const left = await declare(absent);
+    expect(left.map(({ name }) => name)).toEqual(["custom rules"]);
+    expect(left[0]!.inputs.rules).toEqual(carried);
+    expect(kept).toEqual(["custom rules: beforeUpdate, afterUpdate, retained"]);
+  });
+  test("are found under the provider's older name for the list, too", async () => {
+    await mock({ ...zone("pro"), ...occupied, getRulesets: { results: [managed, entry] } });
+    expect((await inspect("example.org")).phases.custom).toMatchObject({ id: "rs1", name: "their name" });
+  });
+});
+
+describe("a ruleset that the stack may not hold yet", () => {
+  const warnings = async (settings: Settings, rules: readonly object[]): Promise<unknown[]> => {
+    const warn = vi.spyOn(pulumi.log, "warn").mockResolvedValue(undefined);
+    await mock({ ...zone("pro"), ...occupied, getRuleset: { ...entry, rules } });
+    await declare(settings);
+    return warn.mock.calls.map(([text]) => text);
+  };
+  test("is named with the command that takes it over", async () => {
+    expect(await warnings(example, theirs)).toEqual([
+      expect.stringMatching(
+        /^the zone example\.org already has a ruleset for custom rules, .* 20217, and npm run adopt takes it over first$/,
+      ),
+    ]);
+  });
+  test("is not named once our rules are in it, nor when nothing of ours goes in", async () => {
+    expect(await warnings(example, [...theirs, ours])).toEqual([]);
+    expect(await warnings(absent, theirs)).toEqual([]);
+  });
+});
+
+describe("bots", () => {
+  test("on free, by the operator's choice, Bot Fight Mode goes off with the fields free has", async () => {
+    await mock({ ...zone("free"), ...empty, getBotManagement: { fightMode: true } });
+    const found = (await declare(free)).filter(({ type }) => type === "BotManagement");
+    expect(found.map(({ inputs }) => inputs)).toEqual([{ zoneId, fightMode: false, enableJs: true }]);
+  });
+  test("on free, without the choice, nothing is declared", async () => {
+    await mock({ ...zone("free"), ...empty, getBotManagement: { fightMode: true } });
+    await expect(declare({ ...example, edge: { ...example.edge, plan: "free" } })).rejects.toThrow("botFightMode: off");
+    expect(declared).toEqual([]);
+  });
+  test.each(["pro", "business", "enterprise"] as const)("on %s they are neither read nor declared", async (plan) => {
+    await mock({ ...zone(plan), ...empty });
+    const resources = await declare({ ...example, edge: { ...example.edge, plan } });
+    expect(resources.filter(({ type }) => type === "BotManagement")).toEqual([]);
+  });
+  test("a removal says that it does not switch Bot Fight Mode on again", async () => {
+    const warn = vi.spyOn(pulumi.log, "warn").mockResolvedValue(undefined);
+    await mock({ ...zone("free"), ...empty, getBotManagement: { fightMode: false } });
+    expect(await declare({ ...free, hosts: absent.hosts })).toEqual([]);
+    expect(warn).toHaveBeenCalledWith(expect.stringContaining("Bot Fight Mode stays off"));
+  });
+});
+
+describe("what can't be read", () => {
+  test.each([
+    ["getZone", "the zone example.org", "Zone Read"],
+    ["getRulesets", "the rulesets of example.org", "Zone WAF Read"],
+    ["getRuleset", "the zone's custom rules", "Zone WAF Read"],
+    ["getBotManagement", "the bot settings of example.org", "Bot Management Read"],
+  ])("%s", async (token, what, permission) => {
+    // As the engine reports it.
+    const refusal = Object.assign(new Error(), { details: "403 Forbidden\n  Authentication error (10000)" });
+    const answers = { ...zone("free"), ...occupied, getBotManagement: { fightMode: false } };
+    await mock({ ...answers, [token]: refusal });
+    const failure = await inspect("example.org").catch((error: Error) => error);
+    expect(failure).toBeInstanceOf(pulumi.RunError);
+    expect((failure as Error).message).toContain(`${what} can't be read: 403 Forbidden Authentication error (10000)`);
+    expect((failure as Error).message).toContain(`the permission ${permission}`);
+  });
+});
+
+describe("certificates", () => {
+  const now = new Date("2026-10-30T12:00:00Z");
+  test.each([
+    ["2027-04-01 10:11:00 +0000 UTC", 152],
+    ["2027-04-01T10:11:00Z", 152],
+    ["2026-10-31 13:00:00 +0100 CET", 1],
+    ["2026-10-31T11:59:59.5Z", 0],
+    ["2026-10-30T11:59:59Z", -1],
+  ])("%s is %i days away", (expiresOn, days) => {
+    expect(daysLeft(expiresOn, now)).toBe(days);
+  });
+  const it = { what: "it", cure: "renew it" };
+  test("warn from 90 days on, also about a date nobody can read, and never before it is known", () => {
+    expect(expiryWarning(it, "2027-01-29T12:00:00Z", now)).toBeUndefined();
+    expect(expiryWarning(it, "2027-01-28T12:00:00Z", now)).toMatch(/^it expires in 90 days, and every delivery fails/);
+    expect(expiryWarning(it, "2026-10-28T12:00:00Z", now)).toContain("expires 2 days ago");
+    expect(expiryWarning(it, "soon", now)).toContain("expires on soon");
+    expect(expiryWarning(it, undefined, now)).toBeUndefined();
+  });
+  test("the private key is secret before the provider says so", async () => {
+    await mock({});
+    const [first] = originPulls({ zoneId, hostnames: ["a.example.org"], certificate: "leaf", privateKey: "key" });
+    expect(first).toBeDefined();
+    await pulumi.runtime.disconnect();
+    const leaf = declared.find(({ type }) => type === "AuthenticatedOriginPullsHostnameCertificate");
+    expect(leaf?.inputs.privateKey).toMatchObject({ value: "key" });
+  });
+});

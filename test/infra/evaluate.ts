@@ -1,0 +1,130 @@
+/**
+ * The program, evaluated without an engine: what it would declare, from its own configuration, with a bare machine and
+ * an empty zone on the other side. Serves the stack tests, the golden edge rules and the demo.
+ *
+ * Once per process, or after vi.resetModules(): the program is a module, and a second import registers nothing.
+ * Not to be seen here: Pulumi.yaml's types and defaults, dependsOn, protect, and what a provider would refuse.
+ */
+import * as pulumi from "@pulumi/pulumi";
+import type { RawConfig } from "../../infra/config/settings.ts";
+import { stackConfig } from "../stack-file.ts";
+import { setMocks } from "./mocks.ts";
+
+export type Declared = {
+  readonly type: string;
+  readonly name: string;
+  // biome-ignore lint/suspicious/noExplicitAny: a resource's inputs have as many shapes as there are resources
+  readonly inputs: Readonly<Record<string, any>>;
+};
+
+export type World = {
+  readonly config?: RawConfig;
+  /** Encrypted keys. */
+  readonly secretKeys?: readonly string[];
+  /** Answers to `command:local:run`, by the target in its interpreter; a bare Debian machine where there is none. */
+  readonly probe?: (target: string) => string;
+  /** Answers to the edge's functions, by token; an empty zone on the declared plan where there is none. */
+  // biome-ignore lint/suspicious/noExplicitAny: a function's result has as many shapes as there are functions
+  readonly edge?: (token: string, args: any) => any;
+};
+
+const base64 = (text: string) => Buffer.from(text).toString("base64");
+
+/** What probe.sh says on a Debian 12 that was just installed. */
+export function bareMachine(overrides: Readonly<Record<string, string>> = {}): string {
+  const facts: Record<string, string> = {
+    os: "debian 12",
+    uid: "0",
+    pid1: "systemd",
+    container: "none",
+    apt: "/usr/bin/apt-get",
+    systemd: "systemd 252 (252.39-1~deb12u1)",
+    nft: "",
+    nginx: "",
+    nodejs: "",
+    openssh: "OpenSSH_9.2p1",
+    candidates: "nftables\n=1.0.6-2\nnginx\n=1.22.1-9\nnodejs\n=18.20.4",
+    aptlists: "3",
+    free: "/dev/vda 10000000 1000000 9000000 10% /\n/dev/vda 10000000 1000000 9000000 10% /\n/dev/vda 10000000 1000000 9000000 10% /",
+    ipv6: "2",
+    iprule: "usable",
+    nftables: "usable",
+    cgroup: "cgroup2fs",
+    controllers: "cpuset cpu io memory pids",
+    bpf: "enforced",
+    dnat: "",
+    ...overrides,
+  };
+  const rows = [
+    ...Object.entries(facts).map(([name, said]) => ["machine64", name, 0, said === "" ? 127 : 0, base64(said)]),
+    ["listens", 22, "sshd"],
+    ["ssh", "22"],
+    ["end"],
+  ];
+  return JSON.stringify({ pushgate: 1, rows });
+}
+
+const plans: Readonly<Record<string, string>> = { "enterprise-bots": "enterprise" };
+
+/** All resources the program declares, in the order it declares them. */
+export async function evaluate(world: World = {}): Promise<Declared[]> {
+  const config = world.config ?? stackConfig();
+  const { plan } = JSON.parse(config["pushgate:edge"] ?? "{}") as { plan: string };
+  const zone = config["pushgate:zone"];
+  const declared: Declared[] = [];
+
+  const call = (token: string, args: Record<string, unknown>) => {
+    const said = world.edge?.(token, args);
+    if (said !== undefined) return said;
+    switch (token) {
+      case "command:local:run": {
+        const interpreter = args.interpreter as string[];
+        const target = interpreter.at(-1) ?? "";
+        return { stdout: world.probe?.(target) ?? bareMachine(), stderr: "" };
+      }
+      case "cloudflare:index/getZone:getZone":
+        return {
+          id: "0".repeat(32),
+          zoneId: "0".repeat(32),
+          name: zone,
+          status: "active",
+          plan: { legacyId: plans[plan] ?? plan },
+        };
+      case "cloudflare:index/getRulesets:getRulesets":
+        return { zoneId: args.zoneId, results: [] };
+      case "cloudflare:index/getBotManagement:getBotManagement":
+        return { zoneId: args.zoneId, fightMode: plan === "free" };
+      default:
+        throw new Error(`evaluate: the program calls ${token}, which has no answer here`);
+    }
+  };
+
+  await setMocks(
+    {
+      call: ({ token, inputs }) => call(token, inputs),
+      newResource: ({ type, name, inputs }) => {
+        declared.push({ type, name, inputs });
+        return { id: `${name}-id`, state: { ...inputs, ...outputs(type, name) } };
+      },
+    },
+    "pushgate",
+    "prod",
+    false,
+  );
+  pulumi.runtime.setAllConfig({ ...config }, [...(world.secretKeys ?? ["pushgate:secrets", "cloudflare:apiToken"])]);
+  await import("../../infra/index.ts");
+  await pulumi.runtime.disconnect();
+  return declared;
+}
+
+/** What only a provider knows. */
+function outputs(type: string, name: string): Record<string, unknown> {
+  if (type === "cloudflare:index/originCaCertificate:OriginCaCertificate") {
+    return {
+      certificate: `-----BEGIN CERTIFICATE-----\n${base64(name)}\n-----END CERTIFICATE-----\n`,
+      expiresOn: "2041-11-01 00:00:00 +0000 UTC",
+    };
+  }
+  if (type === "command:local:Command") return { stdout: "", stderr: "" };
+  return {};
+}

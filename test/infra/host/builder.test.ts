@@ -1,0 +1,166 @@
+/** The rebuild's units as systemd reads them, and what each line of them holds off. The kernel's word is the host suite's. */
+import { spawnSync } from "node:child_process";
+import * as v from "valibot";
+import { afterAll, describe, expect, test } from "vitest";
+import { sitesOf } from "../../../infra/config/sites.ts";
+import { builder, builderSettings } from "../../../infra/host/builder/builder.ts";
+import { builderUser, hugoUser, paths, units } from "../../../infra/host/paths.ts";
+import { site } from "../../../infra/host/site/site.ts";
+import { builderShape } from "../../../service/builder/settings.ts";
+import { exampleHost, rebuilt } from "../../example.ts";
+import { lintShell, missing, Root, verifyUnits } from "./namespace.ts";
+
+const layer = builder(rebuilt, exampleHost);
+const root = new Root();
+afterAll(() => root.remove());
+const text = (name: string) => layer.files.find(({ path }) => path === `${paths.units}/${name}`)!.text;
+const values = (unit: string, key: string) =>
+  unit
+    .split("\n")
+    .filter((line) => line.startsWith(`${key}=`))
+    .map((line) => line.slice(key.length + 1));
+
+/** Tenths, as `systemd-analyze security` counts a unit's text. */
+function exposure(name: string, unit: string): number {
+  const file = root.write(`${name}-${Math.random()}/${name}`, unit);
+  const { stdout } = spawnSync("systemd-analyze", ["security", "--offline=true", "--no-pager", file], {
+    encoding: "utf8",
+    env: { ...process.env, LC_ALL: "C" },
+  });
+  return Math.round(10 * Number(/Overall exposure level for \S+: ([\d.]+)/.exec(stdout)?.[1]));
+}
+
+describe("read by the real parsers", () => {
+  const tool = missing("systemd-analyze");
+
+  test("systemd has nothing to say", ({ skip }) => {
+    skip(tool !== undefined, tool);
+    expect(verifyUnits(layer.files)).toBe("");
+  });
+
+  test.each([
+    // Its network: git's. Its groups: the spool's. Its modes: the web server reads what it makes.
+    [units.build("site"), 11],
+    [units.build("docs"), 11],
+    // Modes that let another account remove what it made; and memory that may be written and run.
+    [units.hugo("site"), 2],
+    // An address it may read needs a network, content of a group that group.
+    [units.hugo("docs"), 11],
+    // It speaks to the service manager, and writes into a folder of another account's.
+    [units.reconcile("site"), 10],
+  ])("%s: exposure of %i tenths at most", (name, most) => {
+    if (tool !== undefined) return;
+    expect(exposure(name, text(name))).toBeLessThanOrEqual(most);
+  });
+
+  test.each([
+    [units.build("site"), "CapabilityBoundingSet="],
+    [units.build("site"), "NoNewPrivileges=yes"],
+    [units.build("site"), "ProtectSystem=strict"],
+    [units.build("site"), "RestrictAddressFamilies=AF_INET AF_INET6 AF_UNIX"],
+    [units.build("site"), "SystemCallFilter=@system-service"],
+    [units.hugo("site"), "PrivateNetwork=yes"],
+    [units.hugo("site"), "RestrictAddressFamilies=none"],
+    [units.hugo("site"), "SystemCallFilter=@system-service"],
+  ])("%s without %s is more exposed", (name, line) => {
+    if (tool !== undefined) return;
+    const unit = text(name);
+    expect(unit).toContain(`\n${line}\n`);
+    expect(exposure(name, unit.replace(`\n${line}\n`, "\n"))).toBeGreaterThan(exposure(name, unit));
+  });
+
+  test("the shell is plain POSIX", ({ skip }) => {
+    const why = missing("shellcheck", "dash");
+    skip(why !== undefined, why);
+    for (const { activate, restore, retire, facts } of [layer, site(rebuilt, exampleHost)]) {
+      const texts = [activate, restore ?? ":", retire, ...facts.map(({ read }) => read)];
+      expect(texts.map(lintShell).join("")).toBe("");
+    }
+  });
+});
+
+describe("hugo's unit", () => {
+  const [plain, docs] = [text(units.hugo("site")), text(units.hugo("docs"))];
+
+  test("sees the distribution, the clone and the content, and writes what it made and its cache", () => {
+    const bound = values(plain, "BindReadOnlyPaths").join(" ").split(" ");
+    const work = `${paths.sites}/site/work`;
+    expect(bound).toEqual([
+      ...["/usr", "-/bin", "-/lib", "-/lib64", "-/etc/localtime"],
+      ...[`${work}/clone:/source`, "/srv/content/site:/content"],
+    ]);
+    expect(values(plain, "BindPaths")).toEqual([`${work}/out:/out ${work}/cache:/cache`]);
+    expect(plain).not.toMatch(/LoadCredential|ReadWritePaths/);
+    expect(values(plain, "User")).toEqual([hugoUser]);
+  });
+
+  test("what runs programs, reads addresses or lies elsewhere gets what that needs, and no more", () => {
+    const bound = (unit: string) => values(unit, "BindReadOnlyPaths").flatMap((line) => line.split(" "));
+    expect(bound(docs).filter((path) => !path.includes(":") && !bound(plain).includes(path))).toEqual([
+      "/opt/hugo/hugo",
+      "-/etc/alternatives",
+      "-/etc/hosts",
+      "-/etc/resolv.conf",
+      "-/etc/ssl/certs",
+    ]);
+    expect(values(docs, "PrivateNetwork")).toEqual([]);
+    expect(values(docs, "SupplementaryGroups")).toEqual(["docs"]);
+  });
+
+  test("policies are closed unless the operator opens them, and reach hugo as he wrote them", () => {
+    expect(plain).toContain('Environment="HUGO_SECURITY_EXEC_ALLOW=none"');
+    expect(plain).toContain('Environment="HUGO_SECURITY_HTTP_URLS=none"');
+    expect(docs).toContain('Environment="HUGO_SECURITY_EXEC_ALLOW=[\\"^npx$\\"]"');
+    expect(docs).toContain(String.raw`Environment="HUGO_SECURITY_HTTP_URLS=[\"^https://api\\\\.example\\\\.org/\"]"`);
+  });
+
+  test("limits are the site's", () => {
+    const limits = ["MemoryMax", "LimitDATA", "CPUQuota", "TasksMax", "LimitNPROC", "RuntimeMaxSec", "MemorySwapMax"];
+    expect(limits.flatMap((key) => values(docs, key))).toEqual(["256M", "512M", "100%", "256", "256", "600s", "0"]);
+  });
+
+  test("the builder alone may ask, one build at a time", () => {
+    const socket = text(units.hugoSocket("site"));
+    for (const line of [`SocketUser=${builderUser}`, "SocketMode=0600", "Accept=yes", "MaxConnections=1"])
+      expect(socket).toContain(`\n${line}\n`);
+  });
+});
+
+describe("the build's unit", () => {
+  test("holds the deploy key where the repository is reached over ssh, and no other secret", () => {
+    expect(values(text(units.build("site")), "LoadCredentialEncrypted")).toEqual([]);
+    expect(values(text(units.build("docs")), "LoadCredentialEncrypted")).toEqual([
+      `deploy-key:${paths.credentials}/docs-deploy-key`,
+    ]);
+  });
+
+  test("writes its own three folders", () => {
+    expect(values(text(units.build("docs")), "ReadWritePaths")).toEqual([
+      `${paths.spool}/docs ${paths.asks}/docs ${paths.sites}/docs`,
+    ]);
+  });
+
+  test("of the homes it sees what its site names, and of another's nothing", () => {
+    expect(values(text(units.build("site")), "ProtectHome")).toEqual(["yes"]);
+    expect(values(text(units.build("docs")), "BindReadOnlyPaths")).toEqual(["-/home/docs/content", "-/home/docs/www"]);
+  });
+
+  test("does not start without the table", () => {
+    expect(values(text(units.build("site")), "ExecStartPre")[0]).toBe(`+${paths.lib}/egress`);
+  });
+
+  test("what watches is level-triggered alone", () => {
+    const path = text(units.buildPath("site"));
+    expect(path).not.toMatch(/PathChanged|PathModified|PathExists=/);
+    expect(path.match(/^(DirectoryNotEmpty|PathExistsGlob)=/gm)).toHaveLength(4);
+  });
+});
+
+test("its settings name what the units hold, and are what the builder reads", () => {
+  const [plain, docs] = sitesOf(rebuilt).map(builderSettings);
+  expect(plain).toMatchObject({ hook: "site", hugo: { socket: `${paths.hugo}/site.sock` } });
+  expect(plain).not.toHaveProperty("knownHosts");
+  for (const settings of [plain, docs])
+    expect(v.parse(builderShape, JSON.parse(JSON.stringify(settings)))).toEqual(settings);
+  expect(docs).toMatchObject({ knownHosts: `${paths.builderSettings}/docs.known_hosts`, submodules: true });
+});

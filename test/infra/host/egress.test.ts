@@ -1,0 +1,224 @@
+/** The rebuild's table in a real kernel: whom each account reaches, what it is told otherwise, and how fast. */
+import { afterAll, beforeEach, describe, expect, test } from "vitest";
+import { egress } from "../../../infra/host/egress/egress.ts";
+import { firewall } from "../../../infra/host/firewall/firewall.ts";
+import { example, exampleHost, rebuilt } from "../../example.ts";
+import { inNamespace, lintShell, missing, Root, verifyUnits } from "./namespace.ts";
+
+const layer = egress(rebuilt, exampleHost);
+const root = new Root();
+afterAll(() => root.remove());
+/** In a user namespace there is root alone, who stands for the builder here. */
+const asRoot = "#!/bin/sh\ncase $2 in pushgate-builder) echo 0 ;; *) echo 65534 ;; esac\n";
+root.write("bin/id", asRoot, 0o755);
+for (const { path, text, mode } of [...layer.files, ...firewall(example, exampleHost).files])
+  root.write(path, root.moved(text, "/etc/resolv.conf"), Number.parseInt(mode, 8));
+const script = root.at("/usr/local/lib/pushgate/egress");
+const drift = `${script} --print 2>/dev/null | ${root.at("/usr/local/lib/pushgate/firewall-drift")} pushgate_egress -`;
+const connect = `perl ${new URL("connect.pl", import.meta.url).pathname}`;
+const reason = missing("unshare", "ip", "nft", "perl");
+
+const own = "203.0.113.9";
+const own6 = "2001:db8::9";
+const git = "198.51.100.80";
+const git6 = "2001:db8:5::80";
+const office = "10.1.2.3";
+const office6 = "fd12:3456::3";
+const neighbour = "10.9.9.9";
+const metadata = "169.254.169.254";
+const metadata6 = "fd00:ec2::254";
+const azure = "168.63.129.16";
+const there = [git, office, neighbour, metadata, azure];
+const there6 = [git6, office6, metadata6];
+const ports = [443, 2222, 22, 53];
+
+/** This machine, and everybody else at the other end of a cable. */
+const machine = (setup: string, resolv: string): string => {
+  root.write("/etc/resolv.conf", resolv);
+  const listeners = [...there, ...there6].flatMap((to) => ports.map((port) => `listen,${to},${port}`));
+  const { stdout, stderr } = inNamespace(
+    `
+unshare -n sleep 30 &
+far=$!
+sleep 0.1
+ip link add cable type veth peer name far netns $far
+ip link set cable up
+ip address add ${own}/32 dev cable
+ip address add ${own6}/128 dev cable nodad
+ip route add default dev cable
+ip -6 route add default dev cable
+nsenter --target "$far" --net sh -ec '
+ip link set lo up
+ip link set far up
+${there.map((address) => `ip address add ${address}/32 dev far`).join("\n")}
+${there6.map((address) => `ip address add ${address}/128 dev far nodad`).join("\n")}
+ip route add default dev far
+ip -6 route add default dev far'
+nsenter --target "$far" --net ${connect} ${listeners.join(" ")} &
+sleep 0.3
+${setup}`,
+    root.at("bin"),
+  );
+  if (stderr !== "") throw new Error(stderr);
+  return stdout;
+};
+const reached = (setup: string, resolv: string): string[] => {
+  const asked = [
+    ...there.flatMap((to) => ports.map((port) => `${own},${to},${port}`)),
+    ...there6.flatMap((to) => ports.map((port) => `${own6},${to},${port}`)),
+  ];
+  return machine(`${setup}\n${connect} ${asked.join(" ")}`, resolv)
+    .split("\n")
+    .filter((line) => line.endsWith(" yes"))
+    .map((line) => line.split(" ").slice(1, 3).join(" "));
+};
+const every = [...there, ...there6].flatMap((to) => ports.map((port) => `${to} ${port}`));
+const gitHosts = [git, git6, office, office6].flatMap((to) => [`${to} 443`, `${to} 2222`]);
+
+describe("in a namespace", () => {
+  beforeEach(({ skip }) => skip(reason !== undefined, reason));
+
+  test("git hosts on the internet and in the ranges that were opened, at the repositories' ports, and the resolver", () => {
+    expect(reached(script, `nameserver ${neighbour}\n`).sort()).toEqual([...gitHosts, `${neighbour} 53`].sort());
+  });
+
+  test("without the table everything", () => {
+    expect(reached(":", "").sort()).toEqual(every.sort());
+  });
+
+  test.each([
+    ["the refusal", /^ {4}(meta l4proto tcp )?reject .*\n/gm, every],
+    [
+      "the private ranges",
+      / ip6? daddr != @private./g,
+      [...there, ...there6].flatMap((to) => [`${to} 443`, `${to} 2222`]),
+    ],
+    [
+      "the ports",
+      / tcp dport \{ 443, 2222 \}/g,
+      [git, git6, office, office6].flatMap((to) => ports.map((port) => `${to} ${port}`)),
+    ],
+  ])("without %s more is reached", (_, taken, more) => {
+    root.write("/etc/resolv.conf", "");
+    const rules = inNamespace(`${script} --print`, root.at("bin")).stdout;
+    expect(rules).toMatch(taken);
+    root.write("broken.nft", `${rules.replace(taken, "")}\n`);
+    expect(reached(`nft -f ${root.at("broken.nft")}`, "")).toEqual(expect.arrayContaining(more));
+  });
+
+  test("a refusal is told at once, on both families and for what is no TCP", () => {
+    const stdout = machine(
+      `${script}
+perl -MIO::Socket::IP -MTime::HiRes=time -e '
+for (["${metadata}", 443, "tcp"], ["${metadata6}", 443, "tcp"], ["${metadata}", 53, "udp"]) {
+  my ($to, $port, $kind) = @$_; my $began = time;
+  my $s = IO::Socket::IP->new(PeerHost => $to, PeerPort => $port, Proto => $kind, Timeout => 5);
+  my $said = $s ? do { $s->send("x"); $s->recv(my $answer, 1); "$!" } : "$@";
+  print "$kind ", (time - $began < 0.5 ? "at once" : "late"), "\\n" }'`,
+      "nameserver 127.0.0.53\n",
+    );
+    expect(stdout).toBe("tcp at once\ntcp at once\nudp at once");
+  });
+
+  test("who is not of the rebuild is not judged", () => {
+    root.write("bin/id", "#!/bin/sh\ncase $2 in pushgate-builder) echo 4711 ;; *) echo 4712 ;; esac\n", 0o755);
+    try {
+      expect(reached(script, "").sort()).toEqual(every.sort());
+    } finally {
+      root.write("bin/id", asRoot, 0o755);
+    }
+  });
+
+  test.each<[string, string, string[], string]>([
+    ["none: the machine itself", "search example.org\n", ["ip daddr { 127.0.0.1 }", "ip6 daddr { ::1 }"], ""],
+    ["systemd's stub", "nameserver 127.0.0.53\noptions edns0\n", ["ip daddr { 127.0.0.53 }"], ""],
+    [
+      "both families, twice, with a comment",
+      "nameserver 192.0.2.1 # first\n nameserver\t2001:db8::53\nnameserver 192.0.2.1\n#nameserver 192.0.2.9\n",
+      ["ip daddr { 192.0.2.1 }", "ip6 daddr { 2001:db8::53 }"],
+      "",
+    ],
+    [
+      "a link's own",
+      "nameserver fe80::1%eth0\nnameserver 192.0.2.1\n",
+      ["ip daddr { 192.0.2.1 }"],
+      "egress: fe80::1%eth0 in RESOLV is left out: an address with a zone names no one host to a filter",
+    ],
+    [
+      "rules for a value",
+      "nameserver 1}accept\nnameserver 192.0.2.1\n",
+      ["ip daddr { 192.0.2.1 }"],
+      "egress: 1}accept in RESOLV is left out: it is no address",
+    ],
+  ])("resolvers of %s", (_, resolv, lines, says) => {
+    root.write("/etc/resolv.conf", resolv);
+    const { stdout, stderr } = inNamespace(`${script} --print\n${script}`, root.at("bin"));
+    const said = stdout.match(/ip6? daddr \{[^}]*\}(?= udp dport)/g);
+    // Once for each account.
+    expect(said).toEqual([...lines, ...lines]);
+    expect(new Set(stderr.split("\n"))).toEqual(new Set([says.replace("RESOLV", root.at("/etc/resolv.conf"))]));
+  });
+
+  test("drift says what differs, also when the resolver changed; loaded again it is as declared", () => {
+    root.write("/etc/resolv.conf", "nameserver 192.0.2.1\n");
+    const { stdout } = inNamespace(
+      `${script}
+${drift}
+nft insert rule inet pushgate_egress builder accept
+${drift}
+${script}
+nft flush chain inet pushgate_egress output
+${drift} | cut -d ' ' -f 1
+nft flush ruleset
+${drift}
+${script}
+echo nameserver 192.0.2.2 >${root.at("/etc/resolv.conf")}
+${drift} | cut -d ' ' -f 1-4
+${script}
+${drift}`,
+      root.at("bin"),
+    );
+    expect(stdout.split("\n")).toEqual([
+      "as declared",
+      "added: accept (differs)",
+      "missing:",
+      "absent",
+      "missing: ip daddr 192.0.2.2",
+      "as declared",
+    ]);
+  });
+
+  test("without the accounts it fails, and says the cure", () => {
+    root.write("bin/id", "#!/bin/sh\nexit 1\n", 0o755);
+    try {
+      const { status, stderr } = inNamespace(script, root.at("bin"));
+      expect(status).toBe(1);
+      expect(stderr).toContain("the accounts pushgate-builder and pushgate-hugo are missing. Cure: pulumi up");
+    } finally {
+      root.write("bin/id", asRoot, 0o755);
+    }
+  });
+});
+
+test("hugo has a name server and a port only where some site may read addresses", () => {
+  const chain = (settings: typeof rebuilt) =>
+    egress(settings, exampleHost).files.find(({ path }) => path.endsWith("egress.conf"))!.text;
+  expect(chain(rebuilt)).toContain("hugo_ports='443'");
+  const closed = { ...rebuilt, hooks: rebuilt.hooks.slice(0, 1) };
+  expect(chain(closed)).toContain("hugo_ports=''");
+  expect(chain(closed)).toContain("ports='443'");
+});
+
+test("the shell is plain POSIX", ({ skip }) => {
+  const why = missing("shellcheck", "dash");
+  skip(why !== undefined, why);
+  const text = layer.files.find(({ path }) => path.endsWith("/egress"))!.text;
+  const texts = [text, layer.activate, layer.restore!, layer.retire, ...layer.facts.map(({ read }) => read)];
+  expect(texts.map(lintShell).join("")).toBe("");
+});
+
+test("systemd reads the unit without a word", ({ skip }) => {
+  const why = missing("systemd-analyze");
+  skip(why !== undefined, why);
+  expect(verifyUnits(layer.files)).toBe("");
+});

@@ -1,0 +1,180 @@
+/** The rules in a real kernel, with packets that arrive on an interface: who reaches which port, and who without them. */
+import { afterAll, beforeEach, describe, expect, test } from "vitest";
+import { sourceSets } from "../../../infra/config/source-sets.ts";
+import { firewall, firewallRules } from "../../../infra/host/firewall/firewall.ts";
+import { foreignWorker, loopback, networks, v4, v6 } from "../../../infra/networks.ts";
+import { example, exampleHost } from "../../example.ts";
+import { inNamespace, lintShell, missing, Root, verifyUnits } from "./namespace.ts";
+
+const layer = firewall(example, exampleHost);
+const rules = firewallRules(example, exampleHost);
+const root = new Root();
+afterAll(() => root.remove());
+const file = root.write("/etc/pushgate/firewall.nft", rules);
+const drift = root.moved(layer.files.find(({ path }) => path.endsWith("/firewall-drift"))!.text);
+const driftScript = root.write("/usr/local/lib/pushgate/firewall-drift", drift, 0o755);
+const connect = `perl ${new URL("connect.pl", import.meta.url).pathname}`;
+
+const origin = exampleHost.address;
+const origin6 = exampleHost.address6!;
+const port = exampleHost.originPort;
+const receiver = sourceSets(example)[0]!.port;
+const edge = "173.245.48.5";
+const stranger = "198.51.100.77";
+const stranger6 = "2001:db8:ffff::9";
+
+/** A machine with the origin's addresses, and beside it everybody else, one cable between them. */
+const machines = (setup: string, asked: readonly string[]): Record<string, string> => {
+  const listeners = [port, receiver, 22].flatMap((at) => [`listen,${origin},${at}`, `listen,${origin6},${at}`]);
+  const here = [...listeners, `listen,${loopback.v4},${port}`];
+  const far = [edge, stranger].map((address) => `ip address add ${address}/32 dev far`);
+  const far6 = [foreignWorker, stranger6].map((address) => `ip address add ${address}/128 dev far nodad`);
+  const { stdout, stderr } = inNamespace(`
+unshare -n sleep 30 &
+far=$!
+sleep 0.1
+ip link add cable type veth peer name far netns $far
+ip link set cable up
+ip address add ${origin}/32 dev cable
+ip address add ${origin6}/128 dev cable nodad
+ip route add default dev cable
+ip -6 route add default dev cable
+nsenter --target "$far" --net sh -ec '
+ip link set lo up
+ip link set far up
+${far.join("\n")}
+${far6.join("\n")}
+ip route add default dev far
+ip -6 route add default dev far'
+${setup}
+${connect} ${here.join(" ")} &
+sleep 0.3
+
+${connect} ${loopback.v4},${loopback.v4},${port}
+nsenter --target "$far" --net ${connect} ${asked.join(" ")}`);
+  if (stderr !== "") throw new Error(stderr);
+  return Object.fromEntries(stdout.split("\n").map((line) => [line.replace(/ \w+$/, ""), line.split(" ").at(-1)!]));
+};
+
+const everybody = [edge, stranger].flatMap((from) => [port, receiver, 22].map((at) => `${from},${origin},${at}`));
+const everybody6 = [foreignWorker, stranger6].flatMap((from) =>
+  [port, receiver, 22].map((at) => `${from},${origin6},${at}`),
+);
+const asked = [...everybody, ...everybody6];
+const withRules = {
+  [`${loopback.v4} ${loopback.v4} ${port}`]: "yes",
+  [`${edge} ${origin} ${port}`]: "yes",
+  [`${foreignWorker} ${origin6} ${port}`]: "yes",
+  [`${stranger} ${origin} ${port}`]: "no",
+  [`${stranger6} ${origin6} ${port}`]: "no",
+  [`${edge} ${origin} ${receiver}`]: "no",
+  [`${stranger} ${origin} ${receiver}`]: "no",
+  [`${foreignWorker} ${origin6} ${receiver}`]: "no",
+  [`${stranger6} ${origin6} ${receiver}`]: "no",
+  [`${edge} ${origin} 22`]: "yes",
+  [`${stranger} ${origin} 22`]: "yes",
+  [`${foreignWorker} ${origin6} 22`]: "yes",
+  [`${stranger6} ${origin6} 22`]: "yes",
+};
+const everythingYes = Object.fromEntries(Object.keys(withRules).map((key) => [key, "yes"]));
+const reason = missing("unshare", "ip", "nft", "perl");
+
+describe("firewall in a namespace", () => {
+  beforeEach(({ skip }) => skip(reason !== undefined, reason));
+
+  test("only the edge reaches the origin port, nobody the receiver's, everybody the others", () => {
+    expect(machines(`nft -f ${file}`, asked)).toEqual(withRules);
+  });
+
+  test("without the table everybody reaches everything", () => {
+    expect(machines(`nft -f ${file}; nft delete table inet pushgate`, asked)).toEqual(everythingYes);
+  });
+
+  test.each([
+    ["the drop of others", "counter name not_edge drop", "counter name not_edge", [stranger, stranger6], port],
+    [
+      "the drop at the receiver's ports",
+      "counter name not_local drop",
+      "counter name not_local",
+      [edge, stranger, foreignWorker, stranger6],
+      receiver,
+    ],
+  ] as const)("without %s they pass, and nothing else changes", (_, line, mutated, passing, at) => {
+    const broken = root.write("broken.nft", rules.replace(line, mutated));
+    const expected: Record<string, string> = { ...withRules };
+    for (const from of passing) expected[`${from} ${from.includes(":") ? origin6 : origin} ${at}`] = "yes";
+    expect(machines(`nft -f ${broken}`, asked)).toEqual(expected);
+  });
+
+  test("loaded twice it is the same table once, and a neighbour's table is untouched", () => {
+    const { stdout } = inNamespace(`
+nft add table ip docker
+nft add chain ip docker forward '{ type filter hook forward priority 0; policy drop; }'
+nft list table ip docker >${root.at("before")}
+nft -f ${file}
+nft list table inet pushgate >${root.at("once")}
+nft -f ${file}
+nft list table inet pushgate | diff ${root.at("once")} -
+nft list table ip docker | diff ${root.at("before")} -
+nft list tables`);
+    expect(stdout).toBe("table ip docker\ntable inet pushgate");
+  });
+
+  test("a file that does not load leaves the live table as it was", () => {
+    const broken = root.write("broken.nft", rules.replace(/\}\n$/, "  nonsense\n}\n"));
+    const { stdout } = inNamespace(`nft -f ${file}\nnft -f ${broken} 2>/dev/null || echo refused\n${driftScript}`);
+    expect(stdout).toBe("refused\nas declared");
+  });
+
+  test("drift says what differs: a rule added, one taken, a range taken, the table gone", () => {
+    const { stdout, stderr } = inNamespace(`
+nft -f ${file}
+${driftScript}
+nft insert rule inet pushgate input tcp dport ${port} accept
+${driftScript}
+nft -f ${file}
+nft flush chain inet pushgate input
+${driftScript} | cut -d ' ' -f 1
+nft -f ${file}
+nft delete element inet pushgate edge4 '{ ${v4(networks.cloudflare.cidrs)[0]} }'
+${driftScript} | cut -c 1-8
+nft flush ruleset
+${driftScript}
+echo nonsense >>${file}
+${driftScript} | cut -c 1-20`);
+    root.write("/etc/pushgate/firewall.nft", rules);
+    expect(stderr).toBe("");
+    expect(stdout.split("\n")).toEqual([
+      "as declared",
+      `added: tcp dport ${port} accept (differs)`,
+      "missing:",
+      "missing:",
+      "absent",
+      "absent",
+    ]);
+  });
+});
+
+test("the edge's ranges are in the sets, each family in its own", () => {
+  const set = (name: string) =>
+    /elements = \{([^}]*)\}/.exec(rules.slice(rules.indexOf(`set ${name} `)))![1]!.match(/[^\s,]+/g);
+  expect(set("edge4")).toEqual(v4(networks.cloudflare.cidrs));
+  expect(set("edge6")).toEqual(v6(networks.cloudflare.cidrs));
+});
+
+test("the script names the file the rules land in", () => {
+  expect(layer.facts[0]!.read).toContain(layer.files[0]!.path);
+});
+
+test("the shell is plain POSIX", ({ skip }) => {
+  const reason = missing("shellcheck", "dash");
+  skip(reason !== undefined, reason);
+  const texts = [layer.activate, layer.restore!, layer.retire, ...layer.facts.map(({ read }) => read)];
+  expect(texts.map(lintShell).join("")).toBe("");
+});
+
+test("systemd reads the unit without a word", ({ skip }) => {
+  const reason = missing("systemd-analyze");
+  skip(reason !== undefined, reason);
+  expect(verifyUnits(layer.files)).toBe("");
+});

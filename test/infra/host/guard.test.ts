@@ -1,0 +1,360 @@
+/**
+ * The prober against real sockets, and the guard around it with a stand-in for systemctl. What the kernel's cgroup
+ * filter does on a booted host, an nft rule does here: it drops who is not admitted.
+ */
+import { spawnSync } from "node:child_process";
+import { readFileSync, rmSync } from "node:fs";
+import { afterAll, beforeEach, describe, expect, test } from "vitest";
+import { sourceSets } from "../../../infra/config/source-sets.ts";
+import { firewall } from "../../../infra/host/firewall/firewall.ts";
+import { guard, strangers } from "../../../infra/host/guard/guard.ts";
+import { mark, routing } from "../../../infra/host/routing/routing.ts";
+import { loopback, networks } from "../../../infra/networks.ts";
+import { example, exampleHost } from "../../example.ts";
+import { inNamespace, lintShell, missing, Root, verifyUnits } from "./namespace.ts";
+
+const layer = guard(example, exampleHost);
+const root = new Root();
+afterAll(() => root.remove());
+for (const { path, text, mode } of [layer, firewall(example, exampleHost), routing(example, exampleHost)].flatMap(
+  ({ files }) => files,
+))
+  root.write(path, root.moved(text), Number.parseInt(mode, 8));
+const installed = (name: string) => root.at(`/usr/local/lib/pushgate/${name}`);
+
+const [github, selfHosted] = sourceSets(example) as [
+  ReturnType<typeof sourceSets>[0],
+  ReturnType<typeof sourceSets>[0],
+];
+const unitOf = ({ name }: { name: string }) => `pushgate-receiver-${name}.socket`;
+
+/** What `systemctl show` prints of both sockets. */
+const shown = (allow: readonly (readonly string[])[] = [github.cidrs, selfHosted.cidrs]) =>
+  [github, selfHosted]
+    .map(
+      ({ port, ...set }, index) => `Id=${unitOf(set)}
+ActiveState=active
+Listen=${loopback.v4}:${port} (Stream)
+Listen=[${loopback.v6}]:${port} (Stream)
+IPAddressAllow=${allow[index]!.join(" ")}
+`,
+    )
+    .join("\n");
+root.write("shown", shown());
+
+const connect = `perl ${new URL("connect.pl", import.meta.url).pathname}`;
+const listening = `
+${installed("routing")} >/dev/null
+${connect} ${[github, selfHosted].flatMap(({ port }) => [`listen,${loopback.v4},${port},${mark}`, `listen,${loopback.v6},${port},${mark}`]).join(" ")} &
+sleep 0.2`;
+
+/** Per port and family: whoever is not in its list is dropped. */
+const enforced = (also: readonly string[] = []) => {
+  const rule = (port: number, cidrs: readonly string[]) =>
+    [4, 6].map((family) => {
+      const mine = [...cidrs, ...also].filter((cidr) => cidr.includes(":") === (family === 6));
+      const word = family === 4 ? "ip" : "ip6";
+      const but = mine.length === 0 ? "" : `${word} saddr != { ${mine.join(", ")} } `;
+      return `  meta nfproto ipv${family} tcp dport ${port} ${but}drop\n`;
+    });
+  return `nft -f - <<'TABLE'
+table inet kernel
+delete table inet kernel
+table inet kernel { chain input { type filter hook input priority 0; policy accept;
+${[github, selfHosted].flatMap(({ port, cidrs }) => rule(port, cidrs)).join("")}
+  }
+}
+TABLE
+`;
+};
+const probe = `code=0; ${installed("prober")} ${strangers(example).join(" ")} <${root.at("shown")} || code=$?; echo "exit $code"`;
+const reason = missing("unshare", "ip", "nft", "perl");
+
+describe("prober in a namespace", () => {
+  beforeEach(({ skip }) => skip(reason !== undefined, reason));
+
+  test("an enforced allowlist is proven, in less than 1.5 s", () => {
+    const started = performance.now();
+    const { stdout, stderr } = inNamespace(`${listening}\n${enforced()}\n${probe}`);
+    expect({ stdout, stderr }).toEqual({ stdout: "exit 0", stderr: "" });
+    expect(performance.now() - started).toBeLessThan(1500 + 1000); // the listeners' start is not the prober's
+  });
+
+  test("without enforcement every foreign source is named, other sockets' sources too", () => {
+    const { stdout } = inNamespace(`${listening}\n${probe}`);
+    const lines = stdout.split("\n");
+    expect(lines.at(-1)).toBe("exit 5");
+    const foreign = strangers(example);
+    for (const source of foreign)
+      expect(stdout).toContain(
+        `leak ${unitOf(github)} ${source.includes(":") ? loopback.v6 : loopback.v4} port ${github.port} ${source}`,
+      );
+    expect(stdout).toContain(`leak ${unitOf(github)} ${loopback.v4} port ${github.port} 198.51.100.1\n`);
+    expect(stdout).toContain(`leak ${unitOf(selfHosted)} ${loopback.v6} port ${selfHosted.port} 2606:50c0::1\n`);
+    expect(stdout).not.toMatch(/deaf|unproven/);
+  });
+
+  test("one range too many is seen", () => {
+    const { stdout } = inNamespace(`${listening}\n${enforced([`${loopback.v4range}`])}\n${probe}`);
+    expect(stdout.split("\n")).toEqual([
+      `leak ${unitOf(github)} ${loopback.v4} port ${github.port} ${loopback.v4}`,
+      `leak ${unitOf(selfHosted)} ${loopback.v4} port ${selfHosted.port} ${loopback.v4}`,
+      "exit 5",
+    ]);
+  });
+
+  test("a list that admits nobody proves nothing", () => {
+    const { stdout } = inNamespace(
+      `${listening}\n${enforced()}\nnft insert rule inet kernel input tcp dport ${selfHosted.port} drop\n${probe}`,
+    );
+    expect(stdout.split("\n")).toEqual([
+      `deaf ${unitOf(selfHosted)} ${loopback.v4} port ${selfHosted.port} 198.51.100.1`,
+      `unproven ${unitOf(selfHosted)}`,
+      "exit 4",
+    ]);
+  });
+
+  test("IPv6 dropped on loopback: deaf there, and IPv4 is still proven", () => {
+    const { stdout } = inNamespace(
+      `${listening}\n${enforced()}\nnft insert rule inet kernel input meta nfproto ipv6 drop\n${probe}`,
+    );
+    expect(stdout.split("\n")).toEqual([
+      `deaf ${unitOf(github)} ${loopback.v6} port ${github.port} 2606:50c0::1`,
+      `deaf ${unitOf(github)} ${loopback.v6} port ${github.port} 2a0a:a440::1`,
+      "exit 3",
+    ]);
+  });
+
+  test("a range that the unit names and the kernel does not hold is named", () => {
+    root.write("shown", shown([[...github.cidrs, "203.0.113.128/25"], selfHosted.cidrs]));
+    const { stdout } = inNamespace(`${listening}\n${enforced()}\n${probe}`);
+    root.write("shown", shown());
+    expect(stdout.split("\n")).toEqual([
+      `deaf ${unitOf(github)} ${loopback.v4} port ${github.port} 203.0.113.129`,
+      "exit 3",
+    ]);
+  });
+
+  test("a machine without IPv6 is proven by IPv4", () => {
+    const { stdout } = inNamespace(
+      `${listening}\n${enforced()}\necho 1 >/proc/sys/net/ipv6/conf/all/disable_ipv6\n${probe}`,
+    );
+    expect(stdout).toBe("exit 0");
+  });
+
+  test("a socket that is stopped is not probed; none at all is its own answer", () => {
+    root.write("shown", shown().replace("ActiveState=active", "ActiveState=inactive"));
+    const one = inNamespace(`${listening}\nnft add table inet kernel\n${enforced()}\n${probe}`);
+    root.write("shown", shown().replaceAll("ActiveState=active", "ActiveState=inactive"));
+    const none = inNamespace(probe);
+    root.write("shown", shown());
+    expect([one.stdout, none.stdout]).toEqual(["exit 0", "exit 1"]);
+  });
+
+  test("it needs nothing beyond perl-base", () => {
+    const run = `BEGIN { @INC = grep { m{perl-base} } @INC } $0 = "prober"; do "${installed("prober")}"; die $@ if $@;`;
+    const { stderr, status } = spawnSync("perl", ["-we", run], { input: "", encoding: "utf8" });
+    expect({ stderr, status }).toEqual({ stderr: "", status: 1 });
+  });
+});
+
+/** Says what it was asked, and keeps which sockets are open in a file. */
+const systemctl = (folder: string) => `#!/bin/sh
+echo "systemctl $*" >>${folder}/asked
+case "$1 $2" in
+  'list-units --plain') cat ${folder}/open ;;
+  'show -p')
+    case $* in
+      *IPIngressPackets*) echo '[no data]' ;;
+      *-p\\ Slice*) if [ -s ${folder}/open ]; then printf 'pushgate.slice\\n\\npushgate.slice\\n'; fi ;;
+      *IPAddressAllow\\ --value*-.slice) cat ${folder}/root-list ;;
+      *IPAddressAllow\\ --value*) ;;
+      *ActiveState*) if [ -s ${folder}/open ]; then cat ${folder}/shown; fi ;;
+    esac ;;
+  stop\\ *) : >${folder}/open ;;
+  start\\ *) shift; printf '%s\\n' "$@" >${folder}/open ;;
+esac
+`;
+
+describe("guard in a namespace", () => {
+  beforeEach(({ skip }) => {
+    skip(reason !== undefined, reason);
+    root.write("open", `${unitOf(github)}\n${unitOf(selfHosted)}\n`);
+    root.write("asked", "");
+    root.write("root-list", "");
+    root.write("bin/systemctl", systemctl(root.folder), 0o755);
+  });
+  const runGuard = `
+code=0; RUNTIME_DIRECTORY=${root.at("/run/pushgate-guard")} ${installed("guard")} || code=$?
+echo "exit $code, open: $(wc -l <${root.at("open")}), trial: $(nft list tables | grep -c pushgate_trial)"`;
+  const guarded = (script: string) =>
+    inNamespace(`rm -rf ${root.at("/run/pushgate-guard")}\n${listening}\n${script}`, root.at("bin"));
+  const verdict = () => readFileSync(root.at("/run/pushgate-guard/verdict"), "utf8").trim();
+
+  test("a bare machine gets table, rule and route, and the proof", () => {
+    const { stdout, stderr } = guarded(`${enforced()}\n${runGuard}\n${runGuard}`);
+    expect(stderr).toBe("");
+    expect(stdout.split("\n")).toEqual([
+      "the firewall's table was not as declared, loaded it again: absent",
+      "proven",
+      "exit 0, open: 2, trial: 0",
+      "proven",
+      "exit 0, open: 2, trial: 0",
+    ]);
+    expect(verdict()).toBe("proven");
+  });
+
+  test("a flushed ruleset and a deleted rule are put back, the neighbour's table is not touched", () => {
+    const { stdout } = guarded(`
+${enforced()}
+{ ${runGuard}
+} >&2
+nft delete table inet pushgate
+ip rule del pref 90
+nft list table inet kernel >${root.at("before")}
+${runGuard}
+nft list table inet kernel | diff ${root.at("before")} -`);
+    expect(stdout.split("\n")).toEqual([
+      "the firewall's table was not as declared, loaded it again: absent",
+      "placed the IPv4 rule at pref 90",
+      "proven",
+      "exit 0, open: 2, trial: 0",
+    ]);
+  });
+
+  test("where sites are rebuilt, its table is loaded again as well; where it can't be, what builds is stopped", () => {
+    const stand = (table: string) =>
+      root.write(
+        "/usr/local/lib/pushgate/egress",
+        `#!/bin/sh\nif [ "$1" = --print ]; then cat ${root.at("egress.nft")}; else ${table}; fi\n`,
+        0o755,
+      );
+    root.write("egress.nft", "table inet pushgate_egress\n");
+    const quiet = `{ ${runGuard}\n} | grep rebuild`;
+    try {
+      stand(`nft -f ${root.at("egress.nft")}`);
+      const { stdout } = guarded(`${enforced()}\n${quiet}\n{ ${quiet}\n} || nft list tables | grep egress`);
+      expect(stdout.split("\n")).toEqual([
+        "the rebuild's table was not as declared, loaded it again: absent",
+        "table inet pushgate_egress",
+      ]);
+      expect(readFileSync(root.at("asked"), "utf8")).not.toContain("pushgate-build");
+      stand("echo no accounts >&2; exit 1");
+      expect(guarded(`${enforced()}\n${quiet}`).stdout).toBe(
+        "the rebuild's table could not be loaded, stopped what builds: no accounts",
+      );
+      const asked = readFileSync(root.at("asked"), "utf8");
+      expect(asked).toContain("systemctl stop pushgate-build-*.service pushgate-hugo-*@*.service");
+      expect(asked).not.toContain(`stop ${unitOf(github)}`);
+    } finally {
+      rmSync(root.at("/usr/local/lib/pushgate/egress"));
+    }
+  });
+
+  test("no enforcement: our sockets and receiver are stopped and nothing else, with cause and cure", () => {
+    const { stdout } = guarded(`nft -f ${root.at("/etc/pushgate/firewall.nft")}\n${runGuard}`);
+    expect(stdout).toMatch(
+      /^closed: a source connects that must not \(leak .*\): the kernel does not enforce IPAddressAllow here; cure: a kernel with CONFIG_CGROUP_BPF/,
+    );
+    expect(stdout).toMatch(/exit 1, open: 0, trial: 0$/);
+    expect(verdict()).toMatch(/^closed: /);
+    const stops = readFileSync(root.at("asked"), "utf8").match(/systemctl (stop|restart|kill|disable|mask).*/g);
+    expect(stops).toEqual([`systemctl stop ${unitOf(github)} ${unitOf(selfHosted)} pushgate-receiver.service`]);
+  });
+
+  test("closed stays closed while the cause lasts, and opens by itself when it is gone", () => {
+    const { stdout } = guarded(`
+nft -f ${root.at("/etc/pushgate/firewall.nft")}
+{ ${runGuard}
+} >&2
+{ ${runGuard}
+} | tail -n 1
+${enforced()}
+${runGuard}`);
+    expect(stdout.split("\n")).toEqual([
+      "exit 1, open: 0, trial: 0",
+      "the proof holds again, the receiver is open",
+      "proven",
+      "exit 0, open: 2, trial: 0",
+    ]);
+  });
+
+  test("a list of a slice above the sockets closes them, whoever it admits, and its removal opens them", () => {
+    const { stdout } = guarded(`
+nft -f ${root.at("/etc/pushgate/firewall.nft")}
+${enforced()}
+echo 10.66.0.7/32 >${root.at("root-list")}
+{ ${runGuard}
+${runGuard}
+}
+: >${root.at("root-list")}
+${runGuard}`);
+    const [closed, ...then] = stdout.split("\n").filter((line) => !line.startsWith("placed"));
+    expect(closed).toMatch(/^closed: -\.slice admits 10\.66\.0\.7\/32, .* cure: take IPAddressAllow from -\.slice/);
+    expect(then).toEqual([
+      "exit 1, open: 0, trial: 0",
+      closed,
+      "exit 1, open: 0, trial: 0",
+      "the proof holds again, the receiver is open",
+      "proven",
+      "exit 0, open: 2, trial: 0",
+    ]);
+  });
+
+  test("while a closed socket is tried again, only root may connect to it", () => {
+    // The stand-in's `start` looks in the middle of the trial.
+    root.write(
+      "bin/systemctl",
+      systemctl(root.folder).replace("start\\ *) shift;", "start\\ *) nft list table inet pushgate_trial; shift;"),
+      0o755,
+    );
+    const { stdout } = guarded(
+      `nft -f ${root.at("/etc/pushgate/firewall.nft")}\n{ ${runGuard}\n} >&2\n${enforced()}\n${runGuard}`,
+    );
+    expect(stdout).toContain(`oif "lo" tcp dport { ${github.port}, ${selfHosted.port} } meta skuid != 0 drop`);
+    expect(stdout).toMatch(/trial: 0$/);
+  });
+
+  test("what the operator stopped stays stopped", () => {
+    root.write("open", "");
+    const { stdout } = guarded(`nft -f ${root.at("/etc/pushgate/firewall.nft")}\n${runGuard}`);
+    expect(stdout).toBe("nothing to prove: no socket of the receiver is listening\nexit 0, open: 0, trial: 0");
+    expect(readFileSync(root.at("asked"), "utf8")).not.toMatch(/systemctl (start|stop)/);
+  });
+
+  test("deaf in one family: said, and open for the other", () => {
+    const { stdout } = guarded(`
+nft -f ${root.at("/etc/pushgate/firewall.nft")}
+${enforced()}
+nft insert rule inet kernel input meta nfproto ipv6 drop
+${runGuard}`);
+    expect(stdout).toMatch(/^an admitted source cannot connect, no other can: deaf /);
+    expect(stdout).toMatch(/exit 1, open: 2, trial: 0$/);
+  });
+});
+
+test("strangers are none of the hooks' sources", () => {
+  const hook = { ...example.hooks[0]!, sources: ["192.0.2.0/24"] };
+  const edge = networks.cloudflare.cidrs.map((cidr) => cidr.split("/")[0]!);
+  expect(strangers({ hooks: [hook] })).toEqual([
+    "127.0.0.1",
+    edge[0],
+    "2001:db8::1",
+    "::1",
+    edge.find((first) => first.includes(":")),
+  ]);
+});
+
+test("the shell is plain POSIX", ({ skip }) => {
+  const reason = missing("shellcheck", "dash");
+  skip(reason !== undefined, reason);
+  const script = layer.files.find(({ path }) => path.endsWith("/guard"))!.text;
+  const texts = [script, layer.activate, layer.restore!, layer.retire, ...layer.facts.map(({ read }) => read)];
+  expect(texts.map(lintShell).join("")).toBe("");
+});
+
+test("systemd reads the units without a word", ({ skip }) => {
+  const reason = missing("systemd-analyze");
+  skip(reason !== undefined, reason);
+  expect(verifyUnits(layer.files)).toBe("");
+});

@@ -1,0 +1,99 @@
+/**
+ * A real nginx on the origin port for a test file: certificates as the machine would have them, the rendered servers, and
+ * requests as the edge, other customers or strangers would send them. The nginx runs in test/infra/host/lab/proxy.ts, in a network
+ * namespace of its own.
+ */
+import { execFileSync, spawnSync } from "node:child_process";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { Settings } from "../../../../infra/config/settings.ts";
+import { sourceSets } from "../../../../infra/config/source-sets.ts";
+import { renderProxy } from "../../../../infra/host/proxy/proxy.ts";
+import { v4, v6 } from "../../../../infra/networks.ts";
+import { example, exampleHost } from "../../../example.ts";
+import { missing } from "../namespace.ts";
+import type { LabRequest, LabResult, LabTask } from "./proxy.ts";
+
+const namespace = ["--user", "--map-root-user", "--net"];
+
+/** Why none can run here, or undefined. */
+export const noNginx =
+  spawnSync("nginx", ["-v"]).status === 0
+    ? missing("openssl", "nft", "ip", "unshare")
+    : "nginx not installed: apt-get install nginx";
+
+export const edge = "173.245.48.5";
+export const edge6 = "2606:4700::5";
+export const origin = exampleHost.address;
+export const origin6 = exampleHost.address6!;
+export const stranger = "192.0.2.9";
+
+const certificates = `
+mkdir tls && cd tls
+pair() { openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj "/CN=$1" -keyout $1.key -out $1.pem; }
+pair origin; pair origin-pull-ca; pair shared-ca
+leaf() {
+  openssl req -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -subj "/CN=$1" -keyout $1.key -out $1.csr
+  openssl x509 -req -in $1.csr -CA $2.pem -CAkey $2.key -CAcreateserial -days 2 -out $1.pem
+}
+leaf edge origin-pull-ca; leaf shared shared-ca`;
+
+type Options = { config?: string; http?: string; settings?: Settings; ipv6?: boolean };
+
+export class OriginLab {
+  readonly folder = mkdtempSync(join(tmpdir(), "pushgate-origin-"));
+
+  constructor() {
+    if (noNginx === undefined) execFileSync("bash", ["-ec", certificates], { cwd: this.folder, stdio: "pipe" });
+  }
+
+  /** Where a path of the machine is in here. */
+  at(path: string): string {
+    return path
+      .replaceAll("/etc/pushgate/tls", `${this.folder}/tls`)
+      .replaceAll("/var/log/nginx", `${this.folder}/log`)
+      .replaceAll("/var/lib/pushgate", this.folder)
+      .replaceAll("/var/www", `${this.folder}/www`);
+  }
+
+  /** `config` in place of what the settings render; `http`: what the operator's own http level says. */
+  ask(requests: LabTask["requests"], { config, http, settings = example, ipv6 = true }: Options = {}): LabResult {
+    rmSync(`${this.folder}/log`, { recursive: true, force: true });
+    for (const [name, more] of Object.entries({ proxy: " default_server", website: "" })) {
+      rmSync(`${this.folder}/${name}-listen6.conf`, { force: true });
+      if (ipv6)
+        writeFileSync(`${this.folder}/${name}-listen6.conf`, `listen [::]:${exampleHost.originPort} ssl${more};\n`);
+    }
+    const task: LabTask = {
+      folder: this.folder,
+      config: this.at(config ?? renderProxy(settings, exampleHost)),
+      ...(http === undefined ? {} : { http }),
+      addresses: [edge, edge6, origin, origin6, stranger],
+      allowed: Object.fromEntries(
+        sourceSets(settings).map(({ port, cidrs }) => [port, { v4: v4(cidrs), v6: v6(cidrs) }]),
+      ),
+      originPort: exampleHost.originPort,
+      requests,
+    };
+    const program = new URL("proxy.ts", import.meta.url).pathname;
+    const run = spawnSync("unshare", [...namespace, process.execPath, program], {
+      input: JSON.stringify(task),
+      encoding: "utf8",
+      timeout: 30_000,
+    });
+    if (run.status !== 0) throw new Error(`the lab failed: ${run.stderr}`);
+    return JSON.parse(run.stdout) as LabResult;
+  }
+
+  remove(): void {
+    rmSync(this.folder, { recursive: true, force: true });
+  }
+}
+
+export const fromEdge = (rest: Partial<LabRequest> & { raw: string }): LabRequest => ({
+  as: "edge",
+  from: edge,
+  to: origin,
+  ...rest,
+});

@@ -1,0 +1,110 @@
+/** The install with stand-ins for apt and dpkg, below a folder that stands for the host. */
+import { existsSync, readFileSync } from "node:fs";
+import { afterEach, expect, test } from "vitest";
+import { packages } from "../../../infra/host/packages/packages.ts";
+import { example, exampleHost } from "../../example.ts";
+import { inNamespace, lintShell, missing, Root, type Said } from "./namespace.ts";
+
+const layer = packages(example, exampleHost);
+const all = ["iproute2", "nftables", "nginx", "nodejs", "openssl"];
+let root = new Root();
+afterEach(() => {
+  root.remove();
+  root = new Root();
+});
+const shim = "/usr/sbin/policy-rc.d";
+const site = "/etc/nginx/sites-enabled/default";
+
+/** One apply. `apt` is what apt-get does with `install`, after the stand-in has noted the call. */
+function apply(before: readonly string[], apt = "true"): Said {
+  root.write("installed", before.map((name) => `${name}\n`).join(""));
+  root.write(
+    "bin/dpkg-query",
+    `#!/bin/sh\nfor name; do :; done\n! grep -qx "$name" ${root.at("installed")} || echo installed\n`,
+    0o755,
+  );
+  root.write(
+    "bin/apt-get",
+    `#!/bin/sh
+echo "$*" >>${root.at("calls")}
+case " $* " in
+  *' install '*)
+    [ ! -x ${root.at(shim)} ] || { code=0; ${root.at(shim)} || code=$?; echo "services may start: $code" >>${root.at("calls")}; }
+    ${apt} ;;
+esac
+`,
+    0o755,
+  );
+  root.write("usr/sbin/kept", "");
+  const moved = root.moved(layer.activate, "/usr/sbin/policy-rc.d", "/etc/nginx");
+  return inNamespace(`sh -ec '${moved.replaceAll("'", `'\\''`)}'`, root.at("bin"));
+}
+const calls = () => (existsSync(root.at("calls")) ? readFileSync(root.at("calls"), "utf8") : "");
+const unpackNginx = () =>
+  `mkdir -p ${root.at("/etc/nginx/sites-enabled")}; echo default >${root.at(site)}; echo nginx >>${root.at("installed")}`;
+const reason = missing("unshare");
+
+test("nothing is missing: apt is not even asked", ({ skip }) => {
+  skip(reason !== undefined, reason);
+  root.write(site, "theirs");
+  expect(apply(all)).toEqual({ status: 0, stdout: "", stderr: "" });
+  expect(calls()).toBe("");
+  expect(existsSync(root.at(site))).toBe(true);
+});
+
+test("a bare host: no service may start, nothing is removed, and the distribution's site goes", ({ skip }) => {
+  skip(reason !== undefined, reason);
+  const { status } = apply([], unpackNginx());
+  expect(status).toBe(0);
+  expect(calls()).toMatch(
+    /--no-install-recommends --no-remove -o DPkg::Lock::Timeout=300 .* install iproute2 nftables nginx nodejs openssl\n/,
+  );
+  expect(calls()).toContain("services may start: 101");
+  expect([shim, site].filter((path) => existsSync(root.at(path)))).toEqual([]);
+});
+
+test("an nginx that was here keeps its default site", ({ skip }) => {
+  skip(reason !== undefined, reason);
+  root.write(site, "theirs");
+  apply(["nginx", "nodejs", "openssl", "iproute2"]);
+  expect(calls()).toContain("install nftables\n");
+  expect(existsSync(root.at(site))).toBe(true);
+});
+
+test("an install that fails leaves no policy behind and says the cure", ({ skip }) => {
+  skip(reason !== undefined, reason);
+  const { status, stderr } = apply([], "exit 100");
+  expect(status).toBe(1);
+  expect(stderr).toContain("dpkg --configure -a");
+  expect(existsSync(root.at(shim))).toBe(false);
+});
+
+test("an install that was killed halfway is finished by the next: the site of the new nginx goes", ({ skip }) => {
+  skip(reason !== undefined, reason);
+  apply([], `${unpackNginx()}; kill -KILL $PPID`);
+  expect(existsSync(root.at(shim))).toBe(true);
+  expect(apply(all).status).toBe(0);
+  expect([shim, site].filter((path) => existsSync(root.at(path)))).toEqual([]);
+});
+
+test("somebody else's policy stays as it is", ({ skip }) => {
+  skip(reason !== undefined, reason);
+  root.write(shim, "#!/bin/sh\nexit 0\n", 0o755);
+  apply([]);
+  expect(readFileSync(root.at(shim), "utf8")).toBe("#!/bin/sh\nexit 0\n");
+});
+
+test("no apt-get: said, with what to do", ({ skip }) => {
+  skip(reason !== undefined, reason);
+  const moved = root.moved(layer.activate, "/usr/sbin/policy-rc.d", "/etc/nginx");
+  root.write("bin/dpkg-query", "#!/bin/sh\n", 0o755);
+  const { status, stderr } = inNamespace(`PATH=${root.at("bin")}:/nowhere\ngrep() { return 1; }\n${moved}`);
+  expect(status).not.toBe(0);
+  expect(stderr).toContain("no apt-get here to install iproute2 nftables nginx nodejs openssl");
+});
+
+test("the shell is plain POSIX", ({ skip }) => {
+  const reason = missing("shellcheck", "dash");
+  skip(reason !== undefined, reason);
+  expect([layer.activate, ...layer.facts.map(({ read }) => read)].map(lintShell).join("")).toBe("");
+});

@@ -1,0 +1,239 @@
+import { describe, expect, test } from "vitest";
+import type { HostReport, SeenFact } from "../../../infra/apply/report.ts";
+import { sourceSets } from "../../../infra/config/source-sets.ts";
+import { paths } from "../../../infra/host/paths.ts";
+import { preflight } from "../../../infra/host/preflight.ts";
+import { example, exampleHost, rebuilt } from "../../example.ts";
+
+const yes = (output: string): SeenFact => ({ output, status: 0 });
+const no: SeenFact = { output: "", status: 1 };
+const notInstalled: SeenFact = { output: "sh: 1: not found", status: 127 };
+
+/** As a bare Debian 12 with the packages in place answers. */
+const good = {
+  os: yes("debian 12"),
+  uid: yes("0"),
+  pid1: yes("systemd"),
+  container: yes("none"),
+  apt: yes("/usr/bin/apt-get"),
+  aptlists: yes("3"),
+  systemd: yes("systemd 252 (252.39-1~deb12u2)"),
+  nft: yes("nftables v1.0.6 (Lester Gooch #5)"),
+  nginx: yes("nginx version: nginx/1.22.1"),
+  nodejs: yes("v18.20.4"),
+  openssh: yes("OpenSSH_9.2p1 Debian-2+deb12u10, OpenSSL 3.0.19 27 Jan 2026"),
+  candidates: yes(""),
+  free: yes(
+    "/dev/vda1 10000000 1000 9000000 1% /\n/dev/vda1 10000000 1000 9000000 1% /\n/dev/vda2 10000000 1000 9000000 1% /var",
+  ),
+  ipv6: yes("3"),
+  iprule: yes("usable"),
+  nftables: yes("usable"),
+  cgroup: yes("cgroup2fs"),
+  controllers: yes("cpuset cpu io memory hugetlb pids rdma misc"),
+  bpf: yes("enforced"),
+  dnat: yes(""),
+} as const;
+
+const report = (
+  machine: Partial<Record<keyof typeof good, SeenFact>> = {},
+  more: Partial<HostReport> = {},
+): HostReport => ({
+  machine: { ...good, ...machine },
+  listeners: [
+    { port: 22, process: "sshd" },
+    { port: 443, process: "nginx" },
+  ],
+  sshPort: 22,
+  layers: {},
+  ...more,
+});
+
+const host = exampleHost;
+const port = host.originPort;
+const check = (machine?: Parameters<typeof report>[0], more?: Partial<HostReport>, change: Partial<typeof host> = {}) =>
+  preflight({ ...host, ...change }, report(machine, more), example);
+
+const listening = (port: number, process: string) => ({ listeners: [{ port, process }] });
+const ours = {
+  x: { name: "x", applied: [], owned: [], facts: [], files: { [paths.nginx]: { type: "", mode: "", owner: "" } } },
+};
+
+test("a fit machine has neither faults nor warnings", () => {
+  expect(check()).toEqual({ faults: [], warnings: [] });
+});
+
+describe("a fault, with what was found and the cure", () => {
+  const none = (name: string) => yes(`${name}\n=(none)`);
+  const faults: [string, ReturnType<typeof check>, RegExp][] = [
+    ["no root", check({ uid: yes("1000") }, {}, { sudo: false }), /is not root: log in as root, or set `sudo: true`/],
+    ["sudo to another", check({ uid: yes("1000") }, {}, { sudo: true }), /sudo does not make .* root/],
+    [
+      "no systemd",
+      check({ pid1: yes("sh"), container: yes("docker") }),
+      /process 1 is sh \(a docker container\), needed is systemd/,
+    ],
+    ["an old systemd", check({ systemd: yes("systemd 247 (247.3-7)") }), /systemd 247 found, needed is 252 or later/],
+    ["no apt", check({ apt: no, os: yes("fedora 41") }), /fedora 41 has no apt-get/],
+    ["an old nft", check({ nft: yes("nftables v0.9.8 (E.D.S.)") }), /nftables 0.9.8 found, needed is 1.0.6 or later/],
+    [
+      "an old nginx",
+      check({ nginx: yes("nginx version: nginx/1.18.0 (Ubuntu)") }),
+      /nginx 1.18.0 found, needed is 1.22/,
+    ],
+    ["another nginx", check({ nginx: yes("nginx version: openresty/1.27.1") }), /which is not nginx/],
+    ["an old node", check({ nodejs: yes("v16.20.2") }), /nodejs 16.20.2 found, needed is 18/],
+    [
+      "none to install",
+      check({ nodejs: notInstalled, candidates: none("nodejs") }),
+      /nodejs is not installed and apt offers none/,
+    ],
+    [
+      "only an old one to install",
+      check({ nodejs: notInstalled, candidates: yes("nftables\n=1.0.6-2\nnodejs\n=12.22.12~dfsg-1~deb11u4") }),
+      /apt offers 12.22.12\S*, needed is 18 or later/,
+    ],
+    ["no cgroup v2", check({ cgroup: yes("tmpfs"), bpf: yes("unknown") }), /no unified cgroup hierarchy/],
+    ["no BPF", check({ bpf: yes("absent") }), /cannot enforce one: .*open to all without a word.*virtual machine/],
+    ["nft refused", check({ nftables: no }), /nft is refused by this kernel or container/],
+    ["ip rule refused", check({ iprule: no }), /ip rule is refused by this kernel or container/],
+    ["the port is SSH's", check({}, { sshPort: port }), /the origin port \d+ is the SSH port.*lock you out/],
+    ["the port is SSH's, through sudo", check({}, listening(port, "sshd")), /is the SSH port/],
+    [
+      "the port is taken",
+      check({}, listening(port, "java")),
+      /origin port \d+ is already listened on by java; give `originPort`/,
+    ],
+    ["by a container", check({}, listening(port, "docker-proxy")), /by docker-proxy \(a container's published port\)/],
+    ["by a container without a proxy", check({ dnat: yes(`80\n${port}`) }), /a container publishes the origin port/],
+    ["by another site", check({}, listening(port, "nginx")), /by nginx, for another site/],
+    ["by the kernel", check({}, listening(port, "")), /by a process without a name/],
+    ["beside us", check({}, { ...listening(port, "caddy"), layers: ours }), /by caddy/],
+    [
+      "the receiver's port is taken",
+      check({}, listening(sourceSets(example)[0]!.port, "mongod")),
+      /port \d+, the receiver's for \w+, is already listened on by mongod/,
+    ],
+    [
+      "a full disk",
+      check({ free: yes("x 1 1 900000 1% /\nx 1 1 900000 1% /\nx 1 1 10240 1% /var") }),
+      /\/var has 10 MiB free, needed are 50/,
+    ],
+    [
+      "no room to install",
+      check({ nginx: notInstalled, candidates: yes("nginx\n=1.22.1-9"), free: yes("x 1 1 102400 1% /") }),
+      /\/ has 100 MiB free, needed are 400/,
+    ],
+  ];
+  test.each(faults)("%s", (_, found, says) => {
+    expect(found.faults).toHaveLength(1);
+    expect(found.faults[0]).toMatch(says);
+  });
+});
+
+describe("no fault", () => {
+  test.each([
+    ["our own nginx on the origin port", check({}, { ...listening(port, "nginx"), layers: ours })],
+    ["our own sockets", check({}, listening(sourceSets(example)[0]!.port, "systemd"))],
+    ["our own receiver", check({}, listening(sourceSets(example)[0]!.port, "node"))],
+    [
+      "newer versions",
+      check({
+        os: yes("debian 13"),
+        systemd: yes("systemd 257 (257.13)"),
+        nft: yes("nftables v1.1.3"),
+        nginx: yes("nginx version: nginx/1.26.3"),
+        nodejs: yes("v20.19.2"),
+      }),
+    ],
+    [
+      "packages still to come",
+      check({ nft: notInstalled, nftables: notInstalled, candidates: yes("nftables\n=1.0.6-2+deb12u2") }),
+    ],
+  ])("%s", (_, found) => {
+    expect(found).toEqual({ faults: [], warnings: [] });
+  });
+});
+
+describe("a warning only", () => {
+  test.each([
+    ["a distribution nobody tested", check({ os: yes("ubuntu 24.04") }), /ubuntu 24.04 is not among the tested/],
+    ["enforcement that could not be seen", check({ bpf: notInstalled }), /the guard proves it/],
+    [
+      "no package lists yet",
+      check({ nginx: notInstalled, candidates: yes("nginx\n=(none)"), aptlists: yes("0") }),
+      /fetched first/,
+    ],
+    ["no IPv6", check({ ipv6: no }, {}, { address6: "2001:db8::10" }), /no IPv6 on this machine, though `address6`/],
+  ])("%s", (_, found, says) => {
+    expect(found.faults).toEqual([]);
+    expect(found.warnings.join()).toMatch(says);
+  });
+});
+
+describe("folders of a site, before anything of it is on the machine", () => {
+  const said = (root: string, content: string, stamp?: string) => {
+    const facts = [root, content].map((output) => ({ output, status: 0 }));
+    const seen = { name: "site", applied: [], files: {}, owned: [], facts, ...(stamp !== undefined && { stamp }) };
+    return preflight(host, report({}, { layers: { site: seen } }), rebuilt);
+  };
+
+  test("nothing there, and content to read: nothing to say", () => {
+    expect(said("absent, to become a link", "readable")).toEqual({ faults: [], warnings: [] });
+  });
+  test("a folder: what it is to become", () => {
+    const { faults, warnings } = said("a folder with 12 files, to become the first release", "readable");
+    expect(faults).toEqual([]);
+    expect(warnings).toEqual([
+      expect.stringMatching(/web root \/var\/www\/site is a folder with 12 files, to become the first/),
+    ]);
+  });
+  test("no content, and somebody else's link: both at once, before anything is changed", () => {
+    const { faults } = said("a link to /srv/www, which somebody else made", "missing: name the folder");
+    expect(faults).toEqual([
+      expect.stringContaining("the content folder /srv/content/site is missing"),
+      expect.stringContaining("the web root /var/www/site is a link to /srv/www"),
+    ]);
+  });
+  test("later it is drift, and told as such", () => {
+    expect(said("a folder with 1 files", "missing", "0123456789ab")).toEqual({ faults: [], warnings: [] });
+  });
+});
+
+describe("what a build's limits are counted by", () => {
+  const said = (controllers: SeenFact, settings = rebuilt) => preflight(host, report({ controllers }), settings);
+  const limits = (controllers: SeenFact) => said(controllers).warnings;
+
+  test("nothing to say where all of it is there, where no hook has a site, and where nobody could look", () => {
+    expect(limits(good.controllers)).toEqual([]);
+    expect(said(yes("hugetlb"), example).warnings).toEqual([]);
+    expect(limits(no)).toEqual([]);
+  });
+  test("a kernel that counts no memory: once for all sites, with what holds still, and the cure", () => {
+    expect(said(yes("cpuset cpu io pids"))).toEqual({
+      faults: [],
+      warnings: [
+        "this kernel or container has no cgroup controller for memory, so of `site.limits` `memoryMiB` is held for each " +
+          "process of hugo's alone. Cure: in a container let its host delegate memory; on a Raspberry Pi boot with " +
+          "cgroup_enable=memory",
+      ],
+    });
+  });
+  test("a container that was given none", () => {
+    for (const none of ["", "hugetlb"]) {
+      const [text, ...more] = limits(yes(none));
+      expect(more).toEqual([]);
+      expect(text).toMatch(/no cgroup controller for memory, pids, cpu,.*`tasks`.*`cpuPercent` is not held/);
+    }
+  });
+});
+
+test("all faults come at once", () => {
+  const { faults } = check({ nodejs: yes("v12.0.0"), bpf: yes("absent"), nftables: no }, listening(port, "java"));
+  expect(faults).toHaveLength(4);
+});
+
+test("a machine to be cleaned needs root and systemd, nothing else", () => {
+  const found = check({ nodejs: yes("v12.0.0"), bpf: yes("absent") }, listening(port, "java"), { state: "absent" });
+  expect(found.faults).toEqual([]);
+});

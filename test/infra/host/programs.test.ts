@@ -1,0 +1,85 @@
+/** One file that runs alone, the same from the same source, and taken by a machine only with its hash. */
+import { spawnSync } from "node:child_process";
+import { createHash } from "node:crypto";
+import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { beforeEach, describe, expect, test } from "vitest";
+import { applyScript } from "../../../infra/apply/manifest.ts";
+import { paths } from "../../../infra/host/paths.ts";
+import { buildProgram, bundle } from "../../../infra/host/programs/programs.ts";
+import { example, exampleHost } from "../../example.ts";
+import { noMachine, onMachine } from "./lab/throwaway-host.ts";
+
+const sha256 = (text: string | Buffer) => createHash("sha256").update(text).digest("hex");
+/** Where program and plugin run. */
+const inInfra = (file: string) => fileURLToPath(new URL(file, new URL("../../../infra/", import.meta.url)));
+
+test("the same source gives the same bytes, from whatever folder", () => {
+  const here = process.cwd();
+  const first = buildProgram("receiver");
+  try {
+    process.chdir(tmpdir());
+    expect(buildProgram("receiver")).toEqual(first);
+  } finally {
+    process.chdir(here);
+  }
+  const bytes = readFileSync(inInfra(first.file));
+  expect(sha256(bytes)).toBe(first.sha256);
+  expect(first.file).toContain(first.sha256.slice(0, 16));
+  expect(bytes.toString()).not.toContain(fileURLToPath(new URL("../../..", import.meta.url)));
+});
+
+const nodes = [process.execPath, "/usr/bin/node"].filter((node) => existsSync(node));
+test.each(nodes)("it runs alone in an empty folder, on %s, and says what it misses", (node) => {
+  const folder = mkdtempSync(join(tmpdir(), "pushgate-bundle-"));
+  try {
+    const run = spawnSync(node, [inInfra(buildProgram("receiver").file)], { cwd: folder, env: {}, encoding: "utf8" });
+    expect(run.stderr).toContain("PUSHGATE_SETTINGS is not set");
+    expect(run.status).toBe(78);
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+});
+
+describe("on a machine", () => {
+  beforeEach(({ skip }) => skip(noMachine !== undefined, noMachine));
+  const applied = (text: string) => {
+    const layer = bundle("receiver", example, exampleHost, { sha256: sha256(text) });
+    return `( ${applyScript(layer, "0123456789ab")} )\necho "applied $?"\n`;
+  };
+  const send = (text: string, as = text) =>
+    `mkdir -p ${paths.incoming}; printf '${text}' >${paths.incoming}/${sha256(as)}.cjs\n`;
+  const look = `cat ${paths.receiver}; echo; stat -c '%a %U:%G' ${paths.receiver}; ls -A ${paths.incoming}\n`;
+
+  test("installed, replaced, and former ones pruned", () => {
+    const { stdout } = onMachine(`${send("one")}${applied("one")}${look}${send("two")}${applied("two")}${look}`);
+    expect(stdout).toBe(
+      `applied 0\none\n644 root:root\n${sha256("one")}.cjs\napplied 0\ntwo\n644 root:root\n${sha256("two")}.cjs\n`,
+    );
+  });
+
+  test("a hand's change is undone without sending it again", () => {
+    const { stdout } = onMachine(
+      `${send("one")}${applied("one")}echo x >>${paths.receiver}; chmod 777 ${paths.receiver}; ${applied("one")}${look}`,
+    );
+    expect(stdout).toContain("applied 0\none\n644 root:root");
+  });
+
+  test.each([
+    ["damaged on the way", send("on", "one")],
+    ["never sent", ""],
+    ["another file of that name", send("evil", "one")],
+  ])("%s: refused, the former one stays", (_name, arrival) => {
+    const { stdout, stderr } = onMachine(`${send("zero")}${applied("zero")}${arrival}${applied("one")}${look}`);
+    expect(stdout).toContain("applied 0\napplied 1\nzero\n644 root:root");
+    expect(stderr).toContain("pulumi up again");
+  });
+
+  test("removed, nothing of it stays", () => {
+    const { retire } = bundle("receiver", example, exampleHost, { sha256: sha256("one") });
+    const { stdout } = onMachine(`${send("one")}${applied("one")}(${retire}); ls -A /usr/local/lib /var/lib/pushgate`);
+    expect(stdout).not.toMatch(/receiver|incoming|lib\/pushgate$/m);
+  });
+});

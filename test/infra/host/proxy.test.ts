@@ -1,0 +1,300 @@
+/** The rendered server in a real nginx, asked as the edge, as other customers, and as strangers would ask it. */
+import { spawnSync } from "node:child_process";
+import { afterAll, beforeEach, describe, expect, test } from "vitest";
+import { sourceSets } from "../../../infra/config/source-sets.ts";
+import { proxy, renderProxy } from "../../../infra/host/proxy/proxy.ts";
+import { foreignWorker, networks } from "../../../infra/networks.ts";
+import { example, exampleHost } from "../../example.ts";
+import { edge, edge6, fromEdge, noNginx, OriginLab, origin6, stranger } from "./lab/origin.ts";
+import type { LabReply, LabRequest } from "./lab/proxy.ts";
+import { missing } from "./namespace.ts";
+
+const nginx = new OriginLab();
+afterAll(() => nginx.remove());
+const lab: OriginLab["ask"] = (...asked) => nginx.ask(...asked);
+
+const github = "192.30.252.7";
+const github6 = "2a0a:a440::5";
+const stranger6 = "2001:db8:ffff::9";
+
+const raw = (method: string, path: string, headers: Record<string, string> | string[] = {}, body = "") => {
+  const lines = Array.isArray(headers) ? headers : Object.entries(headers).map(([name, value]) => `${name}: ${value}`);
+  const length = body && !lines.some((line) => /^content-length/i.test(line)) ? [`Content-Length: ${body.length}`] : [];
+  return [`${method} ${path} HTTP/1.1`, `Host: ${exampleHost.hostname}`, ...lines, ...length, "", body].join("\r\n");
+};
+const push = (client: string, path = "/webhook/site", more: Record<string, string> = {}) =>
+  fromEdge({ raw: raw("POST", path, { "CF-Connecting-IP": client, ...more }, "{}") });
+
+const byProxy = ({ status, headers, body }: LabReply) => {
+  expect(headers["x-served-by"]).toBe("pushgate-proxy");
+  if (status !== 204 && status !== 414) {
+    expect(headers["content-type"]).toBe("application/json");
+    expect(Object.keys(JSON.parse(body) as object)).toEqual(["error"]);
+  }
+  return status;
+};
+
+describe("nginx answers", () => {
+  beforeEach(({ skip }) => skip(noNginx !== undefined, noNginx));
+
+  const good = { "CF-Connecting-IP": github };
+  const refusals: [name: string, request: LabRequest, status: number][] = [
+    ["a source outside the hook's ranges", push(stranger), 403],
+    ["an IPv6 source outside the ranges", push(stranger6), 403],
+    ["another git host's source on this hook", push("198.51.100.3"), 403],
+    ["this git host's source on another's hook", push(github, "/webhook/docs"), 403],
+    ["another customer's worker", push(foreignWorker), 403],
+    ["the machine itself as the client", push("127.0.0.1"), 403],
+    ["no CF-Connecting-IP", fromEdge({ raw: raw("POST", "/webhook/site", {}, "{}") }), 403],
+    ["a CF-Connecting-IP that is no address", push("github"), 403],
+    [
+      "a forged X-Forwarded-For",
+      push(stranger, "/webhook/site", { "X-Forwarded-For": github, "X-Real-IP": github, Forwarded: `for=${github}` }),
+      403,
+    ],
+    [
+      "a doubled CF-Connecting-IP",
+      fromEdge({
+        raw: raw("POST", "/webhook/site", [`CF-Connecting-IP: ${stranger}`, `CF-Connecting-IP: ${github}`], "{}"),
+      }),
+      403,
+    ],
+    ["a peer that is not the edge, with our certificate", { ...push(github), from: stranger }, 403],
+    ["an edge without a client certificate", { ...push(github), as: "nobody" }, 400],
+    ["the certificate every customer's edge shows", { ...push(github), as: "shared" }, 400],
+    ["an unknown hook", push(github, "/webhook/nothing"), 404],
+    ["a path below a hook", push(github, "/webhook/site/"), 404],
+    ["a hook spelled otherwise", push(github, "/WEBHOOK/site"), 404],
+    ["the root", fromEdge({ raw: raw("GET", "/", good) }), 404],
+    ["a file's ending", fromEdge({ raw: raw("GET", "/index.html", good) }), 404],
+    ["GET on a hook", fromEdge({ raw: raw("GET", "/webhook/site", good) }), 405],
+    ["PUT on a hook", fromEdge({ raw: raw("PUT", "/webhook/site", good, "{}") }), 405],
+    ["POST on the canary", fromEdge({ raw: raw("POST", "/.pushgate", good, "{}") }), 405],
+    [
+      "a body declared too large",
+      fromEdge({
+        raw: raw("POST", "/webhook/site", { ...good, "Content-Length": String(example.limits.bodyBytes + 1) }, "{}"),
+      }),
+      413,
+    ],
+    [
+      "a header too large",
+      fromEdge({ raw: raw("POST", "/webhook/site", { ...good, "X-Long": "x".repeat(40_000) }, "{}") }),
+      400,
+    ],
+    ["an address too long", push(github, `/webhook/${"x".repeat(40_000)}`), 414],
+  ];
+
+  test("refusals, each its own, none reaching the receiver", () => {
+    // At once: a dropped SYN takes half a second to become an answer.
+    const {
+      replies: [replies = []],
+      seen,
+    } = lab([refusals.map(([, request]) => request)]);
+    const answered = refusals.map(([name], i) => [name, byProxy(replies[i]!)]);
+    expect(answered).toEqual(refusals.map(([name, , status]) => [name, status]));
+    expect(seen).toEqual([]);
+    const allow = (name: string) => replies[refusals.findIndex(([other]) => other === name)]!.headers.allow;
+    expect(allow("GET on a hook")).toBe("POST");
+    expect(allow("POST on the canary")).toBe("GET");
+  }, 30_000);
+
+  test("a delivery passes with the receiver's own headers, both families, and the receiver sees who sent it", () => {
+    const forged = {
+      "X-Forwarded-For": stranger,
+      "X-Real-IP": stranger,
+      Forwarded: `for=${stranger}`,
+      "X-Hub-Signature-256": "sha256=abc",
+    };
+    const { replies, seen, log } = lab([
+      push(github, "/webhook/site?a=1", forged),
+      push(github6),
+      push("198.51.100.3", "/webhook/docs"),
+      { ...push(github), from: edge6, to: origin6 },
+      push(github, "/webhook/site?status=503"),
+      fromEdge({ raw: raw("GET", "/.pushgate", { "CF-Connecting-IP": stranger }) }),
+    ]);
+    expect(replies.flat().map(({ status }) => status)).toEqual([202, 202, 202, 202, 503, 204]);
+    for (const { headers } of replies.flat().slice(0, 5)) {
+      expect(headers["x-served-by"]).toBe("pushgate-receiver");
+      expect(headers["retry-after"]).toBe("1");
+    }
+    expect(byProxy(replies[5]![0]!)).toBe(204);
+    expect(seen.map((line) => line.split(" ")[0])).toEqual([github, github6, "198.51.100.3", github, github]);
+    expect(seen[0]).toContain(`"X-Forwarded-For","${github}"`);
+    expect(seen[0]).toContain('"X-Hub-Signature-256","sha256=abc"');
+    expect(seen[0]).toContain("POST /webhook/site?a=1 1.0");
+    expect(seen.join()).not.toContain(stranger);
+    expect(seen.join()).not.toMatch(/cf-connecting-ip|x-real-ip|"forwarded"/i);
+    expect(log.join()).not.toContain("sha256");
+  }, 30_000);
+
+  test("the log has one JSON line a request, whatever the sender writes", () => {
+    const wild = { "X-GitHub-Delivery": 'a"\\{}é', "CF-Ray": "8f0-FRA" };
+    const { log } = lab([push(github, "/webhook/site", wild), push(stranger)]);
+    const [first, second] = log.map((line) => JSON.parse(line) as Record<string, unknown>);
+    expect(first).toMatchObject({
+      client: github,
+      edge,
+      ray: "8f0-FRA",
+      hook: "site",
+      in_ranges: "1",
+      status: 202,
+      up_status: "202",
+    });
+    expect(first!.limit).toBe("PASSED");
+    expect(String(first!.delivery)).toContain('a"\\{}');
+    expect(second).toMatchObject({ client: stranger, in_ranges: "0", status: 403, up_connect: "-" });
+    expect(Number(second!.rt)).toBeLessThan(1.5);
+  }, 30_000);
+
+  test("a source that is allowed and still refused is the machine's fault: 503, to come again", () => {
+    const config = renderProxy(example, exampleHost)
+      .replace("]:", "]:")
+      .replaceAll(/(pushgate_loopback:)\d+/g, "$19999");
+    const { replies } = lab([push(github), push(github6), push(stranger)], { config });
+    expect(replies.flat().map(byProxy)).toEqual([503, 503, 403]);
+    expect(replies[0]![0]!.headers["retry-after"]).toBe("10");
+    const dropped = lab([push("198.51.100.3", "/webhook/docs")], {
+      config: renderProxy(example, exampleHost).replaceAll(
+        /(pushgate_loopback:)\d+/g,
+        `$1${sourceSets(example)[0]!.port}`,
+      ),
+    });
+    expect(dropped.replies.flat().map(byProxy)).toEqual([503]);
+  }, 30_000);
+
+  test("a receiver that is too slow is 504, one that breaks off is 502", () => {
+    // One second in place of nine, so that the suite is not spent waiting.
+    const config = renderProxy(example, exampleHost).replace("proxy_read_timeout 9s", "proxy_read_timeout 1s");
+    const { replies } = lab([push(github, "/webhook/site?slow=2500"), push(github, "/webhook/site?die")], { config });
+    expect(replies.flat().map(byProxy)).toEqual([504, 502]);
+  }, 30_000);
+
+  test("one source beyond the rate is 429, another one is not touched", () => {
+    const settings = { ...example, limits: { ...example.limits, proxyRate: 1, proxyBurst: 2 } };
+    const { replies } = lab([Array.from({ length: 6 }, () => push(github)), push("140.82.112.1")], { settings });
+    const statuses = replies[0]!.map(({ status }) => status).sort();
+    expect(statuses).toEqual([202, 202, 202, 429, 429, 429]);
+    const refused = replies[0]!.find(({ status }) => status === 429)!;
+    expect(byProxy(refused)).toBe(429);
+    expect(refused.headers["retry-after"]).toBe("10");
+    expect(replies[1]![0]!.status).toBe(202);
+  }, 30_000);
+
+  test("an http level of other people's changes no answer", () => {
+    const http = `error_page 404 =200 /x; add_header X-Other yes; deny all; auth_basic "other"; proxy_intercept_errors on;
+      limit_req_status 444; set_real_ip_from 192.0.2.0/24; real_ip_header X-Forwarded-For; keepalive_timeout 65;
+      server { listen 8080; location / { return 204; } }`;
+    const requests = [
+      push(github),
+      push(stranger),
+      fromEdge({ raw: raw("GET", "/", good) }),
+      push(github, "/webhook/site?status=503"),
+    ];
+    const { replies } = lab(requests, { http });
+    expect(replies.flat().map(({ status }) => status)).toEqual([202, 403, 404, 503]);
+    expect(replies[3]![0]!.headers["x-served-by"]).toBe("pushgate-receiver");
+    expect(JSON.stringify(replies)).not.toContain("x-other");
+  }, 30_000);
+
+  test("a host whose kernel has no IPv6 listens on IPv4 alone", () => {
+    expect(lab([push(github)], { ipv6: false }).replies[0]![0]!.status).toBe(202);
+  }, 30_000);
+
+  describe("taken away, the attack passes:", () => {
+    const rendered = renderProxy(example, exampleHost);
+    const without = (pattern: string | RegExp, instead = "") => {
+      const config = rendered.replaceAll(pattern as string, instead);
+      expect(config).not.toBe(rendered);
+      return config;
+    };
+    const status = (request: LabRequest, config: string) => lab([request], { config }).replies[0]![0]!.status;
+
+    test("client certificate: anybody who reaches the port", () => {
+      expect(status({ ...push(github), as: "nobody" }, without("ssl_verify_client on", "ssl_verify_client off"))).toBe(
+        202,
+      );
+    }, 30_000);
+
+    test("real_ip_header: a sender who writes X-Forwarded-For", () => {
+      const forged = push(stranger, "/webhook/site", { "X-Forwarded-For": github });
+      expect(status(forged, without("real_ip_header CF-Connecting-IP", "real_ip_header X-Forwarded-For"))).toBe(202);
+    }, 30_000);
+
+    test("one connection a request: a stranger on an allowed sender's kept connection", () => {
+      const port = sourceSets(example)[0]!.port;
+      const kept = `upstream lab { server 127.0.0.1:${port}; keepalive 4; }\n${without(
+        /http:\/\/\$pushgate_loopback:\d+/g,
+        "http://lab",
+      )
+        .replace("proxy_http_version 1.0", "proxy_http_version 1.1")
+        .replace("proxy_set_header Connection close", 'proxy_set_header Connection ""')}`;
+      const { replies, seen } = lab([push(github), push(stranger)], { config: kept });
+      expect(replies.flat().map(({ status }) => status)).toEqual([202, 202]);
+      expect(seen.map((line) => line.split(" ")[0])).toEqual([github, github]);
+      expect(
+        lab([push(github), push(stranger)])
+          .replies.flat()
+          .map(({ status }) => status),
+      ).toEqual([202, 403]);
+    }, 30_000);
+
+    test("proxy_bind: nobody, it fails closed", () => {
+      expect(status(push(github), without("proxy_bind $remote_addr transparent;"))).toBe(503);
+    }, 30_000);
+
+    test("loopback by family: an allowed IPv6 sender", () => {
+      expect(status(push(github6), without('"~:" "[::1]";'))).toBe(503);
+    }, 30_000);
+  });
+});
+
+describe("the rendered layer", () => {
+  const { text } = proxy(example, exampleHost, "CA").files.find(({ path }) => path.endsWith("pushgate.conf"))!;
+
+  test("every edge range, and every hook's", () => {
+    for (const cidr of networks.cloudflare.cidrs) expect(text).toContain(`set_real_ip_from ${cidr};`);
+    for (const { sources } of example.hooks) for (const cidr of sources) expect(text).toContain(`${cidr} 1;`);
+  });
+
+  test("nothing at http level but zones, maps, geos and the log format, all with our prefix", () => {
+    const outside = text.slice(0, text.indexOf("\nserver {")).split("\n");
+    const directives = outside.filter((line) => /^[a-z]/.test(line));
+    for (const line of directives) {
+      expect(line).toMatch(
+        /^(geo|map) (\S+|"[^"]+") \$pushgate_\w+ \{$|^limit_req_zone \S+ zone=pushgate:|^log_format pushgate /,
+      );
+    }
+    expect(text).not.toMatch(/^\s*upstream /m);
+  });
+
+  test("its scripts are POSIX sh", () => {
+    const layer = proxy(example, exampleHost, "CA");
+    const scripts = [
+      layer.activate,
+      layer.restore!,
+      layer.retire,
+      ...layer.facts.map(({ read }) => read),
+      ...layer.files.flatMap(({ check }) => check ?? []),
+    ];
+    for (const script of scripts) expect(spawnSync("sh", ["-n", "-c", script], { encoding: "utf8" }).stderr).toBe("");
+  });
+
+  test("and pass shellcheck", ({ skip }) => {
+    const tool = missing("shellcheck");
+    skip(tool !== undefined, tool);
+    const layer = proxy(example, exampleHost, "CA");
+    const excluded = "SC2154,SC2086,SC2046,SC2116,SC2012,SC2010,SC2016,SC3001,SC2317";
+    for (const script of [
+      layer.activate,
+      layer.restore!,
+      layer.retire,
+      ...layer.facts.map(({ read }) => read),
+      layer.files[1]!.check!,
+    ]) {
+      const run = spawnSync("shellcheck", ["-s", "dash", "-e", excluded, "-"], { input: script, encoding: "utf8" });
+      expect(run.stdout).toBe("");
+    }
+  });
+});

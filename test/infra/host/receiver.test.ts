@@ -1,0 +1,207 @@
+/** The receiver's units as systemd reads them, and what each line of them holds off. */
+import { spawnSync } from "node:child_process";
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { basename, join } from "node:path";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { sourceSets } from "../../../infra/config/source-sets.ts";
+import { paths, receiverUser, units } from "../../../infra/host/paths.ts";
+import {
+  asSystemd,
+  receiver,
+  receiverSettings,
+  serviceText,
+  spoolGroup,
+} from "../../../infra/host/receiver/receiver.ts";
+import { slice } from "../../../infra/host/receiver/scripts.ts";
+import { mark } from "../../../infra/host/routing/routing.ts";
+import { loopback } from "../../../infra/networks.ts";
+import { readReceiver } from "../../../service/settings.ts";
+import { example, exampleHost } from "../../example.ts";
+import { noMachine, onMachine } from "./lab/throwaway-host.ts";
+import { missing } from "./namespace.ts";
+
+const layer = receiver(example, exampleHost);
+const sets = sourceSets(example);
+const text = (path: string) => layer.files.find((file) => file.path === path)!.text;
+const socketOf = (name: string) => text(`${paths.units}/${units.socket(name)}`);
+const values = (unit: string, key: string) =>
+  unit
+    .split("\n")
+    .filter((line) => line.startsWith(`${key}=`))
+    .map((line) => line.slice(key.length + 1));
+
+describe("one socket a source set", () => {
+  test.each(sets.map((set) => [set.name, set] as const))("%s admits its own ranges and no other", (name, set) => {
+    const unit = socketOf(name);
+    expect(values(unit, "IPAddressAllow")).toEqual([...set.cidrs]);
+    expect(values(unit, "IPAddressDeny")).toEqual(["any"]);
+    expect(values(unit, "ListenStream")).toEqual([`${loopback.v4}:${set.port}`, `[${loopback.v6}]:${set.port}`]);
+    expect(values(unit, "Mark").map(Number)).toEqual([mark]);
+    expect(values(unit, "Slice")).toEqual([slice]);
+    expect(values(unit, "FreeBind")).toEqual(["yes"]);
+  });
+
+  test("nobody's list names the machine itself: a proxy without its transparent bind is refused", () => {
+    for (const { text } of layer.files) expect(text).not.toMatch(/IPAddressAllow=.*(localhost|127\.|::1\b)/);
+  });
+
+  test("the slice is top level and carries no list", () => {
+    expect(slice).not.toContain("-");
+    expect(values(text(`${paths.units}/${slice}`), "IPAddressAllow")).toEqual([]);
+    expect(layer.facts.find(({ name }) => name.includes("-.slice"))?.want).toBe("none");
+  });
+
+  test("ranges are compared as systemd prints them", () => {
+    expect(["2001:0DB8:0:0::/48", "198.51.100.7", "2001:db8::1"].map(asSystemd)).toEqual([
+      "2001:db8::/48",
+      "198.51.100.7/32",
+      "2001:db8::1/128",
+    ]);
+  });
+
+  test("a list too long for a fact is compared by its hash", () => {
+    const sources = Array.from({ length: 200 }, (_, i) => `198.51.100.${i}`);
+    const [site] = example.hooks;
+    const long = receiver({ ...example, hooks: [{ ...site!, published: false, sources }] }, exampleHost);
+    const fact = long.facts.find(({ name }) => name.endsWith(" admits"))!;
+    expect(fact.want).toMatch(/^[0-9a-f]{64}$/);
+    expect(fact.read).toContain("sha256sum");
+  });
+});
+
+describe("the service", () => {
+  const service = text(`${paths.units}/${units.receiver}`);
+
+  test("inherits every socket and every hook's credential", () => {
+    expect(values(service, "Sockets")).toEqual(sets.map(({ name }) => units.socket(name)));
+    expect(values(service, "LoadCredentialEncrypted")).toEqual(
+      example.hooks.map(({ name }) => `${name}:${paths.credentials}/${name}`),
+    );
+  });
+
+  test("has room for the bodies it may hold", () => {
+    const memory = (bodyBytes: number) =>
+      Number.parseInt(
+        values(serviceText({ ...example, limits: { ...example.limits, bodyBytes } }), "MemoryMax")[0]!,
+        10,
+      );
+    expect(memory(5 << 20)).toBe(192 + 160);
+    expect(memory(25 << 20)).toBe(192 + 800);
+    expect(memory(1 << 10)).toBe(192 + 128);
+  });
+
+  test("its settings are what the receiver reads", () => {
+    const folder = mkdtempSync(join(tmpdir(), "pushgate-units-"));
+    try {
+      writeFileSync(join(folder, "receiver.json"), text(paths.receiverSettings));
+      for (const { name } of example.hooks) writeFileSync(join(folder, name), `${"s".repeat(40)}\n`);
+      const env = {
+        PUSHGATE_SETTINGS: join(folder, "receiver.json"),
+        CREDENTIALS_DIRECTORY: folder,
+        LISTEN_PID: "7",
+        LISTEN_FDS: "4",
+      };
+      const read = readReceiver(env, 7);
+      expect(read.settings).toEqual(receiverSettings(example));
+      expect(read.sockets).toEqual([3, 4, 5, 6]);
+    } finally {
+      rmSync(folder, { recursive: true });
+    }
+  });
+});
+
+describe("read by the real parsers", () => {
+  let folder: string;
+  beforeAll(() => {
+    folder = mkdtempSync(join(tmpdir(), "pushgate-units-"));
+    for (const file of layer.files) writeFileSync(join(folder, basename(file.path)), file.text);
+    // A machine that only renders may have its node elsewhere, which is no fault of the unit.
+    if (!existsSync("/usr/bin/node")) {
+      const service = join(folder, units.receiver);
+      writeFileSync(service, readFileSync(service, "utf8").replace("/usr/bin/node", process.execPath));
+    }
+  });
+  afterAll(() => rmSync(folder, { recursive: true, force: true }));
+  const analyze = (...args: string[]) => spawnSync("systemd-analyze", args, { encoding: "utf8" });
+  const tool = missing("systemd-analyze");
+
+  test("systemd has nothing to say", ({ skip }) => {
+    skip(tool !== undefined, tool);
+    const names = layer.files
+      .map(({ path }) => basename(path))
+      .filter((name) => /\.(socket|service|slice)$/.test(name));
+    const run = analyze("verify", ...names.map((name) => join(folder, name)));
+    // Not status: a directive systemd does not know is only a warning.
+    expect(run.stderr).toBe("");
+    expect(run.status).toBe(0);
+  });
+
+  test("and would say so", ({ skip }) => {
+    skip(tool !== undefined, tool);
+    const file = join(mkdtempSync(join(folder, "x-")), "pushgate-receiver-x.socket");
+    writeFileSync(file, socketOf(sets[0]!.name).replace("FreeBind", "FreeeBind"));
+    expect(analyze("verify", file).stderr).toContain("FreeeBind");
+  });
+
+  test("exposure is at most 0.2, and each of these lines counts", ({ skip }) => {
+    skip(tool !== undefined, tool);
+    const score = (unit: string) => {
+      const file = join(mkdtempSync(join(folder, "x-")), units.receiver);
+      writeFileSync(file, unit);
+      return analyze("security", "--offline=true", "--threshold=2", file).status;
+    };
+    const unit = readFileSync(join(folder, units.receiver), "utf8");
+    expect(score(unit)).toBe(0);
+    for (const line of [
+      "PrivateNetwork=yes",
+      "RestrictAddressFamilies=none",
+      "IPAddressDeny=any",
+      "CapabilityBoundingSet=",
+      "ProtectSystem=strict",
+      "NoNewPrivileges=yes",
+      "SystemCallFilter=@system-service",
+    ]) {
+      expect([line, score(unit.replace(`\n${line}\n`, "\n"))]).toEqual([line, 1]);
+    }
+  });
+
+  test("accounts and folders are made as declared", ({ skip }) => {
+    const why = missing("systemd-analyze") ?? noMachine;
+    skip(why !== undefined, why);
+    // One uid is mapped in here, so nothing can be given away: the owners are read from what is tried.
+    const { stdout, stderr } = onMachine(`
+      cat >/tmp/sysusers <<'E'\n${text(paths.sysusers)}E
+      systemd-sysusers /tmp/sysusers && cat /etc/passwd /etc/group
+      cat >/tmp/tmpfiles <<'E'\n${text(paths.tmpfiles)}E
+      systemd-tmpfiles --create /tmp/tmpfiles; find ${paths.spool} -type d`);
+    expect(stdout + stderr).toMatch(
+      new RegExp(`^${receiverUser}:x:\\d+:(\\d+):.*:${paths.spool}:/usr/sbin/nologin$`, "m"),
+    );
+    const [, gid] = new RegExp(`^${receiverUser}:x:\\d+:(\\d+):`, "m").exec(stdout)!;
+    expect(stdout).toMatch(new RegExp(`^${spoolGroup}:x:${gid}:`, "m"));
+    for (const { name } of example.hooks) expect(stdout).toContain(`${paths.spool}/${name}`);
+  });
+
+  test("its scripts are plain POSIX", ({ skip }) => {
+    const scripts = [layer.activate, layer.restore!, layer.retire, ...layer.facts.map(({ read }) => read)];
+    for (const script of scripts) expect(spawnSync("sh", ["-n", "-c", script], { encoding: "utf8" }).stderr).toBe("");
+    const shellcheck = missing("shellcheck");
+    skip(shellcheck !== undefined, shellcheck);
+    for (const script of scripts) {
+      const run = spawnSync(
+        "shellcheck",
+        ["-s", "dash", "-e", "SC2154,SC2046,SC2116,SC2086,SC2015,SC2194,SC2317", "-"],
+        {
+          input: script,
+          encoding: "utf8",
+        },
+      );
+      expect(run.stdout).toBe("");
+    }
+  });
+});
+
+test("a range, a bundle or a hook that changes restarts no socket by name", () => {
+  expect(layer.activate).not.toMatch(/systemctl (try-)?(re)?start[^\n]*\.socket/);
+});

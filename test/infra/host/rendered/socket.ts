@@ -1,0 +1,25 @@
+/**
+ * Whom the service manager lets reach a rendered .socket, by systemd.resource-control(5): an address that matches
+ * IPAddressAllow= is let in, else one that matches IPAddressDeny= is dropped, else it is let in.
+ */
+import { contains, parse } from "../../../../infra/config/cidr.ts";
+import { anywhere, loopback } from "../../../../infra/networks.ts";
+
+const words: Readonly<Record<string, readonly string[]>> = {
+  any: [anywhere.v4, anywhere.v6],
+  localhost: [loopback.v4range, loopback.v6],
+};
+
+/** Assignments add up; an empty one resets. */
+function list(text: string, key: string): string[] {
+  const values = text
+    .split("\n")
+    .flatMap((line) => (line.startsWith(`${key}=`) ? [line.slice(key.length + 1).trim()] : []));
+  const counted = values.slice(values.lastIndexOf("") + 1);
+  return counted.flatMap((value) => value.split(/\s+/)).flatMap((word) => words[word] ?? [word]);
+}
+
+export function socketAdmits(text: string, source: string): boolean {
+  const matches = (key: string) => list(text, key).some((cidr) => contains(parse(cidr), parse(source)));
+  return matches("IPAddressAllow") || !matches("IPAddressDeny");
+}

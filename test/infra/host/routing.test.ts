@@ -1,0 +1,152 @@
+/** The rule and the route in a real kernel: a reply to a visitor comes back, and without them it does not. */
+import { afterAll, beforeEach, describe, expect, test } from "vitest";
+import { mark, markMask, routing, routingTable } from "../../../infra/host/routing/routing.ts";
+import { loopback } from "../../../infra/networks.ts";
+import { example, exampleHost } from "../../example.ts";
+import { inNamespace, lintShell, missing, Root, verifyUnits } from "./namespace.ts";
+
+const layer = routing(example, exampleHost);
+const script = layer.files.find(({ path }) => path.endsWith("/routing"))!.text;
+const root = new Root();
+afterAll(() => root.remove());
+const routingScript = root.write("routing", script, 0o755);
+// In a namespace there is no service manager to tell.
+const retire = `(systemctl() { :; }\n${layer.retire})`;
+const connect = `perl ${new URL("connect.pl", import.meta.url).pathname}`;
+
+const visitor4 = "192.30.252.7";
+const visitor6 = "2a0a:a440::5";
+const listen = (withMark: number) => `
+${connect} listen,${loopback.v4},9461,${withMark} listen,${loopback.v6},9461,${withMark} &
+sleep 0.2`;
+const ask = `${connect} ${visitor4},${loopback.v4},9461 ${visitor6},${loopback.v6},9461 ${loopback.v4},${loopback.v4},9461`;
+const answers = (v4: string, v6: string) =>
+  [
+    `${visitor4} ${loopback.v4} 9461 ${v4}`,
+    `${visitor6} ${loopback.v6} 9461 ${v6}`,
+    `${loopback.v4} ${loopback.v4} 9461 yes`,
+  ].join("\n");
+/** Somewhere else for a reply to go, as on any real machine. */
+const defaultRoute = `
+ip link add out type veth peer name far
+ip link set far up
+ip link set out up
+ip address add 203.0.113.10/24 dev out
+ip address add 2001:db8::10/64 dev out nodad
+ip route add default via 203.0.113.1
+ip -6 route add default via 2001:db8::1`;
+const facts = layer.facts
+  .filter(({ name }) => !name.includes(".service"))
+  .map(
+    ({ name, read, want }) =>
+      `said=$(sh -c '${read.replaceAll("'", `'\\''`)}') || :\n[ "$said" = '${want}' ] || echo "${name}: $said"`,
+  )
+  .join("\n");
+
+const reason = missing("unshare", "ip", "perl");
+
+describe("routing in a namespace", () => {
+  beforeEach(({ skip }) => skip(reason !== undefined, reason));
+
+  test("a reply to a visitor comes back, IPv4 and IPv6, and every fact holds", () => {
+    const { stdout, stderr } = inNamespace(
+      `${defaultRoute}\n${routingScript}\n${routingScript}\n${listen(mark)}\n${ask}\n${facts}`,
+    );
+    expect(stderr).toBe("");
+    expect(stdout.replace(/^placed .*\n/gm, "")).toBe(answers("yes", "yes"));
+  });
+
+  test("a flag that somebody ORs into our mark's other bits changes nothing", () => {
+    expect(mark & ~markMask).toBe(0);
+    const { stdout } = inNamespace(`${routingScript} >&2\n${listen(mark | 0x4000)}\n${ask}`);
+    expect(stdout).toBe(answers("yes", "yes"));
+  });
+
+  test.each([
+    ["without the rule", routingScript, `ip rule del pref 90\nip -6 rule del pref 90`, mark],
+    [
+      "without the route",
+      routingScript,
+      `ip route flush table ${routingTable}\nip -6 route flush table ${routingTable}`,
+      mark,
+    ],
+    ["without the socket's mark", routingScript, ":", 0],
+    ["after removal", `${routingScript}\n${retire}`, ":", mark],
+  ])("%s the reply goes elsewhere and the visitor waits", (_, set, undo, withMark) => {
+    const { stdout } = inNamespace(`${defaultRoute}\n(${set}) >&2\n${undo}\n${listen(withMark)}\n${ask}`);
+    expect(stdout).toBe(answers("no", "no"));
+  });
+
+  // wg-quick's full tunnel: two rules without a pref, each of which lands before all others.
+  const tunnel = `
+ip link add wg0 type veth peer name wg1
+ip link set wg0 up
+ip route add default dev wg0 table 51820
+ip rule add not fwmark 51820 table 51820
+ip rule add table main suppress_prefixlength 0`;
+
+  test("a tunnel that was there before us does not get our replies", () => {
+    const { stdout } = inNamespace(`${tunnel}\n${routingScript} >&2\n${listen(mark)}\n${ask}\n${facts}`);
+    expect(stdout).toBe(answers("yes", "yes"));
+  });
+
+  test("a tunnel that comes later takes our replies until the guard's next look", () => {
+    const before = inNamespace(`${routingScript} >&2\n${tunnel}\n${listen(mark)}\n${ask}\n${facts}`);
+    expect(before.stdout).toBe(`${answers("no", "yes")}\nway of a reply to an IPv4 visitor: elsewhere`);
+    const after = inNamespace(`
+${routingScript} >&2
+${tunnel}
+ip rule show | grep -v 'lookup ${routingTable}' >${root.at("before")}
+${routingScript}
+ip rule show | grep -v 'lookup ${routingTable}' | diff ${root.at("before")} -
+${listen(mark)}
+${ask}
+${facts}`);
+    expect(after.stdout).toBe(`placed the IPv4 rule at pref 87\n${answers("yes", "yes")}`);
+  });
+
+  test("foreign rules stay, ours of an older shape go, removal leaves what was there", () => {
+    const { stdout } = inNamespace(`
+ip rule add pref 90 fwmark 7 lookup main
+ip rule add pref 100 from 203.0.113.0/24 lookup 100
+ip rule show >${root.at("before")}
+ip rule add pref 91 fwmark 1 lookup ${routingTable}
+${routingScript}
+ip rule show | grep -c 'lookup ${routingTable}'
+ip rule show | grep -v 'lookup ${routingTable}' | diff ${root.at("before")} -
+${retire}
+ip rule show | diff ${root.at("before")} -
+ip route show table all | grep -c 'table ${routingTable}' || :`);
+    expect(stdout).toBe(
+      "placed the IPv4 route\nplaced the IPv4 rule at pref 89\nplaced the IPv6 route\nplaced the IPv6 rule at pref 90\n1\n0",
+    );
+  });
+
+  test("a machine without IPv6 gets the IPv4 half, and every fact holds", () => {
+    const { status, stdout, stderr } = inNamespace(`
+echo 1 >/proc/sys/net/ipv6/conf/all/disable_ipv6
+${routingScript}
+${facts}`);
+    expect({ status, stdout, stderr }).toEqual({
+      status: 0,
+      stdout: "placed the IPv4 route\nplaced the IPv4 rule at pref 90",
+      stderr: "",
+    });
+  });
+});
+
+test("the script is plain POSIX shell", ({ skip }) => {
+  const reason = missing("shellcheck", "dash");
+  skip(reason !== undefined, reason);
+  expect(
+    [script, layer.activate, layer.restore!, layer.retire, ...layer.facts.map(({ read }) => read)]
+      .map(lintShell)
+      .join(""),
+  ).toBe("");
+});
+
+test("systemd reads the unit without a word", ({ skip }) => {
+  const reason = missing("systemd-analyze");
+  skip(reason !== undefined, reason);
+  expect(verifyUnits(layer.files)).toBe("");
+});

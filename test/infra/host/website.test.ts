@@ -1,0 +1,254 @@
+/** A published site in a real nginx, asked as the edge would ask for its visitors, and as others would. */
+import { createHash } from "node:crypto";
+import { mkdirSync, renameSync, rmSync, symlinkSync, utimesSync, writeFileSync } from "node:fs";
+import { dirname } from "node:path";
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { canaryPath, renderProxy } from "../../../infra/host/proxy/proxy.ts";
+import { example, exampleHost } from "../../example.ts";
+import { served, serving, site, siteHostname } from "../../served.ts";
+import { edge6, fromEdge, noNginx, OriginLab, origin6, stranger } from "./lab/origin.ts";
+import type { LabReply, LabRequest } from "./lab/proxy.ts";
+
+const nginx = new OriginLab();
+afterAll(() => nginx.remove());
+
+const digest = createHash("sha256").update("body { }").digest("hex");
+const styles = `/css/main.min.${digest}.css`;
+const long = "<p>All work and no play makes a long page.</p>\n".repeat(50);
+const files: Record<string, string> = {
+  "index.html": "<p>front page",
+  "404.html": "<p>the site's own 404",
+  "blog/index.html": long,
+  "css/plain.css": "p { }",
+  [styles.slice(1)]: "body { }",
+  "app.mjs": "export {}",
+  "feed.xml": "<rss/>",
+  ".git/config": "secret",
+  ".htpasswd": "secret",
+  ".well-known/security.txt": "Contact: mailto:security@example.org",
+  ".well-known/.hidden": "secret",
+  "webhook/site/index.html": "<p>a page of that name",
+};
+
+/** Releases and the link that says which is current, as the builder leaves them; the web root is a link to it. */
+function publish(id: string, tree: Record<string, string>): void {
+  const folder = nginx.at("/var/www/sites");
+  for (const [path, text] of Object.entries(tree)) {
+    const file = `${folder}/releases/${id}/${path}`;
+    mkdirSync(dirname(file), { recursive: true });
+    writeFileSync(file, text);
+  }
+  rmSync(`${folder}/new`, { force: true });
+  symlinkSync(`releases/${id}`, `${folder}/new`);
+  renameSync(`${folder}/new`, `${folder}/current`);
+}
+beforeAll(() => {
+  publish("000001", files);
+  symlinkSync(nginx.at("/var/www/sites/current"), nginx.at(site.webRoot));
+});
+
+const raw = (path: string, headers: Record<string, string> = {}, method = "GET", host: string = siteHostname) =>
+  [
+    `${method} ${path} HTTP/1.1`,
+    ...Object.entries({ Host: host, "CF-Connecting-IP": stranger, Connection: "close", ...headers }).map(
+      ([name, value]) => `${name}: ${value}`,
+    ),
+    "",
+    "",
+  ].join("\r\n");
+const visit = (path: string, headers: Record<string, string> = {}, method = "GET"): LabRequest =>
+  fromEdge({ name: siteHostname, raw: raw(path, headers, method) });
+
+type Asked = NonNullable<Parameters<OriginLab["ask"]>[1]>;
+const replies = (requests: LabRequest[], more: Asked = {}): LabReply[] =>
+  nginx.ask([requests], { settings: served, ...more }).replies[0]!;
+const reply = (request: LabRequest, more: Asked = {}): LabReply => replies([request], more)[0]!;
+
+describe("a visitor gets", () => {
+  beforeEach(({ skip }) => skip(noNginx !== undefined, noNginx));
+
+  const answers: [name: string, request: LabRequest, status: number, says: Record<string, string> | string][] = [
+    ["the front page", visit("/"), 200, "<p>front page"],
+    ["the front page over IPv6", { ...visit("/"), from: edge6, to: origin6 }, 200, "<p>front page"],
+    ["a page", visit("/blog/"), 200, { "content-type": "text/html; charset=utf-8", "cache-control": "no-cache" }],
+    ["a page's head", visit("/blog/", {}, "HEAD"), 200, { "content-length": String(long.length) }],
+    ["a page, small on the wire", visit("/blog/", { "Accept-Encoding": "gzip" }), 200, { "content-encoding": "gzip" }],
+    ["a page by its folder, without our port in the answer", visit("/blog"), 301, { location: "/blog/" }],
+    ["a file named by its digest", visit(styles), 200, { "cache-control": "public, max-age=604800, immutable" }],
+    ["a file named by what it is", visit("/css/plain.css"), 200, { "cache-control": "no-cache" }],
+    ["a digest that is not there", visit(styles.replace(digest, "0".repeat(64))), 404, { "cache-control": "no-cache" }],
+    ["a module as one", visit("/app.mjs"), 200, { "content-type": "application/javascript; charset=utf-8" }],
+    ["a query, ignored", visit("/?utm=1"), 200, "<p>front page"],
+    ["the site's own 404", visit("/nothing/here"), 404, "<p>the site's own 404"],
+    ["the 404 page as a page", visit("/404.html"), 404, "<p>the site's own 404"],
+    ["no repository", visit("/.git/config"), 404, "<p>the site's own 404"],
+    ["no dot file", visit("/.htpasswd"), 404, "<p>the site's own 404"],
+    ["no dot file by another spelling", visit("/%2ehtpasswd"), 404, "<p>the site's own 404"],
+    ["no dot file in the folder that is meant to be read", visit("/.well-known/.hidden"), 404, "<p>the site's own 404"],
+    ["what is meant to be read", visit("/.well-known/security.txt"), 200, files[".well-known/security.txt"]!],
+    ["no folder's contents", visit("/css/"), 404, "<p>the site's own 404"],
+    ["nothing beside the web root", visit("/..%2f..%2ftls/origin.key"), 400, { "x-served-by": "pushgate-proxy" }],
+    ["a page with a hook's address", visit("/webhook/site/"), 200, "<p>a page of that name"],
+    ["nothing for a form", visit("/", { "Content-Length": "0" }, "POST"), 405, { allow: "GET, HEAD" }],
+    ["nothing to change", visit("/index.html", {}, "DELETE"), 405, { allow: "GET, HEAD" }],
+    ["nothing for a body", visit("/", { "Content-Length": "4096" }), 413, { "x-served-by": "pushgate-proxy" }],
+    [
+      "https, where it came without",
+      fromEdge({ plain: true, raw: raw("/blog/?q=1") }),
+      301,
+      { location: `https://${siteHostname}/blog/?q=1` },
+    ],
+  ];
+
+  test("each its own answer, and no other's", () => {
+    const got = replies(answers.map(([, request]) => request));
+    const told = answers.map(([name, , , says], i) => {
+      const { status, headers, body } = got[i]!;
+      const heard =
+        typeof says === "string"
+          ? body.slice(0, says.length)
+          : Object.fromEntries(Object.keys(says).map((key) => [key, headers[key]]));
+      return [name, status, heard];
+    });
+    expect(told).toEqual(answers.map(([name, , status, says]) => [name, status, says]));
+    for (const { headers } of got)
+      expect(headers).toMatchObject({ "x-served-by": "pushgate-proxy", "x-content-type-options": "nosniff" });
+    expect(JSON.stringify(got)).not.toMatch(new RegExp(`secret|${exampleHost.originPort}|nginx/`));
+  }, 30_000);
+
+  test("nginx's own 404 where the site has none, also under an http level that goes on looking", () => {
+    const { "404.html": _, ...without } = files;
+    publish("000002", without);
+    const { status, body } = reply(visit("/nothing"), { http: "recursive_error_pages on;" });
+    publish("000001", {});
+    expect([status, body]).toEqual([404, expect.stringContaining("<h1>404 Not Found</h1>")]);
+  }, 30_000);
+
+  test("304 while a page is the same, and the page once another release is current, an older one too", () => {
+    const [first, , conditional] = [reply(visit("/")), 0, (etag: string) => visit("/", { "If-None-Match": etag })];
+    const { etag, "last-modified": modified } = first.headers;
+    const same = reply(conditional(etag!));
+    expect([same.status, same.headers["cache-control"]]).toEqual([304, "no-cache"]);
+    publish("000003", { "index.html": "<p>older front" });
+    utimesSync(nginx.at("/var/www/sites/releases/000003/index.html"), 1_000_000_000, 1_000_000_000);
+    const since = visit("/", { "If-Modified-Since": modified! });
+    const both = replies([conditional(etag!), since], { http: "if_modified_since before; open_file_cache max=9;" });
+    publish("000001", {});
+    expect(both.map(({ status, body }) => [status, body])).toEqual([
+      [200, "<p>older front"],
+      [200, "<p>older front"],
+    ]);
+  }, 30_000);
+
+  test("the same under an http level of other people's", () => {
+    const http = `error_page 404 =200 /x; add_header X-Other yes; deny all; auth_basic "other"; autoindex on;
+      disable_symlinks on; expires 1y; absolute_redirect on; gzip off; etag off; real_ip_header X-Forwarded-For;
+      server { listen 8080; location / { return 204; } }`;
+    const asked = [visit("/"), visit("/nothing"), visit("/blog"), visit("/css/")];
+    const statuses = (more: Asked) => replies(asked, more).map(({ status, headers }) => [status, headers.location]);
+    expect(statuses({ http })).toEqual(statuses({}));
+    const all = replies(asked, { http });
+    expect(JSON.stringify(all)).not.toContain("x-other");
+    expect(all[0]!.headers).toMatchObject({ "cache-control": "no-cache", etag: expect.any(String) });
+  }, 30_000);
+
+  test("a log of its own, with the visitor's address", () => {
+    const { sites, log } = nginx.ask([visit("/blog/", { "User-Agent": "a browser" })], { settings: served });
+    expect(sites).toEqual([
+      expect.stringMatching(new RegExp(`^${stranger} .*"GET /blog/ HTTP/1.1" 200 .*"a browser"$`)),
+    ]);
+    expect(log).toEqual([]);
+  }, 30_000);
+});
+
+describe("by name", () => {
+  beforeEach(({ skip }) => skip(noNginx !== undefined, noNginx));
+  const by = (name: string, host: string, path = "/"): LabRequest =>
+    fromEdge({ name, raw: raw(path, {}, "GET", host) });
+  const hooks = exampleHost.hostname;
+
+  test("hooks go to the hooks' server as before, every other name too, and the site to the site's alone", () => {
+    const got = replies([
+      by(hooks, hooks, canaryPath),
+      by(hooks, hooks),
+      by("other.example.org", "other.example.org"),
+      by(`x${siteHostname}`, `x${siteHostname}`),
+      by("wwwxexample.org", "wwwxexample.org"),
+      by(siteHostname, siteHostname.toUpperCase()),
+      fromEdge({ raw: `GET / HTTP/1.0\r\nCF-Connecting-IP: ${stranger}\r\n\r\n` }),
+    ]);
+    expect(got.map(({ status }) => status)).toEqual([204, 404, 404, 404, 404, 200, 404]);
+    for (const [i, { body }] of got.entries())
+      if (i !== 0 && i !== 5) expect(JSON.parse(body)).toEqual({ error: "not found" });
+    // A name in the request that the handshake did not ask for: the other server trusts whom it was shown itself.
+    expect(reply(by(siteHostname, hooks)).status).toBe(421);
+  }, 30_000);
+
+  test("a name as long as DNS has them, and several sites", () => {
+    const longest = `${`${"a".repeat(60)}.`.repeat(3)}${"b".repeat(50)}.example.org`;
+    const many = serving(serving(example, { hostname: longest }), { hostname: longest });
+    const two = { ...many, hooks: [...many.hooks, { ...served.hooks[0]!, name: "second" }] };
+    const got = replies([by(longest, longest), visit("/")], { settings: two });
+    expect(got.map(({ status, body }) => [status, body])).toEqual([
+      [200, "<p>front page"],
+      [200, "<p>front page"],
+    ]);
+  }, 30_000);
+
+  test("a host whose kernel has no IPv6 serves it on IPv4 alone", () => {
+    expect(reply(visit("/"), { ipv6: false }).status).toBe(200);
+  }, 30_000);
+});
+
+describe("taken away, somebody else gets in:", () => {
+  beforeEach(({ skip }) => skip(noNginx !== undefined, noNginx));
+  const rendered = renderProxy(served, exampleHost);
+  const hooksOnly = rendered.indexOf('server_name "~');
+  /** The site's server without it; the hooks' keeps it. */
+  const without = (words: string, instead = "") => {
+    const config = rendered.slice(0, hooksOnly) + rendered.slice(hooksOnly).replaceAll(words, instead);
+    expect(config).not.toBe(rendered);
+    return config;
+  };
+
+  const attacks: [name: string, request: LabRequest, status: number, words: string, instead?: string][] = [
+    [
+      "whoever reaches the port, past the edge and its rules",
+      { ...visit("/"), as: "nobody" },
+      400,
+      "ssl_verify_client on;",
+    ],
+    [
+      "any customer of the edge",
+      { ...visit("/"), as: "shared" },
+      400,
+      "ssl_verify_client on;",
+      "ssl_verify_client optional_no_ca;",
+    ],
+    [
+      "a peer that is not the edge, with our certificate",
+      { ...visit("/"), from: stranger },
+      403,
+      "if ($pushgate_peer_is_edge = 0)",
+      "if ($pushgate_peer_is_edge = 2)",
+    ],
+    ["who reads dot files", visit("/.git/config"), 404, 'location ~ "/\\.(?!well-known/)"', 'location ~ "/nothing"'],
+  ];
+  test.each(attacks)(
+    "%s",
+    (_, request, status, words, instead) => {
+      expect(reply(request).status).toBe(status);
+      expect(reply(request, { config: without(words, instead) }).status).toBe(200);
+    },
+    30_000,
+  );
+
+  test("a visitor is sent to the port that only the edge reaches, without absolute_redirect off", () => {
+    const { headers } = reply(visit("/blog"), { config: without("absolute_redirect off;") });
+    expect(headers.location).toContain(`:${exampleHost.originPort}/`);
+  }, 30_000);
+});
+
+test("a configuration without a site is what it was", () => {
+  expect(renderProxy(served, exampleHost).startsWith(renderProxy(example, exampleHost))).toBe(true);
+});

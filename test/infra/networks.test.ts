@@ -1,0 +1,71 @@
+/** The one page of addresses: well-formed, sorted, without overlaps, and really the only one. */
+import { execFileSync } from "node:child_process";
+import { globSync, readFileSync } from "node:fs";
+import { describe, expect, test } from "vitest";
+import { compare, faultOf, overlap, parse } from "../../infra/config/cidr.ts";
+import { networks } from "../../infra/networks.ts";
+
+const root = new URL("../..", import.meta.url).pathname;
+
+describe.each(Object.entries(networks))("%s", (_, { source, confirmed, cidrs }) => {
+  test("is well-formed and sorted", () => {
+    expect(cidrs.map(faultOf).filter(Boolean)).toEqual([]);
+    expect([...cidrs].sort(compare)).toEqual(cidrs);
+  });
+  test("has no range inside another", () => {
+    const pairs = cidrs.flatMap((a, i) => cidrs.slice(i + 1).map((b) => [a, b] as const));
+    expect(pairs.filter(([a, b]) => overlap(parse(a), parse(b)))).toEqual([]);
+  });
+  test("says where it is from and when it was read", () => {
+    expect(new URL(source).protocol).toBe("https:");
+    expect(Date.parse(confirmed)).toBeLessThan(Date.now());
+  });
+});
+
+test("GitHub's list holds the three ranges of 2026-10-29", () => {
+  expect(networks.githubHooks.cidrs).toEqual(
+    expect.arrayContaining(["9.234.98.160/28", "9.234.98.176/28", "9.234.106.48/28"]),
+  );
+});
+
+test("no git host's range lies inside the edge's: the two would vouch for each other", () => {
+  const { cloudflare, ...gitHosts } = networks;
+  const inside = Object.values(gitHosts).flatMap(({ cidrs }) =>
+    cidrs.filter((cidr) => cloudflare.cidrs.some((edge) => overlap(parse(edge), parse(cidr)))),
+  );
+  expect(inside).toEqual([]);
+});
+
+test("no other file under infra, service or ops holds an address", () => {
+  const files = globSync("{infra,service}/**/*.{ts,sh,pl}", { cwd: root }).filter(
+    (file) => file !== "infra/networks.ts",
+  );
+  // IPv4 whole; IPv6 with a group beside its "::", or the loopback. Pulumi's package tokens ("a:b:C") have no "::".
+  const literal =
+    /\b(?:\d{1,3}\.){3}\d{1,3}\b|(?<![\w:])(?:[0-9a-f]{1,4}:){1,7}:[0-9a-f]{0,4}(?![\w:])|(?<![\w:}])::1(?![\w:])/;
+  const comment = /^\s*(\/\/|\*|\/\*|#)/;
+  const found = files.flatMap((file) =>
+    readFileSync(`${root}${file}`, "utf8")
+      .split("\n")
+      .flatMap((line, i) => (!comment.test(line) && literal.test(line) ? [`${file}:${i + 1}: ${line.trim()}`] : [])),
+  );
+  expect(found).toEqual([]);
+});
+
+test("infra, service and ops import nothing from test, and each rule of who may import what holds", () => {
+  const grep = (pattern: string, ...paths: string[]) => {
+    try {
+      return execFileSync("grep", ["-rlE", pattern, ...paths, "--include=*.ts"], { cwd: root, encoding: "utf8" })
+        .trim()
+        .split("\n")
+        .sort();
+    } catch {
+      return [];
+    }
+  };
+  expect(grep('from "(\\.\\./)+test/', "infra", "service")).toEqual([]);
+  expect(grep("@pulumi/command", "infra")).toEqual(["infra/apply/ship.ts"]);
+  expect(grep("@pulumi/", "infra/host")).toEqual(["infra/host/index.ts"]);
+  expect(grep("allConfig|pulumi\\.Config", "infra")).toEqual(["infra/config/settings.ts"]);
+  expect(grep("process\\.env", "infra", "service")).toEqual(["service/settings.ts"]);
+});

@@ -1,0 +1,187 @@
+/** What the program declares, evaluated without an engine: resources, their order on the page, and that secrets are marked. */
+import { beforeEach, describe, expect, test, vi } from "vitest";
+import { originCertificate } from "../../infra/host/origin-certificate/origin-certificate.ts";
+import { secrets, stackConfig } from "../stack-file.ts";
+import { bareMachine, type Declared, evaluate, type World } from "./evaluate.ts";
+
+beforeEach(() => {
+  vi.resetModules();
+});
+
+/** The program waits for its outputs; a warning is no fault of it. */
+const declare = (world?: World): Promise<Declared[]> => evaluate(world);
+const names = (declared: readonly Declared[]) =>
+  declared.map(({ type, name }) => `${type.split(":").at(-1)} ${name}`).sort();
+const refused = (world: World) =>
+  declare(world).then(
+    () => "nothing was refused",
+    (error: unknown) => (error instanceof Error ? error.message : String(error)),
+  );
+
+const config = JSON.parse(stackConfig()["pushgate:hosts"]!) as [Record<string, unknown>];
+const hosts = (...changes: object[]) =>
+  stackConfig({ "pushgate:hosts": changes.map((change) => ({ ...config[0], ...change })) });
+const second = {
+  name: "web2",
+  ssh: "root@web2",
+  hostname: "two.example.org",
+  address: "203.0.113.11",
+  address6: "2001:db8::11",
+};
+
+test("every layer is declared, on the machine and at the edge", async () => {
+  expect(names(await declare())).toMatchInlineSnapshot(`
+    [
+      "AuthenticatedOriginPulls hooks.example.org origin pulls",
+      "AuthenticatedOriginPulls www.example.org origin pulls",
+      "AuthenticatedOriginPullsHostnameCertificate origin pull certificate",
+      "Command origin pulls",
+      "Command web1-builder",
+      "Command web1-bundle",
+      "Command web1-bundle-file",
+      "Command web1-certificate",
+      "Command web1-egress",
+      "Command web1-firewall",
+      "Command web1-guard",
+      "Command web1-keys",
+      "Command web1-packages",
+      "Command web1-program",
+      "Command web1-program-file",
+      "Command web1-proxy",
+      "Command web1-pulls",
+      "Command web1-receiver",
+      "Command web1-routing",
+      "Command web1-secrets",
+      "Command web1-site",
+      "DnsRecord hooks.example.org A",
+      "DnsRecord hooks.example.org AAAA",
+      "DnsRecord www.example.org A 203.0.113.10",
+      "DnsRecord www.example.org AAAA 2001:db8::10",
+      "Lock rules of the zone's own",
+      "OriginCaCertificate hooks.example.org origin certificate",
+      "Ruleset configuration rules",
+      "Ruleset custom rules",
+      "Ruleset origin rules",
+    ]
+  `);
+});
+
+test("secrets are marked wherever they go, and stand in clear text nowhere", async () => {
+  const declared = await declare();
+  const marked = declared.filter(({ inputs }) => JSON.stringify(inputs).includes(secrets.site.current));
+  expect(marked.map(({ name }) => name)).toEqual(["web1-secrets"]);
+  // A mock is given a secret as an object with this signature; plain inputs are plain strings.
+  const stdin = marked[0]?.inputs.stdin;
+  expect(stdin).toMatchObject({ "4dabf18193072939515e22adb298388d": "1b47061264138c4ac30d75fd1eb44270" });
+});
+
+test("no command has triggers, a delete script or an environment: an update runs in place, and nothing is torn down", async () => {
+  for (const { type, inputs } of await declare()) {
+    if (!type.startsWith("command:")) continue;
+    expect(Object.keys(inputs)).not.toEqual(expect.arrayContaining(["triggers"]));
+    expect(inputs.delete).toBeUndefined();
+    expect(inputs.environment).toBeUndefined();
+    expect(inputs.addPreviousOutputInEnv).toBe(false);
+  }
+});
+
+/** A bare machine's answer, with these rows besides. */
+function answer(...rows: unknown[]): string {
+  const bare = JSON.parse(bareMachine()) as { rows: unknown[] };
+  bare.rows.splice(-1, 0, ...rows);
+  return JSON.stringify(bare);
+}
+
+test("hooks without a site: the rebuild's layers are declared where something of them stands, and the last comes first", async () => {
+  const hooks = JSON.parse(stackConfig()["pushgate:hooks"]!) as { site?: object }[];
+  const alone = stackConfig({ "pushgate:hooks": hooks.map(({ site: _, ...hook }) => hook) });
+  const rebuild = (declared: readonly Declared[]) =>
+    declared.map(({ name }) => name).filter((name) => /^web1-(program|egress|builder|site)/.test(name));
+  expect(rebuild(await declare({ config: alone }))).toEqual([]);
+  vi.resetModules();
+  const stood = [
+    ["stamp", "program", "absent-0123456789ab"],
+    ["stamp", "builder", "0123456789ab"],
+    ["owned", "egress", "/etc/systemd/system/pushgate-egress.service"],
+  ];
+  const left = await declare({ config: alone, probe: () => answer(...stood) });
+  expect(rebuild(left)).toEqual(["web1-builder", "web1-egress", "web1-program"]);
+});
+
+test("a machine that has its certificate and no good request for it: what becomes of the certificate is said", async () => {
+  const said = vi.spyOn(console, "warn").mockImplementation(() => undefined);
+  const installed = ["file", originCertificate, "regular file", "644", "root:root"];
+  const request = ["fact", "request", 0, 0, Buffer.from("a request").toString("base64")];
+  const warned: number[] = [];
+  for (const rows of [[], [installed, request], [installed]]) {
+    vi.resetModules();
+    said.mockClear();
+    await declare({ probe: () => answer(...rows) });
+    warned.push(said.mock.calls.filter(([line]) => /web1: its certificate request is gone/.test(String(line))).length);
+  }
+  said.mockRestore();
+  expect(warned).toEqual([0, 0, 1]);
+});
+
+describe("a machine's state", () => {
+  test("absent: its layers leave, no record and no rule of ours is left", async () => {
+    const declared = await declare({ config: hosts({ state: "absent" }) });
+    expect(declared.filter(({ type }) => type.startsWith("cloudflare:"))).toEqual([]);
+    const scripts = declared.flatMap(({ inputs }) =>
+      typeof inputs.stdin === "string" ? [inputs.stdin as string] : [],
+    );
+    expect(scripts.filter((script) => script.includes("\npresent=0\n")).length).toBeGreaterThanOrEqual(9);
+  });
+
+  test("lost: nothing runs there, its name stays, and preview is never clean", async () => {
+    const declared = await declare({
+      config: hosts({}, { ...second, state: "lost" }),
+    });
+    expect(names(declared).filter((name) => name.includes("web2"))).toEqual(["Command web2-lost"]);
+    expect(names(declared)).toContain("DnsRecord two.example.org A");
+    vi.resetModules();
+    const alone = await declare({ config: hosts({ state: "lost" }) });
+    const [again] = alone.filter(({ name }) => name === "web1-lost");
+    const [once] = declared.filter(({ name }) => name === "web2-lost");
+    expect(again?.inputs.stdin).not.toBe(once?.inputs.stdin);
+  });
+
+  test("two machines have a name, a certificate and all layers each, and share the rules", async () => {
+    const declared = await declare({
+      config: hosts({}, second),
+    });
+    const rulesets = declared.filter(({ type }) => type.endsWith(":Ruleset"));
+    expect(rulesets).toHaveLength(3);
+    for (const { inputs } of rulesets) expect(JSON.stringify(inputs)).toContain("two.example.org");
+    expect(declared.filter(({ name }) => name.startsWith("web2-"))).toHaveLength(
+      declared.filter(({ name }) => name.startsWith("web1-")).length,
+    );
+  });
+});
+
+describe("nothing is declared", () => {
+  test("while the configuration has faults", async () => {
+    expect(await refused({ config: stackConfig({ "pushgate:zone": "", "pushgate:hooks": [] }) })).toMatch(
+      /faults in the stack configuration, nothing was changed/,
+    );
+  });
+
+  test("while a machine can't carry it; every machine's faults come together", async () => {
+    const said = await refused({
+      config: hosts({}, second),
+      probe: (target) => bareMachine(target === "root@web2" ? { uid: "1000" } : { bpf: "absent" }),
+    });
+    expect(said).toMatch(/web1 can't carry pushgate/);
+    expect(said).toMatch(/web2 can't carry pushgate/);
+  });
+
+  test("while the zone is on another plan than declared", async () => {
+    const edge = (token: string) =>
+      token.includes("getZone:") ? { id: "0".repeat(32), name: "example.org", plan: { legacyId: "free" } } : undefined;
+    expect(await refused({ edge })).toMatch(/edge\.plan says pro, but the zone example\.org is on free/);
+  });
+
+  test("while a machine can't be asked", async () => {
+    expect(await refused({ probe: () => "Welcome to Debian!" })).toMatch(/the probe's answer is not whole/);
+  });
+});

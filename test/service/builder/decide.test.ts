@@ -1,0 +1,120 @@
+/** What makes a new site: in doubt, everything. */
+import { describe, expect, test } from "vitest";
+import { buildPaths } from "../../../infra/config/build-paths.ts";
+import { type Known, plan, planBy, relevant } from "../../../service/builder/decide.ts";
+
+/** For each default, a path of that kind. */
+const kinds: Readonly<Record<string, string>> = {
+  ".gitmodules": ".gitmodules",
+  "_vendor/": "_vendor/github.com/theme/layouts/index.html",
+  "archetypes/": "archetypes/default.md",
+  "assets/": "assets/css/main.scss",
+  "bin/deploy*": "bin/deploy-site",
+  "config.json": "config.json",
+  "config.toml": "config.toml",
+  "config.yaml": "config.yaml",
+  "config.yml": "config.yml",
+  "config/": "config/_default/params.toml",
+  "data/": "data/people/ada.yaml",
+  "deploy*": "deploy.sh",
+  "go.mod": "go.mod",
+  "go.sum": "go.sum",
+  "hugo.json": "hugo.json",
+  "hugo.toml": "hugo.toml",
+  "hugo.yaml": "hugo.yaml",
+  "hugo.yml": "hugo.yml",
+  "i18n/": "i18n/en.toml",
+  "layouts/": "layouts/partials/head.html",
+  "package.hugo.json": "package.hugo.json",
+  "scripts/deploy*": "scripts/deploy.sh",
+  "static/": "static/logo.svg",
+  "themes/": "themes/plain",
+};
+
+test("there is a path for each default", () => {
+  expect(Object.keys(kinds).sort()).toEqual([...buildPaths].sort());
+});
+
+test.each(Object.entries(kinds))("%s: a change of %s builds", (pattern, path) => {
+  expect(relevant([path], [pattern])).toEqual([path]);
+  expect(planBy({ paths: ["README.md", path] }, buildPaths, "b".repeat(40))).toMatchObject({
+    commit: "b".repeat(40),
+    reason: `changed: ${path}`,
+  });
+});
+
+test.each([
+  "README.md",
+  "docs/layouts/index.html",
+  "mylayouts/x",
+  "layouts.md",
+  "content.md",
+  "src/deploy.sh",
+  "hugo.toml.bak",
+  "bin/test",
+  ".github/workflows/deploy.yml",
+])("%s does not", (path) => {
+  expect(relevant([path], buildPaths)).toEqual([]);
+});
+
+test.each([
+  ["a folder without its slash", "static", "static/a/b.css", true],
+  ["a folder that became a submodule", "themes/", "themes", true],
+  ["a star within a segment", "themes/*/layouts/", "themes/plain/layouts/index.html", true],
+  ["a star does not cross a slash", "themes/*.toml", "themes/plain/theme.toml", false],
+  ["a dot is a dot", "go.mod", "goxmod", false],
+  ["a star alone", "*", "anything/at/all", true],
+])("%s", (_name, pattern, path, leads) => {
+  expect(relevant([path], [pattern])).toEqual(leads ? [path] : []);
+});
+
+describe("without a look at the repository", () => {
+  const a = "a".repeat(40);
+  const b = "b".repeat(40);
+  const known: Known = {
+    head: b,
+    deployed: { release: "000002-aaaaaaaaaaaa", commit: a },
+    held: null,
+    asked: false,
+    tampered: [],
+  };
+  const held: Known = { ...known, held: b };
+  test.each<[string, Known, string | null | undefined, string]>([
+    ["nothing published", { ...known, deployed: null }, b, "the first release"],
+    ["adopted", { ...known, deployed: { release: "000001-adopted", commit: null } }, b, "built by no commit"],
+    ["published already", { ...known, head: a }, null, "published already"],
+    ["asked for", { ...known, head: a, asked: true }, a, "asked for"],
+    ["tampered with", { ...known, head: a, tampered: ["index.html"] }, a, "changed on the disk: index.html"],
+    ["rolled back", held, null, "a new commit is published again"],
+    ["rolled back, asked for: what it chose is built", { ...held, asked: true }, a, "asked for"],
+    ["rolled back, tampered with", { ...held, tampered: ["x"] }, a, "changed on the disk: x"],
+    [
+      "rolled back to what no commit built, asked for",
+      { ...held, asked: true, deployed: { release: "000001-adopted", commit: null } },
+      null,
+      "asked for; but rolled back",
+    ],
+  ])("%s", (_name, at, commit, reason) => {
+    expect(plan(at)).toMatchObject({ commit, reason: expect.stringContaining(reason) });
+  });
+
+  test("a new head after a rollback is decided by what changed", () => {
+    expect(plan({ ...known, held: "c".repeat(40) })).toBeUndefined();
+  });
+
+  test("what can't be told builds", () => {
+    expect(planBy({ unknown: "the history was rewritten" }, buildPaths, b)).toEqual({
+      commit: b,
+      reason: "the history was rewritten",
+    });
+  });
+
+  test("what builds nothing says what it was", () => {
+    const many = Array.from({ length: 30 }, (_, i) => `notes/${i}\u202e.md`);
+    expect(planBy({ paths: many }, buildPaths, b)).toEqual({
+      commit: null,
+      reason: expect.stringMatching(/^b{12} changes only notes\/0\?\.md, .* and 25 more: nothing of site\.paths$/),
+    });
+    expect(planBy({ paths: [] }, buildPaths, b).reason).toBe("bbbbbbbbbbbb changes no file");
+  });
+});

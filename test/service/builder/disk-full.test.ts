@@ -1,0 +1,67 @@
+/** A small disk in a namespace of the test's own. */
+import { spawn, spawnSync } from "node:child_process";
+import { randomBytes } from "node:crypto";
+import { dirname, join } from "node:path";
+import { createInterface } from "node:readline";
+import { afterAll, expect, test } from "vitest";
+import type { Status } from "../../../service/builder/status.ts";
+import { bundledBuilder, cannotBuild, closeGitHost, published, start } from "./harness.ts";
+import { says, siteFiles } from "./hugo-site.ts";
+
+afterAll(closeGitHost);
+
+const unshare = ["--user", "--map-root-user", "--mount"];
+const noNamespace =
+  spawnSync("unshare", [...unshare, "mount", "-t", "tmpfs", "none", "/mnt"]).status === 0
+    ? undefined
+    : "user and mount namespaces are not allowed here: run as root";
+
+test("a full disk is told, the site stays, and room heals it", async ({ skip }) => {
+  skip(cannotBuild !== undefined, cannotBuild);
+  skip(noNamespace !== undefined, noNamespace);
+  const site = await published(1);
+  const { places } = site;
+  const bundle = await bundledBuilder(site.folder);
+  // A disk of 8 MiB in place of the site's own, for as long as this shell reads, and seven of them are somebody else's
+  // until they are removed.
+  const script = `
+cp -a ${places.site} ${site.folder}/former && mount -t tmpfs -o size=8m none ${places.site} &&
+cp -a ${site.folder}/former/. ${places.site}/ && head -c 7340032 /dev/zero >${places.site}/somebodys && while read -r seconds; do
+  timeout -s KILL "$seconds" node ${bundle} >/dev/null; cat ${places.status} | tr -d '\\n'
+  echo "|$(ls ${places.releases} | wc -l)|$(cat ${places.current}/index.html | tr -d '\\n')"
+  rm -f ${places.site}/somebodys
+done`;
+  start(site, bundle).kill();
+  const shell = spawn("unshare", [...unshare, "sh", "-c", script], {
+    env: {
+      PATH: `${dirname(process.execPath)}:${process.env.PATH}`,
+      PUSHGATE_SETTINGS: join(site.folder, "builder.json"),
+      GIT_SSL_CAINFO: site.builder.authorities,
+    },
+    stdio: ["pipe", "pipe", "ignore"],
+  });
+  const lines = createInterface({ input: shell.stdout })[Symbol.asyncIterator]();
+  const tried = async (seconds: number) => {
+    shell.stdin.write(`${seconds}\n`);
+    const [status, releases, page] = String((await lines.next()).value).split("|");
+    return { ...(JSON.parse(status!) as Status), count: Number(releases), page };
+  };
+  try {
+    site.repository.push({ ...siteFiles(2), "static/large.bin": randomBytes(500 << 10) });
+    site.deliver();
+    const full = await tried(5);
+    expect(full.last).toMatchObject({
+      result: "failed",
+      reason: expect.stringMatching(/the disk is full: free some|0 MiB free on the disk: make room/),
+    });
+    expect(full).toMatchObject({ count: 1, page: expect.stringContaining(says(1)) });
+    expect(await tried(20)).toMatchObject({
+      last: { result: "published" },
+      page: expect.stringContaining(says(2)),
+    });
+  } finally {
+    shell.stdin.end();
+    await new Promise((resolve) => shell.once("close", resolve));
+    site.remove();
+  }
+});

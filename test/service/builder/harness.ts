@@ -1,0 +1,246 @@
+/** A builder in this process or as the real bundle, with everything it works on in a folder of its own. */
+import { type ChildProcess, execFileSync, spawn, spawnSync } from "node:child_process";
+import {
+  chownSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, afterEach, beforeEach } from "vitest";
+import { assetExtensions, buildPaths } from "../../../infra/config/build-paths.ts";
+import { armoured } from "../../../service/builder/git.ts";
+import type { Entry } from "../../../service/builder/journal.ts";
+import { makePlaces, type Places, placesOf } from "../../../service/builder/places.ts";
+import { heal, serve } from "../../../service/builder/serve.ts";
+import type { BuilderSettings } from "../../../service/builder/settings.ts";
+import type { Status } from "../../../service/builder/status.ts";
+import type { Builder } from "../../../service/settings.ts";
+import { type GitHost, startGitHost } from "../../fakes/git-host.ts";
+import type { Repository } from "../../fakes/git-repository.ts";
+import { bundled } from "../bundles.ts";
+import { siteFiles, writeContent } from "./hugo-site.ts";
+
+const absent = ["git", "hugo", "openssl"].filter((tool) => spawnSync("sh", ["-c", `command -v ${tool}`]).status !== 0);
+
+/** Why a site can't be built here, with the cure; undefined if it can. */
+export const cannotBuild =
+  absent.length > 0 ? `${absent.join(", ")} not installed: apt-get install ${absent.join(" ")}` : undefined;
+
+/** The user who stands for root: whoever runs the test. */
+const root = process.getuid?.() ?? 0;
+
+export type Bench = {
+  readonly folder: string;
+  readonly places: Places;
+  readonly builder: Builder;
+  readonly repository: Repository;
+  readonly content: string;
+  readonly journal: Entry[];
+  /** A delivery of the receiver's. */
+  deliver(): void;
+  /** An ask of root's, or of another's where `uid` is given, which takes root. */
+  tick(): void;
+  ask(name: string, text?: string, uid?: number): void;
+  rollback(release: string): void;
+  /** Until nothing is pending; a failing one is cut off after its first try. Returns what status.json says then. */
+  work(as?: Builder): Promise<Status>;
+  /** As the web server sees it. */
+  page(path?: string): string;
+  published(): string[];
+  status(): Status;
+  remove(): void;
+};
+
+let host: Promise<GitHost> | undefined;
+/** One git host for a file of tests. */
+export const gitHost = (): Promise<GitHost> => {
+  host ??= startGitHost();
+  return host;
+};
+export const closeGitHost = async (): Promise<void> => (await host)?.close();
+
+/** What a test takes away of the program, to see what it was for: a file of service/builder, and in it these words. */
+export type Without = readonly [file: string, words: string, instead: string];
+
+/** The builder's bundle, whole or with something taken away; returns its file. */
+export async function bundledBuilder(folder: string, ...without: readonly Without[]): Promise<string> {
+  const outfile = join(folder, `builder-${without.length}.cjs`);
+  await bundled("builder", outfile, (at, text) =>
+    without
+      .filter(([file]) => file === at)
+      .reduce((contents, [file, words, instead]) => {
+        if (!contents.includes(words)) throw new Error(`${file} has no longer: ${words}`);
+        return contents.replace(words, instead);
+      }, text),
+  );
+  return outfile;
+}
+
+/** Starts the bundle on a site, as its unit would, in a group of its own. */
+export function start(site: Bench, bundle: string, extra: Readonly<Record<string, string>> = {}): ChildProcess {
+  const file = join(site.folder, "builder.json");
+  writeFileSync(file, JSON.stringify(site.builder.settings));
+  const env = { PATH: process.env.PATH, PUSHGATE_SETTINGS: file, GIT_SSL_CAINFO: site.builder.authorities, ...extra };
+  return spawn(process.execPath, [bundle], { env, detached: true, stdio: ["ignore", "pipe", "pipe"] });
+}
+
+/** Until it ends by itself, or says that it failed. Returns what status.json says then. */
+export async function finish(site: Bench, child: ChildProcess): Promise<Status> {
+  let said = "";
+  const cut = () => child.pid && process.kill(-child.pid, "SIGKILL");
+  child.stdout?.setEncoding("utf8").on("data", (text: string) => {
+    said += text;
+    if (/"failing":/.test(said)) cut();
+  });
+  child.stderr?.setEncoding("utf8").on("data", (text: string) => {
+    said += text;
+  });
+  const timer = setTimeout(cut, 30_000);
+  const code = await new Promise((resolve) => child.once("close", resolve));
+  clearTimeout(timer);
+  if (code !== 0 && !/"failing":/.test(said)) throw new Error(`the builder ended with ${code}: ${said}`);
+  return site.status();
+}
+
+let counter = 0;
+const nextName = () => {
+  counter += 1;
+  return `site-${counter}`;
+};
+
+export type Change = Partial<BuilderSettings> & {
+  readonly pages?: number;
+  readonly limit?: Partial<BuilderSettings["limits"]>;
+};
+
+/** A site of `pages` pages, committed as revision 1, and nothing published. */
+export async function bench({ pages = 3, limit, ...rest }: Change = {}): Promise<Bench> {
+  const host = await gitHost();
+  const name = nextName();
+  host.repository(name).push(siteFiles(1));
+  const folder = mkdtempSync(join(tmpdir(), "pushgate-builder-"));
+  for (const place of ["spool", "asks", "content"]) mkdirSync(join(folder, place));
+  writeContent(join(folder, "content"), pages);
+  return benchIn(folder, host, name, {
+    paths: buildPaths,
+    keep: [],
+    assets: assetExtensions,
+    submodules: false,
+    hugo: { path: "hugo", exec: [], http: [] },
+    limits: { releaseBytes: 1 << 30, pagesPercent: 50, seconds: 30, debounceMilliseconds: 0, ...limit },
+    ...rest,
+  });
+}
+
+/** The same with revisions up to this one published. */
+export async function published(revision: number, change: Change = {}): Promise<Bench> {
+  const site = await bench(change);
+  for (let now = 1; now <= revision; now += 1) {
+    if (now > 1) site.repository.push(siteFiles(now));
+    site.deliver();
+    const { last } = await site.work();
+    if (last.result !== "published") throw new Error(`revision ${now}: ${last.result}: ${last.reason}`);
+  }
+  return site;
+}
+
+/** Another such site, repository and all, without the time it took to get there. */
+export async function copyOf({ folder, repository, builder }: Bench): Promise<Bench> {
+  const host = await gitHost();
+  const name = nextName();
+  const copy = mkdtempSync(join(tmpdir(), "pushgate-builder-"));
+  for (const [from, to] of [
+    [`${folder}/.`, copy],
+    [repository.folder, join(host.folder, `${name}.git`)],
+  ] as const)
+    execFileSync("cp", ["-a", from, to]);
+  return benchIn(copy, host, name, builder.settings);
+}
+
+/** Gives each test of a file its own copy of a site with revisions up to this one published. */
+export function onCopies(revision: number, use: (copy: Bench) => void, change: Change = {}): void {
+  let original: Bench | undefined;
+  let copy: Bench | undefined;
+  beforeEach(async ({ skip }) => {
+    skip(cannotBuild !== undefined, cannotBuild);
+    original ??= await published(revision, change);
+    copy = await copyOf(original);
+    use(copy);
+  });
+  afterEach(() => copy?.remove());
+  afterAll(async () => {
+    original?.remove();
+    await closeGitHost();
+  });
+}
+
+type Policy = Omit<
+  BuilderSettings,
+  "hook" | "repository" | "branch" | "spool" | "asks" | "site" | "content" | "webRoot"
+>;
+
+function benchIn(folder: string, host: GitHost, name: string, policy: Policy): Bench {
+  const at = (place: string) => join(folder, place);
+  const settings: BuilderSettings = {
+    ...policy,
+    hook: "site",
+    repository: host.url(name),
+    branch: "main",
+    spool: at("spool"),
+    asks: at("asks"),
+    site: at("site"),
+    content: at("content"),
+    webRoot: at("www"),
+  };
+  const builder: Builder = { settings, path: process.env.PATH ?? "", authorities: host.caFile };
+  const places = placesOf(settings, root);
+  const journal: Entry[] = [];
+  let delivery = 0;
+  const ask = (name: string, text = "", uid?: number) => {
+    writeFileSync(join(at("asks"), ".new"), text, { mode: 0o644 });
+    if (uid !== undefined) chownSync(join(at("asks"), ".new"), uid, uid);
+    renameSync(join(at("asks"), ".new"), join(at("asks"), name));
+  };
+  const status = () => JSON.parse(readFileSync(places.status, "utf8")) as Status;
+  return {
+    folder,
+    places,
+    builder,
+    repository: host.repository(name),
+    content: at("content"),
+    journal,
+    deliver: () => {
+      delivery += 1;
+      writeFileSync(join(at("spool"), `delivery-${delivery}.json`), "{}\n");
+    },
+    tick: () => ask("tick"),
+    ask,
+    rollback: (release) => ask(`rollback-${release}`, `rollback-${release}\n`),
+    work: async (as = builder) => {
+      await work(as, places, journal);
+      return status();
+    },
+    page: (path = "index.html") => readFileSync(join(places.current, path), "utf8"),
+    published: () => (readdirSync(places.current, { recursive: true }) as string[]).sort(),
+    status,
+    remove: () => {
+      spawnSync("chmod", ["-R", "u+w", folder]);
+      rmSync(folder, { recursive: true, force: true });
+    },
+  };
+}
+
+/** As a start of the program does, but for the pauses. */
+async function work(builder: Builder, places: Places, journal: Entry[]): Promise<void> {
+  const { settings } = builder;
+  makePlaces(places);
+  heal(places);
+  const tell = (entry: Entry) => void journal.push(entry);
+  await serve(builder, { settings, places, git: armoured(builder) }, tell, null);
+}

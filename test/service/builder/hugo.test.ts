@@ -1,0 +1,294 @@
+/** hugo as a child and behind its unit's socket: how each end of it is told, and that the gate stands after it. */
+import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { createServer, type Server } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, afterEach, beforeEach, describe, expect, test } from "vitest";
+import { gate } from "../../../service/builder/gate.ts";
+import { build } from "../../../service/builder/hugo.ts";
+import { makePlaces, placesOf } from "../../../service/builder/places.ts";
+import { type Setback, setbackOf } from "../../../service/builder/setback.ts";
+import type { BuilderSettings } from "../../../service/builder/settings.ts";
+import {
+  type Bench,
+  bench,
+  bundledBuilder,
+  cannotBuild,
+  closeGitHost,
+  copyOf,
+  finish,
+  published as publishedSite,
+  start,
+} from "./harness.ts";
+import { says, siteFiles, writeContent } from "./hugo-site.ts";
+
+let site: Bench;
+let extra: string;
+beforeEach(({ skip }) => {
+  skip(cannotBuild !== undefined, cannotBuild);
+  extra = mkdtempSync(join(tmpdir(), "pushgate-hugo-"));
+});
+afterEach(() => {
+  site?.remove();
+  rmSync(extra, { recursive: true, force: true });
+});
+afterAll(async () => {
+  original?.remove();
+  await closeGitHost();
+});
+
+/** Only the build and the gate, without a repository. Returns what stopped it. */
+let out: string;
+async function alone(
+  hugo: BuilderSettings["hugo"],
+  limit: Partial<BuilderSettings["limits"]> = {},
+): Promise<Setback | undefined> {
+  const at = (name: string) => join(extra, name);
+  const settings: BuilderSettings = {
+    ...{
+      hook: "site",
+      repository: "https://git.invalid/site.git",
+      branch: "main",
+      spool: at("spool"),
+      asks: at("asks"),
+    },
+    ...{
+      site: at("site"),
+      content: extra,
+      webRoot: at("www"),
+      paths: [],
+      keep: [],
+      assets: [],
+      submodules: false,
+      hugo,
+    },
+    limits: { releaseBytes: 1 << 30, pagesPercent: 50, seconds: 30, debounceMilliseconds: 0, ...limit },
+  };
+  const places = placesOf(settings);
+  makePlaces(places);
+  mkdirSync(places.clone);
+  out = places.out;
+  try {
+    gate(await build({ settings, path: process.env.PATH ?? "" }, places), settings, null, []);
+    return undefined;
+  } catch (error) {
+    return setbackOf(error);
+  }
+}
+
+let original: Bench | undefined;
+/** Revision 1 is. */
+const published = async () => {
+  original ??= await publishedSite(1, { pages: 20 });
+  site = await copyOf(original);
+};
+const pushed = async (files: Parameters<Bench["repository"]["push"]>[0]) => {
+  site.repository.push(files);
+  site.deliver();
+  return (await site.work()).last;
+};
+
+describe("the real hugo", () => {
+  test("a template that fails is named, with hugo's words, and the next good push heals it", async () => {
+    await published();
+    const last = await pushed({ "layouts/index.html": "{{ .Nonsense }}" });
+    expect(last.result).toBe("failed");
+    expect(last.reason).toMatch(/^the template layouts\/index\.html failed: .*can't evaluate field Nonsense/);
+    expect(site.page()).toContain(says(1));
+    expect(await pushed(siteFiles(2))).toMatchObject({ result: "published" });
+    expect(site.status()).not.toHaveProperty("failing");
+  });
+
+  const noLayouts = {
+    "layouts/index.html": null,
+    "layouts/_default/single.html": null,
+    "layouts/_default/list.html": null,
+  };
+
+  test("without layouts hugo exits 0 and writes nothing: refused", async () => {
+    await published();
+    expect(await pushed(noLayouts)).toMatchObject({
+      result: "refused",
+      reason: "hugo wrote no index.html: are the layouts (a theme, a submodule) in the repository?",
+    });
+    expect(site.page()).toContain(says(1));
+  });
+
+  test("the gate taken away: an empty site is published", async () => {
+    await published();
+    const bundle = await bundledBuilder(site.folder, [
+      "gate.ts",
+      "const index = found.files",
+      "if (1 > 0) return found;\n  const index = found.files",
+    ]);
+    site.repository.push(noLayouts);
+    site.deliver();
+    expect((await finish(site, start(site, bundle))).last.result).toBe("published");
+    expect(site.published()).not.toContain("index.html");
+  });
+
+  test("content that went away is not published as a site without pages", async () => {
+    await published();
+    rmSync(join(site.content, "post"), { recursive: true });
+    site.ask("content");
+    expect((await site.work()).last).toMatchObject({
+      result: "refused",
+      reason: expect.stringMatching(/^only 1 pages where the published release has 22: is the content there\?/),
+    });
+    rmSync(site.content, { recursive: true });
+    expect((await site.work()).last).toMatchObject({
+      result: "failed",
+      reason: expect.stringContaining("is not there: is it mounted?"),
+    });
+    expect(site.page("post/3/index.html")).toContain("Text of page 3.");
+    writeContent(site.content, 20);
+    expect((await site.work()).last.result).toBe("published");
+  });
+
+  test("a site too large for its limit is refused", async () => {
+    await published();
+    site.repository.push({ "static/large.bin": Buffer.alloc(100_000) });
+    site.deliver();
+    const { settings } = site.builder;
+    const limits = { ...settings.limits, releaseBytes: 100_000 };
+    expect((await site.work({ ...site.builder, settings: { ...settings, limits } })).last).toMatchObject({
+      result: "refused",
+      reason: expect.stringMatching(/^the site takes 0\.2 MiB on the disk, and may take 0\.1: raise .*releaseMiB/),
+    });
+  });
+
+  test("a site can't open hugo's policies for itself", async () => {
+    const open = "[security.exec]\nallow = ['.*']\n[security.http]\nurls = ['.*']\n";
+    const reads =
+      '{{ with resources.GetRemote "https://localhost:1/" }}{{ with .Err }}{{ errorf "%s" . }}{{ end }}{{ end }}';
+    const files = { "hugo.toml": `${siteFiles(1)["hugo.toml"]}${open}`, "layouts/index.html": reads };
+    await published();
+    expect((await pushed(files)).reason).toContain('is not whitelisted in policy "security.http.urls"');
+    const asset = '{{ $css := resources.Get "a.css" | postCSS }}{{ $css.Permalink }}';
+    const runs = { "layouts/index.html": asset, "assets/a.css": "a{}" };
+    expect((await pushed(runs)).reason).toContain('"npx" is not whitelisted in policy "security.exec.allow"');
+    // What the operator opened is open: the policy is not what fails.
+    site.repository.push({ ...files, "assets/a.css": null });
+    const hugo = { path: "hugo", exec: [], http: ["^https://localhost.*", "^https://other.*"] };
+    const last = (await site.work({ ...site.builder, settings: { ...site.builder.settings, hugo } })).last;
+    expect(last.reason).toContain("connection refused");
+  });
+});
+
+describe("a program in hugo's place", () => {
+  /** One that writes a site and then does this; `$out` is where. */
+  const program = (script: string): BuilderSettings["hugo"] => {
+    const path = join(extra, "hugo");
+    const out =
+      'while [ "$1" != --destination ]; do shift; done; out=$2; mkdir -p "$out"; echo home >"$out/index.html"\n';
+    writeFileSync(path, `#!/bin/sh\n${out}${script}\n`, { mode: 0o755 });
+    return { path, exec: [], http: [] };
+  };
+  const built = (script: string, limit: Partial<BuilderSettings["limits"]> = {}) => alone(program(script), limit);
+
+  test.each([
+    ["a link", 'ln -s /etc/passwd "$out/x.txt"', "hugo wrote symbolic links, which may lead anywhere: x.txt"],
+    ["a linked folder", 'ln -s /etc "$out/etc"', "hugo wrote symbolic links, which may lead anywhere: etc"],
+    ["a pipe, which would hold whoever reads it", 'mkfifo "$out/p"', "hugo wrote what is no file: p"],
+    ["an empty home page", ': >"$out/index.html"', "hugo wrote an empty index.html"],
+    ["a name that is no UTF-8", 'touch "$out/$(printf "\\377").html"', "hugo wrote a name that is not UTF-8"],
+  ])("%s is refused", async (_name, script, reason) => {
+    expect(await built(script)).toMatchObject({ result: "refused", message: expect.stringContaining(reason) });
+  });
+
+  test.each([
+    ["killed", "kill -9 $$", "hugo was ended by the signal SIGKILL"],
+    ["a full disk", 'echo "write /out/x: no space left on device" >&2; exit 255', "the disk is full: free some space"],
+    ["no threads left", "echo 'runtime: pthread_create failed' >&2; exit 2", "its limit of processes and threads"],
+    [
+      "a shell that may not fork",
+      "echo 'Error: POSTCSS: failed to transform \"a.css\": /usr/bin/npx: 0: Cannot fork' >&2; exit 255",
+      "its limit of processes and threads",
+    ],
+    ["it says nothing", "exit 3", "hugo failed: "],
+  ])("%s is told", async (_name, script, reason) => {
+    expect(await built(script)).toMatchObject({ result: "failed", message: expect.stringContaining(reason) });
+  });
+
+  test("one that does not end is ended", async () => {
+    const setback = await built("sleep 60", { seconds: 1 });
+    expect(setback?.message).toBe("the build took longer than its 1 s: raise hooks[].site.limits.seconds");
+  });
+
+  test("what it says is kept in bounds, and can't turn a terminal round", async () => {
+    const noise = "yes 'noise' | head -c 20000000 >&2; printf '\\nE\\033[2J\\342\\200\\256rror\\n' >&2; exit 1";
+    expect((await built(noise))?.message).toBe("hugo failed: noise | no | E?[2J?rror");
+  });
+
+  test("none there", async () => {
+    const none = await alone({ path: "/nonexistent/hugo", exec: [], http: [] });
+    expect(none?.message).toContain("/nonexistent/hugo is not installed: apt-get install hugo");
+  });
+});
+
+describe("behind its unit's socket", () => {
+  let server: Server;
+  let connections: number;
+  afterEach(() => server?.close());
+
+  /** A unit that writes a site, says this, and ends. */
+  const unit = async (say: (connection: number) => string, write = true): Promise<BuilderSettings["hugo"]> => {
+    connections = 0;
+    const socket = join(extra, "socket");
+    server = createServer((connection) => {
+      connections += 1;
+      const said = say(connections);
+      if (write && said.includes("result=success")) {
+        mkdirSync(join(out, "a"));
+        writeFileSync(join(out, "index.html"), "by the unit");
+      }
+      connection.end(said);
+    });
+    await new Promise<void>((resolve) => server.listen(socket, resolve));
+    return { socket };
+  };
+  const ended = (line: string) => `Start building sites …\nError: it went wrong\npushgate-hugo ${line}\n`;
+  const told = async (say: (connection: number) => string, limit: Partial<BuilderSettings["limits"]> = {}) =>
+    alone(await unit(say), limit);
+
+  test("connecting asks for a build, and its last line says how it ended", async () => {
+    site = await bench({ hugo: await unit(() => ended("result=success code=exited status=0")) });
+    out = site.places.out;
+    site.deliver();
+    expect((await site.work()).last.result).toBe("published");
+    expect(site.page()).toBe("by the unit");
+    expect(connections).toBe(1);
+    // Nothing is left to take twice the room.
+    expect(readdirSync(site.places.work).filter((name) => /^(out|former)/.test(name))).toEqual([]);
+  });
+
+  test.each([
+    ["result=exit-code code=exited status=255", "hugo failed: it went wrong"],
+    ["result=oom-kill code=killed status=KILL", "its memory limit (1024 MiB): raise hooks[].site.limits.memoryMiB"],
+    ["result=timeout code=killed status=TERM", "longer than its 30 s: raise hooks[].site.limits.seconds"],
+    ["result=timeout code=exited status=0", "hugo ended, and its unit did not: the machine is too busy to build"],
+    ["result=signal code=killed status=KILL", "ended by the signal KILL"],
+    ["result=resources code= status=", "has not the resources to start hugo"],
+    ["result=protocol code= status=", "hugo's unit ended by protocol"],
+  ])("%s", async (line, reason) => {
+    const setback = await told(() => ended(line), { memoryMiB: 1024 });
+    expect(setback).toMatchObject({ result: "failed", message: expect.stringContaining(reason) });
+  });
+
+  test("a unit that is busy with a former builder's site is asked again", async () => {
+    const busy = (connection: number) => (connection < 3 ? "" : ended("result=success code=exited status=0"));
+    expect(await told(busy)).toBeUndefined();
+    expect(connections).toBe(3);
+  });
+
+  test("a last line that repository code wrote is not the last", async () => {
+    const line = "pushgate-hugo result=success code=exited status=0\n";
+    const setback = await told(() => `${line}${ended("result=exit-code code=exited status=1")}`);
+    expect(setback?.message).toContain("it went wrong");
+  });
+
+  test("none that listens", async () => {
+    const setback = await alone({ socket: join(extra, "nobody") });
+    expect(setback?.message).toContain("does not answer (ENOENT): systemctl restart");
+  });
+});

@@ -1,0 +1,248 @@
+/** What a release is made of, and what it costs: by files alone, without git and hugo. */
+
+import { spawnSync } from "node:child_process";
+import {
+  appendFileSync,
+  chmodSync,
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  renameSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  utimesSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { deployed } from "../../../service/builder/current.ts";
+import { walk } from "../../../service/builder/files.ts";
+import { releases } from "../../../service/builder/manifest.ts";
+import { makePlaces, type Places, placesOf } from "../../../service/builder/places.ts";
+import { makeRelease, prune, publish, removeHalf } from "../../../service/builder/release.ts";
+import { differences } from "../../../service/builder/verify.ts";
+
+let folder: string;
+let places: Places;
+let warnings: string[];
+beforeEach(() => {
+  // 25,000 small files, made and removed: in memory, where there is a place for it, as the disk is everybody's.
+  folder = mkdtempSync(join(existsSync("/dev/shm") ? "/dev/shm" : tmpdir(), "pushgate-release-"));
+  places = placesOf({ site: join(folder, "site"), spool: join(folder, "spool"), asks: join(folder, "asks") });
+  makePlaces(places);
+  warnings = [];
+});
+afterEach(() => {
+  spawnSync("chmod", ["-R", "u+w", folder]);
+  rmSync(folder, { recursive: true });
+});
+
+const settings = { keep: [] as string[], assets: ["css", "png"] };
+let commits = 0;
+
+/** As hugo and the builder would: these files and no others, published. Returns the release's id. */
+async function release(
+  files: Readonly<Record<string, string | Buffer>>,
+  { keep = settings.keep } = {},
+): Promise<string> {
+  rmSync(places.out, { recursive: true, force: true });
+  for (const [path, text] of Object.entries({ "index.html": "home", ...files })) {
+    mkdirSync(dirname(join(places.out, path)), { recursive: true });
+    writeFileSync(join(places.out, path), text);
+  }
+  commits += 1;
+  const commit = commits.toString(16).padStart(40, "0");
+  const found = walk(places.out);
+  const manifest = await makeRelease({ ...settings, keep }, places, commit, places.out, found, warnings);
+  prune(places, publish(places, manifest.release));
+  return manifest.release;
+}
+
+const at = (id: string, path: string) => join(places.release(id), path);
+const inode = (path: string) => lstatSync(path).ino;
+const served = () => walk(places.current).files.map(({ path }) => path);
+
+describe("files", () => {
+  test("what is the same is one file on the disk, what is not is another", async () => {
+    const large = Buffer.alloc(3 << 20, "a");
+    const one = await release({ "same.html": "same", "other.html": "one", "large.png": large, "grown.png": large });
+    const two = await release({
+      "same.html": "same",
+      "other.html": "two",
+      "large.png": large,
+      "grown.png": Buffer.concat([large, Buffer.from("b")]),
+    });
+    expect(inode(at(two, "same.html"))).toBe(inode(at(one, "same.html")));
+    expect(inode(at(two, "large.png"))).toBe(inode(at(one, "large.png")));
+    expect(inode(at(two, "other.html"))).not.toBe(inode(at(one, "other.html")));
+    expect(readFileSync(at(one, "other.html"), "utf8")).toBe("one");
+    expect(readFileSync(at(two, "other.html"), "utf8")).toBe("two");
+    expect(statSync(at(two, "grown.png")).size).toBe(large.length + 1);
+    expect(differences(places, deployed(places)!)).toEqual([]);
+  });
+
+  test("a large file that differs only in its last byte is another", async () => {
+    const one = await release({ "large.png": Buffer.alloc(2 << 20, "a") });
+    const changed = Buffer.alloc(2 << 20, "a");
+    changed[changed.length - 1] = 0x62;
+    const two = await release({ "large.png": changed });
+    expect(readFileSync(at(two, "large.png")).equals(changed)).toBe(true);
+    expect(readFileSync(at(one, "large.png")).includes("b")).toBe(false);
+    expect(differences(places, deployed(places)!)).toEqual([]);
+  });
+
+  test("5,000 pages published again take no room but for what changed", async () => {
+    const pages = Object.fromEntries(
+      Array.from({ length: 5_000 }, (_, i) => [`${i % 50}/${i}.html`, `page ${i} ${"x".repeat(500)}`]),
+    );
+    const used = () => Number(spawnSync("du", ["-sk", places.releases]).stdout.toString().split("\t")[0]);
+    await release(pages);
+    const before = used();
+    await release({ ...pages, "0/0.html": "changed" });
+    // 20 MB of blocks; 50 folders and a page are 0.3.
+    expect(before).toBeGreaterThan(20_000);
+    expect(used() - before).toBeLessThan(500);
+  });
+
+  test("a file in use by hugo changes no release: it is copied, not moved", async () => {
+    mkdirSync(places.out);
+    const id = await release({ "a.html": "built" });
+    appendFileSync(join(places.out, "a.html"), " and still written to");
+    expect(readFileSync(at(id, "a.html"), "utf8")).toBe("built");
+  });
+
+  test("nobody writes in a release", async () => {
+    const id = await release({ "a/b.css": "x" });
+    for (const path of ["", "a"]) expect(statSync(at(id, path)).mode & 0o777).toBe(0o555);
+    for (const path of ["index.html", "a/b.css"]) expect(statSync(at(id, path)).mode & 0o777).toBe(0o444);
+  });
+
+  test("a name of JavaScript's own is a name", async () => {
+    await release({ "__proto__/constructor.css": "x" });
+    expect(differences(places, deployed(places)!)).toEqual([]);
+    expect(served()).toContain("__proto__/constructor.css");
+  });
+});
+
+describe("assets outlive the pages that refer to them", () => {
+  test("for as long as a release that built them is kept, and pages never", async () => {
+    await release({ "app.1.css": "1", "about.html": "about" });
+    for (let i = 2; i <= 5; i += 1) await release({ [`app.${i}.css`]: `${i}` });
+    expect(served()).toEqual(["app.1.css", "app.2.css", "app.3.css", "app.4.css", "app.5.css", "index.html"]);
+    expect(releases(places)).toHaveLength(5);
+    // The first release goes, and with it what only it had built.
+    await release({ "app.6.css": "6" });
+    expect(served()).toEqual(["app.2.css", "app.3.css", "app.4.css", "app.5.css", "app.6.css", "index.html"]);
+    expect(readdirSync(places.releases)).toHaveLength(5);
+    expect(readdirSync(places.manifests)).toHaveLength(5);
+    expect(differences(places, deployed(places)!)).toEqual([]);
+  });
+
+  test("a release gone back to and left again still hands on what its open pages need", async () => {
+    const first = await release({ "app.1.css": "1" });
+    for (let i = 2; i <= 5; i += 1) await release({ [`app.${i}.css`]: `${i}` });
+    publish(places, first);
+    await release({ "app.6.css": "6" });
+    expect(served()).toContain("app.1.css");
+    expect(releases(places)).toContain(first);
+  });
+
+  test("what this build has in their place is what is served", async () => {
+    await release({ "a.css": "old", "b/c.css": "old", "d.css": "old" });
+    await release({ "a.css": "new", b: "a file", "d.css/e.html": "a folder" });
+    expect(served()).toEqual(["a.css", "b", "d.css/e.html", "index.html"]);
+    expect(readFileSync(join(places.current, "a.css"), "utf8")).toBe("new");
+  });
+
+  test("one that somebody changed is not handed on", async () => {
+    const one = await release({ "app.1.css": "1" });
+    chmodSync(at(one, "app.1.css"), 0o644);
+    writeFileSync(at(one, "app.1.css"), "evil");
+    await release({ "app.2.css": "2" });
+    expect(served()).not.toContain("app.1.css");
+    expect(warnings).toEqual([`assets changed on the disk are not carried along: ${one}/app.1.css`]);
+  });
+});
+
+describe("tampered with", () => {
+  const cases: readonly [string, (id: string) => void, readonly string[]][] = [
+    ["a page written over", (id) => writeFileSync(at(id, "a/b.html"), "evil"), ["a/b.html"]],
+    ["a file added", (id) => writeFileSync(at(id, "a/new.php"), ""), ["a/new.php"]],
+    ["a file removed", (id) => rmSync(at(id, "a/b.html")), ["a/b.html"]],
+    ["a link in its place", (id) => linkAway(at(id, "c.css")), ["c.css"]],
+    ["the whole of it gone", (id) => rmSync(places.release(id), { recursive: true }), ["release"]],
+    ["of the same size and time", (id) => swap(at(id, "c.css")), ["c.css"]],
+  ];
+  const swap = (path: string) => {
+    const { atime, mtime, size } = statSync(path);
+    writeFileSync(path, "e".repeat(size));
+    utimesSync(path, atime, mtime);
+  };
+  const linkAway = (path: string) => {
+    rmSync(path);
+    symlinkSync("/etc/passwd", path);
+  };
+  test.each(cases)("%s is seen, and is not linked to", async (_name, tamper, seen) => {
+    const id = await release({ "a/b.html": "b", "c.css": "ccc" });
+    const manifest = deployed(places)!;
+    expect(differences(places, manifest)).toEqual([]);
+    spawnSync("chmod", ["-R", "u+w", places.release(id)]);
+    tamper(id);
+    expect(differences(places, manifest)).toEqual(seen.map((path) => (path === "release" ? id : path)));
+    await release({ "a/b.html": "b", "c.css": "ccc" });
+    expect(readFileSync(join(places.current, "a/b.html"), "utf8")).toBe("b");
+    expect(readFileSync(join(places.current, "c.css"), "utf8")).toBe("ccc");
+    expect(lstatSync(join(places.current, "c.css")).isFile()).toBe(true);
+    expect(served()).toEqual(["a/b.html", "c.css", "index.html"]);
+  });
+});
+
+describe("what is kept", () => {
+  test("lies outside the releases, and each leads to it", async () => {
+    mkdirSync(join(places.kept, "files"), { recursive: true });
+    writeFileSync(join(places.kept, "files/a.pdf"), "of its owner");
+    const id = await release({ "download/other.html": "x" }, { keep: ["files", "download/big.iso"] });
+    expect(readlinkSync(at(id, "files"))).toBe("../../kept/files");
+    expect(readlinkSync(at(id, "download/big.iso"))).toBe("../../../kept/download/big.iso");
+    expect(readFileSync(join(places.current, "files/a.pdf"), "utf8")).toBe("of its owner");
+    expect(differences(places, deployed(places)!)).toEqual([]);
+    renameSync(places.site, `${places.site}-moved`);
+    expect(readFileSync(join(`${places.site}-moved`, "current/files/a.pdf"), "utf8")).toBe("of its owner");
+  });
+
+  test("a build that has something in its way does not reach it", async () => {
+    mkdirSync(join(places.kept, "files"), { recursive: true });
+    await release({ "files/evil.html": "x" }, { keep: ["files", "files/deeper"] });
+    expect(readdirSync(join(places.kept, "files"))).toEqual([]);
+    expect(warnings).toEqual(["built, but in the way of site.keep, and left out: files/evil.html"]);
+  });
+});
+
+test("what a kill leaves is removed at the next start, and what is published never", async () => {
+  const id = await release({});
+  mkdirSync(join(places.release("000009-abc"), "half"), { recursive: true });
+  chmodSync(join(places.release("000009-abc"), "half"), 0o555);
+  writeFileSync(`${places.manifest("000009-abc")}.new`, "{");
+  symlinkSync("nowhere", `${places.current}.new`);
+  removeHalf(places);
+  expect(readdirSync(places.releases)).toEqual([id]);
+  expect(readdirSync(places.manifests)).toEqual([`${id}.json`]);
+  expect(existsSync(places.current)).toBe(true);
+  rmSync(places.manifest(id));
+  removeHalf(places);
+  expect(readdirSync(places.releases)).toEqual([id]);
+});
+
+test("a build that ends in the middle leaves no half release behind", async () => {
+  await release({});
+  mkdirSync(join(places.out, "a"), { recursive: true });
+  const found = { ...walk(places.out), files: [{ path: "a/missing.html", size: 1 }] };
+  await expect(makeRelease(settings, places, "f".repeat(40), places.out, found, warnings)).rejects.toThrow("ENOENT");
+  expect(readdirSync(places.releases)).toHaveLength(1);
+});

@@ -1,0 +1,249 @@
+/** When a run starts, how often it is tried, and what the program says and exits with. */
+import { spawn, spawnSync } from "node:child_process";
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { armoured, environment } from "../../../service/builder/git.ts";
+import type { Entry } from "../../../service/builder/journal.ts";
+import { lock, startOf, unlock } from "../../../service/builder/lock.ts";
+import { pending } from "../../../service/builder/markers.ts";
+import { makePlaces, placesOf } from "../../../service/builder/places.ts";
+import { serve } from "../../../service/builder/serve.ts";
+import type { BuilderSettings } from "../../../service/builder/settings.ts";
+import { readBuilder, SettingsFault } from "../../../service/settings.ts";
+import { type Bench, bundledBuilder, cannotBuild, finish, gitHost, onCopies, start } from "./harness.ts";
+import { siteFiles } from "./hugo-site.ts";
+
+describe("a run", () => {
+  let site: Bench;
+  onCopies(1, (copy) => {
+    site = copy;
+  });
+
+  const quiet = (milliseconds: number) => {
+    const { settings } = site.builder;
+    return {
+      ...site.builder,
+      settings: { ...settings, limits: { ...settings.limits, debounceMilliseconds: milliseconds } },
+    };
+  };
+
+  test("a burst is one build, of the newest commit", async () => {
+    const builder = quiet(300);
+    site.deliver();
+    const working = site.work(builder);
+    for (let i = 2; i < 7; i += 1) {
+      await sleep(50);
+      site.repository.push(siteFiles(i));
+      site.deliver();
+    }
+    const { last, deployed } = await working;
+    expect(last.trigger).toHaveLength(6);
+    expect(last.milliseconds.debounce).toBeGreaterThanOrEqual(300);
+    expect(deployed?.commit).toBe(site.repository.head());
+    expect(site.journal.map(({ result }) => result)).toEqual(["published"]);
+  });
+
+  test("pushes that never end hold it up five times as long, and root's asks not at all", async () => {
+    const builder = quiet(100);
+    site.deliver();
+    const pushing = setInterval(() => {
+      if (site.journal.length === 0) site.deliver();
+    }, 20);
+    await site.work(builder);
+    clearInterval(pushing);
+    expect(site.journal[0]!.milliseconds.debounce).toBeGreaterThan(400);
+    site.tick();
+    expect((await site.work(quiet(10_000))).last.milliseconds.debounce).toBeLessThan(2_000);
+  });
+
+  test("what fails is tried again after growing pauses, which a new marker cuts short", async () => {
+    const { faults } = await gitHost();
+    faults.status = 500;
+    const tries: number[] = [];
+    const entries: Entry[] = [];
+    const { settings } = site.builder;
+    const at = { settings, places: site.places, git: armoured(site.builder) };
+    const tell = (entry: Entry) => {
+      tries.push(performance.now());
+      entries.push(entry);
+      // After the second failure a push comes, and the remote is back.
+      if (entries.length === 2) {
+        delete faults.status;
+        site.repository.push(siteFiles(2));
+        setTimeout(() => site.deliver(), 50);
+      }
+    };
+    site.deliver();
+    await serve(site.builder, at, tell, { first: 400, longest: 30_000, least: 50 });
+    expect(entries.map(({ result }) => result)).toEqual(["failed", "failed", "published"]);
+    expect(entries.map(({ failing }) => failing?.attempts)).toEqual([1, 2, undefined]);
+    expect(tries[1]! - tries[0]!).toBeGreaterThan(400);
+    expect(entries[2]?.trigger).toHaveLength(2);
+    expect(pending(site.places)).toEqual([]);
+  });
+
+  test("the program runs alone, says one line a run, and exits when nothing is pending", async () => {
+    const bundle = await bundledBuilder(site.folder);
+    site.repository.push(siteFiles(2));
+    site.deliver();
+    const child = start(site, bundle);
+    let said = "";
+    child.stdout?.on("data", (part: Buffer) => {
+      said += part;
+    });
+    expect((await finish(site, child)).last.result).toBe("published");
+    const lines = said.trim().split("\n");
+    expect(lines).toHaveLength(1);
+    expect(JSON.parse(lines[0]!)).toMatchObject({
+      hook: "site",
+      result: "published",
+      trigger: ["delivery delivery-1"],
+    });
+    expect(existsSync(site.places.lock)).toBe(false);
+  });
+});
+
+describe("one builder a site", () => {
+  let folder: string;
+  beforeEach(() => {
+    folder = mkdtempSync(join(tmpdir(), "pushgate-lock-"));
+  });
+  afterEach(() => rmSync(folder, { recursive: true }));
+  const places = () => {
+    const made = placesOf({ site: folder, spool: folder, asks: folder });
+    makePlaces(made);
+    return made;
+  };
+
+  test("a second is refused while the first lives, and what a kill leaves is nobody's", async () => {
+    const at = places();
+    await lock(at);
+    await expect(lock(at, 10)).rejects.toThrow(`another builder works on this site: process ${process.pid}`);
+    unlock(at);
+    // The number of a process that lives, and was started at another time.
+    writeFileSync(at.lock, `${process.pid} 1`);
+    await lock(at, 10);
+    expect(readFileSync(at.lock, "utf8")).toMatch(new RegExp(`^${process.pid} \\d+$`));
+  });
+
+  test("one that is just being killed is waited for", async () => {
+    const at = places();
+    const child = spawn("sleep", ["60"]);
+    writeFileSync(at.lock, `${child.pid} ${startOf(child.pid!)}`);
+    setTimeout(() => child.kill("SIGKILL"), 100);
+    await lock(at);
+    expect(readFileSync(at.lock, "utf8")).toContain(`${process.pid} `);
+  });
+});
+
+describe("settings", () => {
+  let folder: string;
+  beforeEach(() => {
+    folder = mkdtempSync(join(tmpdir(), "pushgate-settings-"));
+  });
+  afterEach(() => rmSync(folder, { recursive: true }));
+
+  const good: BuilderSettings = {
+    hook: "site",
+    repository: "https://git.example.org/site.git",
+    branch: "main",
+    spool: "/var/spool/pushgate/site",
+    asks: "/var/spool/pushgate-publish/site",
+    site: "/var/lib/pushgate-sites/site",
+    content: "/srv/content",
+    webRoot: "/srv/www",
+    paths: ["layouts/"],
+    keep: ["uploads"],
+    assets: ["css"],
+    submodules: false,
+    hugo: { socket: "/run/pushgate/hugo-site" },
+    limits: {
+      releaseBytes: 1,
+      pagesPercent: 50,
+      seconds: 600,
+      debounceMilliseconds: 1_000,
+      memoryMiB: 1024,
+      tasks: 256,
+    },
+  };
+  const overSsh = { repository: "git@git.example.org:site.git", knownHosts: "/etc/pushgate/builder/site.known_hosts" };
+  const key = "-----BEGIN OPENSSH PRIVATE KEY-----\nAAAA\n-----END OPENSSH PRIVATE KEY-----\n";
+  const read = (settings: unknown, credential?: string) => {
+    const file = join(folder, "site.json");
+    writeFileSync(file, JSON.stringify(settings));
+    if (credential !== undefined) writeFileSync(join(folder, "deploy-key"), credential);
+    return readBuilder({ PUSHGATE_SETTINGS: file, CREDENTIALS_DIRECTORY: folder });
+  };
+  const faults = (settings: unknown, credential?: string): string => {
+    try {
+      read(settings, credential);
+      return "";
+    } catch (error) {
+      if (!(error instanceof SettingsFault)) throw error;
+      return error.faults.join("\n");
+    }
+  };
+
+  test("what is rendered is read, over https and over ssh", () => {
+    expect(read(good).settings).toEqual(good);
+    const builder = read({ ...good, ...overSsh }, key);
+    expect(builder.deployKey).toBe(join(folder, "deploy-key"));
+    expect(read({ ...good, later: "a newer key" }).settings).toEqual(good);
+  });
+
+  test("all faults at once, each with its key and its cure", () => {
+    const wrong = {
+      ...good,
+      repository: "file:///etc",
+      branch: "-x",
+      keep: ["../etc"],
+      site: "relative",
+      hugo: {},
+      limits: { ...good.limits, seconds: 0 },
+    };
+    const said = faults(wrong);
+    for (const words of ["repository: write an https:// or ssh", "branch: is not", "keep.0: write a path below"])
+      expect(said).toContain(words);
+    for (const words of ["site: write the absolute path", "hugo: write {", "limits.seconds: write a whole number"])
+      expect(said).toContain(words);
+    expect(faults({ ...good, repository: overSsh.repository })).toContain("`knownHosts` is missing");
+  });
+
+  test.each([
+    ["no key", undefined, "is not readable (ENOENT): the unit's LoadCredentialEncrypted=deploy-key"],
+    ["half a key", key.slice(0, -10), "is not a private key with its BEGIN and END lines"],
+    ["without its last line feed, which ssh wants", key.trimEnd(), "each ended by a line feed"],
+  ])("%s", (_name, credential, reason) => {
+    expect(faults({ ...good, ...overSsh }, credential)).toContain(reason);
+    expect(faults({ ...good, ...overSsh }, credential)).not.toContain("AAAA");
+  });
+
+  test("the program says so and exits 78", async ({ skip }) => {
+    skip(cannotBuild !== undefined, cannotBuild);
+    mkdirSync(join(folder, "empty"));
+    const run = spawnSync(process.execPath, [await bundledBuilder(folder)], {
+      cwd: join(folder, "empty"),
+      env: {},
+      encoding: "utf8",
+    });
+    expect(run.stderr).toContain("pushgate-builder: 1 fault, not started:\n  PUSHGATE_SETTINGS is not set");
+    expect(run.status).toBe(78);
+  });
+
+  test("ssh takes the pinned key, the deploy key, and nothing of the machine's", () => {
+    const builder = read({ ...good, ...overSsh, knownHosts: "/etc/push gate/it's" }, key);
+    // git hands the command to a shell: what ssh is told is what it echoes.
+    const { GIT_SSH_COMMAND: command } = environment(builder);
+    const echoed = spawnSync("sh", ["-c", `${command!.replace(/^ssh/, "printf '%s\\n'")} git@host`], {
+      encoding: "utf8",
+    });
+    const words = echoed.stdout.split("\n");
+    expect(words).toEqual(expect.arrayContaining(["-F", "none", "-i", join(folder, "deploy-key")]));
+    expect(words).toContain(`UserKnownHostsFile="/etc/push gate/it's"`);
+    for (const option of ["StrictHostKeyChecking=yes", "IdentitiesOnly=yes", "BatchMode=yes", "IdentityAgent=none"])
+      expect(words).toContain(option);
+  });
+});

@@ -1,0 +1,130 @@
+/** The real receiver bundle as a process of its own on loopback. */
+import { spawn } from "node:child_process";
+import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { request } from "node:http";
+import { createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { Settings } from "../../infra/config/settings.ts";
+import type { ReceiverSettings } from "../../service/settings.ts";
+import type { Delivery } from "../fakes/deliveries.ts";
+import { secrets } from "../stack-file.ts";
+
+export type Answered = {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string | string[] | undefined>>;
+  readonly body: string;
+  /** Lines the receiver wrote to its journal because of this request. */
+  readonly lines: number;
+};
+
+export type Receiver = {
+  readonly deliver: (delivery: Delivery) => Promise<Answered>;
+  /** Where a hook's accepted deliveries wait for the builder, and how many there are of all hooks. */
+  readonly spool: (hook: string) => string;
+  readonly spooled: () => number;
+  readonly journal: () => readonly string[];
+  readonly stop: () => Promise<void>;
+};
+
+const loopback = "127.0.0.1";
+
+const freePort = (): Promise<number> =>
+  new Promise((resolve, reject) => {
+    const probe = createServer().listen(0, loopback, () => {
+      const address = probe.address();
+      probe.close(() =>
+        address && typeof address === "object" ? resolve(address.port) : reject(new Error("no port")),
+      );
+    });
+  });
+
+export async function startReceiver(bundle: string, { hooks, limits }: Settings): Promise<Receiver> {
+  const root = mkdtempSync(join(tmpdir(), "pushgate-receiver-"));
+  const spool = join(root, "spool");
+  const credentials = join(root, "credentials");
+  mkdirSync(credentials);
+  for (const { name } of hooks) mkdirSync(join(spool, name), { recursive: true });
+  for (const [name, { current, ...rest }] of Object.entries(secrets)) {
+    const previous = "previous" in rest ? `${rest.previous}\n` : "";
+    writeFileSync(join(credentials, name), `${current}\n${previous}`, { mode: 0o600 });
+  }
+  const port = await freePort();
+  const settings: ReceiverSettings = {
+    spool,
+    hooks: hooks.map(({ name, gitHost, branch }) => ({ name, gitHost, branch })),
+    limits,
+    listen: { host: loopback, port },
+  };
+  const settingsFile = join(root, "receiver.json");
+  writeFileSync(settingsFile, JSON.stringify(settings));
+
+  const child = spawn(process.execPath, [bundle], {
+    env: { PUSHGATE_SETTINGS: settingsFile, CREDENTIALS_DIRECTORY: credentials },
+    stdio: ["ignore", "pipe", "pipe"],
+  });
+  const lines: string[] = [];
+  let noise = "";
+  child.stdout.setEncoding("utf8").on("data", (text: string) => lines.push(...text.split("\n").filter(Boolean)));
+  child.stderr.setEncoding("utf8").on("data", (text: string) => {
+    noise += text;
+  });
+  const exited = new Promise<void>((resolve) => child.once("exit", () => resolve()));
+
+  const deliver = ({ method, path, headers, body }: Delivery): Promise<Answered> => {
+    const before = lines.length;
+    return new Promise((resolve, reject) => {
+      const sent = request(
+        { host: loopback, port, method, path, headers: { ...headers, connection: "close" } },
+        (answer) => {
+          let text = "";
+          answer.setEncoding("utf8").on("data", (part: string) => {
+            text += part;
+          });
+          // The journal line is written when the answer is; a moment later it has arrived here.
+          answer.on("end", () =>
+            setTimeout(
+              () =>
+                resolve({
+                  status: answer.statusCode ?? 0,
+                  headers: answer.headers,
+                  body: text,
+                  lines: lines.length - before,
+                }),
+              20,
+            ),
+          );
+        },
+      );
+      sent.on("error", reject).end(body);
+    });
+  };
+
+  const stop = async () => {
+    child.kill("SIGTERM");
+    await exited;
+    rmSync(root, { recursive: true, force: true });
+  };
+  const listening = () =>
+    new Promise<boolean>((resolve) => {
+      const attempt = request({ host: loopback, port, path: "/" }, (answer) => resolve(Boolean(answer.resume()))).on(
+        "error",
+        () => resolve(false),
+      );
+      attempt.end();
+    });
+  for (const deadline = Date.now() + 5_000; !(await listening()); ) {
+    if (Date.now() > deadline || child.exitCode !== null) {
+      await stop();
+      throw new Error(`the receiver does not answer: ${noise || "it said nothing"}`);
+    }
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  }
+  lines.length = 0;
+  const spooled = () =>
+    hooks.reduce(
+      (sum, { name }) => sum + readdirSync(join(spool, name)).filter((file) => !file.startsWith(".")).length,
+      0,
+    );
+  return { deliver, spool: (hook) => join(spool, hook), spooled, journal: () => [...lines], stop };
+}

@@ -1,0 +1,205 @@
+/** Deliveries that count, deliveries that don't, and what each answer and each journal line says. */
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { delivery, from, pingPayload, pushPayload, sign } from "../../fakes/deliveries.ts";
+import { secrets } from "../../stack-file.ts";
+import { type Running, receiver } from "./harness.ts";
+
+let running: Running;
+beforeEach(async () => {
+  running = await receiver();
+});
+afterEach(() => running.stop());
+
+test("GitHub's own push is accepted, and one file says which", async () => {
+  const sent = delivery();
+  const answer = await running.send(sent);
+  expect(answer.status).toBe(202);
+  const id = sent.headers["x-github-delivery"]!;
+  expect(JSON.parse(answer.body)).toEqual({ status: "accepted", delivery: id });
+  const { before, after } = pushPayload() as { before: string; after: string };
+  expect(running.spooled()).toEqual([
+    [
+      `site/${id}.json`,
+      {
+        delivery: id,
+        hook: "site",
+        event: "push",
+        ref: "refs/heads/main",
+        before,
+        after,
+        received: expect.stringMatching(/^\d{4}-\d\d-\d\dT[\d:.]+Z$/),
+      },
+    ],
+  ]);
+  expect(running.journal).toEqual([
+    { delivery: id, hook: "site", source: "127.0.0.1", status: 202, reason: "accepted", ms: expect.any(Number) },
+  ]);
+});
+
+test("every answer names the receiver and no framework", async () => {
+  for (const sent of [
+    delivery(),
+    delivery({ signature: null }),
+    delivery({ path: "/" }),
+    delivery({ event: "ping" }),
+  ]) {
+    const { headers } = await running.send(sent);
+    expect(headers["x-served-by"]).toBe("pushgate-receiver");
+    expect(headers["content-type"]).toBe("application/json");
+    expect(headers["x-powered-by"]).toBeUndefined();
+    expect(headers.etag).toBeUndefined();
+  }
+});
+
+test("the previous secret is accepted beside the current one", async () => {
+  expect((await running.send(delivery({ secret: secrets.site.previous }))).status).toBe(202);
+});
+
+test("one hook's secret does not open another hook", async () => {
+  expect((await running.send(delivery({ hook: "docs", secret: secrets.site.current }))).status).toBe(401);
+  expect((await running.send(delivery({ hook: "docs", secret: secrets.docs.current }))).status).toBe(202);
+  expect(running.spooled().map(([name]) => name.split("/")[0])).toEqual(["docs"]);
+});
+
+test("the signature is over the bytes that were sent: white space, emoji, order and escapes stay as they are", async () => {
+  const bytes = ' {"z" : "🚀 \\u00e9",\n\t"ref":"refs/heads/main" , "a":1.0}\n';
+  expect((await running.send(delivery({ body: Buffer.from(bytes) }))).status).toBe(202);
+  const tidied = Buffer.from(JSON.stringify(JSON.parse(bytes)));
+  const sent = delivery({ body: Buffer.from(bytes), signature: sign(tidied, secrets.site.current) });
+  expect((await running.send(sent)).status).toBe(401);
+});
+
+test("a push of 2048 commits, GitHub's most, passes where the limit allows its bytes", async () => {
+  const big = await receiver({ limit: { bodyBytes: 5 << 20 } });
+  const { commits = [] } = pushPayload() as { commits?: unknown[] };
+  const payload = {
+    ...pushPayload(),
+    commits: Array.from({ length: 2048 }, () => commits[0] ?? { id: "0".repeat(40) }),
+  };
+  const sent = delivery({ payload });
+  expect(sent.body.length).toBeGreaterThan(100_000);
+  expect((await big.send(sent)).status).toBe(202);
+  await big.stop();
+});
+
+test("Forgejo's delivery passes: GitHub's headers beside its own, over the same bytes", async () => {
+  const body = Buffer.from(JSON.stringify({ ref: "refs/heads/main", before: "a".repeat(40), after: "b".repeat(40) }));
+  const hex = sign(body, secrets.docs.current).slice("sha256=".length);
+  const sent = delivery({
+    hook: "docs",
+    secret: secrets.docs.current,
+    body,
+    headers: {
+      "x-forgejo-event": "push",
+      "x-forgejo-signature": hex,
+      "x-gitea-event": "push",
+      "x-gitea-signature": hex,
+      "x-gogs-event": "push",
+      "x-gogs-signature": hex,
+      "x-hub-signature": `sha1=${"0".repeat(40)}`,
+      authorization: "Bearer another-secret",
+    },
+  });
+  expect((await running.send(sent)).status).toBe(202);
+});
+
+describe("is 200, ignored with the reason, and spools nothing", () => {
+  const zeros = "0".repeat(40);
+  test.each([
+    ["a ping", delivery({ event: "ping", payload: pingPayload() }), "ping"],
+    ["another event", delivery({ event: "issues", payload: { action: "opened" } }), "event issues is not a push"],
+    ["no event", delivery({ headers: { "x-github-event": "" } }), "event  is not a push"],
+    ["another branch", delivery({ payload: pushPayload("next") }), "refs/heads/next is not the branch main"],
+    [
+      "a branch that ends alike",
+      delivery({ payload: pushPayload("x/main") }),
+      "refs/heads/x/main is not the branch main",
+    ],
+    ["a tag called as the branch", delivery({ payload: { ...pushPayload(), ref: "refs/tags/main" } }), "tag main"],
+    ["a deletion", delivery({ payload: { ...pushPayload(), deleted: true } }), "deletion of main"],
+    ["a deletion by its id", delivery({ payload: { ...pushPayload(), after: zeros } }), "deletion of main"],
+  ])("%s", async (_, sent, reason) => {
+    const answer = await running.send(sent);
+    expect([answer.status, JSON.parse(answer.body)]).toEqual([200, { status: "ignored", reason }]);
+    expect(running.spooled()).toEqual([]);
+    expect(running.journal.map((entry) => entry.reason)).toEqual([`ignored: ${reason}`]);
+  });
+});
+
+test("a redelivery replaces its own pending file; after a build took that, it is a new one", async () => {
+  const sent = delivery();
+  await running.send(sent);
+  await running.send(sent);
+  expect(running.spooled()).toHaveLength(1);
+});
+
+test("a delivery id that is no file's name is replaced by one of our own", async () => {
+  for (const id of ["../../../etc/passwd", "a/b", "", ".", "..", "x".repeat(65), "a b", "é", "a.json"]) {
+    const answer = await running.send(delivery({ headers: { "x-github-delivery": id } }));
+    expect(answer.status).toBe(202);
+    expect(JSON.parse(answer.body).delivery).toMatch(/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/);
+  }
+  expect(running.spooled().map(([name]) => name.replace(/[0-9a-f-]{36}/, "id"))).toEqual(Array(9).fill("site/id.json"));
+});
+
+test("a payload's names reach no prototype, and what is no commit id is left out", async () => {
+  const body = Buffer.from(
+    '{"__proto__":{"deleted":true,"polluted":1},"constructor":{"prototype":{"polluted":1}},' +
+      '"ref":"refs/heads/main","before":"--upload-pack=evil","after":["x"]}',
+  );
+  expect((await running.send(delivery({ body }))).status).toBe(202);
+  expect(running.spooled()[0]?.[1]).toMatchObject({ before: null, after: null });
+  expect(({} as Record<string, unknown>).polluted).toBeUndefined();
+});
+
+test("a ref that only the prototype has is no ref", async () => {
+  expect((await running.send(delivery({ body: Buffer.from('{"__proto__":{"ref":"refs/heads/main"}}') }))).status).toBe(
+    400,
+  );
+});
+
+test("a disk that refuses is 503 and says when to come again; the next delivery is tried anew", async () => {
+  let full = true;
+  const spool = async () => {
+    if (full) throw Object.assign(new Error("no space left on device"), { code: "ENOSPC" });
+  };
+  const failing = await receiver({ spool });
+  const answer = await failing.send(delivery());
+  expect([answer.status, answer.headers["retry-after"], answer.body]).toEqual([
+    503,
+    "30",
+    '{"status":"Service Unavailable"}\n',
+  ]);
+  expect(failing.journal[0]?.reason).toMatch(/^not spooled: ENOSPC/);
+  full = false;
+  expect((await failing.send(delivery())).status).toBe(202);
+  await failing.stop();
+});
+
+test("what nobody foresaw is a 500 with no word of it, and the receiver lives", async () => {
+  const broken = await receiver({
+    limits: {
+      enter: () => {
+        throw new TypeError("a secret in a message");
+      },
+      refused: () => 0,
+    },
+  });
+  const answer = await broken.send(delivery());
+  expect([answer.status, answer.body]).toEqual([500, '{"status":"Internal Server Error"}\n']);
+  expect(answer.headers["x-served-by"]).toBe("pushgate-receiver");
+  expect(broken.journal[0]?.reason).toMatch(/^unhandled TypeError at /);
+  expect(JSON.stringify(broken.journal)).not.toContain("a secret in a message");
+  expect((await broken.send(delivery({ path: "/" }))).status).toBe(404);
+  await broken.stop();
+});
+
+test("the source is the connection's, whatever the headers claim", async () => {
+  const claims = {
+    "x-forwarded-for": from.stranger,
+    forwarded: `for=${from.stranger}`,
+    "cf-connecting-ip": from.stranger,
+  };
+  await running.send(delivery({ headers: { ...claims, "x-real-ip": from.stranger } }));
+  expect(running.journal[0]?.source).toBe("127.0.0.1");
+});

@@ -1,0 +1,158 @@
+/** A receiver in this process, with everything it would do to the outside in reach: its spool and its journal. */
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { type AddressInfo, connect, type Socket } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createApp, type Parts } from "../../../service/receiver/app.ts";
+import { type Entry, line } from "../../../service/receiver/journal.ts";
+import { createLimits } from "../../../service/receiver/limits.ts";
+import { type Bounds, bounds, createReceiver } from "../../../service/receiver/server.ts";
+import { openSpool, type Spooled } from "../../../service/receiver/spool.ts";
+import type { ReceiverSettings } from "../../../service/settings.ts";
+import type { Delivery } from "../../fakes/deliveries.ts";
+import { secrets } from "../../stack-file.ts";
+
+export type Answer = {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: string;
+};
+
+export type Running = {
+  readonly port: number;
+  readonly journal: readonly Entry[];
+  readonly spool: string;
+  /** What is in the spool, dot files included, as [path below the spool, content]. */
+  spooled(): [string, Spooled][];
+  /** Sends as a git host does, whole and on a connection of its own. */
+  send(delivery: Delivery): Promise<Answer>;
+  /** Sends these bytes and waits for an answer or for the connection's end (status 0). */
+  raw(...parts: (string | Buffer)[]): Promise<Answer>;
+  stop(): Promise<void>;
+};
+
+export const hooks: ReceiverSettings["hooks"] = [
+  { name: "site", gitHost: "github", branch: "main" },
+  { name: "docs", gitHost: "forgejo", branch: "main" },
+];
+
+export const limits: ReceiverSettings["limits"] = {
+  bodyBytes: 64 << 10,
+  refusalsPerMinute: 60,
+  concurrentPerSource: 32,
+};
+
+export const bySecrets: Parts["secrets"] = new Map([
+  ["site", [secrets.site.current, secrets.site.previous]],
+  ["docs", [secrets.docs.current]],
+]);
+
+export function folder(): string {
+  return mkdtempSync(join(tmpdir(), "pushgate-receiver-"));
+}
+
+type Change = Partial<Parts> & { readonly bound?: Partial<Bounds>; readonly limit?: Partial<typeof limits> };
+
+export async function receiver({ bound, limit, ...change }: Change = {}): Promise<Running> {
+  const spool = folder();
+  const journal: Entry[] = [];
+  const settings = { hooks, limits: { ...limits, ...limit } };
+  const parts: Parts = {
+    settings,
+    secrets: bySecrets,
+    limits: createLimits(settings.limits),
+    spool: openSpool(
+      spool,
+      hooks.map(({ name }) => name),
+    ),
+    // As the journal will have it, so that a test sees what a person would.
+    journal: (entry) => journal.push(JSON.parse(line(entry))),
+    ...change,
+  };
+  const server = createReceiver(createApp(parts), parts.journal, { ...bounds, ...bound });
+  server.listen(0, "127.0.0.1");
+  await new Promise((resolve) => server.once("listening", resolve));
+  const { port } = server.address() as AddressInfo;
+  return {
+    port,
+    journal,
+    spool,
+    spooled: () => spooledIn(spool),
+    send: (delivery) => exchange(port, [head(delivery), delivery.body]),
+    raw: (...bytes) => exchange(port, bytes),
+    stop: () =>
+      new Promise((resolve) => {
+        server.close(() => {
+          rmSync(spool, { recursive: true, force: true });
+          resolve();
+        });
+        server.closeAllConnections();
+      }),
+  };
+}
+
+export function spooledIn(spool: string): [string, Spooled][] {
+  mkdirSync(spool, { recursive: true });
+  return readdirSync(spool, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map((entry): [string, Spooled] => {
+      const path = join(entry.parentPath, entry.name);
+      return [path.slice(spool.length + 1), JSON.parse(readFileSync(path, "utf8"))];
+    });
+}
+
+/** The request line and the headers, as they go over the wire; `and` are more lines, repeated ones too. */
+export function head({ method, path, host, headers }: Delivery, ...and: string[]): string {
+  const lines = [
+    `${method} ${path} HTTP/1.1`,
+    `host: ${host}`,
+    ...Object.entries(headers).map((pair) => pair.join(": ")),
+  ];
+  return [...lines, ...and, "", ""].join("\r\n");
+}
+
+export function dial(port: number): Promise<Socket> {
+  return new Promise((resolve, reject) => {
+    const socket = connect({ port, host: "127.0.0.1" }, () => resolve(socket)).once("error", reject);
+  });
+}
+
+/** One chunk of a chunked body. */
+export const chunk = (bytes: Buffer | string): Buffer =>
+  Buffer.concat([Buffer.from(`${Buffer.byteLength(bytes).toString(16)}\r\n`), Buffer.from(bytes), Buffer.from("\r\n")]);
+
+export async function exchange(port: number, parts: readonly (string | Buffer)[]): Promise<Answer> {
+  const socket = await dial(port);
+  const answered = answer(socket, String(parts[0]).startsWith("HEAD "));
+  for (const part of parts) if (socket.writable) socket.write(part);
+  return answered.finally(() => socket.destroy());
+}
+
+/** The next answer on a connection; status 0 where it ends without one. */
+export function answer(socket: Socket, toHead = false): Promise<Answer> {
+  return new Promise((resolve) => {
+    let text = "";
+    const done = () => {
+      socket.off("data", onData).off("close", done);
+      resolve(parsed(text, toHead) ?? { status: 0, headers: {}, body: text });
+    };
+    const onData = (bytes: Buffer) => {
+      text += bytes.toString("latin1");
+      if (parsed(text, toHead)) done();
+    };
+    socket.on("error", () => {});
+    socket.on("data", onData).on("close", done);
+  });
+}
+
+function parsed(text: string, toHead: boolean): Answer | undefined {
+  const end = text.indexOf("\r\n\r\n");
+  if (end < 0) return undefined;
+  const [first = "", ...lines] = text.slice(0, end).split("\r\n");
+  const headers = Object.fromEntries(
+    lines.map((each) => [each.slice(0, each.indexOf(":")).toLowerCase(), each.slice(each.indexOf(":") + 1).trim()]),
+  );
+  const body = text.slice(end + 4);
+  if (!toHead && body.length < Number(headers["content-length"] ?? 0)) return undefined;
+  return { status: Number(first.split(" ")[1]), headers, body };
+}

@@ -1,0 +1,128 @@
+/** Garbage of every kind, and every payload GitHub publishes: 2xx only for what is signed, never a crash. */
+import { createRequire } from "node:module";
+import * as fc from "fast-check";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { decide, type Payload, parsePayload } from "../../../service/receiver/delivery.ts";
+import { delivery, sign } from "../../fakes/deliveries.ts";
+import { secrets } from "../../stack-file.ts";
+import { bySecrets, type Running, receiver } from "./harness.ts";
+
+const examples: { name: string; examples: Payload[] }[] = createRequire(import.meta.url)("@octokit/webhooks-examples");
+
+let running: Running;
+beforeAll(async () => {
+  running = await receiver({ limit: { refusalsPerMinute: 10_000 } });
+});
+afterAll(() => running.stop());
+
+const printable = fc.string({ unit: "grapheme-ascii" }).map((text) => text.trim());
+const body = fc.oneof(
+  fc.json().map((text) => Buffer.from(text)),
+  fc.uint8Array({ maxLength: 300 }).map((bytes) => Buffer.from(bytes)),
+  fc.constant(Buffer.from('{"ref":"refs/heads/main"}')),
+);
+
+/** Parts of a good delivery, each of them right more often than not, so that garbage gets to every check. */
+const request = fc.record({
+  method: fc.oneof({ weight: 8, arbitrary: fc.constant("POST") }, fc.constantFrom("GET", "PUT", "HEAD", "post")),
+  path: fc.oneof(
+    { weight: 8, arbitrary: fc.constantFrom("/webhook/site", "/webhook/docs") },
+    fc.webPath(),
+    fc.webUrl(),
+    printable.map((text) => `/${text.replace(/\s/g, "")}`),
+  ),
+  type: fc.oneof({ weight: 8, arbitrary: fc.constant("application/json") }, printable),
+  event: fc.oneof({ weight: 4, arbitrary: fc.constantFrom("push", "ping", "issues") }, printable),
+  id: printable,
+  body,
+  signature: fc.oneof(
+    { weight: 4, arbitrary: fc.constantFrom(...[...bySecrets.values()].flat()) },
+    fc.constant(""),
+    printable,
+  ),
+  header: fc.oneof({ weight: 6, arbitrary: fc.constant(undefined) }, printable),
+});
+
+test("structured garbage: 2xx only where a hook's own secret signs the bytes", async () => {
+  const statuses = new Set<number>();
+  await fc.assert(
+    fc.asyncProperty(request, async ({ method, path, type, event, id, body, signature, header }) => {
+      const before = running.spooled().length;
+      const sent = delivery({
+        method,
+        path,
+        body,
+        signature: header ?? sign(body, signature),
+        headers: { "content-type": type, "x-github-event": event, "x-github-delivery": id },
+      });
+      const { status, headers } = await running.send(sent);
+      statuses.add(status);
+      expect(status).not.toBe(403);
+      expect(status).not.toBe(500);
+      expect(headers["x-served-by"]).toBe("pushgate-receiver");
+      const own = bySecrets.get(path.slice("/webhook/".length)) ?? [];
+      const signed = own.some((secret) => sent.headers["x-hub-signature-256"] === sign(body, secret));
+      const ok = status >= 200 && status < 300;
+      if (ok) expect(signed && method === "POST" && path.startsWith("/webhook/")).toBe(true);
+      if (status !== 202) expect(running.spooled().length).toBe(before);
+    }),
+    { numRuns: 400 },
+  );
+  // The generator would prove nothing if it never got far.
+  for (const reached of [200, 202, 400, 401, 404, 405, 415]) expect([...statuses]).toContain(reached);
+});
+
+test("bytes: never 2xx, never a crash", async () => {
+  const pieces = fc.array(
+    fc.oneof(
+      fc.uint8Array({ maxLength: 60 }).map((bytes) => Buffer.from(bytes)),
+      fc.constantFrom(
+        ...[
+          "POST /webhook/site HTTP/1.1\r\n",
+          "host: x\r\n",
+          "content-length: 5\r\n",
+          "transfer-encoding: chunked\r\n",
+        ],
+        ...["content-type: application/json\r\n", `x-hub-signature-256: sha256=${"0".repeat(64)}\r\n`, "\r\n", "5\r\n"],
+        ...[
+          "0\r\n\r\n",
+          "hello",
+          "expect: 100-continue\r\n",
+          "connection: upgrade\r\nupgrade: x\r\n",
+          "POST ?x HTTP/1.1\r\n",
+        ],
+      ),
+    ),
+    { minLength: 1, maxLength: 12 },
+  );
+  await fc.assert(
+    fc.asyncProperty(pieces, async (parts) => {
+      // The last line ends whatever was begun, so that nothing waits for the timeout.
+      const { status, headers } = await running.raw(...parts, "\r\n\r\n\u0000\r\n\r\n");
+      expect(status === 0 || status >= 400 || status === 100).toBe(true);
+      expect(status).not.toBe(403);
+      if (status >= 400) expect(headers["x-served-by"]).toBe("pushgate-receiver");
+    }),
+    { numRuns: 300 },
+  );
+  expect((await running.send(delivery())).status).toBe(202);
+});
+
+test("every payload GitHub publishes is understood: a push of the branch counts, anything else is ignored", async () => {
+  let pushes = 0;
+  for (const { name, examples: payloads } of examples) {
+    for (const payload of payloads) {
+      const parsed = parsePayload(Buffer.from(JSON.stringify(payload)));
+      const branch = /^refs\/heads\/(.+)$/.exec(String(payload.ref))?.[1];
+      const decision = decide(name, parsed!, branch ?? "main");
+      const isPush = name === "push" && branch !== undefined && payload.deleted !== true;
+      expect([name, decision && "push" in decision]).toEqual([name, isPush]);
+      if (isPush) pushes++;
+    }
+    const status = (await running.send(delivery({ event: name, payload: payloads[0], secret: secrets.site.previous })))
+      .status;
+    expect([200, 202, 413]).toContain(status);
+  }
+  expect(examples.length).toBeGreaterThan(50);
+  expect(pushes).toBeGreaterThan(0);
+});

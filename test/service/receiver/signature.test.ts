@@ -1,0 +1,59 @@
+/** Known answers, written out: a rewrite of the check has to meet numbers, not itself. */
+import { createHmac } from "node:crypto";
+import { describe, expect, test } from "vitest";
+import { isWellFormed, verify } from "../../../service/receiver/signature.ts";
+
+/** From GitHub's documentation of webhooks. */
+const secret = "It's a Secret to Everybody";
+const body = Buffer.from("Hello, World!");
+const signature = "sha256=757107ea0eb2509fc211221cce984b8a37570b6d7586c22c46f4379c8b043e17";
+
+test("GitHub's own vector", () => expect(verify([secret], body, signature)).toBe(true));
+
+describe("RFC 4231", () => {
+  test.each([
+    [
+      "1",
+      Buffer.alloc(20, 0x0b).toString("latin1"),
+      "Hi There",
+      "b0344c61d8db38535ca8afceaf0bf12b881dc200c9833da726e9376c2e32cff7",
+    ],
+    ["2", "Jefe", "what do ya want for nothing?", "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843"],
+  ])("test case %s", (_, key, text, hex) => {
+    expect(verify([key], Buffer.from(text), `sha256=${hex}`)).toBe(true);
+  });
+});
+
+test("the newest and the oldest secret both count, whichever is first", () => {
+  expect(verify(["another", secret], body, signature)).toBe(true);
+  expect(verify([secret, "another"], body, signature)).toBe(true);
+  expect(verify(["another", "a third"], body, signature)).toBe(false);
+});
+
+describe("is a no, and never an exception", () => {
+  const hex = signature.slice("sha256=".length);
+  test.each([
+    ["absent", undefined],
+    ["empty", ""],
+    ["the prefix alone", "sha256="],
+    ["hex alone", hex],
+    ["short", signature.slice(0, -2)],
+    ["long", `${signature}00`],
+    ["capital", `sha256=${hex.toUpperCase()}`],
+    ["two", `${signature}, ${signature}`],
+    ["a line end after it", `${signature}\n`],
+    ["SHA-1's prefix", `sha1=${hex}`],
+    ["another digit", signature.replace(/.$/, "8")],
+  ])("%s", (_, header) => {
+    expect(verify([secret], body, header)).toBe(false);
+    if (header !== signature.replace(/.$/, "8")) expect(isWellFormed(header)).toBe(false);
+  });
+
+  test("no secret at all", () => expect(verify([], body, signature)).toBe(false));
+
+  test("the empty secret, which anybody has", () => {
+    const anybody = `sha256=${createHmac("sha256", "").update(body).digest("hex")}`;
+    expect(isWellFormed(anybody)).toBe(true);
+    expect(verify([""], body, anybody)).toBe(false);
+  });
+});

@@ -1,0 +1,154 @@
+/** A spool file is whole or not there, on the disk before the answer, and readable to the builder. */
+import { mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import { openSpool, type Spooled, SpoolFull } from "../../../service/receiver/spool.ts";
+import { folder } from "./harness.ts";
+
+/** What is asked of the disk, in order. */
+const asked: string[] = vi.hoisted(() => []);
+
+vi.mock("node:fs/promises", async (importOriginal) => {
+  const real = await importOriginal<typeof import("node:fs/promises")>();
+  const name = (path: unknown) => (String(path).endsWith(".tmp") ? "temporary" : String(path).split("/").at(-1));
+  return {
+    ...real,
+    open: async (...args: Parameters<typeof real.open>) => {
+      const file = await real.open(...args);
+      for (const method of ["chmod", "writeFile", "sync", "close"] as const) {
+        const original = file[method].bind(file) as (...args: unknown[]) => Promise<void>;
+        Object.assign(file, {
+          [method]: (...rest: unknown[]) => {
+            asked.push(`${method} ${name(args[0])}`);
+            return original(...rest);
+          },
+        });
+      }
+      return file;
+    },
+    rename: (from: string, to: string) => {
+      asked.push(`rename ${name(from)} ${name(to)}`);
+      return real.rename(from, to);
+    },
+  };
+});
+
+let place: string;
+beforeEach(() => {
+  place = folder();
+  asked.length = 0;
+});
+afterEach(() => rmSync(place, { recursive: true, force: true }));
+
+const entry = (delivery: string): Spooled => ({
+  delivery,
+  hook: "site",
+  event: "push",
+  ref: "refs/heads/main",
+  before: null,
+  after: null,
+  received: "2026-11-21T08:00:00.000Z",
+});
+
+test("the file is on the disk before it has its name, and its name before the answer", async () => {
+  await openSpool(place, ["site"])(entry("a"));
+  expect(asked).toEqual([
+    "chmod temporary",
+    "writeFile temporary",
+    "sync temporary",
+    "close temporary",
+    "rename temporary a.json",
+    "sync site",
+    "close site",
+  ]);
+});
+
+test("the builder's group can read it, whatever the unit's umask says", async () => {
+  const before = process.umask(0o077);
+  try {
+    await openSpool(place, ["site"])(entry("a"));
+  } finally {
+    process.umask(before);
+  }
+  expect(statSync(join(place, "site/a.json")).mode & 0o777).toBe(0o640);
+});
+
+test("a second one of a name replaces the first", async () => {
+  const spool = openSpool(place, ["site"]);
+  await spool(entry("a"));
+  await spool({ ...entry("a"), after: "b".repeat(40) });
+  expect(readdirSync(join(place, "site"))).toEqual(["a.json"]);
+  expect(JSON.parse(readFileSync(join(place, "site/a.json"), "utf8"))).toMatchObject({ after: "b".repeat(40) });
+});
+
+test("100 at once, all of one name, leave one whole file", async () => {
+  const spool = openSpool(place, ["site"]);
+  await Promise.all(Array.from({ length: 100 }, () => spool(entry("a"))));
+  expect(readdirSync(join(place, "site"))).toEqual(["a.json"]);
+  expect(JSON.parse(readFileSync(join(place, "site/a.json"), "utf8"))).toEqual(entry("a"));
+});
+
+test("a start removes what a power cut left half written, and nothing else", () => {
+  mkdirSync(join(place, "site"));
+  for (const name of [".a.tmp", "b.json", "note.tmp", ".keep"]) writeFileSync(join(place, "site", name), "{");
+  openSpool(place, ["site"]);
+  expect(readdirSync(join(place, "site")).sort()).toEqual([".keep", "b.json", "note.tmp"]);
+});
+
+test("a folder that can't be used stops the start, with the cure", () => {
+  writeFileSync(join(place, "site"), "");
+  expect(() => openSpool(place, ["site"])).toThrow(/site can't be used \(EEXIST\): `systemd-tmpfiles --create`/);
+});
+
+describe("a disk that refuses", () => {
+  test("rejects and leaves nothing behind", async () => {
+    const spool = openSpool(place, ["site"]);
+    mkdirSync(join(place, "site/a.json"));
+    await expect(spool(entry("a"))).rejects.toThrow(/EISDIR|ENOTEMPTY|EEXIST/);
+    expect(readdirSync(join(place, "site"))).toEqual(["a.json"]);
+  });
+
+  test("rejects when the folder has gone", async () => {
+    const spool = openSpool(place, ["site"]);
+    rmSync(join(place, "site"), { recursive: true });
+    await expect(spool(entry("a"))).rejects.toThrow(/ENOENT/);
+    expect(() => statSync(join(place, "site"))).toThrow();
+  });
+});
+
+describe("a spool that nobody empties", () => {
+  test("is full at its number, and takes again when it was emptied", async () => {
+    const spool = openSpool(place, ["site"], 3, 0);
+    for (const id of ["a", "b", "c"]) await spool(entry(id));
+    await expect(spool(entry("d"))).rejects.toThrow(SpoolFull);
+    await expect(spool(entry("e"))).rejects.toThrow(SpoolFull);
+    expect(readdirSync(join(place, "site"))).toHaveLength(3);
+    rmSync(join(place, "site/a.json"));
+    await spool(entry("d"));
+    await expect(spool(entry("e"))).rejects.toThrow(SpoolFull);
+  });
+
+  test("is looked at once in a while, not at each refusal", async () => {
+    const spool = openSpool(place, ["site"], 1, 200);
+    await spool(entry("a"));
+    await expect(spool(entry("b"))).rejects.toThrow(SpoolFull);
+    rmSync(join(place, "site/a.json"));
+    await expect(spool(entry("b"))).rejects.toThrow(SpoolFull);
+    await new Promise((resolve) => setTimeout(resolve, 250));
+    await spool(entry("b"));
+  });
+
+  test("counts what was waiting before a restart", async () => {
+    for (const id of ["a", "b"]) await openSpool(place, ["site"], 9)(entry(id));
+    const spool = openSpool(place, ["site"], 2);
+    await expect(spool(entry("c"))).rejects.toThrow(SpoolFull);
+  });
+
+  test("takes any number over time where a builder empties it", async () => {
+    const spool = openSpool(place, ["site"], 3, 0);
+    for (let i = 0; i < 20; i++) {
+      await spool(entry(`d${i}`));
+      rmSync(join(place, `site/d${i}.json`));
+    }
+  });
+});

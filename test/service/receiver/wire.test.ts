@@ -1,0 +1,218 @@
+/** What only a raw connection can send: halves, too much, too slow, and what is no HTTP at all. */
+import { connect } from "node:net";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { bounds } from "../../../service/receiver/server.ts";
+import { delivery } from "../../fakes/deliveries.ts";
+import { answer, chunk, dial, head, limits, type Running, receiver } from "./harness.ts";
+
+let running: Running;
+beforeEach(async () => {
+  running = await receiver();
+});
+afterEach(() => running.stop());
+
+const chunkedHead = (change: Parameters<typeof delivery>[0] = {}): string => {
+  const { headers, ...rest } = delivery(change);
+  const { "content-length": _, ...others } = headers;
+  return head({ ...rest, headers: others }, "transfer-encoding: chunked");
+};
+
+/** A push of exactly so many bytes. */
+function push(bytes: number): Buffer {
+  const text = '{"ref":"refs/heads/main","pad":""}';
+  return Buffer.from(text.replace('""', `"${"x".repeat(bytes - text.length)}"`));
+}
+
+describe("is answered before the body is sent, as the body would change nothing:", () => {
+  test.each([
+    ["an unknown path", 404, delivery({ path: "/" })],
+    ["a method", 405, delivery({ method: "PUT" })],
+    ["a content type", 415, delivery({ headers: { "content-type": "text/plain" } })],
+    [
+      "a declared length, though the signature header is absent too",
+      413,
+      delivery({ signature: null, headers: { "content-length": String(limits.bodyBytes + 1) } }),
+    ],
+    ["an absent signature", 401, delivery({ signature: null })],
+    ["an empty signature", 401, delivery({ signature: "sha256=" })],
+  ])("%s: %i", async (_, status, sent) => {
+    const answer = await running.raw(head(sent));
+    expect(answer.status).toBe(status);
+    expect(answer.headers.connection).toBe("close");
+    expect(running.spooled()).toEqual([]);
+  });
+});
+
+describe("the limit of a body", () => {
+  test("is met to the byte, with and without a declared length", async () => {
+    const body = push(limits.bodyBytes);
+    expect((await running.send(delivery({ body }))).status).toBe(202);
+    expect((await running.raw(chunkedHead({ body }), chunk(body), "0\r\n\r\n")).status).toBe(202);
+  });
+
+  test("is exceeded by one byte: 413, chunked too", async () => {
+    const body = push(limits.bodyBytes + 1);
+    expect((await running.raw(chunkedHead({ body }), chunk(body), "0\r\n\r\n")).status).toBe(413);
+    expect((await running.send(delivery({ body }))).status).toBe(413);
+    expect(running.spooled()).toEqual([]);
+  });
+
+  test("ends an endless body: 413, then the connection is closed, not read for ever", async () => {
+    const socket = await dial(running.port);
+    const answered = answer(socket);
+    const closed = new Promise((resolve) => socket.once("close", resolve));
+    socket.write(chunkedHead());
+    const spam = setInterval(() => socket.writable && socket.write(chunk(Buffer.alloc(32 << 10))), 5);
+    expect((await answered).status).toBe(413);
+    const left = performance.now();
+    await closed;
+    clearInterval(spam);
+    // By the bytes: the two seconds of patience are for those who send nothing.
+    expect(performance.now() - left).toBeLessThan(1_500);
+  });
+});
+
+test("an answer reaches a sender that is still sending: no reset in its stead", async () => {
+  // What nginx does: all of the body is written, and the answer read when it comes.
+  const body = push(limits.bodyBytes);
+  const errors: string[] = [];
+  for (let i = 0; i < 10; i++) {
+    const socket = connect({ port: running.port, host: "127.0.0.1", allowHalfOpen: true });
+    socket.on("error", ({ message }) => errors.push(message));
+    const answered = answer(socket);
+    socket.write(head(delivery({ body, signature: null })).replace("HTTP/1.1", "HTTP/1.0"));
+    for (let at = 0; at < body.length; at += 8 << 10) {
+      socket.write(body.subarray(at, at + (8 << 10)));
+      await new Promise((resolve) => setTimeout(resolve, 2));
+    }
+    expect((await answered).status).toBe(401);
+    socket.end();
+    await new Promise((resolve) => socket.once("close", resolve));
+  }
+  expect(errors).toEqual([]);
+});
+
+test("a sender that leaves in the middle frees its place, spools nothing, and is one line: 499", async () => {
+  const single = await receiver({ limit: { concurrentPerSource: 1 } });
+  const sent = delivery();
+  const socket = await dial(single.port);
+  socket.write(head(sent));
+  socket.write(sent.body.subarray(0, 100));
+  await new Promise((resolve) => setTimeout(resolve, 50));
+  socket.destroy();
+  await expect.poll(() => single.journal).toHaveLength(1);
+  expect(single.journal[0]).toMatchObject({ status: 499, hook: "site", delivery: sent.headers["x-github-delivery"] });
+  expect((await single.send(delivery())).status).toBe(202);
+  expect(single.spooled()).toHaveLength(1);
+  await single.stop();
+});
+
+test("a good push and garbage after it on one connection: the push counts, the garbage is 400", async () => {
+  const sent = delivery();
+  const socket = await dial(running.port);
+  socket.write(head(sent));
+  socket.write(sent.body);
+  expect((await answer(socket)).status).toBe(202);
+  socket.write("NOT HTTP\r\n\r\n");
+  expect((await answer(socket)).status).toBe(400);
+  expect(running.spooled()).toHaveLength(1);
+});
+
+test("a refused sender that neither goes on nor leaves is closed within three seconds", async () => {
+  const socket = await dial(running.port);
+  const closed = new Promise((resolve) => socket.once("close", resolve));
+  socket.write(head(delivery({ signature: null })));
+  expect((await answer(socket)).status).toBe(401);
+  const refused = performance.now();
+  await closed;
+  expect(performance.now() - refused).toBeLessThan(3_000);
+});
+
+describe("Node's own refusals are ours in form, with a line each:", () => {
+  const large = `x-large: ${"x".repeat(9 << 10)}`;
+  const both = head(delivery(), "transfer-encoding: chunked");
+  const twice = head(delivery(), "content-length: 3");
+  test.each([
+    ["no HTTP", 400, "hello\r\n\r\n"],
+    ["TLS", 400, Buffer.from("16030100c8010000c40303", "hex")],
+    ["headers over 8 KiB", 431, head(delivery(), large)],
+    ["a length and chunks, which smuggle", 400, both],
+    ["two lengths", 400, twice],
+    ["a bare line feed in a header", 400, head(delivery(), "x: y\nz: w").replaceAll("\r\n", "\n")],
+    ["CONNECT", 405, "CONNECT hooks.example.org:443 HTTP/1.1\r\nhost: hooks.example.org\r\n\r\n"],
+    ["HTTP/2's preface", 400, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"],
+  ])("%s: %i", async (_, status, bytes) => {
+    const answer = await running.raw(bytes);
+    expect(answer.status).toBe(status);
+    expect(answer.headers["x-served-by"]).toBe("pushgate-receiver");
+    expect(JSON.parse(answer.body)).toEqual({ status: expect.any(String) });
+    expect(running.journal).toMatchObject([{ status, source: "127.0.0.1" }]);
+    expect(running.spooled()).toEqual([]);
+  });
+
+  test("a broken chunk in the middle of a body: 400, one line, the place is free again", async () => {
+    const single = await receiver({ limit: { concurrentPerSource: 1 } });
+    const answer = await single.raw(chunkedHead(), "zz\r\nnot a chunk\r\n");
+    expect([answer.status, answer.headers["x-served-by"]]).toEqual([400, "pushgate-receiver"]);
+    await expect.poll(() => single.journal.map(({ status }) => status)).toEqual([400]);
+    await expect.poll(async () => (await single.send(delivery())).status).toBe(202);
+    await single.stop();
+  });
+
+  test("an expectation nobody knows is no reason to refuse", async () => {
+    const sent = delivery({ headers: { expect: "the-spanish-inquisition" } });
+    expect((await running.send(sent)).status).toBe(202);
+  });
+
+  test("no host header: the path decides", async () => {
+    const { host: _, ...headers } = delivery().headers;
+    const sent = head({ ...delivery(), headers }).replace(/host: .*\r\n/, "");
+    expect((await running.raw(sent, delivery().body)).status).toBe(202);
+  });
+
+  test("an upgrade is asked in vain: the push is a push", async () => {
+    const sent = delivery();
+    const answer = await running.raw(head(sent, "connection: upgrade", "upgrade: websocket"), sent.body);
+    expect(answer.status).toBe(202);
+  });
+});
+
+test("what comes after the most connections is closed, and the journal says so", async () => {
+  const small = await receiver({ bound: { maxConnections: 2 } });
+  const held = [await dial(small.port), await dial(small.port)];
+  for (const socket of held) socket.on("error", () => {});
+  expect((await small.send(delivery())).status).toBe(0);
+  expect(small.journal).toMatchObject([{ status: 0, reason: "2 connections are open" }]);
+  for (const socket of held) socket.destroy();
+  await expect.poll(async () => (await small.send(delivery())).status).toBe(202);
+  await small.stop();
+});
+
+describe("slow senders", () => {
+  // The same machinery with shorter waits; the real ones are asserted below.
+  const bound = { headersTimeout: 200, requestTimeout: 400, connectionsCheckingInterval: 20 };
+  let hurried: Running;
+  beforeAll(async () => {
+    hurried = await receiver({ bound });
+  });
+  afterAll(() => hurried.stop());
+
+  test("headers that do not end: 408", async () => {
+    const answer = await hurried.raw("POST /webhook/site HTTP/1.1\r\nhost: x\r\n");
+    expect([answer.status, answer.headers["x-served-by"]]).toEqual([408, "pushgate-receiver"]);
+  });
+
+  test("a body that does not end: 408, its line has the delivery, and its place is free", async () => {
+    const sent = delivery();
+    const answer = await hurried.raw(head(sent), sent.body.subarray(0, 10));
+    expect([answer.status, answer.headers["x-served-by"]]).toEqual([408, "pushgate-receiver"]);
+    const id = sent.headers["x-github-delivery"];
+    await expect.poll(() => hurried.journal.filter(({ delivery }) => delivery === id)).toMatchObject([{ status: 408 }]);
+    expect(hurried.spooled()).toEqual([]);
+  });
+
+  test("have less time than GitHub waits, 10 s, and the proxy, 9 s", () => {
+    expect(bounds.headersTimeout).toBeLessThan(bounds.requestTimeout);
+    expect(bounds.requestTimeout + bounds.connectionsCheckingInterval).toBeLessThanOrEqual(9_000);
+  });
+});
