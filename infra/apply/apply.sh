@@ -89,7 +89,7 @@ put_back() {
       rm -f -- "$path" || { complete=0; say "could not remove $path"; }
     fi
   done
-  changed=$touched sh -c "$restore" sh >&2 </dev/null || { complete=0; say "restore said no, see above"; }
+  changed=$touched sh -c "$script$nl$restore" sh >&2 </dev/null || { complete=0; say "restore said no, see above"; }
   if [ "$complete" = 1 ]; then
     say "the former files are back and taken up"
   else
@@ -133,7 +133,7 @@ file() { # path mode owner check text
 
 fact() { # name read want
   [ "$phase" = facts ] || return 0
-  out=$(timeout -k 1 5 sh -c "$2" 2>"$work/said" </dev/null)
+  out=$(timeout -k 1 5 sh -c "$script$nl$2" 2>"$work/said" </dev/null)
   status=$?
   out=$(printf '%.2048s' "$out")
   out=${out#"${out%%[![:space:]]*}"}
@@ -155,7 +155,7 @@ facts_hold() {
 
 run_activate() {
   # A pipe from a function: what it holds is in no argv, no environment and no file.
-  input | changed=$1 sh -ec "$activate" sh >&3 ||
+  input | changed=$1 sh -ec "$script$nl$activate" sh >&3 ||
     fail "activate" "exit $?; what it said stands above" "$look"
 }
 
@@ -191,6 +191,7 @@ write_stamp() { # stamp record
   { printf '%s\n%s' "$1" "$2" >"$state/stamps/.$layer.new" && sync -- "$state/stamps/.$layer.new" &&
     rm -rf -- "$state/stamps/$layer" && mv -fT -- "$state/stamps/.$layer.new" "$state/stamps/$layer"; } ||
     fail "writing the stamp" "" "$full"
+  [ -z "$formerly" ] || rm -rf -- "$state/stamps/$formerly" "$state/pending/$formerly"
 }
 
 arrive() {
@@ -233,7 +234,7 @@ leave() {
   # Not a stamp anybody accepts: a removal that is killed is seen as unfinished even where nothing of ours is left.
   write_stamp removing ''
   rm -f -- "$state/pending/$layer"
-  sh -c "$retire" sh >&2 </dev/null || fail "retire" "exit $?; what it said stands above" "$look"
+  sh -c "$script$nl$retire" sh >&2 </dev/null || fail "retire" "exit $?; what it said stands above" "$look"
   find_strays
   remove_strays
   drop_empty_folders

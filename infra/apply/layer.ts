@@ -1,32 +1,32 @@
 /**
- * What one layer wants of a machine: files, what is ours to prune, how the running system takes it up, and the facts
- * that prove it did. Pure data: a renderer makes it, `reconcile.ts` compares it, `ship.ts` sends it.
- * Nothing in here is secret, so all of it is fit for a golden file.
+ * What one layer declares on a host: files, the paths that pushgate owns, how the running system takes the files up, and
+ * the facts that prove it did. Pure data: a renderer makes it, `reconcile.ts` compares it, `ship.ts` sends it.
+ * A layer holds no secret, so all of it is fit for a golden file.
  */
 
-/** A public file on the machine. */
+/** A public file on the host. */
 export type HostFile = {
   /** Absolute. */
   readonly path: `/${string}`;
   readonly text: string;
-  /** Octal, four digits, as `stat -c %a` would print it with a leading zero: "0644". */
+  /** Octal, four digits, as `stat -c %a` prints it after a zero: "0644". */
   readonly mode: `0${string}`;
   /** "user:group" as `stat -c %U:%G` prints it. */
   readonly owner: string;
   /**
-   * Shell under `set -e`, run on the machine before anything is installed; non-zero refuses the layer. `$1` is the
-   * candidate's path: its own name, with the layer's other candidates around it as they will stand below `$staged`.
+   * Shell under `set -e` that runs on the host before anything is installed; a non-zero exit rejects the layer. `$1` is
+   * the path of the new file under its own name; `$staged` is the folder with all of the layer's new files.
    */
   readonly check?: string;
 };
 
-/** Something the live system can be asked. */
+/** A question to the live system. */
 export type HostFact = {
-  /** A person's words: "table inet pushgate". It appears in preview's warnings. */
+  /** It appears in preview's warnings: "table inet pushgate". */
   readonly name: string;
   /**
-   * Shell, reads only; its standard output, trimmed, up to 2 KiB, is the fact, whatever its exit status. Runs in every
-   * preview, so it must be fast (< 0.2 s); after five seconds it is given up.
+   * Shell that only reads. Its standard output, trimmed, up to 2 KiB, is the fact, whatever its exit status. It runs in
+   * every preview, so it must be fast (< 0.2 s); after 5 seconds the probe ends it.
    */
   readonly read: string;
   /** What `read` must print. */
@@ -34,29 +34,36 @@ export type HostFact = {
 };
 
 export type HostLayer = {
-  /** One word, also the resource's name and the stamp's: "firewall". */
+  /** One word, also the name of the stamp: "firewall". */
   readonly name: string;
+  /** The layer's name in stacks of an earlier version: its stamp is read under this name and removed by the next apply. */
+  readonly formerly?: string;
+  /**
+   * Shell that comes before `activate`, `restore`, `retire` and each fact's `read`: the layer's values as variables and
+   * its functions (layer.sh beside the renderer). The host receives it once.
+   */
+  readonly script?: string;
   readonly files: readonly HostFile[];
-  /** Shell globs of paths that are ours alone: what exists there and is not in `files` is pruned, and is drift before that. */
+  /** Shell globs of paths that only pushgate writes. An apply removes what they match and `files` does not declare. */
   readonly owns: readonly string[];
   /**
-   * Shell under `set -e`, run as root after the files are in place; idempotent, and the smallest reload that takes them
-   * up. `$changed` holds the paths that were written or removed since the layer last stood whole, one per line: an
-   * unchanged daemon need not be touched. Where the files are as declared and a fact is not, it runs with all of them.
+   * Shell under `set -e` that runs as root once the files are in place: the smallest reload that takes them up.
+   * Idempotent. `$changed` holds the paths that were written or removed since the layer was last in sync, one per line.
+   * Where every file is as declared and a fact is not, `$changed` holds all of them.
    */
   readonly activate: string;
-  /** Shell, run after a failed activate once the former files are back, so that the former state serves. */
+  /** Shell that runs after a failed `activate`, once the former files are back, so that the former state serves. */
   readonly restore?: string;
   readonly facts: readonly HostFact[];
-  /** Shell that undoes `activate` when the layer leaves the machine; runs while our files are still in place. */
+  /** Shell that undoes `activate` when the layer leaves the host; it runs while the files are still in place. */
   readonly retire: string;
-  /** False when the layer is to leave the machine: `retire`, then prune everything in `owns`, then `activate`. */
-  readonly present: boolean;
+  /** False when the layer leaves the host: `retire`, then removal of everything in `owns`, then `activate`. */
+  readonly present?: boolean;
   /** Seconds an apply may take. */
   readonly timeout: number;
 };
 
-/** The same layer, leaving the machine. Its files go by `owns`; what is left to do afterwards is to tell systemd. */
+/** The same layer, leaving the host. `owns` removes its files; `activate` then only reloads systemd's units. */
 export function leaving(layer: HostLayer): HostLayer {
   return { ...layer, present: false, files: [], facts: [], activate: "systemctl daemon-reload" };
 }

@@ -15,6 +15,8 @@ import { trimmed } from "./report.ts";
 /** What a probe needs to know of a layer; no contents, so a layer whose text is known only later can be asked about. */
 export type Probed = {
   readonly name: string;
+  readonly formerly?: string;
+  readonly script?: string;
   readonly files: readonly Pick<HostFile, "path">[];
   readonly owns: readonly string[];
   readonly facts: readonly Pick<HostFact, "name" | "read">[];
@@ -41,7 +43,7 @@ function refuseUnsendable(layer: Probed): void {
   for (const glob of layer.owns)
     if (!globShape.test(glob) || glob.split("/").includes(".."))
       throw wrong(`owns ${JSON.stringify(glob)}, which is not an absolute glob below a named folder`);
-  for (const fact of layer.facts) refuseNul(layer.name, fact.read);
+  refuseNul(layer.name, layer.script, ...layer.facts.map(({ read }) => read));
 }
 
 function refuseNul(layer: string, ...texts: readonly (string | undefined)[]): void {
@@ -52,12 +54,13 @@ function refuseNul(layer: string, ...texts: readonly (string | undefined)[]): vo
 export function probeScript(layers: readonly Probed[], state: string = paths.state): string {
   for (const layer of layers) refuseUnsendable(layer);
   const asked = layers.map(
-    ({ name, files, owns }) =>
-      `layer ${quote(name)} ${quote(files.map(({ path }) => path).join(" "))} ${quote(owns.join(" "))}`,
+    ({ name, formerly = "", files, owns }) =>
+      `layer ${[name, files.map(({ path }) => path).join(" "), owns.join(" "), formerly].map(quote).join(" ")}`,
   );
-  const facts = layers.flatMap(({ name, facts }) =>
-    facts.map(({ read }, index) => `fact ${quote(name)} ${index} ${quote(read)}`),
-  );
+  const facts = layers.flatMap(({ name, script = "", facts }) => [
+    ...(facts.length > 0 ? [`script=${quote(script)}`] : []),
+    ...facts.map(({ read }, index) => `fact ${quote(name)} ${index} ${quote(read)}`),
+  ]);
   return [
     constant("./probe.sh"),
     "layers() {",
@@ -81,7 +84,8 @@ export const plainMode = (mode: string): string => mode.replace(/^0+(?=.)/, "");
 /** One line a file and a fact as installed, kept beside the stamp: it tells a hand's change from the program's. */
 export const fileRecord = ({ path, text, mode, owner }: HostFile): string =>
   `file ${sha256(text)} ${plainMode(mode)} ${owner} ${path}`;
-export const factRecord = ({ read, want }: HostFact): string => `fact ${sha256(`${read}\0${want}`).slice(0, 16)}`;
+export const factRecord = (script: string | undefined, { read, want }: HostFact): string =>
+  `fact ${sha256(`${script ?? ""}\0${read}\0${want}`).slice(0, 16)}`;
 
 /**
  * The whole text that brings one layer to a machine. Feed it to `sh -s` as root. `input`: lines for `activate` to read on
@@ -89,7 +93,18 @@ export const factRecord = ({ read, want }: HostFact): string => `fact ${sha256(`
  */
 export function applyScript(layer: HostLayer, stamp: string, state: string = paths.state, input = ""): string {
   refuseUnsendable(layer);
-  const { name, present, files, facts, owns, activate, restore = ":", retire } = layer;
+  const {
+    name,
+    formerly = "",
+    script = "",
+    present = true,
+    files,
+    facts,
+    owns,
+    activate,
+    restore = ":",
+    retire,
+  } = layer;
   refuseNul(name, input, activate, restore, retire, ...files.flatMap((file) => [file.text, file.check]));
   if (!present && files.length > 0) throw new Error(`layer ${name}: a layer that leaves declares no files`);
   for (const { path, mode, owner } of files)
@@ -100,7 +115,7 @@ export function applyScript(layer: HostLayer, stamp: string, state: string = pat
   for (const fact of facts)
     if (Buffer.byteLength(fact.want) > factCap)
       throw new Error(`layer ${name}: the fact "${fact.name}" is longer than ${factCap} bytes, let it print a hash`);
-  const record = [...files.map(fileRecord), ...facts.map(factRecord)];
+  const record = [...files.map(fileRecord), ...facts.map((fact) => factRecord(layer.script, fact))];
   return [
     constant("./apply.sh"),
     "manifest() {",
@@ -115,11 +130,13 @@ export function applyScript(layer: HostLayer, stamp: string, state: string = pat
     `printf %s ${quote(input)}`,
     "}",
     `layer=${quote(name)}`,
+    `formerly=${quote(formerly)}`,
     `stamp=${quote(stamp)}`,
     `present=${present ? 1 : 0}`,
     `state=${quote(state)}`,
     `owns=${quote(owns.join("\n"))}`,
     `record=${quote(record.map((line) => `${line}\n`).join(""))}`,
+    `script=${quote(script)}`,
     `activate=${quote(activate)}`,
     `restore=${quote(restore)}`,
     `retire=${quote(retire)}`,

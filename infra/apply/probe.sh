@@ -22,7 +22,7 @@ row_of_output() { # kind layer index shell: one question, its answer and exit st
   esac
 }
 
-jobs_begun=0
+jobs_begun=0 script=''
 ask() {
   row_of_output "$@" &
   # Eight at a time: enough to use two cores while systemctl waits for its bus, too few to be felt by the site.
@@ -30,12 +30,17 @@ ask() {
   [ $((jobs_begun % 8)) -ne 0 ] || wait
 }
 
-fact() { ask fact "$@"; }       # layer index shell
+# layer index shell; $script holds the functions of the layer
+fact() {
+  ask fact "$1" "$2" "$script
+$3"
+}
 machine() { ask machine "$1" 0 "$2"; } # name shell
 
-layer() { # name, declared paths, globs of what is ours
+layer() { # name, declared paths, globs of what pushgate owns, former name
   declared="$declared $2"
   stamp_file=$state/stamps/$1
+  { [ -e "$stamp_file" ] || [ -z "$4" ]; } || stamp_file=$state/stamps/$4
   if [ -f "$stamp_file" ] && [ ! -L "$stamp_file" ]; then
     lines=0
     while read -r line || [ -n "$line" ]; do

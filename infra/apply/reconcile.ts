@@ -28,7 +28,7 @@ const stampShape = /^[0-9a-f]{12}$/;
 const tombstoneShape = /^absent-[0-9a-f]{12}$/;
 
 export function reconcile(layer: HostLayer, seen: SeenLayer, chance: () => string = randomUUID): Verdict {
-  return layer.present ? arriving(layer, seen, chance) : leaving(layer, seen, chance);
+  return layer.present !== false ? arriving(layer, seen, chance) : leaving(layer, seen, chance);
 }
 
 /** Nothing of the layer is on the machine, and no sign that it ever was: there is nothing to leave. */
@@ -55,7 +55,7 @@ function arriving(layer: HostLayer, seen: SeenLayer, chance: () => string): Verd
       of: path,
       says: `${printable(path)} is ours and not declared`,
     })),
-    ...layer.facts.flatMap((fact, index) => factFaults(fact, seen.facts[index])),
+    ...layer.facts.flatMap((fact, index) => factFaults(layer.script, fact, seen.facts[index])),
   ];
   const inSync = valid && faults.length === 0;
   const stamp = inSync ? seen.stamp! : hash(layer, fingerprint(layer, seen), valid ? seen.stamp : chance());
@@ -93,8 +93,8 @@ function fileFaults(file: HostFile, seen: SeenFile | undefined): Difference[] {
   return wrong;
 }
 
-function factFaults(fact: HostFact, seen: SeenFact | undefined): Difference[] {
-  const fault = (says: string): Difference[] => [{ of: factRecord(fact), says: `${fact.name}: ${says}` }];
+function factFaults(script: string | undefined, fact: HostFact, seen: SeenFact | undefined): Difference[] {
+  const fault = (says: string): Difference[] => [{ of: factRecord(script, fact), says: `${fact.name}: ${says}` }];
   if (seen === undefined) return fault("the machine gave no answer");
   if (seen.status === 124 || seen.status === 137) return fault("no answer within 5 seconds");
   const want = trimmed(fact.want);

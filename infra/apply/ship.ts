@@ -160,7 +160,7 @@ export function sendBundle(
       ...quiet,
       interpreter: ["sh", "-c", `exec ${ssh.join(" ")} "$0" <${quote(file)}`],
       // A layer that leaves has nothing to receive.
-      create: verdict.apply(({ layer: { present }, stamp }) =>
+      create: verdict.apply(({ layer: { present = true }, stamp }) =>
         present ? receiveCommand(host, sha256, stamp) : "true",
       ),
     },

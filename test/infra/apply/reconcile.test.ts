@@ -23,7 +23,7 @@ const stamp = "0123456789ab";
 const asDeclared: SeenLayer = {
   name: "x",
   stamp,
-  applied: [fileRecord(file), factRecord(fact)],
+  applied: [fileRecord(file), factRecord(undefined, fact)],
   files: {
     [file.path]: { type: "regular file", mode: "644", owner: "root:root", sha256: sha256(file.text), text: file.text },
   },

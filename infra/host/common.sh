@@ -1,0 +1,25 @@
+# shellcheck shell=sh disable=SC2154
+# What the scripts of several host layers share; layer.sh of each layer follows it.
+# Values that kit.ts puts before it: layer (its name), units and stamps (folders).
+
+say() { printf '%s: %s\n' "$layer" "$*" >&2; }
+
+# Whether the files of layer $1 are as its last apply installed them, by the record beside its stamp. A daemon takes up
+# all of its files at once, those of later layers too. If one of those was changed by hand, the reload of an earlier
+# layer would fail in each `up`, before the layer that restores that file has its turn.
+as_installed() {
+  sed -n 's/^file \([0-9a-f]*\) [0-7]* [^ ]* /\1  /p' "$stamps/$1" 2>/dev/null | sha256sum --check --status 2>/dev/null
+}
+
+# For `restore`: stop the units whose files a failed apply took back, and remove the links that enable them, which
+# `systemctl disable` does only while the file exists. Units whose former file is back stay as they are.
+forget_missing() {
+  for unit; do
+    [ ! -e "$units/$unit" ] || continue
+    systemctl stop "$unit" 2>/dev/null
+    systemctl reset-failed "$unit" 2>/dev/null
+    find "$units" -mindepth 2 -maxdepth 2 -type l -name "$unit" -printf '%h\n' -delete |
+      xargs -r rmdir --ignore-fail-on-non-empty
+  done
+  systemctl daemon-reload
+}

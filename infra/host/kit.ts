@@ -1,0 +1,62 @@
+/** What the renderers of the host layers share: files, facts, and the texts that lie beside each renderer. Pure. */
+import { readFileSync } from "node:fs";
+import type { HostFact, HostFile } from "../apply/layer.ts";
+import { quote } from "../apply/manifest.ts";
+import { paths } from "./paths.ts";
+
+/** A public file that root owns, 0644 unless `more` says otherwise. */
+export const file = (
+  path: HostFile["path"],
+  text: string,
+  more: Partial<Pick<HostFile, "mode" | "owner" | "check">> = {},
+): HostFile => ({ path, text, mode: "0644", owner: "root:root", ...more });
+
+/** A shell program that runs on the host: 0755, checked by the host's own shell. */
+export const program = (path: HostFile["path"], text: string): HostFile =>
+  file(path, text, { mode: "0755", check: 'sh -n "$1"' });
+
+/** A unit of systemd's; `name` as systemctl takes it. */
+export const unitFile = (name: string, text: string): HostFile => file(`${paths.units}/${name}`, text);
+
+/** "pushgate-guard.timer is: enabled active" */
+export const enabledAndActive = (unit: string): HostFact => ({
+  name: `${unit} is`,
+  read: `echo "$(systemctl is-enabled ${unit} 2>/dev/null) $(systemctl is-active ${unit})"`,
+  want: "enabled active",
+});
+
+/** The text of a file beside the renderer; `base` is its `import.meta.url`. */
+export const textBeside = (base: string, name: string): string => readFileSync(new URL(name, base), "utf8");
+
+/** A value that a script or a template may hold; a list becomes words separated by blanks. */
+type Value = string | number | readonly (string | number)[];
+const plain = (value: Value): string => (typeof value === "object" ? value.join(" ") : String(value));
+
+/** common.sh and layer.sh of the folder of `base`, after the layer's values as shell variables in single quotes. */
+export const layerScript = (base: string, layer: string, values: Readonly<Record<string, Value>> = {}): string =>
+  [
+    ...Object.entries({ layer, units: paths.units, stamps: paths.stamps, ...values }).map(
+      ([name, value]) => `${name}=${quote(plain(value))}`,
+    ),
+    textBeside(import.meta.url, "common.sh"),
+    textBeside(base, "layer.sh"),
+  ].join("\n");
+
+/**
+ * The template `name` of the folder of `base` with a value for each `@name@`. A line that holds nothing but a
+ * placeholder goes when its value is empty. Throws where template and values do not agree: a renderer's mistake.
+ */
+export function template(base: string, name: string, values: Readonly<Record<string, Value>> = {}): string {
+  const unused = new Set(Object.keys(values));
+  const filled = (key: string): string => {
+    const value = values[key];
+    if (value === undefined) throw new Error(`${name}: @${key}@ has no value`);
+    unused.delete(key);
+    return plain(value);
+  };
+  const text = textBeside(base, name)
+    .replace(/^@(\w+)@\n/gm, (_, key: string) => (filled(key) === "" ? "" : `${filled(key)}\n`))
+    .replace(/@(\w+)@/g, (_, key: string) => filled(key));
+  if (unused.size > 0) throw new Error(`${name} has no place for ${[...unused].join(", ")}`);
+  return text;
+}

@@ -1,0 +1,37 @@
+/** Every shell script that reaches a host, alone and as a layer carries it, is plain POSIX in shellcheck's eyes. */
+import { spawnSync } from "node:child_process";
+import { globSync } from "node:fs";
+import { expect, test } from "vitest";
+import { hostLayers } from "../../infra/host/layers.ts";
+import { exampleHost, rebuilt, whole } from "../example.ts";
+import { lintShell, missing } from "./host/namespace.ts";
+
+const root = new URL("../../", import.meta.url).pathname;
+const made = { certificate: "", originPullCa: "", bundle: { sha256: "" }, program: { sha256: "" } };
+
+test("shellcheck finds no fault in a script of infra/", ({ skip }) => {
+  const reason = missing("shellcheck");
+  skip(reason !== undefined, reason);
+  const files = globSync("infra/**/*.sh", { cwd: root }).sort();
+  expect(files.length).toBeGreaterThan(5);
+  expect(spawnSync("shellcheck", ["--shell=dash", ...files], { cwd: root, encoding: "utf8" }).stdout).toBe("");
+});
+
+test.for([
+  ["one site", whole],
+  ["two sites with every option", rebuilt],
+] as const)("shellcheck finds no fault in what the layers of a host run: %s", ([, settings], { skip }) => {
+  const reason = missing("shellcheck", "dash");
+  skip(reason !== undefined, reason);
+  const texts = Object.values(hostLayers(settings, exampleHost, made))
+    .filter(({ script }) => script !== undefined)
+    .map(({ script, activate, restore = ":", retire, facts }) =>
+      // One text for each layer, as starting shellcheck costs more than its work.
+      [
+        "# shellcheck disable=SC2034",
+        script,
+        ...[activate, restore, retire, ...facts.map(({ read }) => read)].map((text) => `(\n${text}\n)`),
+      ].join("\n"),
+    );
+  expect(texts.map(lintShell).join("")).toBe("");
+});
