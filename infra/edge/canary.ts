@@ -7,7 +7,7 @@ import { get } from "node:https";
 import { setTimeout as sleep } from "node:timers/promises";
 import * as pulumi from "@pulumi/pulumi";
 import { type Host, type Settings, vendorUrl } from "../config/settings.ts";
-import { canaryPath, servedByProxy } from "../host/proxy/proxy.ts";
+import { canaryPath, servedByProxy } from "../contract.ts";
 import type { EdgeAccess } from "./api.ts";
 
 export type CanaryAnswer = {

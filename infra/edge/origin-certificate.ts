@@ -5,7 +5,7 @@
  */
 import * as cloudflare from "@pulumi/cloudflare";
 import * as pulumi from "@pulumi/pulumi";
-import { originKey } from "../host/origin-key/origin-key.ts";
+import { originKey } from "../contract.ts";
 
 /** 15 years, the longest there is. */
 const validityDays = 5475;

@@ -9,7 +9,7 @@ import { type SignatureShape, signatures } from "../config/git-hosts.ts";
 import { hostnames, set } from "../config/hostnames.ts";
 import type { GitHost, Hook, Settings } from "../config/settings.ts";
 import { sourceSets } from "../config/source-sets.ts";
-import { canaryPath, webhookPath } from "../host/proxy/proxy.ts";
+import { canaryPath, webhookPath } from "../contract.ts";
 import { prefix, type Rule } from "./zone/phase.ts";
 
 type Declared = Pick<Settings, "hosts" | "hooks">;

@@ -6,8 +6,8 @@
 import type { HostLayer } from "../../apply/layer.ts";
 import { namesOf } from "../../config/served-sites.ts";
 import type { Host, Settings } from "../../config/settings.ts";
+import { originKey } from "../../contract.ts";
 import { asInstalled } from "../as-installed.ts";
-import { originKey } from "../origin-key/origin-key.ts";
 import { paths } from "../paths.ts";
 
 export const originCertificate = `${paths.tls}/origin.pem` as const;

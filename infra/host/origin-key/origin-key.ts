@@ -6,9 +6,9 @@
 
 import type { HostLayer } from "../../apply/layer.ts";
 import type { Host, Settings } from "../../config/settings.ts";
+import { originKey } from "../../contract.ts";
 import { paths } from "../paths.ts";
 
-export const originKey = `${paths.tls}/origin.key` as const;
 export const originCsr = `${paths.tls}/origin.csr` as const;
 
 /** X.509 allows 64 characters in a common name; a longer hostname stands in the SAN alone, which is what counts. */

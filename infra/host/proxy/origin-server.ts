@@ -2,9 +2,10 @@
  * What every nginx server on the origin port says, whatever it serves: who may connect, and whose address counts. nginx
  * chooses the server by the name the edge asks for, so one that said less would be a way around the others.
  */
+
+import { originKey } from "../../contract.ts";
 import { networks } from "../../networks.ts";
 import { originCertificate } from "../origin-certificate/origin-certificate.ts";
-import { originKey } from "../origin-key/origin-key.ts";
 import * as live from "./scripts.ts";
 
 /** One line an item, four blanks in. */

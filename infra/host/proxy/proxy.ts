@@ -14,17 +14,12 @@ import type { HostLayer } from "../../apply/layer.ts";
 import { servedSites } from "../../config/served-sites.ts";
 import type { Host, Settings } from "../../config/settings.ts";
 import { type SourceSet, sourceSets } from "../../config/source-sets.ts";
+import { canaryPath, servedByProxy, webhookPath } from "../../contract.ts";
 import { loopback, networks } from "../../networks.ts";
 import { paths } from "../paths.ts";
 import { lines, trust, visitor } from "./origin-server.ts";
 import * as live from "./scripts.ts";
 import { renderWebsites } from "./website.ts";
-
-/** Where the edge proves that it reaches this proxy. */
-export const canaryPath = "/.pushgate";
-/** `X-Served-By` of what the proxy answers itself. */
-export const servedByProxy = "pushgate-proxy";
-export const webhookPath = (hook: string): string => `/webhook/${hook}`;
 
 /** A named location whose whole work is one answer. */
 const answer = (status: number, error: string) =>

@@ -5,7 +5,7 @@
 import { BlockList, isIPv4 } from "node:net";
 import { parse } from "../../../infra/config/cidr.ts";
 import type { GitHost, Hook, Settings } from "../../../infra/config/settings.ts";
-import { canaryPath } from "../../../infra/host/proxy/proxy.ts";
+import { canaryPath } from "../../../infra/contract.ts";
 import { networks } from "../../../infra/networks.ts";
 import { example } from "../../example.ts";
 import type { EdgeRequest } from "../../fakes/cloudflare/request.ts";
