@@ -40,7 +40,7 @@ export async function look(settings: Settings, bundles: Bundles): Promise<Machin
   const looked = await Promise.allSettled(
     settings.hosts.map(async (host): Promise<Machine> => {
       if (host.state === "lost") return { host };
-      const layers = hostLayers(settings, host, { ...unknown, ...bundles });
+      const layers = hostLayers(settings, host, { ...unknown, programs: bundles });
       const asked = { ...layers, secrets: probedSecrets(settings, layers.secrets), request: request(host) };
       return { host, report: await probe(host, Object.values(asked)) };
     }),
@@ -74,16 +74,16 @@ export function declareMachine({ host, report }: Machine, wanted: Wanted): pulum
 function build(host: Host, report: HostReport, { settings, bundles, secrets, originPulls }: Wanted): pulumi.Resource {
   const seen = (name: string) => report.layers[name]!;
   const text = (tls: Partial<Parameters<typeof hostLayers>[2]>) =>
-    hostLayers(settings, host, { ...unknown, ...bundles, ...tls });
+    hostLayers(settings, host, { ...unknown, programs: bundles, ...tls });
   const layers = text({});
   const then = (layer: pulumi.Input<HostLayer>, name: keyof HostLayers, after: pulumi.Resource[]) =>
     apply(host, layer, seen(name), { dependsOn: after });
 
   const packages = then(layers.packages, "packages", []);
-  const keys = then(layers.keys, "keys", [packages]);
+  const keys = then(layers["origin-key"], "origin-key", [packages]);
   // A good request on the machine is the one the certificate was made from: a changed keys layer must not replace it.
   const csr = seen("request").facts[0]?.output || keys.stdout;
-  if (csr === keys.stdout && Object.keys(seen("certificate").files).length > 0)
+  if (csr === keys.stdout && Object.keys(seen("origin-certificate").files).length > 0)
     void pulumi.log.warn(
       `${host.name}: its certificate request is gone, or fits its key or hostname no longer: up makes another, the edge ` +
         "signs a new origin certificate for it, and the former is revoked",
@@ -93,21 +93,23 @@ function build(host: Host, report: HostReport, { settings, bundles, secrets, ori
     { dependsOn: [keys] },
   );
   const certificate = then(
-    signed.certificate.apply((pem) => text({ certificate: pem }).certificate),
-    "certificate",
+    signed.certificate.apply((pem) => text({ certificate: pem })["origin-certificate"]),
+    "origin-certificate",
     [signed],
   );
   const judged = secrets.apply((wanted) => judgeSecrets(settings, layers.secrets, seen("secrets"), wanted));
   const credentials = applySecrets(host, layers.secrets, judged, { dependsOn: [certificate] });
-  const bundle = sendBundle(host, bundles.bundle, layers.bundle, seen("bundle"), { dependsOn: [credentials] });
+  const bundle = sendBundle(host, bundles.receiver, layers["receiver-program"], seen("receiver-program"), {
+    dependsOn: [credentials],
+  });
   const receiver = then(layers.receiver, "receiver", [bundle]);
-  const coming = ["program", "egress", "builder", "site"] satisfies (keyof HostLayers)[];
+  const coming = ["builder-program", "egress", "builder", "site"] satisfies (keyof HostLayers)[];
   // Last come, first gone, where no hook has a site any more; of a machine on which none ever had one, nothing is asked.
   const rebuild = rebuilds(settings) ? coming : coming.toReversed().filter((name) => !neverCame(seen(name)));
   const rebuilt = rebuild.reduce<pulumi.Resource>(
     (after, name) =>
-      name === "program" && bundles.program !== undefined
-        ? sendBundle(host, bundles.program, layers.program, seen(name), { dependsOn: [after] })
+      name === "builder-program" && bundles.builder !== undefined
+        ? sendBundle(host, bundles.builder, layers["builder-program"], seen(name), { dependsOn: [after] })
         : then(layers[name], name, [after]),
     receiver,
   );
@@ -133,9 +135,9 @@ export function settleMachine(
   [pull, ...more]: readonly AuthenticatedOriginPulls[],
 ): pulumi.Resource | undefined {
   if (report === undefined || host.state === "absent" || pull === undefined) return undefined;
-  const seen = report.layers.pulls!;
+  const seen = report.layers["client-ca"]!;
   const layer = pulumi.all([publicCa(originPulls), pull.configs]).apply(async ([originPullCa, [config]]) => {
-    const { pulls } = hostLayers(settings, host, { ...unknown, ...bundles, originPullCa });
+    const { "client-ca": pulls } = hostLayers(settings, host, { ...unknown, programs: bundles, originPullCa });
     const [ca] = pulls.files;
     const trusted = seen.files[ca!.path]?.text;
     if (!pulumi.runtime.isDryRun() && trusted !== undefined && trusted !== ca!.text) await presented(config!.certId!);
@@ -146,7 +148,7 @@ export function settleMachine(
 
 /** Last come, first gone: the guard must not put back what is being taken away. */
 function remove(host: Host, report: HostReport, { settings, bundles }: Wanted): pulumi.Resource {
-  const layers = Object.values(hostLayers(settings, host, { ...unknown, ...bundles })).reverse();
+  const layers = Object.values(hostLayers(settings, host, { ...unknown, programs: bundles })).reverse();
   let after: pulumi.Resource[] = [];
   for (const layer of layers) after = [apply(host, leaving(layer), report.layers[layer.name]!, { dependsOn: after })];
   return after[0]!;

@@ -24,9 +24,8 @@ export type Made = {
   readonly certificate: string;
   /** PEM of the CA whose leaf the edge presents. */
   readonly originPullCa: string;
-  readonly bundle: Pick<Bundle, "sha256">;
-  /** The builder's; needed where a hook has a site. */
-  readonly program?: Pick<Bundle, "sha256">;
+  /** The builder only where a hook has a site. */
+  readonly programs: { readonly receiver: Pick<Bundle, "sha256">; readonly builder?: Pick<Bundle, "sha256"> };
 };
 
 /** The layers of the rebuild are there for a hook with a site, and leave a machine on which the last one was. */
@@ -35,14 +34,14 @@ const whereRebuilt = (settings: Settings, layer: HostLayer): HostLayer => (rebui
 
 export const hostLayers = (settings: Settings, host: Host, made: Made) => ({
   packages: packages(settings, host),
-  keys: keys(settings, host),
-  certificate: certificate(settings, host, made.certificate),
+  "origin-key": keys(settings, host),
+  "origin-certificate": certificate(settings, host, made.certificate),
   secrets: secrets(settings, host),
-  bundle: bundle("receiver", settings, host, made.bundle),
+  "receiver-program": bundle("receiver", settings, host, made.programs.receiver),
   receiver: receiver(settings, host),
   // The rebuild, inside the sandbox and behind the table that hold it: it uses the receiver's spool and group, and
   // stands before anything can be delivered, as nothing is reachable before the edge.
-  program: whereRebuilt(settings, bundle("builder", settings, host, made.program ?? { sha256: "" })),
+  "builder-program": whereRebuilt(settings, bundle("builder", settings, host, made.programs.builder ?? { sha256: "" })),
   egress: whereRebuilt(settings, egress(settings, host)),
   builder: whereRebuilt(settings, builder(settings, host)),
   site: whereRebuilt(settings, site(settings, host)),
@@ -50,7 +49,7 @@ export const hostLayers = (settings: Settings, host: Host, made: Made) => ({
   proxy: proxy(settings, host, made.originPullCa),
   firewall: firewall(settings, host),
   guard: guard(settings, host),
-  pulls: pulls(settings, host, made.originPullCa),
+  "client-ca": pulls(settings, host, made.originPullCa),
 });
 
 export type HostLayers = ReturnType<typeof hostLayers>;

@@ -9,7 +9,7 @@ import { type Declared, emptyZone, zoneFromDeclarations } from "../fakes/cloudfl
 import type { Chain } from "./chain.ts";
 
 /** Public texts that other layers make; what they hold is not read here. */
-const made = { certificate: "", originPullCa: "", bundle: { sha256: "0".repeat(64) } };
+const made = { certificate: "", originPullCa: "", programs: { receiver: { sha256: "0".repeat(64) } } };
 
 export function renderedChain(
   declared: readonly Declared[],

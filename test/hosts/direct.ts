@@ -21,8 +21,8 @@ import type { Ran } from "./lab/process.ts";
 export type LayerName = keyof HostLayers;
 
 /** In the order in which they come; leaving is the other way round. */
-export const rebuildLayers = ["program", "egress", "builder", "site"] as const satisfies LayerName[];
-export const beneath = ["secrets", "bundle", "receiver"] as const satisfies LayerName[];
+export const rebuildLayers = ["builder-program", "egress", "builder", "site"] as const satisfies LayerName[];
+export const beneath = ["secrets", "receiver-program", "receiver"] as const satisfies LayerName[];
 
 /** As the stack's configuration would say it, past the checks of what one key means for another. */
 export const settingsOf = (host: Host, hooks: readonly object[]): Settings =>
@@ -45,7 +45,7 @@ export class Direct {
 
   private layers(settings: Settings): { layers: HostLayers; bundles: Bundles } {
     const bundles = buildPrograms(settings);
-    const made = { certificate: "", originPullCa: "", ...bundles };
+    const made = { certificate: "", originPullCa: "", programs: bundles };
     return { layers: hostLayers(settings, settings.hosts[0]!, made), bundles };
   }
 
@@ -55,11 +55,12 @@ export class Direct {
     let ran: Ran | undefined;
     for (const name of names) {
       const layer = layers[name];
-      if (layer.present && (name === "bundle" || name === "program")) await this.send(bundles[name]!);
+      if (layer.present !== false && name === "receiver-program") await this.send(bundles.receiver);
+      if (layer.present !== false && name === "builder-program") await this.send(bundles.builder!);
       this.stamps += 1;
       const stamp = this.stamps.toString(16).padStart(12, "0");
       const input = name === "secrets" ? secretLines(secrets) : "";
-      const script = applyScript(layer, layer.present ? stamp : `absent-${stamp}`, paths.state, input);
+      const script = applyScript(layer, layer.present !== false ? stamp : `absent-${stamp}`, paths.state, input);
       const unit = "systemd-run --quiet --wait --pipe --collect --unit=pushgate-apply /bin/sh -s";
       ran = await this.host.inside(unit, { stdin: script, check: false, timeout: 300_000 });
       if (ran.code !== 0) break;

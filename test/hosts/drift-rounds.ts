@@ -54,13 +54,13 @@ export const driftRounds = (hostname: string): readonly Round[] => [
         says: [`${paths.lib}/guard has other contents`, "\n- exit 0\n"],
       },
       {
-        layer: "keys",
+        layer: "origin-key",
         hand: `chmod 0644 ${paths.tls}/origin.key`,
         says: ['origin key and certificate request: declared is "valid", the machine says "the key is 644 root:root"'],
       },
       // Taken up by a reload of the proxy, whose own configuration is no good now.
       {
-        layer: "certificate",
+        layer: "origin-certificate",
         hand: `echo 'a note' >>${paths.tls}/origin.pem`,
         says: [`${paths.tls}/origin.pem has other contents (- on the machine, + declared):`, "\n- a note"],
       },
@@ -81,7 +81,7 @@ echo somebody-elses-secret-0123456789-abcdef | systemd-creds encrypt --with-key=
         says: ['credentials changed since they were installed: declared is "none", the machine says "site"'],
       },
       {
-        layer: "bundle",
+        layer: "receiver-program",
         hand: `echo '// by hand' >>${paths.receiver}`,
         says: [`${paths.receiver} is: differs (- on the machine, + declared):`],
       },
@@ -150,14 +150,18 @@ ln -sf /dev/null ${paths.units}/pushgate-routing.service`,
         hand: "dpkg --remove --force-depends nodejs 2>&1",
         says: ['package nodejs: declared is "installed", the machine says "missing"'],
       },
-      { layer: "keys", hand: `echo '$(reboot)' >${paths.stamps}/keys`, says: ["the stamp on the machine is not ours"] },
       {
-        layer: "certificate",
+        layer: "origin-key",
+        hand: `echo '$(reboot)' >${paths.stamps}/origin-key`,
+        says: ["the stamp on the machine is not ours"],
+      },
+      {
+        layer: "origin-certificate",
         hand: `rm ${paths.stamps}/certificate`,
         says: ["no stamp: the last apply did not finish"],
       },
       // Another of our stamps, as from a backup: nothing is wrong on the machine. And without node nobody can look.
-      { layer: "bundle", hand: `sed -i 1s/.*/0123456789ab/ ${paths.stamps}/bundle`, says: [] },
+      { layer: "receiver-program", hand: `sed -i 1s/.*/0123456789ab/ ${paths.stamps}/receiver-program`, says: [] },
       { layer: "secrets", hand: ":", says: [] },
       {
         layer: "receiver",

@@ -15,8 +15,7 @@ import { secrets } from "../stack-file.ts";
 const made = {
   certificate: "(PEM: the edge's Origin CA signed it)\n",
   originPullCa: "(PEM: the stack's own CA for origin pulls)\n",
-  bundle: { sha256: "0".repeat(64) },
-  program: { sha256: "1".repeat(64) },
+  programs: { receiver: { sha256: "0".repeat(64) }, builder: { sha256: "1".repeat(64) } },
 };
 
 const all = Object.values(hostLayers(rebuilt, exampleHost, made));
@@ -24,7 +23,7 @@ const trees = [
   { golden: "../golden", layers: Object.values(hostLayers(whole, exampleHost, made)) },
   {
     golden: "../golden/rebuilt",
-    layers: all.filter(({ name }) => ["program", "egress", "builder", "site"].includes(name)),
+    layers: all.filter(({ name }) => ["builder-program", "egress", "builder", "site"].includes(name)),
   },
 ].map(({ golden, layers }) => ({ golden: new URL(golden, import.meta.url).pathname, layers }));
 

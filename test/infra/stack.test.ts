@@ -37,19 +37,19 @@ test("every layer is declared, on the machine and at the edge", async () => {
       "AuthenticatedOriginPullsHostnameCertificate origin pull certificate",
       "Command origin pulls",
       "Command web1-builder",
-      "Command web1-bundle",
-      "Command web1-bundle-file",
-      "Command web1-certificate",
+      "Command web1-builder-program",
+      "Command web1-builder-program-file",
+      "Command web1-client-ca",
       "Command web1-egress",
       "Command web1-firewall",
       "Command web1-guard",
-      "Command web1-keys",
+      "Command web1-origin-certificate",
+      "Command web1-origin-key",
       "Command web1-packages",
-      "Command web1-program",
-      "Command web1-program-file",
       "Command web1-proxy",
-      "Command web1-pulls",
       "Command web1-receiver",
+      "Command web1-receiver-program",
+      "Command web1-receiver-program-file",
       "Command web1-routing",
       "Command web1-secrets",
       "Command web1-site",
@@ -100,12 +100,12 @@ test("hooks without a site: the rebuild's layers are declared where something of
   expect(rebuild(await declare({ config: alone }))).toEqual([]);
   vi.resetModules();
   const stood = [
-    ["stamp", "program", "absent-0123456789ab"],
+    ["stamp", "builder-program", "absent-0123456789ab"],
     ["stamp", "builder", "0123456789ab"],
     ["owned", "egress", "/etc/systemd/system/pushgate-egress.service"],
   ];
   const left = await declare({ config: alone, probe: () => answer(...stood) });
-  expect(rebuild(left)).toEqual(["web1-builder", "web1-egress", "web1-program"]);
+  expect(rebuild(left)).toEqual(["web1-builder", "web1-egress", "web1-builder-program"]);
 });
 
 test("a machine that has its certificate and no good request for it: what becomes of the certificate is said", async () => {

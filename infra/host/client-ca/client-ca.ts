@@ -17,7 +17,8 @@ fi`;
 /** `originPullCa`: PEM of the CA whose leaf the edge presents. Applied when it does. */
 export function pulls(_settings: Settings, _host: Host, originPullCa: string): HostLayer {
   return {
-    name: "pulls",
+    name: "client-ca",
+    formerly: "pulls",
     present: true,
     files: [
       {

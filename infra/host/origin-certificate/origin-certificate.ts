@@ -43,7 +43,8 @@ fi`;
 export function certificate(settings: Settings, host: Host, pem: string): HostLayer {
   const names = namesOf(settings, host);
   return {
-    name: "certificate",
+    name: "origin-certificate",
+    formerly: "certificate",
     files: [
       {
         path: originCertificate,

@@ -45,7 +45,8 @@ export const readCsr = ({ hostname }: Host): string => `${faults(hostname)}
 
 export function keys(_settings: Settings, { hostname }: Host): HostLayer {
   return {
-    name: "keys",
+    name: "origin-key",
+    formerly: "keys",
     files: [],
     // Nothing by glob: what is pruned by it is gone, and a key can't be rendered again. `retire` removes both.
     owns: [],

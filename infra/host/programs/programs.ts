@@ -23,14 +23,16 @@ export type Bundle = { readonly file: string; readonly sha256: string };
 const programs = {
   receiver: {
     /** The layer that sends it, and the layer whose units run it. */
-    layer: "bundle",
+    layer: "receiver-program",
+    formerly: "bundle",
     ranBy: "receiver",
     path: paths.receiver,
     units: (_: Settings): string[] => [units.receiver],
     sound: '[ "$(systemctl is-active "$unit")" = active ]',
   },
   builder: {
-    layer: "program",
+    layer: "builder-program",
+    formerly: "program",
     ranBy: "builder",
     path: paths.builder,
     units: (settings: Settings): string[] => sitesOf(settings).map(({ name }) => units.build(name)),
@@ -39,8 +41,8 @@ const programs = {
   },
 } as const;
 export type Program = keyof typeof programs;
-/** By the layer that sends it; the builder only where a hook has a site. */
-export type Bundles = { readonly bundle: Bundle; readonly program?: Bundle };
+/** The builder only where a hook has a site. */
+export type Bundles = { readonly receiver: Bundle; readonly builder?: Bundle };
 
 const root = fileURLToPath(new URL("../../../", import.meta.url));
 
@@ -69,8 +71,8 @@ export function buildProgram(program: Program): Bundle {
 }
 
 export const buildPrograms = (settings: Settings): Bundles => ({
-  bundle: buildProgram("receiver"),
-  ...(sitesOf(settings).length > 0 && { program: buildProgram("builder") }),
+  receiver: buildProgram("receiver"),
+  ...(sitesOf(settings).length > 0 && { builder: buildProgram("builder") }),
 });
 
 const incoming = (sha256: string): string => `${paths.incoming}/${sha256}.cjs`;
@@ -116,11 +118,12 @@ export function bundle(
   _host: Host,
   { sha256 }: Pick<Bundle, "sha256">,
 ): HostLayer {
-  const { layer, path, units: unitsOf } = programs[program];
+  const { layer, formerly, path, units: unitsOf } = programs[program];
   const former = `${paths.incoming}/former-${program}.cjs`;
   const names = unitsOf(settings).join(" ");
   return {
     name: layer,
+    formerly,
     present: true,
     files: [],
     // Nothing by glob: what is pruned by it can't be rendered again, only sent. `retire` removes it.

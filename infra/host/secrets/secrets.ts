@@ -175,7 +175,7 @@ export function judgeSecrets(
   seen: SeenLayer,
   secrets: HookSecrets,
 ): Verdict & { readonly script: string } {
-  if (!layer.present) {
+  if (layer.present === false) {
     const verdict = reconcile(layer, seen);
     return { ...verdict, script: applyScript(layer, verdict.stamp) };
   }

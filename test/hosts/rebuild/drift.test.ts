@@ -40,7 +40,7 @@ afterAll(async () => {
 /** One layer after the other in the order in which they are mended. */
 const faults: readonly Fault[] = [
   {
-    layer: "program",
+    layer: "builder-program",
     hand: `echo '// by hand' >>${paths.builder}`,
     says: [`${paths.builder} is: differs (- on the machine, + declared):`],
   },

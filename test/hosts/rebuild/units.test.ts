@@ -125,7 +125,7 @@ chown -R www-data:www-data /home/guest/www/uploads; chmod 0700 /home/guest/www/u
   settings = settingsOf(host, hooks);
   secrets = { site: ["s".repeat(40)], docs: ["d".repeat(40)], "key:docs": [git.ssh.deployKey] };
   direct = new Direct(host);
-  const ran = await direct.apply(settings, [...beneath, "program", "egress", "builder"], secrets);
+  const ran = await direct.apply(settings, [...beneath, "builder-program", "egress", "builder"], secrets);
   expect(ran.code, ran.stderr).toBe(0);
 });
 

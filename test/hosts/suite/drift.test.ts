@@ -102,7 +102,9 @@ function layersOf(faults: readonly Fault[]): string[] {
 
 /** The program's file is sent again with its layer. */
 function updates(faults: readonly Fault[], edge: readonly EdgeFault[]): string[] {
-  const layers = layersOf(faults).flatMap((layer) => (layer === "bundle" ? ["bundle", "bundle-file"] : [layer]));
+  const layers = layersOf(faults).flatMap((layer) =>
+    layer === "receiver-program" ? ["receiver-program", "receiver-program-file"] : [layer],
+  );
   return [...layers.map((layer) => `${name}-${layer}`), ...edge.map(({ resource }) => resource)]
     .map((resource) => `update ${resource}`)
     .sort();

@@ -119,7 +119,7 @@ beforeAll(async () => {
     .filter(({ type, name }) => type.endsWith("Command") && name.startsWith("leaver-") && !name.endsWith("-file"))
     .map(({ name }) => name.replace("leaver-", ""))
     // No hook has a site here: what was never on the machine has nothing to leave.
-    .filter((layer) => !["program", "egress", "builder", "site"].includes(layer));
+    .filter((layer) => !["builder-program", "egress", "builder", "site"].includes(layer));
   expect(Object.keys((await traces(host)).etc)).not.toEqual(Object.keys(before.machine.etc));
   for (let i = 0; i < 3; i++) expect((await deliver()).status).toBe(202);
 

@@ -117,7 +117,9 @@ test("2,000 deliveries while up changes a range, the program and the proxy's con
 
   expect(up.code, up.stdout).toBe(0);
   const changed = up.steps.map(({ op, name }) => `${op} ${name}`).sort();
-  const layers = ["bundle", "bundle-file", "proxy", "receiver"].map((layer) => `update ${host.name}-${layer}`);
+  const layers = ["proxy", "receiver", "receiver-program", "receiver-program-file"].map(
+    (layer) => `update ${host.name}-${layer}`,
+  );
   expect(changed).toEqual(["update custom rules", ...layers]);
   expect(await installed()).not.toBe(before.program);
   expect(answers.length).toBeGreaterThanOrEqual(2000);

@@ -210,7 +210,7 @@ describe("every layer open", () => {
     const { world, host } = lab;
     await fault.recordsAt(impostors).make(world, host);
     await fault.bots("managed_challenge").make(world, host);
-    const onTheMachine = ["bundle", "bundle-file", "firewall", "guard", "proxy", "receiver"];
+    const onTheMachine = ["firewall", "guard", "proxy", "receiver", "receiver-program", "receiver-program-file"];
     const name = hostnameOf(host);
     const faulty = [
       ...onTheMachine.map((layer) => `${host.name}-${layer}`),

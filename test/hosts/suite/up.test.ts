@@ -40,19 +40,19 @@ test("a bare machine: every layer is applied", () => {
 test("what protects stands before what it protects: the engine's steps, the machine's stamps, the edge's requests", async () => {
   const layers = [
     "packages",
-    "keys",
-    "certificate",
+    "origin-key",
+    "origin-certificate",
     "secrets",
-    "bundle",
+    "receiver-program",
     "receiver",
     "routing",
     "proxy",
     "firewall",
     "guard",
-    "pulls",
+    "client-ca",
   ];
   const steps = up.steps.map((step) => step.name).filter((step) => step.startsWith("bare-"));
-  const sent = layers.flatMap((layer) => (layer === "bundle" ? ["bundle-file", layer] : [layer]));
+  const sent = layers.flatMap((layer) => (layer === "receiver-program" ? ["receiver-program-file", layer] : [layer]));
   expect(steps).toEqual(sent.map((layer) => `bare-${layer}`));
   const stamps = await host.read("find /var/lib/pushgate/stamps -type f -printf '%T@ %f\\n' | sort -n | cut -d' ' -f2");
   expect(stamps.split("\n")).toEqual(layers);
