@@ -2,7 +2,7 @@
 import { spawnSync } from "node:child_process";
 import { globSync } from "node:fs";
 import { expect, test } from "vitest";
-import { hostLayers } from "../../infra/host/layers.ts";
+import { hostLayers } from "../../infra/host/index.ts";
 import { exampleHost, rebuilt, whole } from "../example.ts";
 import { lintShell, missing } from "./host/namespace.ts";
 
