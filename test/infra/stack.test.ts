@@ -119,7 +119,9 @@ test("a machine that has its certificate and no good request for it: what become
     vi.resetModules();
     said.mockClear();
     await declare({ probe: () => answer(...rows) });
-    warned.push(said.mock.calls.filter(([line]) => /web1: the certificate request is missing/.test(String(line))).length);
+    warned.push(
+      said.mock.calls.filter(([line]) => /web1: the certificate request is missing/.test(String(line))).length,
+    );
   }
   said.mockRestore();
   expect(warned).toEqual([0, 0, 1]);
