@@ -33,7 +33,7 @@ export const rebuilds = (settings: Settings): boolean => sitesOf(settings).lengt
 const whereRebuilt = (settings: Settings, layer: HostLayer): HostLayer => (rebuilds(settings) ? layer : leaving(layer));
 
 export const hostLayers = (settings: Settings, host: Host, made: Made) => ({
-  packages: packages(settings, host),
+  packages: packages(settings),
   "origin-key": keys(settings, host),
   "origin-certificate": certificate(settings, host, made.certificate),
   secrets: secrets(settings, host),

@@ -1,11 +1,12 @@
 /** The install with stand-ins for apt and dpkg, below a folder that stands for the host. */
 import { existsSync, readFileSync } from "node:fs";
 import { afterEach, expect, test } from "vitest";
+import { quote } from "../../../infra/apply/manifest.ts";
 import { packages } from "../../../infra/host/packages/packages.ts";
-import { example, exampleHost } from "../../example.ts";
-import { inNamespace, lintShell, missing, Root, type Said } from "./namespace.ts";
+import { example } from "../../example.ts";
+import { inNamespace, missing, Root, type Said } from "./namespace.ts";
 
-const layer = packages(example, exampleHost);
+const layer = packages(example);
 const all = ["iproute2", "nftables", "nginx", "nodejs", "openssl"];
 let root = new Root();
 afterEach(() => {
@@ -36,9 +37,9 @@ esac
     0o755,
   );
   root.write("usr/sbin/kept", "");
-  const moved = root.moved(layer.activate, "/usr/sbin/policy-rc.d", "/etc/nginx");
-  return inNamespace(`sh -ec '${moved.replaceAll("'", `'\\''`)}'`, root.at("bin"));
+  return inNamespace(`sh -ec ${quote(activate())}`, root.at("bin"));
 }
+const activate = () => root.moved(`${layer.script}\n${layer.activate}`, shim, "/etc/nginx");
 const calls = () => (existsSync(root.at("calls")) ? readFileSync(root.at("calls"), "utf8") : "");
 const unpackNginx = () =>
   `mkdir -p ${root.at("/etc/nginx/sites-enabled")}; echo default >${root.at(site)}; echo nginx >>${root.at("installed")}`;
@@ -96,15 +97,8 @@ test("somebody else's policy stays as it is", ({ skip }) => {
 
 test("no apt-get: said, with what to do", ({ skip }) => {
   skip(reason !== undefined, reason);
-  const moved = root.moved(layer.activate, "/usr/sbin/policy-rc.d", "/etc/nginx");
   root.write("bin/dpkg-query", "#!/bin/sh\n", 0o755);
-  const { status, stderr } = inNamespace(`PATH=${root.at("bin")}:/nowhere\ngrep() { return 1; }\n${moved}`);
+  const { status, stderr } = inNamespace(`PATH=${root.at("bin")}:/nowhere\ngrep() { return 1; }\n${activate()}`);
   expect(status).not.toBe(0);
   expect(stderr).toContain("no apt-get here to install iproute2 nftables nginx nodejs openssl");
-});
-
-test("the shell is plain POSIX", ({ skip }) => {
-  const reason = missing("shellcheck", "dash");
-  skip(reason !== undefined, reason);
-  expect([layer.activate, ...layer.facts.map(({ read }) => read)].map(lintShell).join("")).toBe("");
 });
