@@ -13,7 +13,7 @@ import type { Host, Settings } from "../config/settings.ts";
 import type { OriginPulls } from "../edge/client-certificate.ts";
 import { originCertificate } from "../edge/origin-certificate.ts";
 import { type HostLayers, hostLayers, rebuilds } from "./layers.ts";
-import { readCsr } from "./origin-key/origin-key.ts";
+import { csrQuestion } from "./origin-key/origin-key.ts";
 import type { Bundles } from "./programs/programs.ts";
 import { type HookSecrets, judgeSecrets, probedSecrets } from "./secrets/secrets.ts";
 
@@ -27,21 +27,13 @@ export type Machine = {
 /** Public texts that are known only later stand empty here: a probe asks for paths, not contents. */
 const unknown = { certificate: "", originPullCa: "" };
 
-/** The machine's CSR is no layer's fact: what it should say is not known before the machine answers. */
-const request = (host: Host) => ({
-  name: "request",
-  files: [],
-  owns: [],
-  facts: [{ name: "certificate request", read: readCsr(host) }],
-});
-
 /** Asks all machines at once, one connection each; throws with all faults of all of them, before anything is declared. */
 export async function look(settings: Settings, bundles: Bundles): Promise<Machine[]> {
   const looked = await Promise.allSettled(
     settings.hosts.map(async (host): Promise<Machine> => {
       if (host.state === "lost") return { host };
       const layers = hostLayers(settings, host, { ...unknown, programs: bundles });
-      const asked = { ...layers, secrets: probedSecrets(settings, layers.secrets), request: request(host) };
+      const asked = { ...layers, secrets: probedSecrets(settings, layers.secrets), request: csrQuestion(host) };
       return { host, report: await probe(host, Object.values(asked)) };
     }),
   );

@@ -34,7 +34,7 @@ const whereRebuilt = (settings: Settings, layer: HostLayer): HostLayer => (rebui
 
 export const hostLayers = (settings: Settings, host: Host, made: Made) => ({
   packages: packages(settings),
-  "origin-key": keys(settings, host),
+  "origin-key": keys(host),
   "origin-certificate": certificate(settings, host, made.certificate),
   secrets: secrets(settings, host),
   "receiver-program": bundle("receiver", settings, host, made.programs.receiver),
