@@ -49,7 +49,7 @@ export const hostLayers = (settings: Settings, host: Host, made: Made) => ({
   proxy: proxy(settings, host, made.originPullCa),
   firewall: firewall(settings, host),
   guard: guard(settings, host),
-  "client-ca": pulls(settings, host, made.originPullCa),
+  "client-ca": pulls(made.originPullCa),
 });
 
 export type HostLayers = ReturnType<typeof hostLayers>;
