@@ -33,7 +33,7 @@ export async function look(settings: Settings, bundles: Bundles): Promise<Machin
     settings.hosts.map(async (host): Promise<Machine> => {
       if (host.state === "lost") return { host };
       const layers = hostLayers(settings, host, { ...unknown, programs: bundles });
-      const asked = { ...layers, secrets: probedSecrets(settings, layers.secrets), request: csrQuestion(host) };
+      const asked = { ...layers, secrets: probedSecrets(layers.secrets), request: csrQuestion(host) };
       return { host, report: await probe(host, Object.values(asked)) };
     }),
   );
@@ -89,7 +89,7 @@ function build(host: Host, report: HostReport, { settings, bundles, secrets, ori
     "origin-certificate",
     [signed],
   );
-  const judged = secrets.apply((wanted) => judgeSecrets(settings, layers.secrets, seen("secrets"), wanted));
+  const judged = secrets.apply((wanted) => judgeSecrets(layers.secrets, seen("secrets"), wanted));
   const credentials = applySecrets(host, layers.secrets, judged, { dependsOn: [certificate] });
   const bundle = sendBundle(host, bundles.receiver, layers["receiver-program"], seen("receiver-program"), {
     dependsOn: [credentials],

@@ -36,7 +36,7 @@ export const hostLayers = (settings: Settings, host: Host, made: Made) => ({
   packages: packages(settings),
   "origin-key": keys(host),
   "origin-certificate": certificate(settings, host, made.certificate),
-  secrets: secrets(settings, host),
+  secrets: secrets(settings),
   "receiver-program": bundle("receiver", settings, host, made.programs.receiver),
   receiver: receiver(settings, host),
   // The rebuild, inside the sandbox and behind the table that hold it: it uses the receiver's spool and group, and

@@ -11,12 +11,12 @@
  */
 import { createHmac } from "node:crypto";
 import type { HostFact, HostLayer } from "../../apply/layer.ts";
-import { applyScript, type Probed, quote } from "../../apply/manifest.ts";
+import { applyScript, type Probed } from "../../apply/manifest.ts";
 import { reconcile, type Verdict } from "../../apply/reconcile.ts";
 import type { SeenLayer } from "../../apply/report.ts";
 import { remoteOf } from "../../config/repository.ts";
-import type { Host, Settings } from "../../config/settings.ts";
-import { asInstalled } from "../as-installed.ts";
+import type { Settings } from "../../config/settings.ts";
+import { layerScript, textBeside } from "../kit.ts";
 import { paths, units } from "../paths.ts";
 
 /** By hook, newest first; a hook's deploy key under `key:<hook>`, which is no hook's name, as one text of several lines. */
@@ -38,10 +38,6 @@ export const credentialFiles = (settings: Pick<Settings, "hooks">): string[] =>
   credentials(settings)
     .map(({ file }) => file)
     .sort();
-
-const salt = `${paths.state}/salt`;
-/** Sums of the encrypted files: a credential that a hand replaced is told from one that the configuration changed. */
-const written = `${paths.state}/credentials.sha256`;
 
 /** What `activate` reads on standard input. Secret: wrap it before it reaches a resource. Throws on what a line can't hold. */
 export function secretLines(secrets: HookSecrets): string {
@@ -69,87 +65,8 @@ export const expectedMac = (saltText: string, values: readonly string[], name = 
     .update(isKey(name) ? keyText(values) : credentialText(values))
     .digest("hex");
 
-const activate = (settings: Settings): string => {
-  const wanted = credentials(settings);
-  const names = wanted.map(({ name }) => name).join(" ");
-  const files = wanted.map(({ file }) => file).join(" ");
-  return `
-say() { printf 'secrets: %s\\n' "$*" >&2; }
-umask 077
-folder=${paths.credentials}
-# The list of folders that go when they are empty again.
-make() { [ -d "$1" ] || { mkdir -m "$2" "$1" && echo "$1" >>${paths.state}/made; }; }
-make ${paths.etc} 0755
-make "$folder" 0700
-chmod 0700 "$folder"
-rm -f "$folder"/.*.new
-arrived=' '
-while read -r hook newest older; do
-  case ' ${names} ' in *" $hook "*) ;; *) say "a secret came for a hook that is not declared"; exit 1 ;; esac
-  [ -n "$newest" ] || { say "an empty secret came for $hook"; exit 1; }
-  case $hook in
-    # A deploy key has several lines, which travel as one. The unit that loads it calls it deploy-key.
-    key:*) file=\${hook#key:}-deploy-key called=deploy-key ;;
-    *) file=$hook called=$hook ;;
-  esac
-  case $hook in
-    key:*) printf '%s\\n' "$newest" | base64 -d ;;
-    *) printf '%s\\n' "$newest"; [ -z "$older" ] || printf '%s\\n' "$older" ;;
-  esac | systemd-creds encrypt --with-key=host --name="$called" - "$folder/.$file.new"
-  # An empty input would encrypt well, and let everybody in with the empty key.
-  [ "$(systemd-creds decrypt --name="$called" "$folder/.$file.new" - | wc -c)" -gt 32 ] || {
-    say "the secret of $hook did not survive its encryption; see systemd-creds(1)"
-    exit 1
-  }
-  sync "$folder/.$file.new"
-  arrived="$arrived$hook "
-done
-for hook in ${names}; do
-  case $arrived in *" $hook "*) ;; *) say "no secret came for $hook; nothing was replaced"; exit 1 ;; esac
-done
-for file in ${files}; do mv -fT "$folder/.$file.new" "$folder/$file"; done
-(cd "$folder" && sha256sum ${files}) >${written}.new
-mv -fT ${written}.new ${written}
-if [ ! -s ${salt} ]; then
-  od -An -vtx1 -N32 /dev/urandom | tr -d ' \\n' >${salt}.new
-  mv -fT ${salt}.new ${salt}
-fi
-# It reads them once, when it starts; its sockets keep what arrives meanwhile.
-if systemctl is-active --quiet ${units.receiver} && ${asInstalled("receiver")}; then
-  systemctl restart ${units.receiver}
-fi
-`;
-};
-
-/**
- * Fed to node, which every receiver's machine has: openssl would want the key in its argv. One line "salt …", then one
- * a hook: its name and the HMAC, or "none" where nothing can be decrypted.
- */
-const auditProgram = (settings: Settings): string => `
-const { execFileSync } = require("child_process");
-const { createHmac } = require("crypto");
-const salt = require("fs").readFileSync("${salt}", "utf8");
-console.log("salt " + salt);
-for (const [hook, file] of ${JSON.stringify(credentials(settings).map(({ name, file }) => [name, file]))}) {
-  let mac = "none";
-  try {
-    const called = hook === file ? file : "deploy-key";
-    const path = "${paths.credentials}/" + file;
-    const text = execFileSync("systemd-creds", ["decrypt", "--name=" + called, path, "-"], { stdio: ["ignore", "pipe", "ignore"] });
-    mac = createHmac("sha256", salt).update(text).digest("hex");
-  } catch {}
-  console.log(hook + " " + mac);
-}`;
-
 /** Asked in each preview. What it should say depends on the machine's salt: `auditVerdict`. */
-export const secretsAudit = (settings: Settings): Omit<HostFact, "want"> => ({
-  name: "installed secrets",
-  read: `if [ -s ${salt} ] && [ -x /usr/bin/node ]; then
-  /usr/bin/node -e ${quote(auditProgram(settings))} 2>/dev/null
-else
-  echo absent
-fi`,
-});
+export const secretsAudit: Omit<HostFact, "want"> = { name: "installed secrets", read: "macs" };
 
 /** "as declared", or what of it is not; never a MAC, as this may be printed. */
 export function auditVerdict(said: string, secrets: HookSecrets): string {
@@ -163,71 +80,53 @@ export function auditVerdict(said: string, secrets: HookSecrets): string {
 }
 
 /** The layer as it is asked about: with the audit, whose answer `judgeSecrets` reads. */
-export const probedSecrets = (settings: Settings, layer: HostLayer): Probed => ({
-  ...layer,
-  facts: [...layer.facts, secretsAudit(settings)],
-});
+export const probedSecrets = (layer: HostLayer): Probed => ({ ...layer, facts: [...layer.facts, secretsAudit] });
 
 /** `script`: what brings the layer to the machine; as secret as `secrets`. */
 export function judgeSecrets(
-  settings: Settings,
   layer: HostLayer,
   seen: SeenLayer,
   secrets: HookSecrets,
 ): Verdict & { readonly script: string } {
-  if (layer.present === false) {
-    const verdict = reconcile(layer, seen);
-    return { ...verdict, script: applyScript(layer, verdict.stamp) };
-  }
   const asked = layer.facts.length;
-  const answer = seen.facts[asked];
+  const { output, status } = seen.facts[asked] ?? { output: "", status: 1 };
   const verdict = reconcile(
-    { ...layer, facts: [...layer.facts, { ...secretsAudit(settings), want: "as declared" }] },
-    {
-      ...seen,
-      facts: [
-        ...seen.facts.slice(0, asked),
-        { output: auditVerdict(answer?.output ?? "", secrets), status: answer?.status ?? 1 },
-      ],
-    },
+    { ...layer, facts: [...layer.facts, { ...secretsAudit, want: "as declared" }] },
+    { ...seen, facts: [...seen.facts.slice(0, asked), { output: auditVerdict(output, secrets), status }] },
   );
   return { ...verdict, script: applyScript(layer, verdict.stamp, paths.state, secretLines(secrets)) };
 }
 
 /** Public; `activate` wants `secretLines` on its standard input, and nothing else may carry them. */
-export function secrets(settings: Settings, _host: Host): HostLayer {
-  const names = credentials(settings).map(({ file }) => file);
+export function secrets(settings: Settings): HostLayer {
+  const wanted = credentials(settings);
+  const files = wanted.map(({ file }) => file);
   return {
     name: "secrets",
-    present: true,
+    script: layerScript(import.meta.url, "secrets", {
+      etc: paths.etc,
+      state: paths.state,
+      folder: paths.credentials,
+      names: wanted.map(({ name }) => name),
+      files,
+      receiver: units.receiver,
+      audit: textBeside(import.meta.url, "audit.cjs"),
+    }),
     files: [],
-    // Nothing by glob: a credential is no rendered file. One whose hook is gone is still asked for by the unit that runs
-    // now, so the receiver's layer takes it away once its unit no longer does; `retire` takes them all.
+    // No globs: a credential is no rendered file. The unit that runs now still loads that of a hook that is gone, so the
+    // receiver layer removes it once its unit no longer does; `retire` removes all of them.
     owns: [],
-    activate: activate(settings),
+    activate: "activate",
     facts: [
       {
         name: `credentials in ${paths.credentials}`,
-        read: `cd ${paths.credentials} 2>/dev/null && stat -c '%n %a %U:%G' . ${names.join(" ")} 2>/dev/null`,
-        want: [". 700 root:root", ...names.map((name) => `${name} 600 root:root`)].join("\n"),
+        read: "modes",
+        want: [". 700 root:root", ...files.map((file) => `${file} 600 root:root`)].join("\n"),
       },
-      {
-        name: "credentials changed since they were installed",
-        read: `if [ -s ${written} ]; then
-  changed=$(cd ${paths.credentials} && sha256sum --check ${written} 2>/dev/null | sed -n 's/: FAILED.*//p' | paste -sd ' ' -)
-  echo "\${changed:-none}"
-else
-  echo unknown
-fi`,
-        want: "none",
-      },
-      {
-        name: "salt",
-        read: `stat -c '%a %U:%G' ${salt} 2>/dev/null`,
-        want: "600 root:root",
-      },
+      { name: "credentials changed since they were installed", read: "replaced", want: "none" },
+      { name: "salt", read: `stat -c '%a %U:%G' "$salt" 2>/dev/null`, want: "600 root:root" },
     ],
-    retire: `rm -rf ${paths.credentials} ${salt} ${salt}.new ${written} ${written}.new`,
+    retire: "retire",
     timeout: 60,
   };
 }

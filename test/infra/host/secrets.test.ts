@@ -15,7 +15,7 @@ import {
   secrets,
   secretsAudit,
 } from "../../../infra/host/secrets/secrets.ts";
-import { example, exampleHost, rebuilt } from "../../example.ts";
+import { example, rebuilt } from "../../example.ts";
 import { secrets as configured } from "../../stack-file.ts";
 import { machineNode, noMachine, onMachine } from "./lab/throwaway-host.ts";
 
@@ -23,7 +23,7 @@ const plain: HookSecrets = {
   site: [configured.site.current, configured.site.previous],
   docs: [configured.docs.current],
 };
-const layer = secrets(example, exampleHost);
+const layer = secrets(example);
 const every = Object.values(plain).flat();
 
 test("what travels: a line a hook, newest first", () => {
@@ -68,7 +68,7 @@ test("what is declared holds no secret; what is said of a difference names the h
   expect(auditVerdict(said, { ...plain, site: [configured.site.current] })).toBe("differs: site");
   expect(auditVerdict("absent", plain)).toBe("absent");
   expect(auditVerdict(said.replace(/docs .*/, "docs none"), plain)).toBe("differs: docs");
-  for (const secret of every) expect(JSON.stringify(probedSecrets(example, layer))).not.toContain(secret);
+  for (const secret of every) expect(JSON.stringify(probedSecrets(layer))).not.toContain(secret);
 });
 
 test("a machine in sync echoes its stamp; a rotated secret is a new one, and no hand's drift", () => {
@@ -82,8 +82,8 @@ test("a machine in sync echoes its stamp; a rotated secret is a new one, and no 
     owned: [],
     facts: [...layer.facts.map(({ want }) => ({ output: want, status: 0 })), { output: said, status: 0 }],
   };
-  expect(judgeSecrets(example, layer, seen, plain)).toMatchObject({ inSync: true, stamp: "0123456789ab", drift: [] });
-  const rotated = judgeSecrets(example, layer, seen, {
+  expect(judgeSecrets(layer, seen, plain)).toMatchObject({ inSync: true, stamp: "0123456789ab", drift: [] });
+  const rotated = judgeSecrets(layer, seen, {
     ...plain,
     docs: [`new-${configured.docs.current}`, configured.docs.current],
   });
@@ -107,9 +107,12 @@ PATH=/tmp/bin:$PATH
 `;
 /** In a subshell: \`apply\` exits where it fails. */
 const applied = (settings: Settings, hookSecrets: HookSecrets) =>
-  `( ${applyScript(secrets(settings, exampleHost), "0123456789ab", paths.state, secretLines(hookSecrets))} )\necho "applied $?"\n`;
+  `( ${applyScript(secrets(settings), "0123456789ab", paths.state, secretLines(hookSecrets))} )\necho "applied $?"\n`;
 const audit = (settings: Settings) =>
-  `echo AUDIT; ${secretsAudit(settings).read.replaceAll("/usr/bin/node", machineNode)}; echo END\n`;
+  `echo AUDIT; ( ${secrets(settings).script}\n${secretsAudit.read} ); echo END\n`.replaceAll(
+    "/usr/bin/node",
+    machineNode,
+  );
 const audits = (stdout: string) => [...stdout.matchAll(/AUDIT\n(.*?)\nEND/gs)].map(([, said]) => said!);
 const list = `stat -c '%n %a %U:%G' ${paths.credentials} ${paths.credentials}/* ${paths.credentials}/.[!.]* 2>/dev/null`;
 
@@ -199,7 +202,9 @@ describe("on a machine", () => {
   }, 30_000);
 
   test("removed, nothing of it stays", () => {
-    const { stdout } = onMachine(`${applied(example, plain)}(${layer.retire}); ls -A /etc/pushgate /var/lib/pushgate`);
+    const { stdout } = onMachine(
+      `${applied(example, plain)}(${layer.script}\n${layer.retire}); ls -A /etc/pushgate /var/lib/pushgate`,
+    );
     expect(stdout).not.toMatch(/credentials|salt/);
   }, 30_000);
 });
