@@ -37,11 +37,11 @@ export const hostLayers = (settings: Settings, host: Host, made: Made) => ({
   "origin-key": keys(host),
   "origin-certificate": certificate(settings, host, made.certificate),
   secrets: secrets(settings),
-  "receiver-program": bundle("receiver", settings, host, made.programs.receiver),
+  "receiver-program": bundle("receiver", settings, made.programs.receiver),
   receiver: receiver(settings, host),
   // The rebuild, inside the sandbox and behind the table that hold it: it uses the receiver's spool and group, and
   // stands before anything can be delivered, as nothing is reachable before the edge.
-  "builder-program": whereRebuilt(settings, bundle("builder", settings, host, made.programs.builder ?? { sha256: "" })),
+  "builder-program": whereRebuilt(settings, bundle("builder", settings, made.programs.builder ?? { sha256: "" })),
   egress: whereRebuilt(settings, egress(settings, host)),
   builder: whereRebuilt(settings, builder(settings, host)),
   site: whereRebuilt(settings, site(settings, host)),

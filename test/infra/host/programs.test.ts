@@ -9,7 +9,7 @@ import { beforeEach, describe, expect, test } from "vitest";
 import { applyScript } from "../../../infra/apply/manifest.ts";
 import { paths } from "../../../infra/host/paths.ts";
 import { buildProgram, bundle } from "../../../infra/host/programs/programs.ts";
-import { example, exampleHost } from "../../example.ts";
+import { example } from "../../example.ts";
 import { noMachine, onMachine } from "./lab/throwaway-host.ts";
 
 const sha256 = (text: string | Buffer) => createHash("sha256").update(text).digest("hex");
@@ -46,7 +46,7 @@ test.each(nodes)("it runs alone in an empty folder, on %s, and says what it miss
 describe("on a machine", () => {
   beforeEach(({ skip }) => skip(noMachine !== undefined, noMachine));
   const applied = (text: string) => {
-    const layer = bundle("receiver", example, exampleHost, { sha256: sha256(text) });
+    const layer = bundle("receiver", example, { sha256: sha256(text) });
     return `( ${applyScript(layer, "0123456789ab")} )\necho "applied $?"\n`;
   };
   const send = (text: string, as = text) =>
@@ -78,8 +78,10 @@ describe("on a machine", () => {
   });
 
   test("removed, nothing of it stays", () => {
-    const { retire } = bundle("receiver", example, exampleHost, { sha256: sha256("one") });
-    const { stdout } = onMachine(`${send("one")}${applied("one")}(${retire}); ls -A /usr/local/lib /var/lib/pushgate`);
+    const { script, retire } = bundle("receiver", example, { sha256: sha256("one") });
+    const { stdout } = onMachine(
+      `${send("one")}${applied("one")}(${script}\n${retire}); ls -A /usr/local/lib /var/lib/pushgate`,
+    );
     expect(stdout).not.toMatch(/receiver|incoming|lib\/pushgate$/m);
   });
 });
