@@ -1,5 +1,5 @@
 # shellcheck shell=sh disable=SC2154
-# The origin key and its certificate request on the host. Values: etc and tls (folders), key, csr, hostname, subject.
+# The origin key and its certificate request on the host. Values: tls (their folder), key, csr, hostname, subject.
 # `-passin` keeps openssl from waiting for a passphrase.
 export LC_ALL=C
 
@@ -41,10 +41,8 @@ request() {
 
 # Prints the request, from which Cloudflare signs the origin certificate.
 activate() {
+  mkdir -p "$tls"
   umask 077
-  for folder in "$etc" "$tls"; do
-    [ -d "$folder" ] || mkdir -m 0755 "$folder"
-  done
   if [ -n "$(key_fault)" ]; then
     rm -rf "$key.new"
     openssl genpkey -algorithm EC -pkeyopt ec_paramgen_curve:P-256 -pkeyopt ec_param_enc:named_curve -out "$key.new"
@@ -68,7 +66,7 @@ activate() {
 
 retire() {
   rm -f "$key" "$key.new" "$csr" "$csr.new"
-  for folder in "$tls" "$etc"; do
+  for folder in "$tls" "${tls%/*}"; do
     [ ! -d "$folder" ] || rmdir --ignore-fail-on-non-empty "$folder"
   done
 }

@@ -12,7 +12,6 @@ import { paths } from "../paths.ts";
 
 const script = ({ hostname }: Host): string =>
   layerScript(import.meta.url, "origin-key", {
-    etc: paths.etc,
     tls: paths.tls,
     key: originKey,
     csr: `${paths.tls}/origin.csr`,

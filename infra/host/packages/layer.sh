@@ -29,7 +29,7 @@ refresh() {
     case $said in
       *"Could not get lock"*) [ "$waited" -lt "$lock_timeout" ] && waited=$((waited + 5)) && sleep 5 && continue ;;
     esac
-    say "the package lists could not be refreshed, going on with those here: $(echo "$said" | tail -n 2)"
+    say "apt-get could not refresh the package lists, so the present ones are used: $(echo "$said" | tail -n 2)"
     return 0
   done
 }
@@ -44,7 +44,7 @@ activate() {
   done
   if [ -n "$missing" ]; then
     command -v apt-get >/dev/null || {
-      say "no apt-get here to install$missing with; install them by hand, or use Debian 12 or later, or an Ubuntu LTS from 24.04"
+      say "apt-get is missing. Install$missing yourself, or use Debian 12 or later, or an Ubuntu LTS from 24.04."
       exit 1
     }
     case $missing in *nginx*) mkdir -p "${new_nginx%/*}" && : >"$new_nginx" ;; esac
@@ -56,7 +56,7 @@ activate() {
     # shellcheck disable=SC2086
     apt-get -q -y --no-install-recommends --no-remove -o DPkg::Lock::Timeout="$lock_timeout" \
       -o Dpkg::Options::=--force-confdef -o Dpkg::Options::=--force-confold install $missing </dev/null >&2 || {
-      say "apt-get could not install$missing; if dpkg was interrupted: dpkg --configure -a"
+      say "apt-get could not install$missing. If dpkg was interrupted, run: dpkg --configure -a"
       exit 1
     }
   fi

@@ -10,22 +10,16 @@ import { sitesOf } from "../../config/sites.ts";
 import { layerScript } from "../kit.ts";
 import { paths } from "../paths.ts";
 
-/** The guard's perl-base and util-linux are Essential on Debian and Ubuntu, so every host has them. */
-const always = ["iproute2", "nftables", "nginx", "nodejs", "openssl"];
-
-/** What builds need. A hugo at another path is the operator's to install. */
-function ofSites(settings: Settings): string[] {
-  const sites = sitesOf(settings);
-  return [
-    ...(sites.length > 0 ? ["ca-certificates", "git"] : []),
-    ...(sites.some(({ site }) => site.hugo.path === distributionsHugo) ? ["hugo"] : []),
-    ...(sites.some(({ repository }) => remoteOf(repository).ssh) ? ["openssh-client"] : []),
-  ];
-}
-const distributionsHugo = "/usr/bin/hugo";
-
 export function packages(settings: Settings): HostLayer {
-  const names = [...always, ...ofSites(settings)].sort();
+  const sites = sitesOf(settings);
+  const names = [
+    // The guard's perl-base and util-linux are Essential on Debian and Ubuntu, so every host has them.
+    ...["iproute2", "nftables", "nginx", "nodejs", "openssl"],
+    ...(sites.length > 0 ? ["ca-certificates", "git"] : []),
+    // A hugo at another path is the operator's to install.
+    ...(sites.some(({ site }) => site.hugo.path === "/usr/bin/hugo") ? ["hugo"] : []),
+    ...(sites.some(({ repository }) => remoteOf(repository).ssh) ? ["openssh-client"] : []),
+  ].sort();
   return {
     name: "packages",
     script: layerScript(import.meta.url, "packages", { packages: names, new_nginx: `${paths.state}/nginx-is-new` }),

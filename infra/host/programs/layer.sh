@@ -1,7 +1,7 @@
 # shellcheck shell=sh disable=SC2154
-# A program's layer on the host. Values: program (its name), path, sha256, ran_by (the layer whose units run it), running
-# (those units), sound (a unit's property and value while the program stays up), installed (the paths of all programs),
-# incoming, lib and state (folders).
+# The layer of a program on the host. Values: program (its name, also that of the layer whose units run it), path, sha256,
+# running (those units), sound (a unit's property and value while the program stays up), installed (the paths of all
+# programs), incoming, lib and state (folders).
 
 arrived=$incoming/$sha256.cjs
 former=$incoming/former-$program.cjs
@@ -28,26 +28,25 @@ prune() {
 
 # Restarts the running services, never a socket or a path, and fails if one does not stay up.
 restart_running() {
-  if as_installed "$ran_by"; then
-    for unit in $running; do
-      systemctl is-active --quiet "$unit" || continue
-      systemctl restart "$unit"
-      for _ in 1 2 3 4 5 6; do
-        sleep 0.2
-        [ "$(systemctl show --property="${sound%=*}" "$unit")" = "$sound" ] || {
-          say "the $program does not stay up with it. It says:"
-          journalctl -u "$unit" -n 10 -o cat --no-pager >&2
-          exit 1
-        }
-      done
+  as_installed "$program" || return 0
+  for unit in $running; do
+    systemctl is-active --quiet "$unit" || continue
+    systemctl restart "$unit"
+    for _ in 1 2 3 4 5 6; do
+      sleep 0.2
+      [ "$(systemctl show --property="${sound%=*}" "$unit")" = "$sound" ] || {
+        say "$unit does not stay up with the new program. Its last journal lines:"
+        journalctl -u "$unit" -n 10 -o cat --no-pager >&2
+        exit 1
+      }
     done
-  fi
+  done
 }
 
 activate() {
   if [ "$(sum_of "$path")" != "$sha256" ]; then
     echo "$sha256  $arrived" | sha256sum -c --status - || {
-      say "$arrived is missing or not what its name says. Cure: pulumi up again, which sends it"
+      say "$arrived is missing or has another hash. Run \`pulumi up\` again, which sends it."
       exit 1
     }
     [ -d "$lib" ] || { mkdir -m 0755 "$lib"; echo "$lib" >>"$state/made"; }

@@ -1,7 +1,7 @@
 /**
- * The programs a machine runs: built in this process from source at each run, sent as a file whose name holds its hash,
- * and installed under a fixed path. The machine takes one only with that hash, so neither a cut connection nor another
- * file of that name can become the receiver or the builder. The megabyte is in no state.
+ * The receiver's and the builder's program. esbuild makes each from source in every run, sendBundle sends it as a file
+ * whose name holds its hash, and the host installs it under a fixed path. The host takes only a file with that hash, so
+ * neither a cut connection nor another file of that name can become a program. The megabyte is in no state.
  */
 import { createHash } from "node:crypto";
 import { mkdirSync, renameSync, writeFileSync } from "node:fs";
@@ -14,42 +14,28 @@ import { layerScript } from "../kit.ts";
 import { paths, units } from "../paths.ts";
 
 /**
- * `file`: relative to infra/, where program and plugin run: it is part of a command's input, which must be equal on every
- * machine. `sha256`: hex, of its bytes.
+ * `file`: relative to infra/, where program and plugin run, as it is part of a command's input and must be equal on every
+ * computer. `sha256`: hex, of its bytes.
  */
 export type Bundle = { readonly file: string; readonly sha256: string };
 
-/** `sound`: property and value of a unit that stays up with a program it was just restarted with. */
+/** The layer of a program's name declares the units that run it. `sound`: property and value while they stay up. */
 const programs = {
-  receiver: {
-    /** The layer that sends it, and the layer whose units run it. */
-    layer: "receiver-program",
-    formerly: "bundle",
-    ranBy: "receiver",
-    path: paths.receiver,
-    unitsOf: (_: Settings): string[] => [units.receiver],
-    sound: "ActiveState=active",
-  },
-  builder: {
-    layer: "builder-program",
-    formerly: "program",
-    ranBy: "builder",
-    path: paths.builder,
-    unitsOf: (settings: Settings): string[] => sitesOf(settings).map(({ name }) => units.build(name)),
-    // It ends where nothing is to be built.
-    sound: "Result=success",
-  },
+  receiver: { formerly: "bundle", sound: "ActiveState=active" },
+  // A build ends at once where there is nothing to build.
+  builder: { formerly: "program", sound: "Result=success" },
 } as const;
 export type Program = keyof typeof programs;
-/** The builder only where a hook has a site. */
+
+/** A builder exists only where a hook has a site. */
 export type Bundles = { readonly receiver: Bundle; readonly builder?: Bundle };
 
 const root = fileURLToPath(new URL("../../../", import.meta.url));
 
-/** What Debian 12's node runs; CommonJS, as Express asks for modules by `require` at run time. */
+/** What Debian 12's node runs; CommonJS, as Express loads modules with `require` at run time. */
 export const bundling = { bundle: true, platform: "node", target: "node18", format: "cjs" } as const;
 
-/** The same source gives the same bytes, on any machine and in any folder. */
+/** The same source gives the same bytes, on any computer and in any folder. */
 export function buildProgram(program: Program): Bundle {
   const built = buildSync({
     absWorkingDir: root,
@@ -63,7 +49,7 @@ export function buildProgram(program: Program): Bundle {
   const sha256 = createHash("sha256").update(bytes).digest("hex");
   const name = `${program}-${sha256.slice(0, 16)}.cjs`;
   mkdirSync(`${root}dist`, { recursive: true });
-  // A preview may run beside an up: the file is whole under its name, or not there.
+  // A preview may run beside an up: the file is complete under its name, or missing.
   const scratch = `${root}dist/.${name}.${process.pid}`;
   writeFileSync(scratch, bytes);
   renameSync(scratch, `${root}dist/${name}`);
@@ -76,24 +62,18 @@ export const buildPrograms = (settings: Settings): Bundles => ({
 });
 
 export function bundle(program: Program, settings: Settings, { sha256 }: Pick<Bundle, "sha256">): HostLayer {
-  const { layer, formerly, ranBy, path, unitsOf, sound } = programs[program];
+  const { formerly, sound } = programs[program];
+  const { incoming, lib, state, [program]: path } = paths;
+  const installed = [paths.receiver, paths.builder];
+  const running = program === "receiver" ? [units.receiver] : sitesOf(settings).map(({ name }) => units.build(name));
+  const values = { program, path, sha256, running, sound, installed, incoming, lib, state };
+  const name = `${program}-program`;
   return {
-    name: layer,
+    name,
     formerly,
-    script: layerScript(import.meta.url, layer, {
-      program,
-      path,
-      sha256,
-      ran_by: ranBy,
-      running: unitsOf(settings),
-      sound,
-      installed: [paths.receiver, paths.builder],
-      incoming: paths.incoming,
-      lib: paths.lib,
-      state: paths.state,
-    }),
+    script: layerScript(import.meta.url, name, values),
     files: [],
-    // No globs: what they matched could not be rendered again, only sent. `retire` removes it.
+    // No globs: an apply removes what they match, and a program cannot be rendered again. `retire` removes it.
     owns: [],
     activate: "activate",
     restore: "restore",

@@ -1,6 +1,6 @@
 # shellcheck shell=sh disable=SC2154
-# The secrets layer on the host. Values: etc, state and folder (folders), names (of the credentials: a hook's name for its
-# secrets, `key:<hook>` for its deploy key), files (the same as file names), receiver (its unit), audit (audit.cjs).
+# The secrets layer on the host. Values: etc, state and credentials (folders), names (a hook's name for its secrets,
+# `key:<hook>` for its deploy key), files (the same as file names), receiver (its unit), audit (audit.cjs).
 
 # An HMAC key that only root on this host can read.
 salt=$state/salt
@@ -24,33 +24,33 @@ plain_text() {
 activate() {
   umask 077
   make "$etc" 0755
-  make "$folder" 0700
-  chmod 0700 "$folder"
-  rm -f "$folder"/.*.new
+  make "$credentials" 0700
+  chmod 0700 "$credentials"
+  rm -f "$credentials"/.*.new
   arrived=' '
   while read -r name newest older; do
-    case " $names " in *" $name "*) ;; *) say "a secret came for a hook that is not declared"; exit 1 ;; esac
-    [ -n "$newest" ] || { say "an empty secret came for $name"; exit 1; }
+    case " $names " in *" $name "*) ;; *) say "a secret arrived for a hook that is not declared. Nothing was replaced."; exit 1 ;; esac
+    [ -n "$newest" ] || { say "the secret that arrived for $name is empty. Nothing was replaced."; exit 1; }
     # `called`: the name by which a unit loads it, which systemd-creds binds it to.
     case $name in
       key:*) file=${name#key:}-deploy-key called=deploy-key ;;
       *) file=$name called=$name ;;
     esac
-    plain_text | systemd-creds encrypt --with-key=host --name="$called" - "$folder/.$file.new"
+    plain_text | systemd-creds encrypt --with-key=host --name="$called" - "$credentials/.$file.new"
     # An empty input encrypts without an error, and an empty HMAC key would let every sender in.
-    [ "$(systemd-creds decrypt --name="$called" "$folder/.$file.new" - | wc -c)" -gt 32 ] || {
-      say "the secret of $name did not survive its encryption; see systemd-creds(1)"
+    [ "$(systemd-creds decrypt --name="$called" "$credentials/.$file.new" - | wc -c)" -gt 32 ] || {
+      say "the secret of $name does not decrypt to more than 32 bytes. See systemd-creds(1)."
       exit 1
     }
-    sync "$folder/.$file.new"
+    sync "$credentials/.$file.new"
     arrived="$arrived$name "
   done
   for name in $names; do
-    case $arrived in *" $name "*) ;; *) say "no secret came for $name; nothing was replaced"; exit 1 ;; esac
+    case $arrived in *" $name "*) ;; *) say "no secret arrived for $name. Nothing was replaced."; exit 1 ;; esac
   done
-  for file in $files; do mv -fT "$folder/.$file.new" "$folder/$file"; done
+  for file in $files; do mv -fT "$credentials/.$file.new" "$credentials/$file"; done
   # shellcheck disable=SC2086
-  (cd "$folder" && sha256sum $files) >"$written.new"
+  (cd "$credentials" && sha256sum $files) >"$written.new"
   mv -fT "$written.new" "$written"
   if [ ! -s "$salt" ]; then
     od -An -vtx1 -N32 /dev/urandom | tr -d ' \n' >"$salt.new"
@@ -65,13 +65,13 @@ activate() {
 # Fact: mode and owner of the folder and of each credential.
 modes() {
   # shellcheck disable=SC2086
-  cd "$folder" 2>/dev/null && stat -c '%n %a %U:%G' . $files 2>/dev/null
+  cd "$credentials" 2>/dev/null && stat -c '%n %a %U:%G' . $files 2>/dev/null
 }
 
 # Fact: the credentials that changed since `activate` wrote them, or "none".
 replaced() {
   if [ -s "$written" ]; then
-    failed=$(cd "$folder" && sha256sum --check "$written" 2>/dev/null | sed -n 's/: FAILED.*//p' | paste -sd ' ' -)
+    failed=$(cd "$credentials" && sha256sum --check "$written" 2>/dev/null | sed -n 's/: FAILED.*//p' | paste -sd ' ' -)
     echo "${failed:-none}"
   else
     echo unknown
@@ -82,12 +82,12 @@ replaced() {
 macs() {
   if [ -s "$salt" ] && [ -x /usr/bin/node ]; then
     # shellcheck disable=SC2086
-    /usr/bin/node -e "$audit" "$salt" "$folder" $names 2>/dev/null
+    /usr/bin/node -e "$audit" "$salt" "$credentials" $names 2>/dev/null
   else
     echo absent
   fi
 }
 
 retire() {
-  rm -rf "$folder" "$salt" "$salt.new" "$written" "$written.new"
+  rm -rf "$credentials" "$salt" "$salt.new" "$written" "$written.new"
 }

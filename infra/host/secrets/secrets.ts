@@ -1,13 +1,14 @@
 /**
- * The hooks' secrets and deploy keys on the machine: encrypted with the host's key, handed by systemd to the receiver
- * alone, and to the rebuild of its own hook alone.
+ * The hooks' secrets and deploy keys on the host, encrypted with the host's key. systemd decrypts a secret for the
+ * receiver alone, and a deploy key for the builds of its own hook alone.
  *
- * Rules: a plain secret is never in argv, in an environment, in a file on disk or in any output; it travels on standard
- * input, and from there through the shell's own printf into systemd-creds. Nothing rendered here holds one. Preview
- * compares without asking for it: the machine answers an HMAC of what it has installed, keyed with a salt that only
- * root there can read.
- *
- * `--with-key=host`: the default may bind to a TPM, and a machine moved to other hardware could no longer decrypt.
+ * Rules:
+ * - A plain secret is never in argv, in an environment, in a file on disk or in output. It travels on standard input, and
+ *   from there through the shell's own printf into systemd-creds. Nothing rendered here holds one.
+ * - Preview compares without reading a secret back: the host prints an HMAC of each installed one, keyed with a salt that
+ *   only root on the host can read.
+ * - systemd-creds runs with `--with-key=host`: its default may bind to a TPM, and a host moved to other hardware could no
+ *   longer decrypt.
  */
 import { createHmac } from "node:crypto";
 import type { HostFact, HostLayer } from "../../apply/layer.ts";
@@ -19,99 +20,86 @@ import type { Settings } from "../../config/settings.ts";
 import { layerScript, textBeside } from "../kit.ts";
 import { paths, units } from "../paths.ts";
 
-/** By hook, newest first; a hook's deploy key under `key:<hook>`, which is no hook's name, as one text of several lines. */
+/** A hook's secrets by its name, newest first; its deploy key, one text of several lines, under `key:<hook>`. */
 export type HookSecrets = Readonly<Record<string, readonly string[]>>;
 
-export const deployKeyPath = (hook: string) => `${paths.credentials}/${hook}-deploy-key` as const;
 const isKey = (name: string): boolean => name.startsWith("key:");
+const fileOf = (name: string): string => (isKey(name) ? `${name.slice(4)}-deploy-key` : name);
+export const deployKeyPath = (hook: string): string => `${paths.credentials}/${fileOf(`key:${hook}`)}`;
 
-/** What the configuration must give: a name each, as in `HookSecrets`, and the file it becomes. */
-function credentials({ hooks }: Pick<Settings, "hooks">): { name: string; file: string }[] {
-  return hooks.flatMap(({ name, repository, site }) => [
-    { name, file: name },
-    ...(site !== undefined && remoteOf(repository).ssh ? [{ name: `key:${name}`, file: `${name}-deploy-key` }] : []),
-  ]);
-}
+/** The names in `HookSecrets` that the configuration must contain. */
+const namesIn = ({ hooks }: Pick<Settings, "hooks">): string[] =>
+  hooks.flatMap(({ name, repository, site }) =>
+    site !== undefined && remoteOf(repository).ssh ? [name, `key:${name}`] : [name],
+  );
 
-/** Names of all files in the credentials' folder, sorted. */
-export const credentialFiles = (settings: Pick<Settings, "hooks">): string[] =>
-  credentials(settings)
-    .map(({ file }) => file)
-    .sort();
+/** Names of all files in the folder of the credentials, sorted. */
+export const credentialFiles = (settings: Pick<Settings, "hooks">): string[] => namesIn(settings).map(fileOf).sort();
+
+/** A credential as its unit reads it. ssh rejects a key without a final line end, and one with carriage returns. */
+const textOf = (name: string, values: readonly string[]): string =>
+  isKey(name) ? `${(values[0] ?? "").replaceAll("\r", "").trim()}\n` : values.map((value) => `${value}\n`).join("");
 
 /** What `activate` reads on standard input. Secret: wrap it before it reaches a resource. Throws on what a line can't hold. */
 export function secretLines(secrets: HookSecrets): string {
   return Object.entries(secrets)
     .sort(([a], [b]) => (a < b ? -1 : 1))
-    .map(([hook, values]) => {
-      if (isKey(hook)) return `${hook} ${Buffer.from(keyText(values)).toString("base64")}\n`;
-      // Settings refuse these with their cure; here they would end up as another hook's line, so it is asked again.
+    .map(([name, values]) => {
+      if (isKey(name)) return `${name} ${Buffer.from(textOf(name, values)).toString("base64")}\n`;
+      // infra/config reports these with a fix; here one could become the line of another hook, so check again.
       if (values.length === 0 || values.length > 2 || values.some((value) => !/^[\x21-\x7e]+$/.test(value)))
-        throw new Error(`the secrets of hook ${hook} are not one or two words of printable ASCII`);
-      return `${[hook, ...values].join(" ")}\n`;
+        throw new Error(`the secrets of hook ${name} are not one or two words of printable ASCII`);
+      return `${[name, ...values].join(" ")}\n`;
     })
     .join("");
 }
 
-/** As the receiver reads it: one secret a line, newest first. */
-const credentialText = (values: readonly string[]): string => values.map((value) => `${value}\n`).join("");
-
-/** As ssh reads it: it refuses a key whose last line does not end, and one with carriage returns. */
-const keyText = ([key = ""]: readonly string[]): string => `${key.replaceAll("\r", "").trim()}\n`;
-
-/** Hex. `saltText` as the machine prints it. */
+/** Hex. `saltText` as the host prints it. */
 export const expectedMac = (saltText: string, values: readonly string[], name = ""): string =>
-  createHmac("sha256", saltText)
-    .update(isKey(name) ? keyText(values) : credentialText(values))
-    .digest("hex");
+  createHmac("sha256", saltText).update(textOf(name, values)).digest("hex");
 
-/** Asked in each preview. What it should say depends on the machine's salt: `auditVerdict`. */
+/** Read in each preview. What it should print depends on the host's salt: `auditVerdict` compares. */
 export const secretsAudit: Omit<HostFact, "want"> = { name: "installed secrets", read: "macs" };
 
-/** "as declared", or what of it is not; never a MAC, as this may be printed. */
-export function auditVerdict(said: string, secrets: HookSecrets): string {
-  const lines = said.split("\n").map((line) => line.trim());
+/** "as declared", or the names that differ; never a MAC, as preview prints it. */
+export function auditVerdict(printed: string, secrets: HookSecrets): string {
+  const lines = printed.split("\n").map((line) => line.trim());
   const saltText = /^salt ([0-9a-f]{64})$/.exec(lines[0] ?? "")?.[1];
   if (saltText === undefined) return "absent";
   const differing = Object.entries(secrets)
-    .filter(([hook, values]) => !lines.includes(`${hook} ${expectedMac(saltText, values, hook)}`))
-    .map(([hook]) => hook);
+    .filter(([name, values]) => !lines.includes(`${name} ${expectedMac(saltText, values, name)}`))
+    .map(([name]) => name);
   return differing.length === 0 ? "as declared" : `differs: ${differing.sort().join(", ")}`;
 }
 
-/** The layer as it is asked about: with the audit, whose answer `judgeSecrets` reads. */
+/** The layer as the probe reads it: with the audit, for `judgeSecrets`. */
 export const probedSecrets = (layer: HostLayer): Probed => ({ ...layer, facts: [...layer.facts, secretsAudit] });
 
-/** `script`: what brings the layer to the machine; as secret as `secrets`. */
+/** The verdict, and the script that applies the layer, which is as secret as `secrets`. */
 export function judgeSecrets(
   layer: HostLayer,
   seen: SeenLayer,
   secrets: HookSecrets,
 ): Verdict & { readonly script: string } {
-  const asked = layer.facts.length;
-  const { output, status } = seen.facts[asked] ?? { output: "", status: 1 };
+  const audit = layer.facts.length;
+  const { output, status } = seen.facts[audit] ?? { output: "", status: 1 };
   const verdict = reconcile(
     { ...layer, facts: [...layer.facts, { ...secretsAudit, want: "as declared" }] },
-    { ...seen, facts: [...seen.facts.slice(0, asked), { output: auditVerdict(output, secrets), status }] },
+    { ...seen, facts: [...seen.facts.slice(0, audit), { output: auditVerdict(output, secrets), status }] },
   );
   return { ...verdict, script: applyScript(layer, verdict.stamp, paths.state, secretLines(secrets)) };
 }
 
-/** Public; `activate` wants `secretLines` on its standard input, and nothing else may carry them. */
+/** Public. `activate` reads `secretLines` on its standard input, and nothing else may carry them. */
 export function secrets(settings: Settings): HostLayer {
-  const wanted = credentials(settings);
-  const files = wanted.map(({ file }) => file);
+  const { etc, state, credentials } = paths;
+  const names = namesIn(settings);
+  const files = names.map(fileOf);
+  const audit = textBeside(import.meta.url, "audit.cjs");
+  const values = { etc, state, credentials, names, files, receiver: units.receiver, audit };
   return {
     name: "secrets",
-    script: layerScript(import.meta.url, "secrets", {
-      etc: paths.etc,
-      state: paths.state,
-      folder: paths.credentials,
-      names: wanted.map(({ name }) => name),
-      files,
-      receiver: units.receiver,
-      audit: textBeside(import.meta.url, "audit.cjs"),
-    }),
+    script: layerScript(import.meta.url, "secrets", values),
     files: [],
     // No globs: a credential is no rendered file. The unit that runs now still loads that of a hook that is gone, so the
     // receiver layer removes it once its unit no longer does; `retire` removes all of them.
@@ -119,7 +107,7 @@ export function secrets(settings: Settings): HostLayer {
     activate: "activate",
     facts: [
       {
-        name: `credentials in ${paths.credentials}`,
+        name: `credentials in ${credentials}`,
         read: "modes",
         want: [". 700 root:root", ...files.map((file) => `${file} 600 root:root`)].join("\n"),
       },

@@ -1,4 +1,4 @@
-/** Key and request with the real openssl, below a folder that stands for the host. */
+/** Origin key, request and certificate with the real openssl, below a folder that serves as the root of a host. */
 import { afterAll, beforeEach, describe, expect, test } from "vitest";
 import { type Probed, quote } from "../../../infra/apply/manifest.ts";
 import { certificate } from "../../../infra/host/origin-certificate/origin-certificate.ts";
@@ -25,10 +25,10 @@ const readCsr = factOf(csrQuestion(exampleHost));
 const fresh = `rm -rf ${root.at("/etc")}; mkdir -p ${root.at("/etc")}`;
 const request = /^-----BEGIN CERTIFICATE REQUEST-----\n[A-Za-z0-9+/=\n]+-----END CERTIFICATE REQUEST-----$/;
 
-describe("keys", () => {
+describe("the origin key", () => {
   beforeEach(({ skip }) => skip(reason !== undefined, reason));
 
-  test("made when absent: the request is all that is printed, and the fact holds", () => {
+  test("the layer makes a missing key, prints only its request, and the fact holds", () => {
     const made = inNamespace(`${fresh}\n${fact}\n${activate()}`);
     expect(made.stdout.replace(/^no key\n/, "")).toMatch(request);
     const seen = inNamespace(
@@ -39,7 +39,7 @@ describe("keys", () => {
     expect(inNamespace(readCsr).stdout).toBe(made.stdout.replace(/^no key\n/, ""));
   });
 
-  test("kept when good; a new hostname gets a new request of the same key", () => {
+  test("the layer keeps a good key; a new hostname gets a new request of the same key", () => {
     const { stdout } = inNamespace(`${fresh}
 ${activate()} >${root.at("one")}
 cp ${key} ${root.at("kept")}
@@ -67,21 +67,21 @@ ${readCsr}`);
       "the request is of another key",
     ],
     ["no request", `rm ${csr}`, "no request"],
-  ])("%s is seen and repaired", (_, damage, says) => {
+  ])("the fact reports %s and the next apply replaces it", (_, damage, says) => {
     const { stdout } = inNamespace(
       `${fresh}\n${activate()} >/dev/null\n${damage}\n${fact}\n${activate()} >/dev/null\n${fact}`,
     );
     expect(stdout.split("\n")).toEqual([says, "valid"]);
   });
 
-  test("a hostname longer than a common name may be stands in the SAN", () => {
+  test("a hostname longer than 64 characters is in the SAN alone", () => {
     const hostname = `${"a".repeat(60)}.example.org`;
     const long = keys({ ...exampleHost, hostname });
     const { stdout } = inNamespace(`${fresh}\n${activate(long)} >/dev/null\n${factOf(long)}`);
     expect(stdout).toBe("valid");
   });
 
-  test("retired without a trace", () => {
+  test("the layer leaves nothing behind when it is removed", () => {
     const { stdout } = inNamespace(
       `${fresh}\n${activate()} >/dev/null\n${run(layer, layer.retire)}\nfind ${root.at("/etc")}`,
     );
@@ -89,17 +89,17 @@ ${readCsr}`);
   });
 });
 
-describe("certificate", () => {
+describe("the origin certificate", () => {
   beforeEach(({ skip }) => skip(reason !== undefined, reason));
   const signed = certificate(example, exampleHost, "unused");
   const pem = root.at("candidate.pem");
-  const check = `${sh(signed.files[0]!.check!)} check ${pem} 2>&1 || echo refused`;
+  const check = `${sh(signed.files[0]!.check!)} check ${pem} 2>&1 || echo rejected`;
   const sign = (from: string, days: number) => `
 openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -subj /CN=ca -keyout ${root.at("ca.key")} -out ${root.at("ca.pem")} 2>/dev/null
 openssl x509 -req -in ${from} -CA ${root.at("ca.pem")} -CAkey ${root.at("ca.key")} -CAcreateserial -days ${days} -copy_extensions copy -out ${pem} 2>/dev/null`;
   const made = `${fresh}\n${activate()} >/dev/null`;
 
-  test("accepted when it was signed from this machine's request", () => {
+  test("the host accepts one that was signed from its request", () => {
     expect(inNamespace(`${made}\n${sign(csr, 2)}\n${check}`).stdout).toBe("");
   });
 
@@ -111,23 +111,23 @@ openssl x509 -req -in ${from} -CA ${root.at("ca.pem")} -CAkey ${root.at("ca.key"
     ],
     ["of another name", `${activate(renamed)} >/dev/null; ${sign(csr, 2)}`, "is not for hooks.example.org"],
     ["past its end", sign(csr, 0), "expired: notAfter="],
-    ["that is none", `echo nothing >${pem}`, "not a certificate"],
-  ])("refused: one %s", (_, make, says) => {
+    ["that is not PEM", `echo nothing >${pem}`, "not a certificate"],
+  ])("the host rejects one %s", (_, make, says) => {
     const { stdout } = inNamespace(`${made}\n${make}\n${check}`);
     expect(stdout).toContain(says);
-    expect(stdout).toMatch(/refused$/);
+    expect(stdout).toMatch(/rejected$/);
   });
 
-  test("a machine that serves a site needs one for both names: the former is seen, and the one for all is accepted", () => {
+  test("a host that serves a site rejects one for its own name alone and accepts one for both names", () => {
     const both = certificate(served, exampleHost, "unused");
-    const judge = `${sh(both.files[0]!.check!)} check ${pem} 2>&1 || echo refused`;
+    const judge = `${sh(both.files[0]!.check!)} check ${pem} 2>&1 || echo rejected`;
     const names = `printf 'subjectAltName=DNS:${exampleHost.hostname},DNS:${siteHostname}' >${root.at("names")}
 openssl x509 -req -in ${csr} -CA ${root.at("ca.pem")} -CAkey ${root.at("ca.key")} -CAcreateserial -days 2 -extfile ${root.at("names")} -out ${pem} 2>/dev/null`;
     const { stdout } = inNamespace(`${made}\n${sign(csr, 2)}\n${judge}\n${names}\n${judge}\n${check}`);
-    expect(stdout).toBe("the certificate is not for www.example.org\nrefused");
+    expect(stdout).toBe("the certificate is not for www.example.org\nrejected");
   });
 
-  test("nginx is reloaded when the file changed and our server is there as it was, and not otherwise", () => {
+  test("nginx is reloaded only when the file changed and pushgate's server is as its layer installed it", () => {
     const bin = `mkdir -p ${root.at("bin")}
 for tool in nginx systemctl; do printf '#!/bin/sh\\necho %s "$@"\\n' $tool >${root.at("bin")}/$tool; chmod +x ${root.at("bin")}/$tool; done`;
     const moved = root.moved(`${signed.script}\n${signed.activate}`, "/etc/nginx");
@@ -149,7 +149,8 @@ ${apply(root.at("/etc/pushgate/tls/origin.pem"))}`,
       "systemctl is-active --quiet nginx.service",
       "nginx -t -q",
       "systemctl reload nginx.service",
-      // Somebody changed our server: its own layer mends that and reloads; to load it now would fail or put it in force.
+      // After a manual change of pushgate's server nginx is not reloaded: that would fail, or make the change active. The
+      // proxy layer restores the file and reloads.
       "systemctl is-active --quiet nginx.service",
     ]);
   });
