@@ -12,7 +12,7 @@ import { Component } from "../component.ts";
 import { namesOf } from "../config/served-sites.ts";
 import type { Host, Settings } from "../config/settings.ts";
 import { type HostLayers, hostLayers, type Made, rebuilds } from "./index.ts";
-import { readCsr } from "./origin-key/origin-key.ts";
+import { csrQuestion } from "./origin-key/origin-key.ts";
 import type { Bundles } from "./programs/programs.ts";
 import { type HookSecrets, judgeSecrets, probedSecrets } from "./secrets/secrets.ts";
 
@@ -47,21 +47,13 @@ export type DeclaredHost = ProbedHost & {
 /** Texts that other resources make; a probe needs the paths of the layers only. */
 const unknown = { certificate: "", originPullCa: "" };
 
-/** The certificate request is no fact of a layer: what it should say is known only once the host has answered. */
-const request = (host: Host) => ({
-  name: "request",
-  files: [],
-  owns: [],
-  facts: [{ name: "certificate request", read: readCsr(host) }],
-});
-
 /** Probes all hosts at once, over one connection each. Throws with all faults of all hosts, before anything changes. */
 export async function probeHosts(settings: Settings, programs: Bundles): Promise<ProbedHost[]> {
   const probes = await Promise.allSettled(
     settings.hosts.map(async (host): Promise<ProbedHost> => {
       if (host.state === "lost") return { host };
       const layers = hostLayers(settings, host, { ...unknown, programs });
-      const probed = { ...layers, secrets: probedSecrets(settings, layers.secrets), request: request(host) };
+      const probed = { ...layers, secrets: probedSecrets(layers.secrets), request: csrQuestion(host) };
       return { host, report: await probe(host, Object.values(probed)) };
     }),
   );
@@ -104,7 +96,7 @@ function applyLayers(host: Host, report: HostReport, inputs: Inputs, parent: pul
   const installed = signed.certificate.apply((pem) => made({ certificate: pem })["origin-certificate"]);
   const certificate = then("origin-certificate", [signed], installed);
 
-  const judged = secrets.apply((wanted) => judgeSecrets(settings, layers.secrets, seen("secrets"), wanted));
+  const judged = secrets.apply((wanted) => judgeSecrets(layers.secrets, seen("secrets"), wanted));
   const credentials = applySecrets(host, layers.secrets, judged, { parent, dependsOn: [certificate] });
   const program = sendBundle(host, programs.receiver, layers["receiver-program"], seen("receiver-program"), {
     parent,

@@ -33,15 +33,15 @@ export const rebuilds = (settings: Settings): boolean => sitesOf(settings).lengt
 const whereRebuilt = (settings: Settings, layer: HostLayer): HostLayer => (rebuilds(settings) ? layer : leaving(layer));
 
 export const hostLayers = (settings: Settings, host: Host, made: Made) => ({
-  packages: packages(settings, host),
-  "origin-key": keys(settings, host),
+  packages: packages(settings),
+  "origin-key": keys(host),
   "origin-certificate": certificate(settings, host, made.certificate),
-  secrets: secrets(settings, host),
-  "receiver-program": bundle("receiver", settings, host, made.programs.receiver),
+  secrets: secrets(settings),
+  "receiver-program": bundle("receiver", settings, made.programs.receiver),
   receiver: receiver(settings, host),
   // The rebuild, inside the sandbox and behind the table that hold it: it uses the receiver's spool and group, and
   // stands before anything can be delivered, as nothing is reachable before the edge.
-  "builder-program": whereRebuilt(settings, bundle("builder", settings, host, made.programs.builder ?? { sha256: "" })),
+  "builder-program": whereRebuilt(settings, bundle("builder", settings, made.programs.builder ?? { sha256: "" })),
   egress: whereRebuilt(settings, egress(settings, host)),
   builder: whereRebuilt(settings, builder(settings, host)),
   site: whereRebuilt(settings, site(settings, host)),
@@ -49,7 +49,7 @@ export const hostLayers = (settings: Settings, host: Host, made: Made) => ({
   proxy: proxy(settings, host, made.originPullCa),
   firewall: firewall(settings, host),
   guard: guard(settings, host),
-  "client-ca": pulls(settings, host, made.originPullCa),
+  "client-ca": pulls(made.originPullCa),
 });
 
 export type HostLayers = ReturnType<typeof hostLayers>;
