@@ -7,7 +7,7 @@
 
 import type { HostLayer } from "../../apply/layer.ts";
 import type { Host, Settings } from "../../config/settings.ts";
-import { settled } from "../proxy/scripts.ts";
+import { settled } from "../proxy/origin-server.ts";
 
 const reload = `if systemctl is-active --quiet nginx.service; then
   nginx -t -q

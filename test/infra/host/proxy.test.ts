@@ -1,5 +1,4 @@
 /** The rendered server in a real nginx, asked as the edge, as other customers, and as strangers would ask it. */
-import { spawnSync } from "node:child_process";
 import { afterAll, beforeEach, describe, expect, test } from "vitest";
 import { sourceSets } from "../../../infra/config/source-sets.ts";
 import { proxy, renderProxy } from "../../../infra/host/proxy/proxy.ts";
@@ -7,7 +6,6 @@ import { foreignWorker, networks } from "../../../infra/networks.ts";
 import { example, exampleHost } from "../../example.ts";
 import { edge, edge6, fromEdge, noNginx, OriginLab, origin6, stranger } from "./lab/origin.ts";
 import type { LabReply, LabRequest } from "./lab/proxy.ts";
-import { missing } from "./namespace.ts";
 
 const nginx = new OriginLab();
 afterAll(() => nginx.remove());
@@ -267,34 +265,5 @@ describe("the rendered layer", () => {
       );
     }
     expect(text).not.toMatch(/^\s*upstream /m);
-  });
-
-  test("its scripts are POSIX sh", () => {
-    const layer = proxy(example, exampleHost, "CA");
-    const scripts = [
-      layer.activate,
-      layer.restore!,
-      layer.retire,
-      ...layer.facts.map(({ read }) => read),
-      ...layer.files.flatMap(({ check }) => check ?? []),
-    ];
-    for (const script of scripts) expect(spawnSync("sh", ["-n", "-c", script], { encoding: "utf8" }).stderr).toBe("");
-  });
-
-  test("and pass shellcheck", ({ skip }) => {
-    const tool = missing("shellcheck");
-    skip(tool !== undefined, tool);
-    const layer = proxy(example, exampleHost, "CA");
-    const excluded = "SC2154,SC2086,SC2046,SC2116,SC2012,SC2010,SC2016,SC3001,SC2317";
-    for (const script of [
-      layer.activate,
-      layer.restore!,
-      layer.retire,
-      ...layer.facts.map(({ read }) => read),
-      layer.files[1]!.check!,
-    ]) {
-      const run = spawnSync("shellcheck", ["-s", "dash", "-e", excluded, "-"], { input: script, encoding: "utf8" });
-      expect(run.stdout).toBe("");
-    }
   });
 });
