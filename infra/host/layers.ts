@@ -45,7 +45,7 @@ export const hostLayers = (settings: Settings, host: Host, made: Made) => ({
   egress: whereRebuilt(settings, egress(settings, host)),
   builder: whereRebuilt(settings, builder(settings, host)),
   site: whereRebuilt(settings, site(settings, host)),
-  routing: routing(settings, host),
+  routing: routing(),
   proxy: proxy(settings, host, made.originPullCa),
   firewall: firewall(settings, host),
   guard: guard(settings, host),
