@@ -3,9 +3,9 @@ import { afterAll, beforeEach, describe, expect, test } from "vitest";
 import { egress } from "../../../infra/host/egress/egress.ts";
 import { firewall } from "../../../infra/host/firewall/firewall.ts";
 import { example, exampleHost, rebuilt } from "../../example.ts";
-import { inNamespace, lintShell, missing, Root, verifyUnits } from "./namespace.ts";
+import { inNamespace, missing, Root, verifyUnits } from "./namespace.ts";
 
-const layer = egress(rebuilt, exampleHost);
+const layer = egress(rebuilt);
 const root = new Root();
 afterAll(() => root.remove());
 /** In a user namespace there is root alone, who stands for the builder here. */
@@ -202,19 +202,11 @@ ${drift}`,
 
 test("hugo has a name server and a port only where some site may read addresses", () => {
   const chain = (settings: typeof rebuilt) =>
-    egress(settings, exampleHost).files.find(({ path }) => path.endsWith("egress.conf"))!.text;
+    egress(settings).files.find(({ path }) => path.endsWith("egress.conf"))!.text;
   expect(chain(rebuilt)).toContain("hugo_ports='443'");
   const closed = { ...rebuilt, hooks: rebuilt.hooks.slice(0, 1) };
   expect(chain(closed)).toContain("hugo_ports=''");
   expect(chain(closed)).toContain("ports='443'");
-});
-
-test("the shell is plain POSIX", ({ skip }) => {
-  const why = missing("shellcheck", "dash");
-  skip(why !== undefined, why);
-  const text = layer.files.find(({ path }) => path.endsWith("/egress"))!.text;
-  const texts = [text, layer.activate, layer.restore!, layer.retire, ...layer.facts.map(({ read }) => read)];
-  expect(texts.map(lintShell).join("")).toBe("");
 });
 
 test("systemd reads the unit without a word", ({ skip }) => {

@@ -4,7 +4,7 @@ import { sourceSets } from "../../../infra/config/source-sets.ts";
 import { firewall, firewallRules } from "../../../infra/host/firewall/firewall.ts";
 import { foreignWorker, loopback, networks, v4, v6 } from "../../../infra/networks.ts";
 import { example, exampleHost } from "../../example.ts";
-import { inNamespace, lintShell, missing, Root, verifyUnits } from "./namespace.ts";
+import { inNamespace, missing, Root, verifyUnits } from "./namespace.ts";
 
 const layer = firewall(example, exampleHost);
 const rules = firewallRules(example, exampleHost);
@@ -164,13 +164,6 @@ test("the edge's ranges are in the sets, each family in its own", () => {
 
 test("the script names the file the rules land in", () => {
   expect(layer.facts[0]!.read).toContain(layer.files[0]!.path);
-});
-
-test("the shell is plain POSIX", ({ skip }) => {
-  const reason = missing("shellcheck", "dash");
-  skip(reason !== undefined, reason);
-  const texts = [layer.activate, layer.restore!, layer.retire, ...layer.facts.map(({ read }) => read)];
-  expect(texts.map(lintShell).join("")).toBe("");
 });
 
 test("systemd reads the unit without a word", ({ skip }) => {
