@@ -1,6 +1,6 @@
 /**
- * Whom the rebuild may talk to, by account: the resolvers of this machine, the git hosts' ports on the internet, and
- * nobody else. The accounts are made here as well: nobody is to exist before the table that holds them.
+ * Limits the network access of the two build accounts to the host's name servers and the git hosts' ports on the
+ * internet. The layer makes the accounts, too: neither may exist before the table that limits it.
  */
 import type { HostLayer } from "../../apply/layer.ts";
 import { quote } from "../../apply/manifest.ts";
@@ -15,7 +15,7 @@ import { placing } from "../sandbox.ts";
 
 const path = `${paths.lib}/egress` as const;
 
-/** The port of what hugo may read, where any hook's `hugo.http` names something. */
+/** The port of the addresses that a build may read, where any hook's `hugo.http` names some. */
 const https = 443;
 
 const listed = (values: readonly (string | number)[]): string => [...new Set(values)].join(", ");
@@ -25,7 +25,7 @@ function configurationText(settings: Pick<Settings, "hooks">): string {
   const ports = sites.map(({ repository }) => remoteOf(repository).port).sort((a, b) => a - b);
   const also = sites.flatMap(({ site }) => site.egress);
   const closed = [...networks.notPublic.cidrs, ...networks.azurePlatform.cidrs];
-  return `# Whom the rebuild may talk to; ${path} reads it as shell.
+  return `# Network access of the build accounts; ${path} reads this file as shell.
 builder=${builderUser}
 hugo=${hugoUser}
 ports='${listed(ports)}'
@@ -39,8 +39,8 @@ itself6=${loopback.v6}
 `;
 }
 
-const sysusersText = `# The accounts' numbers are the machine's choice.
-u ${builderUser} - "pushgate rebuild" ${paths.sites}
+const sysusersText = `# The host chooses the accounts' numbers.
+u ${builderUser} - "pushgate builder" ${paths.sites}
 u ${hugoUser} - "pushgate hugo" /nonexistent
 `;
 
@@ -55,7 +55,6 @@ export function egress(settings: Settings): HostLayer {
     unitFile(
       unit,
       template(import.meta.url, "pushgate-egress.service", {
-        firewall: units.firewall,
         folders: [paths.etc, paths.lib],
         program: path,
         sandbox: placing(),
@@ -81,7 +80,7 @@ export function egress(settings: Settings): HostLayer {
         want: "as declared",
       },
       enabledAndActive(unit),
-      { name: "accounts of the rebuild", read: "groups_of_accounts", want: accounts.join("\n") },
+      { name: "groups of the build accounts", read: "groups_of_accounts", want: accounts.join("\n") },
     ],
     retire: "retire",
     timeout: 60,

@@ -53,7 +53,7 @@ take_up() {
   done
   [ -z "$fresh" ] || sleep 0.3
   for worker in $fresh; do kill -0 "$worker" 2>/dev/null && return 0; done
-  say "nginx has no live worker with the new configuration. It says:"
+  say "nginx has no live worker with the new configuration. Its error log ends with:"
   tail -n 5 /var/log/nginx/error.log >&2 || :
   return 1
 }
@@ -81,7 +81,7 @@ activate() {
     : >"$started"
     systemctl start nginx.service
   fi
-  # Or the next boot has no proxy.
+  # Else nginx would not start at the next boot.
   systemctl --quiet is-enabled nginx.service || {
     : >"$enabled"
     systemctl --quiet enable nginx.service
@@ -97,13 +97,13 @@ activate() {
     sleep 0.2
   done
   if [ "$said" != "$answer" ]; then
-    say "port $port answers \"${said:-nothing}\" and not as this server. Cure: see who else listens there: ss -ltnp 'sport = :$port'; /var/log/nginx/error.log has nginx's side"
+    say "port $port answers \"${said:-nothing}\", not \"$answer\". See which program listens there (ss -ltnp 'sport = :$port') and what /var/log/nginx/error.log says."
     return 1
   fi
   after=$(neighbours)
   lost=$(printf '%s\n' "$before" | grep -Fxv -e "$after" | head -n 1)
   if [ -n "$lost" ]; then
-    say "another site of this nginx, on $lost, answered before the reload and does not now"
+    say "another site of this nginx, on $lost, answered before the reload and does not answer now. See /var/log/nginx/error.log."
     return 1
   fi
 }
@@ -119,7 +119,7 @@ retire() {
   rm -f "$conf" "$listen6_hooks" "$listen6_site" || return 1
   if systemctl -q is-active nginx.service; then
     nginx -t -q || {
-      say "nginx refuses its other configuration, so it cannot drop ours. Cure: nginx -t, then again"
+      say "nginx rejects the rest of its configuration, so it cannot stop serving pushgate's. Fix what nginx -t reports, then run pulumi up again."
       return 1
     }
     # Debian's own placeholder page does not count as a site.

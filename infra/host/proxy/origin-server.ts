@@ -1,7 +1,7 @@
 /**
- * What both of pushgate's nginx servers on the origin port share, the hooks' server and a site's: where their files are,
- * and origin-server.conf, which decides who may connect and which client address counts. nginx chooses the server by the
- * name that the client requests, so a server without these lines would be a way around the other.
+ * What the nginx servers on the origin port share, the hooks' server and one for each site: where their files are, and
+ * origin-server.conf, which decides who may connect and which client address counts. nginx chooses the server by the
+ * requested name, so a server without these lines would be a way around the others.
  */
 import { originKey } from "../../contract.ts";
 import { networks } from "../../networks.ts";

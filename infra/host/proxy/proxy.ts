@@ -95,7 +95,7 @@ export function proxy(settings: Settings, host: Host, originPullCa: string): Hos
     facts: [
       enabledAndActive("nginx.service"),
       {
-        name: `nginx listens on the origin port ${originPort}, IPv6 too where the kernel has it`,
+        name: `nginx listens on the origin port ${originPort}, on IPv6 too where the kernel has it`,
         read: "listens",
         want: "yes",
       },
@@ -106,7 +106,7 @@ export function proxy(settings: Settings, host: Host, originPullCa: string): Hos
       },
       { name: "nginx has loaded the present configuration", read: "workers_are_current", want: "yes" },
       {
-        name: `the origin port ${originPort} refuses whoever has no certificate of this zone's edge`,
+        name: `answer of the origin port ${originPort} to a client without a certificate`,
         read: "greeting",
         want: `400 ${servedByProxy}`,
       },

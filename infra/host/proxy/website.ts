@@ -1,7 +1,7 @@
 /**
- * A published site: one more nginx server on the origin port, beside the hooks' server, so that the firewall, strict TLS
- * and the client certificate protect it too; port 443 and what other servers serve there stay as they are. It serves
- * static files and nothing else. docs/decisions/013.
+ * A published site: one more nginx server on the origin port, beside the hooks' server, so that the firewall, strict
+ * TLS and the client certificate protect it too; other servers on port 443 stay as they are. It serves static files and
+ * nothing else. docs/decisions/013.
  *
  * Rules as in proxy.ts: website-maps.conf is at http level, once; website.conf is the server of one site.
  */

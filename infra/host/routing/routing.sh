@@ -1,40 +1,40 @@
 #!/bin/sh
-# Asserts the rule and the route that keep the receiver's replies on this machine; idempotent, and
-# nothing is ever missing for a moment.
+# Adds the rule and the route that keep the receiver's replies on this host, where they are missing or outranked.
+# Safe at any time: it removes an old rule only after it has added the new one.
 set -u
 export LC_ALL=C
 table=@table@
 pref=@pref@
 fwmark=@fwmark@
 
-# The rules that lead into our table, and all others but `local`, as "pref: text".
-listed() { ip "-$1" -N rule show | tr -s '\t ' ' ' | sed 's/ *$//; /^0:/d'; }
-ours() { listed "$1" | grep "lookup $table\$"; }
+# All rules except `local`, and those that lead into pushgate's table, as "pref: text".
+rules() { ip "-$1" -N rule show | tr -s '\t ' ' ' | sed 's/ *$//; /^0:/d'; }
+own_rules() { rules "$1" | grep "lookup $table\$"; }
 stays() { ip "-$1" route get "$3" from "$2" mark "${fwmark%/*}" 2>/dev/null | grep -q "dev lo table $table"; }
 
-# A rule that is added without a pref goes before all others, as wg-quick's do: ours is then added before it again.
+# wg-quick and others add rules without a pref, which the kernel puts first: pushgate's rule then moves before them.
 place() { # family, source address
-  lowest=$(listed "$1" | grep -v "lookup $table\$" | sed 's/:.*//' | sort -n | head -n 1)
+  lowest=$(rules "$1" | grep -v "lookup $table\$" | sed 's/:.*//' | sort -n | head -n 1)
   at=$pref
   [ "${lowest:-32766}" -gt "$at" ] || at=$((lowest - 1))
   if [ "$at" -lt 1 ]; then
     echo "no room before the IPv$1 rule at pref $lowest" >&2
     return 1
   fi
-  ours "$1" | grep -Fxq "$at: from $2 fwmark $fwmark iif lo lookup $table" ||
+  own_rules "$1" | grep -Fxq "$at: from $2 fwmark $fwmark iif lo lookup $table" ||
     ip "-$1" rule add pref "$at" from "$2" fwmark "$fwmark" iif lo lookup "$table" protocol kernel || return 1
-  ours "$1" | grep -Fxv "$at: from $2 fwmark $fwmark iif lo lookup $table" | while IFS=' :' read -r other _; do
+  own_rules "$1" | grep -Fxv "$at: from $2 fwmark $fwmark iif lo lookup $table" | while IFS=' :' read -r other _; do
     ip "-$1" rule del pref "$other" table "$table"
   done
   echo "placed the IPv$1 rule at pref $at"
 }
 
-assert() { # family, source address, some visitor
+assert() { # family, source address, any visitor
   if ! ip "-$1" route show table "$table" 2>/dev/null | grep -q '^local default dev lo'; then
     ip "-$1" route replace local default dev lo table "$table" protocol kernel || return 1
     echo "placed the IPv$1 route"
   fi
-  if [ "$(ours "$1" | sed 's/^[0-9]*: //')" != "from $2 fwmark $fwmark iif lo lookup $table" ] || ! stays "$@"; then
+  if [ "$(own_rules "$1" | sed 's/^[0-9]*: //')" != "from $2 fwmark $fwmark iif lo lookup $table" ] || ! stays "$@"; then
     place "$@" && stays "$@"
   fi
 }

@@ -41,7 +41,7 @@ function familyFacts({ family, source, visitor }: (typeof families)[number]): Ho
     { name: `IPv${family} routing rule`, read: `rule ${family} '${rule}'`, want: rule },
     { name: `IPv${family} route in table ${routingTable}`, read: `default_route ${family} '${route}'`, want: route },
     {
-      name: `way of a reply to an IPv${family} visitor`,
+      name: `route of a reply to an IPv${family} visitor`,
       read: `way_of_reply ${family} '${way}' ${source} ${visitor}`,
       want: way,
     },
