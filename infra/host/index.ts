@@ -42,10 +42,10 @@ export const hostLayers = (settings: Settings, host: Host, made: Made) => ({
   // The rebuild, inside the sandbox and behind the table that hold it: it uses the receiver's spool and group, and
   // stands before anything can be delivered, as nothing is reachable before the edge.
   "builder-program": whereRebuilt(settings, bundle("builder", settings, made.programs.builder ?? { sha256: "" })),
-  egress: whereRebuilt(settings, egress(settings, host)),
+  egress: whereRebuilt(settings, egress(settings)),
   builder: whereRebuilt(settings, builder(settings, host)),
   site: whereRebuilt(settings, site(settings, host)),
-  routing: routing(settings, host),
+  routing: routing(),
   proxy: proxy(settings, host, made.originPullCa),
   firewall: firewall(settings, host),
   guard: guard(settings, host),

@@ -6,7 +6,7 @@
  */
 import type { HostLayer } from "../../apply/layer.ts";
 import { file, layerScript } from "../kit.ts";
-import { settled } from "../proxy/scripts.ts";
+import { settled } from "../proxy/origin-server.ts";
 
 /** `originPullCa`: PEM of the CA whose client certificate Cloudflare presents. */
 export const pulls = (originPullCa: string): HostLayer => ({
