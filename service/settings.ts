@@ -7,11 +7,12 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import * as v from "valibot";
 import { type BuilderSettings, builderShape, overSsh, whole } from "./builder/settings.ts";
+import { type GitHostName, verifiedGitHosts } from "./git-hosts/index.ts";
 
 export type ReceiverHook = {
   /** The path's last segment: /webhook/<name>. */
   readonly name: string;
-  readonly gitHost: "github" | "gitlab" | "bitbucket" | "gitea" | "forgejo";
+  readonly gitHost: GitHostName;
   /** The branch whose pushes count. */
   readonly branch: string;
 };
@@ -59,8 +60,8 @@ const secretLength = 32;
 const hook = v.object({
   name: v.pipe(v.string("write a name"), v.regex(/^[a-z0-9-]{1,32}$/, "use 1 to 32 of a-z, 0-9 and hyphens")),
   gitHost: v.picklist(
-    ["github", "gitea", "forgejo"],
-    "write github, gitea or forgejo: the others do not sign with X-Hub-Signature-256",
+    verifiedGitHosts,
+    `write ${verifiedGitHosts.join(", ").replace(/, (?=[^,]*$)/, " or ")}: the receiver verifies the signature of no other`,
   ),
   branch: v.pipe(v.string("write a branch"), v.nonEmpty("is empty: write a branch")),
 });

@@ -182,7 +182,7 @@ test("what nobody foresaw is a 500 with no word of it, and the receiver lives", 
       enter: () => {
         throw new TypeError("a secret in a message");
       },
-      refused: () => 0,
+      rejected: () => 0,
     },
   });
   const answer = await broken.send(delivery());

@@ -3,8 +3,8 @@ import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:
 import { type AddressInfo, connect, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { type Entry, line } from "../../service/receiver/answer.ts";
 import { createApp, type Parts } from "../../service/receiver/app.ts";
-import { type Entry, line } from "../../service/receiver/journal.ts";
 import { createLimits } from "../../service/receiver/limits.ts";
 import { type Bounds, bounds, createReceiver } from "../../service/receiver/server.ts";
 import { openSpool, type Spooled } from "../../service/receiver/spool.ts";

@@ -1,6 +1,6 @@
 /** A line is one line, of printable text, of bounded length, whatever a stranger puts into it. */
 import { expect, test } from "vitest";
-import { line } from "../../service/receiver/journal.ts";
+import { line } from "../../service/receiver/answer.ts";
 import { delivery } from "../deliveries.ts";
 import { head, receiver } from "./harness.ts";
 

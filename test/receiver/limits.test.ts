@@ -14,7 +14,7 @@ describe("a source is", () => {
     ["another /64", "2a0a:a440:1:3::9", "2a0a:a440:1:3::/64"],
     ["a link-local one with its zone", "fe80::1%eth0", "fe80:0:0:0::/64"],
     ["unknown once the connection is gone", undefined, "unknown"],
-  ])("%s", (_, address, source) => expect(sourceOf(address)).toBe(source));
+  ])("%s", (_, address, source) => expect(sourceOf(address ?? null)).toBe(source));
 });
 
 describe("the budget of refusals", () => {
@@ -25,45 +25,45 @@ describe("the budget of refusals", () => {
   });
 
   test("lasts for as many as it says, then names the seconds until the next", () => {
-    const { refused } = budget(60);
-    for (let i = 0; i < 60; i++) expect(refused("a", "site")).toBe(0);
-    expect(refused("a", "site")).toBe(1);
+    const { rejected } = budget(60);
+    for (let i = 0; i < 60; i++) expect(rejected("a", "site")).toBe(0);
+    expect(rejected("a", "site")).toBe(1);
     now += 999;
-    expect(refused("a", "site")).toBe(1);
+    expect(rejected("a", "site")).toBe(1);
     now += 1;
-    expect(refused("a", "site")).toBe(0);
-    expect(refused("a", "site")).toBe(1);
+    expect(rejected("a", "site")).toBe(0);
+    expect(rejected("a", "site")).toBe(1);
   });
 
   test("a slow one names a long wait", () => {
-    const { refused } = budget(1);
-    expect([refused("a", "site"), refused("a", "site")]).toEqual([0, 60]);
+    const { rejected } = budget(1);
+    expect([rejected("a", "site"), rejected("a", "site")]).toEqual([0, 60]);
   });
 
   test("comes back whole after a minute and never exceeds itself", () => {
-    const { refused } = budget(3);
-    for (let i = 0; i < 9; i++) refused("a", "site");
+    const { rejected } = budget(3);
+    for (let i = 0; i < 9; i++) rejected("a", "site");
     now += 3_600_000;
-    expect([1, 2, 3, 4].map(() => refused("a", "site") === 0)).toEqual([true, true, true, false]);
+    expect([1, 2, 3, 4].map(() => rejected("a", "site") === 0)).toEqual([true, true, true, false]);
   });
 
   test("is each source's and each hook's own", () => {
-    const { refused } = budget(1);
-    expect([refused("a", "site"), refused("a", "docs"), refused("b", "site")]).toEqual([0, 0, 0]);
-    expect(refused("a", "site")).toBeGreaterThan(0);
+    const { rejected } = budget(1);
+    expect([rejected("a", "site"), rejected("a", "docs"), rejected("b", "site")]).toEqual([0, 0, 0]);
+    expect(rejected("a", "site")).toBeGreaterThan(0);
   });
 
   test("remembers the 10,000 heard last: what a flood of addresses pushes out starts anew", () => {
-    const { refused } = budget(1);
+    const { rejected } = budget(1);
     let forgotten = 0;
     for (let i = 0; i < 20_000; i++) {
-      refused(`source ${i}`, "site");
+      rejected(`source ${i}`, "site");
       // Heard all along, so never the longest unheard: only its first refusal is free.
-      if (i % 10 === 0 && refused("steady", "site") === 0) forgotten++;
+      if (i % 10 === 0 && rejected("steady", "site") === 0) forgotten++;
     }
     expect(forgotten).toBe(1);
-    expect(refused("source 0", "site")).toBe(0);
-    expect(refused("source 19999", "site")).toBeGreaterThan(0);
+    expect(rejected("source 0", "site")).toBe(0);
+    expect(rejected("source 19999", "site")).toBeGreaterThan(0);
   });
 });
 
@@ -81,11 +81,11 @@ describe("places", () => {
   test("hold four of the largest bodies of one source, or 16 MiB", () => {
     const big = createLimits({ ...limits, bodyBytes: 5 << 20 });
     for (let i = 0; i < 4; i++) expect(big.enter("a", 5 << 20)).toBeTypeOf("function");
-    expect(big.enter("a", 1)).toBe("too many bytes of this source are open");
+    expect(big.enter("a", 1)).toBe("the open requests of this source hold too many bytes");
     expect(big.enter("b", 5 << 20)).toBeTypeOf("function");
     const small = createLimits({ ...limits, bodyBytes: 1 << 20 });
     for (let i = 0; i < 16; i++) expect(small.enter("a", 1 << 20)).toBeTypeOf("function");
-    expect(small.enter("a", 1)).toBe("too many bytes of this source are open");
+    expect(small.enter("a", 1)).toBe("the open requests of this source hold too many bytes");
   });
 
   test("hold 32 of the largest push seen", () => {
@@ -97,7 +97,7 @@ describe("places", () => {
     const { enter } = createLimits({ ...limits, bodyBytes: 5 << 20 });
     const entered = Array.from({ length: 40 }, (_, i) => enter(`source ${i}`, 5 << 20));
     expect(entered.filter((each) => typeof each === "function")).toHaveLength(16);
-    expect(entered[16]).toBe("too many bytes are open");
+    expect(entered[16]).toBe("the open requests of all sources hold too many bytes");
   });
 });
 
@@ -114,7 +114,9 @@ describe("at the receiver", () => {
     const late = await running.send(delivery({ signature: null }));
     expect([late.status, late.body]).toEqual([429, '{"status":"Too Many Requests"}\n']);
     expect(Number(late.headers["retry-after"])).toBeGreaterThan(0);
-    expect(running.journal.at(-1)?.reason).toMatch(/^over the budget of refusals: no X-Hub-Signature-256/);
+    expect(running.journal.at(-1)?.reason).toMatch(
+      /^the source exceeded refusalsPerMinute: X-Hub-Signature-256 is missing/,
+    );
     expect(running.spooled()).toEqual([]);
   });
 
@@ -174,7 +176,7 @@ describe("at the receiver", () => {
     const open = await Promise.all([1, 2, 3, 4].map(() => dial(running.port)));
     for (const socket of open) socket.on("error", () => {}).write(endless);
     await until(() => running.send(delivery()).then(({ status }) => status === 429));
-    expect(running.journal.at(-1)?.reason).toBe("too many bytes of this source are open");
+    expect(running.journal.at(-1)?.reason).toBe("the open requests of this source hold too many bytes");
     for (const socket of open) socket.destroy();
     await until(() => running.send(delivery()).then(({ status }) => status === 202));
   });

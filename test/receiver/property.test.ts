@@ -2,7 +2,9 @@
 import { createRequire } from "node:module";
 import * as fc from "fast-check";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { decide, type Payload, parsePayload } from "../../service/receiver/delivery.ts";
+import { decide } from "../../service/git-hosts/github-dialect.ts";
+import type { Payload } from "../../service/git-hosts/index.ts";
+import { parsePayload } from "../../service/receiver/body.ts";
 import { delivery, sign } from "../deliveries.ts";
 import { secrets } from "../stack-file.ts";
 import { bySecrets, type Running, receiver } from "./harness.ts";

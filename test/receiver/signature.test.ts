@@ -1,7 +1,7 @@
 /** Known answers, written out: a rewrite of the check has to meet numbers, not itself. */
 import { createHmac } from "node:crypto";
 import { describe, expect, test } from "vitest";
-import { isWellFormed, verify } from "../../service/receiver/signature.ts";
+import { isWellFormed, verify } from "../../service/git-hosts/hmac-signature.ts";
 
 /** From GitHub's documentation of webhooks. */
 const secret = "It's a Secret to Everybody";
