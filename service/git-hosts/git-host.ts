@@ -17,8 +17,6 @@ export type SignatureShape = {
 /** `sha256=` and 64 hexadecimal digits. */
 export const hmacShape = (header: string): SignatureShape => ({ header, prefix: "sha256=", length: 7 + 64 });
 
-export type Payload = Readonly<Record<string, unknown>>;
-
 export type Push = {
   /** refs/heads/<branch> */
   readonly ref: string;
@@ -27,7 +25,8 @@ export type Push = {
   readonly after: string | null;
 };
 
-export type Decision = { readonly push: Push } | { readonly ignored: string };
+/** A push to build, or the reason why the receiver ignores the delivery (200) or rejects it (400). */
+export type Decision = { readonly push: Push } | { readonly ignored: string } | { readonly fault: string };
 
 /** How the receiver verifies a delivery and reads it. */
 export type Dialect = {
@@ -35,8 +34,8 @@ export type Dialect = {
   readonly signatureFault: (headers: IncomingHttpHeaders) => string | undefined;
   /** Whether the headers sign exactly these bytes with one of the secrets. It never throws. */
   readonly verify: (secrets: readonly string[], body: Buffer, headers: IncomingHttpHeaders) => boolean;
-  /** What a verified delivery means for a hook of this branch; undefined where a push names no ref. */
-  readonly decide: (headers: IncomingHttpHeaders, payload: Payload, branch: string) => Decision | undefined;
+  /** What a verified delivery means for a hook of this branch. It never throws. */
+  readonly decide: (headers: IncomingHttpHeaders, body: Buffer, branch: string) => Decision;
 };
 
 export type GitHost = {

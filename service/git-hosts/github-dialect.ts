@@ -3,23 +3,36 @@
  * merges none, so that no name in it can reach a prototype. A payload is a hint: the builder fetches the branch's head.
  */
 import type { IncomingHttpHeaders } from "node:http";
-import { type Decision, type GitHost, hmacShape, type Payload } from "./git-host.ts";
+import { type Decision, type GitHost, hmacShape } from "./git-host.ts";
 import { isWellFormed, verify } from "./hmac-signature.ts";
 
 const signatureOf = (headers: IncomingHttpHeaders) => headers["x-hub-signature-256"] as string | undefined;
 const eventOf = (headers: IncomingHttpHeaders) => headers["x-github-event"] as string | undefined;
+
+type Payload = Readonly<Record<string, unknown>>;
+
+/** The payload, or undefined where the body is not a JSON object. */
+function parsePayload(body: Buffer): Payload | undefined {
+  try {
+    const value: unknown = JSON.parse(body.toString());
+    return typeof value === "object" && value !== null && !Array.isArray(value) ? (value as Payload) : undefined;
+  } catch {
+    return undefined;
+  }
+}
 
 /** A SHA-1 or SHA-256 commit id, else null, so that no other text of a payload becomes an argument of git. */
 function commit(value: unknown): string | null {
   return typeof value === "string" && /^([0-9a-f]{40}|[0-9a-f]{64})$/.test(value) ? value : null;
 }
 
-/** Undefined where a push names no ref. */
-export function decide(event: string | undefined, payload: Payload, branch: string): Decision | undefined {
+export function decide(event: string | undefined, body: Buffer, branch: string): Decision {
+  const payload = parsePayload(body);
+  if (!payload) return { fault: "the body is not a JSON object" };
   if (event === "ping") return { ignored: "ping" };
   if (event !== "push") return { ignored: `event ${event ?? "missing"} is not a push` };
   const ref = payload.ref;
-  if (typeof ref !== "string") return undefined;
+  if (typeof ref !== "string") return { fault: "the push names no ref" };
   // A tag can have the branch's name: only the whole ref distinguishes them.
   if (ref.startsWith("refs/tags/")) return { ignored: `tag ${ref.slice("refs/tags/".length)}` };
   if (ref !== `refs/heads/${branch}`) return { ignored: `${ref} is not the branch ${branch}` };
@@ -40,6 +53,6 @@ export const githubDialect = {
       return "X-Hub-Signature-256 is not one sha256= and 64 hex digits";
     },
     verify: (secrets, body, headers) => verify(secrets, body, signatureOf(headers)),
-    decide: (headers, payload, branch) => decide(eventOf(headers), payload, branch),
+    decide: (headers, body, branch) => decide(eventOf(headers), body, branch),
   },
 } as const satisfies Omit<GitHost, "name">;

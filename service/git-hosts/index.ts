@@ -20,4 +20,4 @@ export const gitHosts: Readonly<Record<GitHostName, GitHost>> = table;
 /** The git hosts whose deliveries the receiver verifies. */
 export const verifiedGitHosts = (Object.keys(table) as GitHostName[]).filter((name) => table[name].dialect);
 
-export type { Decision, Dialect, GitHost, Payload, Push, SignatureShape } from "./git-host.ts";
+export type { Decision, Dialect, GitHost, Push, SignatureShape } from "./git-host.ts";

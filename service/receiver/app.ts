@@ -1,14 +1,13 @@
 /**
- * The receiver's checks. The order of middleware is the order of trust: the cheapest rejection comes first, the receiver
- * reads a body only after its headers and parses it only after its signature. Its answers are never 403, so that a 403
- * always comes from another layer.
+ * The receiver's checks. The order of middleware is the order of trust: the cheapest rejection comes first, and nothing
+ * is parsed before its signature is verified. No answer is a 403, so that each 403 comes from another layer.
  */
 import type { RequestListener } from "node:http";
 import express, { type ErrorRequestHandler, type Request, type RequestHandler, type Response } from "express";
-import { type Dialect, gitHosts, type Payload, type Push } from "../git-hosts/index.ts";
+import { type Dialect, gitHosts, type Push } from "../git-hosts/index.ts";
 import type { ReceiverHook, ReceiverSettings, Secrets } from "../settings.ts";
 import { type Exchange, type Journal, openExchange, Rejection } from "./answer.ts";
-import { parsePayload, readBody } from "./body.ts";
+import { readBody } from "./body.ts";
 import { type Limits, sourceOf } from "./limits.ts";
 import { type Spool, SpoolFull } from "./spool.ts";
 
@@ -21,20 +20,14 @@ export type Parts = {
 };
 
 /** Results of earlier checks, in `res.locals`. */
-type Found = { exchange: Exchange; hook: ReceiverHook; dialect: Dialect; body: Buffer; payload: Payload; push: Push };
+type Found = { exchange: Exchange; hook: ReceiverHook; dialect: Dialect; body: Buffer; push: Push };
 type Check = RequestHandler<Record<string, string>, unknown, unknown, unknown, Found>;
 type Recovery = ErrorRequestHandler<Record<string, string>, unknown, unknown, unknown, Found>;
 
 export function createApp({ settings, secrets, limits, spool, journal }: Parts): RequestListener {
   const { bodyBytes } = settings.limits;
   const hooks = new Map(settings.hooks.map((hook) => [`/webhook/${hook.name}`, hook]));
-  // Without the query, which can hold a token.
-  const noHook = (url = "") => new Rejection(404, `no hook at ${url.split("?")[0]}`);
-
-  const exchange: Check = (req, res, next) => {
-    res.locals.exchange = openExchange(req, res, journal, bodyBytes);
-    next();
-  };
+  const noHook = (url = "") => new Rejection(404, `no hook at ${url.split("?")[0]}`); // a query can hold a token
 
   /** Compares the request line's bytes: Express's routes also match /WEBHOOK/site, /webhook/site/ and /webhook/%73ite. */
   const path: Check = (req, res, next) => {
@@ -47,25 +40,16 @@ export function createApp({ settings, secrets, limits, spool, journal }: Parts):
     next();
   };
 
-  /** A form signs other bytes than it carries, and a compressed body can become larger than its declared length. */
-  const contentType: Check = ({ headers }, _res, next) => {
+  const headers: Check = ({ headers }, res, next) => {
+    // A form signs other bytes than it carries, and a compressed body is larger than its declared length.
     const type = headers["content-type"] ?? "missing";
     if (!/^application\/json[\t ]*(;|$)/i.test(type))
       throw new Rejection(415, `the content type is ${type}. Set application/json at the git host.`);
     const encoding = headers["content-encoding"] ?? "identity";
     if (encoding.toLowerCase() !== "identity") throw new Rejection(415, `the content encoding is ${encoding}`);
-    next();
-  };
-
-  const declaredLength: Check = ({ headers }, _res, next) => {
     const length = Number(headers["content-length"] ?? 0);
     if (length > bodyBytes) throw new Rejection(413, `${length} bytes are declared, ${bodyBytes} allowed`);
-    next();
-  };
-
-  /** Rejects a missing or malformed signature before memory is reserved for the body. */
-  const signatureHeader: Check = (req, res, next) => {
-    const fault = res.locals.dialect.signatureFault(req.headers);
+    const fault = res.locals.dialect.signatureFault(headers);
     if (fault !== undefined) throw new Rejection(401, fault);
     next();
   };
@@ -79,33 +63,24 @@ export function createApp({ settings, secrets, limits, spool, journal }: Parts):
     next();
   };
 
-  const body: Check = async (req, res, next) => {
-    res.locals.body = await readBody(req, bodyBytes);
-    next();
-  };
-
-  const signature: Check = (req, res, next) => {
-    const { dialect, hook, body } = res.locals;
+  const signedBody: Check = async (req, res, next) => {
+    const { dialect, hook } = res.locals;
+    const body = await readBody(req, bodyBytes);
+    if (!body) throw new Rejection(413, `the body is larger than ${bodyBytes} bytes`);
     if (!dialect.verify(secrets.get(hook.name) ?? [], body, req.headers))
       throw new Rejection(401, "the signature does not match: the git host's secret differs, or the body was altered");
-    next();
-  };
-
-  const jsonObject: Check = (_req, res, next) => {
-    const payload = parsePayload(res.locals.body);
-    if (!payload) throw new Rejection(400, "the body is not a JSON object");
-    res.locals.payload = payload;
+    res.locals.body = body;
     next();
   };
 
   /** An ignored delivery is a 200: git hosts report a 4xx as a failure, and GitLab disables a hook that fails. */
-  const eventAndBranch: Check = (req, res, next) => {
-    const { exchange, dialect, hook, payload } = res.locals;
-    const decision = dialect.decide(req.headers, payload, hook.branch);
-    if (!decision) throw new Rejection(400, "the push names no ref");
+  const branch: Check = (req, res, next) => {
+    const { exchange, dialect, hook, body } = res.locals;
+    const decision = dialect.decide(req.headers, body, hook.branch);
+    if ("fault" in decision) throw new Rejection(400, decision.fault);
     if ("ignored" in decision) {
-      const { ignored } = decision;
-      return exchange.answer(200, `ignored: ${ignored}`, { status: "ignored", reason: ignored });
+      const reason = decision.ignored;
+      return exchange.answer(200, `ignored: ${reason}`, { status: "ignored", reason });
     }
     res.locals.push = decision.push;
     next();
@@ -123,42 +98,38 @@ export function createApp({ settings, secrets, limits, spool, journal }: Parts):
     exchange.answer(202, "accepted", { status: "accepted", delivery });
   };
 
-  /** A sender's fault uses its budget: a 429 does not, else it would prolong itself, and a 5xx is this host's fault. */
+  /** A sender's fault uses its budget. A 429 does not, else it would prolong itself; a 5xx is the host's fault. */
   const rejections: Recovery = (error: unknown, req, res, _next) => {
     const { exchange } = res.locals;
-    const failure = error instanceof Rejection ? error : new Rejection(500, `unhandled ${describe(error)}`);
-    if (failure !== error && req.destroyed && !req.complete) return; // the sender left, and the journal has its 499
-    const { status, reason } = failure;
+    const known = error instanceof Rejection;
+    if (!known && req.destroyed && !req.complete) return; // the sender left: the exchange writes a 499
+    const rejection = known ? error : new Rejection(500, `unhandled ${describe(error)}`);
+    const { status, reason } = rejection;
     const charged = exchange.hook !== null && status < 500 && status !== 429;
     const wait = charged ? limits.rejected(sourceOf(exchange.source), exchange.hook!) : 0;
-    if (wait === 0) return exchange.reject(failure);
-    exchange.reject(
-      new Rejection(429, `the source exceeded refusalsPerMinute: ${reason}`, { "Retry-After": String(wait) }),
-    );
+    const late = `the source exceeded refusalsPerMinute: ${reason}`;
+    exchange.reject(wait === 0 ? rejection : new Rejection(429, late, { "Retry-After": String(wait) }));
   };
 
   const app = express();
   app.disable("x-powered-by");
-  app.use(exchange);
   app.use(path); // 404, 405
-  app.use(contentType); // 415
-  app.use(declaredLength); // 413
-  app.use(signatureHeader); // 401
+  app.use(headers); // 415, 413, 401
   app.use(place); // 429
-  app.use(body); // 413
-  app.use(signature); // 401
-  app.use(jsonObject); // 400
-  app.use(eventAndBranch); // 200, 400
+  app.use(signedBody); // 413, 401
+  app.use(branch); // 400, 200
   app.use(spooled); // 202, 503
   app.use(rejections); // what the lines above throw, 429, 500
-  // Express calls no middleware for a target that it cannot parse, such as "http://?".
-  return (req, res) =>
-    app(req as Request, res as Response, () => openExchange(req, res, journal, 0).reject(noHook(req.url)));
+  return (req, res) => {
+    const exchange = openExchange(req, res, journal, bodyBytes);
+    // Express keeps these locals. It calls no middleware for a target that it cannot parse, such as "http://?".
+    const response = Object.assign(res, { locals: { exchange } }) as unknown as Response;
+    app(req as Request, response, () => exchange.reject(noHook(req.url)));
+  };
 }
 
-/** An error's code or name and its place, never its message: that of JSON.parse quotes what it parsed. */
+/** An error's code or name, and its place. Not its message: that of JSON.parse quotes what it parsed. */
 function describe(error: unknown): string {
-  if (!(error instanceof Error)) return typeof error;
-  const at = error.stack?.split("\n").find((line) => /^\s+at /.test(line));
-  return `${(error as NodeJS.ErrnoException).code ?? error.name}${at ? ` ${at.trim()}` : ""}`;
+  const { code, name, stack } = error as NodeJS.ErrnoException;
+  return [code ?? name, ...(stack?.match(/^ +at .*/m) ?? [])].map((part) => part.trim()).join(" ");
 }

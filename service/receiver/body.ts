@@ -1,29 +1,28 @@
-/** Reads a body of at most `limit` bytes. express.raw would read an oversized body to its end before it rejects it. */
-import type { IncomingMessage } from "node:http";
-import type { Payload } from "../git-hosts/index.ts";
-import { Rejection } from "./answer.ts";
+/** Reads a request's body up to a limit. express.raw would read an oversized body to its end before it rejects it. */
+import type { IncomingMessage, ServerResponse } from "node:http";
 
-/** Fails with a 413 one byte over the limit, and with the connection's error where the sender leaves. */
-export function readBody(req: IncomingMessage, limit: number): Promise<Buffer> {
+/** Resolves with the body, or with undefined one byte over the limit. Fails where the sender leaves. */
+export function readBody(req: IncomingMessage, limit: number, keep = true): Promise<Buffer | undefined> {
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = [];
     let bytes = 0;
     req.on("data", (chunk: Buffer) => {
       bytes += chunk.length;
-      if (bytes <= limit) chunks.push(chunk);
-      else reject(new Rejection(413, `the body is larger than ${limit} bytes`));
+      if (bytes > limit) resolve(undefined);
+      else if (keep) chunks.push(chunk);
     });
-    req.once("end", () => resolve(Buffer.concat(chunks, bytes)));
+    req.once("end", () => resolve(Buffer.concat(chunks)));
     req.once("error", reject).once("close", reject);
   });
 }
 
-/** The payload, or undefined where the body is not a JSON object. */
-export function parsePayload(body: Buffer): Payload | undefined {
-  try {
-    const value: unknown = JSON.parse(body.toString());
-    return typeof value === "object" && value !== null && !Array.isArray(value) ? (value as Payload) : undefined;
-  } catch {
-    return undefined;
-  }
+/**
+ * Ends a written answer once the sender has finished, at most `limit` bytes or 2 s later. An immediate end would reset
+ * the connection while nginx still writes the body, and nginx would answer 502 in place of the receiver's 401.
+ */
+export async function endGently(req: IncomingMessage, res: ServerResponse, limit: number): Promise<void> {
+  const timer = setTimeout(() => res.end(), 2_000);
+  if (!req.complete) await readBody(req, limit, false).catch(() => {});
+  clearTimeout(timer);
+  res.end();
 }

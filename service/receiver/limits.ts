@@ -1,74 +1,63 @@
 /**
- * What one source may hold open, and how often the receiver may reject it.
- *
- * Only a rejection uses the budget, never an arrival: all customers of a git host share its few addresses, so a limit on
- * arrivals would let one customer's wrongly signed hook block the good deliveries, which GitHub does not send again.
- * express-rate-limit decides on arrival, and costs a third of the throughput, more than the signature check it saves.
+ * What one source may hold open, and how often the receiver may reject it. Only a rejection uses the budget: a limit on
+ * arrivals would let one customer of a git host block the others, whose deliveries come from the same addresses and are
+ * not sent again. express-rate-limit counts arrivals, and takes a third of the throughput.
  */
 import ipaddr from "ipaddr.js";
 import type { ReceiverSettings } from "../settings.ts";
 
-export type Limits = {
-  /** Reserves a place and `bytes`. Returns the function that frees them, or the reason why there is no place. */
-  enter(source: string, bytes: number): (() => void) | string;
-  /** Counts a rejection. Returns 0 within the budget, else the seconds until the next rejection is within it. */
-  rejected(source: string, hook: string): number;
-};
+const remembered = 10_000; // pairs of source and hook whose budget is in memory, about 1 MB
+const fullSources = 4; // all sources together hold as many bytes as four: 80 MiB where a body may have 5 MiB
 
-/** Pairs of source and hook with a budget in memory: 1 MB at about 100 bytes each. The least recent one is forgotten. */
-const remembered = 10_000;
-
-/** Bytes of one source: four bodies of the allowed size, or 32 of the largest push seen (457 kB). */
-const bytesPerSource = (bodyBytes: number): number => Math.max(4 * bodyBytes, 16 << 20);
-
-/** All sources together hold as much as four: 80 MiB where a body may have 5 MiB. */
-const fullSources = 4;
-
-/**
- * A source is an IPv4 address or an IPv6 /64, the smallest network that one sender owns: with single IPv6 addresses each
- * request could come from a new one. A good sender in the same /64 loses nothing, as only rejections use the budget.
- */
+/** An IPv4 address, or an IPv6 /64: a sender that owns one could send each request from another address of it. */
 export function sourceOf(address: string | null): string {
   if (address === null || !ipaddr.isValid(address)) return "unknown";
-  // process() turns ::ffff:192.0.2.1, an IPv4 peer of a socket for both families, into 192.0.2.1.
+  // process() returns the IPv4 address in ::ffff:192.30.252.7, the form of an IPv4 peer on a socket for both families.
   const parsed = ipaddr.process(address);
   if (!(parsed instanceof ipaddr.IPv6)) return parsed.toString();
   const network = parsed.parts.slice(0, 4).map((part) => part.toString(16));
   return `${network.join(":")}::/64`;
 }
 
+export type Limits = ReturnType<typeof createLimits>;
+
 /** `now`: milliseconds of a clock that never goes back. */
-export function createLimits(limits: ReceiverSettings["limits"], now = () => performance.now()): Limits {
+export function createLimits(
+  { bodyBytes, concurrentPerSource, refusalsPerMinute }: ReceiverSettings["limits"],
+  now = () => performance.now(),
+) {
   const open = new Map<string, { requests: number; bytes: number }>();
   let allBytes = 0;
-  const most = bytesPerSource(limits.bodyBytes);
+  /** Of one source: four of the largest bodies, or 32 of the largest push seen (457 kB). */
+  const most = Math.max(4 * bodyBytes, 16 << 20);
   const budgets = new Map<string, { left: number; at: number }>();
-  const perMs = limits.refusalsPerMinute / 60_000;
+  const perMs = refusalsPerMinute / 60_000;
 
   return {
-    enter(source, bytes) {
+    /** Reserves a place and `bytes`. Returns the function that frees them, or the reason why there is no place. */
+    enter(source: string, bytes: number): (() => void) | string {
       const held = open.get(source) ?? { requests: 0, bytes: 0 };
-      if (held.requests >= limits.concurrentPerSource) return `${held.requests} requests of this source are open`;
+      if (held.requests >= concurrentPerSource) return `${held.requests} requests of this source are open`;
       if (held.bytes + bytes > most) return "the open requests of this source hold too many bytes";
       if (allBytes + bytes > fullSources * most) return "the open requests of all sources hold too many bytes";
-      held.requests += 1;
-      held.bytes += bytes;
-      allBytes += bytes;
-      open.set(source, held);
-      return () => {
-        held.requests -= 1;
-        held.bytes -= bytes;
-        allBytes -= bytes;
+      const change = (sign: 1 | -1) => {
+        held.requests += sign;
+        held.bytes += sign * bytes;
+        allBytes += sign * bytes;
         if (held.requests === 0) open.delete(source);
       };
+      open.set(source, held);
+      change(1);
+      return () => change(-1);
     },
 
-    rejected(source, hook) {
+    /** Counts a rejection. Returns 0 within the budget, else the seconds until the next one is within it. */
+    rejected(source: string, hook: string): number {
       const key = `${source} ${hook}`;
       const at = now();
-      const known = budgets.get(key) ?? { left: limits.refusalsPerMinute, at };
-      const left = Math.min(limits.refusalsPerMinute, known.left + (at - known.at) * perMs);
-      // A Map keeps the order of insertion: after delete and set, the first key is the least recent one.
+      const known = budgets.get(key) ?? { left: refusalsPerMinute, at };
+      const left = Math.min(refusalsPerMinute, known.left + (at - known.at) * perMs);
+      // A Map keeps the order of insertion: after delete and set, its first key is the least recent.
       budgets.delete(key);
       if (budgets.size >= remembered) budgets.delete(budgets.keys().next().value as string);
       budgets.set(key, { left: left >= 1 ? left - 1 : left, at });

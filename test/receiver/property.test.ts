@@ -3,13 +3,13 @@ import { createRequire } from "node:module";
 import * as fc from "fast-check";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { decide } from "../../service/git-hosts/github-dialect.ts";
-import type { Payload } from "../../service/git-hosts/index.ts";
-import { parsePayload } from "../../service/receiver/body.ts";
 import { delivery, sign } from "../deliveries.ts";
 import { secrets } from "../stack-file.ts";
 import { bySecrets, type Running, receiver } from "./harness.ts";
 
-const examples: { name: string; examples: Payload[] }[] = createRequire(import.meta.url)("@octokit/webhooks-examples");
+const examples: { name: string; examples: Record<string, unknown>[] }[] = createRequire(import.meta.url)(
+  "@octokit/webhooks-examples",
+);
 
 let running: Running;
 beforeAll(async () => {
@@ -114,11 +114,10 @@ test("every payload GitHub publishes is understood: a push of the branch counts,
   let pushes = 0;
   for (const { name, examples: payloads } of examples) {
     for (const payload of payloads) {
-      const parsed = parsePayload(Buffer.from(JSON.stringify(payload)));
       const branch = /^refs\/heads\/(.+)$/.exec(String(payload.ref))?.[1];
-      const decision = decide(name, parsed!, branch ?? "main");
+      const decision = decide(name, Buffer.from(JSON.stringify(payload)), branch ?? "main");
       const isPush = name === "push" && branch !== undefined && payload.deleted !== true;
-      expect([name, decision && "push" in decision]).toEqual([name, isPush]);
+      expect([name, "push" in decision]).toEqual([name, isPush]);
       if (isPush) pushes++;
     }
     const status = (await running.send(delivery({ event: name, payload: payloads[0], secret: secrets.site.previous })))
