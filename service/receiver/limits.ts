@@ -12,7 +12,7 @@ const fullSources = 4; // all sources together hold as many bytes as four: 80 Mi
 /** An IPv4 address, or an IPv6 /64: a sender that owns one could send each request from another address of it. */
 export function sourceOf(address: string | null): string {
   if (address === null || !ipaddr.isValid(address)) return "unknown";
-  // process() returns the IPv4 address in ::ffff:192.30.252.7, the form of an IPv4 peer on a socket for both families.
+  // On a socket for both families, an IPv4 peer has an IPv6 form (::ffff:…), which process() turns into IPv4.
   const parsed = ipaddr.process(address);
   if (!(parsed instanceof ipaddr.IPv6)) return parsed.toString();
   const network = parsed.parts.slice(0, 4).map((part) => part.toString(16));
