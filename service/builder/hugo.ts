@@ -1,15 +1,14 @@
 /**
- * The build: a connection to the hugo unit's socket, on which nothing is sent, hugo's output comes, and last a line that
- * says how it ended. Outside systemd a child does the same. What hugo writes is looked at when it has ended, never before.
+ * The build: a connection to the hugo unit's socket. The builder sends nothing; the unit sends hugo's output and last a
+ * line that reports how hugo ended. The builder reads what hugo wrote only after that line.
  */
 import { chmodSync, mkdirSync, readdirSync, renameSync } from "node:fs";
 import { connect } from "node:net";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Builder } from "../settings.ts";
-import { runChild, Tail } from "./child.ts";
+import { Tail } from "./child.ts";
 import { ifThere, remove } from "./files.ts";
-import { hugoArguments, hugoEnvironment } from "./hugo-command.ts";
 import type { Places } from "./places.ts";
 import { diskFull, failed, printable, type Setback } from "./setback.ts";
 
@@ -25,12 +24,9 @@ const again = 250;
 export async function build(builder: Builder, places: Places): Promise<string> {
   const { hugo, limits } = builder.settings;
   const out = freshOut(places);
-  // A child that outlived its builder still writes into the folder that was its own.
-  const destination = "socket" in hugo ? out : join(out, `${process.pid}-${Date.now()}`);
-  const built =
-    "socket" in hugo ? await bySocket(hugo.socket, limits.seconds) : await asChild(builder, places, destination);
-  if (built.result !== "success") throw setback(built, builder.settings.limits);
-  return destination;
+  const built = await bySocket(hugo.socket, limits.seconds);
+  if (built.result !== "success") throw setback(built, limits);
+  return out;
 }
 
 /**
@@ -100,23 +96,6 @@ function listen(socket: string, milliseconds: number): Promise<string> {
   });
 }
 
-async function asChild({ settings, path }: Builder, places: Places, destination: string): Promise<Build> {
-  const { hugo, content, limits } = settings;
-  if ("socket" in hugo) throw new Error("unreachable");
-  const args = hugoArguments({ source: places.clone, content, destination, cache: places.cache });
-  const env = { PATH: path, HOME: "/nonexistent", ...hugoEnvironment(places.cache, hugo) };
-  const ended = await runChild(hugo.path, args, { cwd: places.work, env, seconds: limits.seconds, most: 64 << 10 });
-  if (ended.missing) throw failed(`${hugo.path} is not installed: apt-get install hugo`);
-  const result = ended.late ? "timeout" : ended.signal ? "signal" : ended.code === 0 ? "success" : "exit-code";
-  const status = ended.signal ?? String(ended.code);
-  return {
-    result,
-    code: ended.signal ? "killed" : "exited",
-    status,
-    output: `${ended.stdout.toString()}\n${ended.stderr}`,
-  };
-}
-
 /** In the words of Go, of a C library, and of the shells and Node that site tools are started by. */
 const noMoreProcesses =
   /pthread_create failed|failed to create new OS thread|fork\/exec \S+: resource temporarily unavailable|: Cannot fork\b|fork: (retry: )?Resource temporarily unavailable|spawn \S+ EAGAIN/;
@@ -144,6 +123,8 @@ function setback({ result, code, status, output }: Build, limits: Builder["setti
     case "resources":
       return failed("the machine has not the resources to start hugo: journalctl -u 'pushgate-hugo-*'");
     case "exit-code":
+      if (status === "203")
+        return failed("hugo can't be started: apt-get install hugo, or correct hooks[].site.hugo.path");
       return failed(`${templateOf(output) ?? "hugo failed"}: ${tail}`);
     default:
       return failed(

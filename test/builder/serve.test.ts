@@ -207,7 +207,11 @@ describe("settings", () => {
     const said = faults(wrong);
     for (const words of ["repository: write an https:// or ssh", "branch: is not", "keep.0: write a path below"])
       expect(said).toContain(words);
-    for (const words of ["site: write the absolute path", "hugo: write {", "limits.seconds: write a whole number"])
+    for (const words of [
+      "site: write the absolute path",
+      "hugo.socket: write the absolute path",
+      "limits.seconds: write a whole number",
+    ])
       expect(said).toContain(words);
     expect(faults({ ...good, repository: overSsh.repository })).toContain("`knownHosts` is missing");
   });
