@@ -32,7 +32,6 @@ export function placesOf({ site, spool, asks }: Pick<BuilderSettings, "site" | "
     checkedOut: join(work, "checked-out"),
     /** Room for the status on a full disk. */
     reserve: join(work, "reserve"),
-    lock: join(work, "lock"),
   };
 }
 
