@@ -2,7 +2,7 @@
  * The clone: made, fetched, compared, checked out. Its objects are never trusted to be whole: what git can't use is
  * thrown away and fetched again, as all of it is only a copy.
  */
-import { chmodSync, readdirSync, readFileSync, renameSync, statfsSync } from "node:fs";
+import { chmodSync, lstatSync, readdirSync, readFileSync, renameSync, statfsSync } from "node:fs";
 import { join } from "node:path";
 import { ifThere, isUnder, remove, syncFolder, walk } from "./files.ts";
 import type { Git } from "./git.ts";
@@ -95,8 +95,6 @@ export async function changes({ git }: Site, from: string, to: string): Promise<
  */
 export async function checkOut(site: Site, commit: string): Promise<readonly string[]> {
   const { settings, places, git } = site;
-  // Files of a checkout that a kill or a power cut broke off are of no commit, and git knows nothing of them.
-  if (!ifThere(() => readFileSync(places.checkedOut))) empty(places);
   remove(places.checkedOut);
   syncFolder(places.work);
   const read = await git(["read-tree", "--reset", "-u", commit]);
@@ -149,9 +147,10 @@ async function updateSubmodules({ git, settings }: Site): Promise<void> {
   }
 }
 
-/** The work tree and the index; the objects stay. */
-function empty({ clone }: Places): void {
-  for (const name of readdirSync(clone)) if (name !== ".git") remove(join(clone, name));
+/** Removes the files and the index of a checkout that did not end; git does not know them. The objects stay. */
+export function emptyHalf({ clone, checkedOut }: Places): void {
+  if (ifThere(() => lstatSync(checkedOut))) return;
+  for (const name of ifThere(() => readdirSync(clone)) ?? []) if (name !== ".git") remove(join(clone, name));
   remove(join(clone, ".git", "index"));
 }
 
