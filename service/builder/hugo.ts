@@ -7,12 +7,14 @@ import { connect } from "node:net";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Builder } from "../settings.ts";
-import { Tail } from "./child.ts";
 import { ifThere, remove } from "./files.ts";
 import type { Places } from "./places.ts";
 import { diskFull, failed, printable, type Setback } from "./setback.ts";
 
 type Build = { readonly result: string; readonly code: string; readonly status: string; readonly output: string };
+
+/** Characters of hugo's output that are kept: a person reads the end of it. */
+const mostOutput = 64 << 10;
 
 /** Seconds beyond hugo's own for its unit to start, to end and to say so. */
 const slack = 60;
@@ -70,20 +72,23 @@ async function bySocket(socket: string, seconds: number): Promise<Build> {
   }
 }
 
-/** Everything said on the connection until its end. */
+/** The end of what the unit sends until it closes the connection. */
 function listen(socket: string, milliseconds: number): Promise<string> {
   return new Promise((resolve, reject) => {
-    const tail = new Tail();
-    const connection = connect(socket);
+    let said = "";
+    const connection = connect(socket).setEncoding("utf8");
     const timer = setTimeout(() => {
       connection.destroy();
       reject(failed("hugo's unit neither builds nor ends: systemctl status 'pushgate-hugo-*'"));
     }, milliseconds);
-    connection.on("data", (part: Buffer) => tail.add(part));
+    connection.on("data", (part: string) => {
+      said += part;
+      if (said.length > 2 * mostOutput) said = said.slice(-mostOutput);
+    });
     connection.on("error", (error: NodeJS.ErrnoException) => {
       clearTimeout(timer);
       // A unit at its one connection may reset the second.
-      if (error.code === "ECONNRESET" || error.code === "EPIPE") resolve(tail.text());
+      if (error.code === "ECONNRESET" || error.code === "EPIPE") resolve(said);
       else
         reject(
           failed(`hugo's socket ${socket} does not answer (${error.code}): systemctl restart 'pushgate-hugo-*.socket'`),
@@ -91,7 +96,7 @@ function listen(socket: string, milliseconds: number): Promise<string> {
     });
     connection.on("close", () => {
       clearTimeout(timer);
-      resolve(tail.text());
+      resolve(said);
     });
   });
 }

@@ -65,7 +65,7 @@ export async function fetchHead(site: Site): Promise<string> {
 export async function lastHead({ git, places }: Site): Promise<string | null> {
   if (!ifThere(() => readFileSync(join(places.clone, ".git", "HEAD")))) return null;
   const { code, stdout } = await git(["rev-parse", "--verify", "--quiet", `${head}^{commit}`]);
-  return code === 0 ? stdout.toString().trim() : null;
+  return code === 0 ? stdout.trim() : null;
 }
 
 /** Whether git finds fault with what it has. */
@@ -83,10 +83,10 @@ export async function changes({ git }: Site, from: string, to: string): Promise<
     git(["diff-tree", "-r", "-z", "--name-only", "--no-renames", "--ignore-submodules=none", from, to]),
   ]);
   const short = from.slice(0, 12);
+  if (diff.cut) return { unknown: "too many files changed to look at" };
   if (ancestor.code === 1) return { unknown: `the history was rewritten: ${short} is no ancestor of the head` };
   if (ancestor.code !== 0 || diff.code !== 0) return { unknown: `the published commit ${short} is not in the clone` };
-  if (diff.cut) return { unknown: "too many files changed to look at" };
-  return { paths: diff.stdout.toString().split("\0").filter(Boolean) };
+  return { paths: diff.stdout.split("\0").filter(Boolean) };
 }
 
 /**
@@ -105,7 +105,7 @@ export async function checkOut(site: Site, commit: string): Promise<readonly str
   if (tracked.code !== 0 || tracked.cut) throw new CloneFault(`git can't list the files: ${lastLine(tracked.stderr)}`);
   const links: string[] = [];
   const content: string[] = [];
-  for (const line of tracked.stdout.toString().split("\0")) {
+  for (const line of tracked.stdout.split("\0")) {
     const path = line.slice(line.indexOf("\t") + 1);
     const link = line.startsWith("120000 ");
     // A link of that name, to a writer's own folder, is left out as any other.
