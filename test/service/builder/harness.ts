@@ -21,11 +21,11 @@ import { heal, serve } from "../../../service/builder/serve.ts";
 import type { BuilderSettings } from "../../../service/builder/settings.ts";
 import type { Status } from "../../../service/builder/status.ts";
 import type { Builder } from "../../../service/settings.ts";
-import { bundled } from "../bundles.ts";
 import { type GitHost, startGitHost } from "../../fakes/git-host.ts";
 import type { Repository } from "../../fakes/git-repository.ts";
-import { siteFiles, writeContent } from "./hugo-site.ts";
+import { bundled } from "../bundles.ts";
 import { type FakeHugo, startFakeHugo } from "./fake-hugo.ts";
+import { siteFiles, writeContent } from "./hugo-site.ts";
 
 const absent = ["git", "hugo", "openssl"].filter((tool) => spawnSync("sh", ["-c", `command -v ${tool}`]).status !== 0);
 
@@ -74,7 +74,7 @@ export async function bundledBuilder(folder: string, ...without: readonly Withou
   const outfile = join(folder, `builder-${without.length}.cjs`);
   await bundled("builder", outfile, (at, text) =>
     without
-      .filter(([file]) => file === at)
+      .filter(([file]) => `builder/${file}` === at)
       .reduce((contents, [file, words, instead]) => {
         if (!contents.includes(words)) throw new Error(`${file} has no longer: ${words}`);
         return contents.replace(words, instead);

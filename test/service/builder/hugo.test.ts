@@ -9,7 +9,6 @@ import { build } from "../../../service/builder/hugo.ts";
 import { makePlaces, placesOf } from "../../../service/builder/places.ts";
 import { type Setback, setbackOf } from "../../../service/builder/setback.ts";
 import type { BuilderSettings } from "../../../service/builder/settings.ts";
-import { says, siteFiles, writeContent } from "./hugo-site.ts";
 import { type FakeHugo, startFakeHugo } from "./fake-hugo.ts";
 import {
   type Bench,
@@ -22,6 +21,7 @@ import {
   published as publishedSite,
   start,
 } from "./harness.ts";
+import { says, siteFiles, writeContent } from "./hugo-site.ts";
 
 let site: Bench;
 let extra: string;

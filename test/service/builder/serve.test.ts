@@ -11,8 +11,8 @@ import { pending } from "../../../service/builder/markers.ts";
 import { serve } from "../../../service/builder/serve.ts";
 import type { BuilderSettings } from "../../../service/builder/settings.ts";
 import { readBuilder, SettingsFault } from "../../../service/settings.ts";
-import { siteFiles } from "./hugo-site.ts";
 import { type Bench, bundledBuilder, cannotBuild, finish, gitHost, onCopies, start } from "./harness.ts";
+import { siteFiles } from "./hugo-site.ts";
 
 describe("a run", () => {
   let site: Bench;
