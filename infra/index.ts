@@ -5,8 +5,7 @@
  */
 import type * as pulumi from "@pulumi/pulumi";
 import { localOpenssl } from "./apply/ship.ts";
-import { allHostnames } from "./config/hostnames.ts";
-import { namesOf } from "./config/served-sites.ts";
+import { allHostnames, namesOf } from "./config/derived.ts";
 import { readEdgeAccess, readSettings } from "./config/settings.ts";
 import { bots } from "./edge/bots.ts";
 import { canary } from "./edge/canary.ts";

@@ -1,6 +1,6 @@
 /** The settings pure tests render: Pulumi.prod.yaml's one host and two git hosts, so two source sets. */
 import * as v from "valibot";
-import { settled } from "../infra/config/checks.ts";
+import { settled } from "../infra/config/derived.ts";
 import { shape } from "../infra/config/schema.ts";
 import { type Host, parseSettings, type Settings } from "../infra/config/settings.ts";
 import { stackConfig } from "./stack-file.ts";

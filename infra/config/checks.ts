@@ -2,37 +2,15 @@
  * What one key of the configuration means for another, as pure functions: each returns faults, never throws, so that a
  * person sees all of them at once.
  */
-import type * as v from "valibot";
+import { overlapCidr } from "cidr-tools";
 import { loopback, networks } from "../networks.ts";
-import { assetExtensions, buildPaths } from "./build-paths.ts";
-import { overlap, parse, tidy } from "./cidr.ts";
-import type { shape, site as siteShape } from "./schema.ts";
-import { servingFaults } from "./serving-checks.ts";
-import type { Fault, GitHost, Settings, Site } from "./settings.ts";
-import { rebuildFaults } from "./site-checks.ts";
-
-type Config = v.InferOutput<typeof shape>;
-
-/** Git hosts that publish where they send from. The others are self-hosted: their operator says it in `sources`. */
-const published: Partial<Record<GitHost, readonly string[]>> = {
-  bitbucket: networks.bitbucketHooks.cidrs,
-  github: networks.githubHooks.cidrs,
-  gitlab: networks.gitlabHooks.cidrs,
-};
+import { published } from "./derived.ts";
+import type { Fault } from "./faults.ts";
+import type { Config, GitHost } from "./schema.ts";
+import { rebuildFaults, servingFaults } from "./site-checks.ts";
 
 /** What the receiver can verify: GitHub's dialect, which Gitea and Forgejo send as well. */
 const spoken: readonly GitHost[] = ["forgejo", "gitea", "github"];
-
-/** "hosts[0].address": the path as a person would write it on a command line. */
-export function toFault(issue: v.BaseIssue<unknown>): Fault {
-  const path = (issue.path ?? []).map(({ key }) => (typeof key === "number" ? `[${key}]` : `.${String(key)}`)).join("");
-  const key = path.replace(/^\./, "");
-  if (issue.type !== "strict_object") return { key, says: issue.message };
-  if (issue.expected === "never") return { key, says: "is not a key pushgate knows: check its spelling, or remove it" };
-  if (issue.received === "undefined")
-    return { key, says: "is missing: README.md lists the keys, Pulumi.prod.yaml shows them" };
-  return { key, says: `must be an object, not ${issue.received}` };
-}
 
 /** Which of these were said before, with the place of the first. */
 function repeated(entries: readonly { key: string; value: string }[], why: string): Fault[] {
@@ -74,7 +52,6 @@ function hostFaults({ zone, hosts }: Config): Fault[] {
 
 function hookFaults({ hooks, edge }: Config): Fault[] {
   const faults: Fault[] = [];
-  const unsafe = [loopback.v4range, loopback.v6].map(parse);
   hooks.forEach(({ name, gitHost, sources }, i) => {
     if (!published[gitHost] && name in published) {
       faults.push({ key: `hooks[${i}].name`, says: `is ${name}'s, whose socket has that name: call it otherwise` });
@@ -98,18 +75,17 @@ function hookFaults({ hooks, edge }: Config): Fault[] {
       });
     }
     sources?.forEach((source, j) => {
-      const range = parse(source);
       if (source.endsWith("/0")) {
         faults.push({
           key: `hooks[${i}].sources[${j}]`,
           says: "admits every address there is: name the git host's own",
         });
-      } else if (unsafe.some((local) => overlap(local, range))) {
+      } else if (overlapCidr([loopback.v4range, loopback.v6], source)) {
         faults.push({
           key: `hooks[${i}].sources[${j}]`,
           says: "covers the machine itself: a lost proxy_bind would then open the receiver to every visitor",
         });
-      } else if (networks.cloudflare.cidrs.some((edgeRange) => overlap(parse(edgeRange), range))) {
+      } else if (overlapCidr([...networks.cloudflare.cidrs], source)) {
         faults.push({
           key: `hooks[${i}].sources[${j}]`,
           says: "overlaps the edge's own ranges: name the git host's address, not the proxy's",
@@ -165,36 +141,3 @@ export function crossFaults(config: Config): Fault[] {
     ...servingFaults(config),
   ];
 }
-
-/** Checked configuration -> Settings: ranges filled in, sorted, without overlaps. */
-export function settled({ zone, edge, hosts, hooks, limits }: Config): Settings {
-  return {
-    zone,
-    edge: {
-      plan: edge.plan,
-      generation: edge.generation,
-      ...(edge.botFightMode && { botFightMode: edge.botFightMode }),
-      ...(edge.canary !== undefined && { canary: edge.canary }),
-    },
-    hosts: hosts.map(({ address6, ...host }) => ({ ...host, ...(address6 !== undefined && { address6 }) })),
-    hooks: hooks.map(({ sources, site, ...hook }) => ({
-      ...hook,
-      published: published[hook.gitHost] !== undefined,
-      sources: published[hook.gitHost] ?? tidy(sources ?? []),
-      ...(site !== undefined && { site: settledSite(site) }),
-    })),
-    limits,
-  };
-}
-
-/** A kept path is one thing, a folder or a file; a slash at its end says no more. */
-const withoutSlash = (path: string): string => path.replace(/\/+$/, "");
-
-const settledSite = ({ hostname, writers, paths, assets, keep, ...site }: v.InferOutput<typeof siteShape>): Site => ({
-  ...site,
-  keep: keep.map(withoutSlash),
-  ...(hostname !== undefined && { hostname }),
-  ...(writers !== undefined && { writers }),
-  paths: paths ?? buildPaths,
-  assets: assets ?? assetExtensions,
-});

@@ -1,14 +1,61 @@
 /**
  * The shape of the stack configuration, key by key, with the words a person reads when a value does not fit. Only
- * shapes live here; what one key means for another is checked in settings.ts.
+ * shapes live here; what one key means for another is checked in checks.ts.
  */
 import { isIPv4, isIPv6 } from "node:net";
 import * as v from "valibot";
 import { faultOf } from "./cidr.ts";
 
 /** What the zone pays for; "enterprise-bots" is Enterprise with the Bot Management add-on. */
-export const plans = ["free", "pro", "business", "enterprise", "enterprise-bots"] as const;
-export const gitHosts = ["github", "gitlab", "bitbucket", "gitea", "forgejo"] as const;
+const plans = ["free", "pro", "business", "enterprise", "enterprise-bots"] as const;
+const gitHosts = ["github", "gitlab", "bitbucket", "gitea", "forgejo"] as const;
+
+const configurationNames = ["config", "hugo"].flatMap((name) =>
+  ["json", "toml", "yaml", "yml"].map((form) => `${name}.${form}`),
+);
+
+/** Paths whose change builds. One that ends in a slash is a folder and everything below it; `*` stands for anything within a segment. Sorted. */
+export const buildPaths: string[] = [
+  "_vendor/",
+  "archetypes/",
+  "assets/",
+  "bin/deploy*",
+  "config/",
+  ...configurationNames,
+  "data/",
+  "deploy*",
+  "go.mod",
+  "go.sum",
+  "i18n/",
+  "layouts/",
+  "package.hugo.json",
+  "scripts/deploy*",
+  "static/",
+  "themes/",
+  ".gitmodules",
+].sort();
+
+/** Files that outlive their release, as pages still open refer to them. Pages are not among them. */
+export const assetExtensions: string[] = [
+  "avif",
+  "css",
+  "eot",
+  "gif",
+  "ico",
+  "jpeg",
+  "jpg",
+  "js",
+  "map",
+  "mjs",
+  "otf",
+  "png",
+  "svg",
+  "ttf",
+  "wasm",
+  "webp",
+  "woff",
+  "woff2",
+];
 
 const text = (what: string) => v.pipe(v.string(`write ${what}`), v.nonEmpty(`is empty: write ${what}`));
 
@@ -64,7 +111,9 @@ const host = v.strictObject({
     text("the origin's public IPv4 address"),
     v.check(isIPv4, "is not an IPv4 address; an IPv6 one goes into address6"),
   ),
-  address6: v.optional(v.pipe(text("the origin's public IPv6 address"), v.check(isIPv6, "is not an IPv6 address"))),
+  address6: v.exactOptional(
+    v.pipe(text("the origin's public IPv6 address"), v.check(isIPv6, "is not an IPv6 address")),
+  ),
   hostname: dnsName("a name for hooks only, such as hooks.example.org"),
   originPort: v.optional(port, 8443),
   state: v.optional(oneOf(["present", "absent", "lost"]), "present"),
@@ -101,16 +150,28 @@ const hugo = v.strictObject({
   http: v.optional(list(text("a regular expression of addresses"), "addresses a build may read"), []),
 });
 
-export const site = v.strictObject({
+const site = v.strictObject({
   webRoot: absolute("the folder the web server serves"),
   content: absolute("the content folder, outside the clone"),
-  hostname: v.optional(dnsName("the published site's name, such as www.example.org")),
-  keep: v.optional(list(below("a path in webRoot"), "paths in webRoot"), []),
+  hostname: v.exactOptional(dnsName("the published site's name, such as www.example.org")),
+  keep: v.optional(
+    list(
+      // A kept path is one thing, a folder or a file: a slash at its end says no more.
+      v.pipe(
+        below("a path in webRoot"),
+        v.transform((path) => path.replace(/\/+$/, "")),
+      ),
+      "paths in webRoot",
+    ),
+    [],
+  ),
   paths: v.optional(
     v.pipe(list(below("a path in the repository"), "paths"), v.minLength(1, "is empty: no push would build")),
+    buildPaths,
   ),
   assets: v.optional(
     list(v.pipe(text("an extension"), v.regex(/^[a-z0-9]{1,10}$/, "write an extension such as css")), "extensions"),
+    assetExtensions,
   ),
   submodules: v.optional(v.boolean("write true or false"), false),
   knownHosts: v.optional(
@@ -127,7 +188,7 @@ export const site = v.strictObject({
     [],
   ),
   egress: v.optional(list(source, "ranges"), []),
-  writers: v.optional(
+  writers: v.exactOptional(
     v.pipe(text("a group of the machine"), v.regex(/^[a-z_][a-z0-9_-]{0,30}$/, "is not a group's name")),
   ),
   hugo: v.optional(hugo, {}),
@@ -150,7 +211,7 @@ export const site = v.strictObject({
 const hook = v.strictObject({
   name: slug("the last segment of /webhook/<name>"),
   gitHost: oneOf(gitHosts),
-  sources: v.optional(
+  sources: v.exactOptional(
     v.pipe(v.array(source, "write a list of ranges"), v.minLength(1, "is empty: nobody could deliver")),
   ),
   repository: v.pipe(
@@ -168,7 +229,7 @@ const hook = v.strictObject({
       "is not a branch name git accepts",
     ),
   ),
-  site: v.optional(site),
+  site: v.exactOptional(site),
 });
 
 /** Strict at every level: an unknown key is a misspelt one, and a misspelt limit would silently not limit. */
@@ -176,9 +237,9 @@ export const shape = v.strictObject({
   zone: dnsName("the zone's name, such as example.org"),
   edge: v.strictObject({
     plan: oneOf(plans),
-    botFightMode: v.optional(v.picklist(["off"], 'write "off", or leave it out: pushgate never switches it on')),
+    botFightMode: v.exactOptional(v.picklist(["off"], 'write "off", or leave it out: pushgate never switches it on')),
     generation: v.optional(whole(1, 1_000_000, "a generation"), 1),
-    canary: v.optional(v.boolean("write true or false")),
+    canary: v.exactOptional(v.boolean("write true or false")),
   }),
   hosts: v.pipe(v.array(host, "write a list of hosts"), v.minLength(1, "is empty: name at least one host")),
   hooks: v.pipe(v.array(hook, "write a list of hooks"), v.minLength(1, "is empty: name at least one hook")),
@@ -192,3 +253,24 @@ export const shape = v.strictObject({
     proxyBurst: v.optional(whole(0, 100_000, "requests"), 500),
   }),
 });
+
+type Frozen<T> = T extends object ? { readonly [K in keyof T]: Frozen<T[K]> } : T;
+
+/** As written, with the defaults filled in. */
+export type Config = Frozen<v.InferOutput<typeof shape>>;
+export type Edge = Config["edge"];
+export type Plan = Edge["plan"];
+export type Host = Config["hosts"][number];
+export type Limits = Config["limits"];
+export type GitHost = Config["hooks"][number]["gitHost"];
+
+export type Hook = Omit<Config["hooks"][number], "sources"> & {
+  /** Whether the git host publishes its ranges. */
+  readonly published: boolean;
+  /** CIDRs that may deliver: sorted, without overlaps, never empty. */
+  readonly sources: readonly string[];
+};
+export type Site = NonNullable<Hook["site"]>;
+
+/** What every layer is rendered from. No secret is in it, so whatever is rendered is public. */
+export type Settings = Omit<Config, "hooks"> & { readonly hooks: readonly Hook[] };

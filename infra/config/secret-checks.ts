@@ -3,8 +3,8 @@
  * the git host signs with; its deploy key is what the rebuild reads the repository with.
  */
 import { parse as parseYaml } from "yaml";
-import { remoteOf } from "./repository.ts";
-import type { Fault } from "./settings.ts";
+import { remoteOf } from "./derived.ts";
+import type { Fault } from "./faults.ts";
 
 /** Of what was written, fitting or not, so that the secrets' faults come with all the others. */
 export type WrittenHook = {

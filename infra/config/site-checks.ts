@@ -2,16 +2,13 @@
  * What a site asks of the rest of the configuration, where it is rebuilt: folders, host keys, ranges, hugo. Pure, all
  * faults at once.
  */
-import type * as v from "valibot";
+import { containsCidr, overlapCidr } from "cidr-tools";
 import { local, networks } from "../networks.ts";
-import { contains, overlap, parse } from "./cidr.ts";
-import { knownAs, remoteOf } from "./repository.ts";
-import type { shape } from "./schema.ts";
-import type { Fault } from "./settings.ts";
+import { knownAs, remoteOf } from "./derived.ts";
+import type { Fault } from "./faults.ts";
+import type { Config, Site as SiteSettings } from "./schema.ts";
 
-type Config = Pick<v.InferOutput<typeof shape>, "hooks">;
-type WrittenSite = NonNullable<Config["hooks"][number]["site"]>;
-type Site = { readonly key: string; readonly repository: string; readonly site: WrittenSite };
+type Site = { readonly key: string; readonly repository: string; readonly site: SiteSettings };
 
 const isUnder = (path: string, folder: string): boolean => path === folder || path.startsWith(`${folder}/`);
 const meet = (a: string, b: string): boolean => isUnder(a, b) || isUnder(b, a);
@@ -21,7 +18,7 @@ const systems = /^\/(bin|boot|dev|etc|lib\w*|proc|run|sbin|sys|tmp|usr|var\/(tmp
 /** Folders that hold everybody's. */
 const shared = ["/home", "/media", "/mnt", "/opt", "/root", "/srv", "/var", "/var/lib", "/var/log", "/var/spool"];
 
-export function rebuildFaults({ hooks }: Config): Fault[] {
+export function rebuildFaults({ hooks }: Pick<Config, "hooks">): Fault[] {
   const sites = hooks.flatMap(({ repository, site }, i) =>
     site === undefined ? [] : [{ key: `hooks[${i}].site`, repository, site }],
   );
@@ -92,7 +89,7 @@ const keepFaults = ({ key, site: { keep } }: Site): Fault[] =>
     keep
       .slice(0, i)
       .flatMap((before, j): Fault[] =>
-        meet(path.replace(/\/+$/, ""), before.replace(/\/+$/, ""))
+        meet(path, before)
           ? [{ key: `${key}.keep[${i}]`, says: `meets keep[${j}]: name the wider of the two alone` }]
           : [],
       ),
@@ -115,12 +112,10 @@ function knownHostsFaults({ key, repository, site: { knownHosts } }: Site): Faul
 const egressFaults = ({ key, site: { egress } }: Site): Fault[] =>
   egress.flatMap((range, i): Fault[] => {
     const at = `${key}.egress[${i}]`;
-    const opened = parse(range);
-    const meets = (cidrs: readonly string[]) => cidrs.some((cidr) => overlap(parse(cidr), opened));
     if (range.endsWith("/0")) return [{ key: at, says: "opens every address there is: name the git host's own" }];
-    if (meets(local))
+    if (overlapCidr([...local], range))
       return [{ key: at, says: "covers the machine itself, or its cloud's metadata: name the git host's own address" }];
-    if (!networks.notPublic.cidrs.some((cidr) => contains(parse(cidr), opened)))
+    if (!networks.notPublic.cidrs.some((cidr) => containsCidr(cidr, range)))
       return [{ key: at, says: "is on the internet, which a fetch reaches in any case: leave it out" }];
     return [];
   });
@@ -156,4 +151,55 @@ function isPattern(pattern: string): boolean {
   } catch {
     return false;
   }
+}
+
+/** Names one certificate of the edge's Origin CA holds; every machine's holds all sites' and its own. */
+const namesPerCertificate = 200;
+
+export function servingFaults({ zone, hosts, hooks }: Pick<Config, "zone" | "hosts" | "hooks">): Fault[] {
+  const sites = hooks.flatMap(({ site }, i) =>
+    site?.hostname === undefined ? [] : [{ key: `hooks[${i}].site.hostname`, hostname: site.hostname }],
+  );
+  if (sites.length === 0) return [];
+  const faults = sites.flatMap(({ key, hostname }, i): Fault[] => {
+    const hooked = hosts.findIndex((host) => host.hostname === hostname);
+    const before = sites.findIndex((other) => other.hostname === hostname);
+    return [
+      ...(hostname !== zone && !hostname.endsWith(`.${zone}`) ? [{ key, says: `is not in the zone ${zone}` }] : []),
+      ...(hooked < 0
+        ? []
+        : [{ key, says: `is hosts[${hooked}].hostname, where everything but hooks is blocked: take another name` }]),
+      ...(before === i ? [] : [{ key, says: `repeats ${sites[before]!.key}: one name leads to one site` }]),
+    ];
+  });
+  if (sites.length >= namesPerCertificate)
+    faults.push({
+      key: "hooks",
+      says: `serve ${sites.length} sites: a machine's certificate holds 199 beside its own name`,
+    });
+  return [...faults, ...portFaults(hosts, sites[0]!.hostname)];
+}
+
+/** A site's name leads to all machines, and the edge has one port for a name. */
+function portFaults(hosts: Config["hosts"], hostname: string): Fault[] {
+  const standing = hosts.map((host, i) => ({ ...host, key: `hosts[${i}]` })).filter(({ state }) => state !== "absent");
+  const [first] = standing;
+  return standing.flatMap(({ key, originPort, address }): Fault[] => {
+    const before = standing.find((other) => other.address === address)!;
+    const port = `${key}.originPort`;
+    const oneName = `the edge contacts both for ${hostname}, on one port`;
+    return [
+      ...(originPort === first!.originPort
+        ? []
+        : [
+            {
+              key: port,
+              says: `is ${originPort}, ${first!.key}'s is ${first!.originPort}, and ${oneName}: give them the same`,
+            },
+          ]),
+      ...(before.key === key
+        ? []
+        : [{ key: `${key}.address`, says: `is ${before.key}'s, too, and ${oneName}: give each machine its own` }]),
+    ];
+  });
 }

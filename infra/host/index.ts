@@ -8,7 +8,7 @@ import { type HostLayer, leaving } from "../apply/layer.ts";
 import { neverCame } from "../apply/reconcile.ts";
 import type { HostReport } from "../apply/report.ts";
 import { apply, applySecrets, fitFaults, lost, probe, sendBundle } from "../apply/ship.ts";
-import { namesOf } from "../config/served-sites.ts";
+import { namesOf } from "../config/derived.ts";
 import type { Host, Settings } from "../config/settings.ts";
 import type { OriginPulls } from "../edge/client-certificate.ts";
 import { originCertificate } from "../edge/origin-certificate.ts";

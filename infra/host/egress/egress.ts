@@ -5,9 +5,8 @@
 import { readFileSync } from "node:fs";
 import type { HostLayer } from "../../apply/layer.ts";
 import { quote } from "../../apply/manifest.ts";
-import { remoteOf } from "../../config/repository.ts";
+import { remoteOf, sitesOf } from "../../config/derived.ts";
 import type { Host, Settings } from "../../config/settings.ts";
-import { sitesOf } from "../../config/sites.ts";
 import { isV4, loopback, networks, v4, v6 } from "../../networks.ts";
 import { driftText } from "../firewall/firewall.ts";
 import { builderUser, hugoUser, paths, units } from "../paths.ts";

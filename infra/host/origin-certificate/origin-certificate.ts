@@ -4,7 +4,7 @@
  */
 
 import type { HostLayer } from "../../apply/layer.ts";
-import { namesOf } from "../../config/served-sites.ts";
+import { namesOf } from "../../config/derived.ts";
 import type { Host, Settings } from "../../config/settings.ts";
 import { originKey } from "../../contract.ts";
 import { asInstalled } from "../as-installed.ts";

@@ -4,9 +4,8 @@
  */
 
 import type { HostLayer } from "../../apply/layer.ts";
-import { remoteOf } from "../../config/repository.ts";
+import { remoteOf, sitesOf } from "../../config/derived.ts";
 import type { Host, Settings } from "../../config/settings.ts";
-import { sitesOf } from "../../config/sites.ts";
 import { paths } from "../paths.ts";
 
 /** perl-base and util-linux are Essential on Debian and Ubuntu, so the guard has them without asking. */

@@ -11,9 +11,8 @@
  */
 
 import type { HostLayer } from "../../apply/layer.ts";
-import { servedSites } from "../../config/served-sites.ts";
+import { type SourceSet, servedSites, sourceSets } from "../../config/derived.ts";
 import type { Host, Settings } from "../../config/settings.ts";
-import { type SourceSet, sourceSets } from "../../config/source-sets.ts";
 import { canaryPath, servedByProxy, webhookPath } from "../../contract.ts";
 import { loopback, networks } from "../../networks.ts";
 import { paths } from "../paths.ts";

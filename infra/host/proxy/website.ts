@@ -7,7 +7,7 @@
  * down and would change an answer, we set ourselves.
  */
 
-import { type ServedSite, servedSites } from "../../config/served-sites.ts";
+import { type ServedSite, servedSites } from "../../config/derived.ts";
 import type { Host, Settings } from "../../config/settings.ts";
 import { trust, visitor } from "./origin-server.ts";
 import { proxyLogs, websites } from "./scripts.ts";

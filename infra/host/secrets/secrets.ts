@@ -14,7 +14,7 @@ import type { HostFact, HostLayer } from "../../apply/layer.ts";
 import { applyScript, type Probed, quote } from "../../apply/manifest.ts";
 import { reconcile, type Verdict } from "../../apply/reconcile.ts";
 import type { SeenLayer } from "../../apply/report.ts";
-import { remoteOf } from "../../config/repository.ts";
+import { remoteOf } from "../../config/derived.ts";
 import type { Host, Settings } from "../../config/settings.ts";
 import { asInstalled } from "../as-installed.ts";
 import { paths, units } from "../paths.ts";

@@ -1,7 +1,7 @@
 /** What serving a site asks of the other keys: each fault by its key, with its cure, all of them at once. */
 import { describe, expect, test } from "vitest";
-import { servingFaults } from "../../../infra/config/serving-checks.ts";
 import type { Site } from "../../../infra/config/settings.ts";
+import { servingFaults } from "../../../infra/config/site-checks.ts";
 import { example, exampleHost } from "../../example.ts";
 import { served, serving } from "../../served.ts";
 

@@ -2,7 +2,8 @@
 import { readFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
 import { parse } from "yaml";
-import { parseSettings, SettingsError } from "../../../infra/config/settings.ts";
+import { SettingsError } from "../../../infra/config/faults.ts";
+import { parseSettings } from "../../../infra/config/settings.ts";
 import { networks } from "../../../infra/networks.ts";
 import { secrets, stackConfig } from "../../stack-file.ts";
 

@@ -4,7 +4,8 @@ import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { parseSettings, SettingsError } from "../../../infra/config/settings.ts";
+import { SettingsError } from "../../../infra/config/faults.ts";
+import { parseSettings } from "../../../infra/config/settings.ts";
 import { secrets, stackConfig } from "../../stack-file.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "pushgate-keys-"));

@@ -1,7 +1,7 @@
 /** The rendered server in a real nginx, asked as the edge, as other customers, and as strangers would ask it. */
 import { spawnSync } from "node:child_process";
 import { afterAll, beforeEach, describe, expect, test } from "vitest";
-import { sourceSets } from "../../../infra/config/source-sets.ts";
+import { sourceSets } from "../../../infra/config/derived.ts";
 import { proxy, renderProxy } from "../../../infra/host/proxy/proxy.ts";
 import { foreignWorker, networks } from "../../../infra/networks.ts";
 import { example, exampleHost } from "../../example.ts";

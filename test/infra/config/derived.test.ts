@@ -1,8 +1,8 @@
 /** Hooks grouped by who may deliver them, on ports that stay where they are. */
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
+import { sourceSets } from "../../../infra/config/derived.ts";
 import type { Hook } from "../../../infra/config/settings.ts";
-import { sourceSets } from "../../../infra/config/source-sets.ts";
 import { example } from "../../example.ts";
 
 const own = (name: string, source = name): Hook => ({ ...example.hooks[1]!, name, sources: [source] });
