@@ -1,12 +1,12 @@
 /**
- * What follows from the configuration, each value resolved once: the settings that every layer gets, source sets, sites,
- * hostnames. Pure functions; a layer asks only for the part of the settings it needs.
+ * Values derived from the configuration, each in one place: Settings, sites, hostnames, source sets, repositories. Pure
+ * functions, which take only the part of the settings that they need.
  */
 import { networks } from "../networks.ts";
 import { tidy } from "./cidr.ts";
 import type { Config, GitHost, Hook, Host, Settings, Site } from "./schema.ts";
 
-/** Git hosts that publish where they send from. The others are self-hosted: their operator says it in `sources`. */
+/** Git hosts that publish their source ranges. The others are self-hosted, and `sources` holds their ranges. */
 export const published: Partial<Record<GitHost, readonly string[]>> = {
   bitbucket: networks.bitbucketHooks.cidrs,
   github: networks.githubHooks.cidrs,
@@ -68,14 +68,14 @@ export const siteHostnames = ({ hosts, hooks }: Declared): string[] =>
 /** Every hostname of the zone that leads to an origin port: for hooks first, then the sites. */
 export const allHostnames = (settings: Declared): string[] => [...hostnames(settings), ...siteHostnames(settings)];
 
-/** `{"a" "b"}`; hostnames and hook names hold nothing that would need escaping. */
+/** A set in Cloudflare's rules language: `{"a" "b"}`. Hostnames and hook names need no escaping. */
 export const set = (values: readonly string[]): string => `{${values.map((value) => `"${value}"`).join(" ")}}`;
 
 export type Remote = { readonly ssh: boolean; readonly host: string; readonly port: number };
 
 const ports = { https: 443, ssh: 22 } as const;
 
-/** Where a repository is: `https://…`, `ssh://user@host…`, or `user@host:path`, as schema.ts lets through. */
+/** Where a repository is, whose address schema.ts accepted: `https://…`, `ssh://user@host…`, or `user@host:path`. */
 export function remoteOf(repository: string): Remote {
   const [, scheme, host = "", port] = /^(https|ssh):\/\/(?:[^@/]*@)?([^/:]+)(?::(\d+))?\//.exec(repository) ?? [];
   if (scheme === "https" || scheme === "ssh")
@@ -83,7 +83,7 @@ export function remoteOf(repository: string): Remote {
   return { ssh: true, host: /@([^:]+):/.exec(repository)?.[1] ?? "", port: ports.ssh };
 }
 
-/** How ssh's known_hosts names it. */
+/** The name of a repository's host in ssh's known_hosts. */
 export const knownAs = ({ host, port }: Remote): string => (port === ports.ssh ? host : `[${host}]:${port}`);
 
 /** Above the ports Debian's services use, below the ephemeral ones. */

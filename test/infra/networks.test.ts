@@ -3,14 +3,14 @@ import { execFileSync } from "node:child_process";
 import { globSync, readFileSync } from "node:fs";
 import { overlapCidr } from "cidr-tools";
 import { describe, expect, test } from "vitest";
-import { compare, faultOf } from "../../infra/config/cidr.ts";
+import { compare, rangeFault } from "../../infra/config/cidr.ts";
 import { networks } from "../../infra/networks.ts";
 
 const root = new URL("../..", import.meta.url).pathname;
 
 describe.each(Object.entries(networks))("%s", (_, { source, confirmed, cidrs }) => {
   test("is well-formed and sorted", () => {
-    expect(cidrs.map(faultOf).filter(Boolean)).toEqual([]);
+    expect(cidrs.map(rangeFault).filter(Boolean)).toEqual([]);
     expect([...cidrs].sort(compare)).toEqual(cidrs);
   });
   test("has no range inside another", () => {
