@@ -2,7 +2,7 @@
  * What a signature looks like, per git host: the edge tests this shape, the receiver the signature itself. The edge
  * can't do more: bodies are closed to its rules, and its own HMAC function takes neither hex nor this header.
  */
-import type { GitHost } from "./settings.ts";
+import type { GitHost } from "./schema.ts";
 
 /** One header that a signed delivery carries. */
 export type SignatureShape = {

@@ -6,7 +6,7 @@
  */
 import * as cloudflare from "@pulumi/cloudflare";
 import * as pulumi from "@pulumi/pulumi";
-import { hostnames } from "../config/hostnames.ts";
+import { hostnames } from "../config/derived.ts";
 import type { Edge, Plan, Settings } from "../config/settings.ts";
 
 export type BotProduct = {

@@ -1,7 +1,7 @@
 /** The names that make the machines findable, proxied always: unproxied, the Origin CA's certificate breaks clients. */
 import * as cloudflare from "@pulumi/cloudflare";
 import type * as pulumi from "@pulumi/pulumi";
-import { siteHostnames } from "../config/hostnames.ts";
+import { siteHostnames } from "../config/derived.ts";
 import type { Host, Settings } from "../config/settings.ts";
 
 type Declared = Pick<Settings, "hosts" | "hooks">;

@@ -3,7 +3,7 @@
  * 443, and strict TLS. Both by rule, so that no setting of the zone is touched.
  */
 
-import { allHostnames, hostnames, set, siteHostnames } from "../config/hostnames.ts";
+import { allHostnames, hostnames, set, siteHostnames } from "../config/derived.ts";
 import type { Settings } from "../config/settings.ts";
 import { prefix, type Rule } from "./zone/phase.ts";
 

@@ -5,10 +5,9 @@
  * known: `any(starts_with(H[*], …))` is false, while `H[0] ne ""` and `all(…)` are true, a trap.
  */
 
+import { hostnames, set, sourceSets } from "../config/derived.ts";
 import { type SignatureShape, signatures } from "../config/git-hosts.ts";
-import { hostnames, set } from "../config/hostnames.ts";
 import type { GitHost, Hook, Settings } from "../config/settings.ts";
-import { sourceSets } from "../config/source-sets.ts";
 import { canaryPath, webhookPath } from "../contract.ts";
 import { prefix, type Rule } from "./zone/phase.ts";
 

@@ -9,7 +9,7 @@ import { neverCame } from "../apply/reconcile.ts";
 import type { HostReport } from "../apply/report.ts";
 import { apply, applySecrets, fitFaults, lost, probe, sendBundle } from "../apply/ship.ts";
 import { Component } from "../component.ts";
-import { namesOf } from "../config/served-sites.ts";
+import { namesOf } from "../config/derived.ts";
 import type { Host, Settings } from "../config/settings.ts";
 import { type HostLayers, hostLayers, type Made, rebuilds } from "./index.ts";
 import { csrQuestion } from "./origin-key/origin-key.ts";

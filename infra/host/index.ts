@@ -2,7 +2,7 @@
 
 import { type HostLayer, leaving } from "../apply/layer.ts";
 import type { Host, Settings } from "../config/settings.ts";
-import { sitesOf } from "../config/sites.ts";
+import { sitesOf } from "../config/derived.ts";
 import { builder } from "./builder/builder.ts";
 import { pulls } from "./client-ca/client-ca.ts";
 import { egress } from "./egress/egress.ts";

@@ -4,9 +4,8 @@
  */
 
 import type { HostReport } from "../apply/report.ts";
+import { sitesOf, sourceSets } from "../config/derived.ts";
 import type { Host, Settings } from "../config/settings.ts";
-import { sitesOf } from "../config/sites.ts";
-import { sourceSets } from "../config/source-sets.ts";
 import { paths } from "./paths.ts";
 import { siteFitness } from "./site/site.ts";
 

@@ -166,7 +166,7 @@ describe("a machine's state", () => {
 describe("nothing is declared", () => {
   test("while the configuration has faults", async () => {
     expect(await refused({ config: stackConfig({ "pushgate:zone": "", "pushgate:hooks": [] }) })).toMatch(
-      /faults in the stack configuration, nothing was changed/,
+      /^\d faults in the stack configuration\. Nothing was changed\.\n/m,
     );
   });
 

@@ -5,7 +5,7 @@
  */
 import { isDeepStrictEqual } from "node:util";
 import * as pulumi from "@pulumi/pulumi";
-import { hostnames, siteHostnames } from "../../config/hostnames.ts";
+import { hostnames, siteHostnames } from "../../config/derived.ts";
 import type { Settings } from "../../config/settings.ts";
 import { ApiRefusal, type EdgeAccess, type EdgeApi, edgeApi } from "../api.ts";
 import { botSettings } from "../bots.ts";

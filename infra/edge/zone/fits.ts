@@ -3,9 +3,8 @@
  * for the last function, which tells a person.
  */
 import * as pulumi from "@pulumi/pulumi";
-import { hostnames } from "../../config/hostnames.ts";
+import { hostnames, sourceSets } from "../../config/derived.ts";
 import type { Plan, Settings } from "../../config/settings.ts";
-import { sourceSets } from "../../config/source-sets.ts";
 import { configRules, originRules } from "../origin.ts";
 import { customRules } from "../waf.ts";
 import { EdgeError, type LiveZone } from "./live-zone.ts";

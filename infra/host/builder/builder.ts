@@ -5,9 +5,8 @@
  */
 import type { BuilderSettings } from "../../../service/builder/settings.ts";
 import type { HostFile, HostLayer } from "../../apply/layer.ts";
-import { remoteOf } from "../../config/repository.ts";
+import { remoteOf, type SiteHook, sitesOf } from "../../config/derived.ts";
 import type { Host, Settings } from "../../config/settings.ts";
-import { type SiteHook, sitesOf } from "../../config/sites.ts";
 import { builderUser, paths, units } from "../paths.ts";
 import { spoolGroup } from "../receiver/receiver.ts";
 import { sandbox } from "../sandbox.ts";

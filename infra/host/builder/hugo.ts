@@ -9,7 +9,7 @@
  */
 
 import { hugoArguments, hugoEnvironment } from "../../../service/builder/hugo-command.ts";
-import type { SiteHook } from "../../config/sites.ts";
+import type { SiteHook } from "../../config/derived.ts";
 import { builderUser, hugoUser, paths, units } from "../paths.ts";
 import { sandbox } from "../sandbox.ts";
 

@@ -4,10 +4,10 @@
  * or a parent slice's list, opens the sockets in silence; only a connection shows it.
  */
 import { readFileSync } from "node:fs";
+import { containsCidr } from "cidr-tools";
 import type { HostLayer } from "../../apply/layer.ts";
-import { contains, parse } from "../../config/cidr.ts";
+import { sourceSets } from "../../config/derived.ts";
 import type { Host, Settings } from "../../config/settings.ts";
-import { sourceSets } from "../../config/source-sets.ts";
 import { isV4, loopback, networks, stranger, v4, v6 } from "../../networks.ts";
 import { paths, units } from "../paths.ts";
 import { forgetMissing } from "../unit-links.ts";
@@ -25,9 +25,9 @@ const runtime = "/run/pushgate-guard";
  */
 export function strangers(settings: Pick<Settings, "hooks">): string[] {
   const edge = [v4(networks.cloudflare.cidrs), v6(networks.cloudflare.cidrs)].map((cidrs) => cidrs[0]!.split("/")[0]!);
-  const admitted = sourceSets(settings).flatMap(({ cidrs }) => cidrs.map(parse));
+  const admitted = sourceSets(settings).flatMap(({ cidrs }) => cidrs);
   return [stranger.v4, stranger.v6, loopback.v4, loopback.v6, ...edge]
-    .filter((address) => !admitted.some((range) => contains(range, parse(address))))
+    .filter((address) => !containsCidr(admitted, address))
     .sort((a, b) => Number(isV4(b)) - Number(isV4(a)));
 }
 

@@ -12,9 +12,8 @@
  *   nginx applies no error_page before it has read the path.
  */
 import type { HostLayer } from "../../apply/layer.ts";
-import { servedSites } from "../../config/served-sites.ts";
+import { type SourceSet, servedSites, sourceSets } from "../../config/derived.ts";
 import type { Host, Settings } from "../../config/settings.ts";
-import { type SourceSet, sourceSets } from "../../config/source-sets.ts";
 import { canaryPath, servedByProxy, webhookPath } from "../../contract.ts";
 import { anywhere, loopback, networks } from "../../networks.ts";
 import { enabledAndActive, file, layerScript, template, textBeside } from "../kit.ts";

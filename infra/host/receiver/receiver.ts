@@ -7,8 +7,8 @@
 import ipaddr from "ipaddr.js";
 import type { ReceiverSettings } from "../../../service/settings.ts";
 import type { HostFile, HostLayer } from "../../apply/layer.ts";
+import { type SourceSet, sourceSets } from "../../config/derived.ts";
 import type { Host, Settings } from "../../config/settings.ts";
-import { type SourceSet, sourceSets } from "../../config/source-sets.ts";
 import { anywhere, loopback } from "../../networks.ts";
 import { paths, receiverUser, units } from "../paths.ts";
 import { mark } from "../routing/routing.ts";
@@ -29,15 +29,12 @@ export function asSystemd(cidr: string): string {
   return `${parsed.toString()}/${bits ?? (parsed.kind() === "ipv4" ? 32 : 128)}`;
 }
 
-export const receiverSettings = ({ hooks, limits }: Settings): ReceiverSettings => ({
-  spool: paths.spool,
-  hooks: hooks.map(({ name, gitHost, branch }) => ({ name, gitHost, branch })),
-  limits: {
-    bodyBytes: limits.bodyBytes,
-    refusalsPerMinute: limits.refusalsPerMinute,
-    concurrentPerSource: limits.concurrentPerSource,
-  },
-});
+export function receiverSettings({
+  hooks,
+  limits: { proxyRate: _, proxyBurst: __, ...limits },
+}: Settings): ReceiverSettings {
+  return { spool: paths.spool, hooks: hooks.map(({ name, gitHost, branch }) => ({ name, gitHost, branch })), limits };
+}
 
 const sliceText = `[Unit]
 Description=pushgate: the receiver and its sockets

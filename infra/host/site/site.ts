@@ -7,8 +7,8 @@ import { readFileSync } from "node:fs";
 import type { HostFact, HostLayer } from "../../apply/layer.ts";
 import { quote } from "../../apply/manifest.ts";
 import type { SeenLayer } from "../../apply/report.ts";
+import { type SiteHook, sitesOf } from "../../config/derived.ts";
 import type { Host, Settings } from "../../config/settings.ts";
-import { type SiteHook, sitesOf } from "../../config/sites.ts";
 import { builderUser, hugoUser, paths, units } from "../paths.ts";
 
 /** One file a site: its web root, and what that was before us. */

@@ -3,7 +3,7 @@
  * why; other writers, rollbacks and the timer. On one host, in this order.
  */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { buildPaths } from "../../../infra/config/build-paths.ts";
+import { buildPaths } from "../../../infra/config/schema.ts";
 import { pingPayload, pushPayload } from "../../fakes/deliveries.ts";
 import type { Files } from "../../fakes/git-repository.ts";
 import { bootHost, type Host } from "../lab/host.ts";

@@ -3,7 +3,7 @@
  * What the edge answers to each kind, on every plan and with every product switched on, is matrix.test.ts's to say.
  */
 import { BlockList, isIPv4 } from "node:net";
-import { parse } from "../../../infra/config/cidr.ts";
+import { parseCidr } from "cidr-tools";
 import type { GitHost, Hook, Settings } from "../../../infra/config/settings.ts";
 import { canaryPath } from "../../../infra/contract.ts";
 import { networks } from "../../../infra/networks.ts";
@@ -64,13 +64,13 @@ function toAddress(family: 4 | 6, number: bigint): string {
 
 /** Its first and last address, and the ones just before and after it. */
 function edgesOf(cidr: string): readonly [name: string, address: string][] {
-  const { family, first, last } = parse(cidr);
-  const at = (number: bigint) => toAddress(family, number);
+  const { version, start, end } = parseCidr(cidr);
+  const at = (number: bigint) => toAddress(version, number);
   return [
-    [`the first of ${cidr}`, at(first)],
-    [`the last of ${cidr}`, at(last)],
-    [`one before ${cidr}`, at(first - 1n)],
-    [`one after ${cidr}`, at(last + 1n)],
+    [`the first of ${cidr}`, at(start)],
+    [`the last of ${cidr}`, at(end)],
+    [`one before ${cidr}`, at(start - 1n)],
+    [`one after ${cidr}`, at(end + 1n)],
   ];
 }
 

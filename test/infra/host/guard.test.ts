@@ -5,7 +5,7 @@
 import { spawnSync } from "node:child_process";
 import { readFileSync, rmSync } from "node:fs";
 import { afterAll, beforeEach, describe, expect, test } from "vitest";
-import { sourceSets } from "../../../infra/config/source-sets.ts";
+import { sourceSets } from "../../../infra/config/derived.ts";
 import { firewall } from "../../../infra/host/firewall/firewall.ts";
 import { guard, strangers } from "../../../infra/host/guard/guard.ts";
 import { mark, routing } from "../../../infra/host/routing/routing.ts";

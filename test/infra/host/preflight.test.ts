@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import type { HostReport, SeenFact } from "../../../infra/apply/report.ts";
-import { sourceSets } from "../../../infra/config/source-sets.ts";
+import { sourceSets } from "../../../infra/config/derived.ts";
 import { paths } from "../../../infra/host/paths.ts";
 import { preflight } from "../../../infra/host/preflight.ts";
 import { example, exampleHost, rebuilt } from "../../example.ts";

@@ -4,7 +4,7 @@ import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "no
 import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { sourceSets } from "../../../infra/config/source-sets.ts";
+import { sourceSets } from "../../../infra/config/derived.ts";
 import { paths, receiverUser, units } from "../../../infra/host/paths.ts";
 import {
   asSystemd,

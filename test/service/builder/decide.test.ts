@@ -1,6 +1,6 @@
 /** What makes a new site: in doubt, everything. */
 import { describe, expect, test } from "vitest";
-import { buildPaths } from "../../../infra/config/build-paths.ts";
+import { buildPaths } from "../../../infra/config/schema.ts";
 import { type Known, plan, planBy, relevant } from "../../../service/builder/decide.ts";
 
 /** For each default, a path of that kind. */

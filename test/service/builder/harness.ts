@@ -13,7 +13,7 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeEach } from "vitest";
-import { assetExtensions, buildPaths } from "../../../infra/config/build-paths.ts";
+import { assetExtensions, buildPaths } from "../../../infra/config/schema.ts";
 import { armoured } from "../../../service/builder/git.ts";
 import type { Entry } from "../../../service/builder/journal.ts";
 import { makePlaces, type Places, placesOf } from "../../../service/builder/places.ts";

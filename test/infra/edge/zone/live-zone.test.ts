@@ -1,8 +1,7 @@
 /** The live zone, read through the provider's functions, and the resources that come of it. */
 import * as pulumi from "@pulumi/pulumi";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
-import { allHostnames } from "../../../../infra/config/hostnames.ts";
-import { namesOf } from "../../../../infra/config/served-sites.ts";
+import { allHostnames, namesOf } from "../../../../infra/config/derived.ts";
 import type { Settings } from "../../../../infra/config/settings.ts";
 import { bots } from "../../../../infra/edge/bots.ts";
 import { dns } from "../../../../infra/edge/dns.ts";

@@ -1,13 +1,13 @@
-/** Hooks grouped by who may deliver them, on ports that stay where they are. */
+/** Source sets: hooks grouped by source ranges, each set on a port that does not change. */
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
+import { sourceSets } from "../../../infra/config/derived.ts";
 import type { Hook } from "../../../infra/config/settings.ts";
-import { sourceSets } from "../../../infra/config/source-sets.ts";
 import { example } from "../../example.ts";
 
 const own = (name: string, source = name): Hook => ({ ...example.hooks[1]!, name, sources: [source] });
 
-test("hooks of one git host share a socket, a self-hosted one has its own", () => {
+test("hooks of one git host share a source set, a self-hosted hook has its own", () => {
   const [site, docs] = example.hooks as [Hook, Hook];
   const sets = sourceSets({ hooks: [site, docs, { ...site, name: "blog" }] });
   expect(sets.map(({ name, hooks }) => [name, hooks.map((hook) => hook.name)])).toEqual([
@@ -16,7 +16,7 @@ test("hooks of one git host share a socket, a self-hosted one has its own", () =
   ]);
 });
 
-test("a set keeps its port when others come, go or change places", () => {
+test("a source set keeps its port when other sets are added, removed or reordered", () => {
   const name = fc.stringMatching(/^[a-z][a-z0-9-]{0,10}$/);
   void fc.assert(
     fc.property(fc.uniqueArray(name, { minLength: 1, maxLength: 40 }), (names) => {
@@ -27,7 +27,7 @@ test("a set keeps its port when others come, go or change places", () => {
       expect(portOf([...names].reverse())).toEqual(all);
     }),
   );
-  // Two names whose hashes differ: the one that stays does not move.
+  // Two names whose hashes differ: the port of the second does not depend on the first.
   const alone = sourceSets({ hooks: [own("docs")] })[0]!.port;
   expect(sourceSets({ hooks: [own("blog"), own("docs")] })[1]!.port).toBe(alone);
   expect(sourceSets({ hooks: [example.hooks[0]!, own("docs")] })[1]!.port).toBe(alone);
