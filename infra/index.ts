@@ -6,8 +6,7 @@
 import * as pulumi from "@pulumi/pulumi";
 import { localOpenssl } from "./apply/ship.ts";
 import { Component } from "./component.ts";
-import { allHostnames } from "./config/derived.ts";
-import { namesOf } from "./config/derived.ts";
+import { allHostnames, namesOf } from "./config/derived.ts";
 import { readEdgeAccess, readSettings } from "./config/settings.ts";
 import { bots } from "./edge/bots.ts";
 import { canary } from "./edge/canary.ts";
