@@ -87,6 +87,9 @@ export function edgeApi({ baseUrl, token }: EdgeAccess): EdgeApi {
   };
 }
 
+/** Cloudflare quotes a rejected expression whole, which may be thousands of characters long. */
+const shortened = (message: string): string => message.replace(/'([^']{80})[^']{80,}'/g, "'$1…'");
+
 function read(status: number, text: string): Envelope {
   let envelope: Envelope;
   try {
@@ -96,6 +99,6 @@ function read(status: number, text: string): Envelope {
   }
   if (status < 400 && envelope.success !== false) return envelope;
   const errors = envelope.errors ?? [];
-  const said = errors.map(({ code, message }) => `${message} (${code})`).join("; ");
+  const said = errors.map(({ code, message = "" }) => `${shortened(message)} (${code})`).join("; ");
   throw new ApiRefusal(status, errors[0]?.code ?? 0, `${status} ${said}`.trim());
 }

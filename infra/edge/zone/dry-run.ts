@@ -34,12 +34,25 @@ const unproven = (settings: Pick<Settings, "edge">): string[] =>
 const stands = (name: PhaseName, ours: readonly Rule[], { phases: live }: LiveZone): boolean =>
   isDeepStrictEqual(live[name].rules, merged(name, ours, live[name].foreign));
 
-const denied = (what: string, permission: string, error: unknown): string[] => {
+const denied = (what: string, permission: string, error: unknown, otherwise: string): string[] => {
   if (!(error instanceof ApiRefusal)) throw error;
   return error.forbids
     ? [`${what} with cloudflare:apiToken: ${error.message}. Give the token the permission ${permission}, for this zone`]
-    : [`${what}: ${error.message}`];
+    : [`${what}: ${error.message}. ${otherwise}`];
 };
+
+/** Cloudflare's answer says how many rules or characters too many; which plan holds how many is for its own pages. */
+const smaller: Readonly<Record<PhaseName, string>> = {
+  custom:
+    "If these are too many rules, remove some of the zone's own or choose a larger plan. If an expression is too long, " +
+    "write fewer, wider ranges in sources",
+  origin:
+    "If these are too many rules, give the hosts the same originPort, which takes one rule, remove some of the zone's " +
+    "own, or choose a larger plan",
+  config: "If these are too many rules, remove some of the zone's own or choose a larger plan",
+};
+
+const tryAgain = "Check the connection to Cloudflare, then run it again";
 
 async function readable(api: EdgeApi, { id, name }: LiveZone): Promise<string[]> {
   const [zone, pulls] = [`zones/${id}`, `zones/${id}/origin_tls_client_auth/hostnames/certificates`];
@@ -51,7 +64,7 @@ async function readable(api: EdgeApi, { id, name }: LiveZone): Promise<string[]>
   const faults = asked.map(([what, permission, path]) =>
     api.get(path).then(
       () => [],
-      (error: unknown) => denied(what, `${permission} Edit`, error),
+      (error: unknown) => denied(what, `${permission} Edit`, error, tryAgain),
     ),
   );
   return (await Promise.all(faults)).flat();
@@ -96,7 +109,8 @@ async function writable(api: EdgeApi, name: PhaseName, ours: readonly Rule[], zo
     await (id ? api.dryRun("PUT", `${path}/${id}`, body) : api.dryRun("POST", path, body));
     return [];
   } catch (error) {
-    return denied(`the ${what} that \`up\` would write to ${zone.name} are refused`, `${permission} Edit`, error);
+    const refused = `the ${what} that \`up\` would write to ${zone.name} are refused`;
+    return denied(refused, `${permission} Edit`, error, smaller[name]);
   }
 }
 

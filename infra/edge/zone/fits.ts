@@ -5,12 +5,10 @@
 import * as pulumi from "@pulumi/pulumi";
 import { hostnames } from "../../config/hostnames.ts";
 import type { Plan, Settings } from "../../config/settings.ts";
-import { sourceSets } from "../../config/source-sets.ts";
 import { configRules, originRules } from "../origin.ts";
 import { customRules } from "../waf.ts";
 import { EdgeError, type LiveZone } from "./live-zone.ts";
 import { type PhaseName, phaseNames, phases, type Rule } from "./phase.ts";
-import { quotaFaults } from "./quota.ts";
 
 /** Ours, by phase. */
 export const rulesOf = (settings: Settings): Record<PhaseName, Rule[]> => ({
@@ -54,25 +52,10 @@ function lossFaults(live: LiveZone): string[] {
   );
 }
 
-/** Why the delivery rule is long: the ranges, by whose they are. */
-function lengths(settings: Settings): string {
-  const sizes = sourceSets(settings)
-    .map(({ name, cidrs }) => ({ name, count: cidrs.length, size: cidrs.join(" ").length }))
-    .sort((a, b) => b.size - a.size);
-  const list = sizes.map(({ name, count, size }) => `${name} ${size} (${count} ranges)`).join(", ");
-  return `ranges make up ${list}. Write fewer, wider ranges for the first`;
-}
-
 export function edgeFaults(settings: Settings, live: LiveZone): string[] {
   // With nothing left to declare, nothing may stop the removal but a rule that it would damage.
   if (hostnames(settings).length === 0) return lossFaults(live);
-  const ours = rulesOf(settings);
-  const quota = phaseNames.flatMap((name) =>
-    quotaFaults(settings.edge.plan, name, ours[name], live.phases[name].foreign, ({ ref }) =>
-      ref === ours.custom[0]?.ref ? lengths(settings) : "fewer hosts, or shorter hostnames",
-    ),
-  );
-  return [...planFaults(settings, live), ...botFaults(settings, live), ...lossFaults(live), ...quota];
+  return [...planFaults(settings, live), ...botFaults(settings, live), ...lossFaults(live)];
 }
 
 /**

@@ -18,6 +18,7 @@ const custom = "http_request_firewall_custom";
 describe("what a preview tries at the edge", () => {
   let api: Api;
   let settings: Settings;
+  const ask = clientOf(() => api);
   const tokens: Record<string, readonly string[]> = {};
   /** The API's word for the dashboard's Edit is Write. */
   const all = () => permissions(settings).map((permission) => permission.replace(/Edit$/, "Write"));
@@ -56,6 +57,58 @@ describe("what a preview tries at the edge", () => {
       expect(fault).toMatch(/rules that `up` would write to example\.org are refused: 400 .*expression/);
   });
 
+  describe("Cloudflare's quota stops a preview, which names the phase, Cloudflare's answer and what to do", () => {
+    const own = (count: number) =>
+      Array.from({ length: count }, (_, n) => ({ ref: `own${n}`, action: "block", expression: "ssl" }));
+    /** The faults of a preview in which nothing was written, in a zone with `count` custom rules of its own. */
+    const refused = async (change: Partial<Settings>, count = 0): Promise<string[]> => {
+      if (count > 0)
+        await ask.result("POST", "Z/rulesets", { name: "default", kind: "zone", phase: custom, rules: own(count) });
+      const [live] = api.zone.rulesets;
+      const foreign = (live?.rules ?? []).map(({ ref, action, expression }) => ({ ref, action, expression })) as never;
+      const phase = { ...zone.phases.custom, ...(live && { id: live.id }), foreign, rules: foreign };
+      const before = structuredClone(api.zone);
+      const now = { ...zone, phases: { ...zone.phases, custom: phase } };
+      const edge = edgeApi({ baseUrl: api.url, token: apiToken });
+      const said = await dryRunFaults(edge, { ...settings, ...change }, now);
+      expect(api.zone).toStrictEqual(before);
+      api.zone.rulesets = [];
+      return said;
+    };
+
+    test("one custom rule too many; the last one that fits, and a removal, are not stopped", async () => {
+      expect(await refused({}, 4)).toEqual([
+        "the custom rules that `up` would write to example.org are refused: 400 exceeded the maximum number of rules in " +
+          "the phase http_request_firewall_custom: 6 out of 5 (50001). If these are too many rules, remove some of the " +
+          "zone's own or choose a larger plan. If an expression is too long, write fewer, wider ranges in sources",
+      ]);
+      expect(await refused({}, 3)).toEqual([]);
+      expect(await refused({ hosts: [{ ...exampleHost, state: "absent" }] }, 5)).toEqual([]);
+    });
+
+    test("more origin ports than the plan has origin rules", async () => {
+      const hosts = Array.from({ length: 11 }, (_, n) => ({
+        ...exampleHost,
+        hostname: `h${n}.example.org`,
+        originPort: 8443 + n,
+      }));
+      const [fault, ...others] = await refused({ hosts });
+      expect(others).toEqual([]);
+      expect(fault).toMatch(/^the origin rules .* 11 out of 10 \(50001\)\. .* the same originPort, .* a larger plan/);
+    });
+
+    test("an expression that is too long, quoted in part", async () => {
+      const sources = Array.from({ length: 236 }, (_, n) => `2001:db8:${(4096 + n).toString(16)}::/48`);
+      const hooks = [settings.hooks[0]!, { ...settings.hooks[1]!, sources }];
+      const [fault, ...others] = await refused({ hooks });
+      expect(others).toEqual([]);
+      expect(fault).toMatch(
+        /^the custom rules .* characters long, the maximum is 4096 \(20127\)\. .* wider ranges in sources/,
+      );
+      expect(fault!.length).toBeLessThan(500);
+    });
+  });
+
   test("a site's name that is a CNAME is named before an up meets it; an address, and a hook's name, are not asked", async () => {
     const record = { id: "r", name: siteHostname, type: "A", content: "203.0.113.80", proxied: true, ttl: 1 };
     const withRecord = async (change: object) => {
@@ -72,7 +125,6 @@ describe("what a preview tries at the edge", () => {
   });
 
   test("where all stands as declared, three reads are all it costs; a foreign rule is tried as it is", async () => {
-    const ask = clientOf(() => api);
     const ours = rulesOf(settings);
     const theirs = {
       ref: "theirs",
