@@ -85,7 +85,7 @@ async function declare(): Promise<void> {
   const [zone, machines] = await Promise.all([inspect(settings.zone), look(settings, bundles)]);
   assertFits(settings, zone);
   await tryOut(access, settings, zone);
-  const keep = keeper(zone, access);
+  const keep = keeper(zone);
   const made = localOpenssl("origin pulls", makeOriginPulls(settings.zone, settings.edge.generation), {});
   const world: World = { settings, secrets, bundles, access, zone, keep, machines, originPulls: readOriginPulls(made) };
 

@@ -120,21 +120,6 @@ describe("a zone that held only our rules when `up` saw it", { timeout: 120_000 
     expect(rulesOf(w.api.zone, custom)[0]!.enabled).toBe(true);
   });
 
-  test("one saved between that look and the write is overwritten, as the API has no condition, and up says what it was", async () => {
-    rulesOf(w.api.zone, custom)[0]!.enabled = false;
-    atRead(2, custom, () => saves(custom, "later"));
-    const up = await w.stack.up();
-    expect(up.code).not.toBe(0);
-    expect(refs(custom)).toEqual(["pushgate_delivery", "pushgate_rest", "office", "late"]);
-    expect(up.stdout).toMatch(
-      /it was overwritten: put back \{[^{}]*\\?"description\\?":\\?"later by hand\\?"[^{}]*\}\\?n?/,
-    );
-    // Only the one that went; and the state is as the edge is.
-    expect(up.stdout).not.toContain("office by hand");
-    const preview = succeeded(await w.stack.preview());
-    expect(preview.steps.filter(({ type }) => type.startsWith("cloudflare:"))).toEqual([]);
-  });
-
   test("state: absent does not delete a ruleset in which a rule was saved meanwhile; the next up leaves it there", async () => {
     w.stack.configure({ "pushgate:hosts": hostsThatAre("absent") });
     atRead(1, origin, () => saves(origin, "last"));

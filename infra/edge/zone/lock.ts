@@ -6,9 +6,8 @@
 import { isDeepStrictEqual } from "node:util";
 import * as cloudflare from "@pulumi/cloudflare";
 import * as pulumi from "@pulumi/pulumi";
-import { type EdgeAccess, edgeApi } from "../api.ts";
 import type { LiveZone } from "./live-zone.ts";
-import { foreignRules, isOurs, type PhaseName, phaseNames, phases, type Rule } from "./phase.ts";
+import { foreignRules, type PhaseName, phaseNames, phases, type Rule } from "./phase.ts";
 
 /**
  * The hook's name, and all that a person reads when `pulumi destroy` is refused: it does not run the program, and the
@@ -34,7 +33,7 @@ async function refuseToLose(rulesets: readonly { readonly zoneId: string; readon
 }
 
 /** Registered in every run: what has left the program keeps the hook's name, and is not deleted if nobody answers to it. */
-export function keeper(zone: LiveZone, access: EdgeAccess | undefined): Keeper {
+export function keeper(zone: LiveZone): Keeper {
   const all = phaseNames.flatMap((name) => zone.phases[name].id ?? []).map((id) => ({ zoneId: zone.id, id }));
   const beforeDelete = new pulumi.ResourceHook(
     leave,
@@ -42,43 +41,21 @@ export function keeper(zone: LiveZone, access: EdgeAccess | undefined): Keeper {
     ({ id, oldInputs }) => refuseToLose(id === "" ? all : [{ zoneId: oldInputs?.zoneId ?? zone.id, id }]),
     { onDryRun: true },
   );
-  return { beforeDelete, whileWriting: (phase) => whileWriting(zone, phase, access) };
+  return { beforeDelete, whileWriting: (phase) => whileWriting(zone, phase) };
 }
 
-function whileWriting(zone: LiveZone, phase: PhaseName, access: EdgeAccess | undefined): pulumi.ResourceHookBinding {
+function whileWriting(zone: LiveZone, phase: PhaseName): pulumi.ResourceHookBinding {
   const { id, foreign } = zone.phases[phase];
   // Where there was none, it is created, which the API refuses if somebody else was faster.
   if (id === undefined) return {};
   const { name } = phases[phase];
-  let seen: Version = { version: "", rules: [] };
   const before = new pulumi.ResourceHook(`a last look at the ${name}`, async () => {
-    const { rules = [], version } = await cloudflare.getRuleset({ zoneId: zone.id, id });
+    const { rules = [] } = await cloudflare.getRuleset({ zoneId: zone.id, id });
     if (!isDeepStrictEqual(foreignRules(rules), foreign))
       throw new Error("the zone's own were changed while this ran. They were left alone: pulumi up again");
-    seen = { version, rules };
   });
-  const after = new pulumi.ResourceHook(`nobody else wrote the ${name}`, async ({ newOutputs }) => {
-    // Every write makes a version, numbered on.
-    const replaced = Number(newOutputs?.version) - 1;
-    if (replaced === Number(seen.version)) return;
-    const path = `zones/${zone.id}/rulesets/${id}/versions/${replaced}`;
-    const former = access && (await edgeApi(access).get<Version>(path));
-    const lost = former && overwritten(seen, former).map((rule) => JSON.stringify(rule));
-    if (lost?.length === 0) return;
-    const which = lost ? `put back ${lost.join(", ")}` : "look what is missing";
-    throw new Error(`somebody did, in the very moment in which this wrote them, and it was overwritten: ${which}`);
-  });
-  return { beforeUpdate: [before], afterUpdate: [after] };
+  return { beforeUpdate: [before] };
 }
-
-type Versioned = { readonly id?: string; readonly ref?: string; readonly version?: string };
-type Version = { readonly version: string; readonly rules?: readonly Versioned[] };
-
-/** The zone's own in `former` that were not so when they were read, new or edited. A rule's version counts its edits. */
-const overwritten = (read: Version, former: Version): Versioned[] =>
-  (former.rules ?? []).filter(
-    (rule) => !isOurs(rule) && !read.rules?.some(({ id, version }) => id === rule.id && version === rule.version),
-  );
 
 class Lock extends pulumi.ComponentResource {
   constructor(name: string, opts: pulumi.ComponentResourceOptions) {

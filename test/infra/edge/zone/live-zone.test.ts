@@ -22,7 +22,7 @@ type Answers = Readonly<Record<string, unknown>>;
 const zoneId = "0123456789abcdef0123456789abcdef";
 
 let declared: Seen[];
-/** What each ruleset was declared with besides its inputs: "custom rules: beforeUpdate, afterUpdate, beforeDelete". */
+/** What each ruleset was declared with besides its inputs: "custom rules: beforeUpdate, beforeDelete". */
 let kept: string[];
 
 /** As the provider answers: every field there is, unset ones null or empty. */
@@ -107,7 +107,7 @@ async function declare(settings: Settings): Promise<Seen[]> {
   const live = await inspect(settings.zone);
   assertFits(settings, live);
   const rules = rulesOf(settings);
-  const keep = keeper(live, undefined);
+  const keep = keeper(live);
   const note: pulumi.ResourceTransformation = ({ name, opts }) => {
     const { hooks, retainOnDelete } = opts as pulumi.CustomResourceOptions;
     kept.push(`${name}: ${[...Object.keys(hooks ?? {}), ...(retainOnDelete ? ["retained"] : [])].join(", ")}`);
@@ -198,14 +198,14 @@ describe("rules of the zone's own", () => {
     const custom = (await declare(example)).find(({ name }) => name === "custom rules");
     expect(custom?.inputs).toMatchObject({ name: "their name", description: "since 2019" });
     expect(custom?.inputs.rules).toEqual([...rulesOf(example).custom, ...carried]);
-    expect(kept[0]).toBe("custom rules: beforeUpdate, afterUpdate, beforeDelete");
+    expect(kept[0]).toBe("custom rules: beforeUpdate, beforeDelete");
   });
   test("stay, alone, and where they are whatever forgets them, when every host is absent", async () => {
     await mock({ ...zone("pro"), ...occupied });
     const left = await declare(absent);
     expect(left.map(({ name }) => name)).toEqual(["custom rules"]);
     expect(left[0]!.inputs.rules).toEqual(carried);
-    expect(kept).toEqual(["custom rules: beforeUpdate, afterUpdate, retained"]);
+    expect(kept).toEqual(["custom rules: beforeUpdate, retained"]);
   });
   test("are found under the provider's older name for the list, too", async () => {
     await mock({ ...zone("pro"), ...occupied, getRulesets: { results: [managed, entry] } });
