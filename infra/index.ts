@@ -10,10 +10,13 @@ import { namesOf } from "./config/served-sites.ts";
 import { readEdgeAccess, readSettings } from "./config/settings.ts";
 import { bots } from "./edge/bots.ts";
 import { canary } from "./edge/canary.ts";
-import { makeOriginPulls, readOriginPulls } from "./edge/client-certificate.ts";
+import {
+  clientCertificateScript,
+  presentClientCertificate,
+  readClientCertificate,
+  untilPresented,
+} from "./edge/client-certificate.ts";
 import { dns } from "./edge/dns.ts";
-import { originPulls } from "./edge/origin-certificate.ts";
-import { presented } from "./edge/presented.ts";
 import { tryOut } from "./edge/zone/dry-run.ts";
 import { assertFits, rulesOf } from "./edge/zone/fits.ts";
 import { inspect, type LiveZone } from "./edge/zone/live-zone.ts";
@@ -47,10 +50,8 @@ const path = {
   bots: ({ settings, zone }: World, behind: Behind) => bots(settings, zone.id, after(behind)),
 
   /** 4 Edge to origin: a client certificate of our own, by hostname, ... */
-  pulls: ({ settings, zone, originPulls: made }: World, behind: Behind) => {
-    const leaf = { certificate: made.certificate, privateKey: made.key };
-    return originPulls({ zoneId: zone.id, hostnames: allHostnames(settings), ...leaf }, after(behind));
-  },
+  clientCertificate: ({ settings, zone, clientCertificate }: World, behind: Behind) =>
+    presentClientCertificate(zone.id, allHostnames(settings), clientCertificate, after(behind)),
 
   /** ... a port of its own, strict TLS. */
   origin: ({ settings, zone, keep }: World, behind: Behind) => {
@@ -62,17 +63,18 @@ const path = {
   machines: (world: World) => world.machines.map((machine) => declareMachine(machine, world)),
 
   /** 6 again, when 4 stands: the proxy lets go of the client certificate that was before. */
-  settled: (world: World, pulls: ReturnType<typeof originPulls>) => {
+  settled: (world: World, presented: ReturnType<typeof presentClientCertificate>) => {
     const { settings, access, zone } = world;
     const all = allHostnames(settings);
     return world.machines.map((machine) => {
       const names = namesOf(settings, machine.host);
-      const presentedBy = (leaf: string) => Promise.all(names.map((name) => presented(access, zone.id, name, leaf)));
+      const presentedBy = (leaf: string) =>
+        Promise.all(names.map((name) => untilPresented(access, zone.id, name, leaf)));
       return settleMachine(
         machine,
         world,
         presentedBy,
-        pulls.filter((_, i) => names.includes(all[i]!)),
+        presented.filter((_, i) => names.includes(all[i]!)),
       );
     });
   },
@@ -86,13 +88,14 @@ async function declare(): Promise<void> {
   assertFits(settings, zone);
   await tryOut(access, settings, zone);
   const keep = keeper(zone);
-  const made = localOpenssl("origin pulls", makeOriginPulls(settings.zone, settings.edge.generation), {});
-  const world: World = { settings, secrets, bundles, access, zone, keep, machines, originPulls: readOriginPulls(made) };
+  const script = clientCertificateScript(settings.zone, settings.edge.generation);
+  const clientCertificate = readClientCertificate(localOpenssl("origin pulls", script, {}));
+  const world: World = { settings, secrets, bundles, access, zone, keep, machines, clientCertificate };
 
   const standing = path.machines(world);
-  const pulls = path.pulls(world, standing);
-  const settled = path.settled(world, pulls);
-  const origin = [...pulls, ...path.origin(world, standing)];
+  const presented = path.clientCertificate(world, standing);
+  const settled = path.settled(world, presented);
+  const origin = [...presented, ...path.origin(world, standing)];
   const skipped = path.bots(world, origin);
   const guarded = path.waf(world, [...origin, skipped]);
   const names = path.dns(world, [...standing, ...origin, guarded, ...settled]);

@@ -10,7 +10,7 @@ import type { HostReport } from "../apply/report.ts";
 import { apply, applySecrets, fitFaults, lost, probe, sendBundle } from "../apply/ship.ts";
 import { namesOf } from "../config/served-sites.ts";
 import type { Host, Settings } from "../config/settings.ts";
-import type { OriginPulls } from "../edge/client-certificate.ts";
+import type { ClientCertificate } from "../edge/client-certificate.ts";
 import { originCertificate } from "../edge/origin-certificate.ts";
 import { type HostLayers, hostLayers, rebuilds } from "./layers.ts";
 import { readCsr } from "./origin-key/origin-key.ts";
@@ -58,11 +58,11 @@ export type Wanted = {
   readonly settings: Settings;
   readonly bundles: Bundles;
   readonly secrets: pulumi.Output<HookSecrets>;
-  readonly originPulls: pulumi.Output<OriginPulls>;
+  readonly clientCertificate: pulumi.Output<ClientCertificate>;
 };
 
 /** Made beside a key and therefore secret, but public: unmarked, so that preview can show what changes in the proxy. */
-const publicCa = (originPulls: Wanted["originPulls"]) => pulumi.unsecret(originPulls.apply(({ ca }) => ca));
+const publicCa = (made: Wanted["clientCertificate"]) => pulumi.unsecret(made.apply(({ ca }) => ca));
 
 /** Declares one machine's layers, each after the one before it; returns the last, for the edge to wait for. */
 export function declareMachine({ host, report }: Machine, wanted: Wanted): pulumi.Resource {
@@ -71,7 +71,11 @@ export function declareMachine({ host, report }: Machine, wanted: Wanted): pulum
 }
 
 /** Keys before what is signed with them, the receiver before the proxy, the proxy before the port is guarded. */
-function build(host: Host, report: HostReport, { settings, bundles, secrets, originPulls }: Wanted): pulumi.Resource {
+function build(
+  host: Host,
+  report: HostReport,
+  { settings, bundles, secrets, clientCertificate }: Wanted,
+): pulumi.Resource {
   const seen = (name: string) => report.layers[name]!;
   const text = (tls: Partial<Parameters<typeof hostLayers>[2]>) =>
     hostLayers(settings, host, { ...unknown, programs: bundles, ...tls });
@@ -115,7 +119,7 @@ function build(host: Host, report: HostReport, { settings, bundles, secrets, ori
   );
   const routing = then(layers.routing, "routing", [rebuilt]);
   const proxy = then(
-    publicCa(originPulls).apply((ca) => text({ originPullCa: ca }).proxy),
+    publicCa(clientCertificate).apply((ca) => text({ originPullCa: ca }).proxy),
     "proxy",
     [routing],
   );
@@ -130,13 +134,13 @@ function build(host: Host, report: HostReport, { settings, bundles, secrets, ori
  */
 export function settleMachine(
   { host, report }: Machine,
-  { settings, bundles, originPulls }: Wanted,
+  { settings, bundles, clientCertificate }: Wanted,
   presented: (certId: string) => Promise<unknown>,
   [pull, ...more]: readonly AuthenticatedOriginPulls[],
 ): pulumi.Resource | undefined {
   if (report === undefined || host.state === "absent" || pull === undefined) return undefined;
   const seen = report.layers["client-ca"]!;
-  const layer = pulumi.all([publicCa(originPulls), pull.configs]).apply(async ([originPullCa, [config]]) => {
+  const layer = pulumi.all([publicCa(clientCertificate), pull.configs]).apply(async ([originPullCa, [config]]) => {
     const { "client-ca": pulls } = hostLayers(settings, host, { ...unknown, programs: bundles, originPullCa });
     const [ca] = pulls.files;
     const trusted = seen.files[ca!.path]?.text;

@@ -2,7 +2,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Settings } from "../../../../infra/config/settings.ts";
 import { edgeApi } from "../../../../infra/edge/api.ts";
-import { presented } from "../../../../infra/edge/presented.ts";
 import { dryRunFaults, permissions } from "../../../../infra/edge/zone/dry-run.ts";
 import { rulesOf } from "../../../../infra/edge/zone/fits.ts";
 import type { LiveZone } from "../../../../infra/edge/zone/live-zone.ts";
@@ -153,22 +152,5 @@ describe("what a preview tries at the edge", () => {
     expect((put.body.rules as Rule[]).map(({ ref }) => ref)).toEqual(["pushgate_delivery", "pushgate_rest", "theirs"]);
     expect((put.body.rules as Rule[])[2]).toMatchObject({ logging: { enabled: true }, id: made.rules[0]!.id });
     expect(api.zone.rulesets[0]!.rules).toHaveLength(1);
-  });
-
-  test("a certificate is presented once the edge says so: another one's, or one on its way, is not", async () => {
-    const access = { baseUrl: api.url, token: apiToken };
-    const answer = (result: object): void => {
-      const body = JSON.stringify({ success: true, errors: [], messages: [], result });
-      api.faults.push({ method: "GET", path: /hostnames\/hooks/, times: 1, status: 200, body });
-    };
-    answer({ cert_id: "old", status: "active", cert_status: "active" });
-    answer({ cert_id: "new", status: "pending_deployment", cert_status: "active" });
-    answer({ cert_id: "new", status: "active", cert_status: "pending_deployment" });
-    answer({ cert_id: "new", status: "active", cert_status: "active" });
-    await presented(access, api.zone.id, "hooks.example.org", "new", 1);
-    expect(api.faults.map(({ times }) => times)).toEqual([0, 0, 0, 0]);
-    await expect(presented(undefined, api.zone.id, "hooks.example.org", "new")).rejects.toThrow(
-      "Until then the machine trusts both",
-    );
   });
 });

@@ -5,8 +5,9 @@ import { allHostnames } from "../../../../infra/config/hostnames.ts";
 import { namesOf } from "../../../../infra/config/served-sites.ts";
 import type { Settings } from "../../../../infra/config/settings.ts";
 import { bots } from "../../../../infra/edge/bots.ts";
+import { presentClientCertificate } from "../../../../infra/edge/client-certificate.ts";
 import { dns } from "../../../../infra/edge/dns.ts";
-import { daysLeft, expiryWarning, originCertificate, originPulls } from "../../../../infra/edge/origin-certificate.ts";
+import { originCertificate } from "../../../../infra/edge/origin-certificate.ts";
 import { assertFits, rulesOf } from "../../../../infra/edge/zone/fits.ts";
 import { inspect } from "../../../../infra/edge/zone/live-zone.ts";
 import { keeper } from "../../../../infra/edge/zone/lock.ts";
@@ -115,7 +116,7 @@ async function declare(settings: Settings): Promise<Seen[]> {
   };
   for (const name of phaseNames) ruleset(live, name, rules[name], keep, { transformations: [note] });
   bots(settings, live.id);
-  originPulls({ zoneId: live.id, hostnames: allHostnames(settings), certificate: "leaf", privateKey: "key" });
+  presentClientCertificate(live.id, allHostnames(settings), { certificate: "leaf", key: "key" });
   for (const { hostname, state } of settings.hosts)
     if (state === "present") originCertificate({ hostname, hostnames: namesOf(settings, { hostname }), csr: "csr" });
   dns(settings, live.id);
@@ -272,34 +273,5 @@ describe("what can't be read", () => {
     expect(failure).toBeInstanceOf(pulumi.RunError);
     expect((failure as Error).message).toContain(`${what} can't be read: 403 Forbidden Authentication error (10000)`);
     expect((failure as Error).message).toContain(`the permission ${permission}`);
-  });
-});
-
-describe("certificates", () => {
-  const now = new Date("2026-10-30T12:00:00Z");
-  test.each([
-    ["2027-04-01 10:11:00 +0000 UTC", 152],
-    ["2027-04-01T10:11:00Z", 152],
-    ["2026-10-31 13:00:00 +0100 CET", 1],
-    ["2026-10-31T11:59:59.5Z", 0],
-    ["2026-10-30T11:59:59Z", -1],
-  ])("%s is %i days away", (expiresOn, days) => {
-    expect(daysLeft(expiresOn, now)).toBe(days);
-  });
-  const it = { what: "it", cure: "renew it" };
-  test("warn from 90 days on, also about a date nobody can read, and never before it is known", () => {
-    expect(expiryWarning(it, "2027-01-29T12:00:00Z", now)).toBeUndefined();
-    expect(expiryWarning(it, "2027-01-28T12:00:00Z", now)).toMatch(/^it expires in 90 days, and every delivery fails/);
-    expect(expiryWarning(it, "2026-10-28T12:00:00Z", now)).toContain("expires 2 days ago");
-    expect(expiryWarning(it, "soon", now)).toContain("expires on soon");
-    expect(expiryWarning(it, undefined, now)).toBeUndefined();
-  });
-  test("the private key is secret before the provider says so", async () => {
-    await mock({});
-    const [first] = originPulls({ zoneId, hostnames: ["a.example.org"], certificate: "leaf", privateKey: "key" });
-    expect(first).toBeDefined();
-    await pulumi.runtime.disconnect();
-    const leaf = declared.find(({ type }) => type === "AuthenticatedOriginPullsHostnameCertificate");
-    expect(leaf?.inputs.privateKey).toMatchObject({ value: "key" });
   });
 });
