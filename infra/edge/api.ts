@@ -29,19 +29,12 @@ type Envelope = {
   readonly result_info?: { readonly page?: number; readonly total_pages?: number };
 };
 
-export type EdgeApi = {
-  /** The answer's `result`, believed to be a T; undefined for 404. Throws ApiRefusal. */
-  readonly get: <T>(path: string) => Promise<T | undefined>;
-  /** Every page of a list. `path` has no query of its own but filters. */
-  readonly list: <T>(path: string) => Promise<T[]>;
-  /** Whether a write would be taken: nothing is written. Throws ApiRefusal with what the write would be told. */
-  readonly dryRun: (method: "POST" | "PUT", path: string, body: object) => Promise<void>;
-};
+export type EdgeApi = ReturnType<typeof edgeApi>;
 
 const tries = 4;
 const busy = (status: number): boolean => status === 429 || status >= 500;
 
-export function edgeApi({ baseUrl, token }: EdgeAccess): EdgeApi {
+export function edgeApi({ baseUrl, token }: EdgeAccess) {
   async function send(method: string, path: string, body?: object): Promise<Envelope> {
     const url = `${baseUrl.replace(/\/$/, "")}/${path}`;
     for (let left = tries - 1; ; left--) {
@@ -65,7 +58,8 @@ export function edgeApi({ baseUrl, token }: EdgeAccess): EdgeApi {
     }
   }
   return {
-    async get<T>(path: string) {
+    /** The answer's `result`, believed to be a T; undefined for 404. Throws ApiRefusal. */
+    async get<T>(path: string): Promise<T | undefined> {
       try {
         return (await send("GET", path)).result as T;
       } catch (error) {
@@ -73,7 +67,8 @@ export function edgeApi({ baseUrl, token }: EdgeAccess): EdgeApi {
         throw error;
       }
     },
-    async list<T>(path: string) {
+    /** Every page of a list. `path` has no query of its own but filters. */
+    async list<T>(path: string): Promise<T[]> {
       const all: T[] = [];
       for (let page = 1; ; page++) {
         const answer = await send("GET", `${path}${path.includes("?") ? "&" : "?"}page=${page}&per_page=50`);
@@ -81,7 +76,8 @@ export function edgeApi({ baseUrl, token }: EdgeAccess): EdgeApi {
         if (page >= (answer.result_info?.total_pages ?? 1)) return all;
       }
     },
-    async dryRun(method, path, body) {
+    /** Whether a write would be taken: nothing is written. Throws ApiRefusal with what the write would be told. */
+    async dryRun(method: "POST" | "PUT", path: string, body: object): Promise<void> {
       await send(method, `${path}?dry_run=true`, body);
     },
   };

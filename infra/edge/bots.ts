@@ -7,34 +7,12 @@
 import * as cloudflare from "@pulumi/cloudflare";
 import * as pulumi from "@pulumi/pulumi";
 import { hostnames } from "../config/hostnames.ts";
-import type { Edge, Plan, Settings } from "../config/settings.ts";
-
-export type BotProduct = {
-  readonly name: string;
-  /** Why nothing is declared for it; absent where nothing but switching it off helps. */
-  readonly skipped?: string;
-};
-
-const superBotFight = { name: "Super Bot Fight Mode", skipped: "the delivery rule skips phase http_request_sbfm" };
-
-export const botProducts: Readonly<Record<Plan, BotProduct>> = {
-  free: { name: "Bot Fight Mode" },
-  pro: superBotFight,
-  business: superBotFight,
-  enterprise: superBotFight,
-  // Its score is a field; what says no is a custom rule of the zone's own that asks for it.
-  "enterprise-bots": {
-    name: "Bot Management",
-    skipped: "the delivery rule skips the rules after it, ruleset: current",
-  },
-};
+import type { Edge, Settings } from "../config/settings.ts";
 
 /** Only what this plan has: a field of another plan's makes the provider's result inconsistent. */
 export function botSettings({ plan, botFightMode }: Edge): { fightMode: false; enableJs: true } | undefined {
   // enableJs is always true on free; left out, it shows as a difference for ever.
-  return botProducts[plan].skipped === undefined && botFightMode === "off"
-    ? { fightMode: false, enableJs: true }
-    : undefined;
+  return plan === "free" && botFightMode === "off" ? { fightMode: false, enableJs: true } : undefined;
 }
 
 export function bots(

@@ -11,7 +11,7 @@ import { ApiRefusal, type EdgeAccess, type EdgeApi, edgeApi } from "../api.ts";
 import { botSettings } from "../bots.ts";
 import { rulesOf } from "./fits.ts";
 import { EdgeError, type LiveZone } from "./live-zone.ts";
-import { merged, type PhaseName, phaseNames, phases, type Rule } from "./phase.ts";
+import { isOurs, merged, type PhaseName, phaseNames, phases, type Rule } from "./phase.ts";
 
 /** As the dashboard's page for tokens words them; its Edit is the API's Write, and reads too. */
 const dns = "DNS";
@@ -32,7 +32,7 @@ const unproven = (settings: Pick<Settings, "edge">): string[] =>
 
 /** Whether `up` would leave this phase as it is. */
 const stands = (name: PhaseName, ours: readonly Rule[], { phases: live }: LiveZone): boolean =>
-  isDeepStrictEqual(live[name].rules, merged(name, ours, live[name].foreign));
+  isDeepStrictEqual(live[name].rules, merged(name, ours, live[name].rules));
 
 const denied = (what: string, permission: string, error: unknown, otherwise: string): string[] => {
   if (!(error instanceof ApiRefusal)) throw error;
@@ -98,7 +98,7 @@ async function writable(api: EdgeApi, name: PhaseName, ours: readonly Rule[], zo
   try {
     const live = id ? await api.get<{ rules?: (Rule & Record<string, unknown>)[] }>(`${path}/${id}`) : undefined;
     const theirs = (live?.rules ?? [])
-      .filter(({ ref }) => zone.phases[name].foreign.some((rule) => rule.ref === ref))
+      .filter((rule) => !isOurs(rule))
       .map(({ version: _, last_updated: __, categories: ___, ...rule }) => rule as unknown as Rule);
     const rules = merged(
       name,
@@ -139,7 +139,7 @@ export async function tryOut(access: EdgeAccess | undefined, settings: Settings,
   }
   const faults = await dryRunFaults(edgeApi(access), settings, zone);
   if (faults.length > 0) throw new EdgeError(faults);
-  if (hostnames(settings).length > 0 && !phaseNames.some((name) => zone.phases[name].written))
+  if (hostnames(settings).length > 0 && !phaseNames.some((name) => zone.phases[name].rules.some(isOurs)))
     void pulumi.log.info(
       `the token may write the rules and read the rest; whether it has ${unproven(settings).join(", ")} is known only ` +
         "when `up` writes, as the edge has no dry run for those",

@@ -8,7 +8,7 @@ import type { Plan, Settings } from "../../config/settings.ts";
 import { configRules, originRules } from "../origin.ts";
 import { customRules } from "../waf.ts";
 import { EdgeError, type LiveZone } from "./live-zone.ts";
-import { type PhaseName, phaseNames, phases, type Rule } from "./phase.ts";
+import { foreignRules, isOurs, type PhaseName, phaseNames, phases, type Rule } from "./phase.ts";
 
 /** Ours, by phase. */
 export const rulesOf = (settings: Settings): Record<PhaseName, Rule[]> => ({
@@ -42,7 +42,7 @@ function lossFaults(live: LiveZone): string[] {
   const empty = ({ action, actionParameters }: Rule) =>
     ["route", "set_config", "skip"].includes(action) && actionParameters === undefined;
   return phaseNames.flatMap((name) =>
-    live.phases[name].foreign
+    foreignRules(live.phases[name].rules)
       .filter(empty)
       .map(
         ({ ref, action, description }) =>
@@ -62,11 +62,11 @@ export function edgeFaults(settings: Settings, live: LiveZone): string[] {
  * A phase takes one ruleset, so creating a second fails (20217). Only the state knows whether this stack holds the
  * existing one, and a program cannot ask it: where none of our rules is in yet, say how it is taken over.
  */
-export function adoptions(settings: Settings, live: LiveZone): string[] {
+function adoptions(settings: Settings, live: LiveZone): string[] {
   const ours = rulesOf(settings);
   return phaseNames.flatMap((phase) => {
-    const { id, written } = live.phases[phase];
-    if (id === undefined || written || ours[phase].length === 0) return [];
+    const { id, rules } = live.phases[phase];
+    if (id === undefined || rules.some(isOurs) || ours[phase].length === 0) return [];
     const { name } = phases[phase];
     return [
       `the zone ${live.name} already has a ruleset for ${name}, in which none is pushgate's, and a phase takes only one: ` +

@@ -4,7 +4,7 @@
  */
 import * as cloudflare from "@pulumi/cloudflare";
 import * as pulumi from "@pulumi/pulumi";
-import { asInputs, foreignRules, isOurs, type LivePhase, type PhaseName, phaseNames, phases } from "./phase.ts";
+import { asInputs, type LivePhase, type PhaseName, phaseNames, phases } from "./phase.ts";
 
 export type LiveZone = {
   readonly id: string;
@@ -45,7 +45,7 @@ async function livePhase(zoneId: string, name: PhaseName, rulesets: readonly Sum
   const { phase, permission } = phases[name];
   // Managed rulesets are listed too; the entry point of a phase is the one of kind "zone".
   const entry = rulesets.find((one) => one.kind === "zone" && one.phase === phase);
-  if (entry === undefined) return { name: "default", description: "", written: false, foreign: [], rules: [] };
+  if (entry === undefined) return { name: "default", description: "", rules: [] };
   const live = await read(
     `the zone's ${phases[name].name}`,
     permission,
@@ -55,8 +55,6 @@ async function livePhase(zoneId: string, name: PhaseName, rulesets: readonly Sum
     id: entry.id,
     name: live.name,
     description: live.description ?? "",
-    written: (live.rules ?? []).some(isOurs),
-    foreign: foreignRules(live.rules ?? []),
     rules: asInputs(live.rules ?? []),
   };
 }

@@ -7,7 +7,7 @@ import { isDeepStrictEqual } from "node:util";
 import * as cloudflare from "@pulumi/cloudflare";
 import * as pulumi from "@pulumi/pulumi";
 import type { LiveZone } from "./live-zone.ts";
-import { foreignRules, type PhaseName, phaseNames, phases, type Rule } from "./phase.ts";
+import { asInputs, foreignRules, type PhaseName, phaseNames, phases, type Rule } from "./phase.ts";
 
 /**
  * The hook's name, and all that a person reads when `pulumi destroy` is refused: it does not run the program, and the
@@ -19,7 +19,7 @@ export type Keeper = {
   /** For whatever may not go with rules in it that are not ours. */
   readonly beforeDelete: pulumi.ResourceHook;
   /** For a ruleset that carries the zone's own rules. */
-  readonly whileWriting: (phase: PhaseName) => pulumi.ResourceHookBinding;
+  readonly beforeUpdate: (phase: PhaseName) => pulumi.ResourceHookBinding;
 };
 
 const quoted = (rules: readonly Rule[]): string =>
@@ -28,7 +28,7 @@ const quoted = (rules: readonly Rule[]): string =>
 /** Throws where a ruleset that is to go has rules of the zone's own now, or nobody can tell. */
 async function refuseToLose(rulesets: readonly { readonly zoneId: string; readonly id: string }[]): Promise<void> {
   const live = await Promise.all(rulesets.map((one) => cloudflare.getRuleset(one)));
-  const lost = live.flatMap(({ rules }) => foreignRules(rules ?? []));
+  const lost = live.flatMap(({ rules }) => foreignRules(asInputs(rules ?? [])));
   if (lost.length > 0) throw new Error(`the zone's own rules would go, too: ${quoted(lost)}`);
 }
 
@@ -41,20 +41,20 @@ export function keeper(zone: LiveZone): Keeper {
     ({ id, oldInputs }) => refuseToLose(id === "" ? all : [{ zoneId: oldInputs?.zoneId ?? zone.id, id }]),
     { onDryRun: true },
   );
-  return { beforeDelete, whileWriting: (phase) => whileWriting(zone, phase) };
+  return { beforeDelete, beforeUpdate: (phase) => beforeUpdate(zone, phase) };
 }
 
-function whileWriting(zone: LiveZone, phase: PhaseName): pulumi.ResourceHookBinding {
-  const { id, foreign } = zone.phases[phase];
+function beforeUpdate(zone: LiveZone, phase: PhaseName): pulumi.ResourceHookBinding {
+  const { id, rules: carried } = zone.phases[phase];
   // Where there was none, it is created, which the API refuses if somebody else was faster.
   if (id === undefined) return {};
   const { name } = phases[phase];
-  const before = new pulumi.ResourceHook(`a last look at the ${name}`, async () => {
+  const hook = new pulumi.ResourceHook(`a last look at the ${name}`, async () => {
     const { rules = [] } = await cloudflare.getRuleset({ zoneId: zone.id, id });
-    if (!isDeepStrictEqual(foreignRules(rules), foreign))
+    if (!isDeepStrictEqual(foreignRules(asInputs(rules)), foreignRules(carried)))
       throw new Error("the zone's own were changed while this ran. They were left alone: pulumi up again");
   });
-  return { beforeUpdate: [before] };
+  return { beforeUpdate: [hook] };
 }
 
 class Lock extends pulumi.ComponentResource {

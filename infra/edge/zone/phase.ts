@@ -45,11 +45,7 @@ export type LivePhase = {
   /** A changed name replaces the ruleset, which leaves a moment without rules: the existing one is kept. */
   readonly name: string;
   readonly description: string;
-  /** Whether rules of ours are in it already. */
-  readonly written: boolean;
-  /** Not ours, in the zone's order, ready to be carried. */
-  readonly foreign: readonly Rule[];
-  /** All, ours among them, as they stand and as inputs: what `up` would leave alone equals them. */
+  /** All of them, pushgate's included, as inputs of the provider: what `up` would leave alone equals them. */
   readonly rules: readonly Rule[];
 };
 
@@ -71,16 +67,16 @@ function withoutUnset(value: unknown): unknown {
 }
 
 /** A live ruleset's rules as inputs that leave them as they are. */
-export function asInputs(live: readonly object[]): Rule[] {
-  return live
-    .map((rule) => Object.fromEntries(Object.entries(rule).filter(([key]) => !computed.has(key))))
-    .map((rule) => withoutUnset(rule) as Rule);
-}
+export const asInputs = (live: readonly object[]): Rule[] =>
+  live.map(
+    (rule) => withoutUnset(Object.fromEntries(Object.entries(rule).filter(([key]) => !computed.has(key)))) as Rule,
+  );
 
-/** Those of them that are not ours. */
-export const foreignRules = (live: readonly object[]): Rule[] => asInputs(live).filter((rule) => !isOurs(rule));
+/** Those that are not pushgate's. */
+export const foreignRules = (rules: readonly Rule[]): Rule[] => rules.filter((rule) => !isOurs(rule));
 
-/** The rules of a phase, in the order they run. */
-export function merged(phase: PhaseName, ours: readonly Rule[], foreign: readonly Rule[]): Rule[] {
+/** The live rules of a phase with pushgate's replaced by `ours`, in the order they run. */
+export function merged(phase: PhaseName, ours: readonly Rule[], live: readonly Rule[]): Rule[] {
+  const foreign = foreignRules(live);
   return phases[phase].ours === "first" ? [...ours, ...foreign] : [...foreign, ...ours];
 }

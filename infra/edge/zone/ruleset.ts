@@ -10,14 +10,14 @@ export function ruleset(
   zone: LiveZone,
   phase: PhaseName,
   ours: readonly Rule[],
-  { beforeDelete, whileWriting }: Keeper,
+  { beforeDelete, beforeUpdate }: Keeper,
   opts: pulumi.CustomResourceOptions = {},
 ): cloudflare.Ruleset | undefined {
-  const { name, description, foreign } = zone.phases[phase];
-  const rules = merged(phase, ours, foreign);
+  const { name, description, rules: live } = zone.phases[phase];
+  const rules = merged(phase, ours, live);
   if (rules.length === 0) return undefined;
   const args = { zoneId: zone.id, kind: "zone", phase: phases[phase].phase, name, description, rules: rules as never };
-  const hooks = whileWriting(phase);
+  const hooks = beforeUpdate(phase);
   // Without rules of ours it is its owner's again: whatever makes the state forget it leaves it in the zone.
   const kept =
     ours.length > 0 ? { hooks: { ...hooks, beforeDelete: [beforeDelete] } } : { hooks, retainOnDelete: true };

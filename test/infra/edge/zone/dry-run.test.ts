@@ -27,7 +27,7 @@ describe("what a preview tries at the edge", () => {
     settings = { ...example, edge: { plan: "free", botFightMode: "off", generation: 1 } };
     api = await startApi({ zone: emptyZone("example.org", "free"), tokens });
     tokens[apiToken] = all();
-    const none = { name: "default", description: "", written: false, foreign: [], rules: [] };
+    const none = { name: "default", description: "", rules: [] };
     zone = { id: api.zone.id, name: "example.org", plan: "free", phases: { custom: none, origin: none, config: none } };
   });
   afterAll(() => api?.close());
@@ -64,8 +64,8 @@ describe("what a preview tries at the edge", () => {
       if (count > 0)
         await ask.result("POST", "Z/rulesets", { name: "default", kind: "zone", phase: custom, rules: own(count) });
       const [live] = api.zone.rulesets;
-      const foreign = (live?.rules ?? []).map(({ ref, action, expression }) => ({ ref, action, expression })) as never;
-      const phase = { ...zone.phases.custom, ...(live && { id: live.id }), foreign, rules: foreign };
+      const rules = (live?.rules ?? []).map(({ ref, action, expression }) => ({ ref, action, expression })) as never;
+      const phase = { ...zone.phases.custom, ...(live && { id: live.id }), rules };
       const before = structuredClone(api.zone);
       const now = { ...zone, phases: { ...zone.phases, custom: phase } };
       const edge = edgeApi({ baseUrl: api.url, token: apiToken });
@@ -144,7 +144,7 @@ describe("what a preview tries at the edge", () => {
     ).toEqual([]);
     expect(api.requests.map(({ method }) => method)).toEqual(["GET", "GET", "GET"]);
 
-    const foreign = { ...standing, custom: { ...standing.custom, id: made.id, foreign: [theirs], rules: [theirs] } };
+    const foreign = { ...standing, custom: { ...standing.custom, id: made.id, rules: [theirs] } };
     expect(
       await dryRunFaults(edgeApi({ baseUrl: api.url, token: apiToken }), settings, { ...zone, phases: foreign }),
     ).toEqual([]);

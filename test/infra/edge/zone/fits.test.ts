@@ -8,15 +8,15 @@ import { networks } from "../../../../infra/networks.ts";
 import { example, exampleHost } from "../../../example.ts";
 
 const skip: Rule = { ref: "a", action: "skip", expression: "true", enabled: true, description: "let the office in" };
-const none = { name: "default", description: "", written: false, rules: [] };
+const none = { name: "default", description: "" };
 const liveZone = (plan: string, rules: Partial<Record<PhaseName, readonly Rule[]>> = {}): LiveZone => ({
   id: "z",
   name: "example.org",
   plan,
   phases: {
-    custom: { ...none, foreign: rules.custom ?? [] },
-    origin: { ...none, foreign: rules.origin ?? [] },
-    config: { ...none, foreign: rules.config ?? [] },
+    custom: { ...none, rules: rules.custom ?? [] },
+    origin: { ...none, rules: rules.origin ?? [] },
+    config: { ...none, rules: rules.config ?? [] },
   },
 });
 const on = (plan: Plan, change: Partial<Settings> = {}): Settings => ({
