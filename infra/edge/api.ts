@@ -1,24 +1,19 @@
 /**
- * The edge's API without the provider: for what a provider has no word for. A dry run, whether a certificate has been
- * rolled out, and what exists that no state knows of. Nothing in here writes but through `dry_run`.
+ * A small client of Cloudflare's API, for what the Pulumi provider cannot do: dry runs of rulesets, the rollout of a
+ * client certificate, and a search for what exists. It writes nothing: a dry run is its only POST or PUT.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 
-/** As the provider is configured: `cloudflare:baseUrl` and `cloudflare:apiToken`. */
+/** The provider's own settings, `cloudflare:baseUrl` and `cloudflare:apiToken`. */
 export type EdgeAccess = { readonly baseUrl: string; readonly token: string };
 
-/** What the API said instead of a result. `code` is its own, 0 where it gave none. */
+/** The error that Cloudflare answered, or that there was no answer. */
 export class ApiRefusal extends Error {
+  /** Of HTTP; 0 without an answer. */
   readonly status: number;
-  readonly code: number;
-  constructor(status: number, code: number, message: string) {
+  constructor(status: number, message: string) {
     super(message);
     this.status = status;
-    this.code = code;
-  }
-  /** Whether it is the token that lacks something. */
-  get forbids(): boolean {
-    return this.status === 401 || this.status === 403;
   }
 }
 
@@ -26,39 +21,40 @@ type Envelope = {
   readonly success?: boolean;
   readonly result?: unknown;
   readonly errors?: readonly { readonly code?: number; readonly message?: string }[];
-  readonly result_info?: { readonly page?: number; readonly total_pages?: number };
+  readonly result_info?: { readonly total_pages?: number };
 };
 
 export type EdgeApi = ReturnType<typeof edgeApi>;
 
 const tries = 4;
-const busy = (status: number): boolean => status === 429 || status >= 500;
 
+/** Its functions throw ApiRefusal. A result is believed to be a T. */
 export function edgeApi({ baseUrl, token }: EdgeAccess) {
+  const headers = { authorization: `Bearer ${token}`, "content-type": "application/json" };
+
   async function send(method: string, path: string, body?: object): Promise<Envelope> {
     const url = `${baseUrl.replace(/\/$/, "")}/${path}`;
     for (let left = tries - 1; ; left--) {
-      const headers = { authorization: `Bearer ${token}`, "content-type": "application/json" };
-      const asked = { method, headers, signal: AbortSignal.timeout(20_000), redirect: "error" } as const;
+      const request: RequestInit = { method, headers, signal: AbortSignal.timeout(20_000), redirect: "error" };
+      if (body !== undefined) request.body = JSON.stringify(body);
       let response: Response;
       let text: string;
       try {
-        response = await fetch(url, body === undefined ? asked : { ...asked, body: JSON.stringify(body) });
+        response = await fetch(url, request);
         text = await response.text();
       } catch (error) {
         const cause = error instanceof Error ? String(error.cause ?? error.message) : String(error);
-        throw new ApiRefusal(0, 0, `no answer from ${new URL(url).host} (${cause})`);
+        throw new ApiRefusal(0, `no answer from ${new URL(url).host} (${cause})`);
       }
-      if (busy(response.status) && left > 0) {
-        const asked = Number(response.headers.get("retry-after") ?? Number.NaN);
-        await sleep(1000 * (asked >= 0 && asked < 60 ? asked : 2));
-        continue;
-      }
-      return read(response.status, text);
+      const busy = response.status === 429 || response.status >= 500;
+      if (!busy || left === 0) return read(response.status, text);
+      const seconds = Number(response.headers.get("retry-after") ?? Number.NaN);
+      await sleep(1000 * (seconds >= 0 && seconds < 60 ? seconds : 2));
     }
   }
+
   return {
-    /** The answer's `result`, believed to be a T; undefined for 404. Throws ApiRefusal. */
+    /** undefined for 404. */
     async get<T>(path: string): Promise<T | undefined> {
       try {
         return (await send("GET", path)).result as T;
@@ -67,7 +63,7 @@ export function edgeApi({ baseUrl, token }: EdgeAccess) {
         throw error;
       }
     },
-    /** Every page of a list. `path` has no query of its own but filters. */
+    /** Every page of a list. `path` may have filters as its query. */
     async list<T>(path: string): Promise<T[]> {
       const all: T[] = [];
       for (let page = 1; ; page++) {
@@ -76,7 +72,7 @@ export function edgeApi({ baseUrl, token }: EdgeAccess) {
         if (page >= (answer.result_info?.total_pages ?? 1)) return all;
       }
     },
-    /** Whether a write would be taken: nothing is written. Throws ApiRefusal with what the write would be told. */
+    /** Writes nothing, and throws what Cloudflare would answer to the write. */
     async dryRun(method: "POST" | "PUT", path: string, body: object): Promise<void> {
       await send(method, `${path}?dry_run=true`, body);
     },
@@ -91,10 +87,9 @@ function read(status: number, text: string): Envelope {
   try {
     envelope = text === "" ? {} : (JSON.parse(text) as Envelope);
   } catch {
-    throw new ApiRefusal(status, 0, `${status} and no JSON`);
+    throw new ApiRefusal(status, `${status} and no JSON`);
   }
   if (status < 400 && envelope.success !== false) return envelope;
-  const errors = envelope.errors ?? [];
-  const said = errors.map(({ code, message = "" }) => `${shortened(message)} (${code})`).join("; ");
-  throw new ApiRefusal(status, errors[0]?.code ?? 0, `${status} ${said}`.trim());
+  const errors = (envelope.errors ?? []).map(({ code, message = "" }) => `${shortened(message)} (${code})`);
+  throw new ApiRefusal(status, `${status} ${errors.join("; ")}`.trim());
 }

@@ -15,14 +15,8 @@ import * as pulumi from "@pulumi/pulumi";
 import { type EdgeAccess, edgeApi } from "./api.ts";
 import { warnBeforeExpiry } from "./expiry.ts";
 
-/** PEM. */
-export type ClientCertificate = {
-  /** Public: what nginx trusts. */
-  readonly ca: string;
-  /** What Cloudflare presents, and its key. */
-  readonly certificate: string;
-  readonly key: string;
-};
+/** PEM. nginx trusts `ca`, which is public; Cloudflare presents `certificate` and holds its `key`. */
+export type ClientCertificate = { readonly ca: string; readonly certificate: string; readonly key: string };
 
 /** POSIX sh. The generation is part of the text, as only a changed text runs the script again. */
 export function clientCertificateScript(zone: string, generation: number): string {
@@ -34,8 +28,8 @@ export function clientCertificateScript(zone: string, generation: number): strin
 }
 
 /** What the script printed. An error must not quote it: it holds a private key. */
-export function readClientCertificate(printed: pulumi.Output<string>): pulumi.Output<ClientCertificate> {
-  return printed.apply((text) => {
+export const readClientCertificate = (printed: pulumi.Output<string>): pulumi.Output<ClientCertificate> =>
+  printed.apply((text) => {
     try {
       return JSON.parse(text) as ClientCertificate;
     } catch {
@@ -43,7 +37,6 @@ export function readClientCertificate(printed: pulumi.Output<string>): pulumi.Ou
       return { ca: "", certificate: "", key: "" };
     }
   });
-}
 
 /**
  * Uploads the certificate and has Cloudflare present it for each hostname. The zone-wide settings stay as they are:
@@ -63,8 +56,8 @@ export function presentClientCertificate(
     { zoneId, certificate, privateKey: pulumi.secret(key) },
     opts,
   );
-  const renewal = "raise pushgate:edge.generation by one and run pulumi up";
-  warnBeforeExpiry(uploaded, "the certificate the edge presents to the origin", renewal);
+  const renewal = "Raise pushgate:edge.generation by one and run npx pulumi up.";
+  warnBeforeExpiry(uploaded, "the client certificate that Cloudflare presents", renewal);
   return hostnames.map((hostname) => {
     // The provider takes one hostname a resource.
     const configs = [{ hostname, certId: uploaded.id, enabled: true }];
@@ -72,9 +65,8 @@ export function presentClientCertificate(
   });
 }
 
-type Rollout = { readonly cert_id?: string; readonly status?: string; readonly cert_status?: string };
-
 const minutes = 5;
+const bothTrusted = "Until then nginx trusts the former client certificate too.";
 
 /**
  * Resolves once Cloudflare reports that it presents `certId` for the hostname, and throws RunError after five minutes.
@@ -90,20 +82,23 @@ export async function untilPresented(
 ): Promise<void> {
   if (access === undefined)
     throw new pulumi.RunError(
-      `whether the edge presents the new client certificate to ${hostname} can't be asked: store the token with pulumi ` +
-        "config set --secret cloudflare:apiToken, then pulumi up again. Until then the machine trusts both, the former too",
+      `cloudflare:apiToken is not in the stack's configuration, so pushgate cannot know when Cloudflare presents the new ` +
+        `client certificate for ${hostname}. Run npx pulumi config set --secret cloudflare:apiToken, then npx pulumi up. ` +
+        bothTrusted,
     );
+  type Rollout = { readonly cert_id?: string; readonly status?: string; readonly cert_status?: string };
+  const path = `zones/${zoneId}/origin_tls_client_auth/hostnames/${hostname}`;
   const api = edgeApi(access);
   const until = Date.now() + minutes * 60_000;
-  for (let told = false; ; told = true) {
-    const live = await api.get<Rollout>(`zones/${zoneId}/origin_tls_client_auth/hostnames/${hostname}`);
+  for (let waiting = false; ; waiting = true) {
+    const live = await api.get<Rollout>(path);
     if (live?.cert_id === certId && live.status === "active" && (live.cert_status ?? "active") === "active") return;
     if (Date.now() > until)
       throw new pulumi.RunError(
-        `the edge does not present the new client certificate to ${hostname} yet (${live?.status ?? "no answer"}, ` +
-          `${live?.cert_status ?? "none"}): pulumi up again in a while. Until then the machine trusts both, the former too`,
+        `Cloudflare does not present the new client certificate for ${hostname} yet (${live?.status ?? "no answer"}, ` +
+          `${live?.cert_status ?? "none"}). Run npx pulumi up again in a few minutes. ${bothTrusted}`,
       );
-    if (!told) void pulumi.log.info(`waiting until the edge presents the new client certificate to ${hostname}`);
+    if (!waiting) void pulumi.log.info(`waiting until Cloudflare presents the new client certificate for ${hostname}`);
     await sleep(pause);
   }
 }

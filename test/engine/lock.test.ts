@@ -84,7 +84,7 @@ describe("a zone that held only our rules when `up` saw it", { timeout: 120_000 
     w.api.requests.length = 0;
     const destroy = await w.stack.destroy("--run-program");
     expect(destroy.code).not.toBe(0);
-    expect(destroy.stdout).toContain('the zone\'s own rules would go, too: "office by hand"');
+    expect(destroy.stdout).toContain('the zone\'s own rules would be deleted, too: "office by hand"');
     expect(writes()).toEqual([]);
     expect(w.api.zone).toStrictEqual(whole);
   });
@@ -112,7 +112,9 @@ describe("a zone that held only our rules when `up` saw it", { timeout: 120_000 
     w.api.requests.length = 0;
     const up = await w.stack.up();
     expect(up.code).not.toBe(0);
-    expect(up.stdout).toContain("the zone's own were changed while this ran. They were left alone: pulumi up again");
+    expect(up.stdout).toContain(
+      "the zone's own were changed during this run, and nothing was written. Run npx pulumi up again.",
+    );
     expect(writes()).toEqual([]);
     expect(refs(custom)).toEqual(["pushgate_delivery", "pushgate_rest", "office", "late"]);
     succeeded(await w.stack.up());
@@ -125,7 +127,7 @@ describe("a zone that held only our rules when `up` saw it", { timeout: 120_000 
     atRead(1, origin, () => saves(origin, "last"));
     const up = await w.stack.up();
     expect(up.code).not.toBe(0);
-    expect(up.stdout).toContain('the zone\'s own rules would go, too: "last by hand"');
+    expect(up.stdout).toContain('the zone\'s own rules would be deleted, too: "last by hand"');
     expect(refs(origin)).toEqual(["pushgate_origin_8443", "last"]);
     succeeded(await w.stack.up());
     expect([refs(custom), refs(origin)]).toEqual([["office", "late"], ["last"]]);

@@ -89,6 +89,6 @@ test("a certificate counts as presented when Cloudflare reports it active for th
   expect(api.faults.map(({ times }) => times)).toEqual([0, 0, 0, 0]);
   await api.close();
   await expect(untilPresented(undefined, api.zone.id, "hooks.example.org", "new")).rejects.toThrow(
-    "Until then the machine trusts both",
+    "Until then nginx trusts the former client certificate too.",
   );
 });

@@ -17,9 +17,11 @@ describe("days left, from the two formats of Cloudflare's API", () => {
 });
 
 test("preview warns from 90 days on, also about a date of another format, and never before the date is known", () => {
-  const warning = (expiresOn?: string) => expiryWarning("it", "renew it", expiresOn, now);
+  const warning = (expiresOn?: string) => expiryWarning("it", "Renew it.", expiresOn, now);
   expect(warning("2027-01-29T12:00:00Z")).toBeUndefined();
-  expect(warning("2027-01-28T12:00:00Z")).toMatch(/^it expires in 90 days, and every delivery fails/);
+  expect(warning("2027-01-28T12:00:00Z")).toMatch(
+    /^it expires in 90 days, and every delivery fails from then on\. Renew it\.$/,
+  );
   expect(warning("2026-10-28T12:00:00Z")).toContain("expires 2 days ago");
   expect(warning("soon")).toContain("expires on soon");
   expect(warning()).toBeUndefined();

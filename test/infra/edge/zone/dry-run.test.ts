@@ -1,4 +1,4 @@
-/** What a preview asks of token and rules before anything is written, against the stand-in API, without an engine. */
+/** What a preview checks of token and rules before anything is written, against the fake API, without an engine. */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Settings } from "../../../../infra/config/settings.ts";
 import { edgeApi } from "../../../../infra/edge/api.ts";
@@ -14,7 +14,7 @@ import { serving, siteHostname } from "../../../served.ts";
 
 const custom = "http_request_firewall_custom";
 
-describe("what a preview tries at the edge", () => {
+describe("the dry run of a preview", () => {
   let api: Api;
   let settings: Settings;
   const ask = clientOf(() => api);
@@ -33,18 +33,21 @@ describe("what a preview tries at the edge", () => {
   afterAll(() => api?.close());
 
   test.each(["DNS", "SSL and Certificates", "Zone WAF", "Config Rules", "Origin Rules"])(
-    "without %s it is that which is missing, and nothing else",
+    "without %s the preview names that permission, and nothing else",
     async (kind) => {
       tokens[apiToken] = all().filter((one) => one !== `${kind} Write`);
       const said = await faults();
       tokens[apiToken] = all();
       expect(said.length).toBeGreaterThan(0);
-      for (const fault of said) expect(fault).toMatch(new RegExp(`the permission ${kind} Edit, for this zone$`));
+      for (const fault of said)
+        expect(fault).toMatch(
+          new RegExp(`: 403 .*\\. Give cloudflare:apiToken the permission ${kind} Edit for this zone\\.$`),
+        );
       expect(await faults()).toEqual([]);
     },
   );
 
-  test("what the edge would refuse for another reason is said in its words, and the rest is tried all the same", async () => {
+  test("the preview quotes another reason for a rejection, and tries the other phases too", async () => {
     const host = { ...exampleHost, hostname: 'hooks.example.org" or "' };
     const said = await dryRunFaults(
       edgeApi({ baseUrl: api.url, token: apiToken }),
@@ -53,7 +56,7 @@ describe("what a preview tries at the edge", () => {
     );
     expect(said).toHaveLength(3);
     for (const fault of said)
-      expect(fault).toMatch(/rules that `up` would write to example\.org are refused: 400 .*expression/);
+      expect(fault).toMatch(/rules that `up` would write to example\.org are rejected by Cloudflare: 400 .*expression/);
   });
 
   describe("Cloudflare's quota stops a preview, which names the phase, Cloudflare's answer and what to do", () => {
@@ -77,9 +80,10 @@ describe("what a preview tries at the edge", () => {
 
     test("one custom rule too many; the last one that fits, and a removal, are not stopped", async () => {
       expect(await refused({}, 4)).toEqual([
-        "the custom rules that `up` would write to example.org are refused: 400 exceeded the maximum number of rules in " +
-          "the phase http_request_firewall_custom: 6 out of 5 (50001). If these are too many rules, remove some of the " +
-          "zone's own or choose a larger plan. If an expression is too long, write fewer, wider ranges in sources",
+        "the custom rules that `up` would write to example.org are rejected by Cloudflare: 400 exceeded the maximum number " +
+          "of rules in the phase http_request_firewall_custom: 6 out of 5 (50001). If there are too many rules, remove some " +
+          "of the zone's own or choose a larger plan. If an expression is too long, write fewer, wider ranges in " +
+          "hooks[].sources.",
       ]);
       expect(await refused({}, 3)).toEqual([]);
       expect(await refused({ hosts: [{ ...exampleHost, state: "absent" }] }, 5)).toEqual([]);
@@ -93,7 +97,9 @@ describe("what a preview tries at the edge", () => {
       }));
       const [fault, ...others] = await refused({ hosts });
       expect(others).toEqual([]);
-      expect(fault).toMatch(/^the origin rules .* 11 out of 10 \(50001\)\. .* the same originPort, .* a larger plan/);
+      expect(fault).toMatch(
+        /^the origin rules .* 11 out of 10 \(50001\)\. .* a larger plan\. Hosts with the same originPort/,
+      );
     });
 
     test("an expression that is too long, quoted in part", async () => {
@@ -102,13 +108,13 @@ describe("what a preview tries at the edge", () => {
       const [fault, ...others] = await refused({ hooks });
       expect(others).toEqual([]);
       expect(fault).toMatch(
-        /^the custom rules .* characters long, the maximum is 4096 \(20127\)\. .* wider ranges in sources/,
+        /^the custom rules .* characters long, the maximum is 4096 \(20127\)\. .* wider ranges in hooks\[\]\.sources\.$/,
       );
       expect(fault!.length).toBeLessThan(500);
     });
   });
 
-  test("a site's name that is a CNAME is named before an up meets it; an address, and a hook's name, are not asked", async () => {
+  test("the preview names a site's hostname that is a CNAME, and no other record", async () => {
     const record = { id: "r", name: siteHostname, type: "A", content: "203.0.113.80", proxied: true, ttl: 1 };
     const withRecord = async (change: object) => {
       api.zone.dns_records = [{ ...record, ...change }];
@@ -117,13 +123,15 @@ describe("what a preview tries at the edge", () => {
       return said;
     };
     expect(await withRecord({ type: "CNAME", content: "old.example.net" })).toEqual([
-      expect.stringMatching(/^www\.example\.org is a CNAME to old\.example\.net now, .*: remove it, then `pulumi up`/),
+      expect.stringMatching(
+        /^www\.example\.org is a CNAME to old\.example\.net, .*\. Remove the CNAME, then run npx pulumi up/,
+      ),
     ]);
     expect(await withRecord({})).toEqual([]);
     expect(await withRecord({ type: "CNAME", name: "other.example.org" })).toEqual([]);
   });
 
-  test("where all stands as declared, three reads are all it costs; a foreign rule is tried as it is", async () => {
+  test("a zone that is as declared costs three reads; a rule of the zone's own is sent as the API returned it", async () => {
     const ours = rulesOf(settings);
     const theirs = {
       ref: "theirs",

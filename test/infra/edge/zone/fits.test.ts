@@ -36,12 +36,12 @@ describe("plan and bots", () => {
   const free: Settings = on("free");
   test("a plan that is not the zone's", () => {
     expect(edgeFaults(on("pro"), liveZone("free"))[0]).toMatch(
-      /edge\.plan says pro, but the zone example\.org is on free.*Write plan: free/s,
+      /edge\.plan is pro, but the zone example\.org is on free.*Write plan: free/s,
     );
     expect(edgeFaults(on("enterprise-bots"), liveZone("enterprise"))).toEqual([]);
-    expect(edgeFaults(on("pro"), liveZone("partners_pro"))[0]).toContain("the plan whose limits it shares");
+    expect(edgeFaults(on("pro"), liveZone("partners_pro"))[0]).toContain("the plan whose features it shares");
   });
-  test("Bot Fight Mode on, and no choice made: names both cures", () => {
+  test("Bot Fight Mode on without the operator's choice: the message names both ways out", () => {
     const [fault, ...others] = edgeFaults(free, { ...liveZone("free"), botFightMode: true });
     expect(others).toEqual([]);
     expect(fault).toMatch(/403.*botFightMode: off.*pro plan/s);
@@ -59,7 +59,9 @@ describe("plan and bots", () => {
 });
 
 test("a rule of the zone's own that the provider would empty is named instead of being carried", () => {
-  expect(edgeFaults(example, liveZone("pro", { custom: [skip] }))[0]).toMatch(/"let the office in".*would lose them/);
+  expect(edgeFaults(example, liveZone("pro", { custom: [skip] }))[0]).toMatch(
+    /the zone's own rule "let the office in" \(skip\) would lose settings .*\. Write the rule with others/,
+  );
   const whole = { ...skip, actionParameters: { ruleset: "current" } };
   expect(edgeFaults(example, liveZone("pro", { custom: [whole] }))).toEqual([]);
 });

@@ -133,7 +133,7 @@ const free: Settings = { ...example, edge: { ...example.edge, plan: "free", botF
 const absent: Settings = { ...example, hosts: [{ ...exampleHost, state: "absent" }] };
 
 describe("an empty zone", () => {
-  test("becomes every edge layer, and nothing that belongs to the whole zone", async () => {
+  test("gets every layer at Cloudflare, and nothing that belongs to the whole zone", async () => {
     await mock({ ...zone("pro"), ...empty });
     const resources = await declare(example);
     expect(resources.map(({ type, name }) => `${type} ${name}`).sort()).toEqual([
@@ -164,7 +164,7 @@ describe("an empty zone", () => {
   });
 });
 
-test("a site that is served: its name leads to every machine that is there, and is on the certificate of each", async () => {
+test("a served site's hostname leads to every present host, and is on the certificate of each", async () => {
   const named = (name: string, n: number, rest: object = {}) => ({
     ...exampleHost,
     ...{ name, hostname: `${name}.example.org`, address: `203.0.113.${n}`, address6: `2001:db8::${n}`, ...rest },
@@ -188,13 +188,13 @@ test("a site that is served: its name leads to every machine that is there, and 
   );
 });
 
-test("a site is nobody's where every machine is to be absent", async () => {
+test("a site has no record if every host is absent", async () => {
   await mock({ ...zone("pro"), ...empty });
   expect(await declare({ ...served, hosts: absent.hosts })).toEqual([]);
 });
 
 describe("rules of the zone's own", () => {
-  test("are carried as they are, after ours, under the ruleset's own name, and looked at again before any write", async () => {
+  test("are carried as they are, after pushgate's, under the ruleset's own name, and read again before a write", async () => {
     await mock({ ...zone("pro"), ...occupied });
     const custom = (await declare(example)).find(({ name }) => name === "custom rules");
     expect(custom?.inputs).toMatchObject({ name: "their name", description: "since 2019" });
@@ -224,11 +224,11 @@ describe("a ruleset that the stack may not hold yet", () => {
   test("is named with the command that takes it over", async () => {
     expect(await warnings(example, theirs)).toEqual([
       expect.stringMatching(
-        /^the zone example\.org already has a ruleset for custom rules, .* 20217, and npm run adopt takes it over first$/,
+        /^the zone example\.org has a ruleset for custom rules without a rule of pushgate's, .* 20217\. Run npm run adopt first\.$/,
       ),
     ]);
   });
-  test("is not named once our rules are in it, nor when nothing of ours goes in", async () => {
+  test("is not named once pushgate's rules are in it, nor if none goes in", async () => {
     expect(await warnings(example, [...theirs, ours])).toEqual([]);
     expect(await warnings(absent, theirs)).toEqual([]);
   });
