@@ -7,7 +7,7 @@ import { entryPoint, type Rule, type Ruleset, withoutNulls, type ZoneState } fro
 
 const newId = (): string => randomBytes(16).toString("hex");
 
-/** What a request may carry; the rest is computed, and the API refuses unknown fields by name. */
+/** What a request may carry; the rest is computed, and the API rejects unknown fields by name. */
 const rulesetFields = ["id", "name", "description", "kind", "phase", "rules", "version", "last_updated"];
 const ruleFields = [
   ...["id", "ref", "version", "action", "action_parameters", "categories", "description", "enabled", "expression"],
