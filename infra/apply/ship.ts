@@ -96,7 +96,14 @@ export type Placing = {
   readonly dependsOn?: pulumi.Input<pulumi.Input<pulumi.Resource>[]>;
 };
 
-const kept = (placing: Placing): pulumi.CustomResourceOptions => ({ ...placing, retainOnDelete: true });
+/** The layer's former name in stacks of an earlier version, where it had another. */
+type Formerly = { readonly formerly?: string | undefined };
+
+const kept = (placing: Placing, former?: string): pulumi.CustomResourceOptions => ({
+  ...placing,
+  retainOnDelete: true,
+  ...(former !== undefined && { aliases: [{ name: former, parent: pulumi.rootStackResource }] }),
+});
 
 const quiet = { addPreviousOutputInEnv: false, logging: "stderr" } as const;
 
@@ -114,14 +121,19 @@ export function apply(
   host: Host,
   layer: pulumi.Input<HostLayer>,
   seen: SeenLayer,
-  placing: Placing,
+  { formerly, ...placing }: Placing & Formerly,
 ): command.local.Command {
-  return declared(host, judged(host, layer, seen), seen.name, placing);
+  return declared(host, judged(host, layer, seen), seen.name, kept(placing, formerly && `${host.name}-${formerly}`));
 }
 
 type Judged = ReturnType<typeof judged>;
 
-function declared(host: Host, verdict: Judged, name: string, placing: Placing): command.local.Command {
+function declared(
+  host: Host,
+  verdict: Judged,
+  name: string,
+  opts: pulumi.CustomResourceOptions,
+): command.local.Command {
   return new command.local.Command(
     `${host.name}-${name}`,
     {
@@ -130,7 +142,7 @@ function declared(host: Host, verdict: Judged, name: string, placing: Placing): 
       create: verdict.apply(({ layer: { timeout } }) => applyCommand(host, timeout)),
       stdin: verdict.apply(({ layer, stamp }) => applyScript(layer, stamp)),
     },
-    kept(placing),
+    opts,
   );
 }
 
@@ -150,8 +162,9 @@ export function sendBundle(
   { file, sha256 }: Bundle,
   layer: pulumi.Input<HostLayer>,
   seen: SeenLayer,
-  placing: Placing,
+  { formerly, ...placing }: Placing & Formerly,
 ): command.local.Command {
+  const former = formerly && `${host.name}-${formerly}`;
   const verdict = judged(host, layer, seen);
   const ssh = sshTo(host).map((word) => (/^[\w@%+=:,./-]+$/.test(word) ? word : quote(word)));
   const sent = new command.local.Command(
@@ -164,9 +177,9 @@ export function sendBundle(
         present ? receiveCommand(host, sha256, stamp) : "true",
       ),
     },
-    kept(placing),
+    kept(placing, former && `${former}-file`),
   );
-  return declared(host, verdict, seen.name, { ...placing, dependsOn: [sent] });
+  return declared(host, verdict, seen.name, kept({ ...placing, dependsOn: [sent] }, former));
 }
 
 /**
@@ -197,12 +210,12 @@ export function applySecrets(
 }
 
 /** A machine that is gone: nothing runs, and preview is never clean while it is said to be lost. */
-export function lost({ name }: Pick<Host, "name">): command.local.Command {
+export function lost({ name }: Pick<Host, "name">, placing: Placing = {}): command.local.Command {
   void pulumi.log.warn(`${name} is lost: nothing was looked at there, so this preview is no clean audit`);
   return new command.local.Command(
     `${name}-lost`,
     { ...quiet, interpreter: ["sh", "-c"], create: ":", stdin: randomUUID() },
-    { retainOnDelete: true },
+    kept(placing),
   );
 }
 

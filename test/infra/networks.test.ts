@@ -65,7 +65,7 @@ test("infra, service and ops import nothing from test, and each rule of who may 
   };
   expect(grep('from "(\\.\\./)+test/', "infra", "service")).toEqual([]);
   expect(grep("@pulumi/command", "infra")).toEqual(["infra/apply/ship.ts"]);
-  expect(grep("@pulumi/", "infra/host")).toEqual(["infra/host/index.ts"]);
+  expect(grep("@pulumi/", "infra/host")).toEqual(["infra/host/declare.ts"]);
   expect(grep("allConfig|pulumi\\.Config", "infra")).toEqual(["infra/config/settings.ts"]);
   expect(grep("process\\.env", "infra", "service")).toEqual(["service/settings.ts"]);
 });

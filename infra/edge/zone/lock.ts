@@ -55,8 +55,8 @@ export function keeper({ id: zoneId, phases: live }: LiveZone) {
  * delivery, would be gone when a ruleset's hook stops it. The lock comes after the records, and its hook covers all
  * rulesets. Without records there is nothing left to keep.
  */
-export function lock({ beforeDelete }: Keeper, records: readonly pulumi.Resource[]): pulumi.Resource {
+export function lock({ beforeDelete }: Keeper, records: readonly pulumi.Resource[], parent: pulumi.Resource): void {
   const hooks = records.length > 0 ? { beforeDelete: [beforeDelete] } : {};
-  const opts = { dependsOn: [...records], hooks };
-  return new pulumi.ComponentResource("pushgate:edge:Lock", "rules of the zone's own", {}, opts);
+  const opts = { parent, dependsOn: [...records], hooks };
+  new pulumi.ComponentResource("pushgate:edge:Lock", "rules of the zone's own", {}, opts);
 }
