@@ -64,7 +64,7 @@ describe("a zone that held only our rules when `up` saw it", { timeout: 120_000 
   });
   afterAll(() => w?.close());
 
-  test("a rule is saved in it, and destroy is refused before it asks the edge anything, and says how one leaves", async () => {
+  test("a rule is saved in it, and the engine refuses destroy before any request to Cloudflare, and prints how to leave", async () => {
     saves(custom, "office");
     const whole = structuredClone(w.api.zone);
     const held = (await w.stack.resources()).length;

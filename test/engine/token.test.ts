@@ -1,4 +1,4 @@
-/** What a preview says of a token that may not do everything, under the real engine, against the stand-in API. */
+/** What a preview reports about a token that lacks permissions, under the real engine, against the fake API. */
 import { readFileSync } from "node:fs";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { permissions } from "../../infra/edge/zone/dry-run.ts";

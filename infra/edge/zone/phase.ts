@@ -69,7 +69,7 @@ export const asInputs = (live: readonly object[] = []): Rule[] =>
     .map((rule) => Object.fromEntries(Object.entries(rule).filter(([key]) => !computed.has(key))))
     .map((rule) => withoutUnset(rule) as Rule);
 
-/** The live rules of a phase with `ours` in place of pushgate's, in the order they run. */
+/** In the order they run: the live rules of a phase, with these in place of pushgate's. */
 export function merged(phase: PhaseName, ours: readonly Rule[], live: readonly Rule[]): Rule[] {
   const foreign = foreignRules(live);
   return phases[phase].ours === "first" ? [...ours, ...foreign] : [...foreign, ...ours];

@@ -163,7 +163,7 @@ describe("the provider's client", () => {
   });
   test.each<[string, Omit<Fault, "times">, RegExp]>([
     ["a refusal is one", { status: 403 }, /403/],
-    ["told not to", { status: 503, headers: { "x-should-retry": "false" } }, /503/],
+    ["x-should-retry: false", { status: 503, headers: { "x-should-retry": "false" } }, /503/],
     ["a success that is no JSON", { status: 200, body: "<html>Just a moment...</html>" }, /failed to parse .*<html>/],
     ["half an answer", { status: 200, body: '{"success":true,"result":{"id":"ss' }, /failed to parse/],
   ])("%s: the client does not repeat the request", async (_, fault, words) => {

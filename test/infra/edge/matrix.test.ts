@@ -202,7 +202,7 @@ describe.each(plans)("$name", (plan) => {
       }
   });
 
-  /** Which cells change when it is taken away; all others stay to the letter. */
+  /** Which cells change when it is removed; all others stay to the letter. */
   const changes: Record<Removal, (cell: Cell, before: string) => boolean> = {
     // Every delivery is then one of the rest, even where Bot Fight Mode stopped it before.
     pushgate_delivery: ({ row, column }) => row.is === "delivery" && column.access === undefined,
