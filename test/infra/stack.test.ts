@@ -182,7 +182,7 @@ describe("nothing is declared", () => {
   test("while the zone is on another plan than declared", async () => {
     const edge = (token: string) =>
       token.includes("getZone:") ? { id: "0".repeat(32), name: "example.org", plan: { legacyId: "free" } } : undefined;
-    expect(await refused({ edge })).toMatch(/edge\.plan says pro, but the zone example\.org is on free/);
+    expect(await refused({ edge })).toMatch(/edge\.plan is pro, but the zone example\.org is on free/);
   });
 
   test("while a machine can't be asked", async () => {
