@@ -8,9 +8,12 @@
  */
 import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
-import { paths } from "../host/paths.ts";
 import type { HostFact, HostFile, HostLayer } from "./layer.ts";
+import { places } from "./places.ts";
 import { trimmed } from "./report.ts";
+import { quote } from "./shell.ts";
+
+export { quote } from "./shell.ts";
 
 /** What a probe needs to know of a layer; no contents, so a layer whose text is known only later can be asked about. */
 export type Probed = {
@@ -23,8 +26,6 @@ export type Probed = {
 };
 
 const constant = (name: string): string => readFileSync(new URL(name, import.meta.url), "utf8");
-
-export const quote = (value: string): string => `'${value.replaceAll("'", `'\\''`)}'`;
 
 /** The facts' output travels up to here: more than this could never be confirmed. */
 export const factCap = 2048;
@@ -51,7 +52,7 @@ function refuseNul(layer: string, ...texts: readonly (string | undefined)[]): vo
 }
 
 /** The whole text that asks a machine about these layers. Feed it to `sh -s`. */
-export function probeScript(layers: readonly Probed[], state: string = paths.state): string {
+export function probeScript(layers: readonly Probed[], state: string = places.state): string {
   for (const layer of layers) refuseUnsendable(layer);
   const asked = layers.map(
     ({ name, formerly = "", files, owns }) =>
@@ -91,7 +92,7 @@ export const factRecord = (script: string | undefined, { read, want }: HostFact)
  * The whole text that brings one layer to a machine. Feed it to `sh -s` as root. `input`: lines for `activate` to read on
  * standard input, which makes the text as secret as they are.
  */
-export function applyScript(layer: HostLayer, stamp: string, state: string = paths.state, input = ""): string {
+export function applyScript(layer: HostLayer, stamp: string, state: string = places.state, input = ""): string {
   refuseUnsendable(layer);
   const {
     name,

@@ -6,13 +6,13 @@
 import { randomUUID } from "node:crypto";
 import * as command from "@pulumi/command";
 import * as pulumi from "@pulumi/pulumi";
-import type { Host, Settings } from "../config/settings.ts";
-import { paths } from "../host/paths.ts";
-import { preflight } from "../host/preflight.ts";
+import type { Host } from "../config/settings.ts";
 import type { HostLayer } from "./layer.ts";
-import { applyScript, type Probed, probeScript, quote } from "./manifest.ts";
+import { applyScript, type Probed, probeScript } from "./manifest.ts";
+import { places } from "./places.ts";
 import { reconcile } from "./reconcile.ts";
 import { type HostReport, parseReport, type SeenLayer } from "./report.ts";
+import { quote } from "./shell.ts";
 import { sshTo, unreachable } from "./ssh.ts";
 
 /** Seconds the machine has to answer a probe; one of thirty facts takes a fifth of a second. */
@@ -44,11 +44,11 @@ exec systemd-run --quiet --wait --pipe --collect --unit=${unit} --property=Runti
 
 /** Takes a bundle from standard input to where its layer's `activate` finds it; whole and of this hash, or not at all. */
 export function receiveCommand({ sudo }: Pick<Host, "sudo">, sha256: string, stamp: string): string {
-  const target = `${paths.incoming}/${sha256}.cjs`;
+  const target = `${places.incoming}/${sha256}.cjs`;
   const script = `set -e
 # for ${stamp}
 umask 077
-mkdir -p ${paths.incoming}
+mkdir -p ${places.incoming}
 trap "rm -f ${target}.new" EXIT
 cat >${target}.new
 echo "${sha256}  ${target}.new" | sha256sum --check --status || { echo "pushgate: the bundle arrived damaged; pulumi up again" >&2; exit 1; }
@@ -80,14 +80,6 @@ export async function probe(host: Host, layers: readonly Probed[]): Promise<Host
   } catch (error) {
     throw new pulumi.RunError(`${host.name}: ${error instanceof Error ? error.message : String(error)}`);
   }
-}
-
-/** All that keeps this machine from carrying the layers, in one text; warns of what does not. */
-export function fitFaults(host: Host, report: HostReport, settings: Settings): string[] {
-  const { faults, warnings } = preflight(host, report, settings);
-  for (const text of warnings) void pulumi.log.warn(`${host.name}: ${text}`);
-  if (faults.length === 0) return [];
-  return [`${host.name} can't carry pushgate, nothing was changed:\n${faults.map((text) => `  ${text}`).join("\n")}`];
 }
 
 export type Placing = {
@@ -141,7 +133,7 @@ export type Bundle = {
 };
 
 /**
- * Declares a layer whose `activate` installs a bundle from `<paths.incoming>/<sha256>.cjs`. The file is sent by a
+ * Declares a layer whose `activate` installs a bundle from `<places.incoming>/<sha256>.cjs`. The file is sent by a
  * command of its own that redirects it, so that it is not in the state; both carry the layer's stamp, so that a bundle
  * changed on the machine is sent again.
  */

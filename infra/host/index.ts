@@ -7,13 +7,14 @@ import * as pulumi from "@pulumi/pulumi";
 import { type HostLayer, leaving } from "../apply/layer.ts";
 import { neverCame } from "../apply/reconcile.ts";
 import type { HostReport } from "../apply/report.ts";
-import { apply, applySecrets, fitFaults, lost, probe, sendBundle } from "../apply/ship.ts";
+import { apply, applySecrets, lost, probe, sendBundle } from "../apply/ship.ts";
 import { namesOf } from "../config/served-sites.ts";
 import type { Host, Settings } from "../config/settings.ts";
 import type { OriginPulls } from "../edge/client-certificate.ts";
 import { originCertificate } from "../edge/origin-certificate.ts";
 import { type HostLayers, hostLayers, rebuilds } from "./layers.ts";
 import { readCsr } from "./origin-key/origin-key.ts";
+import { fitFaults } from "./preflight.ts";
 import type { Bundles } from "./programs/programs.ts";
 import { type HookSecrets, judgeSecrets, probedSecrets } from "./secrets/secrets.ts";
 
@@ -49,8 +50,10 @@ export async function look(settings: Settings, bundles: Bundles): Promise<Machin
     one.status === "rejected" ? [String(one.reason?.message ?? one.reason)] : [],
   );
   const machines = looked.flatMap((one) => (one.status === "fulfilled" ? [one.value] : []));
-  const unfit = machines.flatMap(({ host, report }) => (report ? fitFaults(host, report, settings) : []));
-  if (failed.length + unfit.length > 0) throw new pulumi.RunError([...failed, ...unfit].join("\n"));
+  const fitness = machines.flatMap(({ host, report }) => (report ? [fitFaults(host, report, settings)] : []));
+  for (const text of fitness.flatMap(({ warnings }) => warnings)) void pulumi.log.warn(text);
+  const faults = [...failed, ...fitness.flatMap(({ faults }) => faults)];
+  if (faults.length > 0) throw new pulumi.RunError(faults.join("\n"));
   return machines;
 }
 

@@ -46,6 +46,16 @@ function together(checks: readonly Check[], host: Host, report: HostReport, sett
   return { faults: found.flatMap(({ faults }) => faults), warnings: found.flatMap(({ warnings }) => warnings) };
 }
 
+/** The same as texts for a person; all faults of a machine are one text. */
+export function fitFaults(host: Host, report: HostReport, settings: Settings): Fitness {
+  const { faults, warnings } = preflight(host, report, settings);
+  const listed = faults.map((text) => `\n  ${text}`).join("");
+  return {
+    faults: faults.length > 0 ? [`${host.name} can't carry pushgate, nothing was changed:${listed}`] : [],
+    warnings: warnings.map((text) => `${host.name}: ${text}`),
+  };
+}
+
 /** What the machine answered, "" where the question failed. */
 const said = ({ machine }: HostReport, name: string): string =>
   machine[name]?.status === 0 ? machine[name].output : "";

@@ -4,7 +4,7 @@ import { beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
 import type { HostLayer } from "../../../infra/apply/layer.ts";
 import { applyScript, fileRecord, probeScript, sha256 } from "../../../infra/apply/manifest.ts";
 import type { SeenLayer } from "../../../infra/apply/report.ts";
-import { example, exampleHost } from "../../example.ts";
+import { exampleHost } from "../../example.ts";
 
 type Made = { type: string; name: string; inputs: Record<string, unknown> };
 const made: Made[] = [];
@@ -267,15 +267,6 @@ describe("secrets", () => {
       addPreviousOutputInEnv: false,
     });
     expect(await pulumi.isSecret(output)).toBe(true);
-  });
-});
-
-describe("fitFaults", () => {
-  test("all faults in one text, with the machine's name", () => {
-    const report = { machine: {}, listeners: [], layers: {} };
-    expect(ship.fitFaults(host, report, example).join()).toMatch(
-      /^web1 can't carry pushgate, nothing was changed:\n {2}.*is not root.*\n {2}process 1 is unknown/,
-    );
   });
 });
 

@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import type { HostReport, SeenFact } from "../../../infra/apply/report.ts";
 import { sourceSets } from "../../../infra/config/source-sets.ts";
 import { paths } from "../../../infra/host/paths.ts";
-import { preflight } from "../../../infra/host/preflight.ts";
+import { fitFaults, preflight } from "../../../infra/host/preflight.ts";
 import { example, exampleHost, rebuilt } from "../../example.ts";
 
 const yes = (output: string): SeenFact => ({ output, status: 0 });
@@ -236,4 +236,17 @@ test("all faults come at once", () => {
 test("a machine to be cleaned needs root and systemd, nothing else", () => {
   const found = check({ nodejs: yes("v12.0.0"), bpf: yes("absent") }, listening(port, "java"), { state: "absent" });
   expect(found.faults).toEqual([]);
+});
+
+test("all faults are one text with the host's name, and each warning has it", () => {
+  const { faults } = fitFaults(
+    { ...host, name: "web1", sudo: false },
+    { machine: {}, listeners: [], layers: {} },
+    example,
+  );
+  expect(faults.join()).toMatch(
+    /^web1 can't carry pushgate, nothing was changed:\n {2}.*is not root.*\n {2}process 1 is unknown/,
+  );
+  const { warnings } = fitFaults({ ...host, name: "web1" }, report({ os: yes("ubuntu 24.04") }), example);
+  expect(warnings).toEqual([expect.stringMatching(/^web1: ubuntu 24\.04 is not among the tested/)]);
 });
