@@ -207,6 +207,17 @@ describe("unified", () => {
     expect(shown.at(-1)).toBe("  … 9960 more lines");
   });
 
+  test.each([
+    ["no common line", "a\na\n", "b\nb\n"],
+    ["half of their lines in common", "a\nb\n", "b\nc\n"],
+  ])("two texts of 64 KiB with %s are compared within a second, and count as replaced whole", (_, from, to) => {
+    const started = performance.now();
+    const shown = unified(from.repeat(16_384), to.repeat(16_384)).split("\n");
+    expect(performance.now() - started).toBeLessThan(1_000);
+    expect(shown.slice(0, 40).every((line) => line.startsWith("-"))).toBe(true);
+    expect(shown.slice(40)).toEqual(["  … 65498 more lines"]);
+  });
+
   test("what it marks is the change, for any two texts", async () => {
     const lines = fc.array(fc.constantFrom("a", "b", "c"), { maxLength: 8 });
     await fc.assert(
