@@ -57,8 +57,7 @@ export function fitFaults(host: Host, report: HostReport, settings: Settings): F
 }
 
 /** What the machine answered, "" where the question failed. */
-const said = ({ machine }: HostReport, name: string): string =>
-  machine[name]?.status === 0 ? machine[name].output : "";
+const said = ({ system }: HostReport, name: string): string => (system[name]?.status === 0 ? system[name].output : "");
 
 const privilege: Check = ({ ssh, sudo }, report) =>
   said(report, "uid") === "0"
@@ -154,7 +153,7 @@ const allowlist: Check = (_, report) => {
 
 const network: Check = (_, report) => {
   const unusable = (asked: string, tool: string): string[] => {
-    const answer = report.machine[asked];
+    const answer = report.system[asked];
     // 127: not installed yet, the packages layer brings it.
     return answer === undefined || answer.status === 0 || answer.status === 127
       ? []
@@ -238,7 +237,7 @@ const counted = {
 } as const;
 
 /** The builds' alone: the receiver's limits stand beside what it counts itself. */
-const limits: Check = (_, { machine: { controllers } }, settings) => {
+const limits: Check = (_, { system: { controllers } }, settings) => {
   // Without the file there is no unified hierarchy, which is the allowlist's fault.
   if (sitesOf(settings).length === 0 || controllers?.status !== 0) return fine;
   const there = controllers.output.split(/\s+/);

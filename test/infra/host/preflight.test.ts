@@ -39,7 +39,7 @@ const report = (
   machine: Partial<Record<keyof typeof good, SeenFact>> = {},
   more: Partial<HostReport> = {},
 ): HostReport => ({
-  machine: { ...good, ...machine },
+  system: { ...good, ...machine },
   listeners: [
     { port: 22, process: "sshd" },
     { port: 443, process: "nginx" },
@@ -241,7 +241,7 @@ test("a machine to be cleaned needs root and systemd, nothing else", () => {
 test("all faults are one text with the host's name, and each warning has it", () => {
   const { faults } = fitFaults(
     { ...host, name: "web1", sudo: false },
-    { machine: {}, listeners: [], layers: {} },
+    { system: {}, listeners: [], layers: {} },
     example,
   );
   expect(faults.join()).toMatch(
