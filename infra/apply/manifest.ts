@@ -8,7 +8,7 @@ import { createHash } from "node:crypto";
 import type { HostFact, HostFile, HostLayer } from "./layer.ts";
 import { places } from "./places.ts";
 import { trimmed } from "./report.ts";
-import { quote, scriptBeside, variables } from "./shell.ts";
+import { call, scriptBeside, variables } from "./shell.ts";
 
 export { quote } from "./shell.ts";
 
@@ -55,7 +55,6 @@ function checkApply(layer: HostLayer, input: string): void {
 /** A shell function of calls; `:` because a function may not be empty. */
 const shellFunction = (name: string, calls: readonly string[]): string =>
   [`${name}() {`, ":", ...calls, "}"].join("\n");
-const call = (name: string, ...values: readonly string[]): string => [name, ...values.map(quote)].join(" ");
 
 /** The whole text that probes a host for these layers. Feed it to `sh -s`. */
 export function probeScript(layers: readonly Probed[], state: string = places.state): string {

@@ -7,6 +7,9 @@ export const quote = (value: string): string => `'${value.replaceAll("'", `'\\''
 /** One word of a command line, in quotes where it needs them. */
 export const word = (value: string): string => (/^[\w@%+=:,./-]+$/.test(value) ? value : quote(value));
 
+/** A call of a shell function: units 'nginx.service'. */
+export const call = (name: string, ...values: readonly string[]): string => [name, ...values.map(quote)].join(" ");
+
 /** A value for a script or a template; a list becomes words separated by blanks. */
 export type Value = string | number | readonly (string | number)[];
 export const plain = (value: Value): string => (typeof value === "object" ? value.join(" ") : String(value));

@@ -71,7 +71,7 @@ test("each machine takes the deliveries of its own hostname", async () => {
 test("a machine that is lost is only warned of, and no audit is clean while it is", async () => {
   gone = await v4only.freeze();
   states({ state: "lost" });
-  const told = "v4only is lost: nothing was looked at there";
+  const told = "v4only is declared lost: it was not probed";
   const without = await world.stack.up();
   expect(without.code, without.stdout).toBe(0);
   expect(warnings(without).join("\n")).toContain(told);

@@ -124,11 +124,11 @@ const about = (name: string): string => {
 describe("a machine that is not to be had", () => {
   test.each([
     ["guest", "no sudo there for this login", /sudo .*NOPASSWD: ALL/],
-    ["nologin", "no such login", /the machine refuses the login.*ssh-add -l/],
-    ["swapped", "another host key than the known one", /its host key is not the known one.*ssh-keygen -lf/],
-    ["unmet", "a host key nobody has seen", /its host key is .*not known yet.*ssh-keygen -lf/],
-    ["silent", "no machine at that address", /the machine can't be reached.*`state: lost`/],
-    ["nowhere", "no address of that name", /the name does not resolve.*~\/\.ssh\/config/],
+    ["nologin", "no such login", /the host rejects the login.*ssh-add -l/],
+    ["swapped", "another host key than the known one", /its SSH host key is unknown or has changed.*ssh-keygen -lf/],
+    ["unmet", "a host key nobody has seen", /its SSH host key is unknown or has changed.*ssh-keygen -lf/],
+    ["silent", "no machine at that address", /the host is unreachable.*`state: lost`/],
+    ["nowhere", "no address of that name", /its name does not resolve.*~\/\.ssh\/config/],
   ])("%s: %s", (name, _, says) => {
     expect(about(name)).toMatch(says);
     expect(about(name)).toContain("nothing was changed");
@@ -195,7 +195,7 @@ describe("the same machine without its faults", () => {
     await fit.inside("systemctl stop pushgate-apply");
     expect(second.code).toBe(1);
     expect(second.stdout + second.stderr).toMatch(
-      /fit: another pushgate up is running on this machine; wait for it, or see: systemctl status pushgate-apply/,
+      /fit: another pulumi up is running on this host\. Wait until it ends, or read: systemctl status pushgate-apply/,
     );
     expect(writes()).toEqual([]);
     expect(await standing()).toEqual(before);
