@@ -108,7 +108,8 @@ export function applyScript(layer: HostLayer, stamp: string, state: string = pla
     ]),
     // The shell's own printf: a program would have the text in its argv, and a here-document may become a file.
     shellFunction("input", [call("printf %s", input)]),
-    variables({ layer: name, formerly, stamp, present: present ? 1 : 0, state, owns: owns.join("\n") }),
+    variables({ layer: name, formerly, stamp, state, owns: owns.join("\n") }),
+    `present=${present ? 1 : 0}`,
     variables({ record: record.map((line) => `${line}\n`).join(""), script, activate, restore, retire }),
     "apply",
     "",
