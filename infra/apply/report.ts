@@ -1,6 +1,6 @@
 /**
- * What a host reported to a probe, parsed. The host is untrusted input: the answer passes a schema before anything is read from it,
- * and what may reach a terminal loses its control characters here.
+ * What a host reported to a probe, parsed. The host is untrusted input: the answer passes a schema before anything is
+ * read from it, and what may reach a terminal loses its control characters here.
  */
 import * as v from "valibot";
 

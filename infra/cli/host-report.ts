@@ -57,7 +57,7 @@ export type HookReport = {
   readonly units: readonly Unit[];
 };
 
-export type HostReport = {
+export type Report = {
   /** The host's clock, so that ages do not depend on the operator's. */
   readonly now: string;
   readonly guard: string;
@@ -94,13 +94,13 @@ export function reportScript(hooks: readonly Hook[]): string {
 }
 
 /** Throws a UserError if the host is unreachable, or if something other than the script answers. */
-export async function readHost(host: Target, hooks: readonly Hook[]): Promise<HostReport> {
+export async function readHost(host: Target, hooks: readonly Hook[]): Promise<Report> {
   return parseReport(host.name, await runOnHost(host, reportScript(hooks), 30), hooks);
 }
 
 const decoded = (base64 = ""): string => Buffer.from(base64, "base64").toString("utf8");
 
-export function parseReport(name: string, answer: string, hooks: readonly Hook[]): HostReport {
+export function parseReport(name: string, answer: string, hooks: readonly Hook[]): Report {
   const lines = answer
     .trim()
     .split("\n")

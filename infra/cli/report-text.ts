@@ -1,11 +1,11 @@
 /** The report of a host for a person: its faults, and everything line by line. Pure. */
 import { age, duration, short, size } from "./format.ts";
-import { type HookReport, type HostReport, isDown, type Unit } from "./host-report.ts";
+import { type HookReport, isDown, type Report, type Unit } from "./host-report.ts";
 import type { Declared } from "./stack.ts";
 
 export type Host = Declared["hosts"][number];
 /** A host with its report, or with the reason why there is none. */
-export type Seen = { readonly host: Host; readonly report?: HostReport; readonly fault?: string };
+export type Seen = { readonly host: Host; readonly report?: Report; readonly fault?: string };
 
 const unitText = ({ name, load, active, sub, result, enabled }: Unit): string => {
   if (load === "not-found") return `${name} does not exist`;

@@ -1,6 +1,6 @@
 /** ship.ts against Pulumi's mocks: what is given in, and the exact commands out, as data. */
 import { spawnSync } from "node:child_process";
-import { mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import * as pulumi from "@pulumi/pulumi";
@@ -241,6 +241,32 @@ describe("sendBundle", () => {
     ship.sendBundle(host, bundle, layer, { ...inSync, owned: [...inSync.owned, "/etc/pushgate/x"] }, {});
     const { inputs } = await until("web1-firewall-file");
     expect(inputs.create).not.toBe(ship.receiveCommand(host, bundle.sha256, "0123456789ab"));
+  });
+});
+
+describe("run-in-unit.sh", () => {
+  const run = (state: string) => {
+    const bin = mkdtempSync(join(tmpdir(), "pushgate-bin-"));
+    const fakes = { systemctl: `echo ${state}`, sleep: ":", "systemd-run": 'echo "$*"; cat' };
+    for (const [name, body] of Object.entries(fakes))
+      writeFileSync(join(bin, name), `#!/bin/sh\n${body}\n`, { mode: 0o755 });
+    const env = { ...process.env, PATH: `${bin}:${process.env.PATH}` };
+    const ran = spawnSync("sh", ["-c", ship.applyCommand(host, 90)], { input: "the script", encoding: "utf8", env });
+    rmSync(bin, { recursive: true });
+    return { status: ran.status, stdout: ran.stdout, stderr: ran.stderr };
+  };
+  test("runs standard input in the unit, with the layer's time limit", () => {
+    const options = "--quiet --wait --pipe --collect --unit=pushgate-apply";
+    const limits = "--property=RuntimeMaxSec=90 --property=TimeoutStopSec=60";
+    expect(run("inactive")).toEqual({ status: 0, stdout: `${options} ${limits} /bin/sh -s\nthe script`, stderr: "" });
+  });
+  test("does not start while another apply runs, and names the host", () => {
+    expect(run("active")).toEqual({
+      status: 75,
+      stdout: "",
+      stderr:
+        "pushgate: web1: another pulumi up is running on this host. Wait until it ends, or read: systemctl status pushgate-apply\n",
+    });
   });
 });
 
