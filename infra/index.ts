@@ -1,10 +1,11 @@
 /**
- * The path of a delivery. Read it downward: each line of `path` is a layer, outermost first. `declare` calls them last
- * to first, so that nothing can be reached before what protects it stands; the name that makes the machines findable
- * comes last of all.
+ * The path of a delivery as Pulumi resources, in the order in which they are applied: each line declares one layer and
+ * hands what it made to the next, so that no layer can be reached before the layers that protect it. The numbers are
+ * those of the README's picture, which a delivery meets the other way round; DNS makes the hosts findable and comes last.
  */
-import type * as pulumi from "@pulumi/pulumi";
+import * as pulumi from "@pulumi/pulumi";
 import { localOpenssl } from "./apply/ship.ts";
+import { Component } from "./component.ts";
 import { allHostnames } from "./config/hostnames.ts";
 import { namesOf } from "./config/served-sites.ts";
 import { readEdgeAccess, readSettings } from "./config/settings.ts";
@@ -12,107 +13,79 @@ import { bots } from "./edge/bots.ts";
 import { canary } from "./edge/canary.ts";
 import { makeOriginPulls, readOriginPulls } from "./edge/client-certificate.ts";
 import { dns } from "./edge/dns.ts";
-import { originPulls } from "./edge/origin-certificate.ts";
+import { originCertificate, originPulls } from "./edge/origin-certificate.ts";
 import { presented } from "./edge/presented.ts";
 import { tryOut } from "./edge/zone/dry-run.ts";
 import { assertFits, rulesOf } from "./edge/zone/fits.ts";
-import { inspect, type LiveZone } from "./edge/zone/live-zone.ts";
-import { type Keeper, keeper, lock } from "./edge/zone/lock.ts";
+import { inspect } from "./edge/zone/live-zone.ts";
+import { keeper, lock } from "./edge/zone/lock.ts";
 import { ruleset } from "./edge/zone/ruleset.ts";
-import { declareMachine, look, type Machine, settleMachine, type Wanted } from "./host/index.ts";
+import { declareClientCa, declareHost, probeHosts } from "./host/declare.ts";
 import { buildPrograms } from "./host/programs/programs.ts";
 
-type World = Wanted & {
-  readonly access: ReturnType<typeof readEdgeAccess>;
-  readonly zone: LiveZone;
-  readonly keep: Keeper;
-  readonly machines: readonly Machine[];
-};
-type Behind = readonly (pulumi.Resource | undefined)[];
+const { settings, secrets } = readSettings();
+const access = readEdgeAccess();
+const programs = buildPrograms(settings);
 
-const after = (behind: Behind) => ({ dependsOn: behind.flat().filter((one) => one !== undefined) });
+// What is there now. All faults of the zone and of every host are reported here, before anything changes.
+const [live, probed] = await Promise.all([inspect(settings.zone), probeHosts(settings, programs)]);
+assertFits(settings, live);
+await tryOut(access, settings, live);
 
-const path = {
-  /** Whether all of it lets a request in, as seen from here: what stands between two layers is neither's to know. */
-  canary: ({ settings, access }: World, names: ReturnType<typeof dns>) => canary(settings, access, names),
+const parent = new Component("Zone", settings.zone);
+const after = (...layers: (pulumi.Resource | undefined)[]) => ({
+  parent,
+  dependsOn: layers.filter((layer) => layer !== undefined),
+});
+const keep = keeper(live, access);
+const rules = rulesOf(settings);
+const names = allHostnames(settings);
 
-  /** 1 A name for hooks only, and those of published sites; proxied. */
-  dns: ({ settings, zone }: World, behind: Behind) => dns(settings, zone.id, after(behind)),
+const made = readOriginPulls(
+  localOpenssl("origin pulls", makeOriginPulls(settings.zone, settings.edge.generation), { parent }),
+);
+// The key beside the CA makes all of it secret. The CA is public: unmarked, preview can show what changes in nginx.
+const clientCa = pulumi.unsecret(made.apply(({ ca }) => ca));
 
-  /** 2 A signed delivery skips what would challenge it; everything else on the name is blocked. */
-  waf: ({ settings, zone, keep }: World, behind: Behind) =>
-    ruleset(zone, "custom", rulesOf(settings).custom, keep, after(behind)),
+// 9 to 5: builder, receiver, systemd's sockets, nginx, firewall.
+const inputs = { settings, programs, secrets, clientCa, signOrigin: originCertificate };
+const hosts = probed.map((host) => declareHost(host, inputs));
+const applied = hosts.map(({ last }) => last);
 
-  /** 3 Bot management: what rule 2 can't skip is the operator's stated choice. */
-  bots: ({ settings, zone }: World, behind: Behind) => bots(settings, zone.id, after(behind)),
+// 4: Cloudflare presents the client certificate, contacts the origin port and checks the origin certificate.
+const leaf = { certificate: made.certificate, privateKey: made.key };
+const clientCertificates = originPulls({ zoneId: live.id, hostnames: names, ...leaf }, after(...applied));
+const strictTls = ruleset(live, "config", rules.config, keep, after(...applied));
+const originPort = ruleset(live, "origin", rules.origin, keep, after(...applied));
 
-  /** 4 Edge to origin: a client certificate of our own, by hostname, ... */
-  pulls: ({ settings, zone, originPulls: made }: World, behind: Behind) => {
-    const leaf = { certificate: made.certificate, privateKey: made.key };
-    return originPulls({ zoneId: zone.id, hostnames: allHostnames(settings), ...leaf }, after(behind));
-  },
+// 6 again: nginx stops trusting the former client certificate once Cloudflare presents the new one.
+const clientCas = hosts.map((host) => {
+  const own = namesOf(settings, host.host);
+  const resources = clientCertificates.filter((_, i) => own.includes(names[i]!));
+  const certId = pulumi.output(resources[0]?.configs).apply((configs) => configs?.[0]?.certId ?? "");
+  const presents = (id: string) => Promise.all(own.map((name) => presented(access, live.id, name, id)));
+  return declareClientCa(host, inputs, { certId, resources }, presents);
+});
 
-  /** ... a port of its own, strict TLS. */
-  origin: ({ settings, zone, keep }: World, behind: Behind) => {
-    const { origin, config } = rulesOf(settings);
-    return [ruleset(zone, "config", config, keep, after(behind)), ruleset(zone, "origin", origin, keep, after(behind))];
-  },
+// 3: what no rule can skip is the operator's stated choice. 2: a signed delivery skips the rest; the rest is blocked.
+const botManagement = bots(settings, live.id, after(...clientCertificates, strictTls, originPort));
+const waf = ruleset(
+  live,
+  "custom",
+  rules.custom,
+  keep,
+  after(...clientCertificates, strictTls, originPort, botManagement),
+);
 
-  /** 5 to 9 Firewall, proxy, service manager, receiver, rebuild: see machine.ts. */
-  machines: (world: World) => world.machines.map((machine) => declareMachine(machine, world)),
+// 1: the names that lead to the hosts.
+const records = dns(
+  settings,
+  live.id,
+  after(...applied, ...clientCertificates, strictTls, originPort, waf, ...clientCas),
+);
 
-  /** 6 again, when 4 stands: the proxy lets go of the client certificate that was before. */
-  settled: (world: World, pulls: ReturnType<typeof originPulls>) => {
-    const { settings, access, zone } = world;
-    const all = allHostnames(settings);
-    return world.machines.map((machine) => {
-      const names = namesOf(settings, machine.host);
-      const presentedBy = (leaf: string) => Promise.all(names.map((name) => presented(access, zone.id, name, leaf)));
-      return settleMachine(
-        machine,
-        world,
-        presentedBy,
-        pulls.filter((_, i) => names.includes(all[i]!)),
-      );
-    });
-  },
-};
+// The last resource, and so the first that `pulumi destroy` meets: it rejects the destroy while hosts are present.
+lock(keep, records, parent);
 
-async function declare(): Promise<void> {
-  const { settings, secrets } = readSettings();
-  const bundles = buildPrograms(settings);
-  const access = readEdgeAccess();
-  const [zone, machines] = await Promise.all([inspect(settings.zone), look(settings, bundles)]);
-  assertFits(settings, zone);
-  await tryOut(access, settings, zone);
-  const keep = keeper(zone, access);
-  const made = localOpenssl("origin pulls", makeOriginPulls(settings.zone, settings.edge.generation), {});
-  const world: World = { settings, secrets, bundles, access, zone, keep, machines, originPulls: readOriginPulls(made) };
-
-  const standing = path.machines(world);
-  const pulls = path.pulls(world, standing);
-  const settled = path.settled(world, pulls);
-  const origin = [...pulls, ...path.origin(world, standing)];
-  const skipped = path.bots(world, origin);
-  const guarded = path.waf(world, [...origin, skipped]);
-  const names = path.dns(world, [...standing, ...origin, guarded, ...settled]);
-  // The last resource, and so the first that `pulumi destroy` meets.
-  lock(keep, names);
-  path.canary(world, names);
-}
-
-/**
- * The SDK takes a stack for every resource and promise, and looks each of its frames up in source maps: an eighth of a
- * preview's processor time (0.4 s of 3.4 s). Our own files need no maps, as Node strips their types in place.
- */
-async function withPlainStacks(work: () => Promise<void>): Promise<void> {
-  const { prepareStackTrace } = Error;
-  Object.assign(Error, { prepareStackTrace: undefined });
-  try {
-    await work();
-  } finally {
-    Object.assign(Error, { prepareStackTrace });
-  }
-}
-
-await withPlainStacks(declare);
+// A request from outside, through all of it.
+canary(settings, access, records);

@@ -1,41 +1,42 @@
 /**
- * The one reader of process.env: what receiver and builder are told, each by a rendered, public JSON file; the secrets,
- * by credentials; and which sockets were handed over. All faults come at once, each with its cure, none with a secret in
- * it; without its secrets nothing starts.
+ * Reads all that receiver and builder start from, and is the only reader of process.env: a rendered, public JSON file of
+ * settings each, the secrets in systemd's credentials, and the sockets that systemd passes. It reports all faults at
+ * once, each with its fix and none with a secret. Neither program starts without its secrets.
  */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import * as v from "valibot";
 import { type BuilderSettings, builderShape, overSsh, whole } from "./builder/settings.ts";
+import { type GitHostName, verifiedGitHosts } from "./git-hosts/index.ts";
 
 export type ReceiverHook = {
-  /** The path's last segment: /webhook/<name>. */
+  /** The last segment of the path /webhook/<name>. */
   readonly name: string;
-  readonly gitHost: "github" | "gitlab" | "bitbucket" | "gitea" | "forgejo";
-  /** The branch whose pushes count. */
+  readonly gitHost: GitHostName;
+  /** Pushes to other branches are ignored. */
   readonly branch: string;
 };
 
 export type ReceiverSettings = {
-  /** Absolute folder; accepted deliveries land in <spool>/<hook>/. */
+  /** Absolute folder: the receiver writes accepted deliveries to <spool>/<hook>/. */
   readonly spool: string;
   readonly hooks: readonly ReceiverHook[];
   readonly limits: {
     /** Bytes of a delivery's body. */
     readonly bodyBytes: number;
-    /** Refused requests a minute that one source may cause on one hook. */
+    /** Rejections per minute of one source on one hook; the receiver answers further ones with 429. */
     readonly refusalsPerMinute: number;
-    /** Requests one source may have open at once. */
+    /** Requests that one source may have open at once. */
     readonly concurrentPerSource: number;
   };
-  /** Only outside systemd: where to listen when no socket was handed over. */
+  /** The address outside systemd, which the receiver uses only if systemd passed no socket. */
   readonly listen?: { readonly host: string; readonly port: number };
 };
 
-/** By hook, newest first, never empty. */
+/** The secrets of each hook, newest first, at least one. */
 export type Secrets = ReadonlyMap<string, readonly string[]>;
 
-/** Everything a receiver starts from. `sockets`: descriptors of listening sockets, empty outside systemd. */
+/** All that a receiver starts from. `sockets`: descriptors of listening sockets, empty outside systemd. */
 export type Receiver = {
   readonly settings: ReceiverSettings;
   readonly secrets: Secrets;
@@ -50,28 +51,31 @@ export class SettingsFault extends Error {
   }
 }
 
-/** The first descriptor systemd hands over (sd_listen_fds(3)). */
+/** The first descriptor that systemd passes (sd_listen_fds(3)). */
 const firstSocket = 3;
 
-/** Characters; 32 of base64 are 192 bits. The stack configuration asks for as many. */
+/** Characters: 32 of base64 are 192 bits. The stack configuration requires as many. */
 const secretLength = 32;
 
 const hook = v.object({
   name: v.pipe(v.string("write a name"), v.regex(/^[a-z0-9-]{1,32}$/, "use 1 to 32 of a-z, 0-9 and hyphens")),
   gitHost: v.picklist(
-    ["github", "gitea", "forgejo"],
-    "write github, gitea or forgejo: the others do not sign with X-Hub-Signature-256",
+    verifiedGitHosts,
+    `write ${verifiedGitHosts.join(", ").replace(/, (?=[^,]*$)/, " or ")}: the receiver verifies the signature of no other`,
   ),
   branch: v.pipe(v.string("write a branch"), v.nonEmpty("is empty: write a branch")),
 });
 
-// Unknown keys pass: the file is rendered from a checked type, and a newer one must not stop an older bundle.
+// Unknown keys are accepted: an older bundle must start with the file of a newer pushgate.
 const shape = v.object({
   spool: v.pipe(v.string("write an absolute folder"), v.startsWith("/", "write an absolute folder")),
   hooks: v.pipe(
     v.array(hook, "write a list of hooks"),
-    v.minLength(1, "is empty: nothing could be delivered"),
-    v.check((hooks) => new Set(hooks.map(({ name }) => name)).size === hooks.length, "names a hook twice"),
+    v.minLength(1, "is empty: write at least one hook"),
+    v.check(
+      (hooks) => new Set(hooks.map(({ name }) => name)).size === hooks.length,
+      "names a hook twice: give each hook its own name",
+    ),
   ),
   limits: v.object({
     bodyBytes: whole(1, 25 << 20),
@@ -88,7 +92,7 @@ export function readReceiver(env: Environment = process.env, pid: number = proce
   const faults: string[] = [];
   const settings = readShape(shape, env.PUSHGATE_SETTINGS, faults);
   const secrets = readSecrets(env.CREDENTIALS_DIRECTORY, settings?.hooks ?? [], faults);
-  // The variables outlive a fork: only the process they name was handed the descriptors.
+  // A child process inherits the variables, but systemd passed the descriptors only to the process that they name.
   const count = env.LISTEN_PID === String(pid) ? Number(env.LISTEN_FDS) : 0;
   if (settings && !(count > 0) && !settings.listen)
     faults.push(
@@ -186,10 +190,12 @@ function readSecrets(folder: string | undefined, hooks: readonly ReceiverHook[],
       const lines = readFileSync(file, "utf8").replace(/\n$/, "").split("\n");
       for (const [i, line] of lines.entries()) {
         const where = `${file}, line ${i + 1}`;
-        // A carriage return or a space that an editor left would be part of the key, and each delivery a quiet 401.
+        // A carriage return or a space from an editor would be part of the key, and each delivery would be a 401.
         if (line !== line.trim()) faults.push(`${where}: starts or ends with white space: remove it`);
         if (line.trim().length < secretLength)
-          faults.push(`${where}: the secret is shorter than ${secretLength} characters: openssl rand -base64 32`);
+          faults.push(
+            `${where}: the secret is shorter than ${secretLength} characters: make one with openssl rand -base64 32`,
+          );
       }
       secrets.set(name, lines);
     } catch (error) {

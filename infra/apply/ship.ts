@@ -67,17 +67,25 @@ export type Placing = {
   readonly dependsOn?: pulumi.Input<pulumi.Input<pulumi.Resource>[]>;
 };
 
+/** The layer's former name in stacks of an earlier version, if it had another. */
+type Formerly = { readonly formerly?: string | undefined };
+
 /** `secret`: nothing that the command prints is in clear text in state or output. */
 function declare(
   name: string,
   inputs: Pick<command.local.CommandArgs, "interpreter" | "create" | "stdin">,
   placing: Placing,
-  secret = false,
+  { secret = false, former }: { readonly secret?: boolean; readonly former?: string | undefined } = {},
 ): command.local.Command {
   return new command.local.Command(
     name,
     { ...inputs, addPreviousOutputInEnv: false, logging: secret ? "none" : "stderr" },
-    { ...placing, retainOnDelete: true, ...(secret && { additionalSecretOutputs: ["stdout", "stderr"] }) },
+    {
+      ...placing,
+      retainOnDelete: true,
+      ...(former !== undefined && { aliases: [{ name: former, parent: pulumi.rootStackResource }] }),
+      ...(secret && { additionalSecretOutputs: ["stdout", "stderr"] }),
+    },
   );
 }
 
@@ -97,11 +105,12 @@ function declareApply(
   host: Host,
   name: string,
   verdict: ReturnType<typeof judged>,
-  placing: Placing,
+  { formerly, ...placing }: Placing & Formerly,
 ): command.local.Command {
   const create = verdict.apply(({ layer }) => applyCommand(host, layer.timeout));
   const stdin = verdict.apply(({ layer, stamp }) => applyScript(layer, stamp));
-  return declare(`${host.name}-${name}`, { interpreter: sshTo(host), create, stdin }, placing);
+  const former = formerly && `${host.name}-${formerly}`;
+  return declare(`${host.name}-${name}`, { interpreter: sshTo(host), create, stdin }, placing, { former });
 }
 
 /** Declares one layer on one host. The command's `stdout` is what the layer's `activate` prints there. */
@@ -109,7 +118,7 @@ export const apply = (
   host: Host,
   layer: pulumi.Input<HostLayer>,
   seen: SeenLayer,
-  placing: Placing,
+  placing: Placing & Formerly,
 ): command.local.Command => declareApply(host, seen.name, judged(host, layer, seen), placing);
 
 export type Bundle = {
@@ -128,7 +137,7 @@ export function sendBundle(
   { file, sha256 }: Bundle,
   layer: pulumi.Input<HostLayer>,
   seen: SeenLayer,
-  placing: Placing,
+  { formerly, ...placing }: Placing & Formerly,
 ): command.local.Command {
   const verdict = judged(host, layer, seen);
   const interpreter = ["sh", "-c", `exec ${sshTo(host).map(word).join(" ")} "$0" <${quote(file)}`];
@@ -136,8 +145,9 @@ export function sendBundle(
   const create = verdict.apply(({ layer, stamp }) =>
     layer.present === false ? "true" : receiveCommand(host, sha256, stamp),
   );
-  const sent = declare(`${host.name}-${seen.name}-file`, { interpreter, create }, placing);
-  return declareApply(host, seen.name, verdict, { ...placing, dependsOn: [sent] });
+  const former = formerly && `${host.name}-${formerly}-file`;
+  const sent = declare(`${host.name}-${seen.name}-file`, { interpreter, create }, placing, { former });
+  return declareApply(host, seen.name, verdict, { ...placing, formerly, dependsOn: [sent] });
 }
 
 /** Declares a layer whose `activate` reads secrets on its standard input. */
@@ -152,7 +162,7 @@ export function applySecrets(
     return script;
   });
   const inputs = { interpreter: sshTo(host), create: applyCommand(host, timeout), stdin: pulumi.secret(stdin) };
-  return declare(`${host.name}-${name}`, inputs, placing, true);
+  return declare(`${host.name}-${name}`, inputs, placing, { secret: true });
 }
 
 /** A host that is declared lost: nothing runs there, and no preview is clean as long as it is. */
@@ -163,4 +173,4 @@ export function lost({ name }: Pick<Host, "name">, placing: Placing = {}): comma
 
 /** Runs a script once on the operator's computer, again only when its text changes; what it prints is secret. */
 export const localOpenssl = (name: string, script: pulumi.Input<string>, placing: Placing): pulumi.Output<string> =>
-  pulumi.secret(declare(name, { interpreter: ["sh"], create: "-s", stdin: script }, placing, true).stdout);
+  pulumi.secret(declare(name, { interpreter: ["sh"], create: "-s", stdin: script }, placing, { secret: true }).stdout);

@@ -1,22 +1,17 @@
 /** Whether what is pending makes a new site, of which commit, and why. Pure: in doubt it builds. */
+import picomatch from "picomatch";
 import type { Changes } from "./repository.ts";
 import { listed } from "./setback.ts";
 
-/** Segments of a pattern that lead a path: `static/` and `static` are all below it, `deploy*` is deploy.sh, deploy/run. */
-function leads(pattern: string, path: string): boolean {
-  const wanted = pattern.split("/").filter(Boolean);
-  const segments = path.split("/");
-  return wanted.length <= segments.length && wanted.every((want, i) => matches(want, segments[i]!));
-}
+/** Of picomatch's syntax only the star is used: a bracket or a brace in a pattern is a character of a name. */
+const escaped = (name: string): string => name.replace(/[^\p{L}\p{N}*/]/gu, "\\$&").replace(/\*+/g, "*");
 
-function matches(want: string, segment: string): boolean {
-  if (!want.includes("*")) return want === segment;
-  const literal = want.split("*").map((part) => part.replace(/[.+?^${}()|[\]\\]/g, "\\$&"));
-  return new RegExp(`^${literal.join(".*")}$`, "s").test(segment);
+/** The paths that a pattern leads: `static` and `static/` lead all below, `deploy*` leads deploy.sh and deploy/run. */
+export function relevant(paths: readonly string[], patterns: readonly string[]): string[] {
+  const globs = patterns.map((pattern) => escaped(pattern.split("/").filter(Boolean).join("/") || "*"));
+  const leads = picomatch([...globs, ...globs.map((glob) => `${glob}/**`)], { dot: true, flags: "s" });
+  return paths.filter((path) => leads(path));
 }
-
-export const relevant = (paths: readonly string[], patterns: readonly string[]): string[] =>
-  paths.filter((path) => patterns.some((pattern) => leads(pattern, path)));
 
 export type Known = {
   readonly head: string;

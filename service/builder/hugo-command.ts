@@ -1,6 +1,6 @@
 /**
- * How hugo is called, by its unit and by the child that stands for it outside systemd. What a site's own configuration
- * says of the same is outranked: flags and HUGO_ variables come after it (tested with a site that opens both policies).
+ * hugo's command line and environment, for its unit and for the tests' fake of it. Flags and HUGO_ variables outrank the
+ * site's own configuration (tested with a site that opens both policies).
  */
 
 export type Folders = {

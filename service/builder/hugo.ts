@@ -1,19 +1,20 @@
 /**
- * The build: a connection to the hugo unit's socket, on which nothing is sent, hugo's output comes, and last a line that
- * says how it ended. Outside systemd a child does the same. What hugo writes is looked at when it has ended, never before.
+ * The build: a connection to the hugo unit's socket. The builder sends nothing; the unit sends hugo's output and last a
+ * line that reports how hugo ended. The builder reads what hugo wrote only after that line.
  */
 import { chmodSync, mkdirSync, readdirSync, renameSync } from "node:fs";
 import { connect } from "node:net";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Builder } from "../settings.ts";
-import { runChild, Tail } from "./child.ts";
 import { ifThere, remove } from "./files.ts";
-import { hugoArguments, hugoEnvironment } from "./hugo-command.ts";
 import type { Places } from "./places.ts";
 import { diskFull, failed, printable, type Setback } from "./setback.ts";
 
 type Build = { readonly result: string; readonly code: string; readonly status: string; readonly output: string };
+
+/** Characters of hugo's output that are kept: a person reads the end of it. */
+const mostOutput = 64 << 10;
 
 /** Seconds beyond hugo's own for its unit to start, to end and to say so. */
 const slack = 60;
@@ -25,12 +26,9 @@ const again = 250;
 export async function build(builder: Builder, places: Places): Promise<string> {
   const { hugo, limits } = builder.settings;
   const out = freshOut(places);
-  // A child that outlived its builder still writes into the folder that was its own.
-  const destination = "socket" in hugo ? out : join(out, `${process.pid}-${Date.now()}`);
-  const built =
-    "socket" in hugo ? await bySocket(hugo.socket, limits.seconds) : await asChild(builder, places, destination);
-  if (built.result !== "success") throw setback(built, builder.settings.limits);
-  return destination;
+  const built = await bySocket(hugo.socket, limits.seconds);
+  if (built.result !== "success") throw setback(built, limits);
+  return out;
 }
 
 /**
@@ -74,20 +72,23 @@ async function bySocket(socket: string, seconds: number): Promise<Build> {
   }
 }
 
-/** Everything said on the connection until its end. */
+/** The end of what the unit sends until it closes the connection. */
 function listen(socket: string, milliseconds: number): Promise<string> {
   return new Promise((resolve, reject) => {
-    const tail = new Tail();
-    const connection = connect(socket);
+    let said = "";
+    const connection = connect(socket).setEncoding("utf8");
     const timer = setTimeout(() => {
       connection.destroy();
       reject(failed("hugo's unit neither builds nor ends: systemctl status 'pushgate-hugo-*'"));
     }, milliseconds);
-    connection.on("data", (part: Buffer) => tail.add(part));
+    connection.on("data", (part: string) => {
+      said += part;
+      if (said.length > 2 * mostOutput) said = said.slice(-mostOutput);
+    });
     connection.on("error", (error: NodeJS.ErrnoException) => {
       clearTimeout(timer);
       // A unit at its one connection may reset the second.
-      if (error.code === "ECONNRESET" || error.code === "EPIPE") resolve(tail.text());
+      if (error.code === "ECONNRESET" || error.code === "EPIPE") resolve(said);
       else
         reject(
           failed(`hugo's socket ${socket} does not answer (${error.code}): systemctl restart 'pushgate-hugo-*.socket'`),
@@ -95,26 +96,9 @@ function listen(socket: string, milliseconds: number): Promise<string> {
     });
     connection.on("close", () => {
       clearTimeout(timer);
-      resolve(tail.text());
+      resolve(said);
     });
   });
-}
-
-async function asChild({ settings, path }: Builder, places: Places, destination: string): Promise<Build> {
-  const { hugo, content, limits } = settings;
-  if ("socket" in hugo) throw new Error("unreachable");
-  const args = hugoArguments({ source: places.clone, content, destination, cache: places.cache });
-  const env = { PATH: path, HOME: "/nonexistent", ...hugoEnvironment(places.cache, hugo) };
-  const ended = await runChild(hugo.path, args, { cwd: places.work, env, seconds: limits.seconds, most: 64 << 10 });
-  if (ended.missing) throw failed(`${hugo.path} is not installed: apt-get install hugo`);
-  const result = ended.late ? "timeout" : ended.signal ? "signal" : ended.code === 0 ? "success" : "exit-code";
-  const status = ended.signal ?? String(ended.code);
-  return {
-    result,
-    code: ended.signal ? "killed" : "exited",
-    status,
-    output: `${ended.stdout.toString()}\n${ended.stderr}`,
-  };
 }
 
 /** In the words of Go, of a C library, and of the shells and Node that site tools are started by. */
@@ -144,6 +128,8 @@ function setback({ result, code, status, output }: Build, limits: Builder["setti
     case "resources":
       return failed("the machine has not the resources to start hugo: journalctl -u 'pushgate-hugo-*'");
     case "exit-code":
+      if (status === "203")
+        return failed("hugo can't be started: apt-get install hugo, or correct hooks[].site.hugo.path");
       return failed(`${templateOf(output) ?? "hugo failed"}: ${tail}`);
     default:
       return failed(

@@ -1,8 +1,10 @@
-/** The builder: settings -> lock -> as long as anything is pending. Exits 78 (EX_CONFIG) when its settings are at fault. */
+/**
+ * The builder: reads its settings and works as long as anything is pending. Exits 78 (EX_CONFIG) on faulty settings.
+ * systemd runs one builder per site, and ends its whole control group before it starts the next.
+ */
 import { readBuilder, SettingsFault } from "../settings.ts";
 import { armoured } from "./git.ts";
 import { standardOutput as journal } from "./journal.ts";
-import { lock, unlock } from "./lock.ts";
 import { makePlaces, placesOf } from "./places.ts";
 import { heal, serve } from "./serve.ts";
 import { setbackOf } from "./setback.ts";
@@ -13,10 +15,8 @@ async function main(): Promise<void> {
   process.umask(0o022);
   const places = placesOf(builder.settings);
   makePlaces(places);
-  await lock(places);
   heal(places);
   await serve(builder, { settings: builder.settings, places, git: armoured(builder) }, journal);
-  unlock(places);
 }
 
 // The journal's end of the pipe goes away when journald restarts: a lost line must not stop a build.

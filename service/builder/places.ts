@@ -30,9 +30,6 @@ export function placesOf({ site, spool, asks }: Pick<BuilderSettings, "site" | "
     held: join(work, "held"),
     /** The commit whose checkout is whole, and on the disk. */
     checkedOut: join(work, "checked-out"),
-    /** Room for the status on a full disk. */
-    reserve: join(work, "reserve"),
-    lock: join(work, "lock"),
   };
 }
 

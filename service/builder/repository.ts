@@ -2,7 +2,7 @@
  * The clone: made, fetched, compared, checked out. Its objects are never trusted to be whole: what git can't use is
  * thrown away and fetched again, as all of it is only a copy.
  */
-import { chmodSync, readdirSync, readFileSync, renameSync, statfsSync } from "node:fs";
+import { chmodSync, lstatSync, readdirSync, readFileSync, renameSync, statfsSync } from "node:fs";
 import { join } from "node:path";
 import { ifThere, isUnder, remove, syncFolder, walk } from "./files.ts";
 import type { Git } from "./git.ts";
@@ -65,7 +65,7 @@ export async function fetchHead(site: Site): Promise<string> {
 export async function lastHead({ git, places }: Site): Promise<string | null> {
   if (!ifThere(() => readFileSync(join(places.clone, ".git", "HEAD")))) return null;
   const { code, stdout } = await git(["rev-parse", "--verify", "--quiet", `${head}^{commit}`]);
-  return code === 0 ? stdout.toString().trim() : null;
+  return code === 0 ? stdout.trim() : null;
 }
 
 /** Whether git finds fault with what it has. */
@@ -83,10 +83,10 @@ export async function changes({ git }: Site, from: string, to: string): Promise<
     git(["diff-tree", "-r", "-z", "--name-only", "--no-renames", "--ignore-submodules=none", from, to]),
   ]);
   const short = from.slice(0, 12);
+  if (diff.cut) return { unknown: "too many files changed to look at" };
   if (ancestor.code === 1) return { unknown: `the history was rewritten: ${short} is no ancestor of the head` };
   if (ancestor.code !== 0 || diff.code !== 0) return { unknown: `the published commit ${short} is not in the clone` };
-  if (diff.cut) return { unknown: "too many files changed to look at" };
-  return { paths: diff.stdout.toString().split("\0").filter(Boolean) };
+  return { paths: diff.stdout.split("\0").filter(Boolean) };
 }
 
 /**
@@ -95,8 +95,6 @@ export async function changes({ git }: Site, from: string, to: string): Promise<
  */
 export async function checkOut(site: Site, commit: string): Promise<readonly string[]> {
   const { settings, places, git } = site;
-  // Files of a checkout that a kill or a power cut broke off are of no commit, and git knows nothing of them.
-  if (!ifThere(() => readFileSync(places.checkedOut))) empty(places);
   remove(places.checkedOut);
   syncFolder(places.work);
   const read = await git(["read-tree", "--reset", "-u", commit]);
@@ -107,7 +105,7 @@ export async function checkOut(site: Site, commit: string): Promise<readonly str
   if (tracked.code !== 0 || tracked.cut) throw new CloneFault(`git can't list the files: ${lastLine(tracked.stderr)}`);
   const links: string[] = [];
   const content: string[] = [];
-  for (const line of tracked.stdout.toString().split("\0")) {
+  for (const line of tracked.stdout.split("\0")) {
     const path = line.slice(line.indexOf("\t") + 1);
     const link = line.startsWith("120000 ");
     // A link of that name, to a writer's own folder, is left out as any other.
@@ -149,9 +147,10 @@ async function updateSubmodules({ git, settings }: Site): Promise<void> {
   }
 }
 
-/** The work tree and the index; the objects stay. */
-function empty({ clone }: Places): void {
-  for (const name of readdirSync(clone)) if (name !== ".git") remove(join(clone, name));
+/** Removes the files and the index of a checkout that did not end; git does not know them. The objects stay. */
+export function emptyHalf({ clone, checkedOut }: Places): void {
+  if (ifThere(() => lstatSync(checkedOut))) return;
+  for (const name of ifThere(() => readdirSync(clone)) ?? []) if (name !== ".git") remove(join(clone, name));
   remove(join(clone, ".git", "index"));
 }
 

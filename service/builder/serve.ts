@@ -13,7 +13,7 @@ import { type Marker, newest, release, take } from "./markers.ts";
 import type { Places } from "./places.ts";
 import { prune, removeHalf } from "./release.ts";
 import { Report } from "./report.ts";
-import { type Site, tidy, unlock } from "./repository.ts";
+import { emptyHalf, type Site, tidy, unlock } from "./repository.ts";
 import { run } from "./run.ts";
 import { listed } from "./setback.ts";
 import { type Failing, readStatus, writeStatus } from "./status.ts";
@@ -26,9 +26,10 @@ const pauses: Pauses = { first: 5_000, longest: 15 * 60_000, least: 2_000 };
 /** A burst of pushes holds a build up at most this many times the debounce. */
 const mostDebounces = 5;
 
-/** At the start: what a kill or a power cut left behind. Nobody else works here. */
+/** Removes what a kill, a power cut or a failed run left behind. */
 export function heal(places: Places): void {
   removeHalf(places);
+  emptyHalf(places);
   unlock(places);
   retireOut(places);
 }
@@ -116,6 +117,8 @@ function tell(site: Site, report: Report, failing: Failing | undefined, journal:
   const { adoption, stay } = report;
   const last = report.last();
   try {
+    // What a failed run wrote may be all of the room that status.json needs on a full disk.
+    if (last.result === "failed") heal(places);
     const before = readStatus(places);
     writeStatus(places, {
       hook: settings.hook,

@@ -24,10 +24,8 @@ export type BuilderSettings = {
   readonly submodules: boolean;
   /** Absolute file with the pinned host keys of an ssh repository. */
   readonly knownHosts?: string;
-  readonly hugo:
-    | { readonly socket: string }
-    /** Run as a child, outside systemd and unconfined: for tests and the demo. */
-    | { readonly path: string; readonly exec: readonly string[]; readonly http: readonly string[] };
+  /** Absolute path of the hugo unit's socket. */
+  readonly hugo: { readonly socket: string };
   readonly limits: {
     /** On the disk, a file counting for at least one block. */
     readonly releaseBytes: number;
@@ -77,13 +75,7 @@ export const builderShape = v.pipe(
     assets: texts("an extension"),
     submodules: v.boolean("write true or false"),
     knownHosts: v.exactOptional(absolute("the file of host keys")),
-    hugo: v.union(
-      [
-        v.object({ socket: absolute("the hugo unit's socket") }),
-        v.object({ path: text("hugo's path"), exec: texts("a program"), http: texts("an address") }),
-      ],
-      'write { "socket": … } or { "path": …, "exec": [], "http": [] }',
-    ),
+    hugo: v.object({ socket: absolute("the hugo unit's socket") }, "write the absolute path of the hugo unit's socket"),
     limits: v.object({
       releaseBytes: whole(1, Number.MAX_SAFE_INTEGER),
       pagesPercent: whole(0, 100),

@@ -7,7 +7,6 @@ import { currentRelease } from "./current.ts";
 import { ifThere, writeWhole } from "./files.ts";
 import { readManifest, releases } from "./manifest.ts";
 import type { Places } from "./places.ts";
-import { inReserve, keepReserve } from "./reserve.ts";
 
 export type Step = "debounce" | "fetch" | "decide" | "checkout" | "hugo" | "publish";
 
@@ -74,8 +73,7 @@ export function writeStatus(places: Places, { hook, head, last, held, failing, a
     releases: known.map(({ release: id, commit, at, pages, bytes }) => ({ id, commit, at, pages, bytes })),
     ...(adoption && { adoption }),
   };
-  inReserve(places, () => writeWhole(places.status, `${JSON.stringify(status, null, 2)}\n`));
-  keepReserve(places);
+  writeWhole(places.status, `${JSON.stringify(status, null, 2)}\n`);
 }
 
 /** What it said last, for what only people ask: since when it fails. undefined where it can't be read. */

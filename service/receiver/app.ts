@@ -1,14 +1,15 @@
 /**
- * The order of middleware is the order of trust: the cheapest refusal first, nothing read before it must be, nothing
- * parsed before it is signed. Never 403: a 403 is always another layer's. Take a line away and a test says what was lost.
+ * The receiver's checks. The order of middleware is the order of trust: the cheapest rejection comes first, and nothing
+ * is parsed before its signature is verified. No answer is a 403, so that each 403 comes from another layer.
  */
 import type { RequestListener } from "node:http";
-import express, { type Request, type Response } from "express";
-import type { ReceiverSettings, Secrets } from "../settings.ts";
-import type { Journal } from "./journal.ts";
-import type { Limits } from "./limits.ts";
-import type { Spool } from "./spool.ts";
-import * as step from "./steps.ts";
+import express, { type ErrorRequestHandler, type Request, type RequestHandler, type Response } from "express";
+import { type Dialect, gitHosts, type Push } from "../git-hosts/index.ts";
+import type { ReceiverHook, ReceiverSettings, Secrets } from "../settings.ts";
+import { type Exchange, type Journal, openExchange, Rejection } from "./answer.ts";
+import { readBody } from "./body.ts";
+import { type Limits, sourceOf } from "./limits.ts";
+import { type Spool, SpoolFull } from "./spool.ts";
 
 export type Parts = {
   readonly settings: Pick<ReceiverSettings, "hooks" | "limits">;
@@ -18,22 +19,117 @@ export type Parts = {
   readonly journal: Journal;
 };
 
+/** Results of earlier checks, in `res.locals`. */
+type Found = { exchange: Exchange; hook: ReceiverHook; dialect: Dialect; body: Buffer; push: Push };
+type Check = RequestHandler<Record<string, string>, unknown, unknown, unknown, Found>;
+type Recovery = ErrorRequestHandler<Record<string, string>, unknown, unknown, unknown, Found>;
+
 export function createApp({ settings, secrets, limits, spool, journal }: Parts): RequestListener {
   const { bodyBytes } = settings.limits;
+  const hooks = new Map(settings.hooks.map((hook) => [`/webhook/${hook.name}`, hook]));
+  const noHook = (url = "") => new Rejection(404, `no hook at ${url.split("?")[0]}`); // a query can hold a token
+
+  /** Compares the request line's bytes: Express's routes also match /WEBHOOK/site, /webhook/site/ and /webhook/%73ite. */
+  const path: Check = (req, res, next) => {
+    const hook = hooks.get(req.originalUrl);
+    if (!hook) throw noHook(req.originalUrl);
+    res.locals.hook = hook;
+    res.locals.dialect = gitHosts[hook.gitHost].dialect!; // settings.ts admits no other git host
+    res.locals.exchange.hook = hook.name;
+    if (req.method !== "POST") throw new Rejection(405, `the method is ${req.method}, not POST`, { Allow: "POST" });
+    next();
+  };
+
+  const headers: Check = ({ headers }, res, next) => {
+    // A form signs other bytes than it carries, and a compressed body is larger than its declared length.
+    const type = headers["content-type"] ?? "missing";
+    if (!/^application\/json[\t ]*(;|$)/i.test(type))
+      throw new Rejection(415, `the content type is ${type}. Set application/json at the git host.`);
+    const encoding = headers["content-encoding"] ?? "identity";
+    if (encoding.toLowerCase() !== "identity") throw new Rejection(415, `the content encoding is ${encoding}`);
+    const length = Number(headers["content-length"] ?? 0);
+    if (length > bodyBytes) throw new Rejection(413, `${length} bytes are declared, ${bodyBytes} allowed`);
+    const fault = res.locals.dialect.signatureFault(headers);
+    if (fault !== undefined) throw new Rejection(401, fault);
+    next();
+  };
+
+  /** Reserves the declared length, or the limit for a chunked body, which can become as large. */
+  const place: Check = (req, res, next) => {
+    const bytes = Number(req.headers["content-length"] ?? bodyBytes);
+    const entered = limits.enter(sourceOf(res.locals.exchange.source), bytes);
+    if (typeof entered === "string") throw new Rejection(429, entered, { "Retry-After": "1" });
+    res.once("close", entered);
+    next();
+  };
+
+  const signedBody: Check = async (req, res, next) => {
+    const { dialect, hook } = res.locals;
+    const body = await readBody(req, bodyBytes);
+    if (!body) throw new Rejection(413, `the body is larger than ${bodyBytes} bytes`);
+    if (!dialect.verify(secrets.get(hook.name) ?? [], body, req.headers))
+      throw new Rejection(401, "the signature does not match: the git host's secret differs, or the body was altered");
+    res.locals.body = body;
+    next();
+  };
+
+  /** An ignored delivery is a 200: git hosts report a 4xx as a failure, and GitLab disables a hook that fails. */
+  const branch: Check = (req, res, next) => {
+    const { exchange, dialect, hook, body } = res.locals;
+    const decision = dialect.decide(req.headers, body, hook.branch);
+    if ("fault" in decision) throw new Rejection(400, decision.fault);
+    if ("ignored" in decision) {
+      const reason = decision.ignored;
+      return exchange.answer(200, `ignored: ${reason}`, { status: "ignored", reason });
+    }
+    res.locals.push = decision.push;
+    next();
+  };
+
+  const spooled: Check = async (_req, res) => {
+    const { exchange, hook, push } = res.locals;
+    const { delivery } = exchange;
+    try {
+      await spool({ delivery, hook: hook.name, event: "push", ...push, received: new Date().toISOString() });
+    } catch (error) {
+      const why = error instanceof SpoolFull ? "the spool is full" : describe(error);
+      throw new Rejection(503, `not spooled: ${why}`, { "Retry-After": "30" });
+    }
+    exchange.answer(202, "accepted", { status: "accepted", delivery });
+  };
+
+  /** A sender's fault uses its budget. A 429 does not, else it would prolong itself; a 5xx is the host's fault. */
+  const rejections: Recovery = (error: unknown, req, res, _next) => {
+    const { exchange } = res.locals;
+    const known = error instanceof Rejection;
+    if (!known && req.destroyed && !req.complete) return; // the sender left: the exchange writes a 499
+    const rejection = known ? error : new Rejection(500, `unhandled ${describe(error)}`);
+    const { status, reason } = rejection;
+    const charged = exchange.hook !== null && status < 500 && status !== 429;
+    const wait = charged ? limits.rejected(sourceOf(exchange.source), exchange.hook!) : 0;
+    const late = `the source exceeded refusalsPerMinute: ${reason}`;
+    exchange.reject(wait === 0 ? rejection : new Rejection(429, late, { "Retry-After": String(wait) }));
+  };
+
   const app = express();
   app.disable("x-powered-by");
-  app.use(step.exchange(journal, bodyBytes));
-  app.use(step.path(settings.hooks)); // 404, 405
-  app.use(step.contentType); // 415
-  app.use(step.declaredLength(bodyBytes)); // 413
-  app.use(step.signatureHeader); // 401
-  app.use(step.place(limits, bodyBytes)); // 429
-  app.use(step.body(bodyBytes)); // 413
-  app.use(step.signature(secrets)); // 401
-  app.use(step.jsonObject); // 400
-  app.use(step.eventAndBranch); // 200, 400
-  app.use(step.spooled(spool)); // 202, 503
-  app.use(step.refusals(limits)); // what the lines above throw, 429, 500
-  // Express parses the request's target before it asks any line above; what it can't parse ("http://?") comes here.
-  return (req, res) => app(req as Request, res as Response, () => step.astray(req, res, journal));
+  app.use(path); // 404, 405
+  app.use(headers); // 415, 413, 401
+  app.use(place); // 429
+  app.use(signedBody); // 413, 401
+  app.use(branch); // 400, 200
+  app.use(spooled); // 202, 503
+  app.use(rejections); // what the lines above throw, 429, 500
+  return (req, res) => {
+    const exchange = openExchange(req, res, journal, bodyBytes);
+    // Express keeps these locals. It calls no middleware for a target that it cannot parse, such as "http://?".
+    const response = Object.assign(res, { locals: { exchange } }) as unknown as Response;
+    app(req as Request, response, () => exchange.reject(noHook(req.url)));
+  };
+}
+
+/** An error's code or name, and its place. Not its message: that of JSON.parse quotes what it parsed. */
+function describe(error: unknown): string {
+  const { code, name, stack } = error as NodeJS.ErrnoException;
+  return [code ?? name, ...(stack?.match(/^ +at .*/m) ?? [])].map((part) => part.trim()).join(" ");
 }

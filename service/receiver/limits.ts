@@ -1,75 +1,63 @@
 /**
- * What one source may have open, and how often it may be refused.
- *
- * The budget is charged when a request is refused, never when it arrives: everybody's deliveries come from a git host's
- * few addresses, and a limiter that turns arrivals away would let whoever aims a wrongly signed hook at us lock the
- * good ones out, which GitHub does not send again. That is why this is not express-rate-limit, which decides on
- * arrival; it also costs a third of the throughput, more than the signature check that it would save.
+ * What one source may hold open, and how often the receiver may reject it. Only a rejection uses the budget: a limit on
+ * arrivals would let one customer of a git host block the others, whose deliveries come from the same addresses and are
+ * not sent again. express-rate-limit counts arrivals, and takes a third of the throughput.
  */
 import ipaddr from "ipaddr.js";
 import type { ReceiverSettings } from "../settings.ts";
 
-export type Limits = {
-  /** Takes a place and `bytes`; returns how to give them back, or why not. */
-  enter(source: string, bytes: number): (() => void) | string;
-  /** Counts a refusal. Returns the seconds until the next one is free: 0 within the budget. */
-  refused(source: string, hook: string): number;
-};
+const remembered = 10_000; // pairs of source and hook whose budget is in memory, about 1 MB
+const fullSources = 4; // all sources together hold as many bytes as four: 80 MiB where a body may have 5 MiB
 
-/** Sources and hooks remembered: at about 100 bytes each, 1 MB. The longest unheard is forgotten first. */
-const remembered = 10_000;
-
-/** Bytes one source may have in memory: four of the largest allowed, or 32 of the largest push seen (457 kB). */
-const bytesPerSource = (bodyBytes: number): number => Math.max(4 * bodyBytes, 16 << 20);
-
-/** And all together, as many as four sources: 80 MiB where a body may have 5. */
-const sourcesAtAll = 4;
-
-/**
- * IPv4 addresses one by one. IPv6 by /64, the least that one sender has for itself: by the address, each request could
- * come from a new one. Sharing a /64 costs a good sender nothing, as only refusals are counted.
- */
-export function sourceOf(address: string | undefined): string {
-  if (address === undefined || !ipaddr.isValid(address)) return "unknown";
-  // A socket that listens on both families shows an IPv4 peer as ::ffff:…; process() takes that off.
+/** An IPv4 address, or an IPv6 /64: a sender that owns one could send each request from another address of it. */
+export function sourceOf(address: string | null): string {
+  if (address === null || !ipaddr.isValid(address)) return "unknown";
+  // On a socket for both families, an IPv4 peer has an IPv6 form (::ffff:…), which process() turns into IPv4.
   const parsed = ipaddr.process(address);
   if (!(parsed instanceof ipaddr.IPv6)) return parsed.toString();
   const network = parsed.parts.slice(0, 4).map((part) => part.toString(16));
   return `${network.join(":")}::/64`;
 }
 
-/** `now`: milliseconds, never going back. */
-export function createLimits(limits: ReceiverSettings["limits"], now = () => performance.now()): Limits {
+export type Limits = ReturnType<typeof createLimits>;
+
+/** `now`: milliseconds of a clock that never goes back. */
+export function createLimits(
+  { bodyBytes, concurrentPerSource, refusalsPerMinute }: ReceiverSettings["limits"],
+  now = () => performance.now(),
+) {
   const open = new Map<string, { requests: number; bytes: number }>();
   let allBytes = 0;
-  const most = bytesPerSource(limits.bodyBytes);
+  /** Of one source: four of the largest bodies, or 32 of the largest push seen (457 kB). */
+  const most = Math.max(4 * bodyBytes, 16 << 20);
   const budgets = new Map<string, { left: number; at: number }>();
-  const perMs = limits.refusalsPerMinute / 60_000;
+  const perMs = refusalsPerMinute / 60_000;
 
   return {
-    enter(source, bytes) {
+    /** Reserves a place and `bytes`. Returns the function that frees them, or the reason why there is no place. */
+    enter(source: string, bytes: number): (() => void) | string {
       const held = open.get(source) ?? { requests: 0, bytes: 0 };
-      if (held.requests >= limits.concurrentPerSource) return `${held.requests} requests of this source are open`;
-      if (held.bytes + bytes > most) return "too many bytes of this source are open";
-      if (allBytes + bytes > sourcesAtAll * most) return "too many bytes are open";
-      held.requests += 1;
-      held.bytes += bytes;
-      allBytes += bytes;
-      open.set(source, held);
-      return () => {
-        held.requests -= 1;
-        held.bytes -= bytes;
-        allBytes -= bytes;
+      if (held.requests >= concurrentPerSource) return `${held.requests} requests of this source are open`;
+      if (held.bytes + bytes > most) return "the open requests of this source hold too many bytes";
+      if (allBytes + bytes > fullSources * most) return "the open requests of all sources hold too many bytes";
+      const change = (sign: 1 | -1) => {
+        held.requests += sign;
+        held.bytes += sign * bytes;
+        allBytes += sign * bytes;
         if (held.requests === 0) open.delete(source);
       };
+      open.set(source, held);
+      change(1);
+      return () => change(-1);
     },
 
-    refused(source, hook) {
+    /** Counts a rejection. Returns 0 within the budget, else the seconds until the next one is within it. */
+    rejected(source: string, hook: string): number {
       const key = `${source} ${hook}`;
       const at = now();
-      const known = budgets.get(key) ?? { left: limits.refusalsPerMinute, at };
-      const left = Math.min(limits.refusalsPerMinute, known.left + (at - known.at) * perMs);
-      // Deleted first: a Map keeps the order of insertion, so the first key is the longest unheard.
+      const known = budgets.get(key) ?? { left: refusalsPerMinute, at };
+      const left = Math.min(refusalsPerMinute, known.left + (at - known.at) * perMs);
+      // A Map keeps the order of insertion: after delete and set, its first key is the least recent.
       budgets.delete(key);
       if (budgets.size >= remembered) budgets.delete(budgets.keys().next().value as string);
       budgets.set(key, { left: left >= 1 ? left - 1 : left, at });

@@ -1,27 +1,23 @@
-/** The receiver: settings -> app -> the sockets systemd handed over. Exits 78 (EX_CONFIG) when it can't start. */
+/** The receiver: settings, the app, the sockets that systemd passes. It exits with 78 (EX_CONFIG) on wrong settings. */
 import { readReceiver, SettingsFault } from "../settings.ts";
+import { line } from "./answer.ts";
 import { createApp } from "./app.ts";
-import { standardOutput as journal } from "./journal.ts";
 import { createLimits } from "./limits.ts";
-import { createReceiver } from "./server.ts";
-import { drain, listen } from "./sockets.ts";
+import { drain, listen } from "./server.ts";
 import { openSpool } from "./spool.ts";
 
 async function main(): Promise<void> {
-  const { settings, secrets, sockets } = readReceiver();
-  const limits = createLimits(settings.limits);
-  const spool = openSpool(
-    settings.spool,
-    settings.hooks.map(({ name }) => name),
-  );
-  const app = createApp({ settings, secrets, limits, spool, journal });
-  const servers = await listen({ settings, sockets }, () => createReceiver(app, journal));
-  process.once("SIGTERM", () => {
-    void drain(servers).then(() => process.exit(0));
-  });
+  const receiver = readReceiver();
+  const { settings, secrets } = receiver;
+  const journal = (entry: Parameters<typeof line>[0]) => void process.stdout.write(`${line(entry)}\n`);
+  const hooks = settings.hooks.map(({ name }) => name);
+  const spool = openSpool(settings.spool, hooks);
+  const app = createApp({ settings, secrets, limits: createLimits(settings.limits), spool, journal });
+  const servers = await listen(receiver, app, journal);
+  process.once("SIGTERM", () => void drain(servers).then(() => process.exit(0)));
 }
 
-// The journal's end of the pipe goes away when journald restarts: a lost line must not stop a delivery.
+// journald's restart closes the pipe: a lost line must not stop a delivery.
 process.stdout.on("error", () => {});
 
 main().catch((error: unknown) => {

@@ -1,86 +1,85 @@
-/** Node's HTTP server around the app: its times and sizes, and its parser's own refusals in our form. */
-import { createServer, type RequestListener, type Server, STATUS_CODES } from "node:http";
+/** Node's HTTP servers around the app: their bounds, the answers to what Node's parser rejects, their start and end. */
+import { once } from "node:events";
+import { createServer, type RequestListener, type Server, type ServerResponse, STATUS_CODES } from "node:http";
 import type { Socket } from "node:net";
-import { servedBy } from "./exchange.ts";
-import type { Journal } from "./journal.ts";
-import { Refusal } from "./refusal.ts";
+import type { Receiver } from "../settings.ts";
+import { type Journal, nameOf, Rejection, rendered } from "./answer.ts";
 
 /** Milliseconds, bytes and connections. */
 export const bounds = {
-  /** GitHub's request through edge and proxy has about 2 KiB of headers. */
-  maxHeaderSize: 8 << 10,
+  maxHeaderSize: 8 << 10, // GitHub's headers have about 2 KiB after Cloudflare and nginx
   headersTimeout: 5_000,
-  /** With the second between two looks this ends before the proxy gives up, at 9 s, and GitHub, at 10 s. */
-  requestTimeout: 8_000,
-  /** Node's own 30 s between two looks would make 38 s of the 8. */
-  connectionsCheckingInterval: 1_000,
-  /** For direct clients only: the proxy opens a connection for each request. */
-  keepAliveTimeout: 5_000,
-  /** 16 sources with all their 32 places taken; far below the 1,024 descriptors that systemd gives. */
-  maxConnections: 512,
+  requestTimeout: 8_000, // and a second until the next check: nginx gives up after 9 s, GitHub after 10 s
+  connectionsCheckingInterval: 1_000, // Node's default is 30 s
+  keepAliveTimeout: 5_000, // for direct clients only: nginx opens a connection for each request
+  maxConnections: 512, // 16 sources with 32 open requests each; systemd allows 1,024 descriptors
 } as const;
-
 export type Bounds = { readonly [name in keyof typeof bounds]: number };
 
-/** What Node's parser refuses, by its code; anything else is 400. */
+/** The answers to errors of Node's parser, by their codes; any other is a 400. */
 const parserStatus: Readonly<Record<string, number>> = {
   ERR_HTTP_REQUEST_TIMEOUT: 408,
   HPE_CHUNK_EXTENSIONS_OVERFLOW: 413,
   HPE_HEADER_OVERFLOW: 431,
 };
 
-export function createReceiver(
-  app: RequestListener,
-  journal: Journal,
-  { maxConnections, ...times }: Bounds = bounds,
-): Server {
-  // Nothing here asks for the host's name, and Node's own 400 would not say who gave it.
-  const server = createServer({ ...times, requireHostHeader: false });
-  server.maxConnections = maxConnections;
-  /** The answer a connection is waiting for. */
-  const pending = new WeakMap<Socket, Parameters<RequestListener>>();
+export function createReceiver(app: RequestListener, journal: Journal, bound: Bounds = bounds): Server {
+  // The receiver does not need a Host header, and Node's own 400 for a missing one would not carry X-Served-By.
+  const server = createServer({ ...bound, requireHostHeader: false });
+  server.maxConnections = bound.maxConnections;
+  const latest = new WeakMap<Socket, ServerResponse>();
   const listener: RequestListener = (req, res) => {
-    pending.set(req.socket, [req, res]);
+    latest.set(req.socket, res);
     app(req, res);
   };
   server.on("request", listener);
-  // An expectation we don't know is no reason to refuse: without this line Node says 417, and not that it was us.
+  // Node would answer an unknown Expect header with a 417 that does not carry X-Served-By.
   server.on("checkExpectation", listener);
 
-  server.on("connect", (_req, socket: Socket) => refuse(socket, 405, "method CONNECT", "Allow: POST\r\n"));
-
-  server.on("clientError", (error: NodeJS.ErrnoException, socket: Socket) => {
-    const [req, res] = pending.get(socket) ?? [];
-    const status = parserStatus[error.code ?? ""] ?? 400;
-    const reason = `not HTTP as it should be: ${error.code ?? error.name}`;
-    const left = error.code === "ECONNRESET" || (req !== undefined && error.code === "HPE_INVALID_EOF_STATE");
-    // Left in the middle, or answered already: nobody is waiting, and a request that had begun writes its own line.
-    if (left || !socket.writable) socket.destroy();
-    else if (!req || !res || res.writableFinished) refuse(socket, status, reason);
-    // Half a request: its exchange keeps the journal, so it is told once the answer went out beside it.
-    else if (!res.headersSent) socket.end(raw(status), () => req.destroy(new Refusal(status, reason)));
-    else socket.end(() => socket.destroy());
-  });
-
-  server.on("drop", (connection?: { remoteAddress?: string }) => {
-    const source = connection?.remoteAddress ?? null;
-    journal({ delivery: null, hook: null, source, status: 0, reason: `${maxConnections} connections are open`, ms: 0 });
-  });
-
-  function refuse(socket: Socket, status: number, reason: string, headers = ""): void {
-    const source = socket.remoteAddress ?? null;
-    journal({ delivery: null, hook: null, source, status, reason, ms: 0 });
+  const record = (status: number, reason: string, source: string | undefined) =>
+    journal({ delivery: null, hook: null, source: source ?? null, status, reason, ms: 0 });
+  const reject = (socket: Socket, status: number, reason: string, headers = {}) => {
+    record(status, reason, socket.remoteAddress);
     socket.end(raw(status, headers), () => socket.destroy());
-  }
+  };
 
+  server.on("connect", (_req, socket: Socket) => reject(socket, 405, "the method is CONNECT", { Allow: "POST" }));
+  server.on("clientError", (error: NodeJS.ErrnoException, socket: Socket) => {
+    const res = latest.get(socket);
+    const status = parserStatus[error.code ?? ""] ?? 400;
+    const reason = `not valid HTTP: ${error.code ?? error.name}`;
+    const left = error.code === "ECONNRESET" || (res !== undefined && error.code === "HPE_INVALID_EOF_STATE");
+    if (left || !socket.writable) socket.destroy();
+    else if (!res || res.writableFinished) reject(socket, status, reason);
+    else if (res.headersSent) socket.end(() => socket.destroy());
+    // A request whose body is incomplete: its exchange writes the journal's line.
+    else socket.end(raw(status), () => res.req.destroy(new Rejection(status, reason) as unknown as Error));
+  });
+  server.on("drop", (peer) => record(0, `${bound.maxConnections} connections are open`, peer?.remoteAddress));
   return server;
 }
 
-/** An answer where there is no ServerResponse to write it. */
-function raw(status: number, headers = ""): string {
-  const body = `${JSON.stringify({ status: STATUS_CODES[status] })}\n`;
-  return (
-    `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\nX-Served-By: ${servedBy["X-Served-By"]}\r\n${headers}` +
-    `Content-Type: application/json\r\nContent-Length: ${Buffer.byteLength(body)}\r\nConnection: close\r\n\r\n${body}`
-  );
+/** A rejection as bytes, for a connection without a ServerResponse. */
+function raw(status: number, more = {}): string {
+  const { text, headers } = rendered(nameOf(status), { ...more, Connection: "close" });
+  const lines = Object.entries(headers).map((pair) => `${pair.join(": ")}\r\n`);
+  return `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines.join("")}\r\n${text}`;
+}
+
+/** Starts a server for each socket that systemd passed, else one on `settings.listen`. */
+export async function listen({ sockets, settings }: Receiver, app: RequestListener, journal: Journal) {
+  const places = sockets.length > 0 ? sockets.map((fd) => ({ fd })) : [{ ...settings.listen }];
+  const servers = places.map((place) => createReceiver(app, journal).listen(place));
+  await Promise.all(servers.map((server) => once(server, "listening")));
+  return servers;
+}
+
+/** Resolves after the last open request's answer. New connections wait in systemd's socket for the next receiver. */
+export async function drain(servers: readonly Server[]): Promise<void> {
+  const closed = servers.map((server) => once(server.close(), "close"));
+  // Node 18 does not close idle connections, and a kept one becomes idle only after its answer.
+  setInterval(() => servers.map((server) => server.closeIdleConnections()), 50).unref();
+  // Longer than a request may take (8 s), shorter than systemd waits before SIGKILL.
+  setTimeout(() => servers.map((server) => server.closeAllConnections()), 10_000).unref();
+  await Promise.all(closed);
 }

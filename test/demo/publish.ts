@@ -1,6 +1,6 @@
 /**
  * From a push to a page without root: a git host over https, the receiver's own spool, the builder as the program that
- * lands on a machine, hugo as its child. What confines them there is the host suite's to show.
+ * is installed on a host, and a fake of hugo's units. The host suite tests what confines them there.
  */
 import { execFileSync, spawn } from "node:child_process";
 import { chmodSync, globSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -11,6 +11,7 @@ import type { BuilderSettings } from "../../service/builder/settings.ts";
 import type { Status } from "../../service/builder/status.ts";
 import { startGitHost } from "../fakes/git-host.ts";
 import type { Repository } from "../fakes/git-repository.ts";
+import { startFakeHugo } from "../service/builder/fake-hugo.ts";
 import { writeContent } from "../service/builder/hugo-site.ts";
 import { bundled } from "../service/bundles.ts";
 
@@ -71,11 +72,12 @@ export async function startPublishing(places: Places): Promise<Publishing> {
     keep: [],
     assets: assetExtensions,
     submodules: false,
-    hugo: { path: "hugo", exec: [], http: [] },
+    hugo: { socket: at("hugo.sock") },
     limits: { releaseBytes: 1 << 30, pagesPercent: 50, seconds: 20, debounceMilliseconds: 100 },
   };
   writeFileSync(at("builder.json"), JSON.stringify(settings));
   await bundled("builder", at("builder.cjs"));
+  const fakeHugo = await startFakeHugo(settings);
   const env = { PATH: process.env.PATH, PUSHGATE_SETTINGS: at("builder.json"), GIT_SSL_CAINFO: host.caFile };
 
   const status = () => JSON.parse(readFileSync(join(site, "status.json"), "utf8")) as Status;
@@ -102,6 +104,7 @@ export async function startPublishing(places: Places): Promise<Publishing> {
     build,
     page: (path = "index.html") => readFileSync(join(site, "current", path), "utf8"),
     async close() {
+      fakeHugo.close();
       await host.close();
       // Releases are read-only.
       for (const path of globSync("**", { cwd: site, withFileTypes: true }))

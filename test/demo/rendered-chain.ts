@@ -2,7 +2,7 @@
 
 import type { Settings } from "../../infra/config/settings.ts";
 import { sourceSets } from "../../infra/config/source-sets.ts";
-import { hostLayers } from "../../infra/host/layers.ts";
+import { hostLayers } from "../../infra/host/index.ts";
 import { paths } from "../../infra/host/paths.ts";
 import { example, exampleHost } from "../example.ts";
 import { type Declared, emptyZone, zoneFromDeclarations } from "../fakes/cloudflare/zone.ts";

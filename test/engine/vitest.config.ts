@@ -1,7 +1,7 @@
 import { defineConfig } from "vitest/config";
 
 /** What takes minutes, not seconds: `npm test` leaves it out, and has the program's first runs alone. */
-export const long = ["test/engine/{adopt,edge,edge-drift,engine,lock,refused,token}.test.ts"];
+export const long = ["test/engine/{adopt,edge,edge-drift,engine,lock,refused,token,upgrade}.test.ts"];
 
 /** `npm run test:engine`: the whole program under the real engine, against the stand-in edge. */
 export default defineConfig({

@@ -11,7 +11,7 @@ import { parseReport } from "../../infra/apply/report.ts";
 import { settled } from "../../infra/config/checks.ts";
 import { shape } from "../../infra/config/schema.ts";
 import type { Settings } from "../../infra/config/settings.ts";
-import { type HostLayers, hostLayers } from "../../infra/host/layers.ts";
+import { type HostLayers, hostLayers } from "../../infra/host/index.ts";
 import { paths } from "../../infra/host/paths.ts";
 import { type Bundles, buildPrograms } from "../../infra/host/programs/programs.ts";
 import { type HookSecrets, secretLines } from "../../infra/host/secrets/secrets.ts";

@@ -194,7 +194,7 @@ ln -sf /root/nginx.conf ${paths.nginx}
 systemctl --quiet disable nginx.service`,
         says: [
           `${paths.nginx} is a symbolic link, not a file`,
-          'nginx is: declared is "enabled active", the host reports "disabled active"',
+          'nginx.service is: declared is "enabled active", the host reports "disabled active"',
         ],
       },
       {
@@ -202,8 +202,7 @@ systemctl --quiet disable nginx.service`,
         hand: "systemctl --quiet disable --now pushgate-firewall.service && nft flush ruleset",
         says: [
           'table inet pushgate: declared is "as declared", the host reports "absent"',
-          'pushgate-firewall.service at boot: declared is "enabled", the host reports "disabled"',
-          'pushgate-firewall.service: declared is "active", the host reports "inactive"',
+          'pushgate-firewall.service is: declared is "enabled active", the host reports "disabled inactive"',
         ],
       },
     ],

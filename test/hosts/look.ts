@@ -26,8 +26,9 @@ export const answers = {
   blocked: "403 edge: firewallCustom",
   challenged: "403 edge: sbfm",
   noCertificate: "400 proxy: bad request, or no client certificate of this zone",
-  notTheEdge: "403 proxy: not sent by the edge",
-  noClient: "403 proxy: the edge named no single client address: see whether a transform removes CF-Connecting-IP",
+  notTheEdge: "403 proxy: the request does not come from Cloudflare",
+  noClient:
+    "403 proxy: Cloudflare sent no single client address: see whether a transform rule changes CF-Connecting-IP",
   notAllowed: "403 proxy: source not allowed",
   unauthorized: "401 receiver: Unauthorized",
   accepted: "202 receiver: accepted",

@@ -7,7 +7,7 @@
 import { globSync } from "node:fs";
 import { matchesGlob } from "node:path";
 import { describe, expect, test } from "vitest";
-import { hostLayers } from "../../infra/host/layers.ts";
+import { hostLayers } from "../../infra/host/index.ts";
 import { exampleHost, rebuilt, whole } from "../example.ts";
 import { secrets } from "../stack-file.ts";
 

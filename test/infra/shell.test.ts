@@ -2,7 +2,7 @@
 import { spawnSync } from "node:child_process";
 import { globSync } from "node:fs";
 import { expect, test } from "vitest";
-import { hostLayers } from "../../infra/host/layers.ts";
+import { hostLayers } from "../../infra/host/index.ts";
 import { exampleHost, rebuilt, whole } from "../example.ts";
 import { lintShell, missing } from "./host/namespace.ts";
 
@@ -29,6 +29,8 @@ test.for([
       // One text for each layer, as starting shellcheck costs more than its work.
       [
         "# shellcheck disable=SC2034",
+        // apply.sh sets it in the environment of `activate`.
+        "changed=",
         script,
         ...[activate, restore, retire, ...facts.map(({ read }) => read)].map((text) => `(\n${text}\n)`),
       ].join("\n"),

@@ -57,11 +57,13 @@ test("every layer is declared, on the machine and at the edge", async () => {
       "DnsRecord hooks.example.org AAAA",
       "DnsRecord www.example.org A 203.0.113.10",
       "DnsRecord www.example.org AAAA 2001:db8::10",
+      "Host web1",
       "Lock rules of the zone's own",
       "OriginCaCertificate hooks.example.org origin certificate",
       "Ruleset configuration rules",
       "Ruleset custom rules",
       "Ruleset origin rules",
+      "Zone example.org",
     ]
   `);
 });
@@ -117,7 +119,9 @@ test("a machine that has its certificate and no good request for it: what become
     vi.resetModules();
     said.mockClear();
     await declare({ probe: () => answer(...rows) });
-    warned.push(said.mock.calls.filter(([line]) => /web1: its certificate request is gone/.test(String(line))).length);
+    warned.push(
+      said.mock.calls.filter(([line]) => /web1: the certificate request is missing/.test(String(line))).length,
+    );
   }
   said.mockRestore();
   expect(warned).toEqual([0, 0, 1]);
@@ -137,7 +141,7 @@ describe("a machine's state", () => {
     const declared = await declare({
       config: hosts({}, { ...second, state: "lost" }),
     });
-    expect(names(declared).filter((name) => name.includes("web2"))).toEqual(["Command web2-lost"]);
+    expect(names(declared).filter((name) => name.includes("web2"))).toEqual(["Command web2-lost", "Host web2"]);
     expect(names(declared)).toContain("DnsRecord two.example.org A");
     vi.resetModules();
     const alone = await declare({ config: hosts({ state: "lost" }) });

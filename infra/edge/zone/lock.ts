@@ -91,7 +91,11 @@ class Lock extends pulumi.ComponentResource {
  * gone, and with them every delivery, by the time it is refused. This one stands before them, is refused for any of the
  * rulesets, and is nothing else. `records`: what must not go before it; with them gone there is nothing left to lose.
  */
-export function lock({ beforeDelete }: Keeper, records: readonly pulumi.Resource[]): pulumi.Resource {
+export function lock(
+  { beforeDelete }: Keeper,
+  records: readonly pulumi.Resource[],
+  parent: pulumi.Resource,
+): pulumi.Resource {
   const hooks = records.length > 0 ? { beforeDelete: [beforeDelete] } : {};
-  return new Lock("rules of the zone's own", { dependsOn: [...records], hooks });
+  return new Lock("rules of the zone's own", { parent, dependsOn: [...records], hooks });
 }

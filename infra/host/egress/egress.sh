@@ -1,23 +1,23 @@
 #!/bin/sh
 # shellcheck disable=SC1091,SC2154 # egress.conf is rendered
-# Whom the accounts of the rebuild may talk to: name servers for names, git hosts for git, and nobody else. Loads the
-# table in one transaction, so there is no moment without it; with --print it only says what it would load. Run at boot,
-# each minute by the guard, and before each build, which does not start where this fails.
+# Limits the network access of the build accounts to name servers and to the git hosts' ports on the internet. Loads the
+# table in one transaction, so there is no moment without it; with --print it only prints the table. Runs at boot, every
+# minute by the guard, and before each build, which does not start if this fails.
 set -u
 export LC_ALL=C
-# builder, hugo: accounts; ports: of the git hosts; hugo_ports: of what a build may read; private4, private6: not the
-# internet; also4, also6: what of it the operator opened to git.
+# builder, hugo: accounts; ports: of the git hosts; hugo_ports: of addresses that a build may read; private4, private6:
+# ranges that are not the internet; also4, also6: ranges that the operator opened to git; itself4, itself6: loopback.
 . /etc/pushgate/egress.conf
 resolv=/etc/resolv.conf
 
-# "4 address" or "6 address", one a line. resolv.conf(5): without any, the machine itself is asked.
+# "4 address" or "6 address", one a line. resolv.conf(5): without a name server, the host itself is queried.
 resolvers() {
   found=$(sed -n 's/^[[:blank:]]*nameserver[[:blank:]]\{1,\}\([^[:blank:]#;]*\).*/\1/p' "$resolv" 2>/dev/null | sort -u)
   [ -n "$found" ] || found=$(printf '%s\n' "$itself4" "$itself6")
   printf '%s\n' "$found" | while read -r address; do
     case $address in
-      *%*) echo "egress: $address in $resolv is left out: an address with a zone names no one host to a filter" >&2 ;;
-      *[!0-9a-fA-F:.]*) echo "egress: $address in $resolv is left out: it is no address" >&2 ;;
+      *%*) echo "egress: $resolv names $address, which is left out: nftables cannot match an address with a zone" >&2 ;;
+      *[!0-9a-fA-F:.]*) echo "egress: $resolv names $address, which is left out: it is not an IP address" >&2 ;;
       *:*) echo "6 $address" ;;
       *.*.*.*) echo "4 $address" ;;
     esac
@@ -39,8 +39,8 @@ public() { # ports
   [ -z "$1" ] || echo "    ip daddr != @private4 tcp dport { $1 } accept
     ip6 daddr != @private6 tcp dport { $1 } accept"
 }
-# Told at once: a build that waits for a connection nobody answers would wait for minutes.
-refuse() {
+# At once: a build would wait for minutes for a connection without an answer.
+reject() {
   echo "    meta l4proto tcp reject with tcp reset
     reject with icmpx admin-prohibited"
 }
@@ -67,12 +67,12 @@ $(names)
 $(allow ip "$also4" "$ports" tcp)
 $(allow ip6 "$also6" "$ports" tcp)
 $(public "$ports")
-$(refuse)
+$(reject)
   }
   chain hugo {
 $([ -z "$hugo_ports" ] || names)
 $(public "$hugo_ports")
-$(refuse)
+$(reject)
   }
   chain output {
     type filter hook output priority filter; policy accept;
@@ -84,7 +84,7 @@ TABLE
 }
 
 text=$(table) || {
-  echo "egress: the accounts $builder and $hugo are missing. Cure: pulumi up" >&2
+  echo "egress: the accounts $builder and $hugo are missing. Run pulumi up." >&2
   exit 1
 }
 if [ "${1:-}" = --print ]; then

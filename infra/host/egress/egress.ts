@@ -1,23 +1,21 @@
 /**
- * Whom the rebuild may talk to, by account: the resolvers of this machine, the git hosts' ports on the internet, and
- * nobody else. The accounts are made here as well: nobody is to exist before the table that holds them.
+ * Limits the network access of the two build accounts to the host's name servers and the git hosts' ports on the
+ * internet. The layer makes the accounts, too: neither may exist before the table that limits it.
  */
-import { readFileSync } from "node:fs";
 import type { HostLayer } from "../../apply/layer.ts";
 import { quote } from "../../apply/manifest.ts";
 import { remoteOf } from "../../config/repository.ts";
-import type { Host, Settings } from "../../config/settings.ts";
+import type { Settings } from "../../config/settings.ts";
 import { sitesOf } from "../../config/sites.ts";
 import { isV4, loopback, networks, v4, v6 } from "../../networks.ts";
 import { driftText } from "../firewall/firewall.ts";
+import { enabledAndActive, file, layerScript, program, template, textBeside, unitFile } from "../kit.ts";
 import { builderUser, hugoUser, paths, units } from "../paths.ts";
 import { placing } from "../sandbox.ts";
-import { forgetMissing } from "../unit-links.ts";
 
-const script = `${paths.lib}/egress` as const;
-const scriptText = readFileSync(new URL("egress.sh", import.meta.url), "utf8");
+const path = `${paths.lib}/egress` as const;
 
-/** The port of what hugo may read, where any hook's `hugo.http` names something. */
+/** The port of the addresses that a build may read, where any hook's `hugo.http` names some. */
 const https = 443;
 
 const listed = (values: readonly (string | number)[]): string => [...new Set(values)].join(", ");
@@ -27,7 +25,7 @@ function configurationText(settings: Pick<Settings, "hooks">): string {
   const ports = sites.map(({ repository }) => remoteOf(repository).port).sort((a, b) => a - b);
   const also = sites.flatMap(({ site }) => site.egress);
   const closed = [...networks.notPublic.cidrs, ...networks.azurePlatform.cidrs];
-  return `# Whom the rebuild may talk to; ${script} reads it as shell.
+  return `# Network access of the build accounts; ${path} reads this file as shell.
 builder=${builderUser}
 hugo=${hugoUser}
 ports='${listed(ports)}'
@@ -41,83 +39,50 @@ itself6=${loopback.v6}
 `;
 }
 
-const sysusersText = `# The accounts' numbers are the machine's choice.
-u ${builderUser} - "pushgate rebuild" ${paths.sites}
+const sysusersText = `# The host chooses the accounts' numbers.
+u ${builderUser} - "pushgate builder" ${paths.sites}
 u ${hugoUser} - "pushgate hugo" /nonexistent
-`;
-
-const unitText = `[Unit]
-Description=pushgate: whom the rebuild may talk to
-# As ${units.firewall}: after what begins with \`flush ruleset\`, and with each of its starts and reloads.
-DefaultDependencies=no
-RequiresMountsFor=${paths.etc} ${paths.lib}
-After=nftables.service
-PartOf=nftables.service
-ReloadPropagatedFrom=nftables.service
-Wants=network-pre.target
-Before=network-pre.target sysinit.target shutdown.target
-Conflicts=shutdown.target
-# It is restarted with nftables.service: where that happens six times in ten seconds a failed unit would be left.
-StartLimitIntervalSec=0
-
-[Service]
-Type=oneshot
-# No ExecStop: a stopped unit leaves the accounts confined.
-RemainAfterExit=yes
-ExecStart=${script}
-ExecReload=${script}
-${placing()}
-
-[Install]
-WantedBy=sysinit.target nftables.service
 `;
 
 const accounts = [builderUser, hugoUser];
 
-export function egress(settings: Settings, _host: Host): HostLayer {
-  const unit = `${paths.units}/${units.egress}` as const;
-  const root = { owner: "root:root" } as const;
+export function egress(settings: Settings): HostLayer {
+  const unit = units.egress;
+  const files = [
+    file(paths.builderSysusers, sysusersText),
+    file(paths.egress, configurationText(settings), { check: 'sh -n "$1"' }),
+    program(path, textBeside(import.meta.url, "egress.sh")),
+    unitFile(
+      unit,
+      template(import.meta.url, "pushgate-egress.service", {
+        folders: [paths.etc, paths.lib],
+        program: path,
+        sandbox: placing(),
+      }),
+    ),
+  ];
   return {
     name: "egress",
-    files: [
-      { path: paths.builderSysusers, text: sysusersText, mode: "0644", ...root },
-      { path: paths.egress, text: configurationText(settings), mode: "0644", ...root, check: 'sh -n "$1"' },
-      { path: script, text: scriptText, mode: "0755", ...root, check: 'sh -n "$1"' },
-      { path: unit, text: unitText, mode: "0644", ...root },
-    ],
-    owns: [paths.builderSysusers, paths.egress, script, unit],
-    activate: `systemd-sysusers ${paths.builderSysusers}
-systemctl daemon-reload
-systemctl enable --quiet ${units.egress}
-systemctl restart ${units.egress} || {
-  journalctl -u ${units.egress} -n 5 -o cat --no-pager >&2
-  exit 1
-}`,
-    restore: `${forgetMissing(units.egress)}
-if [ -x ${script} ]; then systemctl restart ${units.egress}; else
-  nft delete table inet pushgate_egress 2>/dev/null || :
-fi`,
+    script: layerScript(import.meta.url, "egress", {
+      unit,
+      program: path,
+      sysusers: paths.builderSysusers,
+      accounts,
+    }),
+    files,
+    owns: files.map(({ path }) => path),
+    activate: "activate",
+    restore: "restore",
     facts: [
       {
         name: "table inet pushgate_egress",
-        read: `${script} --print 2>/dev/null | sh -c ${quote(driftText)} - pushgate_egress -`,
+        read: `"$program" --print 2>/dev/null | sh -c ${quote(driftText)} - pushgate_egress -`,
         want: "as declared",
       },
-      { name: `${units.egress} at boot`, read: `systemctl is-enabled ${units.egress} 2>/dev/null`, want: "enabled" },
-      { name: units.egress, read: `systemctl is-active ${units.egress}`, want: "active" },
-      {
-        name: "accounts of the rebuild",
-        read: `id -nG ${builderUser} 2>/dev/null; id -nG ${hugoUser} 2>/dev/null`,
-        want: accounts.join("\n"),
-      },
+      enabledAndActive(unit),
+      { name: "groups of the build accounts", read: "groups_of_accounts", want: accounts.join("\n") },
     ],
-    retire: `systemctl disable --now --quiet ${units.egress} 2>/dev/null
-for account in ${accounts.join(" ")}; do
-  ! id "$account" >/dev/null 2>&1 || userdel "$account" || exit 1
-done
-nft delete table inet pushgate_egress 2>/dev/null
-:`,
-    present: true,
+    retire: "retire",
     timeout: 60,
   };
 }

@@ -1,7 +1,7 @@
 #!/bin/sh
-# Prints "as declared" where the live table equals the declared file, else the lines that differ. The kernel's listing
-# never equals a source file, so the file is loaded into a throwaway network namespace and listed from there; the live
-# rules are only read. Arguments: the table's name and its file, "-" for standard input.
+# Prints "as declared" where the live table equals the declared file, else the lines that differ. The kernel lists a
+# table in its own form, so the file is loaded into a temporary network namespace and listed there. The live table is
+# only read. Arguments: the table's name and its file, "-" for standard input.
 export LC_ALL=C
 table=${1:-pushgate}
 # shellcheck disable=SC2016 # the inner shell's own arguments

@@ -1,8 +1,8 @@
 /**
- * Layer 5: only Cloudflare's ranges reach the origin port; no other port is touched. pushgate has a table of its own: an
+ * Layer 5: only Cloudflare's ranges reach the origin port; no other port is touched. pushgate has its own table: an
  * accept in it opens nothing that ufw, Docker or fail2ban drop, and loading it leaves their tables as they are.
  *
- * nft 1.0.6 knows no `destroy`: the rules declare the table first, which makes the delete valid, and nft loads one file
+ * nft 1.0.6 has no `destroy`: the rules declare the table first, which makes the delete valid, and nft loads one file
  * as one transaction.
  */
 import type { HostLayer } from "../../apply/layer.ts";
@@ -16,7 +16,7 @@ import { placing } from "../sandbox.ts";
 /** Prints "as declared" or the lines in which a live table differs; without arguments, of this layer's table. */
 export const driftText = textBeside(import.meta.url, "drift.sh");
 
-/** Where the host has it; the guard runs it too. */
+/** Its path on the host; the guard runs it too. */
 export const firewallDrift = `${paths.lib}/firewall-drift` as const;
 
 const elements = (cidrs: readonly string[]): string => cidrs.map((cidr) => `      ${cidr},`).join("\n");

@@ -1,55 +1,41 @@
 /**
- * The programs a machine runs: built in this process from source at each run, sent as a file whose name holds its hash,
- * and installed under a fixed path. The machine takes one only with that hash, so neither a cut connection nor another
- * file of that name can become the receiver or the builder. The megabyte is in no state.
+ * The receiver's and the builder's program. esbuild makes each from source in every run, sendBundle sends it as a file
+ * whose name holds its hash, and the host installs it under a fixed path. The host takes only a file with that hash, so
+ * neither a cut connection nor another file of that name can become a program. The megabyte is in no state.
  */
 import { createHash } from "node:crypto";
 import { mkdirSync, renameSync, writeFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { buildSync } from "esbuild";
 import type { HostLayer } from "../../apply/layer.ts";
-import type { Host, Settings } from "../../config/settings.ts";
+import type { Settings } from "../../config/settings.ts";
 import { sitesOf } from "../../config/sites.ts";
-import { asInstalled } from "../as-installed.ts";
+import { layerScript } from "../kit.ts";
 import { paths, units } from "../paths.ts";
 
 /**
- * `file`: relative to infra/, where program and plugin run: it is part of a command's input, which must be equal on every
- * machine. `sha256`: hex, of its bytes.
+ * `file`: relative to infra/, where program and plugin run, as it is part of a command's input and must be equal on every
+ * computer. `sha256`: hex, of its bytes.
  */
 export type Bundle = { readonly file: string; readonly sha256: string };
 
-/** `sound`: shell, whether "$unit" stays up with a program it was just restarted with. */
+/** The layer of a program's name declares the units that run it. `sound`: property and value while they stay up. */
 const programs = {
-  receiver: {
-    /** The layer that sends it, and the layer whose units run it. */
-    layer: "receiver-program",
-    formerly: "bundle",
-    ranBy: "receiver",
-    path: paths.receiver,
-    units: (_: Settings): string[] => [units.receiver],
-    sound: '[ "$(systemctl is-active "$unit")" = active ]',
-  },
-  builder: {
-    layer: "builder-program",
-    formerly: "program",
-    ranBy: "builder",
-    path: paths.builder,
-    units: (settings: Settings): string[] => sitesOf(settings).map(({ name }) => units.build(name)),
-    // It ends where nothing is to be built.
-    sound: '[ "$(systemctl show -p Result --value "$unit")" = success ]',
-  },
+  receiver: { formerly: "bundle", sound: "ActiveState=active" },
+  // A build ends at once where there is nothing to build.
+  builder: { formerly: "program", sound: "Result=success" },
 } as const;
 export type Program = keyof typeof programs;
-/** The builder only where a hook has a site. */
+
+/** A builder exists only where a hook has a site. */
 export type Bundles = { readonly receiver: Bundle; readonly builder?: Bundle };
 
 const root = fileURLToPath(new URL("../../../", import.meta.url));
 
-/** What Debian 12's node runs; CommonJS, as Express asks for modules by `require` at run time. */
+/** What Debian 12's node runs; CommonJS, as Express loads modules with `require` at run time. */
 export const bundling = { bundle: true, platform: "node", target: "node18", format: "cjs" } as const;
 
-/** The same source gives the same bytes, on any machine and in any folder. */
+/** The same source gives the same bytes, on any computer and in any folder. */
 export function buildProgram(program: Program): Bundle {
   const built = buildSync({
     absWorkingDir: root,
@@ -63,7 +49,7 @@ export function buildProgram(program: Program): Bundle {
   const sha256 = createHash("sha256").update(bytes).digest("hex");
   const name = `${program}-${sha256.slice(0, 16)}.cjs`;
   mkdirSync(`${root}dist`, { recursive: true });
-  // A preview may run beside an up: the file is whole under its name, or not there.
+  // A preview may run beside an up: the file is complete under its name, or missing.
   const scratch = `${root}dist/.${name}.${process.pid}`;
   writeFileSync(scratch, bytes);
   renameSync(scratch, `${root}dist/${name}`);
@@ -75,97 +61,30 @@ export const buildPrograms = (settings: Settings): Bundles => ({
   ...(sitesOf(settings).length > 0 && { builder: buildProgram("builder") }),
 });
 
-const incoming = (sha256: string): string => `${paths.incoming}/${sha256}.cjs`;
-
-/** Restarts what of it runs, never a socket or a path, and fails if it does not stay up. */
-const restart = (program: Program, names: string): string => `
-if ${asInstalled(programs[program].ranBy)}; then
-  for unit in ${names}; do
-    systemctl is-active --quiet "$unit" || continue
-    systemctl restart "$unit"
-    for _ in 1 2 3 4 5 6; do
-      sleep 0.2
-      ${programs[program].sound} || {
-        echo "${programs[program].layer}: the ${program} does not stay up with it. It says:" >&2
-        journalctl -u "$unit" -n 10 -o cat --no-pager >&2
-        exit 1
-      }
-    done
-  done
-fi
-`;
-
-const install = (path: string, from: string): string => `
-  chmod 0644 "${from}"
-  cp -p "${from}" ${path}.new
-  sync ${path}.new
-  mv -fT ${path}.new ${path}
-`;
-
-const installed = (path: string): string => `$(sha256sum ${path} 2>/dev/null | cut -d ' ' -f 1)`;
-
-/** What arrived for a program that did not come to be installed, and former ones, of either program. */
-const prune = `for file in ${paths.incoming}/* ${paths.incoming}/.[!.]*; do
-  case \${file##*/} in
-    "${installed(paths.receiver)}.cjs" | "${installed(paths.builder)}.cjs") ;;
-    *) rm -rf "$file" ;;
-  esac
-done`;
-
-export function bundle(
-  program: Program,
-  settings: Settings,
-  _host: Host,
-  { sha256 }: Pick<Bundle, "sha256">,
-): HostLayer {
-  const { layer, formerly, path, units: unitsOf } = programs[program];
-  const former = `${paths.incoming}/former-${program}.cjs`;
-  const names = unitsOf(settings).join(" ");
+export function bundle(program: Program, settings: Settings, { sha256 }: Pick<Bundle, "sha256">): HostLayer {
+  const { formerly, sound } = programs[program];
+  const { incoming, lib, state, [program]: path } = paths;
+  const installed = [paths.receiver, paths.builder];
+  const running = program === "receiver" ? [units.receiver] : sitesOf(settings).map(({ name }) => units.build(name));
+  const values = { program, path, sha256, running, sound, installed, incoming, lib, state };
+  const name = `${program}-program`;
   return {
-    name: layer,
+    name,
     formerly,
-    present: true,
+    script: layerScript(import.meta.url, name, values),
     files: [],
-    // Nothing by glob: what is pruned by it can't be rendered again, only sent. `retire` removes it.
+    // No globs: an apply removes what they match, and a program cannot be rendered again. `retire` removes it.
     owns: [],
-    activate: `
-if [ "${installed(path)}" != ${sha256} ]; then
-  echo "${sha256}  ${incoming(sha256)}" | sha256sum -c --status - || {
-    echo "${layer}: ${incoming(sha256)} is missing or not what its name says. Cure: pulumi up again, which sends it" >&2
-    exit 1
-  }
-  [ -d ${paths.lib} ] || { mkdir -m 0755 ${paths.lib}; echo ${paths.lib} >>${paths.state}/made; }
-  [ ! -f ${path} ] || cp -p ${path} ${former}
-${install(path, incoming(sha256))}
-${names === "" ? "" : restart(program, names)}
-fi
-# Those in use stay, so that a hand's change is undone without sending them again.
-${prune}
-chown root:root ${path}
-chmod 0644 ${path}
-`,
-    restore: `
-set -e
-if [ -f ${former} ]; then
-${install(path, former)}
-  rm -f ${former}
-  for unit in ${names}; do
-    ! systemctl is-failed --quiet "$unit" || systemctl reset-failed "$unit"
-    [ ! -e ${paths.units}/"$unit" ] || systemctl restart "$unit"
-  done
-fi
-`,
+    activate: "activate",
+    restore: "restore",
     facts: [
       {
         name: `${path} is`,
-        read: `sha256sum ${path} 2>/dev/null | cut -d ' ' -f 1; stat -c '%a %U:%G' ${path} 2>/dev/null`,
+        read: `sum_of "$path"; stat -c '%a %U:%G' "$path" 2>/dev/null`,
         want: `${sha256}\n644 root:root`,
       },
     ],
-    retire: `rm -rf ${path} ${path}.new ${former}
-${prune}
-[ ! -d ${paths.incoming} ] || rmdir --ignore-fail-on-non-empty ${paths.incoming}
-[ ! -d ${paths.lib} ] || rmdir --ignore-fail-on-non-empty ${paths.lib}`,
+    retire: "retire",
     timeout: 60,
   };
 }

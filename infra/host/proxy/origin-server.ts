@@ -1,33 +1,41 @@
 /**
- * What every nginx server on the origin port says, whatever it serves: who may connect, and whose address counts. nginx
- * chooses the server by the name the edge asks for, so one that said less would be a way around the others.
+ * What the nginx servers on the origin port share, the hooks' server and one for each site: where their files are, and
+ * origin-server.conf, which decides who may connect and which client address counts. nginx chooses the server by the
+ * requested name, so a server without these lines would be a way around the others.
  */
-
 import { originKey } from "../../contract.ts";
 import { networks } from "../../networks.ts";
+import { template } from "../kit.ts";
 import { originCertificate } from "../origin-certificate/origin-certificate.ts";
-import * as live from "./scripts.ts";
+import { paths } from "../paths.ts";
 
-/** One line an item, four blanks in. */
-export const lines = <T>(items: readonly T[], line: (item: T) => string) =>
+/** The CA of the client certificate that Cloudflare presents; of this stack alone. */
+export const originPullCaPath = `${paths.tls}/origin-pull-ca.pem` as const;
+
+/** The client-ca layer adds these to the trust once Cloudflare presents a certificate of that CA. */
+export const settled = { ca: `${paths.tls}/settled-ca.pem`, conf: `${paths.tls}/settled-ca.conf` } as const;
+
+/** The layer writes these on the host, as a `[::]` line stops nginx from starting where the kernel has no IPv6. */
+export const listen6 = { hooks: `${paths.state}/proxy-listen6.conf`, site: `${paths.state}/website-listen6.conf` };
+
+/** Debian's /etc/logrotate.d/nginx rotates them. */
+export const logs = {
+  access: "/var/log/nginx/pushgate.log",
+  error: "/var/log/nginx/pushgate-error.log",
+  site: (hook: string) => `/var/log/nginx/pushgate-site-${hook}.log`,
+};
+
+/** An include of a file that may be missing: nginx accepts a pattern that matches nothing. */
+export const whereExists = (path: string): string => path.replace(/\.conf$/, "*.conf");
+
+/** One line for each item, indented by four blanks. */
+export const lines = <T>(items: readonly T[], line: (item: T) => string): string =>
   items.map((item) => `    ${line(item)}`).join("\n");
 
-/** Its own certificate, and the edge's. */
-export const trust = `    ssl_certificate ${originCertificate};
-    ssl_certificate_key ${originKey};
-    ssl_protocols TLSv1.2 TLSv1.3;
-    # Only this zone's edge holds a certificate of this CA. The vendor's shared one, which every customer's edge shows,
-    # is signed by another.
-    ssl_client_certificate ${live.originPullCaPath};
-    # While the edge changes to another, the former one's CA: trusted until the edge has changed.
-    include ${live.settled.include};
-    ssl_verify_client on;
-    ssl_verify_depth 1;
-    ssl_session_tickets off;
-`;
-
-export const visitor = `    # The edge writes CF-Connecting-IP itself. X-Forwarded-For's beginning is the sender's, so it never counts.
-${lines(networks.cloudflare.cidrs, (cidr) => `set_real_ip_from ${cidr};`)}
-    real_ip_header CF-Connecting-IP;
-    real_ip_recursive off;
-`;
+export const originServer = template(import.meta.url, "origin-server.conf", {
+  originCertificate,
+  originKey,
+  clientCa: originPullCaPath,
+  settledCa: whereExists(settled.conf),
+  cloudflareRanges: lines(networks.cloudflare.cidrs, (cidr) => `set_real_ip_from ${cidr};`),
+}).trimEnd();

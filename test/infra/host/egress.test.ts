@@ -1,14 +1,14 @@
-/** The rebuild's table in a real kernel: whom each account reaches, what it is told otherwise, and how fast. */
+/** The egress table in a real kernel: which addresses each build account reaches, and how fast others reject it. */
 import { afterAll, beforeEach, describe, expect, test } from "vitest";
 import { egress } from "../../../infra/host/egress/egress.ts";
 import { firewall } from "../../../infra/host/firewall/firewall.ts";
 import { example, exampleHost, rebuilt } from "../../example.ts";
-import { inNamespace, lintShell, missing, Root, verifyUnits } from "./namespace.ts";
+import { inNamespace, missing, Root, verifyUnits } from "./namespace.ts";
 
-const layer = egress(rebuilt, exampleHost);
+const layer = egress(rebuilt);
 const root = new Root();
 afterAll(() => root.remove());
-/** In a user namespace there is root alone, who stands for the builder here. */
+/** A user namespace has no account but root, so root takes the builder's place. */
 const asRoot = "#!/bin/sh\ncase $2 in pushgate-builder) echo 0 ;; *) echo 65534 ;; esac\n";
 root.write("bin/id", asRoot, 0o755);
 for (const { path, text, mode } of [...layer.files, ...firewall(example, exampleHost).files])
@@ -32,8 +32,8 @@ const there = [git, office, neighbour, metadata, azure];
 const there6 = [git6, office6, metadata6];
 const ports = [443, 2222, 22, 53];
 
-/** This machine, and everybody else at the other end of a cable. */
-const machine = (setup: string, resolv: string): string => {
+/** A host, and all other addresses at the other end of a cable. */
+const host = (setup: string, resolv: string): string => {
   root.write("/etc/resolv.conf", resolv);
   const listeners = [...there, ...there6].flatMap((to) => ports.map((port) => `listen,${to},${port}`));
   const { stdout, stderr } = inNamespace(
@@ -67,7 +67,7 @@ const reached = (setup: string, resolv: string): string[] => {
     ...there.flatMap((to) => ports.map((port) => `${own},${to},${port}`)),
     ...there6.flatMap((to) => ports.map((port) => `${own6},${to},${port}`)),
   ];
-  return machine(`${setup}\n${connect} ${asked.join(" ")}`, resolv)
+  return host(`${setup}\n${connect} ${asked.join(" ")}`, resolv)
     .split("\n")
     .filter((line) => line.endsWith(" yes"))
     .map((line) => line.split(" ").slice(1, 3).join(" "));
@@ -78,11 +78,11 @@ const gitHosts = [git, git6, office, office6].flatMap((to) => [`${to} 443`, `${t
 describe("in a namespace", () => {
   beforeEach(({ skip }) => skip(reason !== undefined, reason));
 
-  test("git hosts on the internet and in the ranges that were opened, at the repositories' ports, and the resolver", () => {
+  test("the builder reaches name server and repositories' ports, on the internet and in opened ranges", () => {
     expect(reached(script, `nameserver ${neighbour}\n`).sort()).toEqual([...gitHosts, `${neighbour} 53`].sort());
   });
 
-  test("without the table everything", () => {
+  test("without the table the builder reaches everything", () => {
     expect(reached(":", "").sort()).toEqual(every.sort());
   });
 
@@ -98,7 +98,7 @@ describe("in a namespace", () => {
       / tcp dport \{ 443, 2222 \}/g,
       [git, git6, office, office6].flatMap((to) => ports.map((port) => `${to} ${port}`)),
     ],
-  ])("without %s more is reached", (_, taken, more) => {
+  ])("without %s the builder reaches more", (_, taken, more) => {
     root.write("/etc/resolv.conf", "");
     const rules = inNamespace(`${script} --print`, root.at("bin")).stdout;
     expect(rules).toMatch(taken);
@@ -106,8 +106,8 @@ describe("in a namespace", () => {
     expect(reached(`nft -f ${root.at("broken.nft")}`, "")).toEqual(expect.arrayContaining(more));
   });
 
-  test("a refusal is told at once, on both families and for what is no TCP", () => {
-    const stdout = machine(
+  test("a rejected connection fails at once, on both address families and for UDP", () => {
+    const stdout = host(
       `${script}
 perl -MIO::Socket::IP -MTime::HiRes=time -e '
 for (["${metadata}", 443, "tcp"], ["${metadata6}", 443, "tcp"], ["${metadata}", 53, "udp"]) {
@@ -120,7 +120,7 @@ for (["${metadata}", 443, "tcp"], ["${metadata6}", 443, "tcp"], ["${metadata}", 
     expect(stdout).toBe("tcp at once\ntcp at once\nudp at once");
   });
 
-  test("who is not of the rebuild is not judged", () => {
+  test("other accounts reach everything", () => {
     root.write("bin/id", "#!/bin/sh\ncase $2 in pushgate-builder) echo 4711 ;; *) echo 4712 ;; esac\n", 0o755);
     try {
       expect(reached(script, "").sort()).toEqual(every.sort());
@@ -130,7 +130,7 @@ for (["${metadata}", 443, "tcp"], ["${metadata6}", 443, "tcp"], ["${metadata}", 
   });
 
   test.each<[string, string, string[], string]>([
-    ["none: the machine itself", "search example.org\n", ["ip daddr { 127.0.0.1 }", "ip6 daddr { ::1 }"], ""],
+    ["none: the host itself", "search example.org\n", ["ip daddr { 127.0.0.1 }", "ip6 daddr { ::1 }"], ""],
     ["systemd's stub", "nameserver 127.0.0.53\noptions edns0\n", ["ip daddr { 127.0.0.53 }"], ""],
     [
       "both families, twice, with a comment",
@@ -142,13 +142,13 @@ for (["${metadata}", 443, "tcp"], ["${metadata6}", 443, "tcp"], ["${metadata}", 
       "a link's own",
       "nameserver fe80::1%eth0\nnameserver 192.0.2.1\n",
       ["ip daddr { 192.0.2.1 }"],
-      "egress: fe80::1%eth0 in RESOLV is left out: an address with a zone names no one host to a filter",
+      "egress: RESOLV names fe80::1%eth0, which is left out: nftables cannot match an address with a zone",
     ],
     [
       "rules for a value",
       "nameserver 1}accept\nnameserver 192.0.2.1\n",
       ["ip daddr { 192.0.2.1 }"],
-      "egress: 1}accept in RESOLV is left out: it is no address",
+      "egress: RESOLV names 1}accept, which is left out: it is not an IP address",
     ],
   ])("resolvers of %s", (_, resolv, lines, says) => {
     root.write("/etc/resolv.conf", resolv);
@@ -159,7 +159,7 @@ for (["${metadata}", 443, "tcp"], ["${metadata6}", 443, "tcp"], ["${metadata}", 
     expect(new Set(stderr.split("\n"))).toEqual(new Set([says.replace("RESOLV", root.at("/etc/resolv.conf"))]));
   });
 
-  test("drift says what differs, also when the resolver changed; loaded again it is as declared", () => {
+  test("drift reports what differs, also after a change of the name server, until the table is loaded again", () => {
     root.write("/etc/resolv.conf", "nameserver 192.0.2.1\n");
     const { stdout } = inNamespace(
       `${script}
@@ -188,36 +188,28 @@ ${drift}`,
     ]);
   });
 
-  test("without the accounts it fails, and says the cure", () => {
+  test("without the accounts the program fails and says what to run", () => {
     root.write("bin/id", "#!/bin/sh\nexit 1\n", 0o755);
     try {
       const { status, stderr } = inNamespace(script, root.at("bin"));
       expect(status).toBe(1);
-      expect(stderr).toContain("the accounts pushgate-builder and pushgate-hugo are missing. Cure: pulumi up");
+      expect(stderr).toContain("the accounts pushgate-builder and pushgate-hugo are missing. Run pulumi up.");
     } finally {
       root.write("bin/id", asRoot, 0o755);
     }
   });
 });
 
-test("hugo has a name server and a port only where some site may read addresses", () => {
+test("hugo's account has a name server and a port only where a site's build may read addresses", () => {
   const chain = (settings: typeof rebuilt) =>
-    egress(settings, exampleHost).files.find(({ path }) => path.endsWith("egress.conf"))!.text;
+    egress(settings).files.find(({ path }) => path.endsWith("egress.conf"))!.text;
   expect(chain(rebuilt)).toContain("hugo_ports='443'");
   const closed = { ...rebuilt, hooks: rebuilt.hooks.slice(0, 1) };
   expect(chain(closed)).toContain("hugo_ports=''");
   expect(chain(closed)).toContain("ports='443'");
 });
 
-test("the shell is plain POSIX", ({ skip }) => {
-  const why = missing("shellcheck", "dash");
-  skip(why !== undefined, why);
-  const text = layer.files.find(({ path }) => path.endsWith("/egress"))!.text;
-  const texts = [text, layer.activate, layer.restore!, layer.retire, ...layer.facts.map(({ read }) => read)];
-  expect(texts.map(lintShell).join("")).toBe("");
-});
-
-test("systemd reads the unit without a word", ({ skip }) => {
+test("systemd-analyze finds no fault in the unit", ({ skip }) => {
   const why = missing("systemd-analyze");
   skip(why !== undefined, why);
   expect(verifyUnits(layer.files)).toBe("");

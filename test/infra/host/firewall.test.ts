@@ -1,10 +1,10 @@
-/** The rules in a real kernel, with packets that arrive on an interface: who reaches which port, and who without them. */
+/** The rules in a real kernel: which sources reach which port through an interface, with and without a rule. */
 import { afterAll, beforeEach, describe, expect, test } from "vitest";
 import { sourceSets } from "../../../infra/config/source-sets.ts";
 import { firewall, firewallRules } from "../../../infra/host/firewall/firewall.ts";
 import { foreignWorker, loopback, networks, v4, v6 } from "../../../infra/networks.ts";
 import { example, exampleHost } from "../../example.ts";
-import { inNamespace, lintShell, missing, Root, verifyUnits } from "./namespace.ts";
+import { inNamespace, missing, Root, verifyUnits } from "./namespace.ts";
 
 const layer = firewall(example, exampleHost);
 const rules = firewallRules(example, exampleHost);
@@ -23,8 +23,8 @@ const edge = "173.245.48.5";
 const stranger = "198.51.100.77";
 const stranger6 = "2001:db8:ffff::9";
 
-/** A machine with the origin's addresses, and beside it everybody else, one cable between them. */
-const machines = (setup: string, asked: readonly string[]): Record<string, string> => {
+/** A host with the origin's addresses, and all other addresses at the other end of a cable. */
+const answers = (setup: string, asked: readonly string[]): Record<string, string> => {
   const listeners = [port, receiver, 22].flatMap((at) => [`listen,${origin},${at}`, `listen,${origin6},${at}`]);
   const here = [...listeners, `listen,${loopback.v4},${port}`];
   const far = [edge, stranger].map((address) => `ip address add ${address}/32 dev far`);
@@ -56,11 +56,11 @@ nsenter --target "$far" --net ${connect} ${asked.join(" ")}`);
   return Object.fromEntries(stdout.split("\n").map((line) => [line.replace(/ \w+$/, ""), line.split(" ").at(-1)!]));
 };
 
-const everybody = [edge, stranger].flatMap((from) => [port, receiver, 22].map((at) => `${from},${origin},${at}`));
-const everybody6 = [foreignWorker, stranger6].flatMap((from) =>
+const each = [edge, stranger].flatMap((from) => [port, receiver, 22].map((at) => `${from},${origin},${at}`));
+const each6 = [foreignWorker, stranger6].flatMap((from) =>
   [port, receiver, 22].map((at) => `${from},${origin6},${at}`),
 );
-const asked = [...everybody, ...everybody6];
+const asked = [...each, ...each6];
 const withRules = {
   [`${loopback.v4} ${loopback.v4} ${port}`]: "yes",
   [`${edge} ${origin} ${port}`]: "yes",
@@ -82,12 +82,12 @@ const reason = missing("unshare", "ip", "nft", "perl");
 describe("firewall in a namespace", () => {
   beforeEach(({ skip }) => skip(reason !== undefined, reason));
 
-  test("only the edge reaches the origin port, nobody the receiver's, everybody the others", () => {
-    expect(machines(`nft -f ${file}`, asked)).toEqual(withRules);
+  test("only Cloudflare reaches the origin port, no address the receiver's, and all addresses other ports", () => {
+    expect(answers(`nft -f ${file}`, asked)).toEqual(withRules);
   });
 
-  test("without the table everybody reaches everything", () => {
-    expect(machines(`nft -f ${file}; nft delete table inet pushgate`, asked)).toEqual(everythingYes);
+  test("without the table all addresses reach every port", () => {
+    expect(answers(`nft -f ${file}; nft delete table inet pushgate`, asked)).toEqual(everythingYes);
   });
 
   test.each([
@@ -103,7 +103,7 @@ describe("firewall in a namespace", () => {
     const broken = root.write("broken.nft", rules.replace(line, mutated));
     const expected: Record<string, string> = { ...withRules };
     for (const from of passing) expected[`${from} ${from.includes(":") ? origin6 : origin} ${at}`] = "yes";
-    expect(machines(`nft -f ${broken}`, asked)).toEqual(expected);
+    expect(answers(`nft -f ${broken}`, asked)).toEqual(expected);
   });
 
   test("loaded twice it is the same table once, and a neighbour's table is untouched", () => {
@@ -126,7 +126,7 @@ nft list tables`);
     expect(stdout).toBe("refused\nas declared");
   });
 
-  test("drift says what differs: a rule added, one taken, a range taken, the table gone", () => {
+  test("drift reports an added rule, a removed one, a removed range and a missing table", () => {
     const { stdout, stderr } = inNamespace(`
 nft -f ${file}
 ${driftScript}
@@ -155,25 +155,18 @@ ${driftScript} | cut -c 1-20`);
   });
 });
 
-test("the edge's ranges are in the sets, each family in its own", () => {
+test("each set holds Cloudflare's ranges of its address family", () => {
   const set = (name: string) =>
     /elements = \{([^}]*)\}/.exec(rules.slice(rules.indexOf(`set ${name} `)))![1]!.match(/[^\s,]+/g);
   expect(set("edge4")).toEqual(v4(networks.cloudflare.cidrs));
   expect(set("edge6")).toEqual(v6(networks.cloudflare.cidrs));
 });
 
-test("the script names the file the rules land in", () => {
+test("the drift program reads the file that the layer installs", () => {
   expect(layer.facts[0]!.read).toContain(layer.files[0]!.path);
 });
 
-test("the shell is plain POSIX", ({ skip }) => {
-  const reason = missing("shellcheck", "dash");
-  skip(reason !== undefined, reason);
-  const texts = [layer.activate, layer.restore!, layer.retire, ...layer.facts.map(({ read }) => read)];
-  expect(texts.map(lintShell).join("")).toBe("");
-});
-
-test("systemd reads the unit without a word", ({ skip }) => {
+test("systemd-analyze finds no fault in the unit", ({ skip }) => {
   const reason = missing("systemd-analyze");
   skip(reason !== undefined, reason);
   expect(verifyUnits(layer.files)).toBe("");

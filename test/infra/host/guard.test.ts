@@ -16,9 +16,7 @@ import { inNamespace, lintShell, missing, Root, verifyUnits } from "./namespace.
 const layer = guard(example, exampleHost);
 const root = new Root();
 afterAll(() => root.remove());
-for (const { path, text, mode } of [layer, firewall(example, exampleHost), routing(example, exampleHost)].flatMap(
-  ({ files }) => files,
-))
+for (const { path, text, mode } of [layer, firewall(example, exampleHost), routing()].flatMap(({ files }) => files))
   root.write(path, root.moved(text), Number.parseInt(mode, 8));
 const installed = (name: string) => root.at(`/usr/local/lib/pushgate/${name}`);
 

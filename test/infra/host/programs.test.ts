@@ -1,4 +1,4 @@
-/** One file that runs alone, the same from the same source, and taken by a machine only with its hash. */
+/** A program is one file that runs alone; the same source gives the same bytes, and a host takes it only with its hash. */
 import { spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
@@ -9,14 +9,14 @@ import { beforeEach, describe, expect, test } from "vitest";
 import { applyScript } from "../../../infra/apply/manifest.ts";
 import { paths } from "../../../infra/host/paths.ts";
 import { buildProgram, bundle } from "../../../infra/host/programs/programs.ts";
-import { example, exampleHost } from "../../example.ts";
+import { example } from "../../example.ts";
 import { noMachine, onMachine } from "./lab/throwaway-host.ts";
 
 const sha256 = (text: string | Buffer) => createHash("sha256").update(text).digest("hex");
 /** Where program and plugin run. */
 const inInfra = (file: string) => fileURLToPath(new URL(file, new URL("../../../infra/", import.meta.url)));
 
-test("the same source gives the same bytes, from whatever folder", () => {
+test("the same source gives the same bytes in every folder", () => {
   const here = process.cwd();
   const first = buildProgram("receiver");
   try {
@@ -32,7 +32,7 @@ test("the same source gives the same bytes, from whatever folder", () => {
 });
 
 const nodes = [process.execPath, "/usr/bin/node"].filter((node) => existsSync(node));
-test.each(nodes)("it runs alone in an empty folder, on %s, and says what it misses", (node) => {
+test.each(nodes)("the receiver runs alone in an empty folder, on %s, and names the setting that is missing", (node) => {
   const folder = mkdtempSync(join(tmpdir(), "pushgate-bundle-"));
   try {
     const run = spawnSync(node, [inInfra(buildProgram("receiver").file)], { cwd: folder, env: {}, encoding: "utf8" });
@@ -43,24 +43,24 @@ test.each(nodes)("it runs alone in an empty folder, on %s, and says what it miss
   }
 });
 
-describe("on a machine", () => {
+describe("on a host", () => {
   beforeEach(({ skip }) => skip(noMachine !== undefined, noMachine));
   const applied = (text: string) => {
-    const layer = bundle("receiver", example, exampleHost, { sha256: sha256(text) });
+    const layer = bundle("receiver", example, { sha256: sha256(text) });
     return `( ${applyScript(layer, "0123456789ab")} )\necho "applied $?"\n`;
   };
   const send = (text: string, as = text) =>
     `mkdir -p ${paths.incoming}; printf '${text}' >${paths.incoming}/${sha256(as)}.cjs\n`;
   const look = `cat ${paths.receiver}; echo; stat -c '%a %U:%G' ${paths.receiver}; ls -A ${paths.incoming}\n`;
 
-  test("installed, replaced, and former ones pruned", () => {
+  test("the layer installs a program, replaces it, and removes the former file", () => {
     const { stdout } = onMachine(`${send("one")}${applied("one")}${look}${send("two")}${applied("two")}${look}`);
     expect(stdout).toBe(
       `applied 0\none\n644 root:root\n${sha256("one")}.cjs\napplied 0\ntwo\n644 root:root\n${sha256("two")}.cjs\n`,
     );
   });
 
-  test("a hand's change is undone without sending it again", () => {
+  test("the layer undoes a manual change without another transfer", () => {
     const { stdout } = onMachine(
       `${send("one")}${applied("one")}echo x >>${paths.receiver}; chmod 777 ${paths.receiver}; ${applied("one")}${look}`,
     );
@@ -69,17 +69,19 @@ describe("on a machine", () => {
 
   test.each([
     ["damaged on the way", send("on", "one")],
-    ["never sent", ""],
-    ["another file of that name", send("evil", "one")],
-  ])("%s: refused, the former one stays", (_name, arrival) => {
+    ["that was never sent", ""],
+    ["that is another file of that name", send("evil", "one")],
+  ])("the host rejects a program %s and keeps the former one", (_name, arrival) => {
     const { stdout, stderr } = onMachine(`${send("zero")}${applied("zero")}${arrival}${applied("one")}${look}`);
     expect(stdout).toContain("applied 0\napplied 1\nzero\n644 root:root");
-    expect(stderr).toContain("pulumi up again");
+    expect(stderr).toContain("Run `pulumi up` again");
   });
 
-  test("removed, nothing of it stays", () => {
-    const { retire } = bundle("receiver", example, exampleHost, { sha256: sha256("one") });
-    const { stdout } = onMachine(`${send("one")}${applied("one")}(${retire}); ls -A /usr/local/lib /var/lib/pushgate`);
+  test("the layer leaves nothing behind when it is removed", () => {
+    const { script, retire } = bundle("receiver", example, { sha256: sha256("one") });
+    const { stdout } = onMachine(
+      `${send("one")}${applied("one")}(${script}\n${retire}); ls -A /usr/local/lib /var/lib/pushgate`,
+    );
     expect(stdout).not.toMatch(/receiver|incoming|lib\/pushgate$/m);
   });
 });

@@ -2,16 +2,15 @@
 import { afterAll, beforeEach, describe, expect, test } from "vitest";
 import { mark, markMask, routing, routingTable } from "../../../infra/host/routing/routing.ts";
 import { loopback } from "../../../infra/networks.ts";
-import { example, exampleHost } from "../../example.ts";
-import { inNamespace, lintShell, missing, Root, verifyUnits } from "./namespace.ts";
+import { inNamespace, missing, Root, verifyUnits } from "./namespace.ts";
 
-const layer = routing(example, exampleHost);
+const layer = routing();
 const script = layer.files.find(({ path }) => path.endsWith("/routing"))!.text;
 const root = new Root();
 afterAll(() => root.remove());
 const routingScript = root.write("routing", script, 0o755);
-// In a namespace there is no service manager to tell.
-const retire = `(systemctl() { :; }\n${layer.retire})`;
+// A namespace has no service manager.
+const retire = `(${layer.script}\nsystemctl() { :; }\n${layer.retire})`;
 const connect = `perl ${new URL("connect.pl", import.meta.url).pathname}`;
 
 const visitor4 = "192.30.252.7";
@@ -26,7 +25,7 @@ const answers = (v4: string, v6: string) =>
     `${visitor6} ${loopback.v6} 9461 ${v6}`,
     `${loopback.v4} ${loopback.v4} 9461 yes`,
   ].join("\n");
-/** Somewhere else for a reply to go, as on any real machine. */
+/** Another way for a reply, as on any real host. */
 const defaultRoute = `
 ip link add out type veth peer name far
 ip link set far up
@@ -38,8 +37,7 @@ ip -6 route add default via 2001:db8::1`;
 const facts = layer.facts
   .filter(({ name }) => !name.includes(".service"))
   .map(
-    ({ name, read, want }) =>
-      `said=$(sh -c '${read.replaceAll("'", `'\\''`)}') || :\n[ "$said" = '${want}' ] || echo "${name}: $said"`,
+    ({ name, read, want }) => `said=$(${layer.script}\n${read}) || :\n[ "$said" = '${want}' ] || echo "${name}: $said"`,
   )
   .join("\n");
 
@@ -56,7 +54,7 @@ describe("routing in a namespace", () => {
     expect(stdout.replace(/^placed .*\n/gm, "")).toBe(answers("yes", "yes"));
   });
 
-  test("a flag that somebody ORs into our mark's other bits changes nothing", () => {
+  test("another program's flag in the mark's other bits changes nothing", () => {
     expect(mark & ~markMask).toBe(0);
     const { stdout } = inNamespace(`${routingScript} >&2\n${listen(mark | 0x4000)}\n${ask}`);
     expect(stdout).toBe(answers("yes", "yes"));
@@ -85,14 +83,14 @@ ip route add default dev wg0 table 51820
 ip rule add not fwmark 51820 table 51820
 ip rule add table main suppress_prefixlength 0`;
 
-  test("a tunnel that was there before us does not get our replies", () => {
+  test("a tunnel that was there first does not get the receiver's replies", () => {
     const { stdout } = inNamespace(`${tunnel}\n${routingScript} >&2\n${listen(mark)}\n${ask}\n${facts}`);
     expect(stdout).toBe(answers("yes", "yes"));
   });
 
-  test("a tunnel that comes later takes our replies until the guard's next look", () => {
+  test("a tunnel that comes later takes the receiver's replies until the guard runs next", () => {
     const before = inNamespace(`${routingScript} >&2\n${tunnel}\n${listen(mark)}\n${ask}\n${facts}`);
-    expect(before.stdout).toBe(`${answers("no", "yes")}\nway of a reply to an IPv4 visitor: elsewhere`);
+    expect(before.stdout).toBe(`${answers("no", "yes")}\nroute of a reply to an IPv4 visitor: elsewhere`);
     const after = inNamespace(`
 ${routingScript} >&2
 ${tunnel}
@@ -105,7 +103,7 @@ ${facts}`);
     expect(after.stdout).toBe(`placed the IPv4 rule at pref 87\n${answers("yes", "yes")}`);
   });
 
-  test("foreign rules stay, ours of an older shape go, removal leaves what was there", () => {
+  test("foreign rules stay, old rules of pushgate go, and a removal leaves only the foreign ones", () => {
     const { stdout } = inNamespace(`
 ip rule add pref 90 fwmark 7 lookup main
 ip rule add pref 100 from 203.0.113.0/24 lookup 100
@@ -122,7 +120,7 @@ ip route show table all | grep -c 'table ${routingTable}' || :`);
     );
   });
 
-  test("a machine without IPv6 gets the IPv4 half, and every fact holds", () => {
+  test("a host without IPv6 gets the IPv4 rule and route, and every fact holds", () => {
     const { status, stdout, stderr } = inNamespace(`
 echo 1 >/proc/sys/net/ipv6/conf/all/disable_ipv6
 ${routingScript}
@@ -135,17 +133,7 @@ ${facts}`);
   });
 });
 
-test("the script is plain POSIX shell", ({ skip }) => {
-  const reason = missing("shellcheck", "dash");
-  skip(reason !== undefined, reason);
-  expect(
-    [script, layer.activate, layer.restore!, layer.retire, ...layer.facts.map(({ read }) => read)]
-      .map(lintShell)
-      .join(""),
-  ).toBe("");
-});
-
-test("systemd reads the unit without a word", ({ skip }) => {
+test("systemd-analyze finds no fault in the unit", ({ skip }) => {
   const reason = missing("systemd-analyze");
   skip(reason !== undefined, reason);
   expect(verifyUnits(layer.files)).toBe("");

@@ -1,4 +1,4 @@
-/** What the machine gets of a secret, and where it never is. */
+/** What the host gets of a secret, and where a plain secret never is. */
 import { spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import { beforeEach, describe, expect, test } from "vitest";
@@ -15,7 +15,7 @@ import {
   secrets,
   secretsAudit,
 } from "../../../infra/host/secrets/secrets.ts";
-import { example, exampleHost, rebuilt } from "../../example.ts";
+import { example, rebuilt } from "../../example.ts";
 import { secrets as configured } from "../../stack-file.ts";
 import { machineNode, noMachine, onMachine } from "./lab/throwaway-host.ts";
 
@@ -23,26 +23,26 @@ const plain: HookSecrets = {
   site: [configured.site.current, configured.site.previous],
   docs: [configured.docs.current],
 };
-const layer = secrets(example, exampleHost);
+const layer = secrets(example);
 const every = Object.values(plain).flat();
 
-test("what travels: a line a hook, newest first", () => {
+test("the layer's input is one line for each hook, its newest secret first", () => {
   expect(secretLines(plain)).toBe(
     `docs ${configured.docs.current}\nsite ${configured.site.current} ${configured.site.previous}\n`,
   );
 });
 
 test.each([
-  ["white space", ["a b"]],
-  ["a line end", ["a\nsite b"]],
-  ["nothing", []],
-  ["an empty one", [""]],
-  ["three", ["a", "b", "c"]],
-])("refused before it is sent: %s", (_name, values) => {
+  ["two words", ["a b"]],
+  ["two lines", ["a\nsite b"]],
+  ["missing", []],
+  ["empty", [""]],
+  ["one of three", ["a", "b", "c"]],
+])("secretLines throws on a secret that is %s", (_name, values) => {
   expect(() => secretLines({ site: values })).toThrow(/hook site/);
 });
 
-test("a deploy key travels in one line, and arrives with the line end that ssh asks for", () => {
+test("a deploy key travels in one line, and arrives with the final line end that ssh requires", () => {
   const key = "-----BEGIN OPENSSH PRIVATE KEY-----\r\nYQ==\r\n-----END OPENSSH PRIVATE KEY-----";
   const sent = secretLines({ site: plain.site!, "key:site": [key] });
   expect(sent.split("\n")).toHaveLength(3);
@@ -50,7 +50,7 @@ test("a deploy key travels in one line, and arrives with the line end that ssh a
   expect(Buffer.from(base64!, "base64").toString()).toBe(`${key.replaceAll("\r", "")}\n`);
 });
 
-test("an HMAC by its known answer, and each of secret, order and salt counts", () => {
+test("expectedMac gives the known answer, and depends on secret, order and salt", () => {
   const salt = "00".repeat(32);
   const mac = expectedMac(salt, ["It's-a-Secret-to-Everybody"]);
   // printf "It's-a-Secret-to-Everybody\n" | openssl dgst -sha256 -hmac 000…0
@@ -61,17 +61,17 @@ test("an HMAC by its known answer, and each of secret, order and salt counts", (
   expect(expectedMac(salt, ["a", "b"])).not.toBe(expectedMac(salt, ["b", "a"]));
 });
 
-test("what is declared holds no secret; what is said of a difference names the hook alone", () => {
+test("the declaration holds no secret, and the verdict names only the hooks that differ", () => {
   const salt = "ab".repeat(32);
   const said = `salt ${salt}\ndocs ${expectedMac(salt, plain.docs!)}\nsite ${expectedMac(salt, plain.site!)}`;
   expect(auditVerdict(said, plain)).toBe("as declared");
   expect(auditVerdict(said, { ...plain, site: [configured.site.current] })).toBe("differs: site");
   expect(auditVerdict("absent", plain)).toBe("absent");
   expect(auditVerdict(said.replace(/docs .*/, "docs none"), plain)).toBe("differs: docs");
-  for (const secret of every) expect(JSON.stringify(probedSecrets(example, layer))).not.toContain(secret);
+  for (const secret of every) expect(JSON.stringify(probedSecrets(layer))).not.toContain(secret);
 });
 
-test("a machine in sync echoes its stamp; a rotated secret is a new one, and no hand's drift", () => {
+test("a host in sync keeps its stamp; a rotated secret gives a new one and is not reported as drift", () => {
   const salt = "ab".repeat(32);
   const said = `salt ${salt}\ndocs ${expectedMac(salt, plain.docs!)}\nsite ${expectedMac(salt, plain.site!)}`;
   const seen = {
@@ -82,8 +82,8 @@ test("a machine in sync echoes its stamp; a rotated secret is a new one, and no 
     owned: [],
     facts: [...layer.facts.map(({ want }) => ({ output: want, status: 0 })), { output: said, status: 0 }],
   };
-  expect(judgeSecrets(example, layer, seen, plain)).toMatchObject({ inSync: true, stamp: "0123456789ab", drift: [] });
-  const rotated = judgeSecrets(example, layer, seen, {
+  expect(judgeSecrets(layer, seen, plain)).toMatchObject({ inSync: true, stamp: "0123456789ab", drift: [] });
+  const rotated = judgeSecrets(layer, seen, {
     ...plain,
     docs: [`new-${configured.docs.current}`, configured.docs.current],
   });
@@ -94,7 +94,7 @@ test("a machine in sync echoes its stamp; a rotated secret is a new one, and no 
 const creds = spawnSync("systemd-creds", ["--version"]).status === 0;
 const reason = creds ? noMachine : "systemd-creds is not installed: apt-get install systemd";
 
-/** Writes down what anybody could read of the processes that handle a secret, then does the work. */
+/** Records the argv and environment of all processes whenever a secret is handled, then runs the real program. */
 const watched = `
 mkdir -p /tmp/bin /tmp/seen
 cat >/tmp/bin/systemd-creds <<'EOS'
@@ -107,16 +107,19 @@ PATH=/tmp/bin:$PATH
 `;
 /** In a subshell: \`apply\` exits where it fails. */
 const applied = (settings: Settings, hookSecrets: HookSecrets) =>
-  `( ${applyScript(secrets(settings, exampleHost), "0123456789ab", paths.state, secretLines(hookSecrets))} )\necho "applied $?"\n`;
+  `( ${applyScript(secrets(settings), "0123456789ab", paths.state, secretLines(hookSecrets))} )\necho "applied $?"\n`;
 const audit = (settings: Settings) =>
-  `echo AUDIT; ${secretsAudit(settings).read.replaceAll("/usr/bin/node", machineNode)}; echo END\n`;
+  `echo AUDIT; ( ${secrets(settings).script}\n${secretsAudit.read} ); echo END\n`.replaceAll(
+    "/usr/bin/node",
+    machineNode,
+  );
 const audits = (stdout: string) => [...stdout.matchAll(/AUDIT\n(.*?)\nEND/gs)].map(([, said]) => said!);
 const list = `stat -c '%n %a %U:%G' ${paths.credentials} ${paths.credentials}/* ${paths.credentials}/.[!.]* 2>/dev/null`;
 
-describe("on a machine", () => {
+describe("on a host", () => {
   beforeEach(({ skip }) => skip(reason !== undefined, reason));
 
-  test("installed encrypted, and in no argv, environment, file or output on the way", () => {
+  test("the layer installs secrets encrypted, and none is in an argv, environment, file or output on the way", () => {
     const { stdout, stderr } = onMachine(`${watched}${applied(example, plain)}${audit(example)}${list}
       for hook in site docs; do systemd-creds decrypt --name=$hook ${paths.credentials}/$hook - | sha256sum; done
       wc -c </tmp/seen/processes
@@ -129,13 +132,13 @@ describe("on a machine", () => {
     expect(auditVerdict(audits(stdout)[0]!, plain)).toBe("as declared");
   }, 30_000);
 
-  test("the watch is not blind: a secret in argv would be seen", () => {
+  test("the check above finds a secret in an argv", () => {
     const { stdout } = onMachine(`${watched}sh -c 'systemd-creds --version >/dev/null; :' ${configured.site.current}
       grep -rlF '${configured.site.current}' /tmp/seen && echo LEAK`);
     expect(stdout).toContain("LEAK");
   }, 30_000);
 
-  test("rotation, a hook more and a hook less; the salt stays", () => {
+  test("after a rotation and after the removal of a hook the audit agrees, and the salt stays", () => {
     const rotated: HookSecrets = {
       site: [`new-${configured.site.current}`, configured.site.current],
       docs: plain.docs!,
@@ -152,16 +155,16 @@ describe("on a machine", () => {
     expect(auditVerdict(second!, plain)).toBe("differs: site");
     expect(auditVerdict(third!, { site: rotated.site! })).toBe("as declared");
     expect(second!.split("\n")[0]).toBe(first!.split("\n")[0]);
-    // The unit that runs now still asks for it: the receiver's layer takes it away with the line that does.
+    // The unit that runs now still loads it: the receiver layer removes it together with that line of the unit.
     expect(stdout).toContain(`${paths.credentials}/docs`);
   }, 30_000);
 
   test.each<[string, string, RegExp]>([
     ["a secret for a hook that is not declared", `other ${"x".repeat(40)}\n`, /not declared/],
-    ["no secret for a declared hook", `site ${configured.site.current}\n`, /no secret came for docs/],
-    ["a hook without its secret", "site\n", /empty secret came for site/],
+    ["no secret for a declared hook", `site ${configured.site.current}\n`, /no secret arrived for docs/],
+    ["a hook without its secret", "site\n", /secret that arrived for site is empty/],
   ])(
-    "%s is refused, and the former ones stay",
+    "the host rejects %s, and the former secrets stay",
     (_name, input, says) => {
       const bad = `( ${applyScript(layer, "aaaaaaaaaaaa", paths.state, input)} )\necho "applied $?"\n`;
       const { stdout, stderr } = onMachine(`${applied(example, plain)}${bad}${audit(example)}${list}`);
@@ -173,7 +176,7 @@ describe("on a machine", () => {
     30_000,
   );
 
-  test("a deploy key is installed whole, under the name its unit loads it by, and audited as the others", () => {
+  test("the layer installs a deploy key whole, under the name by which its unit loads it, and the audit compares it", () => {
     const key = `-----BEGIN OPENSSH PRIVATE KEY-----\n${"a".repeat(70)}\n${"b".repeat(70)}\n-----END OPENSSH PRIVATE KEY-----`;
     const withKey: HookSecrets = { ...plain, "key:docs": [key] };
     const { stdout, stderr } = onMachine(`${watched}${applied(rebuilt, withKey)}${audit(rebuilt)}${list}
@@ -187,10 +190,10 @@ describe("on a machine", () => {
     expect(stdout).not.toContain("LEAK");
     expect(audits(stdout).map((said) => auditVerdict(said, withKey))).toEqual(["as declared", "differs: key:docs"]);
     const none = onMachine(applied(rebuilt, plain));
-    expect(none.stderr).toContain("no secret came for key:docs; nothing was replaced");
+    expect(none.stderr).toContain("no secret arrived for key:docs. Nothing was replaced.");
   }, 30_000);
 
-  test("a credential taken or changed by hand is seen", () => {
+  test("the audit reports a credential that was removed or replaced on the host", () => {
     const { stdout } = onMachine(`${applied(example, plain)}
       rm ${paths.credentials}/docs; ${audit(example)}
       printf 'forged-forged-forged-forged-forged-forged' | systemd-creds encrypt --with-key=host --name=docs - ${paths.credentials}/docs
@@ -198,8 +201,10 @@ describe("on a machine", () => {
     expect(audits(stdout).map((said) => auditVerdict(said, plain))).toEqual(["differs: docs", "differs: docs"]);
   }, 30_000);
 
-  test("removed, nothing of it stays", () => {
-    const { stdout } = onMachine(`${applied(example, plain)}(${layer.retire}); ls -A /etc/pushgate /var/lib/pushgate`);
+  test("the layer leaves nothing behind when it is removed", () => {
+    const { stdout } = onMachine(
+      `${applied(example, plain)}(${layer.script}\n${layer.retire}); ls -A /etc/pushgate /var/lib/pushgate`,
+    );
     expect(stdout).not.toMatch(/credentials|salt/);
   }, 30_000);
 });

@@ -1,4 +1,4 @@
-/** A published site in a real nginx, asked as the edge would ask for its visitors, and as others would. */
+/** A published site in a real nginx: requests of visitors through Cloudflare, and of other peers. */
 import { createHash } from "node:crypto";
 import { mkdirSync, renameSync, rmSync, symlinkSync, utimesSync, writeFileSync } from "node:fs";
 import { dirname } from "node:path";
@@ -31,7 +31,7 @@ const files: Record<string, string> = {
   "webhook/site/index.html": "<p>a page of that name",
 };
 
-/** Releases and the link that says which is current, as the builder leaves them; the web root is a link to it. */
+/** Releases and the link to the current one, as the builder leaves them; the web root is a link to that link. */
 function publish(id: string, tree: Record<string, string>): void {
   const folder = nginx.at("/var/www/sites");
   for (const [path, text] of Object.entries(tree)) {
@@ -74,7 +74,7 @@ describe("a visitor gets", () => {
     ["a page", visit("/blog/"), 200, { "content-type": "text/html; charset=utf-8", "cache-control": "no-cache" }],
     ["a page's head", visit("/blog/", {}, "HEAD"), 200, { "content-length": String(long.length) }],
     ["a page, small on the wire", visit("/blog/", { "Accept-Encoding": "gzip" }), 200, { "content-encoding": "gzip" }],
-    ["a page by its folder, without our port in the answer", visit("/blog"), 301, { location: "/blog/" }],
+    ["a page by its folder, without the origin port in the answer", visit("/blog"), 301, { location: "/blog/" }],
     ["a file named by its digest", visit(styles), 200, { "cache-control": "public, max-age=604800, immutable" }],
     ["a file named by what it is", visit("/css/plain.css"), 200, { "cache-control": "no-cache" }],
     ["a digest that is not there", visit(styles.replace(digest, "0".repeat(64))), 404, { "cache-control": "no-cache" }],
@@ -101,7 +101,7 @@ describe("a visitor gets", () => {
     ],
   ];
 
-  test("each its own answer, and no other's", () => {
+  test("each request gets its own answer", () => {
     const got = replies(answers.map(([, request]) => request));
     const told = answers.map(([name, , , says], i) => {
       const { status, headers, body } = got[i]!;
@@ -117,7 +117,7 @@ describe("a visitor gets", () => {
     expect(JSON.stringify(got)).not.toMatch(new RegExp(`secret|${exampleHost.originPort}|nginx/`));
   }, 30_000);
 
-  test("nginx's own 404 where the site has none, also under an http level that goes on looking", () => {
+  test("nginx serves its own 404 page where the site has none, also with recursive_error_pages at http level", () => {
     const { "404.html": _, ...without } = files;
     publish("000002", without);
     const { status, body } = reply(visit("/nothing"), { http: "recursive_error_pages on;" });
@@ -125,7 +125,7 @@ describe("a visitor gets", () => {
     expect([status, body]).toEqual([404, expect.stringContaining("<h1>404 Not Found</h1>")]);
   }, 30_000);
 
-  test("304 while a page is the same, and the page once another release is current, an older one too", () => {
+  test("nginx answers 304 while a page is the same, and sends the page of a newer or older release", () => {
     const [first, , conditional] = [reply(visit("/")), 0, (etag: string) => visit("/", { "If-None-Match": etag })];
     const { etag, "last-modified": modified } = first.headers;
     const same = reply(conditional(etag!));
@@ -141,7 +141,7 @@ describe("a visitor gets", () => {
     ]);
   }, 30_000);
 
-  test("the same under an http level of other people's", () => {
+  test("foreign directives at http level change no answer", () => {
     const http = `error_page 404 =200 /x; add_header X-Other yes; deny all; auth_basic "other"; autoindex on;
       disable_symlinks on; expires 1y; absolute_redirect on; gzip off; etag off; real_ip_header X-Forwarded-For;
       server { listen 8080; location / { return 204; } }`;
@@ -153,7 +153,7 @@ describe("a visitor gets", () => {
     expect(all[0]!.headers).toMatchObject({ "cache-control": "no-cache", etag: expect.any(String) });
   }, 30_000);
 
-  test("a log of its own, with the visitor's address", () => {
+  test("the site has a log of its own, with the visitor's address", () => {
     const { sites, log } = nginx.ask([visit("/blog/", { "User-Agent": "a browser" })], { settings: served });
     expect(sites).toEqual([
       expect.stringMatching(new RegExp(`^${stranger} .*"GET /blog/ HTTP/1.1" 200 .*"a browser"$`)),
@@ -168,7 +168,7 @@ describe("by name", () => {
     fromEdge({ name, raw: raw(path, {}, "GET", host) });
   const hooks = exampleHost.hostname;
 
-  test("hooks go to the hooks' server as before, every other name too, and the site to the site's alone", () => {
+  test("only the site's name leads to the site; every other name leads to the hooks' server", () => {
     const got = replies([
       by(hooks, hooks, canaryPath),
       by(hooks, hooks),
@@ -181,11 +181,11 @@ describe("by name", () => {
     expect(got.map(({ status }) => status)).toEqual([204, 404, 404, 404, 404, 200, 404]);
     for (const [i, { body }] of got.entries())
       if (i !== 0 && i !== 5) expect(JSON.parse(body)).toEqual({ error: "not found" });
-    // A name in the request that the handshake did not ask for: the other server trusts whom it was shown itself.
+    // The request names another server than the handshake did: nginx checked the certificate for the first one only.
     expect(reply(by(siteHostname, hooks)).status).toBe(421);
   }, 30_000);
 
-  test("a name as long as DNS has them, and several sites", () => {
+  test("nginx serves several sites, and a name as long as DNS allows", () => {
     const longest = `${`${"a".repeat(60)}.`.repeat(3)}${"b".repeat(50)}.example.org`;
     const many = serving(serving(example, { hostname: longest }), { hostname: longest });
     const two = { ...many, hooks: [...many.hooks, { ...served.hooks[0]!, name: "second" }] };
@@ -196,12 +196,12 @@ describe("by name", () => {
     ]);
   }, 30_000);
 
-  test("a host whose kernel has no IPv6 serves it on IPv4 alone", () => {
+  test("nginx serves the site on IPv4 alone where the kernel has no IPv6", () => {
     expect(reply(visit("/"), { ipv6: false }).status).toBe(200);
   }, 30_000);
 });
 
-describe("taken away, somebody else gets in:", () => {
+describe("without this directive an attack passes:", () => {
   beforeEach(({ skip }) => skip(noNginx !== undefined, noNginx));
   const rendered = renderProxy(served, exampleHost);
   const hooksOnly = rendered.indexOf('server_name "~');
@@ -214,26 +214,32 @@ describe("taken away, somebody else gets in:", () => {
 
   const attacks: [name: string, request: LabRequest, status: number, words: string, instead?: string][] = [
     [
-      "whoever reaches the port, past the edge and its rules",
-      { ...visit("/"), as: "nobody" },
+      "any peer that reaches the port, past Cloudflare and its rules",
+      { ...visit("/"), as: "none" },
       400,
       "ssl_verify_client on;",
     ],
     [
-      "any customer of the edge",
+      "any customer of Cloudflare",
       { ...visit("/"), as: "shared" },
       400,
       "ssl_verify_client on;",
       "ssl_verify_client optional_no_ca;",
     ],
     [
-      "a peer that is not the edge, with our certificate",
+      "a peer that is not Cloudflare, with this zone's certificate",
       { ...visit("/"), from: stranger },
       403,
       "if ($pushgate_peer_is_edge = 0)",
       "if ($pushgate_peer_is_edge = 2)",
     ],
-    ["who reads dot files", visit("/.git/config"), 404, 'location ~ "/\\.(?!well-known/)"', 'location ~ "/nothing"'],
+    [
+      "a visitor who reads dot files",
+      visit("/.git/config"),
+      404,
+      'location ~ "/\\.(?!well-known/)"',
+      'location ~ "/nothing"',
+    ],
   ];
   test.each(attacks)(
     "%s",
@@ -244,12 +250,12 @@ describe("taken away, somebody else gets in:", () => {
     30_000,
   );
 
-  test("a visitor is sent to the port that only the edge reaches, without absolute_redirect off", () => {
+  test("without absolute_redirect off nginx redirects a visitor to the port that only Cloudflare reaches", () => {
     const { headers } = reply(visit("/blog"), { config: without("absolute_redirect off;") });
     expect(headers.location).toContain(`:${exampleHost.originPort}/`);
   }, 30_000);
 });
 
-test("a configuration without a site is what it was", () => {
+test("a published site changes nothing in the hooks' server", () => {
   expect(renderProxy(served, exampleHost).startsWith(renderProxy(example, exampleHost))).toBe(true);
 });

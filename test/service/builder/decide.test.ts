@@ -64,6 +64,9 @@ test.each([
   ["a star does not cross a slash", "themes/*.toml", "themes/plain/theme.toml", false],
   ["a dot is a dot", "go.mod", "goxmod", false],
   ["a star alone", "*", "anything/at/all", true],
+  ["a bracket is a bracket", "[id]", "[id]/index.html", true],
+  ["a bracket is no class", "[id]", "i", false],
+  ["an exclamation mark negates nothing", "!static", "layouts/index.html", false],
 ])("%s", (_name, pattern, path, leads) => {
   expect(relevant([path], [pattern])).toEqual(leads ? [path] : []);
 });

@@ -22,11 +22,15 @@ test("a full disk is told, the site stays, and room heals it", async ({ skip }) 
   const site = await published(1);
   const { places } = site;
   const bundle = await bundledBuilder(site.folder);
+  const settings = join(site.folder, "builder.json");
+  const fakeHugo = new URL("fake-hugo.ts", import.meta.url).pathname;
   // A disk of 8 MiB in place of the site's own, for as long as this shell reads, and seven of them are somebody else's
   // until they are removed.
   const script = `
 cp -a ${places.site} ${site.folder}/former && mount -t tmpfs -o size=8m none ${places.site} &&
-cp -a ${site.folder}/former/. ${places.site}/ && head -c 7340032 /dev/zero >${places.site}/somebodys && while read -r seconds; do
+cp -a ${site.folder}/former/. ${places.site}/ && head -c 7340032 /dev/zero >${places.site}/somebodys || exit
+node ${fakeHugo} ${settings} & trap 'kill $!' EXIT
+while read -r seconds; do
   timeout -s KILL "$seconds" node ${bundle} >/dev/null; cat ${places.status} | tr -d '\\n'
   echo "|$(ls ${places.releases} | wc -l)|$(cat ${places.current}/index.html | tr -d '\\n')"
   rm -f ${places.site}/somebodys
@@ -35,7 +39,7 @@ done`;
   const shell = spawn("unshare", [...unshare, "sh", "-c", script], {
     env: {
       PATH: `${dirname(process.execPath)}:${process.env.PATH}`,
-      PUSHGATE_SETTINGS: join(site.folder, "builder.json"),
+      PUSHGATE_SETTINGS: settings,
       GIT_SSL_CAINFO: site.builder.authorities,
     },
     stdio: ["pipe", "pipe", "ignore"],

@@ -24,6 +24,7 @@ import type { Builder } from "../../../service/settings.ts";
 import { type GitHost, startGitHost } from "../../fakes/git-host.ts";
 import type { Repository } from "../../fakes/git-repository.ts";
 import { bundled } from "../bundles.ts";
+import { type FakeHugo, startFakeHugo } from "./fake-hugo.ts";
 import { siteFiles, writeContent } from "./hugo-site.ts";
 
 const absent = ["git", "hugo", "openssl"].filter((tool) => spawnSync("sh", ["-c", `command -v ${tool}`]).status !== 0);
@@ -73,7 +74,7 @@ export async function bundledBuilder(folder: string, ...without: readonly Withou
   const outfile = join(folder, `builder-${without.length}.cjs`);
   await bundled("builder", outfile, (at, text) =>
     without
-      .filter(([file]) => file === at)
+      .filter(([file]) => `builder/${file}` === at)
       .reduce((contents, [file, words, instead]) => {
         if (!contents.includes(words)) throw new Error(`${file} has no longer: ${words}`);
         return contents.replace(words, instead);
@@ -115,27 +116,29 @@ const nextName = () => {
 };
 
 export type Change = Partial<BuilderSettings> & {
+  /** Of the fake that answers hugo's socket. */
+  readonly fake?: FakeHugo;
   readonly pages?: number;
   readonly limit?: Partial<BuilderSettings["limits"]>;
 };
 
 /** A site of `pages` pages, committed as revision 1, and nothing published. */
-export async function bench({ pages = 3, limit, ...rest }: Change = {}): Promise<Bench> {
+export async function bench({ pages = 3, limit, fake, ...rest }: Change = {}): Promise<Bench> {
   const host = await gitHost();
   const name = nextName();
   host.repository(name).push(siteFiles(1));
   const folder = mkdtempSync(join(tmpdir(), "pushgate-builder-"));
   for (const place of ["spool", "asks", "content"]) mkdirSync(join(folder, place));
   writeContent(join(folder, "content"), pages);
-  return benchIn(folder, host, name, {
+  const policy = {
     paths: buildPaths,
     keep: [],
     assets: assetExtensions,
     submodules: false,
-    hugo: { path: "hugo", exec: [], http: [] },
     limits: { releaseBytes: 1 << 30, pagesPercent: 50, seconds: 30, debounceMilliseconds: 0, ...limit },
     ...rest,
-  });
+  };
+  return benchIn(folder, host, name, policy, fake);
 }
 
 /** The same with revisions up to this one published. */
@@ -160,7 +163,8 @@ export async function copyOf({ folder, repository, builder }: Bench): Promise<Be
     [repository.folder, join(host.folder, `${name}.git`)],
   ] as const)
     execFileSync("cp", ["-a", from, to]);
-  return benchIn(copy, host, name, builder.settings);
+  const { hugo: _, ...policy } = builder.settings;
+  return benchIn(copy, host, name, policy);
 }
 
 /** Gives each test of a file its own copy of a site with revisions up to this one published. */
@@ -182,12 +186,14 @@ export function onCopies(revision: number, use: (copy: Bench) => void, change: C
 
 type Policy = Omit<
   BuilderSettings,
-  "hook" | "repository" | "branch" | "spool" | "asks" | "site" | "content" | "webRoot"
->;
+  "hook" | "repository" | "branch" | "spool" | "asks" | "site" | "content" | "webRoot" | "hugo"
+> &
+  Partial<Pick<BuilderSettings, "hugo">>;
 
-function benchIn(folder: string, host: GitHost, name: string, policy: Policy): Bench {
+async function benchIn(folder: string, host: GitHost, name: string, policy: Policy, fake?: FakeHugo): Promise<Bench> {
   const at = (place: string) => join(folder, place);
   const settings: BuilderSettings = {
+    hugo: { socket: at("hugo.sock") },
     ...policy,
     hook: "site",
     repository: host.url(name),
@@ -200,6 +206,7 @@ function benchIn(folder: string, host: GitHost, name: string, policy: Policy): B
   };
   const builder: Builder = { settings, path: process.env.PATH ?? "", authorities: host.caFile };
   const places = placesOf(settings, root);
+  const hugo = policy.hugo === undefined ? await startFakeHugo(settings, fake) : undefined;
   const journal: Entry[] = [];
   let delivery = 0;
   const ask = (name: string, text = "", uid?: number) => {
@@ -230,6 +237,7 @@ function benchIn(folder: string, host: GitHost, name: string, policy: Policy): B
     published: () => (readdirSync(places.current, { recursive: true }) as string[]).sort(),
     status,
     remove: () => {
+      hugo?.close();
       spawnSync("chmod", ["-R", "u+w", folder]);
       rmSync(folder, { recursive: true, force: true });
     },

@@ -1,4 +1,4 @@
-/** hugo as a child and behind its unit's socket: how each end of it is told, and that the gate stands after it. */
+/** hugo behind its unit's socket: how the builder reports each end of it, and what the gate rejects after it. */
 import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { createServer, type Server } from "node:net";
 import { tmpdir } from "node:os";
@@ -9,6 +9,7 @@ import { build } from "../../../service/builder/hugo.ts";
 import { makePlaces, placesOf } from "../../../service/builder/places.ts";
 import { type Setback, setbackOf } from "../../../service/builder/setback.ts";
 import type { BuilderSettings } from "../../../service/builder/settings.ts";
+import { type FakeHugo, startFakeHugo } from "./fake-hugo.ts";
 import {
   type Bench,
   bench,
@@ -40,7 +41,7 @@ afterAll(async () => {
 /** Only the build and the gate, without a repository. Returns what stopped it. */
 let out: string;
 async function alone(
-  hugo: BuilderSettings["hugo"],
+  hugo: BuilderSettings["hugo"] | FakeHugo,
   limit: Partial<BuilderSettings["limits"]> = {},
 ): Promise<Setback | undefined> {
   const at = (name: string) => join(extra, name);
@@ -60,7 +61,7 @@ async function alone(
       keep: [],
       assets: [],
       submodules: false,
-      hugo,
+      hugo: "socket" in hugo ? hugo : { socket: at("hugo.sock") },
     },
     limits: { releaseBytes: 1 << 30, pagesPercent: 50, seconds: 30, debounceMilliseconds: 0, ...limit },
   };
@@ -68,11 +69,14 @@ async function alone(
   makePlaces(places);
   mkdirSync(places.clone);
   out = places.out;
+  const fake = "socket" in hugo ? undefined : await startFakeHugo(settings, hugo);
   try {
     gate(await build({ settings, path: process.env.PATH ?? "" }, places), settings, null, []);
     return undefined;
   } catch (error) {
     return setbackOf(error);
+  } finally {
+    fake?.close();
   }
 }
 
@@ -169,20 +173,22 @@ describe("the real hugo", () => {
     expect((await pushed(runs)).reason).toContain('"npx" is not whitelisted in policy "security.exec.allow"');
     // What the operator opened is open: the policy is not what fails.
     site.repository.push({ ...files, "assets/a.css": null });
-    const hugo = { path: "hugo", exec: [], http: ["^https://localhost.*", "^https://other.*"] };
-    const last = (await site.work({ ...site.builder, settings: { ...site.builder.settings, hugo } })).last;
+    const settings = { ...site.builder.settings, hugo: { socket: join(extra, "opened.sock") } };
+    const opened = await startFakeHugo(settings, { http: ["^https://localhost.*", "^https://other.*"] });
+    const { last } = await site.work({ ...site.builder, settings });
+    opened.close();
     expect(last.reason).toContain("connection refused");
   });
 });
 
 describe("a program in hugo's place", () => {
   /** One that writes a site and then does this; `$out` is where. */
-  const program = (script: string): BuilderSettings["hugo"] => {
+  const program = (script: string): FakeHugo => {
     const path = join(extra, "hugo");
     const out =
       'while [ "$1" != --destination ]; do shift; done; out=$2; mkdir -p "$out"; echo home >"$out/index.html"\n';
     writeFileSync(path, `#!/bin/sh\n${out}${script}\n`, { mode: 0o755 });
-    return { path, exec: [], http: [] };
+    return { path };
   };
   const built = (script: string, limit: Partial<BuilderSettings["limits"]> = {}) => alone(program(script), limit);
 
@@ -197,7 +203,7 @@ describe("a program in hugo's place", () => {
   });
 
   test.each([
-    ["killed", "kill -9 $$", "hugo was ended by the signal SIGKILL"],
+    ["killed", "kill -9 $$", "hugo was ended by the signal KILL"],
     ["a full disk", 'echo "write /out/x: no space left on device" >&2; exit 255', "the disk is full: free some space"],
     ["no threads left", "echo 'runtime: pthread_create failed' >&2; exit 2", "its limit of processes and threads"],
     [
@@ -221,8 +227,8 @@ describe("a program in hugo's place", () => {
   });
 
   test("none there", async () => {
-    const none = await alone({ path: "/nonexistent/hugo", exec: [], http: [] });
-    expect(none?.message).toContain("/nonexistent/hugo is not installed: apt-get install hugo");
+    const none = await alone({ path: "/nonexistent/hugo" });
+    expect(none?.message).toBe("hugo can't be started: apt-get install hugo, or correct hooks[].site.hugo.path");
   });
 });
 

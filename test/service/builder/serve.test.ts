@@ -1,15 +1,13 @@
 /** When a run starts, how often it is tried, and what the program says and exits with. */
-import { spawn, spawnSync } from "node:child_process";
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { spawnSync } from "node:child_process";
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { armoured, environment } from "../../../service/builder/git.ts";
 import type { Entry } from "../../../service/builder/journal.ts";
-import { lock, startOf, unlock } from "../../../service/builder/lock.ts";
 import { pending } from "../../../service/builder/markers.ts";
-import { makePlaces, placesOf } from "../../../service/builder/places.ts";
 import { serve } from "../../../service/builder/serve.ts";
 import type { BuilderSettings } from "../../../service/builder/settings.ts";
 import { readBuilder, SettingsFault } from "../../../service/settings.ts";
@@ -102,40 +100,6 @@ describe("a run", () => {
       result: "published",
       trigger: ["delivery delivery-1"],
     });
-    expect(existsSync(site.places.lock)).toBe(false);
-  });
-});
-
-describe("one builder a site", () => {
-  let folder: string;
-  beforeEach(() => {
-    folder = mkdtempSync(join(tmpdir(), "pushgate-lock-"));
-  });
-  afterEach(() => rmSync(folder, { recursive: true }));
-  const places = () => {
-    const made = placesOf({ site: folder, spool: folder, asks: folder });
-    makePlaces(made);
-    return made;
-  };
-
-  test("a second is refused while the first lives, and what a kill leaves is nobody's", async () => {
-    const at = places();
-    await lock(at);
-    await expect(lock(at, 10)).rejects.toThrow(`another builder works on this site: process ${process.pid}`);
-    unlock(at);
-    // The number of a process that lives, and was started at another time.
-    writeFileSync(at.lock, `${process.pid} 1`);
-    await lock(at, 10);
-    expect(readFileSync(at.lock, "utf8")).toMatch(new RegExp(`^${process.pid} \\d+$`));
-  });
-
-  test("one that is just being killed is waited for", async () => {
-    const at = places();
-    const child = spawn("sleep", ["60"]);
-    writeFileSync(at.lock, `${child.pid} ${startOf(child.pid!)}`);
-    setTimeout(() => child.kill("SIGKILL"), 100);
-    await lock(at);
-    expect(readFileSync(at.lock, "utf8")).toContain(`${process.pid} `);
   });
 });
 
@@ -207,7 +171,11 @@ describe("settings", () => {
     const said = faults(wrong);
     for (const words of ["repository: write an https:// or ssh", "branch: is not", "keep.0: write a path below"])
       expect(said).toContain(words);
-    for (const words of ["site: write the absolute path", "hugo: write {", "limits.seconds: write a whole number"])
+    for (const words of [
+      "site: write the absolute path",
+      "hugo.socket: write the absolute path",
+      "limits.seconds: write a whole number",
+    ])
       expect(said).toContain(words);
     expect(faults({ ...good, repository: overSsh.repository })).toContain("`knownHosts` is missing");
   });

@@ -1,4 +1,4 @@
-/** Deliveries that count, deliveries that don't, and what each answer and each journal line says. */
+/** The answers, spool files and journal lines for accepted and for ignored deliveries, and for failures of the host. */
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { delivery, from, pingPayload, pushPayload, sign } from "../../fakes/deliveries.ts";
 import { secrets } from "../../stack-file.ts";
@@ -10,7 +10,7 @@ beforeEach(async () => {
 });
 afterEach(() => running.stop());
 
-test("GitHub's own push is accepted, and one file says which", async () => {
+test("the receiver accepts GitHub's own push and writes one spool file for it", async () => {
   const sent = delivery();
   const answer = await running.send(sent);
   expect(answer.status).toBe(202);
@@ -36,7 +36,7 @@ test("GitHub's own push is accepted, and one file says which", async () => {
   ]);
 });
 
-test("every answer names the receiver and no framework", async () => {
+test("every answer carries X-Served-By, and no header names Express", async () => {
   for (const sent of [
     delivery(),
     delivery({ signature: null }),
@@ -51,17 +51,17 @@ test("every answer names the receiver and no framework", async () => {
   }
 });
 
-test("the previous secret is accepted beside the current one", async () => {
+test("the receiver accepts the previous secret as well as the current one", async () => {
   expect((await running.send(delivery({ secret: secrets.site.previous }))).status).toBe(202);
 });
 
-test("one hook's secret does not open another hook", async () => {
+test("the receiver rejects a delivery that is signed with another hook's secret", async () => {
   expect((await running.send(delivery({ hook: "docs", secret: secrets.site.current }))).status).toBe(401);
   expect((await running.send(delivery({ hook: "docs", secret: secrets.docs.current }))).status).toBe(202);
   expect(running.spooled().map(([name]) => name.split("/")[0])).toEqual(["docs"]);
 });
 
-test("the signature is over the bytes that were sent: white space, emoji, order and escapes stay as they are", async () => {
+test("the receiver verifies the bytes as sent, with their white space, emoji, order of keys and escapes", async () => {
   const bytes = ' {"z" : "🚀 \\u00e9",\n\t"ref":"refs/heads/main" , "a":1.0}\n';
   expect((await running.send(delivery({ body: Buffer.from(bytes) }))).status).toBe(202);
   const tidied = Buffer.from(JSON.stringify(JSON.parse(bytes)));
@@ -69,7 +69,7 @@ test("the signature is over the bytes that were sent: white space, emoji, order 
   expect((await running.send(sent)).status).toBe(401);
 });
 
-test("a push of 2048 commits, GitHub's most, passes where the limit allows its bytes", async () => {
+test("the receiver accepts a push of 2048 commits, GitHub's maximum, where bodyBytes allows it", async () => {
   const big = await receiver({ limit: { bodyBytes: 5 << 20 } });
   const { commits = [] } = pushPayload() as { commits?: unknown[] };
   const payload = {
@@ -82,7 +82,7 @@ test("a push of 2048 commits, GitHub's most, passes where the limit allows its b
   await big.stop();
 });
 
-test("Forgejo's delivery passes: GitHub's headers beside its own, over the same bytes", async () => {
+test("the receiver accepts Forgejo's delivery, which carries GitHub's headers and Forgejo's", async () => {
   const body = Buffer.from(JSON.stringify({ ref: "refs/heads/main", before: "a".repeat(40), after: "b".repeat(40) }));
   const hex = sign(body, secrets.docs.current).slice("sha256=".length);
   const sent = delivery({
@@ -103,7 +103,7 @@ test("Forgejo's delivery passes: GitHub's headers beside its own, over the same 
   expect((await running.send(sent)).status).toBe(202);
 });
 
-describe("is 200, ignored with the reason, and spools nothing", () => {
+describe("the receiver answers 200 with the reason, and spools nothing, for", () => {
   const zeros = "0".repeat(40);
   test.each([
     ["a ping", delivery({ event: "ping", payload: pingPayload() }), "ping"],
@@ -111,13 +111,17 @@ describe("is 200, ignored with the reason, and spools nothing", () => {
     ["no event", delivery({ headers: { "x-github-event": "" } }), "event  is not a push"],
     ["another branch", delivery({ payload: pushPayload("next") }), "refs/heads/next is not the branch main"],
     [
-      "a branch that ends alike",
+      "a branch whose name ends with the hook's branch",
       delivery({ payload: pushPayload("x/main") }),
       "refs/heads/x/main is not the branch main",
     ],
-    ["a tag called as the branch", delivery({ payload: { ...pushPayload(), ref: "refs/tags/main" } }), "tag main"],
+    ["a tag with the branch's name", delivery({ payload: { ...pushPayload(), ref: "refs/tags/main" } }), "tag main"],
     ["a deletion", delivery({ payload: { ...pushPayload(), deleted: true } }), "deletion of main"],
-    ["a deletion by its id", delivery({ payload: { ...pushPayload(), after: zeros } }), "deletion of main"],
+    [
+      "a deletion that only the commit id shows",
+      delivery({ payload: { ...pushPayload(), after: zeros } }),
+      "deletion of main",
+    ],
   ])("%s", async (_, sent, reason) => {
     const answer = await running.send(sent);
     expect([answer.status, JSON.parse(answer.body)]).toEqual([200, { status: "ignored", reason }]);
@@ -126,14 +130,14 @@ describe("is 200, ignored with the reason, and spools nothing", () => {
   });
 });
 
-test("a redelivery replaces its own pending file; after a build took that, it is a new one", async () => {
+test("a redelivery replaces its waiting spool file", async () => {
   const sent = delivery();
   await running.send(sent);
   await running.send(sent);
   expect(running.spooled()).toHaveLength(1);
 });
 
-test("a delivery id that is no file's name is replaced by one of our own", async () => {
+test("the receiver replaces a delivery id that cannot be a file's name", async () => {
   for (const id of ["../../../etc/passwd", "a/b", "", ".", "..", "x".repeat(65), "a b", "é", "a.json"]) {
     const answer = await running.send(delivery({ headers: { "x-github-delivery": id } }));
     expect(answer.status).toBe(202);
@@ -142,7 +146,7 @@ test("a delivery id that is no file's name is replaced by one of our own", async
   expect(running.spooled().map(([name]) => name.replace(/[0-9a-f-]{36}/, "id"))).toEqual(Array(9).fill("site/id.json"));
 });
 
-test("a payload's names reach no prototype, and what is no commit id is left out", async () => {
+test("a payload's names reach no prototype, and the spool file holds null for an invalid commit id", async () => {
   const body = Buffer.from(
     '{"__proto__":{"deleted":true,"polluted":1},"constructor":{"prototype":{"polluted":1}},' +
       '"ref":"refs/heads/main","before":"--upload-pack=evil","after":["x"]}',
@@ -152,13 +156,13 @@ test("a payload's names reach no prototype, and what is no commit id is left out
   expect(({} as Record<string, unknown>).polluted).toBeUndefined();
 });
 
-test("a ref that only the prototype has is no ref", async () => {
+test("the receiver rejects a payload whose ref is only in __proto__", async () => {
   expect((await running.send(delivery({ body: Buffer.from('{"__proto__":{"ref":"refs/heads/main"}}') }))).status).toBe(
     400,
   );
 });
 
-test("a disk that refuses is 503 and says when to come again; the next delivery is tried anew", async () => {
+test("the receiver answers 503 with Retry-After while the disk is full, and accepts the next delivery afterwards", async () => {
   let full = true;
   const spool = async () => {
     if (full) throw Object.assign(new Error("no space left on device"), { code: "ENOSPC" });
@@ -176,13 +180,13 @@ test("a disk that refuses is 503 and says when to come again; the next delivery 
   await failing.stop();
 });
 
-test("what nobody foresaw is a 500 with no word of it, and the receiver lives", async () => {
+test("an unexpected exception is a 500 without its message, and the receiver continues", async () => {
   const broken = await receiver({
     limits: {
       enter: () => {
         throw new TypeError("a secret in a message");
       },
-      refused: () => 0,
+      rejected: () => 0,
     },
   });
   const answer = await broken.send(delivery());
@@ -194,7 +198,7 @@ test("what nobody foresaw is a 500 with no word of it, and the receiver lives", 
   await broken.stop();
 });
 
-test("the source is the connection's, whatever the headers claim", async () => {
+test("the journal's source is the connection's address, not one from a header", async () => {
   const claims = {
     "x-forwarded-for": from.stranger,
     forwarded: `for=${from.stranger}`,

@@ -1,10 +1,10 @@
-/** A receiver in this process, with everything it would do to the outside in reach: its spool and its journal. */
+/** Starts a receiver in the test's process, and returns its port, its spool and its journal. */
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { type AddressInfo, connect, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { type Entry, line } from "../../../service/receiver/answer.ts";
 import { createApp, type Parts } from "../../../service/receiver/app.ts";
-import { type Entry, line } from "../../../service/receiver/journal.ts";
 import { createLimits } from "../../../service/receiver/limits.ts";
 import { type Bounds, bounds, createReceiver } from "../../../service/receiver/server.ts";
 import { openSpool, type Spooled } from "../../../service/receiver/spool.ts";
@@ -22,11 +22,11 @@ export type Running = {
   readonly port: number;
   readonly journal: readonly Entry[];
   readonly spool: string;
-  /** What is in the spool, dot files included, as [path below the spool, content]. */
+  /** The spool's files, also dot files, as [path below the spool, content]. */
   spooled(): [string, Spooled][];
-  /** Sends as a git host does, whole and on a connection of its own. */
+  /** Sends the whole delivery on a new connection, as a git host does. */
   send(delivery: Delivery): Promise<Answer>;
-  /** Sends these bytes and waits for an answer or for the connection's end (status 0). */
+  /** Sends these bytes and waits for an answer, or for the end of the connection (status 0). */
   raw(...parts: (string | Buffer)[]): Promise<Answer>;
   stop(): Promise<void>;
 };
@@ -51,12 +51,16 @@ export function folder(): string {
   return mkdtempSync(join(tmpdir(), "pushgate-receiver-"));
 }
 
-type Change = Partial<Parts> & { readonly bound?: Partial<Bounds>; readonly limit?: Partial<typeof limits> };
+type Change = Partial<Parts> & {
+  readonly bound?: Partial<Bounds>;
+  readonly limit?: Partial<typeof limits>;
+  readonly hooks?: ReceiverSettings["hooks"];
+};
 
-export async function receiver({ bound, limit, ...change }: Change = {}): Promise<Running> {
+export async function receiver({ bound, limit, hooks: declared = hooks, ...change }: Change = {}): Promise<Running> {
   const spool = folder();
   const journal: Entry[] = [];
-  const settings = { hooks, limits: { ...limits, ...limit } };
+  const settings = { hooks: declared, limits: { ...limits, ...limit } };
   const parts: Parts = {
     settings,
     secrets: bySecrets,
@@ -65,7 +69,7 @@ export async function receiver({ bound, limit, ...change }: Change = {}): Promis
       spool,
       hooks.map(({ name }) => name),
     ),
-    // As the journal will have it, so that a test sees what a person would.
+    // Parsed from the written line, so that a test sees what journalctl prints.
     journal: (entry) => journal.push(JSON.parse(line(entry))),
     ...change,
   };
@@ -101,7 +105,7 @@ export function spooledIn(spool: string): [string, Spooled][] {
     });
 }
 
-/** The request line and the headers, as they go over the wire; `and` are more lines, repeated ones too. */
+/** The request line and the headers as bytes on the wire; `and`: more header lines, which may repeat a name. */
 export function head({ method, path, host, headers }: Delivery, ...and: string[]): string {
   const lines = [
     `${method} ${path} HTTP/1.1`,
@@ -128,7 +132,7 @@ export async function exchange(port: number, parts: readonly (string | Buffer)[]
   return answered.finally(() => socket.destroy());
 }
 
-/** The next answer on a connection; status 0 where it ends without one. */
+/** The next answer on a connection; status 0 where the connection ends without one. */
 export function answer(socket: Socket, toHead = false): Promise<Answer> {
   return new Promise((resolve) => {
     let text = "";

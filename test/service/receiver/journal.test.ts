@@ -1,12 +1,12 @@
-/** A line is one line, of printable text, of bounded length, whatever a stranger puts into it. */
+/** A journal entry is one line of printable text with a bounded length, also where a sender chose its values. */
 import { expect, test } from "vitest";
-import { line } from "../../../service/receiver/journal.ts";
+import { line } from "../../../service/receiver/answer.ts";
 import { delivery } from "../../fakes/deliveries.ts";
 import { head, receiver } from "./harness.ts";
 
 const entry = { delivery: "id", hook: "site", source: "192.0.2.1", status: 404, reason: "", ms: 1.5 };
 
-test("holds these fields in this order", () => {
+test("a journal line holds its fields in a fixed order", () => {
   expect(line({ ...entry, reason: "no hook" })).toBe(
     '{"delivery":"id","hook":"site","source":"192.0.2.1","status":404,"reason":"no hook","ms":1.5}',
   );
@@ -20,23 +20,23 @@ test.each([
   ["separators of lines", "a\u2028b\u2029"],
   ["zero width", "a\u200b\ufeffb"],
   ["half of a pair", "a\ud800b"],
-])("takes off %s", (_, reason) => {
-  const { reason: said } = JSON.parse(line({ ...entry, reason }));
-  expect(said.replace("[31m", "")).toBe("ab");
+])("a journal line does not contain %s", (_, reason) => {
+  const { reason: printed } = JSON.parse(line({ ...entry, reason }));
+  expect(printed.replace("[31m", "")).toBe("ab");
 });
 
-test("is short, however long a path is", () => {
+test("a journal line is shorter than 350 characters where a path has 10,000", () => {
   expect(line({ ...entry, reason: "x".repeat(10_000) }).length).toBeLessThan(350);
 });
 
-test("a path's query, which may hold a token, is not written down", async () => {
+test("the journal does not contain a path's query, which may hold a token", async () => {
   const running = await receiver();
   await running.send(delivery({ path: "/webhook/site?token=hidden" }));
   expect(running.journal[0]?.reason).toBe("no hook at /webhook/site");
   await running.stop();
 });
 
-test("a header of escapes stays one line of text", async () => {
+test("a header with escape sequences stays one line of text in the journal", async () => {
   const running = await receiver();
   const sent = delivery({ headers: { "content-type": 'text/\u001b]0;owned\u0007 {"a":1}' } });
   await running.raw(head(sent), sent.body);

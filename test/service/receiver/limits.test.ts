@@ -1,4 +1,4 @@
-/** Who is told to wait, who never is, and what is given back. Time stands still unless a test moves it. */
+/** The budget of rejections and the places of a source. The clock of the budget changes only where a test sets it. */
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { createLimits, sourceOf } from "../../../service/receiver/limits.ts";
 import { delivery, sign } from "../../fakes/deliveries.ts";
@@ -8,67 +8,67 @@ import { answer, chunk, dial, head, limits, type Running, receiver } from "./har
 describe("a source is", () => {
   test.each([
     ["an IPv4 address", "192.30.252.7", "192.30.252.7"],
-    ["the same, mapped into IPv6", "::ffff:192.30.252.7", "192.30.252.7"],
+    ["the IPv4 address that ::ffff: maps into IPv6", "::ffff:192.30.252.7", "192.30.252.7"],
     ["an IPv6 /64", "2a0a:a440:1:2:3:4:5:6", "2a0a:a440:1:2::/64"],
     ["the same /64, another address", "2a0a:a440:1:2::9", "2a0a:a440:1:2::/64"],
     ["another /64", "2a0a:a440:1:3::9", "2a0a:a440:1:3::/64"],
-    ["a link-local one with its zone", "fe80::1%eth0", "fe80:0:0:0::/64"],
-    ["unknown once the connection is gone", undefined, "unknown"],
-  ])("%s", (_, address, source) => expect(sourceOf(address)).toBe(source));
+    ["the /64 of a link-local address with its zone", "fe80::1%eth0", "fe80:0:0:0::/64"],
+    ["unknown after the connection has ended", undefined, "unknown"],
+  ])("%s", (_, address, source) => expect(sourceOf(address ?? null)).toBe(source));
 });
 
-describe("the budget of refusals", () => {
+describe("the budget of rejections", () => {
   let now = 0;
   const budget = (refusalsPerMinute: number) => createLimits({ ...limits, refusalsPerMinute }, () => now);
   beforeEach(() => {
     now = 0;
   });
 
-  test("lasts for as many as it says, then names the seconds until the next", () => {
-    const { refused } = budget(60);
-    for (let i = 0; i < 60; i++) expect(refused("a", "site")).toBe(0);
-    expect(refused("a", "site")).toBe(1);
+  test("allows refusalsPerMinute rejections, then returns the seconds until the next", () => {
+    const { rejected } = budget(60);
+    for (let i = 0; i < 60; i++) expect(rejected("a", "site")).toBe(0);
+    expect(rejected("a", "site")).toBe(1);
     now += 999;
-    expect(refused("a", "site")).toBe(1);
+    expect(rejected("a", "site")).toBe(1);
     now += 1;
-    expect(refused("a", "site")).toBe(0);
-    expect(refused("a", "site")).toBe(1);
+    expect(rejected("a", "site")).toBe(0);
+    expect(rejected("a", "site")).toBe(1);
   });
 
-  test("a slow one names a long wait", () => {
-    const { refused } = budget(1);
-    expect([refused("a", "site"), refused("a", "site")]).toEqual([0, 60]);
+  test("returns 60 seconds where it allows one rejection per minute", () => {
+    const { rejected } = budget(1);
+    expect([rejected("a", "site"), rejected("a", "site")]).toEqual([0, 60]);
   });
 
-  test("comes back whole after a minute and never exceeds itself", () => {
-    const { refused } = budget(3);
-    for (let i = 0; i < 9; i++) refused("a", "site");
+  test("is full again after a minute and never more than full", () => {
+    const { rejected } = budget(3);
+    for (let i = 0; i < 9; i++) rejected("a", "site");
     now += 3_600_000;
-    expect([1, 2, 3, 4].map(() => refused("a", "site") === 0)).toEqual([true, true, true, false]);
+    expect([1, 2, 3, 4].map(() => rejected("a", "site") === 0)).toEqual([true, true, true, false]);
   });
 
-  test("is each source's and each hook's own", () => {
-    const { refused } = budget(1);
-    expect([refused("a", "site"), refused("a", "docs"), refused("b", "site")]).toEqual([0, 0, 0]);
-    expect(refused("a", "site")).toBeGreaterThan(0);
+  test("is separate for each source and each hook", () => {
+    const { rejected } = budget(1);
+    expect([rejected("a", "site"), rejected("a", "docs"), rejected("b", "site")]).toEqual([0, 0, 0]);
+    expect(rejected("a", "site")).toBeGreaterThan(0);
   });
 
-  test("remembers the 10,000 heard last: what a flood of addresses pushes out starts anew", () => {
-    const { refused } = budget(1);
+  test("remembers the 10,000 most recent pairs of source and hook; a forgotten one starts with a full budget", () => {
+    const { rejected } = budget(1);
     let forgotten = 0;
     for (let i = 0; i < 20_000; i++) {
-      refused(`source ${i}`, "site");
-      // Heard all along, so never the longest unheard: only its first refusal is free.
-      if (i % 10 === 0 && refused("steady", "site") === 0) forgotten++;
+      rejected(`source ${i}`, "site");
+      // Never the least recent, so only its first rejection is within the budget.
+      if (i % 10 === 0 && rejected("steady", "site") === 0) forgotten++;
     }
     expect(forgotten).toBe(1);
-    expect(refused("source 0", "site")).toBe(0);
-    expect(refused("source 19999", "site")).toBeGreaterThan(0);
+    expect(rejected("source 0", "site")).toBe(0);
+    expect(rejected("source 19999", "site")).toBeGreaterThan(0);
   });
 });
 
 describe("places", () => {
-  test("are as many as concurrentPerSource, each source's own, and come back", () => {
+  test("are concurrentPerSource for each source, and are free again after use", () => {
     const { enter } = createLimits({ ...limits, concurrentPerSource: 2 });
     const leave = enter("a", 1);
     enter("a", 1);
@@ -78,35 +78,35 @@ describe("places", () => {
     expect(enter("a", 1)).toBeTypeOf("function");
   });
 
-  test("hold four of the largest bodies of one source, or 16 MiB", () => {
+  test("of one source hold four of the largest bodies, or 16 MiB", () => {
     const big = createLimits({ ...limits, bodyBytes: 5 << 20 });
     for (let i = 0; i < 4; i++) expect(big.enter("a", 5 << 20)).toBeTypeOf("function");
-    expect(big.enter("a", 1)).toBe("too many bytes of this source are open");
+    expect(big.enter("a", 1)).toBe("the open requests of this source hold too many bytes");
     expect(big.enter("b", 5 << 20)).toBeTypeOf("function");
     const small = createLimits({ ...limits, bodyBytes: 1 << 20 });
     for (let i = 0; i < 16; i++) expect(small.enter("a", 1 << 20)).toBeTypeOf("function");
-    expect(small.enter("a", 1)).toBe("too many bytes of this source are open");
+    expect(small.enter("a", 1)).toBe("the open requests of this source hold too many bytes");
   });
 
-  test("hold 32 of the largest push seen", () => {
+  test("of one source hold 32 of the largest push seen", () => {
     const { enter } = createLimits({ ...limits, bodyBytes: 5 << 20 });
     for (let i = 0; i < 32; i++) expect(enter("a", 457_000)).toBeTypeOf("function");
   });
 
-  test("of all sources together have an end", () => {
+  test("of all sources together hold 16 of the largest bodies", () => {
     const { enter } = createLimits({ ...limits, bodyBytes: 5 << 20 });
     const entered = Array.from({ length: 40 }, (_, i) => enter(`source ${i}`, 5 << 20));
     expect(entered.filter((each) => typeof each === "function")).toHaveLength(16);
-    expect(entered[16]).toBe("too many bytes are open");
+    expect(entered[16]).toBe("the open requests of all sources hold too many bytes");
   });
 });
 
-describe("at the receiver", () => {
+describe("the receiver", () => {
   let running: Running;
   afterEach(() => running.stop());
   const bad = () => delivery({ secret: "another-secret-0123456789-abcdefghij" });
 
-  test("after the budget a refusal is 429 with the wait, and the journal still says why", async () => {
+  test("answers 429 with Retry-After once the budget is used, and the journal keeps the reason", async () => {
     running = await receiver({ limit: { refusalsPerMinute: 3 } });
     const statuses: number[] = [];
     for (let i = 0; i < 4; i++) statuses.push((await running.send(bad())).status);
@@ -114,18 +114,20 @@ describe("at the receiver", () => {
     const late = await running.send(delivery({ signature: null }));
     expect([late.status, late.body]).toEqual([429, '{"status":"Too Many Requests"}\n']);
     expect(Number(late.headers["retry-after"])).toBeGreaterThan(0);
-    expect(running.journal.at(-1)?.reason).toMatch(/^over the budget of refusals: no X-Hub-Signature-256/);
+    expect(running.journal.at(-1)?.reason).toMatch(
+      /^the source exceeded refusalsPerMinute: X-Hub-Signature-256 is missing/,
+    );
     expect(running.spooled()).toEqual([]);
   });
 
-  test("whoever else sends from the same address can't lock a good delivery out", async () => {
+  test("accepts a good delivery from an address whose budget another sender has used", async () => {
     running = await receiver({ limit: { refusalsPerMinute: 1 } });
     for (let i = 0; i < 20; i++) await running.send(bad());
     expect((await running.send(bad())).status).toBe(429);
     expect((await running.send(delivery())).status).toBe(202);
   });
 
-  test("good deliveries and ignored ones use none of the budget, however many", async () => {
+  test("does not charge the budget for accepted and ignored deliveries", async () => {
     running = await receiver({ limit: { refusalsPerMinute: 1 } });
     for (let i = 0; i < 10; i++) {
       expect((await running.send(delivery())).status).toBe(202);
@@ -135,13 +137,13 @@ describe("at the receiver", () => {
     expect((await running.send(bad())).status).toBe(429);
   });
 
-  test("one hook's refusals are not another's", async () => {
+  test("charges a rejection to its own hook only", async () => {
     running = await receiver({ limit: { refusalsPerMinute: 1 } });
     for (let i = 0; i < 3; i++) await running.send(bad());
     expect((await running.send(delivery({ hook: "docs" }))).status).toBe(401);
   });
 
-  test("a source with all its places taken waits a second, and the place comes back when a sender leaves", async () => {
+  test("answers 429 with Retry-After: 1 while a source has no free place, and frees a place when a sender leaves", async () => {
     running = await receiver({ limit: { concurrentPerSource: 2 } });
     const slow = [await dial(running.port), await dial(running.port)];
     for (const socket of slow) socket.on("error", () => {}).write(head(delivery()));
@@ -158,7 +160,7 @@ describe("at the receiver", () => {
     slow[1]?.destroy();
   });
 
-  test("no place is taken by who shows no signature: 401, however many are open", async () => {
+  test("reserves no place for a request without a signature", async () => {
     running = await receiver({ limit: { concurrentPerSource: 1 } });
     const slow = await dial(running.port);
     slow.write(head(delivery({ signature: null })));
@@ -167,26 +169,26 @@ describe("at the receiver", () => {
     slow.destroy();
   });
 
-  test("a chunked body reserves the whole limit, as it may become that large", async () => {
+  test("reserves the whole limit for a chunked body, which may become that large", async () => {
     running = await receiver({ limit: { bodyBytes: 8 << 20, concurrentPerSource: 100 } });
     const { "content-length": _, ...headers } = delivery().headers;
     const endless = head({ ...delivery(), headers }, "transfer-encoding: chunked");
     const open = await Promise.all([1, 2, 3, 4].map(() => dial(running.port)));
     for (const socket of open) socket.on("error", () => {}).write(endless);
     await until(() => running.send(delivery()).then(({ status }) => status === 429));
-    expect(running.journal.at(-1)?.reason).toBe("too many bytes of this source are open");
+    expect(running.journal.at(-1)?.reason).toBe("the open requests of this source hold too many bytes");
     for (const socket of open) socket.destroy();
     await until(() => running.send(delivery()).then(({ status }) => status === 202));
   });
 
-  test("40 good ones at once, with 40 places, are all accepted", async () => {
+  test("accepts 40 deliveries at once where a source has 40 places", async () => {
     running = await receiver({ limit: { concurrentPerSource: 40, refusalsPerMinute: 1 } });
     const answers = await Promise.all(Array.from({ length: 40 }, () => running.send(delivery())));
     expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([202]));
     expect(running.spooled()).toHaveLength(40);
   });
 
-  test("chunked without a length is as good as with one", async () => {
+  test("accepts a chunked body without a declared length", async () => {
     running = await receiver();
     const { headers, body, ...rest } = delivery();
     const { "content-length": _, ...others } = headers;
@@ -197,11 +199,11 @@ describe("at the receiver", () => {
   });
 });
 
-/** Polls, as what a closed socket frees is seen a moment later. */
+/** Polls, because the receiver frees a place a moment after a socket closes. */
 async function until(met: () => Promise<boolean>): Promise<void> {
   const end = performance.now() + 5_000;
   while (!(await met())) {
-    if (performance.now() > end) throw new Error("did not happen within 5 s");
+    if (performance.now() > end) throw new Error("The condition was not met within 5 s.");
     await new Promise((resolve) => setTimeout(resolve, 10));
   }
 }

@@ -1,6 +1,6 @@
 /**
- * The receiver as systemd runs it: the bundle alone in a folder, on sockets that were handed over, told by a file and
- * credentials, stopped by SIGTERM, killed without a word.
+ * The receiver as systemd runs it: the bundle alone in a folder, on inherited sockets, with a settings file and
+ * credentials, stopped by SIGTERM or SIGKILL.
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
@@ -38,7 +38,7 @@ afterEach(() => {
 
 type Process = { readonly child: ChildProcess; readonly pid: number; out(): string; err(): string };
 
-/** Runs `script` with sh, "$@" being the bundle; descriptors from 3 up are these. */
+/** Runs `script` with sh, where "$@" starts the bundle; it inherits `fds` as descriptors from 3 up. */
 function start(script: string, fds: number[] = [], more: Record<string, unknown> = {}): Process {
   writeFileSync(join(place, "receiver.json"), JSON.stringify({ spool, hooks, limits, ...more }));
   const env = {
@@ -57,10 +57,10 @@ function start(script: string, fds: number[] = [], more: Record<string, unknown>
   return { child, pid: child.pid!, out: () => text[0]!, err: () => text[1]! };
 }
 
-/** What systemd does: the variables name the process that they are for. */
+/** Sets the variables as systemd does: LISTEN_PID is the receiver's own. */
 const activated = (count: number) => `export LISTEN_PID=$$ LISTEN_FDS=${count}; exec "$@"`;
 
-/** A listening socket for somebody else: the child holds it after `release`. */
+/** A listening socket for a child, which still holds it after `release`. */
 async function socket(host: string): Promise<{ fd: number; port: number; release: () => void }> {
   const server: Server = createServer().listen(0, host);
   await once(server, "listening");
@@ -78,34 +78,33 @@ async function handedOver(count = 1, script?: string) {
 
 const send = (port: number, sent = delivery()) => exchange(port, [head(sent), sent.body]);
 
-describe("inherited sockets", () => {
-  test("each of them serves, and nothing else listens", async () => {
+describe("inherited sockets:", () => {
+  test("the receiver serves each of them and prints one journal line per request", async () => {
     const { ports, out } = await handedOver(3);
     for (const port of ports) expect((await send(port)).status).toBe(202);
     expect(spooledIn(spool)).toHaveLength(3);
-    // One line a request, and nothing else on standard output.
     const lines = out().trim().split("\n");
     expect(lines.map((each) => JSON.parse(each).status)).toEqual([202, 202, 202]);
   });
 
-  test("come before `listen`", async () => {
-    const theirs = await socket("127.0.0.1");
+  test("the receiver prefers them to `listen`", async () => {
+    const inherited = await socket("127.0.0.1");
     const free = await socket("127.0.0.1");
     free.release();
-    start(activated(1), [theirs.fd], { listen: { host: "127.0.0.1", port: free.port } });
-    theirs.release();
-    expect((await send(theirs.port)).status).toBe(202);
+    start(activated(1), [inherited.fd], { listen: { host: "127.0.0.1", port: free.port } });
+    inherited.release();
+    expect((await send(inherited.port)).status).toBe(202);
     await expect(dial(free.port)).rejects.toThrow(/ECONNREFUSED/);
   });
 
-  test("of another process are not taken", async () => {
+  test("the receiver does not use those of another process", async () => {
     const { child, err } = await handedOver(1, 'export LISTEN_PID=1 LISTEN_FDS=1; exec "$@"');
     expect(await once(child, "exit")).toEqual([78, null]);
     expect(err()).toContain("no socket was handed over");
   });
 });
 
-test("outside systemd it listens where the settings say", async () => {
+test("the receiver listens on the settings' address outside systemd", async () => {
   const free = await socket("127.0.0.1");
   free.release();
   start('exec "$@"', [], { listen: { host: "127.0.0.1", port: free.port } });
@@ -121,7 +120,7 @@ test("outside systemd it listens where the settings say", async () => {
     .toBe(202);
 });
 
-test("without a secret it does not start: every fault at once, exit 78, and no secret in what it says", async () => {
+test("the receiver reports all faults of its secrets without a secret in the text, and exits with 78", async () => {
   rmSync(join(place, "credentials/docs"));
   writeFileSync(join(place, "credentials/site"), "too-short-to-be-one");
   const { child, err, out } = await handedOver();
@@ -132,7 +131,7 @@ test("without a secret it does not start: every fault at once, exit 78, and no s
 });
 
 describe("SIGTERM", () => {
-  test("answers what is open, then exits 0", async () => {
+  test("ends the receiver with 0 after it answered the open request", async () => {
     const { child, ports } = await handedOver();
     const sent = delivery();
     const open = await dial(ports[0]!);
@@ -149,7 +148,7 @@ describe("SIGTERM", () => {
     expect(spooledIn(spool)).toHaveLength(2);
   });
 
-  test("is not held up by a kept connection", async () => {
+  test("ends the receiver within 2 s although a client keeps a connection", async () => {
     const { child, ports } = await handedOver();
     const sent = delivery();
     const kept = await dial(ports[0]!);
@@ -163,8 +162,8 @@ describe("SIGTERM", () => {
     kept.destroy();
   });
 
-  test("a restart in a stream of deliveries loses none: the socket keeps them for the next receiver", async () => {
-    // The outer shell keeps the socket as systemd does, and starts the next one when one has gone.
+  test("loses no delivery of a stream across two restarts: the socket keeps them for the next receiver", async () => {
+    // The outer shell keeps the socket as systemd does, and starts the next receiver when one has ended.
     const one = `sh -c 'echo $$ >&2; ${activated(1)}' sh "$@"`;
     const { ports, err } = await handedOver(1, `${one}; ${one}; ${one}`);
     const statuses: number[] = [];
@@ -184,7 +183,7 @@ describe("SIGTERM", () => {
   });
 });
 
-test("SIGKILL in a stream of deliveries: no file is half written, and none that was accepted is missing", async () => {
+test("SIGKILL in a stream of deliveries leaves each accepted delivery in a whole spool file", async () => {
   const { child, ports } = await handedOver();
   const accepted: string[] = [];
   await send(ports[0]!);
@@ -209,8 +208,8 @@ test("SIGKILL in a stream of deliveries: no file is half written, and none that 
   expect(names).toEqual(expect.arrayContaining(accepted.map((id) => `${id}.json`)));
 });
 
-test("a disk that takes no byte is 503, leaves nothing, and the process lives", async () => {
-  // No file may grow: the kernel refuses each write with EFBIG, as a full disk does with ENOSPC.
+test("the receiver answers 503, leaves no file and continues where the disk accepts no byte", async () => {
+  // With ulimit -f 0 the kernel fails each write with EFBIG, as a full disk does with ENOSPC.
   const { ports, out } = await handedOver(1, `trap '' XFSZ; ulimit -f 0; ${activated(1)}`);
   const answer = await send(ports[0]!);
   expect([answer.status, answer.headers["retry-after"]]).toEqual([503, "30"]);
@@ -219,7 +218,7 @@ test("a disk that takes no byte is 503, leaves nothing, and the process lives", 
   expect((await send(ports[0]!, delivery({ event: "ping" }))).status).toBe(200);
 });
 
-test("a journal that goes away stops no delivery", async () => {
+test("the receiver accepts deliveries after its journal pipe was closed", async () => {
   const { ports, child } = await handedOver();
   expect((await send(ports[0]!)).status).toBe(202);
   child.stdout?.destroy();
@@ -227,7 +226,7 @@ test("a journal that goes away stops no delivery", async () => {
   expect(child.exitCode).toBe(null);
 });
 
-test("neither secret nor signature nor body is in the journal, the arguments or the environment", async () => {
+test("the journal, the arguments and the environment hold no secret, signature or body", async () => {
   const { ports, out, err, pid } = await handedOver();
   const bodies = [delivery(), delivery({ secret: "wrong-0123456789-0123456789-0123456789" }), delivery({ event: "x" })];
   for (const sent of bodies) await send(ports[0]!, sent);

@@ -1,4 +1,4 @@
-/** What a receiver starts from, and every reason not to start, all at once and without a secret in it. */
+/** The receiver's settings, and each fault for which it does not start, reported at once and without a secret. */
 import { mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
@@ -36,7 +36,7 @@ function faults(...args: Parameters<typeof read>): string[] {
   return [];
 }
 
-test("settings, secrets newest first, and no socket outside systemd", () => {
+test("readReceiver returns settings, secrets with the newest first, and no socket outside systemd", () => {
   expect(read()).toEqual({
     settings: good,
     secrets: new Map([
@@ -47,36 +47,36 @@ test("settings, secrets newest first, and no socket outside systemd", () => {
   });
 });
 
-test("a key of a newer pushgate stops no older bundle", () => {
+test("readReceiver accepts an unknown key, which a newer pushgate may write", () => {
   expect(read({ ...good, later: true }).settings).toEqual(good);
 });
 
 describe("sockets", () => {
   const { listen: _, ...without } = good;
-  test("are handed over from descriptor 3 up", () => {
+  test("are the descriptors from 3 up", () => {
     expect(read(without, { LISTEN_PID: "7", LISTEN_FDS: "3" }).sockets).toEqual([3, 4, 5]);
   });
-  test("of another process are not ours", () => {
+  test("of another process are not used", () => {
     expect(read(good, { LISTEN_PID: "8", LISTEN_FDS: "2" }).sockets).toEqual([]);
     expect(faults(without, { LISTEN_PID: "8", LISTEN_FDS: "2" })).toEqual([
       expect.stringContaining("no socket was handed over"),
     ]);
   });
-  test.each(["0", "", "x", "-1", undefined])("none by LISTEN_FDS=%s", (count) => {
+  test.each(["0", "", "x", "-1", undefined])("are none where LISTEN_FDS=%s", (count) => {
     expect(read(good, { LISTEN_PID: "7", LISTEN_FDS: count }).sockets).toEqual([]);
     expect(faults(without, { LISTEN_PID: "7", LISTEN_FDS: count })).toHaveLength(1);
   });
 });
 
-describe("does not start", () => {
-  test("with nothing set, and says both", () => {
+describe("the receiver does not start", () => {
+  test("with an empty environment, and reports both faults", () => {
     expect(faults(good, { PUSHGATE_SETTINGS: undefined, CREDENTIALS_DIRECTORY: undefined })).toEqual([
       expect.stringMatching(/^PUSHGATE_SETTINGS is not set.*Environment=/),
       expect.stringMatching(/^CREDENTIALS_DIRECTORY is not set.*LoadCredentialEncrypted=/),
     ]);
   });
 
-  test("without a hook's secret, and names the line that provides it", () => {
+  test("without a hook's secret, and names the unit's line that provides it", () => {
     rmSync(join(place, "credentials", "docs"));
     expect(faults()).toEqual([
       "/credentials/docs is not readable (ENOENT): the unit's LoadCredentialEncrypted=docs provides it",
@@ -92,25 +92,25 @@ describe("does not start", () => {
     ["spaces as long as a secret", " ".repeat(40), 2],
     ["a carriage return, which would be part of the key", `${secrets.site.current}\r\n`, 1],
     ["a space after it", `${secrets.site.current} \n`, 1],
-  ])("with a secret that is none: %s", (_, text, count) => {
+  ])("with an invalid secret: %s", (_, text, count) => {
     secret("site", text);
-    const said = faults();
-    expect(said).toHaveLength(count);
-    for (const each of said) {
+    const reported = faults();
+    expect(reported).toHaveLength(count);
+    for (const each of reported) {
       expect(each).toMatch(/^\/credentials\/site, line [12]: /);
       expect(each).not.toContain("0123456789");
     }
   });
 
-  test("with settings that are unreadable or no JSON", () => {
+  test("with settings that are not readable or not JSON", () => {
     expect(faults("{")).toEqual([expect.stringMatching(/^\/receiver.json is not JSON/)]);
     expect(faults(good, { PUSHGATE_SETTINGS: "/nowhere/receiver.json" })).toEqual([
       expect.stringMatching(/^\/nowhere\/receiver.json is not readable \(ENOENT\)/),
     ]);
   });
 
-  test("with nine faults, and says nine", () => {
-    const said = faults({
+  test("with nine faults, and reports nine", () => {
+    const reported = faults({
       spool: "relative",
       hooks: [
         { name: "Site", gitHost: "github", branch: "main" },
@@ -119,7 +119,7 @@ describe("does not start", () => {
       limits: { bodyBytes: 0, refusalsPerMinute: 1.5 },
       listen: { host: "127.0.0.1", port: 65_536 },
     });
-    expect(said.map((each) => each.split(": ")[1]).sort()).toEqual([
+    expect(reported.map((each) => each.split(": ")[1]).sort()).toEqual([
       "hooks.0.name",
       "hooks.1.branch",
       "hooks.1.gitHost",
@@ -130,7 +130,7 @@ describe("does not start", () => {
       "listen.port",
       "spool",
     ]);
-    expect(said.join()).toContain("write github, gitea or forgejo");
+    expect(reported.join()).toContain("write github, gitea or forgejo");
   });
 
   test.each([

@@ -1,14 +1,15 @@
-/** Known answers, written out: a rewrite of the check has to meet numbers, not itself. */
+/** The signature check against known answers, which do not come from this project's code. */
 import { createHmac } from "node:crypto";
 import { describe, expect, test } from "vitest";
-import { isWellFormed, verify } from "../../../service/receiver/signature.ts";
+import { isWellFormed, verify } from "../../../service/git-hosts/hmac-signature.ts";
 
 /** From GitHub's documentation of webhooks. */
 const secret = "It's a Secret to Everybody";
 const body = Buffer.from("Hello, World!");
 const signature = "sha256=757107ea0eb2509fc211221cce984b8a37570b6d7586c22c46f4379c8b043e17";
 
-test("GitHub's own vector", () => expect(verify([secret], body, signature)).toBe(true));
+test("verify accepts the example in GitHub's documentation", () =>
+  expect(verify([secret], body, signature)).toBe(true));
 
 describe("RFC 4231", () => {
   test.each([
@@ -24,13 +25,13 @@ describe("RFC 4231", () => {
   });
 });
 
-test("the newest and the oldest secret both count, whichever is first", () => {
+test("verify accepts each of several secrets, in either order", () => {
   expect(verify(["another", secret], body, signature)).toBe(true);
   expect(verify([secret, "another"], body, signature)).toBe(true);
   expect(verify(["another", "a third"], body, signature)).toBe(false);
 });
 
-describe("is a no, and never an exception", () => {
+describe("verify returns false, and does not throw, for a header that is", () => {
   const hex = signature.slice("sha256=".length);
   test.each([
     ["absent", undefined],
@@ -49,11 +50,11 @@ describe("is a no, and never an exception", () => {
     if (header !== signature.replace(/.$/, "8")) expect(isWellFormed(header)).toBe(false);
   });
 
-  test("no secret at all", () => expect(verify([], body, signature)).toBe(false));
+  test("signed, where the hook has no secret", () => expect(verify([], body, signature)).toBe(false));
 
-  test("the empty secret, which anybody has", () => {
-    const anybody = `sha256=${createHmac("sha256", "").update(body).digest("hex")}`;
-    expect(isWellFormed(anybody)).toBe(true);
-    expect(verify([""], body, anybody)).toBe(false);
+  test("signed with the empty secret", () => {
+    const unkeyed = `sha256=${createHmac("sha256", "").update(body).digest("hex")}`;
+    expect(isWellFormed(unkeyed)).toBe(true);
+    expect(verify([""], body, unkeyed)).toBe(false);
   });
 });

@@ -1,12 +1,12 @@
-/** A spool file is whole or not there, on the disk before the answer, and readable to the builder. */
+/** A spool file is whole or absent, on the disk before the answer, and readable for the builder. */
 import { mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { openSpool, type Spooled, SpoolFull } from "../../../service/receiver/spool.ts";
 import { folder } from "./harness.ts";
 
-/** What is asked of the disk, in order. */
-const asked: string[] = vi.hoisted(() => []);
+/** The calls that change the disk, in order. */
+const calls: string[] = vi.hoisted(() => []);
 
 vi.mock("node:fs/promises", async (importOriginal) => {
   const real = await importOriginal<typeof import("node:fs/promises")>();
@@ -19,7 +19,7 @@ vi.mock("node:fs/promises", async (importOriginal) => {
         const original = file[method].bind(file) as (...args: unknown[]) => Promise<void>;
         Object.assign(file, {
           [method]: (...rest: unknown[]) => {
-            asked.push(`${method} ${name(args[0])}`);
+            calls.push(`${method} ${name(args[0])}`);
             return original(...rest);
           },
         });
@@ -27,7 +27,7 @@ vi.mock("node:fs/promises", async (importOriginal) => {
       return file;
     },
     rename: (from: string, to: string) => {
-      asked.push(`rename ${name(from)} ${name(to)}`);
+      calls.push(`rename ${name(from)} ${name(to)}`);
       return real.rename(from, to);
     },
   };
@@ -36,7 +36,7 @@ vi.mock("node:fs/promises", async (importOriginal) => {
 let place: string;
 beforeEach(() => {
   place = folder();
-  asked.length = 0;
+  calls.length = 0;
 });
 afterEach(() => rmSync(place, { recursive: true, force: true }));
 
@@ -50,9 +50,9 @@ const entry = (delivery: string): Spooled => ({
   received: "2026-11-21T08:00:00.000Z",
 });
 
-test("the file is on the disk before it has its name, and its name before the answer", async () => {
+test("the spool syncs the file before it renames it, and the folder before it returns", async () => {
   await openSpool(place, ["site"])(entry("a"));
-  expect(asked).toEqual([
+  expect(calls).toEqual([
     "chmod temporary",
     "writeFile temporary",
     "sync temporary",
@@ -63,7 +63,7 @@ test("the file is on the disk before it has its name, and its name before the an
   ]);
 });
 
-test("the builder's group can read it, whatever the unit's umask says", async () => {
+test("the builder's group can read a spool file also where the unit sets UMask=0077", async () => {
   const before = process.umask(0o077);
   try {
     await openSpool(place, ["site"])(entry("a"));
@@ -73,7 +73,7 @@ test("the builder's group can read it, whatever the unit's umask says", async ()
   expect(statSync(join(place, "site/a.json")).mode & 0o777).toBe(0o640);
 });
 
-test("a second one of a name replaces the first", async () => {
+test("a second delivery with the same id replaces the first", async () => {
   const spool = openSpool(place, ["site"]);
   await spool(entry("a"));
   await spool({ ...entry("a"), after: "b".repeat(40) });
@@ -81,34 +81,34 @@ test("a second one of a name replaces the first", async () => {
   expect(JSON.parse(readFileSync(join(place, "site/a.json"), "utf8"))).toMatchObject({ after: "b".repeat(40) });
 });
 
-test("100 at once, all of one name, leave one whole file", async () => {
+test("100 deliveries at once with the same id leave one whole file", async () => {
   const spool = openSpool(place, ["site"]);
   await Promise.all(Array.from({ length: 100 }, () => spool(entry("a"))));
   expect(readdirSync(join(place, "site"))).toEqual(["a.json"]);
   expect(JSON.parse(readFileSync(join(place, "site/a.json"), "utf8"))).toEqual(entry("a"));
 });
 
-test("a start removes what a power cut left half written, and nothing else", () => {
+test("openSpool removes temporary files of a power cut and no other file", () => {
   mkdirSync(join(place, "site"));
   for (const name of [".a.tmp", "b.json", "note.tmp", ".keep"]) writeFileSync(join(place, "site", name), "{");
   openSpool(place, ["site"]);
   expect(readdirSync(join(place, "site")).sort()).toEqual([".keep", "b.json", "note.tmp"]);
 });
 
-test("a folder that can't be used stops the start, with the cure", () => {
+test("openSpool throws where a folder is not usable, and names the fix", () => {
   writeFileSync(join(place, "site"), "");
   expect(() => openSpool(place, ["site"])).toThrow(/site can't be used \(EEXIST\): `systemd-tmpfiles --create`/);
 });
 
-describe("a disk that refuses", () => {
-  test("rejects and leaves nothing behind", async () => {
+describe("where the disk fails, the spool", () => {
+  test("throws and leaves no temporary file", async () => {
     const spool = openSpool(place, ["site"]);
     mkdirSync(join(place, "site/a.json"));
     await expect(spool(entry("a"))).rejects.toThrow(/EISDIR|ENOTEMPTY|EEXIST/);
     expect(readdirSync(join(place, "site"))).toEqual(["a.json"]);
   });
 
-  test("rejects when the folder has gone", async () => {
+  test("throws and does not create the folder again", async () => {
     const spool = openSpool(place, ["site"]);
     rmSync(join(place, "site"), { recursive: true });
     await expect(spool(entry("a"))).rejects.toThrow(/ENOENT/);
@@ -116,8 +116,8 @@ describe("a disk that refuses", () => {
   });
 });
 
-describe("a spool that nobody empties", () => {
-  test("is full at its number, and takes again when it was emptied", async () => {
+describe("a full spool", () => {
+  test("throws SpoolFull, and accepts a delivery after the builder removed one", async () => {
     const spool = openSpool(place, ["site"], 3, 0);
     for (const id of ["a", "b", "c"]) await spool(entry(id));
     await expect(spool(entry("d"))).rejects.toThrow(SpoolFull);
@@ -128,7 +128,7 @@ describe("a spool that nobody empties", () => {
     await expect(spool(entry("e"))).rejects.toThrow(SpoolFull);
   });
 
-  test("is looked at once in a while, not at each refusal", async () => {
+  test("counts its files at most once per interval", async () => {
     const spool = openSpool(place, ["site"], 1, 200);
     await spool(entry("a"));
     await expect(spool(entry("b"))).rejects.toThrow(SpoolFull);
@@ -138,13 +138,13 @@ describe("a spool that nobody empties", () => {
     await spool(entry("b"));
   });
 
-  test("counts what was waiting before a restart", async () => {
+  test("counts the files from before a restart", async () => {
     for (const id of ["a", "b"]) await openSpool(place, ["site"], 9)(entry(id));
     const spool = openSpool(place, ["site"], 2);
     await expect(spool(entry("c"))).rejects.toThrow(SpoolFull);
   });
 
-  test("takes any number over time where a builder empties it", async () => {
+  test("accepts any number of deliveries while the builder removes them", async () => {
     const spool = openSpool(place, ["site"], 3, 0);
     for (let i = 0; i < 20; i++) {
       await spool(entry(`d${i}`));

@@ -1,4 +1,4 @@
-/** What only a raw connection can send: halves, too much, too slow, and what is no HTTP at all. */
+/** Requests that only a raw connection can send: incomplete, oversized, slow or invalid HTTP. */
 import { connect } from "node:net";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { bounds } from "../../../service/receiver/server.ts";
@@ -17,13 +17,13 @@ const chunkedHead = (change: Parameters<typeof delivery>[0] = {}): string => {
   return head({ ...rest, headers: others }, "transfer-encoding: chunked");
 };
 
-/** A push of exactly so many bytes. */
+/** A push of exactly this many bytes. */
 function push(bytes: number): Buffer {
   const text = '{"ref":"refs/heads/main","pad":""}';
   return Buffer.from(text.replace('""', `"${"x".repeat(bytes - text.length)}"`));
 }
 
-describe("is answered before the body is sent, as the body would change nothing:", () => {
+describe("the receiver answers before it reads the body:", () => {
   test.each([
     ["an unknown path", 404, delivery({ path: "/" })],
     ["a method", 405, delivery({ method: "PUT" })],
@@ -43,21 +43,21 @@ describe("is answered before the body is sent, as the body would change nothing:
   });
 });
 
-describe("the limit of a body", () => {
-  test("is met to the byte, with and without a declared length", async () => {
+describe("the receiver", () => {
+  test("accepts a body of exactly bodyBytes, with and without a declared length", async () => {
     const body = push(limits.bodyBytes);
     expect((await running.send(delivery({ body }))).status).toBe(202);
     expect((await running.raw(chunkedHead({ body }), chunk(body), "0\r\n\r\n")).status).toBe(202);
   });
 
-  test("is exceeded by one byte: 413, chunked too", async () => {
+  test("rejects a body that is one byte larger with 413, also a chunked one", async () => {
     const body = push(limits.bodyBytes + 1);
     expect((await running.raw(chunkedHead({ body }), chunk(body), "0\r\n\r\n")).status).toBe(413);
     expect((await running.send(delivery({ body }))).status).toBe(413);
     expect(running.spooled()).toEqual([]);
   });
 
-  test("ends an endless body: 413, then the connection is closed, not read for ever", async () => {
+  test("answers an endless body with 413 and then closes the connection", async () => {
     const socket = await dial(running.port);
     const answered = answer(socket);
     const closed = new Promise((resolve) => socket.once("close", resolve));
@@ -67,13 +67,13 @@ describe("the limit of a body", () => {
     const left = performance.now();
     await closed;
     clearInterval(spam);
-    // By the bytes: the two seconds of patience are for those who send nothing.
+    // The bytes end it: the receiver waits 2 s only for a sender that sends nothing.
     expect(performance.now() - left).toBeLessThan(1_500);
   });
 });
 
-test("an answer reaches a sender that is still sending: no reset in its stead", async () => {
-  // What nginx does: all of the body is written, and the answer read when it comes.
+test("a sender that is still sending receives the answer and no reset", async () => {
+  // As nginx does: it writes the whole body, and reads the answer when it arrives.
   const body = push(limits.bodyBytes);
   const errors: string[] = [];
   for (let i = 0; i < 10; i++) {
@@ -92,7 +92,7 @@ test("an answer reaches a sender that is still sending: no reset in its stead", 
   expect(errors).toEqual([]);
 });
 
-test("a sender that leaves in the middle frees its place, spools nothing, and is one line: 499", async () => {
+test("a sender that leaves in the middle of its body frees its place and is one journal line with 499", async () => {
   const single = await receiver({ limit: { concurrentPerSource: 1 } });
   const sent = delivery();
   const socket = await dial(single.port);
@@ -107,7 +107,7 @@ test("a sender that leaves in the middle frees its place, spools nothing, and is
   await single.stop();
 });
 
-test("a good push and garbage after it on one connection: the push counts, the garbage is 400", async () => {
+test("the receiver accepts a push and answers the garbage after it on the same connection with 400", async () => {
   const sent = delivery();
   const socket = await dial(running.port);
   socket.write(head(sent));
@@ -118,17 +118,17 @@ test("a good push and garbage after it on one connection: the push counts, the g
   expect(running.spooled()).toHaveLength(1);
 });
 
-test("a refused sender that neither goes on nor leaves is closed within three seconds", async () => {
+test("the receiver closes the connection of a rejected, silent sender within 3 s", async () => {
   const socket = await dial(running.port);
   const closed = new Promise((resolve) => socket.once("close", resolve));
   socket.write(head(delivery({ signature: null })));
   expect((await answer(socket)).status).toBe(401);
-  const refused = performance.now();
+  const rejected = performance.now();
   await closed;
-  expect(performance.now() - refused).toBeLessThan(3_000);
+  expect(performance.now() - rejected).toBeLessThan(3_000);
 });
 
-describe("Node's own refusals are ours in form, with a line each:", () => {
+describe("the receiver answers what Node's parser rejects with X-Served-By and a journal line:", () => {
   const large = `x-large: ${"x".repeat(9 << 10)}`;
   const both = head(delivery(), "transfer-encoding: chunked");
   const twice = head(delivery(), "content-length: 3");
@@ -136,7 +136,7 @@ describe("Node's own refusals are ours in form, with a line each:", () => {
     ["no HTTP", 400, "hello\r\n\r\n"],
     ["TLS", 400, Buffer.from("16030100c8010000c40303", "hex")],
     ["headers over 8 KiB", 431, head(delivery(), large)],
-    ["a length and chunks, which smuggle", 400, both],
+    ["a length and chunks, as in request smuggling", 400, both],
     ["two lengths", 400, twice],
     ["a bare line feed in a header", 400, head(delivery(), "x: y\nz: w").replaceAll("\r\n", "\n")],
     ["CONNECT", 405, "CONNECT hooks.example.org:443 HTTP/1.1\r\nhost: hooks.example.org\r\n\r\n"],
@@ -150,7 +150,7 @@ describe("Node's own refusals are ours in form, with a line each:", () => {
     expect(running.spooled()).toEqual([]);
   });
 
-  test("a broken chunk in the middle of a body: 400, one line, the place is free again", async () => {
+  test("a broken chunk in the middle of a body: 400, one line, and the place is free again", async () => {
     const single = await receiver({ limit: { concurrentPerSource: 1 } });
     const answer = await single.raw(chunkedHead(), "zz\r\nnot a chunk\r\n");
     expect([answer.status, answer.headers["x-served-by"]]).toEqual([400, "pushgate-receiver"]);
@@ -159,25 +159,25 @@ describe("Node's own refusals are ours in form, with a line each:", () => {
     await single.stop();
   });
 
-  test("an expectation nobody knows is no reason to refuse", async () => {
+  test("an unknown Expect header: the receiver ignores it", async () => {
     const sent = delivery({ headers: { expect: "the-spanish-inquisition" } });
     expect((await running.send(sent)).status).toBe(202);
   });
 
-  test("no host header: the path decides", async () => {
+  test("no Host header: the receiver does not need it", async () => {
     const { host: _, ...headers } = delivery().headers;
     const sent = head({ ...delivery(), headers }).replace(/host: .*\r\n/, "");
     expect((await running.raw(sent, delivery().body)).status).toBe(202);
   });
 
-  test("an upgrade is asked in vain: the push is a push", async () => {
+  test("an Upgrade header: the receiver ignores it", async () => {
     const sent = delivery();
     const answer = await running.raw(head(sent, "connection: upgrade", "upgrade: websocket"), sent.body);
     expect(answer.status).toBe(202);
   });
 });
 
-test("what comes after the most connections is closed, and the journal says so", async () => {
+test("the receiver closes connections over maxConnections and writes a journal line", async () => {
   const small = await receiver({ bound: { maxConnections: 2 } });
   const held = [await dial(small.port), await dial(small.port)];
   for (const socket of held) socket.on("error", () => {});
@@ -189,7 +189,7 @@ test("what comes after the most connections is closed, and the journal says so",
 });
 
 describe("slow senders", () => {
-  // The same machinery with shorter waits; the real ones are asserted below.
+  // With shorter times; the last test asserts the real ones.
   const bound = { headersTimeout: 200, requestTimeout: 400, connectionsCheckingInterval: 20 };
   let hurried: Running;
   beforeAll(async () => {
@@ -197,12 +197,12 @@ describe("slow senders", () => {
   });
   afterAll(() => hurried.stop());
 
-  test("headers that do not end: 408", async () => {
+  test("that do not end their headers receive 408", async () => {
     const answer = await hurried.raw("POST /webhook/site HTTP/1.1\r\nhost: x\r\n");
     expect([answer.status, answer.headers["x-served-by"]]).toEqual([408, "pushgate-receiver"]);
   });
 
-  test("a body that does not end: 408, its line has the delivery, and its place is free", async () => {
+  test("that do not end their body receive 408, and the journal line has the delivery id", async () => {
     const sent = delivery();
     const answer = await hurried.raw(head(sent), sent.body.subarray(0, 10));
     expect([answer.status, answer.headers["x-served-by"]]).toEqual([408, "pushgate-receiver"]);
@@ -211,7 +211,7 @@ describe("slow senders", () => {
     expect(hurried.spooled()).toEqual([]);
   });
 
-  test("have less time than GitHub waits, 10 s, and the proxy, 9 s", () => {
+  test("have less time than GitHub waits, 10 s, and nginx, 9 s", () => {
     expect(bounds.headersTimeout).toBeLessThan(bounds.requestTimeout);
     expect(bounds.requestTimeout + bounds.connectionsCheckingInterval).toBeLessThanOrEqual(9_000);
   });

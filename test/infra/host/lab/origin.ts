@@ -1,7 +1,6 @@
 /**
- * A real nginx on the origin port for a test file: certificates as the machine would have them, the rendered servers, and
- * requests as the edge, other customers or strangers would send them. The nginx runs in test/infra/host/lab/proxy.ts, in a network
- * namespace of its own.
+ * A real nginx on the origin port for a test file: a host's certificates, the rendered servers, and requests of
+ * Cloudflare, its other customers or strangers. lab/proxy.ts runs that nginx in a network namespace of its own.
  */
 import { execFileSync, spawnSync } from "node:child_process";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
@@ -48,7 +47,7 @@ export class OriginLab {
     if (noNginx === undefined) execFileSync("bash", ["-ec", certificates], { cwd: this.folder, stdio: "pipe" });
   }
 
-  /** Where a path of the machine is in here. */
+  /** The place of a host's path in this folder. */
   at(path: string): string {
     return path
       .replaceAll("/etc/pushgate/tls", `${this.folder}/tls`)
@@ -57,7 +56,7 @@ export class OriginLab {
       .replaceAll("/var/www", `${this.folder}/www`);
   }
 
-  /** `config` in place of what the settings render; `http`: what the operator's own http level says. */
+  /** `config` in place of what the settings render; `http`: the operator's own directives at http level. */
   ask(requests: LabTask["requests"], { config, http, settings = example, ipv6 = true }: Options = {}): LabResult {
     rmSync(`${this.folder}/log`, { recursive: true, force: true });
     for (const [name, more] of Object.entries({ proxy: " default_server", website: "" })) {

@@ -1,7 +1,7 @@
 /**
- * Runs inside a network namespace of its own (see start in proxy.test.ts): a real nginx with the rendered server, a
- * receiver that says who it saw, and requests sent as the edge would send them. One JSON task on standard input, one
- * JSON answer on standard output. The socket's kernel allowlist is stood in for by nft: both drop the SYN.
+ * Runs inside a network namespace of its own (see ask in origin.ts): a real nginx with the rendered server, a
+ * receiver that reports each request's source, and requests as Cloudflare sends them. One JSON task on standard input,
+ * one JSON answer on standard output. nft takes the place of the socket's allowlist: both drop the SYN.
  */
 import { execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
@@ -13,10 +13,10 @@ import { connect as connectTls } from "node:tls";
 
 /**
  * `as`: which client certificate. `from`: the TCP peer's address. `raw`: the request as bytes on the wire. `name`: which
- * server the TLS handshake asks for; none unless said. `plain`: without TLS.
+ * server the TLS handshake names; none by default. `plain`: without TLS.
  */
 export type LabRequest = {
-  as: "edge" | "shared" | "nobody";
+  as: "edge" | "shared" | "none";
   from: string;
   to: string;
   raw: string;
@@ -43,7 +43,7 @@ const sh = (command: string) => execFileSync("sh", ["-ec", command], { stdio: ["
 function network({ addresses, allowed }: LabTask): void {
   sh("ip link set lo up; sysctl -qw net.ipv6.conf.all.disable_ipv6=0");
   for (const address of addresses) sh(`ip addr add ${address}/${address.includes(":") ? 128 : 32} dev lo`);
-  // On a real machine the socket's mark chooses this table; here nothing else answers from loopback to a stranger.
+  // On a real host the socket's mark chooses this table; here nothing else answers from loopback to a stranger.
   sh(`ip rule add pref 90 from 127.0.0.1 iif lo lookup 100; ip route add local default dev lo table 100
       ip -6 rule add pref 90 from ::1 iif lo lookup 100; ip -6 route add local default dev lo table 100`);
   const rules = Object.entries(allowed).flatMap(([port, { v4, v6 }]) => [
@@ -56,7 +56,7 @@ function network({ addresses, allowed }: LabTask): void {
   });
 }
 
-/** Answers as told by the path's query: ?slow=milliseconds, ?status=n, ?die. */
+/** Answers as the query of the path says: ?slow=milliseconds, ?status=n, ?die. */
 async function receivers({ allowed }: LabTask, seen: string[]): Promise<void> {
   for (const port of Object.keys(allowed)) {
     for (const host of ["127.0.0.1", "::1"]) {
@@ -86,7 +86,7 @@ async function send(
   { folder, originPort }: LabTask,
 ): Promise<LabReply> {
   const pair =
-    as === "nobody"
+    as === "none"
       ? {}
       : { cert: readFileSync(`${folder}/tls/${as}.pem`), key: readFileSync(`${folder}/tls/${as}.key`) };
   const where = { host: to, port: originPort, localAddress: from };
@@ -96,7 +96,7 @@ async function send(
   socket
     .on("data", (chunk: Buffer) => {
       chunks.push(chunk);
-      // nginx waits 5 s for the rest of a body it refused; the edge, like this, does not.
+      // nginx waits 5 s for the rest of a body that it rejected; Cloudflare and this client do not.
       const [head = "", body] = Buffer.concat(chunks).toString().split("\r\n\r\n");
       if (body && body.length >= Number(/^content-length: (\d+)/im.exec(head)?.[1] ?? Infinity)) socket.destroy();
     })

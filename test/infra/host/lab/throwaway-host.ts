@@ -1,12 +1,12 @@
 /**
- * A machine for one script: the real programs of this one, with empty folders of its own where pushgate would write, in
+ * A host for one script: this host's programs, with empty folders of its own where pushgate would write, in
  * namespaces that are gone afterwards. No systemd is reachable in there, so nothing can be started.
  */
 import { spawnSync } from "node:child_process";
 
 const namespaces = ["--user", "--map-root-user", "--mount", "--net", "--pid", "--fork", "--mount-proc"];
 
-/** Why a machine can't be made here, or undefined. */
+/** Why no such host can be made here, or undefined. */
 export const noMachine =
   spawnSync("unshare", [...namespaces, "mount", "-t", "tmpfs", "none", "/etc"]).status === 0
     ? undefined
@@ -26,7 +26,7 @@ mkdir -p /var/lib/pushgate/stamps /var/lib/systemd
 
 export type Said = { readonly status: number | null; readonly stdout: string; readonly stderr: string };
 
-/** Runs `script` by `sh -s`, as the transient unit does: from standard input, so that it is in nobody's argv. */
+/** Runs `script` by `sh -s`, as the transient unit does: from standard input, so that it is in no argv. */
 export function onMachine(script: string): Said {
   const { status, stdout, stderr } = spawnSync("unshare", [...namespaces, "sh", "-s"], {
     input: `${prepare}\n${script}`,

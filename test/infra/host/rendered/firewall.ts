@@ -1,6 +1,6 @@
 /**
  * What a rendered nft file does with a packet, read from its text: enough of the language for the rules pushgate
- * writes, and an error for any other. The kernel's own word is the host suite's; this one needs no root.
+ * writes, and an error for any other. The host suite asks a real kernel; this reader needs no root.
  */
 import { contains, parse } from "../../../../infra/config/cidr.ts";
 
@@ -17,7 +17,7 @@ const block = (text: string, head: RegExp): string => {
   throw new Error("nft: a block is not closed");
 };
 
-/** Where a rule says nothing of a packet it is undefined, and the next rule is asked. */
+/** Undefined where a rule does not match a packet: the next rule decides. */
 function verdict(
   rule: string,
   packet: Packet,

@@ -1,5 +1,5 @@
 /**
- * What the rendered nginx server answers a request, read from its text in the order nginx asks: certificate, the server's
+ * What the rendered nginx server answers a request, read from its text in nginx's order: certificate, the server's
  * own conditions, location, method, size. nginx itself answers in test/infra/host/proxy.test.ts and on the real host.
  */
 import { contains, parse } from "../../../../infra/config/cidr.ts";

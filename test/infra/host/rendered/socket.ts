@@ -1,5 +1,5 @@
 /**
- * Whom the service manager lets reach a rendered .socket, by systemd.resource-control(5): an address that matches
+ * Which sources systemd admits to a rendered .socket, by systemd.resource-control(5): an address that matches
  * IPAddressAllow= is let in, else one that matches IPAddressDeny= is dropped, else it is let in.
  */
 import { contains, parse } from "../../../../infra/config/cidr.ts";

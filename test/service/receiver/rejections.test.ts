@@ -1,4 +1,4 @@
-/** Every no the receiver can say, as one table; each asserts the status and that nothing was spooled. */
+/** One row for each reason to reject a delivery. Each row asserts the answer, the journal and an empty spool. */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type Delivery, delivery, pushPayload, sign } from "../../fakes/deliveries.ts";
 import { secrets } from "../../stack-file.ts";
@@ -6,7 +6,7 @@ import { chunk, head, limits, type Running, receiver } from "./harness.ts";
 
 let running: Running;
 beforeAll(async () => {
-  // Room for the whole table: the budget has tests of its own.
+  // More than the table has rows: limits.test.ts tests the budget.
   running = await receiver({ limit: { refusalsPerMinute: 10_000 } });
 });
 afterAll(() => running.stop());
@@ -17,7 +17,7 @@ const altered = Buffer.from(body);
 altered[10] = altered[10]! ^ 1;
 const spaces = Buffer.alloc(limits.bodyBytes + 1, " ");
 
-/** A body of exactly this many bytes that would be a good push. */
+/** A valid push of exactly this many bytes. */
 function padded(bytes: number): Buffer {
   const text = JSON.stringify({ ref: "refs/heads/main", pad: "" });
   return Buffer.from(text.replace('"pad":""', `"pad":"${"x".repeat(bytes - text.length)}"`));
@@ -29,10 +29,10 @@ const bySignature = (signature: string | null): Delivery => delivery({ body, sig
 const hex = sign(body, good);
 
 const rows: readonly Row[] = [
-  // Method and path: the path is compared byte by byte, so each of these is another path.
+  // Method and path: the receiver compares the path byte by byte.
   ["another path", 404, delivery({ path: "/" })],
   ["an unknown hook", 404, delivery({ path: "/webhook/other" })],
-  ["a hook called as a prototype's property", 404, delivery({ path: "/webhook/constructor" })],
+  ["a hook with the name of a prototype's property", 404, delivery({ path: "/webhook/constructor" })],
   ["__proto__", 404, delivery({ path: "/webhook/__proto__" })],
   ["a trailing slash", 404, delivery({ path: "/webhook/site/" })],
   ["a query", 404, delivery({ path: "/webhook/site?x=1" })],
@@ -48,7 +48,7 @@ const rows: readonly Row[] = [
   ["a broken escape", 404, delivery({ path: "/webhook/%" })],
   ["an absolute address", 404, delivery({ path: "http://hooks.example.org/webhook/site" })],
   ["an absolute address without a path", 404, delivery({ path: "http://hooks.example.org?x" })],
-  ["an address of a query alone, which Express can't parse", 404, delivery({ path: "http://?x" })],
+  ["an address that is only a query, which Express cannot parse", 404, delivery({ path: "http://?x" })],
   ["a broken address", 404, delivery({ path: "http://[::1" })],
   ["an asterisk", 404, delivery({ path: "*" })],
   ["a fragment", 404, delivery({ path: "/webhook/site#x" })],
@@ -59,7 +59,7 @@ const rows: readonly Row[] = [
   // Content type.
   ["a form, correctly signed", 415, delivery({ headers: { "content-type": "application/x-www-form-urlencoded" } })],
   ["plain text, correctly signed", 415, delivery({ headers: { "content-type": "text/plain" } })],
-  ["a type that starts alike", 415, delivery({ headers: { "content-type": "application/jsonp" } })],
+  ["a type that starts with application/json", 415, delivery({ headers: { "content-type": "application/jsonp" } })],
   ["an empty content type", 415, delivery({ headers: { "content-type": "" } })],
   ["a gzipped body, correctly signed", 415, delivery({ headers: { "content-encoding": "gzip" } })],
 
@@ -104,16 +104,16 @@ const rows: readonly Row[] = [
   ["an empty body, correctly signed", 400, signed("")],
   ["no JSON, correctly signed", 400, signed("ref=refs/heads/main")],
   ["a list, correctly signed", 400, signed('[{"ref":"refs/heads/main"}]')],
-  ["a list that says it is a ping, correctly signed", 400, delivery({ event: "ping", body: Buffer.from("[]") })],
+  ["a list in a ping, correctly signed", 400, delivery({ event: "ping", body: Buffer.from("[]") })],
   ["null, correctly signed", 400, signed("null")],
   ["text, correctly signed", 400, signed('"refs/heads/main"')],
   ["a deep list, correctly signed", 400, signed("[".repeat(60_000))],
   ["a byte order mark, correctly signed", 400, signed('\ufeff{"ref":"refs/heads/main"}')],
   ["a push without a ref, correctly signed", 400, signed("{}")],
-  ["a push whose ref is no text, correctly signed", 400, signed('{"ref":{"toString":"refs/heads/main"}}')],
+  ["a push whose ref is an object, correctly signed", 400, signed('{"ref":{"toString":"refs/heads/main"}}')],
 ];
 
-/** node:http's words for them, and the only ones a failed check says. */
+/** Node's names of the statuses: the whole text of a rejection. */
 const names: Readonly<Record<number, string>> = {
   400: "Bad Request",
   401: "Unauthorized",
@@ -123,7 +123,7 @@ const names: Readonly<Record<number, string>> = {
   415: "Unsupported Media Type",
 };
 
-describe("is refused, and nothing is spooled:", () => {
+describe("the receiver rejects and does not spool", () => {
   test.each(rows)("%s: %i", async (_, status, sent) => {
     const lines = running.journal.length;
     const answer = await running.send(sent);
@@ -136,7 +136,7 @@ describe("is refused, and nothing is spooled:", () => {
     expect(running.journal.at(-1)).toMatchObject({ status, source: "127.0.0.1" });
   });
 
-  test("the same signature header twice, right both times: 401", async () => {
+  test("two signature headers that are both right: 401", async () => {
     const sent = delivery({ body });
     const answer = await running.raw(head(sent, `x-hub-signature-256: ${hex}`), body);
     expect([answer.status, running.spooled()]).toEqual([401, []]);
@@ -155,13 +155,13 @@ describe("is refused, and nothing is spooled:", () => {
     }
   });
 
-  test("an unsigned body that would be a good push, chunked: 401", async () => {
+  test("a chunked push without a signature: 401", async () => {
     const answer = await running.raw(chunkedHead({ body, signature: null }), chunk(body), "0\r\n\r\n");
     expect([answer.status, running.spooled()]).toEqual([401, []]);
   });
 });
 
-describe("the order of trust: of two faults the cheaper one is said:", () => {
+describe("of two faults the receiver reports the one that is cheaper to find:", () => {
   const huge = { "content-length": String(limits.bodyBytes + 1) };
   const form = { "content-type": "text/plain" };
   test.each<Row>([
@@ -179,20 +179,20 @@ describe("the order of trust: of two faults the cheaper one is said:", () => {
   });
 });
 
-test("no refusal is ever 403: that is always another layer's", () => {
+test("no rejection is a 403, so that each 403 comes from another layer", () => {
   expect(running.journal.map(({ status }) => status)).not.toContain(403);
   expect(rows.length).toBeGreaterThan(60);
 });
 
-test("no answer and no journal line of the table holds a secret, a signature or a body", () => {
+test("no journal line of the table holds a secret, a signature or a body", () => {
   const text = JSON.stringify(running.journal);
   for (const hidden of [good, secrets.site.previous, secrets.docs.current, hex, hex.slice(7), "Codertocat"])
     expect(text).not.toContain(hidden);
-  // The name above would prove nothing if the body did not hold it.
+  // Proves that the body holds the name that the journal does not.
   expect(body.toString()).toContain("Codertocat");
 });
 
-/** Without a length to declare. */
+/** Headers of a chunked body, without a declared length. */
 function chunkedHead(change: Parameters<typeof delivery>[0]): string {
   const { headers, ...rest } = delivery(change);
   const { "content-length": _, ...others } = headers;

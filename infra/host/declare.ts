@@ -1,0 +1,187 @@
+/**
+ * The hosts as Pulumi resources: what each host is asked before anything is declared, and its layers in the order in
+ * which they are applied. Layers 5 to 9 of a delivery's path; infra/index.ts has the other four.
+ */
+import * as pulumi from "@pulumi/pulumi";
+import type { HostLayer } from "../apply/layer.ts";
+import { leaving } from "../apply/layer.ts";
+import { neverCame } from "../apply/reconcile.ts";
+import type { HostReport } from "../apply/report.ts";
+import { apply, applySecrets, lost, probe, sendBundle } from "../apply/ship.ts";
+import { Component } from "../component.ts";
+import { namesOf } from "../config/served-sites.ts";
+import type { Host, Settings } from "../config/settings.ts";
+import { type HostLayers, hostLayers, type Made, rebuilds } from "./index.ts";
+import { csrQuestion } from "./origin-key/origin-key.ts";
+import { fitFaults } from "./preflight.ts";
+import type { Bundles } from "./programs/programs.ts";
+import { type HookSecrets, judgeSecrets, probedSecrets } from "./secrets/secrets.ts";
+
+/** One host as it answered the probe. */
+export type ProbedHost = {
+  readonly host: Host;
+  /** Absent for a host that is declared lost: pushgate does not connect to it. */
+  readonly report?: HostReport;
+};
+
+/** What all hosts are declared from. */
+export type Inputs = {
+  readonly settings: Settings;
+  readonly programs: Bundles;
+  readonly secrets: pulumi.Output<HookSecrets>;
+  /** PEM of the CA that signed the client certificate which Cloudflare is to present. */
+  readonly clientCa: pulumi.Output<string>;
+  /** Has Cloudflare sign a host's certificate request. */
+  readonly signOrigin: (
+    request: { hostname: string; hostnames: readonly string[]; csr: pulumi.Input<string> },
+    opts: pulumi.CustomResourceOptions,
+  ) => pulumi.CustomResource & { readonly certificate: pulumi.Output<string> };
+};
+
+/** One host whose layers are declared. */
+export type DeclaredHost = ProbedHost & {
+  readonly component: pulumi.Resource;
+  /** The layer that is applied last; Cloudflare's resources wait for it. */
+  readonly last: pulumi.Resource;
+};
+
+/** Texts that other resources make; a probe needs the paths of the layers only. */
+const unknown = { certificate: "", originPullCa: "" };
+
+/** Probes all hosts at once, over one connection each. Throws with all faults of all hosts, before anything changes. */
+export async function probeHosts(settings: Settings, programs: Bundles): Promise<ProbedHost[]> {
+  const probes = await Promise.allSettled(
+    settings.hosts.map(async (host): Promise<ProbedHost> => {
+      if (host.state === "lost") return { host };
+      const layers = hostLayers(settings, host, { ...unknown, programs });
+      const probed = { ...layers, secrets: probedSecrets(layers.secrets), request: csrQuestion(host) };
+      return { host, report: await probe(host, Object.values(probed)) };
+    }),
+  );
+  const failed = probes.flatMap((one) =>
+    one.status === "rejected" ? [String(one.reason?.message ?? one.reason)] : [],
+  );
+  const hosts = probes.flatMap((one) => (one.status === "fulfilled" ? [one.value] : []));
+  const fitness = hosts.flatMap(({ host, report }) => (report ? [fitFaults(host, report, settings)] : []));
+  for (const text of fitness.flatMap(({ warnings }) => warnings)) void pulumi.log.warn(text);
+  const faults = [...failed, ...fitness.flatMap(({ faults }) => faults)];
+  if (faults.length > 0) throw new pulumi.RunError(faults.join("\n"));
+  return hosts;
+}
+
+/** Declares one host's layers, each after the one before it. */
+export function declareHost({ host, report }: ProbedHost, inputs: Inputs): DeclaredHost {
+  const component = new Component("Host", host.name);
+  if (report === undefined) return { host, component, last: lost(host, { parent: component }) };
+  const last =
+    host.state === "absent"
+      ? removeLayers(host, report, inputs, component)
+      : applyLayers(host, report, inputs, component);
+  return { host, report, component, last };
+}
+
+/** Keys before what is signed with them, the receiver before nginx, nginx before the firewall opens its port. */
+function applyLayers(host: Host, report: HostReport, inputs: Inputs, parent: pulumi.Resource): pulumi.Resource {
+  const { settings, programs, secrets, clientCa, signOrigin } = inputs;
+  const made = (texts: Partial<Made>) => hostLayers(settings, host, { ...unknown, programs, ...texts });
+  const layers = made({});
+  const seen = (name: string) => report.layers[name]!;
+  const then = (name: keyof HostLayers, after: pulumi.Resource[], layer: pulumi.Input<HostLayer> = layers[name]) =>
+    apply(host, layer, seen(name), { parent, dependsOn: after, formerly: layers[name].formerly });
+
+  const packages = then("packages", []);
+  const key = then("origin-key", [packages]);
+  const csr = certificateRequest(host, report, key.stdout);
+  const signed = signOrigin(
+    { hostname: host.hostname, hostnames: namesOf(settings, host), csr },
+    { parent, dependsOn: [key] },
+  );
+  const installed = signed.certificate.apply((pem) => made({ certificate: pem })["origin-certificate"]);
+  const certificate = then("origin-certificate", [signed], installed);
+
+  const judged = secrets.apply((wanted) => judgeSecrets(layers.secrets, seen("secrets"), wanted));
+  const credentials = applySecrets(host, layers.secrets, judged, { parent, dependsOn: [certificate] });
+  const program = sendBundle(host, programs.receiver, layers["receiver-program"], seen("receiver-program"), {
+    parent,
+    dependsOn: [credentials],
+    formerly: layers["receiver-program"].formerly,
+  });
+  const receiver = then("receiver", [program]);
+
+  // No hook has a site any more: remove the builder's layers in reverse order. Skip those that never were on the host.
+  const ofBuilder = ["builder-program", "egress", "builder", "site"] satisfies (keyof HostLayers)[];
+  const declared = rebuilds(settings) ? ofBuilder : ofBuilder.toReversed().filter((name) => !neverCame(seen(name)));
+  let built: pulumi.Resource = receiver;
+  for (const name of declared)
+    built =
+      name === "builder-program" && programs.builder !== undefined
+        ? sendBundle(host, programs.builder, layers[name], seen(name), {
+            parent,
+            dependsOn: [built],
+            formerly: layers[name].formerly,
+          })
+        : then(name, [built]);
+
+  const routing = then("routing", [built]);
+  const proxy = then(
+    "proxy",
+    [routing],
+    clientCa.apply((ca) => made({ originPullCa: ca }).proxy),
+  );
+  const firewall = then("firewall", [proxy]);
+  return then("guard", [firewall]);
+}
+
+/** A good request on the host is the one its certificate was made from: a changed key layer must not replace it. */
+function certificateRequest(host: Host, report: HostReport, made: pulumi.Output<string>): pulumi.Input<string> {
+  const found = report.layers.request?.facts[0]?.output;
+  if (found) return found;
+  if (Object.keys(report.layers["origin-certificate"]!.files).length > 0)
+    void pulumi.log.warn(
+      `${host.name}: the certificate request is missing or does not fit the key or the hostname. \`up\` makes another, ` +
+        "Cloudflare signs a new origin certificate for it, and the former certificate is revoked.",
+    );
+  return made;
+}
+
+/** The guard first, as it would restore what is being removed; the packages' layer last. */
+function removeLayers(
+  host: Host,
+  report: HostReport,
+  { settings, programs }: Inputs,
+  parent: pulumi.Resource,
+): pulumi.Resource {
+  const layers = Object.values(hostLayers(settings, host, { ...unknown, programs })).reverse();
+  let last: pulumi.Resource | undefined;
+  for (const layer of layers) {
+    const dependsOn = last === undefined ? [] : [last];
+    last = apply(host, leaving(layer), report.layers[layer.name]!, { parent, dependsOn, formerly: layer.formerly });
+  }
+  return last!;
+}
+
+/** What Cloudflare presents to a host: the id of the client certificate, and the resources that say so. */
+type Presented = { readonly certId: pulumi.Input<string>; readonly resources: pulumi.Resource[] };
+
+/**
+ * Declares the one layer that waits for Cloudflare: from its apply on, nginx trusts the client certificate that
+ * Cloudflare presents, and no former one. `presents` resolves when Cloudflare presents the certificate of this id for
+ * every name of the host; it is called in `up` only, and only where the host still trusts another CA.
+ */
+export function declareClientCa(
+  { host, report, component }: DeclaredHost,
+  { settings, programs, clientCa }: Inputs,
+  { certId, resources }: Presented,
+  presents: (certId: string) => Promise<unknown>,
+): pulumi.Resource | undefined {
+  if (report === undefined || host.state === "absent" || resources.length === 0) return undefined;
+  const seen = report.layers["client-ca"]!;
+  const layer = pulumi.all([clientCa, certId]).apply(async ([originPullCa, id]) => {
+    const wanted = hostLayers(settings, host, { ...unknown, programs, originPullCa })["client-ca"];
+    const [ca] = wanted.files;
+    const trusted = seen.files[ca!.path]?.text;
+    if (!pulumi.runtime.isDryRun() && trusted !== undefined && trusted !== ca!.text) await presents(id);
+    return wanted;
+  });
+  return apply(host, layer, seen, { parent: component, dependsOn: resources, formerly: "pulls" });
+}

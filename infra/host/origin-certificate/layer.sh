@@ -1,0 +1,45 @@
+# shellcheck shell=sh disable=SC2154
+# The origin certificate on the host. Values: certificate, key, hostnames, nginx (the file with pushgate's server).
+export LC_ALL=C
+
+# Prints what is wrong with the certificate in $1, or nothing.
+certificate_fault() {
+  openssl x509 -in "$1" -noout 2>/dev/null || { echo "is not a certificate"; return; }
+  [ "$(openssl x509 -in "$1" -noout -pubkey)" = "$(openssl pkey -in "$key" -passin pass: -pubout 2>/dev/null)" ] || {
+    echo "does not match the key on this host: Cloudflare signed it from another request"
+    return
+  }
+  for hostname in $hostnames; do
+    openssl x509 -in "$1" -noout -checkhost "$hostname" | grep -q 'does match' || { echo "is not for $hostname"; return; }
+  done
+  openssl x509 -in "$1" -noout -checkend 0 >/dev/null || echo "expired: $(openssl x509 -in "$1" -noout -enddate)"
+}
+
+# Rejects the new file $1 before it is installed.
+check() {
+  fault=$(certificate_fault "$1")
+  [ -z "$fault" ] || { echo "the certificate $fault" >&2; exit 1; }
+}
+
+# Fact: "valid", or what is wrong.
+state() {
+  fault=$(certificate_fault "$certificate")
+  echo "${fault:-valid}"
+}
+
+# nginx reads a certificate only when it starts or reloads. Where pushgate's server is missing, or not as its layer
+# installed it, the proxy layer reloads nginx later in the same `up`.
+reload_nginx() {
+  if [ -f "$nginx" ] && systemctl is-active --quiet nginx.service && as_installed proxy; then
+    nginx -t -q
+    systemctl reload nginx.service
+  fi
+}
+
+activate() {
+  case "$changed" in *"$certificate"*) reload_nginx ;; esac
+}
+
+restore() {
+  [ ! -f "$certificate" ] || reload_nginx
+}

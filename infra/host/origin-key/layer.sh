@@ -1,0 +1,72 @@
+# shellcheck shell=sh disable=SC2154
+# The origin key and its certificate request on the host. Values: tls (their folder), key, csr, hostname, subject.
+# `-passin` keeps openssl from waiting for a passphrase.
+export LC_ALL=C
+
+key_public() { openssl pkey -in "$key" -passin pass: -pubout 2>/dev/null; }
+
+# key_fault and csr_fault print what is wrong, or nothing.
+key_fault() {
+  if [ ! -f "$key" ] || [ -L "$key" ]; then
+    echo "no key"
+  elif ! openssl pkey -in "$key" -passin pass: -noout -text 2>/dev/null | grep -q 'ASN1 OID: prime256v1'; then
+    echo "not a P-256 key"
+  fi
+}
+
+csr_fault() {
+  if [ ! -f "$csr" ] || [ -L "$csr" ]; then
+    echo "no request"
+  elif [ "$(openssl req -in "$csr" -noout -pubkey 2>/dev/null)" != "$(key_public)" ]; then
+    echo "the request is of another key"
+  elif [ "$(openssl req -in "$csr" -noout -text 2>/dev/null | sed -n 's/^ *DNS:/DNS:/p')" != "DNS:$hostname" ]; then
+    echo "the request is for another hostname"
+  elif ! openssl req -in "$csr" -noout -verify 2>&1 | grep -q 'verify OK'; then
+    echo "the request's signature is wrong"
+  fi
+}
+
+# Fact: "valid", or what is wrong.
+state() {
+  fault=$(key_fault)
+  [ -n "$fault" ] || fault=$(csr_fault)
+  [ -n "$fault" ] || [ "$(stat -c '%a %U:%G' "$key")" = '600 root:root' ] || fault="the key is $(stat -c '%a %U:%G' "$key")"
+  echo "${fault:-valid}"
+}
+
+# Fact: the request, which is public, where key and request are good; else nothing.
+request() {
+  [ -n "$(key_fault)$(csr_fault)" ] || cat "$csr"
+}
+
+# Prints the request, from which Cloudflare signs the origin certificate.
+activate() {
+  mkdir -p "$tls"
+  umask 077
+  if [ -n "$(key_fault)" ]; then
+    rm -rf "$key.new"
+    openssl genpkey -algorithm EC -pkeyopt ec_paramgen_curve:P-256 -pkeyopt ec_param_enc:named_curve -out "$key.new"
+    sync "$key.new"
+    rm -rf "$key"
+    mv -T "$key.new" "$key"
+  fi
+  chown root:root "$key"
+  chmod 0600 "$key"
+  if [ -n "$(csr_fault)" ]; then
+    rm -rf "$csr.new"
+    # Without the host's openssl.cnf, which may add extensions or require more names.
+    OPENSSL_CONF=/dev/null openssl req -new -sha256 -key "$key" -out "$csr.new" \
+      -subj "$subject" -addext "subjectAltName=DNS:$hostname"
+    chmod 0644 "$csr.new"
+    rm -rf "$csr"
+    mv -T "$csr.new" "$csr"
+  fi
+  cat "$csr"
+}
+
+retire() {
+  rm -f "$key" "$key.new" "$csr" "$csr.new"
+  for folder in "$tls" "${tls%/*}"; do
+    [ ! -d "$folder" ] || rmdir --ignore-fail-on-non-empty "$folder"
+  done
+}

@@ -1,0 +1,70 @@
+# shellcheck shell=sh disable=SC2154
+# The packages layer on the host. Values: packages (names), new_nginx (a mark: nginx's default site must still go).
+
+shim=/usr/sbin/policy-rc.d
+# Seconds that another package manager, such as unattended-upgrades, may hold a lock.
+lock_timeout=300
+
+# "installed" or "missing"
+state_of() {
+  dpkg-query -W -f='${db:Status-Status}\n' "$1" 2>/dev/null | grep -x installed || echo missing
+}
+
+# invoke-rc.d runs the shim: exit status 101 keeps an install from starting services. A policy-rc.d that is already on
+# the host stays in charge.
+shim_in() {
+  [ -e "$shim" ] && ! grep -qs '^# pushgate' "$shim" && return
+  printf '#!/bin/sh\n# pushgate: in place while packages are installed\nexit 101\n' >"$shim"
+  chmod 0755 "$shim"
+}
+
+shim_out() {
+  ! grep -qs '^# pushgate' "$shim" || rm -f "$shim"
+}
+
+# DPkg::Lock::Timeout does not cover the lock of the package lists.
+refresh() {
+  waited=0
+  until said=$(apt-get -q update 2>&1); do
+    case $said in
+      *"Could not get lock"*) [ "$waited" -lt "$lock_timeout" ] && waited=$((waited + 5)) && sleep 5 && continue ;;
+    esac
+    say "apt-get could not refresh the package lists, so the present ones are used: $(echo "$said" | tail -n 2)"
+    return 0
+  done
+}
+
+activate() {
+  export LC_ALL=C DEBIAN_FRONTEND=noninteractive
+  # On Ubuntu, needrestart would restart services of other software after an install.
+  export NEEDRESTART_SUSPEND=1
+  missing=
+  for package in $packages; do
+    [ "$(state_of "$package")" = installed ] || missing="$missing $package"
+  done
+  if [ -n "$missing" ]; then
+    command -v apt-get >/dev/null || {
+      say "apt-get is missing. Install$missing yourself, or use Debian 12 or later, or an Ubuntu LTS from 24.04."
+      exit 1
+    }
+    case $missing in *nginx*) mkdir -p "${new_nginx%/*}" && : >"$new_nginx" ;; esac
+    trap shim_out EXIT
+    trap 'exit 1' HUP INT TERM
+    shim_in
+    refresh
+    say "installing$missing"
+    # shellcheck disable=SC2086
+    apt-get -q -y --no-install-recommends --no-remove -o DPkg::Lock::Timeout="$lock_timeout" \
+      -o Dpkg::Options::=--force-confdef -o Dpkg::Options::=--force-confold install $missing </dev/null >&2 || {
+      say "apt-get could not install$missing. If dpkg was interrupted, run: dpkg --configure -a"
+      exit 1
+    }
+  fi
+  # Also where no package is missing: an install that was killed after its work left the shim behind.
+  shim_out
+  # A new nginx would serve the distribution's default page on port 80, and only the origin port may become reachable.
+  # An nginx that was on the host before pushgate keeps all its files. The mark outlives an install that was cut short.
+  if [ -e "$new_nginx" ]; then
+    rm -f /etc/nginx/sites-enabled/default /etc/nginx/conf.d/default.conf "$new_nginx"
+  fi
+}

@@ -1,0 +1,79 @@
+# shellcheck shell=sh disable=SC2154
+# The layer of a program on the host. Values: program (its name, also that of the layer whose units run it), path, sha256,
+# running (those units), sound (a unit's property and value while the program stays up), installed (the paths of all
+# programs), incoming, lib and state (folders).
+
+arrived=$incoming/$sha256.cjs
+former=$incoming/former-$program.cjs
+
+sum_of() { sha256sum "$1" 2>/dev/null | cut -d ' ' -f 1; }
+
+# Replaces the program by a copy of $1.
+put() {
+  chmod 0644 "$1"
+  cp -p "$1" "$path.new"
+  sync "$path.new"
+  mv -fT "$path.new" "$path"
+}
+
+# Removes former programs, and what arrived and was not installed, of all programs. The files of the installed ones stay,
+# so that an apply undoes a manual change without sending them again.
+prune() {
+  keep=' '
+  for file in $installed; do keep="$keep$(sum_of "$file").cjs "; done
+  for file in "$incoming"/* "$incoming"/.[!.]*; do
+    case $keep in *" ${file##*/} "*) ;; *) rm -rf "$file" ;; esac
+  done
+}
+
+# Restarts the running services, never a socket or a path, and fails if one does not stay up.
+restart_running() {
+  as_installed "$program" || return 0
+  for unit in $running; do
+    systemctl is-active --quiet "$unit" || continue
+    systemctl restart "$unit"
+    for _ in 1 2 3 4 5 6; do
+      sleep 0.2
+      [ "$(systemctl show --property="${sound%=*}" "$unit")" = "$sound" ] || {
+        say "$unit does not stay up with the new program. Its last journal lines:"
+        journalctl -u "$unit" -n 10 -o cat --no-pager >&2
+        exit 1
+      }
+    done
+  done
+}
+
+activate() {
+  if [ "$(sum_of "$path")" != "$sha256" ]; then
+    echo "$sha256  $arrived" | sha256sum -c --status - || {
+      say "$arrived is missing or has another hash. Run \`pulumi up\` again, which sends it."
+      exit 1
+    }
+    [ -d "$lib" ] || { mkdir -m 0755 "$lib"; echo "$lib" >>"$state/made"; }
+    [ ! -f "$path" ] || cp -p "$path" "$former"
+    put "$arrived"
+    restart_running
+  fi
+  prune
+  chown root:root "$path"
+  chmod 0644 "$path"
+}
+
+restore() {
+  set -e
+  [ -f "$former" ] || return 0
+  put "$former"
+  rm -f "$former"
+  for unit in $running; do
+    ! systemctl is-failed --quiet "$unit" || systemctl reset-failed "$unit"
+    [ ! -e "$units/$unit" ] || systemctl restart "$unit"
+  done
+}
+
+retire() {
+  rm -rf "$path" "$path.new" "$former"
+  prune
+  for folder in "$incoming" "$lib"; do
+    [ ! -d "$folder" ] || rmdir --ignore-fail-on-non-empty "$folder"
+  done
+}

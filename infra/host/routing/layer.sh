@@ -1,0 +1,43 @@
+# shellcheck shell=sh disable=SC2154
+# The routing layer on the host. Values: unit, program (path), table, mark.
+
+activate() {
+  systemctl daemon-reload
+  systemctl enable --quiet "$unit"
+  systemctl restart "$unit"
+}
+
+remove() {
+  for family in 4 6; do
+    while ip "-$family" rule del table "$table" 2>/dev/null; do :; done
+    ip "-$family" route flush table "$table" 2>/dev/null
+  done
+  :
+}
+
+restore() {
+  forget_missing "$unit"
+  if [ -x "$program" ]; then "$program"; else remove; fi
+}
+
+retire() {
+  systemctl disable --now --quiet "$unit" 2>/dev/null
+  remove
+}
+
+# Facts of one family, 4 or 6. A host without ::1 has nothing to route there, so each prints what it must print, $2.
+
+lacks() { [ "$1" = 6 ] && ! grep -q '^0\{31\}1 ' /proc/net/if_inet6 2>/dev/null && echo "$2"; }
+
+rule() {
+  lacks "$@" || ip "-$1" -N rule show table "$table" | tr -s '\t ' ' ' | sed 's/^[0-9]*: //; s/ *$//'
+}
+
+default_route() {
+  lacks "$@" || ip "-$1" route show table "$table" 2>/dev/null | grep -o "^$2"
+}
+
+# Rule and route can be there and another rule still come first: the kernel reports where a reply to $4 would go.
+way_of_reply() { # family, way, source address, visitor
+  lacks "$@" || ip "-$1" route get "$4" from "$3" mark "$mark" 2>&1 | grep -o "$2" || echo elsewhere
+}

@@ -1,0 +1,45 @@
+#!/bin/sh
+# Adds the rule and the route that keep the receiver's replies on this host, where they are missing or outranked.
+# Safe at any time: it removes an old rule only after it has added the new one.
+set -u
+export LC_ALL=C
+table=@table@
+pref=@pref@
+fwmark=@fwmark@
+
+# All rules except `local`, and those that lead into pushgate's table, as "pref: text".
+rules() { ip "-$1" -N rule show | tr -s '\t ' ' ' | sed 's/ *$//; /^0:/d'; }
+own_rules() { rules "$1" | grep "lookup $table\$"; }
+stays() { ip "-$1" route get "$3" from "$2" mark "${fwmark%/*}" 2>/dev/null | grep -q "dev lo table $table"; }
+
+# wg-quick and others add rules without a pref, which the kernel puts first: pushgate's rule then moves before them.
+place() { # family, source address
+  lowest=$(rules "$1" | grep -v "lookup $table\$" | sed 's/:.*//' | sort -n | head -n 1)
+  at=$pref
+  [ "${lowest:-32766}" -gt "$at" ] || at=$((lowest - 1))
+  if [ "$at" -lt 1 ]; then
+    echo "no room before the IPv$1 rule at pref $lowest" >&2
+    return 1
+  fi
+  own_rules "$1" | grep -Fxq "$at: from $2 fwmark $fwmark iif lo lookup $table" ||
+    ip "-$1" rule add pref "$at" from "$2" fwmark "$fwmark" iif lo lookup "$table" protocol kernel || return 1
+  own_rules "$1" | grep -Fxv "$at: from $2 fwmark $fwmark iif lo lookup $table" | while IFS=' :' read -r other _; do
+    ip "-$1" rule del pref "$other" table "$table"
+  done
+  echo "placed the IPv$1 rule at pref $at"
+}
+
+assert() { # family, source address, any visitor
+  if ! ip "-$1" route show table "$table" 2>/dev/null | grep -q '^local default dev lo'; then
+    ip "-$1" route replace local default dev lo table "$table" protocol kernel || return 1
+    echo "placed the IPv$1 route"
+  fi
+  if [ "$(own_rules "$1" | sed 's/^[0-9]*: //')" != "from $2 fwmark $fwmark iif lo lookup $table" ] || ! stays "$@"; then
+    place "$@" && stays "$@"
+  fi
+}
+
+assert 4 @loopback4@ @visitor4@ || exit 1
+if grep -q '^0\{31\}1 ' /proc/net/if_inet6 2>/dev/null; then
+  assert 6 @loopback6@ @visitor6@ || exit 1
+fi

@@ -1,0 +1,93 @@
+# shellcheck shell=sh disable=SC2154
+# The secrets layer on the host. Values: etc, state and credentials (folders), names (a hook's name for its secrets,
+# `key:<hook>` for its deploy key), files (the same as file names), receiver (its unit), audit (audit.cjs).
+
+# An HMAC key that only root on this host can read.
+salt=$state/salt
+# Sums of the encrypted files: they show whether a manual change or the configuration replaced a credential.
+written=$state/credentials.sha256
+
+# Makes folder $1 with mode $2 and lists it among those that apply.sh removes once they are empty again.
+make() {
+  [ -d "$1" ] || { mkdir -m "$2" "$1" && echo "$1" >>"$state/made"; }
+}
+
+# The text of a credential, from one line of standard input. A deploy key has several lines, and arrives as base64.
+plain_text() {
+  case $name in
+    key:*) printf '%s\n' "$newest" | base64 -d ;;
+    *) printf '%s\n' "$newest"; [ -z "$older" ] || printf '%s\n' "$older" ;;
+  esac
+}
+
+# Reads a line for each credential: its name and its text. Nothing is replaced before all of them are encrypted.
+activate() {
+  umask 077
+  make "$etc" 0755
+  make "$credentials" 0700
+  chmod 0700 "$credentials"
+  rm -f "$credentials"/.*.new
+  arrived=' '
+  while read -r name newest older; do
+    case " $names " in *" $name "*) ;; *) say "a secret arrived for a hook that is not declared. Nothing was replaced."; exit 1 ;; esac
+    [ -n "$newest" ] || { say "the secret that arrived for $name is empty. Nothing was replaced."; exit 1; }
+    # `called`: the name by which a unit loads it, which systemd-creds binds it to.
+    case $name in
+      key:*) file=${name#key:}-deploy-key called=deploy-key ;;
+      *) file=$name called=$name ;;
+    esac
+    plain_text | systemd-creds encrypt --with-key=host --name="$called" - "$credentials/.$file.new"
+    # An empty input encrypts without an error, and an empty HMAC key would let every sender in.
+    [ "$(systemd-creds decrypt --name="$called" "$credentials/.$file.new" - | wc -c)" -gt 32 ] || {
+      say "the secret of $name does not decrypt to more than 32 bytes. See systemd-creds(1)."
+      exit 1
+    }
+    sync "$credentials/.$file.new"
+    arrived="$arrived$name "
+  done
+  for name in $names; do
+    case $arrived in *" $name "*) ;; *) say "no secret arrived for $name. Nothing was replaced."; exit 1 ;; esac
+  done
+  for file in $files; do mv -fT "$credentials/.$file.new" "$credentials/$file"; done
+  # shellcheck disable=SC2086
+  (cd "$credentials" && sha256sum $files) >"$written.new"
+  mv -fT "$written.new" "$written"
+  if [ ! -s "$salt" ]; then
+    od -An -vtx1 -N32 /dev/urandom | tr -d ' \n' >"$salt.new"
+    mv -fT "$salt.new" "$salt"
+  fi
+  # The receiver reads its secrets once, when it starts; its sockets hold new connections meanwhile.
+  if systemctl is-active --quiet "$receiver" && as_installed receiver; then
+    systemctl restart "$receiver"
+  fi
+}
+
+# Fact: mode and owner of the folder and of each credential.
+modes() {
+  # shellcheck disable=SC2086
+  cd "$credentials" 2>/dev/null && stat -c '%n %a %U:%G' . $files 2>/dev/null
+}
+
+# Fact: the credentials that changed since `activate` wrote them, or "none".
+replaced() {
+  if [ -s "$written" ]; then
+    failed=$(cd "$credentials" && sha256sum --check "$written" 2>/dev/null | sed -n 's/: FAILED.*//p' | paste -sd ' ' -)
+    echo "${failed:-none}"
+  else
+    echo unknown
+  fi
+}
+
+# What the program compares with the configuration; no secret can be derived from it.
+macs() {
+  if [ -s "$salt" ] && [ -x /usr/bin/node ]; then
+    # shellcheck disable=SC2086
+    /usr/bin/node -e "$audit" "$salt" "$credentials" $names 2>/dev/null
+  else
+    echo absent
+  fi
+}
+
+retire() {
+  rm -rf "$credentials" "$salt" "$salt.new" "$written" "$written.new"
+}

@@ -1,0 +1,64 @@
+/**
+ * `npm run check`, third step: the words that this project does not use, because a reader cannot know who or what they
+ * mean. Reads comments, texts in quotes, shell scripts, units and Markdown; names in code are not prose.
+ */
+import { execFileSync } from "node:child_process";
+import { readFileSync } from "node:fs";
+import { extname } from "node:path";
+
+type Rule = { readonly word: RegExp; readonly instead: string };
+
+const rules: readonly Rule[] = [
+  { word: /\b(nobody|somebody|anybody|whoever|whom)\b/i, instead: "name the user, the account or the program" },
+  { word: /(?<!virtual )(?<!state )\bmachines?\b(?![-.]|ctl)/i, instead: "host" },
+  { word: /\b(cures?|cured|mend(s|ed|ing)?)\b/i, instead: "fix" },
+  { word: /\b(says?|said|saying) no\b(?! more)/i, instead: "reject" },
+  { word: /\btak(e|es|en|ing) (it |them )?away\b|\btook (it |them )?away\b/i, instead: "remove" },
+  { word: /\b(ours|theirs)\b/i, instead: "name the owner and the thing" },
+  { word: /\b(tell|tells|told|telling)\b(?! (\w+ )*(apart|from)\b)/i, instead: "report, print or say" },
+  { word: /\b(ask|asks|asked|asking)\b/i, instead: "request, query, probe or connect" },
+  { word: /\bstands\b(?! for)|\bstood in\b|\bstand-?ins?\b/i, instead: "is active; a stand-in of the tests is a fake" },
+  { word: /\b(a|the|some) hand\b|\bhand's\b/i, instead: "a manual change" },
+  { word: /\bthe edge\b/i, instead: "Cloudflare" },
+];
+
+/** Comments, and texts in quotes that hold a blank: a key or a name is no prose. */
+const prose = /\/\*[\s\S]*?\*\/|(?<![:"'`\\])\/\/[^\n]*|"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*'|`(?:[^`\\]|\\.)*`/g;
+
+/** The text with everything that is not prose blanked out, so that lines keep their numbers. */
+function proseOf(file: string, text: string): string {
+  const blank = (code: string) => code.replace(/[^\n]/g, " ");
+  if (extname(file) === ".md") return text.replace(/^```[\s\S]*?^```/gm, blank).replace(/`[^`\n]+`/g, blank);
+  if (![".ts", ".cjs"].includes(extname(file))) return text;
+  let out = "";
+  let at = 0;
+  for (const { 0: found, index } of text.matchAll(prose)) {
+    const keep = found.startsWith("/") || /\s/.test(found);
+    out += blank(text.slice(at, index)) + (keep ? found : blank(found));
+    at = index + found.length;
+  }
+  return out + blank(text.slice(at));
+}
+
+/** Files that quote other people's words, or these. */
+const others = [/^package-lock\.json$/, /^LICENSE$/, /^test\/prose\.ts$/, /^test\/engine\/(former|module)\//];
+
+const tracked = execFileSync("git", ["ls-files", ...process.argv.slice(2)], { encoding: "utf8" })
+  .trim()
+  .split("\n");
+const files = tracked.filter((file) => !others.some((pattern) => pattern.test(file)) && !file.endsWith(".pem"));
+let faults = 0;
+for (const file of files) {
+  const lines = proseOf(file, readFileSync(file, "utf8")).split("\n");
+  for (const [i, line] of lines.entries())
+    for (const { word, instead } of rules) {
+      const found = word.exec(line);
+      if (found === null) continue;
+      faults++;
+      console.log(`${file}:${i + 1}: "${found[0]}": ${instead}\n    ${line.trim()}`);
+    }
+}
+if (faults > 0) {
+  console.log(`${faults} words that CONTRIBUTING.md's glossary does not have.`);
+  process.exitCode = 1;
+}

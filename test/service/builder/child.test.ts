@@ -1,0 +1,44 @@
+/** The limits of a child process, whatever the program does. */
+import { expect, test } from "vitest";
+import { runChild } from "../../../service/builder/child.ts";
+
+const shell = (script: string, seconds = 30) =>
+  runChild("sh", ["-c", script], { cwd: "/", env: { PATH: process.env.PATH ?? "" }, seconds });
+
+test("a child's exit code and outputs are returned", async () => {
+  expect(await shell("echo out; echo err >&2; exit 3")).toEqual({
+    ...{ code: 3, stdout: "out\n", stderr: "err\n", cut: false, late: false, missing: false },
+  });
+});
+
+test("a child that ignores SIGTERM is killed after the time limit", async () => {
+  const from = performance.now();
+  expect(await shell("trap '' TERM; sleep 60; sleep 60", 1)).toMatchObject({ code: undefined, late: true });
+  expect(performance.now() - from).toBeLessThan(10_000);
+});
+
+test("a grandchild that holds the pipes holds nothing up", async () => {
+  const from = performance.now();
+  expect(await shell("echo out; sleep 20 & exit 0")).toMatchObject({ code: 0, stdout: "out\n", late: false });
+  expect(performance.now() - from).toBeLessThan(10_000);
+});
+
+test("a child that writes without end is ended, and what it wrote first is kept", async () => {
+  const { cut, code, stdout } = await shell("yes");
+  expect({ cut, code }).toEqual({ cut: true, code: undefined });
+  expect(stdout).toHaveLength(64 << 20);
+});
+
+test("of a long error the end is kept", async () => {
+  const { code, stderr } = await shell("yes | head -c 1000000 >&2; echo last >&2; exit 1");
+  expect(code).toBe(1);
+  expect(stderr).toHaveLength(64 << 10);
+  expect(stderr).toMatch(/\nlast\n$/);
+});
+
+test("a program that is not installed is reported as missing", async () => {
+  expect(await runChild("/nonexistent/git", [], { cwd: "/", env: {}, seconds: 1 })).toMatchObject({
+    missing: true,
+    stderr: "spawn /nonexistent/git ENOENT",
+  });
+});
