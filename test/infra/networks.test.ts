@@ -66,6 +66,9 @@ test("infra, service and ops import nothing from test, and each rule of who may 
   };
   expect(grep('from "(\\.\\./)+test/', "infra", "service")).toEqual([]);
   expect(grep("@pulumi/command", "infra")).toEqual(["infra/apply/ship.ts"]);
+  expect(grep('from "\\.\\./(host|edge|cli)/', "infra/apply")).toEqual([]);
+  expect(grep('from "(\\.\\./)+host/', "infra/edge")).toEqual([]);
+  expect(grep('from "(\\.\\./)+edge/', "infra/host")).toEqual([]);
   expect(grep("@pulumi/", "infra/host")).toEqual(["infra/host/declare.ts"]);
   expect(grep("allConfig|pulumi\\.Config", "infra")).toEqual(["infra/config/settings.ts"]);
   expect(grep("process\\.env", "infra", "service")).toEqual(["service/settings.ts"]);

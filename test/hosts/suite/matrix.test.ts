@@ -49,7 +49,7 @@ async function send(rows: readonly Row[]): Promise<Map<Row, string>> {
 /** What a person is told of each fault on the machine. */
 const inPreview = [
   "receiver.cjs is: differs",
-  "open.conf is ours and not declared",
+  "open.conf is not declared and will be removed",
   'counter name "not_edge" drop',
   "pushgate-guard.timer: declared is",
   "-     ssl_verify_client off;",

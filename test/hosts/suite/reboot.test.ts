@@ -180,7 +180,7 @@ systemd-run --quiet --wait --collect --slice=pushgate.slice true`);
     const preview = await world.stack.preview("--expect-no-changes");
     expect(preview.code, preview.stdout).toBe(stale ? 7 : 0);
     expect(preview.steps.map(({ op, name }) => `${op} ${name}`)).toEqual(stale ? [`update ${host.name}-receiver`] : []);
-    const line = `${host.name}: receiver: the kernel admits to pushgate-receiver-docs.socket: declared is "${admitted}/32", the machine says "${stranger}/32 ${admitted}/32"`;
+    const line = `${host.name}: receiver: the kernel admits to pushgate-receiver-docs.socket: declared is "${admitted}/32", the host reports "${stranger}/32 ${admitted}/32"`;
     expect(preview.diagnostics.some(({ message }) => message.includes(line))).toBe(stale);
     expect((await world.stack.up()).code).toBe(0);
     expect(await getsIn()).toBe(false);

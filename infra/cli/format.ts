@@ -1,6 +1,6 @@
 /** Times, sizes and commits as a person reads them. */
 
-const units = [
+const steps = [
   ["day", 86_400_000],
   ["h", 3_600_000],
   ["min", 60_000],
@@ -9,13 +9,13 @@ const units = [
 
 /** "340 ms", "1.2 s", "5 min", "3 h", "12 days" */
 export function duration(milliseconds: number): string {
-  const [unit, size] = units.find(([, size]) => milliseconds >= size) ?? ["ms", 1];
-  const many = milliseconds / size;
-  const rounded = unit === "s" && many < 10 ? many.toFixed(1) : String(Math.round(many));
+  const [unit, size] = steps.find(([, size]) => milliseconds >= size) ?? ["ms", 1];
+  const count = milliseconds / size;
+  const rounded = unit === "s" && count < 10 ? count.toFixed(1) : String(Math.round(count));
   return `${rounded} ${unit}${unit === "day" && rounded !== "1" ? "s" : ""}`;
 }
 
-/** "3 h ago (2026-11-21T10:00:00Z)"; both ISO 8601. A text that is no date is given back as it is. */
+/** "3 h ago (2026-11-21T10:00:00Z)"; both ISO 8601. Returns a text that is not a date unchanged. */
 export function age(at: string, now: string): string {
   const passed = Date.parse(now) - Date.parse(at);
   if (Number.isNaN(passed)) return at;

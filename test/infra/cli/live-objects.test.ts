@@ -1,6 +1,6 @@
-/** Which live record `npm run adopt` takes for which declared one, where a name has several. The rest: test/engine/adopt.test.ts. */
+/** Which live record `npm run adopt` takes for a declared one if a name has several. The rest: test/engine/adopt.test.ts. */
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
-import { find, type Missing } from "../../../infra/cli/existing.ts";
+import { type Declared, find } from "../../../infra/cli/live-objects.ts";
 import { edgeApi } from "../../../infra/edge/api.ts";
 import { records } from "../../../infra/edge/dns.ts";
 import { exampleHost } from "../../example.ts";
@@ -19,7 +19,7 @@ beforeEach(() => {
 
 const type = "cloudflare:index/dnsRecord:DnsRecord";
 const second = { ...exampleHost, name: "web2", hostname: "hooks2.example.org", address: "203.0.113.11" };
-const declared: Missing[] = records({ ...served, hosts: [exampleHost, second] })
+const declared: Declared[] = records({ ...served, hosts: [exampleHost, second] })
   .filter((record) => record.type === "A")
   .map((inputs) => ({
     ...{ type, inputs },
@@ -35,12 +35,12 @@ const looked = async (name: string) => {
   return (await Promise.all(found)).map(({ id, notes }) => [id?.split("/")[1], ...notes]);
 };
 
-test("each machine's record of a site is its own, whatever else there is", async () => {
+test("each host's record of a site is its own, whatever else exists", async () => {
   live(siteHostname, "203.0.113.11", "203.0.113.10");
   expect(await looked(siteHostname)).toEqual([["203.0.113.10"], ["203.0.113.11"]]);
 });
 
-test("one that leads elsewhere is no machine's: it is named, once, and left", async () => {
+test("one that leads elsewhere belongs to no host: it is named once and stays", async () => {
   live(siteHostname, "203.0.113.80", "203.0.113.11");
   expect(await looked(siteHostname)).toEqual([
     [undefined, expect.stringMatching(/^also leads to 203\.0\.113\.80, .* share of visitors: remove it$/)],
