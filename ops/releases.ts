@@ -48,7 +48,7 @@ asks=${paths.asks}/${hook} status=${paths.sites}/${hook}/status.json
 [ -d "$asks" ] || { echo "pushgate: no rebuild of ${hook} on this machine: pulumi up" >&2; exit 1; }
 before=$(sha256sum <"$status")
 { printf '%s\\n' '${ask}' >"${paths.asks}/.rollback-${hook}" && mv -fT "${paths.asks}/.rollback-${hook}" "$asks/${ask}"; } ||
-  { echo "pushgate: the ask can't be written into $asks: df $asks" >&2; exit 1; }
+  { echo "pushgate: the request can't be written into $asks: df $asks" >&2; exit 1; }
 systemctl restart ${units.build(hook)} ||
   { echo "pushgate: ${units.build(hook)} does not start: systemctl status ${units.build(hook)}" >&2; exit 1; }
 tries=0
@@ -64,7 +64,7 @@ while [ $tries -lt ${seconds * 5} ]; do
   tries=$((tries + 1))
   sleep 0.2
 done
-echo "pushgate: the builder of ${hook} has not answered in ${seconds} s; the ask lies there, and is done when it does: journalctl -u ${units.build(hook)}" >&2
+echo "pushgate: the builder of ${hook} has not answered in ${seconds} s; the request stays there until the builder runs: journalctl -u ${units.build(hook)}" >&2
 exit 1
 `;
 }

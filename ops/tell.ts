@@ -37,7 +37,7 @@ function tellHook(hook: HookReport, declared: Declared["hooks"][number], now: st
   const line = (word: string, says: string) => lines.push(`    ${word.padEnd(10)} ${says}`);
   const waiting = [
     pending.deliveries > 0 && `${pending.deliveries} ${pending.deliveries === 1 ? "delivery" : "deliveries"}`,
-    pending.asks > 0 && `${pending.asks} ${pending.asks === 1 ? "ask" : "asks"}`,
+    pending.asks > 0 && `${pending.asks} ${pending.asks === 1 ? "request" : "requests"}`,
     pending.taken > 0 && `${pending.taken} taken and not published yet`,
   ].filter((one) => one !== false);
   if (declared.site === undefined) {
@@ -51,7 +51,7 @@ function tellHook(hook: HookReport, declared: Declared["hooks"][number], now: st
     const same = head !== null && head === deployed?.commit;
     line("head", `${short(head)}${same ? ", as published" : held === head ? ", held back by a rollback" : ""}`);
     line("last", `${last.result}, ${age(last.at, now)}, in ${duration(last.milliseconds.total ?? 0)}: ${last.reason}`);
-    if (last.trigger.length > 0) line("asked by", last.trigger.join(", "));
+    if (last.trigger.length > 0) line("started by", last.trigger.join(", "));
     if (failing !== undefined)
       line("failing", `since ${age(failing.since, now)}, ${failing.attempts} times; next try by ${failing.next}`);
     for (const warning of last.warnings) line("warning", warning);

@@ -7,7 +7,7 @@
  */
 import { createHash } from "node:crypto";
 import { closeSync, constants, fstatSync, linkSync, openSync, readSync, writeFileSync } from "node:fs";
-import { refused } from "./setback.ts";
+import { rejected } from "./setback.ts";
 
 export type Laid = { readonly size: number; readonly sha256: string };
 
@@ -20,7 +20,7 @@ const piece = Buffer.allocUnsafe(1 << 20);
 function read(file: string, use = (_bytes: Buffer): void => {}): Laid {
   const descriptor = openSync(file, reading);
   try {
-    if (!fstatSync(descriptor).isFile()) throw refused(`${file} is no file any more`);
+    if (!fstatSync(descriptor).isFile()) throw rejected(`${file} is no longer a file. Push again.`);
     const hash = createHash("sha256");
     let size = 0;
     for (let length = readSync(descriptor, piece); length > 0; length = readSync(descriptor, piece)) {
