@@ -3,68 +3,56 @@ import type { Ended } from "./child.ts";
 import { diskFull, printable } from "./setback.ts";
 import type { BuilderSettings } from "./settings.ts";
 
-type Says = (host: string, settings: BuilderSettings) => string;
-
-/** In this order: the first that matches is the nearest to the cause. */
-const causes: readonly (readonly [RegExp, Says])[] = [
-  [/No space left on device|Disk quota exceeded/, () => diskFull],
-  [
-    /couldn't find remote ref/,
-    (_, { branch }) => `the repository has no branch ${branch}. Push it, or change hooks[].branch.`,
-  ],
+/** In this order: the first that matches is the nearest to the cause. Words in braces are replaced. */
+const causes: readonly (readonly [RegExp, string])[] = [
+  [/^spawn git ENOENT/, "git is not installed. Run apt-get install git."],
+  [/No space left on device|Disk quota exceeded/, diskFull],
+  [/couldn't find remote ref/, "the repository has no branch {branch}. Push it, or change hooks[].branch."],
   [
     /Host key verification failed|HOST IDENTIFICATION HAS CHANGED|No \S+ host key is known/,
-    (host) =>
-      `the host key of ${host} is not the pinned one. If its owner announced a new key, add that key to ` +
+    "the host key of {host} is not the pinned one. If its owner announced a new key, add that key to " +
       "hooks[].site.knownHosts; otherwise another host answers at its address.",
   ],
   [
     /Permission denied \(publickey|Permission to \S+ denied/,
-    (host) =>
-      `${host} rejected the deploy key. Add its public half to the repository, read-only, or set ` +
+    "{host} rejected the deploy key. Add its public half to the repository, read-only, or set " +
       "pushgate:secrets.<hook>.deployKey again.",
   ],
   [
     /error in libcrypto|invalid format|Load key/,
-    () => "ssh can't read the deploy key. Set pushgate:secrets.<hook>.deployKey again, whole, without a passphrase.",
+    "ssh can't read the deploy key. Set pushgate:secrets.<hook>.deployKey again, whole, without a passphrase.",
   ],
   [
     /could not read Username|Authentication failed|HTTP 40[13]|returned error: 40[13]/,
-    (_, { repository }) =>
-      `the git host requires a login for ${repository}: it is private, or its name is wrong. Correct the name, or use ` +
-      "an ssh address with a deploy key.",
+    "the git host requires a login for {repository}: it is private, or its name is wrong. Correct the name, or use an " +
+      "ssh address with a deploy key.",
   ],
   [
     /[Rr]epository.*not found|not found: |returned error: 404|does not appear to be a git repository/,
-    (_, { repository }) =>
-      `${repository} is not there. Correct hooks[].repository, or allow the deploy key to read the repository.`,
+    "{repository} is not there. Correct hooks[].repository, or allow the deploy key to read the repository.",
   ],
-  [/Could not resolve host/, (host) => `the name ${host} can't be resolved. Check the host's /etc/resolv.conf.`],
-  [
-    /SSL|certificate/,
-    (host) => `the certificate of ${host} is not trusted. Update ca-certificates, or renew the certificate.`,
-  ],
+  [/Could not resolve host/, "the name {host} can't be resolved. Check /etc/resolv.conf."],
+  [/SSL|certificate/, "the certificate of {host} is not trusted. Update ca-certificates, or renew the certificate."],
   [
     /Failed to connect|Could not connect|Couldn't connect|Connection (refused|timed out)|No route to host|Network is unreachable/,
-    (host) =>
-      `${host} can't be reached. Check that it is up; if its address is private, add it to hooks[].site.egress.`,
+    "{host} can't be reached. Check that it is up; if its address is private, add it to hooks[].site.egress.",
   ],
   [
     /Operation too slow|early EOF|hung up|unexpected disconnect|Connection (closed|reset)|RPC failed|returned error: 5\d\d|Empty reply|Operation timed out/,
-    (host) => `${host} closed the connection during the fetch. The builder tries again.`,
+    "{host} closed the connection during the fetch. The builder tries again.",
   ],
 ];
 
-const hostOf = (repository: string): string => /^(?:\w+:\/\/)?(?:[^@/]*@)?([^:/]+)/.exec(repository)?.[1] ?? repository;
-
 /** Why git failed, where the remote, the network or the disk is the cause; undefined where the clone may be broken. */
-export function remoteFault({ stderr, late, missing }: Ended, settings: BuilderSettings): string | undefined {
-  if (missing) return "git is not installed. Run apt-get install git.";
-  const host = hostOf(settings.repository);
-  if (late)
-    return `the fetch from ${host} took longer than ${settings.limits.seconds} s. Raise hooks[].site.limits.seconds.`;
-  const cause = causes.find(([pattern]) => pattern.test(stderr));
-  return cause && `${cause[1](host, settings)} (git: ${lastLine(stderr)})`;
+export function remoteFault(
+  { stderr, late }: Ended,
+  { repository, branch, limits }: BuilderSettings,
+): string | undefined {
+  const host = /^(?:\w+:\/\/)?(?:[^@/]*@)?([^:/]+)/.exec(repository)?.[1] ?? repository;
+  if (late) return `the fetch from ${host} took longer than ${limits.seconds} s. Raise hooks[].site.limits.seconds.`;
+  const words: Readonly<Record<string, string>> = { host, repository, branch };
+  const cause = causes.find(([pattern]) => pattern.test(stderr))?.[1];
+  return cause && `${cause.replace(/\{(\w+)\}/g, (_, word: string) => words[word]!)} (git: ${lastLine(stderr)})`;
 }
 
 export const lastLine = (stderr: string): string => {

@@ -77,16 +77,12 @@ export function take(places: Places): { readonly markers: readonly Marker[]; rea
 /** systemd-tmpfiles makes it. In a folder that a member made, a request of root would be the member's to change. */
 function makeTaken(folder: string): void {
   const path = takenIn(folder);
-  try {
-    mkdirSync(path, { mode: 0o700 });
-  } catch (error) {
-    const { code } = error as NodeJS.ErrnoException;
-    if (code === "ENOENT") throw failed(`${folder} is missing. Run systemd-tmpfiles --create, which makes it.`);
-    if (code !== "EEXIST") throw error;
-    const stat = lstatSync(path);
-    if (!stat.isDirectory() || stat.uid !== process.getuid?.())
-      throw failed(`${path} is no folder of the builder. Run rm -rf on it and systemd-tmpfiles --create.`);
-  }
+  if (!ifThere(() => lstatSync(folder)))
+    throw failed(`${folder} is missing. Run systemd-tmpfiles --create, which makes it.`);
+  if (!ifThere(() => lstatSync(path))) mkdirSync(path, { mode: 0o700 });
+  const stat = lstatSync(path);
+  if (!stat.isDirectory() || stat.uid !== process.getuid?.())
+    throw failed(`${path} is no folder of the builder. Run rm -rf on it and systemd-tmpfiles --create.`);
 }
 
 /** Markers that are taken and not published, deliveries first, then requests by age. */

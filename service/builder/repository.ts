@@ -21,13 +21,12 @@ export class CloneFault extends Error {}
 
 const isThere = ({ clone }: Places): boolean => ifThere(() => lstatSync(join(clone, ".git", "HEAD"))) !== undefined;
 
-async function makeClone({ places, git }: Site): Promise<void> {
+async function makeClone({ places, git, settings }: Site): Promise<void> {
   if (isThere(places)) return;
   discard(places);
   const half = `${places.clone}.new`;
   const init = await git(["init", "--quiet", "--template=", half], places.work);
-  if (init.missing) throw failed("git is not installed. Run apt-get install git.");
-  if (init.code !== 0) throw failed(`git can't make a clone: ${lastLine(init.stderr)}`);
+  if (init.code !== 0) throw failed(remoteFault(init, settings) ?? `git can't make a clone: ${lastLine(init.stderr)}`);
   // hugo's account reads the files beside it.
   chmodSync(join(half, ".git"), 0o700);
   renameSync(half, places.clone);
@@ -68,10 +67,6 @@ export async function lastHead({ git, places }: Site): Promise<string | null> {
   if (!isThere(places)) return null;
   const { code, stdout } = await git(["rev-parse", "--verify", "--quiet", `${head}^{commit}`]);
   return code === 0 ? stdout.trim() : null;
-}
-
-export async function isBroken({ git }: Site): Promise<boolean> {
-  return (await git(["fsck", "--connectivity-only", "--no-dangling", "--no-progress"])).code !== 0;
 }
 
 export type Changes = { readonly paths: readonly string[] } | { readonly unknown: string };
@@ -143,9 +138,4 @@ async function updateSubmodules({ git, settings }: Site): Promise<void> {
     const done = await git(step);
     if (done.code !== 0) throw failed(`a submodule: ${remoteFault(done, settings) ?? lastLine(done.stderr)}`);
   }
-}
-
-/** Runs git gc after a publish, as it may take a while. What fails is done next time. */
-export async function tidy({ git }: Site): Promise<void> {
-  await git(["gc", "--auto", "--quiet"]);
 }

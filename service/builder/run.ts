@@ -12,7 +12,7 @@ import { type Marker, named } from "./markers.ts";
 import { heldHead, hold, letGo } from "./places.ts";
 import { makeRelease } from "./release.ts";
 import { deployed, differences, type Manifest, publish, readManifest, releases, switchTo } from "./releases.ts";
-import { CloneFault, changes, checkOut, discard, fetchHead, isBroken, lastHead, type Site } from "./repository.ts";
+import { CloneFault, changes, checkOut, discard, fetchHead, lastHead, type Site } from "./repository.ts";
 import { failed, listed, rejected, setbackOf } from "./setback.ts";
 import { Run } from "./status.ts";
 
@@ -125,18 +125,18 @@ export async function rollBack(
 
 /** hugo exits 0 without content. Rejects only what is surely missing: hugo may see what a sandbox hides from the builder. */
 function needContent(content: string): void {
-  let isFolder: boolean;
   try {
-    isFolder = statSync(content).isDirectory();
+    if (statSync(content).isDirectory()) return;
   } catch (error) {
-    isFolder = (error as NodeJS.ErrnoException).code === "EACCES";
+    if ((error as NodeJS.ErrnoException).code === "EACCES") return;
   }
-  if (!isFolder) throw failed(`the content folder ${content} is missing. Mount it, or correct hooks[].site.content.`);
+  throw failed(`the content folder ${content} is missing. Mount it, or correct hooks[].site.content.`);
 }
 
 /** Throws the clone away where git itself finds it broken; else the fault is not the clone's. */
 async function makeAnew(site: Site, fault: CloneFault, run: Run): Promise<void> {
-  if (!(await isBroken(site))) throw failed(fault.message);
+  const fsck = await site.git(["fsck", "--connectivity-only", "--no-dangling", "--no-progress"]);
+  if (fsck.code === 0) throw failed(fault.message);
   run.last.warnings.push(`the clone was broken and is made anew: ${fault.message}`);
   discard(site.places);
 }

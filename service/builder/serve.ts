@@ -8,7 +8,7 @@ import { retireOut } from "./hugo.ts";
 import { type Marker, newest, release, take } from "./markers.ts";
 import type { Places } from "./places.ts";
 import { currentRelease, prune, removeHalf } from "./releases.ts";
-import { removeHalfCheckout, type Site, tidy } from "./repository.ts";
+import { removeHalfCheckout, type Site } from "./repository.ts";
 import { runOnce } from "./run.ts";
 import { listed } from "./setback.ts";
 import { type Entry, type Failing, Run, readStatus, writeStatus } from "./status.ts";
@@ -120,6 +120,6 @@ async function cleanUp(site: Site, stay: readonly string[]): Promise<void> {
   try {
     prune(site.places, stay);
     retireOut(site.places);
-    await tidy(site);
+    await site.git(["gc", "--auto", "--quiet"]);
   } catch {}
 }
