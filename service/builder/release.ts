@@ -26,14 +26,13 @@ type Draft = Pick<BuilderSettings, "keep" | "assets"> & {
 };
 
 /**
- * Makes a release of what is in `out`. When it returns the release is on the disk, and not yet published. Adds to
+ * Makes a release of hugo's output. When it returns the release is on the disk, and not yet published. Adds to
  * `warnings`. What it leaves when it throws has no manifest.
  */
 export async function makeRelease(
   { keep, assets }: Pick<BuilderSettings, "keep" | "assets">,
   places: Places,
   commit: string,
-  out: string,
   found: Found,
   warnings: string[],
 ): Promise<Manifest> {
@@ -42,7 +41,7 @@ export async function makeRelease(
   const draftOf: Draft = { keep, assets, places, release, folder, files: new Map(), warnings };
   try {
     mkdirSync(folder);
-    layBuilt(draftOf, out, found);
+    layBuilt(draftOf, found);
     carryAssets(draftOf);
     const links = linkKept(draftOf);
     closeFolders(folder);
@@ -59,13 +58,13 @@ export async function makeRelease(
   }
 }
 
-function layBuilt({ keep, places, release, folder, files, warnings }: Draft, out: string, found: Found): void {
+function layBuilt({ keep, places, release, folder, files, warnings }: Draft, found: Found): void {
   const former = deployed(places);
   for (const path of found.folders) if (!isKept(path, keep)) mkdirSync(join(folder, path));
   for (const path of found.files.filter((path) => !isKept(path, keep))) {
     const known = former?.files.get(path);
     const published = known && { sha256: known.sha256, file: join(places.release(former!.release), path) };
-    files.set(path, { ...lay(join(out, path), join(folder, path), published), built: release });
+    files.set(path, { ...lay(join(places.out, path), join(folder, path), published), built: release });
   }
   const shadowed = found.files.filter((path) => isKept(path, keep));
   if (shadowed.length > 0) warnings.push(`built files under site.keep are left out: ${listed(shadowed)}`);

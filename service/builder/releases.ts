@@ -65,18 +65,15 @@ export function readManifest(places: Places, release: string): Manifest | undefi
   return manifest;
 }
 
-type Stored = Omit<Manifest, "files" | "links"> & {
-  readonly files: readonly [path: string, size: number, sha256: string, built?: string][];
-  readonly links: readonly [path: string, target: string][];
-};
-
 function parsed(file: string, release: string): Manifest | undefined {
   const text = ifThere(() => readFileSync(file, "utf8"));
   try {
-    const json = JSON.parse(text ?? "") as Stored;
-    if (json.release !== release) return undefined;
-    const files = json.files.map(([path, size, sha256, built = release]) => [path, { size, sha256, built }] as const);
-    return { ...json, files: new Map(files), links: new Map(json.links) };
+    const { files, links, ...rest } = JSON.parse(text ?? "");
+    if (rest.release !== release) return undefined;
+    const entries = (files as [string, number, string, string?][]).map(([path, size, sha256, built = release]) => {
+      return [path, { size, sha256, built }] as const;
+    });
+    return { ...rest, files: new Map(entries), links: new Map(links) };
   } catch {
     return undefined;
   }

@@ -11,7 +11,7 @@ import { build } from "./hugo.ts";
 import { type Marker, named } from "./markers.ts";
 import { heldHead, hold, letGo } from "./places.ts";
 import { makeRelease } from "./release.ts";
-import { deployed, differences, type Manifest, publish, readManifest, releases, switchTo } from "./releases.ts";
+import { deployed, differences, publish, readManifest, releases, switchTo } from "./releases.ts";
 import { CloneFault, changes, checkOut, discard, fetchHead, lastHead, type Site } from "./repository.ts";
 import { failed, listed, rejected, setbackOf } from "./setback.ts";
 import { Run } from "./status.ts";
@@ -51,7 +51,7 @@ async function advance(site: Site, markers: readonly Marker[], run: Run): Promis
   const head = await run.timed("fetch", () => fetchHead(site));
   run.head = head;
   const { commit, reason } = await run.timed("decide", (): Plan | Promise<Plan> =>
-    adopting ? { commit: head, reason: "to compare" } : decide(site, head, published, markers),
+    adopting ? { commit: head, reason: "to compare" } : decide(site, head, markers),
   );
   last.commit = commit ?? head;
   last.reason = reason;
@@ -65,7 +65,7 @@ async function advance(site: Site, markers: readonly Marker[], run: Run): Promis
   });
   await run.timed("publish", async () => {
     const found = gate(places.out, settings, adopting ? null : (published?.pages ?? null), links);
-    const made = await makeRelease(settings, places, commit, places.out, found, last.warnings);
+    const made = await makeRelease(settings, places, commit, found, last.warnings);
     // The checkout is on the disk with the release.
     writeWhole(places.checkedOut, `${commit}\n`);
     if (adopting) {
@@ -80,13 +80,9 @@ async function advance(site: Site, markers: readonly Marker[], run: Run): Promis
   });
 }
 
-async function decide(
-  site: Site,
-  head: string,
-  published: Manifest | undefined,
-  markers: readonly Marker[],
-): Promise<Plan> {
+async function decide(site: Site, head: string, markers: readonly Marker[]): Promise<Plan> {
   const { places, settings } = site;
+  const published = deployed(places);
   const has = (kind: Marker["kind"]) => markers.some((marker) => marker.kind === kind);
   const held = heldHead(places);
   const tampered = published && has("tick") ? differences(places, published) : [];

@@ -1,11 +1,11 @@
 /**
- * status.json, for people and for `npx pushgate status`: what is published, and the result and reason of the last run.
+ * status.json, for people and for the status command: what is published, and the result and reason of the last run.
  * No decision reads it: what is published is what `current` and its manifest hold.
  */
 import { readFileSync } from "node:fs";
 import { ifThere, writeWhole } from "./files.ts";
 import { heldHead, type Places } from "./places.ts";
-import { currentRelease, readManifest, releases } from "./releases.ts";
+import { currentRelease, type Manifest, readManifest, releases } from "./releases.ts";
 
 export type Step = "debounce" | "fetch" | "decide" | "checkout" | "hugo" | "publish";
 
@@ -29,18 +29,16 @@ export type Failing = { readonly since: string; readonly attempts: number; reado
 /** Files of the folder to be adopted that neither the build makes nor site.keep names. */
 export type Adoption = { readonly release: string; readonly files: readonly string[]; readonly more: number };
 
-type Release = { readonly id: string; readonly commit: string | null; readonly at: string };
-
 export type Status = {
   readonly hook: string;
-  readonly deployed: { readonly release: string; readonly commit: string | null; readonly at: string } | null;
+  readonly deployed: Pick<Manifest, "release" | "commit" | "at"> | null;
   readonly head: string | null;
   /** The head that a rollback left, while it holds. */
   readonly held?: string;
   readonly last: Last;
   readonly failing?: Failing;
   /** Newest first. */
-  readonly releases: readonly (Release & { readonly pages: number; readonly bytes: number })[];
+  readonly releases: readonly ({ readonly id: string } & Pick<Manifest, "commit" | "at" | "pages" | "bytes">)[];
   readonly adoption?: Adoption;
 };
 

@@ -56,7 +56,7 @@ async function release(
   commits += 1;
   const commit = commits.toString(16).padStart(40, "0");
   const found = walk(places.out);
-  const manifest = await makeRelease({ ...settings, keep }, places, commit, places.out, found, warnings);
+  const manifest = await makeRelease({ ...settings, keep }, places, commit, found, warnings);
   prune(places, publish(places, manifest.release));
   return manifest.release;
 }
@@ -240,6 +240,6 @@ test("a failed release leaves no folder behind", async () => {
   await release({});
   mkdirSync(join(places.out, "a"), { recursive: true });
   const found = { ...walk(places.out), files: ["a/missing.html"] };
-  await expect(makeRelease(settings, places, "f".repeat(40), places.out, found, warnings)).rejects.toThrow("ENOENT");
+  await expect(makeRelease(settings, places, "f".repeat(40), found, warnings)).rejects.toThrow("ENOENT");
   expect(readdirSync(places.releases)).toHaveLength(1);
 });
