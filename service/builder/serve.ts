@@ -107,6 +107,8 @@ function report({ places, settings: { hook } }: Site, run: Run, failing: Failing
   try {
     // What a failed run wrote may be all the room that status.json needs on a full disk.
     if (last.result === "failed") removeLeftovers(places);
+  } catch {}
+  try {
     writeStatus(places, hook, run, failing);
   } catch (error) {
     // What was published stays published, and the journal reports it.
