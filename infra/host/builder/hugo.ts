@@ -8,7 +8,6 @@
  * own root over it, without a word.
  */
 
-import { hugoArguments, hugoEnvironment } from "../../../service/builder/hugo-command.ts";
 import type { SiteHook } from "../../config/derived.ts";
 import { builderUser, hugoUser, paths, units } from "../paths.ts";
 import { sandbox } from "../sandbox.ts";
@@ -18,6 +17,31 @@ const inside = { source: "/source", content: "/content", destination: "/out", ca
 
 export const hugoRoot = `${paths.hugo}/root` as const;
 export const hugoSocketPath = (hook: string) => `${paths.hugo}/${hook}.sock` as const;
+
+type Folders = Readonly<Record<keyof typeof inside, string>>;
+
+/**
+ * Flags and HUGO_ variables outrank the site's own configuration (tested with a site that opens both policies).
+ * `--noBuildLock`: the source is read-only. `--noChmod`, `--noTimes`: the destination is another account's folder, whose
+ * times hugo may not set, and it fails where it may not.
+ */
+export const hugoArguments = ({ source, content, destination, cache }: Folders): readonly string[] => [
+  ...["--minify", "--noBuildLock", "--noChmod", "--noTimes"],
+  ...["--source", source, "--contentDir", content, "--destination", destination, "--cacheDir", cache],
+];
+
+/** A list as hugo reads it from a variable: JSON; for an empty one, the word that closes the policy. */
+const policy = (allowed: readonly string[]): string => (allowed.length === 0 ? "none" : JSON.stringify(allowed));
+
+type Policies = Readonly<Record<"exec" | "http", readonly string[]>>;
+
+export const hugoEnvironment = (cache: string, { exec, http }: Policies): Readonly<Record<string, string>> => ({
+  HUGO_ENABLEGITINFO: "false",
+  HUGO_ENVIRONMENT: "production",
+  HUGO_RESOURCEDIR: `${cache}/resources`,
+  HUGO_SECURITY_EXEC_ALLOW: policy(exec),
+  HUGO_SECURITY_HTTP_URLS: policy(http),
+});
 
 /** The last line of a connection; the builder reads it (service/builder). */
 const verdict = "pushgate-hugo result=${SERVICE_RESULT} code=${EXIT_CODE} status=${EXIT_STATUS}";

@@ -212,7 +212,7 @@ describe("a rollback", () => {
       const now = statusOf(host);
       return now?.last?.at !== before.last?.at ? now : undefined;
     });
-    expect(["refused", "failed"]).toContain(status.last!.result);
+    expect(["rejected", "failed"]).toContain(status.last!.result);
     expect(status.last!.reason).toContain("999999-000000000000");
     expect(status.deployed).toEqual(before.deployed);
   });

@@ -1,4 +1,4 @@
-/** What goes wrong with the remote and with the clone: how it is told, and what heals it. */
+/** Faults of the remote and of the clone: how the reason reports them, and what happens next. */
 import { readdirSync, rmSync, statSync, truncateSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
@@ -18,7 +18,7 @@ afterEach(() => {
   delete host?.faults.status;
 });
 
-test("the remote is gone, and comes back", async () => {
+test("a delivery is published when an unreachable git host is back", async () => {
   const { head } = site.status();
   site.repository.push(siteFiles(2));
   await host.goAway();
@@ -26,28 +26,28 @@ test("the remote is gone, and comes back", async () => {
   const failing = await site.work();
   expect(failing).toMatchObject({
     deployed: { commit: head },
-    last: { result: "failed", reason: expect.stringContaining("localhost can't be reached: it is down, or") },
+    last: { result: "failed", reason: expect.stringContaining("localhost can't be reached. Check that it is up") },
     failing: { attempts: 1 },
   });
   await host.comeBack();
-  const healed = await site.work();
-  expect(healed.last).toMatchObject({ result: "published", trigger: ["delivery delivery-1"] });
-  expect(healed).not.toHaveProperty("failing");
+  const later = await site.work();
+  expect(later.last).toMatchObject({ result: "published", trigger: ["delivery delivery-1"] });
+  expect(later).not.toHaveProperty("failing");
   expect(site.page()).toContain(says(2));
 });
 
 test.each([
-  [404, /is not there: it was moved or removed/],
-  [401, /asks for a login .* private ones are read over ssh with a deploy key/],
-  [403, /asks for a login/],
-  [500, /localhost broke off/],
-])("the remote answers %i", async (status, reason) => {
+  [404, /is not there\. Correct hooks\[\]\.repository/],
+  [401, /requires a login .* or use an ssh address with a deploy key/],
+  [403, /requires a login/],
+  [500, /localhost closed the connection/],
+])("the reason reports that the git host answers %i", async (status, reason) => {
   host.faults.status = status;
   site.deliver();
   expect((await site.work()).last).toMatchObject({ result: "failed", reason: expect.stringMatching(reason) });
 });
 
-test("a certificate of nobody's, a name of nobody's", async () => {
+test("the reason reports an untrusted certificate and an unknown name", async () => {
   site.deliver();
   const { authorities: _, ...others } = site.builder;
   expect((await site.work(others)).last.reason).toContain("the certificate of localhost is not trusted");
@@ -55,7 +55,7 @@ test("a certificate of nobody's, a name of nobody's", async () => {
   expect((await site.work({ ...site.builder, settings })).last.reason).toContain("git.invalid can't be resolved");
 });
 
-test("locks a killed git left are removed", async () => {
+test("the next start removes the locks of a killed git", async () => {
   const git = join(site.places.clone, ".git");
   for (const lock of ["index.lock", "refs/pushgate/head.lock", "packed-refs.lock", "config.lock", "gc.pid"])
     writeFileSync(join(git, lock), "");
@@ -64,7 +64,7 @@ test("locks a killed git left are removed", async () => {
   expect((await site.work()).last.result).toBe("published");
 });
 
-test("a clone that a power cut broke is made anew", async () => {
+test("the builder makes a broken clone anew", async () => {
   const packs = join(site.places.clone, ".git/objects");
   const objects = (readdirSync(packs, { recursive: true }) as string[]).map((path) => join(packs, path));
   for (const object of objects.filter((path) => statSync(path).isFile())) {
@@ -78,12 +78,12 @@ test("a clone that a power cut broke is made anew", async () => {
   expect(site.page()).toContain(says(2));
 });
 
-test("files of a checkout that was broken off are of no commit", async () => {
-  // What a kill between the two leaves.
+test("the next start removes the files of a checkout that did not end", async () => {
+  // As after a kill during the checkout.
   rmSync(site.places.checkedOut);
   writeFileSync(join(site.places.clone, "static/stray.txt"), "of no commit");
   truncateSync(join(site.places.clone, "layouts/index.html"));
-  site.ask("content");
+  site.request("content");
   expect((await site.work()).last.result).toBe("published");
   expect(site.published()).not.toContain("stray.txt");
   expect(site.page()).toContain(says(1));
