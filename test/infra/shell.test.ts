@@ -29,6 +29,8 @@ test.for([
       // One text for each layer, as starting shellcheck costs more than its work.
       [
         "# shellcheck disable=SC2034",
+        // apply.sh sets it in the environment of `activate`.
+        "changed=",
         script,
         ...[activate, restore, retire, ...facts.map(({ read }) => read)].map((text) => `(\n${text}\n)`),
       ].join("\n"),
