@@ -16,7 +16,7 @@ const file = (name: string): string => readFileSync(new URL(name, import.meta.ur
 
 const guardScript = `${paths.lib}/guard` as const;
 const proberScript = `${paths.lib}/prober` as const;
-const configuration = `${paths.etc}/guard.conf` as const;
+export const guardConfiguration = `${paths.etc}/guard.conf` as const;
 const runtime = "/run/pushgate-guard";
 
 /**
@@ -52,8 +52,12 @@ StartLimitIntervalSec=0
 [Service]
 Type=oneshot
 ExecStart=${guardScript}
+# With systemd 257 a changed address list of a running socket is in force once a unit starts in the same slice.
+Slice=pushgate.slice
 # Three probes of a socket take 6 s; a run that hangs is a failure, not a reason to skip the next.
 TimeoutStartSec=30
+# Each range is probed from four addresses at once.
+LimitNOFILE=16384
 SyslogIdentifier=pushgate-guard
 RuntimeDirectory=pushgate-guard
 # What was closed, and why, outlives the run.
@@ -101,13 +105,13 @@ export function guard(settings: Settings, _host: Host): HostLayer {
   return {
     name: "guard",
     files: [
-      { path: configuration, text: configurationText(settings), mode: "0644", ...root, check: 'sh -n "$1"' },
+      { path: guardConfiguration, text: configurationText(settings), mode: "0644", ...root, check: 'sh -n "$1"' },
       { path: guardScript, text: file("guard.sh"), mode: "0755", ...root, check: 'sh -n "$1"' },
       { path: proberScript, text: file("prober.pl"), mode: "0755", ...root, check: 'perl -c "$1"' },
       { path: service, text: serviceText, mode: "0644", ...root },
       { path: timer, text: timerText, mode: "0644", ...root },
     ],
-    owns: [configuration, guardScript, proberScript, service, timer],
+    owns: [guardConfiguration, guardScript, proberScript, service, timer],
     // The proof is part of the apply: a machine that cannot enforce the allowlist fails here, with the guard's words.
     activate: `systemctl daemon-reload
 systemctl enable --quiet ${both}

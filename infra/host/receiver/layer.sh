@@ -1,7 +1,7 @@
 # shellcheck shell=sh disable=SC2154
 # The receiver layer on the host. Values: service, sockets and slice (units), user and group, hooks (their names), spool,
 # sysusers, tmpfiles, settings and program (files), credentials (folder), encrypted (the files in it), loopback4,
-# loopback6, mark, state (folder), guard (unit).
+# loopback6, mark, state (folder), guard (unit), guardConfiguration, strangers.
 #
 # Rules: a socket that is bound as declared is never restarted, because what waits in it would be lost. systemd does not
 # start a socket while its service runs, so a new socket starts inside the service's restart: one transaction stops the
@@ -123,10 +123,19 @@ activate() {
   for path in "$credentials"/*; do
     case " $encrypted " in *" ${path##*/} "*) ;; *) rm -rf -- "$path" ;; esac
   done
-  # The sockets that the guard closed are open again: it proves them or closes them. Its layer reports the verdict.
-  if [ -s /run/pushgate-guard/closed ]; then
-    systemctl start "$guard" || cat /run/pushgate-guard/verdict >&2
-  fi
+  prove
+}
+
+# Proves the lists that are in force, by connecting. A list that is not proven fails the apply, except where the guard
+# works with files that a later layer of this `up` replaces: the guard's layer proves the lists with the new ones.
+prove() {
+  [ -e "$units/$guard" ] || return 0
+  # A run that has begun may have looked before the change.
+  [ "$(systemctl is-active "$guard")" != activating ] || systemctl start "$guard" || :
+  if systemctl start "$guard"; then return; fi
+  cat /run/pushgate-guard/verdict >&2
+  for other in routing firewall guard; do as_installed "$other" || return 0; done
+  ! grep -qxF "strangers='$strangers'" "$guardConfiguration" || exit 1
 }
 
 # The former files are back; sockets may still be bound for the rejected ones.

@@ -5,14 +5,13 @@
  * in no list, so that a proxy which lost its transparent bind is refused instead of let in.
  */
 import { createHash } from "node:crypto";
-import { readFileSync } from "node:fs";
 import ipaddr from "ipaddr.js";
 import type { ReceiverSettings } from "../../../service/settings.ts";
 import type { HostFact, HostLayer } from "../../apply/layer.ts";
-import { quote } from "../../apply/manifest.ts";
 import type { Host, Settings } from "../../config/settings.ts";
 import { type SourceSet, sourceSets } from "../../config/source-sets.ts";
 import { anywhere, loopback } from "../../networks.ts";
+import { guardConfiguration, strangers } from "../guard/guard.ts";
 import { enabledAndActive, file, layerScript, template, unitFile } from "../kit.ts";
 import { paths, receiverUser, units } from "../paths.ts";
 import { mark } from "../routing/routing.ts";
@@ -106,9 +105,6 @@ const admitted = (unit: string, want: string): Pick<HostFact, "read" | "want"> =
     ? { read: `admits ${unit}`, want }
     : { read: `admits ${unit} | hashed`, want: createHash("sha256").update(want).digest("hex") };
 
-/** The list that is in force, which is not always the unit's. */
-const inForce = readFileSync(new URL("admitted.pl", import.meta.url), "utf8");
-
 function socketFacts({ name, port, cidrs }: SourceSet): HostFact[] {
   const unit = units.socket(name);
   const allow = cidrs.map(asSystemd).sort().join(" ");
@@ -117,11 +113,6 @@ function socketFacts({ name, port, cidrs }: SourceSet): HostFact[] {
     { name: `${unit} is`, read: `socket_state ${unit}`, want: `enabled active in /${slice}/${unit}` },
     { name: `${unit} is bound to loopback port ${port}, marked`, read: `bound ${unit} ${port}`, want: "yes" },
     { name: `${unit} admits`, ...admitted(unit, `${allow}, not ${deny}`) },
-    {
-      name: `the kernel admits to ${unit}`,
-      read: `perl -MPOSIX -MSocket -e ${quote(inForce)} "$(systemctl show -p ControlGroup --value ${unit})"`,
-      want: allow,
-    },
   ];
 }
 
@@ -150,6 +141,8 @@ export function receiver(settings: Settings, _host: Host): HostLayer {
       mark: hexMark,
       state: paths.state,
       guard: units.guard,
+      guardConfiguration,
+      strangers: strangers(settings),
     }),
     files: [
       file(
