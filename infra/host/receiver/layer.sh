@@ -126,16 +126,21 @@ activate() {
   prove
 }
 
-# Proves the lists that are in force, by connecting. A list that is not proven fails the apply, except where the guard
-# works with files that a later layer of this `up` replaces: the guard's layer proves the lists with the new ones.
+# Proves the lists that are in force, by connecting: the guard's verdict fails the apply. Where a later layer of this `up`
+# replaces files that the guard works with, its verdict is not about the lists, and the guard's layer runs it again.
 prove() {
   [ -e "$units/$guard" ] || return 0
+  current=yes
+  for other in routing firewall guard; do as_installed "$other" || current=no; done
+  grep -qxF "strangers='$strangers'" "$guardConfiguration" || current=no
+  # The sockets that the guard closed are open again: they are proven in any case.
+  [ "$current" = yes ] || [ -s /run/pushgate-guard/closed ] || return 0
   # A run that has begun may have looked before the change.
   [ "$(systemctl is-active "$guard")" != activating ] || systemctl start "$guard" || :
-  if systemctl start "$guard"; then return; fi
-  cat /run/pushgate-guard/verdict >&2
-  for other in routing firewall guard; do as_installed "$other" || return 0; done
-  ! grep -qxF "strangers='$strangers'" "$guardConfiguration" || exit 1
+  systemctl start "$guard" || {
+    cat /run/pushgate-guard/verdict >&2
+    [ "$current" = no ] || exit 1
+  }
 }
 
 # The former files are back; sockets may still be bound for the rejected ones.
@@ -143,6 +148,7 @@ restore() {
   renew=yes
   if [ -e "$units/$service" ]; then
     take_up
+    prove
   else
     systemctl stop "$service" 2>/dev/null
     systemctl daemon-reload
