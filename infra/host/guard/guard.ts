@@ -1,7 +1,7 @@
 /**
- * The guard: at boot and every minute it puts back our table and our routing rule where a neighbour removed them
- * (`flush ruleset` of nftables.service, networkd, a VPN), then proves the allowlist by connecting. A kernel without BPF,
- * or a parent slice's list, opens the sockets in silence; only a connection shows it.
+ * The guard: at boot and every minute it restores pushgate's table and routing rule where another service removed them
+ * (`flush ruleset` of nftables.service, networkd, a VPN), then proves the allowlist by connecting. A kernel without BPF
+ * or the list of a parent slice opens the sockets without a message; only a connection shows it.
  */
 import type { HostLayer } from "../../apply/layer.ts";
 import { contains, parse } from "../../config/cidr.ts";
@@ -15,8 +15,8 @@ const guardScript = `${paths.lib}/guard` as const;
 export const guardConfiguration = `${paths.etc}/guard.conf` as const;
 
 /**
- * Sources that no socket may admit: nobody, this machine, and the edge itself, whose address the proxy would connect
- * from if a visitor's were missing. One that a hook's own sources cover is left out.
+ * Sources that no socket may admit: documentation addresses, the host itself, and Cloudflare, from whose address nginx
+ * would connect if the visitor's were missing. An address that a hook's sources cover is left out.
  */
 export function strangers(settings: Pick<Settings, "hooks">): string[] {
   const edge = [v4(networks.cloudflare.cidrs), v6(networks.cloudflare.cidrs)].map((cidrs) => cidrs[0]!.split("/")[0]!);

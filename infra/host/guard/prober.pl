@@ -18,17 +18,20 @@ use Fcntl qw(F_GETFL F_SETFL O_NONBLOCK);
 use POSIX ();
 use Socket qw(:DEFAULT inet_pton inet_ntop pack_sockaddr_in6);
 
-# IP_TRANSPARENT and IPV6_TRANSPARENT, which Socket does not name: bind to an address this machine does not have.
+# IP_TRANSPARENT and IPV6_TRANSPARENT, which Socket does not name: bind to an address this host does not have.
 my %transparent = (4 => [0, 19], 16 => [41, 75]);
 
-# Loopback connects within a millisecond, so silence after 0.4 s is a refusal; an admitted source may lose its SYN to a
-# full backlog and gets the time of one retransmission, which comes after 1 s.
+# Loopback connects within a millisecond, so silence after 0.4 s is a rejection. An admitted source may lose its SYN to
+# a full backlog, so it gets the time of one retransmission, which comes after 1 s.
 my ($silence, $patience) = (0.4, 1.3);
 
 sub cannot_look { print "could not look: @_\n"; exit 2 }
 
 # Addresses are packed, 4 or 16 bytes in network order, so that those of one family compare as strings.
-sub packed { my ($text) = @_; return inet_pton($text =~ /:/ ? AF_INET6 : AF_INET, $text) // cannot_look("$text is no address") }
+sub packed {
+    my ($text) = @_;
+    return inet_pton($text =~ /:/ ? AF_INET6 : AF_INET, $text) // cannot_look("$text is no address");
+}
 sub text { inet_ntop(length $_[0] == 4 ? AF_INET : AF_INET6, $_[0]) }
 sub sockaddr { length $_[0] == 4 ? pack_sockaddr_in($_[1], $_[0]) : pack_sockaddr_in6($_[1], $_[0]) }
 
@@ -55,7 +58,8 @@ sub beside {
 
 # No range is probed from unspecified, loopback, link-local, multicast and reserved addresses, nor from a broadcast
 # address of this host: bound to that or to a multicast address, the kernel connects from 127.0.0.1 (measured).
-my %broadcast = map { packed($_) => 1 } `ip -4 route show table local type broadcast 2>/dev/null` =~ /^broadcast ([\d.]+)/mg;
+my $routes = `ip -4 route show table local type broadcast 2>/dev/null`;
+my %broadcast = map { packed($_) => 1 } $routes =~ /^broadcast ([\d.]+)/mg;
 
 sub usable {
     my ($address) = @_;
@@ -95,12 +99,14 @@ for my $unit (@units) {
         my @ranges = $of_family->($unit);
         # One source of each other socket: what is admitted there is not therefore admitted here.
         my @elsewhere = map { (map { edges($_) } $of_family->($_))[0] // () } @units;
-        my @foreign = grep { my $source = $_; !grep { contains($_, $source) } @ranges } @elsewhere, map { neighbours($_) } @ranges;
-        unshift @foreign, grep { length $_ == length $to->[0] } map { packed($_) } @ARGV;
+        my @rejected = grep { length $_ == length $to->[0] } map { packed($_) } @ARGV;
+        for my $source (@elsewhere, map { neighbours($_) } @ranges) {
+            push @rejected, $source if !grep { contains($_, $source) } @ranges;
+        }
         my %once;
         push @probes,
             (map { { unit => $unit->{id}, to => $to, from => $_, admitted => 1 } } map { edges($_) } @ranges),
-            (map { { unit => $unit->{id}, to => $to, from => $_, admitted => 0 } } grep { !$once{$_}++ } @foreign);
+            (map { { unit => $unit->{id}, to => $to, from => $_, admitted => 0 } } grep { !$once{$_}++ } @rejected);
     }
 }
 exit 1 if !@probes;
@@ -141,7 +147,8 @@ for my $probe (@probes) {
     $heard{ $probe->{unit} } ||= $probe->{admitted} && $probe->{connected};
     next if !$probe->{admitted} == !$probe->{connected};
     my ($address, $port) = @{ $probe->{to} };
-    printf "%s %s %s port %d %s\n", ($probe->{admitted} ? 'deaf' : 'leak'), $probe->{unit}, text($address), $port, text($probe->{from});
+    my $fault = $probe->{admitted} ? 'deaf' : 'leak';
+    printf "%s %s %s port %d %s\n", $fault, $probe->{unit}, text($address), $port, text($probe->{from});
     $probe->{admitted} ? $deaf++ : $leak++;
 }
 for my $unit (sort keys %heard) {

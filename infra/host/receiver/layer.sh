@@ -32,7 +32,7 @@ port_of() { sed -n 's/^ListenStream=.*:\([0-9]*\)$/\1/p;T;q' "$1"; }
 
 service_state() { systemctl is-active "$service"; }
 
-# Brings sockets and service to what the files say; $renew is yes where the service must restart in any case.
+# Starts sockets and service as the files declare them; where $renew is yes, the service restarts in any case.
 take_up() {
   # Sockets of removed source sets; the service holds their descriptors until it restarts.
   for path in $changed; do
@@ -51,7 +51,7 @@ take_up() {
     unit=${path##*/}
     if systemctl is-active --quiet "$unit"; then
       [ "$(listening "$(port_of "$path")")" != "$(declared "$path")" ] || continue
-      say "$unit is bound otherwise than declared, restarting it"
+      say "$unit is not bound as declared, restarting it"
       systemctl stop "$unit"
     fi
     systemctl reset-failed "$unit" 2>/dev/null || :
@@ -72,7 +72,7 @@ restart_service() {
   for _ in 1 2 3 4 5 6; do
     sleep 0.2
     [ "$(service_state)" = active ] || {
-      say "the receiver does not stay up. It says:"
+      say "the receiver exits after its start. Its journal:"
       journalctl -u "$service" --since "@$begun" -n 10 -o cat --no-pager >&2
       exit 1
     }
@@ -98,7 +98,7 @@ activate() {
     folder=${folder%/}
     case " $hooks " in
       *" ${folder##*/} "*) ;;
-      *) rmdir -- "$folder" 2>/dev/null || say "kept $folder: its hook is gone, accepted deliveries are still in it" ;;
+      *) rmdir -- "$folder" 2>/dev/null || say "kept $folder: it holds accepted deliveries of a hook that is no longer declared" ;;
     esac
   done
   rmdir --ignore-fail-on-non-empty "$units"/pushgate-receiver*.d "$units/$slice.d" 2>/dev/null || :
@@ -114,7 +114,7 @@ activate() {
   take_up
   for unit in $sockets; do
     systemctl is-active --quiet "$unit" || {
-      say "$unit does not listen. It says:"
+      say "$unit does not listen. Its journal:"
       journalctl -u "$unit" -n 5 -o cat --no-pager >&2
       exit 1
     }
@@ -170,7 +170,7 @@ retire() {
   fi
   if [ -d "$spool" ]; then
     { chown -R root:root "$spool" && chmod -R u=rwX,g=,o= "$spool"; } || exit 1
-    say "kept $spool: $(find "$spool" -type f | wc -l) accepted deliveries were never taken; remove it once they are of no use"
+    say "kept $spool: $(find "$spool" -type f | wc -l) accepted deliveries were never built; remove the folder if they are of no use"
   fi
   if id "$user" >/dev/null 2>&1; then userdel "$user" || exit 1; fi
   if getent group "$group" >/dev/null; then groupdel "$group" || exit 1; fi

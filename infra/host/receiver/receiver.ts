@@ -1,8 +1,9 @@
 /**
- * Layers 7 and 8 on the machine: one socket a source set, whose allowlist the kernel enforces, and the service behind
- * them in its sandbox. facts: IPAddressAllow= on the service would not hold for sockets it is handed, so it stands on
- * the .socket; a parent slice's list would widen it unseen, so the sockets have a slice of their own; and `localhost` is
- * in no list, so that a proxy which lost its transparent bind is refused instead of let in.
+ * Layers 7 and 8 on the host: one socket for each source set, whose allowlist the kernel enforces, and the receiver's
+ * service in its sandbox.
+ * - The allowlist is on the .socket: IPAddressAllow= on a service does not hold for inherited sockets.
+ * - The sockets have a slice of their own: a list of a slice above them is added to theirs, and no socket shows it.
+ * - `localhost` is in no list: an nginx that lost its transparent bind is rejected.
  */
 import { createHash } from "node:crypto";
 import ipaddr from "ipaddr.js";
@@ -18,16 +19,16 @@ import { mark } from "../routing/routing.ts";
 import { sandbox } from "../sandbox.ts";
 import { credentialFiles } from "../secrets/secrets.ts";
 
-/** Top level: nothing between it and the root whose list could widen a socket's. */
+/** Top level: only the root slice is above it. */
 export const slice = "pushgate.slice";
 
-/** Whoever is in it may take deliveries out of the spool; the receiver's primary group, so that its sandbox maps it. */
+/** Its members may take deliveries out of the spool. The receiver's primary group, so that its sandbox maps it. */
 export const spoolGroup = "pushgate-spool";
 export const credentialPath = (hook: string) => `${paths.credentials}/${hook}` as const;
 
 const MiB = 1 << 20;
 
-/** A range as systemd prints it back, so that text can be compared. */
+/** A range as systemd prints it, so that lists can be compared as text. */
 export function asSystemd(cidr: string): string {
   const [address = "", bits] = cidr.split("/");
   const parsed = ipaddr.parse(address);
@@ -44,7 +45,7 @@ export const receiverSettings = ({ hooks, limits }: Settings): ReceiverSettings 
   },
 });
 
-/** As `ss` prints it and a unit takes it. */
+/** In the form that `ss` prints. */
 const hexMark = `0x${mark.toString(16)}`;
 
 const socketText = ({ name, port, cidrs }: SourceSet): string =>
@@ -82,12 +83,12 @@ export function serviceText(settings: Settings): string {
     memoryMiB: memoryMiB(settings.limits),
     sandbox: sandbox(
       "node",
-      'Node asks for pkey_alloc, which is not in the set: told "no" it goes on, killed it does not start.',
+      "Node calls pkey_alloc, which is not in the set: with EPERM Node goes on, killed it does not start.",
     ),
   });
 }
 
-/** Group-writable and setgid: whoever takes a delivery out removes its file, and new files belong to the group. */
+/** Group-writable and setgid: the builder removes the files of the deliveries it takes, and new files belong to the group. */
 const folderMode = "2770";
 
 /** Names and modes as `stat` prints them. */
@@ -164,7 +165,7 @@ export function receiver(settings: Settings, _host: Host): HostLayer {
       ...sets.map((set) => unitFile(units.socket(set.name), socketText(set))),
       unitFile(units.receiver, serviceText(settings)),
     ],
-    // Drop-ins too, by hand or by `systemctl set-property`: they change what the files say without changing the files.
+    // Drop-ins, too: they change a unit without changing its file, and `systemctl set-property` writes them.
     owns: [
       paths.sysusers,
       paths.tmpfiles,

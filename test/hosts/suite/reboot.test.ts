@@ -148,7 +148,7 @@ describe("by hand", () => {
       expect(unheard).toMatchObject({ status: 503, servedBy: "pushgate-proxy" });
       expect(foreign.status).toBe(403);
       expect(await guardSays()).toContain(`closed: ${slice} admits ${actors.stranger.v4[0]}/32`);
-      expect(await host.journal(units.guard)).toContain(`cure: take IPAddressAllow from ${slice}`);
+      expect(await host.journal(units.guard)).toContain(`fix: remove IPAddressAllow from ${slice}`);
       expect(await host.read("systemctl is-active 'pushgate-receiver-*.socket' || true")).not.toMatch(/^active/m);
       // What it closed stays closed for as long.
       await guard();

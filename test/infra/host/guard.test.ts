@@ -1,6 +1,6 @@
 /**
- * The prober against real sockets, and the guard around it with a stand-in for systemctl. What the kernel's cgroup
- * filter does on a booted host, an nft rule does here: it drops who is not admitted.
+ * The prober against real sockets, and the guard around it with a fake systemctl. On a booted host the kernel's cgroup
+ * filter drops each source that a socket does not admit; here an nft rule does.
  */
 import { spawnSync } from "node:child_process";
 import { readFileSync, rmSync } from "node:fs";
@@ -113,7 +113,7 @@ describe("prober in a namespace", () => {
     );
   });
 
-  test("one range too many is seen", () => {
+  test("a range too many on both sockets is found", () => {
     const { stdout } = inNamespace(
       `${listening}\n${enforced([github, selfHosted].map(({ cidrs }) => [...cidrs, loopback.v4range]))}\n${probe}`,
     );
@@ -124,7 +124,7 @@ describe("prober in a namespace", () => {
     ]);
   });
 
-  test("a list that admits nobody proves nothing", () => {
+  test("a list that admits no source proves nothing", () => {
     const { stdout } = inNamespace(
       `${listening}\n${enforced()}\nnft insert rule inet kernel input tcp dport ${selfHosted.port} drop\n${probe}`,
     );
@@ -138,7 +138,7 @@ describe("prober in a namespace", () => {
 
   const below6 = "2a0a:a43f:ffff:ffff:ffff:ffff:ffff:ffff";
   const deaf6 = (source: string) => `deaf ${unitOf(github)} ${loopback.v6} port ${github.port} ${source}`;
-  test("IPv6 dropped on loopback: deaf there, and IPv4 is still proven", () => {
+  test("IPv6 dropped on loopback: its sources are deaf, and IPv4 is still proven", () => {
     const { stdout } = inNamespace(
       `${listening}\n${enforced()}\nnft insert rule inet kernel input meta nfproto ipv6 drop\n${probe}`,
     );
@@ -226,14 +226,14 @@ describe("prober in a namespace", () => {
     ]);
   });
 
-  test("a machine without IPv6 is proven by IPv4", () => {
+  test("a host without IPv6 is proven by IPv4", () => {
     const { stdout } = inNamespace(
       `${listening}\n${enforced()}\necho 1 >/proc/sys/net/ipv6/conf/all/disable_ipv6\n${probe}`,
     );
     expect(stdout).toBe("exit 0");
   });
 
-  test("a socket that is stopped is not probed; none at all is its own answer", () => {
+  test("a stopped socket is not probed; no socket at all has an exit status of its own", () => {
     root.write("shown", shown().replace("ActiveState=active", "ActiveState=inactive"));
     const one = inNamespace(`${listening}\nnft add table inet kernel\n${enforced()}\n${probe}`);
     root.write("shown", shown().replaceAll("ActiveState=active", "ActiveState=inactive"));
@@ -249,7 +249,7 @@ describe("prober in a namespace", () => {
   });
 });
 
-/** Says what it was asked, and keeps which sockets are open in a file. */
+/** Writes down each call, and keeps the names of the open sockets in a file. */
 const systemctl = (folder: string) => `#!/bin/sh
 echo "systemctl $*" >>${folder}/asked
 case "$1 $2" in
@@ -282,7 +282,7 @@ echo "exit $code, open: $(wc -l <${root.at("open")}), trial: $(nft list tables |
     inNamespace(`rm -rf ${root.at("/run/pushgate-guard")}\n${listening}\n${script}`, root.at("bin"));
   const verdict = () => readFileSync(root.at("/run/pushgate-guard/verdict"), "utf8").trim();
 
-  test("a bare machine gets table, rule and route, and the proof", () => {
+  test("a bare host gets table, rule and route, and the proof", () => {
     const { stdout, stderr } = guarded(`${enforced()}\n${runGuard}\n${runGuard}`);
     expect(stderr).toBe("");
     expect(stdout.split("\n")).toEqual([
@@ -313,26 +313,26 @@ nft list table inet kernel | diff ${root.at("before")} -`);
     ]);
   });
 
-  test("where sites are rebuilt, its table is loaded again as well; where it can't be, what builds is stopped", () => {
-    const stand = (table: string) =>
+  test("on a host that builds sites the egress table is loaded again; where it cannot be, builds are stopped", () => {
+    const install = (table: string) =>
       root.write(
         "/usr/local/lib/pushgate/egress",
         `#!/bin/sh\nif [ "$1" = --print ]; then cat ${root.at("egress.nft")}; else ${table}; fi\n`,
         0o755,
       );
     root.write("egress.nft", "table inet pushgate_egress\n");
-    const quiet = `{ ${runGuard}\n} | grep rebuild`;
+    const quiet = `{ ${runGuard}\n} | grep 'egress table'`;
     try {
-      stand(`nft -f ${root.at("egress.nft")}`);
+      install(`nft -f ${root.at("egress.nft")}`);
       const { stdout } = guarded(`${enforced()}\n${quiet}\n{ ${quiet}\n} || nft list tables | grep egress`);
       expect(stdout.split("\n")).toEqual([
-        "the rebuild's table was not as declared, loaded it again: absent",
+        "the egress table was not as declared, loaded it again: absent",
         "table inet pushgate_egress",
       ]);
       expect(readFileSync(root.at("asked"), "utf8")).not.toContain("pushgate-build");
-      stand("echo no accounts >&2; exit 1");
+      install("echo no accounts >&2; exit 1");
       expect(guarded(`${enforced()}\n${quiet}`).stdout).toBe(
-        "the rebuild's table could not be loaded, stopped what builds: no accounts",
+        "the egress table could not be loaded, stopped all builds: no accounts",
       );
       const asked = readFileSync(root.at("asked"), "utf8");
       expect(asked).toContain("systemctl stop pushgate-build-*.service pushgate-hugo-*@*.service");
@@ -342,10 +342,10 @@ nft list table inet kernel | diff ${root.at("before")} -`);
     }
   });
 
-  test("no enforcement: our sockets and receiver are stopped and nothing else, with cause and cure", () => {
+  test("without enforcement the sockets and the receiver are stopped and nothing else, with cause and fix", () => {
     const { stdout } = guarded(`nft -f ${root.at("/etc/pushgate/firewall.nft")}\n${runGuard}`);
     expect(stdout).toMatch(
-      /^closed: a source connects that must not \(leak .*\): the kernel does not enforce IPAddressAllow here; cure: a kernel with CONFIG_CGROUP_BPF/,
+      /^closed: a source connects that must not \(leak .*\): the kernel does not enforce IPAddressAllow here; fix: use a kernel with CONFIG_CGROUP_BPF/,
     );
     expect(stdout).toMatch(/exit 1, open: 0, trial: 0$/);
     expect(verdict()).toMatch(/^closed: /);
@@ -353,7 +353,7 @@ nft list table inet kernel | diff ${root.at("before")} -`);
     expect(stops).toEqual([`systemctl stop ${unitOf(github)} ${unitOf(selfHosted)} pushgate-receiver.service`]);
   });
 
-  test("closed stays closed while the cause lasts, and opens by itself when it is gone", () => {
+  test("closed sockets stay closed while the cause lasts, and open when it is gone", () => {
     const { stdout } = guarded(`
 nft -f ${root.at("/etc/pushgate/firewall.nft")}
 { ${runGuard}
@@ -370,7 +370,7 @@ ${runGuard}`);
     ]);
   });
 
-  test("a list of a slice above the sockets closes them, whoever it admits, and its removal opens them", () => {
+  test("any list of a slice above the sockets closes them, and its removal opens them", () => {
     const { stdout } = guarded(`
 nft -f ${root.at("/etc/pushgate/firewall.nft")}
 ${enforced()}
@@ -381,7 +381,7 @@ ${runGuard}
 : >${root.at("root-list")}
 ${runGuard}`);
     const [closed, ...then] = stdout.split("\n").filter((line) => !line.startsWith("placed"));
-    expect(closed).toMatch(/^closed: -\.slice admits 10\.66\.0\.7\/32, .* cure: take IPAddressAllow from -\.slice/);
+    expect(closed).toMatch(/^closed: -\.slice admits 10\.66\.0\.7\/32, .* fix: remove IPAddressAllow from -\.slice/);
     expect(then).toEqual([
       "exit 1, open: 0, trial: 0",
       closed,
@@ -393,7 +393,7 @@ ${runGuard}`);
   });
 
   test("while a closed socket is tried again, only root may connect to it", () => {
-    // The stand-in's `start` looks in the middle of the trial.
+    // The fake's `start` lists the table in the middle of the trial.
     root.write(
       "bin/systemctl",
       systemctl(root.folder).replace("start\\ *) shift;", "start\\ *) nft list table inet pushgate_trial; shift;"),
@@ -406,14 +406,14 @@ ${runGuard}`);
     expect(stdout).toMatch(/trial: 0$/);
   });
 
-  test("what the operator stopped stays stopped", () => {
+  test("a socket that the operator stopped stays stopped", () => {
     root.write("open", "");
     const { stdout } = guarded(`nft -f ${root.at("/etc/pushgate/firewall.nft")}\n${runGuard}`);
     expect(stdout).toBe("nothing to prove: no socket of the receiver is listening\nexit 0, open: 0, trial: 0");
     expect(readFileSync(root.at("asked"), "utf8")).not.toMatch(/systemctl (start|stop)/);
   });
 
-  test("deaf in one family: said, and open for the other", () => {
+  test("deaf in one family: reported, and open for the other", () => {
     const { stdout } = guarded(`
 nft -f ${root.at("/etc/pushgate/firewall.nft")}
 ${enforced()}
@@ -443,7 +443,7 @@ test("the shell is plain POSIX", ({ skip }) => {
   expect(lintShell(layer.files.find(({ path }) => path.endsWith("/guard"))!.text)).toBe("");
 });
 
-test("systemd reads the units without a word", ({ skip }) => {
+test("systemd-analyze verify reports nothing about the units", ({ skip }) => {
   const reason = missing("systemd-analyze");
   skip(reason !== undefined, reason);
   expect(verifyUnits(layer.files)).toBe("");
