@@ -34,10 +34,7 @@ const guardAsleep: Fault = {
   layer: "guard",
   hand: `systemctl --quiet disable --now pushgate-guard.timer
 while systemctl is-active --quiet pushgate-guard.service; do sleep 0.1; done`,
-  says: [
-    'pushgate-guard.timer at boot: declared is "enabled", the host reports "disabled"',
-    'pushgate-guard.timer: declared is "active", the host reports "inactive"',
-  ],
+  says: ['pushgate-guard.timer is: declared is "enabled active", the host reports "disabled inactive"'],
 };
 
 /** `hostname`: of the machine they are done to. */

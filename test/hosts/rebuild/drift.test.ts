@@ -100,7 +100,7 @@ ln -sfn "$(readlink -f ${folder}/current)" ${webRoot}`,
     // It would put the table back.
     hand: `systemctl --quiet disable --now ${units.guardTimer}
 while systemctl is-active --quiet ${units.guard}; do sleep 0.1; done`,
-    says: [`${units.guardTimer}: declared is "active", the host reports "inactive"`],
+    says: [`${units.guardTimer} is: declared is "enabled active", the host reports "disabled inactive"`],
   },
 ];
 

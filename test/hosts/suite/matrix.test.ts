@@ -51,7 +51,7 @@ const inPreview = [
   "receiver.cjs is: differs",
   "open.conf is not declared and will be removed",
   'counter name "not_edge" drop',
-  "pushgate-guard.timer: declared is",
+  "pushgate-guard.timer is: declared is",
   "-     ssl_verify_client off;",
   "-     real_ip_header X-Forwarded-For;",
 ];
