@@ -7,11 +7,10 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
-import { example } from "./example.ts";
 import { compile, ExpressionError } from "./fakes/cloudflare/expression.ts";
 import { delivery } from "./fakes/deliveries.ts";
+import { example, random } from "./fixtures.ts";
 import { soakWalks } from "./infra/apply/reconcile-walk.ts";
-import { random } from "./random.ts";
 import { bundled } from "./service/bundles.ts";
 import { type Receiver, startReceiver } from "./service/receiver-process.ts";
 

@@ -4,8 +4,8 @@ import { sourceSets } from "../../infra/config/derived.ts";
 import type { Settings } from "../../infra/config/settings.ts";
 import { hostLayers } from "../../infra/host/index.ts";
 import { paths } from "../../infra/host/paths.ts";
-import { example, exampleHost } from "../example.ts";
 import { type Declared, emptyZone, zoneFromDeclarations } from "../fakes/cloudflare/zone.ts";
+import { example, exampleHost } from "../fixtures.ts";
 import type { Chain } from "./chain.ts";
 
 /** Public texts that other layers make; what they hold is not read here. */

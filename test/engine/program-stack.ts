@@ -1,29 +1,24 @@
 /**
  * A stack of pushgate's own program, with all that it talks to: the stand-in edge's API, and machines that are an `ssh`
- * which always gives the same answers. Configured as Pulumi.prod.yaml is, with secrets of the tests' own.
+ * which always gives the same answers. Configured as test/fixtures.ts says.
  */
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { parse } from "yaml";
 import type { Edge } from "../../infra/config/settings.ts";
 import { type Api, apiToken, startApi } from "../fakes/cloudflare/api.ts";
 import { emptyZone, type ZoneState } from "../fakes/cloudflare/zone.ts";
-import { secrets } from "../stack-file.ts";
+import { secrets, stackFile } from "../fixtures.ts";
 import { type AnsweringSsh, answeringSsh } from "./answering-ssh.ts";
 import { type Workspace, workspace } from "./engine.ts";
 
-const { "pushgate:secrets": _, ...prod } = parse(
-  readFileSync(new URL("../../Pulumi.prod.yaml", import.meta.url), "utf8"),
-).config as Record<string, unknown>;
-
 const hooksAlone = {
-  "pushgate:hooks": (prod["pushgate:hooks"] as { site?: object }[]).map(({ site: _site, ...hook }) => hook),
+  "pushgate:hooks": stackFile["pushgate:hooks"].map(({ site: _site, ...hook }) => hook),
 };
 
 /** The declared machines, as another state: what a person writes to leave. */
 export const hostsThatAre = (state: string): object[] =>
-  (prod["pushgate:hosts"] as object[]).map((host) => ({ ...host, state }));
+  stackFile["pushgate:hosts"].map((host) => ({ ...host, state }));
 
 export type ProgramStack = {
   /** First on PATH, and a place for a test's own files. */
@@ -59,7 +54,7 @@ export async function programStack({
   const stacks: Workspace[] = [];
   const again = async (): Promise<Workspace> => {
     const stack = await workspace({
-      config: { ...prod, ...(!site && hooksAlone), "pushgate:edge": edge, "cloudflare:baseUrl": api.url },
+      config: { ...stackFile, ...(!site && hooksAlone), "pushgate:edge": edge, "cloudflare:baseUrl": api.url },
       secrets: { "cloudflare:apiToken": apiToken, "pushgate:secrets": secrets },
       path: [folder],
     });

@@ -7,7 +7,7 @@ import { readFileSync } from "node:fs";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { type Api, apiToken } from "../fakes/cloudflare/api.ts";
 import { emptyZone } from "../fakes/cloudflare/zone.ts";
-import { secrets } from "../stack-file.ts";
+import { secrets } from "../fixtures.ts";
 import type { AnsweringSsh } from "./answering-ssh.ts";
 import { findEngine, noEngine, type Workspace } from "./engine.ts";
 import { type ProgramStack, programStack } from "./program-stack.ts";

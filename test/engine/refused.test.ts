@@ -3,7 +3,7 @@ import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { apiToken } from "../fakes/cloudflare/api.ts";
-import { secrets } from "../stack-file.ts";
+import { secrets } from "../fixtures.ts";
 import { findEngine, noEngine, type Workspace } from "./engine.ts";
 import { hostsThatAre, type ProgramStack, programStack } from "./program-stack.ts";
 

@@ -1,7 +1,7 @@
 /** Deliveries as a git host sends them: GitHub's own payloads and headers, signed over the bytes that are sent. */
 import { createHmac, randomUUID } from "node:crypto";
 import { createRequire } from "node:module";
-import { secrets } from "../stack-file.ts";
+import { secrets } from "../fixtures.ts";
 
 type Payload = Record<string, unknown> & { ref?: string };
 

@@ -13,7 +13,7 @@ import { type Api, apiToken, permissions, startApi } from "../fakes/cloudflare/a
 import { type Edge, startEdge } from "../fakes/cloudflare/dataplane.ts";
 import { emptyZone, type ZoneState } from "../fakes/cloudflare/zone.ts";
 import { type Change, type Delivery, delivery } from "../fakes/deliveries.ts";
-import { secrets } from "../stack-file.ts";
+import { secrets } from "../fixtures.ts";
 import type { Host } from "./lab/host.ts";
 import { actors } from "./lab/net.ts";
 

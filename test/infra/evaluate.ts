@@ -7,7 +7,7 @@
  */
 import * as pulumi from "@pulumi/pulumi";
 import type { RawConfig } from "../../infra/config/settings.ts";
-import { stackConfig } from "../stack-file.ts";
+import { stackConfig } from "../fixtures.ts";
 import { setMocks } from "./mocks.ts";
 
 export type Declared = {

@@ -1,5 +1,5 @@
 /**
- * The tree as it lands on the machine, rendered from Pulumi.prod.yaml: a change to a renderer shows in review as a diff
+ * The tree as it lands on the machine, rendered from test/fixtures.ts: a change to a renderer shows in review as a diff
  * of the real file. `npm run fix` rewrites it. The edge's rules have theirs in test/infra/edge/rules.test.ts.
  *
  * Below `rebuilt` stands what everything a site's configuration may say makes of its units.
@@ -8,8 +8,7 @@ import { globSync } from "node:fs";
 import { matchesGlob } from "node:path";
 import { describe, expect, test } from "vitest";
 import { hostLayers } from "../../infra/host/index.ts";
-import { exampleHost, rebuilt, whole } from "../example.ts";
-import { secrets } from "../stack-file.ts";
+import { exampleHost, rebuilt, secrets, served } from "../fixtures.ts";
 
 /** Made by others at run time, so no text of ours. */
 const made = {
@@ -20,7 +19,7 @@ const made = {
 
 const all = Object.values(hostLayers(rebuilt, exampleHost, made));
 const trees = [
-  { golden: "../golden", layers: Object.values(hostLayers(whole, exampleHost, made)) },
+  { golden: "../golden", layers: Object.values(hostLayers(served, exampleHost, made)) },
   {
     golden: "../golden/rebuilt",
     layers: all.filter(({ name }) => ["builder-program", "egress", "builder", "site"].includes(name)),

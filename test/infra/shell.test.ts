@@ -3,7 +3,7 @@ import { spawnSync } from "node:child_process";
 import { globSync } from "node:fs";
 import { expect, test } from "vitest";
 import { hostLayers } from "../../infra/host/index.ts";
-import { exampleHost, rebuilt, whole } from "../example.ts";
+import { exampleHost, rebuilt, served } from "../fixtures.ts";
 import { lintShell, missing } from "./host/namespace.ts";
 
 const root = new URL("../../", import.meta.url).pathname;
@@ -18,7 +18,7 @@ test("shellcheck finds no fault in a script of infra/", ({ skip }) => {
 });
 
 test.for([
-  ["one site", whole],
+  ["one site", served],
   ["two sites with every option", rebuilt],
 ] as const)("shellcheck finds no fault in what the layers of a host run: %s", ([, settings], { skip }) => {
   const reason = missing("shellcheck", "dash");

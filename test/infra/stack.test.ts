@@ -1,7 +1,7 @@
 /** What the program declares, evaluated without an engine: resources, their order on the page, and that secrets are marked. */
 import { beforeEach, describe, expect, test, vi } from "vitest";
 import { originCertificate } from "../../infra/host/origin-certificate/origin-certificate.ts";
-import { secrets, stackConfig } from "../stack-file.ts";
+import { secrets, stackConfig } from "../fixtures.ts";
 import { bareMachine, type Declared, evaluate, type World } from "./evaluate.ts";
 
 beforeEach(() => {

@@ -8,7 +8,7 @@ import { join } from "node:path";
 import type { Settings } from "../../infra/config/settings.ts";
 import type { ReceiverSettings } from "../../service/settings.ts";
 import type { Delivery } from "../fakes/deliveries.ts";
-import { secrets } from "../stack-file.ts";
+import { secrets } from "../fixtures.ts";
 
 export type Answered = {
   readonly status: number;

@@ -4,7 +4,7 @@
  */
 import { readlinkSync } from "node:fs";
 import { join } from "node:path";
-import { random } from "../../random.ts";
+import { random } from "../../fixtures.ts";
 import type { Host } from "../lab/host.ts";
 import { until } from "../lab/process.ts";
 import { type Disk, diskUnder } from "./disk.ts";

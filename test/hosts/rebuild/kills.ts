@@ -2,7 +2,7 @@
  * kill -9 of receiver and builder, at random moments between an accepted push and its page: in the end every accepted
  * push is published, and no visitor ever saw anything but one whole push.
  */
-import { random } from "../../random.ts";
+import { random } from "../../fixtures.ts";
 import { until } from "../lab/process.ts";
 import { markedFiles, markOf, wholeRelease } from "./marks.ts";
 import { awaitStatus, published, statusOf } from "./status.ts";

@@ -2,7 +2,7 @@
  * Random pushes, good and broken, writes of content, asks, rollbacks and ticks: whatever comes, the content folder is
  * byte for byte, owner for owner and date for date what its owner wrote.
  */
-import { random } from "../../random.ts";
+import { random } from "../../fixtures.ts";
 import { until } from "../lab/process.ts";
 import { front, page, placesOf, writeContent } from "./site.ts";
 import { pending, statusOf } from "./status.ts";

@@ -11,7 +11,7 @@ import { get } from "node:http";
 import type { Run } from "../../engine/engine.ts";
 import { pushPayload } from "../../fakes/deliveries.ts";
 import type { Files, Repository } from "../../fakes/git-repository.ts";
-import { secrets } from "../../stack-file.ts";
+import { secrets } from "../../fixtures.ts";
 import { type GitServer, startGitServer } from "../lab/git-server.ts";
 import type { Host } from "../lab/host.ts";
 import { actors } from "../lab/net.ts";

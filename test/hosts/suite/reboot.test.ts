@@ -6,7 +6,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } fr
 import { paths, units } from "../../../infra/host/paths.ts";
 import { routingTable } from "../../../infra/host/routing/routing.ts";
 import { type Change, delivery } from "../../fakes/deliveries.ts";
-import { secrets } from "../../stack-file.ts";
+import { secrets } from "../../fixtures.ts";
 import { deployedWorld } from "../deployed.ts";
 import type { Host } from "../lab/host.ts";
 import { actors } from "../lab/net.ts";

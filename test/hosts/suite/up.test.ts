@@ -5,7 +5,7 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { Run } from "../../engine/engine.ts";
 import { pingPayload } from "../../fakes/deliveries.ts";
-import { secrets } from "../../stack-file.ts";
+import { secrets } from "../../fixtures.ts";
 import { bootHost, type Host } from "../lab/host.ts";
 import { actors } from "../lab/net.ts";
 import { release } from "../release.ts";

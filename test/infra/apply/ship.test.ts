@@ -9,7 +9,7 @@ import type { HostLayer } from "../../../infra/apply/layer.ts";
 import { applyScript, fileRecord, probeScript, sha256 } from "../../../infra/apply/manifest.ts";
 import { places } from "../../../infra/apply/places.ts";
 import type { SeenLayer } from "../../../infra/apply/report.ts";
-import { exampleHost } from "../../example.ts";
+import { exampleHost } from "../../fixtures.ts";
 
 type Made = { type: string; name: string; inputs: Record<string, unknown> };
 const made: Made[] = [];

@@ -6,8 +6,7 @@ import { parseReport, reportScript, type Status } from "../../../infra/cli/host-
 import { chosen, rollbackScript } from "../../../infra/cli/releases.ts";
 import { type Host, reportText } from "../../../infra/cli/report-text.ts";
 import { cannotPublish, startPublishing } from "../../demo/publish.ts";
-import { exampleHost } from "../../example.ts";
-import { site } from "../../served.ts";
+import { exampleHost, site } from "../../fixtures.ts";
 import { says, siteFiles } from "../../service/builder/hugo-site.ts";
 import { lintShell, missing } from "../host/namespace.ts";
 import { Hosts, releases, status } from "./hosts.ts";

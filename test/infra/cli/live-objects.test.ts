@@ -3,10 +3,9 @@ import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { type Declared, find } from "../../../infra/cli/live-objects.ts";
 import { edgeApi } from "../../../infra/edge/api.ts";
 import { records } from "../../../infra/edge/dns.ts";
-import { exampleHost } from "../../example.ts";
 import { type Api, apiToken, startApi } from "../../fakes/cloudflare/api.ts";
 import { emptyZone } from "../../fakes/cloudflare/zone.ts";
-import { served, siteHostname } from "../../served.ts";
+import { exampleHost, served, siteHostname } from "../../fixtures.ts";
 
 let api: Api;
 beforeAll(async () => {

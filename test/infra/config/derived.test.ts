@@ -3,7 +3,7 @@ import * as fc from "fast-check";
 import { expect, test } from "vitest";
 import { sourceSets } from "../../../infra/config/derived.ts";
 import type { Hook } from "../../../infra/config/settings.ts";
-import { example } from "../../example.ts";
+import { example } from "../../fixtures.ts";
 
 const own = (name: string, source = name): Hook => ({ ...example.hooks[1]!, name, sources: [source] });
 

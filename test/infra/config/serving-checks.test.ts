@@ -2,8 +2,7 @@
 import { describe, expect, test } from "vitest";
 import type { Site } from "../../../infra/config/settings.ts";
 import { servingFaults } from "../../../infra/config/site-checks.ts";
-import { example, exampleHost } from "../../example.ts";
-import { served, serving } from "../../served.ts";
+import { example, exampleHost, served, serving } from "../../fixtures.ts";
 
 type Config = Parameters<typeof servingFaults>[0];
 const config = (settings: object): Config => settings as Config;

@@ -3,7 +3,7 @@ import { describe, expect, test } from "vitest";
 import { SettingsError } from "../../../infra/config/faults.ts";
 import { parseSettings } from "../../../infra/config/settings.ts";
 import { networks } from "../../../infra/networks.ts";
-import { secrets, stackConfig } from "../../stack-file.ts";
+import { secrets, stackConfig } from "../../fixtures.ts";
 
 const host = { name: "web1", ssh: "root@web1.example.org", address: "203.0.113.10", hostname: "hooks.example.org" };
 const hook = { name: "site", gitHost: "github", repository: "https://github.com/example/site.git", branch: "main" };

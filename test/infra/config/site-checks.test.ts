@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { SettingsError } from "../../../infra/config/faults.ts";
 import { parseSettings } from "../../../infra/config/settings.ts";
-import { secrets, stackConfig } from "../../stack-file.ts";
+import { secrets, stackConfig } from "../../fixtures.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "pushgate-keys-"));
 afterAll(() => rmSync(folder, { recursive: true }));

@@ -7,9 +7,8 @@ import { parseCidr } from "cidr-tools";
 import type { GitHost, Hook, Settings } from "../../../infra/config/settings.ts";
 import { canaryPath } from "../../../infra/contract.ts";
 import { networks } from "../../../infra/networks.ts";
-import { example } from "../../example.ts";
 import type { EdgeRequest } from "../../fakes/cloudflare/request.ts";
-import { serving } from "../../served.ts";
+import { example, serving } from "../../fixtures.ts";
 
 /**
  * delivery: has the shape of one, so Cloudflare lets it through; the receiver decides whether it is one.

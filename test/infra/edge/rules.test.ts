@@ -11,12 +11,11 @@ import { customRules } from "../../../infra/edge/waf.ts";
 import { rulesOf } from "../../../infra/edge/zone/fits.ts";
 import { merged, phaseNames, phases, type Rule } from "../../../infra/edge/zone/phase.ts";
 import { networks } from "../../../infra/networks.ts";
-import { example, exampleHost } from "../../example.ts";
 import { compile } from "../../fakes/cloudflare/expression.ts";
 import { decide } from "../../fakes/cloudflare/plane.ts";
 import type { EdgeRequest } from "../../fakes/cloudflare/request.ts";
 import { emptyZone, type ZoneState, zoneFromDeclarations } from "../../fakes/cloudflare/zone.ts";
-import { served, siteHostname } from "../../served.ts";
+import { example, exampleHost, served, siteHostname } from "../../fixtures.ts";
 
 const hookOf = (gitHost: GitHost, name: string, sources: readonly string[]) => ({
   ...example.hooks[0]!,

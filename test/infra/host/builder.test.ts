@@ -7,7 +7,7 @@ import { builder, builderSettings } from "../../../infra/host/builder/builder.ts
 import { builderUser, hugoUser, paths, units } from "../../../infra/host/paths.ts";
 import { site } from "../../../infra/host/site/site.ts";
 import { builderShape } from "../../../service/builder/settings.ts";
-import { exampleHost, rebuilt } from "../../example.ts";
+import { exampleHost, rebuilt } from "../../fixtures.ts";
 import { lintShell, missing, Root, verifyUnits } from "./namespace.ts";
 
 const layer = builder(rebuilt, exampleHost);

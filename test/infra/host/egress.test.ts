@@ -2,7 +2,7 @@
 import { afterAll, beforeEach, describe, expect, test } from "vitest";
 import { egress } from "../../../infra/host/egress/egress.ts";
 import { firewall } from "../../../infra/host/firewall/firewall.ts";
-import { example, exampleHost, rebuilt } from "../../example.ts";
+import { example, exampleHost, rebuilt } from "../../fixtures.ts";
 import { inNamespace, missing, Root, verifyUnits } from "./namespace.ts";
 
 const layer = egress(rebuilt);

@@ -3,7 +3,7 @@ import { afterAll, beforeEach, describe, expect, test } from "vitest";
 import { sourceSets } from "../../../infra/config/derived.ts";
 import { firewall, firewallRules } from "../../../infra/host/firewall/firewall.ts";
 import { foreignWorker, loopback, networks, v4, v6 } from "../../../infra/networks.ts";
-import { example, exampleHost } from "../../example.ts";
+import { example, exampleHost } from "../../fixtures.ts";
 import { inNamespace, missing, Root, verifyUnits } from "./namespace.ts";
 
 const layer = firewall(example, exampleHost);

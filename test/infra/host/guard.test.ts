@@ -10,7 +10,7 @@ import { firewall } from "../../../infra/host/firewall/firewall.ts";
 import { guard, strangers } from "../../../infra/host/guard/guard.ts";
 import { mark, routing } from "../../../infra/host/routing/routing.ts";
 import { loopback, networks, v4, v6 } from "../../../infra/networks.ts";
-import { example, exampleHost } from "../../example.ts";
+import { example, exampleHost } from "../../fixtures.ts";
 import { inNamespace, lintShell, missing, Root, verifyUnits } from "./namespace.ts";
 
 const layer = guard(example, exampleHost);

@@ -3,8 +3,7 @@ import { afterAll, beforeEach, describe, expect, test } from "vitest";
 import { type Probed, quote } from "../../../infra/apply/manifest.ts";
 import { certificate } from "../../../infra/host/origin-certificate/origin-certificate.ts";
 import { csrQuestion, keys } from "../../../infra/host/origin-key/origin-key.ts";
-import { example, exampleHost } from "../../example.ts";
-import { served, siteHostname } from "../../served.ts";
+import { example, exampleHost, served, siteHostname } from "../../fixtures.ts";
 import { inNamespace, missing, Root } from "./namespace.ts";
 
 const root = new Root();

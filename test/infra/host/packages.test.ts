@@ -3,7 +3,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { afterEach, expect, test } from "vitest";
 import { quote } from "../../../infra/apply/manifest.ts";
 import { packages } from "../../../infra/host/packages/packages.ts";
-import { example } from "../../example.ts";
+import { example } from "../../fixtures.ts";
 import { inNamespace, missing, Root, type Said } from "./namespace.ts";
 
 const layer = packages(example);

@@ -3,7 +3,7 @@ import type { HostReport, SeenFact } from "../../../infra/apply/report.ts";
 import { sourceSets } from "../../../infra/config/derived.ts";
 import { paths } from "../../../infra/host/paths.ts";
 import { fitFaults, preflight } from "../../../infra/host/preflight.ts";
-import { example, exampleHost, rebuilt } from "../../example.ts";
+import { example, exampleHost, rebuilt } from "../../fixtures.ts";
 
 const yes = (output: string): SeenFact => ({ output, status: 0 });
 const no: SeenFact = { output: "", status: 1 };

@@ -9,7 +9,7 @@ import { beforeEach, describe, expect, test } from "vitest";
 import { applyScript } from "../../../infra/apply/manifest.ts";
 import { paths } from "../../../infra/host/paths.ts";
 import { buildProgram, bundle } from "../../../infra/host/programs/programs.ts";
-import { example } from "../../example.ts";
+import { example } from "../../fixtures.ts";
 import { noMachine, onMachine } from "./lab/throwaway-host.ts";
 
 const sha256 = (text: string | Buffer) => createHash("sha256").update(text).digest("hex");

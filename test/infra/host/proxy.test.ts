@@ -3,7 +3,7 @@ import { afterAll, beforeEach, describe, expect, test } from "vitest";
 import { sourceSets } from "../../../infra/config/derived.ts";
 import { proxy, renderProxy } from "../../../infra/host/proxy/proxy.ts";
 import { foreignWorker, networks } from "../../../infra/networks.ts";
-import { example, exampleHost } from "../../example.ts";
+import { example, exampleHost } from "../../fixtures.ts";
 import { edge, edge6, fromEdge, noNginx, OriginLab, origin6, stranger } from "./lab/origin.ts";
 import type { LabReply, LabRequest } from "./lab/proxy.ts";
 

@@ -17,7 +17,7 @@ import {
 import { mark } from "../../../infra/host/routing/routing.ts";
 import { loopback } from "../../../infra/networks.ts";
 import { readReceiver } from "../../../service/settings.ts";
-import { example, exampleHost } from "../../example.ts";
+import { example, exampleHost } from "../../fixtures.ts";
 import { noMachine, onMachine } from "./lab/throwaway-host.ts";
 import { missing } from "./namespace.ts";
 

@@ -15,8 +15,7 @@ import {
   secrets,
   secretsAudit,
 } from "../../../infra/host/secrets/secrets.ts";
-import { example, rebuilt } from "../../example.ts";
-import { secrets as configured } from "../../stack-file.ts";
+import { secrets as configured, example, rebuilt } from "../../fixtures.ts";
 import { machineNode, noMachine, onMachine } from "./lab/throwaway-host.ts";
 
 const plain: HookSecrets = {

@@ -5,8 +5,7 @@ import { dirname } from "node:path";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { canaryPath } from "../../../infra/contract.ts";
 import { renderProxy } from "../../../infra/host/proxy/proxy.ts";
-import { example, exampleHost } from "../../example.ts";
-import { served, serving, site, siteHostname } from "../../served.ts";
+import { example, exampleHost, served, serving, site, siteHostname } from "../../fixtures.ts";
 import { edge6, fromEdge, noNginx, OriginLab, origin6, stranger } from "./lab/origin.ts";
 import type { LabReply, LabRequest } from "./lab/proxy.ts";
 

@@ -11,7 +11,7 @@ import { walk } from "../../../service/builder/files.ts";
 import { hashOf } from "../../../service/builder/lay.ts";
 import { pending } from "../../../service/builder/markers.ts";
 import { deployed, differences } from "../../../service/builder/releases.ts";
-import { random } from "../../random.ts";
+import { random } from "../../fixtures.ts";
 import { type Bench, bundledBuilder, cannotBuild, closeGitHost, copyOf, finish, published, start } from "./harness.ts";
 import { asset, says, siteFiles, writePage } from "./hugo-site.ts";
 

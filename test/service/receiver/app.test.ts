@@ -1,7 +1,7 @@
 /** The answers, spool files and journal lines for accepted and for ignored deliveries, and for failures of the host. */
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { delivery, from, pingPayload, pushPayload, sign } from "../../fakes/deliveries.ts";
-import { secrets } from "../../stack-file.ts";
+import { secrets } from "../../fixtures.ts";
 import { type Running, receiver } from "./harness.ts";
 
 let running: Running;

@@ -2,7 +2,7 @@
 import { describe, expect, test } from "vitest";
 import { type GitHostName, gitHosts, verifiedGitHosts } from "../../../service/git-hosts/index.ts";
 import { delivery } from "../../fakes/deliveries.ts";
-import { secrets } from "../../stack-file.ts";
+import { secrets } from "../../fixtures.ts";
 import { receiver } from "./harness.ts";
 
 const all = Object.entries(gitHosts);

@@ -10,7 +10,7 @@ import { type Bounds, bounds, createReceiver } from "../../../service/receiver/s
 import { openSpool, type Spooled } from "../../../service/receiver/spool.ts";
 import type { ReceiverSettings } from "../../../service/settings.ts";
 import type { Delivery } from "../../fakes/deliveries.ts";
-import { secrets } from "../../stack-file.ts";
+import { secrets } from "../../fixtures.ts";
 
 export type Answer = {
   readonly status: number;

@@ -2,7 +2,7 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { createLimits, sourceOf } from "../../../service/receiver/limits.ts";
 import { delivery, sign } from "../../fakes/deliveries.ts";
-import { secrets } from "../../stack-file.ts";
+import { secrets } from "../../fixtures.ts";
 import { answer, chunk, dial, head, limits, type Running, receiver } from "./harness.ts";
 
 describe("a source is", () => {

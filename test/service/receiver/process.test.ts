@@ -10,7 +10,7 @@ import { join } from "node:path";
 import { build } from "esbuild";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { delivery } from "../../fakes/deliveries.ts";
-import { secrets } from "../../stack-file.ts";
+import { secrets } from "../../fixtures.ts";
 import { answer, chunk, dial, exchange, folder, head, hooks, limits, spooledIn } from "./harness.ts";
 
 let bundle: string;

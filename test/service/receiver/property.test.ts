@@ -4,7 +4,7 @@ import * as fc from "fast-check";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { decide } from "../../../service/git-hosts/github-dialect.ts";
 import { delivery, sign } from "../../fakes/deliveries.ts";
-import { secrets } from "../../stack-file.ts";
+import { secrets } from "../../fixtures.ts";
 import { bySecrets, type Running, receiver } from "./harness.ts";
 
 const examples: { name: string; examples: Record<string, unknown>[] }[] = createRequire(import.meta.url)(

@@ -1,7 +1,7 @@
 /** One row for each reason to reject a delivery. Each row asserts the answer, the journal and an empty spool. */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type Delivery, delivery, pushPayload, sign } from "../../fakes/deliveries.ts";
-import { secrets } from "../../stack-file.ts";
+import { secrets } from "../../fixtures.ts";
 import { chunk, head, limits, type Running, receiver } from "./harness.ts";
 
 let running: Running;

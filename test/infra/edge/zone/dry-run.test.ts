@@ -6,11 +6,10 @@ import { dryRunFaults, permissions } from "../../../../infra/edge/zone/dry-run.t
 import { rulesOf } from "../../../../infra/edge/zone/fits.ts";
 import type { LiveZone } from "../../../../infra/edge/zone/live-zone.ts";
 import type { PhaseName } from "../../../../infra/edge/zone/phase.ts";
-import { example, exampleHost } from "../../../example.ts";
 import { type Api, apiToken, startApi } from "../../../fakes/cloudflare/api.ts";
 import { clientOf } from "../../../fakes/cloudflare/client.ts";
 import { emptyZone, type Rule, type Ruleset } from "../../../fakes/cloudflare/zone.ts";
-import { serving, siteHostname } from "../../../served.ts";
+import { example, exampleHost, serving, siteHostname } from "../../../fixtures.ts";
 
 const custom = "http_request_firewall_custom";
 

@@ -5,7 +5,7 @@ import { edgeFaults, rulesOf } from "../../../../infra/edge/zone/fits.ts";
 import type { LiveZone } from "../../../../infra/edge/zone/live-zone.ts";
 import type { PhaseName, Rule } from "../../../../infra/edge/zone/phase.ts";
 import { networks } from "../../../../infra/networks.ts";
-import { example, exampleHost } from "../../../example.ts";
+import { example, exampleHost } from "../../../fixtures.ts";
 
 const skip: Rule = { ref: "a", action: "skip", expression: "true", enabled: true, description: "let the office in" };
 const none = { name: "default", description: "" };

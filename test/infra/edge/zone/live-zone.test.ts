@@ -12,8 +12,7 @@ import { inspect } from "../../../../infra/edge/zone/live-zone.ts";
 import { keeper } from "../../../../infra/edge/zone/lock.ts";
 import { phaseNames } from "../../../../infra/edge/zone/phase.ts";
 import { ruleset } from "../../../../infra/edge/zone/ruleset.ts";
-import { example, exampleHost } from "../../../example.ts";
-import { served, siteHostname } from "../../../served.ts";
+import { example, exampleHost, served, siteHostname } from "../../../fixtures.ts";
 import { setMocks } from "../../mocks.ts";
 
 // biome-ignore lint/suspicious/noExplicitAny: a resource's inputs have as many shapes as there are resources

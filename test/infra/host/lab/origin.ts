@@ -10,7 +10,7 @@ import { sourceSets } from "../../../../infra/config/derived.ts";
 import type { Settings } from "../../../../infra/config/settings.ts";
 import { renderProxy } from "../../../../infra/host/proxy/proxy.ts";
 import { v4, v6 } from "../../../../infra/networks.ts";
-import { example, exampleHost } from "../../../example.ts";
+import { example, exampleHost } from "../../../fixtures.ts";
 import { missing } from "../namespace.ts";
 import type { LabRequest, LabResult, LabTask } from "./proxy.ts";
 
