@@ -1,7 +1,7 @@
 /**
- * `npm run adopt` under the real engine, against the stand-in API: a zone that was used before pushgate, and a state
- * that was lost. Each test goes on where the one before it ended. That no delivery is refused meanwhile is the host
- * suite's to prove (test/hosts/edge/state-lost.test.ts).
+ * `npm run adopt` under the real engine, against the fake Cloudflare: a zone that was used before pushgate, and a state
+ * that was lost. Each test continues where the one before it ended. test/hosts/edge/state-lost.test.ts proves that no
+ * delivery is rejected meanwhile.
  */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { permissions } from "../../infra/edge/zone/dry-run.ts";
@@ -17,7 +17,7 @@ const custom = "http_request_firewall_custom";
 let all: ProgramStack;
 let api: Api;
 let stack: Workspace;
-/** Token -> permissions; the API asks it anew each time. */
+/** Token -> permissions. The fake reads it at each request. */
 let tokens: Record<string, readonly string[]>;
 
 async function start(zone: ZoneState, edge: ProgramOptions["edge"] & object): Promise<void> {
@@ -29,17 +29,17 @@ async function start(zone: ZoneState, edge: ProgramOptions["edge"] & object): Pr
 }
 const stop = () => all?.close();
 
-/** Just what README asks for; the API's word for the dashboard's Edit is Write. */
+/** The permissions that README lists. The API calls the dashboard's Edit Write. */
 const permissionsOf = (edge: object) =>
   permissions({ edge } as never).map((permission) => permission.replace(/Edit$/, "Write"));
 
-/** What a program of ours said, once it is known to have done what it was asked. */
-function succeededSaying({ code, stdout, stderr }: Run): string {
+/** Asserts that a command of `npx pushgate` succeeded. Returns its output. */
+function outputOf({ code, stdout, stderr }: Run): string {
   expect(code, stdout + stderr).toBe(0);
   return stdout + stderr;
 }
 
-const atTheEdge = ({ steps }: Run): string[] =>
+const atCloudflare = ({ steps }: Run): string[] =>
   steps
     .filter(({ type }) => type.startsWith("cloudflare:"))
     .map(({ op, name }) => `${op} ${name}`)
@@ -51,7 +51,7 @@ const succeeded = (run: Run): Run => {
 };
 const written = () => api.requests.filter(({ method, path }) => method !== "GET" && !path.endsWith("dry_run=true"));
 const content = (rules: readonly Rule[]) => rules.map(({ version: _, last_updated: __, ...rest }) => rest);
-const theirs = () =>
+const zonesOwn = () =>
   api.zone.rulesets.map(({ phase, rules }) => [
     phase,
     content(rules.filter(({ ref }) => !ref.startsWith("pushgate_"))),
@@ -64,7 +64,7 @@ beforeEach(({ skip }) => {
 describe("a zone that was used before", { timeout: 120_000 }, () => {
   beforeAll(() => start(emptyZone("example.org", "free"), { plan: "free", botFightMode: "off" }));
   afterAll(stop);
-  let before: ReturnType<typeof theirs>;
+  let before: ReturnType<typeof zonesOwn>;
   const record = (type: string, content: string) => ({
     ...{ id: content.replace(/\W/g, "").padStart(32, "0"), name: "hooks.example.org", type, content, ttl: 1 },
     ...{
@@ -79,17 +79,17 @@ describe("a zone that was used before", { timeout: 120_000 }, () => {
     },
   });
 
-  test("what is there is shown, with what is in the way, and nothing is done", async () => {
-    const ask = clientOf(() => api);
+  test("adopt without --yes lists what exists and what is in the way, and changes nothing", async () => {
+    const client = clientOf(() => api);
     const rules = [{ action: "block", expression: 'http.host eq "old.example.org"', description: "since 2019" }];
     tokens[apiToken] = [...tokens[apiToken]!, "Zone Settings Write"];
     const body = { name: "their rules", kind: "zone", phase: custom, rules };
-    expect((await ask.result<Ruleset>("POST", "Z/rulesets", body)).rules).toHaveLength(1);
+    expect((await client.result<Ruleset>("POST", "Z/rulesets", body)).rules).toHaveLength(1);
     api.zone.dns_records.push(record("A", "198.51.100.7"), record("A", "198.51.100.8"), record("AAAA", "2001:db8::10"));
     api.zone.bot_management.fight_mode = true;
-    before = theirs();
+    before = zonesOwn();
     const zone = structuredClone(api.zone);
-    const said = succeededSaying(await stack.ops("adopt"));
+    const said = outputOf(await stack.ops("adopt"));
     expect(said).toContain(`custom rules: ruleset "their rules"\n    Ruleset zones/${zone.id}/`);
     expect(said).toContain(`hooks.example.org A: A record, 198.51.100.7\n    DnsRecord ${zone.id}/`);
     expect(said).toMatch(/also leads to 198\.51\.100\.8, which stays .* remove it/);
@@ -100,14 +100,14 @@ describe("a zone that was used before", { timeout: 120_000 }, () => {
     expect(await stack.resources()).toEqual([]);
   });
 
-  test("--yes takes it over, up merges, and the preview after it is empty", async () => {
-    const said = succeededSaying(await stack.ops("adopt", "--yes"));
+  test("adopt --yes imports it, up merges the rules, and the next preview is empty", async () => {
+    const said = outputOf(await stack.ops("adopt", "--yes"));
     expect(said).toContain("4 adopted. Next: npx pulumi preview");
-    // Nothing of ours has run since: import protects what it takes over.
+    // Import protects what it adopts, so destroy fails.
     const whole = structuredClone(api.zone);
     expect((await stack.destroy()).code).not.toBe(0);
     expect(api.zone).toStrictEqual(whole);
-    expect(atTheEdge(succeeded(await stack.up()))).toEqual([
+    expect(atCloudflare(succeeded(await stack.up()))).toEqual([
       "create configuration rules",
       "create hooks.example.org origin certificate",
       "create hooks.example.org origin pulls",
@@ -122,26 +122,26 @@ describe("a zone that was used before", { timeout: 120_000 }, () => {
       "update hooks.example.org AAAA",
     ]);
     api.requests.length = 0;
-    expect(atTheEdge(succeeded(await stack.preview()))).toEqual([]);
-    // Nothing would change, so nothing is tried.
+    expect(atCloudflare(succeeded(await stack.preview()))).toEqual([]);
+    // Without a change the preview sends no dry run.
     expect(api.requests.filter(({ method }) => method !== "GET")).toEqual([]);
-    expect(theirs().find(([phase]) => phase === custom)).toEqual(before.find(([phase]) => phase === custom));
+    expect(zonesOwn().find(([phase]) => phase === custom)).toEqual(before.find(([phase]) => phase === custom));
     expect(api.zone.rulesets.find(({ phase }) => phase === custom)).toMatchObject({ name: "their rules" });
     expect(api.zone.dns_records.map(({ type, content }) => `${type} ${content}`).sort()).toEqual([
       ...["A 198.51.100.8", "A 203.0.113.10", "A 203.0.113.10", "AAAA 2001:db8::10", "AAAA 2001:db8::10"],
     ]);
   });
 
-  test("after the state was lost: adopted, up, nothing left over, an empty preview", async () => {
+  test("after the state was lost, adopt and up leave no second object, and the next preview is empty", async () => {
     const old = structuredClone(api.zone);
     stack = await all.again();
-    const said = succeededSaying(await stack.ops("adopt", "--yes"));
+    const said = outputOf(await stack.ops("adopt", "--yes"));
     expect(said).toContain("12 adopted.");
     expect(said).toContain("its key was only in the lost state");
     api.requests.length = 0;
     const up = succeeded(await stack.up());
-    expect(atTheEdge(up).filter((step) => step.startsWith("create "))).toEqual([]);
-    // The name and the rules are as they were; what held a key is made anew, and the former goes last of all.
+    expect(atCloudflare(up).filter((step) => step.startsWith("create "))).toEqual([]);
+    // Records and rules stay. Objects with a key are made anew, and the former ones are deleted last.
     const writes = written().map(({ method, path }) => `${method} ${path.replace(/[\w-]{30,}/g, "ID")}`);
     expect(writes.filter((write) => /rulesets|dns_records/.test(write))).toEqual([]);
     expect(writes.slice(-2).every((write) => write.startsWith("DELETE "))).toBe(true);
@@ -152,10 +152,10 @@ describe("a zone that was used before", { timeout: 120_000 }, () => {
     const pulled = { cert_id: pulls.hostname_certificates[0]!.id, enabled: true };
     expect(pulls.hostnames).toMatchObject([pulled, pulled]);
     expect(api.zone.rulesets).toStrictEqual(old.rulesets);
-    expect(atTheEdge(succeeded(await stack.preview()))).toEqual([]);
+    expect(atCloudflare(succeeded(await stack.preview()))).toEqual([]);
   });
 
-  test("npm run status finds the machines in the stack's configuration; what they say is for the host suite", async () => {
+  test("npm run status finds the hosts in the stack's configuration", async () => {
     const { code, stdout, stderr } = await stack.ops("status");
     expect(code).toBe(1);
     expect(stdout + stderr).toMatch(/^web1 \(root@web1\.example\.org\)\n {2}web1: its answer is incomplete/);

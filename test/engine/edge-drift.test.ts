@@ -1,7 +1,7 @@
 /**
- * The whole program under the real engine, in a zone where others change things: what plain preview sees, what `up`
- * mends, and that no rule of the zone's owner is lost or altered on the way, whatever is done. Each stack in order:
- * every test goes on where the one before it ended.
+ * Drift at Cloudflare: the whole program under the real engine, in a zone that its owner changes too. Preview reports
+ * each difference, `up` repairs it, and no rule of the zone's owner is lost or altered. Each test continues where the one
+ * before it ended.
  */
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -14,8 +14,8 @@ import { hostsThatAre, type ProgramStack, programStack } from "./program-stack.t
 
 const engine = findEngine();
 
-/** What the run does to the edge: "update custom rules rules". The machine, always bare here, is no part of it. */
-const atTheEdge = ({ steps }: Run): string[] =>
+/** The steps at Cloudflare, such as "update custom rules rules". */
+const atCloudflare = ({ steps }: Run): string[] =>
   steps
     .filter(({ type }) => type.startsWith("cloudflare:"))
     .map(({ op, name, changed }) => [op, name, ...changed].join(" ").trim())
@@ -27,57 +27,57 @@ const succeeded = (run: Run): Run => {
   return run;
 };
 
-/** All that the API holds of them but the two fields that count its own writes. */
+/** The rules without the two fields that change with each write. */
 const content = (rules: readonly Rule[]) => rules.map(({ version: _, last_updated: __, ...rest }) => rest);
-const isOurs = ({ ref }: Rule): boolean => ref.startsWith("pushgate_");
+const isPushgates = ({ ref }: Rule): boolean => ref.startsWith("pushgate_");
 
 const record = (zone: ZoneState, type: string) => zone.dns_records.find((one) => one.type === type)!;
 
-/** The zone without what changes with every certificate and every write. */
+/** The zone without the fields that change with each certificate and each write. */
 const shape = (zone: ZoneState) => ({
   ...structuredClone(zone),
   rulesets: zone.rulesets.map((one) => ({ phase: one.phase, name: one.name, rules: content(one.rules) })),
 });
 
-describe("a zone with rules of its owner's in every phase", { timeout: 120_000 }, () => {
+describe("in a zone whose owner has rules in every phase", { timeout: 120_000 }, () => {
   let w: ProgramStack;
-  let ask: ReturnType<typeof clientOf>;
-  /** As they stood before pushgate came; whoever adds one adds it here. */
-  const theirs: Record<string, ReturnType<typeof content>> = {};
+  let client: ReturnType<typeof clientOf>;
+  /** The owner's rules by phase, as before pushgate. A test that adds one adds it here. */
+  const owners: Record<string, ReturnType<typeof content>> = {};
   let ids: string[];
   const rules = (phase: string) => rulesOf(w.api.zone, phase);
-  const ours = (phase: string) => rules(phase).filter(isOurs);
+  const pushgates = (phase: string) => rules(phase).filter(isPushgates);
   const refs = (phase: string) => rules(phase).map(({ ref }) => ref);
-  const theirsAreUntouched = () => {
-    for (const [phase, before] of Object.entries(theirs))
-      expect(content(rules(phase).filter((rule) => !isOurs(rule)))).toStrictEqual(before);
+  const ownersAreUntouched = () => {
+    for (const [phase, before] of Object.entries(owners))
+      expect(content(rules(phase).filter((rule) => !isPushgates(rule)))).toStrictEqual(before);
     expect(rules("http_ratelimit")).toStrictEqual(rate.rules);
   };
-  /** A phase that is none of ours: not even written to. */
+  /** A phase that pushgate does not declare and never writes to. */
   let rate: Ruleset;
 
   beforeAll(async () => {
     if (!engine) return;
     w = await programStack({ edge: { plan: "pro" } });
-    ask = clientOf(() => w.api);
+    client = clientOf(() => w.api);
     for (const [phase, list] of Object.entries(foreignRules)) {
       const body = { name: `their ${phase}`, kind: "zone", phase, description: "since 2019", rules: list };
-      theirs[phase] = content((await ask.result<Ruleset>("POST", "Z/rulesets", body)).rules);
-      expect(theirs[phase]).toHaveLength(3);
+      owners[phase] = content((await client.result<Ruleset>("POST", "Z/rulesets", body)).rules);
+      expect(owners[phase]).toHaveLength(3);
     }
     const characteristics = ["cf.colo.id", "ip.src"];
     const limit = { characteristics, period: 10, requests_per_period: 9, mitigation_timeout: 10 };
     const expression = 'http.request.uri.path eq "/login"';
     const limited = [{ ref: "their_rate", action: "block", expression, ratelimit: limit }];
     const made = { name: "default", kind: "zone", phase: "http_ratelimit", rules: limited };
-    rate = structuredClone(await ask.result<Ruleset>("POST", "Z/rulesets", made));
+    rate = structuredClone(await client.result<Ruleset>("POST", "Z/rulesets", made));
   });
   afterAll(() => w?.close());
   beforeEach(({ skip }) => {
     if (!engine) skip(noEngine);
   });
 
-  /** As `npm run adopt` does: the rulesets become the stack's before the first `up`. */
+  /** Imports the rulesets before the first `up`, as `npm run adopt` does. */
   async function adopt(): Promise<Run> {
     const names: Record<string, string> = {
       [custom]: "custom rules",
@@ -104,33 +104,33 @@ describe("a zone with rules of its owner's in every phase", { timeout: 120_000 }
     );
   }
 
-  test("adopted, then written to: ours where they win, theirs as they were", async () => {
+  test("up after adopting places pushgate's rules where they decide, and keeps the owner's rules as they were", async () => {
     expect((await adopt()).code).toBe(0);
-    theirsAreUntouched();
+    ownersAreUntouched();
     w.ssh.keyed();
     succeeded(await w.stack.up());
-    theirsAreUntouched();
+    ownersAreUntouched();
     expect(refs(custom).slice(0, 2)).toEqual(["pushgate_delivery", "pushgate_rest"]);
     expect(refs(origin).at(-1)).toBe("pushgate_origin_8443");
     expect(refs(config).at(-1)).toBe("pushgate_strict_tls");
     expect(w.api.zone.rulesets.map(({ name }) => name)).toContain(`their ${custom}`);
-    ids = [custom, origin, config].flatMap((phase) => ours(phase).map(({ id }) => id));
+    ids = [custom, origin, config].flatMap((phase) => pushgates(phase).map(({ id }) => id));
   });
 
-  test("one slipped in before ours, one edited, one disabled, a record moved, another deleted: seen and mended", async () => {
+  test("preview reports and up repairs an inserted, an edited and a disabled rule, a moved and a deleted record", async () => {
     const whole = shape(w.api.zone);
     const { id } = w.api.zone.rulesets.find(({ phase }) => phase === custom)!;
     const slipped = { ref: "slipped_in", action: "managed_challenge", expression: "ssl", description: "just a moment" };
-    const { rules: more } = await ask.result<Ruleset>("PUT", `Z/rulesets/${id}`, {
+    const { rules: more } = await client.result<Ruleset>("PUT", `Z/rulesets/${id}`, {
       rules: [slipped, ...rules(custom)],
     });
-    theirs[custom] = [...content(more.slice(0, 1)), ...theirs[custom]!];
-    ours(origin)[0]!.action_parameters = { origin: { port: 443 } };
-    ours(config)[0]!.enabled = false;
+    owners[custom] = [...content(more.slice(0, 1)), ...owners[custom]!];
+    pushgates(origin)[0]!.action_parameters = { origin: { port: 443 } };
+    pushgates(config)[0]!.enabled = false;
     record(w.api.zone, "A").content = "198.51.100.99";
     w.api.zone.dns_records = w.api.zone.dns_records.filter(({ type }) => type === "A");
 
-    expect(atTheEdge(succeeded(await w.stack.preview()))).toEqual([
+    expect(atCloudflare(succeeded(await w.stack.preview()))).toEqual([
       "create hooks.example.org AAAA",
       "update configuration rules rules",
       "update custom rules rules",
@@ -140,8 +140,8 @@ describe("a zone with rules of its owner's in every phase", { timeout: 120_000 }
     expect(rules(custom)[0]!.ref).toBe("slipped_in");
 
     succeeded(await w.stack.up());
-    theirsAreUntouched();
-    expect(refs(custom)).toEqual(["pushgate_delivery", "pushgate_rest", ...theirs[custom]!.map(({ ref }) => ref)]);
+    ownersAreUntouched();
+    expect(refs(custom)).toEqual(["pushgate_delivery", "pushgate_rest", ...owners[custom]!.map(({ ref }) => ref)]);
     const { rulesets, dns_records: dns } = shape(w.api.zone);
     for (const phase of [origin, config])
       expect(rulesets.find((one) => one.phase === phase)).toEqual(whole.rulesets.find((one) => one.phase === phase));
@@ -149,10 +149,10 @@ describe("a zone with rules of its owner's in every phase", { timeout: 120_000 }
       ["A", "203.0.113.10", true],
       ["AAAA", "2001:db8::10", true],
     ]);
-    expect([custom, origin, config].flatMap((phase) => ours(phase).map((rule) => rule.id))).toEqual(ids);
+    expect([custom, origin, config].flatMap((phase) => pushgates(phase).map((rule) => rule.id))).toEqual(ids);
   });
 
-  test("ours in another order, ours deleted, a record unproxied, a pull switched off: nothing else is seen, and all mended", async () => {
+  test("preview reports and up repairs reordered and deleted rules, an unproxied record and a client certificate that is off", async () => {
     const whole = shape(w.api.zone);
     rules(custom).splice(0, 3, rules(custom)[2]!, rules(custom)[1]!, rules(custom)[0]!);
     rules(origin).pop();
@@ -162,7 +162,7 @@ describe("a zone with rules of its owner's in every phase", { timeout: 120_000 }
     const leaf = pull!.cert_id;
     Object.assign(pull!, { enabled: false, cert_id: "another" });
 
-    expect(atTheEdge(succeeded(await w.stack.preview()))).toEqual([
+    expect(atCloudflare(succeeded(await w.stack.preview()))).toEqual([
       "update configuration rules rules",
       "update custom rules rules",
       "update hooks.example.org AAAA proxied",
@@ -170,12 +170,12 @@ describe("a zone with rules of its owner's in every phase", { timeout: 120_000 }
       "update origin rules rules",
     ]);
     succeeded(await w.stack.up());
-    theirsAreUntouched();
-    const mended = shape(w.api.zone);
-    // A deleted rule comes back as another one, with another id.
-    const [id, before] = [ours(origin)[0]!.id, ids[2]];
+    ownersAreUntouched();
+    const repaired = shape(w.api.zone);
+    // A deleted rule gets a new id.
+    const [id, before] = [pushgates(origin)[0]!.id, ids[2]];
     expect(id).not.toBe(before);
-    expect(JSON.parse(JSON.stringify(mended.rulesets).replaceAll(id, before!)).sort(byPhase)).toEqual(
+    expect(JSON.parse(JSON.stringify(repaired.rulesets).replaceAll(id, before!)).sort(byPhase)).toEqual(
       whole.rulesets.sort(byPhase),
     );
     expect(record(w.api.zone, "AAAA").proxied).toBe(true);
@@ -183,18 +183,18 @@ describe("a zone with rules of its owner's in every phase", { timeout: 120_000 }
   });
   const byPhase = (a: { phase: string }, b: { phase: string }) => a.phase.localeCompare(b.phase);
 
-  test("state: absent takes ours and leaves theirs, under their names", async () => {
+  test("state: absent removes pushgate's rules and keeps the owner's rulesets and their names", async () => {
     w.stack.configure({ "pushgate:hosts": hostsThatAre("absent") });
     succeeded(await w.stack.up());
-    theirsAreUntouched();
-    expect([custom, origin, config].flatMap(ours)).toEqual([]);
+    ownersAreUntouched();
+    expect([custom, origin, config].flatMap(pushgates)).toEqual([]);
     expect(w.api.zone).toMatchObject({ dns_records: [], origin_certificates: [], settings: { ssl: "full" } });
     expect(w.api.zone.origin_pulls).toMatchObject({ hostnames: [], hostname_certificates: [] });
     for (const { name, phase, description } of w.api.zone.rulesets)
       if (phase !== rate.phase) expect([name, description]).toEqual([`their ${phase}`, "since 2019"]);
   });
 
-  test("what is left is only theirs, which destroy forgets and leaves", async () => {
+  test("destroy then changes nothing in the zone and empties the state", async () => {
     const whole = structuredClone(w.api.zone);
     succeeded(await w.stack.destroy());
     expect(w.api.zone).toStrictEqual(whole);
@@ -202,7 +202,7 @@ describe("a zone with rules of its owner's in every phase", { timeout: 120_000 }
   });
 });
 
-describe("a zone with no rules but ours", { timeout: 120_000 }, () => {
+describe("in a zone whose owner has no rules", { timeout: 120_000 }, () => {
   let w: ProgramStack;
   let before: ZoneState;
   beforeAll(async () => {
@@ -211,7 +211,7 @@ describe("a zone with no rules but ours", { timeout: 120_000 }, () => {
     w.api.zone.bot_management.fight_mode = true;
     w.api.zone.dns_records.push({
       ...{ id: "1".repeat(32), name: "www.example.org", type: "A", content: "203.0.113.80", proxied: true, ttl: 1 },
-      ...{ comment: "theirs", tags: [], settings: {}, meta: {}, proxiable: true, created_on: "", modified_on: "" },
+      ...{ comment: "the owner's", tags: [], settings: {}, meta: {}, proxiable: true, created_on: "", modified_on: "" },
     });
     before = structuredClone(w.api.zone);
     w.ssh.keyed();
@@ -221,7 +221,7 @@ describe("a zone with no rules but ours", { timeout: 120_000 }, () => {
     if (!engine) skip(noEngine);
   });
 
-  test("Bot Fight Mode flipped, every certificate and a whole phase deleted: seen and mended", async () => {
+  test("preview reports and up repairs Bot Fight Mode, deleted certificates and a deleted phase", async () => {
     succeeded(await w.stack.up());
     const { zone } = w.api;
     expect(zone.bot_management.fight_mode).toBe(false);
@@ -230,7 +230,7 @@ describe("a zone with no rules but ours", { timeout: 120_000 }, () => {
     zone.origin_pulls.hostname_certificates = [];
     zone.origin_pulls.hostnames = [];
     zone.rulesets = zone.rulesets.filter(({ phase }) => phase !== custom);
-    expect(atTheEdge(succeeded(await w.stack.preview()))).toEqual([
+    expect(atCloudflare(succeeded(await w.stack.preview()))).toEqual([
       "create custom rules",
       "create hooks.example.org origin certificate",
       "create hooks.example.org origin pulls",
@@ -247,7 +247,7 @@ describe("a zone with no rules but ours", { timeout: 120_000 }, () => {
     ]);
   });
 
-  test("destroy leaves the zone as it was, save Bot Fight Mode, which has no delete", async () => {
+  test("destroy leaves the zone as it was, except Bot Fight Mode, which the API cannot delete", async () => {
     const destroy = succeeded(await w.stack.destroy("--run-program"));
     expect(destroy.counts.delete).toBeGreaterThan(0);
     const { bot_management: bots, ...rest } = w.api.zone;

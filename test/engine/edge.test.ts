@@ -1,6 +1,6 @@
 /**
- * The cloudflare plugin, installed or stood in for, against the stand-in API: what infra/edge relies on. One stack, in
- * order: each test goes on where the one before it ended.
+ * What infra/edge relies on: the cloudflare plugin, the real one if it is installed and else the fake, against the fake
+ * Cloudflare. Each test continues where the one before it ended.
  */
 import { execFileSync } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
@@ -27,7 +27,7 @@ function csr(folder: string): string {
   return readFileSync(join(folder, "csr"), "utf8");
 }
 
-describe("a program of edge resources", { timeout: 120_000 }, () => {
+describe("a program of Cloudflare resources", { timeout: 120_000 }, () => {
   let folder: string;
   let api: Api;
   let stack: Workspace;
@@ -58,7 +58,7 @@ describe("a program of edge resources", { timeout: 120_000 }, () => {
     if (!engine) skip(noEngine);
   });
 
-  test("a ruleset in an occupied phase is refused with the API's code, and adopted by import", async () => {
+  test("up fails with the API's code for a phase that has a ruleset, and import adopts that ruleset", async () => {
     api.zone.rulesets.push({
       ...{ id: "a".repeat(32), name: "default", description: "", kind: "zone", version: "1", phase, last_updated: "" },
       rules: [],
@@ -71,8 +71,8 @@ describe("a program of edge resources", { timeout: 120_000 }, () => {
     expect(adopted.code).toBe(0);
   });
 
-  test("up makes each of them, and the preview after it is empty", async () => {
-    // The import protects what it adopts, as a person's own would be.
+  test("up creates each resource, and the next preview is empty", async () => {
+    // Import has protected the ruleset.
     expect((await stack.up()).code).toBe(0);
     expect(rules().map(({ ref, action }) => `${ref} ${action}`)).toEqual(["hooks_skip skip", "hooks_block block"]);
     expect(rules()[0]?.action_parameters).toEqual({
@@ -91,7 +91,7 @@ describe("a program of edge resources", { timeout: 120_000 }, () => {
     expect(preview.stdout).toContain("cannot be destroyed");
   });
 
-  test("what was changed at the edge is seen by refresh, and put back with the rules' ids kept", async () => {
+  test("refresh finds changes made at Cloudflare, and up reverts them and keeps the rules' ids", async () => {
     const ids = rules().map(({ id }) => id);
     rules()[0]!.enabled = false;
     rules().reverse();
@@ -110,19 +110,19 @@ describe("a program of edge resources", { timeout: 120_000 }, () => {
     expect(api.zone.bot_management.fight_mode).toBe(false);
   });
 
-  test("another record type is another record, and the old one goes first", async () => {
+  test("a new record type replaces the record, and the engine deletes the old one first", async () => {
     stack.configure({ "edge:type": "AAAA", "edge:content": "2001:db8::10" });
     api.requests.length = 0;
-    // A busy edge is asked again, and Retry-After says when.
+    // The plugin repeats the request after the seconds in Retry-After.
     api.faults.push({ method: "POST", path: /dns_records$/, times: 1, status: 429, headers: { "retry-after": "0" } });
     const up = await stack.up();
     expect(up.code).toBe(0);
     expect(brief(up.steps)).toContain("replace record content,type");
-    const asked = api.requests.filter(({ method, path }) => method !== "GET" && path.includes("dns_records"));
-    expect(asked.map(({ method, status }) => `${method} ${status}`)).toEqual(["DELETE 200", "POST 429", "POST 200"]);
+    const sent = api.requests.filter(({ method, path }) => method !== "GET" && path.includes("dns_records"));
+    expect(sent.map(({ method, status }) => `${method} ${status}`)).toEqual(["DELETE 200", "POST 429", "POST 200"]);
   });
 
-  test("destroy removes what can be, and says what stays", async () => {
+  test("destroy removes what the API can delete, and keeps the settings", async () => {
     await stack.pulumi("state", "unprotect", "--all", "--yes", "--stack", "test");
     const destroy = await stack.destroy();
     expect(destroy.code).toBe(0);
@@ -131,7 +131,7 @@ describe("a program of edge resources", { timeout: 120_000 }, () => {
     expect(api.zone.settings.ssl).toBe("strict");
   });
 
-  test("a token that cannot be one is refused before anything is asked", async () => {
+  test("preview rejects a malformed token before it sends a request", async () => {
     await stack.setSecrets({ "cloudflare:apiToken": "too-short" });
     api.requests.length = 0;
     const preview = await stack.preview();

@@ -1,6 +1,6 @@
 /**
- * The real engine on a program, in a folder of its own: own state, own stack file, own PULUMI_HOME, nothing fetched.
- * Plugins that are not installed are stood in for (test/fakes/plugins); installed ones are used.
+ * Runs the real engine on a program in a folder with its own state, stack file and PULUMI_HOME, without downloads. In
+ * place of a plugin that is not installed the engine finds the fake of test/fakes/plugins.
  *
  *   const stack = await workspace({
  *     path: [folder],                                     // holds an executable `ssh`
@@ -36,13 +36,13 @@ export { findEngine, noEngine } from "./install-engine.ts";
 const repository = fileURLToPath(new URL("../..", import.meta.url));
 const plugins = fileURLToPath(new URL("../fakes/plugins", import.meta.url));
 
-/** What the engine did, or would do, to one resource: create, update, replace, delete, … ; never same or refresh. */
+/** One change that the engine made or would make: create, update, replace, delete; never same or refresh. */
 export type Step = {
   readonly op: string;
   /** "command:local:Command" */
   readonly type: string;
   readonly name: string;
-  /** Top-level inputs that differ, sorted. */
+  /** The top-level inputs that differ, sorted. */
   readonly changed: readonly string[];
   readonly urn: string;
 };
@@ -50,12 +50,12 @@ export type Step = {
 export type Diagnostic = { readonly severity: string; readonly message: string; readonly urn?: string };
 
 export type Run = {
-  /** 0 done, 7 changes where none were expected, 1 failed; null when a signal ended it. */
+  /** 0 success, 1 failure, 7 changes despite --expect-no-changes; null if a signal ended the engine. */
   readonly code: number | null;
   readonly stdout: string;
   readonly stderr: string;
   readonly steps: readonly Step[];
-  /** The engine's own count by kind, "same" included: { same: 3, update: 1 }. */
+  /** The engine's count of steps by kind, including "same": { same: 3, update: 1 }. */
   readonly counts: Readonly<Record<string, number>>;
   /** Warnings, errors and log lines; not debug. */
   readonly diagnostics: readonly Diagnostic[];
@@ -74,22 +74,22 @@ export type WorkspaceOptions = {
   /** Folder that holds Pulumi.yaml; the repository by default. Its `main` runs in place. */
   readonly project?: string;
   readonly stack?: string;
-  /** Another workspace's folder, or a copy of one, to go on from: its state, its stack file; of the same project. */
+  /** Another workspace's folder of the same project, or a copy: its state and stack file are the start. */
   readonly from?: string;
   /** `{ "pushgate:hosts": […] }`, typed as in the stack file. */
   readonly config?: Readonly<Record<string, unknown>>;
-  /** Encrypted leaf by leaf, as `pulumi config set --secret --path` does: text, or objects of text. */
+  /** Text, or objects of text. Each text is encrypted by itself, as `pulumi config set --secret --path` does. */
   readonly secrets?: Readonly<Record<string, unknown>>;
   readonly env?: Readonly<Record<string, string>>;
-  /** Folders before everything else on PATH: where a test's `ssh` wrapper lives. */
+  /** Folders that come first on PATH, such as that of a test's `ssh`. */
   readonly path?: readonly string[];
-  /** Seconds a run may take; 300 by default. */
+  /** The time limit of a run in seconds; 300 by default. */
   readonly timeout?: number;
 };
 
 export type Workspace = {
   readonly folder: string;
-  /** The stack file; `config` and `secrets` are in it. */
+  /** The stack file, with `config` and `secrets`. */
   readonly stackFile: string;
   up(...flags: string[]): Promise<Run>;
   preview(...flags: string[]): Promise<Run>;
@@ -97,24 +97,24 @@ export type Workspace = {
   destroy(...flags: string[]): Promise<Run>;
   /** Adopts a live object: `import("cloudflare:index/ruleset:Ruleset", "custom", "zones/<zone>/<ruleset>")`. */
   import(type: string, name: string, id: string, ...flags: string[]): Promise<Run>;
-  /** The state as text, secrets encrypted: what a person with the state file sees. */
+  /** The state as text with encrypted secrets, as in the state file. */
   stateText(): Promise<string>;
   resources(): Promise<readonly Resource[]>;
   outputs(): Promise<Readonly<Record<string, unknown>>>;
   /** Replaces these keys in the stack file; undefined removes one. */
   configure(config: Readonly<Record<string, unknown>>): void;
   setSecrets(secrets: Readonly<Record<string, unknown>>): Promise<void>;
-  /** A program of ours that calls `pulumi`, as a person without a terminal runs it; no event log. */
+  /** A command of infra/cli, run without a terminal and without an event log. */
   ops(program: "adopt" | "status" | "rollback", ...args: string[]): Promise<Run>;
-  /** Any other command, such as `pulumi("stack", "ls")`; no event log. */
+  /** Any other command, such as `pulumi("stack", "ls")`, without an event log. */
   pulumi(...args: string[]): Promise<Run>;
-  /** Cancels what is running, as Ctrl-C does. */
+  /** Cancels the running command, as Ctrl-C does. */
   interrupt(): void;
   close(): void;
 };
 
-/** PATH folders of the plugins that are not installed here. */
-export function standIns(engine: string): string[] {
+/** The folders of the fakes for plugins that are not installed here, for PATH. */
+export function fakePlugins(engine: string): string[] {
   const path = (process.env.PATH ?? "").split(delimiter);
   const cache = join(process.env.PULUMI_HOME ?? join(homedir(), ".pulumi"), "plugins");
   const cached = existsSync(cache) ? readdirSync(cache) : [];
@@ -167,11 +167,11 @@ function readEvents(file: string): Pick<Run, "steps" | "counts" | "diagnostics">
   };
 }
 
-/** Nothing of the caller's own Pulumi or Cloudflare login may reach a test. */
+/** The environment without the caller's own Pulumi and Cloudflare settings. */
 const cleanEnvironment = (): NodeJS.ProcessEnv =>
   Object.fromEntries(Object.entries(process.env).filter(([name]) => !/^(PULUMI_|CLOUDFLARE_)/.test(name)));
 
-/** A new stack of a program. Throws when the engine is not installed: see `noEngine`. */
+/** Creates a stack of a program. Throws `noEngine` when the engine is not installed. */
 export async function workspace(options: WorkspaceOptions = {}): Promise<Workspace> {
   const engine = findEngine();
   if (!engine) throw new Error(noEngine);
@@ -179,15 +179,15 @@ export async function workspace(options: WorkspaceOptions = {}): Promise<Workspa
   const stack = options.stack ?? "test";
   const folder = mkdtempSync(join(tmpdir(), "pushgate-stack-"));
   for (const name of ["state", "home"]) mkdirSync(join(folder, name));
-  // A file where the folder should be: the engine packs and encrypts all its debug output there, and nobody reads it.
-  // Without it a preview takes it 0.8 s of a core, not 1.5.
+  // A file where the engine expects a folder. Otherwise the engine packs and encrypts its debug output there, and a
+  // preview takes 1.5 s of a core instead of 0.8.
   writeFileSync(join(folder, "home", "logs"), "");
   if (options.from) {
     cpSync(join(options.from, "state"), join(folder, "state"), { recursive: true });
     copyFileSync(join(options.from, `Pulumi.${stack}.yaml`), join(folder, `Pulumi.${stack}.yaml`));
   }
 
-  // The program stays where it is, so its imports and its relative files are the real ones.
+  // The program stays in its own folder, so that its imports and relative paths work.
   const yaml = parse(readFileSync(join(project, "Pulumi.yaml"), "utf8")) as Record<string, unknown>;
   const main = String(yaml.main ?? ".");
   writeFileSync(
@@ -205,16 +205,16 @@ export async function workspace(options: WorkspaceOptions = {}): Promise<Workspa
     PULUMI_SKIP_UPDATE_CHECK: "true",
     PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION: "true",
     PULUMI_DISABLE_REGISTRY_RESOLVE: "true",
-    // Shows the flag --event-log, which is how a run is read here.
+    // Enables the flag --event-log, which readEvents needs.
     PULUMI_DEBUG_COMMANDS: "true",
     NO_COLOR: "1",
-    // A run starts four Node processes that load the same modules.
+    // Each run starts four Node processes that load the same modules.
     NODE_COMPILE_CACHE: join(repository, "node_modules", ".cache", "compile"),
     ...options.env,
     PATH: [
       ...(options.path ?? []),
       dirname(engine),
-      ...standIns(engine),
+      ...fakePlugins(engine),
       join(repository, "node_modules", ".bin"),
       options.env?.PATH ?? process.env.PATH ?? "",
     ].join(delimiter),
@@ -254,7 +254,7 @@ export async function workspace(options: WorkspaceOptions = {}): Promise<Workspa
   const stackFile = join(folder, `Pulumi.${stack}.yaml`);
   function configure(config: Readonly<Record<string, unknown>>): void {
     const file = parse(readFileSync(stackFile, "utf8")) as { config?: Record<string, unknown> };
-    // A key whose value is undefined is left out by the writer.
+    // stringify omits a key whose value is undefined.
     writeFileSync(stackFile, stringify({ ...file, config: { ...file.config, ...config } }));
   }
   async function setSecrets(secrets: Readonly<Record<string, unknown>>): Promise<void> {

@@ -1,9 +1,9 @@
 /**
- * The Pulumi engine where the npm wrapper looks for it, `${PULUMI_HOME:-~/.pulumi}/versions/<version>/bin/pulumi`: built
- * from its Go module when it is not there. Run as `node test/engine/install-engine.ts`; engine.ts reads `findEngine`.
+ * `node test/engine/install-engine.ts` builds the Pulumi engine from its Go module, unless it is installed, into
+ * `${PULUMI_HOME:-~/.pulumi}/versions/<version>/bin/pulumi`, where the npm wrapper finds it.
  *
- * Nothing is installed by halves: the build lands beside its place and is renamed into it, and a second builder waits
- * for the first, because two of them need twice the memory and twice the minutes.
+ * - The build is written beside that path and then renamed, so an interrupted build installs nothing.
+ * - A second build waits for the first: two at once need twice the memory and the time.
  */
 import { spawn, spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
@@ -21,12 +21,12 @@ const moduleFolder = fileURLToPath(new URL("module", import.meta.url));
 const home = process.env.PULUMI_HOME ?? join(homedir(), ".pulumi");
 const folder = join(home, "versions", engineVersion, "bin");
 
-/** Where the engine is cached; existing or not. */
+/** The path of the cached engine, which may not exist yet. */
 export const enginePath = join(folder, "pulumi");
 
 const pathEntries = (): string[] => (process.env.PATH ?? "").split(delimiter).filter((entry) => entry !== "");
 
-/** The release a `pulumi` says it is, such as "3.259.0"; undefined when it does not run. */
+/** The release that `pulumi version` prints, such as "3.259.0"; undefined if it does not run. */
 function releaseOf(pulumi: string): string | undefined {
   const env = { ...process.env, PULUMI_SKIP_UPDATE_CHECK: "true" };
   const { status, stdout } = spawnSync(pulumi, ["version"], { encoding: "utf8", env, timeout: 20_000 });
@@ -34,8 +34,8 @@ function releaseOf(pulumi: string): string | undefined {
 }
 
 /**
- * A `pulumi` of the pinned minor release: the cached one, else an installed one. Never node_modules/.bin/pulumi, which
- * downloads an installer when it finds nothing.
+ * The cached `pulumi`, else an installed one of the same minor release. Never node_modules/.bin/pulumi, which downloads an
+ * installer when it finds no engine.
  */
 export function findEngine(): string | undefined {
   const minor = engineVersion.split(".").slice(0, 2).join(".") + ".";
@@ -45,12 +45,12 @@ export function findEngine(): string | undefined {
   return [enginePath, ...installed].find((path) => existsSync(path) && releaseOf(path)?.startsWith(minor));
 }
 
-/** Why there is no engine, and the line that makes one: for `test.skipIf` and for errors. */
+/** The reason to skip a test without an engine, with the command that builds one. */
 export const noEngine =
   `pulumi ${engineVersion} is not installed: npm exec -- node test/engine/install-engine.ts ` +
   `(builds it once, about 4 minutes, needs Go ${goMinimum.join(".")} or newer)`;
 
-/** Every `go` worth asking: a bare PATH often finds a distribution's older one before the one that would do. */
+/** Every `go` that may be new enough: PATH often finds a distribution's older one first. */
 function goCandidates(): string[] {
   const folders = [
     ...pathEntries(),
@@ -63,7 +63,7 @@ function goCandidates(): string[] {
   return [...new Set(folders)].map((entry) => join(entry, "go")).filter((path) => existsSync(path));
 }
 
-/** The first `go` that is new enough by itself, so that no toolchain is downloaded behind our back. */
+/** The first `go` that is new enough by itself, so that it downloads no other toolchain. */
 function findGo(): string {
   const seen: string[] = [];
   for (const go of goCandidates()) {
@@ -77,9 +77,9 @@ function findGo(): string {
     if (different === -1 || version[different]! > goMinimum[different]!) return go;
   }
   throw new Error(
-    `Go ${goMinimum.join(".")} or newer is needed to build pulumi ${engineVersion}, and none was found` +
+    `pulumi ${engineVersion} cannot be built without Go ${goMinimum.join(".")} or newer` +
       (seen.length > 0 ? ` (${seen.join(", ")})` : "") +
-      `; install it from https://go.dev/dl/ into /usr/local/go, or put pulumi ${engineVersion} on PATH`,
+      `. Install Go from https://go.dev/dl/ into /usr/local/go, or put pulumi ${engineVersion} on PATH.`,
   );
 }
 
@@ -92,9 +92,9 @@ const alive = (pid: number): boolean => {
   }
 };
 
-/** Holds the build lock, or returns false when the other builder finished meanwhile. A dead builder's lock is taken. */
+/** Takes the build lock. Returns false if another build has finished meanwhile. Removes the lock of a dead process. */
 async function takeLock(lock: string): Promise<boolean> {
-  for (let said = false; ; ) {
+  for (let printed = false; ; ) {
     try {
       writeFileSync(lock, String(process.pid), { flag: "wx" });
       return true;
@@ -104,8 +104,8 @@ async function takeLock(lock: string): Promise<boolean> {
     const holder = Number(existsSync(lock) ? readFileSync(lock, "utf8") : "0");
     if (holder > 0 && !alive(holder)) rmSync(lock, { force: true });
     else {
-      if (!said) console.log(`another build of pulumi ${engineVersion} is running (process ${holder}), waiting`);
-      said = true;
+      if (!printed) console.log(`process ${holder} is building pulumi ${engineVersion}; waiting for it`);
+      printed = true;
       await new Promise((resolve) => setTimeout(resolve, 1000));
     }
     if (releaseOf(enginePath) === engineVersion) return false;
@@ -116,7 +116,7 @@ function build(go: string, output: string): Promise<void> {
   const started = Date.now();
   const seconds = () => Math.round((Date.now() - started) / 1000);
   const variable = "github.com/pulumi/pulumi/sdk/v3/go/common/version.Version";
-  // -v names each package as it is compiled: about 900 of them, counted for whoever waits.
+  // -v prints a line for each of about 900 compiled packages, which the progress lines count.
   const child = spawn(
     go,
     [
@@ -146,7 +146,7 @@ function build(go: string, output: string): Promise<void> {
   });
 }
 
-/** The engine's path, built first when there is none. */
+/** Returns the engine's path, and builds the engine first if there is none. */
 export async function installEngine(): Promise<string> {
   const found = findEngine();
   if (found) return found;
@@ -159,9 +159,7 @@ export async function installEngine(): Promise<string> {
     console.log(`building pulumi ${engineVersion} with ${go} into ${folder}; about 4 minutes on two cores`);
     await build(go, candidate);
     if (releaseOf(candidate) !== engineVersion) {
-      throw new Error(
-        `the pulumi that was built says it is ${releaseOf(candidate) ?? "nothing"}, not ${engineVersion}`,
-      );
+      throw new Error(`the built pulumi reports release ${releaseOf(candidate) ?? "none"} and not ${engineVersion}`);
     }
     renameSync(candidate, enginePath);
     return enginePath;

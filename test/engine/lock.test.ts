@@ -1,6 +1,6 @@
 /**
- * What a destroy may not take, and what a rule of the zone's owner meets that is saved at the worst of moments: the whole
- * program under the real engine. One stack, in order: every test goes on where the one before it ended.
+ * What protects the rules of the zone's owner: from destroy, and from a write while the owner saves a rule. The whole
+ * program under the real engine. Each test continues where the one before it ended.
  */
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -22,7 +22,7 @@ const succeeded = (run: Run): Run => {
   return run;
 };
 
-/** As the dashboard saves it: a version of its own, and the answer to a read that is on its way stays as it was. */
+/** Saves a rule as the dashboard does: the ruleset gets a new version, and a read in progress returns the former one. */
 function saves(phase: string, ref: string): void {
   const added = { ref, action: phase === origin ? "route" : "block", expression: "ssl", description: `${ref} by hand` };
   const rule = { ...added, id: ref.padEnd(32, "0"), enabled: true, version: "1", last_updated: "2026-01-01T00:00:00Z" };
@@ -35,8 +35,8 @@ function saves(phase: string, ref: string): void {
 }
 
 /**
- * Does it once, while the `nth` read of this phase's ruleset is being answered, counted from the program's start: the
- * first is the program's own, the second the last look before a write. The engine's refresh comes before both.
+ * Calls `act` once, during the `nth` read of this phase's ruleset after the program's start: the first read is the
+ * program's, the second the check right before a write. The engine's refresh reads it before both.
  */
 function atRead(nth: number, phase: string, act: () => void): void {
   const { id } = w.api.zone.rulesets.find((one) => one.phase === phase)!;
@@ -55,7 +55,7 @@ beforeEach(({ skip }) => {
   if (!engine) skip(noEngine);
 });
 
-describe("a zone that held only our rules when `up` saw it", { timeout: 120_000 }, () => {
+describe("in a zone that held only pushgate's rules at the first `up`", { timeout: 120_000 }, () => {
   beforeAll(async () => {
     if (!engine) return;
     w = await programStack();
@@ -64,7 +64,7 @@ describe("a zone that held only our rules when `up` saw it", { timeout: 120_000 
   });
   afterAll(() => w?.close());
 
-  test("a rule is saved in it, and the engine refuses destroy before any request to Cloudflare, and prints how to leave", async () => {
+  test("the engine refuses destroy before any request to Cloudflare, and prints how to leave", async () => {
     saves(custom, "office");
     const whole = structuredClone(w.api.zone);
     const held = (await w.stack.resources()).length;
@@ -79,7 +79,7 @@ describe("a zone that held only our rules when `up` saw it", { timeout: 120_000 
     expect((await w.stack.resources()).length).toBe(held);
   });
 
-  test("nor does a destroy that runs the program take anything, and it names the rule", async () => {
+  test("destroy --run-program deletes nothing and names the owner's rule", async () => {
     const whole = structuredClone(w.api.zone);
     w.api.requests.length = 0;
     const destroy = await w.stack.destroy("--run-program");
@@ -89,24 +89,24 @@ describe("a zone that held only our rules when `up` saw it", { timeout: 120_000 
     expect(w.api.zone).toStrictEqual(whole);
   });
 
-  test("with the hooks taken out of the state, destroy takes the rule with it", async () => {
+  test("without the hooks in the state, destroy deletes the owner's rule", async () => {
     const { rulesets, ...rest } = structuredClone(w.api.zone);
     const text = await w.stack.stateText();
-    const brought = async (state: string) => {
+    const importState = async (state: string) => {
       const file = join(w.folder, "state.json");
       writeFileSync(file, state);
       expect((await w.stack.pulumi("stack", "import", "--file", file, "--stack", "test")).code).toBe(0);
     };
     const state = JSON.parse(text) as { deployment: { resources: { resourceHooks?: object }[] } };
     for (const resource of state.deployment.resources) delete resource.resourceHooks;
-    await brought(JSON.stringify(state));
+    await importState(JSON.stringify(state));
     succeeded(await w.stack.destroy());
     expect(refs(custom)).toEqual([]);
     Object.assign(w.api.zone, { rulesets, ...rest });
-    await brought(text);
+    await importState(text);
   });
 
-  test("a rule saved after the program read the zone stops the write, and the next up carries it", async () => {
+  test("up writes nothing if the owner saves a rule after the program read the zone, and the next up keeps the rule", async () => {
     rulesOf(w.api.zone, custom)[0]!.enabled = false;
     atRead(1, custom, () => saves(custom, "late"));
     w.api.requests.length = 0;
@@ -122,7 +122,7 @@ describe("a zone that held only our rules when `up` saw it", { timeout: 120_000 
     expect(rulesOf(w.api.zone, custom)[0]!.enabled).toBe(true);
   });
 
-  test("state: absent does not delete a ruleset in which a rule was saved meanwhile; the next up leaves it there", async () => {
+  test("state: absent deletes no ruleset in which the owner saves a rule meanwhile, and the next up keeps the rule", async () => {
     w.stack.configure({ "pushgate:hosts": hostsThatAre("absent") });
     atRead(1, origin, () => saves(origin, "last"));
     const up = await w.stack.up();
@@ -134,7 +134,7 @@ describe("a zone that held only our rules when `up` saw it", { timeout: 120_000 
     expect(w.api.zone.dns_records).toEqual([]);
   });
 
-  test("then destroy is free to go, and has nothing left to take", async () => {
+  test("destroy then succeeds, changes nothing in the zone and empties the state", async () => {
     const whole = structuredClone(w.api.zone);
     succeeded(await w.stack.destroy());
     expect(w.api.zone).toStrictEqual(whole);

@@ -1,6 +1,6 @@
 /**
- * A stack of pushgate's own program, with all that it talks to: the stand-in edge's API, and machines that are an `ssh`
- * which always gives the same answers. Configured as test/fixtures.ts says.
+ * A stack of pushgate's own program under the real engine, with the configuration of test/fixtures.ts, the fake Cloudflare
+ * and the fake `ssh`.
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -9,36 +9,36 @@ import type { Edge } from "../../infra/config/settings.ts";
 import { type Api, apiToken, startApi } from "../fakes/cloudflare/api.ts";
 import { emptyZone, type ZoneState } from "../fakes/cloudflare/zone.ts";
 import { secrets, stackFile } from "../fixtures.ts";
-import { type AnsweringSsh, answeringSsh } from "./answering-ssh.ts";
 import { type Workspace, workspace } from "./engine.ts";
+import { type FakeSsh, fakeSsh } from "./fake-ssh.ts";
 
-const hooksAlone = {
+const withoutSites = {
   "pushgate:hooks": stackFile["pushgate:hooks"].map(({ site: _site, ...hook }) => hook),
 };
 
-/** The declared machines, as another state: what a person writes to leave. */
+/** The declared hosts with another state, such as absent. */
 export const hostsThatAre = (state: string): object[] =>
   stackFile["pushgate:hosts"].map((host) => ({ ...host, state }));
 
 export type ProgramStack = {
-  /** First on PATH, and a place for a test's own files. */
+  /** First on PATH. A test may put files into it. */
   readonly folder: string;
-  readonly ssh: AnsweringSsh;
+  readonly ssh: FakeSsh;
   readonly api: Api;
   readonly stack: Workspace;
-  /** Another stack of the same program beside it, with no state: what is left when a state was lost. */
+  /** Another stack of the same program without a state, as after a loss of the state. */
   readonly again: () => Promise<Workspace>;
   readonly close: () => Promise<void>;
 };
 
 export type ProgramOptions = {
-  /** With the file's published site; its hooks alone when left out. */
+  /** With the site of the first hook; if left out, without a site. */
   readonly site?: true;
-  /** `pushgate:edge`; the file's own, plan pro, when left out. */
+  /** `pushgate:edge`; plan pro if left out. */
   readonly edge?: Pick<Edge, "plan"> & Partial<Edge>;
-  /** Taken over, not copied; an empty one on the declared plan when left out. */
+  /** Used, not copied; if left out, an empty zone on the declared plan. */
   readonly zone?: ZoneState;
-  /** Token -> permissions. The API looks into it anew each time. */
+  /** Token -> permissions. The fake reads it at each request. */
   readonly tokens?: Readonly<Record<string, readonly string[]>>;
 };
 
@@ -49,12 +49,12 @@ export async function programStack({
   tokens,
 }: ProgramOptions = {}): Promise<ProgramStack> {
   const folder = mkdtempSync(join(tmpdir(), "pushgate-program-"));
-  const ssh = answeringSsh(folder);
+  const ssh = fakeSsh(folder);
   const api = await startApi({ zone: zone ?? emptyZone("example.org", edge.plan), ...(tokens && { tokens }) });
   const stacks: Workspace[] = [];
   const again = async (): Promise<Workspace> => {
     const stack = await workspace({
-      config: { ...stackFile, ...(!site && hooksAlone), "pushgate:edge": edge, "cloudflare:baseUrl": api.url },
+      config: { ...stackFile, ...(!site && withoutSites), "pushgate:edge": edge, "cloudflare:baseUrl": api.url },
       secrets: { "cloudflare:apiToken": apiToken, "pushgate:secrets": secrets },
       path: [folder],
     });

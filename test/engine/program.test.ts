@@ -1,15 +1,14 @@
 /**
- * pushgate's own program under the real engine: plugins, configuration, secrets and order as a person's `pulumi up` has
- * them. The edge is the stand-in API; each machine is an `ssh` that answers the probe as a bare Debian would and takes
- * whatever else it is sent. What the machine makes of it is the host suite's to prove.
+ * pushgate's own program under the real engine, with plugins, configuration, secrets and order as in a user's `pulumi up`,
+ * against the fake Cloudflare and the fake `ssh`. The suites in test/hosts prove what a real host does.
  */
 import { readFileSync } from "node:fs";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { type Api, apiToken } from "../fakes/cloudflare/api.ts";
 import { emptyZone } from "../fakes/cloudflare/zone.ts";
 import { secrets } from "../fixtures.ts";
-import type { AnsweringSsh } from "./answering-ssh.ts";
 import { findEngine, noEngine, type Workspace } from "./engine.ts";
+import type { FakeSsh } from "./fake-ssh.ts";
 import { type ProgramStack, programStack } from "./program-stack.ts";
 
 const engine = findEngine();
@@ -17,7 +16,7 @@ const engine = findEngine();
 describe("the program", { timeout: 120_000 }, () => {
   let all: ProgramStack;
   let api: Api;
-  let ssh: AnsweringSsh;
+  let ssh: FakeSsh;
   let stack: Workspace;
 
   beforeAll(async () => {
@@ -30,42 +29,42 @@ describe("the program", { timeout: 120_000 }, () => {
     if (!engine) skip(noEngine);
   });
 
-  test("preview changes nothing and asks the machine once", async () => {
+  test("preview changes nothing and probes the host once", async () => {
     const preview = await stack.preview("--diff");
     expect(preview.stdout).not.toContain("error:");
     expect(preview.code).toBe(0);
     const writes = api.requests.filter(({ method }) => method !== "GET").map(({ path }) => path.split("/").at(-1));
     expect(writes).toEqual(Array(3).fill("rulesets?dry_run=true"));
     expect(api.zone).toStrictEqual(emptyZone("example.org", "pro"));
-    expect(readFileSync(ssh.log, "utf8")).toBe("asked\n");
+    expect(readFileSync(ssh.log, "utf8")).toBe("probed\n");
     for (const { current } of Object.values(secrets)) expect(preview.stdout + preview.stderr).not.toContain(current);
   });
 
-  test("up brings the machine first and the name last", async () => {
+  test("up applies the host's layers first and creates the DNS records last", async () => {
     const up = await stack.up();
     expect(up.stdout).not.toContain("error:");
     expect(up.code).toBe(0);
     const made = up.steps.filter(({ op }) => op === "create");
-    // The guard is the machine's last layer but for the one that waits for the edge.
+    // The guard is the host's last layer, except the client CA, which waits for Cloudflare.
     const guarded = made.findIndex(({ name }) => name.endsWith("-guard"));
-    const afterMachine = made
+    const afterHost = made
       .slice(guarded + 1)
       .filter(({ type }) => type.startsWith("cloudflare:"))
       .map(({ type }) => type.split(":").at(-1));
-    expect(afterMachine.filter((type) => type === "Ruleset")).toHaveLength(3);
-    expect(afterMachine.slice(-4)).toEqual(Array(4).fill("DnsRecord"));
+    expect(afterHost.filter((type) => type === "Ruleset")).toHaveLength(3);
+    expect(afterHost.slice(-4)).toEqual(Array(4).fill("DnsRecord"));
     const writes = api.requests.filter(({ method }) => method !== "GET").map(({ path }) => path.split("/").at(-1));
     expect(writes.slice(-5)).toEqual(["rulesets", ...Array(4).fill("dns_records")]);
   });
 
-  test("neither state nor output holds a secret in clear text", async () => {
+  test("the state holds no secret in clear text", async () => {
     const state = await stack.stateText();
     for (const { current } of Object.values(secrets)) expect(state).not.toContain(current);
     expect(state).not.toContain(apiToken);
     expect(state).not.toContain("PRIVATE KEY");
   });
 
-  test("what the edge was given is what it is asked for again", async () => {
+  test("the next preview finds no difference at Cloudflare", async () => {
     ssh.keyed();
     const preview = await stack.preview();
     expect(preview.code).toBe(0);

@@ -1,4 +1,4 @@
-/** Stacks that are refused before any machine or the edge is asked, and what the engine's user then reads. */
+/** Configurations that the program rejects before it connects to a host or to Cloudflare, and what the user reads. */
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
@@ -21,8 +21,8 @@ beforeEach(({ skip }) => {
   if (!engine) skip(noEngine);
 });
 
-/** `change` is given the stack file's text, which stands again afterwards. */
-async function refusedWith(change: (text: string) => void, says: RegExp): Promise<void> {
+/** `change` gets the stack file's text, which is written back afterwards. */
+async function rejectedWith(change: (text: string) => void, says: RegExp): Promise<void> {
   const text = readFileSync(stack.stackFile, "utf8");
   change(text);
   const plain = await stack.up();
@@ -30,43 +30,47 @@ async function refusedWith(change: (text: string) => void, says: RegExp): Promis
   expect(plain.code).toBe(1);
   expect(plain.stdout).toMatch(says);
   for (const secret of [...Object.values(secrets.site), apiToken]) expect(plain.stdout).not.toContain(secret);
-  nobodyWasAsked();
+  nothingWasRequested();
 }
 
-function nobodyWasAsked(): void {
+function nothingWasRequested(): void {
   expect(existsSync(all.ssh.log)).toBe(false);
   expect(all.api.requests).toEqual([]);
 }
 
 test.each<[string, Record<string, unknown>, RegExp]>([
-  ["all secrets", { "pushgate:secrets": secrets }, /pushgate:secrets is plain text\. .* pulumi config set --secret/],
   [
-    "the edge's token",
+    "all hooks' secrets",
+    { "pushgate:secrets": secrets },
+    /pushgate:secrets is plain text\. .* pulumi config set --secret/,
+  ],
+  [
+    "Cloudflare's token",
     { "cloudflare:apiToken": apiToken },
     /cloudflare:apiToken is plain text\. .* pulumi config set --secret cloudflare:/,
   ],
-])("plain text: %s", async (_, change, says) => {
-  await refusedWith(() => stack.configure(change), says);
+])("up rejects plain text for %s", async (_, change, says) => {
+  await rejectedWith(() => stack.configure(change), says);
 });
 
-test("plain text: one secret beside encrypted ones", async () => {
+test("up rejects one plain text secret beside encrypted ones", async () => {
   const says = /pushgate:secrets\.site\.previous is plain text beside encrypted secrets\. Make a new secret/;
-  await refusedWith((text) => {
+  await rejectedWith((text) => {
     const mixed = text.replace(/(previous:)\s+secure: .*/, `$1 ${secrets.site.previous}`);
     expect(mixed).not.toBe(text);
     writeFileSync(stack.stackFile, mixed);
   }, says);
 });
 
-test("values of a wrong type: all faults come together", async () => {
+test("up reports all values of a wrong type at once", async () => {
   const change = { "pushgate:zone": ["example.org"], "pushgate:hosts": "web1", "pushgate:limits": [1] };
-  await refusedWith(
+  await rejectedWith(
     () => stack.configure(change),
     /3 faults in the stack configuration[\s\S]*hosts is "web1"\. Use a list/,
   );
 });
 
-test("an engine that is too old", async () => {
+test("up rejects an engine that is too old", async () => {
   const file = join(stack.folder, "Pulumi.yaml");
   const text = readFileSync(file, "utf8");
   expect(text).toMatch(/requiredPulumiVersion: ">=3\.\d+\.\d+"/);
@@ -75,10 +79,10 @@ test("an engine that is too old", async () => {
   writeFileSync(file, text);
   expect(old.code).not.toBe(0);
   expect(old.stdout + old.stderr).toMatch(/CLI version 3\.\d+\.\d+ does not satisfy the version range ">=4\.0\.0"/);
-  nobodyWasAsked();
+  nothingWasRequested();
 });
 
-test("without its fault the same stack comes up; `absent` leaves a zone that had no rules as it was", async () => {
+test("up succeeds without the faults, and state: absent leaves the zone as it was before", async () => {
   const before = structuredClone(all.api.zone);
   expect((await stack.up()).code).toBe(0);
   expect(existsSync(all.ssh.log)).toBe(true);

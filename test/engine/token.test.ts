@@ -9,17 +9,17 @@ import { type ProgramStack, programStack } from "./program-stack.ts";
 const engine = findEngine();
 const edge = { plan: "free", botFightMode: "off", generation: 1 } as const;
 const needed = permissions({ edge });
-/** The API's word for the dashboard's Edit is Write. */
+/** The API calls the dashboard's Edit Write. */
 const granted = needed.map((permission) => permission.replace(/Edit$/, "Write"));
 
-test("README lists what it needs, no more and no less", () => {
+test("README lists the permissions that a token needs, no more and no less", () => {
   const readme = readFileSync(new URL("../../README.md", import.meta.url), "utf8").replace(/\s+/g, " ");
   const listed = /It needs, for the one zone: ([^.]*)\./.exec(readme)?.[1] ?? "";
   const words = [...listed.matchAll(/([A-Z][A-Za-z ]*): (Edit|Read)/g)].map(([, name, level]) => `${name} ${level}`);
   expect(words.sort()).toEqual([...needed].sort());
 });
 
-describe("a token", { timeout: 120_000 }, () => {
+describe("a run", { timeout: 120_000 }, () => {
   let all: ProgramStack;
   let api: Api;
   let stack: Workspace;
@@ -39,7 +39,7 @@ describe("a token", { timeout: 120_000 }, () => {
   });
   const written = () => api.requests.filter(({ method, path }) => method !== "GET" && !path.endsWith("dry_run=true"));
 
-  test("with all of them a preview passes, says what only a write proves, and writes nothing", async () => {
+  test("passes with all permissions, names those that only a write proves, and writes nothing", async () => {
     const zone = structuredClone(api.zone);
     const preview = await stack.preview();
     expect(preview.code, preview.stdout).toBe(0);
@@ -51,20 +51,17 @@ describe("a token", { timeout: 120_000 }, () => {
   const without = (...gone: readonly string[]) => granted.filter((one) => !gone.includes(one));
   const rules = ["Zone WAF", "Config Rules", "Origin Rules"];
 
-  test.each(["Zone Read", "Zone WAF Write", "Bot Management Write"])(
-    "without %s the preview names it",
-    async (gone) => {
-      tokens[apiToken] = without(gone);
-      const preview = await stack.preview();
-      expect(preview.code).toBe(1);
-      expect(preview.stdout).toContain("Authentication error");
-      expect(preview.stdout).toContain(`the permission ${gone.replace("Write", "Read")}`);
-      expect(preview.stdout).not.toContain(apiToken);
-      expect(written()).toEqual([]);
-    },
-  );
+  test.each(["Zone Read", "Zone WAF Write", "Bot Management Write"])("names %s if the token lacks it", async (gone) => {
+    tokens[apiToken] = without(gone);
+    const preview = await stack.preview();
+    expect(preview.code).toBe(1);
+    expect(preview.stdout).toContain("Authentication error");
+    expect(preview.stdout).toContain(`the permission ${gone.replace("Write", "Read")}`);
+    expect(preview.stdout).not.toContain(apiToken);
+    expect(written()).toEqual([]);
+  });
 
-  test("without the others, and with the rules to read only, the preview names them all at once", async () => {
+  test("names all missing permissions at once, also where the token can only read the rules", async () => {
     tokens[apiToken] = ["Zone Read", "Bot Management Write", ...rules.map((kind) => `${kind} Read`)];
     const preview = await stack.preview();
     expect(preview.code).toBe(1);
@@ -76,7 +73,7 @@ describe("a token", { timeout: 120_000 }, () => {
     expect(written()).toEqual([]);
   });
 
-  /** `npm run audit`, by its own words. */
+  /** The command of `npm run audit`, from package.json. */
   const audit = (): Promise<Run> => {
     const { scripts } = JSON.parse(readFileSync(new URL("../../package.json", import.meta.url), "utf8"));
     const [pulumi, ...words] = scripts.audit.split(" ") as string[];
@@ -84,7 +81,7 @@ describe("a token", { timeout: 120_000 }, () => {
     return stack.pulumi(...words, "--non-interactive", "--stack", "test");
   };
 
-  test("a permission that was taken later: the engine's own refresh meets it first, and audit names it", async () => {
+  test("fails in the engine's own refresh after a permission was removed, and npm run audit names the permission", async () => {
     all.ssh.keyed();
     expect((await stack.up()).code).toBe(0);
     tokens[apiToken] = without("DNS Write");
@@ -99,8 +96,8 @@ describe("a token", { timeout: 120_000 }, () => {
     );
   });
 
-  test("another token, the former revoked: the state still holds that one, and up by the program's run takes the new", async () => {
-    const another = apiToken.replace("stand-in", "stand-by");
+  test("fails after the former token was revoked, as the state still holds it; up --run-program uses the new one", async () => {
+    const another = apiToken.toUpperCase();
     await stack.setSecrets({ "cloudflare:apiToken": another });
     tokens[another] = granted;
     delete tokens[apiToken];

@@ -22,7 +22,7 @@ async function takenOver(): Promise<ProgramStack> {
   copyFileSync(former("request.pem"), join(w.folder, "csr"));
   w.ssh.keyed();
   const file = join(w.folder, "state.json");
-  // The API of the fake listens on another port in each run.
+  // The fake API listens on another port in each run.
   writeFileSync(file, state.replace(/http:\/\/127\.0\.0\.1:\d+\/client\/v4/g, w.api.url));
   const imported = await w.stack.pulumi("stack", "import", "--stack", "test", "--file", file);
   expect(imported.code, imported.stderr).toBe(0);
@@ -48,7 +48,7 @@ test("`up` of this version keeps every resource of the earlier one: none is crea
   expect(up.code, up.stdout).toBe(0);
   const others = up.steps.filter(({ op, type }) => op !== "update" && !type.startsWith("pushgate:index:"));
   expect(others.map(({ op, name }) => `${op} ${name}`)).toEqual([]);
-  // What lies at Cloudflare is neither moved nor changed by the way it is declared.
+  // Moved declarations change no object at Cloudflare.
   expect(up.steps.filter(({ type }) => type.startsWith("cloudflare:"))).toEqual([]);
 
   const after = await w.stack.resources();

@@ -12,15 +12,15 @@ const payloads = (event: string): Payload[] => examples.find(({ name }) => name 
 export type Delivery = {
   readonly method: string;
   readonly host: string;
-  /** As it stands in the request line, query included. */
+  /** As in the request line, with the query. */
   readonly path: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: Buffer;
-  /** The address it comes from. */
+  /** The sender's address. */
   readonly source: string;
 };
 
-/** One address of each kind a delivery or an attack comes from. */
+/** One address of each kind that deliveries and attacks come from. */
 export const from = {
   github: "192.30.252.7",
   github6: "2a0a:a440::5",
@@ -49,7 +49,7 @@ export type Change = {
   readonly headers?: Readonly<Record<string, string>>;
 } & Partial<Pick<Delivery, "method" | "host" | "path" | "source">>;
 
-/** A good push from GitHub to the hook "site", but for what `change` says. */
+/** A good push from GitHub to the hook "site". `change` replaces parts of it. */
 export function delivery(change: Change = {}): Delivery {
   const body = change.body ?? Buffer.from(JSON.stringify(change.payload ?? pushPayload()));
   const signature =

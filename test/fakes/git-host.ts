@@ -1,6 +1,6 @@
 /**
- * A git host over https: bare repositories in a folder of their own, served by git's own `http-backend` behind TLS, as
- * the hosts in the world do it. Needs git, no root. What a git host does wrong can be switched on while it runs.
+ * A fake git host over https: bare repositories in a folder, served by git's own `http-backend` behind TLS, as real git
+ * hosts do. It needs git and no root. A test can switch on faults while it runs.
  *
  *   const host = await startGitHost();
  *   const commit = host.repository("site").push({ "layouts/index.html": "hello" });
@@ -17,31 +17,31 @@ import { createAuthority } from "./cloudflare/authority.ts";
 import { Repository } from "./git-repository.ts";
 
 export type Faults = {
-  /** Every request is answered with this status: 404 for a repository that is gone, 401 for one that is private now. */
+  /** The status of every answer: 404 for a deleted repository, 401 for one that has become private. */
   status?: number;
   /** Milliseconds before each answer. */
   delay?: number;
-  /** A fetch gets the head of an answer and then nothing, for ever. */
+  /** A fetch gets the head of an answer, and then nothing more. */
   stalls?: boolean;
-  /** Where every request is sent instead. */
+  /** Every answer redirects to this address. */
   redirect?: string;
 };
 
 export type GitHost = {
   readonly port: number;
-  /** PEM of the authority that signed its certificate, and the file it is in. */
+  /** The authority that signed its certificate, as PEM text and as a file. */
   readonly ca: string;
   readonly caFile: string;
   /** Holds `<name>.git`. */
   readonly folder: string;
-  /** Made at the first call. */
+  /** Creates the repository at the first call. */
   readonly repository: (name: string) => Repository;
   readonly url: (repository: string) => string;
-  /** Change its members while it runs. */
+  /** A test changes these while the git host runs. */
   readonly faults: Faults;
-  /** Requests since the start: `looks`, one a git command; `fetches` for what a branch holds, one or more a command. */
+  /** Requests since the start: `looks` for the branches, one for each git command; `fetches` for commits, one or more. */
   readonly counts: { looks: number; fetches: number };
-  /** The port is closed, connections are reset, until `comeBack`. */
+  /** Closes the port and all connections until `comeBack`. */
   readonly goAway: () => Promise<void>;
   readonly comeBack: () => Promise<void>;
   readonly close: () => Promise<void>;
@@ -50,12 +50,12 @@ export type GitHost = {
 export type GitHostOptions = {
   /** The name in its certificate and its addresses. */
   readonly name?: string;
-  /** Where it listens; more than one for more than one family. */
+  /** The addresses that it listens on. */
   readonly addresses?: readonly string[];
   readonly port?: number;
 };
 
-/** Debian's place and everybody else's: `git --exec-path` knows it. */
+/** The folder of git's programs, which differs between distributions. */
 const backend = () => join(execFileSync("git", ["--exec-path"]).toString().trim(), "git-http-backend");
 
 export async function startGitHost(options: GitHostOptions = {}): Promise<GitHost> {
@@ -132,7 +132,7 @@ export async function startGitHost(options: GitHostOptions = {}): Promise<GitHos
   };
 }
 
-/** By protocol 2 a client asks for the branches at the address it fetches from. Puts back what it read. */
+/** In protocol 2 a request for the branches has the same path as a fetch. The bytes read here go back to the stream. */
 async function isLook(request: IncomingMessage): Promise<boolean> {
   await new Promise((resolve) => request.once("readable", resolve));
   const first = request.read() as Buffer | null;
@@ -141,13 +141,13 @@ async function isLook(request: IncomingMessage): Promise<boolean> {
   return first.includes("command=ls-refs");
 }
 
-type Asked = { readonly pathname: string; readonly query: string };
+type Target = { readonly pathname: string; readonly query: string };
 
-/** RFC 3875, as far as http-backend uses it. */
+/** CGI (RFC 3875), as far as http-backend uses it. */
 function cgi(
   program: string,
   root: string,
-  { pathname, query }: Asked,
+  { pathname, query }: Target,
   request: IncomingMessage,
   response: ServerResponse,
 ): void {
@@ -165,7 +165,7 @@ function cgi(
       CONTENT_TYPE: type,
       CONTENT_LENGTH: length,
       HTTP_CONTENT_ENCODING: encoding,
-      // The files are of whoever started the test.
+      // The files may belong to another account than the one that runs http-backend.
       GIT_CONFIG_COUNT: "1",
       GIT_CONFIG_KEY_0: "safe.directory",
       GIT_CONFIG_VALUE_0: "*",

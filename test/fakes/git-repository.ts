@@ -1,12 +1,12 @@
 /**
- * A bare repository of a git host, written to as pushes would: real commits by `git fast-import`, refs by
- * `git update-ref`. Preparing a commit and pushing it are two things, so that many pushes can come at once.
+ * A bare repository of the fake git host. Commits are real, by `git fast-import`, and refs change by `git update-ref`.
+ * Preparing a commit and pushing it are separate, so that many pushes can come at once.
  */
 import { execFileSync } from "node:child_process";
 import { renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 
-/** Program, link and submodule are what git tracks as modes 100755, 120000 and 160000; null removes. */
+/** program, link and submodule are git's modes 100755, 120000 and 160000; null removes the path. */
 export type Entry =
   | string
   | Buffer
@@ -32,15 +32,15 @@ const isolated: NodeJS.ProcessEnv = {
 export class Repository {
   readonly folder: string;
 
-  /** Makes it; `folder` must not exist. */
+  /** Creates the repository; `folder` must not exist. */
   constructor(folder: string) {
     this.folder = folder;
     this.git("init", "--quiet", "--bare", "--initial-branch=main", folder);
-    // What a public git host allows.
+    // Public git hosts allow filters.
     this.git("config", "uploadpack.allowFilter", "true");
   }
 
-  /** Standard output, trimmed; throws with git's words. */
+  /** Returns git's standard output, trimmed; throws with git's message. */
   git(...args: string[]): string {
     return this.stream("", ...args);
   }
@@ -52,13 +52,13 @@ export class Repository {
       .trim();
   }
 
-  /** The commit a ref leads to; undefined where there is none. */
+  /** The commit of a ref; undefined if the ref does not exist. */
   head(ref = "refs/heads/main"): string | undefined {
     const found = this.git("for-each-ref", "--format=%(objectname)", ref);
     return found === "" ? undefined : found;
   }
 
-  /** A commit that no ref leads to yet; `parent` null: one without history, holding only `files`. */
+  /** Creates a commit without a ref. With `parent` null it has no history and only `files`. */
   prepare(files: Files, parent: string | null = this.head() ?? null, message = "a change"): string {
     const lines: (string | Buffer)[] = [
       "commit refs/prepared/one\nmark :1\ncommitter A Writer <writer@example.net> now\n",
@@ -71,12 +71,12 @@ export class Repository {
     return this.stream(input, "fast-import", "--quiet", "--force", "--done", "--date-format=now");
   }
 
-  /** What a push does: the ref leads to this commit from now on. */
+  /** Points the ref to this commit, as a push does. */
   point(commit: string, ref = "refs/heads/main"): void {
     this.git("update-ref", ref, commit);
   }
 
-  /** `point` without a process of its own: hundreds come within a second. */
+  /** `point` without starting git, for hundreds of pushes within a second. */
   moveTo(commit: string, ref = "refs/heads/main"): void {
     const file = join(this.folder, ref);
     writeFileSync(`${file}.lock`, `${commit}\n`);
@@ -96,7 +96,7 @@ export class Repository {
     return commit;
   }
 
-  /** A force-push: the branch without its history, holding only these. */
+  /** A force-push: the branch loses its history and holds only these files. */
   rewrite(files: Files, branch = "main"): string {
     const commit = this.prepare(files, null, "another history");
     this.point(commit, `refs/heads/${branch}`);

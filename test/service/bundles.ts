@@ -1,4 +1,4 @@
-/** The programs as machines get them, whole, or with something taken away to see what it was for. */
+/** The bundles of the two programs as a host gets them, or with a protection removed, to test what it protects from. */
 import { readFileSync } from "node:fs";
 import { relative } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -7,7 +7,7 @@ import { bundling, type Program } from "../../infra/host/programs/programs.ts";
 
 const service = fileURLToPath(new URL("../../service/", import.meta.url));
 
-/** A module's text as it is to be bundled; `file`: relative to service/, "git-hosts/hmac-signature.ts". */
+/** Returns the text of a module to bundle. `file` is relative to service/, such as "git-hosts/hmac-signature.ts". */
 export type Rewrite = (file: string, text: string) => string;
 
 /** The receiver's signature check, changed so that it accepts every delivery, also one without a signature. */

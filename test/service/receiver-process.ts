@@ -1,4 +1,4 @@
-/** The real receiver bundle as a process of its own on loopback. */
+/** Runs the real receiver bundle as a process on loopback. */
 import { spawn } from "node:child_process";
 import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { request } from "node:http";
@@ -14,13 +14,13 @@ export type Answered = {
   readonly status: number;
   readonly headers: Readonly<Record<string, string | string[] | undefined>>;
   readonly body: string;
-  /** Lines the receiver wrote to its journal because of this request. */
+  /** The number of journal lines that the receiver wrote for this request. */
   readonly lines: number;
 };
 
 export type Receiver = {
   readonly deliver: (delivery: Delivery) => Promise<Answered>;
-  /** Where a hook's accepted deliveries wait for the builder, and how many there are of all hooks. */
+  /** The spool folder of a hook, and the number of spooled deliveries of all hooks. */
   readonly spool: (hook: string) => string;
   readonly spooled: () => number;
   readonly journal: () => readonly string[];
@@ -81,7 +81,7 @@ export async function startReceiver(bundle: string, { hooks, limits }: Settings)
           answer.setEncoding("utf8").on("data", (part: string) => {
             text += part;
           });
-          // The journal line is written when the answer is; a moment later it has arrived here.
+          // The receiver writes the journal line with the answer; it arrives here within 20 ms.
           answer.on("end", () =>
             setTimeout(
               () =>
@@ -116,7 +116,7 @@ export async function startReceiver(bundle: string, { hooks, limits }: Settings)
   for (const deadline = Date.now() + 5_000; !(await listening()); ) {
     if (Date.now() > deadline || child.exitCode !== null) {
       await stop();
-      throw new Error(`the receiver does not answer: ${noise || "it said nothing"}`);
+      throw new Error(`the receiver does not answer: ${noise || "it printed nothing"}`);
     }
     await new Promise((resolve) => setTimeout(resolve, 20));
   }

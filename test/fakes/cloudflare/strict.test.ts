@@ -3,7 +3,7 @@
  * include; and the provider's client, as the fake plugin has it, against an API that is busy or broken.
  */
 import { afterAll, beforeEach, describe, expect, test } from "vitest";
-import { ApiError, call, callForAll, configureApi } from "../plugins/edge-api.ts";
+import { ApiError, call, callForAll, configureApi } from "../plugins/cloudflare-api.ts";
 import { type Api, type Fault, permissions, startApi } from "./api.ts";
 import { createAuthority } from "./authority.ts";
 import { certificateRoutes } from "./certificates.ts";

@@ -1,13 +1,16 @@
-/** The part of @pulumi/cloudflare 6.17.0 that pushgate declares and reads, over the real API's HTTP. */
-import { call, callForAll, configFaults, configureApi } from "./edge-api.ts";
-import { type Kind, pick, resource } from "./edge-resource.ts";
+/**
+ * A fake of @pulumi/cloudflare 6.17.0: the resources that pushgate declares and the functions that it calls, over HTTP. It
+ * rejects unknown and missing properties and malformed tokens.
+ */
+import { call, callForAll, configFaults, configureApi } from "./cloudflare-api.ts";
+import { type Kind, pick, resource } from "./cloudflare-resource.ts";
 import { type Props, serveProvider } from "./provider.ts";
 
 const object = async (answer: Promise<unknown>): Promise<Props> => (await answer) as Props;
 const without = (props: Props, ...keys: string[]): Props =>
   Object.fromEntries(Object.entries(props).filter(([key]) => !keys.includes(key)));
 
-/** Fields of a rule that the provider's schema lacks; it reads them as nothing and would write nothing back. */
+/** Removes the fields of a rule that the provider's schema lacks, as the real provider does. */
 function asProvider(answer: Props): Props {
   const rules = ((answer.rules ?? []) as Props[]).map((rule) => ({
     ...rule,
@@ -32,7 +35,7 @@ const putBots = (inputs: Props) => object(call("PUT", bots(inputs), without(inpu
 const patchSetting = (inputs: Props) =>
   object(call("PATCH", `${settings(inputs)}/${inputs.settingId}`, { value: inputs.value }));
 
-/** The API takes and gives a list; the provider one hostname. Its certificate's fields lie beside `configs`. */
+/** The API has a list, the provider one hostname. The certificate's fields are beside `configs`. */
 function pullOutputs(answer: unknown): Props {
   const live = (Array.isArray(answer) ? answer[0] : answer) as Props;
   return { ...without(live, "id", "privateKey"), configs: [pick(live, ["hostname", "certId", "enabled"])] };
@@ -129,7 +132,7 @@ const kinds: Readonly<Record<string, Kind>> = {
   },
 };
 
-/** A data source gives every field of its schema: unset ones as null, an empty list or an object of nothing. */
+/** A function returns every field of its schema: an unset one is null, an empty list or an empty object. */
 const dataRule = (rule: Props): Props => ({
   ...{ actionParameters: {}, exposedCredentialCheck: null, logging: null, ratelimit: null, categories: [] },
   ...rule,

@@ -1,6 +1,7 @@
 /**
- * `local.Command` and `local.run` as @pulumi/command 1.2.1 has them: create, update and delete run a command on this
- * machine; a difference is a difference of inputs; nothing is ever read back. `remote.*` and assets are not here.
+ * A fake of `local.Command` and `local.run` of @pulumi/command 1.2.1: create, update and delete run a command on this
+ * host, a diff compares inputs, and a refresh reads nothing. It rejects unknown properties and wrong types. It has no
+ * `remote.*` and no assets.
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { randomBytes } from "node:crypto";
@@ -63,7 +64,7 @@ const base = ["interpreter", "dir", "environment", "stdin", "logging", "addPrevi
 
 const running = new Set<ChildProcess>();
 
-/** Whole lines only: a chunk's end is rarely a line's. */
+/** Prints whole lines: a chunk seldom ends where a line does. */
 function lines(print: (line: string) => void) {
   let rest = "";
   return {
@@ -85,7 +86,7 @@ function lines(print: (line: string) => void) {
 const throughPipes = `exec 4>&1
 { cat | { "$@" 3>&- 4>&-; echo "$?" >&3; } | cat >&4; } 2>&1 | cat >&2`;
 
-/** Runs one command. A failure's message carries the command's text and all it printed, but not its stdin. */
+/** Runs one command. The message of a failure holds the command and its output, and not its stdin. */
 async function run(
   command: string,
   args: Base,
@@ -104,7 +105,7 @@ async function run(
   const child = spawn("/bin/sh", ["-c", throughPipes, "sh", program!, ...words], {
     cwd: args.dir,
     env,
-    // A group of its own, so that a cancel reaches the command and not only this shell.
+    // Its own process group, so that a cancel reaches the command and not only this shell.
     detached: true,
     stdio: ["pipe", "pipe", "pipe", "pipe"],
   });
@@ -142,7 +143,7 @@ async function run(
   for (const printer of printers) printer.end();
   await Promise.all(logged);
   if (failure) throw new Error(`${failure}: running ${JSON.stringify(command)}:\n${printed.both}`);
-  // One line feed, as a shell's $() takes them off.
+  // The real plugin removes one line feed at the end.
   return { stdout: printed.stdout.replace(/\n$/, ""), stderr: printed.stderr.replace(/\n$/, "") };
 }
 
@@ -153,7 +154,7 @@ const logger =
 
 const Command: Resource = {
   check: (inputs) => refusals(inputs, [...base, "create", "update", "delete", "triggers"]),
-  // Only triggers replace; all else, the delete text included, runs `update` or `create` in place.
+  // Only triggers replace. Any other change, also of the delete text, runs `update` or `create` in place.
   diff: (old, inputs) => inputDiff(old.inputs, inputs, ["triggers"]),
   async create(inputs, context) {
     if (context.preview) return { id: "", outputs: { ...inputs, stdout: unknown, stderr: unknown } };
@@ -163,7 +164,7 @@ const Command: Resource = {
     return { id, outputs: { ...inputs, ...(await run(command, inputs, undefined, logger(context))) } };
   },
   async update(_id, old, inputs, context) {
-    // Every output depends on every input, so a preview of a change knows neither of them.
+    // Each output depends on all inputs, so a preview of a change knows none.
     if (context.preview) return { ...inputs, stdout: unknown, stderr: unknown };
     const previous = { stdout: String(old.outputs.stdout ?? ""), stderr: String(old.outputs.stderr ?? "") };
     const command = (inputs.update ?? inputs.create) as string | undefined;
@@ -178,7 +179,7 @@ const Command: Resource = {
   },
 };
 
-/** Runs in every preview too, so it is how a program looks at the world. */
+/** Runs in each preview too, so the program probes hosts with it. */
 async function runFunction(args: Props, log: Log): Promise<Props> {
   const refused = refusals(args, [...base, "command"]);
   if (args.command === undefined) refused.push({ property: "command", reason: "command is required" });

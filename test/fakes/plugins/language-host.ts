@@ -1,6 +1,6 @@
 /**
- * The language host: runs the program with Node, which strips the types itself. It serves what `preview`, `up`,
- * `refresh`, `destroy` and `import --generate-code=false` ask for; the engine prints "unimplemented" for the rest.
+ * A fake of the nodejs language host: it runs the program with Node, which strips the types. It serves the calls of
+ * `preview`, `up`, `refresh`, `destroy` and `import --generate-code=false`; for others the engine prints "unimplemented".
  */
 import { spawn } from "node:child_process";
 import { existsSync } from "node:fs";
@@ -11,14 +11,14 @@ import type { RunRequest } from "@pulumi/pulumi/proto/language_pb.js";
 import languageMessages from "@pulumi/pulumi/proto/language_pb.js";
 import { answering, engineAddress, pluginInfo, serve } from "./serve.ts";
 
-/** `cmd/run` leaves with this when it has already printed what went wrong: the engine then adds nothing. */
+/** The exit code of `cmd/run` after it has printed the error itself: the engine then adds nothing. */
 const alreadyReported = 32;
 
-/** The package as the program finds it, so that both are one copy. */
+/** The runner in the program's own copy of @pulumi/pulumi. */
 const runner = (folder: string): string =>
   createRequire(join(folder, "index.js")).resolve("@pulumi/pulumi/cmd/run/index.js");
 
-/** The program's own `node`, as `npm exec` would have it, before a PATH whose Node may be too old. */
+/** PATH with the program's own `node` first, as npm exec has it: the next one may be too old. */
 function pathFor(folder: string): string {
   const bins: string[] = [];
   for (let at = resolve(folder); ; at = dirname(at)) {
@@ -77,7 +77,7 @@ await serve(
       return new languageMessages.LanguageHandshakeResponse();
     }),
     getPluginInfo: pluginInfo("3.259.0"),
-    // None: the engine then loads each plugin when a resource first asks for it.
+    // Empty: the engine then loads each plugin when a resource first needs it.
     getRequiredPackages: answering(() => new languageMessages.GetRequiredPackagesResponse()),
     run: answering(run),
   } as never,

@@ -1,6 +1,6 @@
 /**
- * A resource provider over plain objects. Secrets never reach it: it says it does not accept them, so the engine unwraps
- * inputs and marks outputs of the same name secret again. Unknown values arrive as `unknown` (a preview only).
+ * What the fake plugins share: a resource provider over plain objects. It declares that it accepts no secrets, so the
+ * engine unwraps inputs and marks outputs of the same name secret again. In a preview, unknown values arrive as `unknown`.
  */
 import { isDeepStrictEqual } from "node:util";
 import services from "@pulumi/pulumi/proto/provider_grpc_pb.js";
@@ -11,24 +11,24 @@ import { answering, engineAddress, engineLog, type Log, pluginInfo, serve } from
 
 export type Props = { readonly [name: string]: unknown };
 
-/** The protocol's sentinel for "known only after an update". */
+/** The protocol's value for "known only after an update". */
 export const unknown = "04da6b54-80e4-46f7-96ec-b56ff0331ba9";
 
 export const hasUnknown = (value: unknown): boolean =>
   value === unknown || (typeof value === "object" && value !== null && Object.values(value).some(hasUnknown));
 
-/** Why an input is refused before anything runs. */
+/** Why `check` rejects an input. */
 export type Refusal = { readonly property: string; readonly reason: string };
 
-/** Top-level inputs that differ, and those of them that need another object. */
+/** Top-level inputs that differ, and those of them that need a new object. */
 export type Difference = { readonly changed: readonly string[]; readonly replaces: readonly string[] };
 
 export type Resource = {
   check(inputs: Props): Refusal[];
   diff(old: { inputs: Props; outputs: Props }, inputs: Props, context: Context): Difference | Promise<Difference>;
-  /** In a preview: the outputs as far as they are known, without doing anything. */
+  /** A preview creates nothing and returns the outputs that are known. */
   create(inputs: Props, context: Context): Promise<{ id: string; outputs: Props }>;
-  /** The live object; undefined when it is gone. Absent where the real provider cannot look. */
+  /** Returns the live object; undefined if it does not exist. Absent if the real provider cannot read. */
   read?(id: string, old: { inputs: Props; outputs: Props }): Promise<Live | undefined>;
   update?(id: string, old: { inputs: Props; outputs: Props }, inputs: Props, context: Context): Promise<Props>;
   delete(id: string, outputs: Props, context: Context): Promise<void>;
@@ -48,7 +48,7 @@ export type Provider = {
   cancel?(): void;
 };
 
-/** The key that marks a wrapped value, and the mark of a secret. Configuration comes wrapped to every provider. */
+/** The key that marks a wrapped value, and its value for a secret. Configuration always arrives wrapped. */
 const [signature, secret] = ["4dabf18193072939515e22adb298388d", "1b47061264138c4ac30d75fd1eb44270"];
 
 function unwrapped(value: unknown): unknown {
@@ -63,7 +63,7 @@ const plain = (value: InstanceType<typeof struct.Struct> | undefined): Props =>
   unwrapped(value?.toJavaScript() ?? {}) as Props;
 
 const packed = (props: Props) =>
-  // Through JSON, because the protocol has no undefined.
+  // JSON removes undefined, which the protocol lacks.
   struct.Struct.fromJavaScript(JSON.parse(JSON.stringify(props)));
 
 const refusals = (list: readonly Refusal[]) =>
@@ -74,7 +74,7 @@ const refusals = (list: readonly Refusal[]) =>
     return failure;
   });
 
-/** Inputs compared one by one, as a provider without a schema of its own does. */
+/** Compares inputs one by one, as a provider without a schema does. */
 export function inputDiff(old: Props, inputs: Props, replacing: readonly string[] = []): Difference {
   const keys = [...new Set([...Object.keys(old), ...Object.keys(inputs)])];
   const changed = keys.filter((key) => !isDeepStrictEqual(old[key] ?? null, inputs[key] ?? null));
@@ -86,7 +86,7 @@ export async function serveProvider(provider: Provider): Promise<void> {
   let log: Log = engineLog(engineAddress());
   const resource = (token: string): Resource => {
     const found = provider.resources[token];
-    if (!found) throw new Error(`this stand-in has no resource ${token}; test/fakes/plugins lists what it has`);
+    if (!found) throw new Error(`the fake plugin has no resource ${token}. Add it in test/fakes/plugins.`);
     return found;
   };
   /** `urn:pulumi:stack::project::parent$type::name` */
@@ -124,7 +124,7 @@ export async function serveProvider(provider: Provider): Promise<void> {
     }),
     invoke: answering(async (request: InstanceType<typeof messages.InvokeRequest>) => {
       const run = provider.functions[request.getTok()];
-      if (!run) throw new Error(`this stand-in has no function ${request.getTok()}`);
+      if (!run) throw new Error(`the fake plugin has no function ${request.getTok()}. Add it in test/fakes/plugins.`);
       const response = new messages.InvokeResponse();
       response.setReturn(packed(await run(plain(request.getArgs()), log)));
       return response;
@@ -162,7 +162,7 @@ export async function serveProvider(provider: Provider): Promise<void> {
       const kind = resource(typeOf(request.getUrn()));
       const response = new messages.ReadResponse();
       if (!kind.read) {
-        // Nothing to look at: the state is the answer, so a refresh never sees drift here.
+        // Without a read the state is returned, so a refresh finds no drift.
         response.setId(request.getId());
         response.setProperties(request.getProperties());
         response.setInputs(request.getInputs());

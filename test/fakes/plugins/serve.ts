@@ -1,6 +1,6 @@
 /**
- * What all plugins share: a gRPC server on loopback whose port is the first line of standard output, and the road back
- * to the engine for log lines. Plugins say nothing else on standard output before that line.
+ * What all fake plugins share: a gRPC server on loopback, whose port is the first line of standard output, and a client of
+ * the engine for log lines.
  */
 import { flushCompileCache } from "node:module";
 import grpc from "@grpc/grpc-js";
@@ -10,16 +10,16 @@ import pluginMessages from "@pulumi/pulumi/proto/plugin_pb.js";
 
 export type Severity = "debug" | "info" | "warning" | "error";
 
-/** Prints a line in the engine's display, under the resource where there is one. Never fails an operation. */
+/** Prints a line in the engine's display, below the resource if there is one. It never makes an operation fail. */
 export type Log = (severity: Severity, message: string, urn?: string) => Promise<void>;
 
-/** Answers one call: the response message, or a throw that the engine prints. */
+/** Answers one call. The engine prints the message of an error that it throws. */
 type Answer<Request, Response> = (request: Request) => Response | Promise<Response>;
 
-/** The engine splits its gRPC messages at 400 MB; the library's own 4 MB would refuse a large state. */
+/** The engine's limit of 400 MB for a message; the library's default of 4 MB would reject a large state. */
 const options = { "grpc.max_receive_message_length": 400 << 20, "grpc.max_send_message_length": 400 << 20 };
 
-/** A gRPC handler from a function: its throw becomes the call's error text. */
+/** Makes a gRPC handler of a function; the message of an error becomes the call's error text. */
 export function answering<Request, Response>(answer: Answer<Request, Response>) {
   return (call: { request: Request }, done: (error: Partial<grpc.StatusObject> | null, value?: Response) => void) => {
     Promise.resolve(call.request)
@@ -54,19 +54,19 @@ export async function serve(
       error ? reject(error) : resolve(bound),
     );
   });
-  // Text, or Node colours the number on a terminal.
+  // As text, because Node colours a number on a terminal.
   console.log(String(port));
-  // Node writes it on a quiet exit, and the engine kills plugins: each would compile everything anew, 0.2 s of a core.
+  // Node writes the cache at exit, but the engine kills plugins, and each start would compile anew: 0.2 s of a core.
   flushCompileCache();
 }
 
-/** The engine's address is the first argument that is no flag. */
+/** The engine's address: the first argument that is not a flag. */
 export const engineAddress = (): string => process.argv.slice(2).find((argument) => !argument.startsWith("-")) ?? "";
 
 export function engineLog(address: string): Log {
   const client = new engineService.EngineClient(address, grpc.credentials.createInsecure(), options);
   const severities = engineMessages.LogSeverity;
-  // One after the other: calls in flight together arrive in any order, and a script's lines would be shuffled.
+  // One call after the other, because concurrent calls arrive in any order and would shuffle a script's lines.
   let last: Promise<void> = Promise.resolve();
   return (severity, message, urn = "") => {
     const request = new engineMessages.LogRequest();

@@ -1,7 +1,7 @@
 /**
  * A fake of hugo's units: a connection to its socket starts hugo as a child process with the unit's arguments and
- * environment, and none of its confinement. Output and a last line go back over the connection, as from the unit.
- * `node test/builder/fake-hugo.ts <builder.json>` runs it alone.
+ * environment, and without its sandbox. Output and a last line go back over the connection, as from the unit.
+ * `node test/service/builder/fake-hugo.ts <builder.json>` runs it alone.
  */
 import { spawn } from "node:child_process";
 import { readFileSync, rmSync } from "node:fs";
@@ -27,7 +27,7 @@ export async function startFakeHugo(
     // MaxConnections=1: the second is closed at once, without a last line.
     if (busy) return connection.destroy();
     busy = true;
-    // A group of its own stands in for the unit's control group.
+    // Its own process group, in place of the unit's control group.
     const child = spawn(path, args, { cwd: work, env, detached: true, stdio: ["ignore", "pipe", "pipe"] });
     const kill = (signal: NodeJS.Signals) => {
       try {

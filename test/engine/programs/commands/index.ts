@@ -1,6 +1,6 @@
 /**
- * The smallest program that reconciles: a probe reads the live file, and the command's stdin echoes the stamp that
- * is stored there while it is as wanted. `folder` is the machine.
+ * The smallest program that compares and repairs: a probe reads the live file and its stamp, and the command's stdin
+ * repeats the stamp while the file is as wanted. `folder` is in place of a host.
  */
 import { randomUUID } from "node:crypto";
 import * as command from "@pulumi/command";
@@ -47,7 +47,7 @@ export const applied = new command.local.Command(
   { retainOnDelete: true },
 ).stderr;
 
-// What a layer must never have: a trigger replaces, and the old one's `delete` then undoes the new one's `create`.
+// No layer may have triggers: they replace the resource, and the old one's `delete` then undoes the new one's `create`.
 new command.local.Command("triggered", {
   dir: folder,
   create: "echo create >> log",

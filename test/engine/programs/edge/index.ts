@@ -1,4 +1,4 @@
-/** One of each edge resource that pushgate declares, in their smallest form; certificates only where config has them. */
+/** One of each Cloudflare resource that pushgate declares, in its smallest form; certificates only if configured. */
 import * as cloudflare from "@pulumi/cloudflare";
 import * as pulumi from "@pulumi/pulumi";
 

@@ -1,33 +1,33 @@
 /**
- * A resource of the cloudflare provider from a description of its API. What differs between wanted and live is judged
- * as a bridged provider does: by what the program says, not by what the API fills in.
+ * A resource of the fake cloudflare plugin, from a description of its API. Like a bridged provider, a diff compares what
+ * the program declares, and ignores what the API fills in.
  */
-import { ApiError } from "./edge-api.ts";
+import { ApiError } from "./cloudflare-api.ts";
 import { hasUnknown, type Props, type Refusal, type Resource, unknown } from "./provider.ts";
 
 export type Kind = {
   readonly required: readonly string[];
   readonly optional?: readonly string[];
-  /** Known only once it is made. */
+  /** Outputs that are known only after the creation. */
   readonly computed?: readonly string[];
-  /** Inputs whose change needs another object; "all" where the API has no update. */
+  /** Inputs whose change needs a new object; "all" if the API has no update. */
   readonly replaces: readonly string[] | "all";
-  /** The API refuses a second one beside the first. */
+  /** The API rejects a second object beside the first. */
   readonly deleteBeforeReplace?: boolean;
-  /** Inputs the API never gives back: the state's word stands. */
+  /** Inputs that the API never returns: a refresh keeps the state's value. */
   readonly writeOnly?: readonly string[];
-  /** What `pulumi import` takes, as named parts: "zones/<zone>/<ruleset>". */
+  /** The id for `pulumi import`, with named groups: "zones/<zone>/<ruleset>". */
   readonly importId: RegExp;
-  /** Its `id`, from its outputs. */
+  /** The resource's id, from its outputs. */
   id(outputs: Props): string;
   create(inputs: Props): Promise<Props>;
   read(id: string, known: Props): Promise<Props>;
   update?(id: string, inputs: Props): Promise<Props>;
-  /** Absent where the API has no delete: removal then undoes nothing. */
+  /** Absent if the API has no delete: a removal then changes nothing. */
   delete?(id: string, outputs: Props): Promise<void>;
 };
 
-/** What the API fills in inside of rules and configs when the program says nothing of it. */
+/** Fields that the API fills in if the program leaves them out. */
 const filledIn = new Set(["id", "ref", "version", "lastUpdated", "categories"]);
 
 const empty = (value: unknown): boolean =>
@@ -37,11 +37,11 @@ const empty = (value: unknown): boolean =>
   (Array.isArray(value) && value.length === 0) ||
   (typeof value === "object" && Object.values(value).every(empty));
 
-/** A rule is on unless it says otherwise. */
+/** A rule is on by default. */
 const fillsIn = (key: string, value: unknown): boolean =>
   filledIn.has(key) || empty(value) || (key === "enabled" && value === true);
 
-/** Whether the live value is what the program wants. What it does not mention may only be what the API fills in. */
+/** Whether the live value equals the wanted one. A field that the program leaves out must be one that the API fills in. */
 function fits(wanted: unknown, live: unknown): boolean {
   if (wanted === unknown) return false;
   if (empty(wanted)) return empty(live);
@@ -57,7 +57,7 @@ function fits(wanted: unknown, live: unknown): boolean {
   );
 }
 
-/** The live value in the shape the program last gave, so that a refresh shows drift and not what the API filled in. */
+/** The live value without fields that the API filled in, so that a refresh shows only drift. */
 function shapedAs(old: unknown, live: unknown): unknown {
   if (Array.isArray(live))
     return live.map((value, index) => shapedAs(Array.isArray(old) ? old[index] : undefined, value));
@@ -110,7 +110,7 @@ export function resource(kind: Kind): Resource {
       return { id: "", outputs: { ...computed, ...inputs } };
     },
     async read(id, old) {
-      // On import there is no state: the id carries what the path needs.
+      // An import has no state, so the id holds the parts of the path.
       const parts = Object.keys(old.outputs).length === 0 ? kind.importId.exec(id)?.groups : old.outputs;
       if (!parts) throw new Error(`the import id ${JSON.stringify(id)} is not of the form ${kind.importId.source}`);
       const key = Object.keys(old.outputs).length === 0 ? String(parts.id ?? parts.zoneId) : id;
@@ -128,7 +128,7 @@ export function resource(kind: Kind): Resource {
     },
     async update(id, old, inputs, { preview }) {
       if (!kind.update) throw new Error("every change replaces it");
-      // What an update leaves as it is stays known; only its version and time do not.
+      // Outputs that an update does not change stay known.
       if (preview) return { ...old.outputs, ...inputs, ...(hasUnknown(inputs) ? { status: unknown } : {}) };
       return { ...pick(old.outputs, kind.computed ?? []), ...outputsOf(inputs, await kind.update(id, inputs)) };
     },

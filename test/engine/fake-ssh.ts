@@ -1,32 +1,31 @@
 /**
- * A machine reduced to an `ssh` that always gives the same answers: the probe's as a bare Debian would, and to whatever
- * else it is sent a certificate request, which is what the keys layer prints. What a machine makes of it is the host
- * suite's to prove.
+ * A fake `ssh` with the same answers for every host: to the probe what a bare Debian answers, to each other command a
+ * certificate request, which the layer origin-key prints. The suites in test/hosts prove what a real host does.
  */
 import { execFileSync } from "node:child_process";
 import { chmodSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { bareMachine } from "../infra/evaluate.ts";
 
-export type AnsweringSsh = {
+export type FakeSsh = {
   /** One line for each probe. */
   readonly log: string;
-  /** From now on the machine has a key, and shows the request it made: what it looks like after the first `up`. */
+  /** From now on the host has a key and shows its certificate request, as after the first `up`. */
   readonly keyed: () => void;
 };
 
 /** `folder` goes first on PATH. */
-export function answeringSsh(folder: string): AnsweringSsh {
+export function fakeSsh(folder: string): FakeSsh {
   const key = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-keyout", join(folder, "key")];
   execFileSync("openssl", ["req", "-new", ...key, "-subj", "/CN=x", "-out", join(folder, "csr")], { stdio: "pipe" });
   const probe = join(folder, "probe.json");
   writeFileSync(probe, bareMachine());
-  // The probe is the one command that starts with a timeout; the rest are applies and bundles.
+  // Only the probe's command starts with a timeout; the others apply layers and install programs.
   const script = `#!/bin/sh
 for command; do :; done
 cat >/dev/null
 case $command in
-  "exec timeout"*) echo asked >>${folder}/log; cat ${probe} ;;
+  "exec timeout"*) echo probed >>${folder}/log; cat ${probe} ;;
   *) cat ${folder}/csr ;;
 esac
 `;

@@ -1,11 +1,12 @@
 /**
- * How the cloudflare provider speaks HTTP: a bearer token, the API's envelope, its own retries, snake_case on the wire
- * and camelCase in the program. It has no default address, so a test that forgets `cloudflare:baseUrl` reaches nobody.
+ * The HTTP client of the fake cloudflare plugin, as the real provider's: a bearer token, the API's envelope, retries,
+ * snake_case on the wire and camelCase in the program. It has no default address, so a test that forgets
+ * `cloudflare:baseUrl` cannot reach the real Cloudflare.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Props, Refusal } from "./provider.ts";
 
-/** An answer the provider gave up on. */
+/** A request that failed after all retries. */
 export class ApiError extends Error {
   readonly status: number;
   constructor(status: number, message: string) {
@@ -19,7 +20,7 @@ const retries = 10;
 let token = "";
 let base = "";
 
-/** What the real provider checks before it speaks to anyone; a token from the environment it does not check. */
+/** The real provider's check of the configuration. It does not check a token from the environment. */
 export function configFaults(config: Props): Refusal[] {
   const faults: Refusal[] = [];
   const { apiToken } = config;
@@ -35,7 +36,7 @@ export function configureApi(config: Props): void {
   base = String(config.baseUrl ?? process.env.CLOUDFLARE_BASE_URL ?? "").replace(/\/$/, "");
 }
 
-/** Seconds to wait before another try; undefined when the answer stands. */
+/** Seconds to wait before a retry; undefined if the answer is final. */
 function pause(response: Response | undefined, attempt: number): number | undefined {
   const backoff = Math.min(2 * 2 ** attempt, 30);
   if (response === undefined) return backoff;
@@ -50,12 +51,12 @@ function pause(response: Response | undefined, attempt: number): number | undefi
 
 type Envelope = { readonly result: unknown; readonly resultInfo?: { readonly cursors?: { readonly after?: string } } };
 
-/** One call, its `result` in the program's spelling. Throws ApiError with the API's own codes and messages. */
+/** Sends one request and returns its `result` in camelCase. Throws ApiError with the API's codes and messages. */
 export async function call(method: string, path: string, body?: Props): Promise<unknown> {
   return (await send(method, path, body))?.result;
 }
 
-/** Every page of a list that is read by cursor. */
+/** Reads all pages of a list that has a cursor. */
 export async function callForAll(path: string): Promise<unknown[]> {
   const all: unknown[] = [];
   for (let cursor = ""; ; ) {
@@ -67,7 +68,8 @@ export async function callForAll(path: string): Promise<unknown[]> {
 }
 
 async function send(method: string, path: string, body?: Props): Promise<Envelope | undefined> {
-  if (base === "") throw new Error("the stand-in speaks to no real edge: set cloudflare:baseUrl to a stand-in API");
+  if (base === "")
+    throw new Error("The fake cloudflare plugin has no address. Set cloudflare:baseUrl to that of the fake API.");
   const url = `${base}/${path}`;
   for (let attempt = 0; ; attempt++) {
     let response: Response | undefined;
@@ -115,7 +117,7 @@ const respell = (rename: (key: string) => string) =>
     return Object.fromEntries(Object.entries(value).map(([key, inner]) => [rename(key), walk(inner)]));
   };
 
-// Keys that are data, such as header names with a hyphen, are in neither spelling and stay.
+// Keys in neither spelling are data, such as header names with a hyphen, and stay as they are.
 const snake = respell((key) =>
   /^[a-z][A-Za-z0-9]*$/.test(key) ? key.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`) : key,
 );
