@@ -1,8 +1,11 @@
 /**
- * `npm run demo`: every layer's no, on the program's own declarations and the real receiver. For each layer an attack,
- * what stops it, and what it reaches when that one protection is taken away; then, where git and hugo are there, a push
- * that becomes a page. Needs Node alone. `--json` prints the layers' rows as one array; exit 1 when one is not as
- * declared, or a page is not the one that was pushed.
+ * `npm run demo`: for each layer an attack, the layer that stops it as declared, and where it gets with that one
+ * protection removed; then a push that becomes a page, if git, openssl and hugo are installed. It evaluates the program's
+ * own declarations and runs the real receiver and builder.
+ *
+ * - It needs Node only, no root and no network.
+ * - `--json` prints the layers' rows as one array.
+ * - It exits 1 if a layer differs from its row, or a page from the pushed one.
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -41,30 +44,26 @@ const [receiver, unverifying] = await Promise.all([startReceiver(full, example),
 try {
   const chain: Chain = renderedChain(declared, receiver.deliver);
 
-  say(`One push, ${declared.length} declared resources, nine layers.\n`);
+  say(`${declared.length} declared resources in nine layers.`);
+  say("Each row: the result with all layers as declared, and with one protection removed.\n");
   const good = await walk(chain, delivery());
-  if (!same(good, { status: 202, stoppedBy: "nobody" }))
-    faults.push(`a good push is answered ${good.status} by ${good.stoppedBy}`);
-  say(`  a push from GitHub, signed     ${shown(good)}\n`);
+  if (!same(good, { status: 202, stoppedBy: "none" })) faults.push(`a good push: ${plain(good)}`);
+  say(`  ${"a signed push from GitHub".padEnd(30)} ${shown(good)}\n`);
 
   for (const scenario of scenarios(unverifying.deliver)) {
     const opened = scenario.opened?.(chain) ?? chain;
     const kept = receiver.spooled();
-    const standing = await walk(opened, scenario.delivery(), scenario.way);
-    if (standing.status >= 400 && receiver.spooled() !== kept)
-      faults.push(`${scenario.layer}: refused, and still something was spooled`);
+    const intact = await walk(opened, scenario.delivery(), scenario.way);
+    if (intact.status >= 400 && receiver.spooled() !== kept)
+      faults.push(`${scenario.layer}: the delivery was rejected, but the receiver spooled it`);
     const removed = await walk(scenario.removal.of(opened), scenario.delivery(), scenario.way);
     const { layer, declaredIn, attack, how } = scenario;
-    rows.push({ layer, declaredIn, attack, how, with: seen(standing), without: seen(removed) });
-    if (!same(standing, scenario.with))
-      faults.push(`${layer}: stands, and the attack is answered ${standing.status} by ${standing.stoppedBy}`);
-    if (!same(removed, scenario.without))
-      faults.push(
-        `${layer}: ${scenario.removal.says}, and the attack is answered ${removed.status} by ${removed.stoppedBy}`,
-      );
+    rows.push({ layer, declaredIn, attack, how, with: seen(intact), without: seen(removed) });
+    if (!same(intact, scenario.with)) faults.push(`${layer}: as declared: ${plain(intact)}`);
+    if (!same(removed, scenario.without)) faults.push(`${layer}: ${scenario.removal.says}: ${plain(removed)}`);
     say(`${styleText("bold", layer.padEnd(18))} ${styleText("dim", `${declaredIn}, ${how}`)}`);
     say(`  ${attack}`);
-    say(`    as declared                  ${shown(standing)}`);
+    say(`    as declared                  ${shown(intact)}`);
     say(`    ${scenario.removal.says.padEnd(28)} ${shown(removed)}\n`);
   }
 
@@ -72,16 +71,17 @@ try {
   const open = incident.opened!(chain);
   const before = await walk({ ...open, zone: { ...open.zone, rulesets: [] } }, incident.delivery());
   const after = await walk(open, incident.delivery());
-  say(`  Bot management on, no rule of ours, the signature correct, the source GitHub's:`);
-  say(`    the git host shows           ${shown(before)}`);
-  say(`    the proxy's log              ${before.logs.proxy === 0 ? "empty" : `${before.logs.proxy} lines`}`);
+  say("  GitHub sends a correctly signed push; bot management is on, and the zone has none of pushgate's rules:");
+  say(`    GitHub receives              ${shown(before)}`);
+  say(`    nginx's log                  ${before.logs.proxy === 0 ? "empty" : `${before.logs.proxy} lines`}`);
   say(`    the receiver's journal       ${before.logs.receiver === 0 ? "empty" : `${before.logs.receiver} lines`}`);
-  say(`  The declared rules in place:   ${shown(after)}\n`);
+  say(`  with pushgate's rules          ${shown(after)}\n`);
   if (!same(before, { status: 403, stoppedBy: "3 bots" }) || before.logs.proxy + before.logs.receiver > 0)
-    faults.push("the incident is not the incident");
-  if (!same(after, { status: 202, stoppedBy: "nobody" })) faults.push("the declared rules do not cure the incident");
+    faults.push(`the incident without pushgate's rules: ${plain(before)}`);
+  if (!same(after, { status: 202, stoppedBy: "none" }))
+    faults.push(`the incident with pushgate's rules: ${plain(after)}`);
 
-  // A row is a layer that says no; this one is the yes at the end, for a person to see.
+  // --json has rows of attacks only.
   if (!json) await rebuild(chain);
 } finally {
   await Promise.all([receiver.stop(), unverifying.stop()]);
@@ -90,16 +90,18 @@ try {
 
 if (json) console.log(JSON.stringify(rows, null, 2));
 else if (faults.length === 0)
-  console.log(`${rows.length} layers, each stops its attack and is missed when it is gone.`);
-for (const fault of faults) console.error(`not as declared: ${fault}`);
+  console.log(`All ${rows.length} layers do as declared, and each result changes without the layer's protection.`);
+for (const fault of faults) console.error(`not as expected: ${fault}`);
 process.exit(faults.length > 0 ? 1 : 0);
 
-/** The end of it: pushes to a real repository, their deliveries through the chain, a page. */
+/** Pushes to a real repository, sends their deliveries through the chain, and builds the page. */
 async function rebuild(chain: Chain): Promise<void> {
-  say(`${styleText("bold", "9 rebuild")}          ${styleText("dim", "service/builder, real; git over https, hugo")}`);
+  say(
+    `${styleText("bold", "9 rebuild")}          ${styleText("dim", "service/builder, real, with git over https and hugo")}`,
+  );
   const absent = cannotPublish();
   if (absent !== undefined) {
-    say(`  no page is shown: ${absent}\n`);
+    say(`  No page is built: ${absent}\n`);
     return;
   }
   const publishing = await startPublishing({ spool: receiver.spool("site") });
@@ -110,9 +112,9 @@ async function rebuild(chain: Chain): Promise<void> {
     const read = /revision \d+/.exec(publishing.page())?.[0];
     say(`  ${what.padEnd(30)} ${shown(answered)}`);
     say(`    commit ${commit.slice(0, 12).padEnd(21)} ${last.result}, ${last.milliseconds.total} ms: ${last.reason}`);
-    say(`    the page reads               ${read}\n`);
+    say(`    the page shows               ${read}\n`);
     if (answered.status !== 202 || last.result !== result || read !== page)
-      faults.push(`9 rebuild: ${what}: ${answered.status}, ${last.result}: ${last.reason}; the page reads ${read}`);
+      faults.push(`9 rebuild: ${what}: ${answered.status}, ${last.result}: ${last.reason}; the page shows ${read}`);
   };
   try {
     await push("a push with a site", siteFiles(1), "published", says(1));
@@ -123,7 +125,12 @@ async function rebuild(chain: Chain): Promise<void> {
   }
 }
 
-function shown({ status, stoppedBy }: Outcome): string {
-  const code = status === 0 ? "silence" : String(status);
-  return stoppedBy === "nobody" ? styleText("green", `${code} accepted`) : `${styleText("red", code)}  by ${stoppedBy}`;
+function plain({ status, stoppedBy }: Outcome): string {
+  if (stoppedBy === "none") return `${status} accepted`;
+  if (status === 0) return `no answer, dropped by ${stoppedBy}`;
+  return stoppedBy.startsWith("none: ") ? `${status} ${stoppedBy.slice(6)}` : `${status} rejected by ${stoppedBy}`;
+}
+
+function shown(outcome: Outcome): string {
+  return styleText(outcome.stoppedBy === "none" ? "green" : "red", plain(outcome));
 }

@@ -34,7 +34,7 @@ function proseOf(file: string, text: string): string {
   let at = 0;
   for (const { 0: found, index } of text.matchAll(prose)) {
     const keep = found.startsWith("/") || /\s/.test(found);
-    out += blank(text.slice(at, index)) + (keep ? found : blank(found));
+    out += blank(text.slice(at, index)) + (keep ? found.replace(/\$\{[^{}"'`]*\}/g, blank) : blank(found));
     at = index + found.length;
   }
   return out + blank(text.slice(at));

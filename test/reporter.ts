@@ -1,7 +1,7 @@
 /**
- * The last words of `npm test`: what was skipped and the line that un-skips it, what failed, a line each (.ci/run says
- * them again at its end), then `N passed, N failed, N skipped`. With NO_SKIPS=1 a skip is a failure: a machine that
- * claims to run everything must.
+ * The end of the output of `npm test`: skipped tests and the command that installs what they need, one line for each
+ * failure (.ci/run repeats these at its end), then `N passed, N failed, N skipped`. With NO_SKIPS=1 a skip counts as a
+ * failure, for hosts that must run everything.
  */
 import { writeFileSync } from "node:fs";
 import { stripVTControlCharacters } from "node:util";
@@ -12,7 +12,7 @@ export default class Summary implements Reporter {
     const tests = modules.flatMap((module) => [...module.children.allTests()]);
     const by = (state: string) => tests.filter((test) => test.result().state === state);
     const skipped = by("skipped");
-    // A file that cannot be loaded runs no test at all: it counts as one failure, not as nothing.
+    // A file that fails to load runs no test. It counts as one failure.
     const broken = modules.filter((module) => module.state() === "failed" && module.errors().length > 0);
     const noSkips = process.env.NO_SKIPS === "1";
 
@@ -29,22 +29,22 @@ export default class Summary implements Reporter {
     const packages = new Set(
       [...reasons.keys()].flatMap((note) => /apt-get install ([\w .+-]+)/.exec(note)?.[1]?.split(" ") ?? []),
     );
-    if (packages.size > 0) console.log(`\nto run them too: sudo apt-get install -y ${[...packages].sort().join(" ")}`);
+    if (packages.size > 0) console.log(`\nto run them: sudo apt-get install -y ${[...packages].sort().join(" ")}`);
 
     const release = process.env.PUSHGATE_RELEASE;
     const where = release ? `${release}: ` : "";
-    const told = (name: string, found: { message?: string } | undefined): void =>
+    const report = (name: string, found: { message?: string } | undefined): void =>
       console.log(`failed: ${where}${name}: ${stripVTControlCharacters(found?.message ?? "?").split("\n", 1)[0]}`);
-    for (const module of broken) told(module.relativeModuleId, module.errors()[0]);
+    for (const module of broken) report(module.relativeModuleId, module.errors()[0]);
     for (const test of by("failed"))
-      told(`${test.module.relativeModuleId}: ${test.fullName}`, test.result().errors?.[0]);
-    for (const error of errors) told("outside any test", error as { message?: string });
+      report(`${test.module.relativeModuleId}: ${test.fullName}`, test.result().errors?.[0]);
+    for (const error of errors) report("outside a test", error as { message?: string });
     if (noSkips)
-      for (const test of skipped) told(`${test.module.relativeModuleId}: ${test.fullName}`, { message: "skipped" });
+      for (const test of skipped) report(`${test.module.relativeModuleId}: ${test.fullName}`, { message: "skipped" });
 
     const passed = by("passed").length;
     const failed = by("failed").length + broken.length + errors.length + (noSkips ? skipped.length : 0);
-    // Several runs are added up by who started them: test/hosts/run.ts.
+    // test/hosts/run.ts adds up several runs.
     const file = process.env.PUSHGATE_COUNTS;
     if (file) writeFileSync(file, JSON.stringify({ passed, failed, skipped: noSkips ? 0 : skipped.length }));
     const counts = [`${passed} passed`, `${failed} failed`];

@@ -1,6 +1,6 @@
 /**
- * `npm test`: format, types, then every test that needs no booted machine, with the time each step took.
- * `npm run check` is the same without the tests.
+ * `npm test`: format, types, then every test that needs no booted host, with the time of each step. `npm run check` is the
+ * same without the tests.
  */
 import { spawnSync } from "node:child_process";
 
@@ -19,6 +19,6 @@ for (const [name, command, ...args] of steps) {
     console.error(`${name}: failed after ${seconds} s`);
     process.exit(1);
   }
-  // On standard error, so that the counts stay the last line of standard output.
+  // Printed on standard error, so that the counts are the last line of standard output.
   console.error(`${name}: ${seconds} s`);
 }

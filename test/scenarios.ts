@@ -1,31 +1,30 @@
 /**
- * One table of deliveries, attacks and faults, read by the tests, the demo and the rehearsal: for each layer an attack
- * that this layer alone stops. `opened` names what must be wrong before it for the attack to get that far; `removal`
- * is the protection that is then taken away, and `passed` is what the attack meets behind it.
+ * For each layer an attack that this layer alone stops: the table of the demo, the rehearsal and the suites on hosts. Each
+ * attack is sent twice, with the layer as declared and with its protection removed.
  */
 import { foreignWorker } from "../infra/networks.ts";
 import type { Chain, Way } from "./demo/chain.ts";
 import type { Rule } from "./fakes/cloudflare/zone.ts";
 import { type Change, type Delivery, delivery, from } from "./fakes/deliveries.ts";
 
-/** A layer's number and name, as design and README count them. */
+/** A layer's number, as in README's picture, and its name. */
 export type LayerName = "2 waf" | "3 bots" | "4 origin" | "5 firewall" | "6 proxy" | "7 service manager" | "8 receiver";
 
-/** Addresses an attack is sent from: those of deliveries.ts, or a lab's own. */
+/** The addresses that attacks are sent from: those of deliveries.ts, or the lab's. */
 export type Places = { readonly github: string; readonly stranger: string };
 
 type Attack = {
   readonly says: string;
-  /** What a good push must be changed in; one that is good needs a way of its own to be an attack. */
+  /** What differs from a good push. */
   readonly change: (from: Places) => Change;
-  /** The protection that is taken away. */
+  /** What removes the protection. */
   readonly removal: string;
 };
 
-/** For each layer the attack that it alone stops: evaluated here, sent for real by the host suite. */
+/** The demo evaluates these attacks; the suites on hosts send them to real hosts. */
 export const attacks: Readonly<Record<LayerName, Attack>> = {
   "2 waf": {
-    says: "a scanner asks the hooks' hostname for /.env",
+    says: "a scanner requests /.env from the hooks' hostname",
     change: ({ stranger }) => ({
       method: "GET",
       path: "/.env",
@@ -34,50 +33,52 @@ export const attacks: Readonly<Record<LayerName, Attack>> = {
       body: Buffer.alloc(0),
       headers: { "user-agent": "Mozilla/5.0" },
     }),
-    removal: "no rule that blocks the rest",
+    removal: "the blocking rule deleted",
   },
   "3 bots": {
-    says: "bot management takes the git host's own delivery, correctly signed, for a bot",
+    says: "Cloudflare's bot management is on, and the git host sends a correctly signed delivery",
     change: ({ github }) => ({ source: github }),
-    removal: "no rules of ours",
+    removal: "pushgate's rules deleted",
   },
   "4 origin": {
-    says: "another machine answers at the origin's address, with a certificate of its own making",
+    says: "another host answers at the origin's address, with a self-signed certificate",
     change: ({ github }) => ({ source: github }),
-    removal: "TLS not strict",
+    removal: "strict TLS off",
   },
   "5 firewall": {
-    says: "a stranger connects to the origin port directly, past the edge",
+    says: "a stranger connects to the origin port directly, without Cloudflare",
     change: ({ stranger }) => ({ source: stranger }),
-    removal: "no drop",
+    removal: "the drop rule deleted",
   },
   "6 proxy": {
-    says: "another customer's worker sends from the edge's own addresses, without this zone's client certificate",
+    says: "another Cloudflare customer's worker sends from Cloudflare's addresses, without this zone's client certificate",
     change: ({ github }) => ({ source: github }),
-    removal: "no client certificate asked",
+    removal: "client certificate optional",
   },
   "7 service manager": {
-    says: "a leaked secret: a valid signature from outside the git host's ranges, the edge's rules deleted",
+    says: "a stranger signs with a leaked secret, outside the git host's ranges, and Cloudflare's rules are deleted",
     change: ({ stranger }) => ({ source: stranger }),
-    removal: "no IPAddressDeny=",
+    removal: "IPAddressDeny= deleted",
   },
   "8 receiver": {
-    says: "somebody else's repository on the same git host sends a push signed with another secret",
-    change: ({ github }) => ({ source: github, secret: "a secret of somebody else's, long enough" }),
-    removal: "no signature check",
+    says: "another repository on the same git host sends a push signed with its own secret",
+    change: ({ github }) => ({ source: github, secret: "the secret of another repository, long enough" }),
+    removal: "signature not checked",
   },
 };
 
+/** `stoppedBy` is `none` for an accepted delivery. */
 type Expected = { readonly status: number; readonly stoppedBy: string };
 
 export type Scenario = {
   readonly layer: LayerName;
   readonly declaredIn: string;
   readonly attack: string;
-  /** Whether the layer is the real thing in the demo, or evaluated from what is declared and rendered. */
+  /** Whether the demo runs the real layer, or evaluates what is declared and rendered. */
   readonly how: "real" | "evaluated";
   readonly delivery: () => Delivery;
   readonly way?: Way;
+  /** The fault that lets the attack reach the layer. */
   readonly opened?: (chain: Chain) => Chain;
   readonly removal: { readonly says: string; readonly of: (chain: Chain) => Chain };
   readonly with: Expected;
@@ -99,17 +100,17 @@ const rules =
 const customRules = (change: (rules: Rule[]) => Rule[]) => rules("http_request_firewall_custom", change);
 const withoutAction = (action: string) => customRules((all) => all.filter((rule) => rule.action !== action));
 
-/** The fault that lets every source through the edge's rules: somebody deleted both of ours. */
-const edgeOpen = customRules(() => []);
+/** Both of pushgate's custom rules deleted: Cloudflare lets every source through. */
+const noRules = customRules(() => []);
 
-/** A text edit that must find its text: a removal that removes nothing would prove nothing. */
+/** Replaces text, and throws if the text does not contain it: a removal without effect would prove nothing. */
 export function edit(text: string, found: string | RegExp, replacement: string): string {
   const edited = text.replace(found, replacement);
-  if (edited === text) throw new Error(`a removal found nothing to remove: ${found}`);
+  if (edited === text) throw new Error(`the text to remove is missing: ${found}`);
   return edited;
 }
 
-/** Bot management as an operator has it who fights bots: every automated client is challenged. */
+/** Bot management that challenges every automated client. */
 export const fightingBots = (chain: Chain): Chain => ({
   ...chain,
   zone: {
@@ -127,19 +128,19 @@ const evaluated = (layer: LayerName) => ({
   delivery: () => delivery(attacks[layer].change(from)),
 });
 
-/** The incident this project began with. */
+/** The incident that this project began with. */
 export const incident: Scenario = {
   layer: "3 bots",
   declaredIn: "infra/edge/waf.ts, infra/edge/bots.ts",
   ...evaluated("3 bots"),
   opened: fightingBots,
-  removal: { says: "no skip rule", of: withoutAction("skip") },
-  with: { status: 202, stoppedBy: "nobody" },
-  // What the rest rule would block is not what happened: the incident's zone had neither of our rules.
+  removal: { says: "the skip rule deleted", of: withoutAction("skip") },
+  with: { status: 202, stoppedBy: "none" },
+  // The zone of the incident had neither of pushgate's rules.
   without: { status: 403, stoppedBy: "3 bots" },
 };
 
-/** `unverifying`: the receiver with its signature check taken out. */
+/** `unverifying`: the receiver without its signature check. */
 export function scenarios(unverifying: Chain["receiver"]): Scenario[] {
   return [
     {
@@ -150,7 +151,7 @@ export function scenarios(unverifying: Chain["receiver"]): Scenario[] {
       with: { status: 403, stoppedBy: "2 waf" },
       without: { status: 404, stoppedBy: "6 proxy" },
     },
-    { ...incident, removal: { says: attacks["3 bots"].removal, of: edgeOpen } },
+    { ...incident, removal: { says: attacks["3 bots"].removal, of: noRules } },
     {
       layer: "4 origin",
       declaredIn: "infra/edge/origin.ts",
@@ -158,7 +159,7 @@ export function scenarios(unverifying: Chain["receiver"]): Scenario[] {
       opened: (chain) => ({ ...chain, impostor: true }),
       removal: { says: attacks["4 origin"].removal, of: rules("http_config_settings", () => []) },
       with: { status: 526, stoppedBy: "4 origin" },
-      without: { status: 200, stoppedBy: "nobody: the impostor has it" },
+      without: { status: 200, stoppedBy: "none: the other host answers" },
     },
     {
       layer: "5 firewall",
@@ -176,7 +177,7 @@ export function scenarios(unverifying: Chain["receiver"]): Scenario[] {
       layer: "6 proxy",
       declaredIn: "infra/host/proxy/proxy.ts",
       ...evaluated("6 proxy"),
-      way: { through: "foreign edge", client: foreignWorker },
+      way: { through: "another customer", client: foreignWorker },
       removal: {
         says: attacks["6 proxy"].removal,
         of: (chain) => ({ ...chain, proxy: edit(chain.proxy, "ssl_verify_client on;", "ssl_verify_client off;") }),
@@ -188,13 +189,13 @@ export function scenarios(unverifying: Chain["receiver"]): Scenario[] {
       layer: "7 service manager",
       declaredIn: "infra/host/receiver/receiver.ts",
       ...evaluated("7 service manager"),
-      opened: edgeOpen,
+      opened: noRules,
       removal: {
         says: attacks["7 service manager"].removal,
         of: (chain) => ({ ...chain, socket: (port) => edit(chain.socket(port), /^IPAddressDeny=any$/m, "") }),
       },
       with: { status: 403, stoppedBy: "7 service manager" },
-      without: { status: 202, stoppedBy: "nobody" },
+      without: { status: 202, stoppedBy: "none" },
     },
     {
       layer: "8 receiver",
@@ -203,7 +204,7 @@ export function scenarios(unverifying: Chain["receiver"]): Scenario[] {
       how: "real",
       removal: { says: attacks["8 receiver"].removal, of: (chain) => ({ ...chain, receiver: unverifying }) },
       with: { status: 401, stoppedBy: "8 receiver" },
-      without: { status: 202, stoppedBy: "nobody" },
+      without: { status: 202, stoppedBy: "none" },
     },
   ];
 }

@@ -1,9 +1,8 @@
 /**
- * The whole chain on one table, without root: the edge's rules as the program declares them, firewall, proxy and socket
- * as it renders them, and the real receiver. A delivery walks through and is stopped by the first layer that says no;
- * a layer is taken away by changing the declared or rendered text, never by a switch in the reader.
+ * Sends a delivery through all layers without root: Cloudflare's rules as the program declares them, firewall, proxy and
+ * socket as it renders them, and the real receiver. The first layer that rejects the delivery decides. A test removes a
+ * protection by changing the declared or rendered text.
  */
-
 import { decide } from "../fakes/cloudflare/plane.ts";
 import type { ZoneState } from "../fakes/cloudflare/zone.ts";
 import type { Delivery } from "../fakes/deliveries.ts";
@@ -19,42 +18,43 @@ export type Chain = {
   /** The rendered .socket that listens on a loopback port. */
   readonly socket: (port: number) => string;
   readonly receiver: (delivery: Delivery) => Promise<Answered>;
-  /** Whether the machine that answers at the record's address shows this zone's origin certificate. */
+  /** Whether another host answers at the record's address, without this zone's origin certificate. */
   readonly impostor?: boolean;
 };
 
-/** How an attack gets in: through our edge, through another customer's, or past the edge to the origin's port. */
+/** The way to the host: through this zone, from another Cloudflare customer's worker, or directly to the origin port. */
 export type Way =
-  | { readonly through: "edge" }
-  | { readonly through: "foreign edge"; readonly client: string }
+  | { readonly through: "zone" }
+  | { readonly through: "another customer"; readonly client: string }
   | { readonly through: "origin port"; readonly peer: string };
 
 export type Outcome = {
-  /** What the sender sees; 0 is silence. */
+  /** What the sender receives; 0 is no answer. */
   readonly status: number;
+  /** The layer that rejects the delivery; `none` if it is accepted. */
   readonly stoppedBy: string;
-  /** Lines this delivery left in each log. */
+  /** The number of lines that the delivery adds to each log. */
   readonly logs: { readonly proxy: number; readonly receiver: number };
 };
 
-/** One address of the edge's ranges each family, as its connections to an origin show. */
-export const edgeAddress = "104.16.0.1";
+/** One of Cloudflare's addresses, as a connection to the origin shows it. */
+const cloudflareAddress = "104.16.0.1";
 
-/** The rules that decide, by who owns them: pushgate's are layer 2, the edge's products layer 3. */
-const edgeLayer = (source: string): string => (source === "firewallCustom" ? "2 waf" : "3 bots");
+/** Custom rules are layer 2, Cloudflare's products are layer 3. */
+const layerOf = (source: string): string => (source === "firewallCustom" ? "2 waf" : "3 bots");
 
-export async function walk(chain: Chain, delivery: Delivery, way: Way = { through: "edge" }): Promise<Outcome> {
+export async function walk(chain: Chain, delivery: Delivery, way: Way = { through: "zone" }): Promise<Outcome> {
   const stopped = (status: number, stoppedBy: string, proxy = 0, receiver = 0): Outcome => ({
     status,
     stoppedBy,
     logs: { proxy, receiver },
   });
 
-  let peer = edgeAddress;
+  let peer = cloudflareAddress;
   let client: string = delivery.source;
   let ownCertificate = false;
   const port = Number(/listen (\d+) ssl/.exec(chain.proxy)?.[1]);
-  if (way.through === "edge") {
+  if (way.through === "zone") {
     const request = {
       source: delivery.source,
       method: delivery.method,
@@ -63,14 +63,14 @@ export async function walk(chain: Chain, delivery: Delivery, way: Way = { throug
       headers: delivery.headers,
     };
     const verdict = decide(chain.zone, request);
-    if (verdict.answer) return stopped(verdict.answer.status, edgeLayer(verdict.decidedBy?.source ?? ""));
+    if (verdict.answer) return stopped(verdict.answer.status, layerOf(verdict.decidedBy?.source ?? ""));
     if (verdict.origin.port !== port) return stopped(521, "4 origin");
     if (chain.impostor)
-      return verdict.origin.ssl === "strict" ? stopped(526, "4 origin") : stopped(200, "nobody: the impostor has it");
+      return verdict.origin.ssl === "strict" ? stopped(526, "4 origin") : stopped(200, "none: the other host answers");
     ownCertificate = chain.zone.origin_pulls.hostnames.some(
       ({ hostname, enabled }) => hostname === delivery.host && enabled,
     );
-  } else if (way.through === "foreign edge") {
+  } else if (way.through === "another customer") {
     client = way.client;
   } else {
     peer = way.peer;
@@ -81,11 +81,11 @@ export async function walk(chain: Chain, delivery: Delivery, way: Way = { throug
 
   const { method, path, body } = delivery;
   const passage = proxyPasses(chain.proxy, { peer, ownCertificate, client, method, path, bodyBytes: body.length });
-  if ("status" in passage) return stopped(passage.status, passage.status < 400 ? "nobody" : "6 proxy", 1);
+  if ("status" in passage) return stopped(passage.status, passage.status < 400 ? "none" : "6 proxy", 1);
 
-  // A refused connection is the proxy's 403, by the name of the layer that refused it.
+  // nginx answers 403 for a connection that the kernel rejects, but the rejecting layer is systemd's allowlist.
   if (!socketAdmits(chain.socket(passage.port), passage.bind)) return stopped(403, "7 service manager", 1);
 
   const { status, lines } = await chain.receiver(delivery);
-  return stopped(status, status < 300 ? "nobody" : "8 receiver", 1, lines);
+  return stopped(status, status < 300 ? "none" : "8 receiver", 1, lines);
 }

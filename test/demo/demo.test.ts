@@ -1,4 +1,4 @@
-/** The demo's own promise: a row a layer, each as declared, and an exit code that says when one is not. */
+/** `npm run demo`: one row for each layer, each as declared, and an exit code. */
 import { spawnSync } from "node:child_process";
 import { mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -13,17 +13,17 @@ afterEach(() => {
   vi.unstubAllEnvs();
 });
 
-test("it ends with a published page, or says what that needs", () => {
+test("the demo ends with a published page, or prints what it lacks for one", () => {
   const { status, stdout, stderr } = demo();
   expect(status, stderr).toBe(0);
   const end = stdout.slice(stdout.indexOf("9 rebuild"));
-  if (cannotPublish() !== undefined) return expect(end).toContain(`no page is shown: ${cannotPublish()}`);
-  expect(end).toMatch(/a push with a site +202 accepted\n.* published, .*\n +the page reads +revision 1\n/);
-  expect(end).toMatch(/changes layouts +202 accepted\n.* published, .*\n +the page reads +revision 2\n/);
-  expect(end).toMatch(/README\.md +202 accepted\n.* nothing, .*only README\.md.*\n +the page reads +revision 2\n/);
+  if (cannotPublish() !== undefined) return expect(end).toContain(`No page is built: ${cannotPublish()}`);
+  expect(end).toMatch(/a push with a site +202 accepted\n.* published, .*\n +the page shows +revision 1\n/);
+  expect(end).toMatch(/changes layouts +202 accepted\n.* published, .*\n +the page shows +revision 2\n/);
+  expect(end).toMatch(/README\.md +202 accepted\n.* nothing, .*only README\.md.*\n +the page shows +revision 2\n/);
 });
 
-test("what a page needs is named with the command that installs it", () => {
+test("cannotPublish names each missing program with the command that installs it", () => {
   const folder = mkdtempSync(join(tmpdir(), "pushgate-path-"));
   const program = (name: string, text: string) => writeFileSync(join(folder, name), text, { mode: 0o755 });
   symlinkSync("/bin/sh", join(folder, "sh"));
@@ -32,11 +32,11 @@ test("what a page needs is named with the command that installs it", () => {
   for (const name of ["git", "openssl"]) program(name, "#!/bin/sh\n");
   expect(cannotPublish()).toBe("hugo not installed: apt-get install hugo");
   program("hugo", "#!/bin/sh\necho hugo v0.92.2+extended linux/amd64\n");
-  expect(cannotPublish()).toMatch(/^hugo 0\.92 found, needed is 0\.111 or later: apt-get install hugo, on Debian 12/);
+  expect(cannotPublish()).toMatch(/^hugo is 0\.92, older than 0\.111: apt-get install hugo, on Debian 12/);
   rmSync(folder, { recursive: true });
 });
 
-test("--json prints one array with a row for each of layers 2 to 8, all as declared", () => {
+test("demo --json prints one array with a row for each of layers 2 to 8, all as declared", () => {
   const { status, stdout, stderr } = demo("--json");
   expect(status, stderr).toBe(0);
   const rows = JSON.parse(stdout) as Record<string, unknown>[];

@@ -15,7 +15,7 @@ import { startFakeHugo } from "../service/builder/fake-hugo.ts";
 import { writeContent } from "../service/builder/hugo-site.ts";
 import { bundled } from "../service/bundles.ts";
 
-/** Debian 12's; an older one reads no hugo.toml. */
+/** Debian 12's release; an older one reads no hugo.toml. */
 const oldestHugo = [0, 111];
 
 function versionOf(tool: string): string | undefined {
@@ -26,7 +26,7 @@ function versionOf(tool: string): string | undefined {
   }
 }
 
-/** Why no page can be published here, with the cure; undefined if one can. */
+/** Why this host can publish no page, with the command that fixes it; undefined if it can. */
 export function cannotPublish(): string | undefined {
   const hugo = versionOf("hugo");
   const absent = ["git", "openssl"].filter((tool) => versionOf(tool) === undefined);
@@ -35,21 +35,21 @@ export function cannotPublish(): string | undefined {
   const [major = 0, minor = 0] = (/v(\d+)\.(\d+)/.exec(hugo!)?.slice(1) ?? []).map(Number);
   const [least = 0, leastMinor = 0] = oldestHugo;
   if (major > least || (major === least && minor >= leastMinor)) return undefined;
-  return `hugo ${major}.${minor} found, needed is ${oldestHugo.join(".")} or later: apt-get install hugo, on Debian 12 or later`;
+  return `hugo is ${major}.${minor}, older than ${oldestHugo.join(".")}: apt-get install hugo, on Debian 12 or later`;
 }
 
 export type Publishing = {
   readonly repository: Repository;
-  /** Shell: the builder, as its unit starts it. */
+  /** The shell command that starts the builder as its unit does. */
   readonly command: string;
-  /** Runs the builder until nothing is pending; a failing one is cut off. What status.json says then. */
+  /** Runs the builder until nothing is pending or a run fails. Returns status.json. */
   readonly build: () => Promise<Status>;
-  /** As the web server sees it. */
+  /** The text of a published page. */
   readonly page: (path?: string) => string;
   readonly close: () => Promise<void>;
 };
 
-/** `spool`: where the receiver puts the hook's deliveries; the others where they must be somewhere in particular. */
+/** `spool`: the receiver's folder for the hook. The other folders are made if left out. */
 type Places = { readonly spool: string; readonly asks?: string; readonly site?: string };
 
 export async function startPublishing(places: Places): Promise<Publishing> {
@@ -86,7 +86,7 @@ export async function startPublishing(places: Places): Promise<Publishing> {
     new Promise<Status>((resolve, reject) => {
       const child = spawn(process.execPath, [at("builder.cjs")], { env, stdio: ["ignore", "pipe", "pipe"] });
       let noise = "";
-      // A line a run; one that fails waits for the next try, and nobody here does.
+      // The builder prints a line for each run, and would wait to try a failed one again.
       child.stdout.setEncoding("utf8").on("data", (line: string) => {
         if (line.includes('"failing"')) child.kill();
       });

@@ -1,5 +1,4 @@
-/** The chain as the program declares and renders it, ready to be walked. */
-
+/** The chain of layers as the program declares and renders it. */
 import { sourceSets } from "../../infra/config/derived.ts";
 import type { Settings } from "../../infra/config/settings.ts";
 import { hostLayers } from "../../infra/host/index.ts";
@@ -8,7 +7,7 @@ import { type Declared, emptyZone, zoneFromDeclarations } from "../fakes/cloudfl
 import { example, exampleHost } from "../fixtures.ts";
 import type { Chain } from "./chain.ts";
 
-/** Public texts that other layers make; what they hold is not read here. */
+/** Public texts of other layers, which no reader here needs. */
 const made = { certificate: "", originPullCa: "", programs: { receiver: { sha256: "0".repeat(64) } } };
 
 export function renderedChain(
