@@ -43,7 +43,7 @@ export const hostLayers = (settings: Settings, host: Host, made: Made) => ({
   // stands before anything can be delivered, as nothing is reachable before the edge.
   "builder-program": whereRebuilt(settings, bundle("builder", settings, made.programs.builder ?? { sha256: "" })),
   egress: whereRebuilt(settings, egress(settings)),
-  builder: whereRebuilt(settings, builder(settings, host)),
+  builder: whereRebuilt(settings, builder(settings)),
   site: whereRebuilt(settings, site(settings, host)),
   routing: routing(),
   proxy: proxy(settings, host, made.originPullCa),

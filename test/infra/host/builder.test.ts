@@ -10,7 +10,7 @@ import { builderShape } from "../../../service/builder/settings.ts";
 import { exampleHost, rebuilt } from "../../example.ts";
 import { lintShell, missing, Root, verifyUnits } from "./namespace.ts";
 
-const layer = builder(rebuilt, exampleHost);
+const layer = builder(rebuilt);
 const root = new Root();
 afterAll(() => root.remove());
 const text = (name: string) => layer.files.find(({ path }) => path === `${paths.units}/${name}`)!.text;
