@@ -114,6 +114,14 @@ describe("hugo's unit", () => {
     expect(docs).toContain(String.raw`Environment="HUGO_SECURITY_HTTP_URLS=[\"^https://api\\\\.example\\\\.org/\"]"`);
   });
 
+  test("a path of the site that looks like a placeholder of the template stays as it is", () => {
+    const [site, docs] = rebuilt.hooks;
+    const content = "/home/@user@/content";
+    const { files } = builder({ ...rebuilt, hooks: [site!, { ...docs!, site: { ...docs!.site!, content } }] });
+    const unit = files.find(({ path }) => path.endsWith(units.build("docs")))!;
+    expect(values(unit.text, "BindReadOnlyPaths")).toContain(`-${content}`);
+  });
+
   test("limits are the site's", () => {
     const limits = ["MemoryMax", "LimitDATA", "CPUQuota", "TasksMax", "LimitNPROC", "RuntimeMaxSec", "MemorySwapMax"];
     expect(limits.flatMap((key) => values(docs, key))).toEqual(["256M", "512M", "100%", "256", "256", "600s", "0"]);
