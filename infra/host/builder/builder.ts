@@ -143,7 +143,11 @@ const tmpfilesLine = ([path, mode, owner]: Folder): string =>
 
 function factsOf(sites: readonly SiteHook[]): HostFact[] {
   const hugos = new Map(sites.map(({ site: { hugo } }) => [`${hugo.path} ${hugo.minimum}`, hugo]));
-  const folders = [...common, ...sites.flatMap(foldersOf)];
+  const folders = (name: string, all: readonly Folder[]): HostFact => ({
+    name,
+    read: `modes ${all.map(([path]) => path).join(" ")}`,
+    want: all.map((folder) => folder.join(" ")).join("\n"),
+  });
   const read = sites.flatMap(({ name }) =>
     [units.build, units.buildPath, units.hugoSocket, units.reconcileTimer].map((unit) => unit(name)),
   );
@@ -159,11 +163,9 @@ function factsOf(sites: readonly SiteHook[]): HostFact[] {
       read: `stale ${read.join(" ")}`,
       want: "none",
     },
-    {
-      name: "the rebuild's folders",
-      read: `modes ${folders.map(([path]) => path).join(" ")}`,
-      want: folders.map((folder) => folder.join(" ")).join("\n"),
-    },
+    folders("the builder's folders", common),
+    // A fact for each site, as a host's answer is cut at 2 KiB, which six sites would exceed.
+    ...sites.map((hook) => folders(`the builder's folders of ${hook.name}`, foldersOf(hook))),
     {
       name: `group ${spoolGroup}, by which the rebuild takes deliveries`,
       read: `getent group ${spoolGroup} >/dev/null && echo there`,

@@ -2,6 +2,7 @@
 import { spawnSync } from "node:child_process";
 import * as v from "valibot";
 import { afterAll, describe, expect, test } from "vitest";
+import { factCap } from "../../../infra/apply/manifest.ts";
 import { sitesOf } from "../../../infra/config/sites.ts";
 import { builder, builderSettings } from "../../../infra/host/builder/builder.ts";
 import { builderUser, hugoUser, paths, units } from "../../../infra/host/paths.ts";
@@ -162,6 +163,13 @@ describe("the build's unit", () => {
     expect(path).not.toMatch(/PathChanged|PathModified|PathExists=/);
     expect(path.match(/^(DirectoryNotEmpty|PathExistsGlob)=/gm)).toHaveLength(4);
   });
+});
+
+test("no fact exceeds what a host's answer may hold, however many sites there are", () => {
+  const [hook] = sitesOf(rebuilt);
+  const hooks = Array.from({ length: 30 }, (_, i) => ({ ...hook!, name: `${i}`.padStart(32, "a") }));
+  for (const { name, want } of builder({ ...rebuilt, hooks }).facts)
+    expect(Buffer.byteLength(want), name).toBeLessThanOrEqual(factCap);
 });
 
 test("its settings name what the units hold, and are what the builder reads", () => {
