@@ -44,7 +44,7 @@ export const hostLayers = (settings: Settings, host: Host, made: Made) => ({
   "builder-program": whereRebuilt(settings, bundle("builder", settings, made.programs.builder ?? { sha256: "" })),
   egress: whereRebuilt(settings, egress(settings)),
   builder: whereRebuilt(settings, builder(settings)),
-  site: whereRebuilt(settings, site(settings, host)),
+  site: whereRebuilt(settings, site(settings)),
   routing: routing(),
   proxy: proxy(settings, host, made.originPullCa),
   firewall: firewall(settings, host),

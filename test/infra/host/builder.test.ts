@@ -6,10 +6,9 @@ import { factCap } from "../../../infra/apply/manifest.ts";
 import { sitesOf } from "../../../infra/config/sites.ts";
 import { builder, builderSettings } from "../../../infra/host/builder/builder.ts";
 import { builderUser, hugoUser, paths, units } from "../../../infra/host/paths.ts";
-import { site } from "../../../infra/host/site/site.ts";
 import { builderShape } from "../../../service/builder/settings.ts";
-import { exampleHost, rebuilt } from "../../example.ts";
-import { lintShell, missing, Root, verifyUnits } from "./namespace.ts";
+import { rebuilt } from "../../example.ts";
+import { missing, Root, verifyUnits } from "./namespace.ts";
 
 const layer = builder(rebuilt);
 const root = new Root();
@@ -68,15 +67,6 @@ describe("read by the real parsers", () => {
     const unit = text(name);
     expect(unit).toContain(`\n${line}\n`);
     expect(exposure(name, unit.replace(`\n${line}\n`, "\n"))).toBeGreaterThan(exposure(name, unit));
-  });
-
-  test("the shell is plain POSIX", ({ skip }) => {
-    const why = missing("shellcheck", "dash");
-    skip(why !== undefined, why);
-    for (const { activate, restore, retire, facts } of [layer, site(rebuilt, exampleHost)]) {
-      const texts = [activate, restore ?? ":", retire, ...facts.map(({ read }) => read)];
-      expect(texts.map(lintShell).join("")).toBe("");
-    }
   });
 });
 

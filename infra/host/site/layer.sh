@@ -1,13 +1,10 @@
-# shellcheck shell=dash
-# How a web root becomes a link to the current release, and a folder again. Functions only; site.ts appends the calls.
+# shellcheck shell=sh disable=SC2154
+# The site layer on the host. Values: sites, requests, records and state (folders), hooks (names of those with a site),
+# builder and hugo (accounts), adoption (adoption.cjs).
 #
 # Rules: the web server finds a whole site at the web root's path at any moment, as folder and link are exchanged by one
 # call. Nothing that the folder holds is lost unseen: what neither the build makes nor `keep` names is listed, and
 # nothing is changed. While root writes into a site's folder, which is the builder's, no builder of it runs.
-# Constants come before: sites, asks, builder, records, state.
-# shellcheck disable=SC2154
-
-say() { printf 'site: %s\n' "$*" >&2; }
 
 # renameat2(2) with RENAME_EXCHANGE; the kernel's number for it, by machine. Where a file system can't, two renames.
 exchange() {
@@ -49,8 +46,8 @@ compare() { # hook web-root seconds
   status=$sites/$1/status.json
   scratch=$(mktemp -d)
   : >"$scratch/begun"
-  : >"$asks/.adopt-$1"
-  mv -fT -- "$asks/.adopt-$1" "$asks/$1/adopt"
+  : >"$requests/.adopt-$1"
+  mv -fT -- "$requests/.adopt-$1" "$requests/$1/adopt"
   systemctl reset-failed "pushgate-build-$1.service" 2>/dev/null || :
   systemctl start "pushgate-build-$1.service" || :
   deadline=$(($(date +%s) + $3))
@@ -58,7 +55,7 @@ compare() { # hook web-root seconds
     [ "$(date +%s)" -le "$deadline" ] || {
       say "the builder did not say what it would publish in place of $2. It says:"
       journalctl -u "pushgate-build-$1.service" --since "-$3s" -n 10 -o cat --no-pager >&2
-      rm -rf -- "$scratch" "$asks/$1/adopt"
+      rm -rf -- "$scratch" "$requests/$1/adopt"
       # Nothing else is to be built here either.
       systemctl is-enabled --quiet "pushgate-build-$1.path" || systemctl stop "pushgate-build-$1.service"
       return 1
@@ -66,22 +63,7 @@ compare() { # hook web-root seconds
     sleep 0.1
   done
   answer=0
-  # shellcheck disable=SC2016
-  /usr/bin/node -e '
-    const { last, adoption } = JSON.parse(require("fs").readFileSync(process.argv[1], "utf8"));
-    const say = (text) => console.error("site: " + String(text).replace(/[\u0000-\u001f\u007f-\u009f]/g, "?"));
-    const [, , webRoot, hook] = process.argv;
-    if (adoption === undefined) {
-      say(webRoot + " stays the folder it is, as there is nothing to put in its place: " + last.reason);
-      process.exit(1);
-    }
-    const { files, more } = adoption;
-    if (files.length + more === 0) process.exit(0);
-    say(webRoot + " holds " + (files.length + more) + " files that the build does not make and `keep` does not name:");
-    for (const file of files) say("  " + file);
-    if (more > 0) say("  and " + more + " more");
-    say("nothing was changed. Cure: name them in `site.keep` of " + hook + ", add them to the repository, or remove them");
-    process.exit(1);' "$scratch/status" "$2" "$1" || answer=1
+  /usr/bin/node -e "$adoption" "$scratch/status" "$2" "$1" || answer=1
   rm -rf -- "$scratch"
   return "$answer"
 }
@@ -237,5 +219,53 @@ serve() { # hook web-root content seconds keep...
     lead "$hook" "$root" || return 1
   else
     adopt "$hook" "$root" "$seconds" "$@" || return 1
+  fi
+  systemctl enable --quiet "pushgate-build-$hook.path" "pushgate-reconcile-$hook.timer"
+  systemctl start "pushgate-build-$hook.path" "pushgate-reconcile-$hook.timer"
+  # A site that is new here is published now, and not when its timer first asks.
+  [ "$fresh" = no ] || systemctl start --no-block "pushgate-reconcile-$hook.service"
+}
+
+# Gives back the web roots of hooks that have no site any more.
+forget_others() {
+  for record in "$records"/*; do
+    [ -f "$record" ] || continue
+    case " $hooks " in *" ${record##*/} "*) ;; *) forget "${record##*/}" ;; esac
+  done
+}
+
+retire() {
+  for path in "$units"/pushgate-build-*.path "$units"/pushgate-reconcile-*.timer; do
+    [ ! -e "$path" ] || systemctl disable --quiet --now "${path##*/}" || exit 1
+  done
+  for folder in "$records"/* "$sites"/*; do
+    [ ! -e "$folder" ] || forget "${folder##*/}" || exit 1
+  done
+  [ ! -d "$sites" ] || rmdir --ignore-fail-on-non-empty "$sites"
+}
+
+# Facts
+
+web_root() { # hook web-root
+  if [ -L "$2" ]; then
+    target=$(readlink -- "$2")
+    if [ "$target" = "$sites/$1/current" ]; then echo "leads to the current release of $1"; else echo "a link to $target, which somebody else made"; fi
+  elif [ ! -e "$2" ]; then
+    echo "absent, to become a link"
+  elif [ ! -d "$2" ]; then
+    echo "neither a folder nor a link"
+  else
+    echo "a folder with $(find "$2" -xdev ! -type d -printf . | wc -c) files, to become the first release"
+  fi
+}
+
+# As the account that reads it, from within: the folders above it are bound away, so only it itself counts.
+content() { # folder, option of setpriv for the account's groups
+  if [ ! -d "$1" ]; then
+    echo "missing: name the folder that holds the content, pushgate makes none"
+  elif cd "$1" && setpriv --reuid "$hugo" --regid "$hugo" "$2" test -r . -a -x . 2>/dev/null; then
+    echo readable
+  else
+    echo "$(stat -c '%A %U:%G' .), which $hugo cannot read: chmod o+rX, or give it to the group of \`site.writers\`"
   fi
 }
