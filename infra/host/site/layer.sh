@@ -145,30 +145,30 @@ adopt() { # hook web-root seconds keep...
 # The link becomes a folder with what is served, and goes on being served.
 give_back() { # hook
   [ -f "$records/$1" ] || return 0
-  { read -r root && read -r owner; } <"$records/$1"
+  { read -r former && read -r owner; } <"$records/$1"
   halt "$1"
-  if [ "$(readlink -- "$root")" = "$sites/$1/current" ]; then
-    fresh=$root.pushgate-new
-    rm -rf -- "$fresh"
+  if [ "$(readlink -- "$former")" = "$sites/$1/current" ]; then
+    copy=$former.pushgate-new
+    rm -rf -- "$copy"
     if [ -d "$sites/$1/current/" ]; then
-      cp -a -- "$sites/$1/current/." "$fresh" || return 1
-      find "$fresh" -type d -exec chmod u+rwx {} + && find "$fresh" -type f -exec chmod u+rw {} + || return 1
+      cp -a -- "$sites/$1/current/." "$copy" || return 1
+      find "$copy" -type d -exec chmod u+rwx {} + && find "$copy" -type f -exec chmod u+rw {} + || return 1
       case $owner in
-        absent) chown -Rh root:root -- "$fresh" ;;
-        *) chown -Rh "${owner% *}" -- "$fresh" && chmod "${owner#* }" -- "$fresh" ;;
+        absent) chown -Rh root:root -- "$copy" ;;
+        *) chown -Rh "${owner% *}" -- "$copy" && chmod "${owner#* }" -- "$copy" ;;
       esac || return 1
       # What is kept lies beside the releases, with owners of its own, and is led to by links.
-      find "$fresh" -type l -lname '*/kept/*' -printf '%P\n' | while read -r path; do
-        rm -f -- "$fresh/$path"
-        [ ! -e "$sites/$1/kept/$path" ] || cp -a -- "$sites/$1/kept/$path" "$fresh/$path" || return 1
+      find "$copy" -type l -lname '*/kept/*' -printf '%P\n' | while read -r path; do
+        rm -f -- "$copy/$path"
+        [ ! -e "$sites/$1/kept/$path" ] || cp -a -- "$sites/$1/kept/$path" "$copy/$path" || return 1
       done || return 1
-      sync -f "$fresh"
-      exchange "$root" "$fresh" || return 1
-      rm -f -- "$fresh"
-      say "$root is a folder again, with what was served; nothing of ours changes it any more"
+      sync -f "$copy"
+      exchange "$former" "$copy" || return 1
+      rm -f -- "$copy"
+      say "$former is a folder again, with what was served; nothing of ours changes it any more"
     else
-      rm -f -- "$root"
-      [ "$owner" = absent ] || { mkdir -- "$root" && chown "${owner% *}" -- "$root" && chmod "${owner#* }" -- "$root"; }
+      rm -f -- "$former"
+      [ "$owner" = absent ] || { mkdir -- "$former" && chown "${owner% *}" -- "$former" && chmod "${owner#* }" -- "$former"; }
     fi
   fi
   rm -f -- "$records/$1"
