@@ -1,7 +1,7 @@
 /**
- * Layer 9 on the machine, without what is served: for each hook with a site the service that takes deliveries and asks,
- * runs git and publishes; what watches for them; the timer that asks when nobody did; and hugo's units (hugo.ts).
- * What watches is started by the site's layer, once the web root leads to a release (site.ts).
+ * Layer 9, the builder: for each hook with a site, the service that takes deliveries and requests, runs git and publishes;
+ * the .path unit that starts it; the timer that has it compare the site with its repository; and hugo's units (hugo.ts).
+ * The site layer starts the .path unit and the timer once the web root is a link to a release.
  */
 import type { BuilderSettings } from "../../../service/builder/settings.ts";
 import type { HostFact, HostFile, HostLayer } from "../../apply/layer.ts";
@@ -14,13 +14,13 @@ import { builderUser, paths, units } from "../paths.ts";
 import { spoolGroup } from "../receiver/receiver.ts";
 import { sandbox } from "../sandbox.ts";
 import { deployKeyPath } from "../secrets/secrets.ts";
-import { hugoRoot, hugoServiceText, hugoSocketPath, hugoSocketText } from "./hugo.ts";
+import { hugoRoot, hugoServiceText, hugoSocketPath } from "./hugo.ts";
 
 const { spool, asks: requests } = paths;
 
 const MiB = 1 << 20;
 
-/** As long as this no marker came: a burst of pushes is one build. */
+/** A build starts after so long without a delivery or request: a burst of pushes is one build. */
 const debounceMilliseconds = 1_000;
 
 const settingsPath = (hook: string) => `${paths.builderSettings}/${hook}.json` as const;
@@ -28,7 +28,8 @@ const knownHostsPath = (hook: string) => `${paths.builderSettings}/${hook}.known
 
 /** What `service/builder` reads. */
 export function builderSettings({ name, repository, branch, site }: SiteHook): BuilderSettings {
-  const { limits } = site;
+  const { content, webRoot, submodules } = site;
+  const { releaseMiB, pagesPercent, seconds, memoryMiB, tasks } = site.limits;
   return {
     hook: name,
     repository,
@@ -36,39 +37,32 @@ export function builderSettings({ name, repository, branch, site }: SiteHook): B
     spool: `${spool}/${name}`,
     asks: `${requests}/${name}`,
     site: `${paths.sites}/${name}`,
-    content: site.content,
-    webRoot: site.webRoot,
+    content,
+    webRoot,
     paths: [...site.paths],
     keep: [...site.keep],
     assets: [...site.assets],
-    submodules: site.submodules,
+    submodules,
     ...(remoteOf(repository).ssh && { knownHosts: knownHostsPath(name) }),
     hugo: { socket: hugoSocketPath(name) },
-    limits: {
-      releaseBytes: limits.releaseMiB * MiB,
-      pagesPercent: limits.pagesPercent,
-      seconds: limits.seconds,
-      debounceMilliseconds,
-      memoryMiB: limits.memoryMiB,
-      tasks: limits.tasks,
-    },
+    limits: { releaseBytes: releaseMiB * MiB, pagesPercent, seconds, debounceMilliseconds, memoryMiB, tasks },
   };
 }
 
-/** What ProtectHome= hides, and a site may well lie in. */
+/** ProtectHome= hides these folders, and a site may be in them. */
 const inHome = (path: string): boolean => /^\/(home|root|run\/user)(\/|$)/.test(path);
 
-/** ProtectHome=yes, or the two folders alone of it. */
+/** Of all homes, only the two folders of the site are visible. */
 function homes({ content, webRoot }: SiteHook["site"]): string {
   const shown = [content, webRoot].filter(inHome);
   return shown.length === 0
     ? "ProtectHome=yes"
-    : `# Of the homes only what this site names; either may be missing at the moment.
+    : `# Of all homes, only the folders of this site; each may be missing.
 ProtectHome=tmpfs
 ${shown.map((path) => `BindReadOnlyPaths=-${path}`).join("\n")}`;
 }
 
-/** git indexes a pack in memory, beside Node's 100 MiB. */
+/** git indexes a pack in memory, and Node takes 100 MiB. */
 const leastMemoryMiB = 512;
 
 function buildServiceText({ name, repository, site }: SiteHook): string {
@@ -89,7 +83,7 @@ function buildServiceText({ name, repository, site }: SiteHook): string {
     tasks: site.limits.tasks,
     sandbox: sandbox(
       "node",
-      'Node asks for pkey_alloc, git and ssh for limits and owners: told "no" they go on, killed they do not.',
+      "Node calls pkey_alloc, git and ssh set limits and owners: they go on after EPERM, not after a signal.",
       homes(site),
     ),
   });
@@ -107,7 +101,7 @@ function filesOf(hook: SiteHook): HostFile[] {
     unit(units.buildPath(name), "pushgate-build.path", { spool, requests }),
     unit(units.reconcile(name), "pushgate-reconcile.service", { requests }),
     unit(units.reconcileTimer(name), "pushgate-reconcile.timer", { minutes: site.reconcileMinutes }),
-    unitFile(units.hugoSocket(name), hugoSocketText(hook)),
+    unit(units.hugoSocket(name), "pushgate-hugo.socket", { socket: hugoSocketPath(name), user: builderUser }),
     unitFile(units.hugo(name), hugoServiceText(hook)),
   ];
 }
@@ -122,8 +116,8 @@ const common: readonly Folder[] = [requests, paths.sites, paths.hugo, hugoRoot].
 ]);
 
 /**
- * Asks: whoever may ask drops a file and sees no other; the builder's alone where nobody is named. What was taken lies
- * in a folder that is there before anybody may write beside it: whoever else made it could hold every build up.
+ * A member of the group `site.writers` requests a build by making a file, and cannot list the folder; without the group
+ * only root and the builder can. `.taken` exists before others may write beside it, as its owner could stop all builds.
  */
 function foldersOf({ name, site: { writers } }: SiteHook): Folder[] {
   const owner = `${builderUser}:${builderUser}`;
@@ -159,15 +153,15 @@ function factsOf(sites: readonly SiteHook[]): HostFact[] {
     })),
     ...sites.map(({ name }) => enabledAndActive(units.hugoSocket(name))),
     {
-      name: "units of the rebuild that systemd read before they were changed",
+      name: "the builder's units whose files changed after systemd read them",
       read: `stale ${read.join(" ")}`,
       want: "none",
     },
     folders("the builder's folders", common),
-    // A fact for each site, as a host's answer is cut at 2 KiB, which six sites would exceed.
+    // A fact for each site: a host's answer is cut at 2 KiB, which the folders of six sites exceed.
     ...sites.map((hook) => folders(`the builder's folders of ${hook.name}`, foldersOf(hook))),
     {
-      name: `group ${spoolGroup}, by which the rebuild takes deliveries`,
+      name: `group ${spoolGroup}, by which the builder takes deliveries`,
       read: `getent group ${spoolGroup} >/dev/null && echo there`,
       want: "there",
     },
@@ -192,19 +186,21 @@ export function builder(settings: Settings): HostLayer {
       file(paths.builderTmpfiles, [...common, ...sites.flatMap(foldersOf)].map(tmpfilesLine).join("")),
       ...sites.flatMap(filesOf),
     ],
-    // Drop-ins too, by hand or by `systemctl set-property`: they change what the files say without changing the files.
+    // Drop-ins too, of an administrator or of `systemctl set-property`: they change a unit without changing its file.
     owns: [
       paths.builderTmpfiles,
       `${paths.builderSettings}/*`,
       ...[paths.units, "/etc/systemd/system.control", "/run/systemd/system", "/run/systemd/system.control"].flatMap(
         (folder) => ["build-*", "hugo-*", "reconcile-*"].map((name) => `${folder}/pushgate-${name}.d/*.conf`),
       ),
-      `${paths.units}/pushgate-build-*.service`,
-      `${paths.units}/pushgate-build-*.path`,
-      `${paths.units}/pushgate-reconcile-*.service`,
-      `${paths.units}/pushgate-reconcile-*.timer`,
-      `${paths.units}/pushgate-hugo-*.service`,
-      `${paths.units}/pushgate-hugo-*.socket`,
+      ...[
+        "build-*.service",
+        "build-*.path",
+        "reconcile-*.service",
+        "reconcile-*.timer",
+        "hugo-*.service",
+        "hugo-*.socket",
+      ].map((name) => `${paths.units}/pushgate-${name}`),
     ],
     activate: "activate",
     restore: "restore",

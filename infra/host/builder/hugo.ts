@@ -1,19 +1,19 @@
 /**
- * The one place where a repository's code, its templates, is evaluated: a unit an account of its own, which a connection
- * starts and whose output and end go back over it. Nothing is sent to it, so nothing can be asked of it but a build.
+ * Hugo's unit, the only one in which code of a repository runs: its templates, as an account of their own.
  *
- * Its root is an empty folder with the distribution, the clone and the content bound into it, all read-only. hugo mounts
- * absolute paths where a site's configuration says so (`module.mounts`), so what is not in here is what a template's
- * author cannot publish. TemporaryFileSystem=/ would read better and does nothing: systemd 252 and 257 leave the host's
- * own root over it, without a word.
+ * - A connection to the socket starts it, and gets its output and result. The builder sends nothing, so all it can
+ *   request is a build.
+ * - Its root is an empty folder with the distribution, the clone and the content mounted read-only: hugo publishes any
+ *   absolute path that a site's configuration names (`module.mounts`), and so may publish no other file of the host.
+ * - TemporaryFileSystem=/ would be shorter and has no effect: systemd 252 and 257 leave the host's root in place.
  */
 import { hugoArguments, hugoEnvironment } from "../../../service/builder/hugo-command.ts";
 import type { SiteHook } from "../../config/sites.ts";
 import { template } from "../kit.ts";
-import { builderUser, hugoUser, paths, units } from "../paths.ts";
+import { hugoUser, paths, units } from "../paths.ts";
 import { sandbox } from "../sandbox.ts";
 
-/** Of the unit, inside its root. */
+/** Folders in the unit's root; pushgate-hugo@.service mounts them. */
 const inside = { source: "/source", content: "/content", destination: "/out", cache: "/cache" } as const;
 
 export const hugoRoot = `${paths.hugo}/root` as const;
@@ -23,7 +23,7 @@ export const hugoSocketPath = (hook: string) => `${paths.hugo}/${hook}.sock` as 
 const assigned = ([name, value]: [string, string]): string =>
   `Environment="${name}=${value.replace(/[\\"]/g, "\\$&").replaceAll("%", "%%")}"`;
 
-/** What a program that hugo runs, or a fetch of its, needs beside the distribution. */
+/** What programs and downloads of hugo need beside the distribution. */
 const more = ({ exec, http, path }: SiteHook["site"]["hugo"]): string[] => [
   ...(path.startsWith("/usr/") ? [] : [path]),
   ...(exec.length > 0 ? ["-/etc/alternatives"] : []),
@@ -31,30 +31,26 @@ const more = ({ exec, http, path }: SiteHook["site"]["hugo"]): string[] => [
 ];
 
 const noNetwork = "PrivateNetwork=yes\nRestrictAddressFamilies=none\nIPAddressDeny=any";
-const network = `# Over TLS, to addresses of the internet: ${units.egress}.\nRestrictAddressFamilies=AF_INET AF_INET6`;
+const network = `# ${units.egress} limits this to TLS to public addresses.\nRestrictAddressFamilies=AF_INET AF_INET6`;
 
-export const hugoSocketText = ({ name }: SiteHook): string =>
-  template(import.meta.url, "pushgate-hugo.socket", { hook: name, socket: hugoSocketPath(name), user: builderUser });
-
-export const hugoServiceText = ({ name, site: { hugo, limits, content, writers } }: SiteHook): string =>
-  template(import.meta.url, "pushgate-hugo@.service", {
-    hook: name,
+export function hugoServiceText({ name, site: { hugo, limits, content, writers } }: SiteHook): string {
+  const { seconds, cpuPercent, memoryMiB, tasks, releaseMiB } = limits;
+  return template(import.meta.url, "pushgate-hugo@.service", {
+    ...{ hook: name, content, seconds, cpuPercent, memoryMiB, tasks, releaseMiB },
     hugo: [hugo.path, ...hugoArguments(inside)],
     environment: Object.entries(hugoEnvironment(inside.cache, hugo)).map(assigned).join("\n"),
     user: hugoUser,
-    groups: writers === undefined ? "" : `# Content that only its writers may read.\nSupplementaryGroups=${writers}`,
+    groups:
+      writers === undefined
+        ? ""
+        : `# For content that only the group of \`site.writers\` may read.\nSupplementaryGroups=${writers}`,
     root: hugoRoot,
     work: `${paths.sites}/${name}/work`,
-    content,
     more: more(hugo)
       .map((path) => `BindReadOnlyPaths=${path}`)
       .join("\n"),
-    seconds: limits.seconds,
-    cpuPercent: limits.cpuPercent,
-    memoryMiB: limits.memoryMiB,
-    tasks: limits.tasks,
-    dataMiB: 2 * limits.memoryMiB,
-    releaseMiB: limits.releaseMiB,
+    dataMiB: 2 * memoryMiB,
     network: hugo.http.length > 0 ? network : noNetwork,
     sandbox: sandbox("hugo"),
   });
+}

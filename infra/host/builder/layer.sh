@@ -15,8 +15,8 @@ stop_units() {
     -printf '%h\n' -delete | xargs -r rmdir --ignore-fail-on-non-empty || :
 }
 
-# Hook $1 is built no more: a delivery that was taken and not published goes back to the spool.
-stop_building() {
+# Also puts the deliveries of hook $1 that were taken and not published back into the spool.
+remove_builder() {
   stop_units "$1"
   [ -d "$spool/$1/.taken" ] || return 0
   find "$spool/$1/.taken" -mindepth 1 -maxdepth 1 -type f -exec mv -nt "$spool/$1" {} +
@@ -31,16 +31,16 @@ hook_of() {
 activate() {
   for group in $writers; do
     getent group "$group" >/dev/null || {
-      say "the group $group, whose members may ask for a build, is not on this machine. Cure: groupadd $group, or leave \`writers\` out"
+      say "\`site.writers\` names the group $group, which this host does not have. Run groupadd $group, or remove \`writers\`."
       exit 1
     }
   done
-  # Sites that are no more, while systemd still knows their units: a timer whose unit went would be failed for ever.
+  # For hooks that have no site any more, before systemd reads the units again: a timer without its service would fail.
   for file in $changed; do
     case $file in */pushgate-build-*.service) ;; *) continue ;; esac
     [ ! -e "$file" ] || continue
     hook_of "$file"
-    stop_building "$hook"
+    remove_builder "$hook"
     rm -rf -- "${requests:?}/$hook"
     case " $hooks " in *" $hook "*) ;; *) rmdir -- "$spool/$hook" 2>/dev/null || : ;; esac
   done
@@ -83,7 +83,7 @@ retire() {
   for file in "$units"/pushgate-build-*.service; do
     [ -e "$file" ] || continue
     hook_of "$file"
-    stop_building "$hook"
+    remove_builder "$hook"
   done
   rm -rf -- "$requests" "$hugo" || exit 1
   [ ! -d "$sites" ] || rmdir --ignore-fail-on-non-empty "$sites"
@@ -95,18 +95,18 @@ retire() {
 hugo_version() {
   found=$(timeout 4 "$1" version 2>/dev/null | sed -n 's/^hugo[^0-9]*v\{0,1\}\([0-9][0-9.]*[0-9]\).*/\1/p')
   if [ -z "$found" ]; then
-    echo "not there, or no hugo; needed is $2 or later: install one, and name it in \`site.hugo.path\`"
+    echo "missing or not hugo; install hugo $2 or later, and set \`site.hugo.path\` to it"
   elif [ "$(printf '%s\n' "$2" "$found" | sort -V | head -n 1)" = "$2" ]; then
     echo "$2 or later"
   else
-    echo "$found; needed is $2 or later: install a newer one, and name it in \`site.hugo.path\`"
+    echo "$found; install hugo $2 or later, and set \`site.hugo.path\` to it"
   fi
 }
 
-# Those of the units $@ whose files changed after systemd read them.
+# The units among $@ whose files changed after systemd read them, or "none".
 stale() {
-  # shellcheck disable=SC2046
-  echo none $(systemctl show -p Id -p NeedDaemonReload "$@" | sed -n '/^Id=/h;/^NeedDaemonReload=yes/{g;s/^Id=//p}')
+  found=$(systemctl show -p Id -p NeedDaemonReload "$@" | sed -n '/^Id=/h;/^NeedDaemonReload=yes/{g;s/^Id=//p}')
+  echo "${found:-none}"
 }
 
 modes() { stat -c '%n %a %U:%G' "$@" 2>/dev/null; }

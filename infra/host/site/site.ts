@@ -1,7 +1,6 @@
 /**
- * What is served, and when it changes: the web root of each site is a link to its current release, and what watches for
- * deliveries runs, but not before. A folder that stands there becomes the first release; when the site leaves, the link
- * becomes a folder again (site.sh).
+ * What is served: the web root of each site is a link to its current release, and only then do the units run that start
+ * builds. A folder at the web root becomes the first release; when the site leaves, the link becomes a folder again.
  */
 import type { HostLayer } from "../../apply/layer.ts";
 import { quote } from "../../apply/manifest.ts";
@@ -11,7 +10,7 @@ import { type SiteHook, sitesOf } from "../../config/sites.ts";
 import { enabledAndActive, layerScript, textBeside } from "../kit.ts";
 import { builderUser, hugoUser, paths, units } from "../paths.ts";
 
-/** Beyond a build's own limit: a first fetch of the whole history, and starting and ending. */
+/** More than a build's own limit: the first fetch has the whole history, and units start and stop. */
 const fetchSeconds = 600;
 
 const call = (name: string, ...words: string[]): string => [name, ...words.map(quote)].join(" ");
@@ -20,21 +19,23 @@ const serve = ({ name, site: { webRoot, content, limits, keep } }: SiteHook): st
   call("serve", name, webRoot, content, String(limits.seconds + fetchSeconds), ...keep);
 
 /**
- * What a machine on which no site of ours is yet says of the folders: what would stop an "up" midway, and what it is
- * about to turn into a release. Later the same facts are drift.
+ * Before anything of the layer is on the host: what would stop an `up` midway, and what `up` is about to turn into a
+ * release. Later the same facts are drift.
  */
 export function siteFitness(settings: Settings, seen: SeenLayer | undefined): { faults: string[]; warnings: string[] } {
-  if (seen === undefined || seen.stamp !== undefined) return { faults: [], warnings: [] };
   const faults: string[] = [];
   const warnings: string[] = [];
+  if (seen === undefined || seen.stamp !== undefined) return { faults, warnings };
   for (const [i, { site }] of sitesOf(settings).entries()) {
-    const [root, content] = [seen.facts[2 * i]?.output ?? "", seen.facts[2 * i + 1]?.output ?? ""];
-    if (content.startsWith("missing")) faults.push(`the content folder ${site.content} is ${content}`);
+    const [root = "", content = ""] = [seen.facts[2 * i]?.output, seen.facts[2 * i + 1]?.output];
+    if (content.startsWith("missing")) faults.push(`the content folder ${site.content} is ${content}.`);
     if (/^(a link|neither)/.test(root))
-      faults.push(`the web root ${site.webRoot} is ${root}: name another, or move it away`);
+      faults.push(
+        `the web root ${site.webRoot} is ${root}. Set \`site.webRoot\` to another path, or move what is there.`,
+      );
     if (root.startsWith("a folder"))
       warnings.push(
-        `the web root ${site.webRoot} is ${root}; if it holds what neither the build makes nor \`site.keep\` names, \`up\` lists that and changes nothing`,
+        `the web root ${site.webRoot} is ${root}. If it holds files that the build does not make and \`site.keep\` does not name, \`up\` lists them and changes nothing.`,
       );
   }
   return { faults, warnings };
@@ -48,7 +49,7 @@ export function site(settings: Settings): HostLayer {
     script: layerScript(import.meta.url, "site", {
       sites: paths.sites,
       requests: paths.asks,
-      // One file a site: its web root, and what that was before us.
+      // A file for each site: its web root, and what was there before.
       records: `${paths.state}/sites`,
       state: paths.state,
       hooks: sites.map(({ name }) => name),
@@ -57,9 +58,9 @@ export function site(settings: Settings): HostLayer {
       adoption: textBeside(import.meta.url, "adoption.cjs"),
     }),
     files: [],
-    // Nothing by glob: what is published can't be rendered again. `retire` gives it back.
+    // No globs: a published site cannot be rendered again. `retire` gives it back.
     owns: [],
-    activate: ["forget_others", ...sites.map(serve)].join("\n"),
+    activate: ["remove_others", ...sites.map(serve)].join("\n"),
     facts: [
       // In this order: `siteFitness` reads them.
       ...sites.flatMap(({ name, site: { webRoot, content, writers } }) => [
@@ -77,7 +78,7 @@ export function site(settings: Settings): HostLayer {
       ...sites.flatMap(({ name }) => [units.buildPath(name), units.reconcileTimer(name)]).map(enabledAndActive),
     ],
     retire: "retire",
-    // An adoption fetches and builds before it changes anything.
+    // Before a folder becomes a release, the builder fetches and builds.
     timeout: 120 + seconds,
   };
 }
