@@ -1,8 +1,8 @@
 /** Every layer of one machine by name, in the order they are applied; the goldens and the probe loop over it. */
 
 import { type HostLayer, leaving } from "../apply/layer.ts";
+import { sitesOf } from "../config/derived.ts";
 import type { Host, Settings } from "../config/settings.ts";
-import { sitesOf } from "../config/sites.ts";
 import { builder } from "./builder/builder.ts";
 import { pulls } from "./client-ca/client-ca.ts";
 import { egress } from "./egress/egress.ts";

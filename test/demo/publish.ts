@@ -6,14 +6,14 @@ import { execFileSync, spawn } from "node:child_process";
 import { chmodSync, globSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { assetExtensions, buildPaths } from "../../infra/config/build-paths.ts";
+import { assetExtensions, buildPaths } from "../../infra/config/schema.ts";
 import type { BuilderSettings } from "../../service/builder/settings.ts";
 import type { Status } from "../../service/builder/status.ts";
-import { startFakeHugo } from "../service/builder/fake-hugo.ts";
-import { bundled } from "../service/bundles.ts";
 import { startGitHost } from "../fakes/git-host.ts";
 import type { Repository } from "../fakes/git-repository.ts";
+import { startFakeHugo } from "../service/builder/fake-hugo.ts";
 import { writeContent } from "../service/builder/hugo-site.ts";
+import { bundled } from "../service/bundles.ts";
 
 /** Debian 12's; an older one reads no hugo.toml. */
 const oldestHugo = [0, 111];

@@ -1,14 +1,13 @@
 /**
  * Layer 9, the builder: for each hook with a site, the service that takes deliveries and requests, runs git and publishes;
- * the .path unit that starts it; the timer that has it compare the site with its repository; and hugo's units (hugo.ts).
+ * the .path unit that starts it; the timer that has it compare the site with its repository; and Hugo's units (hugo.ts).
  * The site layer starts the .path unit and the timer once the web root is a link to a release.
  */
 import type { BuilderSettings } from "../../../service/builder/settings.ts";
 import type { HostFact, HostFile, HostLayer } from "../../apply/layer.ts";
-import { quote } from "../../apply/manifest.ts";
-import { remoteOf } from "../../config/repository.ts";
+import { quote } from "../../apply/shell.ts";
+import { remoteOf, type SiteHook, sitesOf } from "../../config/derived.ts";
 import type { Settings } from "../../config/settings.ts";
-import { type SiteHook, sitesOf } from "../../config/sites.ts";
 import { enabledAndActive, file, layerScript, template, unitFile } from "../kit.ts";
 import { builderUser, paths, units } from "../paths.ts";
 import { spoolGroup } from "../receiver/receiver.ts";
@@ -39,9 +38,9 @@ export function builderSettings({ name, repository, branch, site }: SiteHook): B
     site: `${paths.sites}/${name}`,
     content,
     webRoot,
-    paths: [...site.paths],
-    keep: [...site.keep],
-    assets: [...site.assets],
+    paths: site.paths,
+    keep: site.keep,
+    assets: site.assets,
     submodules,
     ...(remoteOf(repository).ssh && { knownHosts: knownHostsPath(name) }),
     hugo: { socket: hugoSocketPath(name) },

@@ -3,12 +3,11 @@
  *
  * - A connection to the socket starts it, and gets its output and result. The builder sends nothing, so all it can
  *   request is a build.
- * - Its root is an empty folder with the distribution, the clone and the content mounted read-only: hugo publishes any
+ * - Its root is an empty folder with the distribution, the clone and the content mounted read-only: Hugo publishes any
  *   absolute path that a site's configuration names (`module.mounts`), and so may publish no other file of the host.
  * - TemporaryFileSystem=/ would be shorter and has no effect: systemd 252 and 257 leave the host's root in place.
  */
-import { hugoArguments, hugoEnvironment } from "../../../service/builder/hugo-command.ts";
-import type { SiteHook } from "../../config/sites.ts";
+import type { SiteHook } from "../../config/derived.ts";
 import { template } from "../kit.ts";
 import { hugoUser, paths, units } from "../paths.ts";
 import { sandbox } from "../sandbox.ts";
@@ -19,11 +18,36 @@ const inside = { source: "/source", content: "/content", destination: "/out", ca
 export const hugoRoot = `${paths.hugo}/root` as const;
 export const hugoSocketPath = (hook: string) => `${paths.hugo}/${hook}.sock` as const;
 
+type Folders = Readonly<Record<keyof typeof inside, string>>;
+
+/**
+ * Flags and HUGO_ variables outrank the site's own configuration (tested with a site that opens both policies).
+ * `--noBuildLock`: the source is read-only. `--noChmod`, `--noTimes`: the destination is another account's folder, whose
+ * times Hugo may not set, and it fails where it may not.
+ */
+export const hugoArguments = ({ source, content, destination, cache }: Folders): readonly string[] => [
+  ...["--minify", "--noBuildLock", "--noChmod", "--noTimes"],
+  ...["--source", source, "--contentDir", content, "--destination", destination, "--cacheDir", cache],
+];
+
+/** A list as Hugo reads it from a variable: JSON; for an empty one, the word that closes the policy. */
+const policy = (allowed: readonly string[]): string => (allowed.length === 0 ? "none" : JSON.stringify(allowed));
+
+type Policies = Readonly<Record<"exec" | "http", readonly string[]>>;
+
+export const hugoEnvironment = (cache: string, { exec, http }: Policies): Readonly<Record<string, string>> => ({
+  HUGO_ENABLEGITINFO: "false",
+  HUGO_ENVIRONMENT: "production",
+  HUGO_RESOURCEDIR: `${cache}/resources`,
+  HUGO_SECURITY_EXEC_ALLOW: policy(exec),
+  HUGO_SECURITY_HTTP_URLS: policy(http),
+});
+
 /** systemd reads quotes, backslashes and percent signs in a value of `Environment=`. */
 const assigned = ([name, value]: [string, string]): string =>
   `Environment="${name}=${value.replace(/[\\"]/g, "\\$&").replaceAll("%", "%%")}"`;
 
-/** What programs and downloads of hugo need beside the distribution. */
+/** What programs and downloads of Hugo need beside the distribution. */
 const more = ({ exec, http, path }: SiteHook["site"]["hugo"]): string[] => [
   ...(path.startsWith("/usr/") ? [] : [path]),
   ...(exec.length > 0 ? ["-/etc/alternatives"] : []),

@@ -1,8 +1,8 @@
 # shellcheck shell=sh disable=SC2154
 # The builder layer on the host. Values: spool, requests, sites and hugo (folders), tmpfiles (path), hooks (names),
-# writers (groups), sockets (units of hugo).
+# writers (groups), sockets (units of Hugo).
 #
-# A running build goes on when its .path unit or hugo's units change, as each build reads those anew. It is restarted
+# A running build goes on when its .path unit or Hugo's units change, as each build reads those anew. It is restarted
 # where its own unit or settings changed, which costs a build and loses nothing.
 
 # Stops the units of hook $1, whose files may be gone, and removes the links that enable them.
@@ -91,15 +91,15 @@ retire() {
 
 # Facts
 
-# Whether hugo at path $1 is of version $2 or later.
+# Whether Hugo at path $1 is of version $2 or later.
 hugo_version() {
   found=$(timeout 4 "$1" version 2>/dev/null | sed -n 's/^hugo[^0-9]*v\{0,1\}\([0-9][0-9.]*[0-9]\).*/\1/p')
   if [ -z "$found" ]; then
-    echo "missing or not hugo; install hugo $2 or later, and set \`site.hugo.path\` to it"
+    echo "missing or not Hugo; install Hugo $2 or later, and set \`site.hugo.path\` to it"
   elif [ "$(printf '%s\n' "$2" "$found" | sort -V | head -n 1)" = "$2" ]; then
     echo "$2 or later"
   else
-    echo "$found; install hugo $2 or later, and set \`site.hugo.path\` to it"
+    echo "$found; install Hugo $2 or later, and set \`site.hugo.path\` to it"
   fi
 }
 

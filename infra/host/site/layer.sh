@@ -264,7 +264,7 @@ web_root() { # hook web-root
   fi
 }
 
-# Whether hugo's account can read the folder. From inside it: hugo's unit mounts it alone, so the folders above do not count.
+# Whether Hugo's account can read the folder. From inside it: Hugo's unit mounts it alone, so the folders above do not count.
 content() { # folder, option of setpriv for the account's groups
   if [ ! -d "$1" ]; then
     echo "missing; set \`site.content\` to the folder that holds the content, as pushgate does not make it"

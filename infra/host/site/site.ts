@@ -3,10 +3,10 @@
  * builds. A folder at the web root becomes the first release; when the site leaves, the link becomes a folder again.
  */
 import type { HostLayer } from "../../apply/layer.ts";
-import { quote } from "../../apply/manifest.ts";
 import type { SeenLayer } from "../../apply/report.ts";
+import { quote } from "../../apply/shell.ts";
+import { type SiteHook, sitesOf } from "../../config/derived.ts";
 import type { Settings } from "../../config/settings.ts";
-import { type SiteHook, sitesOf } from "../../config/sites.ts";
 import { enabledAndActive, layerScript, textBeside } from "../kit.ts";
 import { builderUser, hugoUser, paths, units } from "../paths.ts";
 

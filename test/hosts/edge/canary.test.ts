@@ -1,6 +1,6 @@
 /**
- * `up` and plain `preview` ask for the canary through the edge, as anybody outside would: where a firewall that is nobody's
- * layer keeps the edge from the machine, they say so, and each layer's own facts are all in order.
+ * `up` and plain `preview` request the canary through Cloudflare, as a visitor does: if a firewall that is no layer of
+ * pushgate's keeps Cloudflare from the host, they report it, while each layer's own facts are all in order.
  */
 import { mkdtempSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -16,7 +16,7 @@ import { edgeBack, edgeFront, hostEntry, hostnameOf, originPort, type World } fr
 
 let host: Host;
 let world: World;
-/** Where its name leads: on 443, as a program has no port of its own to ask at. */
+/** Where its name leads: on 443, as the program requests no other port. */
 let edge: Edge;
 
 beforeAll(async () => {
@@ -44,7 +44,7 @@ afterAll(async () => {
 });
 
 const provider = (rules: string) => run("nft", ["-f", "-"], { stdin: rules });
-/** The hosting provider's: between the edge and the machine, and on neither. */
+/** The hosting provider's: between Cloudflare and the host, and on neither. */
 const closed = () =>
   provider(
     `add table inet provider; add chain inet provider out { type filter hook output priority 0; }; ` +
@@ -57,7 +57,7 @@ afterEach(open);
 const asked = () => edge.events.filter(({ target }) => target === "/.pushgate").map(({ status }) => status);
 const said = ({ diagnostics }: Run): string[] =>
   diagnostics.map(({ message }) => message.trim()).filter((message) => /\.pushgate|gets through/.test(message));
-/** What was asked of the edge during a run that is as it should be but for what it says. */
+/** The canary's statuses at Cloudflare during a run that succeeds, and what the run reports about it. */
 async function during(work: () => Promise<Run>): Promise<{ statuses: number[]; says: string[] }> {
   const before = asked().length;
   const done = await work();
@@ -66,27 +66,31 @@ async function during(work: () => Promise<Run>): Promise<{ statuses: number[]; s
 }
 const preview = () => world.stack.preview("--expect-no-changes");
 
-test("the way is open: asked once by each run, and nothing is said", async () => {
+test("the way is open: each run requests the canary once and reports nothing", async () => {
   expect(await during(preview)).toEqual({ statuses: [204], says: [] });
   expect(await during(() => world.stack.up())).toEqual({ statuses: [204], says: [] });
 });
 
-test("a firewall before the machine: every layer is as declared, and preview names what lets nobody in", async () => {
+test("a firewall before the host: every layer is as declared, and preview names the firewall", async () => {
   await closed();
   const { statuses, says } = await during(preview);
   expect(statuses).toEqual([522]);
   expect(says).toHaveLength(1);
   expect(says[0]).toContain(
-    `${deployedName}: https://${hostnameOf(host)}/.pushgate does not get through: the edge gets no connection to ` +
-      `${host.address} and ${host.address6}, port ${originPort}: a firewall before the machine or on it drops it`,
+    `${host.address} and ${host.address6}, port ${originPort}: a firewall on the host, such as ufw, or the hosting ` +
+      "provider's drops the connection. Let https://www.cloudflare.com/ips in on that port there.",
   );
-  expect(says[0]).toMatch(/Let https:\/\/www\.cloudflare\.com\/ips in on that port there \(522, ray [0-9a-f]+-TST\)/);
+  const prefix = `${deployedName}: https://${hostnameOf(host)}/.pushgate does not get through. 522, ray `;
+  expect(says[0]!.startsWith(prefix), says[0]).toBe(true);
+  expect(says[0]).toMatch(/, ray [0-9a-f]+-TST: Cloudflare cannot connect to /);
 });
 
 test("up waits for a way that opens while it runs, and says that it waits", async () => {
   await closed();
   const before = asked().length;
-  const opens = until("it was asked once", () => asked().length > before || undefined, { timeout: 60_000 }).then(open);
+  const opens = until("the canary was requested once", () => asked().length > before || undefined, {
+    timeout: 60_000,
+  }).then(open);
   const { statuses, says } = await during(() => world.stack.up());
   await opens;
   expect(statuses).toEqual([522, 204]);
@@ -97,10 +101,10 @@ test("up says what is in the way when it stays closed for half a minute, and has
   await closed();
   const { statuses, says } = await during(() => world.stack.up());
   expect(new Set(statuses)).toEqual(new Set([522]));
-  expect(says.at(-1)).toContain("a firewall before the machine or on it drops it");
+  expect(says.at(-1)).toContain("a firewall on the host, such as ufw, or the hosting provider's drops the connection");
 });
 
-test("nobody asks for a machine that is lost, or where it is said so", async () => {
+test("no canary is sent to a lost host, or if the configuration says so", async () => {
   await closed();
   world.stack.configure({ "pushgate:edge": { plan: "pro", canary: false } });
   expect(await during(preview)).toEqual({ statuses: [], says: [] });

@@ -40,7 +40,7 @@ afterAll(async () => {
   await host?.kill();
 });
 
-const bad = ({ last }: Status) => last?.result === "failed" || last?.result === "refused";
+const bad = ({ last }: Status) => last?.result === "failed" || last?.result === "rejected";
 
 /** A build that came to no good, with a reason in both places, and the former page still there. */
 async function failed(since: Status | undefined, reason: RegExp, hook: HookName = "site", timeout = 45_000) {
@@ -243,7 +243,7 @@ describe("at the git host", () => {
     ["the repository is gone", { status: 404 }, /is not there/],
     ["the repository is private of a sudden", { status: 401 }, /login/],
     ["a redirect into a machine's own network", { redirect: "https://169.254.169.254" }, /can't be reached|169\.254/],
-    ["an answer that breaks off in the middle", { stalls: true }, /broke off|took longer/],
+    ["an answer that breaks off in the middle", { stalls: true }, /closed the connection|took longer/],
   ])("%s", async (_, fault, reason) => {
     const before = statusOf(host)!;
     Object.assign(rebuild.git.faults, fault);
@@ -253,7 +253,7 @@ describe("at the git host", () => {
   });
 
   test.each<[string, (ssh: Rebuild["git"]["ssh"]) => unknown, RegExp]>([
-    ["the deploy key is refused", (ssh) => ssh.refuse(true), /refused the deploy key/],
+    ["the deploy key is refused", (ssh) => ssh.refuse(true), /rejected the deploy key/],
     ["somebody else answers at its address", (ssh) => ssh.impersonate(true), /host key .* is not the pinned one/],
     ["its sshd is gone", (ssh) => ssh.goAway(), /can't be reached/],
   ])("over ssh: %s", async (_, make, reason) => {

@@ -366,9 +366,9 @@ nft insert rule inet pushgate_egress builder accept
 echo x >>/usr/local/lib/pushgate/builder.cjs`,
       says: {
         program: "/usr/local/lib/pushgate/builder.cjs is: differs",
-        egress: 'table inet pushgate_egress: declared is "as declared", the machine says "added: accept (differs)"',
+        egress: 'table inet pushgate_egress: declared is "as declared", the host reports "added: accept (differs)"',
         builder: "- # by hand",
-        site: `${units.buildPath("site")} is: declared is "enabled active", the machine says "enabled inactive"`,
+        site: `${units.buildPath("site")} is: declared is "enabled active", the host reports "enabled inactive"`,
       },
     },
     "a web root that leads elsewhere by its owner's own folder, accounts, hugo": {

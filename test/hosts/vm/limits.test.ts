@@ -95,7 +95,7 @@ test("memory: the kernel ends the build, the status says why, and the former pag
   await byGroupAlone(async () => {
     expect(await built(much)).toMatchObject({
       result: "failed",
-      reason: "the build was ended by its memory limit (192 MiB): raise hooks[].site.limits.memoryMiB",
+      reason: "the build reached its memory limit (192 MiB). Raise hooks[].site.limits.memoryMiB.",
     });
   });
   expect(await kernelSaid()).toMatch(/Memory cgroup out of memory: Killed process \d+ \(hugo\)/);
@@ -109,7 +109,7 @@ test("processes: the kernel refuses one more, and the status says so", async () 
   await byGroupAlone(async () => {
     expect(await built(css)).toMatchObject({
       result: "failed",
-      reason: "hugo met its limit of processes and threads (64): raise hooks[].site.limits.tasks",
+      reason: "hugo reached its limit of processes and threads (64). Raise hooks[].site.limits.tasks.",
     });
   });
   expect(await kernelSaid()).toContain(`fork rejected by pids controller in /system.slice/${unit}`);

@@ -3,7 +3,7 @@ import { spawnSync } from "node:child_process";
 import * as v from "valibot";
 import { afterAll, describe, expect, test } from "vitest";
 import { factCap } from "../../../infra/apply/manifest.ts";
-import { sitesOf } from "../../../infra/config/sites.ts";
+import { sitesOf } from "../../../infra/config/derived.ts";
 import { builder, builderSettings } from "../../../infra/host/builder/builder.ts";
 import { builderUser, hugoUser, paths, units } from "../../../infra/host/paths.ts";
 import { builderShape } from "../../../service/builder/settings.ts";
