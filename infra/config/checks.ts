@@ -1,6 +1,6 @@
 /**
- * What one key of the configuration means for another. Each check is pure and returns its faults, so that a user reads
- * all of them at once.
+ * Faults between keys of the configuration. Each check is pure and returns its faults, so that a user reads all of them
+ * at once.
  */
 
 import { overlapCidr } from "cidr-tools";

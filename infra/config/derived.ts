@@ -92,7 +92,7 @@ const firstOwnPort = 9470;
 const ownPorts = 400;
 
 /**
- * Hooks that the same addresses deliver. Each set has a socket, a loopback port and an allowlist of its own, so that one
+ * Hooks with the same source ranges. Each set has a socket, a loopback port and an allowlist of its own, so that one
  * git host's ranges do not open another git host's hook.
  */
 export type SourceSet = {

@@ -1,6 +1,6 @@
 /**
  * The configuration, stated once: each key's shape, default and meaning. The types below, the faults that a user reads
- * and docs/configuration.md are derived from it. What one key means for another is in checks.ts and site-checks.ts.
+ * and docs/configuration.md are derived from it. Faults between keys are in checks.ts and site-checks.ts.
  *
  * - `form` completes "Use …" in a fault; `description` is one sentence.
  * - Every object is strict: an unknown key is a misspelt one, and a misspelt limit would silently not limit.

@@ -6,7 +6,7 @@
 import { execFileSync } from "node:child_process";
 import { chmodSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { bareMachine } from "../infra/evaluate.ts";
+import { bareHost } from "../infra/evaluate.ts";
 
 export type AnsweringSsh = {
   /** One line for each probe. */
@@ -20,7 +20,7 @@ export function answeringSsh(folder: string): AnsweringSsh {
   const key = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-keyout", join(folder, "key")];
   execFileSync("openssl", ["req", "-new", ...key, "-subj", "/CN=x", "-out", join(folder, "csr")], { stdio: "pipe" });
   const probe = join(folder, "probe.json");
-  writeFileSync(probe, bareMachine());
+  writeFileSync(probe, bareHost());
   // The probe is the one command that starts with a timeout; the rest are applies and bundles.
   const script = `#!/bin/sh
 for command; do :; done
@@ -35,7 +35,7 @@ esac
   return {
     log: join(folder, "log"),
     keyed() {
-      const answer = JSON.parse(bareMachine()) as { rows: unknown[] };
+      const answer = JSON.parse(bareHost()) as { rows: unknown[] };
       const request = Buffer.from(readFileSync(join(folder, "csr"), "utf8")).toString("base64");
       answer.rows.splice(-1, 0, ["fact64", "request", 0, 0, request]);
       writeFileSync(probe, JSON.stringify(answer));
