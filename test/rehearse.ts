@@ -6,12 +6,12 @@
  */
 import { styleText } from "node:util";
 import type { Run } from "./engine/engine.ts";
+import { addOtherSite, summary } from "./hosts/attack-report.ts";
 import * as fault from "./hosts/faults.ts";
 import { otherPeoplesCertificates, startImpostor } from "./hosts/impostor.ts";
 import { bootHost, type Host } from "./hosts/lab/host.ts";
 import { withLab } from "./hosts/lab/lab.ts";
 import { step } from "./hosts/lab/process.ts";
-import { addOtherSite, said } from "./hosts/look.ts";
 import type { Lab, Stage } from "./hosts/matrix.ts";
 import { ready } from "./hosts/ready.ts";
 import { front, placesOf } from "./hosts/rebuild/site.ts";
@@ -49,10 +49,10 @@ async function attack(lab: Lab, { layer, during, removal, rows }: Stage): Promis
   const { world, host } = lab;
   console.log(styleText("bold", `\n${layer}`));
   await during?.made.make(world, host);
-  for (const row of rows) expect(row.attack, said(await row.send(lab), world.edge), row.stopped ?? row.declared);
+  for (const row of rows) expect(row.attack, summary(await row.send(lab), world.edge), row.stopped ?? row.declared);
   await removal.make(world, host);
   console.log(styleText("dim", `  now ${removal.says}`));
-  for (const row of rows) expect(row.attack, said(await row.send(lab), world.edge), row.reaches);
+  for (const row of rows) expect(row.attack, summary(await row.send(lab), world.edge), row.reaches);
   await during?.undone(host).make(world, host);
 }
 
@@ -61,7 +61,7 @@ const siteHostname = `www.${zoneName}`;
 /** A commit, its delivery through the edge, the build, and the page as a visitor gets it through the edge. */
 async function publish({ world, repositories }: Rebuild, host: Host, mark: string): Promise<void> {
   const commit = repositories.site.push({ "layouts/index.html": front(mark) });
-  expect("its delivery", said(await world.deliver(), world.edge), accepted);
+  expect("its delivery", summary(await world.deliver(), world.edge), accepted);
   const { last } = await published(host, commit);
   console.log(styleText("dim", `  ${last?.reason}; ${JSON.stringify(last?.milliseconds)}`));
   await visited(world, mark);
@@ -74,7 +74,7 @@ async function visited(world: World, mark: string): Promise<void> {
 
 async function rehearse(lab: Lab, rebuild: Rebuild): Promise<void> {
   const { world, host } = lab;
-  const push = async (what: string) => expect(what, said(await world.deliver(), world.edge), accepted);
+  const push = async (what: string) => expect(what, summary(await world.deliver(), world.edge), accepted);
   await engine("pulumi up, on a bare machine", () => world.stack.up(), 0);
   await engine("pulumi preview --expect-no-changes: the audit", () => world.stack.preview("--expect-no-changes"), 0);
   console.log(styleText("bold", "\nThe site, from nothing"));

@@ -1,15 +1,15 @@
 /**
- * What hands do to a machine and its zone, in rounds of several faults, and what preview must say of each. Where two
- * layers are changed at once, the first must be mended in spite of what is wrong with the second.
+ * Manual changes to a host and its zone, in rounds of several faults, and the lines that preview must print about each.
+ * If two layers are changed at once, `up` must repair the first although the second is still wrong.
  */
 import { paths } from "../../infra/host/paths.ts";
 import type { Rule, ZoneState } from "../fakes/cloudflare/zone.ts";
 
 export type Fault = {
   readonly layer: string;
-  /** What a hand does, as root on the machine. */
+  /** The manual change: a shell script that root runs on the host. */
   readonly hand: string;
-  /** What preview must say of it; nothing where nothing is wrong but the stamp's number. */
+  /** Texts that preview must print about it; empty if only the stamp differs. */
   readonly says: readonly string[];
 };
 
@@ -19,9 +19,9 @@ export type Round = {
   readonly name: string;
   readonly faults: readonly Fault[];
   readonly edge: readonly EdgeFault[];
-  /** Whether a source outside the ranges gets in through them. */
+  /** True if a source outside the ranges reaches the receiver through these faults. */
   readonly opens: boolean;
-  /** Whether deliveries pass in spite of them; then each one passes while they are mended, too. */
+  /** True if deliveries pass despite these faults; then every delivery must also pass while `up` repairs them. */
   readonly serves: boolean;
 };
 
@@ -29,7 +29,7 @@ const rules = (zone: ZoneState, phase: string): Rule[] => zone.rulesets.find((on
 export const custom = (zone: ZoneState) => rules(zone, "http_request_firewall_custom");
 const record = (zone: ZoneState, type: string) => zone.dns_records.find((one) => one.type === type)!;
 
-/** The guard mends table and rule by itself within a minute; what it leaves to `up` is seen with its timer stopped. */
+/** The guard repairs table and rule within a minute. With its timer stopped, preview sees them and `up` repairs them. */
 const guardAsleep: Fault = {
   layer: "guard",
   hand: `systemctl --quiet disable --now pushgate-guard.timer
@@ -40,7 +40,7 @@ while systemctl is-active --quiet pushgate-guard.service; do sleep 0.1; done`,
   ],
 };
 
-/** `hostname`: of the machine they are done to. */
+/** `hostname`: the hook hostname of the changed host. */
 export const driftRounds = (hostname: string): readonly Round[] => [
   {
     name: "files edited, chmodded and chowned, the running system, the program and a secret changed",
@@ -58,7 +58,7 @@ export const driftRounds = (hostname: string): readonly Round[] => [
         hand: `chmod 0644 ${paths.tls}/origin.key`,
         says: ['origin key and certificate request: declared is "valid", the machine says "the key is 644 root:root"'],
       },
-      // Taken up by a reload of the proxy, whose own configuration is no good now.
+      // The next reload of nginx reads this file, but nginx's own configuration is broken in this round.
       {
         layer: "origin-certificate",
         hand: `echo 'a note' >>${paths.tls}/origin.pem`,
@@ -87,7 +87,7 @@ echo somebody-elses-secret-0123456789-abcdef | systemd-creds encrypt --with-key=
       },
       {
         layer: "receiver",
-        // Not taken up yet: new secrets and a new program must not be refused because of it.
+        // The receiver has not read this file yet: it must not stop the apply of new secrets and of a new program.
         hand: `echo '{' >${paths.receiverSettings}
 systemctl --quiet disable pushgate-receiver.service
 chmod 0700 ${paths.spool}/site`,
@@ -140,7 +140,7 @@ ln -sf /dev/null ${paths.units}/pushgate-routing.service`,
     ],
   },
   {
-    name: "files deleted, replaced by links, and one nobody declared; stamps, units, an allowlist widened, tables flushed, a rule of somebody else's before ours",
+    name: "files deleted, replaced by links, and an undeclared one added; stamps and units changed, an allowlist widened, tables flushed, another owner's rule before the declared ones",
     serves: true,
     opens: true,
     faults: [
@@ -160,7 +160,7 @@ ln -sf /dev/null ${paths.units}/pushgate-routing.service`,
         hand: `rm ${paths.stamps}/certificate`,
         says: ["no stamp: the last apply did not finish"],
       },
-      // Another of our stamps, as from a backup: nothing is wrong on the machine. And without node nobody can look.
+      // A valid but older stamp, as from a backup: the host itself is as declared. Without node the probe cannot look.
       { layer: "receiver-program", hand: `sed -i 1s/.*/0123456789ab/ ${paths.stamps}/receiver-program`, says: [] },
       { layer: "secrets", hand: ":", says: [] },
       {

@@ -13,7 +13,7 @@ import { delivery } from "../../fakes/deliveries.ts";
 import { deployedWorld } from "../deployed.ts";
 import type { Host } from "../lab/host.ts";
 import { actors } from "../lab/net.ts";
-import { meanwhile } from "../meanwhile.ts";
+import { repeatWhile } from "../repeat-while.ts";
 import { type Answer, hostnameOf, type World } from "../world.ts";
 
 let host: Host;
@@ -33,7 +33,7 @@ const leaf = (): ClientCertificate => world.api.zone.origin_pulls.hostname_certi
 const generation = (value: number) => world.stack.configure({ "pushgate:edge": { plan: "pro", generation: value } });
 
 /** What the git host was told while `work` went on, one push after the other. */
-const pushing = <T>(work: () => Promise<T>) => meanwhile(work, () => world.deliver(), 50);
+const pushing = <T>(work: () => Promise<T>) => repeatWhile(work, () => world.deliver(), 50);
 
 /** `up`, with an edge that lets the machine wait two seconds until it takes the new certificate. */
 function slowUp(): Promise<Run> {

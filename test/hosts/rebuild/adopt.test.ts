@@ -4,9 +4,9 @@
  */
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { paths } from "../../../infra/host/paths.ts";
+import { type HostState, hostState } from "../host-state.ts";
 import { bootHost, type Host } from "../lab/host.ts";
 import { release } from "../release.ts";
-import { type Traces, traces } from "../traces.ts";
 import { hostEntry } from "../world.ts";
 import { front, placesOf } from "./site.ts";
 import { idle, published, statusOf } from "./status.ts";
@@ -14,7 +14,7 @@ import { buildRebuild, type Rebuild } from "./world.ts";
 
 let host: Host;
 let rebuild: Rebuild;
-let before: Traces;
+let before: HostState;
 
 const { webRoot, content, site } = placesOf("site");
 
@@ -31,7 +31,7 @@ beforeAll(async () => {
   host = await bootHost({ name: "adopt", release, variant: "packages" });
   rebuild = await buildRebuild(host, { docs: false });
   for (const [path, text] of Object.entries(former)) await host.writeFile(`${webRoot}/${path}`, text);
-  before = await traces(host);
+  before = await hostState(host);
 });
 
 afterAll(async () => {
@@ -125,10 +125,10 @@ test("absent: the site goes on being served from a real folder, and the machine 
     expect((await rebuild.visit(`/${path}`)).status, path).toBe(200);
   expect(await host.read(`find ${webRoot} -type l`)).toBe("");
 
-  const after = await traces(host);
+  const after = await hostState(host);
   expect(after.etc).toEqual(before.etc);
   expect(after.local).toEqual(before.local);
-  expect(after.says).toEqual(before.says);
+  expect(after.outputs).toEqual(before.outputs);
   // Stamps and salts of what was applied; test/hosts/suite/leave.test.ts.
   expect(after.named).toEqual([paths.state]);
 });

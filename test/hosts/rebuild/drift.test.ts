@@ -8,8 +8,8 @@ import { paths, units } from "../../../infra/host/paths.ts";
 import type { Run } from "../../engine/engine.ts";
 import type { Fault } from "../drift-rounds.ts";
 import { bootHost, type Host } from "../lab/host.ts";
-import { meanwhile } from "../meanwhile.ts";
 import { release } from "../release.ts";
+import { repeatWhile } from "../repeat-while.ts";
 import { zoneName } from "../world.ts";
 import { front, placesOf } from "./site.ts";
 import { idle, published, statusOf } from "./status.ts";
@@ -107,7 +107,7 @@ while systemctl is-active --quiet ${units.guard}; do sleep 0.1; done`,
 /** What visitors get while the work is done: past the edge by the operator's own nginx, and through it by its name. */
 async function whileVisited<T>(work: () => Promise<T>): Promise<{ done: T; statuses: Set<number>; visits: number }> {
   const visits = () => Promise.all([rebuild.visit(), rebuild.visit("/style.css"), rebuild.world.visit(hostname)]);
-  const { done, seen } = await meanwhile(work, visits, 20);
+  const { done, seen } = await repeatWhile(work, visits, 20);
   const all = seen.flat();
   return { done, statuses: new Set(all.map(({ status }) => status)), visits: all.length };
 }

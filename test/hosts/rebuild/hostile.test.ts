@@ -6,7 +6,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import type { Files } from "../../fakes/git-repository.ts";
 import { gitServerName } from "../lab/git-server.ts";
 import { bootHost, type Host } from "../lab/host.ts";
-import { type Internal, internalSecret, startInternal } from "../lab/internal.ts";
+import { type Internal, internalSecret, startInternal } from "../lab/internal-services.ts";
 import { actors } from "../lab/net.ts";
 import { startResolver } from "../lab/resolver.ts";
 import { release } from "../release.ts";
@@ -205,10 +205,10 @@ describe("running", () => {
     expect((await rebuild.visit("/", "docs")).body).toContain("refs/heads/main");
 
     const metadata = { "layouts/index.html": remote("http://169.254.169.254:443/") };
-    const asked = internal.asked.length;
+    const requested = internal.requested.length;
     await built(metadata, "docs");
     expect(await leaked(internalSecret)).toBe("");
-    expect(internal.asked.length).toBe(asked);
+    expect(internal.requested.length).toBe(requested);
 
     await dropIn("pushgate-build-docs.service", "[Service]\nExecStartPre=\n");
     await host.inside("nft delete table inet pushgate_egress");
@@ -227,9 +227,9 @@ describe("reaching", () => {
       host.inside(`runuser -u ${user} -- ask-name ${server}`, { check: false });
     const other = await startResolver(actors.resolvers.v4.at(-1)!);
     for (const user of users) await asks(user, other.address);
-    expect(other.asked).toEqual([]);
+    expect(other.queried).toEqual([]);
     await asks("guest", other.address);
-    expect(other.asked).toHaveLength(1);
+    expect(other.queried).toHaveLength(1);
     other.close();
     expect((await asks("pushgate-builder", rebuild.git.resolver.address)).code).toBe(0);
   });
@@ -238,12 +238,12 @@ describe("reaching", () => {
     await idle(host);
     rebuild.git.resolver.names.set(gitServerName, [actors.internal.v4[0]]);
     const before = statusOf(host)!;
-    const asked = internal.asked.length;
+    const requested = internal.requested.length;
     const commit = await rebuild.push(siteFiles("in-house"));
     const status = await nextResult(host, before, "failed");
     expect(status.last!.reason).toMatch(/can't be reached.*egress/);
     rebuild.git.resolver.names.set(gitServerName, rebuild.git.addresses);
     await published(host, commit, { timeout: 60_000 });
-    expect(internal.asked.length).toBe(asked);
+    expect(internal.requested.length).toBe(requested);
   });
 });

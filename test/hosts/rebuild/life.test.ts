@@ -10,7 +10,7 @@ import { bootHost, type Host } from "../lab/host.ts";
 import { run, until } from "../lab/process.ts";
 import { release } from "../release.ts";
 import { type SecretSearch, secretSearch, watchProcesses } from "../secret-search.ts";
-import { sshWrapper } from "../wrapper.ts";
+import { sshWrapper } from "../ssh-wrapper.ts";
 import { endless, front, type HookName, placesOf } from "./site.ts";
 import { idle, pending, published, statusOf, timersBegin, timersEnd } from "./status.ts";
 import { buildRebuild, type Rebuild, shows } from "./world.ts";

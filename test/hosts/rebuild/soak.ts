@@ -8,10 +8,10 @@ import { bootHost } from "../lab/host.ts";
 import { withLab } from "../lab/lab.ts";
 import { step } from "../lab/process.ts";
 import { ready } from "../ready.ts";
-import { onOwnDisk, soakCuts, trustPageCache } from "./cuts.ts";
-import { soakKills } from "./kills.ts";
-import { soakReads } from "./reads.ts";
-import { soakWalk } from "./walk.ts";
+import { soakReads } from "./constant-readers.ts";
+import { onOwnDisk, soakCuts, trustPageCache } from "./power-cuts.ts";
+import { soakKills } from "./process-kills.ts";
+import { soakWalk } from "./random-walk.ts";
 import { buildRebuild } from "./world.ts";
 
 const { values } = parseArgs({

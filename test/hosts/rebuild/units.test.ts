@@ -6,10 +6,10 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Settings } from "../../../infra/config/settings.ts";
 import { units } from "../../../infra/host/paths.ts";
 import type { HookSecrets } from "../../../infra/host/secrets/secrets.ts";
-import { beneath, Direct, rebuildLayers, settingsOf } from "../direct.ts";
+import { beneath, DirectApply, rebuildLayers, settingsOf } from "../apply-directly.ts";
 import { type GitServer, startGitServer } from "../lab/git-server.ts";
 import { bootHost, type Host } from "../lab/host.ts";
-import { type Internal, internalSecret, startInternal } from "../lab/internal.ts";
+import { type Internal, internalSecret, startInternal } from "../lab/internal-services.ts";
 import { until } from "../lab/process.ts";
 import { release } from "../release.ts";
 import { timersBegin, timersEnd } from "./status.ts";
@@ -27,7 +27,7 @@ const theme = {
 let host: Host;
 let git: GitServer;
 let internal: Internal;
-let direct: Direct;
+let direct: DirectApply;
 let settings: Settings;
 let secrets: HookSecrets;
 let hooks: [Record<string, unknown>, Record<string, unknown>];
@@ -124,7 +124,7 @@ chown -R www-data:www-data /home/guest/www/uploads; chmod 0700 /home/guest/www/u
   ];
   settings = settingsOf(host, hooks);
   secrets = { site: ["s".repeat(40)], docs: ["d".repeat(40)], "key:docs": [git.ssh.deployKey] };
-  direct = new Direct(host);
+  direct = new DirectApply(host);
   const ran = await direct.apply(settings, [...beneath, "builder-program", "egress", "builder"], secrets);
   expect(ran.code, ran.stderr).toBe(0);
 });
@@ -176,7 +176,7 @@ test("without it the folder becomes the first release, the next is published, an
 });
 
 test("a preview right after is clean", async () => {
-  for (const [name, verdict] of Object.entries(await direct.look(settings, rebuildLayers)))
+  for (const [name, verdict] of Object.entries(await direct.probe(settings, rebuildLayers)))
     expect(verdict, name).toMatchObject({ inSync: true, drift: [] });
 });
 
@@ -384,11 +384,11 @@ echo 'nameserver 192.0.2.1' >>/etc/resolv.conf`,
 
   test.each(Object.entries(rounds))("%s", async (_, { hand, says }) => {
     await host.inside(hand);
-    const looked = await direct.look(settings, rebuildLayers);
+    const looked = await direct.probe(settings, rebuildLayers);
     for (const [layer, words] of Object.entries(says)) expect(looked[layer]!.drift.join("\n"), layer).toContain(words);
     const ran = await direct.apply(settings, rebuildLayers);
     expect(ran.code, ran.stderr).toBe(0);
-    for (const [name, verdict] of Object.entries(await direct.look(settings, rebuildLayers)))
+    for (const [name, verdict] of Object.entries(await direct.probe(settings, rebuildLayers)))
       expect(verdict, name).toMatchObject({ inSync: true });
   });
 });
@@ -407,7 +407,7 @@ test("a hook whose site is taken out: its web root is a folder again, the other 
   expect(await host.read("ls /var/lib/pushgate-sites /etc/pushgate/credentials")).not.toMatch(
     /docs-deploy-key|^docs$.*^docs$/m,
   );
-  for (const [name, verdict] of Object.entries(await direct.look(less, rebuildLayers)))
+  for (const [name, verdict] of Object.entries(await direct.probe(less, rebuildLayers)))
     expect(verdict, name).toMatchObject({ inSync: true });
 });
 

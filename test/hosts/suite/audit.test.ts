@@ -2,8 +2,8 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { deployedWorld } from "../deployed.ts";
 import type { Host } from "../lab/host.ts";
+import { disconnect, type Mode, sshWrapper } from "../ssh-wrapper.ts";
 import type { World } from "../world.ts";
-import { disconnect, type Mode, sshWrapper } from "../wrapper.ts";
 
 const ssh = sshWrapper();
 let host: Host;

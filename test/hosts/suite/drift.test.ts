@@ -10,7 +10,7 @@ import { custom, driftRounds, type EdgeFault, type Fault } from "../drift-rounds
 import type { Host } from "../lab/host.ts";
 import { actors } from "../lab/net.ts";
 import { until } from "../lab/process.ts";
-import { meanwhile } from "../meanwhile.ts";
+import { repeatWhile } from "../repeat-while.ts";
 import { hostnameOf, type World } from "../world.ts";
 
 const name = deployedName;
@@ -69,7 +69,7 @@ for (const { name: round, faults, edge, serves, opens } of driftRounds(hostname)
 
     // Four pushes a second from GitHub.
     const pushed = async () => (await straight(actors.github.v4[1])).status;
-    const { done: up, seen: statuses } = await meanwhile(() => world.stack.up(), pushed, 250);
+    const { done: up, seen: statuses } = await repeatWhile(() => world.stack.up(), pushed, 250);
     expect(up.code, up.stdout).toBe(0);
     expect(up.steps.map(({ op, name: resource }) => `${op} ${resource}`).sort()).toEqual(updates(faults, edge));
     if (serves) expect(new Set(statuses)).toEqual(new Set([202]));

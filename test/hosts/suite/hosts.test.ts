@@ -6,10 +6,10 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { paths } from "../../../infra/host/paths.ts";
 import type { Run } from "../../engine/engine.ts";
 import { deployedWorld } from "../deployed.ts";
+import { type HostState, hostState } from "../host-state.ts";
 import { bootHost, type Frozen, type Host, thaw } from "../lab/host.ts";
 import { actors } from "../lab/net.ts";
 import { release } from "../release.ts";
-import { type Traces, traces } from "../traces.ts";
 import { hostEntry, hostnameOf, type World } from "../world.ts";
 
 let both: Host;
@@ -17,7 +17,7 @@ let v4only: Host;
 let world: World;
 let up: Run;
 let gone: Frozen;
-let before: Traces;
+let before: HostState;
 
 const warnings = ({ diagnostics }: Run) =>
   diagnostics.filter(({ severity }) => severity === "warning").map(({ message }) => message);
@@ -33,7 +33,7 @@ beforeAll(async () => {
   const deployed = await deployedWorld("both");
   world = deployed;
   [both] = deployed.hosts;
-  before = await traces(v4only);
+  before = await hostState(v4only);
   states({});
   up = await world.stack.up();
 });
@@ -100,7 +100,7 @@ test("one is left, with all its deliveries taken: nothing of ours is on it, its 
   states({ state: "absent" });
   const leaving = await world.stack.up();
   expect(leaving.code, leaving.stdout).toBe(0);
-  const { etc, local, named } = await traces(v4only);
+  const { etc, local, named } = await hostState(v4only);
   expect({ etc, local }).toEqual({ etc: before.etc, local: before.local });
   expect(named).toEqual([paths.state]);
   expect(JSON.stringify(world.api.zone)).not.toContain(hostnameOf(v4only));

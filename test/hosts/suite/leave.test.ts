@@ -10,11 +10,11 @@ import { paths } from "../../../infra/host/paths.ts";
 import type { Run } from "../../engine/engine.ts";
 import type { Rule, Ruleset, ZoneState } from "../../fakes/cloudflare/zone.ts";
 import { delivery } from "../../fakes/deliveries.ts";
+import { type HostState, hostState } from "../host-state.ts";
 import { bootHost, type Host } from "../lab/host.ts";
 import { addNeighbours } from "../lab/neighbours.ts";
 import { actors } from "../lab/net.ts";
 import { release } from "../release.ts";
-import { type Traces, traces } from "../traces.ts";
 import { type Answer, buildWorld, hostEntry, hostnameOf, type World } from "../world.ts";
 
 const at = "2026-01-01T00:00:00Z";
@@ -79,7 +79,7 @@ const comparable = (zone: ZoneState) => ({
 
 let host: Host;
 let world: World;
-let before: { machine: Traces; zone: ReturnType<typeof comparable> };
+let before: { host: HostState; zone: ReturnType<typeof comparable> };
 let leaving: Run;
 /** Layers, in the order they came. */
 let arrived: string[];
@@ -100,7 +100,7 @@ beforeAll(async () => {
   host = await bootHost({ name: "leaver", release, variant: "packages" });
   await addNeighbours(host);
   world = await buildWorld([host], { zone: othersRules });
-  before = { machine: await traces(host), zone: comparable(world.api.zone) };
+  before = { host: await hostState(host), zone: comparable(world.api.zone) };
 
   const adopt = join(world.stack.folder, "adopt.json");
   const resources = world.api.zone.rulesets.map(({ id, phase }) => ({
@@ -120,7 +120,7 @@ beforeAll(async () => {
     .map(({ name }) => name.replace("leaver-", ""))
     // No hook has a site here: what was never on the machine has nothing to leave.
     .filter((layer) => !["builder-program", "egress", "builder", "site"].includes(layer));
-  expect(Object.keys((await traces(host)).etc)).not.toEqual(Object.keys(before.machine.etc));
+  expect(Object.keys((await hostState(host)).etc)).not.toEqual(Object.keys(before.host.etc));
   for (let i = 0; i < 3; i++) expect((await deliver()).status).toBe(202);
 
   world.stack.configure({ "pushgate:hosts": [hostEntry(host, { state: "absent" })] });
@@ -178,12 +178,13 @@ test("while layers left, nobody but the git host was let in, and no answer was a
 });
 
 test("the machine is as it was", async () => {
-  const after = await traces(host);
-  expect(after.etc).toEqual(before.machine.etc);
-  expect(after.local).toEqual(before.machine.local);
-  for (const [command, says] of Object.entries(before.machine.says)) expect(after.says[command], command).toBe(says);
+  const after = await hostState(host);
+  expect(after.etc).toEqual(before.host.etc);
+  expect(after.local).toEqual(before.host.local);
+  for (const [command, output] of Object.entries(before.host.outputs))
+    expect(after.outputs[command], command).toBe(output);
   // What is left on purpose: what was accepted, and what tells a machine that stayed clean from one that came back.
-  expect(before.machine.named).toEqual([]);
+  expect(before.host.named).toEqual([]);
   expect(after.named).toEqual([paths.state, paths.spool]);
   const stamps = await host.read(`find ${paths.state} -type f -printf '%P ' -exec cat {} \\;`);
   const left = stamps.split("\n").filter(Boolean);

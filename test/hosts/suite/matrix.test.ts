@@ -9,11 +9,11 @@ import type { Run } from "../../engine/engine.ts";
 import type { Rule } from "../../fakes/cloudflare/zone.ts";
 import type { Change } from "../../fakes/deliveries.ts";
 import { attacks, type LayerName } from "../../scenarios.ts";
+import { addOtherSite, answers, logged, summary } from "../attack-report.ts";
 import { deployedWorld } from "../deployed.ts";
 import * as fault from "../faults.ts";
 import { otherPeoplesCertificates, startImpostor } from "../impostor.ts";
 import { until } from "../lab/process.ts";
-import { addOtherSite, answers, logged, said } from "../look.ts";
 import {
   accepted,
   blocked,
@@ -39,7 +39,7 @@ let ours: Rule[];
 /** All at once, as a silence takes its time. In the spool is then what was accepted, and nothing else. */
 async function send(rows: readonly Row[]): Promise<Map<Row, string>> {
   const before = await lab.world.spooled(lab.host);
-  const answers = rows.map(async (row) => [row, said(await row.send(lab), lab.world.edge)] as const);
+  const answers = rows.map(async (row) => [row, summary(await row.send(lab), lab.world.edge)] as const);
   const seen = new Map(await Promise.all(answers));
   const taken = [...seen.values()].filter((answer) => answer === accepted).length;
   expect((await lab.world.spooled(lab.host)).length - before.length).toBe(taken);
@@ -111,7 +111,7 @@ const spellings: Readonly<Record<string, readonly [declared: string, open: strin
 async function spelled(): Promise<Record<string, string>> {
   const before = await lab.world.spooled(lab.host);
   const answers = Object.keys(spellings).map(async (path) => {
-    return [path, said(await lab.world.deliver({ path }), lab.world.edge)] as const;
+    return [path, summary(await lab.world.deliver({ path }), lab.world.edge)] as const;
   });
   const seen = Object.fromEntries(await Promise.all(answers));
   expect(await lab.world.spooled(lab.host)).toEqual(before);
@@ -130,7 +130,7 @@ async function burst() {
   const turns = (change: Change) => Array.from({ length: 8 }, () => lab.world.deliver(change));
   const allowed = await Promise.all(turns(good));
   const denied = await Promise.all(turns(bad));
-  const words = (answers: readonly Answer[]) => new Set(answers.map((answer) => said(answer, lab.world.edge)));
+  const words = (answers: readonly Answer[]) => new Set(answers.map((answer) => summary(answer, lab.world.edge)));
   return { allowed: words(allowed), denied: words(denied) };
 }
 
@@ -145,7 +145,7 @@ const before: Partial<Record<LayerName, () => void>> = {
       /** With the declared rules back for this one; resolves when its line stands in both logs. */
       const cured = async (id: string) => {
         ruleset.rules = ours;
-        expect(said(await world.deliver({ headers: { "x-github-delivery": id } }), world.edge)).toBe(accepted);
+        expect(summary(await world.deliver({ headers: { "x-github-delivery": id } }), world.edge)).toBe(accepted);
         ruleset.rules = [];
         return until(`the lines of ${id}`, async () => {
           const lines = await logged(host);
@@ -154,7 +154,7 @@ const before: Partial<Record<LayerName, () => void>> = {
       };
       await cured("before");
       const incident = await world.deliver({ headers: { "x-github-delivery": "incident" } });
-      expect(said(incident, world.edge)).toBe(challenged);
+      expect(summary(incident, world.edge)).toBe(challenged);
       expect(incident.headers).toMatchObject({ server: "cloudflare", "cf-mitigated": "challenge" });
       const { proxy, receiver } = await cured("after");
       // Whatever the incident had left would stand between the two.

@@ -10,8 +10,8 @@ import { bootHost, type Host } from "../lab/host.ts";
 import { addNeighbours, type Neighbourhood, neighbourhood, visitShop } from "../lab/neighbours.ts";
 import { actors } from "../lab/net.ts";
 import { run, until } from "../lab/process.ts";
-import { meanwhile } from "../meanwhile.ts";
 import { release } from "../release.ts";
+import { repeatWhile } from "../repeat-while.ts";
 import { buildWorld, type World } from "../world.ts";
 
 let host: Host;
@@ -27,7 +27,7 @@ async function neighbours(): Promise<Neighbourhood> {
 }
 
 /** Looks at all of it twice a second while `work` runs; throws when the shop does not answer. */
-const watched = <T>(work: () => Promise<T>) => meanwhile(work, neighbours, 500);
+const watched = <T>(work: () => Promise<T>) => repeatWhile(work, neighbours, 500);
 
 const shop = () => visitShop(host.address, actors.stranger.v4[0]);
 const children = () => host.read("cat /proc/$(cat /run/nginx.pid)/task/*/children");

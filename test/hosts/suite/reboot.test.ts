@@ -7,13 +7,13 @@ import { paths, units } from "../../../infra/host/paths.ts";
 import { routingTable } from "../../../infra/host/routing/routing.ts";
 import { type Change, delivery } from "../../fakes/deliveries.ts";
 import { secrets } from "../../stack-file.ts";
+import { answers, summary } from "../attack-report.ts";
 import { deployedWorld } from "../deployed.ts";
 import type { Host } from "../lab/host.ts";
 import { actors } from "../lab/net.ts";
 import { until } from "../lab/process.ts";
-import { answers, said } from "../look.ts";
-import { meanwhile } from "../meanwhile.ts";
 import { release } from "../release.ts";
+import { repeatWhile } from "../repeat-while.ts";
 import { type Answer, hostnameOf, type World } from "../world.ts";
 
 let host: Host;
@@ -31,7 +31,7 @@ const direct = () => world.contact(host, actors.stranger.v4[0], delivery({ host:
 /** Strangers all along `work`; their answers. Each must be a refusal, however far apart the layers are meanwhile. */
 async function besieged(work: () => Promise<unknown>): Promise<Answer[]> {
   const strangers = () => Promise.all([direct(), fromElsewhere(), fromElsewhere(actors.stranger.v6[0])]);
-  return (await meanwhile(work, strangers)).seen.flat();
+  return (await repeatWhile(work, strangers)).seen.flat();
 }
 
 const delivered = () =>
@@ -43,8 +43,8 @@ const guard = () => host.inside(`systemctl start ${units.guard}`, { check: false
 async function everythingHolds(): Promise<void> {
   expect(await world.deliver()).toMatchObject({ status: 202, servedBy: "pushgate-receiver" });
   expect(await world.deliver({ source: actors.github.v6[0] })).toMatchObject({ status: 202 });
-  expect(said(await fromElsewhere(), world.edge)).toBe(answers.notAllowed);
-  expect(said(await direct(), world.edge)).toBe("silence");
+  expect(summary(await fromElsewhere(), world.edge)).toBe(answers.notAllowed);
+  expect(summary(await direct(), world.edge)).toBe("silence");
 }
 
 const accepted = (seen: readonly Answer[]) => seen.filter(({ status }) => status >= 200 && status < 300);
@@ -114,7 +114,7 @@ describe("by hand", () => {
     "%s: a stranger reaches the proxy until the guard puts the table back",
     async (flush) => {
       await host.inside(flush);
-      expect(said(await direct(), world.edge)).toBe(answers.noCertificate);
+      expect(summary(await direct(), world.edge)).toBe(answers.noCertificate);
       await guard();
       await everythingHolds();
       expect(await host.journal(units.guard)).toContain("loaded it again: absent");
@@ -141,7 +141,7 @@ describe("by hand", () => {
       await host.writeFile(widen, `[Slice]\nIPAddressAllow=${actors.stranger.v4[0]}\n`);
       // systemd 257 takes a changed list up when something starts in the slice.
       await host.inside("systemctl daemon-reload && systemd-run -q --wait --collect --slice=pushgate.slice true");
-      expect(said(await fromElsewhere(), world.edge)).toBe(answers.accepted);
+      expect(summary(await fromElsewhere(), world.edge)).toBe(answers.accepted);
 
       await guard();
       const [unheard, foreign] = await Promise.all([world.deliver(), fromElsewhere()]);

@@ -8,8 +8,8 @@ import { bootHost, type Host } from "../lab/host.ts";
 import { until } from "../lab/process.ts";
 import { release } from "../release.ts";
 import { type SecretSearch, secretSearch, watchProcesses } from "../secret-search.ts";
+import { sshWrapper } from "../ssh-wrapper.ts";
 import { buildWorld, type World } from "../world.ts";
-import { sshWrapper } from "../wrapper.ts";
 
 /** This file's own: other files' engines are given theirs as arguments meanwhile, as a person's `config set` is. */
 const secrets = {

@@ -9,8 +9,8 @@ import { secrets } from "../../stack-file.ts";
 import { bootHost, type Host } from "../lab/host.ts";
 import { actors } from "../lab/net.ts";
 import { release } from "../release.ts";
+import { disconnect, sshWrapper } from "../ssh-wrapper.ts";
 import { buildWorld, type World } from "../world.ts";
-import { disconnect, sshWrapper } from "../wrapper.ts";
 
 const ssh = sshWrapper();
 let host: Host;

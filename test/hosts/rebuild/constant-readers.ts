@@ -4,7 +4,7 @@
  */
 import { Agent, get } from "node:http";
 import { actors } from "../lab/net.ts";
-import { linksOf, markedFiles, markOf } from "./marks.ts";
+import { linksOf, markedFiles, markOf } from "./marked-site.ts";
 import { sitePorts } from "./site.ts";
 import { idle, published } from "./status.ts";
 import type { Page, Rebuild } from "./world.ts";

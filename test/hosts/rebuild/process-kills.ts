@@ -4,7 +4,7 @@
  */
 import { random } from "../../random.ts";
 import { until } from "../lab/process.ts";
-import { markedFiles, markOf, wholeRelease } from "./marks.ts";
+import { markedFiles, markOf, wholeRelease } from "./marked-site.ts";
 import { awaitStatus, published, statusOf } from "./status.ts";
 import type { Rebuild } from "./world.ts";
 
