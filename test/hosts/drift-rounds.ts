@@ -67,11 +67,11 @@ export const driftRounds = (hostname: string): readonly Round[] => [
       {
         layer: "proxy",
         hand: `sed -i 's/server_tokens off;/server_tokens of;/' ${paths.nginx}
-chown nobody ${paths.tls}/origin-pull-ca.pem`,
+chown www-data ${paths.tls}/origin-pull-ca.pem`,
         says: [
           `${paths.nginx} has other contents (- on the machine, + declared):`,
           "\n-     server_tokens of;\n+     server_tokens off;\n",
-          `${paths.tls}/origin-pull-ca.pem is 644 nobody:root, declared is 644 root:root`,
+          `${paths.tls}/origin-pull-ca.pem is 644 www-data:root, declared is 644 root:root`,
         ],
       },
       {

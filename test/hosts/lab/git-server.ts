@@ -29,7 +29,7 @@ export type GitServer = GitHost & {
     /** The commands that clients sent with the deploy key, one per line. */
     readonly commands: () => string[];
     /** true removes the deploy key from the repository's settings, false restores it. */
-    readonly refuse: (refused: boolean) => void;
+    readonly rejectKey: (rejected: boolean) => void;
     /** true restarts sshd with another host key, as an impostor at this address would have; false restores it. */
     readonly impersonate: (impostor: boolean) => Promise<void>;
     readonly goAway: () => Promise<void>;
@@ -81,8 +81,8 @@ async function withSsh(https: GitHost, addresses: readonly string[], resolver: R
   // sshd needs this folder for processes before authentication; the lab's /run is empty.
   mkdirSync("/run/sshd", { recursive: true });
   const allow = `restrict,command="${at("read-only")}" ${readFileSync(at("key-deploy.pub"), "utf8")}`;
-  const refuse = (refused: boolean) => writeFileSync(at("authorized_keys"), refused ? "" : allow);
-  refuse(false);
+  const rejectKey = (rejected: boolean) => writeFileSync(at("authorized_keys"), rejected ? "" : allow);
+  rejectKey(false);
   const config = (key: string) => `${addresses.map((one) => `ListenAddress ${one}\n`).join("")}HostKey ${at(key)}
 AuthorizedKeysFile ${at("authorized_keys")}
 AuthenticationMethods publickey
@@ -113,7 +113,7 @@ PidFile none
     strangersKey: readFileSync(at("key-stranger"), "utf8"),
     knownHosts: `${gitServerName} ${readFileSync(at("key-host.pub"), "utf8").split(" ").slice(0, 2).join(" ")}`,
     commands: () => readFileSync(at("commands"), "utf8").split("\n").filter(Boolean),
-    refuse,
+    rejectKey,
     impersonate: (impostor) => start(impostor ? "key-impostor" : "key-host"),
     goAway,
     comeBack: () => start("key-host"),

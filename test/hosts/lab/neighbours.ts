@@ -153,16 +153,19 @@ export type Neighbourhood = {
   readonly shop: { readonly v4: string; readonly v6: string | undefined; readonly logged: readonly string[] };
 };
 
-/** `ours` matches pushgate's own nft tables, lines of `ip rule`, and paths under /etc/nginx, which are skipped. */
-export async function neighbourhood(host: Host, ours = /pushgate|lookup 9460\b/): Promise<Neighbourhood> {
-  const foreign = (names: readonly string[]) => names.filter((name) => name !== "" && !ours.test(name));
+/** Names of nft tables, lines of `ip rule` and paths under /etc/nginx that are pushgate's own. */
+const own = /pushgate|lookup 9460\b/;
+
+/** Reads the state of the neighbours, without pushgate's own objects. */
+export async function neighbourhood(host: Host): Promise<Neighbourhood> {
+  const foreign = (names: readonly string[]) => names.filter((name) => name !== "" && !own.test(name));
   const tables: Record<string, string> = {};
   for (const table of foreign((await host.read("nft list tables")).split("\n"))) {
     const listing = await host.read(`nft -s list ${table}`);
     tables[table.replace("table ", "")] = listing;
   }
   const rules = foreign((await host.read("ip rule; ip -6 rule 2>/dev/null || true")).split("\n"));
-  const nginx = Object.entries(await host.snapshot("/etc/nginx")).filter(([path]) => !ours.test(path) && path !== "");
+  const nginx = Object.entries(await host.snapshot("/etc/nginx")).filter(([path]) => !own.test(path) && path !== "");
   const before = await logged(host);
   const v4 = await visitShop(host.address, actors.stranger.v4[0]);
   const v6 = host.address6 && (await visitShop(host.address6, actors.stranger.v6[0]));

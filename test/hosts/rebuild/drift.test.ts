@@ -1,7 +1,7 @@
 /**
- * As test/hosts/suite/drift.test.ts, for a machine with published sites: plain `pulumi preview` says line by line what a
- * hand changed of the rebuild, `up` mends it in place, and no visitor notices. Then a site gets a name of its own while
- * its git host goes on delivering.
+ * Like test/hosts/suite/drift.test.ts, for a host with published sites: plain `pulumi preview` prints each manual change
+ * of the builder's layers, `up` repairs them in place, and no visitor notices. Then a site gets its own hostname while its
+ * git host delivers.
  */
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { paths, units } from "../../../infra/host/paths.ts";
@@ -37,7 +37,7 @@ afterAll(async () => {
   await host?.kill();
 });
 
-/** One layer after the other in the order in which they are mended. */
+/** The faults, in the order in which `up` repairs their layers. */
 const faults: readonly Fault[] = [
   {
     layer: "builder-program",
@@ -75,7 +75,7 @@ systemctl --quiet disable --now ${units.hugoSocket("docs")}`,
   },
   {
     layer: "site",
-    // Nothing builds any more, or a build would put the table back; and the link as a person goes back by hand.
+    // Stops all builds, because a build would restore the egress table, and links the web root as a manual rollback would.
     hand: `systemctl --quiet disable --now ${units.reconcileTimer("site")}
 systemctl stop ${units.reconcileTimer("docs")}
 over() { until [ "$(systemctl is-active "$@" | sort -u)" = inactive ]; do sleep 0.1; done; }
@@ -97,14 +97,14 @@ ln -sfn "$(readlink -f ${folder}/current)" ${webRoot}`,
   },
   {
     layer: "guard",
-    // It would put the table back.
+    // A running guard would restore the egress table.
     hand: `systemctl --quiet disable --now ${units.guardTimer}
 while systemctl is-active --quiet ${units.guard}; do sleep 0.1; done`,
     says: [`${units.guardTimer}: declared is "active", the machine says "inactive"`],
   },
 ];
 
-/** What visitors get while the work is done: past the edge by the operator's own nginx, and through it by its name. */
+/** Visits the sites while `work` runs: directly at the operator's own nginx, and by hostname through Cloudflare. */
 async function whileVisited<T>(work: () => Promise<T>): Promise<{ done: T; statuses: Set<number>; visits: number }> {
   const visits = () => Promise.all([rebuild.visit(), rebuild.visit("/style.css"), rebuild.world.visit(hostname)]);
   const { done, seen } = await repeatWhile(work, visits, 20);
@@ -114,9 +114,9 @@ async function whileVisited<T>(work: () => Promise<T>): Promise<{ done: T; statu
 
 const stepsOf = ({ steps }: Run) => steps.map(({ op, name: resource }) => `${op} ${resource}`).sort();
 
-test("preview says line by line what a hand changed of the rebuild, and up mends it while the pages are served", async () => {
+test("preview prints each manual change of the builder's layers, and up repairs them while the pages are served", async () => {
   const nginx = await host.read("systemctl show -p MainPID nginx.service");
-  // The guard first, or it is quicker.
+  // The guard's own fault comes first; otherwise the guard repairs the others.
   for (const { hand } of [...faults].reverse()) await host.inside(hand);
 
   const preview = await rebuild.world.stack.preview("--expect-no-changes");
@@ -128,8 +128,8 @@ test("preview says line by line what a hand changed of the rebuild, and up mends
     for (const words of says)
       expect(said.filter((line) => line.startsWith(`${name}: ${layer}: `)).join("\n"), layer).toContain(words);
   const layers = faults.map(({ layer }) => layer);
-  const told = said.flatMap((line) => /^drifter: ([a-z]+): /.exec(line)?.[1] ?? []);
-  expect(new Set(told)).toEqual(new Set(layers));
+  const named = said.flatMap((line) => /^drifter: ([a-z]+): /.exec(line)?.[1] ?? []);
+  expect(new Set(named)).toEqual(new Set(layers));
   const updates = [...layers, "program-file"].map((layer) => `update ${name}-${layer}`).sort();
   expect(stepsOf(preview)).toEqual(updates);
 
@@ -147,7 +147,7 @@ test("preview says line by line what a hand changed of the rebuild, and up mends
   expect(clean.code, clean.stdout).toBe(0);
 });
 
-test("both sites build again, and are seen through the edge", async () => {
+test("the builder publishes pushes to both sites again, and Cloudflare serves them", async () => {
   for (const hook of ["site", "docs"] as const) {
     const commit = await rebuild.push({ "layouts/index.html": front(`mended-${hook}`) }, hook);
     await published(host, commit, { hook, timeout: 60_000 });
@@ -156,7 +156,7 @@ test("both sites build again, and are seen through the edge", async () => {
   expect((await rebuild.world.visit(hostname)).body).toContain("layout-mended-site");
 });
 
-test("a web root that leads to somebody else's folder stays as it is, and up says so", async () => {
+test("up fails and leaves the web root as it is if the web root points to another owner's folder", async () => {
   await host.inside(`mkdir /srv/theirs && ln -sfn /srv/theirs ${webRoot}`);
   const up = await rebuild.world.stack.up();
   expect(up.code).toBe(1);
@@ -165,7 +165,7 @@ test("a web root that leads to somebody else's folder stays as it is, and up say
   await host.inside(`ln -sfn ${folder}/current ${webRoot}`);
 });
 
-test("a site gets a name while its git host delivers: each delivery is accepted, and it is served under it", async () => {
+test("up gives a site a hostname while its git host delivers: each delivery is accepted, and Cloudflare serves the site", async () => {
   const named = `docs.${zoneName}`;
   const head = rebuild.repositories.docs.head()!;
   expect((await rebuild.world.visit(named)).status).not.toBe(200);

@@ -1,6 +1,6 @@
 /**
- * What the machine's own life does to the chain: a reboot, restarts and reloads of the services around it, rules flushed
- * and lists widened by hand. No `up` in between but in the last case: the guard restores and proves, or the sockets are closed and say why.
+ * Events on the host that could open the chain: a reboot, restarts and reloads of services, rules flushed and lists
+ * widened manually. Only the last case runs an `up`: the guard repairs and proves, or it closes the sockets and logs why.
  */
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { paths, units } from "../../../infra/host/paths.ts";
@@ -19,16 +19,16 @@ import { type Answer, hostnameOf, type World } from "../world.ts";
 let host: Host;
 let world: World;
 
-/** A valid signature from somewhere else, with the edge's own certificate: only the sockets' list is left to say no. */
+/** Sends a validly signed delivery of another source, with the zone's own client certificate: only the list rejects it. */
 function fromElsewhere(client: string = actors.stranger.v4[0], change: Change = {}): Promise<Answer> {
   const { certificate, private_key: key } = world.api.zone.origin_pulls.hostname_certificates.at(-1)!;
   const sent = delivery({ host: hostnameOf(host), headers: { "cf-connecting-ip": client }, ...change });
   return world.contact(host, actors.edge.v4[2], sent, { cert: certificate as string, key: key as string }, 3_000);
 }
-/** Straight to the origin port: only the firewall is left to say no before the proxy does. */
+/** A connection from a stranger to the origin port: the firewall must drop it before nginx sees it. */
 const direct = () => world.contact(host, actors.stranger.v4[0], delivery({ host: hostnameOf(host) }), undefined, 300);
 
-/** Strangers all along `work`; their answers. Each must be a refusal, however far apart the layers are meanwhile. */
+/** Sends attacks while `work` runs and returns the answers. Every answer must be a rejection, even between two layers. */
 async function besieged(work: () => Promise<unknown>): Promise<Answer[]> {
   const strangers = () => Promise.all([direct(), fromElsewhere(), fromElsewhere(actors.stranger.v6[0])]);
   return (await repeatWhile(work, strangers)).seen.flat();
@@ -60,7 +60,7 @@ afterAll(async () => {
   await host?.kill();
 });
 
-test("a reboot: the next delivery is accepted, a stranger never was", async () => {
+test("the receiver accepts deliveries after a reboot, and no stranger gets in during it", async () => {
   const boot = await host.read("cat /proc/sys/kernel/random/boot_id");
   const seen = await besieged(async () => expect(await host.reboot()).toBe("running"));
   expect(await host.read("cat /proc/sys/kernel/random/boot_id")).not.toBe(boot);
@@ -89,29 +89,29 @@ describe("services around the chain", () => {
     await everythingHolds();
   });
 
-  test("they leave the guard with its proof", async () => {
+  test("the guard proves the sockets afterwards", async () => {
     await guard();
     expect(await guardSays()).toBe("proven");
   });
 });
 
-test("the guard's timer comes within the minute", async () => {
-  const asked = `date -d "$(systemctl show -p NextElapseUSecRealtime --value ${units.guardTimer})" +%s; date +%s`;
-  // While the guard runs there is no next time.
+test("the guard's timer elapses within a minute", async () => {
+  const times = `date -d "$(systemctl show -p NextElapseUSecRealtime --value ${units.guardTimer})" +%s; date +%s`;
+  // The timer has no next time while the guard runs.
   const seconds = await until("the timer has a next time", async () => {
-    const [next, now] = (await host.read(asked)).split("\n");
+    const [next, now] = (await host.read(times)).split("\n");
     return Number(next) >= Number(now) ? Number(next) - Number(now) : undefined;
   });
   expect(seconds).toBeLessThanOrEqual(60);
 });
 
-describe("by hand", () => {
-  // The minute may be over in the middle of a test: here the guard comes when it is called.
+describe("manual changes", () => {
+  // The timer could start the guard in the middle of a test, so each test starts the guard itself.
   beforeAll(async () => void (await host.inside(`systemctl stop ${units.guardTimer}`)));
   afterAll(async () => void (await host.inside(`systemctl start ${units.guardTimer}`)));
 
   test.each(["nft flush ruleset", "systemctl stop nftables.service"])(
-    "%s: a stranger reaches the proxy until the guard puts the table back",
+    "%s: a stranger reaches nginx until the guard restores the table",
     async (flush) => {
       await host.inside(flush);
       expect(summary(await direct(), world.edge)).toBe(answers.noCertificate);
@@ -122,7 +122,7 @@ describe("by hand", () => {
     },
   );
 
-  test("without the routing rule no reply arrives, and the guard puts it back", async () => {
+  test("nginx answers 503 without the routing rule, until the guard restores the rule", async () => {
     await host.inside(`ip rule del table ${routingTable}; ip -6 rule del table ${routingTable}`);
     expect(await world.deliver()).toMatchObject({ status: 503, servedBy: "pushgate-proxy" });
     await guard();
@@ -137,20 +137,20 @@ describe("by hand", () => {
       await guard();
     });
 
-    test("lets its stranger in, until the guard closes the sockets and says why; it opens when the list is gone", async () => {
+    test("admits a stranger until the guard closes the sockets and logs why; the guard opens them when the list is gone", async () => {
       await host.writeFile(widen, `[Slice]\nIPAddressAllow=${actors.stranger.v4[0]}\n`);
-      // systemd 257 takes a changed list up when something starts in the slice.
+      // systemd 257 applies a changed list when a unit starts in the slice.
       await host.inside("systemctl daemon-reload && systemd-run -q --wait --collect --slice=pushgate.slice true");
       expect(summary(await fromElsewhere(), world.edge)).toBe(answers.accepted);
 
       await guard();
-      const [unheard, foreign] = await Promise.all([world.deliver(), fromElsewhere()]);
-      expect(unheard).toMatchObject({ status: 503, servedBy: "pushgate-proxy" });
+      const [github, foreign] = await Promise.all([world.deliver(), fromElsewhere()]);
+      expect(github).toMatchObject({ status: 503, servedBy: "pushgate-proxy" });
       expect(foreign.status).toBe(403);
       expect(await guardSays()).toContain(`closed: ${slice} admits ${actors.stranger.v4[0]}/32`);
       expect(await host.journal(units.guard)).toContain(`cure: take IPAddressAllow from ${slice}`);
       expect(await host.read("systemctl is-active 'pushgate-receiver-*.socket' || true")).not.toMatch(/^active/m);
-      // What it closed stays closed for as long.
+      // The sockets stay closed while the list is there.
       await guard();
       expect((await world.deliver()).status).toBe(503);
 
@@ -187,7 +187,7 @@ systemd-run --quiet --wait --collect --slice=pushgate.slice true`);
   });
 });
 
-test("after all of it the audit finds nothing", async () => {
+test("the audit is clean after all these events", async () => {
   const preview = await world.stack.preview("--expect-no-changes");
   expect(preview.code, preview.stdout).toBe(0);
 });
