@@ -1,7 +1,8 @@
 /**
  * `sudo npm run rehearse [-- release]`: rehearses production on a throwaway host, step by step, as an operator would do
  * it: a bare Debian, one `pulumi up`, a push that becomes a page, every attack with its layer active and removed, a
- * repair, a rollback, a reboot, the removal. Only Cloudflare is a fake. Exits 1 if a result differs from the declared one.
+ * repair, a rollback, a reboot, the removal. Only Cloudflare is a fake. Exits 1 if a result differs from the declared
+ * one.
  */
 import { styleText } from "node:util";
 import type { Run } from "./engine/engine.ts";

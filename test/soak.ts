@@ -1,7 +1,8 @@
 /**
- * `npm run soak -- --minutes N [--seed S]`: long random tests with a seed. Each round has random walks of edits, applies,
- * kills and failed applies in a real shell, altered deliveries to the real receiver, and random expressions for the rule
- * language. A failure prints the seed of its round, which repeats it. --rebuild runs test/hosts/rebuild/soak.ts instead.
+ * `npm run soak -- --minutes N [--seed S]`: long random tests with a seed. Each round has random walks of edits,
+ * applies, kills and failed applies in a real shell, altered deliveries to the real receiver, and random expressions
+ * for the rule language. A failure prints the seed of its round, which repeats it. --rebuild runs
+ * test/hosts/rebuild/soak.ts instead.
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";

@@ -1,4 +1,4 @@
-/** Describes how an attack ended: the answer in a few words, and its log lines. Also sends attacks from the host itself. */
+/** Describes how an attack ended, in a few words, and reads the log lines. Also sends attacks from the host itself. */
 import { loopback } from "../../infra/networks.ts";
 import type { Edge } from "../fakes/cloudflare/dataplane.ts";
 import type { Delivery } from "../fakes/deliveries.ts";

@@ -40,7 +40,7 @@ export const none: Client = () => undefined;
 export const shared: Client = ({ certificates }) => certificates.shared;
 export const otherCustomer: Client = ({ certificates }) => certificates.otherCustomer;
 
-/** Connects to the origin port directly, with the CF-Connecting-IP header that Cloudflare would write, or without it. */
+/** Connects to the origin port directly. `client` is the value of CF-Connecting-IP, which Cloudflare would write. */
 export const direct =
   (from: string, client: string | readonly string[] | undefined, tls: Client, change: Change = {}): Send =>
   (lab) => {

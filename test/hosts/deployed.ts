@@ -13,9 +13,9 @@
  *   });
  *
  * The argument is the alias of this copy in the lab and in ssh; each copy has its own address. All copies have the host
- * name "deployed", and their resources and hostname contain it: write `host.name` and `hostnameOf(host)`. Hooks, secrets
- * and plan are those of buildWorld; change them with `world.stack.configure` and another `up`. The host has booted once
- * since its `up`, and its guard has proved the sockets since.
+ * name "deployed", and their resources and hostname contain it: write `host.name` and `hostnameOf(host)`. Hooks,
+ * secrets and plan are those of buildWorld; change them with `world.stack.configure` and another `up`. The host has
+ * booted once since its `up`, and its guard has proved the sockets since.
  */
 import {
   copyFileSync,

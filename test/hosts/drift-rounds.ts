@@ -29,7 +29,7 @@ const rules = (zone: ZoneState, phase: string): Rule[] => zone.rulesets.find((on
 export const custom = (zone: ZoneState) => rules(zone, "http_request_firewall_custom");
 const record = (zone: ZoneState, type: string) => zone.dns_records.find((one) => one.type === type)!;
 
-/** The guard repairs table and rule within a minute. With its timer stopped, preview sees them and `up` repairs them. */
+/** The guard repairs table and rule within a minute. With its timer stopped, preview reports them and `up` repairs. */
 const guardAsleep: Fault = {
   layer: "guard",
   hand: `systemctl --quiet disable --now pushgate-guard.timer

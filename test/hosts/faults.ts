@@ -1,7 +1,7 @@
 /**
- * Faults that remove one layer of a running system, as an operator could by accident: rules deleted in the dashboard, an
- * nft rule deleted, nginx's file edited, a drop-in for a socket, another program in place of the receiver. No fault has
- * an undo: `pulumi up` repairs it.
+ * Faults that remove one layer of a running system, as an operator could by accident: rules deleted in the dashboard,
+ * an nft rule deleted, nginx's file edited, a drop-in for a socket, another program in place of the receiver. No fault
+ * has an undo: `pulumi up` repairs it.
  */
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -98,7 +98,7 @@ export const forwardedForBelieved = proxyEdited("nginx trusts X-Forwarded-For", 
   edit(conf, "real_ip_header CF-Connecting-IP;", "real_ip_header X-Forwarded-For;"),
 );
 
-/** The keepalive trap: the kernel checks the allowlist once per connection, and nginx reuses a connection for any client. */
+/** The keepalive trap: the kernel checks the list once per connection, and nginx reuses a connection for any client. */
 export const keptConnections = proxyEdited("nginx keeps its connections to the receiver open", (conf) => {
   const port = /\$pushgate_loopback:(\d+)/.exec(conf)?.[1];
   const kept = edit(conf, "proxy_http_version 1.0;", "proxy_http_version 1.1;");

@@ -1,4 +1,4 @@
-/** The vitest configuration of all suites on hosts: test files run in parallel, except those that measure time or load. */
+/** The vitest configuration of all suites on hosts: files run in parallel, except those that measure time or load. */
 import { basename } from "node:path";
 import { defineConfig } from "vitest/config";
 import { BaseSequencer, type TestSpecification } from "vitest/node";
@@ -6,7 +6,7 @@ import { BaseSequencer, type TestSpecification } from "vitest/node";
 export type HostSuite = {
   /** From the repository's root. */
   readonly folder: string;
-  /** Names without ".test.ts" of the files that measure time or load; they run one after another when the rest is done. */
+  /** Names without ".test.ts" of files that measure time or load; they run one after another when the rest is done. */
   readonly alone?: readonly string[];
   /** The files to start first, in this order; all other files follow. */
   readonly order?: readonly string[];

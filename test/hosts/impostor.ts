@@ -5,7 +5,7 @@ import type { ClientTls } from "./world.ts";
 
 export const asClient = ({ certificate, key }: Pair): ClientTls => ({ cert: certificate, key });
 
-/** Starts a server that answers every request with 200 and names itself, as a false origin would to collect deliveries. */
+/** Starts a server that answers every request with 200 and its name, like a false origin that collects deliveries. */
 export async function startImpostor(host: string, port: number, { certificate, key }: Pair): Promise<() => void> {
   const server = createServer({ cert: certificate, key }, (_request, answer) => {
     answer.writeHead(200, { "x-served-by": "impostor" }).end();

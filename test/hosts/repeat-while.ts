@@ -1,7 +1,7 @@
 /** Repeats a request while a change is made, so that a test sees what the change does to clients. */
 import { setTimeout as sleep } from "node:timers/promises";
 
-/** `seen` holds the result of each `look`, `pause` milliseconds apart; the last began before `work` ended. Rethrows errors. */
+/** `seen` holds the results of `look`, called every `pause` milliseconds until `work` has ended. Rethrows errors. */
 export async function repeatWhile<T, S>(
   work: () => Promise<T>,
   look: () => Promise<S>,

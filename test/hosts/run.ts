@@ -1,7 +1,7 @@
 /**
  * `npm run test:host [-- release…] [-- file…]`: runs the suite on throwaway hosts with the real engine and kernel, once
- * per release; `npm run test:rebuild` tests the path from a push to the published page. Needs root, and names the Debian
- * packages that are missing. Builds missing images and a missing engine, and caches both.
+ * per release; `npm run test:rebuild` tests the path from a push to the published page. Needs root, and names the
+ * Debian packages that are missing. Builds missing images and a missing engine, and caches both.
  */
 import { spawnSync } from "node:child_process";
 import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";

@@ -1,17 +1,17 @@
-/** Searches a host for the text of a secret: in files, processes, units, the journal, and the arguments of systemd-creds. */
+/** Searches a host for the text of a secret: in files, processes, units, the journal and arguments of systemd-creds. */
 import { readdirSync, readFileSync } from "node:fs";
 import type { Host } from "./lab/host.ts";
 
 const given = "/root/given-to-systemd-creds";
 
-/** Every secret passes through systemd-creds. This wrapper records its arguments and environment, then runs the real one. */
+/** Every secret passes through systemd-creds. This wrapper records its arguments and environment, then runs it. */
 const spy = `#!/bin/sh
 { tr '\\0' '\\n' </proc/$$/cmdline; tr '\\0' '\\n' </proc/$$/environ; } >>${given}
 exec /usr/bin/systemd-creds "$@"
 `;
 
 export type SecretSearch = {
-  /** Paths of files that contain one of the texts. Skips the journal and, except for /usr/local, the distribution's /usr. */
+  /** Paths of files that contain one of the texts. Skips the journal, and all of /usr except /usr/local. */
   readonly holders: (texts: readonly string[]) => Promise<string[]>;
   /** Command lines and environments of all processes that run on the host now. */
   readonly processes: () => Promise<string>;
@@ -46,7 +46,7 @@ export async function secretSearch(host: Host): Promise<SecretSearch> {
 export function watchProcesses(texts: Readonly<Record<string, string>>): () => string[] {
   const caught = new Set<string>();
   const look = (pid: string): void => {
-    // Pulumi's engine passes the configuration to the program by environment; the program runs in the lab, not on a host.
+    // Pulumi's engine passes the configuration to the program by environment, but in the lab, not on a host.
     const spaces = /^NSpid:(.*)$/m
       .exec(readFileSync(`/proc/${pid}/status`, "utf8"))![1]!
       .trim()

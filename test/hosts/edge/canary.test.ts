@@ -1,6 +1,6 @@
 /**
- * `up` and plain `preview` request the canary from Cloudflare, as any client could. If a firewall outside pushgate blocks
- * Cloudflare's connections to the host, they report it, although every layer is as declared.
+ * `up` and plain `preview` request the canary from Cloudflare, as any client could. If a firewall outside pushgate
+ * blocks Cloudflare's connections to the host, they report it, although every layer is as declared.
  */
 import { mkdtempSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";

@@ -9,7 +9,7 @@ import { isAlive, self } from "./run-owner.ts";
 
 const prefix = "pushgate-lab-";
 
-/** Folders of this process's group: first in the unified hierarchy, then in systemd's old one, where nspawn mirrors it. */
+/** Folders of this process's group: in the unified hierarchy, then in systemd's old one, where nspawn mirrors it. */
 function hierarchies(): string[] {
   const own = readFileSync("/proc/self/cgroup", "utf8").split("\n");
   const mounts = readFileSync("/proc/self/mountinfo", "utf8").split("\n");

@@ -21,7 +21,7 @@ export type BootOptions = {
   readonly enforces?: boolean;
 };
 
-/** The disk and identity of a host that was powered off. `thaw` boots it again, once at a time; `thawCopy` boots copies. */
+/** The disk and identity of a powered-off host. `thaw` boots it again, once at a time; `thawCopy` boots copies. */
 export type Frozen = {
   readonly options: BootOptions;
   readonly alias: string;
@@ -58,12 +58,12 @@ export class Host {
     this.container = container;
   }
 
-  /** Runs a command over a new ssh connection, as the operator would. Throws on a non-zero exit unless `check: false`. */
+  /** Runs a command over a new ssh connection, as the operator. Throws on a non-zero exit unless `check: false`. */
   ssh(command: string, { user = "root", ...options }: HostRunOptions = {}): Promise<Ran> {
     return run("ssh", ["-o", "BatchMode=yes", `${user}@${this.alias}`, command], options);
   }
 
-  /** Runs a command as root without network, sshd or firewall: to make faults, and to read a host that locks ssh out. */
+  /** Runs a command as root without network, sshd or firewall: makes faults, and reads a host that locks ssh out. */
   inside(command: string, options: RunOptions = {}): Promise<Ran> {
     return this.container.inside(command, options);
   }
@@ -155,7 +155,7 @@ export async function killHosts(): Promise<void> {
   await Promise.all([...running].map((host) => host.kill()));
 }
 
-/** A name keeps its addresses until the lab ends, because ARP tables remember them. The symbolic link is also the lock. */
+/** A name keeps its addresses until the lab ends, because ARP tables remember them. The symbolic link is the lock. */
 function slotOf(name: string): number {
   for (let slot = 10; slot < 250; slot++) {
     const link = join(labFolder, `slot-${slot}`);
@@ -193,8 +193,8 @@ export async function thaw({ options, alias, slot, layers }: Frozen): Promise<Ho
 }
 
 /**
- * Boots a copy of a frozen host, beside other copies: with its name, keys and files, but with new addresses. ssh reaches
- * the copy as `alias`, which must be unique among the running hosts.
+ * Boots a copy of a frozen host, beside other copies: with its name, keys and files, but with new addresses. ssh
+ * reaches the copy as `alias`, which must be unique among the running hosts.
  */
 export async function thawCopy({ options, layers }: Frozen, alias: string): Promise<Host> {
   assertName(alias);

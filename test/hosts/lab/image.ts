@@ -1,6 +1,6 @@
 /**
- * The file trees that throwaway hosts boot from. debootstrap makes them once, outside the repository; they are read-only
- * afterwards. A tree appears under its final name only when it is complete.
+ * The file trees that throwaway hosts boot from. debootstrap makes them once, outside the repository; they are
+ * read-only afterwards. A tree appears under its final name only when it is complete.
  */
 import { createHash } from "node:crypto";
 import {

@@ -1,4 +1,4 @@
-/** Services that a host can reach and a build must not: an in-house web service, and the cloud's metadata with its keys. */
+/** Services that a host can reach and a build must not: an in-house service, and the cloud's metadata with its keys. */
 import { createServer, type Server } from "node:http";
 import { actors } from "./net.ts";
 

@@ -1,4 +1,4 @@
-/** Runs programs, prints how long a step took, and waits for conditions. The lab starts all short programs through here. */
+/** Runs programs, prints how long a step took, and waits for conditions. */
 import { spawn } from "node:child_process";
 import { createInterface } from "node:readline";
 
@@ -14,7 +14,7 @@ export type RunOptions = {
   readonly onLine?: (line: string) => void;
 };
 
-/** Throws with the program's last 25 lines if it cannot start, exceeds its timeout, or (unless `check: false`) fails. */
+/** Throws with the program's last 25 lines if it cannot start, is too slow, or (unless `check: false`) fails. */
 export function run(command: string, args: readonly string[], options: RunOptions = {}): Promise<Ran> {
   const { stdin, timeout = 120_000, check = true, env = process.env, onLine } = options;
   const words = [command, ...args].join(" ");
@@ -50,7 +50,7 @@ export function run(command: string, args: readonly string[], options: RunOption
 
 const tail = ({ stdout, stderr }: Ran) => [...stdout.split("\n"), ...stderr.split("\n")].slice(-25).join("\n").trim();
 
-/** Prints the start of a long step and its seconds, on standard error, because another program may read standard output. */
+/** Prints the start of a long step and its seconds, on standard error: another program may read standard output. */
 export async function step<T>(name: string, work: () => Promise<T>): Promise<T> {
   const started = performance.now();
   const seconds = () => `${((performance.now() - started) / 1000).toFixed(1)} s`;

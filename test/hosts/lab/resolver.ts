@@ -1,4 +1,4 @@
-/** A name server for throwaway hosts. It records the queried names, because tests check which names a build may query. */
+/** A name server for throwaway hosts. It records the queried names: tests check which names a build may query. */
 import { createSocket, type Socket } from "node:dgram";
 import { isIPv6 } from "node:net";
 import ipaddr from "ipaddr.js";

@@ -1,4 +1,4 @@
-/** The root file system of one host: an image, a tmpfs above it for the host's writes, and the host's identity files. */
+/** The root file system of one host: an image, a tmpfs above it for the host's writes, and its identity files. */
 import { randomBytes } from "node:crypto";
 import { existsSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";

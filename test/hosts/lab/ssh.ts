@@ -39,8 +39,8 @@ export async function hostKey(name: string, address: string, folder: string): Pr
 export const meet = (name: string, address: string, folder: string): void => know(name, address, publicKey(folder));
 
 /**
- * Adds a name to the operator's ssh config, with the host key that ssh expects; without `key` the host is unknown to ssh.
- * Each name has its own files, renamed into place: test files boot hosts at the same time, and two writers of one
+ * Adds a name to the operator's ssh config, with the host key that ssh expects; without `key` the host is unknown to
+ * ssh. Each name has its own files, renamed into place: test files boot hosts at the same time, and two writers of one
  * known_hosts would remove each other's lines.
  */
 export function know(name: string, address: string, key?: string): void {

@@ -1,7 +1,7 @@
 /**
  * A virtual machine with its own kernel, in place of a host of the lab. A container gets only the control group
- * controllers that the outer system leaves to it: none, if that system counts memory, processes or processor time in the
- * old hierarchy. The processor is emulated, so everything takes ten times as long.
+ * controllers that the outer system leaves to it: none, if that system counts memory, processes or processor time in
+ * the old hierarchy. The processor is emulated, so everything takes ten times as long.
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import {
@@ -22,7 +22,7 @@ import { kernel } from "./kernel.ts";
 import { wire } from "./net.ts";
 import { type Ran, run, until } from "./process.ts";
 
-/** Kernel modules that the initrd loads before it mounts the tree: a container's tree has neither modules nor modprobe. */
+/** Kernel modules that the initrd loads before it mounts the tree: a container's tree has no modules or modprobe. */
 const modules = [
   ...["virtio_pci", "virtio_blk", "virtio_net"],
   ...["nf_tables", "nft_ct", "nft_limit", "nft_log", "nft_reject_inet", "nft_objref", "nf_log_syslog", "tcp_diag"],

@@ -13,7 +13,7 @@ export type Read = { readonly reads: number; readonly publishes: number; readonl
 
 const visitors = 8;
 
-/** Reads at least `reads` files, until `publishes` publishes have ended. Throws with the first missing or empty file. */
+/** Reads at least `reads` files, until all `publishes` have ended. Throws with the first missing or empty file. */
 export async function soakReads(rebuild: Rebuild, reads: number, publishes: number, first = 1_000): Promise<Read> {
   const { host, repositories } = rebuild;
   const agent = new Agent({ keepAlive: true, maxSockets: visitors, localAddress: actors.stranger.v4[0] });

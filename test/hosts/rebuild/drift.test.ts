@@ -1,7 +1,7 @@
 /**
- * Like test/hosts/suite/drift.test.ts, for a host with published sites: plain `pulumi preview` prints each manual change
- * of the builder's layers, `up` repairs them in place, and no visitor notices. Then a site gets its own hostname while its
- * git host delivers.
+ * Like test/hosts/suite/drift.test.ts, for a host with published sites: plain `pulumi preview` prints each manual
+ * change of the builder's layers, `up` repairs them in place, and no visitor notices. Then a site gets its own hostname
+ * while its git host delivers.
  */
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { paths, units } from "../../../infra/host/paths.ts";
@@ -75,7 +75,7 @@ systemctl --quiet disable --now ${units.hugoSocket("docs")}`,
   },
   {
     layer: "site",
-    // Stops all builds, because a build would restore the egress table, and links the web root as a manual rollback would.
+    // Stops all builds, because a build would restore the egress table. Links the web root like a manual rollback.
     hand: `systemctl --quiet disable --now ${units.reconcileTimer("site")}
 systemctl stop ${units.reconcileTimer("docs")}
 over() { until [ "$(systemctl is-active "$@" | sort -u)" = inactive ]; do sleep 0.1; done; }

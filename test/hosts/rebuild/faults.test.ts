@@ -1,6 +1,6 @@
 /**
- * Real faults of a build: the reason is in status.json and in the journal, the former site is served all the time, and the
- * next valid push or tick publishes again. The tests run on one host, one fault after another.
+ * Real faults of a build: the reason is in status.json and in the journal, the former site is served all the time, and
+ * the next valid push or tick publishes again. The tests run on one host, one fault after another.
  */
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import type { Status } from "../../../service/builder/status.ts";
@@ -42,7 +42,7 @@ afterAll(async () => {
 
 const bad = ({ last }: Status) => last?.result === "failed" || last?.result === "refused";
 
-/** Waits for a build that failed, with its reason in status.json and in the journal, and the former release deployed. */
+/** Waits for a failed build with its reason in status.json and in the journal, and the former release deployed. */
 async function failed(since: Status | undefined, reason: RegExp, hook: HookName = "site", timeout = 45_000) {
   const status = await awaitStatus(
     host,

@@ -1,6 +1,6 @@
 /**
- * A repository whose author attacks the host through a build: its files, programs and network. If one line of the sandbox
- * or of the egress table stops an attack, the test removes that line and shows that the same push succeeds.
+ * A repository whose author attacks the host through a build: its files, programs and network. If one line of the
+ * sandbox or of the egress table stops an attack, the test removes that line and shows that the same push succeeds.
  */
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import type { Files } from "../../fakes/git-repository.ts";

@@ -1,7 +1,7 @@
 /**
- * A disk of a host whose power can be cut: an ext4 image on xfs, which copies a file at one instant. A cut is such a copy
- * of the image while everything runs: it has the data that was written back, and not the data in the page cache. The host
- * then continues from the copy and replays its journal, as at boot.
+ * A disk of a host whose power can be cut: an ext4 image on xfs, which copies a file at one instant. A cut is such a
+ * copy of the image while everything runs: it has the data that was written back, and not the data in the page cache.
+ * The host then continues from the copy and replays its journal, as at boot.
  */
 import { mkdirSync, renameSync, statSync } from "node:fs";
 import { join } from "node:path";

@@ -1,6 +1,6 @@
 /**
- * Cuts the power at random moments while pushes arrive. After each cut every delivery that was answered 202 is pending or
- * published, `current` points to a complete release, and the builder publishes the newest push without manual help.
+ * Cuts the power at random moments while pushes arrive. After each cut every delivery that was answered 202 is pending
+ * or published, `current` points to a complete release, and the builder publishes the newest push without manual help.
  */
 import { readlinkSync } from "node:fs";
 import { join } from "node:path";

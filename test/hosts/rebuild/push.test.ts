@@ -1,6 +1,6 @@
 /**
- * A push becomes a published page, for each kind of path that triggers a build, over https and over ssh. Also: reports of
- * pushes that trigger none, other writers, rollbacks and the timer. The tests run on one host, in this order.
+ * A push becomes a published page, for each kind of path that triggers a build, over https and over ssh. Also: reports
+ * of pushes that trigger none, other writers, rollbacks and the timer. The tests run on one host, in this order.
  */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { buildPaths } from "../../../infra/config/build-paths.ts";

@@ -1,6 +1,6 @@
 /**
- * Random pushes, valid and broken, writes of content, requests, rollbacks and ticks: after every step, the bytes, owners
- * and dates in the content folder are exactly those that its owner wrote.
+ * Random pushes, valid and broken, writes of content, requests, rollbacks and ticks: after every step, the bytes,
+ * owners and dates in the content folder are exactly those that its owner wrote.
  */
 import { random } from "../../random.ts";
 import { until } from "../lab/process.ts";

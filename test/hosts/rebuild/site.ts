@@ -2,7 +2,7 @@
 import type { Files } from "../../fakes/git-repository.ts";
 import type { Host } from "../lab/host.ts";
 
-/** The files of the repository. The front page shows a text of each part that a push can change; `mark` is the layout's. */
+/** The repository's files. The front page shows a text of each part that a push can change; `mark` is the layout's. */
 export const siteFiles = (mark = "first"): Files => ({
   "hugo.toml": `baseURL = "https://www.example.org/"
 title = "A site"

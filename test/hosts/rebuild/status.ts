@@ -102,9 +102,9 @@ export async function idle(host: Host, hook: HookName = "site", timeout = 60_000
 }
 
 /**
- * Stops all timers, so that nothing repairs itself: a minute after each boot, whatever their period, they start a build of
- * each site, which restores the egress table; the guard restores it each minute. For tests that remove a protection or
- * count runs.
+ * Stops all timers, so that nothing repairs itself: a minute after each boot, whatever their period, they start a build
+ * of each site, which restores the egress table; the guard restores it each minute. For tests that remove a protection
+ * or count runs.
  */
 export async function timersEnd(host: Host): Promise<void> {
   const running = "systemctl list-units --no-legend --state=active,activating,deactivating";

@@ -152,12 +152,12 @@ test("the builder owns the folders for taken files, which exist before any accou
 
 test("the site layer fails, lists the files that no build makes, and changes nothing", async () => {
   const before = await host.snapshot("/home/guest");
-  const failed = await direct.apply(settings, ["site"]);
-  expect(failed.code).not.toBe(0);
-  expect(failed.stderr).toContain(
+  const refused = await direct.apply(settings, ["site"]);
+  expect(refused.code).not.toBe(0);
+  expect(refused.stderr).toContain(
     "/home/guest/www holds 1 files that the build does not make and `keep` does not name:",
   );
-  expect(failed.stderr).toContain("site:   left.html");
+  expect(refused.stderr).toContain("site:   left.html");
   expect(await host.snapshot("/home/guest")).toEqual(before);
   // The other hook, over https and without a former folder, already has its link.
   expect(await host.read("readlink /var/www/site")).toBe("/var/lib/pushgate-sites/site/current");

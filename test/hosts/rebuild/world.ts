@@ -39,7 +39,7 @@ export type Rebuild = {
   readonly push: (files: Files, hook?: HookName) => Promise<string>;
   /** Requests a page of the site from the operator's own nginx. */
   readonly visit: (path?: string, hook?: HookName) => Promise<Page>;
-  /** Requests a build or a rollback: writes a file of that name as `user`. Only root can use tick, adopt and rollback-… */
+  /** Requests a build or rollback by a file of that name, as `user`. Only root can use tick, adopt and rollback-… */
   readonly request: (name: string, user?: string, hook?: HookName) => Promise<void>;
   readonly close: () => Promise<void>;
 };

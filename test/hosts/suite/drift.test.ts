@@ -18,7 +18,7 @@ const hostname = hostnameOf({ name });
 let host: Host;
 let world: World;
 
-/** Sends a delivery as Cloudflare would for this visitor, but without Cloudflare's rules, which the rounds break too. */
+/** Sends a delivery as Cloudflare would for this visitor, but without its rules, which the rounds break too. */
 function pastCloudflare(visitor: string) {
   const [leaf] = world.api.zone.origin_pulls.hostname_certificates;
   const sent = delivery({ source: visitor, host: hostname, headers: { "cf-connecting-ip": visitor } });

@@ -1,6 +1,6 @@
 /**
- * A second host, without IPv6, joins a first, and both accept deliveries. The second is lost, comes back, and is removed
- * with an empty spool, while the first keeps serving. leave.test.ts removes the last host of a zone.
+ * A second host, without IPv6, joins a first, and both accept deliveries. The second is lost, comes back, and is
+ * removed with an empty spool, while the first keeps serving. leave.test.ts removes the last host of a zone.
  */
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { paths } from "../../../infra/host/paths.ts";

@@ -1,6 +1,6 @@
 /**
- * `state: absent` restores host and zone, with neighbours on both, and loses no accepted delivery. The zone has rules of
- * other owners in each phase; docs/decisions/006 explains the order of the removal.
+ * `state: absent` restores host and zone, with neighbours on both, and loses no accepted delivery. The zone has rules
+ * of other owners in each phase; docs/decisions/006 explains the order of the removal.
  */
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -69,7 +69,7 @@ function othersRules(zone: ZoneState): void {
   zone.settings.ssl = "flexible";
 }
 
-/** The zone without the version and date of rulesets, which count every change. The versions and dates of rules remain. */
+/** The zone without the version and date of rulesets, which count every change; those of single rules remain. */
 const comparable = (zone: ZoneState) => ({
   ...structuredClone(zone),
   rulesets: zone.rulesets

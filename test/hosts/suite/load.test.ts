@@ -60,7 +60,7 @@ function admit(source: string): void {
   });
 }
 
-/** Delivers a push to "docs" as Cloudflare forwards it, but without Cloudflare's rules, so that the host alone decides. */
+/** Delivers a push to "docs" as Cloudflare forwards it, but without its rules, so that the host alone decides. */
 async function pushed(source: string): Promise<Pick<Answer, "status" | "servedBy">> {
   const [leaf] = world.api.zone.origin_pulls.hostname_certificates;
   const sent = delivery({

@@ -36,7 +36,7 @@ let declared: ReadonlyMap<Row, string>;
 /** The rules of layer 2, as the program declared them. */
 let declaredRules: Rule[];
 
-/** Sends all attacks at once, because a silence takes seconds. The spool must then hold the accepted ones, and no other. */
+/** Sends all attacks at once, because a silence takes seconds. The spool must then hold only the accepted ones. */
 async function send(rows: readonly Row[]): Promise<Map<Row, string>> {
   const before = await lab.world.spooled(lab.host);
   const answers = rows.map(async (row) => [row, summary(await row.send(lab), lab.world.edge)] as const);

@@ -1,6 +1,6 @@
 /**
- * A host with neighbours: a shop on 443 with its own log, Docker, ufw, fail2ban and a policy route of the operator. They
- * are unchanged and serve before, during and after an `up`, even one that fails because nginx lacks CAP_NET_RAW:
+ * A host with neighbours: a shop on 443 with its own log, Docker, ufw, fail2ban and a policy route of the operator.
+ * They are unchanged and serve before, during and after an `up`, even one that fails because nginx lacks CAP_NET_RAW:
  * `nginx -t` does not notice that, but a reload would end every site.
  */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";

@@ -1,6 +1,7 @@
 /**
  * Events on the host that could open the chain: a reboot, restarts and reloads of services, rules flushed and lists
- * widened manually. Only the last case runs an `up`: the guard repairs and proves, or it closes the sockets and logs why.
+ * widened manually. Only the last case runs an `up`: the guard repairs and proves, or it closes the sockets and logs
+ * why.
  */
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { paths, units } from "../../../infra/host/paths.ts";
@@ -19,7 +20,7 @@ import { type Answer, hostnameOf, type World } from "../world.ts";
 let host: Host;
 let world: World;
 
-/** Sends a validly signed delivery of another source, with the zone's own client certificate: only the list rejects it. */
+/** A validly signed delivery of another source, with the zone's own client certificate: only the list rejects it. */
 function fromElsewhere(client: string = actors.stranger.v4[0], change: Change = {}): Promise<Answer> {
   const { certificate, private_key: key } = world.api.zone.origin_pulls.hostname_certificates.at(-1)!;
   const sent = delivery({ host: hostnameOf(host), headers: { "cf-connecting-ip": client }, ...change });
@@ -28,7 +29,7 @@ function fromElsewhere(client: string = actors.stranger.v4[0], change: Change = 
 /** A connection from a stranger to the origin port: the firewall must drop it before nginx sees it. */
 const direct = () => world.contact(host, actors.stranger.v4[0], delivery({ host: hostnameOf(host) }), undefined, 300);
 
-/** Sends attacks while `work` runs and returns the answers. Every answer must be a rejection, even between two layers. */
+/** Sends attacks while `work` runs and returns the answers. Each must be a rejection, even between two layers. */
 async function besieged(work: () => Promise<unknown>): Promise<Answer[]> {
   const strangers = () => Promise.all([direct(), fromElsewhere(), fromElsewhere(actors.stranger.v6[0])]);
   return (await repeatWhile(work, strangers)).seen.flat();

@@ -11,7 +11,7 @@ import { type SecretSearch, secretSearch, watchProcesses } from "../secret-searc
 import { sshWrapper } from "../ssh-wrapper.ts";
 import { buildWorld, type World } from "../world.ts";
 
-/** Secrets of this file only: at the same time engines of other test files get theirs as arguments of `config set`. */
+/** Secrets of this file only: at the same time engines of other files get secrets as arguments of `config set`. */
 const secrets = {
   site: { current: "vault-site-current-0123456789-abcdefghij", previous: "vault-site-previous-0123456789-abcdefghi" },
   docs: { current: "vault-docs-current-0123456789-abcdefghij" },
@@ -179,7 +179,7 @@ test("the receiver accepts a new secret at once and the old one until it is remo
 
 test("preview reports a secret that was replaced manually on the host", async () => {
   await host.inside(
-    "printf 'somebody-elses-secret-of-at-least-32-characters\\n' | systemd-creds encrypt --with-key=host --name=site - /etc/pushgate/credentials/site",
+    "printf 'another-owners-secret-of-at-least-32-characters\\n' | systemd-creds encrypt --with-key=host --name=site - /etc/pushgate/credentials/site",
   );
   const preview = await world.stack.preview("--expect-no-changes");
   expect(preview.code).toBe(7);
