@@ -95,14 +95,15 @@ function curl(address: string, port: number, { method, path, host, headers }: De
 
 /** curl's exit code 28 means that no answer came in time. */
 async function answerOf(curled: Promise<Ran>): Promise<Answer> {
-  const started = performance.now();
   const { code, stdout } = await curled;
   const [head = "", body = ""] = stdout.split("\r\n\r\n");
   const [first = "", ...lines] = head.split("\r\n");
   const headers = Object.fromEntries(lines.map((line) => line.toLowerCase().split(": ", 2)));
   return {
-    ...{ status: Number(first.split(" ")[1] ?? 0), servedBy: headers["x-served-by"] ?? "", headers, body },
-    milliseconds: performance.now() - started,
+    status: Number(first.split(" ")[1] ?? 0),
+    servedBy: headers["x-served-by"] ?? "",
+    headers,
+    body,
     ...(code !== 0 && { error: code === 28 ? "no answer" : `curl: exit ${code}` }),
   };
 }

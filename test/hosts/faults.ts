@@ -73,7 +73,7 @@ export async function reloadProxy(host: Host): Promise<void> {
   });
 }
 
-export const proxyEdited = (says: string, change: (conf: string) => string): Fault => ({
+const proxyEdited = (says: string, change: (conf: string) => string): Fault => ({
   says,
   make: async (_world, host) => {
     await host.writeFile(paths.nginx, change(await host.readFile(paths.nginx)));

@@ -23,7 +23,6 @@ export type Answer = {
   readonly servedBy: string;
   readonly headers: Readonly<Record<string, string | string[] | undefined>>;
   readonly body: string;
-  readonly milliseconds: number;
   readonly error?: string;
 };
 
@@ -66,8 +65,7 @@ export type WorldOptions = {
   readonly plan?: ZoneState["plan"];
   /** Changes the empty zone before the first `up`. */
   readonly zone?: (zone: ZoneState) => void;
-  /** Changes to the entries of `pushgate:hosts`, by host name. */
-  readonly entries?: Readonly<Record<string, Readonly<Record<string, unknown>>>>;
+
   readonly config?: Readonly<Record<string, unknown>>;
   /** Folders to put first on the PATH of `pulumi`. */
   readonly path?: readonly string[];
@@ -98,7 +96,7 @@ export async function buildWorld(hosts: readonly Host[], options: WorldOptions =
       "cloudflare:baseUrl": api.url,
       "pushgate:zone": zoneName,
       "pushgate:edge": { plan },
-      "pushgate:hosts": hosts.map((host) => hostEntry(host, options.entries?.[host.name])),
+      "pushgate:hosts": hosts.map((host) => hostEntry(host)),
       "pushgate:hooks": [
         { name: "site", gitHost: "github", repository: "https://github.com/example/site.git", branch: "main" },
         {
@@ -175,11 +173,8 @@ type To = {
 
 /** Sends one request on a new connection. A failed connection resolves with status 0. */
 function request({ method, path, host, headers, body }: Delivery, to: To): Promise<Answer> {
-  const started = performance.now();
-  const done = () => performance.now() - started;
   return new Promise((resolve) => {
-    const failed = (error: string): void =>
-      resolve({ status: 0, servedBy: "", headers: {}, body: "", milliseconds: done(), error });
+    const failed = (error: string): void => resolve({ status: 0, servedBy: "", headers: {}, body: "", error });
     const sent = httpsRequest(
       { timeout: 5_000, ...to, method, path, servername: host, headers: { host, ...headers }, agent: false },
       (answer) => {
@@ -193,7 +188,6 @@ function request({ method, path, host, headers, body }: Delivery, to: To): Promi
             servedBy: String(answer.headers["x-served-by"] ?? ""),
             headers: answer.headers,
             body: text,
-            milliseconds: done(),
           }),
         );
       },

@@ -30,7 +30,7 @@ server {
 }
 `;
 
-export const routes = ["-4", "-6"]
+const routes = ["-4", "-6"]
   .map((v) => `ip ${v} rule add fwmark 1 lookup 100 pref 90 && ip ${v} route add local default dev lo table 100`)
   .join("\n");
 

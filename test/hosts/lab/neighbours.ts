@@ -8,7 +8,7 @@ import type { Host } from "./host.ts";
 import { actors } from "./net.ts";
 import { until } from "./process.ts";
 
-export const neighbourSite = "shop.example.net";
+const neighbourSite = "shop.example.net";
 const log = "/var/log/nginx/shop.access.log";
 
 const site = (v6: boolean) => `server {
@@ -21,9 +21,12 @@ ${v6 ? "    listen [::]:443 ssl;\n" : ""}    server_name ${neighbourSite};
 }
 `;
 
+/** TCP ports that ufw accepts. The operator has opened the origin port; otherwise Cloudflare could not reach it. */
+const openPorts = [22, 443, 8443];
+
 /** The rules of Docker 27 and ufw 0.36 through iptables-nft, without empty chains; both share the compat tables. */
-const dockerAndUfw = (opens: readonly number[]) => {
-  const ports = opens.map((port) => `    tcp dport ${port} counter accept\n`).join("");
+const dockerAndUfw = () => {
+  const ports = openPorts.map((port) => `    tcp dport ${port} counter accept\n`).join("");
   const ufw = (v: "4" | "6", icmp: string) => `
   chain INPUT {
     type filter hook input priority filter; policy drop;
@@ -102,13 +105,8 @@ ${starts.map((start) => `ExecStart=${start}\n`).join("")}
 WantedBy=multi-user.target
 `;
 
-export type NeighbourOptions = {
-  /** TCP ports that ufw accepts. The operator has opened the origin port; otherwise Cloudflare could not reach it. */
-  readonly opens?: readonly number[];
-};
-
 /** Installs the neighbours; the host needs nginx, nftables and openssl. */
-export async function addNeighbours(host: Host, { opens = [22, 443, 8443] }: NeighbourOptions = {}): Promise<void> {
+export async function addNeighbours(host: Host): Promise<void> {
   const name = `/CN=${neighbourSite}`;
   await host.inside(`set -e
 mkdir -p /srv/shop /etc/ssl/private /etc/neighbours
@@ -119,7 +117,7 @@ openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 30 -s
   -addext 'subjectAltName=DNS:${neighbourSite}' -keyout /etc/ssl/private/shop.key -out /etc/ssl/shop.pem
 chmod 0600 /etc/ssl/private/shop.key`);
   await host.writeFile("/etc/nginx/sites-available/shop", site(host.address6 !== undefined));
-  await host.writeFile("/etc/neighbours/docker-ufw.nft", dockerAndUfw(opens));
+  await host.writeFile("/etc/neighbours/docker-ufw.nft", dockerAndUfw());
   await host.writeFile("/etc/neighbours/fail2ban.nft", fail2ban);
   const units = {
     "docker-ufw-like": unit(

@@ -14,7 +14,7 @@ export type Read = { readonly reads: number; readonly publishes: number; readonl
 const visitors = 8;
 
 /** Reads at least `reads` files, until all `publishes` have ended. Throws with the first missing or empty file. */
-export async function soakReads(rebuild: Rebuild, reads: number, publishes: number, first = 1_000): Promise<Read> {
+export async function soakReads(rebuild: Rebuild, reads: number, publishes: number): Promise<Read> {
   const { host, repositories } = rebuild;
   const agent = new Agent({ keepAlive: true, maxSockets: visitors, localAddress: actors.stranger.v4[0] });
   const read = (path: string): Promise<Page> =>
@@ -28,7 +28,7 @@ export async function soakReads(rebuild: Rebuild, reads: number, publishes: numb
       }).on("error", reject);
     });
 
-  let mark = first;
+  let mark = 1_000;
   await published(host, await rebuild.push(markedFiles(mark)));
   await idle(host);
   const started = performance.now();

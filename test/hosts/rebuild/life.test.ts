@@ -161,7 +161,7 @@ describe("a build that hangs", () => {
     const began = performance.now();
     const said = await rebuild.world.stack.ops("rollback", "docs", deployed!.release);
     const seconds = (performance.now() - began) / 1_000;
-    console.log(`rollback beside a hanging hugo: ${seconds.toFixed(1)} s`);
+    console.log(`rollback during a hanging build: ${seconds.toFixed(1)} s`);
     expect(said, said.stdout + said.stderr).toMatchObject({ code: 0 });
     const head = rebuild.repositories.docs.head()!;
     expect(said.stdout).toBe(

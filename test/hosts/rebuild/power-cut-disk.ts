@@ -20,8 +20,10 @@ export type Disk = {
   readonly close: () => Promise<void>;
 };
 
-/** Moves these folders of the host with their files to a disk of `megabytes` MiB; no process may have them open. */
-export async function diskUnder(host: Host, folders: readonly string[], megabytes = 256): Promise<Disk> {
+const megabytes = 256;
+
+/** Moves these folders of the host with their files to such a disk; no process may have them open. */
+export async function diskUnder(host: Host, folders: readonly string[]): Promise<Disk> {
   const base = join(labFolder, `disk-${host.name}`);
   const at = (name: string) => join(base, name);
   mkdirSync(base);

@@ -85,7 +85,7 @@ export function pending(host: Host, hook: HookName = "site"): string[] {
 }
 
 /** Waits until nothing is pending and no build runs. */
-export async function idle(host: Host, hook: HookName = "site", timeout = 60_000): Promise<void> {
+export async function idle(host: Host, hook: HookName = "site"): Promise<void> {
   try {
     await until(
       `the builder of ${hook} is idle`,
@@ -94,7 +94,7 @@ export async function idle(host: Host, hook: HookName = "site", timeout = 60_000
         const state = await host.inside(`systemctl is-active pushgate-build-${hook}.service`, { check: false });
         return state.stdout.trim() === "inactive" || undefined;
       },
-      { timeout, pause: 100 },
+      { timeout: 60_000, pause: 100 },
     );
   } catch (error) {
     throw await explained(host, hook, error as Error);

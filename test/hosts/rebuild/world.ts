@@ -144,7 +144,7 @@ export async function buildRebuild(host: Host, options: RebuildOptions = {}): Pr
 const own = (hook: HookName) => ({ webRoot: placesOf(hook).webRoot, content: placesOf(hook).content });
 
 /** Requests a page from an address and port. Status 0: no answer, or an incomplete one. */
-export const visit = (host: string, port: number, path: string): Promise<Page> =>
+const visit = (host: string, port: number, path: string): Promise<Page> =>
   new Promise((resolve) => {
     const none = (): void => resolve({ status: 0, body: "" });
     const sent = get(
