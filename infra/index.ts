@@ -6,15 +6,18 @@
 import * as pulumi from "@pulumi/pulumi";
 import { localOpenssl } from "./apply/ship.ts";
 import { Component } from "./component.ts";
-import { allHostnames } from "./config/hostnames.ts";
-import { namesOf } from "./config/served-sites.ts";
+import { allHostnames, namesOf } from "./config/derived.ts";
 import { readEdgeAccess, readSettings } from "./config/settings.ts";
 import { bots } from "./edge/bots.ts";
 import { canary } from "./edge/canary.ts";
-import { makeOriginPulls, readOriginPulls } from "./edge/client-certificate.ts";
+import {
+  clientCertificateScript,
+  presentClientCertificate,
+  readClientCertificate,
+  untilPresented,
+} from "./edge/client-certificate.ts";
 import { dns } from "./edge/dns.ts";
-import { originCertificate, originPulls } from "./edge/origin-certificate.ts";
-import { presented } from "./edge/presented.ts";
+import { originCertificate } from "./edge/origin-certificate.ts";
 import { tryOut } from "./edge/zone/dry-run.ts";
 import { assertFits, rulesOf } from "./edge/zone/fits.ts";
 import { inspect } from "./edge/zone/live-zone.ts";
@@ -37,13 +40,12 @@ const after = (...layers: (pulumi.Resource | undefined)[]) => ({
   parent,
   dependsOn: layers.filter((layer) => layer !== undefined),
 });
-const keep = keeper(live, access);
+const keep = keeper(live);
 const rules = rulesOf(settings);
 const names = allHostnames(settings);
 
-const made = readOriginPulls(
-  localOpenssl("origin pulls", makeOriginPulls(settings.zone, settings.edge.generation), { parent }),
-);
+const script = clientCertificateScript(settings.zone, settings.edge.generation);
+const made = readClientCertificate(localOpenssl("origin pulls", script, { parent }));
 // The key beside the CA makes all of it secret. The CA is public: unmarked, preview can show what changes in nginx.
 const clientCa = pulumi.unsecret(made.apply(({ ca }) => ca));
 
@@ -53,8 +55,7 @@ const hosts = probed.map((host) => declareHost(host, inputs));
 const applied = hosts.map(({ last }) => last);
 
 // 4: Cloudflare presents the client certificate, contacts the origin port and checks the origin certificate.
-const leaf = { certificate: made.certificate, privateKey: made.key };
-const clientCertificates = originPulls({ zoneId: live.id, hostnames: names, ...leaf }, after(...applied));
+const clientCertificates = presentClientCertificate(live.id, names, made, after(...applied));
 const strictTls = ruleset(live, "config", rules.config, keep, after(...applied));
 const originPort = ruleset(live, "origin", rules.origin, keep, after(...applied));
 
@@ -63,7 +64,7 @@ const clientCas = hosts.map((host) => {
   const own = namesOf(settings, host.host);
   const resources = clientCertificates.filter((_, i) => own.includes(names[i]!));
   const certId = pulumi.output(resources[0]?.configs).apply((configs) => configs?.[0]?.certId ?? "");
-  const presents = (id: string) => Promise.all(own.map((name) => presented(access, live.id, name, id)));
+  const presents = (id: string) => Promise.all(own.map((name) => untilPresented(access, live.id, name, id)));
   return declareClientCa(host, inputs, { certId, resources }, presents);
 });
 

@@ -106,11 +106,11 @@ export function readReceiver(env: Environment = process.env, pid: number = proce
 /** Everything a builder starts from. */
 export type Builder = {
   readonly settings: BuilderSettings;
-  /** Absolute file of the private key that reads the repository, where it is reached over ssh. */
+  /** Absolute file of the private key that reads an ssh repository. */
   readonly deployKey?: string;
-  /** Where git and hugo are looked for. */
+  /** The folders in which git is looked for. */
   readonly path: string;
-  /** PEM file of the authorities an https repository is checked against; the system's where it is not set. */
+  /** PEM file of the authorities that an https repository's certificate is checked against; else the host's. */
   readonly authorities?: string;
 };
 
@@ -128,23 +128,24 @@ export function readBuilder(env: Environment = process.env): Builder {
   };
 }
 
-/** The key's file, looked at once: ssh says of a damaged one only that the remote refused it. */
+const privateKey = /^-----BEGIN [A-Z ]*PRIVATE KEY-----\n[\s\S]*\n-----END [A-Z ]*PRIVATE KEY-----\n$/;
+
+/** Returns the key's file, and checks it: of a damaged key ssh reports only that the remote rejected it. */
 function readKey(folder: string | undefined, faults: string[]): string | undefined {
-  const cure = "the unit's LoadCredentialEncrypted=deploy-key provides it";
+  const provided = "the unit's LoadCredentialEncrypted=deploy-key provides it. Run `pulumi up`.";
   if (!folder) {
-    faults.push(`CREDENTIALS_DIRECTORY is not set, and the repository is reached over ssh: ${cure}`);
+    faults.push(`CREDENTIALS_DIRECTORY is not set, and the repository is reached over ssh: ${provided}`);
     return undefined;
   }
   const file = join(folder, "deploy-key");
   try {
-    if (
-      !/^-----BEGIN [A-Z ]*PRIVATE KEY-----\n[\s\S]*\n-----END [A-Z ]*PRIVATE KEY-----\n$/.test(
-        readFileSync(file, "utf8"),
-      )
-    )
-      faults.push(`${file} is not a private key with its BEGIN and END lines, each ended by a line feed: set it again`);
+    if (!privateKey.test(readFileSync(file, "utf8")))
+      faults.push(
+        `${file} is not a private key with its BEGIN and END lines, each ended by a line feed. Set ` +
+          "pushgate:secrets.<hook>.deployKey again.",
+      );
   } catch (error) {
-    faults.push(`${file} is not readable (${codeOf(error)}): ${cure}`);
+    faults.push(`${file} is not readable (${codeOf(error)}): ${provided}`);
   }
   return file;
 }

@@ -1,24 +1,24 @@
-/** The settings pure tests render: Pulumi.prod.yaml's one host and two git hosts, so two source sets. */
+/** The settings that tests of pure functions render: Pulumi.prod.yaml's one host and two git hosts, so two source sets. */
 import * as v from "valibot";
-import { settled } from "../infra/config/checks.ts";
+import { settled } from "../infra/config/derived.ts";
 import { shape } from "../infra/config/schema.ts";
 import { type Host, parseSettings, type Settings } from "../infra/config/settings.ts";
 import { stackConfig } from "./stack-file.ts";
 
-/** As it stands, with the published site of one hook. */
+/** Pulumi.prod.yaml unchanged: one of its two hooks has a site. */
 export const whole: Settings = parseSettings(stackConfig(), () => true).settings;
 
-/** Its hooks alone: what the layers between git host and receiver are tested with. */
+/** Without the site: for the layers between git host and receiver. */
 export const example: Settings = { ...whole, hooks: whole.hooks.map(({ site: _, ...hook }) => hook) };
 
 export const exampleHost: Host = example.hosts[0]!;
 
-/** Host keys of nobody. */
+/** Not a real host's key. */
 const knownHosts = [
   "[git.example.net]:2222 ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIGm1Zk4mDkDq5S2zQkS1oXb0Q8b0vYb2rQdV4q0x9ZrT",
 ];
 
-/** The same with a site on both hooks: one as a newcomer writes it, one with everything that changes a unit. */
+/** With a site on both hooks: one has only the required keys, the other every key that changes a unit. */
 export const rebuilt: Settings = (() => {
   const raw = stackConfig();
   const key = (name: string) => JSON.parse(raw[`pushgate:${name}`]!) as unknown;

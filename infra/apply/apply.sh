@@ -1,35 +1,38 @@
 # shellcheck shell=dash disable=SC2154
-# Brings one layer to this machine, or takes it away. Constant text; the program appends the layer's values and, on the
-# last line, the call: a connection cut while this is being sent runs nothing. Runs as root in a transient unit whose
-# name is the lock, so a connection lost later does not stop it midway.
+# Brings one layer to this host, or removes it. manifest.ts appends the layer's values, and the call on the last line: a
+# connection cut while this text is sent runs nothing. It runs as root in a transient unit, so a connection lost later
+# does not stop it midway.
 #
-# Order: all candidates are written aside and checked by their real parsers; what will be replaced is saved; new files
-# are written beside their targets with owner, mode and fsync; the old stamp goes; the renames follow in one go; what
-# is ours and no longer declared goes; activate; the facts are confirmed; the stamp comes LAST. So whatever kills this
-# at any moment leaves a machine without a valid stamp, which the next preview reports and the next apply heals.
-# A failure puts the former files back and runs `restore`.
+# An arriving layer:
+# 1. writes each new file aside and checks it with its real parser, then saves what it will replace;
+# 2. writes the new files beside their targets with owner, mode and fsync, then removes the old stamp;
+# 3. renames all of them in one go, then removes paths that the layer owns and no longer declares;
+# 4. activates, confirms the facts and writes the stamp LAST.
+# A kill at any moment therefore leaves no valid stamp: the next preview reports that and the next apply repairs it. A
+# failure restores the former files and runs `restore`.
 #
-# Under `state`: stamps/<layer>; made, the folders we created; pending/<layer>, paths changed since the layer last stood
-# whole, so that an apply after a killed one still tells the daemons; work, gone when nothing runs.
-# Standard output carries what `activate` says there, nothing else.
+# Under `state`: stamps/<layer>; made, the folders that applies made; pending/<layer>, the paths changed since the layer
+# was last in sync, which an apply after a killed one still reports to `activate`; work, only while an apply runs.
+# Standard output carries only what `activate` prints there.
 
 nl='
 '
 
+exists() { [ -e "$1" ] || [ -L "$1" ]; }
+is_folder() { [ -d "$1" ] && [ ! -L "$1" ]; }
 say() { printf 'pushgate: %s: %s\n' "$layer" "$*" >&2; }
 
-# step, what was wrong, cure
-fail() {
+fail() { # step, what is wrong, fix
   trap '' TERM INT HUP
   say "failed at: $1"
   [ -z "$2" ] || printf '%s\n' "$2" >&2
-  say "cure: $3"
+  say "fix: $3"
   if [ "$armed" = 1 ]; then
     put_back
   elif [ "$present" = 1 ]; then
-    say "nothing was changed, the former state serves"
+    say "nothing was changed, the former files serve"
   else
-    say "the removal is not finished; what is gone stays gone, and the next \`pulumi up\` goes on"
+    say "the removal is not finished; the next \`pulumi up\` continues it"
   fi
   clean_up
   exit 1
@@ -39,22 +42,18 @@ drop_temps() {
   [ ! -f "$work/temps" ] || while read -r temp; do rm -f -- "$temp"; done <"$work/temps"
 }
 
-# A folder of ours that is empty again goes, deepest first; one that others use by now stays, and on the list.
+# Removes folders that applies made and that are empty again, deepest first. One in use stays, and stays listed.
 drop_empty_folders() {
   [ -f "$state/made" ] || return 0
-  left='' gone=0
+  left=
   # shellcheck disable=SC2013 # IFS is a newline here
   for folder in $(sort -ru "$state/made"); do
-    if [ -d "$folder" ] && [ ! -L "$folder" ] && ! rmdir -- "$folder" 2>/dev/null; then
-      left="$left$folder$nl"
-    else
-      gone=1
-    fi
+    if is_folder "$folder" && ! rmdir -- "$folder" 2>/dev/null; then left="$left$folder$nl"; fi
   done
-  # A full disk must not shorten the list, so it is written aside, and only when there is something to write.
   if [ -z "$left" ]; then
-    rm -f -- "$state/made"
-  elif [ "$gone" = 1 ]; then
+    rm -f -- "$state/made" "$state/made.new"
+  else
+    # Written aside: a full disk must not shorten the list.
     printf %s "$left" >"$state/made.new" && mv -f -- "$state/made.new" "$state/made"
   fi
 }
@@ -72,77 +71,79 @@ make_folder() {
   printf '%s\n' "$1" >>"$state/made" && mkdir -m 0755 -- "$1"
 }
 
-# Put a copy of $1 in place of $2 in one rename, whatever stands there; $3 and $4 are owner and mode, or empty to keep.
-# The copy is made under a hidden name no include pattern matches, and never through a link somebody left.
+# A hidden name beside the target, which no include pattern matches.
 temp_of() { printf '%s/.%s.pushgate-new' "${1%/*}" "${1##*/}"; }
+# Removes what is at that name, such as a link to elsewhere, and lists the name for drop_temps.
+clear_temp() { printf '%s\n' "$temp" >>"$work/temps" && rm -rf -- "$temp"; }
 
 put_back() {
-  say "putting the former files back"
+  say "restoring the former files"
   complete=1
   for path in $touched; do
     temp=$(temp_of "$path")
-    if [ -e "$work/old$path" ] || [ -L "$work/old$path" ]; then
-      { [ ! -d "$path" ] || [ -L "$path" ]; } || rm -rf --one-file-system -- "$path"
-      { printf '%s\n' "$temp" >>"$work/temps" && rm -rf -- "$temp" && make_folder "${path%/*}" && cp -a -- "$work/old$path" "$temp" &&
-        mv -fT -- "$temp" "$path"; } || { complete=0; say "could not put back $path"; }
+    if exists "$work/old$path"; then
+      ! is_folder "$path" || rm -rf --one-file-system -- "$path"
+      { clear_temp && make_folder "${path%/*}" && cp -a -- "$work/old$path" "$temp" && mv -fT -- "$temp" "$path"; } ||
+        { complete=0; say "could not restore $path"; }
     else
       rm -f -- "$path" || { complete=0; say "could not remove $path"; }
     fi
   done
-  changed=$touched sh -c "$script$nl$restore" sh >&2 </dev/null || { complete=0; say "restore said no, see above"; }
+  changed=$touched sh -c "$script$nl$restore" sh >&2 </dev/null || { complete=0; say "restore failed, see above"; }
   if [ "$complete" = 1 ]; then
-    say "the former files are back and taken up"
+    say "the former files are back and active"
   else
-    say "the former state is NOT complete; \`pulumi up\` again heals it once the cause is gone"
+    say "the former state is NOT complete; fix the cause, then run \`pulumi up\` again"
   fi
 }
 
-# The manifest's two words; what they do depends on the phase.
+# `manifest` calls `file` and `fact` for each declared one; what they do depends on the phase.
 
 walk() { phase=$1 && manifest; }
+
+is_touched() { case $nl$touched in *"$nl$1$nl"*) ;; *) return 1 ;; esac }
 
 file() { # path mode owner check text
   case $phase in
     stage)
       declared="$declared$1$nl"
       { mkdir -p -- "$work/new${1%/*}" && printf %s "$5" >"$work/new$1"; } || fail "writing the candidate of $1" "" "$full"
-      { [ ! -d "$1" ] || [ -L "$1" ]; } || fail "$1" "a folder stands where a file is declared" "move it away"
+      ! is_folder "$1" || fail "$1" "it is a folder, and declared is a file" "move the folder away"
       ;;
     check)
-      [ -z "$4" ] || staged=$work/new sh -ec "$4" check "$work/new$1" >"$work/said" 2>&1 </dev/null ||
-        fail "check of $1" "$(tail -n 20 "$work/said")" "the program rendered what this machine's own parser refuses; change the configuration, or the software whose version is named above"
+      [ -z "$4" ] || staged=$work/new sh -ec "$4" check "$work/new$1" >"$work/output" 2>&1 </dev/null ||
+        fail "check of $1" "$(tail -n 20 "$work/output")" "this host's own parser rejects the rendered file; change the configuration, or the version of the software named above"
       if [ -f "$1" ] && [ ! -L "$1" ] && cmp -s -- "$work/new$1" "$1" &&
         [ "0$(stat -c '%a %U:%G' -- "$1")" = "$2 $3" ]; then return; fi
       touched="$touched$1$nl"
       ;;
     write)
-      case $nl$touched in *"$nl$1$nl"*) ;; *) return ;; esac
+      is_touched "$1" || return 0
       make_folder "${1%/*}" || fail "making the folder of $1" "" "$full"
       temp=$(temp_of "$1")
-      { printf '%s\n' "$temp" >>"$work/temps" && rm -rf -- "$temp" &&
-        (umask 077 && set -C && cat -- "$work/new$1" >"$temp") && chown -- "$3" "$temp" && chmod -- "$2" "$temp"; } ||
-        fail "writing $1 beside its place" "" "$full, and the account $3 must exist"
+      { clear_temp && (umask 077 && set -C && cat -- "$work/new$1" >"$temp") && chown -- "$3" "$temp" &&
+        chmod -- "$2" "$temp"; } || fail "writing $1 beside its place" "" "$full, and the account $3 must exist"
       temps="$temps$temp$nl"
       ;;
     rename)
-      case $nl$touched in *"$nl$1$nl"*) ;; *) return ;; esac
-      mv -fT -- "$(temp_of "$1")" "$1" || fail "renaming $1 into place" "" "see whether ${1%/*} may be written (chattr, read-only mount)"
+      is_touched "$1" || return 0
+      mv -fT -- "$(temp_of "$1")" "$1" || fail "renaming $1 into place" "" "see whether ${1%/*} is writable (chattr, read-only mount)"
       ;;
   esac
 }
 
 fact() { # name read want
   [ "$phase" = facts ] || return 0
-  out=$(timeout -k 1 5 sh -c "$script$nl$2" 2>"$work/said" </dev/null)
+  out=$(timeout -k 1 5 sh -c "$script$nl$2" 2>"$work/output" </dev/null)
   status=$?
   out=$(printf '%.2048s' "$out")
   out=${out#"${out%%[![:space:]]*}"}
   out=${out%"${out##*[![:space:]]}"}
   [ "$out" != "$3" ] || [ "$status" = 124 ] || [ "$status" = 137 ] || return 0
-  unmet="$unmet  $1: wanted \"$3\", the machine says \"$out\" (exit $status)$(sed 's/^/; /;q' "$work/said")$nl"
+  unmet="$unmet  $1: declared is \"$3\", the host reports \"$out\" (exit $status)$(sed 's/^/; /;q' "$work/output")$nl"
 }
 
-# Daemons settle within a moment of their reload: ask for two seconds before believing a no.
+# Daemons settle a moment after their reload: read the facts for two seconds before reporting one.
 facts_hold() {
   for _ in 1 2 3 4 5 6 7 8 9; do
     unmet=
@@ -153,44 +154,41 @@ facts_hold() {
   return 1
 }
 
-run_activate() {
+run_activate() { # changed paths
   # A pipe from a function: what it holds is in no argv, no environment and no file.
-  input | changed=$1 sh -ec "$script$nl$activate" sh >&3 ||
-    fail "activate" "exit $?; what it said stands above" "$look"
+  input | changed=$1 sh -ec "$script$nl$activate" sh >&3 || fail "activate" "exit $?; its output is above" "$look"
 }
 
-# What our globs match and nobody declared, except folders on the way to something declared.
+# What the globs match and the layer does not declare, except folders on the way to a declared file.
 find_strays() {
   strays=
   set +f
   for path in $owns; do
-    { [ -e "$path" ] || [ -L "$path" ]; } || continue
+    exists "$path" || continue
     case $nl$declared in *"$nl$path$nl"* | *"$nl$path/"*) continue ;; esac
     case $path in *"$nl"*) fail "$path" "its name holds a line end" "move it away" ;; esac
-    case $nl$strays in *"$nl$path$nl"*) continue ;; esac
-    strays="$strays$path$nl"
+    case $nl$strays in *"$nl$path$nl"*) ;; *) strays="$strays$path$nl" ;; esac
   done
   set -f
 }
 
 remove_strays() {
   for path in $strays; do
-    rm -rf --one-file-system -- "$path" || fail "removing $path" "" "see whether it may be removed (chattr, mount)"
+    rm -rf --one-file-system -- "$path" || fail "removing $path" "" "see whether it can be removed (chattr, mount)"
   done
 }
 
 save_former() {
   for path in $touched; do
-    { [ -e "$path" ] || [ -L "$path" ]; } || continue
+    exists "$path" || continue
     { mkdir -p -- "$work/old${path%/*}" && cp -a -- "$path" "$work/old$path"; } || fail "saving the former $path" "" "$full"
   done
 }
 
-# The first line is the stamp; the record after it is what was installed.
-write_stamp() { # stamp record
-  { printf '%s\n%s' "$1" "$2" >"$state/stamps/.$layer.new" && sync -- "$state/stamps/.$layer.new" &&
-    rm -rf -- "$state/stamps/$layer" && mv -fT -- "$state/stamps/.$layer.new" "$state/stamps/$layer"; } ||
-    fail "writing the stamp" "" "$full"
+write_stamp() { # stamp, record of what is installed
+  new=$state/stamps/.$layer.new
+  { printf '%s\n%s' "$1" "$2" >"$new" && sync -- "$new" && rm -rf -- "$state/stamps/$layer" &&
+    mv -fT -- "$new" "$state/stamps/$layer"; } || fail "writing the stamp" "" "$full"
   [ -z "$formerly" ] || rm -rf -- "$state/stamps/$formerly" "$state/pending/$formerly"
 }
 
@@ -201,11 +199,11 @@ arrive() {
   touched="$touched$strays"
   save_former
   walk write
-  # One fsync call for all of them: after a power cut a renamed file must not be an empty one.
+  # After a power cut a renamed file must not be empty.
   # shellcheck disable=SC2086
   [ -z "$temps" ] || sync -- $temps || fail "syncing the new files" "" "$full"
 
-  # From here on the stamp is gone, whatever happens.
+  # From here on there is no stamp until all of it succeeded.
   { rm -rf -- "$state/stamps/$layer" && printf %s "$touched" >>"$state/pending/$layer" &&
     sync -- "$state/pending/$layer"; } || fail "noting what changes" "" "$full"
   armed=1
@@ -215,14 +213,14 @@ arrive() {
   # shellcheck disable=SC2046
   [ ! -s "$work/folders" ] || sync -- $(cat "$work/folders")
 
-  # The files as they were and yet something is wrong: a table flushed by hand, a unit stopped. Nothing `activate` is
-  # told would make it look, so it is told that every file is new.
-  tell=$(sort -u "$state/pending/$layer")
-  [ -n "$tell" ] || { unmet= && walk facts; [ -z "$unmet" ] || tell=$declared; }
-  run_activate "$tell"
+  # Every file is as declared and a fact is not, as after a flushed table or a stopped unit: report every file as
+  # changed, because `activate` does nothing for files that did not change.
+  changes=$(sort -u "$state/pending/$layer")
+  [ -n "$changes" ] || { unmet= && walk facts; [ -z "$unmet" ] || changes=$declared; }
+  run_activate "$changes"
   if ! facts_hold; then
-    [ "$tell" != "$declared" ] || fail "confirming the facts" "$unmet" "$look"
-    say "the live system is not as declared, activating again as if every file were new"
+    [ "$changes" != "$declared" ] || fail "confirming the facts" "$unmet" "$look"
+    say "the live system is not as declared, activating again as if every file had changed"
     run_activate "$declared"
     facts_hold || fail "confirming the facts" "$unmet" "$look"
   fi
@@ -231,10 +229,10 @@ arrive() {
 }
 
 leave() {
-  # Not a stamp anybody accepts: a removal that is killed is seen as unfinished even where nothing of ours is left.
+  # Not a valid stamp: a killed removal is seen as unfinished even if every file is gone.
   write_stamp removing ''
   rm -f -- "$state/pending/$layer"
-  sh -c "$script$nl$retire" sh >&2 </dev/null || fail "retire" "exit $?; what it said stands above" "$look"
+  sh -c "$script$nl$retire" sh >&2 </dev/null || fail "retire" "exit $?; its output is above" "$look"
   find_strays
   remove_strays
   drop_empty_folders
@@ -248,7 +246,7 @@ leave() {
 
 apply() {
   umask 022
-  # Lists are one path a line; nothing but `owns` may be expanded.
+  # Lists hold one path per line; only `owns` is expanded.
   IFS=$nl
   set -f
   export LC_ALL=C PATH="$PATH:/usr/local/sbin:/usr/sbin:/sbin"
@@ -256,12 +254,12 @@ apply() {
   work=$state/work
   armed=0 declared='' touched='' strays='' temps='' unmet=''
   full="see whether the disk is full or mounted read-only: df -h / /etc /var"
-  look="journalctl -u pushgate-apply.service, systemctl --failed; then \`pulumi up\` again"
+  look="read journalctl -u pushgate-apply.service and systemctl --failed, then run \`pulumi up\` again"
   mkdir -p -- "$state/stamps" "$state/pending" || fail "making $state" "" "$full"
-  # Left by an apply that was killed: its half-written files, which never were live.
+  # A killed apply left half-written files, which never were live.
   drop_temps
   { rm -rf -- "$work" && mkdir -m 0700 -- "$work"; } || fail "making $work" "" "$full"
-  trap 'fail "being stopped" "a signal came, or the time this layer may take is over" "$look"' TERM INT HUP
+  trap 'fail "being stopped" "a signal arrived, or the time limit of this layer is over" "$look"' TERM INT HUP
   if [ "$present" = 1 ]; then arrive; else leave; fi
   trap - TERM INT HUP
   rm -f -- "$work/temps"

@@ -20,7 +20,7 @@ export type HostFile = {
   readonly check?: string;
 };
 
-/** A question to the live system. */
+/** One property of the live system. */
 export type HostFact = {
   /** It appears in preview's warnings: "table inet pushgate". */
   readonly name: string;

@@ -1,15 +1,12 @@
 /**
- * The decision: is this layer on the machine as declared, and which stamp does its apply carry? Pure.
- *
- * The stamp is the one input that is read back from the machine. While the machine is as declared, the stamp found
- * there is echoed, the command's input equals the state and preview is empty. Otherwise a new stamp makes the input
- * differ, the engine runs the apply again, and that writes it.
- *
- * A new stamp hashes what is wanted, what was found and the old stamp, so the same drift twice is two stamps. Where the
- * old one is missing or not ours, chance takes its place: without it, a stamp deleted twice would be missed once.
- *
- * A removed layer leaves `absent-<stamp>` behind, by the same rule: it is what tells a machine that stayed clean from
- * one that was restored from a backup. A machine the layer never was on has no stamp, and gives the constant `absent`.
+ * The decision: is this layer on the host as declared, and which stamp does its apply carry? Pure.
+ * - The stamp is read back from the host. While the host is as declared, the same stamp is sent again: the command's
+ *   input equals the state, and preview is empty. Otherwise a new stamp changes the input, Pulumi runs the apply again,
+ *   and the apply writes the stamp.
+ * - A new stamp hashes what is wanted, what was found and the old stamp, so the same drift twice gives two stamps. A
+ *   missing or invalid old stamp is replaced by a random value: a stamp deleted twice is then seen twice.
+ * - A removed layer leaves `absent-<stamp>`, by the same rule: it separates a clean host from one that was restored from a
+ *   backup. A host without any stamp never had the layer, and gives the constant `absent`.
  */
 import { randomUUID } from "node:crypto";
 import { unified } from "./diff.ts";
@@ -20,18 +17,18 @@ import { printable, type SeenFact, type SeenFile, type SeenLayer, trimmed } from
 export type Verdict = {
   readonly stamp: string;
   readonly inSync: boolean;
-  /** What somebody changed on the machine since the last apply, in a person's words; a diff follows on further lines. */
+  /** Manual changes on the host since the last apply, for a person; a diff follows on further lines. */
   readonly drift: readonly string[];
 };
 
 const stampShape = /^[0-9a-f]{12}$/;
 const tombstoneShape = /^absent-[0-9a-f]{12}$/;
 
-export function reconcile(layer: HostLayer, seen: SeenLayer, chance: () => string = randomUUID): Verdict {
-  return layer.present !== false ? arriving(layer, seen, chance) : leaving(layer, seen, chance);
+export function reconcile(layer: HostLayer, seen: SeenLayer, random: () => string = randomUUID): Verdict {
+  return layer.present !== false ? arriving(layer, seen, random) : leaving(layer, seen, random);
 }
 
-/** Nothing of the layer is on the machine, and no sign that it ever was: there is nothing to leave. */
+/** The host has neither a file nor a stamp of the layer: there is nothing to remove. */
 export const neverCame = ({ stamp, owned }: SeenLayer): boolean => stamp === undefined && owned.length === 0;
 
 const hash = (...parts: unknown[]): string => sha256(JSON.stringify(parts)).slice(0, 12);
@@ -47,35 +44,35 @@ const fingerprint = (layer: HostLayer, { stamp, files, owned, facts }: SeenLayer
   facts,
 ];
 
-function arriving(layer: HostLayer, seen: SeenLayer, chance: () => string): Verdict {
+function arriving(layer: HostLayer, seen: SeenLayer, random: () => string): Verdict {
   const valid = seen.stamp !== undefined && stampShape.test(seen.stamp);
   const faults = [
     ...layer.files.flatMap((file) => fileFaults(file, seen.files[file.path])),
     ...strays(layer.files, seen.owned).map((path) => ({
       of: path,
-      says: `${printable(path)} is ours and not declared`,
+      text: `${printable(path)} is not declared and will be removed`,
     })),
     ...layer.facts.flatMap((fact, index) => factFaults(layer.script, fact, seen.facts[index])),
   ];
   const inSync = valid && faults.length === 0;
-  const stamp = inSync ? seen.stamp! : hash(layer, fingerprint(layer, seen), valid ? seen.stamp : chance());
-  return { stamp, inSync, drift: inSync ? [] : byHand(layer, seen, valid, faults) };
+  const stamp = inSync ? seen.stamp! : hash(layer, fingerprint(layer, seen), valid ? seen.stamp : random());
+  return { stamp, inSync, drift: inSync ? [] : manualChanges(layer, seen, valid, faults) };
 }
 
-function leaving(layer: HostLayer, seen: SeenLayer, chance: () => string): Verdict {
+function leaving(layer: HostLayer, seen: SeenLayer, random: () => string): Verdict {
   const tombstone = seen.stamp !== undefined && tombstoneShape.test(seen.stamp);
   if (neverCame(seen) || (tombstone && seen.owned.length === 0))
     return { stamp: seen.stamp ?? "absent", inSync: true, drift: [] };
-  const old = tombstone || stampShape.test(seen.stamp ?? "") ? seen.stamp : chance();
+  const old = tombstone || stampShape.test(seen.stamp ?? "") ? seen.stamp : random();
   const drift = tombstone ? seen.owned.map((path) => `${printable(path)} is back, though the layer was removed`) : [];
   return { stamp: `absent-${hash(layer, fingerprint(layer, seen), old)}`, inSync: false, drift };
 }
 
-/** `of`: the record line the last apply left if it installed just this; of a stray, its path. */
-type Difference = { readonly of: string; readonly says: string };
+/** `of`: the record line that the last apply left if it installed just this; of a stray, its path. */
+type Difference = { readonly of: string; readonly text: string };
 
 function fileFaults(file: HostFile, seen: SeenFile | undefined): Difference[] {
-  const fault = (says: string): Difference[] => [{ of: fileRecord(file), says: `${file.path} ${says}` }];
+  const fault = (what: string): Difference[] => [{ of: fileRecord(file), text: `${file.path} ${what}` }];
   if (seen === undefined) return fault("is missing");
   if (!seen.type.startsWith("regular")) return fault(`is a ${printable(seen.type)}, not a file`);
   const wrong: Difference[] = [];
@@ -87,37 +84,39 @@ function fileFaults(file: HostFile, seen: SeenFile | undefined): Difference[] {
       ...fault(
         seen.text === undefined
           ? "has other contents, too long or not readable to show"
-          : `has other contents (- on the machine, + declared):\n${unified(seen.text, file.text)}`,
+          : `has other contents (- on the host, + declared):\n${unified(seen.text, file.text)}`,
       ),
     );
   return wrong;
 }
 
 function factFaults(script: string | undefined, fact: HostFact, seen: SeenFact | undefined): Difference[] {
-  const fault = (says: string): Difference[] => [{ of: factRecord(script, fact), says: `${fact.name}: ${says}` }];
-  if (seen === undefined) return fault("the machine gave no answer");
+  const fault = (what: string): Difference[] => [{ of: factRecord(script, fact), text: `${fact.name}: ${what}` }];
+  if (seen === undefined) return fault("the host gave no answer");
   if (seen.status === 124 || seen.status === 137) return fault("no answer within 5 seconds");
   const want = trimmed(fact.want);
   if (seen.output === want) return [];
   const found = printable(seen.output);
   if (want.includes("\n") || found.includes("\n"))
-    return fault(`differs (- on the machine, + declared):\n${unified(found, want)}`);
+    return fault(`differs (- on the host, + declared):\n${unified(found, want)}`);
   return fault(
-    `declared is "${want}", the machine says "${found}"${seen.status === 0 ? "" : ` (exit ${seen.status})`}`,
+    `declared is "${want}", the host reports "${found}"${seen.status === 0 ? "" : ` (exit ${seen.status})`}`,
   );
 }
 
 /**
- * Only what a hand did is worth a warning; what the program itself is about to change is what preview is for. The
- * record beside the stamp tells them apart: what the last apply installed is declared still, so somebody else changed it.
+ * Only a manual change is worth a warning; preview shows what the program is about to change. The record beside the
+ * stamp separates the two: a difference from what the last apply installed, and what is declared still, is manual.
  */
-function byHand(layer: HostLayer, seen: SeenLayer, valid: boolean, faults: readonly Difference[]): string[] {
+function manualChanges(layer: HostLayer, seen: SeenLayer, valid: boolean, faults: readonly Difference[]): string[] {
   const untouched = seen.stamp === undefined && layer.files.every(({ path }) => seen.files[path] === undefined);
   if (untouched) return [];
-  const stamp = valid
-    ? []
-    : [seen.stamp === undefined ? "no stamp: the last apply did not finish" : "the stamp on the machine is not ours"];
-  const ours = ({ of }: Difference) =>
-    of.startsWith("/") ? seen.applied.some((line) => line.endsWith(` ${of}`)) : !seen.applied.includes(of);
-  return [...stamp, ...faults.filter((fault) => !valid || !ours(fault)).map(({ says }) => says)];
+  const manual = ({ of }: Difference) =>
+    of.startsWith("/") ? !seen.applied.some((line) => line.endsWith(` ${of}`)) : seen.applied.includes(of);
+  const differences = faults.filter((fault) => !valid || manual(fault)).map(({ text }) => text);
+  if (valid) return differences;
+  return [
+    seen.stamp === undefined ? "no stamp: the last apply did not finish" : "the stamp on the host is not valid",
+    ...differences,
+  ];
 }

@@ -1,64 +1,43 @@
 /**
- * The one file that runs anything anywhere: it asks machines, and declares the commands that bring layers to them.
- * All goes through the operator's own OpenSSH. No command has triggers, a delete script or protection: a changed input
- * runs it again in place, and a layer leaves a machine by an apply that says so.
+ * The one file that runs commands on hosts: it probes them, and declares the commands that bring layers to them.
+ * All go through the operator's own OpenSSH. A changed input runs a command again in place; a layer leaves a host by an
+ * apply that says so. Therefore no command has triggers, a delete script or protection.
  */
 import { randomUUID } from "node:crypto";
 import * as command from "@pulumi/command";
 import * as pulumi from "@pulumi/pulumi";
-import type { Host, Settings } from "../config/settings.ts";
-import { paths } from "../host/paths.ts";
-import { preflight } from "../host/preflight.ts";
+import type { Host } from "../config/settings.ts";
 import type { HostLayer } from "./layer.ts";
-import { applyScript, type Probed, probeScript, quote } from "./manifest.ts";
+import { applyScript, type Probed, probeScript } from "./manifest.ts";
+import { places } from "./places.ts";
 import { reconcile } from "./reconcile.ts";
 import { type HostReport, parseReport, type SeenLayer } from "./report.ts";
+import { quote, scriptBeside, word } from "./shell.ts";
 import { sshTo, unreachable } from "./ssh.ts";
 
-/** Seconds the machine has to answer a probe; one of thirty facts takes a fifth of a second. */
+/** Seconds a host has to answer a probe. One fact of about thirty takes a fifth of a second. */
 const probeTimeout = 60;
 
 export const probeCommand = ({ sudo }: Pick<Host, "sudo">): string =>
-  sudo
-    ? `exec sudo -n env SSH_CONNECTION="$SSH_CONNECTION" timeout ${probeTimeout} sh -s`
-    : `exec timeout ${probeTimeout} sh -s`;
+  `exec ${sudo ? 'sudo -n env SSH_CONNECTION="$SSH_CONNECTION" ' : ""}timeout ${probeTimeout} sh -s`;
 
-const unit = "pushgate-apply";
+/** A script beside this file as root; part of the input of every command, so it is short. */
+const asRoot = ({ sudo }: Pick<Host, "sudo">, script: string, ...values: readonly string[]): string =>
+  `exec ${sudo ? "sudo -n " : ""}sh -c ${quote(scriptBeside(import.meta.url, script))} sh ${values.map(word).join(" ")}`;
 
-/**
- * Root's shell in a transient unit, fed by standard input. The unit's name is the lock: one apply at a time on a
- * machine. A unit that has just ended takes a moment to be forgotten, hence the five seconds. Past `timeout` it gets
- * SIGTERM, and a minute to put the former files back.
- */
-export function applyCommand({ sudo, name }: Pick<Host, "sudo" | "name">, timeout: number): string {
-  const busy = `${name}: another pushgate up is running on this machine; wait for it, or see: systemctl status ${unit}`;
-  const script = `n=0
-while [ "$(systemctl show -p ActiveState --value ${unit}.service)" != inactive ]; do
-  n=$((n + 1))
-  [ $n -le 5 ] || { echo "pushgate: ${busy}" >&2; exit 75; }
-  sleep 1
-done
-exec systemd-run --quiet --wait --pipe --collect --unit=${unit} --property=RuntimeMaxSec=${timeout} --property=TimeoutStopSec=60 /bin/sh -s`;
-  return `exec ${sudo ? "sudo -n " : ""}sh -c ${quote(script)}`;
-}
+/** Root's shell in a transient unit, fed by standard input, for at most `timeout` seconds. */
+export const applyCommand = (host: Pick<Host, "sudo" | "name">, timeout: number): string =>
+  asRoot(host, "run-in-unit.sh", host.name, String(timeout));
 
-/** Takes a bundle from standard input to where its layer's `activate` finds it; whole and of this hash, or not at all. */
-export function receiveCommand({ sudo }: Pick<Host, "sudo">, sha256: string, stamp: string): string {
-  const target = `${paths.incoming}/${sha256}.cjs`;
-  const script = `set -e
-# for ${stamp}
-umask 077
-mkdir -p ${paths.incoming}
-trap "rm -f ${target}.new" EXIT
-cat >${target}.new
-echo "${sha256}  ${target}.new" | sha256sum --check --status || { echo "pushgate: the bundle arrived damaged; pulumi up again" >&2; exit 1; }
-mv -fT ${target}.new ${target}`;
-  return `exec ${sudo ? "sudo -n " : ""}sh -c ${quote(script)}`;
-}
+/** Stores a program from standard input where its layer's `activate` finds it. */
+export const receiveCommand = (host: Pick<Host, "sudo">, sha256: string, stamp: string): string =>
+  asRoot(host, "receive.sh", places.incoming, sha256, stamp);
+
+const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
 
 /**
- * Asks one machine about these layers. Throws where it can't be reached or its answer can't be read: an audit that could
- * not look is not clean. Call it for all hosts and await them together.
+ * Probes one host for these layers. Throws if the host is unreachable or its answer unreadable: an audit that could not
+ * look is not clean. Call it for all hosts and await them together.
  */
 export async function probe(host: Host, layers: readonly Probed[]): Promise<HostReport> {
   const { stdout } = await command.local
@@ -70,7 +49,7 @@ export async function probe(host: Host, layers: readonly Probed[]): Promise<Host
       addPreviousOutputInEnv: false,
     })
     .catch((error: unknown) => {
-      throw new pulumi.RunError(unreachable(host, error instanceof Error ? error.message : String(error)));
+      throw new pulumi.RunError(unreachable(host, messageOf(error)));
     });
   try {
     return parseReport(
@@ -78,73 +57,69 @@ export async function probe(host: Host, layers: readonly Probed[]): Promise<Host
       layers.map(({ name }) => name),
     );
   } catch (error) {
-    throw new pulumi.RunError(`${host.name}: ${error instanceof Error ? error.message : String(error)}`);
+    throw new pulumi.RunError(`${host.name}: ${messageOf(error)}`);
   }
-}
-
-/** All that keeps this machine from carrying the layers, in one text; warns of what does not. */
-export function fitFaults(host: Host, report: HostReport, settings: Settings): string[] {
-  const { faults, warnings } = preflight(host, report, settings);
-  for (const text of warnings) void pulumi.log.warn(`${host.name}: ${text}`);
-  if (faults.length === 0) return [];
-  return [`${host.name} can't carry pushgate, nothing was changed:\n${faults.map((text) => `  ${text}`).join("\n")}`];
 }
 
 export type Placing = {
   readonly parent?: pulumi.Resource;
-  /** Applies on one machine exclude each other: each depends on the one before it. */
+  /** Applies on one host exclude each other: each depends on the one before it. */
   readonly dependsOn?: pulumi.Input<pulumi.Input<pulumi.Resource>[]>;
 };
 
-/** The layer's former name in stacks of an earlier version, where it had another. */
+/** The layer's former name in stacks of an earlier version, if it had another. */
 type Formerly = { readonly formerly?: string | undefined };
 
-const kept = (placing: Placing, former?: string): pulumi.CustomResourceOptions => ({
-  ...placing,
-  retainOnDelete: true,
-  ...(former !== undefined && { aliases: [{ name: former, parent: pulumi.rootStackResource }] }),
-});
-
-const quiet = { addPreviousOutputInEnv: false, logging: "stderr" } as const;
-
-/** The verdict on a layer, its drift told; inside `apply`, as a text may be known only later. */
-function judged(host: Host, layer: pulumi.Input<HostLayer>, seen: SeenLayer) {
-  return (pulumi.output(layer) as pulumi.Output<HostLayer>).apply((known) => {
-    const { stamp, drift } = reconcile(known, seen);
-    for (const text of drift) void pulumi.log.warn(`${host.name}: ${known.name}: ${text}`);
-    return { layer: known, stamp };
-  });
+/** `secret`: nothing that the command prints is in clear text in state or output. */
+function declare(
+  name: string,
+  inputs: Pick<command.local.CommandArgs, "interpreter" | "create" | "stdin">,
+  placing: Placing,
+  { secret = false, former }: { readonly secret?: boolean; readonly former?: string | undefined } = {},
+): command.local.Command {
+  return new command.local.Command(
+    name,
+    { ...inputs, addPreviousOutputInEnv: false, logging: secret ? "none" : "stderr" },
+    {
+      ...placing,
+      retainOnDelete: true,
+      ...(former !== undefined && { aliases: [{ name: former, parent: pulumi.rootStackResource }] }),
+      ...(secret && { additionalSecretOutputs: ["stdout", "stderr"] }),
+    },
+  );
 }
 
-/** Declares one layer on one machine. The command's `stdout` is what the layer's `activate` prints there. */
-export function apply(
+function warn(host: Pick<Host, "name">, layer: string, drift: readonly string[]): void {
+  for (const text of drift) void pulumi.log.warn(`${host.name}: ${layer}: ${text}`);
+}
+
+/** The layer with its stamp, after a warning for each drift; inside `apply`, as a text may be known only later. */
+const judged = (host: Host, layer: pulumi.Input<HostLayer>, seen: SeenLayer) =>
+  (pulumi.output(layer) as pulumi.Output<HostLayer>).apply((known) => {
+    const { stamp, drift } = reconcile(known, seen);
+    warn(host, known.name, drift);
+    return { layer: known, stamp };
+  });
+
+function declareApply(
+  host: Host,
+  name: string,
+  verdict: ReturnType<typeof judged>,
+  { formerly, ...placing }: Placing & Formerly,
+): command.local.Command {
+  const create = verdict.apply(({ layer }) => applyCommand(host, layer.timeout));
+  const stdin = verdict.apply(({ layer, stamp }) => applyScript(layer, stamp));
+  const former = formerly && `${host.name}-${formerly}`;
+  return declare(`${host.name}-${name}`, { interpreter: sshTo(host), create, stdin }, placing, { former });
+}
+
+/** Declares one layer on one host. The command's `stdout` is what the layer's `activate` prints there. */
+export const apply = (
   host: Host,
   layer: pulumi.Input<HostLayer>,
   seen: SeenLayer,
-  { formerly, ...placing }: Placing & Formerly,
-): command.local.Command {
-  return declared(host, judged(host, layer, seen), seen.name, kept(placing, formerly && `${host.name}-${formerly}`));
-}
-
-type Judged = ReturnType<typeof judged>;
-
-function declared(
-  host: Host,
-  verdict: Judged,
-  name: string,
-  opts: pulumi.CustomResourceOptions,
-): command.local.Command {
-  return new command.local.Command(
-    `${host.name}-${name}`,
-    {
-      ...quiet,
-      interpreter: sshTo(host),
-      create: verdict.apply(({ layer: { timeout } }) => applyCommand(host, timeout)),
-      stdin: verdict.apply(({ layer, stamp }) => applyScript(layer, stamp)),
-    },
-    opts,
-  );
-}
+  placing: Placing & Formerly,
+): command.local.Command => declareApply(host, seen.name, judged(host, layer, seen), placing);
 
 export type Bundle = {
   /** The local file, relative to the program's folder (the working directory of program and plugin). */
@@ -153,9 +128,9 @@ export type Bundle = {
 };
 
 /**
- * Declares a layer whose `activate` installs a bundle from `<paths.incoming>/<sha256>.cjs`. The file is sent by a
- * command of its own that redirects it, so that it is not in the state; both carry the layer's stamp, so that a bundle
- * changed on the machine is sent again.
+ * Declares a layer whose `activate` installs a bundle from `<places.incoming>/<sha256>.cjs`. A command of its own sends
+ * the file by redirection, so that it is not in the state. Both commands carry the layer's stamp, so that a bundle that
+ * was changed on the host is sent again.
  */
 export function sendBundle(
   host: Host,
@@ -164,28 +139,18 @@ export function sendBundle(
   seen: SeenLayer,
   { formerly, ...placing }: Placing & Formerly,
 ): command.local.Command {
-  const former = formerly && `${host.name}-${formerly}`;
   const verdict = judged(host, layer, seen);
-  const ssh = sshTo(host).map((word) => (/^[\w@%+=:,./-]+$/.test(word) ? word : quote(word)));
-  const sent = new command.local.Command(
-    `${host.name}-${seen.name}-file`,
-    {
-      ...quiet,
-      interpreter: ["sh", "-c", `exec ${ssh.join(" ")} "$0" <${quote(file)}`],
-      // A layer that leaves has nothing to receive.
-      create: verdict.apply(({ layer: { present = true }, stamp }) =>
-        present ? receiveCommand(host, sha256, stamp) : "true",
-      ),
-    },
-    kept(placing, former && `${former}-file`),
+  const interpreter = ["sh", "-c", `exec ${sshTo(host).map(word).join(" ")} "$0" <${quote(file)}`];
+  // A layer that leaves receives nothing.
+  const create = verdict.apply(({ layer, stamp }) =>
+    layer.present === false ? "true" : receiveCommand(host, sha256, stamp),
   );
-  return declared(host, verdict, seen.name, kept({ ...placing, dependsOn: [sent] }, former));
+  const former = formerly && `${host.name}-${formerly}-file`;
+  const sent = declare(`${host.name}-${seen.name}-file`, { interpreter, create }, placing, { former });
+  return declareApply(host, seen.name, verdict, { ...placing, formerly, dependsOn: [sent] });
 }
 
-/**
- * Declares a layer whose `activate` reads secrets on its standard input: nothing of it, nor of what it says, is in clear
- * text in state or output.
- */
+/** Declares a layer whose `activate` reads secrets on its standard input. */
 export function applySecrets(
   host: Host,
   { name, timeout }: Pick<HostLayer, "name" | "timeout">,
@@ -193,38 +158,19 @@ export function applySecrets(
   placing: Placing,
 ): command.local.Command {
   const stdin = judged.apply(({ script, drift }) => {
-    for (const text of drift) void pulumi.log.warn(`${host.name}: ${name}: ${text}`);
+    warn(host, name, drift);
     return script;
   });
-  return new command.local.Command(
-    `${host.name}-${name}`,
-    {
-      interpreter: sshTo(host),
-      create: applyCommand(host, timeout),
-      stdin: pulumi.secret(stdin),
-      addPreviousOutputInEnv: false,
-      logging: "none",
-    },
-    { ...kept(placing), additionalSecretOutputs: ["stdout", "stderr"] },
-  );
+  const inputs = { interpreter: sshTo(host), create: applyCommand(host, timeout), stdin: pulumi.secret(stdin) };
+  return declare(`${host.name}-${name}`, inputs, placing, { secret: true });
 }
 
-/** A machine that is gone: nothing runs, and preview is never clean while it is said to be lost. */
+/** A host that is declared lost: nothing runs there, and no preview is clean as long as it is. */
 export function lost({ name }: Pick<Host, "name">, placing: Placing = {}): command.local.Command {
-  void pulumi.log.warn(`${name} is lost: nothing was looked at there, so this preview is no clean audit`);
-  return new command.local.Command(
-    `${name}-lost`,
-    { ...quiet, interpreter: ["sh", "-c"], create: ":", stdin: randomUUID() },
-    kept(placing),
-  );
+  void pulumi.log.warn(`${name} is declared lost: it was not probed, so this preview is no clean audit`);
+  return declare(`${name}-lost`, { interpreter: ["sh", "-c"], create: ":", stdin: randomUUID() }, placing);
 }
 
-/** Runs a script once on the operator's machine, again only when its text changes; what it prints is secret. */
-export function localOpenssl(name: string, script: pulumi.Input<string>, placing: Placing): pulumi.Output<string> {
-  const made = new command.local.Command(
-    name,
-    { interpreter: ["sh"], create: "-s", stdin: script, addPreviousOutputInEnv: false, logging: "none" },
-    { ...kept(placing), additionalSecretOutputs: ["stdout", "stderr"] },
-  );
-  return pulumi.secret(made.stdout);
-}
+/** Runs a script once on the operator's computer, again only when its text changes; what it prints is secret. */
+export const localOpenssl = (name: string, script: pulumi.Input<string>, placing: Placing): pulumi.Output<string> =>
+  pulumi.secret(declare(name, { interpreter: ["sh"], create: "-s", stdin: script }, placing, { secret: true }).stdout);

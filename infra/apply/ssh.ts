@@ -1,13 +1,10 @@
-/**
- * The road to a machine: the operator's own OpenSSH, with its configuration, agent and known_hosts, and what its words
- * mean. Pure; who goes it is ship.ts, and in `ops` whatever a person asks for.
- */
+/** How a host is reached: the operator's own OpenSSH with its configuration, agent and known_hosts. Pure. */
 import type { Host } from "../config/settings.ts";
 import { printable } from "./report.ts";
 
 /**
- * Part of every command's input, so equal on each machine and in each run: nothing of the operator's own may stand in
- * it. `~` and `%C` are for ssh to expand.
+ * Part of every command's input, so equal for each host and operator: it must hold nothing that differs between them.
+ * `~` and `%C` are for ssh to expand.
  */
 const sshOptions = [
   "BatchMode=yes",
@@ -27,52 +24,54 @@ export const sshTo = ({ ssh }: Pick<Host, "ssh">): string[] => [
   ssh,
 ];
 
-/** What ssh and sudo say, and what to do about it; the first that matches. */
-const sshFaults: readonly (readonly [RegExp, string, string])[] = [
+/** What ssh and sudo report, what is wrong, and what to do; the first that matches. */
+const sshFaults: readonly (readonly [reported: RegExp, wrong: string, fix: string, command?: string])[] = [
   [
     /REMOTE HOST IDENTIFICATION HAS CHANGED|Host key verification failed|No \w+ host key is known/i,
-    "its host key is not the known one, or not known yet",
-    "compare the key's fingerprint with the machine's console (ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub), then connect once by hand: ssh",
+    "its SSH host key is unknown or has changed",
+    "Compare its fingerprint on the host's console (ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub), then connect once by hand.",
   ],
   [
     /a password is required|a terminal is required|askpass/i,
-    "sudo asks for a password there",
-    "allow that login NOPASSWD: ALL in /etc/sudoers.d, or log in as root; check with: sudo -n true, after ssh",
+    "sudo requires a password",
+    "Allow that login NOPASSWD: ALL in /etc/sudoers.d, or log in as root.",
+    "sudo -n true",
   ],
   [
     /sudo: (command )?not found|not in the sudoers|may not run sudo/i,
-    "sudo is not there or not allowed",
-    "log in as root, or install sudo; check with: sudo -n true, after ssh",
+    "sudo is not installed or not allowed",
+    "Log in as root, or install sudo.",
+    "sudo -n true",
   ],
   [
     /Permission denied/i,
-    "the machine refuses the login",
-    "load your key (ssh-add -l shows what is loaded) and see that it stands in authorized_keys of that login; check with: ssh",
+    "the host rejects the login",
+    "Load your key (ssh-add -l lists the loaded ones), and add it to authorized_keys of that login.",
   ],
   [
     /Could not resolve hostname/i,
-    "the name does not resolve",
-    "see `ssh` of this host in the stack's configuration, and ~/.ssh/config; check with: ssh",
+    "its name does not resolve",
+    "Correct `ssh` of this host in the stack configuration, or ~/.ssh/config.",
   ],
   [
     /Connection refused|timed out|No route to host|Network is unreachable|Connection closed|Connection reset/i,
-    "the machine can't be reached",
-    "see that it runs and that SSH is open to you; if it is gone for good, set `state: lost` for it; check with: ssh",
+    "the host is unreachable",
+    "Start it, and open SSH to your address. If it is gone for good, set `state: lost` for it.",
   ],
-  [/exit status 124/, "it did not answer within a minute", "see what keeps it busy; check with: ssh"],
+  [/exit status 124/, "the host did not answer in time", "Find out what keeps it busy."],
 ];
 
-export function unreachable({ name, ssh }: Pick<Host, "name" | "ssh">, said: string): string {
-  const [, what, cure] = sshFaults.find(([pattern]) => pattern.test(said)) ?? [
+/** One message for a person: what is wrong, what to do, and the last lines that ssh or sudo printed. */
+export function unreachable({ name, ssh }: Pick<Host, "name" | "ssh">, reported: string): string {
+  const [, wrong, fix, command = ""] = sshFaults.find(([pattern]) => pattern.test(reported)) ?? [
     undefined,
-    "asking it failed",
-    "check with: ssh",
+    "the connection or the command failed",
+    "Read what ssh printed.",
   ];
-  const line = printable(said)
+  const lines = printable(reported)
     .split("\n")
     .map((text) => text.trim())
-    .filter((text) => text !== "" && !text.includes("exit status") && !text.includes("@@@"))
-    .slice(-3)
-    .join(" / ");
-  return `${name}: ${what}, so nothing was looked at and nothing was changed. ${cure} ${ssh}\n  it said: ${line.slice(0, 500)}`;
+    .filter((text) => text !== "" && !text.includes("exit status") && !text.includes("@@@"));
+  const check = `Check with: ssh ${ssh} ${command}`.trimEnd();
+  return `${name}: ${wrong}; nothing was changed. ${fix} ${check}\n  ssh printed: ${lines.slice(-3).join(" / ").slice(0, 500)}`;
 }

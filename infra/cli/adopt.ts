@@ -1,12 +1,12 @@
 /**
- * Takes over what exists at the edge already: in a zone that had rules before pushgate, and after a state was lost.
+ * Takes over what exists at Cloudflare already: in a zone that had rules before pushgate, and after a state was lost.
  *
- *   npm run adopt                    shows what it would take over, and asks
+ *   npm run adopt                    lists what it would take over, and prompts
  *   npm run adopt -- --yes           does it
  *   npm run adopt -- --stack prod    another stack than the selected one
  *
- * What the program declares and the state lacks is what a preview would create; the edge is asked which of that is
- * there; `pulumi import` writes it into the state. The edge itself is not changed: that is for the `up` after it.
+ * A preview lists what the program declares and the state lacks; Cloudflare's API reports which of that exists; `pulumi
+ * import` writes that into the state. Nothing changes at Cloudflare until the `up` after it.
  */
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -14,28 +14,27 @@ import { join } from "node:path";
 import { createInterface } from "node:readline/promises";
 import { parseArgs } from "node:util";
 import { ApiRefusal, edgeApi } from "../edge/api.ts";
-import { adoptable, type Found, find, type Missing, type Zone } from "./existing.ts";
-import { main, nameOf, pulumi, Refused, readConfig, stackArgs } from "./stack.ts";
+import { adoptable, type Declared, type Found, find, type Zone } from "./live-objects.ts";
+import { main, nameOf, pulumi, readConfig, stackArgs, UserError } from "./stack.ts";
 
-type Step = { op: string; urn: string; newState?: { type: string; inputs?: Missing["inputs"] } };
-type Diagnostic = { severity?: string; message?: string };
+type Step = { op: string; urn: string; newState?: { type: string; inputs?: Declared["inputs"] } };
+type Digest = { steps?: Step[]; diagnostics?: { severity?: string; message?: string }[] };
 
-/** What is declared, and what of it `up` would create. */
-type Plan = { readonly declared: readonly Missing[]; readonly missing: readonly Missing[] };
+/** Every declared resource, and those that `up` would create. */
+type Plan = { readonly declared: readonly Declared[]; readonly missing: readonly Declared[] };
 
-/** Throws where there is no preview, since nothing is adopted that may not come to pass. */
 async function plan(stack: readonly string[]): Promise<Plan> {
   const { code, stdout, stderr } = await pulumi(["preview", "--json", "--show-sames", "--non-interactive", ...stack]);
-  let digest: { steps?: Step[]; diagnostics?: Diagnostic[] } = {};
+  let digest: Digest = {};
   try {
-    digest = JSON.parse(stdout) as typeof digest;
+    digest = JSON.parse(stdout) as Digest;
   } catch {
-    // The engine refused before the program ran, and said so on standard error.
+    // Pulumi stopped before the program ran, and printed why on standard error.
   }
   if (code !== 0) {
     const errors = (digest.diagnostics ?? []).filter(({ severity }) => severity === "error");
-    const said = [...errors.map(({ message = "" }) => message.trim()), stderr.trim()].filter(Boolean);
-    throw new Refused(`there is no preview to go by, so nothing was looked for:\n${said.join("\n")}`);
+    const texts = [...errors.map(({ message = "" }) => message.trim()), stderr.trim()].filter(Boolean);
+    throw new UserError(`the preview failed, so nothing was looked for. Fix it first:\n${texts.join("\n")}`);
   }
   const steps = (digest.steps ?? []).flatMap(({ op, urn, newState }) =>
     newState === undefined ? [] : [{ op, type: newState.type, name: nameOf(urn), inputs: newState.inputs ?? {} }],
@@ -43,54 +42,58 @@ async function plan(stack: readonly string[]): Promise<Plan> {
   return { declared: steps, missing: steps.filter(({ op }) => op === "create") };
 }
 
-type Adoption = Missing & Found;
+type Adoption = Declared & Found;
 
-async function look(stack: readonly string[]): Promise<Adoption[]> {
+async function findAll(stack: readonly string[]): Promise<Adoption[]> {
   const config = await readConfig(stack, "--show-secrets");
   const [token, baseUrl, zoneName] = ["cloudflare:apiToken", "cloudflare:baseUrl", "pushgate:zone"].map(
     (key) => config[key]?.value,
   );
   if (token === undefined)
-    throw new Refused("cloudflare:apiToken is not set: pulumi config set --secret cloudflare:apiToken");
+    throw new UserError("cloudflare:apiToken is not set. Run: npx pulumi config set --secret cloudflare:apiToken");
   const { declared, missing } = await plan(stack);
   const wanted = missing.filter(adoptable);
   if (wanted.length === 0) return [];
   const api = edgeApi({ baseUrl: baseUrl ?? "https://api.cloudflare.com/client/v4", token });
   const [zone] = await api.list<Zone>(`zones?name=${encodeURIComponent(zoneName ?? "")}`);
-  if (zone === undefined) throw new Refused(`the token sees no zone ${zoneName}`);
+  if (zone === undefined)
+    throw new UserError(`cloudflare:apiToken cannot read a zone ${zoneName}. Add that zone to the token's resources.`);
   return Promise.all(wanted.map(async (one) => ({ ...one, ...(await find(api, one, zone, declared)) })));
 }
 
 function show(adoptions: readonly Adoption[]): void {
-  const kind = (type: string) => type.split(":").at(-1);
   for (const { type, name, id, what, notes } of adoptions) {
-    console.log(id === undefined ? `  ${name}: not there` : `  ${name}: ${what}\n    ${kind(type)} ${id}`);
+    console.log(
+      id === undefined ? `  ${name}: does not exist` : `  ${name}: ${what}\n    ${type.split(":").at(-1)} ${id}`,
+    );
     for (const note of notes) console.log(`    ${note}`);
   }
 }
 
-async function take(adoptions: readonly Adoption[], stack: readonly string[]): Promise<void> {
+async function importAll(adoptions: readonly Adoption[], stack: readonly string[]): Promise<void> {
   const folder = mkdtempSync(join(tmpdir(), "pushgate-adopt-"));
   try {
     const file = join(folder, "import.json");
     const resources = adoptions.map(({ type, name, id }) => ({ type, name, id }));
     writeFileSync(file, JSON.stringify({ resources }));
-    // Protected, as import does by itself: until the first `up` no hook keeps the zone's own rules from a destroy.
+    // Import protects what it takes over, and must: until the first `up` no resource hook saves the zone's own rules
+    // from a destroy.
     const flags = ["--yes", "--skip-preview", "--generate-code=false", "--non-interactive"];
     const { code, stderr } = await pulumi(["import", "--file", file, ...flags, ...stack], true);
-    if (code !== 0) throw new Refused(`pulumi import failed, see above; the edge was not changed. ${stderr.trim()}`);
+    if (code !== 0)
+      throw new UserError(`pulumi import failed, see above; nothing changed at Cloudflare. ${stderr.trim()}`);
   } finally {
     rmSync(folder, { recursive: true });
   }
 }
 
-async function agreed(): Promise<boolean> {
+async function confirmed(): Promise<boolean> {
   if (!process.stdin.isTTY || !process.stdout.isTTY) {
-    console.log("Nothing was done: npm run adopt -- --yes takes them over.");
+    console.log("Nothing was done. To take them over, run: npm run adopt -- --yes");
     return false;
   }
   const line = createInterface({ input: process.stdin, output: process.stdout });
-  const answer = await line.question("Take them over? The edge is not changed by it. [y/N] ");
+  const answer = await line.question("Take them over? Nothing changes at Cloudflare by that. [y/N] ");
   line.close();
   return /^y(es)?$/i.test(answer.trim());
 }
@@ -98,24 +101,22 @@ async function agreed(): Promise<boolean> {
 async function adopt(): Promise<void> {
   const { values } = parseArgs({ options: { yes: { type: "boolean", short: "y" }, stack: { type: "string" } } });
   const stack = stackArgs(values.stack);
-  console.log("Asking for a preview, to know what is declared and not in the state.");
-  const found = await look(stack);
-  if (found.length > 0) console.log("\nDeclared, not in the state, and at the edge:");
+  console.log("Running a preview, which lists what is declared and not in the state.");
+  const found = await findAll(stack);
+  if (found.length > 0) console.log("\nDeclared, not in the state, and at Cloudflare:");
   show(found);
-  const there = found.filter(({ id }) => id !== undefined);
-  console.log(
-    "\nMachines need no adopting: their commands run again, find each machine as it is to be, and change nothing.",
-  );
-  if (there.length === 0) return console.log("Nothing to adopt.");
-  if (!values.yes && !(await agreed())) return;
-  await take(there, stack);
-  console.log(`\n${there.length} adopted. Next: npx pulumi preview, read it, npx pulumi up.`);
+  const existing = found.filter(({ id }) => id !== undefined);
+  console.log("\nHosts need no adopting: the next `up` finds each as declared and changes nothing there.");
+  if (existing.length === 0) return console.log("Nothing to adopt.");
+  if (!values.yes && !(await confirmed())) return;
+  await importAll(existing, stack);
+  console.log(`\n${existing.length} adopted. Next: npx pulumi preview, read it, npx pulumi up.`);
 }
 
 await main("adopt", async () => {
   try {
     await adopt();
   } catch (error) {
-    throw error instanceof ApiRefusal ? new Refused(error.message) : error;
+    throw error instanceof ApiRefusal ? new UserError(error.message) : error;
   }
 });

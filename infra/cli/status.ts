@@ -1,23 +1,23 @@
 /**
- * How each hook is on each machine: what is published, what was tried last and why it ended so, what lies there unbuilt.
+ * How each hook is on each host: what is published, the last result and its reason, what waits to be built.
  *
  *   npm run status                    for a person
  *   npm run status -- --json          the same for a program
  *   npm run status -- --stack prod    another stack than the selected one
  *
- * Exit status 0: all is as it should be. 1: a machine did not answer, a build fails, or a unit does not stand.
+ * Exit status 1 if a host is unreachable, a build is failing or a systemd unit is down; otherwise 0.
  */
 import { parseArgs } from "node:util";
-import { type Asked, look } from "./look.ts";
-import { main, Refused, readStack, stackArgs } from "./stack.ts";
-import { faultsOf, type Host, type Seen, tell } from "./tell.ts";
+import { type Hook, readHost } from "./host-report.ts";
+import { faultsOf, type Host, reportText, type Seen } from "./report-text.ts";
+import { main, readStack, stackArgs, UserError } from "./stack.ts";
 
-async function ask(host: Host, hooks: readonly Asked[]): Promise<Seen> {
-  if (host.state !== "present") return { host, fault: `is declared ${host.state}, so it was not asked` };
+async function see(host: Host, hooks: readonly Hook[]): Promise<Seen> {
+  if (host.state !== "present") return { host, fault: `is declared ${host.state}, so it was not queried` };
   try {
-    return { host, report: await look(host, hooks) };
+    return { host, report: await readHost(host, hooks) };
   } catch (error) {
-    if (!(error instanceof Refused)) throw error;
+    if (!(error instanceof UserError)) throw error;
     return { host, fault: error.message };
   }
 }
@@ -25,18 +25,18 @@ async function ask(host: Host, hooks: readonly Asked[]): Promise<Seen> {
 await main("status", async () => {
   const { values } = parseArgs({ options: { json: { type: "boolean" }, stack: { type: "string" } } });
   const { hosts, hooks } = await readStack(stackArgs(values.stack));
-  const asked = hooks.map(({ name, site }) => ({ name, built: site !== undefined }));
-  const seen = await Promise.all(hosts.map((host) => ask(host, asked)));
+  const named = hooks.map(({ name, site }) => ({ name, built: site !== undefined }));
+  const seen = await Promise.all(hosts.map((host) => see(host, named)));
   const faults = seen.flatMap((one) => faultsOf(one));
   if (values.json) {
-    const machines = seen.map(({ host, report, fault }) => ({
-      ...{ name: host.name, ssh: host.ssh, state: host.state },
+    const reports = seen.map(({ host: { name, ssh, state }, report, fault }) => ({
+      ...{ name, ssh, state },
       ...(report ?? { fault }),
     }));
-    console.log(JSON.stringify({ machines, faults }, null, 2));
+    console.log(JSON.stringify({ hosts: reports, faults }, null, 2));
   } else {
-    for (const one of seen) console.log(tell(one, hooks).join("\n"));
-    console.log(faults.length === 0 ? "All is as it should be." : `Not as it should be:\n  ${faults.join("\n  ")}`);
+    for (const one of seen) console.log(reportText(one, hooks).join("\n"));
+    console.log(faults.length === 0 ? "No faults." : `Faults:\n  ${faults.join("\n  ")}`);
   }
   if (faults.length > 0) process.exitCode = 1;
 });

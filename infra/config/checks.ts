@@ -1,200 +1,89 @@
 /**
- * What one key of the configuration means for another, as pure functions: each returns faults, never throws, so that a
- * person sees all of them at once.
+ * What one key of the configuration means for another. Each check is pure and returns its faults, so that a user reads
+ * all of them at once.
  */
-import type * as v from "valibot";
+
+import { overlapCidr } from "cidr-tools";
+import { verifiedGitHosts } from "../../service/git-hosts/index.ts";
 import { loopback, networks } from "../networks.ts";
-import { assetExtensions, buildPaths } from "./build-paths.ts";
-import { overlap, parse, tidy } from "./cidr.ts";
-import type { shape, site as siteShape } from "./schema.ts";
-import { servingFaults } from "./serving-checks.ts";
-import type { Fault, GitHost, Settings, Site } from "./settings.ts";
-import { rebuildFaults } from "./site-checks.ts";
+import { published } from "./derived.ts";
+import { type Fault, faultsOf } from "./faults.ts";
+import type { Config, GitHost, Host } from "./schema.ts";
+import { servingFaults, siteFaults } from "./site-checks.ts";
 
-type Config = v.InferOutput<typeof shape>;
-
-/** Git hosts that publish where they send from. The others are self-hosted: their operator says it in `sources`. */
-const published: Partial<Record<GitHost, readonly string[]>> = {
-  bitbucket: networks.bitbucketHooks.cidrs,
-  github: networks.githubHooks.cidrs,
-  gitlab: networks.gitlabHooks.cidrs,
-};
-
-/** What the receiver can verify: GitHub's dialect, which Gitea and Forgejo send as well. */
-const spoken: readonly GitHost[] = ["forgejo", "gitea", "github"];
-
-/** "hosts[0].address": the path as a person would write it on a command line. */
-export function toFault(issue: v.BaseIssue<unknown>): Fault {
-  const path = (issue.path ?? []).map(({ key }) => (typeof key === "number" ? `[${key}]` : `.${String(key)}`)).join("");
-  const key = path.replace(/^\./, "");
-  if (issue.type !== "strict_object") return { key, says: issue.message };
-  if (issue.expected === "never") return { key, says: "is not a key pushgate knows: check its spelling, or remove it" };
-  if (issue.received === "undefined")
-    return { key, says: "is missing: README.md lists the keys, Pulumi.prod.yaml shows them" };
-  return { key, says: `must be an object, not ${issue.received}` };
-}
-
-/** Which of these were said before, with the place of the first. */
-function repeated(entries: readonly { key: string; value: string }[], why: string): Fault[] {
-  const first = new Map<string, string>();
-  return entries.flatMap(({ key, value }) => {
-    const before = first.get(value);
-    if (before !== undefined) return [{ key, says: `repeats ${before}: ${why}` }];
-    first.set(value, key);
-    return [];
-  });
-}
-
-function hostFaults({ zone, hosts }: Config): Fault[] {
-  return hosts.flatMap((host, i) => {
-    const faults: Fault[] = [];
-    const at = (key: string) => `hosts[${i}].${key}`;
-    if (host.hostname === zone) {
-      faults.push({
-        key: at("hostname"),
-        says: "is the zone itself: everything but hooks would be blocked there. Give hooks a name of their own",
-      });
-    } else if (!host.hostname.endsWith(`.${zone}`)) {
-      faults.push({ key: at("hostname"), says: `is not in the zone ${zone}` });
-    }
-    if (host.originPort === 22)
-      faults.push({
-        key: at("originPort"),
-        says: "is SSH's port: only the edge could log in. Take another, such as 8443",
-      });
-    if (host.originPort === 80 || host.originPort === 443) {
-      faults.push({
-        key: at("originPort"),
-        says: "is the web's own port, which serves other sites: take one of its own, such as 8443",
-      });
-    }
-    return faults;
-  });
-}
-
-function hookFaults({ hooks, edge }: Config): Fault[] {
-  const faults: Fault[] = [];
-  const unsafe = [loopback.v4range, loopback.v6].map(parse);
-  hooks.forEach(({ name, gitHost, sources }, i) => {
-    if (!published[gitHost] && name in published) {
-      faults.push({ key: `hooks[${i}].name`, says: `is ${name}'s, whose socket has that name: call it otherwise` });
-    }
-    if (!spoken.includes(gitHost)) {
-      faults.push({
-        key: `hooks[${i}].gitHost`,
-        says: `is ${gitHost}, whose signature the receiver does not verify yet: use one of ${spoken.join(", ")}`,
-      });
-    }
-    if (published[gitHost] && sources) {
-      faults.push({
-        key: `hooks[${i}].sources`,
-        says: `must be left out: ${gitHost} publishes its ranges, and pushgate carries them`,
-      });
-    }
-    if (!published[gitHost] && !sources) {
-      faults.push({
-        key: `hooks[${i}].sources`,
-        says: `is missing: ${gitHost} is self-hosted, so name the addresses it sends from`,
-      });
-    }
-    sources?.forEach((source, j) => {
-      const range = parse(source);
-      if (source.endsWith("/0")) {
-        faults.push({
-          key: `hooks[${i}].sources[${j}]`,
-          says: "admits every address there is: name the git host's own",
-        });
-      } else if (unsafe.some((local) => overlap(local, range))) {
-        faults.push({
-          key: `hooks[${i}].sources[${j}]`,
-          says: "covers the machine itself: a lost proxy_bind would then open the receiver to every visitor",
-        });
-      } else if (networks.cloudflare.cidrs.some((edgeRange) => overlap(parse(edgeRange), range))) {
-        faults.push({
-          key: `hooks[${i}].sources[${j}]`,
-          says: "overlaps the edge's own ranges: name the git host's address, not the proxy's",
-        });
-      }
-    });
-  });
-  if (edge.botFightMode !== undefined && edge.plan !== "free") {
-    faults.push({
-      key: "edge.botFightMode",
-      says: `is a choice of the free plan only: on ${edge.plan} a rule skips the bot product for hooks alone`,
-    });
-  }
-  return faults;
-}
+const verified: readonly GitHost[] = verifiedGitHosts.toSorted();
 
 /** Faults of values whose shapes fit. */
-export function crossFaults(config: Config): Fault[] {
-  const list = (key: string, values: readonly string[]) =>
-    values.map((value, i) => ({ key: key.replace("*", String(i)), value }));
-  return [
-    ...hostFaults(config),
-    ...repeated(
-      list(
-        "hosts[*].name",
-        config.hosts.map(({ name }) => name),
-      ),
-      "resource names come from it",
-    ),
-    ...repeated(
-      list(
-        "hosts[*].hostname",
-        config.hosts.map(({ hostname }) => hostname),
-      ),
-      "the git host gets one hook a machine, each with its own name",
-    ),
-    ...repeated(
-      list(
-        "hosts[*].ssh",
-        config.hosts.map(({ ssh }) => ssh),
-      ),
-      "one machine would be applied twice at once",
-    ),
-    ...repeated(
-      list(
-        "hooks[*].name",
-        config.hooks.map(({ name }) => name),
-      ),
-      "the path /webhook/<name> must be one hook's",
-    ),
-    ...hookFaults(config),
-    ...rebuildFaults(config),
-    ...servingFaults(config),
-  ];
+export const crossFaults = (config: Config): Fault[] => [
+  ...config.hosts.flatMap((host, i) => hostFaults(host, `hosts[${i}]`, config.zone)),
+  ...repeated(config.hosts, "hosts", "name", "Use a name for each host: resource names contain it."),
+  ...repeated(config.hosts, "hosts", "hostname", "Use a hostname for each host: the git host gets one hook for each."),
+  ...repeated(config.hosts, "hosts", "ssh", "List each host once: pushgate applies to all entries at the same time."),
+  ...repeated(config.hooks, "hooks", "name", "Use a name for each hook: its path is /webhook/<name>."),
+  ...config.hooks.flatMap((hook, i) => hookFaults(hook, `hooks[${i}]`)),
+  ...faultsOf("edge.botFightMode", {
+    [`is "off", but a rule skips bot products for hooks on the ${config.edge.plan} plan. Remove it.`]:
+      config.edge.botFightMode !== undefined && config.edge.plan !== "free",
+  }),
+  ...siteFaults(config),
+  ...servingFaults(config),
+];
+
+/** Entries whose value for a key an earlier entry has. */
+function repeated<K extends string>(
+  entries: readonly Readonly<Record<K, string>>[],
+  list: string,
+  key: K,
+  advice: string,
+): Fault[] {
+  return entries.flatMap((entry, i) => {
+    const first = entries.findIndex((other) => other[key] === entry[key]);
+    return faultsOf(`${list}[${i}].${key}`, {
+      [`repeats ${list}[${first}].${key}, "${entry[key]}". ${advice}`]: first < i,
+    });
+  });
 }
 
-/** Checked configuration -> Settings: ranges filled in, sorted, without overlaps. */
-export function settled({ zone, edge, hosts, hooks, limits }: Config): Settings {
-  return {
-    zone,
-    edge: {
-      plan: edge.plan,
-      generation: edge.generation,
-      ...(edge.botFightMode && { botFightMode: edge.botFightMode }),
-      ...(edge.canary !== undefined && { canary: edge.canary }),
-    },
-    hosts: hosts.map(({ address6, ...host }) => ({ ...host, ...(address6 !== undefined && { address6 }) })),
-    hooks: hooks.map(({ sources, site, ...hook }) => ({
-      ...hook,
-      published: published[hook.gitHost] !== undefined,
-      sources: published[hook.gitHost] ?? tidy(sources ?? []),
-      ...(site !== undefined && { site: settledSite(site) }),
-    })),
-    limits,
-  };
+const hostFaults = ({ hostname, originPort }: Host, key: string, zone: string): Fault[] => [
+  ...faultsOf(`${key}.hostname`, {
+    [`is "${zone}", the zone itself: Cloudflare would block all but hooks. Use another name, such as hooks.${zone}.`]:
+      hostname === zone,
+    [`is "${hostname}", which is not in the zone ${zone}. Use a name in it, such as hooks.${zone}.`]:
+      hostname !== zone && !hostname.endsWith(`.${zone}`),
+  }),
+  ...faultsOf(`${key}.originPort`, {
+    "is 22, SSH's port: only Cloudflare could then log in. Use another TCP port, such as 8443.": originPort === 22,
+    [`is ${originPort}, the port of the host's other sites. Use a TCP port of its own, such as 8443.`]:
+      originPort === 80 || originPort === 443,
+  }),
+];
+
+const hookFaults = ({ name, gitHost, sources }: Config["hooks"][number], key: string): Fault[] => [
+  ...faultsOf(`${key}.name`, {
+    [`is "${name}", the name of the socket for ${name}'s published ranges. Use another name.`]:
+      !published[gitHost] && name in published,
+  }),
+  ...faultsOf(`${key}.gitHost`, {
+    [`is "${gitHost}", whose signature the receiver does not verify yet. Use one of ${verified.join(", ")}.`]:
+      !verified.includes(gitHost),
+  }),
+  ...faultsOf(`${key}.sources`, {
+    [`is set, but ${gitHost} publishes its source ranges, and pushgate carries them. Remove it.`]:
+      published[gitHost] !== undefined && sources !== undefined,
+    [`is missing, and ${gitHost} is self-hosted. Use a list of the addresses that it sends deliveries from.`]:
+      !published[gitHost] && sources === undefined,
+  }),
+  ...(sources ?? []).flatMap((source, j) => sourceFaults(source, `${key}.sources[${j}]`)),
+];
+
+function sourceFaults(source: string, key: string): Fault[] {
+  const isAll = source.endsWith("/0");
+  const isLocal = overlapCidr([loopback.v4range, loopback.v6], source);
+  return faultsOf(key, {
+    [`is "${source}", which admits every address. Use the git host's own address.`]: isAll,
+    // If nginx lost its proxy_bind, the receiver would then admit every visitor.
+    [`is "${source}", which covers the host itself. Use the git host's own address.`]: isLocal && !isAll,
+    [`is "${source}", which overlaps Cloudflare's ranges. Use the git host's address, not its proxy's.`]:
+      overlapCidr([...networks.cloudflare.cidrs], source) && !isLocal && !isAll,
+  });
 }
-
-/** A kept path is one thing, a folder or a file; a slash at its end says no more. */
-const withoutSlash = (path: string): string => path.replace(/\/+$/, "");
-
-const settledSite = ({ hostname, writers, paths, assets, keep, ...site }: v.InferOutput<typeof siteShape>): Site => ({
-  ...site,
-  keep: keep.map(withoutSlash),
-  ...(hostname !== undefined && { hostname }),
-  ...(writers !== undefined && { writers }),
-  paths: paths ?? buildPaths,
-  assets: assets ?? assetExtensions,
-});

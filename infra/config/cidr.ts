@@ -1,53 +1,27 @@
-/** Ranges in CIDR notation: parsed by ipaddr.js, compared as numbers. Nothing here knows a particular address. */
-import ipaddr from "ipaddr.js";
+/** Ranges in CIDR notation. cidr-tools reads any text as some address, so it only gets text without a rangeFault. */
+import { isIP } from "node:net";
+import { containsCidr, parseCidr } from "cidr-tools";
 
-type Range = { readonly family: 4 | 6; readonly first: bigint; readonly last: bigint };
-
-const toNumber = (bytes: readonly number[]): bigint => bytes.reduce((sum, byte) => (sum << 8n) | BigInt(byte), 0n);
-
-/** Throws on anything but an address or a CIDR; an address alone is a range of one. */
-export function parse(cidr: string): Range {
-  const [address, bits] = cidr.includes("/") ? ipaddr.parseCIDR(cidr) : [ipaddr.parse(cidr), undefined];
-  const width = address.kind() === "ipv4" ? 32 : 128;
-  const size = 1n << BigInt(width - (bits ?? width));
-  const number = toNumber(address.toByteArray());
-  const first = number - (number % size);
-  return { family: width === 32 ? 4 : 6, first, last: first + size - 1n };
-}
-
-export const overlap = (a: Range, b: Range): boolean => a.family === b.family && a.first <= b.last && b.first <= a.last;
-
-export const contains = (outer: Range, inner: Range): boolean =>
-  outer.family === inner.family && outer.first <= inner.first && inner.last <= outer.last;
-
-/** IPv4 before IPv6, then numeric, a wider range before the narrower one that starts with it. */
+/** IPv4 before IPv6, then by first address, a wider range before a narrower one that starts with it. */
 export function compare(a: string, b: string): number {
-  const [left, right] = [parse(a), parse(b)];
-  if (left.family !== right.family) return left.family - right.family;
-  if (left.first !== right.first) return left.first < right.first ? -1 : 1;
-  return left.last === right.last ? 0 : left.last > right.last ? -1 : 1;
+  const [left, right] = [parseCidr(a), parseCidr(b)];
+  return left.version - right.version || Number(left.start - right.start) || Number(right.end - left.end);
 }
 
-/** Sorted, and without what a wider range already covers: sets with overlaps are refused by nft, and hide mistakes. */
-export function tidy(cidrs: readonly string[]): string[] {
-  const kept: string[] = [];
-  for (const cidr of [...cidrs].sort(compare)) {
-    if (!kept.some((wider) => contains(parse(wider), parse(cidr)))) kept.push(cidr);
-  }
-  return kept;
-}
+/**
+ * Sorted, and without ranges that a wider one covers: nft rejects sets with overlaps. Neighbours are not merged, so that
+ * each range stays as its git host publishes it.
+ */
+export const tidy = (cidrs: readonly string[]): string[] =>
+  [...cidrs]
+    .sort(compare)
+    .filter((cidr, i, sorted) => !sorted.slice(0, i).some((before) => containsCidr(before, cidr)));
 
-/** What is wrong with a range, or undefined. Host bits must be zero, so that the text says what is admitted. */
-export function faultOf(cidr: string): string | undefined {
-  let range: Range;
-  try {
-    range = parse(cidr);
-  } catch {
-    return "is neither an address nor a range in CIDR notation";
-  }
-  const [text = "", bits] = cidr.split("/");
-  if (bits === undefined) return undefined;
-  if (toNumber(ipaddr.parse(text).toByteArray()) !== range.first)
-    return "has host bits set: write the range's first address";
-  return undefined;
+/** What is wrong with a range, or undefined. Host bits must be zero, so that the text shows what is admitted. */
+export function rangeFault(cidr: string): string | undefined {
+  const [, address = "", bits = "0"] = /^([^/%]+)(?:\/(\d+))?$/.exec(cidr) ?? [];
+  const width = { 0: -1, 4: 32, 6: 128 }[isIP(address)] ?? -1;
+  if (Number(bits) > width) return `is ${JSON.stringify(cidr)}`;
+  const first = parseCidr(cidr).start;
+  return parseCidr(address).start === first ? undefined : `is "${cidr}", in which host bits are set`;
 }

@@ -1,194 +1,250 @@
 /**
- * The shape of the stack configuration, key by key, with the words a person reads when a value does not fit. Only
- * shapes live here; what one key means for another is checked in settings.ts.
+ * The configuration, stated once: each key's shape, default and meaning. The types below, the faults that a user reads
+ * and docs/configuration.md are derived from it. What one key means for another is in checks.ts and site-checks.ts.
+ *
+ * - `form` completes "Use …" in a fault; `description` is one sentence.
+ * - Every object is strict: an unknown key is a misspelt one, and a misspelt limit would silently not limit.
  */
+
 import { isIPv4, isIPv6 } from "node:net";
 import * as v from "valibot";
-import { faultOf } from "./cidr.ts";
+import { gitHostNames } from "../../service/git-hosts/index.ts";
+import { rangeFault } from "./cidr.ts";
 
-/** What the zone pays for; "enterprise-bots" is Enterprise with the Bot Management add-on. */
-export const plans = ["free", "pro", "business", "enterprise", "enterprise-bots"] as const;
-export const gitHosts = ["github", "gitlab", "bitbucket", "gitea", "forgejo"] as const;
+const configurationFiles = ["config", "hugo"].flatMap((name) =>
+  ["json", "toml", "yaml", "yml"].map((extension) => `${name}.${extension}`),
+);
+const buildFolders = "_vendor/ archetypes/ assets/ config/ data/ i18n/ layouts/ static/ themes/".split(" ");
+const buildFiles = "bin/deploy* deploy* scripts/deploy* go.mod go.sum package.hugo.json .gitmodules".split(" ");
+/** A path that ends in a slash is a folder and everything below it; `*` matches within a segment. Sorted. */
+export const buildPaths: string[] = [...buildFolders, ...buildFiles, ...configurationFiles].sort();
 
-const text = (what: string) => v.pipe(v.string(`write ${what}`), v.nonEmpty(`is empty: write ${what}`));
+/** Files that a page refers to. Pages are not among them: a page that a build removed is gone at once. */
+export const assetExtensions: string[] =
+  "avif css eot gif ico jpeg jpg js map mjs otf png svg ttf wasm webp woff woff2".split(" ");
 
-const oneOf = <const T extends readonly string[]>(values: T) => v.picklist(values, `write one of ${values.join(", ")}`);
+const text = (pattern: RegExp, form: string, description = "") =>
+  v.pipe(v.string(), v.regex(pattern), v.metadata({ form, description }));
 
-/** A DNS name in lower case: labels of letters, digits and inner hyphens, at least two of them. */
-const dnsName = (what: string) =>
-  v.pipe(
-    text(what),
-    v.maxLength(253, "is longer than 253 characters, DNS's limit"),
-    v.regex(
-      /^([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z]([a-z0-9-]{0,61}[a-z0-9])?$/,
-      `is not a DNS name in lower case: write ${what}`,
-    ),
-  );
+const checked = (isFit: (value: string) => boolean, form: string, description = "") =>
+  v.pipe(v.string(), v.check(isFit), v.metadata({ form, description }));
 
-/** A unit name's part and a path's segment; 32 characters, as user names allow. */
-const slug = (what: string) =>
-  v.pipe(
-    text(what),
-    v.regex(/^[a-z0-9]([a-z0-9-]{0,30}[a-z0-9])?$/, `use 1 to 32 of a-z, 0-9 and inner hyphens: it becomes ${what}`),
-  );
+const oneOf = <const T extends readonly string[]>(
+  values: T,
+  description: string,
+  form = `one of ${values.join(", ")}`,
+) => v.pipe(v.picklist(values), v.metadata({ form, description }));
 
-const whole = (min: number, max: number, unit: string) => {
-  const say = `write a whole number of ${unit} from ${min} to ${max}`;
-  return v.pipe(v.number(say), v.integer(say), v.minValue(min, say), v.maxValue(max, say));
+const boolean = (description: string) => v.pipe(v.boolean(), v.metadata({ form: "true or false", description }));
+
+const whole = (min: number, max: number, usual: number, what: string, description: string) => {
+  const form = `${what} from ${min} to ${max}, such as ${usual}`;
+  const number = v.pipe(v.number(), v.integer(), v.minValue(min), v.maxValue(max), v.metadata({ form, description }));
+  return v.optional(number, usual);
 };
 
-const absolute = (what: string) =>
-  v.pipe(
-    text(what),
-    v.regex(
-      /^\/(?!.*(\/\/|\/\.\.?(\/|$)))[^\s"'\\$;{}]*[^\s"'\\$;{}/]$/,
-      `write ${what} as an absolute path without "..", spaces or quotes`,
-    ),
-  );
+const list = <T extends v.GenericSchema>(item: T, form: string, description: string, usual: v.InferInput<T>[] = []) =>
+  v.optional(v.pipe(v.array(item), v.metadata({ form: `a list of ${form}`, description })), usual);
 
-const port = whole(1, 65535, "a TCP port");
+const some = <T extends v.GenericSchema>(item: T, form: string, description: string) =>
+  v.pipe(v.array(item), v.minLength(1), v.metadata({ form: `a list of at least one ${form}`, description }));
 
-const host = v.strictObject({
-  name: slug("part of resource names"),
-  ssh: v.pipe(
-    text("what ssh is given, such as root@web1.example.org"),
-    v.regex(
-      /^[A-Za-z0-9._@:[\]%-]+$/,
-      "holds a character ssh targets don't have: put options into ~/.ssh/config and its alias here",
-    ),
-    // A leading hyphen would be read by ssh as an option, ProxyCommand among them.
-    v.check((value) => !value.startsWith("-"), "starts with a hyphen, which ssh would read as an option"),
-  ),
-  sudo: v.optional(v.boolean("write true or false"), false),
-  address: v.pipe(
-    text("the origin's public IPv4 address"),
-    v.check(isIPv4, "is not an IPv4 address; an IPv6 one goes into address6"),
-  ),
-  address6: v.optional(v.pipe(text("the origin's public IPv6 address"), v.check(isIPv6, "is not an IPv6 address"))),
-  hostname: dnsName("a name for hooks only, such as hooks.example.org"),
-  originPort: v.optional(port, 8443),
-  state: v.optional(oneOf(["present", "absent", "lost"]), "present"),
-});
+const described = <T extends v.GenericSchema>(schema: T, description: string) =>
+  v.pipe(schema, v.metadata({ description }));
 
-const source = v.pipe(
-  text("a range in CIDR notation"),
+/** Labels of letters, digits and inner hyphens, at least two of them; DNS allows 253 characters. */
+const dnsPattern = /^(?=.{1,253}$)([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z]([a-z0-9-]{0,61}[a-z0-9])?$/;
+const dnsName = (example: string, description: string) =>
+  text(dnsPattern, `a DNS name in lower case, such as ${example}`, description);
+
+/** 32 characters, as user names allow. */
+const slug = (description: string) =>
+  text(/^[a-z0-9]([a-z0-9-]{0,30}[a-z0-9])?$/, "1 to 32 letters from a to z, digits and inner hyphens", description);
+
+const absolutePattern = /^\/(?!.*(\/\/|\/\.\.?(\/|$)))[^\s"'\\$;{}]*[^\s"'\\$;{}/]$/;
+const absolutePath = (example: string, description: string) =>
+  text(absolutePattern, `an absolute path without "..", spaces or quotes, such as ${example}`, description);
+
+const relativePattern = /^(?!.*(^|\/)\.\.?(\/|$))[^/\s"'\\$;{}][^\s"'\\$;{}]*$/;
+const relativePath = (example: string, description = "") =>
+  text(relativePattern, `a relative path without "..", spaces or quotes, such as ${example}`, description);
+
+const range = v.pipe(
+  v.string(),
   v.rawCheck(({ dataset, addIssue }) => {
-    const fault = dataset.typed ? faultOf(dataset.value) : undefined;
-    if (fault) addIssue({ message: fault });
+    const fault = dataset.typed ? rangeFault(dataset.value) : undefined;
+    if (fault !== undefined) addIssue({ message: fault });
   }),
+  v.metadata({ form: "an address, or a range in CIDR notation that starts with its first address" }),
 );
 
-/** Below a folder, and it stays there. */
-const below = (what: string) =>
-  v.pipe(
-    text(what),
-    v.regex(
-      /^(?!.*(^|\/)\.\.?(\/|$))[^/\s"'\\$;{}][^\s"'\\$;{}]*$/,
-      `write ${what}, without a leading slash, "..", spaces or quotes`,
-    ),
-  );
+/** Go's syntax, as far as JavaScript knows it: flags before it and named groups are Go's own. */
+function isRegularExpression(pattern: string): boolean {
+  if (/^$|[\u0000-\u001f\u007f]/.test(pattern)) return false;
+  try {
+    new RegExp(pattern.replace(/\(\?[imsU-]+\)/g, "").replaceAll("(?P<", "(?<"));
+    return true;
+  } catch {
+    return false;
+  }
+}
 
-const list = <T extends v.GenericSchema>(items: T, what: string) => v.array(items, `write a list of ${what}`);
+const pattern = checked(isRegularExpression, "a regular expression, in Go's syntax");
+const extension = text(/^[a-z0-9]{1,10}$/, "an extension without its dot, such as css");
+const knownHost = text(
+  /^[^\s#|@][^\s]* (ssh-ed25519|ssh-rsa|ecdsa-sha2-nistp(256|384|521)) [A-Za-z0-9+/]+={0,2}$/,
+  "a line as ssh-keyscan prints it, with name, key type and key",
+);
+/** A kept folder or file is kept whole: a slash at its end adds nothing. */
+const keptPath = v.pipe(
+  relativePath("downloads"),
+  v.transform((path) => path.replace(/\/+$/, "")),
+);
 
-const hugo = v.strictObject({
-  path: v.optional(absolute("hugo's path"), "/usr/bin/hugo"),
-  // Debian 12's.
-  minimum: v.optional(
-    v.pipe(text("a version"), v.regex(/^\d+\.\d+(\.\d+)?$/, "write a version such as 0.111.3")),
-    "0.111.3",
+const host = v.strictObject({
+  name: slug("Name of the host; part of resource names."),
+  // A leading hyphen would be read by ssh as an option, ProxyCommand among them.
+  ssh: text(/^(?!-)[A-Za-z0-9._@:[\]%-]+$/, "user@host or an alias of ~/.ssh/config", "Where `ssh` finds the host."),
+  sudo: v.optional(boolean("Run commands as root through `sudo -n`, where the login is not root."), false),
+  address: checked(isIPv4, "an IPv4 address", "Public IPv4 address for DNS; a host behind NAT does not have it."),
+  address6: v.exactOptional(checked(isIPv6, "an IPv6 address", "Public IPv6 address, for DNS.")),
+  hostname: dnsName("hooks.example.org", "Hostname for hooks only: Cloudflare blocks everything else there."),
+  originPort: whole(1, 65_535, 8443, "a TCP port", "Port on which Cloudflare, and nothing else, reaches the host."),
+  state: v.optional(
+    oneOf(["present", "absent", "lost"], "`absent` removes everything; `lost` skips a host that is gone."),
+    "present",
   ),
-  exec: v.optional(list(text("a regular expression of program names"), "programs a build may run"), []),
-  http: v.optional(list(text("a regular expression of addresses"), "addresses a build may read"), []),
 });
 
-export const site = v.strictObject({
-  webRoot: absolute("the folder the web server serves"),
-  content: absolute("the content folder, outside the clone"),
-  hostname: v.optional(dnsName("the published site's name, such as www.example.org")),
-  keep: v.optional(list(below("a path in webRoot"), "paths in webRoot"), []),
+const hugo = v.strictObject({
+  path: v.optional(absolutePath("/usr/local/bin/hugo", "Hugo's program."), "/usr/bin/hugo"),
+  minimum: v.optional(
+    text(/^\d+\.\d+(\.\d+)?$/, "a version, such as 0.111.3", "Oldest Hugo that builds the site."),
+    "0.111.3", // Debian 12's
+  ),
+  exec: list(pattern, "regular expressions", "Hugo's `security.exec.allow`: programs a build may run."),
+  http: list(pattern, "regular expressions", "Hugo's `security.http.urls`: URLs a build may read."),
+});
+
+const buildLimits = v.strictObject({
+  memoryMiB: whole(128, 65_536, 1024, "a number of MiB", "Memory of a build."),
+  cpuPercent: whole(10, 6_400, 200, "a percentage", "Processor time of a build, in percent of one processor."),
+  tasks: whole(16, 4_096, 256, "a whole number", "Processes and threads of a build."),
+  seconds: whole(10, 7_200, 600, "a number of seconds", "Time that a build may take."),
+  releaseMiB: whole(1, 1_048_576, 2048, "a number of MiB", "Size of a release."),
+  // A site that lost half of its pages has more likely lost its content than its author's interest.
+  pagesPercent: whole(0, 100, 50, "a percentage", "Pages that a release must have, in percent of the last release's."),
+});
+
+const site = v.strictObject({
+  webRoot: absolutePath("/var/www/site", "Folder that the web server serves; becomes a link to the current release."),
+  content: absolutePath("/srv/content/site", "Content outside the repository, which pushgate never writes."),
+  hostname: v.exactOptional(dnsName("www.example.org", "Hostname of the site, if pushgate is to serve it, too.")),
+  keep: list(keptPath, "paths in the web root", "Paths in the web root that stay and that no build makes."),
   paths: v.optional(
-    v.pipe(list(below("a path in the repository"), "paths"), v.minLength(1, "is empty: no push would build")),
+    some(relativePath("layouts/"), "path", "Paths below which a change triggers a build; `*` is a wildcard."),
+    buildPaths,
   ),
-  assets: v.optional(
-    list(v.pipe(text("an extension"), v.regex(/^[a-z0-9]{1,10}$/, "write an extension such as css")), "extensions"),
+  assets: list(extension, "extensions", "Extensions of files that open pages may still request.", assetExtensions),
+  submodules: v.optional(boolean("Fetch the repository's submodules, too."), false),
+  knownHosts: list(knownHost, "lines of known_hosts", "SSH host keys of the git host, for a repository over SSH."),
+  egress: list(range, "private ranges", "Private ranges that a fetch may reach, such as a git host's."),
+  writers: v.exactOptional(
+    text(/^[a-z_][a-z0-9_-]{0,30}$/, "the name of a group", "Group on the host whose members may request a build."),
   ),
-  submodules: v.optional(v.boolean("write true or false"), false),
-  knownHosts: v.optional(
-    list(
-      v.pipe(
-        text("a line of ssh's known_hosts"),
-        v.regex(
-          /^[^\s#|@][^\s]* (ssh-ed25519|ssh-rsa|ecdsa-sha2-nistp(256|384|521)) [A-Za-z0-9+/]+={0,2}$/,
-          "write a line as ssh-keyscan prints it: name, key type, key",
-        ),
-      ),
-      "ssh host keys",
-    ),
-    [],
-  ),
-  egress: v.optional(list(source, "ranges"), []),
-  writers: v.optional(
-    v.pipe(text("a group of the machine"), v.regex(/^[a-z_][a-z0-9_-]{0,30}$/, "is not a group's name")),
-  ),
-  hugo: v.optional(hugo, {}),
-  // 15 minutes: as long as a delivery that never came stays unpublished.
-  reconcileMinutes: v.optional(whole(1, 60, "minutes"), 15),
-  limits: v.optional(
-    v.strictObject({
-      memoryMiB: v.optional(whole(128, 65_536, "MiB"), 1024),
-      cpuPercent: v.optional(whole(10, 6_400, "percent of one processor"), 200),
-      tasks: v.optional(whole(16, 4_096, "processes and threads"), 256),
-      seconds: v.optional(whole(10, 7_200, "seconds"), 600),
-      releaseMiB: v.optional(whole(1, 1_048_576, "MiB"), 2048),
-      // A site that lost half of its pages has lost its content, more likely than its author's interest.
-      pagesPercent: v.optional(whole(0, 100, "percent of the last release's pages"), 50),
-    }),
-    {},
-  ),
+  hugo: v.optional(described(hugo, "Hugo's program, and what a build may reach."), {}),
+  // A delivery that never arrived stays unpublished for as long.
+  reconcileMinutes: whole(1, 60, 15, "a number of minutes", "Minutes between two fetches that no push triggered."),
+  limits: v.optional(described(buildLimits, "Limits for a build."), {}),
 });
 
 const hook = v.strictObject({
-  name: slug("the last segment of /webhook/<name>"),
-  gitHost: oneOf(gitHosts),
-  sources: v.optional(
-    v.pipe(v.array(source, "write a list of ranges"), v.minLength(1, "is empty: nobody could deliver")),
+  name: slug("Last segment of the path `/webhook/<name>`."),
+  gitHost: oneOf(gitHostNames, "Git host that sends the deliveries."),
+  sources: v.exactOptional(
+    some(range, "source range", "Source ranges of a self-hosted git host; other git hosts publish their ranges."),
   ),
-  repository: v.pipe(
-    text("the repository's address"),
-    v.regex(
-      /^(https:\/\/[A-Za-z0-9.-]+(:\d+)?\/[\w./~-]+|ssh:\/\/[\w.-]+@[A-Za-z0-9.-]+(:\d+)?\/[\w./~-]+|[\w.-]+@[A-Za-z0-9.-]+:[\w./~-]+)$/,
-      "write an https:// or ssh address without credentials: anything rendered is public",
-    ),
+  repository: text(
+    /^(https:\/\/[A-Za-z0-9.-]+(:\d+)?\/[\w./~-]+|ssh:\/\/[\w.-]+@[A-Za-z0-9.-]+(:\d+)?\/[\w./~-]+|[\w.-]+@[A-Za-z0-9.-]+:[\w./~-]+)$/,
+    "an https:// or SSH address without a password or token: rendered files are public",
+    "Address of the repository.",
   ),
-  // git check-ref-format's rules, without the exotic rest.
-  branch: v.pipe(
-    text("the branch that is published"),
-    v.regex(
-      /^(?![-/.])(?!.*(\.\.|\/\/|\/\.|@\{|\.lock(\/|$)))[A-Za-z0-9._/@+-]{1,200}(?<![/.])$/,
-      "is not a branch name git accepts",
-    ),
+  // The rules of git check-ref-format, without the exotic rest.
+  branch: text(
+    /^(?![-/.])(?!.*(\.\.|\/\/|\/\.|@\{|\.lock(\/|$)))[A-Za-z0-9._/@+-]{1,200}(?<![/.])$/,
+    "a branch name that git accepts, such as main",
+    "Branch that is published; a push to another branch is ignored.",
   ),
-  site: v.optional(site),
+  site: v.exactOptional(described(site, "Website that a push becomes; without it, deliveries stay in the spool.")),
 });
 
-/** Strict at every level: an unknown key is a misspelt one, and a misspelt limit would silently not limit. */
-export const shape = v.strictObject({
-  zone: dnsName("the zone's name, such as example.org"),
-  edge: v.strictObject({
-    plan: oneOf(plans),
-    botFightMode: v.optional(v.picklist(["off"], 'write "off", or leave it out: pushgate never switches it on')),
-    generation: v.optional(whole(1, 1_000_000, "a generation"), 1),
-    canary: v.optional(v.boolean("write true or false")),
-  }),
-  hosts: v.pipe(v.array(host, "write a list of hosts"), v.minLength(1, "is empty: name at least one host")),
-  hooks: v.pipe(v.array(hook, "write a list of hooks"), v.minLength(1, "is empty: name at least one hook")),
-  limits: v.strictObject({
-    // 5 MiB: pushes of up to 457 kB were seen, and GitHub itself stops at 25 MB.
-    bodyBytes: v.optional(whole(1 << 10, 25 << 20, "bytes"), 5 << 20),
-    refusalsPerMinute: v.optional(whole(1, 10_000, "refusals a minute"), 60),
-    concurrentPerSource: v.optional(whole(1, 1_000, "open requests"), 32),
-    // GitHub sends everybody's deliveries from few addresses: sized for a burst of real pushes, not for one user's.
-    proxyRate: v.optional(whole(1, 10_000, "requests a second"), 200),
-    proxyBurst: v.optional(whole(0, 100_000, "requests"), 500),
-  }),
+const edge = v.strictObject({
+  plan: oneOf(
+    ["free", "pro", "business", "enterprise", "enterprise-bots"],
+    "What the zone pays for; `enterprise-bots` is Enterprise with the Bot Management add-on.",
+  ),
+  botFightMode: v.exactOptional(
+    oneOf(["off"], "Free plan: switch Bot Fight Mode off for the whole zone.", "off, or leave it out"),
+  ),
+  generation: whole(1, 1_000_000, 1, "a whole number", "Raise it to renew Cloudflare's client certificate."),
+  canary: v.exactOptional(boolean("Request the canary in `up` and `preview`; by default, if the API is Cloudflare's.")),
 });
+
+const limits = v.strictObject({
+  // Pushes of up to 457 kB were seen, and GitHub itself stops at 25 MB.
+  bodyBytes: whole(1 << 10, 25 << 20, 5 << 20, "a number of bytes", "Size of a delivery's body."),
+  refusalsPerMinute: whole(1, 10_000, 60, "a whole number", "Rejected requests a minute, by source and hook."),
+  concurrentPerSource: whole(1, 1_000, 32, "a whole number", "Requests that one source may have open at the receiver."),
+  // GitHub delivers for all its users from few addresses: sized for a burst of real pushes, not for one user's.
+  proxyRate: whole(1, 10_000, 200, "a whole number", "Requests a second that nginx passes on from one source."),
+  proxyBurst: whole(0, 100_000, 500, "a whole number", "Requests above proxyRate that nginx passes on without delay."),
+});
+
+export const shape = v.strictObject({
+  zone: dnsName("example.org", "Name of the zone at Cloudflare."),
+  edge: described(edge, "The zone's plan, and choices at Cloudflare."),
+  hosts: some(host, "host", "Hosts that receive deliveries; each serves all sites."),
+  hooks: some(hook, "hook", "Endpoints that git hosts deliver pushes to."),
+  limits: v.optional(described(limits, "Limits for deliveries."), {}),
+});
+
+const secret = (description: string) =>
+  v.pipe(
+    v.string(),
+    // A shorter secret can be guessed; 32 characters of base64 are 192 bits.
+    v.minLength(32, "has fewer than 32 characters"),
+    v.maxLength(512, "has more than 512 characters, which is more than git hosts keep"),
+    // The receiver reads one secret a line, and a git host's form field may trim.
+    v.regex(/^[\x21-\x7e]+$/, "contains white space or a character outside ASCII, which git hosts store differently"),
+    v.metadata({ form: "32 to 512 ASCII characters without spaces", description }),
+  );
+
+/** `secrets.<hook>`. */
+export const hookSecrets = v.strictObject({
+  current: secret("Secret that the git host signs deliveries with."),
+  previous: v.exactOptional(secret("Former secret, accepted until the git host uses the current one; remove it then.")),
+  deployKey: v.exactOptional(described(v.string(), "Private key with which the builder reads a repository over SSH.")),
+});
+
+export type HookSecrets = v.InferOutput<typeof hookSecrets>;
+
+type Frozen<T> = T extends object ? { readonly [K in keyof T]: Frozen<T[K]> } : T;
+
+/** As written, with the defaults filled in. */
+export type Config = Frozen<v.InferOutput<typeof shape>>;
+export type Edge = Config["edge"];
+export type Plan = Edge["plan"];
+export type Host = Config["hosts"][number];
+export type Limits = Config["limits"];
+export type GitHost = Config["hooks"][number]["gitHost"];
+
+export type Hook = Omit<Config["hooks"][number], "sources"> & {
+  /** Whether the git host publishes its ranges. */
+  readonly published: boolean;
+  /** CIDRs that may deliver: sorted, without overlaps, never empty. */
+  readonly sources: readonly string[];
+};
+export type Site = NonNullable<Hook["site"]>;
+
+/** What every layer is rendered from. No secret is in it, so whatever is rendered is public. */
+export type Settings = Omit<Config, "hooks"> & { readonly hooks: readonly Hook[] };

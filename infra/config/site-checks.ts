@@ -1,159 +1,175 @@
-/**
- * What a site asks of the rest of the configuration, where it is rebuilt: folders, host keys, ranges, hugo. Pure, all
- * faults at once.
- */
-import type * as v from "valibot";
+/** What a site needs of the rest of the configuration: folders, SSH host keys, ranges, hostnames. Pure, all at once. */
+import { containsCidr, overlapCidr } from "cidr-tools";
 import { local, networks } from "../networks.ts";
-import { contains, overlap, parse } from "./cidr.ts";
-import { knownAs, remoteOf } from "./repository.ts";
-import type { shape } from "./schema.ts";
-import type { Fault } from "./settings.ts";
+import { knownAs, remoteOf } from "./derived.ts";
+import { type Fault, faultsOf } from "./faults.ts";
+import type { Config, Site } from "./schema.ts";
 
-type Config = Pick<v.InferOutput<typeof shape>, "hooks">;
-type WrittenSite = NonNullable<Config["hooks"][number]["site"]>;
-type Site = { readonly key: string; readonly repository: string; readonly site: WrittenSite };
+type Keyed = { readonly key: string; readonly repository: string; readonly site: Site };
 
-const isUnder = (path: string, folder: string): boolean => path === folder || path.startsWith(`${folder}/`);
-const meet = (a: string, b: string): boolean => isUnder(a, b) || isUnder(b, a);
-
-/** The machine's, ours, and what a sandbox has of its own. */
-const systems = /^\/(bin|boot|dev|etc|lib\w*|proc|run|sbin|sys|tmp|usr|var\/(tmp|(lib|spool)\/pushgate[^/]*))(\/|$)/;
-/** Folders that hold everybody's. */
-const shared = ["/home", "/media", "/mnt", "/opt", "/root", "/srv", "/var", "/var/lib", "/var/log", "/var/spool"];
-
-export function rebuildFaults({ hooks }: Config): Fault[] {
-  const sites = hooks.flatMap(({ repository, site }, i) =>
+const keyed = ({ hooks }: Pick<Config, "hooks">): Keyed[] =>
+  hooks.flatMap(({ repository, site }, i) =>
     site === undefined ? [] : [{ key: `hooks[${i}].site`, repository, site }],
   );
-  const names = hooks.map(({ name }) => name);
+
+const isUnder = (path: string, folder: string): boolean => path === folder || path.startsWith(`${folder}/`);
+const overlap = (a: string, b: string): boolean => isUnder(a, b) || isUnder(b, a);
+
+/** Folders of the system, of pushgate, and those that a sandbox replaces. */
+const systemFolders =
+  /^\/(bin|boot|dev|etc|lib\w*|proc|run|sbin|sys|tmp|usr|var\/(tmp|(lib|spool)\/pushgate[^/]*))(\/|$)/;
+const sharedFolders = [
+  "/home",
+  "/media",
+  "/mnt",
+  "/opt",
+  "/root",
+  "/srv",
+  "/var",
+  "/var/lib",
+  "/var/log",
+  "/var/spool",
+];
+const hiddenFromHugo = /^\/(dev|home|proc|root|run|sys|tmp|var\/tmp)\//;
+
+export function siteFaults({ hooks }: Pick<Config, "hooks">): Fault[] {
+  const sites = keyed({ hooks });
+  const deployKeys = hooks.map(({ name }) => `${name}-deploy-key`);
   return [
-    ...sites.flatMap((site) => [
-      ...folderFaults(site),
-      ...keepFaults(site),
-      ...knownHostsFaults(site),
-      ...egressFaults(site),
-      ...hugoFaults(site),
+    ...sites.flatMap((one, i) => [
+      ...folderFaults(one),
+      ...sites.slice(0, i).flatMap((before) => sharedFaults(one, before)),
+      ...keepFaults(one),
+      ...knownHostsFaults(one),
+      ...one.site.egress.flatMap((range, j) => egressFaults(range, `${one.key}.egress[${j}]`)),
+      ...hugoFaults(one.site.hugo.path, `${one.key}.hugo.path`),
     ]),
-    ...sharedFaults(sites),
-    // Its credential would lie where that one's does.
-    ...hooks.flatMap(({ name }, i): Fault[] =>
-      name.endsWith("-deploy-key") && names.includes(name.replace(/-deploy-key$/, ""))
-        ? [{ key: `hooks[${i}].name`, says: "is what another hook's deploy key is called: call it otherwise" }]
-        : [],
+    ...hooks.flatMap(({ name }, i) =>
+      faultsOf(`hooks[${i}].name`, {
+        [`is "${name}", the name of another hook's deploy key on the host. Use another name.`]:
+          deployKeys.includes(name),
+      }),
     ),
   ];
 }
 
-function folderFaults({ key, site: { webRoot, content } }: Site): Fault[] {
-  const folders = { webRoot, content };
-  const faults = Object.entries(folders).flatMap(([name, path]): Fault[] => {
-    if (systems.test(path))
-      return [{ key: `${key}.${name}`, says: "is the system's: name a folder of the site's own" }];
-    if (shared.includes(path))
-      return [{ key: `${key}.${name}`, says: "holds more than this site: name a folder of the site's own below it" }];
-    return [];
-  });
-  if (isUnder(webRoot, "/root"))
-    faults.push({
-      key: `${key}.webRoot`,
-      says: "is root's own, where no web server gets: name another, such as /var/www/site",
-    });
-  if (isUnder(content, webRoot))
-    faults.push({
-      key: `${key}.content`,
-      says: "lies in webRoot, which is exchanged at each publish: move it beside",
-    });
-  else if (isUnder(webRoot, content))
-    faults.push({ key: `${key}.webRoot`, says: "lies in the content, which is never written: move it beside" });
-  return faults;
-}
-
-/** Between two sites: one's web root is nobody else's folder. */
-const sharedFaults = (sites: readonly Site[]): Fault[] =>
-  sites.flatMap(({ key, site }, i) =>
-    sites.slice(0, i).flatMap((before): Fault[] => {
-      const theirs = before.site;
-      if (meet(site.webRoot, theirs.webRoot))
-        return [
-          { key: `${key}.webRoot`, says: `meets ${before.key}.webRoot: two sites can't be published in one folder` },
-        ];
-      if (meet(site.webRoot, theirs.content))
-        return [{ key: `${key}.webRoot`, says: `meets ${before.key}.content, which is never written: name another` }];
-      if (meet(site.content, theirs.webRoot))
-        return [
-          { key: `${key}.content`, says: `meets ${before.key}.webRoot, which is exchanged at each publish: move it` },
-        ];
-      return [];
+const folderFaults = ({ key, site: { webRoot, content } }: Keyed): Fault[] => [
+  ...Object.entries({ webRoot, content }).flatMap(([name, path]) =>
+    faultsOf(`${key}.${name}`, {
+      [`is "${path}", which belongs to the system. Use a folder of the site's own.`]: systemFolders.test(path),
+      [`is "${path}", which holds more than this site. Use a folder below it.`]: sharedFolders.includes(path),
     }),
-  );
+  ),
+  ...faultsOf(`${key}.webRoot`, {
+    [`is "${webRoot}", in root's home, which no web server can read. Use another folder, such as /var/www/site.`]:
+      isUnder(webRoot, "/root"),
+    [`is "${webRoot}", inside content, which pushgate never writes. Move it outside content.`]:
+      content !== webRoot && isUnder(webRoot, content),
+  }),
+  ...faultsOf(`${key}.content`, {
+    [`is "${content}", inside webRoot, which is replaced on every publish. Move it outside webRoot.`]: isUnder(
+      content,
+      webRoot,
+    ),
+  }),
+];
 
-const keepFaults = ({ key, site: { keep } }: Site): Fault[] =>
-  keep.flatMap((path, i) =>
-    keep
-      .slice(0, i)
-      .flatMap((before, j): Fault[] =>
-        meet(path.replace(/\/+$/, ""), before.replace(/\/+$/, ""))
-          ? [{ key: `${key}.keep[${i}]`, says: `meets keep[${j}]: name the wider of the two alone` }]
-          : [],
-      ),
-  );
-
-function knownHostsFaults({ key, repository, site: { knownHosts } }: Site): Fault[] {
-  const remote = remoteOf(repository);
-  if (!remote.ssh) return [];
-  const name = knownAs(remote);
-  if (knownHosts.some((line) => line.split(" ")[0]!.split(",").includes(name))) return [];
-  const scan = `ssh-keyscan ${remote.port === 22 ? "" : `-p ${remote.port} `}${remote.host}`;
-  return [
-    {
-      key: `${key}.knownHosts`,
-      says: `${knownHosts.length === 0 ? "is missing" : `names no ${name}`}: take the lines of ${scan}, and compare them with the fingerprints the git host publishes (ssh-keygen -lf)`,
-    },
-  ];
+/** Two sites may read one content folder; everything else of them is separate. */
+function sharedFaults({ key, site }: Keyed, before: Keyed): Fault[] {
+  const pairs = [
+    ["webRoot", "webRoot"],
+    ["webRoot", "content"],
+    ["content", "webRoot"],
+  ] as const;
+  const [name, other] = pairs.find(([name, other]) => overlap(site[name], before.site[other])) ?? [];
+  if (name === undefined) return [];
+  const overlapped = `${before.key}.${other}, "${before.site[other]}"`;
+  return [{ key: `${key}.${name}`, says: `is "${site[name]}", which overlaps ${overlapped}. Use separate folders.` }];
 }
 
-const egressFaults = ({ key, site: { egress } }: Site): Fault[] =>
-  egress.flatMap((range, i): Fault[] => {
-    const at = `${key}.egress[${i}]`;
-    const opened = parse(range);
-    const meets = (cidrs: readonly string[]) => cidrs.some((cidr) => overlap(parse(cidr), opened));
-    if (range.endsWith("/0")) return [{ key: at, says: "opens every address there is: name the git host's own" }];
-    if (meets(local))
-      return [{ key: at, says: "covers the machine itself, or its cloud's metadata: name the git host's own address" }];
-    if (!networks.notPublic.cidrs.some((cidr) => contains(parse(cidr), opened)))
-      return [{ key: at, says: "is on the internet, which a fetch reaches in any case: leave it out" }];
-    return [];
-  });
-
-function hugoFaults({ key, site: { hugo } }: Site): Fault[] {
-  const unseen = /^\/(dev|home|proc|root|run|sys|tmp|var\/tmp)\//.test(hugo.path);
-  const patterns = (["exec", "http"] as const).flatMap((list) =>
-    hugo[list].flatMap((pattern, i): Fault[] =>
-      isPattern(pattern)
-        ? []
-        : [
-            {
-              key: `${key}.hugo.${list}[${i}]`,
-              says: "is no regular expression: see hugo's documentation of `security`",
-            },
-          ],
+const keepFaults = ({ key, site: { keep } }: Keyed): Fault[] =>
+  keep.flatMap((path, i) =>
+    keep.slice(0, i).flatMap((before, j) =>
+      faultsOf(`${key}.keep[${i}]`, {
+        [`is "${path}", which overlaps keep[${j}], "${before}". Keep only the wider of the two.`]: overlap(
+          path,
+          before,
+        ),
+      }),
     ),
   );
+
+function knownHostsFaults({ key, repository, site: { knownHosts } }: Keyed): Fault[] {
+  const remote = remoteOf(repository);
+  const name = knownAs(remote);
+  if (!remote.ssh || knownHosts.some((line) => line.split(" ")[0]!.split(",").includes(name))) return [];
+  const wrong = knownHosts.length === 0 ? "is missing, and the repository is read over SSH" : `has no line for ${name}`;
+  const scan = `ssh-keyscan ${remote.port === 22 ? "" : `-p ${remote.port} `}${remote.host}`;
+  const compare = "compare them (ssh-keygen -lf) with the fingerprints that the git host publishes";
+  return [{ key: `${key}.knownHosts`, says: `${wrong}. Add the lines that \`${scan}\` prints, and ${compare}.` }];
+}
+
+function egressFaults(range: string, key: string): Fault[] {
+  const isAll = range.endsWith("/0");
+  const isLocal = overlapCidr([...local], range);
+  return faultsOf(key, {
+    [`is "${range}", which opens every address. Use the git host's own address.`]: isAll,
+    [`is "${range}", which covers the host itself or its cloud's metadata. Use the git host's own address.`]:
+      isLocal && !isAll,
+    [`is "${range}", which is on the internet. Remove it: a fetch reaches the internet without it.`]:
+      !isAll && !isLocal && !containsCidr([...networks.notPublic.cidrs], range),
+  });
+}
+
+const hugoFaults = (path: string, key: string): Fault[] =>
+  faultsOf(key, {
+    [`is "${path}", in a folder that Hugo's sandbox hides. Install Hugo in /usr/local/bin.`]: hiddenFromHugo.test(path),
+  });
+
+/** One certificate of Cloudflare's Origin CA holds 200 hostnames: the host's own and those of all sites. */
+const sitesPerCertificate = 199;
+
+/** What it takes to serve sites (`hooks[].site.hostname`). */
+export function servingFaults({ zone, hosts, hooks }: Pick<Config, "zone" | "hosts" | "hooks">): Fault[] {
+  const sites = keyed({ hooks }).flatMap(({ key, site: { hostname } }) =>
+    hostname === undefined ? [] : [{ key: `${key}.hostname`, hostname }],
+  );
+  if (sites.length === 0) return [];
   return [
-    ...(unseen
-      ? [{ key: `${key}.hugo.path`, says: "lies where hugo's sandbox has nothing: install it into /usr/local/bin" }]
-      : []),
-    ...patterns,
+    ...sites.flatMap(({ key, hostname }, i) => {
+      const host = hosts.findIndex((other) => other.hostname === hostname);
+      const first = sites.findIndex((other) => other.hostname === hostname);
+      return faultsOf(key, {
+        [`is "${hostname}", which is not in the zone ${zone}. Use a name in it, such as www.${zone}.`]:
+          hostname !== zone && !hostname.endsWith(`.${zone}`),
+        [`is "${hostname}", as is hosts[${host}].hostname, where all but hooks is blocked. Use another name.`]:
+          host >= 0,
+        [`repeats ${sites[first]!.key}, "${hostname}". Use a hostname for each site.`]: first < i,
+      });
+    }),
+    ...faultsOf("hooks", {
+      [`has ${sites.length} sites to serve, and a host's certificate holds ${sitesPerCertificate}. Serve fewer sites.`]:
+        sites.length > sitesPerCertificate,
+    }),
+    ...portFaults(hosts, sites[0]!.hostname),
   ];
 }
 
-/** As Go reads it, but for what only Go knows: flags before it, and named groups. */
-function isPattern(pattern: string): boolean {
-  if (/[\u0000-\u001f\u007f]/.test(pattern)) return false;
-  try {
-    new RegExp(pattern.replace(/\(\?[imsU-]+\)/g, "").replaceAll("(?P<", "(?<"));
-    return true;
-  } catch {
-    return false;
-  }
+/** A site's hostname leads to all hosts, and Cloudflare uses one port for a hostname. */
+function portFaults(all: Config["hosts"], hostname: string): Fault[] {
+  const hosts = all.map((host, i) => ({ ...host, key: `hosts[${i}]` })).filter(({ state }) => state !== "absent");
+  const reason = `but Cloudflare reaches both hosts for ${hostname} on one port`;
+  return hosts.flatMap(({ key, originPort, address }) => {
+    const first = hosts[0]!;
+    const before = hosts.find((other) => other.address === address)!;
+    return [
+      ...faultsOf(`${key}.originPort`, {
+        [`is ${originPort}, and ${first.key}.originPort is ${first.originPort}, ${reason}. Use the same port.`]:
+          originPort !== first.originPort,
+      }),
+      ...faultsOf(`${key}.address`, {
+        [`is "${address}", as is ${before.key}.address, ${reason}. Use an address for each host.`]: before.key !== key,
+      }),
+    ];
+  });
 }

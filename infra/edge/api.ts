@@ -1,24 +1,19 @@
 /**
- * The edge's API without the provider: for what a provider has no word for. A dry run, whether a certificate has been
- * rolled out, and what exists that no state knows of. Nothing in here writes but through `dry_run`.
+ * A small client of Cloudflare's API, for what the Pulumi provider cannot do: dry runs of rulesets, the rollout of a
+ * client certificate, and a search for what exists. It writes nothing: a dry run is its only POST or PUT.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 
-/** As the provider is configured: `cloudflare:baseUrl` and `cloudflare:apiToken`. */
+/** The provider's own settings, `cloudflare:baseUrl` and `cloudflare:apiToken`. */
 export type EdgeAccess = { readonly baseUrl: string; readonly token: string };
 
-/** What the API said instead of a result. `code` is its own, 0 where it gave none. */
+/** The error that Cloudflare answered, or that there was no answer. */
 export class ApiRefusal extends Error {
+  /** Of HTTP; 0 without an answer. */
   readonly status: number;
-  readonly code: number;
-  constructor(status: number, code: number, message: string) {
+  constructor(status: number, message: string) {
     super(message);
     this.status = status;
-    this.code = code;
-  }
-  /** Whether it is the token that lacks something. */
-  get forbids(): boolean {
-    return this.status === 401 || this.status === 403;
   }
 }
 
@@ -26,46 +21,41 @@ type Envelope = {
   readonly success?: boolean;
   readonly result?: unknown;
   readonly errors?: readonly { readonly code?: number; readonly message?: string }[];
-  readonly result_info?: { readonly page?: number; readonly total_pages?: number };
+  readonly result_info?: { readonly total_pages?: number };
 };
 
-export type EdgeApi = {
-  /** The answer's `result`, believed to be a T; undefined for 404. Throws ApiRefusal. */
-  readonly get: <T>(path: string) => Promise<T | undefined>;
-  /** Every page of a list. `path` has no query of its own but filters. */
-  readonly list: <T>(path: string) => Promise<T[]>;
-  /** Whether a write would be taken: nothing is written. Throws ApiRefusal with what the write would be told. */
-  readonly dryRun: (method: "POST" | "PUT", path: string, body: object) => Promise<void>;
-};
+export type EdgeApi = ReturnType<typeof edgeApi>;
 
 const tries = 4;
-const busy = (status: number): boolean => status === 429 || status >= 500;
 
-export function edgeApi({ baseUrl, token }: EdgeAccess): EdgeApi {
+/** Its functions throw ApiRefusal. A result is believed to be a T. */
+export function edgeApi({ baseUrl, token }: EdgeAccess) {
+  const headers = { authorization: `Bearer ${token}`, "content-type": "application/json" };
+
   async function send(method: string, path: string, body?: object): Promise<Envelope> {
     const url = `${baseUrl.replace(/\/$/, "")}/${path}`;
     for (let left = tries - 1; ; left--) {
-      const headers = { authorization: `Bearer ${token}`, "content-type": "application/json" };
-      const asked = { method, headers, signal: AbortSignal.timeout(20_000), redirect: "error" } as const;
+      const request: RequestInit = { method, headers, signal: AbortSignal.timeout(20_000), redirect: "error" };
+      if (body !== undefined) request.body = JSON.stringify(body);
       let response: Response;
       let text: string;
       try {
-        response = await fetch(url, body === undefined ? asked : { ...asked, body: JSON.stringify(body) });
+        response = await fetch(url, request);
         text = await response.text();
       } catch (error) {
         const cause = error instanceof Error ? String(error.cause ?? error.message) : String(error);
-        throw new ApiRefusal(0, 0, `no answer from ${new URL(url).host} (${cause})`);
+        throw new ApiRefusal(0, `no answer from ${new URL(url).host} (${cause})`);
       }
-      if (busy(response.status) && left > 0) {
-        const asked = Number(response.headers.get("retry-after") ?? Number.NaN);
-        await sleep(1000 * (asked >= 0 && asked < 60 ? asked : 2));
-        continue;
-      }
-      return read(response.status, text);
+      const busy = response.status === 429 || response.status >= 500;
+      if (!busy || left === 0) return read(response.status, text);
+      const seconds = Number(response.headers.get("retry-after") ?? Number.NaN);
+      await sleep(1000 * (seconds >= 0 && seconds < 60 ? seconds : 2));
     }
   }
+
   return {
-    async get<T>(path: string) {
+    /** undefined for 404. */
+    async get<T>(path: string): Promise<T | undefined> {
       try {
         return (await send("GET", path)).result as T;
       } catch (error) {
@@ -73,7 +63,8 @@ export function edgeApi({ baseUrl, token }: EdgeAccess): EdgeApi {
         throw error;
       }
     },
-    async list<T>(path: string) {
+    /** Every page of a list. `path` may have filters as its query. */
+    async list<T>(path: string): Promise<T[]> {
       const all: T[] = [];
       for (let page = 1; ; page++) {
         const answer = await send("GET", `${path}${path.includes("?") ? "&" : "?"}page=${page}&per_page=50`);
@@ -81,21 +72,24 @@ export function edgeApi({ baseUrl, token }: EdgeAccess): EdgeApi {
         if (page >= (answer.result_info?.total_pages ?? 1)) return all;
       }
     },
-    async dryRun(method, path, body) {
+    /** Writes nothing, and throws what Cloudflare would answer to the write. */
+    async dryRun(method: "POST" | "PUT", path: string, body: object): Promise<void> {
       await send(method, `${path}?dry_run=true`, body);
     },
   };
 }
+
+/** Cloudflare quotes a rejected expression whole, which may be thousands of characters long. */
+const shortened = (message: string): string => message.replace(/'([^']{80})[^']{80,}'/g, "'$1…'");
 
 function read(status: number, text: string): Envelope {
   let envelope: Envelope;
   try {
     envelope = text === "" ? {} : (JSON.parse(text) as Envelope);
   } catch {
-    throw new ApiRefusal(status, 0, `${status} and no JSON`);
+    throw new ApiRefusal(status, `${status} and no JSON`);
   }
   if (status < 400 && envelope.success !== false) return envelope;
-  const errors = envelope.errors ?? [];
-  const said = errors.map(({ code, message }) => `${message} (${code})`).join("; ");
-  throw new ApiRefusal(status, errors[0]?.code ?? 0, `${status} ${said}`.trim());
+  const errors = (envelope.errors ?? []).map(({ code, message = "" }) => `${shortened(message)} (${code})`);
+  throw new ApiRefusal(status, `${status} ${errors.join("; ")}`.trim());
 }

@@ -1,54 +1,30 @@
 /**
- * Bot management, by plan. Where it runs in the rules engine the skip rule reaches it and nothing is declared here.
- * The free plan's Bot Fight Mode runs outside it: no rule, page rule or configuration rule skips it, and whether an IP
- * Access rule does is contested in the vendor's own pages. What is left is to switch it off for the whole zone, which
- * is the operator's to say (`botFightMode: off`).
+ * Layer 3, bot management. Super Bot Fight Mode (pro, business, enterprise) and Bot Management (a custom rule that reads
+ * the score) run in the rules engine, where the delivery rule of waf.ts skips them: nothing is declared here.
+ *
+ * The free plan's Bot Fight Mode runs outside the rules engine, and no rule skips it. It can only be switched off for the
+ * whole zone, which is the operator's choice (`botFightMode: off`).
  */
 import * as cloudflare from "@pulumi/cloudflare";
 import * as pulumi from "@pulumi/pulumi";
-import { hostnames } from "../config/hostnames.ts";
-import type { Edge, Plan, Settings } from "../config/settings.ts";
 
-export type BotProduct = {
-  readonly name: string;
-  /** Why nothing is declared for it; absent where nothing but switching it off helps. */
-  readonly skipped?: string;
-};
+import { hostnames } from "../config/derived.ts";
+import type { Edge, Settings } from "../config/settings.ts";
 
-const superBotFight = { name: "Super Bot Fight Mode", skipped: "the delivery rule skips phase http_request_sbfm" };
-
-export const botProducts: Readonly<Record<Plan, BotProduct>> = {
-  free: { name: "Bot Fight Mode" },
-  pro: superBotFight,
-  business: superBotFight,
-  enterprise: superBotFight,
-  // Its score is a field; what says no is a custom rule of the zone's own that asks for it.
-  "enterprise-bots": {
-    name: "Bot Management",
-    skipped: "the delivery rule skips the rules after it, ruleset: current",
-  },
-};
-
-/** Only what this plan has: a field of another plan's makes the provider's result inconsistent. */
+/** Only fields of the free plan: another plan's field makes the provider's result inconsistent. */
 export function botSettings({ plan, botFightMode }: Edge): { fightMode: false; enableJs: true } | undefined {
-  // enableJs is always true on free; left out, it shows as a difference for ever.
-  return botProducts[plan].skipped === undefined && botFightMode === "off"
-    ? { fightMode: false, enableJs: true }
-    : undefined;
+  // enableJs is always true on the free plan. Left out, it shows as a difference at each preview.
+  return plan === "free" && botFightMode === "off" ? { fightMode: false, enableJs: true } : undefined;
 }
 
-export function bots(
-  settings: Pick<Settings, "edge" | "hosts">,
-  zoneId: pulumi.Input<string>,
-  opts: pulumi.CustomResourceOptions = {},
-): cloudflare.BotManagement | undefined {
+export function bots(settings: Settings, zoneId: pulumi.Input<string>, opts: pulumi.CustomResourceOptions = {}) {
   const wanted = botSettings(settings.edge);
   if (wanted === undefined) return undefined;
   if (hostnames(settings).length > 0)
     return new cloudflare.BotManagement("Bot Fight Mode", { zoneId, ...wanted }, opts);
-  // The API has no delete for it, and nobody remembers what it was.
+  // The API cannot delete the setting, and the state does not hold the value it had before.
   void pulumi.log.warn(
-    "Bot Fight Mode stays off: if the zone had it on before pushgate, switch it on in the dashboard",
+    "Bot Fight Mode stays off. If the zone had it on before pushgate, switch it on in Cloudflare's dashboard.",
   );
   return undefined;
 }

@@ -1,122 +1,115 @@
 /**
- * Whether a request gets from outside through every layer to the proxy. Each layer's own facts are looked at where it
- * stands; what lies between them belongs to nobody and is seen from here alone: a hosting provider's firewall before
- * the machine, somebody's Worker or Access application on the name, DNS that leads elsewhere.
+ * The canary: a request from outside through Cloudflare to nginx. Each layer's own drift is found at the layer. What lies
+ * between two layers is found only here: a hosting provider's firewall before the host, a Worker or an Access application
+ * on the hostname, DNS that leads elsewhere.
  */
 import { get } from "node:https";
 import { setTimeout as sleep } from "node:timers/promises";
+import type * as cloudflare from "@pulumi/cloudflare";
 import * as pulumi from "@pulumi/pulumi";
 import { type Host, type Settings, vendorUrl } from "../config/settings.ts";
 import { canaryPath, servedByProxy } from "../contract.ts";
 import type { EdgeAccess } from "./api.ts";
 
 export type CanaryAnswer = {
-  /** 0: nobody answered, and `error` is the code of the reason, such as ENOTFOUND. */
+  /** 0 without an answer; `error` is then the code of the reason, such as ENOTFOUND. */
   readonly status: number;
   readonly error?: string;
   /** Names in lower case. */
   readonly headers: Readonly<Record<string, string | readonly string[] | undefined>>;
 };
 
-/** Seconds. The edge itself gives an origin that says nothing 19 s until it answers 522. */
+/** Seconds until a request fails. Cloudflare waits 19 s for an origin that does not answer, and then answers 522. */
 const patience = 25;
-/** Seconds until `up` believes a no: a record or rule of this moment takes its time to each of the edge's places. */
+/** Seconds that `up` waits for a success: a new record or rule takes time to reach each of Cloudflare's locations. */
 const settling = 30;
 
-/** One question on a connection of its own. Never throws. */
-function ask(hostname: string): Promise<CanaryAnswer> {
+/** One request on a connection of its own. Never throws. */
+function request(hostname: string): Promise<CanaryAnswer> {
   return new Promise((resolve) => {
     const headers = { "user-agent": "pushgate", accept: "*/*" };
-    const asked = get({ hostname, path: canaryPath, headers, agent: false, timeout: patience * 1000 }, (answer) => {
+    const sent = get({ hostname, path: canaryPath, headers, agent: false, timeout: patience * 1000 }, (answer) => {
       answer.resume();
       resolve({ status: answer.statusCode ?? 0, headers: answer.headers });
     });
-    asked.on("timeout", () => asked.destroy(Object.assign(new Error(), { code: "ETIMEDOUT" })));
-    asked.on("error", ({ code = "no code" }: NodeJS.ErrnoException) =>
-      resolve({ status: 0, error: code, headers: {} }),
-    );
+    sent.on("timeout", () => sent.destroy(Object.assign(new Error(), { code: "ETIMEDOUT" })));
+    sent.on("error", ({ code = "no code" }: NodeJS.ErrnoException) => resolve({ status: 0, error: code, headers: {} }));
   });
 }
 
-type Found = (where: string) => string;
-/** What the edge's own answers mean where a rule of ours let the request through; `where` is the machine's port. */
-const meanings: readonly (readonly [statuses: readonly number[], says: Found])[] = [
-  [
-    [521, 522],
-    (where) =>
-      `the edge gets no connection to ${where}: a firewall before the machine or on it drops it, the hosting provider's ` +
-      "or ufw. Let https://www.cloudflare.com/ips in on that port there",
-  ],
-  [[523, 530], (where) => `the edge finds no way to ${where}: an address that is not the machine's, or not routed`],
-  [[525, 526], (where) => `what answers the edge at ${where} has no certificate of ours: another machine, or a proxy`],
-  [[520, 524], (where) => `something at ${where} takes the edge's connection and gives no answer`],
-  [
-    [403],
-    () =>
-      "the edge blocks it: a rule of the zone or the account before ours, an IP access rule, or bot management set to " +
-      "block, which no delivery meets. Security Events has it under that ray",
-  ],
-  [[429], () => "the edge limits it: a rate limiting rule covers the name"],
-];
+/** By pattern of an error code or of a status that Cloudflare answers itself; the first that fits. */
+const meanings = {
+  "^(ENOTFOUND|EAI_AGAIN)$":
+    "DNS does not resolve the hostname here. Wait if it is new: a resolver may keep its answer for half an hour.",
+  "CERT|ALTNAME|SELF_SIGNED|UNABLE_TO|ERR_TLS|ERR_SSL":
+    "the hostname shows no valid certificate. See SSL/TLS, Edge Certificates: Cloudflare's own covers one level below the " +
+    "zone, and a new zone's takes a while.",
+  "^52[12]$":
+    "Cloudflare cannot connect to {where}: a firewall on the host, such as ufw, or the hosting provider's drops the " +
+    "connection. Let https://www.cloudflare.com/ips in on that port there.",
+  "^(523|530)$":
+    "Cloudflare finds no route to {where}. Check that the address in pushgate:hosts is the host's public one.",
+  "^52[56]$":
+    "what answers Cloudflare at {where} does not have pushgate's certificate. Check that the address is the host's, and " +
+    "that no proxy lies before it.",
+  "^52[04]$": "a program at {where} accepts Cloudflare's connection and does not answer. Check which program that is.",
+  "^403$":
+    "Cloudflare blocks it by a rule of the zone or account that runs before pushgate's, an IP Access rule, or bot " +
+    "management set to block, which does not concern deliveries. Look the ray up in Security Events.",
+  "^429$": "a rate limiting rule covers the hostname. Exclude the hostname from it.",
+  "^\\d":
+    "something else answers: a Worker's route, an Access application or a redirect rule covers the hostname. Exclude the " +
+    "hostname from it.",
+  "": "there is no answer. Check that this computer reaches the web, and Cloudflare.",
+};
 
-/** What keeps a request from a machine, with the cure; undefined where nothing does, or it can't be told from here. */
+/** What keeps a request from the host, and what to do; undefined if nothing does, or it cannot be known from here. */
 export function obstacle(
   { address, address6, originPort }: Pick<Host, "address" | "address6" | "originPort">,
   { status, error = "", headers }: CanaryAnswer,
 ): string | undefined {
-  if (/^(ENOTFOUND|EAI_AGAIN)$/.test(error))
-    return "the name is not found from here; a resolver may believe for half an hour that a new name does not exist";
-  if (/CERT|ALTNAME|SELF_SIGNED|UNABLE_TO|ERR_TLS|ERR_SSL/.test(error))
-    return (
-      `no valid certificate is shown for the name (${error}): the edge's own covers one level below the zone, and a new ` +
-      "zone's takes a while, see SSL/TLS, Edge Certificates; or something else than the edge answers"
-    );
-  if (status === 0) return `nobody answers (${error}): either this machine does not reach the web, or not the edge`;
-  // A delivery skips what challenges a program without a signature, and gets in all the same.
-  if (headers["cf-mitigated"] !== undefined) return undefined;
-  const by = headers["x-served-by"];
-  if (status === 204 && by === servedByProxy) return undefined;
-  const said = [`${status}`, ...(by ? [`by ${by}`] : []), ...(headers["cf-ray"] ? [`ray ${headers["cf-ray"]}`] : [])];
-  const [, meaning] = meanings.find(([statuses]) => statuses.includes(status)) ?? [];
-  if (by !== undefined)
-    return `the machine itself refuses it (${said.join(", ")}): pulumi up, and read what it says of it`;
+  const { "x-served-by": server, "cf-ray": ray, "cf-mitigated": challenged } = headers;
+  // A challenge meets a program without a signature. A delivery skips it.
+  if (challenged !== undefined || (status === 204 && server === servedByProxy)) return undefined;
+  const key = status === 0 ? error : `${status}`;
+  const seen = [key, ...(server ? [`by ${server}`] : []), ...(ray ? [`ray ${ray}`] : [])].join(", ");
+  if (server !== undefined)
+    return `${seen}: the host itself rejects the request. Run npx pulumi up, and read what it reports about the host.`;
   const where = `${[address, address6].filter((one) => one !== undefined).join(" and ")}, port ${originPort}`;
-  const instead = "something else answers: a Worker's route, an Access application or a redirect rule covers the name";
-  return `${meaning?.(where) ?? instead} (${said.join(", ")})`;
+  const [, meaning] = Object.entries(meanings).find(([pattern]) => new RegExp(pattern).test(key))!;
+  return `${seen}: ${meaning.replace("{where}", where)}`;
 }
 
-/** An edge that is stood in for has no name that leads to it; `false` is for a machine that may not reach the web. */
-export const isAsked = ({ canary }: Pick<Settings["edge"], "canary">, access: EdgeAccess | undefined): boolean =>
+/** A fake Cloudflare API has no hostname that leads to it. `canary: false` is for a computer that cannot reach the web. */
+export const sendsCanary = ({ canary }: Pick<Settings["edge"], "canary">, access: EdgeAccess | undefined): boolean =>
   canary ?? access?.baseUrl === vendorUrl;
 
 /**
- * Asks for the canary of each machine that is to be there, and warns of what keeps it from it. In `up` when everything
- * stands, for half a minute until it gets through; in a preview once, about the machines as they are. Never fails: what
- * is in the way is nothing that a run could take back.
+ * Sends the canary to each host that is present, and warns of what keeps it from the host: in `up` for half a minute
+ * after the last resource, in a preview once. It never fails a run, which could not take anything back.
  */
 export function canary(
-  { hosts, edge }: Pick<Settings, "hosts" | "edge">,
+  { hosts, edge }: Settings,
   access: EdgeAccess | undefined,
-  names: readonly pulumi.CustomResource[],
+  records: cloudflare.DnsRecord[],
 ): void {
-  if (!isAsked(edge, access)) return;
-  // Not called in a preview that is to create one of them: nothing leads there yet.
-  pulumi.all(names.map(({ id }) => id)).apply(async () => {
+  if (!sendsCanary(edge, access)) return;
+  // In a preview that is to create a record this is not called: nothing leads to the host yet.
+  pulumi.all(records.map(({ id }) => id)).apply(async () => {
     const done = pulumi.runtime.rpcKeepAlive();
-    await Promise.all(hosts.filter(({ state }) => state === "present").map(comesThrough));
+    await Promise.all(hosts.filter(({ state }) => state === "present").map(warnOfObstacle));
     done();
   });
 }
 
-async function comesThrough(host: Host): Promise<void> {
-  const dry = pulumi.runtime.isDryRun();
-  const until = Date.now() + (dry ? 0 : settling * 1000);
-  for (let told = false; ; told = true) {
-    const found = obstacle(host, await ask(host.hostname));
+async function warnOfObstacle(host: Host): Promise<void> {
+  const until = Date.now() + (pulumi.runtime.isDryRun() ? 0 : settling * 1000);
+  for (let waiting = false; ; waiting = true) {
+    const found = obstacle(host, await request(host.hostname));
     if (found === undefined) return;
     if (Date.now() >= until)
-      return pulumi.log.warn(`${host.name}: https://${host.hostname}${canaryPath} does not get through: ${found}`);
-    if (!told) void pulumi.log.info(`waiting until a request to ${host.hostname} gets through to ${host.name}`);
+      return pulumi.log.warn(`${host.name}: https://${host.hostname}${canaryPath} does not get through. ${found}`);
+    if (!waiting) void pulumi.log.info(`waiting until a request to ${host.hostname} gets through to ${host.name}`);
     await sleep(2_000);
   }
 }

@@ -1,56 +1,104 @@
 /**
- * The stack's own CA and the leaf the edge presents to the origins, made once by openssl on the operator's machine. The
- * machines trust the CA, so that a new leaf reaches no machine; the CA's key is thrown away, as a new leaf comes with a
- * new CA and machines take that up before the edge presents it.
+ * The client certificate that Cloudflare presents to nginx. It proves that a connection comes through this zone, which
+ * Cloudflare's address ranges do not: the Workers of every other customer connect from them too.
+ *
+ * - openssl makes a CA and a certificate on the operator's computer (client-certificate.sh), valid for ten years.
+ * - nginx trusts the CA (host/client-ca). Cloudflare gets the certificate, as it rejects a root.
+ * - The CA's key is deleted at once, so a new certificate comes with a new CA, which nginx trusts before Cloudflare
+ *   presents the certificate.
+ * - The resources' names say "origin pulls", Cloudflare's word for this; another name would replace them.
  */
-import type * as pulumi from "@pulumi/pulumi";
+import { readFileSync } from "node:fs";
+import { setTimeout as sleep } from "node:timers/promises";
+import * as cloudflare from "@pulumi/cloudflare";
+import * as pulumi from "@pulumi/pulumi";
+import { type EdgeAccess, edgeApi } from "./api.ts";
+import { warnBeforeExpiry } from "./expiry.ts";
 
-export type OriginPulls = {
-  /** PEM, public: what the proxies trust. */
-  readonly ca: string;
-  /** PEM of the leaf, and its key: what the edge presents. */
-  readonly certificate: string;
-  readonly key: string;
-};
+/** PEM. nginx trusts `ca`, which is public; Cloudflare presents `certificate` and holds its `key`. */
+export type ClientCertificate = { readonly ca: string; readonly certificate: string; readonly key: string };
 
-/** Ten years: preview warns 90 days ahead, and raising the generation makes new ones. */
-const days = 3650;
-
-/**
- * POSIX sh for the operator's machine; prints one JSON object. The generation is part of the text, so that raising it
- * runs the script again. Keys live in a private folder for the seconds this takes.
- */
-export function makeOriginPulls(zone: string, generation: number): string {
-  return `# generation ${generation}
-set -eu
-umask 077
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
-cd "$folder"
-export OPENSSL_CONF=/dev/null
-key() { openssl genpkey -algorithm EC -pkeyopt ec_paramgen_curve:P-256 -out "$1.key" 2>/dev/null; }
-key ca
-openssl req -new -x509 -sha256 -key ca.key -days ${days} -subj '/CN=pushgate origin pulls of ${zone}' \\
-  -addext 'basicConstraints=critical,CA:TRUE,pathlen:0' -addext 'keyUsage=critical,keyCertSign' -out ca.pem
-key leaf
-openssl req -new -sha256 -key leaf.key -subj '/CN=edge of ${zone}' -out leaf.csr
-printf 'basicConstraints=critical,CA:FALSE\\nkeyUsage=critical,digitalSignature\\nextendedKeyUsage=clientAuth\\n' >leaf.ext
-openssl x509 -req -sha256 -in leaf.csr -CA ca.pem -CAkey ca.key -set_serial "0x$(openssl rand -hex 16)" -days ${days} \\
-  -extfile leaf.ext -out leaf.pem 2>/dev/null
-# PEM has no character that JSON would escape but its line ends.
-json() { awk '{ printf "%s\\\\n", $0 }' "$1"; }
-printf '{"ca":"%s","certificate":"%s","key":"%s"}\\n' "$(json ca.pem)" "$(json leaf.pem)" "$(json leaf.key)"
-`;
+/** POSIX sh. The generation is part of the text, as only a changed text runs the script again. */
+export function clientCertificateScript(zone: string, generation: number): string {
+  const text = readFileSync(new URL("client-certificate.sh", import.meta.url), "utf8");
+  return text
+    .slice(text.indexOf("# generation"))
+    .replace("@generation@", String(generation))
+    .replaceAll("@zone@", zone);
 }
 
-/** What the script printed, or what went wrong, without a word of it: it holds a private key. */
-export function readOriginPulls(made: pulumi.Output<string>): pulumi.Output<OriginPulls> {
-  return made.apply((text) => {
+/** What the script printed. An error must not quote it: it holds a private key. */
+export const readClientCertificate = (printed: pulumi.Output<string>): pulumi.Output<ClientCertificate> =>
+  printed.apply((text) => {
     try {
-      return JSON.parse(text) as OriginPulls;
+      return JSON.parse(text) as ClientCertificate;
     } catch {
-      // Only in a preview before the first up, or where a mock says nothing.
+      // Empty in the preview before the first `up`, and under mocks.
       return { ca: "", certificate: "", key: "" };
     }
   });
+
+/**
+ * Uploads the certificate and has Cloudflare present it for each hostname. The zone-wide settings stay as they are:
+ * "Global, zone-level, and per-hostname AOP are independent configurations. Enabling or disabling one does not affect
+ * the others" (developers.cloudflare.com/ssl/origin-configuration/authenticated-origin-pull/set-up/global). The global one
+ * presents a certificate that all of Cloudflare's accounts share, which proves nothing.
+ */
+export function presentClientCertificate(
+  zoneId: pulumi.Input<string>,
+  hostnames: readonly string[],
+  { certificate, key }: { readonly certificate: pulumi.Input<string>; readonly key: pulumi.Input<string> },
+  opts: pulumi.CustomResourceOptions = {},
+): cloudflare.AuthenticatedOriginPulls[] {
+  if (hostnames.length === 0) return [];
+  const uploaded = new cloudflare.AuthenticatedOriginPullsHostnameCertificate(
+    "origin pull certificate",
+    { zoneId, certificate, privateKey: pulumi.secret(key) },
+    opts,
+  );
+  const renewal = "Raise pushgate:edge.generation by one and run npx pulumi up.";
+  warnBeforeExpiry(uploaded, "the client certificate that Cloudflare presents", renewal);
+  return hostnames.map((hostname) => {
+    // The provider takes one hostname a resource.
+    const configs = [{ hostname, certId: uploaded.id, enabled: true }];
+    return new cloudflare.AuthenticatedOriginPulls(`${hostname} origin pulls`, { zoneId, configs }, opts);
+  });
+}
+
+const minutes = 5;
+const bothTrusted = "Until then nginx trusts the former client certificate too.";
+
+/**
+ * Resolves once Cloudflare reports that it presents `certId` for the hostname, and throws RunError after five minutes.
+ * Cloudflare's locations change over within minutes, one after the other: if nginx stopped trusting the former CA
+ * earlier, it would reject deliveries.
+ */
+export async function untilPresented(
+  access: EdgeAccess | undefined,
+  zoneId: string,
+  hostname: string,
+  certId: string,
+  pause = 2_000,
+): Promise<void> {
+  if (access === undefined)
+    throw new pulumi.RunError(
+      `cloudflare:apiToken is not in the stack's configuration, so pushgate cannot know when Cloudflare presents the new ` +
+        `client certificate for ${hostname}. Run npx pulumi config set --secret cloudflare:apiToken, then npx pulumi up. ` +
+        bothTrusted,
+    );
+  type Rollout = { readonly cert_id?: string; readonly status?: string; readonly cert_status?: string };
+  const path = `zones/${zoneId}/origin_tls_client_auth/hostnames/${hostname}`;
+  const api = edgeApi(access);
+  const until = Date.now() + minutes * 60_000;
+  for (let waiting = false; ; waiting = true) {
+    const live = await api.get<Rollout>(path);
+    if (live?.cert_id === certId && live.status === "active" && (live.cert_status ?? "active") === "active") return;
+    if (Date.now() > until)
+      throw new pulumi.RunError(
+        `Cloudflare does not present the new client certificate for ${hostname} yet (${live?.status ?? "no answer"}, ` +
+          `${live?.cert_status ?? "none"}). Run npx pulumi up again in a few minutes. ${bothTrusted}`,
+      );
+    if (!waiting) void pulumi.log.info(`waiting until Cloudflare presents the new client certificate for ${hostname}`);
+    await sleep(pause);
+  }
 }

@@ -1,50 +1,36 @@
-/** The names that make the machines findable, proxied always: unproxied, the Origin CA's certificate breaks clients. */
+/**
+ * Layer 1, the DNS records. They are always proxied: a direct connection would show browsers a certificate of
+ * Cloudflare's Origin CA, which they do not trust.
+ */
 import * as cloudflare from "@pulumi/cloudflare";
 import type * as pulumi from "@pulumi/pulumi";
-import { siteHostnames } from "../config/hostnames.ts";
+import { siteHostnames } from "../config/derived.ts";
 import type { Host, Settings } from "../config/settings.ts";
 
-type Declared = Pick<Settings, "hosts" | "hooks">;
-
-export type Record = {
-  readonly name: string;
-  readonly type: "A" | "AAAA";
-  readonly content: string;
-  readonly proxied: true;
-  /** 1 is "automatic", the only one a proxied record can have. */
-  readonly ttl: 1;
-};
-
-/** Two at most. */
-function leading(name: string, { address, address6 }: Pick<Host, "address" | "address6">): Record[] {
-  const to = (type: Record["type"], content: string) => ({ name, type, content, proxied: true, ttl: 1 }) as const;
+/** A, and AAAA if the host has an IPv6 address. A proxied record's ttl is 1, "automatic". */
+function recordsOf(name: string, { address, address6 }: Pick<Host, "address" | "address6">) {
+  const to = (type: "A" | "AAAA", content: string) => ({ name, type, content, proxied: true, ttl: 1 }) as const;
   return [to("A", address), ...(address6 === undefined ? [] : [to("AAAA", address6)])];
 }
 
-/** A hostname for hooks is one machine's; none for a host that is to be absent. */
-const hookRecords = ({ hosts }: Declared): Record[] =>
-  hosts.filter(({ state }) => state !== "absent").flatMap((host) => leading(host.hostname, host));
+/** Each host has a hostname for hooks, which a lost host keeps. */
+const hookRecords = ({ hosts }: Settings) =>
+  hosts.filter(({ state }) => state !== "absent").flatMap((host) => recordsOf(host.hostname, host));
 
-/**
- * A site's name leads to every machine that is there, and the edge spreads visitors over them: a lost one would get its
- * share, so it is left out, where a hook's name waits for it.
- */
-const siteRecords = (settings: Declared): Record[] =>
+/** A site's hostname leads to every host. Not to a lost one, as Cloudflare would send it a share of the visitors. */
+const siteRecords = (settings: Settings) =>
   siteHostnames(settings).flatMap((name) =>
-    settings.hosts.filter(({ state }) => state === "present").flatMap((host) => leading(name, host)),
+    settings.hosts.filter(({ state }) => state === "present").flatMap((host) => recordsOf(name, host)),
   );
 
-export const records = (settings: Declared): Record[] => [...hookRecords(settings), ...siteRecords(settings)];
+export const records = (settings: Settings) => [...hookRecords(settings), ...siteRecords(settings)];
 
-export function dns(
-  settings: Declared,
-  zoneId: pulumi.Input<string>,
-  opts: pulumi.CustomResourceOptions = {},
-): cloudflare.DnsRecord[] {
-  const declare = (name: string, record: Record) => new cloudflare.DnsRecord(name, { zoneId, ...record }, opts);
+export function dns(settings: Settings, zoneId: pulumi.Input<string>, opts: pulumi.CustomResourceOptions = {}) {
+  const declare = (name: string, record: ReturnType<typeof records>[number]) =>
+    new cloudflare.DnsRecord(name, { zoneId, ...record }, opts);
   return [
     ...hookRecords(settings).map((record) => declare(`${record.name} ${record.type}`, record)),
-    // Several of one name and type: what they lead to tells them apart, so that a host that comes or goes moves no other's.
+    // A site has several records of one type. Their addresses tell them apart, so that a new host renames none of them.
     ...siteRecords(settings).map((record) => declare(`${record.name} ${record.type} ${record.content}`, record)),
   ];
 }

@@ -1,21 +1,20 @@
 /**
- * How the edge contacts the machine for these hostnames, and for no other: a port of their own, beside whatever serves
- * 443, and strict TLS. Both by rule, so that no setting of the zone is touched.
+ * Layer 4, how Cloudflare connects to a host for pushgate's hostnames: on a port of their own, beside whatever serves
+ * 443, and by strict TLS. Both are rules, so no setting of the zone changes.
  */
 
-import { allHostnames, hostnames, set, siteHostnames } from "../config/hostnames.ts";
+import { allHostnames, hostnames, set, siteHostnames } from "../config/derived.ts";
+
 import type { Settings } from "../config/settings.ts";
 import { prefix, type Rule } from "./zone/phase.ts";
 
-type Declared = Pick<Settings, "hosts" | "hooks">;
-
-/** Phase `http_request_origin`: one rule a port. The port is part of the ref, so that a new host moves no rule. */
-export function originRules({ hosts, hooks }: Declared): Rule[] {
+/** Phase `http_request_origin`, one rule for each port. The port is part of the ref, so that a new host changes no other. */
+export function originRules({ hosts, hooks }: Settings): Rule[] {
   const byPort = Map.groupBy(
     hosts.filter(({ state }) => state !== "absent"),
     ({ originPort }) => originPort,
   );
-  // A site has one name on all machines, so settings.ts refuses a second port beside one.
+  // A site has one hostname for all hosts, so the configuration rejects a second port beside a served site.
   const sites = siteHostnames({ hosts, hooks });
   return [...byPort]
     .sort(([a], [b]) => a - b)
@@ -30,10 +29,10 @@ export function originRules({ hosts, hooks }: Declared): Rule[] {
 }
 
 /**
- * Phase `http_config_settings`. "full", most zones' setting, accepts any certificate, so whoever sits between edge and
- * machine could answer; "strict" accepts the Origin CA's for this name.
+ * Phase `http_config_settings`. "full", the setting of most zones, accepts any certificate, also an attacker's between
+ * Cloudflare and the host. "strict" accepts an origin certificate for this hostname.
  */
-export function configRules(settings: Declared): Rule[] {
+export function configRules(settings: Settings): Rule[] {
   const names = allHostnames(settings);
   if (names.length === 0) return [];
   return [

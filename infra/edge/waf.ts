@@ -1,18 +1,16 @@
 /**
- * Who passes the edge: two rules for all of hooks' hostnames. A delivery skips what would challenge it; everything else
- * on the hostnames is blocked, save the canary. A published site's hostname is everybody's, and the zone's own rules
- * hold there as anywhere. Only constructs every plan has, and of those only ones whose behaviour on an absent header is
- * known: `any(starts_with(H[*], …))` is false, while `H[0] ne ""` and `all(…)` are true, a trap.
+ * Layer 2, two custom rules for the hostnames of hooks. The delivery rule lets a signed delivery skip whatever would
+ * challenge it; the second rule blocks everything else but the canary. A site's hostname is public, and neither covers it.
+ *
+ * The expressions use only what every plan has and what is known to be false for an absent header:
+ * `any(starts_with(H[*], …))` is false then, but `H[0] ne ""` and `all(…)` are true.
  */
 
-import { type SignatureShape, signatures } from "../config/git-hosts.ts";
-import { hostnames, set } from "../config/hostnames.ts";
+import { gitHosts, type SignatureShape } from "../../service/git-hosts/index.ts";
+import { hostnames, set, sourceSets } from "../config/derived.ts";
 import type { GitHost, Hook, Settings } from "../config/settings.ts";
-import { sourceSets } from "../config/source-sets.ts";
 import { canaryPath, webhookPath } from "../contract.ts";
 import { prefix, type Rule } from "./zone/phase.ts";
-
-type Declared = Pick<Settings, "hosts" | "hooks">;
 
 function signed({ header, prefix, length }: SignatureShape): string {
   const values = `http.request.headers["${header}"]`;
@@ -22,15 +20,15 @@ function signed({ header, prefix, length }: SignatureShape): string {
 
 const anyOf = (terms: readonly string[]): string => (terms.length === 1 ? terms[0]! : `(${terms.join(" or ")})`);
 
-/** Paths, signature and sources of hooks that agree in the last two: one git host's ranges open no other's hook. */
+/** One clause for the hooks of one git host and one set of sources: a git host's ranges open no other git host's hook. */
 function clause(gitHost: GitHost, hooks: readonly Hook[], cidrs: readonly string[]): string {
   const paths = set(hooks.map(({ name }) => webhookPath(name)));
-  const shapes = anyOf(signatures[gitHost].map(signed));
+  const shapes = anyOf(gitHosts[gitHost].signatures.map(signed));
   return `(http.request.uri.path in ${paths} and ${shapes} and ip.src in {${cidrs.join(" ")}})`;
 }
 
-/** No query: pushgate's hook addresses have none, and a git host that puts its payload there signs no body. */
-function delivery(settings: Declared): string {
+/** No query: a hook's URL has none, and a git host that put its payload there would not sign a body. */
+function delivery(settings: Settings): string {
   const clauses = sourceSets(settings).flatMap(({ hooks, cidrs }) =>
     [...Map.groupBy(hooks, ({ gitHost }) => gitHost)].map(([gitHost, alike]) => clause(gitHost, alike, cidrs)),
   );
@@ -38,11 +36,11 @@ function delivery(settings: Declared): string {
   return `(${here} and http.request.uri.query eq "" and ${anyOf(clauses)})`;
 }
 
-/** A request that reaches the origin and nothing behind its proxy: it lets a person prove that the way is open. */
+/** nginx answers it and passes it to nothing. It proves that a request reaches the host. */
 const canary = `(ssl and http.request.method eq "GET" and http.request.uri.path eq "${canaryPath}")`;
 
-/** In the order they run; empty where no host is left. */
-export function customRules(settings: Declared): Rule[] {
+/** In the order they run; none if every host is absent. */
+export function customRules(settings: Settings): Rule[] {
   const names = hostnames(settings);
   if (names.length === 0) return [];
   return [
@@ -52,14 +50,14 @@ export function customRules(settings: Declared): Rule[] {
       enabled: true,
       description: "pushgate: a signed delivery meets no challenge",
       expression: delivery(settings),
-      // A skip without this shows a difference at every refresh; with it, Security Events lists each delivery.
+      // A skip without `logging` differs at each refresh. With it, Security Events lists each delivery.
       logging: { enabled: true },
       actionParameters: {
-        // The rest of these rules, ours and the zone's own.
+        // The rules after this one, pushgate's and the zone's own.
         ruleset: "current",
-        // All later phases that can be skipped. On free there is no http_request_sbfm to skip, and no harm in it.
+        // All later phases that can be skipped. The free plan has no http_request_sbfm and accepts its name.
         phases: ["http_ratelimit", "http_request_sbfm", "http_request_firewall_managed"],
-        // All products outside the rules engine that can be skipped; Bot Fight Mode is not among them (bots.ts).
+        // All products outside the rules engine that can be skipped. Bot Fight Mode cannot (bots.ts).
         products: ["bic", "hot", "rateLimit", "securityLevel", "uaBlock", "waf", "zoneLockdown"],
       },
     },

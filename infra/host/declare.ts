@@ -7,12 +7,13 @@ import type { HostLayer } from "../apply/layer.ts";
 import { leaving } from "../apply/layer.ts";
 import { neverCame } from "../apply/reconcile.ts";
 import type { HostReport } from "../apply/report.ts";
-import { apply, applySecrets, fitFaults, lost, probe, sendBundle } from "../apply/ship.ts";
+import { apply, applySecrets, lost, probe, sendBundle } from "../apply/ship.ts";
 import { Component } from "../component.ts";
-import { namesOf } from "../config/served-sites.ts";
+import { namesOf } from "../config/derived.ts";
 import type { Host, Settings } from "../config/settings.ts";
 import { type HostLayers, hostLayers, type Made, rebuilds } from "./index.ts";
 import { csrQuestion } from "./origin-key/origin-key.ts";
+import { fitFaults } from "./preflight.ts";
 import type { Bundles } from "./programs/programs.ts";
 import { type HookSecrets, judgeSecrets, probedSecrets } from "./secrets/secrets.ts";
 
@@ -61,8 +62,10 @@ export async function probeHosts(settings: Settings, programs: Bundles): Promise
     one.status === "rejected" ? [String(one.reason?.message ?? one.reason)] : [],
   );
   const hosts = probes.flatMap((one) => (one.status === "fulfilled" ? [one.value] : []));
-  const unfit = hosts.flatMap(({ host, report }) => (report ? fitFaults(host, report, settings) : []));
-  if (failed.length + unfit.length > 0) throw new pulumi.RunError([...failed, ...unfit].join("\n"));
+  const fitness = hosts.flatMap(({ host, report }) => (report ? [fitFaults(host, report, settings)] : []));
+  for (const text of fitness.flatMap(({ warnings }) => warnings)) void pulumi.log.warn(text);
+  const faults = [...failed, ...fitness.flatMap(({ faults }) => faults)];
+  if (faults.length > 0) throw new pulumi.RunError(faults.join("\n"));
   return hosts;
 }
 

@@ -1,8 +1,8 @@
 /** Every layer of one machine by name, in the order they are applied; the goldens and the probe loop over it. */
 
 import { type HostLayer, leaving } from "../apply/layer.ts";
+import { sitesOf } from "../config/derived.ts";
 import type { Host, Settings } from "../config/settings.ts";
-import { sitesOf } from "../config/sites.ts";
 import { builder } from "./builder/builder.ts";
 import { pulls } from "./client-ca/client-ca.ts";
 import { egress } from "./egress/egress.ts";
@@ -43,8 +43,8 @@ export const hostLayers = (settings: Settings, host: Host, made: Made) => ({
   // stands before anything can be delivered, as nothing is reachable before the edge.
   "builder-program": whereRebuilt(settings, bundle("builder", settings, made.programs.builder ?? { sha256: "" })),
   egress: whereRebuilt(settings, egress(settings)),
-  builder: whereRebuilt(settings, builder(settings, host)),
-  site: whereRebuilt(settings, site(settings, host)),
+  builder: whereRebuilt(settings, builder(settings)),
+  site: whereRebuilt(settings, site(settings)),
   routing: routing(),
   proxy: proxy(settings, host, made.originPullCa),
   firewall: firewall(settings, host),

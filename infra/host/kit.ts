@@ -1,8 +1,9 @@
 /** What the renderers of the host layers share: files, facts, and the texts that lie beside each renderer. Pure. */
-import { readFileSync } from "node:fs";
 import type { HostFact, HostFile } from "../apply/layer.ts";
-import { quote } from "../apply/manifest.ts";
+import { plain, textBeside, type Value, variables } from "../apply/shell.ts";
 import { paths } from "./paths.ts";
+
+export { textBeside } from "../apply/shell.ts";
 
 /** A public file that root owns, 0644 unless `more` says otherwise. */
 export const file = (
@@ -25,19 +26,10 @@ export const enabledAndActive = (unit: string): HostFact => ({
   want: "enabled active",
 });
 
-/** The text of a file beside the renderer; `base` is its `import.meta.url`. */
-export const textBeside = (base: string, name: string): string => readFileSync(new URL(name, base), "utf8");
-
-/** A value that a script or a template may hold; a list becomes words separated by blanks. */
-type Value = string | number | readonly (string | number)[];
-const plain = (value: Value): string => (typeof value === "object" ? value.join(" ") : String(value));
-
 /** common.sh and layer.sh of the folder of `base`, after the layer's values as shell variables in single quotes. */
 export const layerScript = (base: string, layer: string, values: Readonly<Record<string, Value>> = {}): string =>
   [
-    ...Object.entries({ layer, units: paths.units, stamps: paths.stamps, ...values }).map(
-      ([name, value]) => `${name}=${quote(plain(value))}`,
-    ),
+    variables({ layer, units: paths.units, stamps: paths.stamps, ...values }),
     textBeside(import.meta.url, "common.sh"),
     textBeside(base, "layer.sh"),
   ].join("\n");
@@ -54,9 +46,11 @@ export function template(base: string, name: string, values: Readonly<Record<str
     unused.delete(key);
     return plain(value);
   };
-  const text = textBeside(base, name)
-    .replace(/^@(\w+)@\n/gm, (_, key: string) => (filled(key) === "" ? "" : `${filled(key)}\n`))
-    .replace(/@(\w+)@/g, (_, key: string) => filled(key));
+  // One pass: a value may hold what looks like a placeholder, such as a path below /srv/@web@.
+  const text = textBeside(base, name).replace(/^@(\w+)@\n|@(\w+)@/gm, (_, line?: string, word = "") => {
+    const value = filled(line ?? word);
+    return line !== undefined && value !== "" ? `${value}\n` : value;
+  });
   if (unused.size > 0) throw new Error(`${name} has no place for ${[...unused].join(", ")}`);
   return text;
 }

@@ -1,5 +1,8 @@
 /** Where things land on the machine: each place once, so that a renderer, a script and a test can't disagree. */
+import { places } from "../apply/places.ts";
+
 export const paths = {
+  ...places,
   /** Rendered, public configuration. */
   etc: "/etc/pushgate",
   units: "/etc/systemd/system",
@@ -16,10 +19,6 @@ export const paths = {
   lib: "/usr/local/lib/pushgate",
   receiver: "/usr/local/lib/pushgate/receiver.cjs",
   builder: "/usr/local/lib/pushgate/builder.cjs",
-  /** Stamps, incoming bundles, salts: what pushgate remembers on the machine. */
-  state: "/var/lib/pushgate",
-  stamps: "/var/lib/pushgate/stamps",
-  incoming: "/var/lib/pushgate/incoming",
   /** One folder a hook; the receiver writes, the builder takes. */
   spool: "/var/spool/pushgate",
   /** Rendered settings of the rebuild, and the host keys of its git hosts: a file a hook. */

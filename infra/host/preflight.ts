@@ -1,242 +1,208 @@
 /**
- * Can this machine carry the layers? Pure: from the probe's answer, before anything is changed, all faults at once.
- * Capability decides; a distribution nobody tested is only a warning.
+ * Can this host carry the layers? Pure: from the probe's report, before anything is changed, all faults at once.
+ * What the host can do decides; an untested distribution is only a warning.
  */
-
 import type { HostReport } from "../apply/report.ts";
+import { sitesOf, sourceSets } from "../config/derived.ts";
 import type { Host, Settings } from "../config/settings.ts";
-import { sitesOf } from "../config/sites.ts";
-import { sourceSets } from "../config/source-sets.ts";
 import { paths } from "./paths.ts";
 import { siteFitness } from "./site/site.ts";
 
 export type Fitness = { readonly faults: string[]; readonly warnings: string[] };
 
-const tested = ["debian 12", "debian 13"];
+type Finding = { readonly fault: string } | { readonly warning: string };
+type Check = (host: Host, report: HostReport, settings: Settings) => Finding[];
 
-/** Oldest versions whose parsers the renderings were put before; see docs/decisions for what each brings. */
-const oldest = {
-  systemd: [252],
-  nftables: [1, 0, 6],
-  nginx: [1, 22],
-  nodejs: [18],
-} as const;
+const fault = (text: string): Finding[] => [{ fault: text }];
+const warning = (text: string): Finding[] => [{ warning: text }];
 
-/** MiB. nginx and nodejs unpack to about 200 with their libraries, apt's archives of them are 60; then room to breathe. */
-const roomToInstall = 400;
-/** MiB. Rendered files are under one, the two bundles and their predecessors ten; a build needs room of its own. */
-const roomToWork = 50;
-
-type Check = (host: Host, report: HostReport, settings: Settings) => Fitness;
-
-const fault = (text: string): Fitness => ({ faults: [text], warnings: [] });
-const warning = (text: string): Fitness => ({ faults: [], warnings: [text] });
-const fine: Fitness = { faults: [], warnings: [] };
+/** The lines of `preflight` for a person: all faults of a host are one text. */
+export function fitFaults(host: Host, report: HostReport, settings: Settings): Fitness {
+  const { faults, warnings } = preflight(host, report, settings);
+  const listed = faults.map((text) => `\n  ${text}`).join("");
+  return {
+    faults: faults.length > 0 ? [`${host.name} can't carry pushgate, nothing was changed:${listed}`] : [],
+    warnings: warnings.map((text) => `${host.name}: ${text}`),
+  };
+}
 
 export function preflight(host: Host, report: HostReport, settings: Settings): Fitness {
-  const basic = together([privilege, serviceManager], host, report, settings);
-  // A machine that is only to be cleaned needs no more than the means to do it; without root the rest says nothing.
-  if (host.state !== "present" || basic.faults.length > 0) return basic;
-  const rest = [distribution, packages, allowlist, network, originPort, receiverPorts, disk, addresses, sites, limits];
-  return together(rest, host, report, settings);
+  const run = (checks: readonly Check[]) => checks.flatMap((check) => check(host, report, settings));
+  const basic = run([privilege, serviceManager]);
+  // A host that is only cleaned needs no more. Without root the other answers mean nothing.
+  const enough = host.state !== "present" || basic.length > 0;
+  const found = enough
+    ? basic
+    : run([distribution, packages, allowlist, network, originPort, receiverPorts, disk, ipv6, sites, buildLimits]);
+  return {
+    faults: found.flatMap((one) => ("fault" in one ? [one.fault] : [])),
+    warnings: found.flatMap((one) => ("warning" in one ? [one.warning] : [])),
+  };
 }
 
-function together(checks: readonly Check[], host: Host, report: HostReport, settings: Settings): Fitness {
-  const found = checks.map((check) => check(host, report, settings));
-  return { faults: found.flatMap(({ faults }) => faults), warnings: found.flatMap(({ warnings }) => warnings) };
-}
+/** What the host answered; "" if the command failed. */
+const answer = ({ system }: HostReport, name: string): string =>
+  system[name]?.status === 0 ? system[name].output : "";
 
-/** What the machine answered, "" where the question failed. */
-const said = ({ machine }: HostReport, name: string): string =>
-  machine[name]?.status === 0 ? machine[name].output : "";
-
-const privilege: Check = ({ ssh, sudo }, report) =>
-  said(report, "uid") === "0"
-    ? fine
-    : fault(
-        sudo
-          ? `sudo does not make ${ssh} root: allow that login \`NOPASSWD: ALL\` in /etc/sudoers.d`
-          : `${ssh} is not root: log in as root, or set \`sudo: true\` for a login that may use sudo without a password`,
-      );
+const privilege: Check = ({ ssh, sudo }, report) => {
+  if (answer(report, "uid") === "0") return [];
+  return sudo
+    ? fault(`sudo does not make ${ssh} root. Allow that login \`NOPASSWD: ALL\` in /etc/sudoers.d.`)
+    : fault(`${ssh} is not root. Log in as root, or set \`sudo: true\` for a login with sudo and no password.`);
+};
 
 const serviceManager: Check = (_, report) => {
-  if (said(report, "pid1") !== "systemd") {
-    const container = said(report, "container");
+  const [first, container] = [answer(report, "pid1") || "unknown", answer(report, "container")];
+  if (first !== "systemd") {
     const where = container === "" || container === "none" ? "" : ` (a ${container} container)`;
-    return fault(
-      `process 1 is ${said(report, "pid1") || "unknown"}${where}, needed is systemd: an application container is no host for this, use a machine that boots`,
-    );
+    return fault(`process 1 is ${first}${where}, needed is systemd. Use a host that boots.`);
   }
-  const found = /^systemd (\d+)/.exec(said(report, "systemd"))?.[1];
-  return found !== undefined && Number(found) >= oldest.systemd[0]
-    ? fine
-    : fault(`systemd ${found ?? "of an unknown version"} found, needed is 252 or later: use Debian 12 or later`);
+  const version = /^systemd (\d+)/.exec(answer(report, "systemd"))?.[1];
+  if (Number(version) >= 252) return [];
+  return fault(`systemd ${version ?? "of an unknown version"} found, needed is 252 or later. Use Debian 12 or later.`);
 };
 
 const distribution: Check = (_, report) => {
-  const name = said(report, "os") || "an unknown distribution";
-  if (said(report, "apt") === "")
-    return fault(`${name} has no apt-get, needed is Debian 12 or later, or another distribution with apt`);
-  return tested.includes(name)
-    ? fine
-    : warning(`${name} is not among the tested distributions (${tested.join(", ")}); what it can do decides`);
+  const tested = ["debian 12", "debian 13"];
+  const name = answer(report, "os") || "an unknown distribution";
+  if (answer(report, "apt") === "")
+    return fault(`${name} has no apt-get. Use Debian 12 or later, or another distribution with apt.`);
+  if (tested.includes(name)) return [];
+  return warning(`${name} is not among the tested distributions (${tested.join(", ")}).`);
 };
 
-const numbers = (version: string): number[] => (/\d+(\.\d+)*/.exec(version)?.[0] ?? "").split(".").map(Number);
+const older = (version: string, least: string): boolean => {
+  const [found = ""] = /\d+(\.\d+)*/.exec(version.replace(/^\d+:/, "")) ?? [];
+  return found.localeCompare(least, "en", { numeric: true }) < 0;
+};
 
-function older(version: string, least: readonly number[]): boolean {
-  const found = numbers(version.replace(/^\d+:/, ""));
-  for (const [index, need] of least.entries()) {
-    const have = found[index] ?? 0;
-    if (have !== need) return have < need;
-  }
-  return false;
-}
-
+/** `least`: the oldest versions that the tests have run the rendered files through; docs/decisions has the reasons. */
 const software = [
-  { name: "nftables", asked: "nft", version: /v(\S+)/ },
-  { name: "nginx", asked: "nginx", version: /nginx\/(\S+)/ },
-  { name: "nodejs", asked: "nodejs", version: /^v(\S+)/ },
-] as const;
+  { name: "nftables", command: "nft", version: /v(\S+)/, least: "1.0.6" },
+  { name: "nginx", command: "nginx", version: /nginx\/(\S+)/, least: "1.22" },
+  { name: "nodejs", command: "nodejs", version: /^v(\S+)/, least: "18" },
+];
 
 const packages: Check = (_, report) => {
-  const lines = said(report, "candidates").split("\n");
-  const found = software.map(({ name, asked, version }): Fitness => {
-    const least = oldest[name];
-    const needed = `needed is ${least.join(".")} or later`;
-    const installed = said(report, asked);
+  const lines = answer(report, "candidates").split("\n");
+  return software.flatMap(({ name, command, version, least }): Finding[] => {
+    const needed = `needed is ${least} or later`;
+    const installed = answer(report, command);
     if (installed !== "") {
-      const have = version.exec(installed)?.[1];
-      if (have === undefined)
-        return fault(`${name} says "${installed}", which is not ${name}; ${needed}, from the distribution's package`);
-      return older(have, least)
-        ? fault(`${name} ${have} found, ${needed}: upgrade the package, or use Debian 12 or later`)
-        : fine;
+      const found = version.exec(installed)?.[1];
+      if (found === undefined)
+        return fault(`${name} reports "${installed}", which is not ${name}. Install the distribution's package.`);
+      if (!older(found, least)) return [];
+      return fault(`${name} ${found} found, ${needed}. Upgrade the package, or use Debian 12 or later.`);
     }
-    const candidate = lines[lines.indexOf(name) + 1]?.replace(/^=/, "");
-    if (!lines.includes(name) || candidate === undefined || candidate === "(none)")
-      return said(report, "aptlists") === "0" || said(report, "aptlists") === ""
-        ? warning(`${name} is not installed and apt has no package lists yet; they are fetched first`)
-        : fault(`${name} is not installed and apt offers none; ${needed}: enable the distribution's main repository`);
-    return older(candidate, least)
-      ? fault(`${name} is not installed and apt offers ${candidate}, ${needed}: use Debian 12 or later`)
-      : fine;
+    const candidate = lines.includes(name) ? lines[lines.indexOf(name) + 1]?.replace(/^=/, "") : undefined;
+    if (candidate !== undefined && candidate !== "(none)") {
+      if (!older(candidate, least)) return [];
+      return fault(`${name} is not installed and apt offers ${candidate}, ${needed}. Use Debian 12 or later.`);
+    }
+    if (["0", ""].includes(answer(report, "aptlists")))
+      return warning(`${name} is not installed and apt has no package lists yet. They are fetched first.`);
+    return fault(`${name} is not installed and apt offers none, ${needed}. Enable the distribution's main repository.`);
   });
-  return {
-    faults: found.flatMap(({ faults }) => faults),
-    warnings: found.flatMap(({ warnings }) => warnings),
-  };
 };
 
-/** The address list on the receiver's sockets fails open in silence where the kernel can't enforce it. */
+/** systemd reports no error if the kernel cannot enforce the address list on the receiver's sockets. */
 const allowlist: Check = (_, report) => {
-  const cure =
-    "the receiver's address list would be open to all without a word. " +
-    "Boot with systemd.unified_cgroup_hierarchy=1; in a container allow the bpf system call (systemd-nspawn: --system-call-filter=bpf), or use a virtual machine";
-  if (!said(report, "cgroup").includes("cgroup2fs")) return fault(`no unified cgroup hierarchy found: ${cure}`);
-  if (said(report, "bpf") === "enforced") return fine;
-  return said(report, "bpf") === "absent"
-    ? fault(
-        `no packet filter is attached to systemd's own units, so this kernel or container cannot enforce one: ${cure}`,
-      )
-    : warning("could not see whether address lists are enforced here; the guard proves it, or keeps the socket closed");
+  const fix =
+    "so the receiver's address list would silently admit every source. Boot with systemd.unified_cgroup_hierarchy=1; in " +
+    "a container allow the bpf system call (systemd-nspawn: --system-call-filter=bpf), or use a virtual machine.";
+  if (!answer(report, "cgroup").includes("cgroup2fs")) return fault(`no unified cgroup hierarchy found, ${fix}`);
+  if (answer(report, "bpf") === "enforced") return [];
+  return answer(report, "bpf") === "absent"
+    ? fault(`this kernel or container cannot enforce a packet filter on systemd's own units, ${fix}`)
+    : warning("enforcement of address lists is unknown. The guard proves it, or keeps the socket closed.");
 };
 
-const network: Check = (_, report) => {
-  const unusable = (asked: string, tool: string): string[] => {
-    const answer = report.machine[asked];
-    // 127: not installed yet, the packages layer brings it.
-    return answer === undefined || answer.status === 0 || answer.status === 127
-      ? []
-      : [
-          `${tool} is refused by this kernel or container (exit ${answer.status}): grant CAP_NET_ADMIN, or use a virtual machine`,
-        ];
-  };
-  return { faults: [...unusable("nftables", "nft"), ...unusable("iprule", "ip rule")], warnings: [] };
-};
+const network: Check = (_, { system }) =>
+  Object.entries({ nftables: "nft", iprule: "ip rule" }).flatMap(([name, tool]) => {
+    const status = system[name]?.status ?? 0;
+    // 127: not installed yet; the packages layer installs it.
+    if (status === 0 || status === 127) return [];
+    const fix = "Grant CAP_NET_ADMIN, or use a virtual machine.";
+    return fault(`${tool} is not permitted by this kernel or container (exit ${status}). ${fix}`);
+  });
 
 const originPort: Check = ({ originPort: port, hostname }, report) => {
-  const cure = `give \`originPort\` for ${hostname} another of Cloudflare's TLS ports or any free one`;
+  const fix = `Give \`originPort\` for ${hostname} another of Cloudflare's TLS ports or any free one.`;
   const holders = report.listeners.filter((listener) => listener.port === port).map((listener) => listener.process);
   if (report.sshPort === port || holders.includes("sshd"))
-    return fault(`the origin port ${port} is the SSH port: closing it to all but the edge would lock you out; ${cure}`);
-  if (said(report, "dnat").split("\n").includes(String(port)))
-    return fault(
-      `a container publishes the origin port ${port} (a DNAT rule), so traffic never reaches nginx; ${cure}`,
-    );
-  const ours = Object.values(report.layers).some(({ files }) => files[paths.nginx] !== undefined);
-  const others = [...new Set(holders.filter((holder) => !(holder === "nginx" && ours)))];
-  if (others.length === 0) return fine;
+    return fault(`the origin port ${port} is the SSH port, and admitting only Cloudflare would lock you out. ${fix}`);
+  if (answer(report, "dnat").split("\n").includes(String(port)))
+    return fault(`a container publishes the origin port ${port} (a DNAT rule), so traffic never reaches nginx. ${fix}`);
+  const installed = Object.values(report.layers).some(({ files }) => files[paths.nginx] !== undefined);
+  const others = [...new Set(holders.filter((holder) => !(holder === "nginx" && installed)))];
+  if (others.length === 0) return [];
   const name = others.map((holder) => (holder === "" ? "a process without a name (the kernel's)" : holder)).join(", ");
-  const hint = others.includes("docker-proxy") ? " (a container's published port)" : "";
-  return fault(
-    `the origin port ${port} is already listened on by ${name}${hint}${others.includes("nginx") ? ", for another site" : ""}; ${cure}`,
-  );
+  const published = others.includes("docker-proxy") ? " (a container's published port)" : "";
+  const site = others.includes("nginx") ? ", for another site" : "";
+  return fault(`the origin port ${port} is in use by ${name}${published}${site}. ${fix}`);
 };
 
-const receiverPorts: Check = (_, report, settings) => {
-  const taken = sourceSets(settings).flatMap(({ port, name }) =>
-    report.listeners
-      // systemd holds our sockets, and the receiver's node has inherited them.
-      .filter((listener) => listener.port === port && !["systemd", "node", "MainThread"].includes(listener.process))
-      .map(
-        ({ process }) =>
-          `port ${port}, the receiver's for ${name}, is already listened on by ${process || "another process"}: move that`,
+const receiverPorts: Check = (_, { listeners }, settings) =>
+  sourceSets(settings).flatMap(({ port, name }) =>
+    listeners
+      // systemd holds pushgate's sockets, and the receiver's node has inherited them.
+      .filter((one) => one.port === port && !["systemd", "node", "MainThread"].includes(one.process))
+      .map(({ process }) => process || "another process")
+      .flatMap((holder) =>
+        fault(`port ${port}, the receiver's for ${name}, is in use by ${holder}. Move that process.`),
       ),
   );
-  return { faults: [...new Set(taken)], warnings: [] };
-};
+
+/** MiB. nginx and nodejs unpack to about 200 with their libraries, and apt's archives of them are 60. */
+const roomToInstall = 400;
+/** MiB. Rendered files are under 1, the two programs and their predecessors 10; a build needs room of its own. */
+const roomToWork = 50;
 
 const disk: Check = (_, report) => {
-  const installs = software.some(({ asked }) => said(report, asked) === "");
-  const needed = installs ? roomToInstall : roomToWork;
-  const short = said(report, "free")
-    .split("\n")
-    .flatMap((line, index) => {
-      const available = Number(line.split(/\s+/)[3]) / 1024;
-      const folder = ["/", "/etc", "/var"][index];
-      return folder !== undefined && available < (folder === "/etc" ? roomToWork : needed)
-        ? [
-            `${folder} has ${Math.floor(available)} MiB free, needed are ${folder === "/etc" ? roomToWork : needed}: make room`,
-          ]
-        : [];
-    });
-  return { faults: short, warnings: [] };
+  const installs = software.some(({ command }) => answer(report, command) === "");
+  const lines = answer(report, "free").split("\n");
+  return ["/", "/etc", "/var"].flatMap((folder, index) => {
+    const available = Number(lines[index]?.split(/\s+/)[3]) / 1024;
+    const needed = installs && folder !== "/etc" ? roomToInstall : roomToWork;
+    if (!(available < needed)) return [];
+    return fault(`${folder} has ${Math.floor(available)} MiB free, needed are ${needed}. Make room.`);
+  });
 };
 
-const addresses: Check = ({ address6 }, report) => {
-  if (said(report, "ipv6") !== "") return fine;
-  // The edge answers on IPv6 for every proxied name, so a git host may send from there whatever DNS data we give it; such
-  // a sender's address can then be no peer of the receiver's socket.
-  const cure =
-    "a push that reaches the edge over IPv6 is answered 503. The loopback alone needs it: " +
-    "set net.ipv6.conf.lo.disable_ipv6=0 in /etc/sysctl.d, then `pulumi up`";
-  return address6 === undefined
-    ? warning(`no IPv6 on this machine: ${cure}`)
-    : warning(
-        `no IPv6 on this machine, though \`address6\` is ${address6}: leave it out, or the edge may try it in vain; and ${cure}`,
-      );
+/** Cloudflare answers on IPv6 for every proxied name, so a git host may use it whatever the DNS records are. On the host only
+ * the loopback needs it. */
+const ipv6: Check = ({ address6 }, report) => {
+  if (answer(report, "ipv6") !== "") return [];
+  const found = `no IPv6 on this host${address6 === undefined ? "" : `, though \`address6\` is ${address6}`}`;
+  const leave = address6 === undefined ? "" : "Leave `address6` out, or Cloudflare may try it in vain. ";
+  const fix = "Set net.ipv6.conf.lo.disable_ipv6=0 in /etc/sysctl.d, then run `pulumi up`.";
+  return warning(`${found}: a push that reaches Cloudflare over IPv6 is answered 503. ${leave}${fix}`);
 };
 
-const sites: Check = (_, { layers }, settings) => siteFitness(settings, layers.site);
+const sites: Check = (_, { layers }, settings) => {
+  const { faults, warnings } = siteFitness(settings, layers.site);
+  return [...faults.map((fault) => ({ fault })), ...warnings.map((warning) => ({ warning }))];
+};
 
-/** Controller -> what its absence makes of a build's limit; systemd takes the limits in any case, and holds nothing. */
-const counted = {
-  memory: "`memoryMiB` is held for each process of hugo's alone",
-  pids: "`tasks` is held for the builds of all sites together",
-  cpu: "`cpuPercent` is not held, and a build may take every core",
-} as const;
+/** What the absence of a cgroup controller means for a build's limit; systemd reports no error for it. */
+const controllersOfLimits = [
+  { name: "memory", absent: "`memoryMiB` applies to each Hugo process alone" },
+  { name: "pids", absent: "`tasks` applies to the builds of all sites together" },
+  { name: "cpu", absent: "`cpuPercent` has no effect, and a build may use every core" },
+];
 
-/** The builds' alone: the receiver's limits stand beside what it counts itself. */
-const limits: Check = (_, { machine: { controllers } }, settings) => {
+/** Of builds only: the receiver enforces its own limits. */
+const buildLimits: Check = (_, { system: { controllers } }, settings) => {
   // Without the file there is no unified hierarchy, which is the allowlist's fault.
-  if (sitesOf(settings).length === 0 || controllers?.status !== 0) return fine;
-  const there = controllers.output.split(/\s+/);
-  const missing = (Object.keys(counted) as (keyof typeof counted)[]).filter((name) => !there.includes(name));
-  if (missing.length === 0) return fine;
+  if (sitesOf(settings).length === 0 || controllers?.status !== 0) return [];
+  const missing = controllersOfLimits.filter(({ name }) => !controllers.output.split(/\s+/).includes(name));
+  if (missing.length === 0) return [];
+  const names = missing.map(({ name }) => name).join(", ");
+  const effects = missing.map(({ absent }) => absent).join("; ");
+  const pi = names.includes("memory") ? " On a Raspberry Pi boot with cgroup_enable=memory." : "";
   return warning(
-    `this kernel or container has no cgroup controller for ${missing.join(", ")}, so of \`site.limits\` ` +
-      `${missing.map((name) => counted[name]).join("; ")}. Cure: in a container let its host delegate ` +
-      `${missing.join(", ")}${missing.includes("memory") ? "; on a Raspberry Pi boot with cgroup_enable=memory" : ""}`,
+    `this kernel or container has no cgroup controller for ${names}, so of \`site.limits\` ${effects}. ` +
+      `In a container let its host delegate ${names}.${pi}`,
   );
 };

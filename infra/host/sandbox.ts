@@ -1,16 +1,18 @@
 /**
- * What the receiver, the rebuild and hugo may not do: the three that handle what strangers send. A line that one of them
- * loosens is loosened here, for that one, with what it is for; network, memory and places stand in their own units. And
- * the same of the three that place what the kernel enforces.
+ * The sandbox lines that several services share: receiver, builder and Hugo, which handle data of foreign origin, and
+ * the three oneshots that place tables, rules and routes. Network, memory and folders are in each service's own unit.
+ *
+ * Not a prefix drop-in (pushgate-.service.d): it would also hold for pushgate-apply.service, the transient unit of each
+ * apply, and outrank that unit's own settings. No apply could then write to /etc (measured on systemd 257).
  */
 
-/** Why each may compile while it runs. */
+/** Why each may map memory that is writable and executable. */
 const compiling = {
-  node: 'Node compiles while it runs: with "yes" it dies at start.',
-  hugo: "hugo 0.132 and later compile formulas' WebAssembly while they run, and so does a node that `hugo.exec` lets in.",
+  node: 'Node compiles code while it runs: with "yes" it dies at start.',
+  hugo: "Hugo 0.132 and later compile WebAssembly for formulas while they run; so does Node where `hugo.exec` allows it.",
 } as const;
 
-/** Lines of a [Service] section, up to the end. `denied`: what meets EPERM in there, where that is worth a word. */
+/** Lines of a [Service] section. `denied`: a comment on the calls that fail with EPERM. */
 export function sandbox(program: keyof typeof compiling, denied?: string, homes = "ProtectHome=yes"): string {
   return `NoNewPrivileges=yes
 CapabilityBoundingSet=
@@ -46,7 +48,7 @@ SystemCallFilter=~@privileged @resources
 ${denied === undefined ? "" : `# ${denied}\n`}SystemCallErrorNumber=EPERM`;
 }
 
-/** Of the three that place tables, rules and routes, as root, and do nothing else. `families`, `kernel`: what one has besides. */
+/** Of the oneshots, which run as root. `families`, `kernel`: additional address families and lines of one of them. */
 export const placing = (families = "", kernel = ""): string => `CapabilityBoundingSet=CAP_NET_ADMIN
 LockPersonality=yes
 MemoryDenyWriteExecute=yes

@@ -1,6 +1,6 @@
 /**
- * A child process with limits of time and memory. Not with execa: it formats all output into an error message when a
- * program fails, which took 974 MiB for 64 MiB of file names, and on 64 MiB of zeros ended Node.
+ * A child process with limits of time and memory. Not by execa: when a program fails, it formats all output into an error
+ * message, which took 974 MiB for 64 MiB of file names.
  */
 import { execFile } from "node:child_process";
 
@@ -12,15 +12,9 @@ export type Ended = {
   /** It wrote more than is kept, and was ended for it. */
   readonly cut: boolean;
   readonly late: boolean;
-  /** The program is not installed. */
-  readonly missing: boolean;
 };
 
-export type Terms = {
-  readonly cwd: string;
-  readonly env: Readonly<Record<string, string>>;
-  readonly seconds: number;
-};
+export type Terms = { readonly cwd: string; readonly env: Record<string, string>; readonly seconds: number };
 
 /** Bytes of each output. */
 const maxBuffer = 64 << 20;
@@ -46,7 +40,6 @@ export function runChild(command: string, args: readonly string[], { seconds, ..
         stderr: said.slice(-mostError),
         cut,
         late: error?.killed === true && !cut,
-        missing: code === "ENOENT",
       });
     });
     child.stdin?.end();

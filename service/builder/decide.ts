@@ -1,4 +1,4 @@
-/** Whether what is pending makes a new site, of which commit, and why. Pure: in doubt it builds. */
+/** Decides whether to build, which commit, and why. Pure. Where it can't know, it builds. */
 import picomatch from "picomatch";
 import type { Changes } from "./repository.ts";
 import { listed } from "./setback.ts";
@@ -17,41 +17,33 @@ export type Known = {
   readonly head: string;
   /** null: nothing is published. Its commit is null where a release was adopted, not built. */
   readonly deployed: { readonly release: string; readonly commit: string | null } | null;
-  /** The head a rollback turned away from. */
+  /** The head that a rollback left. */
   readonly held: string | null;
-  /** A writer asked for a build. */
-  readonly asked: boolean;
-  /** What differs in the published release from what was built. */
+  /** A request to build is pending. */
+  readonly requested: boolean;
+  /** Paths in which the published release differs from what was built. */
   readonly tampered: readonly string[];
 };
 
-export type Plan =
-  | { readonly commit: string; readonly reason: string }
-  | { readonly commit: null; readonly reason: string };
+export type Plan = { readonly commit: string | null; readonly reason: string };
 
 const short = (commit: string): string => commit.slice(0, 12);
 
-/** What needs no look at the repository; undefined where the changed paths decide. */
-export function plan({ head, deployed, held, asked, tampered }: Known): Plan | undefined {
+/** What can be decided without the repository; undefined where the changed paths decide. */
+export function plan({ head, deployed, held, requested, tampered }: Known): Plan | undefined {
   if (!deployed) return { commit: head, reason: "the first release" };
   const holding = held === head;
-  // While a rollback holds, what is built is what it chose.
+  // During a rollback, the commit that it chose is built.
   const commit = holding ? deployed.commit : head;
-  const why =
-    tampered.length > 0
-      ? `the release ${deployed.release} was changed on the disk: ${listed(tampered)}`
-      : asked
-        ? "asked for"
-        : undefined;
+  const changed = `the release ${deployed.release} was changed on the disk: ${listed(tampered)}`;
+  const why = tampered.length > 0 ? changed : requested ? "requested" : undefined;
   if (why !== undefined && commit !== null) return { commit, reason: why };
   if (holding) {
     const says = why === undefined ? "" : `${why}; but `;
-    return {
-      commit: null,
-      reason: `${says}rolled back to ${deployed.release}, away from ${short(head)}: a new commit is published again`,
-    };
+    const reason = `${says}rolled back to ${deployed.release}, away from ${short(head)}: a new commit is published again`;
+    return { commit: null, reason };
   }
-  if (deployed.commit === null) return { commit: head, reason: `${deployed.release} was built by no commit` };
+  if (deployed.commit === null) return { commit: head, reason: `${deployed.release} was built from no commit` };
   if (deployed.commit === head) return { commit: null, reason: `the head ${short(head)} is published already` };
   return undefined;
 }
@@ -60,11 +52,6 @@ export function planBy(changes: Changes, patterns: readonly string[], head: stri
   if ("unknown" in changes) return { commit: head, reason: changes.unknown };
   const building = relevant(changes.paths, patterns);
   if (building.length > 0) return { commit: head, reason: `changed: ${listed(building)}` };
-  return {
-    commit: null,
-    reason:
-      changes.paths.length === 0
-        ? `${short(head)} changes no file`
-        : `${short(head)} changes only ${listed(changes.paths)}: nothing of site.paths`,
-  };
+  if (changes.paths.length === 0) return { commit: null, reason: `${short(head)} changes no file` };
+  return { commit: null, reason: `${short(head)} changes only ${listed(changes.paths)}: nothing of site.paths` };
 }

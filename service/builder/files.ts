@@ -1,8 +1,7 @@
-/** What the builder does with files. Nothing here follows a symbolic link. */
+/** File operations. None of them follows a symbolic link. */
 import {
   chmodSync,
   closeSync,
-  type Dirent,
   fsyncSync,
   lstatSync,
   openSync,
@@ -14,7 +13,7 @@ import {
 } from "node:fs";
 import { dirname, join } from "node:path";
 
-/** Makes the names in a folder outlive a power cut. */
+/** Makes the names in a folder survive a power cut. */
 export function syncFolder(folder: string): void {
   const descriptor = openSync(folder, "r");
   try {
@@ -24,86 +23,61 @@ export function syncFolder(folder: string): void {
   }
 }
 
-/** The whole text or the former file, also after a power cut. */
+/** After a power cut the file has its whole new text or its former one. */
 export function writeWhole(path: string, text: string, mode = 0o644): void {
-  const temporary = `${path}.new`;
-  remove(temporary);
-  const descriptor = openSync(temporary, "wx", mode);
+  remove(`${path}.new`);
+  const descriptor = openSync(`${path}.new`, "wx", mode);
   try {
     writeFileSync(descriptor, text);
     fsyncSync(descriptor);
   } finally {
     closeSync(descriptor);
   }
-  renameSync(temporary, path);
+  renameSync(`${path}.new`, path);
   syncFolder(dirname(path));
 }
 
-const gone = (error: unknown): boolean => (error as NodeJS.ErrnoException).code === "ENOENT";
-
-/** undefined where it throws ENOENT. */
+/** undefined where the call throws ENOENT. */
 export function ifThere<T>(look: () => T): T | undefined {
   try {
     return look();
   } catch (error) {
-    if (gone(error)) return undefined;
+    if ((error as NodeJS.ErrnoException).code === "ENOENT") return undefined;
     throw error;
   }
 }
 
-/** A file, a link, or a folder and all below it, read-only folders included; what is not there is no fault. */
+/** Removes a file, a link, or a folder with all below it, read-only folders included. A missing path is no error. */
 export function remove(path: string): void {
   const stat = ifThere(() => lstatSync(path));
-  if (!stat) return;
-  if (stat.isDirectory()) removeFolder(path);
-  else ifThere(() => unlinkSync(path));
-}
-
-function removeFolder(path: string): void {
-  const mode = lstatSync(path).mode & 0o700;
-  // A folder hugo made belongs to another user, who opened it to us: its mode is not ours to set.
-  if (mode !== 0o700)
+  if (!stat?.isDirectory()) {
+    if (stat) ifThere(() => unlinkSync(path));
+    return;
+  }
+  if ((stat.mode & 0o700) !== 0o700)
     try {
       chmodSync(path, 0o755);
-    } catch {}
-  for (const entry of readdirSync(path, { withFileTypes: true })) {
-    const child = join(path, entry.name);
-    if (entry.isDirectory()) removeFolder(child);
-    else ifThere(() => unlinkSync(child));
-  }
+    } catch {
+      // A folder that hugo made belongs to another account, whose unit has opened it for the builder.
+    }
+  for (const name of readdirSync(path)) remove(join(path, name));
   ifThere(() => rmdirSync(path));
 }
 
-export type Found = {
-  readonly folders: readonly string[];
-  readonly files: readonly { readonly path: string; readonly size: number }[];
-  readonly links: readonly string[];
-  /** Pipes, sockets, devices. */
-  readonly others: readonly string[];
-};
+/** Paths relative to the folder; `others` are pipes, sockets and devices. */
+export type Found = Readonly<Record<"folders" | "files" | "links" | "others", readonly string[]>>;
 
-/**
- * Everything below a folder, by path relative to it, in the order of names; what `passes` is true of is not even looked
- * into. Throws ENOENT for a name not in UTF-8.
- */
-export function walk(root: string, sizes = true, passes = (_path: string): boolean => false): Found {
-  const found = {
-    folders: [] as string[],
-    files: [] as { path: string; size: number }[],
-    links: [] as string[],
-    others: [] as string[],
-  };
-  const byName = (a: Dirent, b: Dirent) => (a.name < b.name ? -1 : 1);
+/** Everything below a folder in the order of names, without paths that `skip` names and what is below them. */
+export function walk(root: string, skip = (_path: string): boolean => false): Found {
+  const found = { folders: [] as string[], files: [] as string[], links: [] as string[], others: [] as string[] };
   const enter = (folder: string): void => {
-    for (const entry of readdirSync(join(root, folder), { withFileTypes: true }).sort(byName)) {
+    const entries = readdirSync(join(root, folder), { withFileTypes: true });
+    for (const entry of entries.sort((a, b) => (a.name < b.name ? -1 : 1))) {
       const path = folder === "" ? entry.name : `${folder}/${entry.name}`;
-      if (passes(path)) continue;
-      if (entry.isDirectory()) {
-        found.folders.push(path);
-        enter(path);
-      } else if (entry.isSymbolicLink()) found.links.push(path);
-      else if (entry.isFile()) found.files.push({ path, size: sizes ? lstatSync(join(root, path)).size : 0 });
-      else found.others.push(path);
+      if (skip(path)) continue;
+      const kind = entry.isSymbolicLink() ? "links" : entry.isFile() ? "files" : "others";
+      found[entry.isDirectory() ? "folders" : kind].push(path);
+      if (entry.isDirectory()) enter(path);
     }
   };
   enter("");
@@ -112,3 +86,6 @@ export function walk(root: string, sizes = true, passes = (_path: string): boole
 
 /** Whether a path is this one or below it. */
 export const isUnder = (path: string, top: string): boolean => path === top || path.startsWith(`${top}/`);
+
+/** Whether a path of a build is one of `site.keep` or below one. */
+export const isKept = (path: string, keep: readonly string[]): boolean => keep.some((kept) => isUnder(path, kept));

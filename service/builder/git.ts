@@ -1,46 +1,45 @@
 /**
- * Every call of git, and its armour. What is in the repository, and what its host answers, may change what is fetched,
- * never what is run: no hooks, no filters, no helpers, no other transport than https and ssh, no configuration but this
- * page, no questions. All of it is in the environment, which git hands on to submodules; argv names only what the
- * settings name.
+ * Every call of git. What the repository holds and what its host answers may change what is fetched, never what is run:
+ * no hooks, filters or helpers, no transport but https and ssh, no configuration but this page, no prompts. All of it is
+ * in the environment, which git passes on to submodules; the arguments name only what the settings name.
  */
 import type { Builder } from "../settings.ts";
 import { type Ended, runChild } from "./child.ts";
 import { overSsh } from "./settings.ts";
 
-const configuration: readonly (readonly [key: string, value: string])[] = [
-  ["core.hooksPath", "/dev/null"],
-  ["core.fsmonitor", "false"],
-  ["core.attributesFile", "/dev/null"],
-  ["core.excludesFile", "/dev/null"],
-  ["core.autocrlf", "false"],
-  // A link would be published as what it leads to, /etc/passwd for one: git writes its text in place, which is removed.
-  ["core.symlinks", "false"],
-  // Loose objects are what a small fetch leaves; unsynced they are empty files after a power cut.
-  ["core.fsync", "committed,loose-object"],
-  ["core.fsyncMethod", "batch"],
-  // What was the head once stays for a season, so that a rollback's commit and a diff's base outlive a forced push.
-  ["core.logAllRefUpdates", "always"],
-  ["gc.reflogExpireUnreachable", "90.days"],
-  // Tidied after a publish, in the foreground: a gc left behind would hold locks in the next run.
-  ["gc.autoDetach", "false"],
-  ["maintenance.auto", "false"],
-  ["credential.helper", ""],
-  ["http.followRedirects", "initial"],
-  // Bytes a second, and seconds: a remote that trickles holds the build no longer than this.
-  ["http.lowSpeedLimit", "1000"],
-  ["http.lowSpeedTime", "30"],
-  ["protocol.allow", "never"],
-  ["protocol.https.allow", "always"],
-  ["protocol.ssh.allow", "always"],
-  ["protocol.file.allow", "never"],
-  ["submodule.recurse", "false"],
-  ["fetch.recurseSubmodules", "false"],
-];
+const configuration = Object.entries({
+  "core.hooksPath": "/dev/null",
+  "core.fsmonitor": "false",
+  "core.attributesFile": "/dev/null",
+  "core.excludesFile": "/dev/null",
+  "core.autocrlf": "false",
+  // hugo would publish a link's target, such as /etc/passwd. git writes the link's text, and the builder removes it.
+  "core.symlinks": "false",
+  // A small fetch leaves loose objects; unsynced they are empty files after a power cut.
+  "core.fsync": "committed,loose-object",
+  "core.fsyncMethod": "batch",
+  // A former head stays for 90 days, so that a rollback's commit and a diff's base survive a forced push.
+  "core.logAllRefUpdates": "always",
+  "gc.reflogExpireUnreachable": "90.days",
+  // gc runs after a publish, in the foreground: in the background it would hold locks in the next run.
+  "gc.autoDetach": "false",
+  "maintenance.auto": "false",
+  "credential.helper": "",
+  "http.followRedirects": "initial",
+  // Bytes a second, and seconds: a slow remote holds the build no longer than this.
+  "http.lowSpeedLimit": "1000",
+  "http.lowSpeedTime": "30",
+  "protocol.allow": "never",
+  "protocol.https.allow": "always",
+  "protocol.ssh.allow": "always",
+  "protocol.file.allow": "never",
+  "submodule.recurse": "false",
+  "fetch.recurseSubmodules": "false",
+});
 
 const quoted = (word: string): string => `'${word.replaceAll("'", "'\\''")}'`;
 
-/** `-F none`: no configuration of ssh's either, and so no ProxyCommand; no agent, no password, only the pinned keys. */
+/** `-F none`: no configuration of ssh, and so no ProxyCommand; no agent, no password, only the pinned keys. */
 function sshCommand(key: string, knownHosts: string): string {
   const options = {
     BatchMode: "yes",
@@ -56,7 +55,7 @@ function sshCommand(key: string, knownHosts: string): string {
     ServerAliveInterval: "15",
     StrictHostKeyChecking: "yes",
     UpdateHostKeys: "no",
-    // Within the quotes of the shell ssh wants its own, or a blank in a path would make two files of it.
+    // ssh reads quotes inside the shell's quotes: without them a blank in the path would make it two files.
     UserKnownHostsFile: `"${knownHosts}"`,
   };
   const words = Object.entries(options).flatMap(([name, value]) => ["-o", quoted(`${name}=${value}`)]);
@@ -73,12 +72,12 @@ export function environment({ settings, deployKey, path, authorities }: Builder)
     PATH: path,
     // No ~/.netrc, no ~/.config/git.
     HOME: "/nonexistent",
-    // What git says is read here, so it has to be in one language.
+    // git-faults.ts reads git's messages.
     LC_ALL: "C",
     GIT_ALLOW_PROTOCOL: "https:ssh",
     GIT_ASKPASS: "/bin/false",
     GIT_ATTR_NOSYSTEM: "1",
-    // A broken clone must not be taken for a part of a repository above it.
+    // git must not take a repository above a broken clone for the clone.
     GIT_CEILING_DIRECTORIES: `${settings.site}/work`,
     GIT_COMMITTER_EMAIL: "builder@localhost",
     GIT_COMMITTER_NAME: "pushgate",
@@ -94,15 +93,11 @@ export function environment({ settings, deployKey, path, authorities }: Builder)
   };
 }
 
-export type Git = (
-  args: readonly string[],
-  terms?: { readonly cwd?: string; readonly seconds?: number },
-) => Promise<Ended>;
+export type Git = (args: readonly string[], cwd?: string) => Promise<Ended>;
 
-/** git in the clone, unless told another folder. */
+/** git in the clone or another folder, with this page's environment and the site's time limit. */
 export function armoured(builder: Builder): Git {
   const env = environment(builder);
-  const clone = `${builder.settings.site}/work/clone`;
-  const most = builder.settings.limits.seconds;
-  return (args, { cwd = clone, seconds = most } = {}) => runChild("git", args, { cwd, env, seconds });
+  const { site, limits } = builder.settings;
+  return (args, cwd = `${site}/work/clone`) => runChild("git", args, { cwd, env, seconds: limits.seconds });
 }

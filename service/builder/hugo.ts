@@ -6,54 +6,41 @@ import { chmodSync, mkdirSync, readdirSync, renameSync } from "node:fs";
 import { connect } from "node:net";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import type { Builder } from "../settings.ts";
 import { ifThere, remove } from "./files.ts";
 import type { Places } from "./places.ts";
-import { diskFull, failed, printable, type Setback } from "./setback.ts";
+import { diskFull, failed, printable } from "./setback.ts";
+import type { BuilderSettings } from "./settings.ts";
 
 type Build = { readonly result: string; readonly code: string; readonly status: string; readonly output: string };
 
 /** Characters of hugo's output that are kept: a person reads the end of it. */
 const mostOutput = 64 << 10;
 
-/** Seconds beyond hugo's own for its unit to start, to end and to say so. */
+/** Seconds beyond hugo's own in which its unit starts, ends and sends its last line. */
 const slack = 60;
 
-/** Milliseconds between two tries while a former builder's hugo still runs: it takes one connection at a time. */
+/** Milliseconds between two tries while a former hugo runs: the socket takes one connection at a time. */
 const again = 250;
 
-/** Builds, and returns the folder with what was written. Throws Setback. */
-export async function build(builder: Builder, places: Places): Promise<string> {
-  const { hugo, limits } = builder.settings;
-  const out = freshOut(places);
-  const built = await bySocket(hugo.socket, limits.seconds);
-  if (built.result !== "success") throw setback(built, limits);
-  return out;
-}
-
-/**
- * A folder nobody has open: the former one is moved away, so that a hugo that still runs writes into what is thrown
- * away. Its folders are opened to us by its unit when it ends.
- */
-function freshOut(places: Places): string {
+/** Builds into an empty `out`. Throws Setback. */
+export async function build({ hugo, limits }: BuilderSettings, places: Places): Promise<void> {
+  // A hugo that still runs keeps writing into the former folder, which is removed.
   retireOut(places);
   mkdirSync(places.out);
   chmodSync(places.out, 0o777);
-  return places.out;
+  const built = await bySocket(hugo.socket, limits.seconds);
+  if (built.result !== "success") throw failed(reasonOf(built, limits));
 }
 
+/** Moves the former output away and removes it. */
 export function retireOut({ work, out }: Places): void {
   ifThere(() => renameSync(out, join(work, `former-${Date.now()}-${process.pid}`)));
-  clearFormer(work);
-}
-
-/** What can't be removed is another user's, of a hugo that was cut off: it is tried again each time. */
-function clearFormer(work: string): void {
-  for (const name of readdirSync(work))
-    if (name.startsWith("former-"))
-      try {
-        remove(join(work, name));
-      } catch {}
+  for (const name of readdirSync(work).filter((name) => name.startsWith("former-")))
+    try {
+      remove(join(work, name));
+    } catch {
+      // Folders of another account, of a hugo that was killed: the unit's ExecStartPre= removes them as root.
+    }
 }
 
 async function bySocket(socket: string, seconds: number): Promise<Build> {
@@ -61,13 +48,10 @@ async function bySocket(socket: string, seconds: number): Promise<Build> {
   for (;;) {
     const said = await listen(socket, until - Date.now());
     const last = said.trimEnd().split("\n").at(-1) ?? "";
-    const told = /^pushgate-hugo result=(\S*) code=(\S*) status=(\S*)$/.exec(last);
-    if (told) {
-      const output = said.slice(0, said.lastIndexOf(last));
-      return { result: told[1]!, code: told[2]!, status: told[3]!, output };
-    }
-    if (said !== "") return { result: "no last line", code: "", status: "", output: said };
-    if (Date.now() > until) throw failed("a former build does not end: systemctl stop 'pushgate-hugo-*'");
+    const [, result, code = "", status = ""] = /^pushgate-hugo result=(\S*) code=(\S*) status=(\S*)$/.exec(last) ?? [];
+    if (result !== undefined) return { result, code, status, output: said.slice(0, said.lastIndexOf(last)) };
+    if (said !== "") return { result: "no last line", code, status, output: said };
+    if (Date.now() > until) throw failed("a former build does not end. Run systemctl stop 'pushgate-hugo-*'.");
     await sleep(again);
   }
 }
@@ -79,20 +63,16 @@ function listen(socket: string, milliseconds: number): Promise<string> {
     const connection = connect(socket).setEncoding("utf8");
     const timer = setTimeout(() => {
       connection.destroy();
-      reject(failed("hugo's unit neither builds nor ends: systemctl status 'pushgate-hugo-*'"));
+      reject(failed("the unit of hugo neither builds nor ends. Run systemctl status 'pushgate-hugo-*'."));
     }, milliseconds);
     connection.on("data", (part: string) => {
       said += part;
       if (said.length > 2 * mostOutput) said = said.slice(-mostOutput);
     });
-    connection.on("error", (error: NodeJS.ErrnoException) => {
-      clearTimeout(timer);
-      // A unit at its one connection may reset the second.
-      if (error.code === "ECONNRESET" || error.code === "EPIPE") resolve(said);
-      else
-        reject(
-          failed(`hugo's socket ${socket} does not answer (${error.code}): systemctl restart 'pushgate-hugo-*.socket'`),
-        );
+    connection.on("error", ({ code }: NodeJS.ErrnoException) => {
+      // A unit with its one connection may reset the second; `close` follows.
+      if (code !== "ECONNRESET" && code !== "EPIPE")
+        reject(failed(`${socket} does not answer (${code}). Run systemctl restart 'pushgate-hugo-*.socket'.`));
     });
     connection.on("close", () => {
       clearTimeout(timer);
@@ -101,51 +81,46 @@ function listen(socket: string, milliseconds: number): Promise<string> {
   });
 }
 
-/** In the words of Go, of a C library, and of the shells and Node that site tools are started by. */
+/** In the words of Go, of a C library, and of the shells and Node that start a site's tools. */
 const noMoreProcesses =
   /pthread_create failed|failed to create new OS thread|fork\/exec \S+: resource temporarily unavailable|: Cannot fork\b|fork: (retry: )?Resource temporarily unavailable|spawn \S+ EAGAIN/;
 
-/** How a build that failed is told; systemd.exec(5) names the results. */
-function setback({ result, code, status, output }: Build, limits: Builder["settings"]["limits"]): Setback {
-  if (/no space left on device|disk quota exceeded/i.test(output)) return failed(diskFull);
+function reasonOf({ result, code, status, output }: Build, limits: BuilderSettings["limits"]): string {
+  const of = (limit: number | undefined, unit = "") => (limit === undefined ? "" : ` (${limit}${unit})`);
+  if (/no space left on device|disk quota exceeded/i.test(output)) return diskFull;
   if (noMoreProcesses.test(output))
-    return failed(`hugo met its limit of processes and threads${of(limits.tasks)}: raise hooks[].site.limits.tasks`);
-  // Go's own words, where the kernel refused instead of killing (LimitDATA=).
-  const memoryRefused = /^fatal error: .*(out of memory|cannot allocate memory)/m.test(output);
-  const tail = lastLines(output);
-  switch (memoryRefused ? "oom-kill" : result) {
+    return `hugo reached its limit of processes and threads${of(limits.tasks)}. Raise hooks[].site.limits.tasks.`;
+  // Go's own words, where the kernel denied memory instead of killing hugo (LimitDATA=).
+  const memoryDenied = /^fatal error: .*(out of memory|cannot allocate memory)/m.test(output);
+  const said = lastLines(output);
+  switch (memoryDenied ? "oom-kill" : result) {
     case "oom-kill":
-      return failed(
-        `the build was ended by its memory limit${of(limits.memoryMiB, " MiB")}: raise hooks[].site.limits.memoryMiB`,
-      );
+      return `the build reached its memory limit${of(limits.memoryMiB, " MiB")}. Raise hooks[].site.limits.memoryMiB.`;
     case "timeout":
-      // hugo ended by itself: it was what follows it that took too long.
-      if (code === "exited") return failed("hugo ended, and its unit did not: the machine is too busy to build");
-      return failed(`the build took longer than its ${limits.seconds} s: raise hooks[].site.limits.seconds`);
+      // hugo ended by itself: what follows it in the unit took too long.
+      if (code === "exited") return "hugo ended, and its unit did not: the host is too busy to build. Reduce its load.";
+      return `the build took longer than its ${limits.seconds} s. Raise hooks[].site.limits.seconds.`;
     case "signal":
     case "core-dump":
-      return failed(`hugo was ended by the signal ${status}: by hand, or by a machine without memory (journalctl -k)`);
+      return `hugo was ended by the signal ${status}: by a person, or by a host without memory. See journalctl -k.`;
     case "resources":
-      return failed("the machine has not the resources to start hugo: journalctl -u 'pushgate-hugo-*'");
+      return "the host lacks the resources to start hugo. See journalctl -u 'pushgate-hugo-*'.";
     case "exit-code":
+      // systemd's status where it can't execute a program.
       if (status === "203")
-        return failed("hugo can't be started: apt-get install hugo, or correct hooks[].site.hugo.path");
-      return failed(`${templateOf(output) ?? "hugo failed"}: ${tail}`);
+        return "hugo can't be started. Run apt-get install hugo, or correct hooks[].site.hugo.path.";
+      return `${templateOf(output) ?? "hugo failed"}: ${said}`;
     default:
-      return failed(
-        `hugo's unit ended by ${printable(result, 30)}: journalctl -u 'pushgate-hugo-*'${tail && `; it said: ${tail}`}`,
-      );
+      return `the unit of hugo ended by ${printable(result, 30)}. See journalctl -u 'pushgate-hugo-*'. Its output: ${said}`;
   }
 }
-
-const of = (limit: number | undefined, unit = ""): string => (limit === undefined ? "" : ` (${limit}${unit})`);
 
 const templateOf = (output: string): string | undefined => {
   const path = /((?:themes\/[^\s":]+\/)?layouts\/[^\s":]+):\d+/.exec(output)?.[1];
   return path && `the template ${printable(path, 200)} failed`;
 };
 
-/** hugo's errors, without what it says beside them: greeting, totals, and its whole security configuration. */
+/** hugo's errors, without greeting, totals and its whole security configuration. */
 function lastLines(output: string): string {
   const lines = [...new Set(output.split("\n").map((line) => line.trim()))].filter(
     (line) => line !== "" && !/^(Start building|hugo v|Total in|\||-+\+|WARN)|logged \d+ error\(s\)$/.test(line),

@@ -1,19 +1,20 @@
-/** Where everything of one site lies. Only `work` is hidden from others: its clone may be of a private repository. */
-import { chmodSync, mkdirSync } from "node:fs";
+/** The paths of one site. `work` alone is closed to other accounts: its clone may be of a private repository. */
+import { chmodSync, mkdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
+import { ifThere, remove, syncFolder, writeWhole } from "./files.ts";
 import type { BuilderSettings } from "./settings.ts";
 
 export type Places = ReturnType<typeof placesOf>;
 
-/** `root`: the user whose asks may roll back and adopt; another than 0 only in a test that is not run by root. */
+/** `root`: the account whose requests may roll back and adopt; not 0 only in a test that root does not run. */
 export function placesOf({ site, spool, asks }: Pick<BuilderSettings, "site" | "spool" | "asks">, root = 0) {
   const work = join(site, "work");
   return {
     root,
     spool,
-    asks,
+    requests: asks,
     site,
-    /** The link the web server follows, to releases/<id>. */
+    /** The link to releases/<id> that the web server follows. */
     current: join(site, "current"),
     releases: join(site, "releases"),
     release: (id: string) => join(site, "releases", id),
@@ -21,26 +22,35 @@ export function placesOf({ site, spool, asks }: Pick<BuilderSettings, "site" | "
     status: join(site, "status.json"),
     work,
     clone: join(work, "clone"),
-    /** What hugo writes into; a fresh folder at each build. */
+    /** What hugo writes into; a new folder for each build. */
     out: join(work, "out"),
     cache: join(work, "cache"),
     manifests: join(work, "manifests"),
     manifest: (id: string) => join(work, "manifests", `${id}.json`),
-    /** The head a rollback turned away from. */
+    /** Holds the head that a rollback left. */
     held: join(work, "held"),
-    /** The commit whose checkout is whole, and on the disk. */
+    /** Holds the commit whose checkout is complete, and on the disk. */
     checkedOut: join(work, "checked-out"),
   };
 }
 
-/** Makes what is missing of it, and nothing beside it. */
-export function makePlaces(places: Places): void {
-  mkdirSync(places.work, { recursive: true, mode: 0o700 });
-  for (const folder of [places.releases, places.kept, places.manifests]) mkdirSync(folder, { recursive: true });
-  mkdirSync(places.cache, { recursive: true });
-  // Another user's hugo writes there; nobody else gets past `work`.
-  chmodSync(places.cache, 0o777);
+export function makePlaces({ work, releases, kept, manifests, cache }: Places): void {
+  mkdirSync(work, { recursive: true, mode: 0o700 });
+  for (const folder of [releases, kept, manifests, cache]) mkdirSync(folder, { recursive: true });
+  // hugo's account writes there; no other account gets past `work`.
+  chmodSync(cache, 0o777);
 }
 
-/** Sorts by age: the sequence comes first. */
-export const releaseId = /^\d{6}-[0-9a-z]+$/;
+/** The head that a rollback left. While the branch stays there, only a request builds. */
+export function heldHead({ held }: Places): string | null {
+  const text = ifThere(() => readFileSync(held, "utf8"))?.trim();
+  return text && /^[0-9a-f]{40,64}$/.test(text) ? text : null;
+}
+
+export const hold = ({ held }: Places, head: string): void => writeWhole(held, `${head}\n`, 0o600);
+
+export function letGo({ held, work }: Places): void {
+  if (ifThere(() => readFileSync(held)) === undefined) return;
+  remove(held);
+  syncFolder(work);
+}

@@ -1,113 +1,92 @@
 /**
  * One run, read downward: from what is pending to what is published, or why not. Whatever ends it, the site is the
- * former or the new one, whole; and what asked for the run stays pending until `main.ts` knows it to be on the disk.
+ * former or the new one, whole; the run's markers stay pending until serve.ts has written its result.
  */
 import { statSync } from "node:fs";
-import type { Builder } from "../settings.ts";
 import { compare, isAdoptable, registerAdopted } from "./adopt.ts";
-import { deployed } from "./current.ts";
 import { type Plan, plan, planBy } from "./decide.ts";
-import { remove, writeWhole } from "./files.ts";
+import { writeWhole } from "./files.ts";
 import { gate } from "./gate.ts";
-import { heldHead, letGo } from "./held.ts";
 import { build } from "./hugo.ts";
-import type { Manifest } from "./manifest.ts";
-import type { Marker } from "./markers.ts";
-import { makeRelease, publish } from "./release.ts";
-import { Report } from "./report.ts";
-import { CloneFault, changes, checkOut, discard, fetchHead, isBroken, type Site } from "./repository.ts";
-import { rollBack } from "./rollback.ts";
-import { failed, listed, setbackOf } from "./setback.ts";
-import { differences } from "./verify.ts";
+import { type Marker, named } from "./markers.ts";
+import { heldHead, hold, letGo } from "./places.ts";
+import { makeRelease } from "./release.ts";
+import { deployed, differences, publish, readManifest, releases, switchTo } from "./releases.ts";
+import { CloneFault, changes, checkOut, discard, fetchHead, lastHead, type Site } from "./repository.ts";
+import { failed, listed, rejected, setbackOf } from "./setback.ts";
+import { Run } from "./status.ts";
 
-/** Never rejects: what goes wrong is in the report. */
-export async function run(builder: Builder, site: Site, markers: readonly Marker[], debounce: number): Promise<Report> {
-  const report = new Report(markers, debounce);
+/** Never rejects: an error is in the result. */
+export async function runOnce(site: Site, markers: readonly Marker[], debounce: number): Promise<Run> {
+  const run = new Run(named(markers), debounce);
   try {
-    registerAdopted(site.places, builder.settings.keep);
+    registerAdopted(site.places, site.settings.keep);
     const [first] = markers;
-    if (first?.kind === "rollback") await rollback(site, first.release ?? "", report);
+    if (first?.kind === "rollback") Object.assign(run.last, await rollBack(site, first.release ?? ""));
     else
       try {
-        await advance(builder, site, markers, report);
+        await advance(site, markers, run);
       } catch (error) {
         if (!(error instanceof CloneFault)) throw error;
-        await afresh(site, error, report);
-        await advance(builder, site, markers, report);
+        await makeAnew(site, error, run);
+        await advance(site, markers, run);
       }
   } catch (error) {
-    const setback = error instanceof CloneFault ? failed(error.message) : setbackOf(error);
-    report.result = setback.result;
-    report.reason = setback.message;
+    const { result, message } = error instanceof CloneFault ? failed(error.message) : setbackOf(error);
+    Object.assign(run.last, { result, reason: message });
   }
-  return report;
-}
-
-async function rollback(site: Site, release: string, report: Report): Promise<void> {
-  const { commit, reason } = await rollBack(site, release);
-  report.result = "rolled back";
-  report.commit = commit;
-  report.reason = reason;
+  return run.end();
 }
 
 /** From the branch's head to the site. */
-async function advance(builder: Builder, site: Site, markers: readonly Marker[], report: Report): Promise<void> {
-  const { settings } = builder;
+async function advance(site: Site, markers: readonly Marker[], run: Run): Promise<void> {
+  const { settings, places } = site;
+  const { last } = run;
   const adopting = markers[0]?.kind === "adopt";
   if (adopting && !isAdoptable(settings.webRoot)) {
-    report.reason = `${settings.webRoot} is no folder any more: there is nothing to adopt`;
+    last.reason = `${settings.webRoot} is no longer a folder: there is nothing to adopt`;
     return;
   }
-  const published = deployed(site.places);
-  const head = await report.timed("fetch", () => fetchHead(site));
-  report.head = head;
-  const { commit, reason } = await report.timed("decide", (): Plan | Promise<Plan> =>
-    adopting ? { commit: head, reason: "to compare" } : decide(site, head, published, markers),
+  const published = deployed(places);
+  const head = await run.timed("fetch", () => fetchHead(site));
+  run.head = head;
+  const { commit, reason } = await run.timed("decide", (): Plan | Promise<Plan> =>
+    adopting ? { commit: head, reason: "to compare" } : decide(site, head, markers),
   );
-  report.commit = commit ?? head;
-  report.reason = reason;
+  last.commit = commit ?? head;
+  last.reason = reason;
   if (commit === null) return;
 
-  const links = await report.timed("checkout", () => checkOut(site, commit));
-  if (links.length > 0) report.warnings.push(`symbolic links are left out: ${listed(links)}`);
-  const out = await report.timed("hugo", () => {
+  const links = await run.timed("checkout", () => checkOut(site, commit));
+  if (links.length > 0) last.warnings.push(`symbolic links are left out: ${listed(links)}`);
+  await run.timed("hugo", () => {
     needContent(settings.content);
-    return build(builder, site.places);
+    return build(settings, places);
   });
-  await report.timed("publish", async () => {
-    const found = gate(out, settings, adopting ? null : (published?.pages ?? null), links);
-    const made = await makeRelease(settings, site.places, commit, out, found, report.warnings);
-    // Its work tree is on the disk with the rest.
-    writeWhole(site.places.checkedOut, `${commit}\n`);
+  await run.timed("publish", async () => {
+    const found = gate(places.out, settings, adopting ? null : (published?.pages ?? null), links);
+    const made = await makeRelease(settings, places, commit, found, last.warnings);
+    // The checkout is on the disk with the release.
+    writeWhole(places.checkedOut, `${commit}\n`);
     if (adopting) {
-      report.adoption = compare(settings, made);
-      const lost = report.adoption.files.length + report.adoption.more;
-      report.reason = `${settings.webRoot} was compared with ${made.release}: ${lost} files are neither built nor kept`;
+      run.adoption = compare(settings, made);
+      const lost = run.adoption.files.length + run.adoption.more;
+      last.reason = `${settings.webRoot} was compared with ${made.release}: ${lost} files are neither built nor kept`;
       return;
     }
-    report.stay = publish(site.places, made.release);
-    report.result = "published";
-    if (heldHead(site.places) !== head) letGo(site.places);
+    run.stay = publish(places, made.release);
+    last.result = "published";
+    if (heldHead(places) !== head) letGo(places);
   });
 }
 
-async function decide(
-  site: Site,
-  head: string,
-  published: Manifest | undefined,
-  markers: readonly Marker[],
-): Promise<Plan> {
+async function decide(site: Site, head: string, markers: readonly Marker[]): Promise<Plan> {
   const { places, settings } = site;
+  const published = deployed(places);
   const has = (kind: Marker["kind"]) => markers.some((marker) => marker.kind === kind);
   const held = heldHead(places);
-  const known = {
-    head,
-    deployed: published ?? null,
-    held,
-    asked: has("ask"),
-    tampered: published && has("tick") ? differences(places, published) : [],
-  };
-  const at = plan(known);
+  const tampered = published && has("tick") ? differences(places, published) : [];
+  const at = plan({ head, deployed: published ?? null, held, requested: has("request"), tampered });
   if (at) return at;
   const by = planBy(await changes(site, published!.commit!, head), settings.paths, head);
   // A new head that builds nothing ends a rollback as well: what is published is what it would build.
@@ -115,22 +94,45 @@ async function decide(
   return by;
 }
 
-/** hugo exits 0 without it. Only where it is surely not there: what a sandbox hides from us, hugo may see. */
-function needContent(content: string): void {
-  let isFolder: boolean;
-  try {
-    isFolder = statSync(content).isDirectory();
-  } catch (error) {
-    isFolder = (error as NodeJS.ErrnoException).code === "EACCES";
-  }
-  if (!isFolder)
-    throw failed(`the content folder ${content} is not there: is it mounted? hooks[].site.content names it`);
+/** Publishes a kept release again, without the git host and hugo. Throws Setback with nothing changed. */
+export async function rollBack(
+  site: Site,
+  release: string,
+): Promise<Pick<Run["last"], "result" | "commit" | "reason">> {
+  const { places } = site;
+  const known = releases(places);
+  const manifest = known.includes(release) ? readManifest(places, release) : undefined;
+  if (!manifest) throw rejected(`there is no release ${listed([release])}. Use one of ${listed(known)}.`);
+  const differ = differences(places, manifest);
+  if (differ.length > 0)
+    throw rejected(`${release} is not what was published: ${listed(differ)} differ. Use another release, or push.`);
+  const current = deployed(places);
+  const head = (await lastHead(site)) ?? current?.commit ?? null;
+  // Before the switch: a builder that is killed in between must not publish the former head again.
+  if (head === manifest.commit) letGo(places);
+  else if (head !== null) hold(places, head);
+  if (current?.release !== release) switchTo(places, release);
+  const held = heldHead(places)?.slice(0, 12);
+  const reason = held
+    ? `${release} is published; ${held} is not published again, a newer commit is`
+    : `${release} is published`;
+  return { result: "rolled back", commit: manifest.commit, reason };
 }
 
-/** The clone is thrown away where git itself finds it broken; else it is not the clone's fault. */
-async function afresh(site: Site, fault: CloneFault, report: Report): Promise<void> {
-  if (!(await isBroken(site))) throw failed(fault.message);
-  report.warnings.push(`the clone was broken and is made anew: ${fault.message}`);
+/** hugo exits 0 without content. Rejects only what is surely missing: hugo may see what a sandbox hides from the builder. */
+function needContent(content: string): void {
+  try {
+    if (statSync(content).isDirectory()) return;
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "EACCES") return;
+  }
+  throw failed(`the content folder ${content} is missing. Mount it, or correct hooks[].site.content.`);
+}
+
+/** Throws the clone away where git itself finds it broken; else the fault is not the clone's. */
+async function makeAnew(site: Site, fault: CloneFault, run: Run): Promise<void> {
+  const fsck = await site.git(["fsck", "--connectivity-only", "--no-dangling", "--no-progress"]);
+  if (fsck.code === 0) throw failed(fault.message);
+  run.last.warnings.push(`the clone was broken and is made anew: ${fault.message}`);
   discard(site.places);
-  remove(`${site.places.clone}.new`);
 }

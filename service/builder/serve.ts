@@ -1,48 +1,38 @@
 /**
- * As long as anything is pending: take it, run, say what came of it, and only then let go of what asked. While it fails
- * it stays, and tries again after growing pauses, which a new marker cuts short: a path unit that starts a failing job
- * again and again is stopped by systemd, and then misses pushes.
+ * As long as markers are pending: take them, run, write the result, and only then remove them. While runs fail the
+ * builder stays and tries again after growing pauses, which a new marker cuts short: systemd stops a path unit that
+ * starts a failing job again and again, and pushes would be missed.
  */
 import { setTimeout as sleep } from "node:timers/promises";
-import type { Builder } from "../settings.ts";
-import { currentRelease } from "./current.ts";
-import { heldHead } from "./held.ts";
 import { retireOut } from "./hugo.ts";
-import type { Journal } from "./journal.ts";
 import { type Marker, newest, release, take } from "./markers.ts";
 import type { Places } from "./places.ts";
-import { prune, removeHalf } from "./release.ts";
-import { Report } from "./report.ts";
-import { emptyHalf, type Site, tidy, unlock } from "./repository.ts";
-import { run } from "./run.ts";
+import { currentRelease, prune, removeHalf } from "./releases.ts";
+import { removeHalfCheckout, type Site } from "./repository.ts";
+import { runOnce } from "./run.ts";
 import { listed } from "./setback.ts";
-import { type Failing, readStatus, writeStatus } from "./status.ts";
+import { type Entry, type Failing, Run, readStatus, writeStatus } from "./status.ts";
 
 /** Milliseconds. The first pause doubles up to the longest; not even a new marker cuts one below `least`. */
 export type Pauses = { readonly first: number; readonly longest: number; readonly least: number };
 
 const pauses: Pauses = { first: 5_000, longest: 15 * 60_000, least: 2_000 };
 
-/** A burst of pushes holds a build up at most this many times the debounce. */
+/** A burst of pushes delays a build by at most this many times the debounce. */
 const mostDebounces = 5;
 
-/** Removes what a kill, a power cut or a failed run left behind. */
-export function heal(places: Places): void {
+export type Journal = (entry: Entry) => void;
+
+/** Removes what a kill, a power cut or a failed run left. */
+export function removeLeftovers(places: Places): void {
   removeHalf(places);
-  emptyHalf(places);
-  unlock(places);
+  removeHalfCheckout(places);
   retireOut(places);
 }
 
-/** Returns when nothing is pending, or at the first failure where there are no pauses to try again after. */
-export async function serve(
-  builder: Builder,
-  site: Site,
-  journal: Journal,
-  pause: Pauses | null = pauses,
-): Promise<void> {
-  const { settings } = builder;
-  const { places } = site;
+/** Returns when nothing is pending, or at the first failure where `pause` is null. */
+export async function serve(site: Site, journal: Journal, pause: Pauses | null = pauses): Promise<void> {
+  const { places, settings } = site;
   let failing = readStatus(places)?.failing;
   let length = pause?.first ?? 0;
   for (;;) {
@@ -52,13 +42,13 @@ export async function serve(
     const batch = next(markers);
     if (batch.length === 0 && stuck.length === 0) return;
 
-    const report = batch.length > 0 ? await run(builder, site, batch, debounce) : cannotTake(stuck);
-    const good = report.result === "published" || report.result === "nothing";
+    const run = batch.length > 0 ? await runOnce(site, batch, debounce) : cannotTake(stuck);
+    const good = run.last.result === "published" || run.last.result === "nothing";
     if (good) failing = undefined;
     else if (!once(batch)) failing = stillFailing(failing, length);
-    tell(site, report, failing, journal);
+    report(site, run, failing, journal);
     if (good || once(batch)) release(batch);
-    if (report.stay) await cleanUp(site, report.stay);
+    if (run.stay) await cleanUp(site, run.stay);
 
     if (good) length = pause?.first ?? 0;
     else if (!once(batch)) {
@@ -69,7 +59,7 @@ export async function serve(
   }
 }
 
-/** What root asks for is done once, before the rest and by itself: who asked reads what came of it. */
+/** A rollback or an adoption runs alone, before the others and once: root reads its result. */
 function next(markers: readonly Marker[]): readonly Marker[] {
   const first = markers.find(({ kind }) => kind === "rollback") ?? markers.find(({ kind }) => kind === "adopt");
   return first ? [first] : markers;
@@ -77,13 +67,13 @@ function next(markers: readonly Marker[]): readonly Marker[] {
 
 const once = ([first]: readonly Marker[]): boolean => first?.kind === "rollback" || first?.kind === "adopt";
 
-/** Until nobody has pushed for a while. Returns how long that was, in milliseconds. */
+/** Waits until no marker has come for `quiet`. Returns how long it waited. All in milliseconds. */
 async function settle(places: Places, quiet: number): Promise<number> {
   const from = performance.now();
   for (;;) {
     const last = newest(places, true);
     const waited = performance.now() - from;
-    // A clock that was set back must not make it wait for a tomorrow.
+    // After a clock was set back the last marker may lie in the future.
     const since = Math.max(0, Date.now() - last);
     const left = last === 0 ? 0 : Math.min(quiet - since, mostDebounces * quiet - waited);
     if (left <= 0) return waited;
@@ -91,11 +81,11 @@ async function settle(places: Places, quiet: number): Promise<number> {
   }
 }
 
-/** Until the time is up, or something new came. */
+/** Waits until the time is up or a new marker came. */
 async function rest(places: Places, milliseconds: number, least: number, takenAt: number): Promise<void> {
   const until = performance.now() + milliseconds;
   await sleep(Math.min(least, milliseconds));
-  // The clock of the file system may lag behind by a tick of the kernel, 10 ms at most.
+  // The file system's clock lags behind by a tick of the kernel, 10 ms at most.
   while (performance.now() < until && newest(places) < takenAt - 10) await sleep(Math.min(500, least));
 }
 
@@ -105,42 +95,33 @@ const stillFailing = (before: Failing | undefined, pause: number): Failing => ({
   next: new Date(Date.now() + pause).toISOString(),
 });
 
-function cannotTake(stuck: readonly string[]): Report {
-  const report = new Report([], 0);
-  report.result = "failed";
-  report.reason = `can't be taken: ${listed(stuck)}: an ask is a file, and this is a folder with something in it; remove it`;
-  return report;
+function cannotTake(stuck: readonly string[]): Run {
+  const run = new Run([], 0);
+  run.last.result = "failed";
+  run.last.reason = `${listed(stuck)} is a folder with files in it, and a request is a file. Remove it.`;
+  return run.end();
 }
 
-function tell(site: Site, report: Report, failing: Failing | undefined, journal: Journal): void {
-  const { places, settings } = site;
-  const { adoption, stay } = report;
-  const last = report.last();
+function report({ places, settings: { hook } }: Site, run: Run, failing: Failing | undefined, journal: Journal): void {
+  const { last } = run;
   try {
-    // What a failed run wrote may be all of the room that status.json needs on a full disk.
-    if (last.result === "failed") heal(places);
-    const before = readStatus(places);
-    writeStatus(places, {
-      hook: settings.hook,
-      head: report.head ?? before?.head ?? null,
-      held: heldHead(places),
-      last,
-      failing,
-      adoption,
-      ...(stay && { stay }),
-    });
+    // What a failed run wrote may be all the room that status.json needs on a full disk.
+    if (last.result === "failed") removeLeftovers(places);
+  } catch {}
+  try {
+    writeStatus(places, hook, run, failing);
   } catch (error) {
-    // On a full disk. What was published is, and the journal says so.
+    // What was published stays published, and the journal reports it.
     last.warnings.push(`status.json could not be written: ${(error as Error).message}`);
   }
-  journal({ hook: settings.hook, ...last, release: currentRelease(places) ?? null, ...(failing && { failing }) });
+  journal({ hook, ...last, release: currentRelease(places) ?? null, ...(failing && { failing }) });
 }
 
-/** Nobody waits for this; what is not done now is done after the next publish. */
+/** No run depends on it: what fails here is done after the next publish. */
 async function cleanUp(site: Site, stay: readonly string[]): Promise<void> {
   try {
     prune(site.places, stay);
     retireOut(site.places);
-    await tidy(site);
+    await site.git(["gc", "--auto", "--quiet"]);
   } catch {}
 }

@@ -1,26 +1,26 @@
 /**
- * Why a run ends without a new site, in words for the person who has to do something: what, the likely cause, the cure.
- * `failed`: something broke that may heal by itself. `refused`: what was built or asked for must not be published.
+ * The reason why a run ends without a new site, for the person who has to act: what is wrong, then what to do.
+ * `failed`: it may work at the next try. `rejected`: this build or this request must not be published.
  */
 export class Setback extends Error {
-  readonly result: "failed" | "refused";
-  constructor(result: "failed" | "refused", reason: string) {
+  readonly result: "failed" | "rejected";
+  constructor(result: "failed" | "rejected", reason: string) {
     super(reason);
     this.result = result;
   }
 }
 
 export const failed = (reason: string): Setback => new Setback("failed", reason);
-export const refused = (reason: string): Setback => new Setback("refused", reason);
+export const rejected = (reason: string): Setback => new Setback("rejected", reason);
 
 export const diskFull =
-  "the disk is full: free some space on the file system of /var/lib/pushgate-sites, or lower what the site takes there";
+  "the disk is full. Free space on the file system of /var/lib/pushgate-sites, or make the site smaller.";
 
 const byCode: Readonly<Record<string, string>> = {
-  EDQUOT: "the disk quota is used up: raise it, or free some space",
-  EMFILE: "too many files are open: raise the unit's LimitNOFILE=",
+  EDQUOT: "the disk quota is used up. Raise it, or free space.",
+  EMFILE: "too many files are open. Raise LimitNOFILE= of the unit.",
   ENOSPC: diskFull,
-  EROFS: "the file system is read-only: see dmesg for why the kernel made it so, then mount it read-write",
+  EROFS: "the file system is read-only. Look in dmesg for the kernel's reason, then mount it read-write.",
 };
 
 /** Anything thrown, as a setback. */
@@ -30,11 +30,13 @@ export function setbackOf(error: unknown): Setback {
   const known = code !== undefined ? byCode[code] : undefined;
   if (known) return failed(known);
   if ((code === "EACCES" || code === "EPERM") && path)
-    return failed(`${path} can't be used (${code}): its owner or mode was changed; \`pulumi up\` sets both`);
+    return failed(
+      `${path} can't be used (${code}): its owner or mode was changed. Run \`pulumi up\`, which sets both.`,
+    );
   return failed(`unexpected: ${printable(message ?? String(error), 300)}`);
 }
 
-/** Controls, and what turns or hides text on a terminal: names and outputs come from the repository. */
+/** Without control characters and characters that reorder a terminal's text: names and outputs come from the repository. */
 export const printable = (text: string, longest: number): string => {
   const clean = text.replace(/[\p{C}\p{Zl}\p{Zp}]/gu, "?");
   return clean.length > longest ? `${clean.slice(0, longest)}…` : clean;

@@ -1,30 +1,29 @@
 /**
- * status.json, for people and for `npm run status`: what is published, what was tried last and why it ended so. It is
- * derived, and read by no decision: what is published is what `current` and its manifest say.
+ * status.json, for people and for the status command: what is published, and the result and reason of the last run.
+ * No decision reads it: what is published is what `current` and its manifest hold.
  */
 import { readFileSync } from "node:fs";
-import { currentRelease } from "./current.ts";
 import { ifThere, writeWhole } from "./files.ts";
-import { readManifest, releases } from "./manifest.ts";
-import type { Places } from "./places.ts";
+import { heldHead, type Places } from "./places.ts";
+import { currentRelease, type Manifest, readManifest, releases } from "./releases.ts";
 
 export type Step = "debounce" | "fetch" | "decide" | "checkout" | "hugo" | "publish";
 
-/** What one run did. */
+/** One run. */
 export type Last = {
-  readonly result: "published" | "nothing" | "failed" | "refused" | "rolled back";
-  readonly reason: string;
+  result: "published" | "nothing" | "failed" | "rejected" | "rolled back";
+  reason: string;
   /** What was built, or would have been. */
-  readonly commit: string | null;
-  /** ISO 8601, UTC. */
-  readonly at: string;
-  /** Who asked: deliveries, asks, the timer's tick. */
+  commit: string | null;
+  /** When it ended; ISO 8601, UTC. */
+  at: string;
+  /** What started it: deliveries, requests, the timer's tick. */
   readonly trigger: readonly string[];
   readonly warnings: string[];
-  readonly milliseconds: Readonly<Record<Step | "total", number>>;
+  readonly milliseconds: Record<Step | "total", number>;
 };
 
-/** Since when it fails, how often it was tried, and when it is tried again at the latest. */
+/** Since when runs fail, how many did, and when the next starts at the latest. */
 export type Failing = { readonly since: string; readonly attempts: number; readonly next: string };
 
 /** Files of the folder to be adopted that neither the build makes nor site.keep names. */
@@ -32,41 +31,65 @@ export type Adoption = { readonly release: string; readonly files: readonly stri
 
 export type Status = {
   readonly hook: string;
-  readonly deployed: { readonly release: string; readonly commit: string | null; readonly at: string } | null;
+  readonly deployed: Pick<Manifest, "release" | "commit" | "at"> | null;
   readonly head: string | null;
-  /** The head a rollback turned away from, while it holds. */
+  /** The head that a rollback left, while it holds. */
   readonly held?: string;
   readonly last: Last;
   readonly failing?: Failing;
   /** Newest first. */
-  readonly releases: readonly {
-    readonly id: string;
-    readonly commit: string | null;
-    readonly at: string;
-    readonly pages: number;
-    readonly bytes: number;
-  }[];
+  readonly releases: readonly ({ readonly id: string } & Pick<Manifest, "commit" | "at" | "pages" | "bytes">)[];
   readonly adoption?: Adoption;
 };
 
-export type Told = Pick<Status, "hook" | "head" | "last"> & {
-  readonly held: string | null;
-  readonly failing: Failing | undefined;
-  readonly adoption: Adoption | undefined;
-  /** Releases that stay; the others are being removed. */
-  readonly stay?: readonly string[];
-};
+/** A line of the journal: `journalctl -o cat -u pushgate-build-<hook>`. */
+export type Entry = { readonly hook: string } & Last & { readonly release: string | null; readonly failing?: Failing };
 
-export function writeStatus(places: Places, { hook, head, last, held, failing, adoption, stay }: Told): void {
+/** A run as it goes: its result so far and its clock. */
+export class Run {
+  readonly last: Last;
+  head: string | null = null;
+  adoption: Adoption | undefined;
+  /** Of a publish: the releases that stay. */
+  stay: readonly string[] | undefined;
+  readonly #started = performance.now();
+
+  constructor(trigger: readonly string[], debounce: number) {
+    const milliseconds = { debounce, fetch: 0, decide: 0, checkout: 0, hugo: 0, publish: 0, total: 0 };
+    this.last = { result: "nothing", reason: "", commit: null, at: "", trigger, warnings: [], milliseconds };
+  }
+
+  async timed<T>(step: Step, work: () => T | Promise<T>): Promise<T> {
+    const from = performance.now();
+    try {
+      return await work();
+    } finally {
+      this.last.milliseconds[step] += performance.now() - from;
+    }
+  }
+
+  end(): this {
+    const { milliseconds } = this.last;
+    milliseconds.total = milliseconds.debounce + performance.now() - this.#started;
+    for (const step of Object.keys(milliseconds) as Step[]) milliseconds[step] = Math.round(milliseconds[step]);
+    this.last.at = new Date().toISOString();
+    return this;
+  }
+}
+
+export function writeStatus(places: Places, hook: string, run: Run, failing: Failing | undefined): void {
+  const { last, adoption, stay } = run;
   const current = currentRelease(places);
+  const held = heldHead(places);
+  // Releases that do not stay are being removed.
   const known = releases(places)
-    .filter((id) => !stay || stay.includes(id))
+    .filter((id) => stay?.includes(id) ?? true)
     .flatMap((id) => readManifest(places, id) ?? []);
   const deployed = known.find(({ release }) => release === current);
   const status: Status = {
     hook,
     deployed: deployed ? { release: deployed.release, commit: deployed.commit, at: deployed.at } : null,
-    head,
+    head: run.head ?? readStatus(places)?.head ?? null,
     ...(held !== null && { held }),
     last,
     ...(failing && { failing }),
@@ -76,7 +99,7 @@ export function writeStatus(places: Places, { hook, head, last, held, failing, a
   writeWhole(places.status, `${JSON.stringify(status, null, 2)}\n`);
 }
 
-/** What it said last, for what only people ask: since when it fails. undefined where it can't be read. */
+/** The former status; undefined where it can't be read. */
 export function readStatus(places: Places): Status | undefined {
   try {
     const text = ifThere(() => readFileSync(places.status, "utf8"));

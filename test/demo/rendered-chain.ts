@@ -1,7 +1,7 @@
 /** The chain as the program declares and renders it, ready to be walked. */
 
+import { sourceSets } from "../../infra/config/derived.ts";
 import type { Settings } from "../../infra/config/settings.ts";
-import { sourceSets } from "../../infra/config/source-sets.ts";
 import { hostLayers } from "../../infra/host/index.ts";
 import { paths } from "../../infra/host/paths.ts";
 import { example, exampleHost } from "../example.ts";

@@ -93,9 +93,9 @@ describe("a zone that was used before", { timeout: 120_000 }, () => {
     expect(said).toContain(`custom rules: ruleset "their rules"\n    Ruleset zones/${zone.id}/`);
     expect(said).toContain(`hooks.example.org A: A record, 198.51.100.7\n    DnsRecord ${zone.id}/`);
     expect(said).toMatch(/also leads to 198\.51\.100\.8, which stays .* remove it/);
-    expect(said).toContain("origin rules: not there");
-    expect(said).toContain("Machines need no adopting");
-    expect(said).toContain("Nothing was done: npm run adopt -- --yes");
+    expect(said).toContain("origin rules: does not exist");
+    expect(said).toContain("Hosts need no adopting");
+    expect(said).toContain("To take them over, run: npm run adopt -- --yes");
     expect(api.zone).toStrictEqual(zone);
     expect(await stack.resources()).toEqual([]);
   });
@@ -137,7 +137,7 @@ describe("a zone that was used before", { timeout: 120_000 }, () => {
     stack = await all.again();
     const said = succeededSaying(await stack.ops("adopt", "--yes"));
     expect(said).toContain("12 adopted.");
-    expect(said).toContain("its key was in the lost state alone");
+    expect(said).toContain("its key was only in the lost state");
     api.requests.length = 0;
     const up = succeeded(await stack.up());
     expect(atTheEdge(up).filter((step) => step.startsWith("create "))).toEqual([]);
@@ -158,6 +158,6 @@ describe("a zone that was used before", { timeout: 120_000 }, () => {
   test("npm run status finds the machines in the stack's configuration; what they say is for the host suite", async () => {
     const { code, stdout, stderr } = await stack.ops("status");
     expect(code).toBe(1);
-    expect(stdout + stderr).toMatch(/^web1 \(root@web1\.example\.org\)\n {2}web1: what it answered is not whole/);
+    expect(stdout + stderr).toMatch(/^web1 \(root@web1\.example\.org\)\n {2}web1: its answer is incomplete/);
   });
 });

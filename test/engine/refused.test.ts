@@ -39,23 +39,31 @@ function nobodyWasAsked(): void {
 }
 
 test.each<[string, Record<string, unknown>, RegExp]>([
-  ["all secrets", { "pushgate:secrets": secrets }, /pushgate:secrets is plain text: .* pulumi config set --secret/],
+  ["all secrets", { "pushgate:secrets": secrets }, /pushgate:secrets is plain text\. .* pulumi config set --secret/],
   [
     "the edge's token",
     { "cloudflare:apiToken": apiToken },
-    /cloudflare:apiToken is plain text: .* pulumi config set --secret cloudflare:/,
+    /cloudflare:apiToken is plain text\. .* pulumi config set --secret cloudflare:/,
   ],
 ])("plain text: %s", async (_, change, says) => {
   await refusedWith(() => stack.configure(change), says);
 });
 
 test("plain text: one secret beside encrypted ones", async () => {
-  const says = /pushgate:secrets\.site\.previous is plain text beside encrypted ones: make a new secret/;
+  const says = /pushgate:secrets\.site\.previous is plain text beside encrypted secrets\. Make a new secret/;
   await refusedWith((text) => {
     const mixed = text.replace(/(previous:)\s+secure: .*/, `$1 ${secrets.site.previous}`);
     expect(mixed).not.toBe(text);
     writeFileSync(stack.stackFile, mixed);
   }, says);
+});
+
+test("values of a wrong type: all faults come together", async () => {
+  const change = { "pushgate:zone": ["example.org"], "pushgate:hosts": "web1", "pushgate:limits": [1] };
+  await refusedWith(
+    () => stack.configure(change),
+    /3 faults in the stack configuration[\s\S]*hosts is "web1"\. Use a list/,
+  );
 });
 
 test("an engine that is too old", async () => {

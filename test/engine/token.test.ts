@@ -1,4 +1,4 @@
-/** What a preview says of a token that may not do everything, under the real engine, against the stand-in API. */
+/** What a preview reports about a token that lacks permissions, under the real engine, against the fake API. */
 import { readFileSync } from "node:fs";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { permissions } from "../../infra/edge/zone/dry-run.ts";
@@ -71,7 +71,7 @@ describe("a token", { timeout: 120_000 }, () => {
     for (const kind of rules)
       expect(preview.stdout).toMatch(new RegExp(`rules that \`up\` would write .* the permission ${kind} Edit`));
     for (const kind of ["DNS", "SSL and Certificates"])
-      expect(preview.stdout).toMatch(new RegExp(`can't be read .* the permission ${kind} Edit`));
+      expect(preview.stdout).toMatch(new RegExp(`can't be read: .* the permission ${kind} Edit`));
     expect(preview.stdout).not.toContain(apiToken);
     expect(written()).toEqual([]);
   });
@@ -95,7 +95,7 @@ describe("a token", { timeout: 120_000 }, () => {
     const named = await audit();
     expect(named.code).toBe(1);
     expect(named.stdout + named.stderr).toMatch(
-      /the DNS records of example\.org can't be read .* the permission DNS Edit/,
+      /the DNS records of example\.org can't be read: .* the permission DNS Edit/,
     );
   });
 

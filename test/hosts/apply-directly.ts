@@ -8,7 +8,7 @@ import * as v from "valibot";
 import { applyScript, probeScript } from "../../infra/apply/manifest.ts";
 import { reconcile, type Verdict } from "../../infra/apply/reconcile.ts";
 import { parseReport } from "../../infra/apply/report.ts";
-import { settled } from "../../infra/config/checks.ts";
+import { settled } from "../../infra/config/derived.ts";
 import { shape } from "../../infra/config/schema.ts";
 import type { Settings } from "../../infra/config/settings.ts";
 import { type HostLayers, hostLayers } from "../../infra/host/index.ts";

@@ -34,10 +34,7 @@ const guardAsleep: Fault = {
   layer: "guard",
   hand: `systemctl --quiet disable --now pushgate-guard.timer
 while systemctl is-active --quiet pushgate-guard.service; do sleep 0.1; done`,
-  says: [
-    'pushgate-guard.timer at boot: declared is "enabled", the machine says "disabled"',
-    'pushgate-guard.timer: declared is "active", the machine says "inactive"',
-  ],
+  says: ['pushgate-guard.timer is: declared is "enabled active", the host reports "disabled inactive"'],
 };
 
 /** `hostname`: the hook hostname of the changed host. */
@@ -56,20 +53,20 @@ export const driftRounds = (hostname: string): readonly Round[] => [
       {
         layer: "origin-key",
         hand: `chmod 0644 ${paths.tls}/origin.key`,
-        says: ['origin key and certificate request: declared is "valid", the machine says "the key is 644 root:root"'],
+        says: ['origin key and certificate request: declared is "valid", the host reports "the key is 644 root:root"'],
       },
       // The next reload of nginx reads this file, but nginx's own configuration is broken in this round.
       {
         layer: "origin-certificate",
         hand: `echo 'a note' >>${paths.tls}/origin.pem`,
-        says: [`${paths.tls}/origin.pem has other contents (- on the machine, + declared):`, "\n- a note"],
+        says: [`${paths.tls}/origin.pem has other contents (- on the host, + declared):`, "\n- a note"],
       },
       {
         layer: "proxy",
         hand: `sed -i 's/server_tokens off;/server_tokens of;/' ${paths.nginx}
 chown www-data ${paths.tls}/origin-pull-ca.pem`,
         says: [
-          `${paths.nginx} has other contents (- on the machine, + declared):`,
+          `${paths.nginx} has other contents (- on the host, + declared):`,
           "\n-     server_tokens of;\n+     server_tokens off;\n",
           `${paths.tls}/origin-pull-ca.pem is 644 www-data:root, declared is 644 root:root`,
         ],
@@ -78,12 +75,12 @@ chown www-data ${paths.tls}/origin-pull-ca.pem`,
         layer: "secrets",
         hand: `umask 077
 echo somebody-elses-secret-0123456789-abcdef | systemd-creds encrypt --with-key=host --name=site - ${paths.credentials}/site`,
-        says: ['credentials changed since they were installed: declared is "none", the machine says "site"'],
+        says: ['credentials changed since they were installed: declared is "none", the host reports "site"'],
       },
       {
         layer: "receiver-program",
         hand: `echo '// by hand' >>${paths.receiver}`,
-        says: [`${paths.receiver} is: differs (- on the machine, + declared):`],
+        says: [`${paths.receiver} is: differs (- on the host, + declared):`],
       },
       {
         layer: "receiver",
@@ -93,8 +90,8 @@ systemctl --quiet disable pushgate-receiver.service
 chmod 0700 ${paths.spool}/site`,
         says: [
           `${paths.receiverSettings} has other contents`,
-          'pushgate-receiver.service is: declared is "enabled active", the machine says "disabled active"',
-          'pushgate-receiver.service runs what is installed: declared is "yes", the machine says "no"',
+          'pushgate-receiver.service is: declared is "enabled active", the host reports "disabled active"',
+          'pushgate-receiver.service runs what is installed: declared is "yes", the host reports "no"',
           `\n- ${paths.spool}/site 2700 pushgate-receiver:pushgate-spool\n`,
         ],
       },
@@ -113,7 +110,7 @@ ln -sf /dev/null ${paths.units}/pushgate-routing.service`,
         layer: "firewall",
         hand: "nft insert rule inet pushgate input tcp dport 8443 accept",
         says: [
-          'table inet pushgate: declared is "as declared", the machine says "added: tcp dport 8443 accept (differs)"',
+          'table inet pushgate: declared is "as declared", the host reports "added: tcp dport 8443 accept (differs)"',
         ],
       },
     ],
@@ -148,16 +145,16 @@ ln -sf /dev/null ${paths.units}/pushgate-routing.service`,
       {
         layer: "packages",
         hand: "dpkg --remove --force-depends nodejs 2>&1",
-        says: ['package nodejs: declared is "installed", the machine says "missing"'],
+        says: ['package nodejs: declared is "installed", the host reports "missing"'],
       },
       {
         layer: "origin-key",
         hand: `echo '$(reboot)' >${paths.stamps}/origin-key`,
-        says: ["the stamp on the machine is not ours"],
+        says: ["the stamp on the host is not valid"],
       },
       {
         layer: "origin-certificate",
-        hand: `rm ${paths.stamps}/certificate`,
+        hand: `rm ${paths.stamps}/origin-certificate`,
         says: ["no stamp: the last apply did not finish"],
       },
       // A valid but older stamp, as from a backup: the host itself is as declared. Without node the probe cannot look.
@@ -177,14 +174,14 @@ systemctl daemon-reload
 systemd-run --quiet --wait --collect --slice=pushgate.slice true
 systemctl --quiet disable --now pushgate-receiver-docs.socket`,
         says: [
-          `${paths.units}/pushgate-receiver.service has other contents (- on the machine, + declared):`,
+          `${paths.units}/pushgate-receiver.service has other contents (- on the host, + declared):`,
           "\n- TasksMax=640\n+ TasksMax=64\n",
-          `${paths.units}/pushgate-receiver-extra.socket is ours and not declared`,
+          `${paths.units}/pushgate-receiver-extra.socket is not declared and will be removed`,
           `${paths.tmpfiles} is missing`,
           `${paths.receiverSettings} is a symbolic link, not a file`,
-          `${paths.units}/pushgate-receiver-github.socket.d/wide.conf is ours and not declared`,
+          `${paths.units}/pushgate-receiver-github.socket.d/wide.conf is not declared and will be removed`,
           "pushgate-receiver-github.socket admits: declared is",
-          'pushgate-receiver-docs.socket is: declared is "enabled active in /pushgate.slice/pushgate-receiver-docs.socket", the machine says "disabled inactive',
+          'pushgate-receiver-docs.socket is: declared is "enabled active in /pushgate.slice/pushgate-receiver-docs.socket", the host reports "disabled inactive',
         ],
       },
       {
@@ -194,15 +191,15 @@ ln -sf /root/nginx.conf ${paths.nginx}
 systemctl --quiet disable nginx.service`,
         says: [
           `${paths.nginx} is a symbolic link, not a file`,
-          'nginx.service is: declared is "enabled active", the machine says "disabled active"',
+          'nginx.service is: declared is "enabled active", the host reports "disabled active"',
         ],
       },
       {
         layer: "firewall",
         hand: "systemctl --quiet disable --now pushgate-firewall.service && nft flush ruleset",
         says: [
-          'table inet pushgate: declared is "as declared", the machine says "absent"',
-          'pushgate-firewall.service is: declared is "enabled active", the machine says "disabled inactive"',
+          'table inet pushgate: declared is "as declared", the host reports "absent"',
+          'pushgate-firewall.service is: declared is "enabled active", the host reports "disabled inactive"',
         ],
       },
     ],

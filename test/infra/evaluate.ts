@@ -56,7 +56,7 @@ export function bareMachine(overrides: Readonly<Record<string, string>> = {}): s
     ...overrides,
   };
   const rows = [
-    ...Object.entries(facts).map(([name, said]) => ["machine64", name, 0, said === "" ? 127 : 0, base64(said)]),
+    ...Object.entries(facts).map(([name, said]) => ["system64", name, 0, said === "" ? 127 : 0, base64(said)]),
     ["listens", 22, "sshd"],
     ["ssh", "22"],
     ["end"],

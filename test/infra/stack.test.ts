@@ -166,7 +166,7 @@ describe("a machine's state", () => {
 describe("nothing is declared", () => {
   test("while the configuration has faults", async () => {
     expect(await refused({ config: stackConfig({ "pushgate:zone": "", "pushgate:hooks": [] }) })).toMatch(
-      /faults in the stack configuration, nothing was changed/,
+      /^\d faults in the stack configuration\. Nothing was changed\.\n/m,
     );
   });
 
@@ -182,7 +182,7 @@ describe("nothing is declared", () => {
   test("while the zone is on another plan than declared", async () => {
     const edge = (token: string) =>
       token.includes("getZone:") ? { id: "0".repeat(32), name: "example.org", plan: { legacyId: "free" } } : undefined;
-    expect(await refused({ edge })).toMatch(/edge\.plan says pro, but the zone example\.org is on free/);
+    expect(await refused({ edge })).toMatch(/edge\.plan is pro, but the zone example\.org is on free/);
   });
 
   test("while a machine can't be asked", async () => {

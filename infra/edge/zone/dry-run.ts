@@ -1,133 +1,136 @@
 /**
- * What a preview asks of the token and of the rules before an `up` finds out in its middle: every endpoint that is used
- * is read once, and rulesets that would change are written with `dry_run=true`, which checks permission, quota, fields
- * and entitlement and writes nothing. DNS, certificates and bots have no dry run: see `unproven`.
+ * What a preview checks at Cloudflare before `up` writes.
+ *
+ * - Each endpoint that `up` uses is read once.
+ * - A ruleset that would change is written with `dry_run=true`: Cloudflare checks permissions, quotas, fields and what
+ *   the plan includes, and writes nothing.
+ * - DNS, certificates and bot management have no dry run: only `up` shows whether the token may write them.
  */
 import { isDeepStrictEqual } from "node:util";
 import * as pulumi from "@pulumi/pulumi";
-import { hostnames, siteHostnames } from "../../config/hostnames.ts";
+import { hostnames, siteHostnames } from "../../config/derived.ts";
 import type { Settings } from "../../config/settings.ts";
 import { ApiRefusal, type EdgeAccess, type EdgeApi, edgeApi } from "../api.ts";
 import { botSettings } from "../bots.ts";
 import { rulesOf } from "./fits.ts";
 import { EdgeError, type LiveZone } from "./live-zone.ts";
-import { merged, type PhaseName, phaseNames, phases, type Rule } from "./phase.ts";
+import { foreignRules, isOurs, merged, type PhaseName, phaseNames, phases, type Rule } from "./phase.ts";
 
-/** As the dashboard's page for tokens words them; its Edit is the API's Write, and reads too. */
-const dns = "DNS";
-const certificates = "SSL and Certificates";
-const bots = "Bot Management";
+/** Permissions as the dashboard's page for tokens names them. Its Edit is the API's Write, and includes Read. */
+const [dns, certificates, bots] = ["DNS", "SSL and Certificates", "Bot Management"] as const;
 
-/** All that an `up` takes; README lists the same. */
-export const permissions = (settings: Pick<Settings, "edge">): string[] => [
+/** All that `up` needs; README lists the same. */
+export const permissions = ({ edge }: Pick<Settings, "edge">): string[] => [
   "Zone Read",
   ...[dns, certificates, ...new Set(phaseNames.map((name) => phases[name].permission))].map((name) => `${name} Edit`),
-  // The free plan's setting is read always, and written by choice.
-  ...(settings.edge.plan !== "free" ? [] : [`${bots} ${botSettings(settings.edge) === undefined ? "Read" : "Edit"}`]),
+  // The free plan's setting is always read, and written if the operator chose so.
+  ...(edge.plan === "free" ? [`${bots} ${botSettings(edge) === undefined ? "Read" : "Edit"}`] : []),
 ];
 
-/** Permissions that only a write proves, as reading is all that can be asked of these endpoints. */
-const unproven = (settings: Pick<Settings, "edge">): string[] =>
-  permissions(settings).filter((name) => [dns, certificates, bots].some((kind) => name === `${kind} Edit`));
+const withoutDryRun: readonly string[] = [dns, certificates, bots].map((name) => `${name} Edit`);
 
-/** Whether `up` would leave this phase as it is. */
-const stands = (name: PhaseName, ours: readonly Rule[], { phases: live }: LiveZone): boolean =>
-  isDeepStrictEqual(live[name].rules, merged(name, ours, live[name].foreign));
-
-const denied = (what: string, permission: string, error: unknown): string[] => {
-  if (!(error instanceof ApiRefusal)) throw error;
-  return error.forbids
-    ? [`${what} with cloudflare:apiToken: ${error.message}. Give the token the permission ${permission}, for this zone`]
-    : [`${what}: ${error.message}`];
+/** Cloudflare's answer says how many rules or characters are too many. */
+const smaller = "If there are too many rules, remove some of the zone's own or choose a larger plan.";
+const smallerBy: Readonly<Record<PhaseName, string>> = {
+  custom: `${smaller} If an expression is too long, write fewer, wider ranges in hooks[].sources.`,
+  origin: `${smaller} Hosts with the same originPort take one rule together.`,
+  config: smaller,
 };
 
-async function readable(api: EdgeApi, { id, name }: LiveZone): Promise<string[]> {
-  const [zone, pulls] = [`zones/${id}`, `zones/${id}/origin_tls_client_auth/hostnames/certificates`];
-  const asked: [what: string, permission: string, path: string][] = [
-    [`the DNS records of ${name} can't be read`, dns, `${zone}/dns_records?per_page=1`],
-    [`the origin certificates of ${name} can't be read`, certificates, `certificates?zone_id=${id}`],
-    [`the origin pull certificates of ${name} can't be read`, certificates, pulls],
+function fault(what: string, permission: string, error: unknown, otherwise: string): string[] {
+  if (!(error instanceof ApiRefusal)) throw error;
+  const forbidden = error.status === 401 || error.status === 403;
+  const remedy = forbidden ? `Give cloudflare:apiToken the permission ${permission} Edit for this zone.` : otherwise;
+  return [`${what}: ${error.message}. ${remedy}`];
+}
+
+async function readFaults(api: EdgeApi, { id, name }: LiveZone): Promise<string[]> {
+  const endpoints: readonly (readonly [what: string, permission: string, path: string])[] = [
+    ["DNS records", dns, `zones/${id}/dns_records?per_page=1`],
+    ["origin certificates", certificates, `certificates?zone_id=${id}`],
+    ["client certificates", certificates, `zones/${id}/origin_tls_client_auth/hostnames/certificates`],
   ];
-  const faults = asked.map(([what, permission, path]) =>
+  const otherwise = "Check the connection to Cloudflare and run it again.";
+  const faults = endpoints.map(([what, permission, path]) =>
     api.get(path).then(
       () => [],
-      (error: unknown) => denied(what, `${permission} Edit`, error),
+      (error: unknown) => fault(`the ${what} of ${name} can't be read`, permission, error, otherwise),
     ),
   );
   return (await Promise.all(faults)).flat();
 }
 
-/** A site's name is often there before us, and beside a CNAME the edge takes no address. What can't be read, `readable` says. */
-async function free(api: EdgeApi, zone: LiveZone, hostname: string): Promise<string[]> {
+/** A site's hostname often exists before pushgate. An unreadable list is reported by `readFaults`. */
+async function cnameFaults(api: EdgeApi, zone: LiveZone, hostname: string): Promise<string[]> {
   const path = `zones/${zone.id}/dns_records?name=${hostname}&type=CNAME`;
   const live = await api.list<{ type: string; content: string }>(path).catch(() => []);
   return live
     .filter(({ type }) => type === "CNAME")
     .map(
       ({ content }) =>
-        `${hostname} is a CNAME to ${content} now, beside which there can be no address of a machine: remove it, then ` +
-        "`pulumi up`, which makes the name lead to the machines",
+        `${hostname} is a CNAME to ${content}, and a CNAME allows no address beside it. Remove the CNAME, then run ` +
+        "npx pulumi up, which makes the name lead to the hosts.",
     );
 }
 
-const snake = (value: unknown): unknown => {
-  if (Array.isArray(value)) return value.map(snake);
-  if (typeof value !== "object" || value === null) return value;
-  const name = (key: string) => key.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
-  return Object.fromEntries(Object.entries(value).map(([key, inner]) => [name(key), snake(inner)]));
-};
+/** A rule as the API returns it, with what it computes. */
+type ApiRule = Rule & { readonly version: unknown; readonly last_updated: unknown; readonly categories?: unknown };
 
-/** The zone's own rules go as the API gave them, not as the provider reads them: what is tried is ours. */
-async function writable(api: EdgeApi, name: PhaseName, ours: readonly Rule[], zone: LiveZone): Promise<string[]> {
+/** In the API's spelling. */
+const asSent = ({ actionParameters, ...rule }: Rule): Rule =>
+  ({ ...rule, ...(actionParameters && { action_parameters: actionParameters }) }) as Rule;
+
+/** The zone's own rules are sent as the API returned them, so that a rejection is about pushgate's. */
+async function writeFaults(api: EdgeApi, name: PhaseName, ours: readonly Rule[], zone: LiveZone): Promise<string[]> {
   const { id, name: title, description } = zone.phases[name];
   const { phase, permission, name: what } = phases[name];
   const path = `zones/${zone.id}/rulesets`;
   try {
-    const live = id ? await api.get<{ rules?: (Rule & Record<string, unknown>)[] }>(`${path}/${id}`) : undefined;
-    const theirs = (live?.rules ?? [])
-      .filter(({ ref }) => zone.phases[name].foreign.some((rule) => rule.ref === ref))
-      .map(({ version: _, last_updated: __, categories: ___, ...rule }) => rule as unknown as Rule);
-    const rules = merged(
-      name,
-      ours.map((rule) => snake(rule) as Rule),
-      theirs,
-    );
+    const live = id ? await api.get<{ rules?: ApiRule[] }>(`${path}/${id}`) : undefined;
+    const carried = foreignRules(live?.rules ?? []).map(({ version, last_updated, categories, ...rule }) => rule);
+    const rules = merged(name, ours.map(asSent), carried);
     const body = { name: title, description, kind: "zone", phase, rules };
     await (id ? api.dryRun("PUT", `${path}/${id}`, body) : api.dryRun("POST", path, body));
     return [];
   } catch (error) {
-    return denied(`the ${what} that \`up\` would write to ${zone.name} are refused`, `${permission} Edit`, error);
+    const rejected = `the ${what} that \`up\` would write to ${zone.name} are rejected by Cloudflare`;
+    return fault(rejected, permission, error, smallerBy[name]);
   }
 }
 
-/** All reasons why an `up` would fail at the edge, as far as can be known before it writes. */
+/** All reasons why an `up` would fail at Cloudflare, as far as they can be known before it writes. */
 export async function dryRunFaults(api: EdgeApi, settings: Settings, zone: LiveZone): Promise<string[]> {
   if (hostnames(settings).length === 0) return [];
   const ours = rulesOf(settings);
-  const changing = phaseNames.filter((name) => ours[name].length > 0 && !stands(name, ours[name], zone));
-  const names = siteHostnames(settings).map((hostname) => free(api, zone, hostname));
-  const faults = [readable(api, zone), ...names, ...changing.map((name) => writable(api, name, ours[name], zone))];
+  const changes = (name: PhaseName): boolean => {
+    const { rules } = zone.phases[name];
+    return ours[name].length > 0 && !isDeepStrictEqual(rules, merged(name, ours[name], rules));
+  };
+  const faults = [
+    readFaults(api, zone),
+    ...siteHostnames(settings).map((hostname) => cnameFaults(api, zone, hostname)),
+    ...phaseNames.filter(changes).map((name) => writeFaults(api, name, ours[name], zone)),
+  ];
   return (await Promise.all(faults)).flat();
 }
 
-/**
- * Throws EdgeError. In previews only: an `up` is preceded by one, and refuses nothing that it could do. Where everything
- * is as declared it costs three small reads.
- */
+/** Throws EdgeError, in previews only. A zone that is as declared costs three small reads. */
 export async function tryOut(access: EdgeAccess | undefined, settings: Settings, zone: LiveZone): Promise<void> {
   if (!pulumi.runtime.isDryRun()) return;
   if (access === undefined) {
     void pulumi.log.warn(
-      "cloudflare:apiToken is not in the stack's configuration, so whether the token may write and the edge would take " +
-        "the rules was not tried: pulumi config set --secret cloudflare:apiToken",
+      "cloudflare:apiToken is not in the stack's configuration, so this preview did not check whether the token may write " +
+        "and Cloudflare accepts the rules. Run npx pulumi config set --secret cloudflare:apiToken.",
     );
     return;
   }
   const faults = await dryRunFaults(edgeApi(access), settings, zone);
   if (faults.length > 0) throw new EdgeError(faults);
-  if (hostnames(settings).length > 0 && !phaseNames.some((name) => zone.phases[name].written))
-    void pulumi.log.info(
-      `the token may write the rules and read the rest; whether it has ${unproven(settings).join(", ")} is known only ` +
-        "when `up` writes, as the edge has no dry run for those",
-    );
+  const first = !phaseNames.some((name) => zone.phases[name].rules.some(isOurs));
+  if (hostnames(settings).length === 0 || !first) return;
+  const unknown = permissions(settings).filter((one) => withoutDryRun.includes(one));
+  void pulumi.log.info(
+    `the token may write the rules and read the rest. Whether it has ${unknown.join(", ")} is known only when \`up\` ` +
+      "writes, as Cloudflare has no dry run for those.",
+  );
 }

@@ -1,18 +1,13 @@
-/**
- * What must be true of the live zone before anything is sent to it: all faults at once, each with its cure. Pure, save
- * for the last function, which tells a person.
- */
+/** What must hold in the live zone before anything is written to it. Quotas are the dry run's (dry-run.ts). */
 import * as pulumi from "@pulumi/pulumi";
-import { hostnames } from "../../config/hostnames.ts";
+import { hostnames } from "../../config/derived.ts";
 import type { Plan, Settings } from "../../config/settings.ts";
-import { sourceSets } from "../../config/source-sets.ts";
 import { configRules, originRules } from "../origin.ts";
 import { customRules } from "../waf.ts";
 import { EdgeError, type LiveZone } from "./live-zone.ts";
-import { type PhaseName, phaseNames, phases, type Rule } from "./phase.ts";
-import { quotaFaults } from "./quota.ts";
+import { foreignRules, isOurs, type PhaseName, phaseNames, phases, quoted, type Rule } from "./phase.ts";
 
-/** Ours, by phase. */
+/** pushgate's rules, by phase. */
 export const rulesOf = (settings: Settings): Record<PhaseName, Rule[]> => ({
   custom: customRules(settings),
   origin: originRules(settings),
@@ -20,81 +15,59 @@ export const rulesOf = (settings: Settings): Record<PhaseName, Rule[]> => ({
 });
 
 function planFaults({ edge: { plan } }: Settings, live: LiveZone): string[] {
-  const bought = plan === "enterprise-bots" ? "enterprise" : plan;
-  if (live.plan === bought) return [];
+  if (live.plan === (plan === "enterprise-bots" ? "enterprise" : plan)) return [];
   const known: readonly string[] = ["free", "pro", "business", "enterprise"] satisfies Plan[];
-  const cure = known.includes(live.plan) ? `plan: ${live.plan}` : "the plan whose limits it shares";
+  const wanted = known.includes(live.plan) ? `plan: ${live.plan}` : "the plan whose features it shares";
   return [
-    `pushgate:edge.plan says ${plan}, but the zone ${live.name} is on ${live.plan}: what can be skipped and how many ` +
-      `rules fit depends on it. Write ${cure}, or check that zone and token are the ones you mean`,
+    `pushgate:edge.plan is ${plan}, but the zone ${live.name} is on ${live.plan}, and the plan decides what a rule can ` +
+      `skip. Write ${wanted}, or check that zone and token are the right ones.`,
   ];
 }
 
 function botFaults({ edge }: Settings, live: LiveZone): string[] {
   if (live.botFightMode !== true || edge.botFightMode === "off") return [];
   return [
-    `Bot Fight Mode is on in the zone ${live.name}, and on the free plan no rule can skip it: it would answer deliveries ` +
-      "with 403, and no log of yours would show them. Write botFightMode: off into pushgate:edge to have it switched " +
-      "off for the whole zone, or take the pro plan, where a rule skips it for hooks alone",
+    `the zone ${live.name} has Bot Fight Mode on, which no rule can skip on the free plan: Cloudflare would answer ` +
+      "deliveries with 403, and no log on the host would show them. Write botFightMode: off into pushgate:edge, which " +
+      "switches it off for the whole zone, or choose the pro plan, where a rule skips it for hooks alone.",
   ];
 }
 
-/** The provider has no field for some of what the API takes; an action that came back empty would be emptied. */
+/** The provider has no field for some settings of the API, and would write a rule back without them. */
 function lossFaults(live: LiveZone): string[] {
-  const empty = ({ action, actionParameters }: Rule) =>
+  const emptied = ({ action, actionParameters }: Rule) =>
     ["route", "set_config", "skip"].includes(action) && actionParameters === undefined;
   return phaseNames.flatMap((name) =>
-    live.phases[name].foreign
-      .filter(empty)
+    foreignRules(live.phases[name].rules)
+      .filter(emptied)
       .map(
-        ({ ref, action, description }) =>
-          `${phases[name].name}: the zone's own rule "${description || ref}" (${action}) has settings that the provider ` +
-          'does not know, such as phase: "current", and would lose them: write it with others, such as ruleset: "current"',
+        (rule) =>
+          `${phases[name].name}: the zone's own rule ${quoted([rule])} (${rule.action}) would lose settings that the ` +
+          'Pulumi provider does not know, such as phase: "current". Write the rule with others, such as ruleset: "current".',
       ),
   );
 }
 
-/** Why the delivery rule is long: the ranges, by whose they are. */
-function lengths(settings: Settings): string {
-  const sizes = sourceSets(settings)
-    .map(({ name, cidrs }) => ({ name, count: cidrs.length, size: cidrs.join(" ").length }))
-    .sort((a, b) => b.size - a.size);
-  const list = sizes.map(({ name, count, size }) => `${name} ${size} (${count} ranges)`).join(", ");
-  return `ranges make up ${list}. Write fewer, wider ranges for the first`;
-}
-
-export function edgeFaults(settings: Settings, live: LiveZone): string[] {
-  // With nothing left to declare, nothing may stop the removal but a rule that it would damage.
-  if (hostnames(settings).length === 0) return lossFaults(live);
-  const ours = rulesOf(settings);
-  const quota = phaseNames.flatMap((name) =>
-    quotaFaults(settings.edge.plan, name, ours[name], live.phases[name].foreign, ({ ref }) =>
-      ref === ours.custom[0]?.ref ? lengths(settings) : "fewer hosts, or shorter hostnames",
-    ),
-  );
-  return [...planFaults(settings, live), ...botFaults(settings, live), ...lossFaults(live), ...quota];
-}
+export const edgeFaults = (settings: Settings, live: LiveZone): string[] =>
+  // Only a rule that would be damaged may stop a removal.
+  hostnames(settings).length === 0
+    ? lossFaults(live)
+    : [...planFaults(settings, live), ...botFaults(settings, live), ...lossFaults(live)];
 
 /**
- * A phase takes one ruleset, so creating a second fails (20217). Only the state knows whether this stack holds the
- * existing one, and a program cannot ask it: where none of our rules is in yet, say how it is taken over.
+ * Throws EdgeError. Warns of a ruleset that the stack may have to adopt: a phase takes one, so creating a second fails
+ * (20217), and only the state knows whether the stack holds the existing one, which a program cannot read.
  */
-export function adoptions(settings: Settings, live: LiveZone): string[] {
-  const ours = rulesOf(settings);
-  return phaseNames.flatMap((phase) => {
-    const { id, written } = live.phases[phase];
-    if (id === undefined || written || ours[phase].length === 0) return [];
-    const { name } = phases[phase];
-    return [
-      `the zone ${live.name} already has a ruleset for ${name}, in which none is pushgate's, and a phase takes only one: ` +
-        "where this stack has not adopted it, `up` fails with 20217, and npm run adopt takes it over first",
-    ];
-  });
-}
-
-/** Throws EdgeError; warns of what may have to be adopted. */
 export function assertFits(settings: Settings, live: LiveZone): void {
   const faults = edgeFaults(settings, live);
   if (faults.length > 0) throw new EdgeError(faults);
-  for (const notice of adoptions(settings, live)) void pulumi.log.warn(notice);
+  const ours = rulesOf(settings);
+  for (const name of phaseNames) {
+    const { id, rules } = live.phases[name];
+    if (ours[name].length > 0 && id !== undefined && !rules.some(isOurs))
+      void pulumi.log.warn(
+        `the zone ${live.name} has a ruleset for ${phases[name].name} without a rule of pushgate's, and a phase takes one ` +
+          "ruleset: if this stack has not adopted it, `up` fails with 20217. Run npm run adopt first.",
+      );
+  }
 }

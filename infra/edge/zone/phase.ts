@@ -1,11 +1,11 @@
 /**
- * One ruleset a phase is all a zone has, and an update replaces every rule in it: ours and the zone's own travel
- * together. Pure: ruleset.ts declares them.
+ * A zone has one ruleset for each phase, and an update replaces all of its rules. So pushgate's rules and the zone's own,
+ * those of other people, are read and written together.
  */
 
-/** A rule as the provider takes it. Foreign ones carry whatever else the operator set. */
+/** A rule as the provider takes it. The zone's own may have fields beyond these. */
 export type Rule = {
-  /** Keeps the rule's id through edits and re-ordering, and names it in Security Events. */
+  /** Keeps the rule's id through edits and a new order, and names the rule in Security Events. */
   readonly ref: string;
   readonly action: string;
   readonly expression: string;
@@ -15,51 +15,44 @@ export type Rule = {
   readonly logging?: { readonly enabled: boolean };
 };
 
-type About = {
-  readonly phase: string;
-  /** The resource's name, and a person's word for it. */
-  readonly name: string;
-  /** Where our rules stand among the zone's own. */
-  readonly ours: "first" | "last";
-  /** The token's permission that reading and writing it takes. */
-  readonly permission: string;
-};
-
 /**
- * Custom rules stop at the first that decides, so ours come first: an operator's challenge would meet deliveries
- * before the skip does. The other two merge all that match and the later one wins
- * (developers.cloudflare.com/rules/origin-rules/faq), so ours come last: a zone-wide `ssl: flexible` would undo ours.
+ * The first custom rule that decides wins, so pushgate's come first: a challenge of the zone's own would stop a delivery
+ * before the skip. In the other two phases the last rule that matches wins (developers.cloudflare.com/rules/origin-rules/
+ * faq), so pushgate's come last: a zone-wide `ssl: flexible` would override them.
+ *
+ * `name` is the resource's name and the word in messages; `permission` is the token's, to read and write it.
  */
 export const phases = {
   custom: { phase: "http_request_firewall_custom", name: "custom rules", ours: "first", permission: "Zone WAF" },
   origin: { phase: "http_request_origin", name: "origin rules", ours: "last", permission: "Origin Rules" },
   config: { phase: "http_config_settings", name: "configuration rules", ours: "last", permission: "Config Rules" },
-} as const satisfies Record<string, About>;
+} as const;
 export type PhaseName = keyof typeof phases;
 export const phaseNames = Object.keys(phases) as PhaseName[];
 
 /** What a zone has in one phase now. */
 export type LivePhase = {
-  /** The existing ruleset's id; absent where the zone has none. */
+  /** The ruleset's id; absent if the zone has none. */
   readonly id?: string;
-  /** A changed name replaces the ruleset, which leaves a moment without rules: the existing one is kept. */
+  /** Kept, as another name would replace the ruleset and leave a moment without rules. */
   readonly name: string;
   readonly description: string;
-  /** Whether rules of ours are in it already. */
-  readonly written: boolean;
-  /** Not ours, in the zone's order, ready to be carried. */
-  readonly foreign: readonly Rule[];
-  /** All, ours among them, as they stand and as inputs: what `up` would leave alone equals them. */
+  /** All rules, pushgate's included, as inputs: `up` changes nothing if they equal what it declares. */
   readonly rules: readonly Rule[];
 };
 
 export const prefix = "pushgate_";
 export const isOurs = ({ ref }: { readonly ref?: string | null }): boolean => ref?.startsWith(prefix) === true;
+/** The zone's own among these. */
+export const foreignRules = <R extends Rule>(rules: readonly R[]): R[] => rules.filter((rule) => !isOurs(rule));
 
-/** Computed by the API, or the provider's spelling of "not set". */
+/** `"office", "api"`, for messages. */
+export const quoted = (rules: readonly Rule[]): string =>
+  rules.map(({ description, ref }) => `"${description || ref}"`).join(", ");
+
 const computed = new Set(["id", "version", "lastUpdated", "categories"]);
 
-/** Nulls, empty lists and objects that hold nothing else are the provider's way to say that nothing was set. */
+/** The provider reads what is not set as null, an empty list, or an object of nothing else. */
 function withoutUnset(value: unknown): unknown {
   if (value === null || value === undefined) return undefined;
   if (Array.isArray(value)) return value.length === 0 ? undefined : value.map(withoutUnset);
@@ -70,17 +63,14 @@ function withoutUnset(value: unknown): unknown {
   return set.length === 0 ? undefined : Object.fromEntries(set);
 }
 
-/** A live ruleset's rules as inputs that leave them as they are. */
-export function asInputs(live: readonly object[]): Rule[] {
-  return live
+/** Rules as the provider reads them -> inputs that leave them as they are. */
+export const asInputs = (live: readonly object[] = []): Rule[] =>
+  live
     .map((rule) => Object.fromEntries(Object.entries(rule).filter(([key]) => !computed.has(key))))
     .map((rule) => withoutUnset(rule) as Rule);
-}
 
-/** Those of them that are not ours. */
-export const foreignRules = (live: readonly object[]): Rule[] => asInputs(live).filter((rule) => !isOurs(rule));
-
-/** The rules of a phase, in the order they run. */
-export function merged(phase: PhaseName, ours: readonly Rule[], foreign: readonly Rule[]): Rule[] {
+/** In the order they run: the live rules of a phase, with these in place of pushgate's. */
+export function merged(phase: PhaseName, ours: readonly Rule[], live: readonly Rule[]): Rule[] {
+  const foreign = foreignRules(live);
   return phases[phase].ours === "first" ? [...ours, ...foreign] : [...foreign, ...ours];
 }

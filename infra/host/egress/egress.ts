@@ -4,9 +4,8 @@
  */
 import type { HostLayer } from "../../apply/layer.ts";
 import { quote } from "../../apply/manifest.ts";
-import { remoteOf } from "../../config/repository.ts";
+import { remoteOf, sitesOf } from "../../config/derived.ts";
 import type { Settings } from "../../config/settings.ts";
-import { sitesOf } from "../../config/sites.ts";
 import { isV4, loopback, networks, v4, v6 } from "../../networks.ts";
 import { driftText } from "../firewall/firewall.ts";
 import { enabledAndActive, file, layerScript, program, template, textBeside, unitFile } from "../kit.ts";

@@ -6,8 +6,8 @@
  * as one transaction.
  */
 import type { HostLayer } from "../../apply/layer.ts";
+import { sourceSets } from "../../config/derived.ts";
 import type { Host, Settings } from "../../config/settings.ts";
-import { sourceSets } from "../../config/source-sets.ts";
 import { networks, v4, v6 } from "../../networks.ts";
 import { enabledAndActive, file, layerScript, program, template, textBeside, unitFile } from "../kit.ts";
 import { paths, units } from "../paths.ts";

@@ -1,14 +1,14 @@
 #!/bin/sh
 # shellcheck disable=SC1091,SC2154 # guard.conf is rendered
-# Every minute and at boot: our table and our routing rule stand, then the allowlist is proven by connecting. Where it
-# can't be proven, our sockets and the receiver are stopped, and nothing else ever is. They are started again when the
-# proof holds; a socket that the operator stopped stays stopped.
+# Every minute and at boot: restores pushgate's table and routing rule, then proves the allowlist by connecting. Where
+# the proof fails, it stops the receiver and its sockets, and nothing else. It starts them again when the proof holds;
+# a socket that the operator stopped stays stopped.
 #
-# Standard output is the journal, one line an event. $run/verdict holds the last finding, which preview reads;
-# $run/closed names the sockets this guard stopped.
+# Standard output goes to the journal, one line an event. $run/verdict holds the last finding, which preview reads;
+# $run/closed names the sockets that the guard stopped.
 set -u
 export LC_ALL=C
-# strangers: sources that no socket admits; ports: the sockets' ports; table: the firewall's file; receiver: its service.
+# strangers: sources that no socket may admit; ports: of the sockets; table: the firewall's file; receiver: the service.
 . /etc/pushgate/guard.conf
 lib=/usr/local/lib/pushgate
 run=${RUNTIME_DIRECTORY:-/run/pushgate-guard}
@@ -22,32 +22,32 @@ finish() { # exit status, finding
   exit "$1"
 }
 
-close() { # why, cure
+close() { # why, fix
   open=$(systemctl list-units --plain --no-legend --state=active "$sockets" | cut -d ' ' -f 1)
   if [ -n "$open" ]; then
     printf '%s\n' "$open" >"$run/closed"
     # shellcheck disable=SC2086
     systemctl stop $open "$receiver"
   fi
-  finish 1 "closed: $1; cure: $2; the guard opens again by itself once the proof holds"
+  finish 1 "closed: $1; fix: $2; the guard opens the sockets again once the proof holds"
 }
 
 why_it_leaks() { # unit
   if systemctl show -p IPIngressPackets --value "$1" | grep -qx '\[no data\]'; then
-    echo "the kernel does not enforce IPAddressAllow here; cure: a kernel with CONFIG_CGROUP_BPF, and in a container the right to bpf()"
+    echo "the kernel does not enforce IPAddressAllow here; fix: use a kernel with CONFIG_CGROUP_BPF, and in a container allow bpf()"
   else
-    echo "the live list of $1 is wider than the declared one; cure: systemctl cat $1, then pulumi up"
+    echo "the live list of $1 is wider than the declared one; fix: systemctl cat $1, then pulumi up"
   fi
 }
 
-# A list of a slice above our sockets is added to theirs, and `systemctl show` of a socket says nothing of it. It is
-# asked for by name: whom it admits may be none of those that the prober tries.
+# The list of a slice above the sockets is added to theirs, and `systemctl show` of a socket does not print it. Each
+# slice is read by name, because its list may admit none of the sources that the prober tries.
 parents() {
   for slice in $(systemctl show -p Slice --value "$sockets" | sort -u); do
     while [ -n "$slice" ]; do
       allowed=$(systemctl show -p IPAddressAllow --value -- "$slice")
       [ -z "$allowed" ] ||
-        close "$slice admits $allowed, and a parent's list widens the sockets'" "take IPAddressAllow from $slice: systemctl cat -- $slice shows where it stands"
+        close "$slice admits $allowed, and a slice's list is added to those of its sockets" "remove IPAddressAllow from $slice: systemctl cat -- $slice shows its file"
       case $slice in
         -.slice) slice= ;;
         *-*) slice=${slice%-*}.slice ;;
@@ -65,26 +65,26 @@ firewall() {
   [ "$again" = "as declared" ] ||
     close "the firewall's table is not as declared and could not be loaded: ${said:-$again}" "nft --check --file $table"
   echo "the firewall's table was not as declared, loaded it again: $drift"
-  # It stands by now; this only makes the unit say so, where a stop of nftables.service stopped it too.
+  # The table is loaded by now; this only makes the unit active again where a stop of nftables.service stopped it.
   systemctl --no-block start pushgate-firewall.service
 }
 
-# Where a machine rebuilds sites. Without the table its accounts may talk to anybody, so nothing builds meanwhile; the
-# next build asks for the table itself, and does not start without it.
+# On a host that builds sites. Without the egress table its accounts may connect to any address, so builds are stopped;
+# the next build loads the table itself, and does not start without it.
 egress() {
   [ -x "$lib/egress" ] || return 0
   drift=$("$lib/egress" --print 2>/dev/null | "$lib/firewall-drift" pushgate_egress -)
   [ "$drift" != "as declared" ] || return 0
   if said=$("$lib/egress" 2>&1); then
-    echo "the rebuild's table was not as declared, loaded it again: $drift"
+    echo "the egress table was not as declared, loaded it again: $drift"
     systemctl --no-block start pushgate-egress.service
   else
     systemctl stop 'pushgate-build-*.service' 'pushgate-hugo-*@*.service'
-    echo "the rebuild's table could not be loaded, stopped what builds: $said"
+    echo "the egress table could not be loaded, stopped all builds: $said"
   fi
 }
 
-# While a closed socket is tried again, only root may connect to it: the proxy's workers must not before the proof.
+# While a closed socket is tried again, only root may connect to it: nginx's workers must not before the proof.
 reopen() {
   [ -s "$run/closed" ] || return 0
   closed=
@@ -105,8 +105,8 @@ TABLE
   systemctl start $closed
 }
 
-# An admitted source may meet a full backlog: three misses in a row count, one wrong connect does. The second miss
-# restarts the receiver, which loses nothing: with systemd 257 a changed list is taken up only when the service stops.
+# An admitted source may meet a full backlog: a source that must connect has three attempts, one that must not has one.
+# The second miss restarts the receiver, which loses nothing, and with which systemd 257 puts a changed list in force.
 probe() {
   for attempt in 1 2 3; do
     # shellcheck disable=SC2086
@@ -126,7 +126,7 @@ egress
 reopen
 parents
 probe
-# Three faults say what is wrong as well as thirty.
+# Three faults are enough to see what is wrong.
 faults=$(printf '%s\n' "$said" | head -n 3 | paste -sd , - | sed 's/,/, /g')
 count=$(printf '%s\n' "$said" | wc -l)
 [ "$count" -le 3 ] || faults="$faults, and $((count - 3)) more"
@@ -137,11 +137,11 @@ case $code in
     finish 0 proven
     ;;
   1) finish 0 "nothing to prove: no socket of the receiver is listening" ;;
-  3) finish 1 "an admitted source cannot connect, no other can: $faults; cure: see whether something filters lo (nft list ruleset), and systemctl status '$sockets'" ;;
+  3) finish 1 "an admitted source cannot connect, no other can: $faults; fix: see whether something filters lo (nft list ruleset), and systemctl status '$sockets'" ;;
   4) close "no admitted source can connect, so nothing is proven: $faults" "see whether something filters lo (nft list ruleset), and systemctl status '$sockets'" ;;
   5)
     because=$(why_it_leaks "$(printf '%s\n' "$said" | sed -n 's/^leak \([^ ]*\) .*/\1/p' | head -n 1)")
-    close "a source connects that must not ($faults): ${because%; cure: *}" "${because##*; cure: }"
+    close "a source connects that must not ($faults): ${because%; fix: *}" "${because##*; fix: }"
     ;;
   *) close "the allowlist could not be probed: $faults" "systemctl status pushgate-guard.service" ;;
 esac

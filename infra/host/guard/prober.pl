@@ -1,11 +1,12 @@
 #!/usr/bin/perl
-# Connects to each of the receiver's sockets from an address its allowlist admits and from some it must not, and says
-# what was otherwise than it should be. This is the proof that counts: unit files, `systemctl show` and
-# `systemd-analyze security` read the same whether or not the kernel enforces them.
+# Connects to each of the receiver's sockets and prints each connection that its allowlist does not explain. From the
+# first and the last address of each range of the list it must connect, from the addresses just below and just above the
+# range it must not. This is the proof that counts: unit files, `systemctl show` and `systemd-analyze security` read the
+# same whether or not the kernel enforces them.
 #
-# Arguments: addresses that every socket must refuse. Standard input: `systemctl show -p Id -p ActiveState -p Listen
-# -p IPAddressAllow` of the sockets; what is admitted is read from the running units, not from a list of our own, so
-# that the proof holds in the middle of a range refresh. Needs root, and no module beyond perl-base.
+# Arguments: addresses that every socket must reject. Standard input: `systemctl show -p Id -p ActiveState -p Listen
+# -p IPAddressAllow` of the sockets. The lists are those of the running units, so that the proof holds in the middle of
+# a change of the ranges. Needs root, ip, and no module beyond perl-base.
 #
 # Prints a line a fault: "leak unit destination source", "deaf unit destination source", "unproven unit". Exit status:
 # 0 proven, 1 nothing to probe, 2 could not look, 3 some admitted source cannot connect, 4 none of a socket's can,
@@ -17,39 +18,65 @@ use Fcntl qw(F_GETFL F_SETFL O_NONBLOCK);
 use POSIX ();
 use Socket qw(:DEFAULT inet_pton inet_ntop pack_sockaddr_in6);
 
-# IP_TRANSPARENT and IPV6_TRANSPARENT, which Socket does not name: bind to an address this machine does not have.
-my %transparent = (4 => [0, 19], 6 => [41, 75]);
+# IP_TRANSPARENT and IPV6_TRANSPARENT, which Socket does not name: bind to an address this host does not have.
+my %transparent = (4 => [0, 19], 16 => [41, 75]);
 
-# Loopback connects within a millisecond, so silence after 0.4 s is a refusal; an admitted source may lose its SYN to a
-# full backlog and gets the time of one retransmission, which comes after 1 s.
+# Loopback connects within a millisecond, so silence after 0.4 s is a rejection. An admitted source may lose its SYN to
+# a full backlog, so it gets the time of one retransmission, which comes after 1 s.
 my ($silence, $patience) = (0.4, 1.3);
 
 sub cannot_look { print "could not look: @_\n"; exit 2 }
 
-sub family { $_[0] =~ /:/ ? 6 : 4 }
+# Addresses are packed, 4 or 16 bytes in network order, so that those of one family compare as strings.
+sub packed {
+    my ($text) = @_;
+    return inet_pton($text =~ /:/ ? AF_INET6 : AF_INET, $text) // cannot_look("$text is no address");
+}
+sub text { inet_ntop(length $_[0] == 4 ? AF_INET : AF_INET6, $_[0]) }
+sub sockaddr { length $_[0] == 4 ? pack_sockaddr_in($_[1], $_[0]) : pack_sockaddr_in6($_[1], $_[0]) }
 
-sub bytes { inet_pton(family($_[0]) == 6 ? AF_INET6 : AF_INET, $_[0]) // cannot_look("$_[0] is no address") }
-
-sub bits { unpack('B*', $_[0]) }
-
-sub contains {
-    my ($cidr, $address) = @_;
-    my ($first, $length) = split m{/}, $cidr;
-    return 0 if family($first) != family($address);
-    return substr(bits(bytes($first)), 0, $length) eq substr(bits(bytes($address)), 0, $length);
+# First and last address of a range in CIDR notation.
+sub range {
+    my ($text, $length) = split m{/}, $_[0];
+    my $address = packed($text);
+    my $bits = 8 * length $address;
+    my $mask = pack 'B*', '1' x ($length // $bits) . '0' x ($bits - ($length // $bits));
+    return [$address & $mask, $address | ~$mask];
 }
 
-# The range's second address where it has one: the first may be a network's own.
-sub inside {
-    my ($first, $length) = split m{/}, $_[0];
-    my $address = bytes($first);
-    substr($address, -1) = chr(ord(substr($address, -1)) | 1) if $length < 8 * length $address;
-    return inet_ntop(family($first) == 6 ? AF_INET6 : AF_INET, $address);
+# The address just below (-1) or above (1), or none past either end of the family.
+sub beside {
+    my ($address, $step) = @_;
+    my @bytes = unpack 'C*', $address;
+    for my $byte (reverse @bytes) {
+        $byte += $step;
+        return pack 'C*', @bytes if $byte >= 0 && $byte <= 255;
+        $byte &= 255;
+    }
+    return;
 }
+
+# No range is probed from unspecified, loopback, link-local, multicast and reserved addresses, nor from a broadcast
+# address of this host: bound to that or to a multicast address, the kernel connects from 127.0.0.1 (measured).
+my $routes = `ip -4 route show table local type broadcast 2>/dev/null`;
+my %broadcast = map { packed($_) => 1 } $routes =~ /^broadcast ([\d.]+)/mg;
+
+sub usable {
+    my ($address) = @_;
+    my $first = ord $address;
+    return $address !~ /^\0{8}/ && $first < 0xfe if length $address == 16;
+    return $first > 0 && $first != 127 && $first < 224 && !$broadcast{$address};
+}
+
+sub edges { my ($first, $last) = @{ $_[0] }; return grep { usable($_) } $first, $last eq $first ? () : $last }
+
+sub neighbours { my ($first, $last) = @{ $_[0] }; return grep { usable($_) } beside($first, -1), beside($last, 1) }
+
+sub contains { my ($range, $address) = @_; return $range->[0] le $address && $address le $range->[1] }
 
 my %here = (4 => 1);
 if (open(my $addresses, '<', '/proc/net/if_inet6')) {
-    while (<$addresses>) { $here{6} = 1 if /^0{31}1 / }
+    while (<$addresses>) { $here{16} = 1 if /^0{31}1 / }
 }
 
 my @units;
@@ -59,42 +86,38 @@ my @units;
         next unless $block =~ /^ActiveState=active$/m;
         my ($id) = $block =~ /^Id=([\w.@-]+)$/m or next;
         my @listen;
-        while ($block =~ /^Listen=\[?([0-9a-f.:]+?)\]?:(\d+) \(Stream\)$/mg) { push @listen, [$1, $2] if $here{family($1)} }
+        push @listen, [packed($1), $2] while $block =~ /^Listen=\[?([0-9a-f.:]+?)\]?:(\d+) \(Stream\)$/mg;
         my ($allow) = $block =~ /^IPAddressAllow=(.*)$/m;
-        push @units, { id => $id, listen => \@listen, allow => [split ' ', $allow // ''] };
+        push @units, { id => $id, listen => \@listen, allow => [map { range($_) } split ' ', $allow // ''] };
     }
 }
 
-# One source a range, as a list that the unit names is not always the one the kernel holds: systemd 257 takes a changed
-# list up only when the service stops. Of the others, those the arguments name and those only another socket admits.
 my @probes;
 for my $unit (@units) {
-    for my $to (@{ $unit->{listen} }) {
-        my $family = family($to->[0]);
-        push @probes, map { { unit => $unit->{id}, to => $to, from => inside($_), admitted => 1 } }
-            grep { family($_) == $family } @{ $unit->{allow} };
-        my @foreign = grep { family($_) == $family } @ARGV;
-        for my $other (@units) {
-            my ($theirs) = grep { family($_) == $family } @{ $other->{allow} };
-            next if !defined $theirs;
-            my $source = inside($theirs);
-            push @foreign, $source if !grep { contains($_, $source) } @{ $unit->{allow} };
+    for my $to (grep { $here{ length $_->[0] } } @{ $unit->{listen} }) {
+        my $of_family = sub { grep { length $_->[0] == length $to->[0] } @{ $_[0]{allow} } };
+        my @ranges = $of_family->($unit);
+        # One source of each other socket: what is admitted there is not therefore admitted here.
+        my @elsewhere = map { (map { edges($_) } $of_family->($_))[0] // () } @units;
+        my @rejected = grep { length $_ == length $to->[0] } map { packed($_) } @ARGV;
+        for my $source (@elsewhere, map { neighbours($_) } @ranges) {
+            push @rejected, $source if !grep { contains($_, $source) } @ranges;
         }
         my %once;
-        push @probes, map { { unit => $unit->{id}, to => $to, from => $_, admitted => 0 } } grep { !$once{$_}++ } @foreign;
+        push @probes,
+            (map { { unit => $unit->{id}, to => $to, from => $_, admitted => 1 } } map { edges($_) } @ranges),
+            (map { { unit => $unit->{id}, to => $to, from => $_, admitted => 0 } } grep { !$once{$_}++ } @rejected);
     }
 }
 exit 1 if !@probes;
 
-sub sockaddr { family($_[0]) == 6 ? pack_sockaddr_in6($_[1], bytes($_[0])) : pack_sockaddr_in($_[1], bytes($_[0])) }
-
 for my $probe (@probes) {
-    my $family = family($probe->{from});
-    my $domain = $family == 6 ? AF_INET6 : AF_INET;
+    my $family = length $probe->{from};
+    my $domain = $family == 4 ? AF_INET : AF_INET6;
     socket(my $socket, $domain, SOCK_STREAM, 0) or cannot_look("socket: $!");
     setsockopt($socket, $transparent{$family}[0], $transparent{$family}[1], pack('i', 1))
         or cannot_look("transparent socket: $!");
-    bind($socket, sockaddr($probe->{from}, 0)) or cannot_look("bind to $probe->{from}: $!");
+    bind($socket, sockaddr($probe->{from}, 0)) or cannot_look('bind to ' . text($probe->{from}) . ": $!");
     fcntl($socket, F_SETFL, fcntl($socket, F_GETFL, 0) | O_NONBLOCK) or cannot_look("fcntl: $!");
     $probe->{socket} = $socket;
     if (connect($socket, sockaddr(@{ $probe->{to} }))) { $probe->{connected} = 1 }
@@ -124,7 +147,8 @@ for my $probe (@probes) {
     $heard{ $probe->{unit} } ||= $probe->{admitted} && $probe->{connected};
     next if !$probe->{admitted} == !$probe->{connected};
     my ($address, $port) = @{ $probe->{to} };
-    printf "%s %s %s %s\n", ($probe->{admitted} ? 'deaf' : 'leak'), $probe->{unit}, "$address port $port", $probe->{from};
+    my $fault = $probe->{admitted} ? 'deaf' : 'leak';
+    printf "%s %s %s port %d %s\n", $fault, $probe->{unit}, text($address), $port, text($probe->{from});
     $probe->{admitted} ? $deaf++ : $leak++;
 }
 for my $unit (sort keys %heard) {

@@ -3,7 +3,7 @@
  * The host rejects one that does not fit the key: nginx does not start with it, and every site of that nginx is down.
  */
 import type { HostLayer } from "../../apply/layer.ts";
-import { namesOf } from "../../config/served-sites.ts";
+import { namesOf } from "../../config/derived.ts";
 import type { Host, Settings } from "../../config/settings.ts";
 import { originKey } from "../../contract.ts";
 import { file, layerScript } from "../kit.ts";

@@ -4,9 +4,8 @@
  * software on the host may use them by then.
  */
 import type { HostLayer } from "../../apply/layer.ts";
-import { remoteOf } from "../../config/repository.ts";
+import { remoteOf, sitesOf } from "../../config/derived.ts";
 import type { Settings } from "../../config/settings.ts";
-import { sitesOf } from "../../config/sites.ts";
 import { layerScript } from "../kit.ts";
 import { paths } from "../paths.ts";
 

@@ -8,8 +8,8 @@ import { mkdirSync, renameSync, writeFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { buildSync } from "esbuild";
 import type { HostLayer } from "../../apply/layer.ts";
+import { sitesOf } from "../../config/derived.ts";
 import type { Settings } from "../../config/settings.ts";
-import { sitesOf } from "../../config/sites.ts";
 import { layerScript } from "../kit.ts";
 import { paths, units } from "../paths.ts";
 

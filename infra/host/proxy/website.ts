@@ -5,7 +5,7 @@
  *
  * Rules as in proxy.ts: website-maps.conf is at http level, once; website.conf is the server of one site.
  */
-import { servedSites } from "../../config/served-sites.ts";
+import { servedSites } from "../../config/derived.ts";
 import type { Host, Settings } from "../../config/settings.ts";
 import { servedByProxy } from "../../contract.ts";
 import { template, textBeside } from "../kit.ts";

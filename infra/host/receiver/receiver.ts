@@ -1,74 +1,62 @@
 /**
- * Layers 7 and 8 on the machine: one socket a source set, whose allowlist the kernel enforces, and the service behind
- * them in its sandbox. facts: IPAddressAllow= on the service would not hold for sockets it is handed, so it stands on
- * the .socket; a parent slice's list would widen it unseen, so the sockets have a slice of their own; and `localhost` is
- * in no list, so that a proxy which lost its transparent bind is refused instead of let in.
+ * Layers 7 and 8 on the host: one socket for each source set, whose allowlist the kernel enforces, and the receiver's
+ * service in its sandbox.
+ * - The allowlist is on the .socket: IPAddressAllow= on a service does not hold for inherited sockets.
+ * - The sockets have a slice of their own: a list of a slice above them is added to theirs, and no socket shows it.
+ * - `localhost` is in no list: an nginx that lost its transparent bind is rejected.
  */
+import { createHash } from "node:crypto";
 import ipaddr from "ipaddr.js";
 import type { ReceiverSettings } from "../../../service/settings.ts";
-import type { HostFile, HostLayer } from "../../apply/layer.ts";
+import type { HostFact, HostLayer } from "../../apply/layer.ts";
+import { type SourceSet, sourceSets } from "../../config/derived.ts";
 import type { Host, Settings } from "../../config/settings.ts";
-import { type SourceSet, sourceSets } from "../../config/source-sets.ts";
 import { anywhere, loopback } from "../../networks.ts";
+import { guardConfiguration, strangers } from "../guard/guard.ts";
+import { enabledAndActive, file, layerScript, template, unitFile } from "../kit.ts";
 import { paths, receiverUser, units } from "../paths.ts";
 import { mark } from "../routing/routing.ts";
 import { sandbox } from "../sandbox.ts";
 import { credentialFiles } from "../secrets/secrets.ts";
-import { activateReceiver, receiverFacts, restoreReceiver, retireReceiver, slice } from "./scripts.ts";
 
-/** Whoever is in it may take deliveries out of the spool; the receiver's primary group, so that its sandbox maps it. */
+/** Top level: only the root slice is above it. */
+export const slice = "pushgate.slice";
+
+/** Its members may take deliveries out of the spool. The receiver's primary group, so that its sandbox maps it. */
 export const spoolGroup = "pushgate-spool";
 export const credentialPath = (hook: string) => `${paths.credentials}/${hook}` as const;
 
 const MiB = 1 << 20;
 
-/** A range as systemd prints it back, so that text can be compared. */
+/** A range as systemd prints it, so that lists can be compared as text. */
 export function asSystemd(cidr: string): string {
   const [address = "", bits] = cidr.split("/");
   const parsed = ipaddr.parse(address);
   return `${parsed.toString()}/${bits ?? (parsed.kind() === "ipv4" ? 32 : 128)}`;
 }
 
-export const receiverSettings = ({ hooks, limits }: Settings): ReceiverSettings => ({
-  spool: paths.spool,
-  hooks: hooks.map(({ name, gitHost, branch }) => ({ name, gitHost, branch })),
-  limits: {
-    bodyBytes: limits.bodyBytes,
-    refusalsPerMinute: limits.refusalsPerMinute,
-    concurrentPerSource: limits.concurrentPerSource,
-  },
-});
+export function receiverSettings({
+  hooks,
+  limits: { proxyRate: _, proxyBurst: __, ...limits },
+}: Settings): ReceiverSettings {
+  return { spool: paths.spool, hooks: hooks.map(({ name, gitHost, branch }) => ({ name, gitHost, branch })), limits };
+}
 
-const sliceText = `[Unit]
-Description=pushgate: the receiver and its sockets
+/** In the form that `ss` prints. */
+const hexMark = `0x${mark.toString(16)}`;
 
-# No IPAddressAllow= here: a slice's list is added to the lists of everything below it.
-[Slice]
-`;
-
-const socketText = ({ name, port, cidrs }: SourceSet): string => `[Unit]
-Description=pushgate: deliveries of ${name}
-
-[Socket]
-ListenStream=${loopback.v4}:${port}
-ListenStream=[${loopback.v6}]:${port}
-BindIPv6Only=ipv6-only
-# Where the machine has no ::1, that line alone would otherwise keep the whole socket from starting.
-FreeBind=yes
-# A restart of the service keeps them waiting here; none is lost.
-Backlog=1024
-# Replies are addressed to the visitor; by this mark they stay on the machine (${units.routing}).
-Mark=0x${mark.toString(16)}
-Service=${units.receiver}
-Slice=${slice}
-# \`systemctl status\` then shows what came in.
-IPAccounting=yes
-IPAddressDeny=any
-${cidrs.map((cidr) => `IPAddressAllow=${cidr}`).join("\n")}
-
-[Install]
-WantedBy=sockets.target
-`;
+const socketText = ({ name, port, cidrs }: SourceSet): string =>
+  template(import.meta.url, "pushgate-receiver.socket", {
+    sourceSet: name,
+    port,
+    loopback4: loopback.v4,
+    loopback6: loopback.v6,
+    mark: hexMark,
+    routing: units.routing,
+    service: units.receiver,
+    slice,
+    allow: cidrs.map((cidr) => `IPAddressAllow=${cidr}`).join("\n"),
+  });
 
 /**
  * The receiver holds at most 16 bodies, or 64 MiB (service/receiver/limits.ts); each is there once in pieces and once
@@ -79,84 +67,102 @@ const memoryMiB = ({ bodyBytes }: Settings["limits"]): number =>
 
 export function serviceText(settings: Settings): string {
   const sockets = sourceSets(settings).map(({ name }) => units.socket(name));
-  return `[Unit]
-Description=pushgate: the receiver
-Wants=${sockets.join(" ")}
-After=${sockets.join(" ")}
-# A service that may not start any more takes its sockets down with it. It waits RestartSec instead, for ever.
-StartLimitIntervalSec=0
-
-[Service]
-Type=exec
-ExecStart=/usr/bin/node ${paths.receiver}
-Environment=NODE_ENV=production PUSHGATE_SETTINGS=${paths.receiverSettings}
-${sockets.map((socket) => `Sockets=${socket}`).join("\n")}
-${settings.hooks.map(({ name }) => `LoadCredentialEncrypted=${name}:${credentialPath(name)}`).join("\n")}
-SyslogIdentifier=${receiverUser}
-Restart=on-failure
-RestartSec=2s
-# It answers what is open within 10 s of SIGTERM.
-TimeoutStopSec=15s
-Slice=${slice}
-MemoryMax=${memoryMiB(settings.limits)}M
-TasksMax=64
-
-# Static, as it hands files to another account, which cannot enter a dynamic user's folders.
-User=${receiverUser}
-Group=${spoolGroup}
-ReadWritePaths=${paths.spool}
-UMask=0077
-
-# It accepts on sockets it is handed, and needs no network of its own.
-PrivateNetwork=yes
-RestrictAddressFamilies=none
-IPAddressDeny=any
-
-${sandbox("node", 'Node asks for pkey_alloc, which is not in the set: told "no" it goes on, killed it does not start.')}
-
-[Install]
-WantedBy=multi-user.target
-`;
+  return template(import.meta.url, "pushgate-receiver.service", {
+    sockets,
+    inherited: sockets.map((socket) => `Sockets=${socket}`).join("\n"),
+    credentials: settings.hooks.map(({ name }) => `LoadCredentialEncrypted=${name}:${credentialPath(name)}`).join("\n"),
+    program: paths.receiver,
+    settings: paths.receiverSettings,
+    user: receiverUser,
+    group: spoolGroup,
+    slice,
+    spool: paths.spool,
+    memoryMiB: memoryMiB(settings.limits),
+    sandbox: sandbox(
+      "node",
+      "Node calls pkey_alloc, which is not in the set: with EPERM Node goes on, killed it does not start.",
+    ),
+  });
 }
 
-const sysusersText = `# The accounts' numbers are the machine's choice.
-g ${spoolGroup} - -
-u ${receiverUser} -:${spoolGroup} "pushgate receiver" ${paths.spool}
-`;
+/** Group-writable and setgid: the builder removes the files of the deliveries it takes, and new files belong to the group. */
+const folderMode = "2770";
 
-/** Group-writable and setgid: whoever takes a delivery out removes its file, and new files belong to the group. */
-const tmpfilesText = ({ hooks }: Settings): string =>
+/** Names and modes as `stat` prints them. */
+const spoolFolders = ({ hooks }: Settings): string =>
   [
-    `d ${paths.spool} 0750 root ${spoolGroup} -`,
-    ...hooks.map(({ name }) => `d ${paths.spool}/${name} 2770 ${receiverUser} ${spoolGroup} -`),
-    "",
-  ].join("\n");
+    `${paths.spool} 750 root:${spoolGroup}`,
+    ...hooks.map(({ name }) => `${paths.spool}/${name} ${folderMode} ${receiverUser}:${spoolGroup}`),
+  ]
+    .sort()
+    .join("\n");
+
+/** A list whose fact would be cut at 2 KiB is compared by its hash. */
+const admitted = (unit: string, want: string): Pick<HostFact, "read" | "want"> =>
+  want.length <= 1500
+    ? { read: `admits ${unit}`, want }
+    : { read: `admits ${unit} | hashed`, want: createHash("sha256").update(want).digest("hex") };
+
+function socketFacts({ name, port, cidrs }: SourceSet): HostFact[] {
+  const unit = units.socket(name);
+  const allow = cidrs.map(asSystemd).sort().join(" ");
+  const deny = [anywhere.v4, anywhere.v6].sort().join(" ");
+  return [
+    { name: `${unit} is`, read: `socket_state ${unit}`, want: `enabled active in /${slice}/${unit}` },
+    { name: `${unit} is bound to loopback port ${port}, marked`, read: `bound ${unit} ${port}`, want: "yes" },
+    { name: `${unit} admits`, ...admitted(unit, `${allow}, not ${deny}`) },
+  ];
+}
 
 export function receiver(settings: Settings, _host: Host): HostLayer {
   const sets = sourceSets(settings);
-  const plain = (path: HostFile["path"], text: string): HostFile => ({ path, text, mode: "0644", owner: "root:root" });
-  const listeners = sets.map(({ name, port, cidrs }) => ({
-    unit: units.socket(name),
-    port,
-    bound: [`${loopback.v4}:${port}`, `[${loopback.v6}]:${port}`] as const,
-    mark: `0x${mark.toString(16)}`,
-    allow: cidrs.map(asSystemd).sort().join(" "),
-    deny: [anywhere.v4, anywhere.v6].sort().join(" "),
-  }));
   const hooks = settings.hooks.map(({ name }) => name);
-  const script = { listeners, hooks, credentials: credentialFiles(settings), spoolGroup };
+  const encrypted = credentialFiles(settings);
   return {
     name: "receiver",
-    present: true,
+    script: layerScript(import.meta.url, "receiver", {
+      service: units.receiver,
+      sockets: sets.map(({ name }) => units.socket(name)),
+      slice,
+      user: receiverUser,
+      group: spoolGroup,
+      hooks,
+      encrypted,
+      spool: paths.spool,
+      sysusers: paths.sysusers,
+      tmpfiles: paths.tmpfiles,
+      settings: paths.receiverSettings,
+      program: paths.receiver,
+      credentials: paths.credentials,
+      loopback4: loopback.v4,
+      loopback6: loopback.v6,
+      mark: hexMark,
+      state: paths.state,
+      guard: units.guard,
+      guardConfiguration,
+      strangers: strangers(settings),
+    }),
     files: [
-      plain(paths.sysusers, sysusersText),
-      plain(paths.tmpfiles, tmpfilesText(settings)),
-      plain(paths.receiverSettings, `${JSON.stringify(receiverSettings(settings), null, 2)}\n`),
-      plain(`${paths.units}/${slice}`, sliceText),
-      ...sets.map((set) => plain(`${paths.units}/${units.socket(set.name)}`, socketText(set))),
-      plain(`${paths.units}/${units.receiver}`, serviceText(settings)),
+      file(
+        paths.sysusers,
+        template(import.meta.url, "sysusers.conf", { user: receiverUser, group: spoolGroup, spool: paths.spool }),
+      ),
+      file(
+        paths.tmpfiles,
+        template(import.meta.url, "tmpfiles.conf", {
+          spool: paths.spool,
+          group: spoolGroup,
+          folders: hooks
+            .map((hook) => `d ${paths.spool}/${hook} ${folderMode} ${receiverUser} ${spoolGroup} -`)
+            .join("\n"),
+        }),
+      ),
+      file(paths.receiverSettings, `${JSON.stringify(receiverSettings(settings), null, 2)}\n`),
+      unitFile(slice, template(import.meta.url, slice)),
+      ...sets.map((set) => unitFile(units.socket(set.name), socketText(set))),
+      unitFile(units.receiver, serviceText(settings)),
     ],
-    // Drop-ins too, by hand or by `systemctl set-property`: they change what the files say without changing the files.
+    // Drop-ins, too: they change a unit without changing its file, and `systemctl set-property` writes them.
     owns: [
       paths.sysusers,
       paths.tmpfiles,
@@ -168,10 +174,25 @@ export function receiver(settings: Settings, _host: Host): HostLayer {
       `${paths.units}/pushgate-receiver-*.socket`,
       `${paths.units}/${units.receiver}`,
     ],
-    activate: activateReceiver(script),
-    restore: restoreReceiver,
-    facts: receiverFacts(script),
-    retire: retireReceiver(script),
+    activate: "activate",
+    restore: "restore",
+    facts: [
+      ...sets.flatMap(socketFacts),
+      {
+        name: `address lists of ${slice} and -.slice, which would widen the sockets'`,
+        read: `systemctl show -p IPAddressAllow --value ${slice} -- -.slice | grep . || echo none`,
+        want: "none",
+      },
+      enabledAndActive(units.receiver),
+      { name: `${units.receiver} runs what is installed`, read: "runs_what_is_installed", want: "yes" },
+      {
+        name: `hooks with a credential in ${paths.credentials}`,
+        read: `ls -A ${paths.credentials}`,
+        want: encrypted.join("\n"),
+      },
+      { name: "the spool's folders", read: "spool_folders", want: spoolFolders(settings) },
+    ],
+    retire: "retire",
     timeout: 90,
   };
 }

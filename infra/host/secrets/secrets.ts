@@ -15,7 +15,7 @@ import type { HostFact, HostLayer } from "../../apply/layer.ts";
 import { applyScript, type Probed } from "../../apply/manifest.ts";
 import { reconcile, type Verdict } from "../../apply/reconcile.ts";
 import type { SeenLayer } from "../../apply/report.ts";
-import { remoteOf } from "../../config/repository.ts";
+import { remoteOf } from "../../config/derived.ts";
 import type { Settings } from "../../config/settings.ts";
 import { layerScript, textBeside } from "../kit.ts";
 import { paths, units } from "../paths.ts";

@@ -1,4 +1,4 @@
-/** The stand-in API: the shapes the provider reads, and every refusal a person meets on the real one. */
+/** The fake API: the shapes that the provider reads, and every rejection that a user meets at the real API. */
 import { afterAll, afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { Plan } from "../../../infra/config/settings.ts";
 import { type Api, apiToken, permissions, startApi } from "./api.ts";
@@ -30,8 +30,8 @@ const custom = (...rules: object[]) => ({
   rules,
 });
 
-describe("who may ask", () => {
-  test("nobody without a token, nobody with a wrong one", async () => {
+describe("tokens", () => {
+  test("the API rejects a request without a token and one with a wrong token", async () => {
     expect(await ask("GET", "Z", undefined, null)).toMatchObject({ status: 400, errors: [{ code: 9106 }] });
     expect(await ask("GET", "Z", undefined, "x".repeat(40))).toMatchObject({ status: 401, errors: [{ code: 1000 }] });
     expect(await ask("GET", "/ips", undefined, null)).toMatchObject({ status: 200 });
@@ -260,7 +260,7 @@ test("settings, the zone, the ranges, access rules", async () => {
   expect(await refused("POST", "Z/dns_records", "{")).toMatch(/^400/);
 });
 
-test("faults: as often as asked, then the truth; and everything asked is on record", async () => {
+test("a fault is answered as often as the test says, and every request is recorded", async () => {
   api.faults.push({ path: /dns_records/, times: 1, status: 429, headers: { "retry-after": "1" } });
   api.faults.push({ method: "GET", times: 1, status: 200, body: "<html>" });
   const limited = await ask("GET", "Z/dns_records");

@@ -1,7 +1,7 @@
 /**
- * A stand-in for the part of the edge's API that pushgate uses, in memory, for one zone. The vendor's provider works
- * against it through `cloudflare:baseUrl`. It refuses what the real one refuses: no token, a token without the
- * permission, a plan's limits, a second ruleset in a phase, unknown fields, broken expressions.
+ * A fake of the part of Cloudflare's API that pushgate uses, in memory, for one zone. Cloudflare's own Pulumi provider
+ * works against it through `cloudflare:baseUrl`. It rejects what the real API rejects: no token, a token without the
+ * permission, more than the plan includes, a second ruleset in a phase, unknown fields, broken expressions.
  */
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -12,36 +12,36 @@ import { type Fields, Refusal, type Reply, type Route } from "./refusal.ts";
 import { rulesetRoutes } from "./rulesets.ts";
 import type { ZoneState } from "./zone.ts";
 
-/** What pushgate's token must be allowed; a `Write` reads too. */
+/** The permissions that pushgate's token needs; `Write` includes `Read`. */
 export const permissions = [
   ...["Zone Read", "Zone Settings Write", "DNS Write", "Zone WAF Write", "Config Rules Write", "Origin Rules Write"],
   ...["Bot Management Write", "SSL and Certificates Write"],
 ] as const;
 
-/** A token of the form the provider checks, that may do all of `permissions`. */
+/** A token with all of `permissions`, of the form that the provider checks. */
 export const apiToken = "stand-in-token-0123456789-0123456789-abcdef";
 
 export type Seen = { readonly method: string; readonly path: string; readonly status: number; readonly body: Fields };
 
-/** An answer in place of the real one, for the next `times` requests that fit. */
+/** An answer in place of the API's, for the next `times` requests that match. */
 export type Fault = {
   readonly method?: string;
   readonly path?: RegExp;
   times: number;
   readonly status: number;
   readonly headers?: Readonly<Record<string, string>>;
-  /** As sent; malformed where that is the fault. Left out: the API's envelope for the status. */
+  /** Sent as it is, malformed if that is the fault. Left out: the API's envelope for the status. */
   readonly body?: string;
 };
 
 export type ApiOptions = {
-  /** Taken over, not copied: change it to make drift. */
+  /** Used, not copied: a test that changes it makes drift. */
   readonly zone: ZoneState;
   /** Token -> permissions. */
   readonly tokens?: Readonly<Record<string, readonly string[]>>;
   readonly host?: string;
   readonly port?: number;
-  /** Signs origin certificates; made, and closed with the API, when left out. */
+  /** Signs origin certificates. Left out: one that is made and closed with the API. */
   readonly authority?: Authority;
 };
 
@@ -61,7 +61,7 @@ const longestBody = 16 << 20;
 
 export async function startApi({ zone, host = "127.0.0.1", port = 0, ...options }: ApiOptions): Promise<Api> {
   const tokens = options.tokens ?? { [apiToken]: permissions };
-  const authority = options.authority ?? (await createAuthority("Origin CA of the stand-in edge"));
+  const authority = options.authority ?? (await createAuthority("Origin CA of the fake Cloudflare"));
   const requests: Seen[] = [];
   const faults: Fault[] = [];
   const routes = [...zoneRoutes(zone), ...rulesetRoutes(zone), ...certificateRoutes(zone, authority)].map(
@@ -142,8 +142,8 @@ export async function startApi({ zone, host = "127.0.0.1", port = 0, ...options 
 
   const server = createServer((request, response) => {
     serve(request, response).catch((error: unknown) => {
-      // A fault of the stand-in, not of what it stands for: 400, so that a client does not retry for minutes.
-      response.writeHead(400).end(envelope(new Refusal(400, 0, `stand-in: ${String(error)}`)));
+      // A fault of the fake itself: 400, so that a client does not retry for minutes.
+      response.writeHead(400).end(envelope(new Refusal(400, 0, `fake API: ${String(error)}`)));
     });
   });
   await new Promise<void>((resolve, reject) => server.once("error", reject).listen(port, host, resolve));
@@ -189,7 +189,7 @@ function parsed(text: string): Fields {
     const value: unknown = JSON.parse(text);
     if (typeof value === "object" && value !== null && !Array.isArray(value)) return value as Fields;
   } catch {
-    // Refused below, like whatever else is no object.
+    // Rejected below, as is anything else that is not an object.
   }
   throw new Refusal(400, 6007, "Malformed JSON in request body");
 }

@@ -1,4 +1,4 @@
-/** A certificate authority of the test's own, by the openssl command: what the edge signs for origins, and for itself. */
+/** A certificate authority made with openssl: for Cloudflare's Origin CA and for the certificates that Cloudflare shows. */
 import { execFile } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
@@ -12,11 +12,11 @@ const openssl = (...args: string[]) => run("openssl", args);
 export type Pair = { readonly certificate: string; readonly key: string };
 
 export type Authority = {
-  /** Where its key is; `openAuthority` takes a copy. */
+  /** The folder of its key; `openAuthority` takes a copy of it. */
   readonly folder: string;
-  /** PEM, what trusts it needs. */
+  /** PEM: what a program needs to trust it. */
   readonly certificate: string;
-  /** A key and a certificate for these names, or for a client when there are none. */
+  /** A key and a certificate for these names, or for a client if there are none. */
   readonly issue: (commonName: string, names?: readonly string[], days?: number) => Promise<Pair>;
   /** Signs the request's public key, and nothing else of it: names and validity are the caller's. Throws on a bad CSR. */
   readonly sign: (csr: string, names: readonly string[], days: number) => Promise<string>;
@@ -33,13 +33,13 @@ export async function createAuthority(name: string): Promise<Authority> {
   return openAuthority(folder);
 }
 
-/** An authority that was made before; it owns the folder. */
+/** An authority that exists already; it owns the folder. */
 export async function openAuthority(folder: string): Promise<Authority> {
   const path = (file: string) => join(folder, file);
   const certificate = await readFile(path("ca.pem"), "utf8");
 
   async function sign(csr: string, names: readonly string[], days: number): Promise<string> {
-    // Two at once must not share a file: the name is the serial number, positive by its first digit.
+    // Two signatures at once must not share a file: the name is the serial number, positive by its first digit.
     const serial = `1${randomBytes(15).toString("hex")}`;
     const usage = names.length > 0 ? "serverAuth" : "clientAuth";
     const alternative = names.length > 0 ? `subjectAltName=${names.map((one) => `DNS:${one}`).join(",")}\n` : "";

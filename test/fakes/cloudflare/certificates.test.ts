@@ -1,4 +1,4 @@
-/** Certificates at the stand-in API: really signed, and refused where the real one refuses them. */
+/** Certificates of the fake API: really signed, and rejected where the real API rejects them. */
 import { execFileSync } from "node:child_process";
 import { X509Certificate } from "node:crypto";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
@@ -18,7 +18,7 @@ beforeEach(async () => {
 afterEach(() => api.close());
 afterAll(() => authority.close());
 
-/** A certificate, as far as the tests look at it. */
+/** The parts of a certificate that the tests read. */
 type Made = { id: string; status: string; certificate: string; expires_on: string };
 
 const folder = mkdtempSync(`${tmpdir()}/pushgate-`);
@@ -31,7 +31,7 @@ const csr = readFileSync(file("csr"), "utf8");
 rmSync(folder, { recursive: true });
 const wanted = { csr, hostnames: ["hooks.example.org"], request_type: "origin-ecc", requested_validity: 5475 };
 
-test("the Origin CA signs what it is sent, for names of the zone alone", async () => {
+test("the Origin CA signs a request for names of the zone, and no other", async () => {
   const made = await result<Made>("POST", "/certificates", wanted);
   const certificate = new X509Certificate(made.certificate);
   expect(certificate.verify(new X509Certificate(authority.certificate).publicKey)).toBe(true);
@@ -48,7 +48,7 @@ test("the Origin CA signs what it is sent, for names of the zone alone", async (
   expect((await ask("GET", `/certificates/${made.id}`)).status).toBe(404);
 });
 
-test("origin pulls take a leaf with its key, and a hostname of the zone", async () => {
+test("a client certificate is accepted with its key, for a hostname of the zone", async () => {
   const own = await createAuthority("stack CA");
   const leaf = await own.issue("pushgate");
   const other = await own.issue("other");

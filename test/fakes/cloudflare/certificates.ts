@@ -1,4 +1,4 @@
-/** Origin CA and origin pulls of the stand-in API: a real signature on a real request, real keys that must fit. */
+/** The fake API's Origin CA and client certificates: real signatures on real requests, real keys that must match. */
 import { createPrivateKey, X509Certificate } from "node:crypto";
 import type { Authority } from "./authority.ts";
 import { type Call, type Fields, found, now, paged, Refusal, type Reply, type Route } from "./refusal.ts";
@@ -15,7 +15,7 @@ export function certificateRoutes(zone: ZoneState, authority: Authority): Route[
   const inZone = (name: string): boolean => name === zone.name || name.endsWith(`.${zone.name}`);
 
   async function signOrigin({ body }: Call): Promise<Reply> {
-    // Given back in this order, whatever the order asked.
+    // Returned sorted, whatever order was sent.
     const names = strings(body.hostnames).sort();
     const days = Number(body.requested_validity ?? 5475);
     if (names.length === 0 || names.length > 200) throw new Refusal(400, 1007, "hostnames: 1 to 200 are needed");
@@ -49,7 +49,7 @@ export function certificateRoutes(zone: ZoneState, authority: Authority): Route[
       "certificate not found",
     );
 
-  // Asked for each time, so that a test may replace the zone's lists.
+  // Functions, so that a test may replace the zone's lists.
   type Held = () => ClientCertificate[];
   const hostnameCertificates: Held = () => zone.origin_pulls.hostname_certificates;
   const zoneCertificates: Held = () => zone.origin_pulls.certificates;
@@ -81,7 +81,7 @@ export function certificateRoutes(zone: ZoneState, authority: Authority): Route[
         status: "active",
       };
       into().push(stored);
-      // Deployment takes the real edge minutes.
+      // The real Cloudflare takes minutes to deploy it.
       return { result: { ...shown(stored), status: "pending_deployment" } };
     };
   }

@@ -1,4 +1,4 @@
-/** Asks the stand-in API as a person with curl does; a leading `Z` in a path is the zone's. */
+/** A client of the fake API, as curl is one; a leading `Z` in a path means the zone's. */
 import { type Api, apiToken } from "./api.ts";
 
 export type Answer = {
@@ -9,7 +9,7 @@ export type Answer = {
 };
 
 export function clientOf(api: () => Api) {
-  /** Throws SyntaxError where the answer is no JSON. */
+  /** Throws SyntaxError if the answer is not JSON. */
   async function ask(method: string, path: string, body?: unknown, token: string | null = apiToken): Promise<Answer> {
     const { url, zone } = api();
     const headers: Record<string, string> = token === null ? {} : { authorization: `Bearer ${token}` };

@@ -1,4 +1,4 @@
-/** The edge's other side: from which address, with which trust and certificate it contacts the origin, and what it says when it cannot. */
+/** How the fake Cloudflare connects to the origin: from which address, with which certificates, and what it answers if it cannot. */
 import http from "node:http";
 import https from "node:https";
 import { isIPv6, type Socket } from "node:net";
@@ -10,22 +10,22 @@ import type { DnsRecord, ZoneState } from "./zone.ts";
 
 export type OriginOptions = {
   readonly zone: ZoneState;
-  /** PEM certificates of the authorities that "strict" believes: the Origin CA's. */
+  /** PEM certificates of the authorities that "strict" trusts: the Origin CA's. */
   readonly originAuthorities: readonly string[];
-  /** What the origin sees; the machine must have them. */
+  /** The addresses that the origin sees; this computer must have them. */
   readonly edgeSource: { readonly v4?: string; readonly v6?: string };
-  /** Where a record's content really is; its own word when left out. */
+  /** The real address behind a record's content; the content itself if left out. */
   readonly resolveOrigin?: (record: DnsRecord, port: number) => { address: string; port: number };
-  /** The certificate that all zones share when `tls_client_auth` is on without an own one. */
+  /** The client certificate that all zones without one of their own share while `tls_client_auth` is on. */
   readonly sharedClient?: Pair;
-  /** Milliseconds until 522 and 524; the real edge waits about 19 s and 100 s. */
+  /** Milliseconds until 522 and 524; the real Cloudflare waits about 19 s and 100 s. */
   readonly connectTimeout?: number;
   readonly responseTimeout?: number;
-  /** Keep connections to the origin, as the real edge does. Off unless said: a kept one outlives a change of the origin's firewall. */
+  /** Keep connections to the origin, as the real Cloudflare does. Off by default: a kept one outlives a change of the origin's firewall. */
   readonly keepAlive?: boolean;
 };
 
-/** Hop by hop, or the edge's own to say. */
+/** Hop-by-hop headers, and those that Cloudflare writes itself. */
 const notForwarded =
   /^(connection|keep-alive|proxy-.*|te|trailer|transfer-encoding|upgrade|content-length|expect|cf-.*|cdn-loop|x-forwarded-(for|proto)|true-client-ip)$/i;
 
@@ -34,7 +34,7 @@ export const pairs = (raw: readonly string[]): [string, string][] =>
 
 export type Agents = { readonly plain: http.Agent; readonly tls: https.Agent };
 
-/** No session is resumed: a resumed one would skip the look at the origin's certificate. */
+/** No session is resumed: a resumed one would skip the check of the origin's certificate. */
 export const newAgents = (keepAlive: boolean): Agents => ({
   plain: new http.Agent({ keepAlive }),
   tls: new https.Agent({ keepAlive, maxCachedSessions: 0 }),
@@ -42,7 +42,7 @@ export const newAgents = (keepAlive: boolean): Agents => ({
 
 export type Contact = { where: { address: string; port: number }; secure: boolean; connect: https.RequestOptions };
 
-/** Of the origin's addresses the one of the visitor's family, so that a test can choose. */
+/** The origin's address of the visitor's family, so that a test can choose one. */
 export function contact(options: OriginOptions, { origin }: Verdict, source: string): Contact {
   const { zone, edgeSource, originAuthorities, resolveOrigin } = options;
   const family = isIPv6(source) ? "AAAA" : "A";
@@ -65,7 +65,7 @@ export function contact(options: OriginOptions, { origin }: Verdict, source: str
   };
 }
 
-/** The hostname's own comes first; a hostname switched off gets none, whatever the zone has. */
+/** The hostname's own certificate comes first; a hostname that is switched off presents none, whatever the zone has. */
 function clientCertificate(
   { origin_pulls: pulls, settings }: ZoneState,
   name: string,

@@ -1,4 +1,4 @@
-/** The edge as a server: what the origin is sent, what the visitor is told when it cannot be reached, and each protection taken away. */
+/** The fake Cloudflare as a server: what the origin gets, what the visitor gets if the origin is unreachable, and each protection removed. */
 import { spawn } from "node:child_process";
 import type http from "node:http";
 import https from "node:https";
@@ -38,7 +38,7 @@ afterAll(() => {
   for (const server of open) server.close();
 });
 
-test("a delivery arrives as it was sent, from the edge, with the visitor's address once", async () => {
+test("a delivery arrives as it was sent, from Cloudflare, with the visitor's address once", async () => {
   await using edge = await start(zoneWith());
   const forged = { "cf-connecting-ip": "127.9.9.9", "true-client-ip": "127.9.9.9", "x-forwarded-for": "127.8.8.8" };
   const told = await visit(edge, {
@@ -71,13 +71,13 @@ test("a delivery arrives as it was sent, from the edge, with the visitor's addre
 });
 
 test("over IPv6 the visitor's address is its IPv6 address", async (context) => {
-  context.skip(!hasIPv6, "this machine has no IPv6 on its loopback");
+  context.skip(!hasIPv6, "this computer has no IPv6 on its loopback");
   await using edge = await start(zoneWith());
   expect((await visit(edge, { at: 2 })).status).toBe(202);
   expect(header(arrived[0]!, "cf-connecting-ip")).toEqual(["::1"]);
 });
 
-describe("refused at the edge, and the origin hears nothing", () => {
+describe("rejected by Cloudflare, and the origin gets nothing", () => {
   test.each<[string, Visit, string]>([
     ["a stranger", { from: stranger }, "firewallCustom"],
     ["no signature header", { headers: { "user-agent": "GitHub-Hookshot/abc" } }, "firewallCustom"],
@@ -88,14 +88,14 @@ describe("refused at the edge, and the origin hears nothing", () => {
     const told = await visit(edge, change);
     expect(told.headers["cf-ray"]).toMatch(/^[0-9a-f]{16}-/);
     expect([arrived, edge.events[0]?.decidedBy?.source]).toEqual([[], source]);
-    // The rule taken away, the same request arrives.
+    // Without the rule, the same request arrives.
     if (source === "firewallCustom") {
       await using edge = await start(zoneWith(custom(skip)));
       // Plain HTTP arrives too, as plain HTTP, and breaks on a port that speaks TLS.
       expect((await visit(edge, change)).status).toBe(change.at === 1 ? 520 : 202);
     }
   });
-  test("the incident: 403, a challenge, and an origin that heard nothing", async () => {
+  test("the incident: 403, a challenge, and an origin that got nothing", async () => {
     const bots: Declared = {
       type: "cloudflare:index/botManagement:BotManagement",
       name: "bots",
@@ -130,7 +130,7 @@ describe("refused at the edge, and the origin hears nothing", () => {
 
 describe("the origin's certificate", () => {
   test.each([
-    ["signed by somebody else", impostor],
+    ["signed by another authority", impostor],
     ["for another name", wrongName],
   ])("%s: 526, and accepted without the configuration rule", async (_, pair) => {
     const to = await startOrigin(pair);
@@ -142,16 +142,16 @@ describe("the origin's certificate", () => {
   });
 });
 
-describe("the edge's client certificate", () => {
+describe("the client certificate that Cloudflare presents", () => {
   const pulls = (zone: ZoneState, change: Partial<ZoneState["origin_pulls"]>) =>
     Object.assign(zone.origin_pulls, change);
-  test("none: the origin refuses", async () => {
+  test("without one, the origin rejects the request", async () => {
     const zone = zoneWith();
     pulls(zone, { hostnames: [] });
     await using edge = await start(zone);
     expect(await visit(edge)).toMatchObject({ status: 400, body: "No required SSL certificate was sent" });
   });
-  test("the shared one, which any zone has: the origin refuses", async () => {
+  test("with the one that all zones share, the origin rejects the request", async () => {
     const zone = zoneWith();
     pulls(zone, { hostnames: [] });
     zone.settings.tls_client_auth = "on";
@@ -169,7 +169,7 @@ describe("the edge's client certificate", () => {
 });
 
 describe("an origin that cannot be reached", () => {
-  test("nobody listens: 521", async () => {
+  test("no program listens: 521", async () => {
     const server = net.createServer();
     const to = await listening(server);
     await new Promise((resolve) => server.close(resolve));
@@ -192,7 +192,7 @@ describe("an origin that cannot be reached", () => {
   });
   test.each<[number, string, (socket: net.Socket) => void]>([
     [525, "does not speak TLS", (socket) => socket.end("220 hello\r\n")],
-    [525, "says nothing", () => {}],
+    [525, "does not answer", () => {}],
   ])("%i: it %s", async (status, _, behave) => {
     const to = await listening(net.createServer((socket) => behave(socket.on("error", () => {}))));
     await using edge = await start(zoneWith(toPort(to)), { connectTimeout: 300 });

@@ -1,8 +1,8 @@
 /**
- * The edge as a server: ends the visitor's TLS, asks `decide`, and contacts the origin as the zone says, from an edge
- * address, with the client certificate of the hostname. The visitor's address is the one its TCP connection has.
- * A body is read whole before the origin is contacted, so that a request can be sent again when a kept connection
- * turns out to be closed, as the real edge does.
+ * The fake Cloudflare as a server: it ends the visitor's TLS, has `decide` judge the request, and connects to the origin
+ * as the zone says, from one of Cloudflare's addresses, with the client certificate of the hostname. The visitor's address
+ * is that of its TCP connection. A body is read whole before the origin is contacted, so that the request can be sent
+ * again if a kept connection turns out to be closed, as the real Cloudflare does.
  */
 import { randomBytes } from "node:crypto";
 import http from "node:http";
@@ -18,9 +18,9 @@ import { rulesOf, type ZoneState } from "./zone.ts";
 export type Listen = { readonly host: string; readonly port: number; readonly tls?: boolean };
 
 export type EdgeOptions = OriginOptions & {
-  /** Where visitors arrive; port 0 takes a free one; TLS unless said. */
+  /** Where visitors connect; port 0 takes a free one; TLS by default. */
   readonly listen: readonly Listen[];
-  /** What the edge's detection makes of a request: automated, attackLike, threat, score. */
+  /** What Cloudflare detects in a request: automated, attackLike, threat, score. */
   readonly detect?: (request: EdgeRequest, body: Buffer) => Partial<EdgeRequest>;
 };
 
@@ -36,7 +36,7 @@ export type EdgeEvent = {
   readonly action: Verdict["action"];
   readonly decidedBy?: SecurityEvent;
   readonly events: readonly SecurityEvent[];
-  /** Whether the origin was contacted, and what it said, if it did. */
+  /** Whether the origin was contacted, and its answer, if any. */
   readonly origin?: {
     readonly address: string;
     readonly port: number;
@@ -57,13 +57,13 @@ export type Edge = {
 /** 16 hexadecimal characters and the data centre. */
 const newRay = (): string => `${randomBytes(8).toString("hex")}-TST`;
 
-/** Hop by hop, or the edge's own to say. */
+/** Hop-by-hop headers, and those that Cloudflare writes itself. */
 const notReturned =
   /^(connection|keep-alive|proxy-.*|trailer|transfer-encoding|upgrade|server|cf-ray|cf-cache-status)$/i;
 
 export async function startEdge(options: EdgeOptions): Promise<Edge> {
   const { zone } = options;
-  const authority = await createAuthority("Public CA of the stand-in edge");
+  const authority = await createAuthority("Public CA of the fake Cloudflare");
   const { certificate: cert, key } = await authority.issue(zone.name, [zone.name, `*.${zone.name}`]);
   await authority.close();
   const events: EdgeEvent[] = [];
@@ -110,8 +110,10 @@ export async function startEdge(options: EdgeOptions): Promise<Edge> {
 
   const servers = options.listen.map(({ tls = true }) => {
     const listener = (request: http.IncomingMessage, response: http.ServerResponse) => {
-      // A fault of the stand-in itself; 599, so that nobody takes it for an answer of the real edge.
-      handle(request, response).catch((error: unknown) => response.writeHead(599).end(`stand-in: ${String(error)}`));
+      // A fault of the fake itself: 599, which is no answer of the real Cloudflare.
+      handle(request, response).catch((error: unknown) =>
+        response.writeHead(599).end(`fake Cloudflare: ${String(error)}`),
+      );
     };
     return tls ? https.createServer({ cert, key }, listener) : http.createServer(listener);
   });
@@ -153,7 +155,7 @@ function visitorRequest(request: http.IncomingMessage): EdgeRequest {
   };
 }
 
-/** A rate rule counts per source in a fixed window, and then holds the source off for its timeout. */
+/** A rate rule counts each source in a fixed window, and then blocks the source for its timeout. */
 function counters(zone: ZoneState): (ref: string, source: string) => number {
   const windows = new Map<string, { from: number; seen: number; until: number }>();
   return (ref, source) => {

@@ -1,6 +1,6 @@
 /**
- * What a plan may put into a phase: how many rules, which actions, fields and numbers. The words are the API's where
- * somebody published them (the quota, `matches`, a rate rule's timeout, the bot score); the rest say it in its manner.
+ * What a plan includes in a phase: how many rules, which actions, fields and numbers. The messages are the API's where
+ * they are published (the quota, `matches`, a rate rule's timeout, the bot score); the others imitate them.
  */
 import type { Plan } from "../../../infra/config/settings.ts";
 import { compile, type Expression, ExpressionError } from "./expression.ts";
@@ -16,7 +16,7 @@ const atLeast = (plan: Plan, least: Plan): boolean =>
 
 const challenges = ["challenge", "js_challenge", "managed_challenge"];
 
-/** The token's permission, the actions and the rules a zone may have, per phase. */
+/** For each phase: the token's permission, the actions, and the number of rules on each plan. */
 export const phases: Readonly<Record<string, { permission: string; actions: string[]; rules: PerPlan }>> = {
   http_config_settings: { permission: "Config Rules", actions: ["set_config"], rules: [10, 25, 50, 300] },
   http_ratelimit: { permission: "Zone WAF", actions: ["block", "log", ...challenges], rules: [1, 2, 5, 5] },
@@ -40,7 +40,7 @@ const bad = (value: unknown, name: string, because: string, pointer: string): ne
   throw new Refusal(400, 20003, `'${String(value)}' is not a valid value for ${name} because ${because}`, pointer);
 };
 
-/** Throws the API's refusal of a rule that this plan may not have in this phase. `at`: its JSON pointer. */
+/** Throws the API's rejection of a rule that this plan does not include in this phase. `at`: its JSON pointer. */
 export function checkRule(rule: Rule, phase: string, plan: Plan, at: string): void {
   const { action, action_parameters: parameters = {}, ratelimit } = rule;
   if (!phases[phase]!.actions.includes(action))
@@ -78,7 +78,7 @@ function checkExpression(source: unknown, phase: string, plan: Plan, at: string)
   }
 }
 
-/** The free plan's rate rule may ask for the path and for verified bots; each plan adds to it. */
+/** The free plan's rate rule may read the path and verified bots; each plan adds fields. */
 const rateFields: readonly (readonly [Plan, readonly string[]])[] = [
   ["free", ["http.request.uri.path", "cf.client.bot"]],
   ["pro", ["http.host", "http.request.uri", "http.request.full_uri", "http.request.uri.query"]],
@@ -112,7 +112,7 @@ function checkSkip(parameters: NonNullable<Rule["action_parameters"]>, at: strin
     bad("skip", "action", "there is nothing to skip", at);
 }
 
-/** The port is everybody's; whose machine answers, and under what name, is not. */
+/** Every plan may set the port. Only Enterprise may set the host that answers, and its name. */
 function checkOrigin(parameters: NonNullable<Rule["action_parameters"]>, plan: Plan, at: string): void {
   const pointer = `${at}/action_parameters`;
   for (const name of Object.keys(parameters))
@@ -129,7 +129,7 @@ function checkOrigin(parameters: NonNullable<Rule["action_parameters"]>, plan: P
       throw new Refusal(400, 20003, `not entitled to override the ${name}, an Enterprise plan is required`, pointer);
 }
 
-/** Settings a configuration rule may carry, as far as pushgate or a neighbour of it writes them. */
+/** Settings of a configuration rule, as far as pushgate or the zone's own rules in tests write them. */
 const configValues: Readonly<Record<string, readonly unknown[]>> = {
   automatic_https_rewrites: [true, false],
   bic: [true, false],

@@ -1,4 +1,4 @@
-/** The rule language: what is measured of the real engine, what pushgate emits, and what the API refuses. */
+/** The rule language: what was measured of Cloudflare's engine, what pushgate writes, and what the API rejects. */
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { compile, ExpressionError } from "./expression.ts";
@@ -83,9 +83,9 @@ describe("the signed POST, and what comes near it", () => {
     ["short", { headers: { "x-hub-signature-256": signature.slice(0, -1) } }, false],
     ["doubled", { headers: { "x-hub-signature-256": [signature, signature] } }, false],
     ["an encoded slash stays encoded", { target: "/webhook%2fsite" }, false],
-    ["the edge normalises: a doubled slash", { target: "/webhook//site" }, true],
-    ["the edge normalises: a needless escape", { target: "/%77ebhook/site" }, true],
-    ["the edge normalises: dot segments", { target: "/x/../webhook/./site" }, true],
+    ["Cloudflare normalises: a doubled slash", { target: "/webhook//site" }, true],
+    ["Cloudflare normalises: a needless escape", { target: "/%77ebhook/site" }, true],
+    ["Cloudflare normalises: dot segments", { target: "/x/../webhook/./site" }, true],
   ])("%s", (_, change, expected) => {
     expect(holds(skip, change)).toBe(expected);
   });
@@ -121,7 +121,7 @@ test.each([
   expect(holds(expression)).toBe(expected);
 });
 
-describe("refused, with the place and the reason", () => {
+describe("rejected, with the place and the reason", () => {
   test.each([
     ["nothing", " ", /^20125 the expression cannot be blank$/],
     [
@@ -141,7 +141,7 @@ describe("refused, with the place and the reason", () => {
     ["a range where one address belongs", "ip.src eq 140.82.112.0/20", /invalid IP address syntax/],
     ["an address in quotes", 'ip.src eq "1.2.3.4"', /invalid IP address syntax/],
     ["a number with leading dots", "ip.src in {1.2.3}", /invalid IP address syntax/],
-    ["a list nobody made", "ip.src in $github", /unknown list/],
+    ["a list that does not exist", "ip.src in $github", /unknown list/],
     ["a text compared with a number", "http.host eq 1", /expected literal/],
     ["a number compared with a text", 'cf.bot_management.score eq "1"', /expected literal of type Int/],
     ["a header list compared whole", `${H} eq "x"`, /unsupported operation for type Array<Bytes>/],
@@ -164,7 +164,7 @@ describe("refused, with the place and the reason", () => {
   });
 });
 
-test("whatever is written, it compiles or is refused, and nothing else", () => {
+test("any text compiles or is rejected, and nothing else", () => {
   const word = fc.constantFrom(
     ..."( ) { } [ ] [*] [0] not and or xor eq ne in any( all( len( lower( starts_with( , .. / $ ! && \\".split(" "),
     ...['"x"', '"', "ssl", "http.host", "ip.src", H, "1.2.3.4", "::1", "10.0.0.0/8", "7", "true", "-", "\n", "é"],

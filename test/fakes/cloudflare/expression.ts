@@ -1,7 +1,7 @@
 /**
- * The edge's rule language: parsed by type, left to right, as the real engine does, so that what it refuses is refused
- * here. A header that is absent makes a comparison false, save `ne`, which is true; `any` of nothing is false, `all`
- * of nothing is true.
+ * Cloudflare's rule language: parsed by type, left to right, as the real engine does, so that what it rejects is rejected
+ * here. An absent header makes a comparison false, except `ne`, which is true; `any` of nothing is false, `all` of
+ * nothing is true.
  */
 import { type EdgeRequest, fields, type Type, type Value } from "./request.ts";
 import { ExpressionError, Scanner, type Test } from "./scanner.ts";
@@ -10,7 +10,7 @@ export { ExpressionError };
 
 /** The API's limit, for every plan; the dashboard's is 4,000. */
 const longest = 4096;
-/** Nobody writes deeper, and the parser recurses. */
+/** The parser recurses, and no rule of a test is deeper. */
 const deepest = 100;
 
 type Context = { readonly request: EdgeRequest; readonly zone: string };
@@ -192,7 +192,7 @@ class Parser extends Scanner {
     const text = called.text ? this.text() : "";
     close();
     const run = (value: Value) => called.run(value as string, text);
-    // Of a list, a function makes a list, to be indexed again: any(lower(H[*])[*] eq "x"); a test may stand as it is.
+    // Of a list, a function makes a list, to be indexed again: any(lower(H[*])[*] eq "x"); a test may stay as it is.
     if (node.each) {
       const type = `Array<${called.gives}>` as Type;
       return { type, each: false, read: (context) => asList(node.read(context)).map(run) };

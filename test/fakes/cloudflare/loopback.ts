@@ -1,6 +1,6 @@
 /**
- * A zone, an edge and an origin on loopback, for the data plane's tests: 127.0.1.5 is the git host, 127.0.2.5 a
- * stranger, 127.0.3.5 the edge. The origin does what nginx does on the origin port.
+ * A zone, a fake Cloudflare and an origin on loopback, for the data plane's tests: 127.0.1.5 is the git host, 127.0.2.5 a
+ * stranger, 127.0.3.5 Cloudflare. The origin does what nginx does on the origin port.
  */
 import http from "node:http";
 import https from "node:https";
@@ -31,11 +31,11 @@ export const wrongName = await originCa.issue("www.example.org", ["www.example.o
 await Promise.all([originCa.close(), stackCa.close(), anotherCa.close()]);
 
 export type Arrived = { peer: string; headers: string[]; method: string; url: string; body: string };
-/** What got through to the origin, since the last `start`. */
+/** The requests that reached the origin since the last `start`. */
 export const arrived: Arrived[] = [];
 export const open: net.Server[] = [];
 
-/** What nginx does on the origin port: its certificate, and 400 to whoever has no client certificate of ours. */
+/** What nginx does on the origin port: it shows its certificate, and answers 400 without pushgate's client certificate. */
 export async function startOrigin({ certificate, key }: Pair): Promise<number> {
   const options = { cert: certificate, key, ca: stackCa.certificate, requestCert: true, rejectUnauthorized: false };
   const server = https.createServer(options, async (request, response) => {

@@ -1,4 +1,4 @@
-/** What the edge itself answers: the parts of its pages and headers by which a person tells one refusal from another. */
+/** What Cloudflare itself answers: the parts of its pages and headers that distinguish one rejection from another. */
 
 export type Answer = {
   readonly status: number;
@@ -24,7 +24,7 @@ export const blocked: Answer = {
   body: page("Attention Required! | Cloudflare", "Sorry, you have been blocked"),
 };
 
-/** Refusals that are told apart by their code alone: 1010 Browser Integrity Check, 1006 an address ban, and so on. */
+/** Rejections that differ by their code alone: 1010 Browser Integrity Check, 1006 an address ban, and so on. */
 export const coded = (status: number, code: number): Answer => ({
   status,
   headers: { ...html, "content-type": "text/plain; charset=UTF-8" },
@@ -37,7 +37,7 @@ export const limited = (seconds: number): Answer => {
   return { status: 429, headers: { ...headers, "retry-after": `${seconds}` }, body };
 };
 
-/** What a rule's own response says, on plans that may choose it. */
+/** A rule's own response, on plans that include it. */
 export const custom = (response: { status_code: number; content: string; content_type: string }): Answer => ({
   status: response.status_code,
   headers: { server: "cloudflare", "content-type": response.content_type },

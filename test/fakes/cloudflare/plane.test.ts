@@ -1,4 +1,4 @@
-/** The edge's verdict: which product says no, in which order, and what a skip rule does and does not reach. */
+/** What Cloudflare decides: which product rejects a request, in which order, and what a skip rule does and does not skip. */
 import { describe, expect, test } from "vitest";
 import type { Plan } from "../../../infra/config/settings.ts";
 import { decide } from "./plane.ts";
@@ -69,7 +69,7 @@ describe("the incident: a delivery that is right in all things, and bot manageme
     expect(said(zone(plan, bots, skip, rest, ...foreign))).toBe(withRule);
     expect(said(zone(plan, bots, ...foreign, { ...skip, enabled: false }))).toBe(without);
   });
-  test("the challenge is told from a block by its header", () => {
+  test("a challenge differs from a block by its header", () => {
     const challenged = decide(zone("free", { bot_management: { fight_mode: true } }), delivery);
     expect(challenged.answer).toMatchObject({ status: 403, headers: { "cf-mitigated": "challenge" } });
     expect(challenged.answer?.body).toContain("Just a moment...");
@@ -83,7 +83,7 @@ describe("the incident: a delivery that is right in all things, and bot manageme
   });
 });
 
-describe("each product, with the skip rule and with that one word taken out of it", () => {
+describe("each product, with the skip rule and without that one word in it", () => {
   const rate = {
     ref: "rate",
     action: "block",
@@ -148,7 +148,7 @@ describe("order", () => {
     const verdict = decide(zone("enterprise", {}, { ...rest, ref: "log", action: "log" }, rest), delivery);
     expect(verdict.events.map(({ ref }) => ref)).toEqual(["log", "rest"]);
   });
-  test("a logged skip is in the events, one that says not to is not", () => {
+  test("a skip is in the events, and a skip without logging is not", () => {
     expect(decide(zone("pro"), delivery).events).toEqual([{ source: "firewallCustom", ref: "skip", action: "skip" }]);
     expect(decide(zone("pro", {}, { ...skip, logging: { enabled: false } }), delivery).events).toEqual([]);
   });
@@ -190,7 +190,7 @@ describe("the way to the origin", () => {
     expect(said(state, { headers: {}, threat: true })).toBe("forward");
     expect(said(zone("free", {}, { ...rest, enabled: false }), { headers: {} })).toBe("403 bic bic");
   });
-  test("without a proxied record the edge does not know the name", () => {
+  test("without a proxied record Cloudflare does not know the name", () => {
     const gray = zone("free");
     gray.dns_records[0]!.proxied = false;
     expect(said(gray)).toBe("409 dns no proxied record");

@@ -1,7 +1,7 @@
 /**
- * What the edge does with one request, as a function of the zone: settings and origin first, then the products in the
- * order the vendor documents; the first that terminates decides. A skip rule reaches what runs after it and is on its
- * list, and nothing else: the free plan's Bot Fight Mode is on no list.
+ * What Cloudflare does with one request, as a function of the zone: settings and origin first, then the products in the
+ * documented order; the first that terminates decides. A skip rule skips what runs after it and is on its list, and
+ * nothing else: the free plan's Bot Fight Mode is on no list.
  */
 import { addressLiteral } from "./address.ts";
 import { compile, type Expression } from "./expression.ts";
@@ -25,7 +25,7 @@ export type Source =
 
 export type SecurityEvent = { readonly source: Source; readonly ref: string; readonly action: string };
 
-/** Where and how the edge contacts the origin for this request. */
+/** Where and how Cloudflare connects to the origin for this request. */
 export type Origin = {
   readonly records: readonly DnsRecord[];
   readonly port: number;
@@ -36,9 +36,9 @@ export type Origin = {
 
 export type Verdict = {
   readonly action: "forward" | "block" | "challenge";
-  /** Who said no; absent when forwarded. */
+  /** The rule or product that decided; absent if forwarded. */
   readonly decidedBy?: SecurityEvent;
-  /** What the visitor gets from the edge itself; absent when forwarded. */
+  /** What Cloudflare itself answers; absent if forwarded. */
   readonly answer?: Answer;
   readonly origin: Origin;
   readonly skipped: { readonly phases: readonly string[]; readonly products: readonly string[]; readonly by: string[] };
@@ -46,7 +46,7 @@ export type Verdict = {
   readonly events: readonly SecurityEvent[];
 };
 
-/** The real edge compiles a rule once, too; thousands of requests meet the same few. */
+/** Compiled once, as thousands of requests of a test meet the same few rules. */
 const compiled = new Map<string, Expression>();
 function compiledOnce(source: string): Expression {
   const known = compiled.get(source) ?? compile(source);
@@ -176,7 +176,7 @@ export function decide(zone: ZoneState, request: EdgeRequest): Verdict {
   return { action, decidedBy: event, answer, origin, skipped, events: [...events, event] };
 }
 
-/** What Browser Integrity Check takes offence at: no user agent, or one of the libraries spammers use. */
+/** What Browser Integrity Check rejects: no user agent, or that of a library that spammers use. */
 const oddUserAgent = (userAgent: string): boolean => /^$|^(python-urllib|libwww-perl|Java)\//i.test(userAgent);
 
 function within(literal: string, source: string): boolean {

@@ -1,4 +1,4 @@
-/** The zone's own endpoints of the stand-in API: the zone, DNS, bots, settings, access rules. */
+/** The fake API's endpoints for the zone itself: the zone, DNS, bots, settings, access rules. */
 import { isIPv4, isIPv6 } from "node:net";
 import type { Plan } from "../../../infra/config/settings.ts";
 import { networks, v4, v6 } from "../../../infra/networks.ts";

@@ -1,4 +1,4 @@
-/** What a handler of the stand-in API is given and gives back; a refusal becomes the API's error envelope. */
+/** What a handler of the fake API takes and returns; a Refusal becomes the API's error envelope. */
 
 export class Refusal extends Error {
   readonly status: number;
@@ -15,11 +15,11 @@ export class Refusal extends Error {
 export type Fields = Record<string, unknown>;
 
 export type Call = {
-  /** What the path's `:names` stand for. */
+  /** The values of the path's `:names`. */
   readonly params: Readonly<Record<string, string>>;
   readonly query: URLSearchParams;
   readonly body: Fields;
-  /** Throws the refusal of a token without it: for what depends on more than the path. */
+  /** Throws if the token lacks it, for a permission that depends on more than the path. */
   readonly demand: (permission: string) => void;
 };
 
@@ -49,7 +49,7 @@ export function paged(all: readonly unknown[], query: URLSearchParams, usual = 1
   return { result, info: { page, per_page, count: result.length, total_count: all.length, total_pages } };
 }
 
-/** The largest page of a list that is read by cursor, and what is given where nobody asks for less. */
+/** The largest page of a list that is read by cursor, and the default. */
 const largestPage = 50;
 
 /** One page of a list that only goes forward; the last page's cursor is empty. */

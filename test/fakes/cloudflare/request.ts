@@ -1,5 +1,5 @@
 /**
- * One request as the edge sees it, and the fields a rule may ask for. Header names are lower case and the path is
+ * One request as Cloudflare sees it, and the fields that a rule may read. Header names are lower case and the path is
  * normalised before any rule runs; the origin gets what the visitor sent (zone default: scope "incoming", type
  * "cloudflare"), so a spelling that only normalises to a declared path passes the rules and arrives unnormalised.
  */
@@ -13,11 +13,11 @@ export type EdgeRequest = {
   readonly host: string;
   /** Path and query as sent. */
   readonly target: string;
-  /** TLS between visitor and edge; true unless said. */
+  /** TLS between visitor and Cloudflare; true by default. */
   readonly ssl?: boolean;
-  /** Names in any case; a list where a header came more than once. */
+  /** Names in any case; a list for a header that came more than once. */
   readonly headers: Readonly<Record<string, string | readonly string[]>>;
-  /** What the edge's detection makes of the client. Left out: anything that does not call itself a browser. */
+  /** Whether Cloudflare detects a program. Left out: true for a client that does not call itself a browser. */
   readonly automated?: boolean;
   /** 1 (certainly a bot) to 99. Left out: 1 for an automated client, else 90. */
   readonly score?: number;

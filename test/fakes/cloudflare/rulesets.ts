@@ -7,7 +7,7 @@ import { entryPoint, type Rule, type Ruleset, withoutNulls, type ZoneState } fro
 
 const newId = (): string => randomBytes(16).toString("hex");
 
-/** What a request may carry; the rest is computed, and the API refuses unknown fields by name. */
+/** What a request may carry; the rest is computed, and the API rejects unknown fields by name. */
 const rulesetFields = ["id", "name", "description", "kind", "phase", "rules", "version", "last_updated"];
 const ruleFields = [
   ...["id", "ref", "version", "action", "action_parameters", "categories", "description", "enabled", "expression"],
@@ -71,12 +71,6 @@ export function rulesetRoutes(zone: ZoneState): Route[] {
     call.demand(`${phases[ruleset.phase]?.permission ?? "Zone WAF"} Read`);
     return { result: ruleset };
   };
-  /** What each write replaced, oldest first; the one in force is not among them. */
-  const former: Ruleset[] = [];
-  const versions = ({ id }: Ruleset): Ruleset[] => [
-    ...former.filter((one) => one.id === id),
-    ...zone.rulesets.filter((one) => one.id === id),
-  ];
   const dry = ({ query }: Call): boolean => query.get("dry_run") === "true";
 
   function write(call: Call, before: Ruleset | undefined, phase: string): Reply {
@@ -103,7 +97,6 @@ export function rulesetRoutes(zone: ZoneState): Route[] {
       last_updated: now(),
       rules,
     };
-    if (before) former.push(structuredClone(before));
     zone.rulesets = [...zone.rulesets.filter((one) => one !== before), ruleset];
     return { result: ruleset };
   }
@@ -155,15 +148,6 @@ export function rulesetRoutes(zone: ZoneState): Route[] {
       (call) => write(call, inPhase(phase(call)), phase(call)),
     ],
     ["GET", "/zones/:zone/rulesets/:id", undefined, (call) => read(call, byId(call))],
-    [
-      "GET",
-      "/zones/:zone/rulesets/:id/versions/:version",
-      undefined,
-      (call) => {
-        const asked = versions(byId(call)).find(({ version }) => version === call.params.version);
-        return read(call, found(asked, 20000, `could not find version ${call.params.version} of the ruleset`));
-      },
-    ],
     ["PUT", "/zones/:zone/rulesets/:id", undefined, (call) => write(call, byId(call), byId(call).phase)],
     ["DELETE", "/zones/:zone/rulesets/:id", undefined, remove],
   ];

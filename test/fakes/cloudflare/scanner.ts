@@ -1,8 +1,8 @@
-/** Reading the rule language character by character: spaces, literals, sets of literals, and where a fault is. */
+/** Reads the rule language character by character: spaces, literals, sets of literals, and the place of a fault. */
 import { type AddressSet, addressLiteral } from "./address.ts";
 import type { Type, Value } from "./request.ts";
 
-/** What follows "is not a valid value for expression because" in the API's refusal, and its code. */
+/** What follows "is not a valid value for expression because" in the API's rejection, and its code. */
 export class ExpressionError extends Error {
   readonly code: number;
   constructor(code: number, because: string) {
@@ -81,7 +81,7 @@ export class Scanner {
     return Number(this.take(/-?\d+/y) ?? this.fail("expected literal of type Int"));
   }
 
-  /** "…" with \" \\ and \xHH; r"…" and r#"…"# as they stand. */
+  /** "…" with \" \\ and \xHH; r"…" and r#"…"# as they are. */
   protected text(): string {
     this.space();
     const at = this.at;

@@ -1,6 +1,6 @@
 /**
- * The stand-in API is as strict as what it stands for: no endpoint without its permission, lists in pages, what a plan
- * does not sell; and the provider's client, as the plugin speaks it, against an edge that is busy or broken.
+ * The fake API is as strict as the real one: no endpoint without its permission, lists in pages, what a plan does not
+ * include; and the provider's client, as the fake plugin has it, against an API that is busy or broken.
  */
 import { afterAll, beforeEach, describe, expect, test } from "vitest";
 import { ApiError, call, callForAll, configureApi } from "../plugins/edge-api.ts";
@@ -23,7 +23,7 @@ const api: Api = await startApi({
   zone: emptyZone("example.org", "pro"),
   authority,
   tokens: {
-    // Beyond pushgate's own, so that the neighbours' endpoints of the stand-in can be asked, too.
+    // More than pushgate needs, so that the fake's other endpoints can be tested too.
     [all]: [...permissions, "Firewall Services Write"],
     [readOnly]: [...bases, "Firewall Services"].map((base) => `${base} Read`),
     ...Object.fromEntries(
@@ -145,7 +145,7 @@ describe("the provider's client", () => {
     ["in trouble: 500", { status: 500, headers: now, body: "error code: 500" }],
     ["restarting: 502 from a proxy before it", { status: 502, headers: now, body: "<html>Bad Gateway</html>" }],
     ["overloaded: 503", { status: 503, headers: now }],
-  ])("%s, three times: asks again, and gets the truth", async (_, fault) => {
+  ])("%s, three times: the client repeats the request and gets the answer", async (_, fault) => {
     api.faults.push({ ...fault, times: 3 });
     expect(await call("GET", path())).toMatchObject({ id: "ssl", value: "full" });
     expect(attempts()).toBe(4);
@@ -163,10 +163,10 @@ describe("the provider's client", () => {
   });
   test.each<[string, Omit<Fault, "times">, RegExp]>([
     ["a refusal is one", { status: 403 }, /403/],
-    ["told not to", { status: 503, headers: { "x-should-retry": "false" } }, /503/],
+    ["x-should-retry: false", { status: 503, headers: { "x-should-retry": "false" } }, /503/],
     ["a success that is no JSON", { status: 200, body: "<html>Just a moment...</html>" }, /failed to parse .*<html>/],
     ["half an answer", { status: 200, body: '{"success":true,"result":{"id":"ss' }, /failed to parse/],
-  ])("%s: does not ask again", async (_, fault, words) => {
+  ])("%s: the client does not repeat the request", async (_, fault, words) => {
     api.faults.push({ ...fault, times: 1 });
     const failure = await call("GET", path()).catch((error: unknown) => error);
     expect(failure).toBeInstanceOf(ApiError);

@@ -1,6 +1,6 @@
 /**
- * What the edge knows of one zone, in the API's own shapes, so that the stand-in API can hand it out as it is. Also
- * made from what the program declares, so that its rules can be evaluated without any API.
+ * What Cloudflare knows of one zone, in the API's own shapes, so that the fake API can return it as it is. It can also be
+ * made from what the program declares, so that the rules can be evaluated without an API.
  */
 import { createHash } from "node:crypto";
 import type { Plan } from "../../../infra/config/settings.ts";
@@ -59,7 +59,7 @@ export type AccessRule = {
   notes: string;
 };
 
-/** A client certificate the edge may present; the key never leaves the stand-in. */
+/** A client certificate that Cloudflare may present; the key never leaves the fake. */
 export type ClientCertificate = { id: string; certificate: string; private_key: string; [other: string]: unknown };
 
 export type ZoneState = {
@@ -69,7 +69,7 @@ export type ZoneState = {
   rulesets: Ruleset[];
   dns_records: DnsRecord[];
   bot_management: Record<string, unknown>;
-  /** By id; what is not here has the edge's default. */
+  /** By id; a setting that is not here has Cloudflare's default. */
   settings: Record<string, unknown>;
   access_rules: AccessRule[];
   /** User agents the zone blocks, and URL prefixes it locks down to some addresses. */
@@ -106,7 +106,7 @@ const defaultBots: Record<Plan, Record<string, unknown>> = {
   "enterprise-bots": { enable_js: true, auto_update_model: true, suppress_session_score: false },
 };
 
-/** A zone as the edge makes one: bot products off, Browser Integrity Check on, SSL "full". */
+/** A zone as Cloudflare creates one: bot products off, Browser Integrity Check on, SSL "full". */
 export function emptyZone(name: string, plan: Plan): ZoneState {
   return {
     id: idOf("zone", name),
@@ -150,7 +150,7 @@ export type Declared = {
   readonly type: string;
   readonly name: string;
   readonly inputs: Readonly<Record<string, unknown>>;
-  /** What the engine was told its id is, where another resource refers to it. */
+  /** Its id in the engine, if another resource refers to it. */
   readonly id?: string;
 };
 

@@ -77,10 +77,12 @@ test("preview names the firewall if one blocks Cloudflare and every layer is as 
   expect(statuses).toEqual([522]);
   expect(says).toHaveLength(1);
   expect(says[0]).toContain(
-    `${deployedName}: https://${hostnameOf(host)}/.pushgate does not get through: the edge gets no connection to ` +
-      `${host.address} and ${host.address6}, port ${originPort}: a firewall before the machine or on it drops it`,
+    `${host.address} and ${host.address6}, port ${originPort}: a firewall on the host, such as ufw, or the hosting ` +
+      "provider's drops the connection. Let https://www.cloudflare.com/ips in on that port there.",
   );
-  expect(says[0]).toMatch(/Let https:\/\/www\.cloudflare\.com\/ips in on that port there \(522, ray [0-9a-f]+-TST\)/);
+  const prefix = `${deployedName}: https://${hostnameOf(host)}/.pushgate does not get through. 522, ray `;
+  expect(says[0]!.startsWith(prefix), says[0]).toBe(true);
+  expect(says[0]).toMatch(/, ray [0-9a-f]+-TST: Cloudflare cannot connect to /);
 });
 
 test("up waits, and prints that it waits, if the firewall opens while it runs", async () => {
@@ -98,7 +100,7 @@ test("up applies its changes and names the firewall if it stays closed for half 
   await closed();
   const { statuses, says } = await during(() => world.stack.up());
   expect(new Set(statuses)).toEqual(new Set([522]));
-  expect(says.at(-1)).toContain("a firewall before the machine or on it drops it");
+  expect(says.at(-1)).toContain("a firewall on the host, such as ufw, or the hosting provider's drops the connection");
 });
 
 test("preview requests no canary of a lost host, or with canary: false", async () => {

@@ -42,7 +42,7 @@ const faults: readonly Fault[] = [
   {
     layer: "builder-program",
     hand: `echo '// by hand' >>${paths.builder}`,
-    says: [`${paths.builder} is: differs (- on the machine, + declared):`],
+    says: [`${paths.builder} is: differs (- on the host, + declared):`],
   },
   {
     layer: "egress",
@@ -50,7 +50,7 @@ const faults: readonly Fault[] = [
 rm ${paths.stamps}/egress`,
     says: [
       "no stamp: the last apply did not finish",
-      'table inet pushgate_egress: declared is "as declared", the machine says "absent"',
+      'table inet pushgate_egress: declared is "as declared", the host reports "absent"',
     ],
   },
   {
@@ -63,14 +63,14 @@ rm ${paths.builderSettings}/docs.known_hosts
 rmdir ${paths.spool}/docs/.taken
 systemctl --quiet disable --now ${units.hugoSocket("docs")}`,
     says: [
-      `${paths.units}/pushgate-hugo-site@.service has other contents (- on the machine, + declared):`,
+      `${paths.units}/pushgate-hugo-site@.service has other contents (- on the host, + declared):`,
       "\n+ RootDirectory=/run/pushgate-hugo/root\n",
       `${paths.units}/${units.buildPath("docs")} is a symbolic link, not a file`,
       `${paths.builderSettings}/site.json has other contents`,
       '\n-     "pagesPercent": 0,\n+     "pagesPercent": 50,\n',
       `${paths.builderSettings}/docs.known_hosts is missing`,
       `\n+ ${paths.spool}/docs/.taken 700 pushgate-builder:pushgate-builder`,
-      `${units.hugoSocket("docs")} is: declared is "enabled active", the machine says "disabled inactive"`,
+      `${units.hugoSocket("docs")} is: declared is "enabled active", the host reports "disabled inactive"`,
     ],
   },
   {
@@ -84,10 +84,10 @@ systemctl stop ${units.buildPath("site")} ${units.buildPath("docs")}
 over ${units.build("site")} ${units.build("docs")}
 ln -sfn "$(readlink -f ${folder}/current)" ${webRoot}`,
     says: [
-      `${units.reconcileTimer("site")} is: declared is "enabled active", the machine says "disabled inactive"`,
-      `${units.reconcileTimer("docs")} is: declared is "enabled active", the machine says "enabled inactive"`,
-      `${units.buildPath("site")} is: declared is "enabled active", the machine says "enabled inactive"`,
-      `web root ${webRoot}: declared is "leads to the current release of site", the machine says "a link to ${folder}/releases/`,
+      `${units.reconcileTimer("site")} is: declared is "enabled active", the host reports "disabled inactive"`,
+      `${units.reconcileTimer("docs")} is: declared is "enabled active", the host reports "enabled inactive"`,
+      `${units.buildPath("site")} is: declared is "enabled active", the host reports "enabled inactive"`,
+      `web root ${webRoot}: declared is "leads to the current release of site", the host reports "a link to ${folder}/releases/`,
     ],
   },
   {
@@ -100,7 +100,7 @@ ln -sfn "$(readlink -f ${folder}/current)" ${webRoot}`,
     // A running guard would restore the egress table.
     hand: `systemctl --quiet disable --now ${units.guardTimer}
 while systemctl is-active --quiet ${units.guard}; do sleep 0.1; done`,
-    says: [`${units.guardTimer}: declared is "active", the machine says "inactive"`],
+    says: [`${units.guardTimer} is: declared is "enabled active", the host reports "disabled inactive"`],
   },
 ];
 
@@ -160,7 +160,7 @@ test("up fails and leaves the web root as it is if the web root points to anothe
   await host.inside(`mkdir /srv/theirs && ln -sfn /srv/theirs ${webRoot}`);
   const up = await rebuild.world.stack.up();
   expect(up.code).toBe(1);
-  expect(up.stdout).toContain(`${webRoot} is a link to /srv/theirs, which somebody else made. Cure: `);
+  expect(up.stdout).toContain(`${webRoot} is a link to /srv/theirs, which pushgate did not make. Set `);
   expect(await host.read(`readlink ${webRoot}`)).toBe("/srv/theirs");
   await host.inside(`ln -sfn ${folder}/current ${webRoot}`);
 });

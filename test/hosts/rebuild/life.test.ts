@@ -144,12 +144,12 @@ describe("a build that hangs", () => {
     const { deployed } = statusOf(host, "docs")!;
     expect(docs).toMatch(new RegExp(`published +${deployed!.release}, `));
     expect(docs).toMatch(
-      /building +since \d+(\.\d)? (s|min) ago \(.*\)\n +pending +(1 ask, )?1 taken and not published yet/,
+      /building +since \d+(\.\d)? (s|min) ago \(.*\)\n +pending +(1 request, )?1 taken and not published yet/,
     );
-    const { machines } = JSON.parse((await rebuild.world.stack.ops("status", "--json")).stdout);
-    expect(machines).toMatchObject([{ name: "life", hooks: [{ name: "site" }, { name: "docs" }] }]);
-    expect(machines[0].hooks[0].building).toBeUndefined();
-    const began = Date.parse(machines[0].hooks[1].building);
+    const { hosts } = JSON.parse((await rebuild.world.stack.ops("status", "--json")).stdout);
+    expect(hosts).toMatchObject([{ name: "life", hooks: [{ name: "site" }, { name: "docs" }] }]);
+    expect(hosts[0].hooks[0].building).toBeUndefined();
+    const began = Date.parse(hosts[0].hooks[1].building);
     expect(Date.now() - began).toBeGreaterThan(0);
     expect(Date.now() - began).toBeLessThan(120_000);
     expect((await rebuild.visit("/", "docs")).body).toBe(former);

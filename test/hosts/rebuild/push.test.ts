@@ -3,7 +3,7 @@
  * of pushes that trigger none, other writers, rollbacks and the timer. The tests run on one host, in this order.
  */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { buildPaths } from "../../../infra/config/build-paths.ts";
+import { buildPaths } from "../../../infra/config/schema.ts";
 import { pingPayload, pushPayload } from "../../fakes/deliveries.ts";
 import type { Files } from "../../fakes/git-repository.ts";
 import { bootHost, type Host } from "../lab/host.ts";
@@ -212,7 +212,7 @@ describe("a rollback", () => {
       const now = statusOf(host);
       return now?.last?.at !== before.last?.at ? now : undefined;
     });
-    expect(["refused", "failed"]).toContain(status.last!.result);
+    expect(["rejected", "failed"]).toContain(status.last!.result);
     expect(status.last!.reason).toContain("999999-000000000000");
     expect(status.deployed).toEqual(before.deployed);
   });

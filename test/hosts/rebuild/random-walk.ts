@@ -90,7 +90,7 @@ async function settled({ host }: Rebuild, before: string | undefined): Promise<v
     () => {
       if (pending(host).length === 0) return true;
       const { last } = statusOf(host) ?? {};
-      return (last !== undefined && last.at !== before && ["failed", "refused"].includes(last.result)) || undefined;
+      return (last !== undefined && last.at !== before && ["failed", "rejected"].includes(last.result)) || undefined;
     },
     { timeout: 60_000 },
   );

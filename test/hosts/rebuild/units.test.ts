@@ -155,7 +155,7 @@ test("the site layer fails, lists the files that no build makes, and changes not
   const refused = await direct.apply(settings, ["site"]);
   expect(refused.code).not.toBe(0);
   expect(refused.stderr).toContain(
-    "/home/guest/www holds 1 files that the build does not make and `keep` does not name:",
+    "/home/guest/www holds 1 files that the build does not make and site.keep does not name:",
   );
   expect(refused.stderr).toContain("site:   left.html");
   expect(await host.snapshot("/home/guest")).toEqual(before);
@@ -366,9 +366,9 @@ nft insert rule inet pushgate_egress builder accept
 echo x >>/usr/local/lib/pushgate/builder.cjs`,
       says: {
         program: "/usr/local/lib/pushgate/builder.cjs is: differs",
-        egress: 'table inet pushgate_egress: declared is "as declared", the machine says "added: accept (differs)"',
+        egress: 'table inet pushgate_egress: declared is "as declared", the host reports "added: accept (differs)"',
         builder: "- # by hand",
-        site: `${units.buildPath("site")} is: declared is "enabled active", the machine says "enabled inactive"`,
+        site: `${units.buildPath("site")} is: declared is "enabled active", the host reports "enabled inactive"`,
       },
     },
     "a hugo socket, known hosts and the resolver": {

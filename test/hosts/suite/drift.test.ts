@@ -93,7 +93,7 @@ test("preview fails if a host is unreachable", async () => {
   const preview = await world.stack.preview("--expect-no-changes");
   expect(preview.code, preview.stdout).toBe(1);
   const errors = preview.diagnostics.filter(({ severity }) => severity === "error").map(({ message }) => message);
-  expect(errors.join("\n")).toContain(`${name}: the machine can't be reached, so nothing was looked at`);
+  expect(errors.join("\n")).toContain(`${name}: the host is unreachable; nothing was changed`);
 });
 
 function layersOf(faults: readonly Fault[]): string[] {

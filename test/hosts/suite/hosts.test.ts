@@ -49,10 +49,10 @@ test("up sets up a host without IPv6, with a warning, and changes nothing of the
   expect(up.steps.filter(({ name }) => name.startsWith(`${both.name}-`))).toEqual([]);
   const told = warnings(up).filter((text) => text.includes("IPv6"));
   expect(told).toHaveLength(1);
-  expect(told[0]).toMatch(/^v4only: no IPv6 on this machine: .*lo\.disable_ipv6=0/);
+  expect(told[0]).toMatch(/^v4only: no IPv6 on this host: .*lo\.disable_ipv6=0/);
   expect(await deliverTo(v4only)).toMatchObject({ status: 202, servedBy: "pushgate-receiver" });
   // As the warning says: no socket of this host can see the address of such a sender.
-  expect(told[0]).toContain("a push that reaches the edge over IPv6 is answered 503");
+  expect(told[0]).toContain("a push that reaches Cloudflare over IPv6 is answered 503");
   expect(await deliverTo(v4only, actors.github.v6[0])).toMatchObject({ status: 503, servedBy: "pushgate-proxy" });
   expect(world.api.zone.dns_records.map(({ name, type }) => `${name} ${type}`).sort()).toEqual([
     `${hostnameOf(both)} A`,
@@ -71,7 +71,7 @@ test("each host accepts the deliveries to its own hostname", async () => {
 test("up prints a warning about a lost host, and no audit is clean until it is back", async () => {
   gone = await v4only.freeze();
   states({ state: "lost" });
-  const told = "v4only is lost: nothing was looked at there";
+  const told = "v4only is declared lost: it was not probed";
   const without = await world.stack.up();
   expect(without.code, without.stdout).toBe(0);
   expect(warnings(without).join("\n")).toContain(told);
@@ -89,7 +89,7 @@ test("up sets up the host that came back, with the fix that the warning named", 
   states({});
   const back = await world.stack.up();
   expect(back.code, back.stdout).toBe(0);
-  expect(warnings(back).join("\n")).not.toContain("no IPv6 on this machine");
+  expect(warnings(back).join("\n")).not.toContain("no IPv6 on this host");
   for (const source of [actors.github.v4[0], actors.github.v6[0]])
     expect(await deliverTo(v4only, source)).toMatchObject({ status: 202, servedBy: "pushgate-receiver" });
   expect(await world.spooled(v4only)).toHaveLength(3);

@@ -160,7 +160,7 @@ test("one up removes the layers in reverse order, then the DNS records, then Clo
   const gone = order.filter((step) => step.startsWith("delete"));
   expect(gone.slice(0, 2).sort()).toEqual([`delete ${name} A`, `delete ${name} AAAA`]);
   expect(gone.slice(2).sort()).toEqual(
-    ["bundle-file", `${name} origin certificate`, `${name} origin pulls`, "origin pull certificate"].map(
+    ["receiver-program-file", `${name} origin certificate`, `${name} origin pulls`, "origin pull certificate"].map(
       (what) => `delete ${what}`,
     ),
   );
@@ -189,7 +189,7 @@ test("the host is as before the first up", async () => {
   const stamps = await host.read(`find ${paths.state} -type f -printf '%P ' -exec cat {} \\;`);
   const left = stamps.split("\n").filter(Boolean);
   expect(left).toHaveLength(arrived.length);
-  for (const stamp of left) expect(stamp).toMatch(/^stamps\/[a-z]+ absent-[0-9a-f]{12}$/);
+  for (const stamp of left) expect(stamp).toMatch(/^stamps\/[a-z-]+ absent-[0-9a-f]{12}$/);
 });
 
 test("the zone is as before the first up, including ids, order and dates of other owners' rules", () => {

@@ -49,9 +49,9 @@ async function send(rows: readonly Row[]): Promise<Map<Row, string>> {
 /** Texts that preview must print about the faults on the host. */
 const inPreview = [
   "receiver.cjs is: differs",
-  "open.conf is ours and not declared",
+  "open.conf is not declared and will be removed",
   'counter name "not_edge" drop',
-  "pushgate-guard.timer: declared is",
+  "pushgate-guard.timer is: declared is",
   "-     ssl_verify_client off;",
   "-     real_ip_header X-Forwarded-For;",
 ];

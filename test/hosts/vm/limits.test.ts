@@ -95,7 +95,7 @@ test("the kernel ends a build that uses too much memory, the status names the li
   await byGroupAlone(async () => {
     expect(await built(much)).toMatchObject({
       result: "failed",
-      reason: "the build was ended by its memory limit (192 MiB): raise hooks[].site.limits.memoryMiB",
+      reason: "the build reached its memory limit (192 MiB). Raise hooks[].site.limits.memoryMiB.",
     });
   });
   expect(await kernelSaid()).toMatch(/Memory cgroup out of memory: Killed process \d+ \(hugo\)/);
@@ -109,7 +109,7 @@ test("the kernel denies a build one process too many, and the status names the l
   await byGroupAlone(async () => {
     expect(await built(css)).toMatchObject({
       result: "failed",
-      reason: "hugo met its limit of processes and threads (64): raise hooks[].site.limits.tasks",
+      reason: "hugo reached its limit of processes and threads (64). Raise hooks[].site.limits.tasks.",
     });
   });
   expect(await kernelSaid()).toContain(`fork rejected by pids controller in /system.slice/${unit}`);

@@ -10,7 +10,7 @@ import {
   daemonLayer,
   type Files,
   me,
-  ShellMachine,
+  ShellHost,
   stampOf,
   stamps,
   standing,
@@ -19,85 +19,85 @@ import {
 const { former: stamp, next } = stamps;
 
 describe("arriving", () => {
-  test("files land with owner and mode, the daemon is told which changed, the stamp stands", () => {
-    using machine = standing();
-    expect(asDeclared(machine, before, true, [])).toBe(true);
-    expect(stampOf(machine)).toBe(stamp);
-    const told = `${machine.root}/told`;
-    const layer = daemonLayer(machine, after);
-    const { status } = machine.apply({ ...layer, activate: `printf %s "$changed" >${told}\n${layer.activate}` }, next);
+  test("files land with owner and mode, the daemon loads those that changed, the stamp is valid", () => {
+    using host = standing();
+    expect(asDeclared(host, before, true, [])).toBe(true);
+    expect(stampOf(host)).toBe(stamp);
+    const report = `${host.root}/changed`;
+    const layer = daemonLayer(host, after);
+    const { status } = host.apply({ ...layer, activate: `printf %s "$changed" >${report}\n${layer.activate}` }, next);
     expect(status).toBe(0);
-    const changed = ["pg-one", "pg.d/sub/four", "pg.d/three"].map((name) => join(machine.etc, name));
-    expect(readFileSync(told, "utf8").split("\n").sort()).toEqual(changed.sort());
-    expect(asDeclared(machine, after, true, [])).toBe(true);
-    expect(existsSync(join(machine.state, "work"))).toBe(false);
+    const changed = ["pg-one", "pg.d/sub/four", "pg.d/three"].map((name) => join(host.etc, name));
+    expect(readFileSync(report, "utf8").split("\n").sort()).toEqual(changed.sort());
+    expect(asDeclared(host, after, true, [])).toBe(true);
+    expect(existsSync(join(host.state, "work"))).toBe(false);
   });
 
   test("what activate prints is all of standard output", () => {
-    using machine = new ShellMachine();
-    const layer = { ...daemonLayer(machine, before), retire: "echo no" };
+    using host = new ShellHost();
+    const layer = { ...daemonLayer(host, before), retire: "echo no" };
     const activate = `${layer.activate}\necho "-----BEGIN-----"`;
-    expect(machine.apply({ ...layer, activate }, stamp).stdout).toBe("-----BEGIN-----\n");
+    expect(host.apply({ ...layer, activate }, stamp).stdout).toBe("-----BEGIN-----\n");
   });
 
   test("an unchanged file is not written again", () => {
-    using machine = standing();
-    const inode = () => statSync(join(machine.etc, "pg-one")).ino;
+    using host = standing();
+    const inode = () => statSync(join(host.etc, "pg-one")).ino;
     const first = inode();
-    machine.apply(daemonLayer(machine, { ...before, "pg-two": { text: "2", mode: "0644" } }), next);
+    host.apply(daemonLayer(host, { ...before, "pg-two": { text: "2", mode: "0644" } }), next);
     expect(inode()).toBe(first);
   });
 
   test("a candidate is checked with its siblings beside it, under its own name", () => {
-    using machine = new ShellMachine();
-    const layer = daemonLayer(machine, before);
-    const check = `[ "\${1##*/}" = three ] && cat "\${1%/*}/../pg-one" "$staged${machine.etc}/pg-one" | grep -c one | grep -qx 2`;
+    using host = new ShellHost();
+    const layer = daemonLayer(host, before);
+    const check = `[ "\${1##*/}" = three ] && cat "\${1%/*}/../pg-one" "$staged${host.etc}/pg-one" | grep -c one | grep -qx 2`;
     const files = layer.files.map((file) => (file.path.endsWith("three") ? { ...file, check } : file));
-    expect(machine.apply({ ...layer, files }, stamp)).toMatchObject({ status: 0 });
+    expect(host.apply({ ...layer, files }, stamp)).toMatchObject({ status: 0 });
   });
 
   test("a link where a file is declared is replaced, its target stays", () => {
-    using machine = standing();
-    const target = join(machine.root, "theirs");
-    writeFileSync(target, "theirs");
-    rmSync(join(machine.etc, "pg-one"));
-    symlinkSync(target, join(machine.etc, "pg-one"));
-    expect(machine.apply(daemonLayer(machine, before), next).status).toBe(0);
-    expect(readFileSync(target, "utf8")).toBe("theirs");
-    expect(asDeclared(machine, before, true, [])).toBe(true);
+    using host = standing();
+    const target = join(host.root, "elsewhere");
+    writeFileSync(target, "elsewhere");
+    rmSync(join(host.etc, "pg-one"));
+    symlinkSync(target, join(host.etc, "pg-one"));
+    expect(host.apply(daemonLayer(host, before), next).status).toBe(0);
+    expect(readFileSync(target, "utf8")).toBe("elsewhere");
+    expect(asDeclared(host, before, true, [])).toBe(true);
   });
 
   test("a link left where the new file is prepared is not written through", () => {
-    using machine = standing();
-    const target = join(machine.root, "theirs");
-    writeFileSync(target, "theirs");
-    symlinkSync(target, join(machine.etc, ".pg-one.pushgate-new"));
-    expect(machine.apply(daemonLayer(machine, after), next).status).toBe(0);
-    expect(readFileSync(target, "utf8")).toBe("theirs");
+    using host = standing();
+    const target = join(host.root, "elsewhere");
+    writeFileSync(target, "elsewhere");
+    symlinkSync(target, join(host.etc, ".pg-one.pushgate-new"));
+    expect(host.apply(daemonLayer(host, after), next).status).toBe(0);
+    expect(readFileSync(target, "utf8")).toBe("elsewhere");
   });
 
-  test("a live system changed by hand, the files as declared: activate is told that all is new", () => {
-    using machine = standing();
-    writeFileSync(join(machine.live, "pg-one"), "flushed");
-    const layer = daemonLayer(machine, before);
-    expect(machine.apply(layer, next).status).toBe(0);
-    expect(asDeclared(machine, before, true, [])).toBe(true);
+  test("a live system changed by hand, the files as declared: activate gets every file as changed", () => {
+    using host = standing();
+    writeFileSync(join(host.live, "pg-one"), "flushed");
+    const layer = daemonLayer(host, before);
+    expect(host.apply(layer, next).status).toBe(0);
+    expect(asDeclared(host, before, true, [])).toBe(true);
   });
 
   test("a daemon that settles within two seconds is waited for", () => {
-    using machine = new ShellMachine();
-    const layer = daemonLayer(machine, before);
+    using host = new ShellHost();
+    const layer = daemonLayer(host, before);
     const activate = `( sleep 0.7; changed="$changed" sh -c '${layer.activate.replaceAll("'", "'\\''")}' ) >/dev/null 2>&1 &`;
-    expect(machine.apply({ ...layer, activate }, stamp)).toMatchObject({ status: 0, stderr: "" });
+    expect(host.apply({ ...layer, activate }, stamp)).toMatchObject({ status: 0, stderr: "" });
   });
 });
 
-describe("refused, and nothing changed", () => {
-  test("by a check: layer, file, what the parser said and a cure are named", () => {
-    using machine = standing();
-    const tree = machine.tree(machine.root);
-    const { status, stderr, stdout } = machine.apply(
-      daemonLayer(machine, {
+describe("rejected, and nothing changed", () => {
+  test("by a check: the error names layer, file, the parser's output and a fix", () => {
+    using host = standing();
+    const tree = host.tree(host.root);
+    const { status, stderr, stdout } = host.apply(
+      daemonLayer(host, {
         ...before,
         "pg-two": { text: "ok", mode: "0644" },
         "pg-one": { text: "REFUSED", mode: "0644" },
@@ -106,33 +106,33 @@ describe("refused, and nothing changed", () => {
     );
     expect(status).toBe(1);
     expect(stdout).toBe("");
-    expect(stderr).toContain(`pushgate: daemon: failed at: check of ${machine.etc}/pg-one`);
+    expect(stderr).toContain(`pushgate: daemon: failed at: check of ${host.etc}/pg-one`);
     expect(stderr).toContain("line 1: REFUSED in pg-one");
-    expect(stderr).toContain("cure: ");
+    expect(stderr).toContain("fix: ");
     expect(stderr).toContain("nothing was changed");
-    expect(machine.tree(machine.root)).toEqual(tree);
-    expect(stampOf(machine)).toBe(stamp);
+    expect(host.tree(host.root)).toEqual(tree);
+    expect(stampOf(host)).toBe(stamp);
   });
 
   test("by a folder where a file belongs", () => {
-    using machine = standing();
-    rmSync(join(machine.etc, "pg-one"));
-    mkdirSync(join(machine.etc, "pg-one"));
-    const { status, stderr } = machine.apply(daemonLayer(machine, before), next);
+    using host = standing();
+    rmSync(join(host.etc, "pg-one"));
+    mkdirSync(join(host.etc, "pg-one"));
+    const { status, stderr } = host.apply(daemonLayer(host, before), next);
     expect(status).toBe(1);
-    expect(stderr).toMatch(/a folder stands where a file is declared[\s\S]*move it away/);
-    expect(stampOf(machine)).toBe(stamp);
+    expect(stderr).toMatch(/it is a folder, and declared is a file[\s\S]*move the folder away/);
+    expect(stampOf(host)).toBe(stamp);
   });
 
   test("by an account that is not there", () => {
-    using machine = standing();
-    const layer = daemonLayer(machine, after);
-    const tree = machine.tree();
-    const files = layer.files.map((file) => ({ ...file, owner: "nobody-of-this-name:nogroup" }));
-    const { status, stderr } = machine.apply({ ...layer, files }, next);
+    using host = standing();
+    const layer = daemonLayer(host, after);
+    const tree = host.tree();
+    const files = layer.files.map((file) => ({ ...file, owner: "missing-account:nogroup" }));
+    const { status, stderr } = host.apply({ ...layer, files }, next);
     expect(status).toBe(1);
-    expect(stderr).toContain("the account nobody-of-this-name:nogroup must exist");
-    expect(machine.tree()).toEqual(tree);
+    expect(stderr).toContain("the account missing-account:nogroup must exist");
+    expect(host.tree()).toEqual(tree);
   });
 });
 
@@ -143,56 +143,60 @@ describe("failed after the change", () => {
       { "pg-one": { text: "FATAL\n", mode: "0644" } } as Files,
       /daemon: .*pg-one is fatal[\s\S]*failed at: activate/,
     ],
-    ["facts", after, /failed at: confirming the facts\n {2}never: wanted "so", the machine says "not so" \(exit 4\)/],
-  ])("at %s: the former files are back and taken up, and no stamp says otherwise", (step, files, says) => {
-    using machine = standing();
-    const layer = daemonLayer(machine, { ...before, ...files });
+    [
+      "facts",
+      after,
+      /failed at: confirming the facts\n {2}never: declared is "so", the host reports "not so" \(exit 4\)/,
+    ],
+  ])("at %s: the former files are back and active, and no stamp says otherwise", (step, files, says) => {
+    using host = standing();
+    const layer = daemonLayer(host, { ...before, ...files });
     const facts = step === "facts" ? [{ name: "never", read: "echo not so; exit 4", want: "so" }] : [];
-    const { status, stderr } = machine.apply({ ...layer, facts: [...layer.facts, ...facts] }, next);
+    const { status, stderr } = host.apply({ ...layer, facts: [...layer.facts, ...facts] }, next);
     expect(status).toBe(1);
     expect(stderr).toMatch(says);
-    expect(stderr).toContain("the former files are back and taken up");
-    expect(asDeclared(machine, before, true, [])).toBe(true);
-    expect(stampOf(machine)).toBeUndefined();
+    expect(stderr).toContain("the former files are back and active");
+    expect(asDeclared(host, before, true, [])).toBe(true);
+    expect(stampOf(host)).toBeUndefined();
   });
 
   test("what was pruned and who stood in a file's place come back as they were", () => {
-    using machine = standing();
-    rmSync(join(machine.etc, "pg-one"));
-    symlinkSync("/etc/hostname", join(machine.etc, "pg-one"));
-    mkdirSync(join(machine.etc, "pg-stray/inner"), { recursive: true });
-    writeFileSync(join(machine.etc, "pg-stray/inner/file"), "x");
-    chmodSync(join(machine.etc, "pg-stray"), 0o711);
-    const tree = machine.tree();
-    const { status } = machine.apply({ ...daemonLayer(machine, after), activate: "false" }, next);
+    using host = standing();
+    rmSync(join(host.etc, "pg-one"));
+    symlinkSync("/etc/hostname", join(host.etc, "pg-one"));
+    mkdirSync(join(host.etc, "pg-stray/inner"), { recursive: true });
+    writeFileSync(join(host.etc, "pg-stray/inner/file"), "x");
+    chmodSync(join(host.etc, "pg-stray"), 0o711);
+    const tree = host.tree();
+    const { status } = host.apply({ ...daemonLayer(host, after), activate: "false" }, next);
     expect(status).toBe(1);
-    expect(machine.tree()).toEqual(tree);
+    expect(host.tree()).toEqual(tree);
   });
 
   test("a restore that fails too is not called a success", () => {
-    using machine = standing();
-    const layer = { ...daemonLayer(machine, after), activate: "false", restore: "echo stuck >&2; false" };
-    expect(machine.apply(layer, next).stderr).toMatch(/stuck[\s\S]*the former state is NOT complete/);
+    using host = standing();
+    const layer = { ...daemonLayer(host, after), activate: "false", restore: "echo stuck >&2; false" };
+    expect(host.apply(layer, next).stderr).toMatch(/stuck[\s\S]*the former state is NOT complete/);
   });
 
   test("activate stops at its first failing command", () => {
-    using machine = standing();
-    const layer = { ...daemonLayer(machine, after), activate: "false\ntrue", facts: [] };
-    expect(machine.apply(layer, next).status).toBe(1);
+    using host = standing();
+    const layer = { ...daemonLayer(host, after), activate: "false\ntrue", facts: [] };
+    expect(host.apply(layer, next).status).toBe(1);
   });
 });
 
 describe("leaving", () => {
-  test("retire runs while the files stand, all of ours goes, folders we made too, nothing else", () => {
-    using machine = new ShellMachine();
-    const base = machine.tree();
-    machine.apply(daemonLayer(machine, before), stamp);
-    const layer = daemonLayer(machine, {}, false);
-    const retire = `ls ${machine.etc}/pg-one >&2 && ${layer.retire}`;
-    const { status, stderr } = machine.apply({ ...layer, retire }, `absent-${next}`);
-    expect({ status, stderr }).toEqual({ status: 0, stderr: `${machine.etc}/pg-one\n` });
-    expect(machine.tree()).toEqual(base);
-    expect(machine.tree(machine.root).filter((line) => line.startsWith("var"))).toEqual([
+  test("retire runs while the files are in place; every file and folder of the layer goes, and nothing else", () => {
+    using host = new ShellHost();
+    const base = host.tree();
+    host.apply(daemonLayer(host, before), stamp);
+    const layer = daemonLayer(host, {}, false);
+    const retire = `ls ${host.etc}/pg-one >&2 && ${layer.retire}`;
+    const { status, stderr } = host.apply({ ...layer, retire }, `absent-${next}`);
+    expect({ status, stderr }).toEqual({ status: 0, stderr: `${host.etc}/pg-one\n` });
+    expect(host.tree()).toEqual(base);
+    expect(host.tree(host.root).filter((line) => line.startsWith("var"))).toEqual([
       "var/ 755",
       "var/pushgate/ 755",
       "var/pushgate/stamps/ 755",
@@ -201,53 +205,53 @@ describe("leaving", () => {
   });
 
   test("a folder that was there before us, or that others use by now, stays", () => {
-    using machine = new ShellMachine();
-    mkdirSync(join(machine.etc, "pg.d"));
-    machine.apply(daemonLayer(machine, after), stamp);
-    machine.apply(daemonLayer(machine, {}, false), `absent-${next}`);
-    expect(machine.tree()).toContain("pg.d/ 755");
-    expect(machine.tree().join("\n")).not.toContain("sub");
+    using host = new ShellHost();
+    mkdirSync(join(host.etc, "pg.d"));
+    host.apply(daemonLayer(host, after), stamp);
+    host.apply(daemonLayer(host, {}, false), `absent-${next}`);
+    expect(host.tree()).toContain("pg.d/ 755");
+    expect(host.tree().join("\n")).not.toContain("sub");
   });
 
-  test("a machine the layer never was on: nothing of it is left behind", () => {
-    using machine = new ShellMachine();
-    const tree = machine.tree(machine.root);
-    expect(machine.apply(daemonLayer(machine, {}, false), "absent").status).toBe(0);
-    expect(machine.tree(machine.root)).toEqual(tree);
+  test("a host the layer never was on: nothing of it is left behind", () => {
+    using host = new ShellHost();
+    const tree = host.tree(host.root);
+    expect(host.apply(daemonLayer(host, {}, false), "absent").status).toBe(0);
+    expect(host.tree(host.root)).toEqual(tree);
   });
 
   test("a retire that fails keeps the files, and the next one goes on", () => {
-    using machine = standing();
-    const layer = daemonLayer(machine, {}, false);
-    const { status, stderr } = machine.apply({ ...layer, retire: "echo busy >&2; exit 7" }, `absent-${next}`);
+    using host = standing();
+    const layer = daemonLayer(host, {}, false);
+    const { status, stderr } = host.apply({ ...layer, retire: "echo busy >&2; exit 7" }, `absent-${next}`);
     expect(status).toBe(1);
     expect(stderr).toMatch(/busy[\s\S]*failed at: retire\nexit 7[\s\S]*the removal is not finished/);
-    expect(existsSync(join(machine.etc, "pg-one"))).toBe(true);
-    expect(reconcile(layer, machine.see(layer)).inSync).toBe(false);
-    expect(machine.apply(layer, `absent-${next}`).status).toBe(0);
+    expect(existsSync(join(host.etc, "pg-one"))).toBe(true);
+    expect(reconcile(layer, host.see(layer)).inSync).toBe(false);
+    expect(host.apply(layer, `absent-${next}`).status).toBe(0);
   });
 
   test("two layers in one folder: the last to leave takes it along", () => {
-    using machine = new ShellMachine();
-    const base = machine.tree();
+    using host = new ShellHost();
+    const base = host.tree();
     const named = (name: string, file: string, present: boolean): HostLayer => ({
       name,
       present,
       files: present
-        ? [{ path: `${machine.etc}/shared/${file}` as `/${string}`, text: "x", mode: "0644", owner: me }]
+        ? [{ path: `${host.etc}/shared/${file}` as `/${string}`, text: "x", mode: "0644", owner: me }]
         : [],
-      owns: [`${machine.etc}/shared/${file}`],
+      owns: [`${host.etc}/shared/${file}`],
       facts: [],
       activate: ":",
       retire: ":",
       timeout: 60,
     });
-    machine.apply(named("first", "a", true), stamp);
-    machine.apply(named("second", "b", true), stamp);
-    machine.apply(named("first", "a", false), "absent");
-    expect(machine.tree()).toContain("shared/b 644 x");
-    machine.apply(named("second", "b", false), "absent");
-    expect(machine.tree()).toEqual(base);
-    expect(existsSync(machine.state)).toBe(false);
+    host.apply(named("first", "a", true), stamp);
+    host.apply(named("second", "b", true), stamp);
+    host.apply(named("first", "a", false), "absent");
+    expect(host.tree()).toContain("shared/b 644 x");
+    host.apply(named("second", "b", false), "absent");
+    expect(host.tree()).toEqual(base);
+    expect(existsSync(host.state)).toBe(false);
   });
 });

@@ -5,7 +5,7 @@ import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { applyScript, type Probed, probeScript, quote, sha256 } from "../../../infra/apply/manifest.ts";
 import { parseReport } from "../../../infra/apply/report.ts";
-import { daemonLayer, me, ShellMachine } from "./shell-host.ts";
+import { daemonLayer, me, ShellHost } from "./shell-host.ts";
 
 const scripts = ["infra/apply/probe.sh", "infra/apply/apply.sh"];
 const hasShellcheck = spawnSync("shellcheck", ["--version"]).status === 0;
@@ -21,30 +21,30 @@ describe.each(scripts)("%s", (script) => {
   });
 });
 
-const asking = (machine: ShellMachine, reads: readonly string[], files: readonly string[] = []): Probed => ({
+const asking = (host: ShellHost, reads: readonly string[], files: readonly string[] = []): Probed => ({
   name: "x",
-  files: files.map((name) => ({ path: join(machine.etc, name) as `/${string}` })),
-  owns: [`${machine.etc}/ours-*`],
+  files: files.map((name) => ({ path: join(host.etc, name) as `/${string}` })),
+  owns: [`${host.etc}/owned-*`],
   facts: reads.map((read) => ({ name: "fact", read })),
 });
 
 describe("files", () => {
-  test("each is told with type, mode, owner, hash and text; what is not there is left out", () => {
-    using machine = new ShellMachine();
+  test("each is reported with type, mode, owner, hash and text; a missing one is left out", () => {
+    using host = new ShellHost();
     const text = 'it\'s "text" \\ $(x)\n\u00e9\u20ac no end';
-    writeFileSync(join(machine.etc, "file"), text, { mode: 0o640 });
-    writeFileSync(join(machine.etc, "empty"), "", { mode: 0o600 });
-    writeFileSync(join(machine.etc, "big"), "x".repeat(65_537), { mode: 0o600 });
-    symlinkSync("/etc/shadow", join(machine.etc, "link"));
-    mkdirSync(join(machine.etc, "folder"), { mode: 0o755 });
-    spawnSync("mkfifo", ["-m", "600", join(machine.etc, "fifo")]);
+    writeFileSync(join(host.etc, "file"), text, { mode: 0o640 });
+    writeFileSync(join(host.etc, "empty"), "", { mode: 0o600 });
+    writeFileSync(join(host.etc, "big"), "x".repeat(65_537), { mode: 0o600 });
+    symlinkSync("/etc/shadow", join(host.etc, "link"));
+    mkdirSync(join(host.etc, "folder"), { mode: 0o755 });
+    spawnSync("mkfifo", ["-m", "600", join(host.etc, "fifo")]);
     const names = ["file", "empty", "big", "link", "folder", "fifo", "missing"];
-    const { files } = machine.see(asking(machine, [], names));
-    const [file, empty, big, link, folder, fifo, missing] = names.map((name) => files[join(machine.etc, name)]);
+    const { files } = host.see(asking(host, [], names));
+    const [file, empty, big, link, folder, fifo, missing] = names.map((name) => files[join(host.etc, name)]);
     expect(file).toEqual({ type: "regular file", mode: "640", owner: me, sha256: sha256(text), text });
     expect(empty).toEqual({ type: "regular empty file", mode: "600", owner: me, sha256: sha256(""), text: "" });
     expect(big).toEqual({ type: "regular file", mode: "600", owner: me, sha256: sha256("x".repeat(65_537)) });
-    // A link's target is never read: it may be anybody's.
+    // A link's target is never read: it may be a secret file.
     expect(link).toEqual({ type: "symbolic link", mode: "777", owner: me });
     expect(folder).toMatchObject({ type: "directory" });
     expect(fifo).toEqual({ type: "fifo", mode: "600", owner: me });
@@ -52,52 +52,55 @@ describe("files", () => {
   });
 
   test("what our globs match comes with it, dangling links and hostile names too", () => {
-    using machine = new ShellMachine();
-    const names = ["ours-a", 'ours-"b', "ours-c\nd", "ours-e *"];
-    for (const name of names) writeFileSync(join(machine.etc, name), "");
-    symlinkSync("nowhere", join(machine.etc, "ours-link"));
-    writeFileSync(join(machine.etc, "theirs"), "");
-    const { owned } = machine.see(asking(machine, []));
-    expect([...owned].sort()).toEqual([...names, "ours-link"].map((name) => join(machine.etc, name)).sort());
+    using host = new ShellHost();
+    const names = ["owned-a", 'owned-"b', "owned-c\nd", "owned-e *"];
+    for (const name of names) writeFileSync(join(host.etc, name), "");
+    symlinkSync("nowhere", join(host.etc, "owned-link"));
+    writeFileSync(join(host.etc, "other"), "");
+    const { owned } = host.see(asking(host, []));
+    expect([...owned].sort()).toEqual([...names, "owned-link"].map((name) => join(host.etc, name)).sort());
   });
 });
 
 describe("the stamp file", () => {
   test("its first line is the stamp, the rest what was applied", () => {
-    using machine = new ShellMachine();
-    const layer = daemonLayer(machine, { "pg-one": { text: "x", mode: "0644" } });
-    expect(machine.see(layer).stamp).toBeUndefined();
-    expect(machine.apply(layer, "0123456789ab").status).toBe(0);
-    const seen = machine.see(layer);
+    using host = new ShellHost();
+    const layer = daemonLayer(host, { "pg-one": { text: "x", mode: "0644" } });
+    expect(host.see(layer).stamp).toBeUndefined();
+    expect(host.apply(layer, "0123456789ab").status).toBe(0);
+    const seen = host.see(layer);
     expect(seen.stamp).toBe("0123456789ab");
     expect(seen.applied).toHaveLength(2);
-    expect(seen.applied[0]).toBe(`file ${sha256("x")} 644 ${me} ${machine.etc}/pg-one`);
+    expect(seen.applied[0]).toBe(`file ${sha256("x")} 644 ${me} ${host.etc}/pg-one`);
   });
 
-  test.each(['"', "a\u001b[2J", "`id`", "\\", "\u00e9"])("what is not ours in it is not passed on: %j", (text) => {
-    using machine = new ShellMachine();
-    mkdirSync(join(machine.state, "stamps"), { recursive: true });
-    writeFileSync(join(machine.state, "stamps/x"), text);
-    expect(machine.see(asking(machine, [])).stamp).toBe("invalid");
-  });
+  test.each(['"', "a\u001b[2J", "`id`", "\\", "\u00e9"])(
+    "other characters than apply.sh writes are not passed on: %j",
+    (text) => {
+      using host = new ShellHost();
+      mkdirSync(join(host.state, "stamps"), { recursive: true });
+      writeFileSync(join(host.state, "stamps/x"), text);
+      expect(host.see(asking(host, [])).stamp).toBe("invalid");
+    },
+  );
 
-  test("a folder, a fifo or a link in its place is a stamp that is not ours", () => {
-    using machine = new ShellMachine();
-    const stamp = join(machine.state, "stamps/x");
+  test("a folder, a fifo or a link in its place is an invalid stamp", () => {
+    using host = new ShellHost();
+    const stamp = join(host.state, "stamps/x");
     mkdirSync(stamp, { recursive: true });
-    expect(machine.see(asking(machine, [])).stamp).toBe("invalid");
+    expect(host.see(asking(host, [])).stamp).toBe("invalid");
     spawnSync("rmdir", [stamp]);
     spawnSync("mkfifo", [stamp]);
-    expect(machine.see(asking(machine, [])).stamp).toBe("invalid");
+    expect(host.see(asking(host, [])).stamp).toBe("invalid");
     spawnSync("ln", ["-sfn", "/dev/zero", stamp]);
-    expect(machine.see(asking(machine, [])).stamp).toBe("invalid");
+    expect(host.see(asking(host, [])).stamp).toBe("invalid");
   });
 });
 
 describe("facts", () => {
   test("output is trimmed, the exit status comes with it, standard error does not", () => {
-    using machine = new ShellMachine();
-    const { facts } = machine.see(asking(machine, ["echo ' a b '; echo no >&2; exit 3", "true", "printf '\\n x'"]));
+    using host = new ShellHost();
+    const { facts } = host.see(asking(host, ["echo ' a b '; echo no >&2; exit 3", "true", "printf '\\n x'"]));
     expect(facts).toEqual([
       { output: "a b", status: 3 },
       { output: "", status: 0 },
@@ -106,7 +109,7 @@ describe("facts", () => {
   });
 
   test("nothing a fact does breaks the answer", () => {
-    using machine = new ShellMachine();
+    using host = new ShellHost();
     const hostile = [
       `printf '"],\\n["end"]]}\\n'`,
       "head -c 300000 /dev/urandom",
@@ -122,7 +125,7 @@ describe("facts", () => {
       "printf '%s' 'a\\u0022,b'",
       "printf '%s' 'a\\'",
     ];
-    const { facts } = machine.see(asking(machine, [...hostile, "echo whole"]));
+    const { facts } = host.see(asking(host, [...hostile, "echo whole"]));
     expect(facts).toHaveLength(hostile.length + 1);
     expect(facts[0]?.output).toBe('"],\n["end"]]}');
     expect(facts.at(-1)).toEqual({ output: "whole", status: 0 });
@@ -132,49 +135,49 @@ describe("facts", () => {
     expect(facts.slice(11, 13).map(({ output }) => output)).toEqual(["a\\u0022,b", "a\\"]);
   });
 
-  test("one that hangs is given up after five seconds, and the others are told", { timeout: 20_000 }, () => {
-    using machine = new ShellMachine();
-    const { facts } = machine.see(asking(machine, ["sleep 30", "trap '' TERM; sleep 30", "echo here"]));
+  test("one that hangs ends after five seconds, and the others are reported", { timeout: 20_000 }, () => {
+    using host = new ShellHost();
+    const { facts } = host.see(asking(host, ["sleep 30", "trap '' TERM; sleep 30", "echo here"]));
     expect(facts.map(({ status }) => status)).toEqual([124, 137, 0]);
     expect(facts[2]?.output).toBe("here");
   });
 
   test("a hundred at once, each long, stay rows of their own", () => {
-    using machine = new ShellMachine();
+    using host = new ShellHost();
     const reads = Array.from({ length: 100 }, (_, index) => `printf '%02000d' ${index}`);
-    const { facts } = machine.see(asking(machine, reads));
+    const { facts } = host.see(asking(host, reads));
     expect(facts.map(({ output }) => Number(output))).toEqual(reads.map((_, index) => index));
   });
 });
 
 describe("the whole answer", () => {
-  test("tells what preflight asks", () => {
-    using machine = new ShellMachine();
-    const { machine: asked, listeners } = machine.report([]);
-    expect(asked.uid).toEqual({ output: String(process.getuid?.()), status: 0 });
-    expect(asked.free?.output.split("\n")).toHaveLength(3);
-    expect(asked.pid1?.output).not.toBe("");
-    expect(["enforced", "absent", "unknown"]).toContain(asked.bpf?.output);
+  test("reports what preflight reads", () => {
+    using host = new ShellHost();
+    const { system, listeners } = host.report([]);
+    expect(system.uid).toEqual({ output: String(process.getuid?.()), status: 0 });
+    expect(system.free?.output.split("\n")).toHaveLength(3);
+    expect(system.pid1?.output).not.toBe("");
+    expect(["enforced", "absent", "unknown"]).toContain(system.bpf?.output);
     expect(listeners.every(({ port }) => port > 0 && port < 65_536)).toBe(true);
   });
 
   test("8 layers, 32 files and 32 facts take under a second", { timeout: 30_000 }, () => {
-    using machine = new ShellMachine();
+    using host = new ShellHost();
     const layers: Probed[] = Array.from({ length: 8 }, (_, l) => ({
       name: `layer-${l}`,
       files: Array.from({ length: 4 }, (_, f) => {
-        const path = join(machine.etc, `l${l}-${f}`) as `/${string}`;
+        const path = join(host.etc, `l${l}-${f}`) as `/${string}`;
         writeFileSync(path, "a line of text\n".repeat(200));
         return { path };
       }),
-      owns: [`${machine.etc}/l${l}-*`],
-      facts: Array.from({ length: 4 }, (_, f) => ({ name: "lines", read: `wc -l <${machine.etc}/l${l}-${f}` })),
+      owns: [`${host.etc}/l${l}-*`],
+      facts: Array.from({ length: 4 }, (_, f) => ({ name: "lines", read: `wc -l <${host.etc}/l${l}-${f}` })),
     }));
     // 0.19 s on two quiet cores. The best of several, and a second: other tests run beside this one.
     let best = Number.POSITIVE_INFINITY;
     for (let round = 0; round < 8 && best > 1_000; round++) {
       const started = performance.now();
-      const { layers: seen } = machine.report(layers);
+      const { layers: seen } = host.report(layers);
       best = Math.min(best, performance.now() - started);
       expect(Object.values(seen).flatMap(({ facts }) => facts.map(({ output }) => output))).toEqual(
         Array(32).fill("200"),
@@ -184,31 +187,31 @@ describe("the whole answer", () => {
   });
 
   test("reads only", () => {
-    using machine = new ShellMachine();
-    const layer = daemonLayer(machine, { "pg-one": { text: "x", mode: "0644" } });
-    const before = machine.tree(machine.root);
-    machine.report([layer]);
-    expect(machine.tree(machine.root)).toEqual(before);
+    using host = new ShellHost();
+    const layer = daemonLayer(host, { "pg-one": { text: "x", mode: "0644" } });
+    const before = host.tree(host.root);
+    host.report([layer]);
+    expect(host.tree(host.root)).toEqual(before);
   });
 
   test("one that was cut, or that a login shell talked into, is not believed", () => {
-    using machine = new ShellMachine();
-    const { stdout } = machine.run(probeScript([asking(machine, ["echo x"])], machine.state));
+    using host = new ShellHost();
+    const { stdout } = host.run(probeScript([asking(host, ["echo x"])], host.state));
     expect(() => parseReport(stdout, ["x"])).not.toThrow();
     for (const answer of [stdout.slice(0, -5), `Welcome!\n${stdout}`, "", '{"pushgate":1,"rows":[]}', "[]"])
       expect(() => parseReport(answer, ["x"])).toThrow(/probe's answer/);
-    expect(() => parseReport("Welcome!\u001b[2J", ["x"])).toThrow(/login shell.*must be silent/);
+    expect(() => parseReport("Welcome!\u001b[2J", ["x"])).toThrow(/login shell.*silent/);
     expect(() => parseReport(stdout.replace('["end"]', '["fact","x",0,"0","eA=="],["end"]'), ["x"])).toThrow(/shape/);
   });
 });
 
 describe("what is sent", () => {
   test("any text arrives as it is", () => {
-    using machine = new ShellMachine();
+    using host = new ShellHost();
     void fc.assert(
       fc.property(fc.string({ unit: "binary", maxLength: 60 }), (text) => {
         fc.pre(!text.includes("\0") && text.isWellFormed());
-        const { stdout } = machine.run(`printf %s ${quote(text)}\n`);
+        const { stdout } = host.run(`printf %s ${quote(text)}\n`);
         expect(stdout).toBe(text);
       }),
       { seed: 1, numRuns: 40 },
@@ -216,19 +219,19 @@ describe("what is sent", () => {
   });
 
   test("cut anywhere, it runs nothing", () => {
-    using machine = new ShellMachine();
-    const layer = daemonLayer(machine, { "pg-one": { text: "it's\n", mode: "0644" } });
-    const probing = probeScript([layer], machine.state);
-    const applying = applyScript(layer, "0123456789ab", machine.state);
-    const before = machine.tree(machine.root);
+    using host = new ShellHost();
+    const layer = daemonLayer(host, { "pg-one": { text: "it's\n", mode: "0644" } });
+    const probing = probeScript([layer], host.state);
+    const applying = applyScript(layer, "0123456789ab", host.state);
+    const before = host.tree(host.root);
     for (const script of [probing, applying]) {
       const ends = [...script.matchAll(/\n/g)].map(({ index }) => index + 1).filter((end) => end < script.length);
       const last = script.trimEnd().lastIndexOf("\n") + 1;
       const cuts = [...ends.filter((_, n) => n % 25 === 0), ...ends.slice(-4), last, last + 2, script.length - 30];
       for (const cut of cuts.filter((end) => end <= last + 2)) {
-        const { stdout } = machine.run(script.slice(0, cut));
+        const { stdout } = host.run(script.slice(0, cut));
         expect(stdout).toBe("");
-        expect(machine.tree(machine.root)).toEqual(before);
+        expect(host.tree(host.root)).toEqual(before);
       }
     }
   });
@@ -261,7 +264,7 @@ describe("what is sent", () => {
     ["NUL", { ...whole, activate: "\0" }],
     ["longer than 2048", { ...whole, facts: [{ name: "f", read: "x", want: "x".repeat(2049) }] }],
     ["declares no files", { ...whole, present: false }],
-  ])("a renderer's mistake is refused before it is sent: %s", (says, layer) => {
+  ])("a renderer's mistake throws before anything is sent: %s", (says, layer) => {
     expect(() => applyScript(layer, "0123456789ab")).toThrow(says);
   });
 });

@@ -1,17 +1,17 @@
 /**
- * Random walks over one machine: hands change it, the program changes, applies fail or are killed. After each step
- * `preview` is asked and `up` is run, and these hold:
- * - no drift is missed: a machine that is not as declared never gives an input the engine would skip;
+ * Random walks over one host: manual changes, changes of the program, applies that fail or are killed. After
+ * each step `preview` and `up` run, and these hold:
+ * - no drift is missed: a host that is not as declared never gives an input the engine would skip;
  * - nothing runs in sync: as declared, with its own stamp and an unchanged program, the input equals the last one;
- * - it converges: after one successful apply the machine is as declared, and the next preview is empty;
- * - a refused candidate changes nothing, a failed activation leaves the former files;
+ * - it converges: after one successful apply the host is as declared, and the next preview is empty;
+ * - a rejected candidate changes nothing, a failed activation leaves the former files;
  * - a killed apply leaves each file whole, the old or the new one, and no half-written file anywhere live.
  */
 import { chmodSync, existsSync, lstatSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import * as fc from "fast-check";
 import { reconcile } from "../../../infra/apply/reconcile.ts";
-import { asDeclared, daemonLayer, type Files, ShellMachine } from "./shell-host.ts";
+import { asDeclared, daemonLayer, type Files, ShellHost } from "./shell-host.ts";
 
 const names = ["pg-one", "pg-two", "pg.d/three", "pg.d/sub/four"] as const;
 const texts = ["a\n", "b\nit's\n", "no line end", '$(touch x) `y` \\ "q"\n', "c\n".repeat(300)] as const;
@@ -49,32 +49,32 @@ const action = fc.oneof(
 export type Action = typeof action extends fc.Arbitrary<infer T> ? T : never;
 export const actions = (longest: number) => fc.array(action, { minLength: 1, maxLength: longest, size: "max" });
 
-/** Counts over all walks, so that a test can tell that something was walked at all. */
-export type Walked = { steps: number; applies: number; killed: number; refused: number; rolledBack: number };
-export const nothingWalked = (): Walked => ({ steps: 0, applies: 0, killed: 0, refused: 0, rolledBack: 0 });
+/** Counts over all walks, so that a test notices a walk that did nothing. */
+export type Walked = { steps: number; applies: number; killed: number; rejected: number; rolledBack: number };
+export const nothingWalked = (): Walked => ({ steps: 0, applies: 0, killed: 0, rejected: 0, rolledBack: 0 });
 
 function ensure(holds: boolean, what: string): asserts holds {
   if (!holds) throw new Error(what);
 }
 
 export function walk(steps: readonly Action[], counts: Walked): void {
-  using machine = new ShellMachine();
-  const base = machine.tree();
+  using host = new ShellHost();
+  const base = host.tree();
   let files: Record<string, Files[string]> = { "pg-one": { text: "first\n", mode: "0644" } };
   let present = true;
   /** The input of the last apply that succeeded, as the engine's state has it, and the layer it carried. */
   let input: string | undefined;
   let stamp: string | undefined;
-  const stampFile = join(machine.state, "stamps/daemon");
+  const stampFile = join(host.state, "stamps/daemon");
 
   const up = (declared: Files, here: boolean, nth = 0): void => {
-    const layer = daemonLayer(machine, declared, here);
-    const verdict = reconcile(layer, machine.see(layer));
-    const next = machine.script(layer, verdict.stamp);
-    const clean = asDeclared(machine, declared, here, base);
+    const layer = daemonLayer(host, declared, here);
+    const verdict = reconcile(layer, host.see(layer));
+    const next = host.script(layer, verdict.stamp);
+    const clean = asDeclared(host, declared, here, base);
     const changedProgram =
       input === undefined || next.replaceAll(verdict.stamp, "") !== input.replaceAll(stamp ?? "", "");
-    ensure(clean || next !== input, "missed: the machine is not as declared and preview is empty");
+    ensure(clean || next !== input, "missed: the host is not as declared and preview is empty");
     const stampNow =
       existsSync(stampFile) && lstatSync(stampFile).isFile()
         ? readFileSync(stampFile, "utf8").split("\n")[0]
@@ -83,42 +83,39 @@ export function walk(steps: readonly Action[], counts: Walked): void {
       ensure(next === input, "ran in sync: nothing changed and preview is not empty");
     if (next === input) return;
 
-    const before = [...machine.tree(), ...machine.tree(machine.live)];
+    const before = [...host.tree(), ...host.tree(host.live)];
     counts.applies++;
-    const ran = nth === 0 ? machine.run(next) : machine.killedApply(next, nth);
-    const live = [...machine.tree(), ...machine.tree(machine.live)];
+    const ran = nth === 0 ? host.run(next) : host.killedApply(next, nth);
+    const live = [...host.tree(), ...host.tree(host.live)];
     if (ran.status === 0) {
       ensure(
         !Object.values(here ? declared : {}).some(({ text }) => /REFUSED|FATAL/.test(text)),
-        "accepted a refused file",
+        "accepted a rejected file",
       );
-      ensure(
-        asDeclared(machine, declared, here, base),
-        `applied and not as declared:\n${live.join("\n")}\n${ran.stderr}`,
-      );
+      ensure(asDeclared(host, declared, here, base), `applied and not as declared:\n${live.join("\n")}\n${ran.stderr}`);
       input = next;
       stamp = verdict.stamp;
-      const again = reconcile(layer, machine.see(layer));
-      ensure(machine.script(layer, again.stamp) === input, `not converged: ${again.stamp} ${again.drift.join("\n")}`);
+      const again = reconcile(layer, host.see(layer));
+      ensure(host.script(layer, again.stamp) === input, `not converged: ${again.stamp} ${again.drift.join("\n")}`);
       return;
     }
     if (ran.stderr.includes("failed at: check of")) {
-      counts.refused++;
-      ensure(before.join("\n") === live.join("\n"), `refused, and yet something changed:\n${ran.stderr}`);
+      counts.rejected++;
+      ensure(before.join("\n") === live.join("\n"), `rejected, and yet something changed:\n${ran.stderr}`);
     } else if (ran.stderr.includes("failed at: activate")) {
       counts.rolledBack++;
-      const etc = machine.tree().join("\n");
+      const etc = host.tree().join("\n");
       ensure(
-        etc === before.slice(0, machine.tree().length).join("\n"),
+        etc === before.slice(0, host.tree().length).join("\n"),
         `failed, and the files are not the former:\n${ran.stderr}`,
       );
     } else {
       ensure(nth > 0 && ran.stderr.includes("failed at") === false, `an apply failed that should not:\n${ran.stderr}`);
       counts.killed++;
       for (const line of live
-        .slice(0, machine.tree().length)
+        .slice(0, host.tree().length)
         .filter((line) => line.startsWith("pg") && !line.includes("/ "))) {
-        const whole = before.includes(line) || machineLine(declared).has(line);
+        const whole = before.includes(line) || declaredLines(declared).has(line);
         ensure(whole || line.includes(".pushgate-new"), `a half-written file is live: ${line}`);
       }
     }
@@ -127,11 +124,11 @@ export function walk(steps: readonly Action[], counts: Walked): void {
   up(files, present);
   for (const step of steps) {
     counts.steps++;
-    const at = "name" in step ? join(machine.etc, step.name) : "";
+    const at = "name" in step ? join(host.etc, step.name) : "";
     const there = at !== "" && existsSync(at);
     switch (step.do) {
       case "edit":
-        // In a folder that stands: one made by hand is not ours to remove.
+        // Only in an existing folder: an apply does not remove a folder that was made by hand.
         if (existsSync(dirname(at))) writeFileSync(at, step.text);
         break;
       case "delete":
@@ -146,7 +143,7 @@ export function walk(steps: readonly Action[], counts: Walked): void {
         symlinkSync("/etc/hostname", at);
         break;
       case "stray": {
-        const stray = join(machine.etc, step.kind === "blank name" ? "pg-it's * a name" : "pg-stray");
+        const stray = join(host.etc, step.kind === "blank name" ? "pg-it's * a name" : "pg-stray");
         rmSync(stray, { recursive: true, force: true });
         if (step.kind === "folder") {
           mkdirSync(join(stray, "inner"), { recursive: true });
@@ -156,7 +153,7 @@ export function walk(steps: readonly Action[], counts: Walked): void {
         break;
       }
       case "unload":
-        rmSync(join(machine.live, step.name.replaceAll("/", "%")), { force: true });
+        rmSync(join(host.live, step.name.replaceAll("/", "%")), { force: true });
         break;
       case "delete stamp":
         rmSync(stampFile, { force: true });
@@ -186,11 +183,11 @@ export function walk(steps: readonly Action[], counts: Walked): void {
         break;
     }
     up(files, present);
-    ensure(!machine.tree().some((line) => line.includes(".pushgate-new")), "a temporary file stayed");
+    ensure(!host.tree().some((line) => line.includes(".pushgate-new")), "a temporary file stayed");
   }
 }
 
-const machineLine = (files: Files): Set<string> =>
+const declaredLines = (files: Files): Set<string> =>
   new Set(Object.entries(files).map(([name, { text, mode }]) => `${name} ${mode.replace(/^0/, "")} ${text}`));
 
 /** Walks until `steps` steps are done; throws what fast-check reports, seed and shrunk walk included. */

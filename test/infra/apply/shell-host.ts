@@ -1,6 +1,6 @@
 /**
- * A machine made of a temporary folder and the real shell: probe.sh and apply.sh run as they are, as whoever runs the
- * test, on paths below the folder. The engine is modelled as what it does with a command: it runs it again exactly when
+ * A host made of a temporary folder and the real shell: probe.sh and apply.sh run as they are, as the
+ * user who runs the test, on paths below the folder. The engine is modelled as what it does with a command: it runs it again exactly when
  * its input differs from the last one that succeeded.
  */
 import { spawnSync } from "node:child_process";
@@ -23,15 +23,15 @@ import type { HostFile, HostLayer } from "../../../infra/apply/layer.ts";
 import { applyScript, type Probed, probeScript, sha256 } from "../../../infra/apply/manifest.ts";
 import { type HostReport, parseReport, type SeenLayer } from "../../../infra/apply/report.ts";
 
-/** "user:group" of whoever runs this. */
+/** "user:group" of the user who runs the test. */
 export const me = spawnSync("sh", ["-c", 'printf "%s:%s" "$(id -un)" "$(id -gn)"'], { encoding: "utf8" }).stdout;
 
 export type Ran = { readonly status: number | null; readonly stdout: string; readonly stderr: string };
 
-/** Tools an apply can be killed at; each stands for one step of it. */
+/** Tools an apply can be killed at; each is one step of it. */
 const tools = ["chmod", "chown", "cp", "mkdir", "mv", "rm", "rmdir", "sort", "sync"];
 
-export class ShellMachine {
+export class ShellHost {
   readonly root: string;
   readonly etc: string;
   readonly state: string;
@@ -44,13 +44,13 @@ export class ShellMachine {
   constructor() {
     // In memory, because an apply syncs what it writes, and a disk would be most of a walk's time.
     const memory = existsSync("/dev/shm") ? "/dev/shm" : tmpdir();
-    this.root = mkdtempSync(join(realpathSync(memory), "pushgate-machine-"));
+    this.root = mkdtempSync(join(realpathSync(memory), "pushgate-host-"));
     this.bin = mkdtempSync(join(tmpdir(), "pushgate-bin-"));
     this.etc = join(this.root, "etc");
     this.live = join(this.root, "live");
     this.state = join(this.root, "var/pushgate");
     for (const folder of [this.etc, this.live, join(this.root, "var")]) mkdirSync(folder);
-    writeFileSync(join(this.etc, "neighbour.conf"), "not ours\n");
+    writeFileSync(join(this.etc, "neighbour.conf"), "not pushgate's\n");
   }
 
   [Symbol.dispose](): void {
@@ -81,11 +81,11 @@ export class ShellMachine {
     }
   }
 
-  /** One layer, without what preflight asks, which takes most of a probe's time. */
+  /** One layer, without what preflight reads, which takes most of a probe's time. */
   see(layer: Probed): SeenLayer {
     const script = probeScript([layer], this.state).replace(
       "\nlayers() {",
-      "\nmachine_facts() { :; }\nlisteners() { :; }\nlayers() {",
+      "\nsystem_facts() { :; }\nlisteners() { :; }\nlayers() {",
     );
     return parseReport(this.run(script).stdout, [layer.name]).layers[layer.name]!;
   }
@@ -138,11 +138,11 @@ exec ${tool} "$@"
 export type Files = Readonly<Record<string, { readonly text: string; readonly mode: HostFile["mode"] }>>;
 
 /**
- * A layer of a daemon that loads only the files it is told have changed, and refuses a file with the line REFUSED (the
- * parser's no) or FATAL (the parser's yes, the daemon's no). What it has loaded is a fact.
+ * A layer of a daemon that loads only the files in `$changed`. Its parser rejects a file with the line REFUSED, the daemon
+ * one with the line FATAL. What the daemon has loaded is a fact.
  */
-export function daemonLayer(machine: ShellMachine, files: Files, present = true): HostLayer {
-  const { etc, live } = machine;
+export function daemonLayer(host: ShellHost, files: Files, present = true): HostLayer {
+  const { etc, live } = host;
   const path = (name: string) => `${etc}/${name}` as `/${string}`;
   const load = `printf '%s\\n' "$changed" | while IFS= read -r path; do
   [ -n "$path" ] || continue
@@ -167,22 +167,22 @@ done`;
     activate: load,
     restore: load,
     retire: `rm -f ${live}/*`,
-    // One question for all: a process a file would be most of a walk's time.
+    // One fact for all files: a process for each would be most of a walk's time.
     facts: [{ name: "loaded", read: `cd ${live} && sha256sum * | sort`, want: loaded.sort().join("\n") }],
     present,
   };
 }
 
-/** Whether the machine is as declared, judged without any of the code under test. */
-export function asDeclared(machine: ShellMachine, files: Files, present: boolean, base: readonly string[]): boolean {
-  const tree = machine.tree();
-  if (!present) return tree.join("\n") === base.join("\n") && readdirSync(machine.live).length === 0;
+/** Whether the host is as declared, judged without any of the code under test. */
+export function asDeclared(host: ShellHost, files: Files, present: boolean, base: readonly string[]): boolean {
+  const tree = host.tree();
+  if (!present) return tree.join("\n") === base.join("\n") && readdirSync(host.live).length === 0;
   const wanted = Object.entries(files).map(([name, { text, mode }]) => `${name} ${mode.replace(/^0/, "")} ${text}`);
-  const ours = tree.filter((line) => line.startsWith("pg") && !/^pg\.d(\/sub)?\/ 755$/.test(line));
-  const live = machine.tree(machine.live).map((line) => line.replaceAll("%", "/").replace(/ \d+ /, " "));
+  const managed = tree.filter((line) => line.startsWith("pg") && !/^pg\.d(\/sub)?\/ 755$/.test(line));
+  const live = host.tree(host.live).map((line) => line.replaceAll("%", "/").replace(/ \d+ /, " "));
   const wantedLive = Object.entries(files).map(([name, { text }]) => `${name} ${text}`);
   return (
-    JSON.stringify(ours.sort()) === JSON.stringify(wanted.sort()) &&
+    JSON.stringify(managed.sort()) === JSON.stringify(wanted.sort()) &&
     JSON.stringify(live.sort()) === JSON.stringify(wantedLive.sort())
   );
 }
@@ -195,15 +195,15 @@ export const before: Files = {
 };
 export const after: Files = { "pg-one": { text: "1\n", mode: "0644" }, "pg.d/sub/four": { text: "4\n", mode: "0755" } };
 
-/** A machine on which `before` stands. */
-export function standing(): ShellMachine {
-  const machine = new ShellMachine();
-  const { status, stderr } = machine.apply(daemonLayer(machine, before), stamps.former);
+/** A host on which `before` is applied. */
+export function standing(): ShellHost {
+  const host = new ShellHost();
+  const { status, stderr } = host.apply(daemonLayer(host, before), stamps.former);
   if (status !== 0) throw new Error(`the first apply failed:\n${stderr}`);
-  return machine;
+  return host;
 }
 
-export function stampOf(machine: ShellMachine): string | undefined {
-  const path = join(machine.state, "stamps/daemon");
+export function stampOf(host: ShellHost): string | undefined {
+  const path = join(host.state, "stamps/daemon");
   return existsSync(path) ? readFileSync(path, "utf8").split("\n")[0] : undefined;
 }

@@ -1,10 +1,15 @@
 /** ship.ts against Pulumi's mocks: what is given in, and the exact commands out, as data. */
+import { spawnSync } from "node:child_process";
+import { mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import * as pulumi from "@pulumi/pulumi";
 import { beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
 import type { HostLayer } from "../../../infra/apply/layer.ts";
 import { applyScript, fileRecord, probeScript, sha256 } from "../../../infra/apply/manifest.ts";
+import { places } from "../../../infra/apply/places.ts";
 import type { SeenLayer } from "../../../infra/apply/report.ts";
-import { example, exampleHost } from "../../example.ts";
+import { exampleHost } from "../../example.ts";
 
 type Made = { type: string; name: string; inputs: Record<string, unknown> };
 const made: Made[] = [];
@@ -95,7 +100,7 @@ function optionsOf(declare: (parent: pulumi.Resource) => unknown): Promise<pulum
 }
 
 describe("probe", () => {
-  const whole = '{"pushgate":1,"rows":[["machine64","uid",0,0,"MAo="],["stamp","firewall","0123456789ab"],["end"]]}';
+  const whole = '{"pushgate":1,"rows":[["system64","uid",0,0,"MAo="],["stamp","firewall","0123456789ab"],["end"]]}';
 
   test("is one call over ssh, with the probe's text, and no more", async () => {
     answer = () => ({ stdout: whole });
@@ -113,7 +118,7 @@ describe("probe", () => {
       },
     ]);
     expect(report.layers.firewall?.stamp).toBe("0123456789ab");
-    expect(report.machine.uid).toEqual({ output: "0", status: 0 });
+    expect(report.system.uid).toEqual({ output: "0", status: 0 });
   });
 
   test("goes through sudo where the login is not root, and keeps the port it came to", () => {
@@ -127,15 +132,18 @@ describe("probe", () => {
       "ssh: Could not resolve hostname web1.example.org: Name or service not known",
       /does not resolve.*~\/\.ssh\/config/,
     ],
-    ["ssh: connect to host web1 port 22: Connection refused", /can't be reached.*`state: lost`/],
-    ["ssh: connect to host web1 port 22: Connection timed out", /can't be reached/],
-    ["Host key verification failed.", /host key is not the known one.*ssh-keygen -lf/],
-    ["@@@@@@@\n@ WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED! @\nHost key verification failed.", /host key is not/],
-    ["root@web1.example.org: Permission denied (publickey).", /refuses the login.*ssh-add -l/],
-    ["sudo: a password is required", /sudo asks for a password.*NOPASSWD/],
-    ["exit status 124", /did not answer within a minute/],
-    ["kex_exchange_identification: read: \u001b[2Jodd", /asking it failed/],
-  ])("says what is likely wrong and the cure: %s", async (said, says) => {
+    ["ssh: connect to host web1 port 22: Connection refused", /the host is unreachable.*`state: lost`/],
+    ["ssh: connect to host web1 port 22: Connection timed out", /the host is unreachable/],
+    ["Host key verification failed.", /host key is unknown or has changed.*ssh-keygen -lf/],
+    [
+      "@@@@@@@\n@ WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED! @\nHost key verification failed.",
+      /host key is unknown/,
+    ],
+    ["root@web1.example.org: Permission denied (publickey).", /rejects the login.*ssh-add -l/],
+    ["sudo: a password is required", /sudo requires a password.*NOPASSWD.*sudo -n true/],
+    ["exit status 124", /did not answer in time/],
+    ["kex_exchange_identification: read: \u001b[2Jodd", /the connection or the command failed/],
+  ])("the error says what is likely wrong and how to fix it: %s", async (said, says) => {
     answer = () => {
       // As it comes through the engine: the text is in `details`.
       const details = `invocation of command:local:run returned an error: exit status 255: running "exec timeout 60 sh -s":\n${said}`;
@@ -153,7 +161,7 @@ describe("probe", () => {
     expect(pulumi.RunError.isInstance(error)).toBe(true);
   });
 
-  test("an answer that is none fails it, and names the machine", async () => {
+  test("an answer that is not the probe's is an error that names the host", async () => {
     answer = () => ({ stdout: "Welcome to web1!" });
     await expect(ship.probe(host, [layer])).rejects.toThrow(/^web1: the probe's answer.*login shell/);
   });
@@ -180,7 +188,7 @@ describe("apply", () => {
     const { inputs } = await until("web1-firewall");
     expect(inputs.stdin).not.toBe(applyScript(layer, "0123456789ab"));
     expect(warned).toEqual([
-      "web1: firewall: /etc/pushgate/firewall.nft has other contents (- on the machine, + declared):\n- x\n+ table\n",
+      "web1: firewall: /etc/pushgate/firewall.nft has other contents (- on the host, + declared):\n- x\n+ table\n",
     ]);
   });
 
@@ -189,7 +197,7 @@ describe("apply", () => {
     expect((await until("web1-firewall")).inputs.stdin).toBe(applyScript(layer, "0123456789ab"));
   });
 
-  test("is kept on the machine when it leaves the program, and never protected", async () => {
+  test("is kept on the host when it leaves the program, and never protected", async () => {
     const options = await optionsOf((parent) => ship.apply(host, layer, inSync, { parent }));
     expect(options).toMatchObject({ retainOnDelete: true });
     expect(options.protect).toBeUndefined();
@@ -197,13 +205,14 @@ describe("apply", () => {
   });
 
   test("the remote command: the unit's name is the lock, the layer's timeout its limit", () => {
-    expect(ship.applyCommand(host, 90)).toBe(`exec sh -c 'n=0
-while [ "$(systemctl show -p ActiveState --value pushgate-apply.service)" != inactive ]; do
-  n=$((n + 1))
-  [ $n -le 5 ] || { echo "pushgate: web1: another pushgate up is running on this machine; wait for it, or see: systemctl status pushgate-apply" >&2; exit 75; }
+    expect(ship.applyCommand(host, 90)).toBe(`exec sh -c 'unit=pushgate-apply tries=0
+while [ "$(systemctl show -p ActiveState --value $unit.service)" != inactive ]; do
+  tries=$((tries + 1))
+  [ $tries -le 5 ] || { echo "pushgate: $1: another pulumi up is running on this host. Wait until it ends, or read: systemctl status $unit" >&2; exit 75; }
   sleep 1
 done
-exec systemd-run --quiet --wait --pipe --collect --unit=pushgate-apply --property=RuntimeMaxSec=90 --property=TimeoutStopSec=60 /bin/sh -s'`);
+exec systemd-run --quiet --wait --pipe --collect --unit=$unit --property=RuntimeMaxSec="$2" --property=TimeoutStopSec=60 /bin/sh -s
+' sh web1 90`);
     expect(ship.applyCommand({ ...host, sudo: true }, 90)).toMatch(/^exec sudo -n sh -c '/);
   });
 });
@@ -228,10 +237,58 @@ describe("sendBundle", () => {
     expect(installed.stdin).toBe(applyScript(layer, "0123456789ab"));
   });
 
-  test("a bundle changed on the machine is sent again", async () => {
+  test("a bundle changed on the host is sent again", async () => {
     ship.sendBundle(host, bundle, layer, { ...inSync, owned: [...inSync.owned, "/etc/pushgate/x"] }, {});
     const { inputs } = await until("web1-firewall-file");
     expect(inputs.create).not.toBe(ship.receiveCommand(host, bundle.sha256, "0123456789ab"));
+  });
+});
+
+describe("run-in-unit.sh", () => {
+  const run = (state: string) => {
+    const bin = mkdtempSync(join(tmpdir(), "pushgate-bin-"));
+    const fakes = { systemctl: `echo ${state}`, sleep: ":", "systemd-run": 'echo "$*"; cat' };
+    for (const [name, body] of Object.entries(fakes))
+      writeFileSync(join(bin, name), `#!/bin/sh\n${body}\n`, { mode: 0o755 });
+    const env = { ...process.env, PATH: `${bin}:${process.env.PATH}` };
+    const ran = spawnSync("sh", ["-c", ship.applyCommand(host, 90)], { input: "the script", encoding: "utf8", env });
+    rmSync(bin, { recursive: true });
+    return { status: ran.status, stdout: ran.stdout, stderr: ran.stderr };
+  };
+  test("runs standard input in the unit, with the layer's time limit", () => {
+    const options = "--quiet --wait --pipe --collect --unit=pushgate-apply";
+    const limits = "--property=RuntimeMaxSec=90 --property=TimeoutStopSec=60";
+    expect(run("inactive")).toEqual({ status: 0, stdout: `${options} ${limits} /bin/sh -s\nthe script`, stderr: "" });
+  });
+  test("does not start while another apply runs, and names the host", () => {
+    expect(run("active")).toEqual({
+      status: 75,
+      stdout: "",
+      stderr:
+        "pushgate: web1: another pulumi up is running on this host. Wait until it ends, or read: systemctl status pushgate-apply\n",
+    });
+  });
+});
+
+describe("receive.sh", () => {
+  const text = "the program\n";
+  const receive = (sha256: string) => {
+    const folder = mkdtempSync(join(tmpdir(), "pushgate-incoming-"));
+    const command = ship
+      .receiveCommand(host, sha256, "0123456789ab")
+      .replace(places.incoming, join(folder, "incoming"));
+    const { status, stderr } = spawnSync("sh", ["-c", command], { input: text, encoding: "utf8" });
+    const files = readdirSync(join(folder, "incoming"));
+    rmSync(folder, { recursive: true });
+    return { status, stderr, files };
+  };
+  test("stores a program whose hash is right under that hash", () => {
+    const hash = sha256(text);
+    expect(receive(hash)).toEqual({ status: 0, stderr: "", files: [`${hash}.cjs`] });
+  });
+  test("keeps nothing of a damaged one, and says what to do", () => {
+    const stderr = "pushgate: the program arrived damaged. Run pulumi up again.\n";
+    expect(receive(sha256("another"))).toEqual({ status: 1, stderr, files: [] });
   });
 });
 
@@ -239,7 +296,7 @@ describe("secrets", () => {
   const secretOf = (input: unknown) =>
     (input as Record<string, unknown>)["4dabf18193072939515e22adb298388d"] !== undefined ? "secret" : "plain";
 
-  test("the script is secret, nothing is streamed, what it says is secret", async () => {
+  test("the script is secret, nothing is streamed, its output is secret", async () => {
     const options = await optionsOf((parent) =>
       ship.applySecrets(
         host,
@@ -256,7 +313,7 @@ describe("secrets", () => {
     expect(warned).toEqual(["web1: secrets: differs: site"]);
   });
 
-  test("what openssl makes on the operator's machine is secret", async () => {
+  test("the output of openssl on the operator's computer is secret", async () => {
     const output = ship.localOpenssl("origin-pull", "openssl genpkey", {});
     const { inputs } = await until("origin-pull");
     expect(inputs).toEqual({
@@ -270,21 +327,12 @@ describe("secrets", () => {
   });
 });
 
-describe("fitFaults", () => {
-  test("all faults in one text, with the machine's name", () => {
-    const report = { machine: {}, listeners: [], layers: {} };
-    expect(ship.fitFaults(host, report, example).join()).toMatch(
-      /^web1 can't carry pushgate, nothing was changed:\n {2}.*is not root.*\n {2}process 1 is unknown/,
-    );
-  });
-});
-
-test("a lost machine is asked nothing, and its preview is never clean", async () => {
+test("a lost host is not probed, and its preview is never clean", async () => {
   ship.lost(host);
   const first = await until("web1-lost");
   expect(first.inputs).toMatchObject({ interpreter: ["sh", "-c"], create: ":" });
   made.length = 0;
   ship.lost(host);
   expect((await until("web1-lost")).inputs.stdin).not.toBe(first.inputs.stdin);
-  expect(warned[0]).toMatch(/^web1 is lost: nothing was looked at/);
+  expect(warned[0]).toMatch(/^web1 is declared lost: it was not probed/);
 });

@@ -1,15 +1,14 @@
 /**
- * Machines for what a person runs (infra/cli): an `ssh` that runs what it is sent with the real shell, in a folder that
- * stands for that machine's `/`, a `systemctl` that knows its units from a file, and a `pulumi` that says the stack's
- * configuration as the engine does. Status and releases are the builder's to write: `status` is its contract, and
- * `builder` what restarting its unit does.
+ * Fake hosts for infra/cli: an `ssh` that runs scripts with the real shell, in a folder that stands for that host's `/`,
+ * a `systemctl` that reads its units from a file, and a `pulumi` that prints the stack's configuration. `status` is what
+ * the builder writes, and `builder` what a restart of its unit does.
  */
 import { spawn } from "node:child_process";
 import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import type { Status } from "../../../infra/cli/look.ts";
+import type { Status } from "../../../infra/cli/host-report.ts";
 
 export type Said = { readonly code: number | null; readonly stdout: string; readonly stderr: string };
 
@@ -81,7 +80,7 @@ case $1 in
 esac
 `;
 
-export class OpsMachines {
+export class Hosts {
   readonly folder = mkdtempSync(join(tmpdir(), "pushgate-ops-"));
   private readonly bin = join(this.folder, "bin");
 
@@ -96,7 +95,7 @@ export class OpsMachines {
     chmodSync(path, 0o755);
   }
 
-  /** What `pulumi config --json` says. */
+  /** What `pulumi config --json` prints. */
   configure(hosts: readonly object[], hooks: readonly object[]): void {
     const of = (objectValue: unknown) => ({ value: JSON.stringify(objectValue), objectValue, secret: false });
     const config = { "pushgate:hosts": of(hosts), "pushgate:hooks": of(hooks), "pushgate:secrets": { secret: true } };
@@ -107,7 +106,7 @@ export class OpsMachines {
     );
   }
 
-  /** Where a path of that machine is. */
+  /** Where a path of that host is. */
   at(host: string, path: string): string {
     return join(this.folder, host, path);
   }
@@ -118,8 +117,8 @@ export class OpsMachines {
     writeFileSync(file, text);
   }
 
-  /** A machine with one site. `builder`: shell, with $root, $ask and $status; `units`: what of them is otherwise. */
-  machine(
+  /** A host with one site. `builder`: shell, with $root, $request and $status; `units`: those in another state. */
+  add(
     host: string,
     {
       builder = "",
@@ -132,8 +131,8 @@ export class OpsMachines {
     for (const folder of ["bin", "var/spool/pushgate/site/.taken", "var/spool/pushgate-publish/site/.taken"])
       mkdirSync(join(root, folder), { recursive: true });
     this.program(join(root, "bin/systemctl"), systemctl(root));
-    const asks = `${root}/var/spool/pushgate-publish/site`;
-    const head = `root=${root} status=${root}/var/lib/pushgate-sites/site/status.json ask=$(ls ${asks})`;
+    const requests = `${root}/var/spool/pushgate-publish/site`;
+    const head = `root=${root} status=${root}/var/lib/pushgate-sites/site/status.json request=$(ls ${requests})`;
     this.program(join(root, "bin/builder"), `#!/bin/sh\n${head}\n${builder}\n`);
     const lines = Object.entries({ ...everyUnit("site"), ...units }).map(([name, states]) => `${name} ${states}\n`);
     this.write(host, "units", lines.join(""));

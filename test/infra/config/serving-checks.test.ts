@@ -1,7 +1,7 @@
-/** What serving a site asks of the other keys: each fault by its key, with its cure, all of them at once. */
+/** Faults of a configuration that serves a site: each with its exact text, all of them together. */
 import { describe, expect, test } from "vitest";
-import { servingFaults } from "../../../infra/config/serving-checks.ts";
 import type { Site } from "../../../infra/config/settings.ts";
+import { servingFaults } from "../../../infra/config/site-checks.ts";
 import { example, exampleHost } from "../../example.ts";
 import { served, serving } from "../../served.ts";
 
@@ -12,7 +12,7 @@ const named = (hostname: string) => said(serving(example, { hostname }));
 const hosts = (...changes: object[]) => changes.map((change) => ({ ...exampleHost, ...change }));
 const second = { name: "web2", hostname: "hooks2.example.org", address: "203.0.113.11" };
 
-test("what fits has none: the zone itself, several machines, a site that others serve", () => {
+test("no fault: the zone itself as hostname, several hosts, a site that another server serves", () => {
   expect(said(example)).toEqual([]);
   expect(said(served)).toEqual([]);
   expect(named("example.org")).toEqual([]);
@@ -22,29 +22,37 @@ test("what fits has none: the zone itself, several machines, a site that others 
   expect(said({ ...served, hooks, hosts: hosts({}, { ...second, originPort: 9443 }) })).toEqual([]);
 });
 
-describe("what does not is named", () => {
+describe("each fault names its key", () => {
   test.each([
-    ["another zone's name", named("www.example.net"), /^hooks\[0\]\.site\.hostname is not in the zone example\.org$/],
-    ["a name that only ends like it", named("myexample.org"), /^hooks\[0\]\.site\.hostname is not in the zone/],
+    [
+      "another zone's name",
+      named("www.example.net"),
+      'hooks[0].site.hostname is "www.example.net", which is not in the zone example.org. Use a name in it, such as www.example.org.',
+    ],
+    [
+      "a name that only ends in the same letters",
+      named("myexample.org"),
+      'hooks[0].site.hostname is "myexample.org", which is not in the zone example.org. Use a name in it, such as www.example.org.',
+    ],
     [
       "a name for hooks",
       named(exampleHost.hostname),
-      /^hooks\[0\]\.site\.hostname is hosts\[0\]\.hostname, .* take another name$/,
+      'hooks[0].site.hostname is "hooks.example.org", as is hosts[0].hostname, where all but hooks is blocked. Use another name.',
     ],
     [
       "one name for two sites",
       said({ ...served, hooks: [served.hooks[0], { ...served.hooks[0], name: "docs" }] }),
-      /^hooks\[1\]\.site\.hostname repeats hooks\[0\]\.site\.hostname/,
+      'hooks[1].site.hostname repeats hooks[0].site.hostname, "www.example.org". Use a hostname for each site.',
     ],
     [
-      "machines with different ports",
+      "hosts with different ports",
       said({ ...served, hosts: hosts({}, { ...second, originPort: 9443 }) }),
-      /^hosts\[1\]\.originPort is 9443, hosts\[0\]'s is 8443, .*www\.example\.org, on one port: give them the same$/,
+      "hosts[1].originPort is 9443, and hosts[0].originPort is 8443, but Cloudflare reaches both hosts for www.example.org on one port. Use the same port.",
     ],
     [
-      "machines behind one address",
+      "hosts behind one address",
       said({ ...served, hosts: hosts({}, { ...second, address: exampleHost.address }) }),
-      /^hosts\[1\]\.address is hosts\[0\]'s, too, .*: give each machine its own$/,
+      'hosts[1].address is "203.0.113.10", as is hosts[0].address, but Cloudflare reaches both hosts for www.example.org on one port. Use an address for each host.',
     ],
     [
       "more names than a certificate holds",
@@ -52,18 +60,18 @@ describe("what does not is named", () => {
         ...served,
         hooks: Array.from({ length: 200 }, (_, i) => serving(example, { hostname: `s${i}.example.org` }).hooks[0]),
       }),
-      /^hooks serve 200 sites: a machine's certificate holds 199/,
+      "hooks has 200 sites to serve, and a host's certificate holds 199. Serve fewer sites.",
     ],
   ])("%s", (_, faults, says) => {
-    expect(faults).toEqual([expect.stringMatching(says)]);
+    expect(faults).toEqual([says]);
   });
 
-  test("and all of them come together", () => {
+  test("all faults come together", () => {
     const all = { ...serving(example, { hostname: exampleHost.hostname }), zone: "example.net" };
     expect(said({ ...all, hosts: hosts({}, { ...second, originPort: 9443 }) })).toHaveLength(3);
   });
 });
 
-test("a machine that is to be absent keeps no other from its port", () => {
+test("an absent host may have another port", () => {
   expect(said({ ...served, hosts: hosts({}, { ...second, originPort: 9443, state: "absent" }) })).toEqual([]);
 });

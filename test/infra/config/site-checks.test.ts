@@ -1,10 +1,11 @@
-/** What a site asks of the rest of the configuration: one that fits, and a table of those that don't. */
+/** Sites without faults, and a table of faults with the exact text that a user reads. */
 import { spawnSync } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { parseSettings, SettingsError } from "../../../infra/config/settings.ts";
+import { SettingsError } from "../../../infra/config/faults.ts";
+import { parseSettings } from "../../../infra/config/settings.ts";
 import { secrets, stackConfig } from "../../stack-file.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "pushgate-keys-"));
@@ -14,7 +15,7 @@ const keygen = (name: string, ...args: string[]): string => {
   return readFileSync(join(folder, name), "utf8");
 };
 const hasKeygen = spawnSync("ssh-keygen", ["-?"]).error === undefined;
-/** Not a key of anybody's: its bytes say that no cipher is used, and no more. */
+/** Not a real key: its bytes hold OpenSSH's magic and the name of a cipher. */
 const shaped = (cipher: string) => {
   const name = Buffer.from(cipher);
   const bytes = Buffer.concat([Buffer.from("openssh-key-v1\0"), Buffer.from([0, 0, 0, name.length]), name]);
@@ -45,7 +46,7 @@ const other = (change: object) => ({
 });
 const both = { site: secrets.site, docs: secrets.docs };
 
-test("what fits: over https without a key, over ssh with key and host keys, two sites beside each other", () => {
+test("no fault: over https without a key, over SSH with key and host keys, two sites beside each other", () => {
   expect(faultsOf(withSite({}))).toEqual([]);
   expect(faultsOf([{ ...ssh, site: overSsh }], { site: { ...secrets.site, deployKey: shaped("none") } })).toEqual([]);
   expect(faultsOf([...withSite({}), other({})], both)).toEqual([]);
@@ -53,30 +54,75 @@ test("what fits: over https without a key, over ssh with key and host keys, two 
 });
 
 describe("folders", () => {
-  test.each<[object, RegExp]>([
-    [{ content: "/var/www/site/content" }, /^hooks\[0\]\.site\.content lies in webRoot/],
-    [{ content: "/var/www/site" }, /^hooks\[0\]\.site\.content lies in webRoot/],
-    [{ webRoot: "/srv/content/public" }, /^hooks\[0\]\.site\.webRoot lies in the content/],
-    [{ webRoot: "/etc/www" }, /webRoot is the system's/],
-    [{ webRoot: "/usr/share/nginx/html" }, /webRoot is the system's/],
-    [{ content: "/var/lib/pushgate-sites/site" }, /content is the system's/],
-    [{ webRoot: "/var/spool/pushgate" }, /webRoot is the system's/],
-    [{ content: "/tmp/content" }, /content is the system's/],
-    [{ webRoot: "/opt" }, /webRoot holds more than this site/],
-    [{ webRoot: "/root/www" }, /webRoot is root's own/],
-    [{ keep: ["uploads", "uploads/2024"] }, /keep\[1\] meets keep\[0\]/],
-    [{ keep: ["uploads/", "uploads"] }, /keep\[1\] meets keep\[0\]/],
+  test.each<[object, string]>([
+    [
+      { content: "/var/www/site/content" },
+      'hooks[0].site.content is "/var/www/site/content", inside webRoot, which is replaced on every publish. Move it outside webRoot.',
+    ],
+    [
+      { content: "/var/www/site" },
+      'hooks[0].site.content is "/var/www/site", inside webRoot, which is replaced on every publish. Move it outside webRoot.',
+    ],
+    [
+      { webRoot: "/srv/content/public" },
+      'hooks[0].site.webRoot is "/srv/content/public", inside content, which pushgate never writes. Move it outside content.',
+    ],
+    [
+      { webRoot: "/etc/www" },
+      `hooks[0].site.webRoot is "/etc/www", which belongs to the system. Use a folder of the site's own.`,
+    ],
+    [
+      { webRoot: "/usr/share/nginx/html" },
+      `hooks[0].site.webRoot is "/usr/share/nginx/html", which belongs to the system. Use a folder of the site's own.`,
+    ],
+    [
+      { content: "/var/lib/pushgate-sites/site" },
+      `hooks[0].site.content is "/var/lib/pushgate-sites/site", which belongs to the system. Use a folder of the site's own.`,
+    ],
+    [
+      { webRoot: "/var/spool/pushgate" },
+      `hooks[0].site.webRoot is "/var/spool/pushgate", which belongs to the system. Use a folder of the site's own.`,
+    ],
+    [
+      { content: "/tmp/content" },
+      `hooks[0].site.content is "/tmp/content", which belongs to the system. Use a folder of the site's own.`,
+    ],
+    [{ webRoot: "/opt" }, 'hooks[0].site.webRoot is "/opt", which holds more than this site. Use a folder below it.'],
+    [
+      { webRoot: "/root/www" },
+      `hooks[0].site.webRoot is "/root/www", in root's home, which no web server can read. Use another folder, such as /var/www/site.`,
+    ],
+    [
+      { keep: ["uploads", "uploads/2024"] },
+      'hooks[0].site.keep[1] is "uploads/2024", which overlaps keep[0], "uploads". Keep only the wider of the two.',
+    ],
+    [
+      { keep: ["uploads/", "uploads"] },
+      'hooks[0].site.keep[1] is "uploads", which overlaps keep[0], "uploads". Keep only the wider of the two.',
+    ],
   ])("%j", (change, says) => {
-    expect(faultsOf(withSite(change))).toEqual([expect.stringMatching(says)]);
+    expect(faultsOf(withSite(change))).toEqual([says]);
   });
 
-  test.each<[object, RegExp]>([
-    [{ webRoot: "/var/www/site" }, /^hooks\[1\]\.site\.webRoot meets hooks\[0\]\.site\.webRoot/],
-    [{ webRoot: "/var/www/site/docs" }, /^hooks\[1\]\.site\.webRoot meets hooks\[0\]\.site\.webRoot/],
-    [{ webRoot: "/srv/content/docs" }, /^hooks\[1\]\.site\.webRoot meets hooks\[0\]\.site\.content/],
-    [{ content: "/var/www/site/docs" }, /^hooks\[1\]\.site\.content meets hooks\[0\]\.site\.webRoot/],
+  test.each<[object, string]>([
+    [
+      { webRoot: "/var/www/site" },
+      'hooks[1].site.webRoot is "/var/www/site", which overlaps hooks[0].site.webRoot, "/var/www/site". Use separate folders.',
+    ],
+    [
+      { webRoot: "/var/www/site/docs" },
+      'hooks[1].site.webRoot is "/var/www/site/docs", which overlaps hooks[0].site.webRoot, "/var/www/site". Use separate folders.',
+    ],
+    [
+      { webRoot: "/srv/content/docs" },
+      'hooks[1].site.webRoot is "/srv/content/docs", which overlaps hooks[0].site.content, "/srv/content". Use separate folders.',
+    ],
+    [
+      { content: "/var/www/site/docs" },
+      'hooks[1].site.content is "/var/www/site/docs", which overlaps hooks[0].site.webRoot, "/var/www/site". Use separate folders.',
+    ],
   ])("of two sites: %j", (change, says) => {
-    expect(faultsOf([...withSite({}), other(change)], both)).toEqual([expect.stringMatching(says)]);
+    expect(faultsOf([...withSite({}), other(change)], both)).toEqual([says]);
   });
 });
 
@@ -85,18 +131,20 @@ describe("host keys", () => {
   const at = (repository: string, knownHosts: string[]) =>
     faultsOf([{ ...ssh, repository, site: { ...site, knownHosts } }], entries);
 
-  test("none: how to get them, and to compare them", () => {
+  test("missing: the fault says how to get and compare them", () => {
     expect(at(ssh.repository, [])).toEqual([
-      expect.stringMatching(/knownHosts is missing: take the lines of ssh-keyscan github\.com, and compare them/),
+      "hooks[0].site.knownHosts is missing, and the repository is read over SSH. Add the lines that `ssh-keyscan github.com` prints, and compare them (ssh-keygen -lf) with the fingerprints that the git host publishes.",
     ]);
   });
 
-  test("of another host, or of another port", () => {
-    expect(at(ssh.repository, [line("gitlab.com")])).toEqual([expect.stringContaining("names no github.com")]);
+  test("of another host or another port", () => {
+    expect(at(ssh.repository, [line("gitlab.com")])).toEqual([
+      expect.stringMatching(/^hooks\[0\]\.site\.knownHosts has no line for github\.com\. Add/),
+    ]);
     const port = "ssh://git@git.example.net:2222/a/b.git";
     expect(at(port, [line("git.example.net")])).toEqual([
       expect.stringMatching(
-        /names no \[git\.example\.net\]:2222: take the lines of ssh-keyscan -p 2222 git\.example\.net/,
+        /has no line for \[git\.example\.net\]:2222\. Add the lines that `ssh-keyscan -p 2222 git\.example\.net` prints/,
       ),
     ]);
     expect(at(port, [line("[git.example.net]:2222")])).toEqual([]);
@@ -108,44 +156,60 @@ describe("deploy key", () => {
   const given = (deployKey: unknown, hook: object = { ...ssh, site: overSsh }) =>
     faultsOf([hook], { site: { ...secrets.site, ...(deployKey !== undefined && { deployKey }) } as object });
 
-  test.each<[string, unknown, RegExp]>([
+  test.each<[string, unknown, string]>([
     [
-      "none",
+      "missing",
       undefined,
-      /deployKey is missing.*ssh-keygen -t ed25519 -N "" -f deploy-key.*pulumi config set --secret --path/,
+      'secrets.site.deployKey is missing, and the repository is read over SSH. Make a key with ssh-keygen -t ed25519 -N "" -f deploy-key, give the git host deploy-key.pub for reading only, and run: npx pulumi config set --secret --path pushgate:secrets.site.deployKey <deploy-key',
     ],
-    ["a number", 7, /must be the private key's text/],
-    ["the public half", line("x").replace("x ", ""), /is the public half/],
-    ["a path", "/home/me/.ssh/id_ed25519", /is no private key/],
-    ["one cut off", shaped("none").slice(0, 60), /is no private key/],
-    ["OpenSSH's with a passphrase", shaped("aes256-ctr"), /has a passphrase/],
+    ["a number", 7, "secrets.site.deployKey has the wrong type. Use text."],
+    [
+      "the public half",
+      line("x").replace("x ", ""),
+      "secrets.site.deployKey is the public half, which belongs at the git host. Instead, run: npx pulumi config set --secret --path pushgate:secrets.site.deployKey <deploy-key",
+    ],
+    [
+      "a path",
+      "/home/me/.ssh/id_ed25519",
+      "secrets.site.deployKey is not a private key with its BEGIN and END lines. To store one, run: npx pulumi config set --secret --path pushgate:secrets.site.deployKey <deploy-key",
+    ],
+    [
+      "a key without its end",
+      shaped("none").slice(0, 60),
+      "secrets.site.deployKey is not a private key with its BEGIN and END lines. To store one, run: npx pulumi config set --secret --path pushgate:secrets.site.deployKey <deploy-key",
+    ],
+    [
+      "OpenSSH's with a passphrase",
+      shaped("aes256-ctr"),
+      'secrets.site.deployKey has a passphrase, which a build cannot enter. Make a key without, ssh-keygen -t ed25519 -N "" -f deploy-key, and run: npx pulumi config set --secret --path pushgate:secrets.site.deployKey <deploy-key',
+    ],
     [
       "PKCS#8 with a passphrase",
       "-----BEGIN ENCRYPTED PRIVATE KEY-----\nMIIB\n-----END ENCRYPTED PRIVATE KEY-----",
-      /has a passphrase/,
+      'secrets.site.deployKey has a passphrase, which a build cannot enter. Make a key without, ssh-keygen -t ed25519 -N "" -f deploy-key, and run: npx pulumi config set --secret --path pushgate:secrets.site.deployKey <deploy-key',
     ],
     [
       "PEM with a passphrase",
       "-----BEGIN RSA PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\n\nMIIB\n-----END RSA PRIVATE KEY-----",
-      /has a passphrase/,
+      'secrets.site.deployKey has a passphrase, which a build cannot enter. Make a key without, ssh-keygen -t ed25519 -N "" -f deploy-key, and run: npx pulumi config set --secret --path pushgate:secrets.site.deployKey <deploy-key',
     ],
   ])("%s", (_, key, says) => {
     const faults = given(key);
-    expect(faults).toEqual([expect.stringMatching(says)]);
+    expect(faults).toEqual([says]);
     if (typeof key === "string") expect(faults.join()).not.toContain(key.slice(0, 60));
   });
 
   test("for a repository over https, or for a hook without a site", () => {
     const says =
-      /^secrets\.site\.deployKey is for a site whose repository is read over ssh, and this is none: remove it$/;
-    expect(given(shaped("none"), { ...https, site })).toEqual([expect.stringMatching(says)]);
-    expect(given(shaped("none"), ssh)).toEqual([expect.stringMatching(says)]);
+      "secrets.site.deployKey is set, but the hook has no site whose repository is read over SSH. Remove it.";
+    expect(given(shaped("none"), { ...https, site })).toEqual([says]);
+    expect(given(shaped("none"), ssh)).toEqual([says]);
   });
 
-  test("a hook that is called as another's key", () => {
+  test("a hook with the name of another hook's deploy key", () => {
     const hooks = [...withSite({}), { ...https, name: "site-deploy-key" }];
     expect(faultsOf(hooks, { ...both, "site-deploy-key": secrets.docs, docs: undefined } as never)).toContainEqual(
-      expect.stringMatching(/^hooks\[1\]\.name is what another hook's deploy key is called/),
+      'hooks[1].name is "site-deploy-key", the name of another hook\'s deploy key on the host. Use another name.',
     );
   });
 
@@ -173,28 +237,46 @@ describe("deploy key", () => {
   });
 });
 
-describe("ranges a fetch may reach besides", () => {
+describe("egress", () => {
   test.each([
-    ["0.0.0.0/0", /opens every address/],
-    ["127.0.0.0/8", /covers the machine itself/],
-    ["169.254.169.254", /cloud's metadata/],
-    ["fe80::/64", /covers the machine itself/],
-    ["198.51.100.0/24", /is on the internet/],
+    ["0.0.0.0/0", `hooks[0].site.egress[0] is "0.0.0.0/0", which opens every address. Use the git host's own address.`],
+    [
+      "127.0.0.0/8",
+      `hooks[0].site.egress[0] is "127.0.0.0/8", which covers the host itself or its cloud's metadata. Use the git host's own address.`,
+    ],
+    [
+      "169.254.169.254",
+      `hooks[0].site.egress[0] is "169.254.169.254", which covers the host itself or its cloud's metadata. Use the git host's own address.`,
+    ],
+    [
+      "fe80::/64",
+      `hooks[0].site.egress[0] is "fe80::/64", which covers the host itself or its cloud's metadata. Use the git host's own address.`,
+    ],
+    [
+      "198.51.100.0/24",
+      'hooks[0].site.egress[0] is "198.51.100.0/24", which is on the internet. Remove it: a fetch reaches the internet without it.',
+    ],
   ])("%s", (range, says) => {
-    expect(faultsOf(withSite({ egress: [range] }))).toEqual([expect.stringMatching(says)]);
+    expect(faultsOf(withSite({ egress: [range] }))).toEqual([says]);
   });
 });
 
 describe("hugo", () => {
-  test.each<[object, RegExp]>([
-    [{ exec: ["^npx($"] }, /hugo\.exec\[0\] is no regular expression/],
-    [{ http: ["^https://\n"] }, /hugo\.http\[0\] is no regular expression/],
-    [{ path: "/home/me/bin/hugo" }, /hugo\.path lies where hugo's sandbox has nothing/],
+  test.each<[object, string]>([
+    [{ exec: ["^npx($"] }, `hooks[0].site.hugo.exec[0] is "^npx($". Use a regular expression, in Go's syntax.`],
+    [
+      { http: ["^https://\n"] },
+      `hooks[0].site.hugo.http[0] is "^https://\\n". Use a regular expression, in Go's syntax.`,
+    ],
+    [
+      { path: "/home/me/bin/hugo" },
+      `hooks[0].site.hugo.path is "/home/me/bin/hugo", in a folder that Hugo's sandbox hides. Install Hugo in /usr/local/bin.`,
+    ],
   ])("%j", (hugo, says) => {
-    expect(faultsOf(withSite({ hugo }))).toEqual([expect.stringMatching(says)]);
+    expect(faultsOf(withSite({ hugo }))).toEqual([says]);
   });
 
-  test("what only Go writes so is one", () => {
+  test("Go's flags and named groups are no fault", () => {
     expect(faultsOf(withSite({ hugo: { http: ["(?i)^https://(?P<host>x)/"] } }))).toEqual([]);
   });
 });

@@ -1,11 +1,11 @@
 /**
- * Every plan, with every product that says no switched on hard, against every request: what the edge answers, and which
- * cells change when one of our rules is taken away. The answers are stated here by kind of request; `decide` works them
- * out from what infra/edge renders.
+ * Every plan, with every product that rejects requests switched on, against every request: what Cloudflare answers, and
+ * which cells change when one of pushgate's rules is removed. The answers are stated here by kind of request; `decide`
+ * computes them from what infra/edge renders.
  */
 import { describe, expect, test } from "vitest";
 import type { Edge, Settings } from "../../../infra/config/settings.ts";
-import { botProducts, botSettings } from "../../../infra/edge/bots.ts";
+import { botSettings } from "../../../infra/edge/bots.ts";
 import { records } from "../../../infra/edge/dns.ts";
 import { edgeFaults, rulesOf } from "../../../infra/edge/zone/fits.ts";
 import { merged, type PhaseName, phaseNames, phases, type Rule } from "../../../infra/edge/zone/phase.ts";
@@ -29,7 +29,7 @@ const plans: readonly PlanRow[] = [
   })),
 ];
 
-/** In the order the vendor runs them; `botFight` is the one that no skip rule and no IP Access rule reaches. */
+/** In the order in which Cloudflare runs them; `botFight` is the one that no skip rule and no IP Access rule reaches. */
 const stages = ["custom", "rate", "managed", "sbfm", "botFight", "lockdown", "ua", "bic", "security"] as const;
 type Stage = (typeof stages)[number];
 const says: Record<Stage, string> = {
@@ -44,7 +44,7 @@ const says: Record<Stage, string> = {
   security: "403 securityLevel under_attack",
 };
 
-/** What somebody switched on in the zone, so that it bites every request it reaches. */
+/** What is switched on in the zone, so that it rejects every request it reaches. */
 type Column = { readonly name: string; readonly on: readonly Stage[]; readonly access?: "block" | "whitelist" };
 const single = (name: string, ...on: Stage[]): Column => ({ name, on });
 const columns: readonly Column[] = [
@@ -62,7 +62,7 @@ const columns: readonly Column[] = [
   { name: "an IP Access rule that allows the source", on: [], access: "whitelist" },
 ];
 
-/** Enterprise with the add-on has no product of its own here: a custom rule asks for the score. */
+/** Enterprise with the add-on has no product of its own here: a custom rule reads the score. */
 const biting = ({ edge: { plan }, fights }: PlanRow, { on }: Column): Stage[] =>
   stages.filter((stage) => {
     const bots = on.includes("sbfm");
@@ -82,7 +82,7 @@ type Removal =
   | "bots";
 type Cell = { readonly plan: PlanRow; readonly column: Column; readonly row: Row; readonly request: EdgeRequest };
 
-/** The answer, by what kind of request it is and by what stands in its way. */
+/** The answer, by the kind of request and by what rejects it. */
 function stated({ plan, column, row: { is }, request }: Cell, without?: Removal): string {
   const here = is !== "elsewhere";
   if (here && without === "records") return "409 dns no proxied record";
@@ -92,7 +92,7 @@ function stated({ plan, column, row: { is }, request }: Cell, without?: Removal)
   const admitted = !here || is === "site" || skips || is === "canary" || without === "pushgate_rest";
   if (!allowed && !admitted) return "403 firewallCustom pushgate_rest";
   const on = biting(plan, column);
-  // The zone's owner had it on, and only our declaration keeps it off.
+  // The zone's owner had it on, and only pushgate's declaration keeps it off.
   if (without === "bots" && column.on.includes("botFight") && plan.edge.botFightMode === "off") on.push("botFight");
   const bites = (stage: Stage) => (stage === "botFight" ? isAutomated(request) : !skips && !allowed);
   const first = stages.find((stage) => on.includes(stage) && bites(stage));
@@ -202,12 +202,12 @@ describe.each(plans)("$name", (plan) => {
       }
   });
 
-  /** Which cells change when it is taken away; all others stay to the letter. */
+  /** Which cells change when it is removed; all others stay to the letter. */
   const changes: Record<Removal, (cell: Cell, before: string) => boolean> = {
     // Every delivery is then one of the rest, even where Bot Fight Mode stopped it before.
     pushgate_delivery: ({ row, column }) => row.is === "delivery" && column.access === undefined,
     pushgate_rest: ({ row, column }) => row.is === "nothing" && column.access === undefined,
-    // Nobody is refused by these two; what goes on goes to another port, or to whoever answers there.
+    // Without these two no request is rejected, but it goes to another port, or to another server there.
     pushgate_strict_tls: ({ row }, before) => row.is !== "elsewhere" && before.startsWith("forward"),
     pushgate_origin_8443: ({ row }, before) => row.is !== "elsewhere" && before.startsWith("forward"),
     records: ({ row }) => row.is !== "elsewhere",
@@ -251,7 +251,7 @@ describe.each(plans)("$name", (plan) => {
 });
 
 test("the cells where deliveries are refused on free are the ones preview refuses to make", () => {
-  const empty = { name: "default", description: "", written: false, foreign: [], rules: [] };
+  const empty = { name: "default", description: "", rules: [] };
   const faults = plans.map((plan) =>
     edgeFaults(settingsOf(plan), {
       ...{ id: "z", name: "example.org", plan: plan.edge.plan.replace("-bots", "") },
@@ -267,9 +267,8 @@ test("the cells where deliveries are refused on free are the ones preview refuse
   expect(refusesDeliveries).toEqual([false, true, false, false, false, false]);
   expect(faults.map((each) => each.length > 0)).toEqual(refusesDeliveries);
   expect(faults.flat()).toEqual([expect.stringContaining("botFightMode: off")]);
-  expect(plans.map(({ edge }) => botProducts[edge.plan].skipped === undefined)).toEqual(
-    plans.map(({ edge }) => edge.plan === "free"),
-  );
+  const chosen = plans.map(({ edge }) => botSettings({ ...edge, botFightMode: "off" }) !== undefined);
+  expect(chosen).toEqual(plans.map(({ edge }) => edge.plan === "free"));
 });
 
 test("the table is as wide as it claims", () => {

@@ -1,9 +1,9 @@
 /**
- * Requests at the edge, and what each is: a delivery, the canary, nothing that is wanted, or somebody else's business.
- * What the edge answers to each kind, on every plan and with every product switched on, is matrix.test.ts's to say.
+ * Requests to Cloudflare, and the kind of each: a delivery, the canary, an unwanted request, a site's, or one for another
+ * hostname. matrix.test.ts states what Cloudflare answers to each kind, on every plan and with every product on.
  */
 import { BlockList, isIPv4 } from "node:net";
-import { parse } from "../../../infra/config/cidr.ts";
+import { parseCidr } from "cidr-tools";
 import type { GitHost, Hook, Settings } from "../../../infra/config/settings.ts";
 import { canaryPath } from "../../../infra/contract.ts";
 import { networks } from "../../../infra/networks.ts";
@@ -12,9 +12,9 @@ import type { EdgeRequest } from "../../fakes/cloudflare/request.ts";
 import { serving } from "../../served.ts";
 
 /**
- * delivery: has the shape of one, so the edge lets it through, and whether it is one is the receiver's to say.
+ * delivery: has the shape of one, so Cloudflare lets it through; the receiver decides whether it is one.
  * site: for a published site that we serve; what the zone says of its visitors holds, and it comes in where hooks do.
- * elsewhere: on no hostname of ours, so nothing of ours may touch it.
+ * elsewhere: on none of pushgate's hostnames, so no rule of pushgate's may apply to it.
  */
 export type Kind = "delivery" | "canary" | "nothing" | "site" | "elsewhere";
 export type Row = { readonly name: string; readonly is: Kind; readonly request: EdgeRequest };
@@ -64,17 +64,17 @@ function toAddress(family: 4 | 6, number: bigint): string {
 
 /** Its first and last address, and the ones just before and after it. */
 function edgesOf(cidr: string): readonly [name: string, address: string][] {
-  const { family, first, last } = parse(cidr);
-  const at = (number: bigint) => toAddress(family, number);
+  const { version, start, end } = parseCidr(cidr);
+  const at = (number: bigint) => toAddress(version, number);
   return [
-    [`the first of ${cidr}`, at(first)],
-    [`the last of ${cidr}`, at(last)],
-    [`one before ${cidr}`, at(first - 1n)],
-    [`one after ${cidr}`, at(last + 1n)],
+    [`the first of ${cidr}`, at(start)],
+    [`the last of ${cidr}`, at(end)],
+    [`one before ${cidr}`, at(start - 1n)],
+    [`one after ${cidr}`, at(end + 1n)],
   ];
 }
 
-/** Asked of Node's own list, not of the code that writes the rules: two ranges side by side have no gap. */
+/** By Node's own list, not by the code that writes the rules: two ranges side by side have no gap. */
 function listed(cidrs: readonly string[]): (address: string) => boolean {
   const list = new BlockList();
   const family = (address: string) => (isIPv4(address) ? "ipv4" : "ipv6");
@@ -118,7 +118,7 @@ const variants: readonly Variant[] = [
   ["header names as github writes them", "delivery", { headers: { "X-HUB-SIGNATURE-256": `sha256=${digits}` } }],
   ["gitlab signs", "delivery", { headers: { "webhook-signature": "v1,YWJjZA==" } }, "gitlab"],
   ["no user agent", "delivery", { headers: { [signature]: `sha256=${digits}` } }],
-  // The edge normalises before its rules run; the proxy, which gets what was sent, knows the exact path only.
+  // Cloudflare normalises before its rules run; nginx, which gets what was sent, knows the exact path only.
   ["an encoded letter in the path", "delivery", { target: "/webhook/%73ite" }],
   ["a doubled slash", "delivery", { target: "//webhook/site" }],
   ["a dot segment", "delivery", { target: "/webhook/./site" }],
@@ -182,7 +182,7 @@ const variants: readonly Variant[] = [
   ["a visitor of the site", "site", { ...lookedAt, ...browser, host: siteName, target: "/" }],
   ["a visitor without TLS", "site", { ...lookedAt, ...browser, host: siteName, target: "/", ssl: false }],
   ["a script that reads the site", "site", { ...lookedAt, ...curl, host: siteName, target: "/page/?q=1" }],
-  ["a form somebody sends to the site", "site", { host: siteName, target: "/", headers: browser.headers }],
+  ["a form that a visitor sends to the site", "site", { host: siteName, target: "/", headers: browser.headers }],
   ["a delivery to the site", "site", { host: siteName }],
   ["the site's dot file", "site", { ...lookedAt, ...curl, host: siteName, target: canaryPath }],
 

@@ -1,8 +1,7 @@
-/** The edge's rules: what a reviewer approved, what they let through, and what each word of them keeps out. */
+/** The rules at Cloudflare: what a reviewer approved, what they let through, and what each word of them keeps out. */
 import { readdirSync } from "node:fs";
 import { basename } from "node:path";
 import { describe, expect, test } from "vitest";
-import { signatures } from "../../../infra/config/git-hosts.ts";
 import type { GitHost, Settings } from "../../../infra/config/settings.ts";
 import { canaryPath } from "../../../infra/contract.ts";
 import { records } from "../../../infra/edge/dns.ts";
@@ -11,6 +10,7 @@ import { customRules } from "../../../infra/edge/waf.ts";
 import { rulesOf } from "../../../infra/edge/zone/fits.ts";
 import { merged, phaseNames, phases, type Rule } from "../../../infra/edge/zone/phase.ts";
 import { networks } from "../../../infra/networks.ts";
+import { gitHosts } from "../../../service/git-hosts/index.ts";
 import { example, exampleHost } from "../../example.ts";
 import { compile } from "../../fakes/cloudflare/expression.ts";
 import { decide } from "../../fakes/cloudflare/plane.ts";
@@ -26,7 +26,7 @@ const hookOf = (gitHost: GitHost, name: string, sources: readonly string[]) => (
   sources,
 });
 const second = { ...exampleHost, name: "web2", hostname: "hooks2.example.org", originPort: 9443 };
-/** Two machines, every git host; the two self-hosted ones send from one address. */
+/** Two hosts, every git host; the two self-hosted ones send from one address. */
 const everything: Settings = {
   ...example,
   hosts: [exampleHost, second],
@@ -84,14 +84,14 @@ describe("what a reviewer approved", () => {
     const names = files.filter((one) => one.isFile()).map((one) => `${basename(one.parentPath)}/${one.name}`);
     expect(names.sort()).toEqual(approved.flatMap(([name]) => kinds.map((kind) => `${name}/${kind}`)).sort());
   });
-  test("every expression is one the edge would take, with nothing that a larger plan is needed for", () => {
+  test("Cloudflare accepts every expression, on every plan", () => {
     for (const rule of Object.values(rulesOf(everything)).flat()) {
       const { fields, operators } = compile(rule.expression);
       expect([...operators].filter((one) => /matches|wildcard|contains/.test(one))).toEqual([]);
       expect([...fields].filter((one) => /body|bot_management|raw\./.test(one))).toEqual([]);
     }
   });
-  test("refs are ours and unique", () => {
+  test("refs are pushgate's and unique", () => {
     const refs = Object.values(rulesOf(everything)).flatMap((rules) => rules.map(({ ref }) => ref));
     expect(new Set(refs).size).toBe(refs.length);
     for (const ref of refs) expect(ref).toMatch(/^pushgate_[a-z0-9_]+$/);
@@ -134,11 +134,12 @@ describe("a delivery of each git host", () => {
     expect(said(zone, { headers: { "x-hub-signature": `sha1=${"a".repeat(40)}` } })).toBe("pushgate_rest");
   });
   test("the table's headers are in lower case", () => {
-    for (const { header } of Object.values(signatures).flat()) expect(header).toBe(header.toLowerCase());
+    for (const { header } of Object.values(gitHosts).flatMap(({ signatures }) => signatures))
+      expect(header).toBe(header.toLowerCase());
   });
 });
 
-describe("each word of the delivery rule, and what comes in when it is taken out", () => {
+describe("each word of the delivery rule, and what comes in without it", () => {
   const signature = 'http.request.headers["x-hub-signature-256"]';
   const attacks: [attack: string, request: Partial<EdgeRequest>, word: string, instead: string][] = [
     ["without TLS", { ssl: false }, "(ssl and ", "("],
@@ -204,7 +205,7 @@ describe("everything else on the hostname", () => {
   });
 });
 
-describe("edge to origin", () => {
+describe("Cloudflare to origin", () => {
   test("each hostname on its port, by strict TLS", () => {
     const zone = declared(everything);
     for (const [host, port] of [
@@ -219,7 +220,7 @@ describe("edge to origin", () => {
     const visitor: EdgeRequest = { ...delivery, method: "GET", host: siteHostname, target: "/" };
     expect(decide(zone, visitor)).toMatchObject({ action: "forward", origin: { port: 8443, ssl: "strict" } });
     expect(JSON.stringify(customRules(served))).not.toContain(siteHostname);
-    // Were it blocked as hooks' names are, nobody would see it.
+    // Blocked as the hostnames of hooks are, no visitor would see it.
     const [skip, rest] = customRules(served) as [Rule, Rule];
     const wider = { ...rest, expression: rest.expression.replace("{", `{"${siteHostname}" `) };
     expect(said(declared(served, { custom: [skip, wider] }), visitor)).toBe("pushgate_rest");
@@ -232,7 +233,7 @@ describe("edge to origin", () => {
     expect(originRules({ ...example, hosts: [exampleHost, { ...second, originPort: 8443 }] })).toHaveLength(1);
     expect(originRules(everything).map(({ ref }) => ref)).toEqual(["pushgate_origin_8443", "pushgate_origin_9443"]);
   });
-  test("a zone-wide rule of the operator's does not reach hooks: ours stand where they win", () => {
+  test("a zone-wide rule of the zone's own does not affect hooks: pushgate's rules are where they win", () => {
     const flexible: Rule = { ref: "a", action: "set_config", expression: "true", enabled: true, description: "" };
     const foreign = {
       config: [{ ...flexible, actionParameters: { ssl: "flexible" } }],
@@ -252,7 +253,7 @@ describe("edge to origin", () => {
   });
 });
 
-test("an absent host is nobody's: no name, no record, no rule; a lost one keeps its own", () => {
+test("an absent host has no name, no record and no rule; a lost host keeps its own", () => {
   const absent: Settings = { ...example, hosts: [{ ...exampleHost, state: "absent" }] };
   expect([customRules(absent), originRules(absent), configRules(absent), records(absent)]).toEqual([[], [], [], []]);
   const lost: Settings = { ...example, hosts: [{ ...exampleHost, state: "lost" }] };

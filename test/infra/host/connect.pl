@@ -18,7 +18,7 @@ if ($ARGV[0] =~ /^listen,/) {
         setsockopt($s, 41, 26, pack('i', 1)) if six($address); # IPV6_V6ONLY
         setsockopt($s, SOL_SOCKET, 36, pack('i', $mark)) or die "SO_MARK: $!" if $mark;
         bind($s, name($address, $port)) or die "bind $address: $!";
-        listen($s, 64) or die "listen: $!";
+        listen($s, 1024) or die "listen: $!";
         push @open, $s;
     }
     # Connections are accepted by the kernel, and the test only wants to know whether they are.

@@ -1,15 +1,15 @@
 /**
- * The prober against real sockets, and the guard around it with a stand-in for systemctl. What the kernel's cgroup
- * filter does on a booted host, an nft rule does here: it drops who is not admitted.
+ * The prober against real sockets, and the guard around it with a fake systemctl. On a booted host the kernel's cgroup
+ * filter drops each source that a socket does not admit; here an nft rule does.
  */
 import { spawnSync } from "node:child_process";
 import { readFileSync, rmSync } from "node:fs";
 import { afterAll, beforeEach, describe, expect, test } from "vitest";
-import { sourceSets } from "../../../infra/config/source-sets.ts";
+import { sourceSets } from "../../../infra/config/derived.ts";
 import { firewall } from "../../../infra/host/firewall/firewall.ts";
 import { guard, strangers } from "../../../infra/host/guard/guard.ts";
 import { mark, routing } from "../../../infra/host/routing/routing.ts";
-import { loopback, networks } from "../../../infra/networks.ts";
+import { loopback, networks, v4, v6 } from "../../../infra/networks.ts";
 import { example, exampleHost } from "../../example.ts";
 import { inNamespace, lintShell, missing, Root, verifyUnits } from "./namespace.ts";
 
@@ -18,6 +18,7 @@ const root = new Root();
 afterAll(() => root.remove());
 for (const { path, text, mode } of [layer, firewall(example, exampleHost), routing()].flatMap(({ files }) => files))
   root.write(path, root.moved(text), Number.parseInt(mode, 8));
+const prober = layer.files.find(({ path }) => path.endsWith("/prober"))!.text;
 const installed = (name: string) => root.at(`/usr/local/lib/pushgate/${name}`);
 
 const [github, selfHosted] = sourceSets(example) as [
@@ -46,11 +47,11 @@ ${installed("routing")} >/dev/null
 ${connect} ${[github, selfHosted].flatMap(({ port }) => [`listen,${loopback.v4},${port},${mark}`, `listen,${loopback.v6},${port},${mark}`]).join(" ")} &
 sleep 0.2`;
 
-/** Per port and family: whoever is not in its list is dropped. */
-const enforced = (also: readonly string[] = []) => {
+/** The lists in force, which need not be those of the units: each source that is not in its port's list is dropped. */
+const enforced = (lists: readonly (readonly string[])[] = [github.cidrs, selfHosted.cidrs]) => {
   const rule = (port: number, cidrs: readonly string[]) =>
     [4, 6].map((family) => {
-      const mine = [...cidrs, ...also].filter((cidr) => cidr.includes(":") === (family === 6));
+      const mine = cidrs.filter((cidr) => cidr.includes(":") === (family === 6));
       const word = family === 4 ? "ip" : "ip6";
       const but = mine.length === 0 ? "" : `${word} saddr != { ${mine.join(", ")} } `;
       return `  meta nfproto ipv${family} tcp dport ${port} ${but}drop\n`;
@@ -59,13 +60,20 @@ const enforced = (also: readonly string[] = []) => {
 table inet kernel
 delete table inet kernel
 table inet kernel { chain input { type filter hook input priority 0; policy accept;
-${[github, selfHosted].flatMap(({ port, cidrs }) => rule(port, cidrs)).join("")}
+${[github, selfHosted].flatMap(({ port }, index) => rule(port, lists[index]!)).join("")}
   }
 }
 TABLE
 `;
 };
-const probe = `code=0; ${installed("prober")} ${strangers(example).join(" ")} <${root.at("shown")} || code=$?; echo "exit $code"`;
+const probeBy = (program: string) =>
+  `code=0; ${program} ${strangers(example).join(" ")} <${root.at("shown")} || code=$?; echo "exit $code"`;
+const probe = probeBy(installed("prober"));
+/** The same by a prober without one part of its text, which must be needed. */
+const probeWithout = (part: string, instead = "") => {
+  expect(prober).toContain(part);
+  return probeBy(root.write("mutant", prober.replace(part, instead), 0o755));
+};
 const reason = missing("unshare", "ip", "nft", "perl");
 
 describe("prober in a namespace", () => {
@@ -87,13 +95,26 @@ describe("prober in a namespace", () => {
       expect(stdout).toContain(
         `leak ${unitOf(github)} ${source.includes(":") ? loopback.v6 : loopback.v4} port ${github.port} ${source}`,
       );
-    expect(stdout).toContain(`leak ${unitOf(github)} ${loopback.v4} port ${github.port} 198.51.100.1\n`);
-    expect(stdout).toContain(`leak ${unitOf(selfHosted)} ${loopback.v6} port ${selfHosted.port} 2606:50c0::1\n`);
+    expect(stdout).toContain(`leak ${unitOf(github)} ${loopback.v4} port ${github.port} 198.51.100.0\n`);
+    expect(stdout).toContain(`leak ${unitOf(selfHosted)} ${loopback.v6} port ${selfHosted.port} 2606:50c0::\n`);
     expect(stdout).not.toMatch(/deaf|unproven/);
   });
 
-  test("one range too many is seen", () => {
-    const { stdout } = inNamespace(`${listening}\n${enforced([`${loopback.v4range}`])}\n${probe}`);
+  test("without enforcement the addresses beside each range are named, unless the next range admits them", () => {
+    const { stdout } = inNamespace(`${listening}\n${probe}`);
+    const leaks = stdout.split("\n").filter((line) => line.startsWith(`leak ${unitOf(github)} ${loopback.v4}`));
+    expect(leaks.map((line) => line.split(" ").at(-1)).slice(strangers(example).length / 2 + 1)).toEqual(
+      ["9.234.98.159", "9.234.98.192", "9.234.106.47", "9.234.106.64"].concat(
+        ["140.82.111.255", "140.82.128.0", "143.55.63.255", "143.55.80.0"],
+        ["185.199.107.255", "185.199.112.0", "192.30.251.255", "192.31.0.0"],
+      ),
+    );
+  });
+
+  test("a range too many on both sockets is found", () => {
+    const { stdout } = inNamespace(
+      `${listening}\n${enforced([github, selfHosted].map(({ cidrs }) => [...cidrs, loopback.v4range]))}\n${probe}`,
+    );
     expect(stdout.split("\n")).toEqual([
       `leak ${unitOf(github)} ${loopback.v4} port ${github.port} ${loopback.v4}`,
       `leak ${unitOf(selfHosted)} ${loopback.v4} port ${selfHosted.port} ${loopback.v4}`,
@@ -101,24 +122,27 @@ describe("prober in a namespace", () => {
     ]);
   });
 
-  test("a list that admits nobody proves nothing", () => {
+  test("a list that admits no source proves nothing", () => {
     const { stdout } = inNamespace(
       `${listening}\n${enforced()}\nnft insert rule inet kernel input tcp dport ${selfHosted.port} drop\n${probe}`,
     );
     expect(stdout.split("\n")).toEqual([
-      `deaf ${unitOf(selfHosted)} ${loopback.v4} port ${selfHosted.port} 198.51.100.1`,
+      `deaf ${unitOf(selfHosted)} ${loopback.v4} port ${selfHosted.port} 198.51.100.0`,
+      `deaf ${unitOf(selfHosted)} ${loopback.v4} port ${selfHosted.port} 198.51.100.15`,
       `unproven ${unitOf(selfHosted)}`,
       "exit 4",
     ]);
   });
 
-  test("IPv6 dropped on loopback: deaf there, and IPv4 is still proven", () => {
+  const below6 = "2a0a:a43f:ffff:ffff:ffff:ffff:ffff:ffff";
+  const deaf6 = (source: string) => `deaf ${unitOf(github)} ${loopback.v6} port ${github.port} ${source}`;
+  test("IPv6 dropped on loopback: its sources are deaf, and IPv4 is still proven", () => {
     const { stdout } = inNamespace(
       `${listening}\n${enforced()}\nnft insert rule inet kernel input meta nfproto ipv6 drop\n${probe}`,
     );
     expect(stdout.split("\n")).toEqual([
-      `deaf ${unitOf(github)} ${loopback.v6} port ${github.port} 2606:50c0::1`,
-      `deaf ${unitOf(github)} ${loopback.v6} port ${github.port} 2a0a:a440::1`,
+      ...["2606:50c0::", "2606:50c0:ffff:ffff:ffff:ffff:ffff:ffff"].map(deaf6),
+      ...["2a0a:a440::", "2a0a:a447:ffff:ffff:ffff:ffff:ffff:ffff"].map(deaf6),
       "exit 3",
     ]);
   });
@@ -128,19 +152,86 @@ describe("prober in a namespace", () => {
     const { stdout } = inNamespace(`${listening}\n${enforced()}\n${probe}`);
     root.write("shown", shown());
     expect(stdout.split("\n")).toEqual([
-      `deaf ${unitOf(github)} ${loopback.v4} port ${github.port} 203.0.113.129`,
+      `deaf ${unitOf(github)} ${loopback.v4} port ${github.port} 203.0.113.128`,
+      `deaf ${unitOf(github)} ${loopback.v4} port ${github.port} 203.0.113.255`,
       "exit 3",
     ]);
   });
 
-  test("a machine without IPv6 is proven by IPv4", () => {
+  /** The list in force on GitHub's socket with one range replaced by others; the unit's list is as declared. */
+  const inForce = (range: string, ...others: readonly string[]) => {
+    expect(github.cidrs).toContain(range);
+    return enforced([[...github.cidrs.filter((cidr) => cidr !== range), ...others], selfHosted.cidrs]);
+  };
+  const [last4, last6] = [v4(github.cidrs).at(-1)!, v6(github.cidrs).at(-1)!];
+  const wider: readonly (readonly [what: string, list: () => string, found: string])[] = [
+    ["one address above a range", () => inForce(last4, last4, "192.31.0.0/32"), "leak 192.31.0.0"],
+    ["one address below a range", () => inForce(last6, last6, `${below6}/128`), `leak ${below6}`],
+    ["a range wider by one bit, below", () => inForce("140.82.112.0/20", "140.82.96.0/19"), "leak 140.82.111.255"],
+    ["a range wider by one bit, above", () => inForce(last6, "2a0a:a440::/28"), "leak 2a0a:a448::"],
+  ];
+  const narrower: typeof wider = [
+    ["a range missing", () => inForce("185.199.108.0/22"), "deaf 185.199.108.0, deaf 185.199.111.255"],
+    ["a range narrower by one bit", () => inForce(last4, "192.30.252.0/23"), "deaf 192.30.255.255"],
+    ["two adjacent ranges as one", () => inForce("9.234.98.160/28", "9.234.98.160/27"), ""],
+  ];
+  const found = (text: string) =>
+    text
+      .split("\n")
+      .slice(0, -1)
+      .map((line) => line.replace(/ pushgate.* /, " "))
+      .join(", ");
+
+  test.each(wider)("in force: %s; without probes from beside the ranges it is not found", (_, list, expected) => {
+    const blind = probeWithout("beside($first, -1), beside($last, 1)", "()");
+    const { stdout } = inNamespace(`${listening}\n${list()}\n${blind}\n${probe}`);
+    expect(found(stdout)).toBe(`exit 0, ${expected}`);
+    expect(stdout).toMatch(/\nexit 5$/);
+  });
+
+  test.each(narrower)("in force: %s", (_, list, expected) => {
+    const { stdout } = inNamespace(`${listening}\n${list()}\n${probe}`);
+    expect(found(stdout)).toBe(expected);
+    expect(stdout).toMatch(expected === "" ? /^exit 0$/ : /\nexit 3$/);
+  });
+
+  test("a range that is the host's own network is proven, although no probe can come from its broadcast address", () => {
+    const lists = [[...github.cidrs, "10.77.0.0/24"], selfHosted.cidrs];
+    root.write("shown", shown(lists));
+    const own =
+      "ip link add own type veth peer name far\nip link set own up\nip address add 10.77.0.1/24 brd + dev own";
+    const naive = probeWithout(" && !$broadcast{$address}");
+    const { stdout } = inNamespace(`${own}\n${listening}\n${enforced(lists)}\n${probe}\n${naive}`);
+    root.write("shown", shown());
+    expect(stdout).toBe(`exit 0\ndeaf ${unitOf(github)} ${loopback.v4} port ${github.port} 10.77.0.255\nexit 3`);
+  });
+
+  test.each([
+    ["the longest published list", networks.bitbucketHooks.cidrs],
+    ["a list of 400 ranges", Array.from({ length: 400 }, (_, i) => `10.${i >> 6}.${(i & 63) * 4}.0/24`)],
+  ])("%s is proven in less than 4 s, and one address too many is found", (_, cidrs) => {
+    const lists = [cidrs, selfHosted.cidrs];
+    root.write("shown", shown(lists));
+    const seen = [lists, [[...cidrs, "10.6.61.0/32", "13.52.5.112/32"], selfHosted.cidrs]].map((list) => {
+      const started = performance.now();
+      const { stdout } = inNamespace(`${listening}\n${enforced(list)}\n${probe}`);
+      return { found: stdout.replace(/ pushgate.* /, " "), fast: performance.now() - started < 4000 };
+    });
+    root.write("shown", shown());
+    expect(seen).toEqual([
+      { found: "exit 0", fast: true },
+      { found: expect.stringMatching(/^leak (10\.6\.61\.0|13\.52\.5\.112)\nexit 5$/), fast: true },
+    ]);
+  });
+
+  test("a host without IPv6 is proven by IPv4", () => {
     const { stdout } = inNamespace(
       `${listening}\n${enforced()}\necho 1 >/proc/sys/net/ipv6/conf/all/disable_ipv6\n${probe}`,
     );
     expect(stdout).toBe("exit 0");
   });
 
-  test("a socket that is stopped is not probed; none at all is its own answer", () => {
+  test("a stopped socket is not probed; no socket at all has an exit status of its own", () => {
     root.write("shown", shown().replace("ActiveState=active", "ActiveState=inactive"));
     const one = inNamespace(`${listening}\nnft add table inet kernel\n${enforced()}\n${probe}`);
     root.write("shown", shown().replaceAll("ActiveState=active", "ActiveState=inactive"));
@@ -156,7 +247,7 @@ describe("prober in a namespace", () => {
   });
 });
 
-/** Says what it was asked, and keeps which sockets are open in a file. */
+/** Writes down each call, and keeps the names of the open sockets in a file. */
 const systemctl = (folder: string) => `#!/bin/sh
 echo "systemctl $*" >>${folder}/asked
 case "$1 $2" in
@@ -189,7 +280,7 @@ echo "exit $code, open: $(wc -l <${root.at("open")}), trial: $(nft list tables |
     inNamespace(`rm -rf ${root.at("/run/pushgate-guard")}\n${listening}\n${script}`, root.at("bin"));
   const verdict = () => readFileSync(root.at("/run/pushgate-guard/verdict"), "utf8").trim();
 
-  test("a bare machine gets table, rule and route, and the proof", () => {
+  test("a bare host gets table, rule and route, and the proof", () => {
     const { stdout, stderr } = guarded(`${enforced()}\n${runGuard}\n${runGuard}`);
     expect(stderr).toBe("");
     expect(stdout.split("\n")).toEqual([
@@ -220,26 +311,26 @@ nft list table inet kernel | diff ${root.at("before")} -`);
     ]);
   });
 
-  test("where sites are rebuilt, its table is loaded again as well; where it can't be, what builds is stopped", () => {
-    const stand = (table: string) =>
+  test("on a host that builds sites the egress table is loaded again; where it cannot be, builds are stopped", () => {
+    const install = (table: string) =>
       root.write(
         "/usr/local/lib/pushgate/egress",
         `#!/bin/sh\nif [ "$1" = --print ]; then cat ${root.at("egress.nft")}; else ${table}; fi\n`,
         0o755,
       );
     root.write("egress.nft", "table inet pushgate_egress\n");
-    const quiet = `{ ${runGuard}\n} | grep rebuild`;
+    const quiet = `{ ${runGuard}\n} | grep 'egress table'`;
     try {
-      stand(`nft -f ${root.at("egress.nft")}`);
+      install(`nft -f ${root.at("egress.nft")}`);
       const { stdout } = guarded(`${enforced()}\n${quiet}\n{ ${quiet}\n} || nft list tables | grep egress`);
       expect(stdout.split("\n")).toEqual([
-        "the rebuild's table was not as declared, loaded it again: absent",
+        "the egress table was not as declared, loaded it again: absent",
         "table inet pushgate_egress",
       ]);
       expect(readFileSync(root.at("asked"), "utf8")).not.toContain("pushgate-build");
-      stand("echo no accounts >&2; exit 1");
+      install("echo no accounts >&2; exit 1");
       expect(guarded(`${enforced()}\n${quiet}`).stdout).toBe(
-        "the rebuild's table could not be loaded, stopped what builds: no accounts",
+        "the egress table could not be loaded, stopped all builds: no accounts",
       );
       const asked = readFileSync(root.at("asked"), "utf8");
       expect(asked).toContain("systemctl stop pushgate-build-*.service pushgate-hugo-*@*.service");
@@ -249,10 +340,10 @@ nft list table inet kernel | diff ${root.at("before")} -`);
     }
   });
 
-  test("no enforcement: our sockets and receiver are stopped and nothing else, with cause and cure", () => {
+  test("without enforcement the sockets and the receiver are stopped and nothing else, with cause and fix", () => {
     const { stdout } = guarded(`nft -f ${root.at("/etc/pushgate/firewall.nft")}\n${runGuard}`);
     expect(stdout).toMatch(
-      /^closed: a source connects that must not \(leak .*\): the kernel does not enforce IPAddressAllow here; cure: a kernel with CONFIG_CGROUP_BPF/,
+      /^closed: a source connects that must not \(leak .*\): the kernel does not enforce IPAddressAllow here; fix: use a kernel with CONFIG_CGROUP_BPF/,
     );
     expect(stdout).toMatch(/exit 1, open: 0, trial: 0$/);
     expect(verdict()).toMatch(/^closed: /);
@@ -260,7 +351,7 @@ nft list table inet kernel | diff ${root.at("before")} -`);
     expect(stops).toEqual([`systemctl stop ${unitOf(github)} ${unitOf(selfHosted)} pushgate-receiver.service`]);
   });
 
-  test("closed stays closed while the cause lasts, and opens by itself when it is gone", () => {
+  test("closed sockets stay closed while the cause lasts, and open when it is gone", () => {
     const { stdout } = guarded(`
 nft -f ${root.at("/etc/pushgate/firewall.nft")}
 { ${runGuard}
@@ -277,7 +368,7 @@ ${runGuard}`);
     ]);
   });
 
-  test("a list of a slice above the sockets closes them, whoever it admits, and its removal opens them", () => {
+  test("any list of a slice above the sockets closes them, and its removal opens them", () => {
     const { stdout } = guarded(`
 nft -f ${root.at("/etc/pushgate/firewall.nft")}
 ${enforced()}
@@ -288,7 +379,7 @@ ${runGuard}
 : >${root.at("root-list")}
 ${runGuard}`);
     const [closed, ...then] = stdout.split("\n").filter((line) => !line.startsWith("placed"));
-    expect(closed).toMatch(/^closed: -\.slice admits 10\.66\.0\.7\/32, .* cure: take IPAddressAllow from -\.slice/);
+    expect(closed).toMatch(/^closed: -\.slice admits 10\.66\.0\.7\/32, .* fix: remove IPAddressAllow from -\.slice/);
     expect(then).toEqual([
       "exit 1, open: 0, trial: 0",
       closed,
@@ -300,7 +391,7 @@ ${runGuard}`);
   });
 
   test("while a closed socket is tried again, only root may connect to it", () => {
-    // The stand-in's `start` looks in the middle of the trial.
+    // The fake's `start` lists the table in the middle of the trial.
     root.write(
       "bin/systemctl",
       systemctl(root.folder).replace("start\\ *) shift;", "start\\ *) nft list table inet pushgate_trial; shift;"),
@@ -313,14 +404,14 @@ ${runGuard}`);
     expect(stdout).toMatch(/trial: 0$/);
   });
 
-  test("what the operator stopped stays stopped", () => {
+  test("a socket that the operator stopped stays stopped", () => {
     root.write("open", "");
     const { stdout } = guarded(`nft -f ${root.at("/etc/pushgate/firewall.nft")}\n${runGuard}`);
     expect(stdout).toBe("nothing to prove: no socket of the receiver is listening\nexit 0, open: 0, trial: 0");
     expect(readFileSync(root.at("asked"), "utf8")).not.toMatch(/systemctl (start|stop)/);
   });
 
-  test("deaf in one family: said, and open for the other", () => {
+  test("deaf in one family: reported, and open for the other", () => {
     const { stdout } = guarded(`
 nft -f ${root.at("/etc/pushgate/firewall.nft")}
 ${enforced()}
@@ -346,12 +437,11 @@ test("strangers are none of the hooks' sources", () => {
 test("the shell is plain POSIX", ({ skip }) => {
   const reason = missing("shellcheck", "dash");
   skip(reason !== undefined, reason);
-  const script = layer.files.find(({ path }) => path.endsWith("/guard"))!.text;
-  const texts = [script, layer.activate, layer.restore!, layer.retire, ...layer.facts.map(({ read }) => read)];
-  expect(texts.map(lintShell).join("")).toBe("");
+  // test/infra/shell.test.ts checks the layer's own.
+  expect(lintShell(layer.files.find(({ path }) => path.endsWith("/guard"))!.text)).toBe("");
 });
 
-test("systemd reads the units without a word", ({ skip }) => {
+test("systemd-analyze verify reports nothing about the units", ({ skip }) => {
   const reason = missing("systemd-analyze");
   skip(reason !== undefined, reason);
   expect(verifyUnits(layer.files)).toBe("");

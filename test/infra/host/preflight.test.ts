@@ -1,8 +1,8 @@
 import { describe, expect, test } from "vitest";
 import type { HostReport, SeenFact } from "../../../infra/apply/report.ts";
-import { sourceSets } from "../../../infra/config/source-sets.ts";
+import { sourceSets } from "../../../infra/config/derived.ts";
 import { paths } from "../../../infra/host/paths.ts";
-import { preflight } from "../../../infra/host/preflight.ts";
+import { fitFaults, preflight } from "../../../infra/host/preflight.ts";
 import { example, exampleHost, rebuilt } from "../../example.ts";
 
 const yes = (output: string): SeenFact => ({ output, status: 0 });
@@ -39,7 +39,7 @@ const report = (
   machine: Partial<Record<keyof typeof good, SeenFact>> = {},
   more: Partial<HostReport> = {},
 ): HostReport => ({
-  machine: { ...good, ...machine },
+  system: { ...good, ...machine },
   listeners: [
     { port: 22, process: "sshd" },
     { port: 443, process: "nginx" },
@@ -59,14 +59,14 @@ const ours = {
   x: { name: "x", applied: [], owned: [], facts: [], files: { [paths.nginx]: { type: "", mode: "", owner: "" } } },
 };
 
-test("a fit machine has neither faults nor warnings", () => {
+test("a fit host has neither faults nor warnings", () => {
   expect(check()).toEqual({ faults: [], warnings: [] });
 });
 
-describe("a fault, with what was found and the cure", () => {
+describe("a fault, with what was found and what to do", () => {
   const none = (name: string) => yes(`${name}\n=(none)`);
   const faults: [string, ReturnType<typeof check>, RegExp][] = [
-    ["no root", check({ uid: yes("1000") }, {}, { sudo: false }), /is not root: log in as root, or set `sudo: true`/],
+    ["no root", check({ uid: yes("1000") }, {}, { sudo: false }), /is not root\. Log in as root, or set `sudo: true`/],
     ["sudo to another", check({ uid: yes("1000") }, {}, { sudo: true }), /sudo does not make .* root/],
     [
       "no systemd",
@@ -94,16 +94,16 @@ describe("a fault, with what was found and the cure", () => {
       /apt offers 12.22.12\S*, needed is 18 or later/,
     ],
     ["no cgroup v2", check({ cgroup: yes("tmpfs"), bpf: yes("unknown") }), /no unified cgroup hierarchy/],
-    ["no BPF", check({ bpf: yes("absent") }), /cannot enforce one: .*open to all without a word.*virtual machine/],
-    ["nft refused", check({ nftables: no }), /nft is refused by this kernel or container/],
-    ["ip rule refused", check({ iprule: no }), /ip rule is refused by this kernel or container/],
+    [
+      "no BPF",
+      check({ bpf: yes("absent") }),
+      /cannot enforce a packet filter .*silently admit every source.*virtual machine/,
+    ],
+    ["nft not permitted", check({ nftables: no }), /nft is not permitted by this kernel or container/],
+    ["ip rule not permitted", check({ iprule: no }), /ip rule is not permitted by this kernel or container/],
     ["the port is SSH's", check({}, { sshPort: port }), /the origin port \d+ is the SSH port.*lock you out/],
     ["the port is SSH's, through sudo", check({}, listening(port, "sshd")), /is the SSH port/],
-    [
-      "the port is taken",
-      check({}, listening(port, "java")),
-      /origin port \d+ is already listened on by java; give `originPort`/,
-    ],
+    ["the port is taken", check({}, listening(port, "java")), /origin port \d+ is in use by java\. Give `originPort`/],
     ["by a container", check({}, listening(port, "docker-proxy")), /by docker-proxy \(a container's published port\)/],
     ["by a container without a proxy", check({ dnat: yes(`80\n${port}`) }), /a container publishes the origin port/],
     ["by another site", check({}, listening(port, "nginx")), /by nginx, for another site/],
@@ -112,7 +112,7 @@ describe("a fault, with what was found and the cure", () => {
     [
       "the receiver's port is taken",
       check({}, listening(sourceSets(example)[0]!.port, "mongod")),
-      /port \d+, the receiver's for \w+, is already listened on by mongod/,
+      /port \d+, the receiver's for \w+, is in use by mongod/,
     ],
     [
       "a full disk",
@@ -157,21 +157,21 @@ describe("no fault", () => {
 
 describe("a warning only", () => {
   test.each([
-    ["a distribution nobody tested", check({ os: yes("ubuntu 24.04") }), /ubuntu 24.04 is not among the tested/],
-    ["enforcement that could not be seen", check({ bpf: notInstalled }), /the guard proves it/],
+    ["an untested distribution", check({ os: yes("ubuntu 24.04") }), /ubuntu 24.04 is not among the tested/],
+    ["enforcement that could not be seen", check({ bpf: notInstalled }), /The guard proves it/],
     [
       "no package lists yet",
       check({ nginx: notInstalled, candidates: yes("nginx\n=(none)"), aptlists: yes("0") }),
       /fetched first/,
     ],
-    ["no IPv6", check({ ipv6: no }, {}, { address6: "2001:db8::10" }), /no IPv6 on this machine, though `address6`/],
+    ["no IPv6", check({ ipv6: no }, {}, { address6: "2001:db8::10" }), /no IPv6 on this host, though `address6`/],
   ])("%s", (_, found, says) => {
     expect(found.faults).toEqual([]);
     expect(found.warnings.join()).toMatch(says);
   });
 });
 
-describe("folders of a site, before anything of it is on the machine", () => {
+describe("folders of a site, before anything of it is on the host", () => {
   const said = (root: string, content: string, stamp?: string) => {
     const facts = [root, content].map((output) => ({ output, status: 0 }));
     const seen = { name: "site", applied: [], files: {}, owned: [], facts, ...(stamp !== undefined && { stamp }) };
@@ -188,34 +188,34 @@ describe("folders of a site, before anything of it is on the machine", () => {
       expect.stringMatching(/web root \/var\/www\/site is a folder with 12 files, to become the first/),
     ]);
   });
-  test("no content, and somebody else's link: both at once, before anything is changed", () => {
+  test("no content, and a link that pushgate did not make: both at once, before anything is changed", () => {
     const { faults } = said("a link to /srv/www, which somebody else made", "missing: name the folder");
     expect(faults).toEqual([
       expect.stringContaining("the content folder /srv/content/site is missing"),
       expect.stringContaining("the web root /var/www/site is a link to /srv/www"),
     ]);
   });
-  test("later it is drift, and told as such", () => {
+  test("later it is drift, and reported as such", () => {
     expect(said("a folder with 1 files", "missing", "0123456789ab")).toEqual({ faults: [], warnings: [] });
   });
 });
 
-describe("what a build's limits are counted by", () => {
+describe("the cgroup controllers of a build's limits", () => {
   const said = (controllers: SeenFact, settings = rebuilt) => preflight(host, report({ controllers }), settings);
   const limits = (controllers: SeenFact) => said(controllers).warnings;
 
-  test("nothing to say where all of it is there, where no hook has a site, and where nobody could look", () => {
+  test("nothing to say if all of them exist, if no hook has a site, and if the probe could not read them", () => {
     expect(limits(good.controllers)).toEqual([]);
     expect(said(yes("hugetlb"), example).warnings).toEqual([]);
     expect(limits(no)).toEqual([]);
   });
-  test("a kernel that counts no memory: once for all sites, with what holds still, and the cure", () => {
+  test("a kernel that counts no memory: once for all sites, with the effect and what to do", () => {
     expect(said(yes("cpuset cpu io pids"))).toEqual({
       faults: [],
       warnings: [
-        "this kernel or container has no cgroup controller for memory, so of `site.limits` `memoryMiB` is held for each " +
-          "process of hugo's alone. Cure: in a container let its host delegate memory; on a Raspberry Pi boot with " +
-          "cgroup_enable=memory",
+        "this kernel or container has no cgroup controller for memory, so of `site.limits` `memoryMiB` applies to each " +
+          "Hugo process alone. In a container let its host delegate memory. On a Raspberry Pi boot with " +
+          "cgroup_enable=memory.",
       ],
     });
   });
@@ -223,7 +223,7 @@ describe("what a build's limits are counted by", () => {
     for (const none of ["", "hugetlb"]) {
       const [text, ...more] = limits(yes(none));
       expect(more).toEqual([]);
-      expect(text).toMatch(/no cgroup controller for memory, pids, cpu,.*`tasks`.*`cpuPercent` is not held/);
+      expect(text).toMatch(/no cgroup controller for memory, pids, cpu,.*`tasks`.*`cpuPercent` has no effect/);
     }
   });
 });
@@ -233,7 +233,20 @@ test("all faults come at once", () => {
   expect(faults).toHaveLength(4);
 });
 
-test("a machine to be cleaned needs root and systemd, nothing else", () => {
+test("a host to be cleaned needs root and systemd, nothing else", () => {
   const found = check({ nodejs: yes("v12.0.0"), bpf: yes("absent") }, listening(port, "java"), { state: "absent" });
   expect(found.faults).toEqual([]);
+});
+
+test("all faults are one text with the host's name, and each warning has it", () => {
+  const { faults } = fitFaults(
+    { ...host, name: "web1", sudo: false },
+    { system: {}, listeners: [], layers: {} },
+    example,
+  );
+  expect(faults.join()).toMatch(
+    /^web1 can't carry pushgate, nothing was changed:\n {2}.*is not root.*\n {2}process 1 is unknown/,
+  );
+  const { warnings } = fitFaults({ ...host, name: "web1" }, report({ os: yes("ubuntu 24.04") }), example);
+  expect(warnings).toEqual([expect.stringMatching(/^web1: ubuntu 24\.04 is not among the tested/)]);
 });

@@ -1,6 +1,6 @@
 /** A real nginx with the rendered server, and requests of Cloudflare, its other customers and strangers. */
 import { afterAll, beforeEach, describe, expect, test } from "vitest";
-import { sourceSets } from "../../../infra/config/source-sets.ts";
+import { sourceSets } from "../../../infra/config/derived.ts";
 import { proxy, renderProxy } from "../../../infra/host/proxy/proxy.ts";
 import { foreignWorker, networks } from "../../../infra/networks.ts";
 import { example, exampleHost } from "../../example.ts";

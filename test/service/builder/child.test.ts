@@ -7,7 +7,7 @@ const shell = (script: string, seconds = 30) =>
 
 test("a child's exit code and outputs are returned", async () => {
   expect(await shell("echo out; echo err >&2; exit 3")).toEqual({
-    ...{ code: 3, stdout: "out\n", stderr: "err\n", cut: false, late: false, missing: false },
+    ...{ code: 3, stdout: "out\n", stderr: "err\n", cut: false, late: false },
   });
 });
 
@@ -36,9 +36,9 @@ test("of a long error the end is kept", async () => {
   expect(stderr).toMatch(/\nlast\n$/);
 });
 
-test("a program that is not installed is reported as missing", async () => {
+test("the error names a program that is not installed", async () => {
   expect(await runChild("/nonexistent/git", [], { cwd: "/", env: {}, seconds: 1 })).toMatchObject({
-    missing: true,
+    code: undefined,
     stderr: "spawn /nonexistent/git ENOENT",
   });
 });

@@ -1,9 +1,9 @@
-/** What makes a new site: in doubt, everything. */
+/** Which changes build a site: unknown ones do. */
 import { describe, expect, test } from "vitest";
-import { buildPaths } from "../../../infra/config/build-paths.ts";
+import { buildPaths } from "../../../infra/config/schema.ts";
 import { type Known, plan, planBy, relevant } from "../../../service/builder/decide.ts";
 
-/** For each default, a path of that kind. */
+/** For each default pattern, a path that it leads. */
 const kinds: Readonly<Record<string, string>> = {
   ".gitmodules": ".gitmodules",
   "_vendor/": "_vendor/github.com/theme/layouts/index.html",
@@ -31,11 +31,11 @@ const kinds: Readonly<Record<string, string>> = {
   "themes/": "themes/plain",
 };
 
-test("there is a path for each default", () => {
+test("each default pattern has a path in this test", () => {
   expect(Object.keys(kinds).sort()).toEqual([...buildPaths].sort());
 });
 
-test.each(Object.entries(kinds))("%s: a change of %s builds", (pattern, path) => {
+test.each(Object.entries(kinds))("%s: a change of %s starts a build", (pattern, path) => {
   expect(relevant([path], [pattern])).toEqual([path]);
   expect(planBy({ paths: ["README.md", path] }, buildPaths, "b".repeat(40))).toMatchObject({
     commit: "b".repeat(40),
@@ -53,7 +53,7 @@ test.each([
   "hugo.toml.bak",
   "bin/test",
   ".github/workflows/deploy.yml",
-])("%s does not", (path) => {
+])("a change of %s starts no build", (path) => {
   expect(relevant([path], buildPaths)).toEqual([]);
 });
 
@@ -71,48 +71,48 @@ test.each([
   expect(relevant([path], [pattern])).toEqual(leads ? [path] : []);
 });
 
-describe("without a look at the repository", () => {
+describe("decided without the repository", () => {
   const a = "a".repeat(40);
   const b = "b".repeat(40);
   const known: Known = {
     head: b,
     deployed: { release: "000002-aaaaaaaaaaaa", commit: a },
     held: null,
-    asked: false,
+    requested: false,
     tampered: [],
   };
   const held: Known = { ...known, held: b };
   test.each<[string, Known, string | null | undefined, string]>([
     ["nothing published", { ...known, deployed: null }, b, "the first release"],
-    ["adopted", { ...known, deployed: { release: "000001-adopted", commit: null } }, b, "built by no commit"],
+    ["adopted", { ...known, deployed: { release: "000001-adopted", commit: null } }, b, "built from no commit"],
     ["published already", { ...known, head: a }, null, "published already"],
-    ["asked for", { ...known, head: a, asked: true }, a, "asked for"],
+    ["requested", { ...known, head: a, requested: true }, a, "requested"],
     ["tampered with", { ...known, head: a, tampered: ["index.html"] }, a, "changed on the disk: index.html"],
     ["rolled back", held, null, "a new commit is published again"],
-    ["rolled back, asked for: what it chose is built", { ...held, asked: true }, a, "asked for"],
+    ["rolled back, requested: the rollback's commit is built", { ...held, requested: true }, a, "requested"],
     ["rolled back, tampered with", { ...held, tampered: ["x"] }, a, "changed on the disk: x"],
     [
-      "rolled back to what no commit built, asked for",
-      { ...held, asked: true, deployed: { release: "000001-adopted", commit: null } },
+      "rolled back to an adopted folder, requested",
+      { ...held, requested: true, deployed: { release: "000001-adopted", commit: null } },
       null,
-      "asked for; but rolled back",
+      "requested; but rolled back",
     ],
   ])("%s", (_name, at, commit, reason) => {
     expect(plan(at)).toMatchObject({ commit, reason: expect.stringContaining(reason) });
   });
 
-  test("a new head after a rollback is decided by what changed", () => {
+  test("the changed paths decide on a new head after a rollback", () => {
     expect(plan({ ...known, held: "c".repeat(40) })).toBeUndefined();
   });
 
-  test("what can't be told builds", () => {
+  test("unknown changes start a build", () => {
     expect(planBy({ unknown: "the history was rewritten" }, buildPaths, b)).toEqual({
       commit: b,
       reason: "the history was rewritten",
     });
   });
 
-  test("what builds nothing says what it was", () => {
+  test("a plan without a build names the changed paths", () => {
     const many = Array.from({ length: 30 }, (_, i) => `notes/${i}\u202e.md`);
     expect(planBy({ paths: many }, buildPaths, b)).toEqual({
       commit: null,

@@ -1,4 +1,4 @@
-/** A small disk in a namespace of the test's own. */
+/** A full disk, in a mount namespace of the test. */
 import { spawn, spawnSync } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { dirname, join } from "node:path";
@@ -16,7 +16,9 @@ const noNamespace =
     ? undefined
     : "user and mount namespaces are not allowed here: run as root";
 
-test("a full disk is told, the site stays, and room heals it", async ({ skip }) => {
+test("status.json reports a full disk, the site stays, and the next run with free space publishes", async ({
+  skip,
+}) => {
   skip(cannotBuild !== undefined, cannotBuild);
   skip(noNamespace !== undefined, noNamespace);
   const site = await published(1);
@@ -24,16 +26,15 @@ test("a full disk is told, the site stays, and room heals it", async ({ skip }) 
   const bundle = await bundledBuilder(site.folder);
   const settings = join(site.folder, "builder.json");
   const fakeHugo = new URL("fake-hugo.ts", import.meta.url).pathname;
-  // A disk of 8 MiB in place of the site's own, for as long as this shell reads, and seven of them are somebody else's
-  // until they are removed.
+  // A disk of 8 MiB at the site's folder while this shell runs; another file takes seven of them until it is removed.
   const script = `
 cp -a ${places.site} ${site.folder}/former && mount -t tmpfs -o size=8m none ${places.site} &&
-cp -a ${site.folder}/former/. ${places.site}/ && head -c 7340032 /dev/zero >${places.site}/somebodys || exit
+cp -a ${site.folder}/former/. ${places.site}/ && head -c 7340032 /dev/zero >${places.site}/other-file || exit
 node ${fakeHugo} ${settings} & trap 'kill $!' EXIT
 while read -r seconds; do
   timeout -s KILL "$seconds" node ${bundle} >/dev/null; cat ${places.status} | tr -d '\\n'
   echo "|$(ls ${places.releases} | wc -l)|$(cat ${places.current}/index.html | tr -d '\\n')"
-  rm -f ${places.site}/somebodys
+  rm -f ${places.site}/other-file
 done`;
   start(site, bundle).kill();
   const shell = spawn("unshare", [...unshare, "sh", "-c", script], {
@@ -56,7 +57,7 @@ done`;
     const full = await tried(5);
     expect(full.last).toMatchObject({
       result: "failed",
-      reason: expect.stringMatching(/the disk is full: free some|0 MiB free on the disk: make room/),
+      reason: expect.stringMatching(/the disk is full\. Free space|0 MiB free on the disk\. Free space/),
     });
     expect(full).toMatchObject({ count: 1, page: expect.stringContaining(says(1)) });
     expect(await tried(20)).toMatchObject({

@@ -6,7 +6,7 @@
 import { spawn } from "node:child_process";
 import { readFileSync, rmSync } from "node:fs";
 import { createServer, type Server } from "node:net";
-import { hugoArguments, hugoEnvironment } from "../../../service/builder/hugo-command.ts";
+import { hugoArguments, hugoEnvironment } from "../../../infra/host/builder/hugo.ts";
 import { placesOf } from "../../../service/builder/places.ts";
 import type { BuilderSettings } from "../../../service/builder/settings.ts";
 

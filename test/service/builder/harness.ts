@@ -1,4 +1,4 @@
-/** A builder in this process or as the real bundle, with everything it works on in a folder of its own. */
+/** A builder in this process or as the real bundle, on a site in a folder of its own. */
 import { type ChildProcess, execFileSync, spawn, spawnSync } from "node:child_process";
 import {
   chownSync,
@@ -13,13 +13,12 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeEach } from "vitest";
-import { assetExtensions, buildPaths } from "../../../infra/config/build-paths.ts";
+import { assetExtensions, buildPaths } from "../../../infra/config/schema.ts";
 import { armoured } from "../../../service/builder/git.ts";
-import type { Entry } from "../../../service/builder/journal.ts";
 import { makePlaces, type Places, placesOf } from "../../../service/builder/places.ts";
-import { heal, serve } from "../../../service/builder/serve.ts";
+import { removeLeftovers, serve } from "../../../service/builder/serve.ts";
 import type { BuilderSettings } from "../../../service/builder/settings.ts";
-import type { Status } from "../../../service/builder/status.ts";
+import type { Entry, Status } from "../../../service/builder/status.ts";
 import type { Builder } from "../../../service/settings.ts";
 import { type GitHost, startGitHost } from "../../fakes/git-host.ts";
 import type { Repository } from "../../fakes/git-repository.ts";
@@ -29,11 +28,11 @@ import { siteFiles, writeContent } from "./hugo-site.ts";
 
 const absent = ["git", "hugo", "openssl"].filter((tool) => spawnSync("sh", ["-c", `command -v ${tool}`]).status !== 0);
 
-/** Why a site can't be built here, with the cure; undefined if it can. */
+/** Why no site can be built here, and what to do; undefined if one can. */
 export const cannotBuild =
   absent.length > 0 ? `${absent.join(", ")} not installed: apt-get install ${absent.join(" ")}` : undefined;
 
-/** The user who stands for root: whoever runs the test. */
+/** The account in place of root: the one that runs the test. */
 const root = process.getuid?.() ?? 0;
 
 export type Bench = {
@@ -43,15 +42,15 @@ export type Bench = {
   readonly repository: Repository;
   readonly content: string;
   readonly journal: Entry[];
-  /** A delivery of the receiver's. */
+  /** Puts a delivery into the spool. */
   deliver(): void;
-  /** An ask of root's, or of another's where `uid` is given, which takes root. */
+  /** Requests of root, or of another account where `uid` is given, which only root can do. */
   tick(): void;
-  ask(name: string, text?: string, uid?: number): void;
+  request(name: string, text?: string, uid?: number): void;
   rollback(release: string): void;
-  /** Until nothing is pending; a failing one is cut off after its first try. Returns what status.json says then. */
+  /** Runs until nothing is pending, or until the first failure. Returns status.json. */
   work(as?: Builder): Promise<Status>;
-  /** As the web server sees it. */
+  /** As the web server reads it. */
   page(path?: string): string;
   published(): string[];
   status(): Status;
@@ -59,17 +58,17 @@ export type Bench = {
 };
 
 let host: Promise<GitHost> | undefined;
-/** One git host for a file of tests. */
+/** One git host for each test file. */
 export const gitHost = (): Promise<GitHost> => {
   host ??= startGitHost();
   return host;
 };
 export const closeGitHost = async (): Promise<void> => (await host)?.close();
 
-/** What a test takes away of the program, to see what it was for: a file of service/builder, and in it these words. */
+/** A part of the program that a test removes: a file of service/builder, these words in it, and others instead. */
 export type Without = readonly [file: string, words: string, instead: string];
 
-/** The builder's bundle, whole or with something taken away; returns its file. */
+/** Bundles the builder, whole or without a part. Returns the file. */
 export async function bundledBuilder(folder: string, ...without: readonly Without[]): Promise<string> {
   const outfile = join(folder, `builder-${without.length}.cjs`);
   await bundled("builder", outfile, (at, text) =>
@@ -83,7 +82,7 @@ export async function bundledBuilder(folder: string, ...without: readonly Withou
   return outfile;
 }
 
-/** Starts the bundle on a site, as its unit would, in a group of its own. */
+/** Starts the bundle on a site in a process group of its own. */
 export function start(site: Bench, bundle: string, extra: Readonly<Record<string, string>> = {}): ChildProcess {
   const file = join(site.folder, "builder.json");
   writeFileSync(file, JSON.stringify(site.builder.settings));
@@ -91,7 +90,7 @@ export function start(site: Bench, bundle: string, extra: Readonly<Record<string
   return spawn(process.execPath, [bundle], { env, detached: true, stdio: ["ignore", "pipe", "pipe"] });
 }
 
-/** Until it ends by itself, or says that it failed. Returns what status.json says then. */
+/** Waits until the program ends or reports a failure. Returns status.json. */
 export async function finish(site: Bench, child: ChildProcess): Promise<Status> {
   let said = "";
   const cut = () => child.pid && process.kill(-child.pid, "SIGKILL");
@@ -116,13 +115,13 @@ const nextName = () => {
 };
 
 export type Change = Partial<BuilderSettings> & {
-  /** Of the fake that answers hugo's socket. */
+  /** Options of the fake that answers hugo's socket. */
   readonly fake?: FakeHugo;
   readonly pages?: number;
   readonly limit?: Partial<BuilderSettings["limits"]>;
 };
 
-/** A site of `pages` pages, committed as revision 1, and nothing published. */
+/** A site of `pages` pages, pushed as revision 1, with nothing published. */
 export async function bench({ pages = 3, limit, fake, ...rest }: Change = {}): Promise<Bench> {
   const host = await gitHost();
   const name = nextName();
@@ -141,7 +140,7 @@ export async function bench({ pages = 3, limit, fake, ...rest }: Change = {}): P
   return benchIn(folder, host, name, policy, fake);
 }
 
-/** The same with revisions up to this one published. */
+/** The same, with all revisions up to this one published. */
 export async function published(revision: number, change: Change = {}): Promise<Bench> {
   const site = await bench(change);
   for (let now = 1; now <= revision; now += 1) {
@@ -153,7 +152,7 @@ export async function published(revision: number, change: Change = {}): Promise<
   return site;
 }
 
-/** Another such site, repository and all, without the time it took to get there. */
+/** A copy of a site and its repository, which is faster than publishing again. */
 export async function copyOf({ folder, repository, builder }: Bench): Promise<Bench> {
   const host = await gitHost();
   const name = nextName();
@@ -167,7 +166,7 @@ export async function copyOf({ folder, repository, builder }: Bench): Promise<Be
   return benchIn(copy, host, name, policy);
 }
 
-/** Gives each test of a file its own copy of a site with revisions up to this one published. */
+/** Gives each test of a file its own copy of a site, with all revisions up to this one published. */
 export function onCopies(revision: number, use: (copy: Bench) => void, change: Change = {}): void {
   let original: Bench | undefined;
   let copy: Bench | undefined;
@@ -209,7 +208,7 @@ async function benchIn(folder: string, host: GitHost, name: string, policy: Poli
   const hugo = policy.hugo === undefined ? await startFakeHugo(settings, fake) : undefined;
   const journal: Entry[] = [];
   let delivery = 0;
-  const ask = (name: string, text = "", uid?: number) => {
+  const request = (name: string, text = "", uid?: number) => {
     writeFileSync(join(at("asks"), ".new"), text, { mode: 0o644 });
     if (uid !== undefined) chownSync(join(at("asks"), ".new"), uid, uid);
     renameSync(join(at("asks"), ".new"), join(at("asks"), name));
@@ -226,9 +225,9 @@ async function benchIn(folder: string, host: GitHost, name: string, policy: Poli
       delivery += 1;
       writeFileSync(join(at("spool"), `delivery-${delivery}.json`), "{}\n");
     },
-    tick: () => ask("tick"),
-    ask,
-    rollback: (release) => ask(`rollback-${release}`, `rollback-${release}\n`),
+    tick: () => request("tick"),
+    request,
+    rollback: (release) => request(`rollback-${release}`, `rollback-${release}\n`),
     work: async (as = builder) => {
       await work(as, places, journal);
       return status();
@@ -244,11 +243,11 @@ async function benchIn(folder: string, host: GitHost, name: string, policy: Poli
   };
 }
 
-/** As a start of the program does, but for the pauses. */
+/** As main.ts does, without pauses. */
 async function work(builder: Builder, places: Places, journal: Entry[]): Promise<void> {
   const { settings } = builder;
   makePlaces(places);
-  heal(places);
-  const tell = (entry: Entry) => void journal.push(entry);
-  await serve(builder, { settings, places, git: armoured(builder) }, tell, null);
+  removeLeftovers(places);
+  const write = (entry: Entry) => void journal.push(entry);
+  await serve({ settings, places, git: armoured(builder) }, write, null);
 }

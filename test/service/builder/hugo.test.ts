@@ -38,7 +38,7 @@ afterAll(async () => {
   await closeGitHost();
 });
 
-/** Only the build and the gate, without a repository. Returns what stopped it. */
+/** Runs the build and the gate without a repository. Returns the setback. */
 let out: string;
 async function alone(
   hugo: BuilderSettings["hugo"] | FakeHugo,
@@ -71,7 +71,8 @@ async function alone(
   out = places.out;
   const fake = "socket" in hugo ? undefined : await startFakeHugo(settings, hugo);
   try {
-    gate(await build({ settings, path: process.env.PATH ?? "" }, places), settings, null, []);
+    await build(settings, places);
+    gate(out, settings, null, []);
     return undefined;
   } catch (error) {
     return setbackOf(error);
@@ -81,7 +82,7 @@ async function alone(
 }
 
 let original: Bench | undefined;
-/** Revision 1 is. */
+/** A site with revision 1 published. */
 const published = async () => {
   original ??= await publishedSite(1, { pages: 20 });
   site = await copyOf(original);
@@ -93,7 +94,7 @@ const pushed = async (files: Parameters<Bench["repository"]["push"]>[0]) => {
 };
 
 describe("the real hugo", () => {
-  test("a template that fails is named, with hugo's words, and the next good push heals it", async () => {
+  test("the reason names a failing template with hugo's message, and the next good push is published", async () => {
     await published();
     const last = await pushed({ "layouts/index.html": "{{ .Nonsense }}" });
     expect(last.result).toBe("failed");
@@ -109,16 +110,16 @@ describe("the real hugo", () => {
     "layouts/_default/list.html": null,
   };
 
-  test("without layouts hugo exits 0 and writes nothing: refused", async () => {
+  test("the gate rejects a build without layouts, for which hugo exits 0 and writes nothing", async () => {
     await published();
     expect(await pushed(noLayouts)).toMatchObject({
-      result: "refused",
-      reason: "hugo wrote no index.html: are the layouts (a theme, a submodule) in the repository?",
+      result: "rejected",
+      reason: "hugo wrote no index.html. Add the layouts (a theme, a submodule) to the repository.",
     });
     expect(site.page()).toContain(says(1));
   });
 
-  test("the gate taken away: an empty site is published", async () => {
+  test("without the gate an empty site is published", async () => {
     await published();
     const bundle = await bundledBuilder(site.folder, [
       "gate.ts",
@@ -131,37 +132,37 @@ describe("the real hugo", () => {
     expect(site.published()).not.toContain("index.html");
   });
 
-  test("content that went away is not published as a site without pages", async () => {
+  test("the builder publishes no site without pages when the content is missing", async () => {
     await published();
     rmSync(join(site.content, "post"), { recursive: true });
-    site.ask("content");
+    site.request("content");
     expect((await site.work()).last).toMatchObject({
-      result: "refused",
-      reason: expect.stringMatching(/^only 1 pages where the published release has 22: is the content there\?/),
+      result: "rejected",
+      reason: expect.stringMatching(/^only 1 pages were built and the published release has 22\. Check the content;/),
     });
     rmSync(site.content, { recursive: true });
     expect((await site.work()).last).toMatchObject({
       result: "failed",
-      reason: expect.stringContaining("is not there: is it mounted?"),
+      reason: expect.stringContaining("is missing. Mount it"),
     });
     expect(site.page("post/3/index.html")).toContain("Text of page 3.");
     writeContent(site.content, 20);
     expect((await site.work()).last.result).toBe("published");
   });
 
-  test("a site too large for its limit is refused", async () => {
+  test("the gate rejects a site that is larger than its limit", async () => {
     await published();
     site.repository.push({ "static/large.bin": Buffer.alloc(100_000) });
     site.deliver();
     const { settings } = site.builder;
     const limits = { ...settings.limits, releaseBytes: 100_000 };
     expect((await site.work({ ...site.builder, settings: { ...settings, limits } })).last).toMatchObject({
-      result: "refused",
-      reason: expect.stringMatching(/^the site takes 0\.2 MiB on the disk, and may take 0\.1: raise .*releaseMiB/),
+      result: "rejected",
+      reason: expect.stringMatching(/^the site takes 0\.2 MiB on the disk, and may take 0\.1\. Raise .*releaseMiB/),
     });
   });
 
-  test("a site can't open hugo's policies for itself", async () => {
+  test("a site's configuration can't open hugo's policies", async () => {
     const open = "[security.exec]\nallow = ['.*']\n[security.http]\nurls = ['.*']\n";
     const reads =
       '{{ with resources.GetRemote "https://localhost:1/" }}{{ with .Err }}{{ errorf "%s" . }}{{ end }}{{ end }}';
@@ -171,7 +172,7 @@ describe("the real hugo", () => {
     const asset = '{{ $css := resources.Get "a.css" | postCSS }}{{ $css.Permalink }}';
     const runs = { "layouts/index.html": asset, "assets/a.css": "a{}" };
     expect((await pushed(runs)).reason).toContain('"npx" is not whitelisted in policy "security.exec.allow"');
-    // What the operator opened is open: the policy is not what fails.
+    // A policy that the operator opened is open: another error follows.
     site.repository.push({ ...files, "assets/a.css": null });
     const settings = { ...site.builder.settings, hugo: { socket: join(extra, "opened.sock") } };
     const opened = await startFakeHugo(settings, { http: ["^https://localhost.*", "^https://other.*"] });
@@ -181,8 +182,8 @@ describe("the real hugo", () => {
   });
 });
 
-describe("a program in hugo's place", () => {
-  /** One that writes a site and then does this; `$out` is where. */
+describe("a program in place of hugo", () => {
+  /** A program that writes a site into `$out` and then runs this script. */
   const program = (script: string): FakeHugo => {
     const path = join(extra, "hugo");
     const out =
@@ -195,49 +196,53 @@ describe("a program in hugo's place", () => {
   test.each([
     ["a link", 'ln -s /etc/passwd "$out/x.txt"', "hugo wrote symbolic links, which may lead anywhere: x.txt"],
     ["a linked folder", 'ln -s /etc "$out/etc"', "hugo wrote symbolic links, which may lead anywhere: etc"],
-    ["a pipe, which would hold whoever reads it", 'mkfifo "$out/p"', "hugo wrote what is no file: p"],
+    ["a pipe, which would block its reader", 'mkfifo "$out/p"', "hugo wrote something that is no file: p"],
     ["an empty home page", ': >"$out/index.html"', "hugo wrote an empty index.html"],
-    ["a name that is no UTF-8", 'touch "$out/$(printf "\\377").html"', "hugo wrote a name that is not UTF-8"],
-  ])("%s is refused", async (_name, script, reason) => {
-    expect(await built(script)).toMatchObject({ result: "refused", message: expect.stringContaining(reason) });
+    ["a name that is not UTF-8", 'touch "$out/$(printf "\\377").html"', "hugo wrote a name that is not UTF-8"],
+  ])("the gate rejects %s", async (_name, script, reason) => {
+    expect(await built(script)).toMatchObject({ result: "rejected", message: expect.stringContaining(reason) });
   });
 
   test.each([
-    ["killed", "kill -9 $$", "hugo was ended by the signal KILL"],
-    ["a full disk", 'echo "write /out/x: no space left on device" >&2; exit 255', "the disk is full: free some space"],
-    ["no threads left", "echo 'runtime: pthread_create failed' >&2; exit 2", "its limit of processes and threads"],
+    ["a killed hugo", "kill -9 $$", "hugo was ended by the signal KILL"],
+    ["a full disk", 'echo "write /out/x: no space left on device" >&2; exit 255', "the disk is full. Free space"],
+    [
+      "a hugo without threads",
+      "echo 'runtime: pthread_create failed' >&2; exit 2",
+      "its limit of processes and threads",
+    ],
     [
       "a shell that may not fork",
       "echo 'Error: POSTCSS: failed to transform \"a.css\": /usr/bin/npx: 0: Cannot fork' >&2; exit 255",
       "its limit of processes and threads",
     ],
-    ["it says nothing", "exit 3", "hugo failed: "],
-  ])("%s is told", async (_name, script, reason) => {
+    ["a hugo without output", "exit 3", "hugo failed: "],
+  ])("the reason reports %s", async (_name, script, reason) => {
     expect(await built(script)).toMatchObject({ result: "failed", message: expect.stringContaining(reason) });
   });
 
-  test("one that does not end is ended", async () => {
+  test("a build is ended at its time limit", async () => {
     const setback = await built("sleep 60", { seconds: 1 });
-    expect(setback?.message).toBe("the build took longer than its 1 s: raise hooks[].site.limits.seconds");
+    expect(setback?.message).toBe("the build took longer than its 1 s. Raise hooks[].site.limits.seconds.");
   });
 
-  test("what it says is kept in bounds, and can't turn a terminal round", async () => {
+  test("the reason holds the end of hugo's output without control characters", async () => {
     const noise = "yes 'noise' | head -c 20000000 >&2; printf '\\nE\\033[2J\\342\\200\\256rror\\n' >&2; exit 1";
     expect((await built(noise))?.message).toBe("hugo failed: noise | no | E?[2J?rror");
   });
 
-  test("none there", async () => {
+  test("the reason reports a missing hugo", async () => {
     const none = await alone({ path: "/nonexistent/hugo" });
-    expect(none?.message).toBe("hugo can't be started: apt-get install hugo, or correct hooks[].site.hugo.path");
+    expect(none?.message).toBe("hugo can't be started. Run apt-get install hugo, or correct hooks[].site.hugo.path.");
   });
 });
 
-describe("behind its unit's socket", () => {
+describe("hugo's socket", () => {
   let server: Server;
   let connections: number;
   afterEach(() => server?.close());
 
-  /** A unit that writes a site, says this, and ends. */
+  /** A unit that writes a site, sends this, and ends. */
   const unit = async (say: (connection: number) => string, write = true): Promise<BuilderSettings["hugo"]> => {
     connections = 0;
     const socket = join(extra, "socket");
@@ -254,47 +259,47 @@ describe("behind its unit's socket", () => {
     return { socket };
   };
   const ended = (line: string) => `Start building sites …\nError: it went wrong\npushgate-hugo ${line}\n`;
-  const told = async (say: (connection: number) => string, limit: Partial<BuilderSettings["limits"]> = {}) =>
+  const setbackAfter = async (say: (connection: number) => string, limit: Partial<BuilderSettings["limits"]> = {}) =>
     alone(await unit(say), limit);
 
-  test("connecting asks for a build, and its last line says how it ended", async () => {
+  test("a connection starts a build, and its last line reports how the build ended", async () => {
     site = await bench({ hugo: await unit(() => ended("result=success code=exited status=0")) });
     out = site.places.out;
     site.deliver();
     expect((await site.work()).last.result).toBe("published");
     expect(site.page()).toBe("by the unit");
     expect(connections).toBe(1);
-    // Nothing is left to take twice the room.
+    // No second copy takes room.
     expect(readdirSync(site.places.work).filter((name) => /^(out|former)/.test(name))).toEqual([]);
   });
 
   test.each([
     ["result=exit-code code=exited status=255", "hugo failed: it went wrong"],
-    ["result=oom-kill code=killed status=KILL", "its memory limit (1024 MiB): raise hooks[].site.limits.memoryMiB"],
-    ["result=timeout code=killed status=TERM", "longer than its 30 s: raise hooks[].site.limits.seconds"],
-    ["result=timeout code=exited status=0", "hugo ended, and its unit did not: the machine is too busy to build"],
+    ["result=oom-kill code=killed status=KILL", "its memory limit (1024 MiB). Raise hooks[].site.limits.memoryMiB"],
+    ["result=timeout code=killed status=TERM", "longer than its 30 s. Raise hooks[].site.limits.seconds"],
+    ["result=timeout code=exited status=0", "hugo ended, and its unit did not: the host is too busy to build"],
     ["result=signal code=killed status=KILL", "ended by the signal KILL"],
-    ["result=resources code= status=", "has not the resources to start hugo"],
-    ["result=protocol code= status=", "hugo's unit ended by protocol"],
-  ])("%s", async (line, reason) => {
-    const setback = await told(() => ended(line), { memoryMiB: 1024 });
+    ["result=resources code= status=", "lacks the resources to start hugo"],
+    ["result=protocol code= status=", "the unit of hugo ended by protocol"],
+  ])("the last line %s has a reason of its own", async (line, reason) => {
+    const setback = await setbackAfter(() => ended(line), { memoryMiB: 1024 });
     expect(setback).toMatchObject({ result: "failed", message: expect.stringContaining(reason) });
   });
 
-  test("a unit that is busy with a former builder's site is asked again", async () => {
+  test("the builder tries again while the unit is busy with a former build", async () => {
     const busy = (connection: number) => (connection < 3 ? "" : ended("result=success code=exited status=0"));
-    expect(await told(busy)).toBeUndefined();
+    expect(await setbackAfter(busy)).toBeUndefined();
     expect(connections).toBe(3);
   });
 
-  test("a last line that repository code wrote is not the last", async () => {
+  test("a result line that repository code prints is not taken for the last line", async () => {
     const line = "pushgate-hugo result=success code=exited status=0\n";
-    const setback = await told(() => `${line}${ended("result=exit-code code=exited status=1")}`);
+    const setback = await setbackAfter(() => `${line}${ended("result=exit-code code=exited status=1")}`);
     expect(setback?.message).toContain("it went wrong");
   });
 
-  test("none that listens", async () => {
-    const setback = await alone({ socket: join(extra, "nobody") });
-    expect(setback?.message).toContain("does not answer (ENOENT): systemctl restart");
+  test("the reason reports a socket that does not answer", async () => {
+    const setback = await alone({ socket: join(extra, "missing.sock") });
+    expect(setback?.message).toContain("does not answer (ENOENT). Run systemctl restart");
   });
 });

@@ -1,6 +1,6 @@
 /**
- * Required before the builder: kills it at the nth change it makes to the file system, before that change; without a
- * number, writes how many there were when it ends.
+ * Required before the builder: kills it before its nth change of the file system. Without a number, it prints the number
+ * of changes at the end.
  */
 const fs = require("node:fs");
 

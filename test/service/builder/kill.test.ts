@@ -1,17 +1,16 @@
 /**
- * The real bundle, killed at random moments between a delivery and its page: whatever is seen is one whole site, no push
- * is lost in the end, and the content is what its owner wrote. By seed; `npm run soak` does it a thousand times.
+ * The real bundle, killed at random moments between a delivery and its page: readers see one whole site, no push is lost,
+ * and the content is what its owner wrote. A seed repeats a run; `npm run soak` kills a thousand times.
  */
 import { createHash } from "node:crypto";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, afterEach, beforeEach, describe, expect, test } from "vitest";
-import { deployed } from "../../../service/builder/current.ts";
 import { walk } from "../../../service/builder/files.ts";
 import { hashOf } from "../../../service/builder/lay.ts";
 import { pending } from "../../../service/builder/markers.ts";
-import { differences } from "../../../service/builder/verify.ts";
+import { deployed, differences } from "../../../service/builder/releases.ts";
 import { random } from "../../random.ts";
 import { type Bench, bundledBuilder, cannotBuild, closeGitHost, copyOf, finish, published, start } from "./harness.ts";
 import { asset, says, siteFiles, writePage } from "./hugo-site.ts";
@@ -26,7 +25,7 @@ beforeEach(async ({ skip }) => {
 afterEach(() => site?.remove());
 afterAll(closeGitHost);
 
-/** What is served is one revision's pages and their asset, whole. Returns which. */
+/** Expects all pages and the asset of one revision to be served. Returns the revision. */
 function seen(of: Bench): number {
   const revision = Number(/revision (\d+)/.exec(of.page())?.[1]);
   const manifest = deployed(of.places)!;
@@ -41,18 +40,20 @@ function seen(of: Bench): number {
 const kills = Number(process.env.PUSHGATE_KILLS ?? 20);
 const seed = Number(process.env.PUSHGATE_SEED ?? 20_261_121);
 
-test(`${kills} kills, seed ${seed}`, { timeout: 20_000 + kills * 3_000 }, async () => {
+test(`the site stays whole and no push is lost after ${kills} kills, seed ${seed}`, {
+  timeout: 20_000 + kills * 3_000,
+}, async () => {
   const bundle = await bundledBuilder(site.folder);
   const next = random(seed);
   const hash = (folder: string) => {
     const all = createHash("sha256");
-    for (const { path } of walk(folder).files) all.update(`${path} ${hashOf(join(folder, path))?.sha256}\n`);
+    for (const path of walk(folder).files) all.update(`${path} ${hashOf(join(folder, path))?.sha256}\n`);
     return all.digest("hex");
   };
   let revision = 1;
   let content = hash(site.content);
   let midway = 0;
-  // As long as a run takes on this machine, whatever else it does, so that kills fall before, into and after it.
+  // As long as a run takes on this host, so that kills fall before, into and after it.
   let span = 600;
   for (let i = 0; i < kills; i += 1) {
     if (next() < 0.5) {
@@ -63,7 +64,7 @@ test(`${kills} kills, seed ${seed}`, { timeout: 20_000 + kills * 3_000 }, async 
     if (next() < 0.2) {
       writePage(site.content, Math.floor(next() * pages), `Written at kill ${i}.`);
       content = hash(site.content);
-      site.ask("content");
+      site.request("content");
     }
     const child = start(site, bundle);
     const from = performance.now();
@@ -90,10 +91,10 @@ test(`${kills} kills, seed ${seed}`, { timeout: 20_000 + kills * 3_000 }, async 
   expect(hash(site.content)).toBe(content);
 });
 
-describe("at a change of the file system, before it is made", () => {
+describe("killed before a change of the file system", () => {
   const points = Number(process.env.PUSHGATE_KILL_POINTS ?? 6);
 
-  /** Runs the bundle until it is killed at its nth change; returns how many it made where it was not. */
+  /** Runs the bundle until it is killed before its nth change. Returns the number of changes where it was not killed. */
   const killedAt = async (of: Bench, bundle: string, change: number) => {
     const child = start(of, bundle, {
       KILL_AT: String(change),
@@ -107,7 +108,9 @@ describe("at a change of the file system, before it is made", () => {
     return Number(/changes: (\d+)/.exec(said)?.[1] ?? 0);
   };
 
-  test(`${points} of them, evenly`, { timeout: 20_000 + points * 4_000 }, async () => {
+  test(`the next start publishes, after each of ${points} evenly spread kills`, {
+    timeout: 20_000 + points * 4_000,
+  }, async () => {
     const bundle = await bundledBuilder(site.folder);
     site.repository.push(siteFiles(2));
     site.deliver();
@@ -131,12 +134,12 @@ describe("at a change of the file system, before it is made", () => {
   });
 });
 
-test("taken away: a marker that is let go of when it is taken is a lost push", async () => {
-  // Killed before the fetch, at a point that is not left to chance.
+test("without the late removal of markers a kill loses a push", async () => {
+  // Killed before the fetch.
   const killed = [
     "run.ts",
-    "const published = deployed(site.places);",
-    'const published = deployed(site.places);\n  process.kill(process.pid, "SIGKILL");',
+    "const published = deployed(places);",
+    'const published = deployed(places);\n  process.kill(process.pid, "SIGKILL");',
   ] as const;
   const early = [
     "serve.ts",

@@ -11,7 +11,7 @@ beforeEach(async ({ skip }) => {
 afterEach(() => site?.remove());
 afterAll(closeGitHost);
 
-test("a first delivery publishes the site, and a second what was pushed since", async () => {
+test("the first delivery publishes the site, and the second publishes the next push", async () => {
   site.deliver();
   const first = await site.work();
   expect(first).toMatchObject({ deployed: { commit: first.head }, last: { result: "published" } });
@@ -26,6 +26,6 @@ test("a first delivery publishes the site, and a second what was pushed since", 
   expect(second.last.reason).toContain("changed: layouts/");
   expect(second.releases).toMatchObject([{ commit, pages: 5 }, { commit: first.head }]);
   expect(site.page()).toContain(says(2));
-  // A page that is still open finds what it refers to.
+  // A page that is still open finds its asset.
   expect(site.published()).toEqual(expect.arrayContaining([asset(1), asset(2)]));
 });

@@ -1,5 +1,4 @@
-/** What a release is made of, and what it costs: by files alone, without git and hugo. */
-
+/** What a release is made of and how much room it takes, without git and hugo. */
 import { spawnSync } from "node:child_process";
 import {
   appendFileSync,
@@ -21,18 +20,16 @@ import {
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { deployed } from "../../../service/builder/current.ts";
 import { walk } from "../../../service/builder/files.ts";
-import { releases } from "../../../service/builder/manifest.ts";
 import { makePlaces, type Places, placesOf } from "../../../service/builder/places.ts";
-import { makeRelease, prune, publish, removeHalf } from "../../../service/builder/release.ts";
-import { differences } from "../../../service/builder/verify.ts";
+import { makeRelease } from "../../../service/builder/release.ts";
+import { deployed, differences, prune, publish, releases, removeHalf } from "../../../service/builder/releases.ts";
 
 let folder: string;
 let places: Places;
 let warnings: string[];
 beforeEach(() => {
-  // 25,000 small files, made and removed: in memory, where there is a place for it, as the disk is everybody's.
+  // 25,000 small files, made and removed: in memory where possible.
   folder = mkdtempSync(join(existsSync("/dev/shm") ? "/dev/shm" : tmpdir(), "pushgate-release-"));
   places = placesOf({ site: join(folder, "site"), spool: join(folder, "spool"), asks: join(folder, "asks") });
   makePlaces(places);
@@ -46,7 +43,7 @@ afterEach(() => {
 const settings = { keep: [] as string[], assets: ["css", "png"] };
 let commits = 0;
 
-/** As hugo and the builder would: these files and no others, published. Returns the release's id. */
+/** Publishes these files and no others. Returns the release's id. */
 async function release(
   files: Readonly<Record<string, string | Buffer>>,
   { keep = settings.keep } = {},
@@ -59,17 +56,17 @@ async function release(
   commits += 1;
   const commit = commits.toString(16).padStart(40, "0");
   const found = walk(places.out);
-  const manifest = await makeRelease({ ...settings, keep }, places, commit, places.out, found, warnings);
+  const manifest = await makeRelease({ ...settings, keep }, places, commit, found, warnings);
   prune(places, publish(places, manifest.release));
   return manifest.release;
 }
 
 const at = (id: string, path: string) => join(places.release(id), path);
 const inode = (path: string) => lstatSync(path).ino;
-const served = () => walk(places.current).files.map(({ path }) => path);
+const served = () => walk(places.current).files;
 
 describe("files", () => {
-  test("what is the same is one file on the disk, what is not is another", async () => {
+  test("an unchanged file is one file on the disk, a changed one is a copy", async () => {
     const large = Buffer.alloc(3 << 20, "a");
     const one = await release({ "same.html": "same", "other.html": "one", "large.png": large, "grown.png": large });
     const two = await release({
@@ -87,7 +84,7 @@ describe("files", () => {
     expect(differences(places, deployed(places)!)).toEqual([]);
   });
 
-  test("a large file that differs only in its last byte is another", async () => {
+  test("a large file that differs only in its last byte is copied", async () => {
     const one = await release({ "large.png": Buffer.alloc(2 << 20, "a") });
     const changed = Buffer.alloc(2 << 20, "a");
     changed[changed.length - 1] = 0x62;
@@ -97,7 +94,7 @@ describe("files", () => {
     expect(differences(places, deployed(places)!)).toEqual([]);
   });
 
-  test("5,000 pages published again take no room but for what changed", async () => {
+  test("5,000 pages that are published again take room only for changed pages", async () => {
     const pages = Object.fromEntries(
       Array.from({ length: 5_000 }, (_, i) => [`${i % 50}/${i}.html`, `page ${i} ${"x".repeat(500)}`]),
     );
@@ -110,33 +107,33 @@ describe("files", () => {
     expect(used() - before).toBeLessThan(500);
   });
 
-  test("a file in use by hugo changes no release: it is copied, not moved", async () => {
+  test("a file that hugo still writes changes no release, as it was copied and not moved", async () => {
     mkdirSync(places.out);
     const id = await release({ "a.html": "built" });
     appendFileSync(join(places.out, "a.html"), " and still written to");
     expect(readFileSync(at(id, "a.html"), "utf8")).toBe("built");
   });
 
-  test("nobody writes in a release", async () => {
+  test("files and folders of a release are read-only", async () => {
     const id = await release({ "a/b.css": "x" });
     for (const path of ["", "a"]) expect(statSync(at(id, path)).mode & 0o777).toBe(0o555);
     for (const path of ["index.html", "a/b.css"]) expect(statSync(at(id, path)).mode & 0o777).toBe(0o444);
   });
 
-  test("a name of JavaScript's own is a name", async () => {
+  test("a file may be called __proto__", async () => {
     await release({ "__proto__/constructor.css": "x" });
     expect(differences(places, deployed(places)!)).toEqual([]);
     expect(served()).toContain("__proto__/constructor.css");
   });
 });
 
-describe("assets outlive the pages that refer to them", () => {
-  test("for as long as a release that built them is kept, and pages never", async () => {
+describe("assets that are carried along", () => {
+  test("an asset stays as long as a release that built it is kept, and a page does not", async () => {
     await release({ "app.1.css": "1", "about.html": "about" });
     for (let i = 2; i <= 5; i += 1) await release({ [`app.${i}.css`]: `${i}` });
     expect(served()).toEqual(["app.1.css", "app.2.css", "app.3.css", "app.4.css", "app.5.css", "index.html"]);
     expect(releases(places)).toHaveLength(5);
-    // The first release goes, and with it what only it had built.
+    // The first release is removed, and with it what only it had built.
     await release({ "app.6.css": "6" });
     expect(served()).toEqual(["app.2.css", "app.3.css", "app.4.css", "app.5.css", "app.6.css", "index.html"]);
     expect(readdirSync(places.releases)).toHaveLength(5);
@@ -144,7 +141,7 @@ describe("assets outlive the pages that refer to them", () => {
     expect(differences(places, deployed(places)!)).toEqual([]);
   });
 
-  test("a release gone back to and left again still hands on what its open pages need", async () => {
+  test("a release after a rollback carries the assets of the rolled-back release", async () => {
     const first = await release({ "app.1.css": "1" });
     for (let i = 2; i <= 5; i += 1) await release({ [`app.${i}.css`]: `${i}` });
     publish(places, first);
@@ -153,14 +150,14 @@ describe("assets outlive the pages that refer to them", () => {
     expect(releases(places)).toContain(first);
   });
 
-  test("what this build has in their place is what is served", async () => {
+  test("a built file is served in place of a carried asset of its path", async () => {
     await release({ "a.css": "old", "b/c.css": "old", "d.css": "old" });
     await release({ "a.css": "new", b: "a file", "d.css/e.html": "a folder" });
     expect(served()).toEqual(["a.css", "b", "d.css/e.html", "index.html"]);
     expect(readFileSync(join(places.current, "a.css"), "utf8")).toBe("new");
   });
 
-  test("one that somebody changed is not handed on", async () => {
+  test("an asset that was changed on the disk is not carried along", async () => {
     const one = await release({ "app.1.css": "1" });
     chmodSync(at(one, "app.1.css"), 0o644);
     writeFileSync(at(one, "app.1.css"), "evil");
@@ -170,14 +167,14 @@ describe("assets outlive the pages that refer to them", () => {
   });
 });
 
-describe("tampered with", () => {
+describe("a release changed on the disk", () => {
   const cases: readonly [string, (id: string) => void, readonly string[]][] = [
     ["a page written over", (id) => writeFileSync(at(id, "a/b.html"), "evil"), ["a/b.html"]],
     ["a file added", (id) => writeFileSync(at(id, "a/new.php"), ""), ["a/new.php"]],
     ["a file removed", (id) => rmSync(at(id, "a/b.html")), ["a/b.html"]],
     ["a link in its place", (id) => linkAway(at(id, "c.css")), ["c.css"]],
-    ["the whole of it gone", (id) => rmSync(places.release(id), { recursive: true }), ["release"]],
-    ["of the same size and time", (id) => swap(at(id, "c.css")), ["c.css"]],
+    ["a missing release folder", (id) => rmSync(places.release(id), { recursive: true }), ["release"]],
+    ["a file of the same size and time", (id) => swap(at(id, "c.css")), ["c.css"]],
   ];
   const swap = (path: string) => {
     const { atime, mtime, size } = statSync(path);
@@ -188,7 +185,7 @@ describe("tampered with", () => {
     rmSync(path);
     symlinkSync("/etc/passwd", path);
   };
-  test.each(cases)("%s is seen, and is not linked to", async (_name, tamper, seen) => {
+  test.each(cases)("the builder notices %s, and does not link to it", async (_name, tamper, seen) => {
     const id = await release({ "a/b.html": "b", "c.css": "ccc" });
     const manifest = deployed(places)!;
     expect(differences(places, manifest)).toEqual([]);
@@ -203,28 +200,28 @@ describe("tampered with", () => {
   });
 });
 
-describe("what is kept", () => {
-  test("lies outside the releases, and each leads to it", async () => {
+describe("kept paths", () => {
+  test("a kept path lies outside the releases, and each release links to it", async () => {
     mkdirSync(join(places.kept, "files"), { recursive: true });
-    writeFileSync(join(places.kept, "files/a.pdf"), "of its owner");
+    writeFileSync(join(places.kept, "files/a.pdf"), "written by its owner");
     const id = await release({ "download/other.html": "x" }, { keep: ["files", "download/big.iso"] });
     expect(readlinkSync(at(id, "files"))).toBe("../../kept/files");
     expect(readlinkSync(at(id, "download/big.iso"))).toBe("../../../kept/download/big.iso");
-    expect(readFileSync(join(places.current, "files/a.pdf"), "utf8")).toBe("of its owner");
+    expect(readFileSync(join(places.current, "files/a.pdf"), "utf8")).toBe("written by its owner");
     expect(differences(places, deployed(places)!)).toEqual([]);
     renameSync(places.site, `${places.site}-moved`);
-    expect(readFileSync(join(`${places.site}-moved`, "current/files/a.pdf"), "utf8")).toBe("of its owner");
+    expect(readFileSync(join(`${places.site}-moved`, "current/files/a.pdf"), "utf8")).toBe("written by its owner");
   });
 
-  test("a build that has something in its way does not reach it", async () => {
+  test("a build can't write into a kept path", async () => {
     mkdirSync(join(places.kept, "files"), { recursive: true });
     await release({ "files/evil.html": "x" }, { keep: ["files", "files/deeper"] });
     expect(readdirSync(join(places.kept, "files"))).toEqual([]);
-    expect(warnings).toEqual(["built, but in the way of site.keep, and left out: files/evil.html"]);
+    expect(warnings).toEqual(["built files under site.keep are left out: files/evil.html"]);
   });
 });
 
-test("what a kill leaves is removed at the next start, and what is published never", async () => {
+test("the next start removes half releases, and never the published one", async () => {
   const id = await release({});
   mkdirSync(join(places.release("000009-abc"), "half"), { recursive: true });
   chmodSync(join(places.release("000009-abc"), "half"), 0o555);
@@ -239,10 +236,10 @@ test("what a kill leaves is removed at the next start, and what is published nev
   expect(readdirSync(places.releases)).toEqual([id]);
 });
 
-test("a build that ends in the middle leaves no half release behind", async () => {
+test("a failed release leaves no folder behind", async () => {
   await release({});
   mkdirSync(join(places.out, "a"), { recursive: true });
-  const found = { ...walk(places.out), files: [{ path: "a/missing.html", size: 1 }] };
-  await expect(makeRelease(settings, places, "f".repeat(40), places.out, found, warnings)).rejects.toThrow("ENOENT");
+  const found = { ...walk(places.out), files: ["a/missing.html"] };
+  await expect(makeRelease(settings, places, "f".repeat(40), found, warnings)).rejects.toThrow("ENOENT");
   expect(readdirSync(places.releases)).toHaveLength(1);
 });

@@ -1,4 +1,4 @@
-/** What a reader would meet if the builder did not care for open pages, or for what hands did to a release. */
+/** What a reader would see without carried assets, and without the check of the published release. */
 import { chmodSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
@@ -20,29 +20,25 @@ async function pushed(revision: number, ...without: readonly Without[]): Promise
   expect(site.page()).toContain(asset(revision));
 }
 
-test("assets are carried along: without, a page that is open meanwhile loses its style", async () => {
+test("without carried assets an open page loses its style sheet", async () => {
   await pushed(3);
   expect(site.published()).toEqual(expect.arrayContaining([asset(3), asset(2), asset(1)]));
-  await pushed(4, [
-    "release.ts",
-    "carryAssets(settings, places, release, staying(places, release, former), files, warnings);",
-    "",
-  ]);
+  await pushed(4, ["release.ts", "carryAssets(draftOf);", ""]);
   expect(site.published()).toContain(asset(4));
   expect(site.published()).not.toContain(asset(3));
 });
 
-test("a tick reads what is published: without, what a hand wrote stands until the next push", async () => {
+test("without the check at a tick a manual change stays until the next push", async () => {
   const page = join(site.places.current, "index.html");
-  const byHand = () => {
+  const changeManually = () => {
     chmodSync(page, 0o644);
-    writeFileSync(page, "by hand");
+    writeFileSync(page, "changed manually");
     site.tick();
   };
-  byHand();
+  changeManually();
   const unread = await run(["run.ts", "differences(places, published)", "[]"]);
   expect(unread.last.result).toBe("nothing");
-  expect(site.page()).toBe("by hand");
+  expect(site.page()).toBe("changed manually");
   site.tick();
   expect(await run()).toMatchObject({
     last: { result: "published", reason: expect.stringContaining("changed on the disk: index.html") },

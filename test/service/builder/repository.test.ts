@@ -1,4 +1,4 @@
-/** What is fetched, what of it is used, and how what goes wrong on the way is told and healed. */
+/** What the builder fetches, and what of it is used. */
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { beforeEach, describe, expect, test } from "vitest";
@@ -17,11 +17,11 @@ beforeEach(async () => {
   host = await gitHost();
 });
 
-/** Revision 1 is. */
+/** Revision 1 is published. */
 const published = () => site.status();
 
-describe("what was pushed", () => {
-  test("README only: nothing, and said what it was; the next change is compared with what is published", async () => {
+describe("a push", () => {
+  test("a change of README.md builds nothing, and the next push is compared with the published commit", async () => {
     const first = published();
     const readme = site.repository.push({ "README.md": "better" });
     site.deliver();
@@ -36,7 +36,7 @@ describe("what was pushed", () => {
     expect((await site.work()).last).toMatchObject({ result: "published", reason: "changed: static/robots.txt" });
   });
 
-  test("another branch, or the same delivery again: the head is what is published", async () => {
+  test("a push to another branch builds nothing", async () => {
     const { head } = published();
     site.repository.push(siteFiles(2), { branch: "draft" });
     site.deliver();
@@ -47,14 +47,14 @@ describe("what was pushed", () => {
     expect(site.page()).toContain(says(1));
   });
 
-  test("a renamed, a removed and a moved file count by both names", async () => {
+  test("a moved file counts by its former path", async () => {
     published();
     site.repository.push({ "static/logo.svg": null, "docs/logo.svg": '<svg xmlns="http://www.w3.org/2000/svg"/>\n' });
     site.deliver();
     expect((await site.work()).last.reason).toBe("changed: static/logo.svg");
   });
 
-  test("a history written anew builds, whatever it changes", async () => {
+  test("a rewritten history is built, whatever it changes", async () => {
     const { head } = published();
     site.repository.rewrite({ ...siteFiles(1), "README.md": "another root" });
     site.deliver();
@@ -64,7 +64,7 @@ describe("what was pushed", () => {
     });
   });
 
-  test("a published commit that is gone from the clone builds", async () => {
+  test("a head is built when the published commit is missing in the clone", async () => {
     const { head } = published();
     rmSync(site.places.clone, { recursive: true });
     site.repository.rewrite({ ...siteFiles(2), "static/app.1.css": "" });
@@ -75,32 +75,34 @@ describe("what was pushed", () => {
     });
   });
 
-  test("a diff that fails is no diff", async () => {
+  test("the changes of an unknown commit are unknown", async () => {
     const { head } = published();
     const { builder, places } = site;
     const at = { settings: builder.settings, places, git: armoured(builder) };
     expect(await changes(at, head!, "f".repeat(40))).toHaveProperty("unknown");
   });
 
-  test("a branch that was deleted: the site stays, and it is said", async () => {
+  test("the site stays when the branch was deleted, and the reason names the branch", async () => {
     published();
     site.repository.push({}, { branch: "other" });
     site.repository.remove("refs/heads/main");
     site.tick();
     const { last } = await site.work();
-    expect(last).toMatchObject({ result: "failed", reason: expect.stringContaining("has no branch main: push it") });
+    expect(last).toMatchObject({ result: "failed", reason: expect.stringContaining("has no branch main. Push it") });
     expect(site.page()).toContain(says(1));
   });
 });
 
-describe("the repository may not own the host", () => {
-  test("tracked content is refused, and what its owner wrote is untouched", async () => {
+describe("a hostile repository", () => {
+  test("the builder rejects a commit that tracks content, and the content stays", async () => {
     published();
     site.repository.push({ "content/post/0.md": "mine now", "layouts/x.html": "" });
     site.deliver();
     expect((await site.work()).last).toMatchObject({
-      result: "refused",
-      reason: expect.stringMatching(/tracks content\/post\/0\.md: content lies in .* git rm -r --cached content/),
+      result: "rejected",
+      reason: expect.stringMatching(
+        /tracks content\/post\/0\.md, but the content is in .* Run git rm -r --cached content/,
+      ),
     });
     expect(readFileSync(join(site.content, "post/0.md"), "utf8")).toContain("Text of page 0.");
     site.repository.push({ "content/post/0.md": null, "content/.gitkeep": "", "static/x": "" });
@@ -114,7 +116,7 @@ describe("the repository may not own the host", () => {
     content: { link: "/srv/content" },
   };
 
-  test("tracked links are left out, by name", async () => {
+  test("the builder leaves tracked links out and names them", async () => {
     site.repository.push(links);
     site.deliver();
     const { last } = await site.work();
@@ -123,10 +125,10 @@ describe("the repository may not own the host", () => {
     expect(site.published().filter((path) => /etc|passwd/.test(path))).toEqual([]);
   });
 
-  test("taken away: the machine's files are published", async () => {
+  test("without that protection a file of the host is published", async () => {
     const bundle = await bundledBuilder(
       site.folder,
-      ["git.ts", '["core.symlinks", "false"]', '["core.symlinks", "true"]'],
+      ["git.ts", '"core.symlinks": "false"', '"core.symlinks": "true"'],
       ["repository.ts", "for (const link of links) remove(join(places.clone, link));", ""],
     );
     site.repository.push({ "static/passwd.txt": { link: "/etc/passwd" } });
@@ -135,7 +137,7 @@ describe("the repository may not own the host", () => {
     expect(site.page("passwd.txt")).toContain("root:");
   });
 
-  test("a submodule is fetched only when asked for, its links are left out, and a local path is none", async () => {
+  test("submodules are fetched only if site.submodules is true, without links and never from a local path", async () => {
     published();
     const theme = host.repository(`theme-${Date.now()}`);
     const commit = theme.push({ "static/theme.css": "a{}", "static/shadow": { link: "/etc/passwd" } });
@@ -153,9 +155,9 @@ describe("the repository may not own the host", () => {
     expect((await site.work()).last).toMatchObject({ result: "published" });
     expect(site.published()).not.toContain("theme.css");
 
-    const asking = { ...site.builder, settings: { ...site.builder.settings, submodules: true } };
-    site.ask("content");
-    expect((await site.work(asking)).last).toMatchObject({
+    const withSubmodules = { ...site.builder, settings: { ...site.builder.settings, submodules: true } };
+    site.request("content");
+    expect((await site.work(withSubmodules)).last).toMatchObject({
       result: "published",
       warnings: ["symbolic links are left out: themes/t/static/shadow"],
     });
@@ -169,20 +171,20 @@ describe("the repository may not own the host", () => {
       "hugo.toml": `${siteFiles(1)["hugo.toml"]}theme = "u"\n`,
     });
     site.deliver();
-    const { last } = await site.work(asking);
+    const { last } = await site.work(withSubmodules);
     expect(last.result).toBe("failed");
     expect(last.reason).toMatch(/^a submodule: .*transport 'file' not allowed/);
-    // The same without it: whoever pushes reads every repository the builder can.
+    // Without that protection a push reads every repository that the builder can read.
     const bundle = await bundledBuilder(site.folder, [
       "git.ts",
       'GIT_ALLOW_PROTOCOL: "https:ssh"',
       'GIT_ALLOW_PROTOCOL: "https:ssh:file"',
     ]);
-    const open = finish(site, start({ ...site, builder: asking }, bundle));
+    const open = finish(site, start({ ...site, builder: withSubmodules }, bundle));
     expect((await open).last.result).toBe("published");
   });
 
-  test("nothing of the repository is run: no hook, no filter", async () => {
+  test("git runs no hook and no filter of the repository", async () => {
     published();
     const mark = join(site.folder, "ran");
     for (const hook of ["post-checkout", "reference-transaction", "post-index-change"]) {

@@ -1,12 +1,11 @@
-/** Asks: a writer's builds, root's rolls back, and a rollback holds against everything but a new commit. */
+/** Requests: a writer's builds, root's rolls back, and a rollback holds until a new commit. */
 import { chmodSync, existsSync, linkSync, mkdirSync, readlinkSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { currentRelease } from "../../../service/builder/current.ts";
 import { armoured } from "../../../service/builder/git.ts";
-import { releases } from "../../../service/builder/manifest.ts";
 import { release as letGo, newest, pending, take } from "../../../service/builder/markers.ts";
-import { rollBack } from "../../../service/builder/rollback.ts";
+import { currentRelease, releases } from "../../../service/builder/releases.ts";
+import { rollBack } from "../../../service/builder/run.ts";
 import { type Bench, bundledBuilder, finish, onCopies, start } from "./harness.ts";
 import { says, siteFiles, writePage } from "./hugo-site.ts";
 
@@ -21,7 +20,7 @@ const twoPublished = () => {
 };
 
 describe("a rollback", () => {
-  test("holds against the timer and the same push, and ends with a new commit", async () => {
+  test("a rollback holds against the timer and the same push, and ends with a new commit", async () => {
     const { first } = twoPublished();
     const head = site.repository.head();
     site.rollback(first);
@@ -45,20 +44,20 @@ describe("a rollback", () => {
     expect(site.page()).toContain(says(2));
   });
 
-  test("and a writer's ask builds the commit it chose, with the content of today", async () => {
+  test("a writer's request builds the rollback's commit with the present content", async () => {
     const { first } = twoPublished();
     site.rollback(first);
     await site.work();
     writePage(site.content, 0, "Written after.");
-    site.ask("content");
+    site.request("content");
     const status = await site.work();
-    expect(status.last).toMatchObject({ result: "published", reason: "asked for" });
+    expect(status.last).toMatchObject({ result: "published", reason: "requested" });
     expect(status.held).toBe(site.repository.head());
     expect(site.page()).toContain(says(1));
     expect(site.page("post/0/index.html")).toContain("Written after.");
   });
 
-  test("the hold taken away: the timer publishes again what was turned away from", async () => {
+  test("without the hold the timer publishes the rolled-back head again", async () => {
     const { first } = twoPublished();
     const bundle = await bundledBuilder(site.folder, [
       "decide.ts",
@@ -72,7 +71,7 @@ describe("a rollback", () => {
     expect(site.page()).toContain(says(2));
   });
 
-  test("and back again, and a commit that builds nothing, end it", async () => {
+  test("a rollback to the head ends the hold, and so does a commit that builds nothing", async () => {
     const { first, second } = twoPublished();
     site.rollback(first);
     await site.work();
@@ -81,7 +80,7 @@ describe("a rollback", () => {
     expect(site.page()).toContain(says(2));
     site.rollback(first);
     await site.work();
-    // What was bad is taken back: nothing differs from what is published.
+    // The bad change is reverted: nothing differs from the published commit.
     site.repository.push({ ...siteFiles(1), "static/app.2.css": null });
     site.deliver();
     const status = await site.work();
@@ -89,7 +88,7 @@ describe("a rollback", () => {
     expect(status.last).toMatchObject({ result: "nothing" });
   });
 
-  test("works while the remote is gone and the clone lost", async () => {
+  test("a rollback works without the git host and without the clone", async () => {
     const { first } = twoPublished();
     const settings = { ...site.builder.settings, repository: "https://git.invalid/gone.git" };
     site.rollback(first);
@@ -97,19 +96,19 @@ describe("a rollback", () => {
     expect(site.page()).toContain(says(1));
   });
 
-  test("is refused to a release that is not there, or is not what it was; the site stays, and it is asked once", async () => {
+  test("the builder rejects a rollback to a missing or changed release once, and the site stays", async () => {
     const { first, second } = twoPublished();
     site.rollback("000099-abc");
     expect((await site.work()).last).toMatchObject({
-      result: "refused",
-      reason: `there is no release 000099-abc: there are ${second}, ${first}`,
+      result: "rejected",
+      reason: `there is no release 000099-abc. Use one of ${second}, ${first}.`,
     });
     const page = join(site.places.release(first), "index.html");
     chmodSync(page, 0o644);
     writeFileSync(page, "evil");
     site.rollback(first);
     expect((await site.work()).last).toMatchObject({
-      result: "refused",
+      result: "rejected",
       reason: expect.stringContaining(`${first} is not what was published: index.html differ`),
     });
     expect(currentRelease(site.places)).toBe(second);
@@ -125,8 +124,8 @@ describe("a rollback", () => {
   });
 });
 
-describe("a published release that was changed on the disk", () => {
-  test("is seen by the timer's look, said, and built anew", async () => {
+describe("a published release changed on the disk", () => {
+  test("the timer's tick notices a changed page, and it is built anew", async () => {
     const { second } = twoPublished();
     const page = join(site.places.release(second), "index.html");
     chmodSync(page, 0o644);
@@ -141,7 +140,7 @@ describe("a published release that was changed on the disk", () => {
     expect(site.page()).toContain(says(2));
   });
 
-  test("and one whose link is gone is published anew", async () => {
+  test("the builder publishes anew when the link current is missing", async () => {
     twoPublished();
     rmSync(site.places.current);
     site.tick();
@@ -149,52 +148,50 @@ describe("a published release that was changed on the disk", () => {
   });
 });
 
-describe("who asks", () => {
+describe("markers", () => {
   const kinds = () => take(site.places).markers.map(({ kind }) => kind);
 
-  test("a file of any name is an ask, and root's own are known by their owner", () => {
-    site.ask("hello");
-    site.ask("tick");
-    site.ask("adopt");
+  test("a file of any name is a request, and the builder knows root's by their owner", () => {
+    site.request("hello");
+    site.request("tick");
+    site.request("adopt");
     site.rollback("000002-abc");
-    expect(kinds().sort()).toEqual(["adopt", "ask", "rollback", "tick"]);
+    expect(kinds().sort()).toEqual(["adopt", "request", "rollback", "tick"]);
     const notRoot = { ...site.places, root: site.places.root + 1 };
-    expect(pending(notRoot).map(({ kind }) => kind)).toEqual(["ask", "ask", "ask", "ask"]);
+    expect(pending(notRoot).map(({ kind }) => kind)).toEqual(["request", "request", "request", "request"]);
   });
 
-  test("what a member can make of a file of root's is no rollback", () => {
+  test("a member can make no rollback out of a file of root", () => {
     // Renamed out of a home folder: its text is not its name.
-    site.ask("rollback-000002-moved", "something else of root's");
-    site.ask("rollback-000002-empty", "");
+    site.request("rollback-000002-moved", "another file of root");
+    site.request("rollback-000002-empty", "");
     // Linked there.
     const other = join(site.folder, "of-root");
     writeFileSync(other, "rollback-000002-linked\n");
     linkSync(other, join(site.builder.settings.asks, "rollback-000002-linked"));
     // Open to others, who then wrote its text.
-    site.ask("rollback-000002-open", "rollback-000002-open\n");
+    site.request("rollback-000002-open", "rollback-000002-open\n");
     chmodSync(join(site.builder.settings.asks, "rollback-000002-open"), 0o666);
-    expect(kinds()).toEqual(["ask", "ask", "ask", "ask"]);
+    expect(kinds()).toEqual(["request", "request", "request", "request"]);
   });
 
-  test("a folder is taken when empty; one with something in it is told, and holds nothing up", async () => {
+  test("an empty folder is removed, and one with files is reported and delays no delivery", async () => {
     const { asks } = site.builder.settings;
     mkdirSync(join(asks, "empty"));
     mkdirSync(join(asks, "full/folder"), { recursive: true });
     site.deliver();
     const { last } = await site.work();
     expect(site.journal.map(({ result }) => result)).toEqual(["nothing", "failed"]);
-    expect(last.reason).toBe(
-      `can't be taken: ${asks}/full: an ask is a file, and this is a folder with something in it; remove it`,
-    );
+    expect(last.reason).toBe(`${asks}/full is a folder with files in it, and a request is a file. Remove it.`);
     expect(existsSync(join(asks, "empty"))).toBe(false);
     expect(pending(site.places)).toEqual([]);
   });
 
-  test("a marker is gone when what it asked for is published, not before", async () => {
+  test("the builder removes a marker after its build is published, and not before", async () => {
     site.deliver();
     const { markers } = take(site.places);
     expect(markers).toHaveLength(1);
-    // Killed here: the next start has it still.
+    // After a kill here the next start finds it.
     expect(newest(site.places)).toBe(0);
     expect(pending(site.places)).toEqual(markers);
     expect((await site.work()).last).toMatchObject({ result: "nothing", trigger: [markers[0]?.name] });
@@ -202,33 +199,33 @@ describe("who asks", () => {
     letGo(markers);
   });
 
-  test("where markers are taken to is the builder's own, or nothing is taken", () => {
+  test("the builder takes no marker into a folder of another account", () => {
     const { asks } = site.builder.settings;
     rmSync(join(asks, ".taken"), { recursive: true });
     symlinkSync(site.folder, join(asks, ".taken"));
-    site.ask("content");
-    expect(() => take(site.places)).toThrow(`${asks}/.taken is no folder of the builder's own: rm -rf it`);
+    site.request("content");
+    expect(() => take(site.places)).toThrow(`${asks}/.taken is no folder of the builder. Run rm -rf on it`);
   });
 
-  test("a name of any bytes is taken", () => {
+  test("a request may have a name of any bytes", () => {
     writeFileSync(Buffer.concat([Buffer.from(`${site.builder.settings.asks}/`), Buffer.from([0xff, 0x0a, 0x1b])]), "");
     expect(take(site.places).markers).toHaveLength(1);
-    expect(take(site.places).markers[0]?.name).toMatch(/^ask of uid \d+ \(\ufffd\?\?\)$/);
+    expect(take(site.places).markers[0]?.name).toMatch(/^request of uid \d+ \(\ufffd\?\?\)$/);
   });
 });
 
-test("a folder in the place of current is told, and the markers stay", async () => {
+test("the reason reports a folder in place of the link current, and the markers stay", async () => {
   rmSync(site.places.current);
-  mkdirSync(join(site.places.current, "of-somebody"), { recursive: true });
+  mkdirSync(join(site.places.current, "other-folder"), { recursive: true });
   site.deliver();
   expect((await site.work()).last).toMatchObject({
     result: "failed",
-    reason: `${site.places.current} is a folder, where a link should be: move it away`,
+    reason: `${site.places.current} is a folder and should be a link. Move it away.`,
   });
   expect(pending(site.places)).toHaveLength(1);
 });
 
-test("current leads by a relative link, so that the site can be moved", () => {
+test("current is a relative link, so that the site can be moved", () => {
   twoPublished();
   expect(readlinkSync(site.places.current)).toMatch(/^releases\/000003-/);
 });

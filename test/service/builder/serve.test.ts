@@ -1,4 +1,4 @@
-/** When a run starts, how often it is tried, and what the program says and exits with. */
+/** When a run starts, how often it is tried again, and what the program prints and exits with. */
 import { spawnSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -6,10 +6,10 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { armoured, environment } from "../../../service/builder/git.ts";
-import type { Entry } from "../../../service/builder/journal.ts";
 import { pending } from "../../../service/builder/markers.ts";
 import { serve } from "../../../service/builder/serve.ts";
 import type { BuilderSettings } from "../../../service/builder/settings.ts";
+import type { Entry } from "../../../service/builder/status.ts";
 import { readBuilder, SettingsFault } from "../../../service/settings.ts";
 import { type Bench, bundledBuilder, cannotBuild, finish, gitHost, onCopies, start } from "./harness.ts";
 import { siteFiles } from "./hugo-site.ts";
@@ -28,7 +28,7 @@ describe("a run", () => {
     };
   };
 
-  test("a burst is one build, of the newest commit", async () => {
+  test("a burst of pushes is one build of the newest commit", async () => {
     const builder = quiet(300);
     site.deliver();
     const working = site.work(builder);
@@ -44,7 +44,7 @@ describe("a run", () => {
     expect(site.journal.map(({ result }) => result)).toEqual(["published"]);
   });
 
-  test("pushes that never end hold it up five times as long, and root's asks not at all", async () => {
+  test("endless pushes delay a build by five debounces, and a request of root by none", async () => {
     const builder = quiet(100);
     site.deliver();
     const pushing = setInterval(() => {
@@ -57,17 +57,17 @@ describe("a run", () => {
     expect((await site.work(quiet(10_000))).last.milliseconds.debounce).toBeLessThan(2_000);
   });
 
-  test("what fails is tried again after growing pauses, which a new marker cuts short", async () => {
+  test("the builder tries again after growing pauses, which a new marker cuts short", async () => {
     const { faults } = await gitHost();
     faults.status = 500;
     const tries: number[] = [];
     const entries: Entry[] = [];
     const { settings } = site.builder;
     const at = { settings, places: site.places, git: armoured(site.builder) };
-    const tell = (entry: Entry) => {
+    const journal = (entry: Entry) => {
       tries.push(performance.now());
       entries.push(entry);
-      // After the second failure a push comes, and the remote is back.
+      // After the second failure a push comes, and the git host answers again.
       if (entries.length === 2) {
         delete faults.status;
         site.repository.push(siteFiles(2));
@@ -75,7 +75,7 @@ describe("a run", () => {
       }
     };
     site.deliver();
-    await serve(site.builder, at, tell, { first: 400, longest: 30_000, least: 50 });
+    await serve(at, journal, { first: 400, longest: 30_000, least: 50 });
     expect(entries.map(({ result }) => result)).toEqual(["failed", "failed", "published"]);
     expect(entries.map(({ failing }) => failing?.attempts)).toEqual([1, 2, undefined]);
     expect(tries[1]! - tries[0]!).toBeGreaterThan(400);
@@ -83,7 +83,7 @@ describe("a run", () => {
     expect(pending(site.places)).toEqual([]);
   });
 
-  test("the program runs alone, says one line a run, and exits when nothing is pending", async () => {
+  test("the program prints one line a run and exits when nothing is pending", async () => {
     const bundle = await bundledBuilder(site.folder);
     site.repository.push(siteFiles(2));
     site.deliver();
@@ -151,14 +151,14 @@ describe("settings", () => {
     }
   };
 
-  test("what is rendered is read, over https and over ssh", () => {
+  test("the builder reads the rendered settings, over https and over ssh", () => {
     expect(read(good).settings).toEqual(good);
     const builder = read({ ...good, ...overSsh }, key);
     expect(builder.deployKey).toBe(join(folder, "deploy-key"));
     expect(read({ ...good, later: "a newer key" }).settings).toEqual(good);
   });
 
-  test("all faults at once, each with its key and its cure", () => {
+  test("all faults are reported at once, each with its key and what to do", () => {
     const wrong = {
       ...good,
       repository: "file:///etc",
@@ -181,15 +181,15 @@ describe("settings", () => {
   });
 
   test.each([
-    ["no key", undefined, "is not readable (ENOENT): the unit's LoadCredentialEncrypted=deploy-key"],
+    ["a missing key", undefined, "is not readable (ENOENT): the unit's LoadCredentialEncrypted=deploy-key"],
     ["half a key", key.slice(0, -10), "is not a private key with its BEGIN and END lines"],
-    ["without its last line feed, which ssh wants", key.trimEnd(), "each ended by a line feed"],
-  ])("%s", (_name, credential, reason) => {
+    ["a key without its last line feed", key.trimEnd(), "each ended by a line feed"],
+  ])("the faults name %s, and do not quote the key", (_name, credential, reason) => {
     expect(faults({ ...good, ...overSsh }, credential)).toContain(reason);
     expect(faults({ ...good, ...overSsh }, credential)).not.toContain("AAAA");
   });
 
-  test("the program says so and exits 78", async ({ skip }) => {
+  test("the program prints the faults and exits 78", async ({ skip }) => {
     skip(cannotBuild !== undefined, cannotBuild);
     mkdirSync(join(folder, "empty"));
     const run = spawnSync(process.execPath, [await bundledBuilder(folder)], {
@@ -201,9 +201,9 @@ describe("settings", () => {
     expect(run.status).toBe(78);
   });
 
-  test("ssh takes the pinned key, the deploy key, and nothing of the machine's", () => {
+  test("ssh uses the pinned host key and the deploy key, and no configuration of the host", () => {
     const builder = read({ ...good, ...overSsh, knownHosts: "/etc/push gate/it's" }, key);
-    // git hands the command to a shell: what ssh is told is what it echoes.
+    // git passes the command to a shell; printf in place of ssh prints its arguments.
     const { GIT_SSH_COMMAND: command } = environment(builder);
     const echoed = spawnSync("sh", ["-c", `${command!.replace(/^ssh/, "printf '%s\\n'")} git@host`], {
       encoding: "utf8",

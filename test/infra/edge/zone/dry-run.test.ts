@@ -1,8 +1,7 @@
-/** What a preview asks of token and rules before anything is written, against the stand-in API, without an engine. */
+/** What a preview checks of token and rules before anything is written, against the fake API, without an engine. */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Settings } from "../../../../infra/config/settings.ts";
 import { edgeApi } from "../../../../infra/edge/api.ts";
-import { presented } from "../../../../infra/edge/presented.ts";
 import { dryRunFaults, permissions } from "../../../../infra/edge/zone/dry-run.ts";
 import { rulesOf } from "../../../../infra/edge/zone/fits.ts";
 import type { LiveZone } from "../../../../infra/edge/zone/live-zone.ts";
@@ -15,9 +14,10 @@ import { serving, siteHostname } from "../../../served.ts";
 
 const custom = "http_request_firewall_custom";
 
-describe("what a preview tries at the edge", () => {
+describe("the dry run of a preview", () => {
   let api: Api;
   let settings: Settings;
+  const ask = clientOf(() => api);
   const tokens: Record<string, readonly string[]> = {};
   /** The API's word for the dashboard's Edit is Write. */
   const all = () => permissions(settings).map((permission) => permission.replace(/Edit$/, "Write"));
@@ -27,24 +27,27 @@ describe("what a preview tries at the edge", () => {
     settings = { ...example, edge: { plan: "free", botFightMode: "off", generation: 1 } };
     api = await startApi({ zone: emptyZone("example.org", "free"), tokens });
     tokens[apiToken] = all();
-    const none = { name: "default", description: "", written: false, foreign: [], rules: [] };
+    const none = { name: "default", description: "", rules: [] };
     zone = { id: api.zone.id, name: "example.org", plan: "free", phases: { custom: none, origin: none, config: none } };
   });
   afterAll(() => api?.close());
 
   test.each(["DNS", "SSL and Certificates", "Zone WAF", "Config Rules", "Origin Rules"])(
-    "without %s it is that which is missing, and nothing else",
+    "without %s the preview names that permission, and nothing else",
     async (kind) => {
       tokens[apiToken] = all().filter((one) => one !== `${kind} Write`);
       const said = await faults();
       tokens[apiToken] = all();
       expect(said.length).toBeGreaterThan(0);
-      for (const fault of said) expect(fault).toMatch(new RegExp(`the permission ${kind} Edit, for this zone$`));
+      for (const fault of said)
+        expect(fault).toMatch(
+          new RegExp(`: 403 .*\\. Give cloudflare:apiToken the permission ${kind} Edit for this zone\\.$`),
+        );
       expect(await faults()).toEqual([]);
     },
   );
 
-  test("what the edge would refuse for another reason is said in its words, and the rest is tried all the same", async () => {
+  test("the preview quotes another reason for a rejection, and tries the other phases too", async () => {
     const host = { ...exampleHost, hostname: 'hooks.example.org" or "' };
     const said = await dryRunFaults(
       edgeApi({ baseUrl: api.url, token: apiToken }),
@@ -53,10 +56,65 @@ describe("what a preview tries at the edge", () => {
     );
     expect(said).toHaveLength(3);
     for (const fault of said)
-      expect(fault).toMatch(/rules that `up` would write to example\.org are refused: 400 .*expression/);
+      expect(fault).toMatch(/rules that `up` would write to example\.org are rejected by Cloudflare: 400 .*expression/);
   });
 
-  test("a site's name that is a CNAME is named before an up meets it; an address, and a hook's name, are not asked", async () => {
+  describe("Cloudflare's quota stops a preview, which names the phase, Cloudflare's answer and what to do", () => {
+    const own = (count: number) =>
+      Array.from({ length: count }, (_, n) => ({ ref: `own${n}`, action: "block", expression: "ssl" }));
+    /** The faults of a preview in which nothing was written, in a zone with `count` custom rules of its own. */
+    const refused = async (change: Partial<Settings>, count = 0): Promise<string[]> => {
+      if (count > 0)
+        await ask.result("POST", "Z/rulesets", { name: "default", kind: "zone", phase: custom, rules: own(count) });
+      const [live] = api.zone.rulesets;
+      const rules = (live?.rules ?? []).map(({ ref, action, expression }) => ({ ref, action, expression })) as never;
+      const phase = { ...zone.phases.custom, ...(live && { id: live.id }), rules };
+      const before = structuredClone(api.zone);
+      const now = { ...zone, phases: { ...zone.phases, custom: phase } };
+      const edge = edgeApi({ baseUrl: api.url, token: apiToken });
+      const said = await dryRunFaults(edge, { ...settings, ...change }, now);
+      expect(api.zone).toStrictEqual(before);
+      api.zone.rulesets = [];
+      return said;
+    };
+
+    test("one custom rule too many; the last one that fits, and a removal, are not stopped", async () => {
+      expect(await refused({}, 4)).toEqual([
+        "the custom rules that `up` would write to example.org are rejected by Cloudflare: 400 exceeded the maximum number " +
+          "of rules in the phase http_request_firewall_custom: 6 out of 5 (50001). If there are too many rules, remove some " +
+          "of the zone's own or choose a larger plan. If an expression is too long, write fewer, wider ranges in " +
+          "hooks[].sources.",
+      ]);
+      expect(await refused({}, 3)).toEqual([]);
+      expect(await refused({ hosts: [{ ...exampleHost, state: "absent" }] }, 5)).toEqual([]);
+    });
+
+    test("more origin ports than the plan has origin rules", async () => {
+      const hosts = Array.from({ length: 11 }, (_, n) => ({
+        ...exampleHost,
+        hostname: `h${n}.example.org`,
+        originPort: 8443 + n,
+      }));
+      const [fault, ...others] = await refused({ hosts });
+      expect(others).toEqual([]);
+      expect(fault).toMatch(
+        /^the origin rules .* 11 out of 10 \(50001\)\. .* a larger plan\. Hosts with the same originPort/,
+      );
+    });
+
+    test("an expression that is too long, quoted in part", async () => {
+      const sources = Array.from({ length: 236 }, (_, n) => `2001:db8:${(4096 + n).toString(16)}::/48`);
+      const hooks = [settings.hooks[0]!, { ...settings.hooks[1]!, sources }];
+      const [fault, ...others] = await refused({ hooks });
+      expect(others).toEqual([]);
+      expect(fault).toMatch(
+        /^the custom rules .* characters long, the maximum is 4096 \(20127\)\. .* wider ranges in hooks\[\]\.sources\.$/,
+      );
+      expect(fault!.length).toBeLessThan(500);
+    });
+  });
+
+  test("the preview names a site's hostname that is a CNAME, and no other record", async () => {
     const record = { id: "r", name: siteHostname, type: "A", content: "203.0.113.80", proxied: true, ttl: 1 };
     const withRecord = async (change: object) => {
       api.zone.dns_records = [{ ...record, ...change }];
@@ -65,14 +123,15 @@ describe("what a preview tries at the edge", () => {
       return said;
     };
     expect(await withRecord({ type: "CNAME", content: "old.example.net" })).toEqual([
-      expect.stringMatching(/^www\.example\.org is a CNAME to old\.example\.net now, .*: remove it, then `pulumi up`/),
+      expect.stringMatching(
+        /^www\.example\.org is a CNAME to old\.example\.net, .*\. Remove the CNAME, then run npx pulumi up/,
+      ),
     ]);
     expect(await withRecord({})).toEqual([]);
     expect(await withRecord({ type: "CNAME", name: "other.example.org" })).toEqual([]);
   });
 
-  test("where all stands as declared, three reads are all it costs; a foreign rule is tried as it is", async () => {
-    const ask = clientOf(() => api);
+  test("a zone that is as declared costs three reads; a rule of the zone's own is sent as the API returned it", async () => {
     const ours = rulesOf(settings);
     const theirs = {
       ref: "theirs",
@@ -93,7 +152,7 @@ describe("what a preview tries at the edge", () => {
     ).toEqual([]);
     expect(api.requests.map(({ method }) => method)).toEqual(["GET", "GET", "GET"]);
 
-    const foreign = { ...standing, custom: { ...standing.custom, id: made.id, foreign: [theirs], rules: [theirs] } };
+    const foreign = { ...standing, custom: { ...standing.custom, id: made.id, rules: [theirs] } };
     expect(
       await dryRunFaults(edgeApi({ baseUrl: api.url, token: apiToken }), settings, { ...zone, phases: foreign }),
     ).toEqual([]);
@@ -101,22 +160,5 @@ describe("what a preview tries at the edge", () => {
     expect((put.body.rules as Rule[]).map(({ ref }) => ref)).toEqual(["pushgate_delivery", "pushgate_rest", "theirs"]);
     expect((put.body.rules as Rule[])[2]).toMatchObject({ logging: { enabled: true }, id: made.rules[0]!.id });
     expect(api.zone.rulesets[0]!.rules).toHaveLength(1);
-  });
-
-  test("a certificate is presented once the edge says so: another one's, or one on its way, is not", async () => {
-    const access = { baseUrl: api.url, token: apiToken };
-    const answer = (result: object): void => {
-      const body = JSON.stringify({ success: true, errors: [], messages: [], result });
-      api.faults.push({ method: "GET", path: /hostnames\/hooks/, times: 1, status: 200, body });
-    };
-    answer({ cert_id: "old", status: "active", cert_status: "active" });
-    answer({ cert_id: "new", status: "pending_deployment", cert_status: "active" });
-    answer({ cert_id: "new", status: "active", cert_status: "pending_deployment" });
-    answer({ cert_id: "new", status: "active", cert_status: "active" });
-    await presented(access, api.zone.id, "hooks.example.org", "new", 1);
-    expect(api.faults.map(({ times }) => times)).toEqual([0, 0, 0, 0]);
-    await expect(presented(undefined, api.zone.id, "hooks.example.org", "new")).rejects.toThrow(
-      "Until then the machine trusts both",
-    );
   });
 });

@@ -1,12 +1,12 @@
 /** The live zone, read through the provider's functions, and the resources that come of it. */
 import * as pulumi from "@pulumi/pulumi";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
-import { allHostnames } from "../../../../infra/config/hostnames.ts";
-import { namesOf } from "../../../../infra/config/served-sites.ts";
+import { allHostnames, namesOf } from "../../../../infra/config/derived.ts";
 import type { Settings } from "../../../../infra/config/settings.ts";
 import { bots } from "../../../../infra/edge/bots.ts";
+import { presentClientCertificate } from "../../../../infra/edge/client-certificate.ts";
 import { dns } from "../../../../infra/edge/dns.ts";
-import { daysLeft, expiryWarning, originCertificate, originPulls } from "../../../../infra/edge/origin-certificate.ts";
+import { originCertificate } from "../../../../infra/edge/origin-certificate.ts";
 import { assertFits, rulesOf } from "../../../../infra/edge/zone/fits.ts";
 import { inspect } from "../../../../infra/edge/zone/live-zone.ts";
 import { keeper } from "../../../../infra/edge/zone/lock.ts";
@@ -22,7 +22,7 @@ type Answers = Readonly<Record<string, unknown>>;
 const zoneId = "0123456789abcdef0123456789abcdef";
 
 let declared: Seen[];
-/** What each ruleset was declared with besides its inputs: "custom rules: beforeUpdate, afterUpdate, beforeDelete". */
+/** What each ruleset was declared with besides its inputs: "custom rules: beforeUpdate, beforeDelete". */
 let kept: string[];
 
 /** As the provider answers: every field there is, unset ones null or empty. */
@@ -107,7 +107,7 @@ async function declare(settings: Settings): Promise<Seen[]> {
   const live = await inspect(settings.zone);
   assertFits(settings, live);
   const rules = rulesOf(settings);
-  const keep = keeper(live, undefined);
+  const keep = keeper(live);
   const note: pulumi.ResourceTransformation = ({ name, opts }) => {
     const { hooks, retainOnDelete } = opts as pulumi.CustomResourceOptions;
     kept.push(`${name}: ${[...Object.keys(hooks ?? {}), ...(retainOnDelete ? ["retained"] : [])].join(", ")}`);
@@ -115,7 +115,7 @@ async function declare(settings: Settings): Promise<Seen[]> {
   };
   for (const name of phaseNames) ruleset(live, name, rules[name], keep, { transformations: [note] });
   bots(settings, live.id);
-  originPulls({ zoneId: live.id, hostnames: allHostnames(settings), certificate: "leaf", privateKey: "key" });
+  presentClientCertificate(live.id, allHostnames(settings), { certificate: "leaf", key: "key" });
   for (const { hostname, state } of settings.hosts)
     if (state === "present") originCertificate({ hostname, hostnames: namesOf(settings, { hostname }), csr: "csr" });
   dns(settings, live.id);
@@ -132,7 +132,7 @@ const free: Settings = { ...example, edge: { ...example.edge, plan: "free", botF
 const absent: Settings = { ...example, hosts: [{ ...exampleHost, state: "absent" }] };
 
 describe("an empty zone", () => {
-  test("becomes every edge layer, and nothing that belongs to the whole zone", async () => {
+  test("gets every layer at Cloudflare, and nothing that belongs to the whole zone", async () => {
     await mock({ ...zone("pro"), ...empty });
     const resources = await declare(example);
     expect(resources.map(({ type, name }) => `${type} ${name}`).sort()).toEqual([
@@ -163,7 +163,7 @@ describe("an empty zone", () => {
   });
 });
 
-test("a site that is served: its name leads to every machine that is there, and is on the certificate of each", async () => {
+test("a served site's hostname leads to every present host, and is on the certificate of each", async () => {
   const named = (name: string, n: number, rest: object = {}) => ({
     ...exampleHost,
     ...{ name, hostname: `${name}.example.org`, address: `203.0.113.${n}`, address6: `2001:db8::${n}`, ...rest },
@@ -187,25 +187,25 @@ test("a site that is served: its name leads to every machine that is there, and 
   );
 });
 
-test("a site is nobody's where every machine is to be absent", async () => {
+test("a site has no record if every host is absent", async () => {
   await mock({ ...zone("pro"), ...empty });
   expect(await declare({ ...served, hosts: absent.hosts })).toEqual([]);
 });
 
 describe("rules of the zone's own", () => {
-  test("are carried as they are, after ours, under the ruleset's own name, and looked at again before any write", async () => {
+  test("are carried as they are, after pushgate's, under the ruleset's own name, and read again before a write", async () => {
     await mock({ ...zone("pro"), ...occupied });
     const custom = (await declare(example)).find(({ name }) => name === "custom rules");
     expect(custom?.inputs).toMatchObject({ name: "their name", description: "since 2019" });
     expect(custom?.inputs.rules).toEqual([...rulesOf(example).custom, ...carried]);
-    expect(kept[0]).toBe("custom rules: beforeUpdate, afterUpdate, beforeDelete");
+    expect(kept[0]).toBe("custom rules: beforeUpdate, beforeDelete");
   });
   test("stay, alone, and where they are whatever forgets them, when every host is absent", async () => {
     await mock({ ...zone("pro"), ...occupied });
     const left = await declare(absent);
     expect(left.map(({ name }) => name)).toEqual(["custom rules"]);
     expect(left[0]!.inputs.rules).toEqual(carried);
-    expect(kept).toEqual(["custom rules: beforeUpdate, afterUpdate, retained"]);
+    expect(kept).toEqual(["custom rules: beforeUpdate, retained"]);
   });
   test("are found under the provider's older name for the list, too", async () => {
     await mock({ ...zone("pro"), ...occupied, getRulesets: { results: [managed, entry] } });
@@ -223,11 +223,11 @@ describe("a ruleset that the stack may not hold yet", () => {
   test("is named with the command that takes it over", async () => {
     expect(await warnings(example, theirs)).toEqual([
       expect.stringMatching(
-        /^the zone example\.org already has a ruleset for custom rules, .* 20217, and npm run adopt takes it over first$/,
+        /^the zone example\.org has a ruleset for custom rules without a rule of pushgate's, .* 20217\. Run npm run adopt first\.$/,
       ),
     ]);
   });
-  test("is not named once our rules are in it, nor when nothing of ours goes in", async () => {
+  test("is not named once pushgate's rules are in it, nor if none goes in", async () => {
     expect(await warnings(example, [...theirs, ours])).toEqual([]);
     expect(await warnings(absent, theirs)).toEqual([]);
   });
@@ -272,34 +272,5 @@ describe("what can't be read", () => {
     expect(failure).toBeInstanceOf(pulumi.RunError);
     expect((failure as Error).message).toContain(`${what} can't be read: 403 Forbidden Authentication error (10000)`);
     expect((failure as Error).message).toContain(`the permission ${permission}`);
-  });
-});
-
-describe("certificates", () => {
-  const now = new Date("2026-10-30T12:00:00Z");
-  test.each([
-    ["2027-04-01 10:11:00 +0000 UTC", 152],
-    ["2027-04-01T10:11:00Z", 152],
-    ["2026-10-31 13:00:00 +0100 CET", 1],
-    ["2026-10-31T11:59:59.5Z", 0],
-    ["2026-10-30T11:59:59Z", -1],
-  ])("%s is %i days away", (expiresOn, days) => {
-    expect(daysLeft(expiresOn, now)).toBe(days);
-  });
-  const it = { what: "it", cure: "renew it" };
-  test("warn from 90 days on, also about a date nobody can read, and never before it is known", () => {
-    expect(expiryWarning(it, "2027-01-29T12:00:00Z", now)).toBeUndefined();
-    expect(expiryWarning(it, "2027-01-28T12:00:00Z", now)).toMatch(/^it expires in 90 days, and every delivery fails/);
-    expect(expiryWarning(it, "2026-10-28T12:00:00Z", now)).toContain("expires 2 days ago");
-    expect(expiryWarning(it, "soon", now)).toContain("expires on soon");
-    expect(expiryWarning(it, undefined, now)).toBeUndefined();
-  });
-  test("the private key is secret before the provider says so", async () => {
-    await mock({});
-    const [first] = originPulls({ zoneId, hostnames: ["a.example.org"], certificate: "leaf", privateKey: "key" });
-    expect(first).toBeDefined();
-    await pulumi.runtime.disconnect();
-    const leaf = declared.find(({ type }) => type === "AuthenticatedOriginPullsHostnameCertificate");
-    expect(leaf?.inputs.privateKey).toMatchObject({ value: "key" });
   });
 });

@@ -2,7 +2,8 @@
  * What a rendered nft file does with a packet, read from its text: enough of the language for the rules pushgate
  * writes, and an error for any other. The host suite asks a real kernel; this reader needs no root.
  */
-import { contains, parse } from "../../../../infra/config/cidr.ts";
+import { isIPv4, isIPv6 } from "node:net";
+import { containsCidr } from "cidr-tools";
 
 export type Packet = { readonly source: string; readonly port: number; readonly loopback?: boolean };
 
@@ -24,8 +25,7 @@ function verdict(
   sets: (name: string) => readonly string[],
 ): "accept" | "drop" | undefined {
   const words = rule.match(/"[^"]*"|\{[^}]*\}|\S+/g) ?? [];
-  const source = parse(packet.source);
-  const inSet = (name: string) => sets(name.slice(1)).some((cidr) => contains(parse(cidr), source));
+  const inSet = (name: string) => containsCidr([...sets(name.slice(1))], packet.source);
   while (words.length > 0) {
     const word = words.shift()!;
     const negated = words[words[0] === "dport" || words[0] === "saddr" ? 1 : 0] === "!=";
@@ -38,8 +38,8 @@ function verdict(
     if (word === "iif" && matches(Boolean(packet.loopback))) operand();
     else if (word === "tcp" && matches(operand().replace(/[{}]/g, "").split(",").map(Number).includes(packet.port)))
       continue;
-    else if (word === "ip" && source.family === 4 && matches(inSet(operand()))) continue;
-    else if (word === "ip6" && source.family === 6 && matches(inSet(operand()))) continue;
+    else if (word === "ip" && isIPv4(packet.source) && matches(inSet(operand()))) continue;
+    else if (word === "ip6" && isIPv6(packet.source) && matches(inSet(operand()))) continue;
     else if (["iif", "tcp", "ip", "ip6"].includes(word)) return undefined;
     else if (word === "counter") words.splice(0, words[0] === "name" ? 2 : 0);
     // A limit only decides whether to log: the rule that logs has no verdict.

@@ -2,7 +2,7 @@
  * What the rendered nginx server answers a request, read from its text in nginx's order: certificate, the server's
  * own conditions, location, method, size. nginx itself answers in test/infra/host/proxy.test.ts and on the real host.
  */
-import { contains, parse } from "../../../../infra/config/cidr.ts";
+import { containsCidr } from "cidr-tools";
 
 export type Arrival = {
   /** The TCP peer. */
@@ -29,8 +29,7 @@ const block = (text: string, head: string): string | undefined => {
   return text.slice(start, text.indexOf(`\n${indent}}`, start));
 };
 
-const covered = (cidrs: readonly string[], address: string) =>
-  cidrs.some((cidr) => contains(parse(cidr), parse(address)));
+const covered = (cidrs: readonly string[], address: string) => containsCidr([...cidrs], address);
 
 export function proxyPasses(text: string, arrival: Arrival): Passage {
   const server = text.slice(text.indexOf("\nserver {"));

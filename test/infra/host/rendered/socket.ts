@@ -2,7 +2,7 @@
  * Which sources systemd admits to a rendered .socket, by systemd.resource-control(5): an address that matches
  * IPAddressAllow= is let in, else one that matches IPAddressDeny= is dropped, else it is let in.
  */
-import { contains, parse } from "../../../../infra/config/cidr.ts";
+import { containsCidr } from "cidr-tools";
 import { anywhere, loopback } from "../../../../infra/networks.ts";
 
 const words: Readonly<Record<string, readonly string[]>> = {
@@ -20,6 +20,6 @@ function list(text: string, key: string): string[] {
 }
 
 export function socketAdmits(text: string, source: string): boolean {
-  const matches = (key: string) => list(text, key).some((cidr) => contains(parse(cidr), parse(source)));
+  const matches = (key: string) => containsCidr([...list(text, key)], source);
   return matches("IPAddressAllow") || !matches("IPAddressDeny");
 }

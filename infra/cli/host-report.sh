@@ -1,0 +1,40 @@
+# shellcheck shell=dash disable=SC2154
+# Prints how this host's hooks are, for `npm run status`. Reads only. host-report.ts puts the variables in front of this
+# text and the calls of `units`, `hook` and `site` behind it.
+# Output: lines of words; a text is in base64, so that it cannot pass for another line.
+set -u
+export LC_ALL=C
+
+encode() { base64 2>/dev/null | tr -d '\n'; }
+count() { find "$1" -mindepth 1 -maxdepth 1 ! -name '.*' 2>/dev/null | wc -l; }
+
+units() { # the hook they belong to or "-", unit names
+  owner=$1
+  shift
+  properties=Id,LoadState,ActiveState,SubState,Result,UnitFileState,ActiveEnterTimestamp
+  systemctl show -p $properties --timestamp=unix "$@" 2>/dev/null | awk -F= -v owner="$owner" '
+    function word(key) { return u[key] == "" ? "-" : u[key] }
+    function flush() {
+      if (u["Id"] != "")
+        print "unit", owner, u["Id"], u["LoadState"], u["ActiveState"], u["SubState"], word("Result"),
+          word("UnitFileState"), u["ActiveEnterTimestamp"]
+      delete u
+    }
+    /^$/ { flush(); next }
+    { u[$1] = $2 }
+    END { flush() }'
+}
+
+hook() { # name
+  taken=$(($(count "$spool/$1/.taken") + $(count "$requests/$1/.taken")))
+  echo "hook $1 $(count "$spool/$1") $(count "$requests/$1") $taken"
+}
+
+site() { # hook, its units
+  hook "$1"
+  [ ! -f "$sites/$1/status.json" ] || echo "status $1 $(encode <"$sites/$1/status.json")"
+  units "$@"
+}
+
+echo "pushgate 1 $(date -u +%Y-%m-%dT%H:%M:%SZ)"
+echo "guard $({ cat /run/pushgate-guard/verdict 2>/dev/null || echo 'the guard has not run'; } | encode)"

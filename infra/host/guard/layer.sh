@@ -1,0 +1,39 @@
+# shellcheck shell=sh disable=SC2154
+# The guard layer on the host. Values: service and timer (units), program (what the service runs), run (its folder).
+
+activate() {
+  systemctl daemon-reload
+  systemctl enable --quiet "$service" "$timer"
+  systemctl restart "$timer"
+  # The proof is part of the apply: on a host that cannot enforce the allowlist it fails here, with the guard's verdict.
+  systemctl start "$service" || {
+    cat "$run/verdict" >&2
+    exit 1
+  }
+}
+
+restore() {
+  forget_missing "$timer" "$service"
+  if [ -x "$program" ]; then
+    systemctl start "$service"
+  else
+    # Without a guard a reboot must not open a socket that was just found open to a foreign source.
+    [ ! -s "$run/closed" ] || xargs -r systemctl disable --quiet <"$run/closed"
+    rm -rf "$run"
+  fi
+}
+
+retire() {
+  systemctl disable --now --quiet "$service" "$timer" 2>/dev/null
+  systemctl reset-failed "$service" 2>/dev/null
+  nft delete table inet pushgate_trial 2>/dev/null
+  rm -rf "$run"
+}
+
+# The guard's last finding, as a fact.
+verdict() {
+  verdict=$(cat "$run/verdict" 2>/dev/null || echo "the guard has not run")
+  [ "$verdict" != proven ] || [ "$(systemctl show -p Result --value "$service")" = success ] ||
+    verdict="the guard's last run did not end"
+  echo "$verdict"
+}

@@ -1,0 +1,215 @@
+# shellcheck shell=sh disable=SC2154
+# The receiver layer on the host. Values: service, sockets and slice (units), user and group, hooks (their names), spool,
+# sysusers, tmpfiles, settings and program (files), credentials (folder), encrypted (the files in it), loopback4,
+# loopback6, mark, state (folder), guard (unit), guardConfiguration, strangers.
+#
+# Rules: a socket that is bound as declared is never restarted, because what waits in it would be lost. systemd does not
+# start a socket while its service runs, so a new socket starts inside the service's restart: one transaction stops the
+# service, starts the socket, starts the service, and deliveries for the other sockets wait in them.
+
+# Account databases keep their former version beside them. It is saved, so that a removal restores those too.
+accounts=$state/accounts
+databases='passwd group shadow gshadow'
+
+# Listeners on port $1, one a line: address, mark, control group. These come from the kernel, not from the unit: after a
+# daemon-reload the unit shows the file's values, and a running service still holds the former listener. The kernel
+# enforces the list of the listener's control group.
+listening() {
+  ss -Hltne "sport = :$1" 2>/dev/null |
+    sed -n 's/^[^ ]* *[^ ]* *[^ ]* *\([^ ]*\) .* fwmark:\(0x[0-9a-f]*\) cgroup:\([^ ]*\).*/\1 \2 \3/p' | sort
+}
+
+# The listeners that socket file $1 declares, in the same form; IPv6 only where the kernel has it.
+declared() {
+  mark_of_file=$(sed -n 's/^Mark=//p' "$1")
+  sed -n 's/^ListenStream=//p' "$1" | while read -r address; do
+    case $address in '['*) [ -e /proc/net/if_inet6 ] || continue ;; esac
+    echo "$address $mark_of_file /$(sed -n 's/^Slice=//p' "$1")/${1##*/}"
+  done | sort
+}
+
+port_of() { sed -n 's/^ListenStream=.*:\([0-9]*\)$/\1/p;T;q' "$1"; }
+
+service_state() { systemctl is-active "$service"; }
+
+# Starts sockets and service as the files declare them; where $renew is yes, the service restarts in any case.
+take_up() {
+  # Sockets of removed source sets; the service holds their descriptors until it restarts.
+  for path in $changed; do
+    case $path in
+      "$units"/pushgate-receiver-*.socket)
+        [ ! -e "$path" ] || continue
+        systemctl stop "${path##*/}" 2>/dev/null || :
+        rm -f "$units/sockets.target.wants/${path##*/}"
+        renew=yes
+        ;;
+    esac
+  done
+  systemctl daemon-reload
+  for path in "$units"/pushgate-receiver-*.socket; do
+    [ -e "$path" ] || continue
+    unit=${path##*/}
+    if systemctl is-active --quiet "$unit"; then
+      [ "$(listening "$(port_of "$path")")" != "$(declared "$path")" ] || continue
+      say "$unit is not bound as declared, restarting it"
+      systemctl stop "$unit"
+    fi
+    systemctl reset-failed "$unit" 2>/dev/null || :
+    renew=yes
+  done
+  [ "$(service_state)" = active ] || renew=yes
+  [ "$renew" = no ] || restart_service
+  # systemd 252 enforces a changed list with the daemon-reload. 257 does so only when a unit starts in the same slice,
+  # and admits a removed range until then.
+  systemd-run --quiet --wait --collect --slice="$slice" --unit=pushgate-receiver-lists true
+}
+
+restart_service() {
+  systemctl reset-failed "$service" 2>/dev/null || :
+  begun=$(date +%s)
+  systemctl restart "$service"
+  # A receiver that cannot use its settings exits within a second.
+  for _ in 1 2 3 4 5 6; do
+    sleep 0.2
+    [ "$(service_state)" = active ] || {
+      say "the receiver exits after its start. Its journal:"
+      journalctl -u "$service" --since "@$begun" -n 10 -o cat --no-pager >&2
+      exit 1
+    }
+  done
+}
+
+save_account_databases() {
+  mkdir -p "$accounts.new"
+  chmod 0700 "$accounts.new"
+  for name in $databases; do
+    [ ! -e "/etc/$name-" ] || cp -p "/etc/$name-" "$accounts.new/"
+  done
+  mv "$accounts.new" "$accounts"
+}
+
+activate() {
+  id "$user" >/dev/null 2>&1 || [ -e "$accounts" ] || save_account_databases
+  systemd-sysusers "$sysusers"
+  # An account of an older layout keeps its group otherwise.
+  [ "$(id -gn "$user")" = "$group" ] || usermod -g "$group" "$user"
+  systemd-tmpfiles --create "$tmpfiles"
+  for folder in "$spool"/*/; do
+    folder=${folder%/}
+    case " $hooks " in
+      *" ${folder##*/} "*) ;;
+      *) rmdir -- "$folder" 2>/dev/null || say "kept $folder: it holds accepted deliveries of a hook that is no longer declared" ;;
+    esac
+  done
+  rmdir --ignore-fail-on-non-empty "$units"/pushgate-receiver*.d "$units/$slice.d" 2>/dev/null || :
+
+  renew=no
+  for path in $changed; do
+    case $path in
+      "$settings" | "$units/$service" | "$units/$service.d"/*) renew=yes ;;
+    esac
+  done
+  # shellcheck disable=SC2086
+  systemctl enable --quiet $sockets "$service"
+  take_up
+  for unit in $sockets; do
+    systemctl is-active --quiet "$unit" || {
+      say "$unit does not listen. Its journal:"
+      journalctl -u "$unit" -n 5 -o cat --no-pager >&2
+      exit 1
+    }
+  done
+  # No unit uses these any more.
+  for path in "$credentials"/*; do
+    case " $encrypted " in *" ${path##*/} "*) ;; *) rm -rf -- "$path" ;; esac
+  done
+  prove
+}
+
+# Proves the lists that are in force, by connecting: the guard's verdict fails the apply. Where a later layer of this `up`
+# replaces files that the guard works with, its verdict is not about the lists, and the guard's layer runs it again.
+prove() {
+  [ -e "$units/$guard" ] || return 0
+  current=yes
+  for other in routing firewall guard; do as_installed "$other" || current=no; done
+  grep -qxF "strangers='$strangers'" "$guardConfiguration" || current=no
+  # The sockets that the guard closed are open again: they are proven in any case.
+  [ "$current" = yes ] || [ -s /run/pushgate-guard/closed ] || return 0
+  # A run that has begun may have looked before the change.
+  [ "$(systemctl is-active "$guard")" != activating ] || systemctl start "$guard" || :
+  systemctl start "$guard" || {
+    cat /run/pushgate-guard/verdict >&2
+    [ "$current" = no ] || exit 1
+  }
+}
+
+# The former files are back; sockets may still be bound for the rejected ones.
+restore() {
+  renew=yes
+  if [ -e "$units/$service" ]; then
+    take_up
+    prove
+  else
+    systemctl stop "$service" 2>/dev/null
+    systemctl daemon-reload
+  fi
+}
+
+retire() {
+  cd "$units" || exit 1
+  for unit in pushgate-receiver-*.socket "$service"; do
+    [ ! -e "$unit" ] || systemctl disable --quiet --now "$unit" || exit 1
+    systemctl reset-failed "$unit" 2>/dev/null
+  done
+  systemctl stop "$slice" 2>/dev/null
+  rmdir --ignore-fail-on-non-empty sockets.target.wants 2>/dev/null
+  # Half-written files never were a delivery; every other file was accepted and is kept.
+  if [ -d "$spool" ]; then
+    find "$spool" -mindepth 2 -maxdepth 2 -type f -name '.*.tmp' -delete
+    find "$spool" -depth -type d -empty -delete
+  fi
+  if [ -d "$spool" ]; then
+    { chown -R root:root "$spool" && chmod -R u=rwX,g=,o= "$spool"; } || exit 1
+    say "kept $spool: $(find "$spool" -type f | wc -l) accepted deliveries were never built; remove the folder if they are of no use"
+  fi
+  if id "$user" >/dev/null 2>&1; then userdel "$user" || exit 1; fi
+  if getent group "$group" >/dev/null; then groupdel "$group" || exit 1; fi
+  if [ -d "$accounts" ] && ! grep -qs '^pushgate-' /etc/passwd /etc/group; then
+    for name in $databases; do
+      if [ -e "$accounts/$name-" ]; then cp -p "$accounts/$name-" /etc/; else rm -f "/etc/$name-"; fi
+    done
+    rm -rf "$accounts"
+  fi
+}
+
+# Facts; $1 is a socket's unit.
+
+socket_state() {
+  echo "$(systemctl is-enabled "$1") $(systemctl is-active "$1") in $(systemctl show -p ControlGroup --value "$1")"
+}
+
+# unit port
+bound() {
+  want="$loopback4:$2 $mark /$slice/$1"
+  [ ! -e /proc/net/if_inet6 ] || want="$want,[$loopback6]:$2 $mark /$slice/$1"
+  found=$(listening "$2" | paste -sd , -)
+  [ "$found" != "$want" ] || found=yes
+  echo "${found:-nothing}"
+}
+
+ranges() { systemctl show -p "$2" --value "$1" | tr ' ' '\n' | LC_ALL=C sort | paste -sd ' ' -; }
+admits() { printf %s "$(ranges "$1" IPAddressAllow), not $(ranges "$1" IPAddressDeny)"; }
+hashed() { sha256sum | cut -c 1-64; }
+
+# "yes" where the service started after the newest of its files.
+runs_what_is_installed() {
+  since=$(date -d "$(systemctl show -p ExecMainStartTimestamp --value "$service")" +%s)
+  newest=$(stat -c %Y "$program" "$settings" "$units/$service" "$credentials"/* | sort -n | tail -n 1)
+  [ "$(systemctl show -p NeedDaemonReload --value "$service")" = no ] && [ "$since" -ge "$newest" ] && echo yes || echo no
+}
+
+spool_folders() {
+  set -- "$spool"
+  for hook in $hooks; do set -- "$@" "$spool/$hook"; done
+  stat -c '%n %a %U:%G' "$@" 2>/dev/null | sort
+}

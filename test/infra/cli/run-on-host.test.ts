@@ -1,0 +1,53 @@
+/** How an ssh that ends early, prints too much or does not exist is reported. */
+import { chmodSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { runOnHost } from "../../../infra/cli/run-on-host.ts";
+
+let folder: string;
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), "pushgate-ssh-"));
+});
+afterEach(() => {
+  vi.unstubAllEnvs();
+  rmSync(folder, { recursive: true });
+});
+
+/** Longer than a pipe holds, so that a fake that does not read it closes the pipe while it is written. */
+const script = "# a comment\n".repeat(100_000);
+const host = { name: "web1", ssh: "root@web1", sudo: false };
+
+function fakeSsh(body: string): Promise<string> {
+  writeFileSync(join(folder, "ssh"), `#!/bin/sh\n${body}\n`);
+  chmodSync(join(folder, "ssh"), 0o755);
+  vi.stubEnv("PATH", `${folder}:${process.env.PATH}`);
+  return runOnHost(host, script, 30);
+}
+
+test("the script arrives on standard input, and its output is returned", async () => {
+  expect(await fakeSsh("wc -l")).toMatch(/^ *100000$/);
+});
+
+test("an ssh that ends without an error before it has read the script is a success", async () => {
+  expect(await fakeSsh("echo done")).toBe("done");
+});
+
+test.each([
+  [
+    "the connection is refused",
+    "echo 'ssh: connect: Connection refused' >&2; exit 255",
+    /^web1: the host is unreachable;/,
+  ],
+  ["the time is over", "exit 124", /^web1: the host did not answer in time;/],
+  ["the script fails with words of its own", "echo 'pushgate: no builder' >&2; exit 1", /^web1: no builder$/],
+  ["ssh is killed", "kill -9 $$", /^web1: the connection or the command failed;/],
+  ["the host prints more than 4 MiB", "head -c 5000000 /dev/zero", /^web1: its answer is longer than 4 MiB/],
+])("%s: one message that names the host", async (_, body, message) => {
+  await expect(fakeSsh(body)).rejects.toThrow(message);
+});
+
+test("ssh is not installed: the message says so", async () => {
+  vi.stubEnv("PATH", folder);
+  await expect(runOnHost(host, script, 30)).rejects.toThrow(/^ssh is not on PATH/);
+});

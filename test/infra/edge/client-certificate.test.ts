@@ -1,0 +1,94 @@
+/** The client certificate that Cloudflare presents: what openssl makes, who gets its key, and when nginx may rely on it. */
+import { spawnSync } from "node:child_process";
+import { createHash, createPrivateKey, X509Certificate } from "node:crypto";
+import * as pulumi from "@pulumi/pulumi";
+import { expect, test } from "vitest";
+import {
+  type ClientCertificate,
+  clientCertificateScript,
+  presentClientCertificate,
+  readClientCertificate,
+  untilPresented,
+} from "../../../infra/edge/client-certificate.ts";
+import { apiToken, startApi } from "../../fakes/cloudflare/api.ts";
+import { emptyZone } from "../../fakes/cloudflare/zone.ts";
+import { missing } from "../host/namespace.ts";
+import { setMocks } from "../mocks.ts";
+
+/**
+ * The text is in the state of every stack as the command's `stdin`. A changed byte makes each `up` after an upgrade run
+ * it again: a new CA, a new certificate, and minutes until Cloudflare presents it at all its locations.
+ */
+test("the script is the one that existing stacks have run", () => {
+  const sha256 = (text: string) => createHash("sha256").update(text).digest("hex");
+  expect(sha256(clientCertificateScript("example.org", 1))).toBe(
+    "61b1854f312a405706c4ef11f2c2dc0abd00327c64071a92ec55d5cdc39b0da2",
+  );
+  expect(sha256(clientCertificateScript("a-b.example.net", 7))).toBe(
+    "ba49fff1369651186a1be25118e23d9d51bd69c143f4a211f1a29e1e52beee26",
+  );
+});
+
+test("the script makes a CA, and a client certificate that the CA issued", ({ skip }) => {
+  const reason = missing("openssl");
+  skip(reason !== undefined, reason);
+  const { stdout, status } = spawnSync("sh", ["-s"], {
+    input: clientCertificateScript("example.org", 1),
+    encoding: "utf8",
+  });
+  expect(status).toBe(0);
+  const made = JSON.parse(stdout) as ClientCertificate;
+  const [ca, certificate] = [new X509Certificate(made.ca), new X509Certificate(made.certificate)];
+  expect([ca.ca, certificate.ca]).toEqual([true, false]);
+  expect(certificate.checkIssued(ca) && certificate.verify(ca.publicKey)).toBe(true);
+  expect(certificate.checkPrivateKey(createPrivateKey(made.key))).toBe(true);
+  expect(ca.subject).toBe("CN=pushgate origin pulls of example.org");
+  const years = (certificate.validToDate.getTime() - Date.now()) / (365 * 86_400_000);
+  expect(years).toBeGreaterThan(9.9);
+});
+
+test("what openssl printed is read without quoting it in an error, as it holds a private key", async () => {
+  const read = (text: string) =>
+    new Promise<ClientCertificate>((resolve) => readClientCertificate(pulumi.output(text)).apply(resolve));
+  const made = { ca: "ca", certificate: "certificate", key: "key" };
+  expect(await read(JSON.stringify(made))).toEqual(made);
+  expect(await read("-----BEGIN PRIVATE KEY-----")).toEqual({ ca: "", certificate: "", key: "" });
+});
+
+test("the private key is secret before the provider marks it, and no hostname uploads no certificate", async () => {
+  // biome-ignore lint/suspicious/noExplicitAny: a resource's inputs have as many shapes as there are resources
+  const declared: { type: string; inputs: any }[] = [];
+  await setMocks({
+    call: () => ({}),
+    newResource: ({ type, name, inputs }) => {
+      declared.push({ type: type.split(":").at(-1)!, inputs });
+      return { id: `${name}-id`, state: { expiresOn: "2041-11-01 00:00:00 +0000 UTC", ...inputs } };
+    },
+  });
+  const made = { certificate: "leaf", key: "key" };
+  expect(presentClientCertificate("zone", [], made)).toEqual([]);
+  expect(presentClientCertificate("zone", ["a.example.org"], made)).toHaveLength(1);
+  await pulumi.runtime.disconnect();
+  expect(declared).toHaveLength(2);
+  const uploaded = declared.find(({ type }) => type === "AuthenticatedOriginPullsHostnameCertificate");
+  expect(uploaded?.inputs.privateKey).toMatchObject({ value: "key" });
+});
+
+test("a certificate counts as presented when Cloudflare reports it active for the hostname, not before", async () => {
+  const api = await startApi({ zone: emptyZone("example.org", "free") });
+  const access = { baseUrl: api.url, token: apiToken };
+  const answer = (result: object): void => {
+    const body = JSON.stringify({ success: true, errors: [], messages: [], result });
+    api.faults.push({ method: "GET", path: /hostnames\/hooks/, times: 1, status: 200, body });
+  };
+  answer({ cert_id: "old", status: "active", cert_status: "active" });
+  answer({ cert_id: "new", status: "pending_deployment", cert_status: "active" });
+  answer({ cert_id: "new", status: "active", cert_status: "pending_deployment" });
+  answer({ cert_id: "new", status: "active", cert_status: "active" });
+  await untilPresented(access, api.zone.id, "hooks.example.org", "new", 1);
+  expect(api.faults.map(({ times }) => times)).toEqual([0, 0, 0, 0]);
+  await api.close();
+  await expect(untilPresented(undefined, api.zone.id, "hooks.example.org", "new")).rejects.toThrow(
+    "Until then nginx trusts the former client certificate too.",
+  );
+});

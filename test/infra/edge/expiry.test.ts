@@ -1,0 +1,28 @@
+/** When preview warns that a certificate expires. */
+import { describe, expect, test } from "vitest";
+import { daysLeft, expiryWarning } from "../../../infra/edge/expiry.ts";
+
+const now = new Date("2026-10-30T12:00:00Z");
+
+describe("days left, from the two formats of Cloudflare's API", () => {
+  test.each([
+    ["2027-04-01 10:11:00 +0000 UTC", 152],
+    ["2027-04-01T10:11:00Z", 152],
+    ["2026-10-31 13:00:00 +0100 CET", 1],
+    ["2026-10-31T11:59:59.5Z", 0],
+    ["2026-10-30T11:59:59Z", -1],
+  ])("%s is %i days away", (expiresOn, days) => {
+    expect(daysLeft(expiresOn, now)).toBe(days);
+  });
+});
+
+test("preview warns from 90 days on, also about a date of another format, and never before the date is known", () => {
+  const warning = (expiresOn?: string) => expiryWarning("it", "Renew it.", expiresOn, now);
+  expect(warning("2027-01-29T12:00:00Z")).toBeUndefined();
+  expect(warning("2027-01-28T12:00:00Z")).toMatch(
+    /^it expires in 90 days, and every delivery fails from then on\. Renew it\.$/,
+  );
+  expect(warning("2026-10-28T12:00:00Z")).toContain("expires 2 days ago");
+  expect(warning("soon")).toContain("expires on soon");
+  expect(warning()).toBeUndefined();
+});

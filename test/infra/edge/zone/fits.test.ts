@@ -1,0 +1,67 @@
+/** What preview reports about the live zone before anything is sent to it. Quotas are the dry run's: dry-run.test.ts. */
+import { describe, expect, test } from "vitest";
+import type { Plan, Settings } from "../../../../infra/config/settings.ts";
+import { edgeFaults, rulesOf } from "../../../../infra/edge/zone/fits.ts";
+import type { LiveZone } from "../../../../infra/edge/zone/live-zone.ts";
+import type { PhaseName, Rule } from "../../../../infra/edge/zone/phase.ts";
+import { networks } from "../../../../infra/networks.ts";
+import { example, exampleHost } from "../../../example.ts";
+
+const skip: Rule = { ref: "a", action: "skip", expression: "true", enabled: true, description: "let the office in" };
+const none = { name: "default", description: "" };
+const liveZone = (plan: string, rules: Partial<Record<PhaseName, readonly Rule[]>> = {}): LiveZone => ({
+  id: "z",
+  name: "example.org",
+  plan,
+  phases: {
+    custom: { ...none, rules: rules.custom ?? [] },
+    origin: { ...none, rules: rules.origin ?? [] },
+    config: { ...none, rules: rules.config ?? [] },
+  },
+});
+const on = (plan: Plan, change: Partial<Settings> = {}): Settings => ({
+  ...example,
+  edge: { ...example.edge, plan },
+  ...change,
+});
+test("the delivery rule of the example and every published range fills less than half of what Cloudflare takes", () => {
+  const sources = [networks.githubHooks, networks.gitlabHooks, networks.bitbucketHooks].flatMap(({ cidrs }) => cidrs);
+  const published = on("pro", { hooks: [example.hooks[0]!, { ...example.hooks[1]!, sources }] });
+  for (const settings of [example, published])
+    for (const { expression } of Object.values(rulesOf(settings)).flat())
+      expect(expression.length).toBeLessThan(4_096 / 2);
+});
+
+describe("plan and bots", () => {
+  const free: Settings = on("free");
+  test("a plan that is not the zone's", () => {
+    expect(edgeFaults(on("pro"), liveZone("free"))[0]).toMatch(
+      /edge\.plan is pro, but the zone example\.org is on free.*Write plan: free/s,
+    );
+    expect(edgeFaults(on("enterprise-bots"), liveZone("enterprise"))).toEqual([]);
+    expect(edgeFaults(on("pro"), liveZone("partners_pro"))[0]).toContain("the plan whose features it shares");
+  });
+  test("Bot Fight Mode on without the operator's choice: the message names both ways out", () => {
+    const [fault, ...others] = edgeFaults(free, { ...liveZone("free"), botFightMode: true });
+    expect(others).toEqual([]);
+    expect(fault).toMatch(/403.*botFightMode: off.*pro plan/s);
+    expect(edgeFaults(free, { ...liveZone("free"), botFightMode: false })).toEqual([]);
+    const chosen: Settings = { ...free, edge: { ...free.edge, botFightMode: "off" } };
+    expect(edgeFaults(chosen, { ...liveZone("free"), botFightMode: true })).toEqual([]);
+  });
+  test("all faults at once, and none of them stops a removal", () => {
+    const live = { ...liveZone("free", { custom: [skip] }), botFightMode: true };
+    expect(edgeFaults(on("pro"), live)).toHaveLength(3);
+    expect(edgeFaults(free, live)).toHaveLength(2);
+    const absent = on("pro", { hosts: [{ ...exampleHost, state: "absent" }] });
+    expect(edgeFaults(absent, { ...liveZone("free"), botFightMode: true })).toEqual([]);
+  });
+});
+
+test("a rule of the zone's own that the provider would empty is named instead of being carried", () => {
+  expect(edgeFaults(example, liveZone("pro", { custom: [skip] }))[0]).toMatch(
+    /the zone's own rule "let the office in" \(skip\) would lose settings .*\. Write the rule with others/,
+  );
+  const whole = { ...skip, actionParameters: { ruleset: "current" } };
+  expect(edgeFaults(example, liveZone("pro", { custom: [whole] }))).toEqual([]);
+});
