@@ -41,12 +41,12 @@ afterAll(async () => {
 const faults: readonly Fault[] = [
   {
     layer: "builder-program",
-    hand: `echo '// by hand' >>${paths.builder}`,
+    change: `echo '// by hand' >>${paths.builder}`,
     says: [`${paths.builder} is: differs (- on the host, + declared):`],
   },
   {
     layer: "egress",
-    hand: `nft delete table inet pushgate_egress
+    change: `nft delete table inet pushgate_egress
 rm ${paths.stamps}/egress`,
     says: [
       "no stamp: the last apply did not finish",
@@ -55,7 +55,7 @@ rm ${paths.stamps}/egress`,
   },
   {
     layer: "builder",
-    hand: `cd ${paths.units}
+    change: `cd ${paths.units}
 sed -i '/^RootDirectory=/d' pushgate-hugo-site@.service
 ln -sf /dev/null ${units.buildPath("docs")}
 sed -i 's/"pagesPercent": 50/"pagesPercent": 0/' ${paths.builderSettings}/site.json
@@ -76,7 +76,7 @@ systemctl --quiet disable --now ${units.hugoSocket("docs")}`,
   {
     layer: "site",
     // Stops all builds, because a build would restore the egress table. Links the web root like a manual rollback.
-    hand: `systemctl --quiet disable --now ${units.reconcileTimer("site")}
+    change: `systemctl --quiet disable --now ${units.reconcileTimer("site")}
 systemctl stop ${units.reconcileTimer("docs")}
 over() { until [ "$(systemctl is-active "$@" | sort -u)" = inactive ]; do sleep 0.1; done; }
 over ${units.reconcile("site")} ${units.reconcile("docs")}
@@ -92,13 +92,13 @@ ln -sfn "$(readlink -f ${folder}/current)" ${webRoot}`,
   },
   {
     layer: "proxy",
-    hand: `sed -i 's|root ${webRoot};|root /var/www/html;|' ${paths.nginx}`,
+    change: `sed -i 's|root ${webRoot};|root /var/www/html;|' ${paths.nginx}`,
     says: [`${paths.nginx} has other contents`, `\n-     root /var/www/html;\n+     root ${webRoot};\n`],
   },
   {
     layer: "guard",
     // A running guard would restore the egress table.
-    hand: `systemctl --quiet disable --now ${units.guardTimer}
+    change: `systemctl --quiet disable --now ${units.guardTimer}
 while systemctl is-active --quiet ${units.guard}; do sleep 0.1; done`,
     says: [`${units.guardTimer} is: declared is "enabled active", the host reports "disabled inactive"`],
   },
@@ -117,7 +117,7 @@ const stepsOf = ({ steps }: Run) => steps.map(({ op, name: resource }) => `${op}
 test("preview prints each manual change of the builder's layers, and up repairs them while the pages are served", async () => {
   const nginx = await host.read("systemctl show -p MainPID nginx.service");
   // The guard's own fault comes first; otherwise the guard repairs the others.
-  for (const { hand } of [...faults].reverse()) await host.inside(hand);
+  for (const { change } of [...faults].reverse()) await host.inside(change);
 
   const preview = await rebuild.world.stack.preview("--expect-no-changes");
   expect(preview.code, preview.stdout).toBe(7);
@@ -157,11 +157,11 @@ test("the builder publishes pushes to both sites again, and Cloudflare serves th
 });
 
 test("up fails and leaves the web root as it is if the web root points to another owner's folder", async () => {
-  await host.inside(`mkdir /srv/theirs && ln -sfn /srv/theirs ${webRoot}`);
+  await host.inside(`mkdir /srv/another-owner && ln -sfn /srv/another-owner ${webRoot}`);
   const up = await rebuild.world.stack.up();
   expect(up.code).toBe(1);
-  expect(up.stdout).toContain(`${webRoot} is a link to /srv/theirs, which pushgate did not make. Set `);
-  expect(await host.read(`readlink ${webRoot}`)).toBe("/srv/theirs");
+  expect(up.stdout).toContain(`${webRoot} is a link to /srv/another-owner, which pushgate did not make. Set `);
+  expect(await host.read(`readlink ${webRoot}`)).toBe("/srv/another-owner");
   await host.inside(`ln -sfn ${folder}/current ${webRoot}`);
 });
 

@@ -353,9 +353,9 @@ su -s /bin/sh guest -c 'ln -s /etc/shadow /var/spool/pushgate-publish/docs/tick'
 });
 
 describe("the probe reports each manual change, and an apply repairs it in place", () => {
-  const rounds: Record<string, { hand: string; says: Record<string, string> }> = {
+  const rounds: Record<string, { change: string; says: Record<string, string> }> = {
     "units, folders, tables": {
-      hand: `echo '# by hand' >>/etc/systemd/system/${units.build("site")}
+      change: `echo '# by hand' >>/etc/systemd/system/${units.build("site")}
 mkdir -p /etc/systemd/system/pushgate-hugo-site@.service.d
 printf '[Service]\\nRootDirectory=\\n' >/etc/systemd/system/pushgate-hugo-site@.service.d/open.conf
 systemctl daemon-reload
@@ -372,7 +372,7 @@ echo x >>/usr/local/lib/pushgate/builder.cjs`,
       },
     },
     "a hugo socket, known hosts and the resolver": {
-      hand: `systemctl --quiet disable --now ${units.hugoSocket("docs")}
+      change: `systemctl --quiet disable --now ${units.hugoSocket("docs")}
 rm /etc/pushgate/builder/docs.known_hosts
 echo 'nameserver 192.0.2.1' >>/etc/resolv.conf`,
       says: {
@@ -382,8 +382,8 @@ echo 'nameserver 192.0.2.1' >>/etc/resolv.conf`,
     },
   };
 
-  test.each(Object.entries(rounds))("%s", async (_, { hand, says }) => {
-    await host.inside(hand);
+  test.each(Object.entries(rounds))("%s", async (_, { change, says }) => {
+    await host.inside(change);
     const found = await direct.probe(settings, rebuildLayers);
     for (const [layer, words] of Object.entries(says)) expect(found[layer]!.drift.join("\n"), layer).toContain(words);
     const ran = await direct.apply(settings, rebuildLayers);

@@ -51,8 +51,8 @@ afterAll(async () => {
 for (const { name: round, faults, edge, serves, opens } of driftRounds(hostname)) {
   test(`preview reports and up repairs: ${round}`, async () => {
     const before = await untouched();
-    for (const { hand } of faults) await host.inside(hand);
-    for (const { hand } of edge) hand(world.api.zone);
+    for (const { change } of faults) await host.inside(change);
+    for (const { change } of edge) change(world.api.zone);
     // With a running guard the socket would be closed here.
     if (opens) expect(await pastCloudflare(actors.stranger.v4[0])).toMatchObject({ status: 202 });
 
@@ -82,7 +82,7 @@ for (const { name: round, faults, edge, serves, opens } of driftRounds(hostname)
 test("preview is clean after the last round, and another owner's rule is kept after pushgate's", async () => {
   const preview = await world.stack.preview("--expect-no-changes");
   expect(preview.code, preview.stdout).toBe(0);
-  expect(custom(world.api.zone).map(({ ref }) => ref)).toEqual(["pushgate_delivery", "pushgate_rest", "theirs"]);
+  expect(custom(world.api.zone).map(({ ref }) => ref)).toEqual(["pushgate_delivery", "pushgate_rest", "another_owner"]);
 });
 
 test("preview fails if a host is unreachable", async () => {

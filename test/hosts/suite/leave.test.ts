@@ -35,7 +35,7 @@ function operators(phase: string, rules: readonly Partial<Rule>[]): Ruleset {
 function othersRules(zone: ZoneState): void {
   zone.rulesets.push(
     operators(phases.custom.phase, [
-      { ref: "ours_before_you", action: "managed_challenge", expression: "(not ssl)", description: "old clients" },
+      { ref: "another_owner_first", action: "managed_challenge", expression: "(not ssl)", description: "old clients" },
       { action: "block", expression: '(http.host eq "old.example.org")', description: "for later", enabled: false },
       {
         action: "skip",

@@ -162,7 +162,7 @@ describe("manual changes", () => {
     });
   });
 
-  describe("a list that is in force and in no unit any more", () => {
+  describe("a list that the kernel enforces and no unit declares", () => {
     const [stranger] = actors.stranger.v4;
     const docs = { hook: "docs", secret: secrets.docs.current };
     const getsIn = async () => (await fromElsewhere(stranger, docs)).status === 202;
@@ -173,11 +173,11 @@ systemctl daemon-reload
 systemd-run --quiet --wait --collect --slice=pushgate.slice true`);
       expect(await getsIn()).toBe(true);
       await host.inside(`rm -r ${drop} && systemctl daemon-reload`);
-      // systemd 252 takes a list up at once, 257 does not.
+      // systemd 252 applies a changed list at once, systemd 257 does not.
       expect(await getsIn()).toBe(release === "trixie");
     });
 
-    test("the guard's next run takes it away, and a preview has nothing to report", async () => {
+    test("the guard's next run removes it, and preview is clean", async () => {
       await guard();
       expect(await getsIn()).toBe(false);
       expect(await guardSays()).toBe("proven");
@@ -187,7 +187,7 @@ systemd-run --quiet --wait --collect --slice=pushgate.slice true`);
       await host.inside(`systemctl stop ${units.guardTimer}`);
     });
 
-    test("an apply of the receiver takes it away", async () => {
+    test("an apply of the receiver removes it", async () => {
       await host.inside(`chmod 0600 ${paths.receiverSettings}; systemctl start ${units.guardTimer}`);
       const { code, steps } = await world.stack.up();
       expect(code).toBe(0);

@@ -36,8 +36,8 @@ const states = () =>
   );
 const writes = () => world.api.requests.filter(({ method }) => method !== "GET");
 
-/** A script that listens on a port; the kernel reports a script by its file name, "somebody". */
-const somebody = `#!/usr/bin/perl
+/** A script that listens on a port; the kernel reports a script by its file name, "listener". */
+const listener = `#!/usr/bin/perl
 use IO::Socket::INET;
 my $socket = IO::Socket::INET->new(LocalPort => $ARGV[0], Listen => 1) or die;
 sleep 999;
@@ -49,14 +49,16 @@ beforeAll(async () => {
     bootHost({ name: "worn", release, variant: "packages", diskMegabytes: 40 }),
     bootHost({ name: "blind", release, variant: "packages", enforces: false }),
   ]);
-  await fit.writeFile("/usr/local/bin/somebody", somebody, "0755");
+  await fit.writeFile("/usr/local/bin/listener", listener, "0755");
   await fit.inside(`set -e
-systemd-run --quiet somebody ${ports.process}
+systemd-run --quiet listener ${ports.process}
 nft 'table ip container-nat { chain prerouting { type nat hook prerouting priority dstnat; tcp dport ${ports.published} dnat to 172.17.0.2:80; }; }'
 echo 'Port 22
 Port ${ports.ssh}' >/etc/ssh/sshd_config.d/ports.conf
 systemctl restart ssh`);
-  await until("somebody listens", async () => ((await fit.read("ss -Hltnp")).includes("somebody") ? true : undefined));
+  await until("the listener listens on its port", async () =>
+    (await fit.read("ss -Hltnp")).includes("listener") ? true : undefined,
+  );
   await worn.writeFile("/usr/local/bin/nft", impostor("nftables v0.9.8 (E.D.S.)"), "0755");
   await worn.writeFile("/usr/local/bin/nginx", impostor("nginx version: nginx/1.18.0"), "0755");
   await worn.inside("rm /usr/bin/node /usr/bin/apt-get");
@@ -126,9 +128,9 @@ describe("up rejects a host that ssh cannot reach", () => {
     ["guest", "no sudo there for this login", /sudo .*NOPASSWD: ALL/],
     ["nologin", "no such login", /the host rejects the login.*ssh-add -l/],
     ["swapped", "another host key than the known one", /its SSH host key is unknown or has changed.*ssh-keygen -lf/],
-    ["unmet", "a host key nobody has seen", /its SSH host key is unknown or has changed.*ssh-keygen -lf/],
-    ["silent", "no machine at that address", /the host is unreachable.*`state: lost`/],
-    ["nowhere", "no address of that name", /its name does not resolve.*~\/\.ssh\/config/],
+    ["unmet", "an unknown host key", /its SSH host key is unknown or has changed.*ssh-keygen -lf/],
+    ["silent", "no host at that address", /the host is unreachable.*`state: lost`/],
+    ["nowhere", "a name without an address", /its name does not resolve.*~\/\.ssh\/config/],
   ])("%s: %s", (name, _, says) => {
     expect(about(name)).toMatch(says);
     expect(about(name)).toContain("nothing was changed");
@@ -138,7 +140,7 @@ describe("up rejects a host that ssh cannot reach", () => {
 describe("up rejects a host that cannot run pushgate", () => {
   test.each([
     ["deploy", "an ordinary login", [/deploy@fit is not root\. .*set `sudo: true`/]],
-    ["process", "a process on the origin port", [/origin port 2053 is in use by somebody\. Give `originPort`/]],
+    ["process", "a process on the origin port", [/origin port 2053 is in use by listener\. Give `originPort`/]],
     [
       "published",
       "a container's published port",
