@@ -135,11 +135,11 @@ adopt() { # hook web-root seconds keep...
     say "$root could not be exchanged for a link, and is as it was. See the error above."
     return 1
   }
-  late=$(find "$new" -newercm "$begun" ! -type d | head -n 1)
+  late=$(find "$new" -newercm "$begun" ! -type d -printf '%P\n' | head -n 1)
   rm -f -- "$begun"
   [ -z "$late" ] || {
     exchange "$root" "$new" && rm -f -- "$new"
-    say "${late#"$new"/} was written into $root while it was copied, so $root is a folder as before. Run pulumi up again when no program writes there."
+    say "a program wrote $late into $root while it was copied, so $root is a folder as before. Run pulumi up again when no program writes there."
     return 1
   }
   rm -rf --one-file-system -- "$new"

@@ -93,6 +93,19 @@ describe("the web root of a site", () => {
       expect(isLink("/srv/www")).toBe(false);
     });
 
+    test("stays a folder where a file is written while it is copied", () => {
+      root.write(
+        "bin/cp",
+        `#!/bin/sh\n/bin/cp "$@"\n[ "$1" != -a ] || echo late >>${at("/srv/www/uploads/photo")}\n`,
+        0o755,
+      );
+      const { status, stderr } = compared([]);
+      expect(status).toBe(1);
+      expect(stderr).toContain("a program wrote uploads/photo into");
+      expect(isLink("/srv/www")).toBe(false);
+      expect(readFileSync(at("/srv/www/uploads/photo"), "utf8")).toBe("photolate\n");
+    });
+
     test("makes it the first release, with the kept paths beside the releases", () => {
       expect(compared([])).toMatchObject({ status: 0 });
       expect(readlinkSync(at("/srv/www"))).toBe(at(`${paths.sites}/docs/current`));
