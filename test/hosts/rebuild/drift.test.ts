@@ -149,11 +149,11 @@ test("preview prints each manual change of the builder's layers, and up repairs 
 
 test("the builder publishes pushes to both sites again, and Cloudflare serves them", async () => {
   for (const hook of ["site", "docs"] as const) {
-    const commit = await rebuild.push({ "layouts/index.html": front(`mended-${hook}`) }, hook);
+    const commit = await rebuild.push({ "layouts/index.html": front(`repaired-${hook}`) }, hook);
     await published(host, commit, { hook, timeout: 60_000 });
-    expect((await rebuild.visit("/", hook)).body).toContain(`layout-mended-${hook}`);
+    expect((await rebuild.visit("/", hook)).body).toContain(`layout-repaired-${hook}`);
   }
-  expect((await rebuild.world.visit(hostname)).body).toContain("layout-mended-site");
+  expect((await rebuild.world.visit(hostname)).body).toContain("layout-repaired-site");
 });
 
 test("up fails and leaves the web root as it is if the web root points to another owner's folder", async () => {
@@ -183,7 +183,7 @@ test("up gives a site a hostname while its git host delivers: each delivery is a
   expect(statuses).toEqual(new Set([200]));
 
   const page = await rebuild.world.visit(named);
-  expect(page).toMatchObject({ status: 200, body: expect.stringContaining("layout-mended-docs") });
+  expect(page).toMatchObject({ status: 200, body: expect.stringContaining("layout-repaired-docs") });
   const preview = await rebuild.world.stack.preview("--expect-no-changes");
   expect(preview.code, preview.stdout).toBe(0);
 });

@@ -208,8 +208,8 @@ describe("the same host without its faults", () => {
     await until("the first up has applied a layer", async () =>
       (await fit.read("ls /var/lib/pushgate/stamps 2>/dev/null || true")) === "" ? undefined : true,
     );
-    // The engine writes its state file in place, so a reader may meet half of one.
-    const second = await until("the second up has read a whole state", async () => {
+    // The engine writes its state file in place, so another process may read half of it.
+    const second = await until("the second up has read a complete state", async () => {
       const run = await world.stack.up();
       return run.stderr.includes("failed to load checkpoint") ? undefined : run;
     });
