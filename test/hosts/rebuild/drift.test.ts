@@ -128,9 +128,9 @@ test("preview prints each manual change of the builder's layers, and up repairs 
     for (const words of says)
       expect(said.filter((line) => line.startsWith(`${name}: ${layer}: `)).join("\n"), layer).toContain(words);
   const layers = faults.map(({ layer }) => layer);
-  const named = said.flatMap((line) => /^drifter: ([a-z]+): /.exec(line)?.[1] ?? []);
+  const named = said.flatMap((line) => /^drifter: ([a-z-]+): /.exec(line)?.[1] ?? []);
   expect(new Set(named)).toEqual(new Set(layers));
-  const updates = [...layers, "program-file"].map((layer) => `update ${name}-${layer}`).sort();
+  const updates = [...layers, "builder-program-file"].map((layer) => `update ${name}-${layer}`).sort();
   expect(stepsOf(preview)).toEqual(updates);
 
   const before = statusOf(host)!.deployed;
