@@ -1,13 +1,13 @@
 /**
  * Every address and every address range this project knows, and nowhere else: `test/infra/networks.test.ts` fails on an
- * address literal in any other file. The edge rules, the firewall's sets, the proxy's real-address lines and the
+ * address literal in any other file. Cloudflare's rules, the firewall's sets, the proxy's real-address lines and the
  * sockets' allowlists all read this page, so one changed line changes all of them.
  *
  * Each list is sorted, free of overlaps, and names its source and the day it was read.
  */
 import { isIPv4 } from "node:net";
 
-/** A list of ranges somebody publishes. */
+/** A published list of ranges. */
 export type Network = {
   /** Where the owner publishes it: read it there again before you change a line. */
   readonly source: string;
@@ -18,7 +18,7 @@ export type Network = {
 };
 
 export const networks = {
-  /** Only the edge may open a connection to the origin port. Changes are announced; the last was on 2021-04-08. */
+  /** Only Cloudflare may connect to the origin port. It announces changes; the last was on 2021-04-08. */
   cloudflare: {
     source: "https://api.cloudflare.com/client/v4/ips",
     confirmed: "2026-02-11",
@@ -68,7 +68,7 @@ export const networks = {
     ],
   },
 
-  /** GitLab.com's egress for webhooks; IPv4 only, its CI runners excluded. There is no interface to ask. */
+  /** GitLab.com's egress for webhooks; IPv4 only, its CI runners excluded. GitLab has no API for them. */
   gitlabHooks: {
     source: "https://docs.gitlab.com/user/gitlab_com/#ip-range",
     confirmed: "2026-10-29",
@@ -118,10 +118,10 @@ export const networks = {
   },
 
   /**
-   * Not the internet: what only this machine, its own network or its cloud answers to. A fetch or a build that reaches
-   * them reads the instance's metadata or an office's printers. The registry's rows that are not globally reachable,
-   * with what carries an IPv4 address inside an IPv6 one (Teredo, 6to4), and multicast. Not among them: the
-   * documentation ranges, where nobody is, and 64:ff9b::/96, by which a network without IPv4 reaches all of it.
+   * Not the internet: addresses of this host, its own network or its cloud. A fetch or a build that reaches them reads
+   * the instance's metadata or an office's printers. They are the registry's rows that are not globally reachable, the
+   * prefixes that carry an IPv4 address inside an IPv6 one (Teredo, 6to4), and multicast. Left out: the documentation
+   * ranges, which no host has, and 64:ff9b::/96, by which a network without IPv4 reaches all IPv4 addresses.
    */
   notPublic: {
     source: "https://www.iana.org/assignments/iana-ipv4-special-registry (and iana-ipv6-special-registry)",
@@ -151,7 +151,7 @@ export const networks = {
     ],
   },
 
-  /** Azure's machines reach their host here, and the certificates and settings of the machine with it; it never changes. */
+  /** Azure gives its virtual machines their certificates and settings at this address, which never changes. */
   azurePlatform: {
     source: "https://learn.microsoft.com/azure/virtual-network/what-is-ip-address-168-63-129-16",
     confirmed: "2026-11-21",
@@ -162,19 +162,19 @@ export const networks = {
 /** Every address of one family: what a default route and an unrestricted bind are spelled as. */
 export const anywhere = { v4: "0.0.0.0/0", v6: "::/0" } as const;
 
-/** The machine itself. The receiver listens here, and no allowlist may ever name it. */
+/** The host itself. The receiver listens here, and no allowlist may name it. */
 export const loopback = { v4: "127.0.0.1", v6: "::1", v4range: "127.0.0.0/8" } as const;
 
-/** The machine itself, and its link, where clouds keep a machine's own metadata: no repository is there. */
+/** The host itself, and its link, where clouds keep an instance's metadata: no repository is there. */
 export const local = [loopback.v4range, "169.254.0.0/16", loopback.v6, "fe80::/10"] as const;
 
 /**
- * Addresses reserved for documentation (RFC 5737, RFC 3849): nobody can send from them, so the guard's probe uses
- * them as the stranger that must be refused.
+ * Addresses reserved for documentation (RFC 5737, RFC 3849): no host sends from them, so the guard uses them as the
+ * source that every allowlist must reject.
  */
 export const stranger = { v4: "192.0.2.1", v6: "2001:db8::1" } as const;
 
-/** What another Cloudflare customer's Worker arrives from: inside the edge's ranges, not inside this zone. */
+/** The source of another Cloudflare customer's Worker: in Cloudflare's ranges, and not of this zone. */
 export const foreignWorker = "2a06:98c0:3600::103";
 
 export const isV4 = (cidr: string): boolean => isIPv4(cidr.split("/")[0] ?? "");

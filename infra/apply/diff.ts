@@ -1,4 +1,4 @@
-/** What changed in a text on a host, for a person who reads a preview. Not for `patch`. */
+/** The difference between two texts, for a person who reads a preview. Not for `patch`. */
 import { diffArrays } from "diff";
 import { printable } from "./report.ts";
 

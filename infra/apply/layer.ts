@@ -1,6 +1,6 @@
 /**
- * What one layer declares on a host: files, the paths that pushgate owns, how the running system takes the files up, and
- * the facts that prove it did. Pure data: a renderer makes it, `reconcile.ts` compares it, `ship.ts` sends it.
+ * The declaration of a layer: files, the paths that pushgate owns, how the running system takes the files up, and the
+ * facts that prove it did. Pure data: a renderer makes it, `reconcile.ts` compares it, `ship.ts` sends it.
  * A layer holds no secret, so all of it is fit for a golden file.
  */
 
@@ -29,7 +29,7 @@ export type HostFact = {
    * every preview, so it must be fast (< 0.2 s); after 5 seconds the probe ends it.
    */
   readonly read: string;
-  /** What `read` must print. */
+  /** The text that `read` must print. */
   readonly want: string;
 };
 

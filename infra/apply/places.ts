@@ -1,4 +1,4 @@
-/** Where an apply keeps what it remembers on a host. Every other place is in host/paths.ts. */
+/** The folders in which an apply keeps its state on a host. All other paths are in host/paths.ts. */
 export const places = {
   /** Stamps, incoming programs, salts. */
   state: "/var/lib/pushgate",

@@ -1,9 +1,9 @@
 /**
- * The decision: is this layer on the host as declared, and which stamp does its apply carry? Pure.
+ * Decides whether a layer is on the host as declared, and which stamp its apply carries. Pure.
  * - The stamp is read back from the host. While the host is as declared, the same stamp is sent again: the command's
  *   input equals the state, and preview is empty. Otherwise a new stamp changes the input, Pulumi runs the apply again,
  *   and the apply writes the stamp.
- * - A new stamp hashes what is wanted, what was found and the old stamp, so the same drift twice gives two stamps. A
+ * - A new stamp is a hash of declaration, report and old stamp, so the same drift twice gives two stamps. A
  *   missing or invalid old stamp is replaced by a random value: a stamp deleted twice is then seen twice.
  * - A removed layer leaves `absent-<stamp>`, by the same rule: it separates a clean host from one that was restored from a
  *   backup. A host without any stamp never had the layer, and gives the constant `absent`.

@@ -1,6 +1,6 @@
 /**
- * What a host reported to a probe, parsed. The host is untrusted input: the answer passes a schema before anything is
- * read from it, and what may reach a terminal loses its control characters here.
+ * Parses a host's answer to a probe. The host is untrusted input: the answer passes a schema before anything is read
+ * from it, and texts that may reach a terminal lose their control characters here.
  */
 import * as v from "valibot";
 
@@ -36,7 +36,7 @@ export type SeenLayer = {
 export type Listener = { readonly port: number; readonly process: string };
 
 export type HostReport = {
-  /** What preflight reads: versions, resources, rights. */
+  /** For preflight: versions, resources, rights. */
   readonly system: Readonly<Record<string, SeenFact | undefined>>;
   readonly listeners: readonly Listener[];
   /** The port of the probe's own SSH connection; absent through sudo. */
@@ -74,7 +74,7 @@ const row = v.union([
 type Row = v.InferOutput<typeof row>;
 const answer = v.strictObject({ pushgate: v.literal(1), rows: v.array(row) });
 
-/** Text fit for a terminal: tabs and line ends stay; other control characters, C1 and bidirectional ones go. */
+/** Text fit for a terminal: without control characters, C1 and bidirectional ones too, except tabs and line ends. */
 export const printable = (text: string): string =>
   text.replace(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u200e\u200f\u202a-\u202e\u2066-\u2069]/g, "");
 

@@ -1,4 +1,4 @@
-/** How a host is reached: the operator's own OpenSSH with its configuration, agent and known_hosts. Pure. */
+/** The command that reaches a host: the operator's own OpenSSH with its configuration, agent and known_hosts. Pure. */
 import type { Host } from "../config/settings.ts";
 import { printable } from "./report.ts";
 
@@ -24,7 +24,7 @@ export const sshTo = ({ ssh }: Pick<Host, "ssh">): string[] => [
   ssh,
 ];
 
-/** What ssh and sudo report, what is wrong, and what to do; the first that matches. */
+/** Messages of ssh and sudo, each with its fault and fix; the first that matches counts. */
 const sshFaults: readonly (readonly [reported: RegExp, wrong: string, fix: string, command?: string])[] = [
   [
     /REMOTE HOST IDENTIFICATION HAS CHANGED|Host key verification failed|No \w+ host key is known/i,

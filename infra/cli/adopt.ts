@@ -1,5 +1,5 @@
 /**
- * Takes over what exists at Cloudflare already: in a zone that had rules before pushgate, and after a state was lost.
+ * Takes over existing objects at Cloudflare: in a zone that had rules before pushgate, and after a state was lost.
  *
  *   npm run adopt                    lists what it would take over, and prompts
  *   npm run adopt -- --yes           does it

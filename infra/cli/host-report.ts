@@ -1,5 +1,5 @@
 /**
- * How the hooks of a host are: status.json as the builder left it, what waits to be built, and the state of its units.
+ * The report on a host's hooks: the builder's status.json, the work that waits for a build, and the units.
  * The host is untrusted input: its answer passes a schema, and texts lose their control characters.
  */
 import * as v from "valibot";

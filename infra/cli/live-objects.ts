@@ -1,6 +1,6 @@
 /**
- * Which live object at Cloudflare is the one that a declared resource stands for, and under which id the provider
- * imports it; one function for each type of resource. Reads only.
+ * Finds the live object at Cloudflare for a declared resource, and the id under which the provider imports it; one
+ * function for each type of resource. Reads only.
  */
 import { X509Certificate } from "node:crypto";
 import type { EdgeApi } from "../edge/api.ts";
@@ -15,11 +15,11 @@ export type Declared = {
 };
 
 export type Found = {
-  /** What `pulumi import` takes; absent if there is no live object. */
+  /** The id for `pulumi import`; absent if there is no live object. */
   readonly id?: string;
   /** The live object in words. */
   readonly what?: string;
-  /** What cannot be adopted, and what happens to it. */
+  /** Objects that cannot be adopted, and what happens to them. */
   readonly notes: readonly string[];
 };
 

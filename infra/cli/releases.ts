@@ -1,4 +1,4 @@
-/** Which release a rollback goes to, and the script that requests it. Pure. */
+/** Chooses the release that a rollback publishes, and makes the script that requests it. Pure. */
 import { scriptBeside, variables } from "../apply/shell.ts";
 import { paths, units } from "../host/paths.ts";
 import { age } from "./format.ts";

@@ -1,5 +1,6 @@
 /**
- * How each hook is on each host: what is published, the last result and its reason, what waits to be built.
+ * Prints the state of each hook on each host: the published release, the last result with its reason, and the work that
+ * waits for a build.
  *
  *   npm run status                    for a person
  *   npm run status -- --json          the same for a program

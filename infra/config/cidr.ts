@@ -17,7 +17,7 @@ export const tidy = (cidrs: readonly string[]): string[] =>
     .sort(compare)
     .filter((cidr, i, sorted) => !sorted.slice(0, i).some((before) => containsCidr(before, cidr)));
 
-/** What is wrong with a range, or undefined. Host bits must be zero, so that the text shows what is admitted. */
+/** The fault of a range, or undefined. Host bits must be zero, so that the text shows which addresses it admits. */
 export function rangeFault(cidr: string): string | undefined {
   const [, address = "", bits = "0"] = /^([^/%]+)(?:\/(\d+))?$/.exec(cidr) ?? [];
   const width = { 0: -1, 4: 32, 6: 128 }[isIP(address)] ?? -1;

@@ -29,7 +29,7 @@ export type Schema = v.GenericSchema & {
 export const unwrapped = (schema: Schema): Schema =>
   schema.wrapped === undefined ? schema : unwrapped(schema.wrapped);
 
-/** What completes "Use …" for a schema. */
+/** The text that completes "Use …" for a schema. */
 export function formOf(schema: Schema): string {
   const { form } = v.getMetadata(schema);
   if (typeof form === "string") return form;

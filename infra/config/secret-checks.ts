@@ -22,7 +22,7 @@ const newSecret = (path: string) => `${store(path)} "$(openssl rand -base64 32)"
 const newKey = 'ssh-keygen -t ed25519 -N "" -f deploy-key';
 
 /**
- * `encrypted` tells whether the engine decrypted something in `secrets`. It decrypts before the program starts, so only
+ * `encrypted`: whether the engine decrypted something in `secrets`. It decrypts before the program starts, so only
  * the text of Pulumi.<stack>.yaml still shows which values were plain text.
  */
 export function secretFaults(secrets: unknown, written: unknown, encrypted: boolean, stackFile?: string): Fault[] {

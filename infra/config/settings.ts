@@ -23,7 +23,7 @@ export const vendorUrl = "https://api.cloudflare.com/client/v4";
 /** The SDK exports it, and leaves it out of its types. */
 const { isConfigSecret } = runtimeConfig as unknown as { isConfigSecret: (key: string) => boolean };
 
-/** What the engine passes: `namespace:key` -> text, a JSON document where the key's type is object or array. */
+/** The configuration as the engine passes it: `namespace:key` -> text, a JSON document where the key's type is object or array. */
 export type RawConfig = Readonly<Record<string, string>>;
 
 /** Secrets by hook, newest first; its deploy key under `key:<hook>`. */
@@ -31,7 +31,7 @@ type Secrets = Readonly<Record<string, readonly string[]>>;
 type Parsed = { readonly settings: Settings; readonly secrets: Secrets };
 
 /**
- * Throws SettingsError with all faults. `isSecret` tells whether a key is encrypted; `stackFile` is the text of
+ * Throws SettingsError with all faults. `isSecret`: whether a key is encrypted; `stackFile` is the text of
  * Pulumi.<stack>.yaml where it is known.
  */
 export function parseSettings(raw: RawConfig, isSecret: (key: string) => boolean, stackFile?: string): Parsed {

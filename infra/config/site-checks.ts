@@ -1,4 +1,4 @@
-/** What a site needs of the rest of the configuration: folders, SSH host keys, ranges, hostnames. Pure, all at once. */
+/** Faults of the sites: their folders, SSH host keys, ranges and hostnames. Pure; all faults come at once. */
 import { containsCidr, overlapCidr } from "cidr-tools";
 import { local, networks } from "../networks.ts";
 import { knownAs, remoteOf } from "./derived.ts";
@@ -129,7 +129,7 @@ const hugoFaults = (path: string, key: string): Fault[] =>
 /** One certificate of Cloudflare's Origin CA holds 200 hostnames: the host's own and those of all sites. */
 const sitesPerCertificate = 199;
 
-/** What it takes to serve sites (`hooks[].site.hostname`). */
+/** Faults of the sites that pushgate serves (`hooks[].site.hostname`). */
 export function servingFaults({ zone, hosts, hooks }: Pick<Config, "zone" | "hosts" | "hooks">): Fault[] {
   const sites = keyed({ hooks }).flatMap(({ key, site: { hostname } }) =>
     hostname === undefined ? [] : [{ key: `${key}.hostname`, hostname }],

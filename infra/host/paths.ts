@@ -1,4 +1,4 @@
-/** Where things land on the machine: each place once, so that a renderer, a script and a test can't disagree. */
+/** Paths, units and accounts on the host, each stated once, so that renderers, scripts and tests agree. */
 import { places } from "../apply/places.ts";
 
 export const paths = {
@@ -11,26 +11,26 @@ export const paths = {
   nginx: "/etc/nginx/conf.d/pushgate.conf",
   nftables: "/etc/pushgate/firewall.nft",
   receiverSettings: "/etc/pushgate/receiver.json",
-  /** Origin key (0600 root), CSR, certificate and the CA of our own origin-pull certificate. */
+  /** Origin key (0600 root), CSR, certificate, and the CA of the stack's own client certificate. */
   tls: "/etc/pushgate/tls",
-  /** One file a hook, encrypted by systemd-creds with the host's key. */
+  /** One file for each hook, encrypted by systemd-creds with the host's key. */
   credentials: "/etc/pushgate/credentials",
-  /** Scripts and bundles that run on the machine. */
+  /** Scripts and programs that run on the host. */
   lib: "/usr/local/lib/pushgate",
   receiver: "/usr/local/lib/pushgate/receiver.cjs",
   builder: "/usr/local/lib/pushgate/builder.cjs",
-  /** One folder a hook; the receiver writes, the builder takes. */
+  /** One folder for each hook: the receiver stores deliveries there, the builder takes them. */
   spool: "/var/spool/pushgate",
-  /** Rendered settings of the rebuild, and the host keys of its git hosts: a file a hook. */
+  /** One file for each hook: rendered settings of the builder, and the SSH host keys of its git host. */
   builderSettings: "/etc/pushgate/builder",
   builderSysusers: "/etc/sysusers.d/pushgate-builder.conf",
   builderTmpfiles: "/etc/tmpfiles.d/pushgate-builder.conf",
   egress: "/etc/pushgate/egress.conf",
-  /** One folder a hook; whoever may ask for a build drops a file there. */
+  /** One folder for each hook: an account that may request a build drops a file there. */
   asks: "/var/spool/pushgate-publish",
-  /** One folder a hook: clone, releases, what is served. */
+  /** One folder for each hook: clone, releases, and the link to the current release. */
   sites: "/var/lib/pushgate-sites",
-  /** Where hugo is asked, and the empty folder that is its root. */
+  /** Hugo's sockets, and the empty folder that is its root directory. */
   hugo: "/run/pushgate-hugo",
 } as const;
 
@@ -41,10 +41,10 @@ export const units = {
   guard: "pushgate-guard.service",
   guardTimer: "pushgate-guard.timer",
   receiver: "pushgate-receiver.service",
-  /** One socket a source set: `pushgate-receiver-github.socket`. */
+  /** One socket for each source set: `pushgate-receiver-github.socket`. */
   socket: (sourceSet: string) => `pushgate-receiver-${sourceSet}.socket`,
   egress: "pushgate-egress.service",
-  /** The rebuild's, of one hook. */
+  /** The builder's units, for one hook. */
   build: (hook: string) => `pushgate-build-${hook}.service`,
   buildPath: (hook: string) => `pushgate-build-${hook}.path`,
   reconcile: (hook: string) => `pushgate-reconcile-${hook}.service`,
@@ -53,9 +53,9 @@ export const units = {
   hugoSocket: (hook: string) => `pushgate-hugo-${hook}.socket`,
 } as const;
 
-/** The static account the receiver runs as; static because it hands files to another account. */
+/** The receiver's account; static, because the receiver passes files to the builder's account. */
 export const receiverUser = "pushgate-receiver";
 
-/** Takes deliveries, runs git, publishes; and the only account that template code runs as. */
+/** The builder's account takes deliveries, runs git and publishes. Code of a repository runs as Hugo's account only. */
 export const builderUser = "pushgate-builder";
 export const hugoUser = "pushgate-hugo";

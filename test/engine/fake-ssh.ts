@@ -5,7 +5,7 @@
 import { execFileSync } from "node:child_process";
 import { chmodSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { bareMachine } from "../infra/evaluate.ts";
+import { bareHost } from "../infra/evaluate.ts";
 
 export type FakeSsh = {
   /** One line for each probe. */
@@ -19,7 +19,7 @@ export function fakeSsh(folder: string): FakeSsh {
   const key = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-keyout", join(folder, "key")];
   execFileSync("openssl", ["req", "-new", ...key, "-subj", "/CN=x", "-out", join(folder, "csr")], { stdio: "pipe" });
   const probe = join(folder, "probe.json");
-  writeFileSync(probe, bareMachine());
+  writeFileSync(probe, bareHost());
   // Only the probe's command starts with a timeout; the others apply layers and install programs.
   const script = `#!/bin/sh
 for command; do :; done
@@ -34,7 +34,7 @@ esac
   return {
     log: join(folder, "log"),
     keyed() {
-      const answer = JSON.parse(bareMachine()) as { rows: unknown[] };
+      const answer = JSON.parse(bareHost()) as { rows: unknown[] };
       const request = Buffer.from(readFileSync(join(folder, "csr"), "utf8")).toString("base64");
       answer.rows.splice(-1, 0, ["fact64", "request", 0, 0, request]);
       writeFileSync(probe, JSON.stringify(answer));

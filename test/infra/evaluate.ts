@@ -31,7 +31,7 @@ export type World = {
 const base64 = (text: string) => Buffer.from(text).toString("base64");
 
 /** What probe.sh says on a Debian 12 that was just installed. */
-export function bareMachine(overrides: Readonly<Record<string, string>> = {}): string {
+export function bareHost(overrides: Readonly<Record<string, string>> = {}): string {
   const facts: Record<string, string> = {
     os: "debian 12",
     uid: "0",
@@ -80,7 +80,7 @@ export async function evaluate(world: World = {}): Promise<Declared[]> {
       case "command:local:run": {
         const interpreter = args.interpreter as string[];
         const target = interpreter.at(-1) ?? "";
-        return { stdout: world.probe?.(target) ?? bareMachine(), stderr: "" };
+        return { stdout: world.probe?.(target) ?? bareHost(), stderr: "" };
       }
       case "cloudflare:index/getZone:getZone":
         return {

@@ -2,7 +2,7 @@
 import { beforeEach, describe, expect, test, vi } from "vitest";
 import { originCertificate } from "../../infra/host/origin-certificate/origin-certificate.ts";
 import { secrets, stackConfig } from "../fixtures.ts";
-import { bareMachine, type Declared, evaluate, type World } from "./evaluate.ts";
+import { bareHost, type Declared, evaluate, type World } from "./evaluate.ts";
 
 beforeEach(() => {
   vi.resetModules();
@@ -89,7 +89,7 @@ test("no command has triggers, a delete script or an environment: an update runs
 
 /** A bare machine's answer, with these rows besides. */
 function answer(...rows: unknown[]): string {
-  const bare = JSON.parse(bareMachine()) as { rows: unknown[] };
+  const bare = JSON.parse(bareHost()) as { rows: unknown[] };
   bare.rows.splice(-1, 0, ...rows);
   return JSON.stringify(bare);
 }
@@ -173,7 +173,7 @@ describe("nothing is declared", () => {
   test("while a machine can't carry it; every machine's faults come together", async () => {
     const said = await refused({
       config: hosts({}, second),
-      probe: (target) => bareMachine(target === "root@web2" ? { uid: "1000" } : { bpf: "absent" }),
+      probe: (target) => bareHost(target === "root@web2" ? { uid: "1000" } : { bpf: "absent" }),
     });
     expect(said).toMatch(/web1 can't carry pushgate/);
     expect(said).toMatch(/web2 can't carry pushgate/);

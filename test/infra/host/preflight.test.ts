@@ -189,7 +189,7 @@ describe("folders of a site, before anything of it is on the host", () => {
     ]);
   });
   test("no content, and a link that pushgate did not make: both at once, before anything is changed", () => {
-    const { faults } = said("a link to /srv/www, which somebody else made", "missing: name the folder");
+    const { faults } = said("a link to /srv/www", "missing; set `site.content`");
     expect(faults).toEqual([
       expect.stringContaining("the content folder /srv/content/site is missing"),
       expect.stringContaining("the web root /var/www/site is a link to /srv/www"),

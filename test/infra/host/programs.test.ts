@@ -10,7 +10,7 @@ import { applyScript } from "../../../infra/apply/manifest.ts";
 import { paths } from "../../../infra/host/paths.ts";
 import { buildProgram, bundle } from "../../../infra/host/programs/programs.ts";
 import { example } from "../../fixtures.ts";
-import { noMachine, onMachine } from "./lab/throwaway-host.ts";
+import { noHost, onHost } from "./lab/throwaway-host.ts";
 
 const sha256 = (text: string | Buffer) => createHash("sha256").update(text).digest("hex");
 /** Where program and plugin run. */
@@ -44,7 +44,7 @@ test.each(nodes)("the receiver runs alone in an empty folder, on %s, and names t
 });
 
 describe("on a host", () => {
-  beforeEach(({ skip }) => skip(noMachine !== undefined, noMachine));
+  beforeEach(({ skip }) => skip(noHost !== undefined, noHost));
   const applied = (text: string) => {
     const layer = bundle("receiver", example, { sha256: sha256(text) });
     return `( ${applyScript(layer, "0123456789ab")} )\necho "applied $?"\n`;
@@ -54,14 +54,14 @@ describe("on a host", () => {
   const look = `cat ${paths.receiver}; echo; stat -c '%a %U:%G' ${paths.receiver}; ls -A ${paths.incoming}\n`;
 
   test("the layer installs a program, replaces it, and removes the former file", () => {
-    const { stdout } = onMachine(`${send("one")}${applied("one")}${look}${send("two")}${applied("two")}${look}`);
+    const { stdout } = onHost(`${send("one")}${applied("one")}${look}${send("two")}${applied("two")}${look}`);
     expect(stdout).toBe(
       `applied 0\none\n644 root:root\n${sha256("one")}.cjs\napplied 0\ntwo\n644 root:root\n${sha256("two")}.cjs\n`,
     );
   });
 
   test("the layer undoes a manual change without another transfer", () => {
-    const { stdout } = onMachine(
+    const { stdout } = onHost(
       `${send("one")}${applied("one")}echo x >>${paths.receiver}; chmod 777 ${paths.receiver}; ${applied("one")}${look}`,
     );
     expect(stdout).toContain("applied 0\none\n644 root:root");
@@ -72,14 +72,14 @@ describe("on a host", () => {
     ["that was never sent", ""],
     ["that is another file of that name", send("evil", "one")],
   ])("the host rejects a program %s and keeps the former one", (_name, arrival) => {
-    const { stdout, stderr } = onMachine(`${send("zero")}${applied("zero")}${arrival}${applied("one")}${look}`);
+    const { stdout, stderr } = onHost(`${send("zero")}${applied("zero")}${arrival}${applied("one")}${look}`);
     expect(stdout).toContain("applied 0\napplied 1\nzero\n644 root:root");
     expect(stderr).toContain("Run `pulumi up` again");
   });
 
   test("the layer leaves nothing behind when it is removed", () => {
     const { script, retire } = bundle("receiver", example, { sha256: sha256("one") });
-    const { stdout } = onMachine(
+    const { stdout } = onHost(
       `${send("one")}${applied("one")}(${script}\n${retire}); ls -A /usr/local/lib /var/lib/pushgate`,
     );
     expect(stdout).not.toMatch(/receiver|incoming|lib\/pushgate$/m);

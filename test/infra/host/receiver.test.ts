@@ -18,7 +18,7 @@ import { mark } from "../../../infra/host/routing/routing.ts";
 import { loopback } from "../../../infra/networks.ts";
 import { readReceiver } from "../../../service/settings.ts";
 import { example, exampleHost } from "../../fixtures.ts";
-import { noMachine, onMachine } from "./lab/throwaway-host.ts";
+import { noHost, onHost } from "./lab/throwaway-host.ts";
 import { missing } from "./namespace.ts";
 
 const layer = receiver(example, exampleHost);
@@ -167,10 +167,10 @@ describe("read by the real parsers", () => {
   });
 
   test("accounts and folders are created as declared", ({ skip }) => {
-    const why = missing("systemd-analyze") ?? noMachine;
+    const why = missing("systemd-analyze") ?? noHost;
     skip(why !== undefined, why);
     // One uid is mapped in here, so nothing can be given away: the owners are read from what is tried.
-    const { stdout, stderr } = onMachine(`
+    const { stdout, stderr } = onHost(`
       cat >/tmp/sysusers <<'E'\n${text(paths.sysusers)}E
       systemd-sysusers /tmp/sysusers && cat /etc/passwd /etc/group
       cat >/tmp/tmpfiles <<'E'\n${text(paths.tmpfiles)}E

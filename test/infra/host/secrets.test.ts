@@ -16,7 +16,7 @@ import {
   secretsAudit,
 } from "../../../infra/host/secrets/secrets.ts";
 import { secrets as configured, example, rebuilt } from "../../fixtures.ts";
-import { machineNode, noMachine, onMachine } from "./lab/throwaway-host.ts";
+import { hostNode, noHost, onHost } from "./lab/throwaway-host.ts";
 
 const plain: HookSecrets = {
   site: [configured.site.current, configured.site.previous],
@@ -91,7 +91,7 @@ test("a host in sync keeps its stamp; a rotated secret gives a new one and is no
 });
 
 const creds = spawnSync("systemd-creds", ["--version"]).status === 0;
-const reason = creds ? noMachine : "systemd-creds is not installed: apt-get install systemd";
+const reason = creds ? noHost : "systemd-creds is not installed: apt-get install systemd";
 
 /** Records the argv and environment of all processes whenever a secret is handled, then runs the real program. */
 const watched = `
@@ -108,10 +108,7 @@ PATH=/tmp/bin:$PATH
 const applied = (settings: Settings, hookSecrets: HookSecrets) =>
   `( ${applyScript(secrets(settings), "0123456789ab", paths.state, secretLines(hookSecrets))} )\necho "applied $?"\n`;
 const audit = (settings: Settings) =>
-  `echo AUDIT; ( ${secrets(settings).script}\n${secretsAudit.read} ); echo END\n`.replaceAll(
-    "/usr/bin/node",
-    machineNode,
-  );
+  `echo AUDIT; ( ${secrets(settings).script}\n${secretsAudit.read} ); echo END\n`.replaceAll("/usr/bin/node", hostNode);
 const audits = (stdout: string) => [...stdout.matchAll(/AUDIT\n(.*?)\nEND/gs)].map(([, said]) => said!);
 const list = `stat -c '%n %a %U:%G' ${paths.credentials} ${paths.credentials}/* ${paths.credentials}/.[!.]* 2>/dev/null`;
 
@@ -119,7 +116,7 @@ describe("on a host", () => {
   beforeEach(({ skip }) => skip(reason !== undefined, reason));
 
   test("the layer installs secrets encrypted, and none is in an argv, environment, file or output on the way", () => {
-    const { stdout, stderr } = onMachine(`${watched}${applied(example, plain)}${audit(example)}${list}
+    const { stdout, stderr } = onHost(`${watched}${applied(example, plain)}${audit(example)}${list}
       for hook in site docs; do systemd-creds decrypt --name=$hook ${paths.credentials}/$hook - | sha256sum; done
       wc -c </tmp/seen/processes
       grep -rlF -e ${every.map((secret) => `'${secret}'`).join(" -e ")} /etc /var/lib /run /tmp /root && echo LEAK`);
@@ -132,7 +129,7 @@ describe("on a host", () => {
   }, 30_000);
 
   test("the check above finds a secret in an argv", () => {
-    const { stdout } = onMachine(`${watched}sh -c 'systemd-creds --version >/dev/null; :' ${configured.site.current}
+    const { stdout } = onHost(`${watched}sh -c 'systemd-creds --version >/dev/null; :' ${configured.site.current}
       grep -rlF '${configured.site.current}' /tmp/seen && echo LEAK`);
     expect(stdout).toContain("LEAK");
   }, 30_000);
@@ -144,8 +141,7 @@ describe("on a host", () => {
     };
     const [site] = example.hooks;
     const less = { ...example, hooks: [site!] };
-    const { stdout } =
-      onMachine(`${applied(example, plain)}${audit(example)}${applied(example, rotated)}${audit(example)}
+    const { stdout } = onHost(`${applied(example, plain)}${audit(example)}${applied(example, rotated)}${audit(example)}
       ${applied(less, { site: rotated.site! })}${audit(less)}${list}`);
     expect(stdout.match(/applied 0/g)).toHaveLength(3);
     const [first, second, third] = audits(stdout);
@@ -166,7 +162,7 @@ describe("on a host", () => {
     "the host rejects %s, and the former secrets stay",
     (_name, input, says) => {
       const bad = `( ${applyScript(layer, "aaaaaaaaaaaa", paths.state, input)} )\necho "applied $?"\n`;
-      const { stdout, stderr } = onMachine(`${applied(example, plain)}${bad}${audit(example)}${list}`);
+      const { stdout, stderr } = onHost(`${applied(example, plain)}${bad}${audit(example)}${list}`);
       expect(stdout).toContain("applied 1");
       expect(stderr).toMatch(says);
       expect(stderr).not.toContain(configured.site.current);
@@ -178,7 +174,7 @@ describe("on a host", () => {
   test("the layer installs a deploy key whole, under the name by which its unit loads it, and the audit compares it", () => {
     const key = `-----BEGIN OPENSSH PRIVATE KEY-----\n${"a".repeat(70)}\n${"b".repeat(70)}\n-----END OPENSSH PRIVATE KEY-----`;
     const withKey: HookSecrets = { ...plain, "key:docs": [key] };
-    const { stdout, stderr } = onMachine(`${watched}${applied(rebuilt, withKey)}${audit(rebuilt)}${list}
+    const { stdout, stderr } = onHost(`${watched}${applied(rebuilt, withKey)}${audit(rebuilt)}${list}
       systemd-creds decrypt --name=deploy-key ${paths.credentials}/docs-deploy-key - | sha256sum
       grep -rlF -e '${"a".repeat(70)}' -e '${Buffer.from(key).toString("base64").slice(40, 120)}' /etc /var/lib /run /tmp /root && echo LEAK
       printf 'forged-forged-forged-forged-forged-forged' | systemd-creds encrypt --with-key=host --name=deploy-key - ${paths.credentials}/docs-deploy-key
@@ -188,12 +184,12 @@ describe("on a host", () => {
     expect(stdout).toContain(createHash("sha256").update(`${key}\n`).digest("hex"));
     expect(stdout).not.toContain("LEAK");
     expect(audits(stdout).map((said) => auditVerdict(said, withKey))).toEqual(["as declared", "differs: key:docs"]);
-    const none = onMachine(applied(rebuilt, plain));
+    const none = onHost(applied(rebuilt, plain));
     expect(none.stderr).toContain("no secret arrived for key:docs. Nothing was replaced.");
   }, 30_000);
 
   test("the audit reports a credential that was removed or replaced on the host", () => {
-    const { stdout } = onMachine(`${applied(example, plain)}
+    const { stdout } = onHost(`${applied(example, plain)}
       rm ${paths.credentials}/docs; ${audit(example)}
       printf 'forged-forged-forged-forged-forged-forged' | systemd-creds encrypt --with-key=host --name=docs - ${paths.credentials}/docs
       ${audit(example)}`);
@@ -201,7 +197,7 @@ describe("on a host", () => {
   }, 30_000);
 
   test("the layer leaves nothing behind when it is removed", () => {
-    const { stdout } = onMachine(
+    const { stdout } = onHost(
       `${applied(example, plain)}(${layer.script}\n${layer.retire}); ls -A /etc/pushgate /var/lib/pushgate`,
     );
     expect(stdout).not.toMatch(/credentials|salt/);

@@ -7,16 +7,16 @@ import { spawnSync } from "node:child_process";
 const namespaces = ["--user", "--map-root-user", "--mount", "--net", "--pid", "--fork", "--mount-proc"];
 
 /** Why no such host can be made here, or undefined. */
-export const noMachine =
+export const noHost =
   spawnSync("unshare", [...namespaces, "mount", "-t", "tmpfs", "none", "/etc"]).status === 0
     ? undefined
     : "user and mount namespaces are not allowed here: run as root";
 
 /** This Node in there: a checkout below /tmp or /root is hidden by the empty folders that come next. */
-export const machineNode = "/mnt/node";
+export const hostNode = "/mnt/node";
 
 const prepare = `
-mount -t tmpfs none /mnt && touch ${machineNode} && mount --bind '${process.execPath}' ${machineNode}
+mount -t tmpfs none /mnt && touch ${hostNode} && mount --bind '${process.execPath}' ${hostNode}
 for folder in /etc /var/lib /var/spool /usr/local/lib /run /tmp /root; do mount -t tmpfs none "$folder"; done
 echo 0123456789abcdef0123456789abcdef >/etc/machine-id
 echo root:x:0:0::/root:/bin/sh >/etc/passwd
@@ -27,7 +27,7 @@ mkdir -p /var/lib/pushgate/stamps /var/lib/systemd
 export type Said = { readonly status: number | null; readonly stdout: string; readonly stderr: string };
 
 /** Runs `script` by `sh -s`, as the transient unit does: from standard input, so that it is in no argv. */
-export function onMachine(script: string): Said {
+export function onHost(script: string): Said {
   const { status, stdout, stderr } = spawnSync("unshare", [...namespaces, "sh", "-s"], {
     input: `${prepare}\n${script}`,
     encoding: "utf8",
