@@ -1,7 +1,7 @@
 /**
  * `npm run demo`: for each layer an attack, the layer that stops it as declared, and where it gets with that one
- * protection removed; then a push that becomes a page, if git, openssl and hugo are installed. It evaluates the program's
- * own declarations and runs the real receiver and builder.
+ * protection removed; then a push that becomes a page, if git, openssl and hugo are installed. It evaluates the
+ * program's own declarations and runs the real receiver and builder.
  *
  * - It needs Node only, no root and no network.
  * - `--json` prints the layers' rows as one array.

@@ -1,6 +1,6 @@
 /**
- * `npm test`: format, types, then every test that needs no booted host, with the time of each step. `npm run check` is the
- * same without the tests.
+ * `npm test`: format, types, then every test that needs no booted host, with the time of each step. `npm run check` is
+ * the same without the tests.
  */
 import { spawnSync } from "node:child_process";
 

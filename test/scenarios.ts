@@ -1,6 +1,6 @@
 /**
- * For each layer an attack that this layer alone stops: the table of the demo, the rehearsal and the suites on hosts. Each
- * attack is sent twice, with the layer as declared and with its protection removed.
+ * For each layer an attack that this layer alone stops: the table of the demo, the rehearsal and the suites on hosts.
+ * Each attack is sent twice, with the layer as declared and with its protection removed.
  */
 import { foreignWorker } from "../infra/networks.ts";
 import type { Chain, Way } from "./demo/chain.ts";

@@ -1,7 +1,7 @@
 /**
- * Sends a delivery through all layers without root: Cloudflare's rules as the program declares them, firewall, proxy and
- * socket as it renders them, and the real receiver. The first layer that rejects the delivery decides. A test removes a
- * protection by changing the declared or rendered text.
+ * Sends a delivery through all layers without root: Cloudflare's rules as the program declares them, firewall, proxy
+ * and socket as it renders them, and the real receiver. The first layer that rejects the delivery decides. A test
+ * removes a protection by changing the declared or rendered text.
  */
 import { decide } from "../fakes/cloudflare/plane.ts";
 import type { ZoneState } from "../fakes/cloudflare/zone.ts";
@@ -22,7 +22,7 @@ export type Chain = {
   readonly impostor?: boolean;
 };
 
-/** The way to the host: through this zone, from another Cloudflare customer's worker, or directly to the origin port. */
+/** The way to the host: through this zone, from another Cloudflare customer's worker, or to the origin port. */
 export type Way =
   | { readonly through: "zone" }
   | { readonly through: "another customer"; readonly client: string }

@@ -1,7 +1,7 @@
 /**
  * Drift at Cloudflare: the whole program under the real engine, in a zone that its owner changes too. Preview reports
- * each difference, `up` repairs it, and no rule of the zone's owner is lost or altered. Each test continues where the one
- * before it ended.
+ * each difference, `up` repairs it, and no rule of the zone's owner is lost or altered. Each test continues where the
+ * one before it ended.
  */
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";

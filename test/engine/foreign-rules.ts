@@ -1,7 +1,7 @@
 /**
- * Rules that a zone's owner may have in the phases that pushgate writes to: three in each phase, one of them off, one with
- * a logging option, and one that skips where the phase has that action. They have what a careless copy would lose: a
- * missing ref, a missing and an empty description, quotes, line ends.
+ * Rules that a zone's owner may have in the phases that pushgate writes to: three in each phase, one of them off, one
+ * with a logging option, and one that skips where the phase has that action. They have what a careless copy would lose:
+ * a missing ref, a missing and an empty description, quotes, line ends.
  */
 export const custom = "http_request_firewall_custom";
 export const origin = "http_request_origin";

@@ -34,8 +34,8 @@ function releaseOf(pulumi: string): string | undefined {
 }
 
 /**
- * The cached `pulumi`, else an installed one of the same minor release. Never node_modules/.bin/pulumi, which downloads an
- * installer when it finds no engine.
+ * The cached `pulumi`, else an installed one of the same minor release. Never node_modules/.bin/pulumi, which downloads
+ * an installer when it finds no engine.
  */
 export function findEngine(): string | undefined {
   const minor = engineVersion.split(".").slice(0, 2).join(".") + ".";

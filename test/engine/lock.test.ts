@@ -22,7 +22,7 @@ const succeeded = (run: Run): Run => {
   return run;
 };
 
-/** Saves a rule as the dashboard does: the ruleset gets a new version, and a read in progress returns the former one. */
+/** Saves a rule as the dashboard does: the ruleset gets a new version, and a read in progress the former one. */
 function saves(phase: string, ref: string): void {
   const added = { ref, action: phase === origin ? "route" : "block", expression: "ssl", description: `${ref} by hand` };
   const rule = { ...added, id: ref.padEnd(32, "0"), enabled: true, version: "1", last_updated: "2026-01-01T00:00:00Z" };

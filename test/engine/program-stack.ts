@@ -1,6 +1,6 @@
 /**
- * A stack of pushgate's own program under the real engine, with the configuration of test/fixtures.ts, the fake Cloudflare
- * and the fake `ssh`.
+ * A stack of pushgate's own program under the real engine, with the configuration of test/fixtures.ts, the fake
+ * Cloudflare and the fake `ssh`.
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";

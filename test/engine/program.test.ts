@@ -1,6 +1,6 @@
 /**
- * pushgate's own program under the real engine, with plugins, configuration, secrets and order as in a user's `pulumi up`,
- * against the fake Cloudflare and the fake `ssh`. The suites in test/hosts prove what a real host does.
+ * pushgate's own program under the real engine, with plugins, configuration, secrets and order as in a user's `pulumi
+ * up`, against the fake Cloudflare and the fake `ssh`. The suites in test/hosts prove what a real host does.
  */
 import { readFileSync } from "node:fs";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";

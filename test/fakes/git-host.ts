@@ -39,7 +39,7 @@ export type GitHost = {
   readonly url: (repository: string) => string;
   /** A test changes these while the git host runs. */
   readonly faults: Faults;
-  /** Requests since the start: `looks` for the branches, one for each git command; `fetches` for commits, one or more. */
+  /** Requests since the start: `looks` for the branches, one a git command; `fetches` for commits, one or more. */
   readonly counts: { looks: number; fetches: number };
   /** Closes the port and all connections until `comeBack`. */
   readonly goAway: () => Promise<void>;

@@ -1,6 +1,6 @@
 /**
- * A resource of the fake cloudflare plugin, from a description of its API. Like a bridged provider, a diff compares what
- * the program declares, and ignores what the API fills in.
+ * A resource of the fake cloudflare plugin, from a description of its API. Like a bridged provider, a diff compares
+ * what the program declares, and ignores what the API fills in.
  */
 import { ApiError } from "./cloudflare-api.ts";
 import { hasUnknown, type Props, type Refusal, type Resource, unknown } from "./provider.ts";
@@ -41,7 +41,7 @@ const empty = (value: unknown): boolean =>
 const fillsIn = (key: string, value: unknown): boolean =>
   filledIn.has(key) || empty(value) || (key === "enabled" && value === true);
 
-/** Whether the live value equals the wanted one. A field that the program leaves out must be one that the API fills in. */
+/** Whether the live value equals the wanted one. Other fields may only be those that the API fills in. */
 function fits(wanted: unknown, live: unknown): boolean {
   if (wanted === unknown) return false;
   if (empty(wanted)) return empty(live);

@@ -1,6 +1,6 @@
 /**
- * A fake of @pulumi/cloudflare 6.17.0: the resources that pushgate declares and the functions that it calls, over HTTP. It
- * rejects unknown and missing properties and malformed tokens.
+ * A fake of @pulumi/cloudflare 6.17.0: the resources that pushgate declares and the functions that it calls, over HTTP.
+ * It rejects unknown and missing properties and malformed tokens.
  */
 import { call, callForAll, configFaults, configureApi } from "./cloudflare-api.ts";
 import { type Kind, pick, resource } from "./cloudflare-resource.ts";

@@ -1,6 +1,7 @@
 /**
  * A fake of the nodejs language host: it runs the program with Node, which strips the types. It serves the calls of
- * `preview`, `up`, `refresh`, `destroy` and `import --generate-code=false`; for others the engine prints "unimplemented".
+ * `preview`, `up`, `refresh`, `destroy` and `import --generate-code=false`; for others the engine prints
+ * "unimplemented".
  */
 import { spawn } from "node:child_process";
 import { existsSync } from "node:fs";

@@ -1,6 +1,7 @@
 /**
  * What the fake plugins share: a resource provider over plain objects. It declares that it accepts no secrets, so the
- * engine unwraps inputs and marks outputs of the same name secret again. In a preview, unknown values arrive as `unknown`.
+ * engine unwraps inputs and marks outputs of the same name secret again. In a preview, unknown values arrive as
+ * `unknown`.
  */
 import { isDeepStrictEqual } from "node:util";
 import services from "@pulumi/pulumi/proto/provider_grpc_pb.js";

@@ -1,6 +1,6 @@
 /**
- * What all fake plugins share: a gRPC server on loopback, whose port is the first line of standard output, and a client of
- * the engine for log lines.
+ * What all fake plugins share: a gRPC server on loopback, whose port is the first line of standard output, and a client
+ * of the engine for log lines.
  */
 import { flushCompileCache } from "node:module";
 import grpc from "@grpc/grpc-js";
