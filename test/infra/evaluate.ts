@@ -2,7 +2,7 @@
  * Evaluates the program without an engine, for a bare host and an empty zone unless the caller gives other answers, and
  * returns the resources that it declares. For the stack tests and the demo.
  *
- * It works once per process, or after vi.resetModules(): the program is a module, and a second import registers nothing.
+ * It works once per process, or after vi.resetModules(): a second import of the program's module registers nothing.
  * It does not show Pulumi.yaml's types and defaults, dependsOn, protect, and inputs that a provider would reject.
  */
 import * as pulumi from "@pulumi/pulumi";

@@ -1,4 +1,4 @@
-/** The report of `up` and preview if the canary does not arrive; test/hosts/edge/canary.test.ts tests when it is sent. */
+/** The report on a canary that does not arrive. test/hosts/edge/canary.test.ts tests when the canary is sent. */
 import { describe, expect, test } from "vitest";
 import { type CanaryAnswer, obstacle, sendsCanary } from "../../../infra/edge/canary.ts";
 
