@@ -2,15 +2,16 @@
  * Faults between keys of the configuration. Each check is pure and returns its faults, so that a user reads all of them
  * at once.
  */
+
 import { overlapCidr } from "cidr-tools";
+import { verifiedGitHosts } from "../../service/git-hosts/index.ts";
 import { loopback, networks } from "../networks.ts";
 import { published } from "./derived.ts";
 import { type Fault, faultsOf } from "./faults.ts";
 import type { Config, GitHost, Host } from "./schema.ts";
 import { servingFaults, siteFaults } from "./site-checks.ts";
 
-/** Git hosts whose signature the receiver verifies: GitHub's, which Gitea and Forgejo send as well. */
-const verified: readonly GitHost[] = ["forgejo", "gitea", "github"];
+const verified: readonly GitHost[] = verifiedGitHosts.toSorted();
 
 /** Faults of values whose shapes fit. */
 export const crossFaults = (config: Config): Fault[] => [

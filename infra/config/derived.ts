@@ -2,16 +2,17 @@
  * Values derived from the configuration, each in one place: Settings, sites, hostnames, source sets, repositories. Pure
  * functions, which take only the part of the settings that they need.
  */
-import { networks } from "../networks.ts";
+import { type GitHost as GitHostFacts, gitHostNames, gitHosts } from "../../service/git-hosts/index.ts";
+import { type Network, networks } from "../networks.ts";
 import { tidy } from "./cidr.ts";
 import type { Config, GitHost, Hook, Host, Settings, Site } from "./schema.ts";
 
 /** Git hosts that publish their source ranges. The others are self-hosted, and `sources` holds their ranges. */
-export const published: Partial<Record<GitHost, readonly string[]>> = {
-  bitbucket: networks.bitbucketHooks.cidrs,
-  github: networks.githubHooks.cidrs,
-  gitlab: networks.gitlabHooks.cidrs,
-};
+export const published: Partial<Record<GitHost, readonly string[]>> = Object.fromEntries(
+  gitHostNames
+    .filter((name) => gitHosts[name].publishedPort !== undefined)
+    .map((name) => [name, (networks as Readonly<Record<string, Network>>)[`${name}Hooks`]!.cidrs]),
+);
 
 /** Checked configuration -> Settings: each hook's ranges filled in, sorted, without overlaps. */
 export const settled = ({ hooks, ...config }: Config): Settings => ({
@@ -86,8 +87,7 @@ export function remoteOf(repository: string): Remote {
 /** The name of a repository's host in ssh's known_hosts. */
 export const knownAs = ({ host, port }: Remote): string => (port === ports.ssh ? host : `[${host}]:${port}`);
 
-/** Above the ports Debian's services use, below the ephemeral ones. */
-const publishedPorts = { github: 9461, gitlab: 9462, bitbucket: 9463 } as const;
+/** Above the ports Debian's services use and those of git hosts that publish their ranges, below the ephemeral ones. */
 const firstOwnPort = 9470;
 const ownPorts = 400;
 
@@ -117,7 +117,7 @@ function portsOf(names: readonly string[]): Map<string, number> {
   const ports = new Map<string, number>();
   const taken = new Set<number>();
   for (const name of [...names].sort()) {
-    const fixed = publishedPorts[name as keyof typeof publishedPorts];
+    const fixed = (gitHosts as Partial<Record<string, GitHostFacts>>)[name]?.publishedPort;
     let place = hash(name) % ownPorts;
     while (taken.has(firstOwnPort + place)) place = (place + 1) % ownPorts;
     const port = fixed ?? firstOwnPort + place;

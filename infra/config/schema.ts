@@ -5,8 +5,10 @@
  * - `form` completes "Use …" in a fault; `description` is one sentence.
  * - Every object is strict: an unknown key is a misspelt one, and a misspelt limit would silently not limit.
  */
+
 import { isIPv4, isIPv6 } from "node:net";
 import * as v from "valibot";
+import { gitHostNames } from "../../service/git-hosts/index.ts";
 import { rangeFault } from "./cidr.ts";
 
 const configurationFiles = ["config", "hugo"].flatMap((name) =>
@@ -158,7 +160,7 @@ const site = v.strictObject({
 
 const hook = v.strictObject({
   name: slug("Last segment of the path `/webhook/<name>`."),
-  gitHost: oneOf(["github", "gitlab", "bitbucket", "gitea", "forgejo"], "Git host that sends the deliveries."),
+  gitHost: oneOf(gitHostNames, "Git host that sends the deliveries."),
   sources: v.exactOptional(
     some(range, "source range", "Source ranges of a self-hosted git host; other git hosts publish their ranges."),
   ),

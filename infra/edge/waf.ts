@@ -6,9 +6,8 @@
  * `any(starts_with(H[*], …))` is false then, but `H[0] ne ""` and `all(…)` are true.
  */
 
+import { gitHosts, type SignatureShape } from "../../service/git-hosts/index.ts";
 import { hostnames, set, sourceSets } from "../config/derived.ts";
-
-import { type SignatureShape, signatures } from "../config/git-hosts.ts";
 import type { GitHost, Hook, Settings } from "../config/settings.ts";
 import { canaryPath, webhookPath } from "../contract.ts";
 import { prefix, type Rule } from "./zone/phase.ts";
@@ -24,7 +23,7 @@ const anyOf = (terms: readonly string[]): string => (terms.length === 1 ? terms[
 /** One clause for the hooks of one git host and one set of sources: a git host's ranges open no other git host's hook. */
 function clause(gitHost: GitHost, hooks: readonly Hook[], cidrs: readonly string[]): string {
   const paths = set(hooks.map(({ name }) => webhookPath(name)));
-  const shapes = anyOf(signatures[gitHost].map(signed));
+  const shapes = anyOf(gitHosts[gitHost].signatures.map(signed));
   return `(http.request.uri.path in ${paths} and ${shapes} and ip.src in {${cidrs.join(" ")}})`;
 }
 

@@ -43,8 +43,8 @@ export const hostLayers = (settings: Settings, host: Host, made: Made) => ({
   // stands before anything can be delivered, as nothing is reachable before the edge.
   "builder-program": whereRebuilt(settings, bundle("builder", settings, made.programs.builder ?? { sha256: "" })),
   egress: whereRebuilt(settings, egress(settings)),
-  builder: whereRebuilt(settings, builder(settings, host)),
-  site: whereRebuilt(settings, site(settings, host)),
+  builder: whereRebuilt(settings, builder(settings)),
+  site: whereRebuilt(settings, site(settings)),
   routing: routing(),
   proxy: proxy(settings, host, made.originPullCa),
   firewall: firewall(settings, host),

@@ -46,9 +46,11 @@ export function template(base: string, name: string, values: Readonly<Record<str
     unused.delete(key);
     return plain(value);
   };
-  const text = textBeside(base, name)
-    .replace(/^@(\w+)@\n/gm, (_, key: string) => (filled(key) === "" ? "" : `${filled(key)}\n`))
-    .replace(/@(\w+)@/g, (_, key: string) => filled(key));
+  // One pass: a value may hold what looks like a placeholder, such as a path below /srv/@web@.
+  const text = textBeside(base, name).replace(/^@(\w+)@\n|@(\w+)@/gm, (_, line?: string, word = "") => {
+    const value = filled(line ?? word);
+    return line !== undefined && value !== "" ? `${value}\n` : value;
+  });
   if (unused.size > 0) throw new Error(`${name} has no place for ${[...unused].join(", ")}`);
   return text;
 }

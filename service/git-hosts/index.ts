@@ -15,9 +15,10 @@ const table = {
 };
 
 export type GitHostName = keyof typeof table;
+export const gitHostNames = Object.keys(table) as GitHostName[];
 export const gitHosts: Readonly<Record<GitHostName, GitHost>> = table;
 
 /** The git hosts whose deliveries the receiver verifies. */
-export const verifiedGitHosts = (Object.keys(table) as GitHostName[]).filter((name) => table[name].dialect);
+export const verifiedGitHosts = gitHostNames.filter((name) => table[name].dialect);
 
 export type { Decision, Dialect, GitHost, Push, SignatureShape } from "./git-host.ts";

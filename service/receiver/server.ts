@@ -76,7 +76,8 @@ export async function listen({ sockets, settings }: Receiver, app: RequestListen
 
 /** Resolves after the last open request's answer. New connections wait in systemd's socket for the next receiver. */
 export async function drain(servers: readonly Server[]): Promise<void> {
-  const closed = servers.map((server) => once(server.close(), "close"));
+  // Node 18's close() returns nothing, so `once(server.close(), …)` would end the receiver here.
+  const closed = servers.map((server) => new Promise((resolve) => server.close(resolve)));
   // Node 18 does not close idle connections, and a kept one becomes idle only after its answer.
   setInterval(() => servers.map((server) => server.closeIdleConnections()), 50).unref();
   // Longer than a request may take (8 s), shorter than systemd waits before SIGKILL.

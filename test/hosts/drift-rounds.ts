@@ -154,7 +154,7 @@ ln -sf /dev/null ${paths.units}/pushgate-routing.service`,
       },
       {
         layer: "origin-certificate",
-        hand: `rm ${paths.stamps}/certificate`,
+        hand: `rm ${paths.stamps}/origin-certificate`,
         says: ["no stamp: the last apply did not finish"],
       },
       // Another of our stamps, as from a backup: nothing is wrong on the machine. And without node nobody can look.

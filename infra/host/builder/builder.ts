@@ -1,25 +1,25 @@
 /**
- * Layer 9 on the machine, without what is served: for each hook with a site the service that takes deliveries and asks,
- * runs git and publishes; what watches for them; the timer that asks when nobody did; and hugo's units (hugo.ts).
- * What watches is started by the site's layer, once the web root leads to a release (site.ts).
+ * Layer 9, the builder: for each hook with a site, the service that takes deliveries and requests, runs git and publishes;
+ * the .path unit that starts it; the timer that has it compare the site with its repository; and Hugo's units (hugo.ts).
+ * The site layer starts the .path unit and the timer once the web root is a link to a release.
  */
 import type { BuilderSettings } from "../../../service/builder/settings.ts";
-import type { HostFile, HostLayer } from "../../apply/layer.ts";
+import type { HostFact, HostFile, HostLayer } from "../../apply/layer.ts";
+import { quote } from "../../apply/shell.ts";
 import { remoteOf, type SiteHook, sitesOf } from "../../config/derived.ts";
-import type { Host, Settings } from "../../config/settings.ts";
+import type { Settings } from "../../config/settings.ts";
+import { enabledAndActive, file, layerScript, template, unitFile } from "../kit.ts";
 import { builderUser, paths, units } from "../paths.ts";
 import { spoolGroup } from "../receiver/receiver.ts";
 import { sandbox } from "../sandbox.ts";
 import { deployKeyPath } from "../secrets/secrets.ts";
-import { hugoRoot, hugoServiceText, hugoSocketPath, hugoSocketText } from "./hugo.ts";
-import { activateBuilder, builderFacts, restoreBuilder, retireBuilder } from "./scripts.ts";
+import { hugoRoot, hugoServiceText, hugoSocketPath } from "./hugo.ts";
 
-/** Root's, before each build. */
-const egressScript = `${paths.lib}/egress`;
+const { spool, asks: requests } = paths;
 
 const MiB = 1 << 20;
 
-/** As long as this no marker came: a burst of pushes is one build. */
+/** A build starts after so long without a delivery or request: a burst of pushes is one build. */
 const debounceMilliseconds = 1_000;
 
 const settingsPath = (hook: string) => `${paths.builderSettings}/${hook}.json` as const;
@@ -27,235 +27,184 @@ const knownHostsPath = (hook: string) => `${paths.builderSettings}/${hook}.known
 
 /** What `service/builder` reads. */
 export function builderSettings({ name, repository, branch, site }: SiteHook): BuilderSettings {
-  const { limits } = site;
+  const { content, webRoot, submodules } = site;
+  const { releaseMiB, pagesPercent, seconds, memoryMiB, tasks } = site.limits;
   return {
     hook: name,
     repository,
     branch,
-    spool: `${paths.spool}/${name}`,
-    asks: `${paths.asks}/${name}`,
+    spool: `${spool}/${name}`,
+    asks: `${requests}/${name}`,
     site: `${paths.sites}/${name}`,
-    content: site.content,
-    webRoot: site.webRoot,
-    paths: [...site.paths],
-    keep: [...site.keep],
-    assets: [...site.assets],
-    submodules: site.submodules,
+    content,
+    webRoot,
+    paths: site.paths,
+    keep: site.keep,
+    assets: site.assets,
+    submodules,
     ...(remoteOf(repository).ssh && { knownHosts: knownHostsPath(name) }),
     hugo: { socket: hugoSocketPath(name) },
-    limits: {
-      releaseBytes: limits.releaseMiB * MiB,
-      pagesPercent: limits.pagesPercent,
-      seconds: limits.seconds,
-      debounceMilliseconds,
-      memoryMiB: limits.memoryMiB,
-      tasks: limits.tasks,
-    },
+    limits: { releaseBytes: releaseMiB * MiB, pagesPercent, seconds, debounceMilliseconds, memoryMiB, tasks },
   };
 }
 
-/** What ProtectHome= hides, and a site may well lie in. */
+/** ProtectHome= hides these folders, and a site may be in them. */
 const inHome = (path: string): boolean => /^\/(home|root|run\/user)(\/|$)/.test(path);
 
-/** ProtectHome=yes, or the two folders alone of it. */
+/** Of all homes, only the two folders of the site are visible. */
 function homes({ content, webRoot }: SiteHook["site"]): string {
   const shown = [content, webRoot].filter(inHome);
   return shown.length === 0
     ? "ProtectHome=yes"
-    : `# Of the homes only what this site names; either may be missing at the moment.
+    : `# Of all homes, only the folders of this site; each may be missing.
 ProtectHome=tmpfs
 ${shown.map((path) => `BindReadOnlyPaths=-${path}`).join("\n")}`;
 }
 
-/** git indexes a pack in memory, beside Node's 100 MiB. */
+/** git indexes a pack in memory, and Node takes 100 MiB. */
 const leastMemoryMiB = 512;
 
-export function buildServiceText(hook: SiteHook): string {
-  const { name, repository, site } = hook;
-  const folders = [paths.spool, paths.asks, paths.sites].map((folder) => `${folder}/${name}`);
-  return `[Unit]
-Description=pushgate: rebuild of ${name}
-Wants=${units.hugoSocket(name)}
-After=${units.hugoSocket(name)} ${units.egress} network.target nss-lookup.target
-# A service that may not start any more would take what watches down with it. It waits RestartSec instead, for ever.
-StartLimitIntervalSec=0
-
-[Service]
-Type=exec
-# As root, outside the sandbox: without the table no build.
-ExecStartPre=+${egressScript}
-# One whose asker was killed would be met by the next.
-ExecStartPre=+-/usr/bin/systemctl stop "pushgate-hugo-${name}@*.service"
-# What a hugo that was cut off left is another account's.
-ExecStartPre=+-/usr/bin/find ${paths.sites}/${name}/work -mindepth 1 -maxdepth 1 -name former-* -exec rm -rf {} +
-ExecStart=/usr/bin/node ${paths.builder}
-Environment=NODE_ENV=production PUSHGATE_SETTINGS=${settingsPath(name)}
-${remoteOf(repository).ssh ? `LoadCredentialEncrypted=deploy-key:${deployKeyPath(name)}\n` : ""}SyslogIdentifier=${builderUser}
-Restart=on-failure
-RestartSec=2s
-TimeoutStopSec=15s
-User=${builderUser}
-# Takes deliveries out of the spool.
-SupplementaryGroups=${spoolGroup}
-ReadWritePaths=${folders.join(" ")}
-# Releases are read by the web server.
-UMask=0022
-CPUQuota=${site.limits.cpuPercent}%
-CPUWeight=20
-IOWeight=20
-MemoryMax=${Math.max(site.limits.memoryMiB, leastMemoryMiB)}M
-MemorySwapMax=0
-TasksMax=${site.limits.tasks}
-LimitCORE=0
-
-# git and hugo's socket; to whom, ${units.egress} says by account, as an address list here could not name a port.
-RestrictAddressFamilies=AF_INET AF_INET6 AF_UNIX
-
-${sandbox(
-  "node",
-  'Node asks for pkey_alloc, git and ssh for limits and owners: told "no" they go on, killed they do not.',
-  homes(site),
-)}
-`;
+function buildServiceText({ name, repository, site }: SiteHook): string {
+  return template(import.meta.url, "pushgate-build.service", {
+    hook: name,
+    egress: units.egress,
+    egressProgram: `${paths.lib}/egress`,
+    program: paths.builder,
+    settings: settingsPath(name),
+    deployKey: remoteOf(repository).ssh ? `LoadCredentialEncrypted=deploy-key:${deployKeyPath(name)}` : "",
+    user: builderUser,
+    spoolGroup,
+    spool,
+    requests,
+    sites: paths.sites,
+    cpuPercent: site.limits.cpuPercent,
+    memoryMiB: Math.max(site.limits.memoryMiB, leastMemoryMiB),
+    tasks: site.limits.tasks,
+    sandbox: sandbox(
+      "node",
+      "Node calls pkey_alloc, git and ssh set limits and owners: they go on after EPERM, not after a signal.",
+      homes(site),
+    ),
+  });
 }
 
-/** Only what holds as long as it is true: a change that is merely told of would be lost while a build runs. */
-const pathText = ({ name }: SiteHook): string => `[Unit]
-Description=pushgate: watches for deliveries and asks of ${name}
+/** The files of one hook. */
+function filesOf(hook: SiteHook): HostFile[] {
+  const { name, repository, site } = hook;
+  const unit = (unitName: string, templateName: string, values: Record<string, string | number>) =>
+    unitFile(unitName, template(import.meta.url, templateName, { hook: name, ...values }));
+  return [
+    file(settingsPath(name), `${JSON.stringify(builderSettings(hook), null, 2)}\n`),
+    ...(remoteOf(repository).ssh ? [file(knownHostsPath(name), `${site.knownHosts.join("\n")}\n`)] : []),
+    unitFile(units.build(name), buildServiceText(hook)),
+    unit(units.buildPath(name), "pushgate-build.path", { spool, requests }),
+    unit(units.reconcile(name), "pushgate-reconcile.service", { requests }),
+    unit(units.reconcileTimer(name), "pushgate-reconcile.timer", { minutes: site.reconcileMinutes }),
+    unit(units.hugoSocket(name), "pushgate-hugo.socket", { socket: hugoSocketPath(name), user: builderUser }),
+    unitFile(units.hugo(name), hugoServiceText(hook)),
+  ];
+}
 
-[Path]
-DirectoryNotEmpty=${paths.spool}/${name}
-DirectoryNotEmpty=${paths.asks}/${name}
-# What was taken and not published yet; a name with a dot is invisible to the two above.
-PathExistsGlob=${paths.spool}/${name}/.taken/*
-PathExistsGlob=${paths.asks}/${name}/.taken/*
+/** Path, mode and owner as `stat` prints them. */
+type Folder = readonly [path: string, mode: string, owner: string];
 
-[Install]
-WantedBy=paths.target
-`;
-
-const reconcileText = ({ name }: SiteHook): string => `[Unit]
-Description=pushgate: asks whether the repository of ${name} moved
-
-[Service]
-Type=oneshot
-# A burst may have failed what watches.
-ExecStart=-/usr/bin/systemctl reset-failed ${units.buildPath(name)}
-ExecStart=/usr/bin/systemctl start ${units.buildPath(name)}
-# Renamed into place: whoever else may write there could have laid a link of that name.
-ExecStart=/bin/sh -c ': >${paths.asks}/.tick-${name} && mv -fT ${paths.asks}/.tick-${name} ${paths.asks}/${name}/tick'
-TimeoutStartSec=30s
-# The folder is the builder's, and what lies there may be a member's.
-CapabilityBoundingSet=CAP_DAC_OVERRIDE CAP_FOWNER
-ReadWritePaths=${paths.asks}
-UMask=0022
-DevicePolicy=closed
-IPAddressDeny=any
-KeyringMode=private
-LockPersonality=yes
-MemoryDenyWriteExecute=yes
-NoNewPrivileges=yes
-PrivateDevices=yes
-PrivateIPC=yes
-PrivateMounts=yes
-PrivateNetwork=yes
-PrivateTmp=yes
-ProcSubset=pid
-ProtectClock=yes
-ProtectControlGroups=yes
-ProtectHome=yes
-ProtectHostname=yes
-ProtectKernelLogs=yes
-ProtectKernelModules=yes
-ProtectKernelTunables=yes
-ProtectProc=invisible
-ProtectSystem=strict
-RestrictAddressFamilies=AF_UNIX
-RestrictNamespaces=yes
-RestrictRealtime=yes
-RestrictSUIDSGID=yes
-SystemCallArchitectures=native
-SystemCallFilter=@system-service
-SystemCallFilter=~@privileged @resources
-SystemCallErrorNumber=EPERM
-`;
-
-const timerText = ({ name, site }: SiteHook): string => `[Unit]
-Description=pushgate: asks every ${site.reconcileMinutes} minutes whether the repository of ${name} moved
-
-[Timer]
-# After a boot at once, for what came while the machine was off.
-OnBootSec=1min
-OnUnitActiveSec=${site.reconcileMinutes}min
-AccuracySec=5s
-
-[Install]
-WantedBy=timers.target
-`;
+const common: readonly Folder[] = [requests, paths.sites, paths.hugo, hugoRoot].map((path) => [
+  path,
+  "755",
+  "root:root",
+]);
 
 /**
- * Asks: whoever may ask drops a file and sees no other; the builder's alone where nobody is named. What was taken lies
- * in a folder that is there before anybody may write beside it: whoever else made it could hold every build up.
+ * A member of the group `site.writers` requests a build by making a file, and cannot list the folder; without the group
+ * only root and the builder can. `.taken` exists before others may write beside it, as its owner could stop all builds.
  */
-const tmpfilesText = (sites: readonly SiteHook[]): string =>
-  [
-    `d ${paths.asks} 0755 root root -`,
-    `d ${paths.sites} 0755 root root -`,
-    `d ${paths.hugo} 0755 root root -`,
-    `d ${hugoRoot} 0755 root root -`,
-    ...sites.flatMap(({ name, site: { writers } }) => [
-      `d ${paths.asks}/${name} ${writers === undefined ? `0700 ${builderUser} ${builderUser}` : `1730 ${builderUser} ${writers}`} -`,
-      ...[paths.asks, paths.spool].map((folder) => `d ${folder}/${name}/.taken 0700 ${builderUser} ${builderUser} -`),
-      `d ${paths.sites}/${name} 0755 ${builderUser} ${builderUser} -`,
-      `d ${paths.sites}/${name}/work 0700 ${builderUser} ${builderUser} -`,
-    ]),
-    "",
-  ].join("\n");
+function foldersOf({ name, site: { writers } }: SiteHook): Folder[] {
+  const owner = `${builderUser}:${builderUser}`;
+  return [
+    writers === undefined
+      ? [`${requests}/${name}`, "700", owner]
+      : [`${requests}/${name}`, "1730", `${builderUser}:${writers}`],
+    [`${requests}/${name}/.taken`, "700", owner],
+    [`${spool}/${name}/.taken`, "700", owner],
+    [`${paths.sites}/${name}`, "755", owner],
+    [`${paths.sites}/${name}/work`, "700", owner],
+  ];
+}
 
-export function builder(settings: Settings, _host: Host): HostLayer {
+const tmpfilesLine = ([path, mode, owner]: Folder): string =>
+  `d ${path} ${mode.padStart(4, "0")} ${owner.replace(":", " ")} -\n`;
+
+function factsOf(sites: readonly SiteHook[]): HostFact[] {
+  const hugos = new Map(sites.map(({ site: { hugo } }) => [`${hugo.path} ${hugo.minimum}`, hugo]));
+  const folders = (name: string, all: readonly Folder[]): HostFact => ({
+    name,
+    read: `modes ${all.map(([path]) => path).join(" ")}`,
+    want: all.map((folder) => folder.join(" ")).join("\n"),
+  });
+  const read = sites.flatMap(({ name }) =>
+    [units.build, units.buildPath, units.hugoSocket, units.reconcileTimer].map((unit) => unit(name)),
+  );
+  return [
+    ...[...hugos.values()].map(({ path, minimum }) => ({
+      name: `${path} is`,
+      read: `hugo_version ${quote(path)} ${minimum}`,
+      want: `${minimum} or later`,
+    })),
+    ...sites.map(({ name }) => enabledAndActive(units.hugoSocket(name))),
+    {
+      name: "the builder's units whose files changed after systemd read them",
+      read: `stale ${read.join(" ")}`,
+      want: "none",
+    },
+    folders("the builder's folders", common),
+    // A fact for each site: a host's answer is cut at 2 KiB, which the folders of six sites exceed.
+    ...sites.map((hook) => folders(`the builder's folders of ${hook.name}`, foldersOf(hook))),
+    {
+      name: `group ${spoolGroup}, by which the builder takes deliveries`,
+      read: `getent group ${spoolGroup} >/dev/null && echo there`,
+      want: "there",
+    },
+  ];
+}
+
+export function builder(settings: Settings): HostLayer {
   const sites = sitesOf(settings);
-  const plain = (path: HostFile["path"], text: string): HostFile => ({ path, text, mode: "0644", owner: "root:root" });
-  const unit = (name: string, text: string) => plain(`${paths.units}/${name}`, text);
-  const script = {
-    hooks: settings.hooks.map(({ name }) => name),
-    sites: sites.map(({ name, site }) => ({ name, ...site })),
-  };
   return {
     name: "builder",
-    present: true,
+    script: layerScript(import.meta.url, "builder", {
+      spool,
+      requests,
+      sites: paths.sites,
+      hugo: paths.hugo,
+      tmpfiles: paths.builderTmpfiles,
+      hooks: settings.hooks.map(({ name }) => name),
+      writers: sites.flatMap(({ site: { writers } }) => writers ?? []),
+      sockets: sites.map(({ name }) => units.hugoSocket(name)),
+    }),
     files: [
-      plain(paths.builderTmpfiles, tmpfilesText(sites)),
-      ...sites.flatMap((hook) => [
-        plain(settingsPath(hook.name), `${JSON.stringify(builderSettings(hook), null, 2)}\n`),
-        ...(remoteOf(hook.repository).ssh
-          ? [plain(knownHostsPath(hook.name), `${hook.site.knownHosts.join("\n")}\n`)]
-          : []),
-        unit(units.build(hook.name), buildServiceText(hook)),
-        unit(units.buildPath(hook.name), pathText(hook)),
-        unit(units.reconcile(hook.name), reconcileText(hook)),
-        unit(units.reconcileTimer(hook.name), timerText(hook)),
-        unit(units.hugoSocket(hook.name), hugoSocketText(hook)),
-        unit(units.hugo(hook.name), hugoServiceText(hook)),
-      ]),
+      file(paths.builderTmpfiles, [...common, ...sites.flatMap(foldersOf)].map(tmpfilesLine).join("")),
+      ...sites.flatMap(filesOf),
     ],
-    // Drop-ins too, by hand or by `systemctl set-property`: they change what the files say without changing the files.
+    // Drop-ins too, of an administrator or of `systemctl set-property`: they change a unit without changing its file.
     owns: [
       paths.builderTmpfiles,
       `${paths.builderSettings}/*`,
       ...[paths.units, "/etc/systemd/system.control", "/run/systemd/system", "/run/systemd/system.control"].flatMap(
         (folder) => ["build-*", "hugo-*", "reconcile-*"].map((name) => `${folder}/pushgate-${name}.d/*.conf`),
       ),
-      `${paths.units}/pushgate-build-*.service`,
-      `${paths.units}/pushgate-build-*.path`,
-      `${paths.units}/pushgate-reconcile-*.service`,
-      `${paths.units}/pushgate-reconcile-*.timer`,
-      `${paths.units}/pushgate-hugo-*.service`,
-      `${paths.units}/pushgate-hugo-*.socket`,
+      ...[
+        "build-*.service",
+        "build-*.path",
+        "reconcile-*.service",
+        "reconcile-*.timer",
+        "hugo-*.service",
+        "hugo-*.socket",
+      ].map((name) => `${paths.units}/pushgate-${name}`),
     ],
-    activate: activateBuilder(script),
-    restore: restoreBuilder,
-    facts: builderFacts(script),
-    retire: retireBuilder,
+    activate: "activate",
+    restore: "restore",
+    facts: factsOf(sites),
+    retire: "retire",
     timeout: 90,
   };
 }

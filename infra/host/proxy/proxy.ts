@@ -11,6 +11,7 @@
  *   oversized headers, a certificate that does not verify, no certificate, and plain HTTP. 414 keeps nginx's own page:
  *   nginx applies no error_page before it has read the path.
  */
+import { gitHosts } from "../../../service/git-hosts/index.ts";
 import type { HostLayer } from "../../apply/layer.ts";
 import { type SourceSet, servedSites, sourceSets } from "../../config/derived.ts";
 import type { Host, Settings } from "../../config/settings.ts";
@@ -37,6 +38,12 @@ const hookLocation = (hook: string, port: number, { proxyBurst }: Settings["limi
         proxy_pass http://$pushgate_loopback:${port};
     }`;
 
+/** nginx's variables for the headers with a delivery's id. A request has one of them; together the others are that one. */
+const [deliveryId = "", ...others] = new Set(
+  Object.values(gitHosts).map(({ deliveryHeader }) => `$http_${deliveryHeader.replaceAll("-", "_")}`),
+);
+const otherDeliveryIds = others.join("");
+
 export function renderProxy(settings: Settings, host: Host): string {
   const { limits } = settings;
   const sets = sourceSets(settings);
@@ -59,6 +66,8 @@ export function renderProxy(settings: Settings, host: Host): string {
     bodyBytes: limits.bodyBytes,
     canaryPath,
     servedBy: servedByProxy,
+    deliveryId,
+    otherDeliveryIds,
   });
   return [server, ...websites(settings, host)].join("\n");
 }

@@ -160,7 +160,7 @@ test("a web root that leads to somebody else's folder stays as it is, and up say
   await host.inside(`mkdir /srv/theirs && ln -sfn /srv/theirs ${webRoot}`);
   const up = await rebuild.world.stack.up();
   expect(up.code).toBe(1);
-  expect(up.stdout).toContain(`${webRoot} is a link to /srv/theirs, which somebody else made. Cure: `);
+  expect(up.stdout).toContain(`${webRoot} is a link to /srv/theirs, which pushgate did not make. Set `);
   expect(await host.read(`readlink ${webRoot}`)).toBe("/srv/theirs");
   await host.inside(`ln -sfn ${folder}/current ${webRoot}`);
 });

@@ -155,7 +155,7 @@ test("a folder with what no build makes: listed, and nothing is changed", async 
   const refused = await direct.apply(settings, ["site"]);
   expect(refused.code).not.toBe(0);
   expect(refused.stderr).toContain(
-    "/home/guest/www holds 1 files that the build does not make and `keep` does not name:",
+    "/home/guest/www holds 1 files that the build does not make and site.keep does not name:",
   );
   expect(refused.stderr).toContain("site:   left.html");
   expect(await host.snapshot("/home/guest")).toEqual(before);

@@ -52,7 +52,7 @@ test("a machine without IPv6 works, with a warning; of the other one nothing is 
   expect(told[0]).toMatch(/^v4only: no IPv6 on this host: .*lo\.disable_ipv6=0/);
   expect(await deliverTo(v4only)).toMatchObject({ status: 202, servedBy: "pushgate-receiver" });
   // As the warning says: no socket of this machine can see such a sender's address.
-  expect(told[0]).toContain("a push that reaches the edge over IPv6 is answered 503");
+  expect(told[0]).toContain("a push that reaches Cloudflare over IPv6 is answered 503");
   expect(await deliverTo(v4only, actors.github.v6[0])).toMatchObject({ status: 503, servedBy: "pushgate-proxy" });
   expect(world.api.zone.dns_records.map(({ name, type }) => `${name} ${type}`).sort()).toEqual([
     `${hostnameOf(both)} A`,

@@ -158,7 +158,7 @@ test("one up takes everything away, the last layer first, then the name, then wh
   const gone = order.filter((step) => step.startsWith("delete"));
   expect(gone.slice(0, 2).sort()).toEqual([`delete ${name} A`, `delete ${name} AAAA`]);
   expect(gone.slice(2).sort()).toEqual(
-    ["bundle-file", `${name} origin certificate`, `${name} origin pulls`, "origin pull certificate"].map(
+    [`${name} origin certificate`, `${name} origin pulls`, "origin pull certificate", "receiver-program-file"].map(
       (what) => `delete ${what}`,
     ),
   );
@@ -188,7 +188,7 @@ test("the machine is as it was", async () => {
   const stamps = await host.read(`find ${paths.state} -type f -printf '%P ' -exec cat {} \\;`);
   const left = stamps.split("\n").filter(Boolean);
   expect(left).toHaveLength(arrived.length);
-  for (const stamp of left) expect(stamp).toMatch(/^stamps\/[a-z]+ absent-[0-9a-f]{12}$/);
+  for (const stamp of left) expect(stamp).toMatch(/^stamps\/[a-z-]+ absent-[0-9a-f]{12}$/);
 });
 
 test("the zone is as it was, rules of its own with ids, order and dates", () => {

@@ -2,7 +2,6 @@
 import { readdirSync } from "node:fs";
 import { basename } from "node:path";
 import { describe, expect, test } from "vitest";
-import { signatures } from "../../../infra/config/git-hosts.ts";
 import type { GitHost, Settings } from "../../../infra/config/settings.ts";
 import { canaryPath } from "../../../infra/contract.ts";
 import { records } from "../../../infra/edge/dns.ts";
@@ -11,6 +10,7 @@ import { customRules } from "../../../infra/edge/waf.ts";
 import { rulesOf } from "../../../infra/edge/zone/fits.ts";
 import { merged, phaseNames, phases, type Rule } from "../../../infra/edge/zone/phase.ts";
 import { networks } from "../../../infra/networks.ts";
+import { gitHosts } from "../../../service/git-hosts/index.ts";
 import { example, exampleHost } from "../../example.ts";
 import { compile } from "../../fakes/cloudflare/expression.ts";
 import { decide } from "../../fakes/cloudflare/plane.ts";
@@ -136,8 +136,9 @@ describe("a delivery of each git host", () => {
   test("GitHub's SHA-1 header opens no hook", () => {
     expect(outcome(zone, { headers: { "x-hub-signature": `sha1=${"a".repeat(40)}` } })).toBe("pushgate_rest");
   });
-  test("the headers in git-hosts.ts are in lower case", () => {
-    for (const { header } of Object.values(signatures).flat()) expect(header).toBe(header.toLowerCase());
+  test("the headers of every signature are in lower case", () => {
+    for (const { header } of Object.values(gitHosts).flatMap(({ signatures }) => signatures))
+      expect(header).toBe(header.toLowerCase());
   });
 });
 

@@ -1,16 +1,16 @@
-/** The rebuild's units as systemd reads them, and what each line of them holds off. The kernel's word is the host suite's. */
+/** The builder's units as systemd reads them, and what each line of them prevents. The host suites test them running. */
 import { spawnSync } from "node:child_process";
 import * as v from "valibot";
 import { afterAll, describe, expect, test } from "vitest";
+import { factCap } from "../../../infra/apply/manifest.ts";
 import { sitesOf } from "../../../infra/config/derived.ts";
 import { builder, builderSettings } from "../../../infra/host/builder/builder.ts";
 import { builderUser, hugoUser, paths, units } from "../../../infra/host/paths.ts";
-import { site } from "../../../infra/host/site/site.ts";
 import { builderShape } from "../../../service/builder/settings.ts";
-import { exampleHost, rebuilt } from "../../example.ts";
-import { lintShell, missing, Root, verifyUnits } from "./namespace.ts";
+import { rebuilt } from "../../example.ts";
+import { missing, Root, verifyUnits } from "./namespace.ts";
 
-const layer = builder(rebuilt, exampleHost);
+const layer = builder(rebuilt);
 const root = new Root();
 afterAll(() => root.remove());
 const text = (name: string) => layer.files.find(({ path }) => path === `${paths.units}/${name}`)!.text;
@@ -33,20 +33,20 @@ function exposure(name: string, unit: string): number {
 describe("read by the real parsers", () => {
   const tool = missing("systemd-analyze");
 
-  test("systemd has nothing to say", ({ skip }) => {
+  test("systemd reports no fault", ({ skip }) => {
     skip(tool !== undefined, tool);
     expect(verifyUnits(layer.files)).toBe("");
   });
 
   test.each([
-    // Its network: git's. Its groups: the spool's. Its modes: the web server reads what it makes.
+    // It needs git's network, the spool's group, and modes with which the web server reads what it makes.
     [units.build("site"), 11],
     [units.build("docs"), 11],
-    // Modes that let another account remove what it made; and memory that may be written and run.
+    // It needs modes that let another account remove what it made, and memory that may be written and run.
     [units.hugo("site"), 2],
-    // An address it may read needs a network, content of a group that group.
+    // It reads an address, so it needs a network, and content of a group, so it needs that group.
     [units.hugo("docs"), 11],
-    // It speaks to the service manager, and writes into a folder of another account's.
+    // It talks to the service manager, and writes into a folder of another account.
     [units.reconcile("site"), 10],
   ])("%s: exposure of %i tenths at most", (name, most) => {
     if (tool !== undefined) return;
@@ -68,15 +68,6 @@ describe("read by the real parsers", () => {
     expect(unit).toContain(`\n${line}\n`);
     expect(exposure(name, unit.replace(`\n${line}\n`, "\n"))).toBeGreaterThan(exposure(name, unit));
   });
-
-  test("the shell is plain POSIX", ({ skip }) => {
-    const why = missing("shellcheck", "dash");
-    skip(why !== undefined, why);
-    for (const { activate, restore, retire, facts } of [layer, site(rebuilt, exampleHost)]) {
-      const texts = [activate, restore ?? ":", retire, ...facts.map(({ read }) => read)];
-      expect(texts.map(lintShell).join("")).toBe("");
-    }
-  });
 });
 
 describe("hugo's unit", () => {
@@ -94,7 +85,7 @@ describe("hugo's unit", () => {
     expect(values(plain, "User")).toEqual([hugoUser]);
   });
 
-  test("what runs programs, reads addresses or lies elsewhere gets what that needs, and no more", () => {
+  test("a hugo that runs programs, reads addresses or is outside /usr gets what that needs, and no more", () => {
     const bound = (unit: string) => values(unit, "BindReadOnlyPaths").flatMap((line) => line.split(" "));
     expect(bound(docs).filter((path) => !path.includes(":") && !bound(plain).includes(path))).toEqual([
       "/opt/hugo/hugo",
@@ -107,11 +98,19 @@ describe("hugo's unit", () => {
     expect(values(docs, "SupplementaryGroups")).toEqual(["docs"]);
   });
 
-  test("policies are closed unless the operator opens them, and reach hugo as he wrote them", () => {
+  test("policies are closed unless the configuration opens them, and reach hugo as they are written", () => {
     expect(plain).toContain('Environment="HUGO_SECURITY_EXEC_ALLOW=none"');
     expect(plain).toContain('Environment="HUGO_SECURITY_HTTP_URLS=none"');
     expect(docs).toContain('Environment="HUGO_SECURITY_EXEC_ALLOW=[\\"^npx$\\"]"');
     expect(docs).toContain(String.raw`Environment="HUGO_SECURITY_HTTP_URLS=[\"^https://api\\\\.example\\\\.org/\"]"`);
+  });
+
+  test("a path of the site that looks like a placeholder of the template stays as it is", () => {
+    const [site, docs] = rebuilt.hooks;
+    const content = "/home/@user@/content";
+    const { files } = builder({ ...rebuilt, hooks: [site!, { ...docs!, site: { ...docs!.site!, content } }] });
+    const unit = files.find(({ path }) => path.endsWith(units.build("docs")))!;
+    expect(values(unit.text, "BindReadOnlyPaths")).toContain(`-${content}`);
   });
 
   test("limits are the site's", () => {
@@ -119,7 +118,7 @@ describe("hugo's unit", () => {
     expect(limits.flatMap((key) => values(docs, key))).toEqual(["256M", "512M", "100%", "256", "256", "600s", "0"]);
   });
 
-  test("the builder alone may ask, one build at a time", () => {
+  test("only the builder may connect, one build at a time", () => {
     const socket = text(units.hugoSocket("site"));
     for (const line of [`SocketUser=${builderUser}`, "SocketMode=0600", "Accept=yes", "MaxConnections=1"])
       expect(socket).toContain(`\n${line}\n`);
@@ -127,7 +126,7 @@ describe("hugo's unit", () => {
 });
 
 describe("the build's unit", () => {
-  test("holds the deploy key where the repository is reached over ssh, and no other secret", () => {
+  test("has the deploy key where the repository is reached over ssh, and no other secret", () => {
     expect(values(text(units.build("site")), "LoadCredentialEncrypted")).toEqual([]);
     expect(values(text(units.build("docs")), "LoadCredentialEncrypted")).toEqual([
       `deploy-key:${paths.credentials}/docs-deploy-key`,
@@ -136,24 +135,31 @@ describe("the build's unit", () => {
 
   test("writes its own three folders", () => {
     expect(values(text(units.build("docs")), "ReadWritePaths")).toEqual([
-      `${paths.spool}/docs ${paths.asks}/docs ${paths.sites}/docs`,
+      [paths.spool, paths.asks, paths.sites].map((folder) => `${folder}/docs`).join(" "),
     ]);
   });
 
-  test("of the homes it sees what its site names, and of another's nothing", () => {
+  test("sees the home folders that its site names, and no other", () => {
     expect(values(text(units.build("site")), "ProtectHome")).toEqual(["yes"]);
     expect(values(text(units.build("docs")), "BindReadOnlyPaths")).toEqual(["-/home/docs/content", "-/home/docs/www"]);
   });
 
-  test("does not start without the table", () => {
+  test("loads the table that limits its network before it starts", () => {
     expect(values(text(units.build("site")), "ExecStartPre")[0]).toBe(`+${paths.lib}/egress`);
   });
 
-  test("what watches is level-triggered alone", () => {
+  test("its .path unit watches states only, as a change during a build would be lost", () => {
     const path = text(units.buildPath("site"));
     expect(path).not.toMatch(/PathChanged|PathModified|PathExists=/);
     expect(path.match(/^(DirectoryNotEmpty|PathExistsGlob)=/gm)).toHaveLength(4);
   });
+});
+
+test("no fact exceeds what a host's answer may hold, however many sites there are", () => {
+  const [hook] = sitesOf(rebuilt);
+  const hooks = Array.from({ length: 30 }, (_, i) => ({ ...hook!, name: `${i}`.padStart(32, "a") }));
+  for (const { name, want } of builder({ ...rebuilt, hooks }).facts)
+    expect(Buffer.byteLength(want), name).toBeLessThanOrEqual(factCap);
 });
 
 test("its settings name what the units hold, and are what the builder reads", () => {

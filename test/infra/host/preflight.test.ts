@@ -202,7 +202,7 @@ describe("folders of a site that the host does not have yet", () => {
     ]);
   });
   test("preflight reports missing content and a link that pushgate did not make, at once", () => {
-    const { faults } = judged("a link to /srv/www, which pushgate did not make", "missing: name the folder");
+    const { faults } = judged("a link to /srv/www", "missing; set `site.content`");
     expect(faults).toEqual([
       expect.stringContaining("the content folder /srv/content/site is missing"),
       expect.stringContaining("the web root /var/www/site is a link to /srv/www"),
