@@ -22,7 +22,7 @@ describe("the web root of a site", () => {
   const at = (path: string) => root.at(path);
   const run = (calls: string) => {
     const shell = `${script}\nbuilder=root\n${calls}`.replaceAll("/usr/bin/node", process.execPath);
-    return inNamespace(root.moved(shell, paths.asks, "/srv", "/etc/systemd"), bin);
+    return inNamespace(root.moved(shell, paths.requests, "/srv", "/etc/systemd"), bin);
   };
   const release = (text: string) => {
     root.write(`${paths.sites}/docs/releases/1/index.html`, text);
@@ -79,7 +79,7 @@ describe("the web root of a site", () => {
       root.write("/srv/www/index.html", "former");
       root.write("/srv/www/uploads/photo", "photo");
       mkdirSync(at(`${paths.sites}/docs`), { recursive: true });
-      mkdirSync(at(`${paths.asks}/docs`), { recursive: true });
+      mkdirSync(at(`${paths.requests}/docs`), { recursive: true });
       root.write("bin/status.json", JSON.stringify({ last: { kinds: ["adopt"] }, adoption: { files, more: 0 } }));
       return run("serve docs /srv/www /srv/content 5 uploads");
     };
