@@ -71,7 +71,7 @@ function decoded(text: string): unknown {
 }
 
 /**
- * How the program itself queries Cloudflare; undefined where the provider has its token from the environment. The token
+ * The program's own access to Cloudflare; undefined where the provider has its token from the environment. The token
  * is the only secret that leaves as text: for the header of a request, and nothing else.
  */
 export function readEdgeAccess(): { baseUrl: string; token: string } | undefined {

@@ -113,7 +113,7 @@ perl -MIO::Socket::IP -MTime::HiRes=time -e '
 for (["${metadata}", 443, "tcp"], ["${metadata6}", 443, "tcp"], ["${metadata}", 53, "udp"]) {
   my ($to, $port, $kind) = @$_; my $began = time;
   my $s = IO::Socket::IP->new(PeerHost => $to, PeerPort => $port, Proto => $kind, Timeout => 5);
-  my $said = $s ? do { $s->send("x"); $s->recv(my $answer, 1); "$!" } : "$@";
+  my $result = $s ? do { $s->send("x"); $s->recv(my $answer, 1); "$!" } : "$@";
   print "$kind ", (time - $began < 0.5 ? "at once" : "late"), "\\n" }'`,
       "nameserver 127.0.0.53\n",
     );

@@ -220,7 +220,7 @@ describe("nginx answers", () => {
       expect(status(forged, without("real_ip_header CF-Connecting-IP", "real_ip_header X-Forwarded-For"))).toBe(202);
     }, 30_000);
 
-    test("one connection a request: a stranger on an allowed sender's kept connection", () => {
+    test("one connection for each request: a stranger on an allowed sender's kept connection", () => {
       const port = sourceSets(example)[0]!.port;
       const kept = `upstream lab { server 127.0.0.1:${port}; keepalive 4; }\n${without(
         /http:\/\/\$pushgate_loopback:\d+/g,

@@ -78,7 +78,7 @@ describe("the dry run of a preview", () => {
       return found;
     };
 
-    test("one custom rule too many; the last one that fits, and a removal, are not stopped", async () => {
+    test("one custom rule too many, but not the last one that fits, and no removal", async () => {
       expect(await faultsWith({}, 4)).toEqual([
         "the custom rules that `up` would write to example.org are rejected by Cloudflare: 400 exceeded the maximum number " +
           "of rules in the phase http_request_firewall_custom: 6 out of 5 (50001). If there are too many rules, remove some " +
