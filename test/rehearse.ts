@@ -1,17 +1,17 @@
 /**
- * `sudo npm run rehearse [-- release]`: production on a throwaway host, step by step, as a person would do it: a bare
- * Debian, one `pulumi up`, a push that becomes a page, every attack with its layer standing and taken away, a repair, a
- * rollback, a reboot, removal.
- * Everything is the real thing but the vendor's edge. Exit 1 when a step is not as declared.
+ * `sudo npm run rehearse [-- release]`: rehearses production on a throwaway host, step by step, as an operator would do
+ * it: a bare Debian, one `pulumi up`, a push that becomes a page, every attack with its layer active and removed, a
+ * repair, a rollback, a reboot, the removal. Only Cloudflare is a fake. Exits 1 if a result differs from the declared
+ * one.
  */
 import { styleText } from "node:util";
 import type { Run } from "./engine/engine.ts";
+import { addOtherSite, summary } from "./hosts/attack-report.ts";
 import * as fault from "./hosts/faults.ts";
 import { otherPeoplesCertificates, startImpostor } from "./hosts/impostor.ts";
 import { bootHost, type Host } from "./hosts/lab/host.ts";
 import { withLab } from "./hosts/lab/lab.ts";
 import { step } from "./hosts/lab/process.ts";
-import { addOtherSite, said } from "./hosts/look.ts";
 import type { Lab, Stage } from "./hosts/matrix.ts";
 import { ready } from "./hosts/ready.ts";
 import { front, placesOf } from "./hosts/rebuild/site.ts";
@@ -20,7 +20,7 @@ import { buildRebuild, type Rebuild } from "./hosts/rebuild/world.ts";
 import { hostEntry, hostnameOf, originPort, type World, zoneName } from "./hosts/world.ts";
 
 const release = await ready("rehearse", process.argv[2] ?? "bookworm");
-// Some answers differ by nginx's version; the table reads the release when it is loaded.
+// Some answers depend on nginx's version: matrix.ts reads the release when it is imported.
 process.env.PUSHGATE_RELEASE = release;
 const { accepted, impostors, receiverPort, stages } = await import("./hosts/matrix.ts");
 
@@ -35,7 +35,7 @@ function expect(what: string, found: string | number, wanted: string | number): 
   console.log(`  ${what}\n    ${String(found).padEnd(60)} ${mark}`);
 }
 
-/** The engine's run, with what it did on a line each. */
+/** Runs Pulumi's engine, and prints one line for each of its steps. */
 async function engine(title: string, run: () => Promise<Run>, code: number): Promise<Run> {
   console.log(styleText("bold", `\n${title}`));
   const done = await run();
@@ -49,19 +49,19 @@ async function attack(lab: Lab, { layer, during, removal, rows }: Stage): Promis
   const { world, host } = lab;
   console.log(styleText("bold", `\n${layer}`));
   await during?.made.make(world, host);
-  for (const row of rows) expect(row.attack, said(await row.send(lab), world.edge), row.stopped ?? row.declared);
+  for (const row of rows) expect(row.attack, summary(await row.send(lab), world.edge), row.stopped ?? row.declared);
   await removal.make(world, host);
   console.log(styleText("dim", `  now ${removal.says}`));
-  for (const row of rows) expect(row.attack, said(await row.send(lab), world.edge), row.reaches);
+  for (const row of rows) expect(row.attack, summary(await row.send(lab), world.edge), row.reaches);
   await during?.undone(host).make(world, host);
 }
 
 const siteHostname = `www.${zoneName}`;
 
-/** A commit, its delivery through the edge, the build, and the page as a visitor gets it through the edge. */
+/** Makes a commit, sends its delivery to Cloudflare, waits for the build, and visits the page at Cloudflare. */
 async function publish({ world, repositories }: Rebuild, host: Host, mark: string): Promise<void> {
   const commit = repositories.site.push({ "layouts/index.html": front(mark) });
-  expect("its delivery", said(await world.deliver(), world.edge), accepted);
+  expect("its delivery", summary(await world.deliver(), world.edge), accepted);
   const { last } = await published(host, commit);
   console.log(styleText("dim", `  ${last?.reason}; ${JSON.stringify(last?.milliseconds)}`));
   await visited(world, mark);
@@ -74,16 +74,16 @@ async function visited(world: World, mark: string): Promise<void> {
 
 async function rehearse(lab: Lab, rebuild: Rebuild): Promise<void> {
   const { world, host } = lab;
-  const push = async (what: string) => expect(what, said(await world.deliver(), world.edge), accepted);
-  await engine("pulumi up, on a bare machine", () => world.stack.up(), 0);
+  const push = async (what: string) => expect(what, summary(await world.deliver(), world.edge), accepted);
+  await engine("pulumi up, on a bare host", () => world.stack.up(), 0);
   await engine("pulumi preview --expect-no-changes: the audit", () => world.stack.preview("--expect-no-changes"), 0);
-  console.log(styleText("bold", "\nThe site, from nothing"));
+  console.log(styleText("bold", "\nThe first build of the site"));
   await published(host, rebuild.repositories.site.head()!);
   await visited(world, "first");
   console.log(styleText("bold", "\nA push to the repository"));
   await publish(rebuild, host, "second");
 
-  // What an attacker on the machine uses.
+  // An attacker on the host uses curl.
   await host.inside("apt-get install -q -y --no-install-recommends curl >/dev/null 2>&1");
   await fault.bots("managed_challenge").make(world, host);
   await addOtherSite(host, receiverPort);
@@ -94,11 +94,11 @@ async function rehearse(lab: Lab, rebuild: Rebuild): Promise<void> {
   for (const { message } of audit.diagnostics.filter(({ message }) => message.includes(`${host.name}: `))) {
     console.log(styleText("dim", `  ${message.trim().split("\n").slice(0, 6).join("\n    ")}`));
   }
-  await engine("pulumi up mends them in place", () => world.stack.up(), 0);
+  await engine("pulumi up repairs them in place", () => world.stack.up(), 0);
   await push("a push");
 
   console.log(styleText("bold", "\nA rollback"));
-  await rebuild.ask(`rollback-${statusOf(host)!.releases[1]!.id}`);
+  await rebuild.request(`rollback-${statusOf(host)!.releases[1]!.id}`);
   await nextResult(host, statusOf(host), "rolled back");
   await visited(world, "first");
 
@@ -117,16 +117,16 @@ async function leave(world: World, { host }: Lab): Promise<void> {
   const left = Object.keys(JSON.parse(JSON.stringify(await host.snapshotEtc()))).filter((path) =>
     /pushgate/.test(path),
   );
-  expect("files of ours in /etc", left.length, 0);
+  expect("files of pushgate in /etc", left.length, 0);
   const { webRoot } = placesOf("site");
   expect(
     "the site",
     await host.read(`test ! -L ${webRoot} && grep -o 'layout-[a-z]*' ${webRoot}/index.html`),
     "layout-third",
   );
-  const ours = [hostnameOf(host), siteHostname];
-  const names = world.api.zone.dns_records.filter(({ name }) => ours.includes(name));
-  expect("records of ours in the zone", names.length, 0);
+  const hostnames = [hostnameOf(host), siteHostname];
+  const records = world.api.zone.dns_records.filter(({ name }) => hostnames.includes(name));
+  expect("records of pushgate in the zone", records.length, 0);
 }
 
 await withLab({ releases: [release] }, async () => {

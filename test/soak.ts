@@ -1,7 +1,8 @@
 /**
- * `npm run soak -- --minutes N [--seed S]`: the long counts, seeded. Random walks of edits, applies, kills and refused
- * applies on a real shell; random deliveries against the real receiver; random expressions against the rule language.
- * A failure prints the seed of its round: the same seed is the same round. With --rebuild: test/hosts/rebuild/soak.ts.
+ * `npm run soak -- --minutes N [--seed S]`: long random tests with a seed. Each round has random walks of edits,
+ * applies, kills and failed applies in a real shell, altered deliveries to the real receiver, and random expressions
+ * for the rule language. A failure prints the seed of its round, which repeats it. --rebuild runs
+ * test/hosts/rebuild/soak.ts instead.
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -15,7 +16,7 @@ import { random } from "./random.ts";
 import { bundled } from "./service/bundles.ts";
 import { type Receiver, startReceiver } from "./service/receiver-process.ts";
 
-// Its own program, in a lab of its own, where it ends.
+// This import runs that program in its own lab and ends the process.
 if (process.argv.includes("--rebuild")) await import("./hosts/rebuild/soak.ts");
 
 const { values } = parseArgs({
@@ -24,7 +25,7 @@ const { values } = parseArgs({
 const minutes = Number(values.minutes);
 const firstSeed = Number(values.seed);
 if (!(minutes > 0) || !Number.isInteger(firstSeed)) {
-  console.error("soak: --minutes takes a number above 0, --seed a whole number");
+  console.error("soak: use a number above 0 for --minutes and a whole number for --seed");
   process.exit(2);
 }
 
@@ -62,7 +63,7 @@ const more = [
   "🙂",
 ];
 
-/** Every text is either compiled or refused with a position; it never throws anything else. */
+/** Compiles random texts: each compiles or throws an ExpressionError with a position, and no other error. */
 function expressions(seed: number, count: number): void {
   const next = random(seed);
   const words = [...tokens, ...more];
@@ -82,7 +83,7 @@ function expressions(seed: number, count: number): void {
   }
 }
 
-/** One byte changed anywhere, and the signature no longer fits: never a 2xx, nothing spooled, never a crash. */
+/** Changes one byte of each body, so that the signature does not match: the receiver answers 401 and spools nothing. */
 async function deliveries(receiver: Receiver, seed: number, count: number): Promise<void> {
   const next = random(seed);
   for (let i = 0; i < count; i++) {
@@ -92,18 +93,18 @@ async function deliveries(receiver: Receiver, seed: number, count: number): Prom
     body[at] = body[at]! ^ (1 + Math.floor(next() * 255));
     const kept = receiver.spooled();
     const { status } = await receiver.deliver({ ...good, body });
-    if (status !== 401) throw new Error(`byte ${at} changed, and the answer is ${status}`);
-    if (receiver.spooled() !== kept) throw new Error(`byte ${at} changed, and something was spooled`);
+    if (status !== 401) throw new Error(`the receiver answered ${status} to a body with byte ${at} changed`);
+    if (receiver.spooled() !== kept) throw new Error(`the receiver spooled a body with byte ${at} changed`);
   }
   const { status } = await receiver.deliver(delivery());
   if (status !== 202 && status !== 429)
-    throw new Error(`after ${count} refusals a good delivery is answered ${status}`);
+    throw new Error(`the receiver answered ${status} to a valid delivery after ${count} rejections`);
 }
 
 const folder = mkdtempSync(join(tmpdir(), "pushgate-soak-"));
 const bundle = join(folder, "receiver.cjs");
 await bundled("receiver", bundle);
-// The budget of refusals is not what is soaked: with the default all but 60 a minute would be 429 before any HMAC.
+// With the default rate budget the receiver would answer 429 to all but 60 rejections per minute, without any HMAC.
 const unlimited = { ...example, limits: { ...example.limits, refusalsPerMinute: 10_000 } };
 const receiver = await startReceiver(bundle, unlimited);
 

@@ -1,20 +1,21 @@
 /**
- * Who attacks and from where: visitors of the edge, whoever contacts the origin past it, with certificates of others or
- * with the edge's own, and whoever else is on the machine. Deliveries are good ones but for what is said.
+ * The attackers and their addresses: visitors of Cloudflare; clients that connect to the origin directly, without a
+ * client certificate, with another customer's, or with the zone's own; and processes on the host. A delivery is valid
+ * except for the change that the caller names.
  */
 import { type Change, delivery } from "../fakes/deliveries.ts";
+import { fromTheHost, throughOtherSite as visitOtherSite } from "./attack-report.ts";
 import { asClient, type Certificates } from "./impostor.ts";
 import type { Host } from "./lab/host.ts";
 import { actors } from "./lab/net.ts";
-import { locally, throughOtherSite as visitOtherSite } from "./look.ts";
 import { type Answer, type ClientTls, hostnameOf, type World } from "./world.ts";
 
 export const places = { github: actors.github.v4[0], stranger: actors.stranger.v4[0] };
-/** Inside the edge's ranges; the edge itself contacts origins from another. */
+/** An address in Cloudflare's ranges from which the fake Cloudflare never connects. */
 export const edgeAddress = actors.edge.v4[2];
-/** Where impostors listen, by the type of the record that leads to them. */
+/** Addresses of the impostors, by the type of the DNS record that points to them. */
 export const impostors = { A: actors.stranger.v4[1], AAAA: actors.stranger.v6[0] };
-/** Of the source set "github", as the program counts. */
+/** The receiver's port for the source set "github". */
 export const receiverPort = 9461;
 
 export type Lab = { readonly host: Host; readonly world: World; readonly certificates: Certificates };
@@ -22,15 +23,15 @@ export type Send = (lab: Lab) => Promise<Answer>;
 
 const push = ({ host }: Lab, change: Change) => delivery({ host: hostnameOf(host), source: places.github, ...change });
 
-/** Through the edge, as any visitor. */
+/** Sends a delivery to Cloudflare, as any visitor can. */
 export const edge =
   (change: Change): Send =>
   ({ world }) =>
     world.deliver(change);
 
-/** What is shown as a client certificate. */
+/** The client certificate that an attacker presents to nginx. */
 type Client = (lab: Lab) => ClientTls | undefined;
-/** The edge's own client certificate, as the zone holds it: what nobody else has. */
+/** The zone's own client certificate, which only Cloudflare holds. */
 export const own: Client = ({ world }) => {
   const { certificate, private_key: key } = world.api.zone.origin_pulls.hostname_certificates.at(-1)!;
   return asClient({ certificate, key });
@@ -39,21 +40,21 @@ export const none: Client = () => undefined;
 export const shared: Client = ({ certificates }) => certificates.shared;
 export const otherCustomer: Client = ({ certificates }) => certificates.otherCustomer;
 
-/** Past the edge, with the header that the edge would write: its client's address, or none. */
+/** Connects to the origin port directly. `client` is the value of CF-Connecting-IP, which Cloudflare would write. */
 export const direct =
   (from: string, client: string | readonly string[] | undefined, tls: Client, change: Change = {}): Send =>
   (lab) => {
-    // Node writes a list as a line each.
+    // Node writes one header line for each element of a list.
     const named = client === undefined ? {} : { "cf-connecting-ip": client as string };
     const sent = push(lab, { ...change, headers: { ...named, ...change.headers } });
     return lab.world.contact(lab.host, from, sent, tls(lab), 1_500);
   };
 
-/** At the receiver's own socket. */
-export const onTheMachine =
+/** Connects to the receiver's socket from a process on the host. */
+export const onTheHost =
   (address: string): Send =>
   (lab) =>
-    locally(lab.host, address, receiverPort, push(lab, {}));
+    fromTheHost(lab.host, address, receiverPort, push(lab, {}));
 
-/** From the lab, as any visitor of another site of the machine. */
+/** Sends the delivery to another site of the host's nginx, which forwards it to the receiver. */
 export const throughOtherSite: Send = (lab) => visitOtherSite(lab.host, push(lab, {}));

@@ -1,7 +1,7 @@
 /**
- * A machine with every layer on it, and the zone and the state that belong to it, as one `up` of a bare world leaves
- * them: made once a release by whoever asks first, frozen, and copied for each who asks. A copy costs a boot, half a
- * second; an `up` costs ten of both cores. For files that begin where an `up` has ended:
+ * A host with every layer, and its zone and state, as one `up` of a bare world leaves them. The first test file that
+ * calls `deployedWorld` makes it once per release and freezes it; each caller gets a copy. A copy costs a boot, half a
+ * second; an `up` costs ten seconds of both cores. For files that begin where an `up` has ended:
  *
  *   beforeAll(async () => {
  *     world = await deployedWorld("drift");
@@ -12,10 +12,10 @@
  *     await host?.kill();
  *   });
  *
- * The argument is what the lab and its ssh call this copy, with an address of its own. The machine's name is "deployed"
- * in all of them, and so are its resources and its hostname: write `host.name` and `hostnameOf(host)`. Hooks, secrets
- * and plan are those of buildWorld; change them by `world.stack.configure` and another `up`. The machine has been
- * booted once since it was brought up, and its guard has proved the sockets since.
+ * The argument is the alias of this copy in the lab and in ssh; each copy has its own address. All copies have the host
+ * name "deployed", and their resources and hostname contain it: write `host.name` and `hostnameOf(host)`. Hooks,
+ * secrets and plan are those of buildWorld; change them with `world.stack.configure` and another `up`. The host has
+ * booted once since its `up`, and its guard has proved the sockets since.
  */
 import {
   copyFileSync,
@@ -39,11 +39,11 @@ import { until } from "./lab/process.ts";
 import { release } from "./release.ts";
 import { buildWorld, type World, worldAround } from "./world.ts";
 
-/** What differs from copy to copy; each of them stands in the state, the stack file or the zone, and nowhere else. */
+/** The texts that differ between copies. They occur only in the state, the stack file and the zone. */
 type Place = { readonly login: string; readonly v4: string; readonly v6: string; readonly api: string };
 type Kept = { readonly frozen: Frozen; readonly place: Place; readonly zone: ZoneState };
 
-/** What every copy calls itself, and the stack calls it. */
+/** The host name of every copy, and its name in the stack. */
 export const deployedName = "deployed";
 
 const folder = join(labFolder, `deployed-${release}`);
@@ -57,7 +57,7 @@ const place = (host: Host, api: string): Place => ({
   api,
 });
 
-/** A copy of the deployed machine, and a world of its own around it. */
+/** Boots a copy of the deployed host and starts a world around it. */
 export async function deployedWorld(
   alias: string,
   options: { readonly path?: readonly string[] } = {},
@@ -84,17 +84,17 @@ export async function deployedWorld(
   return { ...world, hosts: [host], close };
 }
 
-/** The one that is copied: made here, or waited for. */
+/** The frozen original. The first caller makes it; every other caller waits for it. */
 async function kept(): Promise<Kept> {
   if (mkdirSync(folder, { recursive: true }) !== undefined) await deploy();
   await until(
-    "another file has brought the machine up",
+    "another test file has deployed the host",
     () => existsSync(at.kept) || existsSync(failure) || undefined,
     {
       timeout: 200_000,
     },
   );
-  if (existsSync(failure)) throw new Error(`the machine to be copied was not brought up: ${readFileSync(failure)}`);
+  if (existsSync(failure)) throw new Error(`the host to copy was not deployed: ${readFileSync(failure)}`);
   return JSON.parse(readFileSync(at.kept, "utf8"));
 }
 
@@ -110,7 +110,7 @@ async function deploy(): Promise<void> {
     cpSync(world.api.authority.folder, at.authority, { recursive: true });
     const all: Kept = { frozen, place: place(host, world.api.url), zone: world.api.zone };
     await world.close();
-    // Whole under its name, or not there: others wait for it.
+    // The rename publishes the file complete: other test files wait for its name.
     writeFileSync(`${at.kept}.new`, JSON.stringify(all));
     renameSync(`${at.kept}.new`, at.kept);
   } catch (error) {

@@ -1,7 +1,7 @@
 /**
- * Layers taken away on the live system, each as a person would do it by accident: rules deleted in the dashboard, an
- * nft rule deleted, nginx's file edited, a drop-in for a socket, another program under the receiver's name. None has an
- * undo: that is what `pulumi up` is for.
+ * Faults that remove one layer of a running system, as an operator could by accident: rules deleted in the dashboard,
+ * an nft rule deleted, nginx's file edited, a drop-in for a socket, another program in place of the receiver. No fault
+ * has an undo: `pulumi up` repairs it.
  */
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -18,7 +18,7 @@ export type Fault = {
   readonly make: (world: World, host: Host) => Promise<void>;
 };
 
-/** It would put table, sockets and rule back within a minute, in the middle of an attack. */
+/** A running guard would restore table, sockets and rule within a minute, in the middle of an attack. */
 export const noGuard: Fault = {
   says: "the guard's timer is stopped",
   make: async (_world, host) => void (await host.inside(`systemctl stop ${units.guardTimer} ${units.guard}`)),
@@ -36,7 +36,7 @@ const emptied = (phase: string, says: string): Fault => ({
 export const noRules = emptied("http_request_firewall_custom", attacks["3 bots"].removal);
 export const notStrict = emptied("http_config_settings", attacks["4 origin"].removal);
 
-/** The zone's own setting: the program never touches it. */
+/** A setting of the zone, which the program never changes. */
 export const bots = (action: "managed_challenge" | "allow"): Fault => ({
   says: `bot management: ${action}`,
   make: async ({ api }) => {
@@ -44,13 +44,13 @@ export const bots = (action: "managed_challenge" | "allow"): Fault => ({
   },
 });
 
-/** Whoever can write the zone's names can say where the edge finds the machine. */
+/** An attacker who can write the zone's records decides to which host Cloudflare connects. */
 export const recordsAt = (addresses: { readonly A: string; readonly AAAA: string }): Fault => ({
-  says: "the hostname's records lead to another machine",
+  says: "the hostname's records point to another host",
   make: async ({ api }, host) => {
-    const ours = api.zone.dns_records.filter(({ name }) => name === hostnameOf(host));
-    if (ours.length === 0) throw new Error(`${hostnameOf(host)} has no record to change`);
-    for (const record of ours) record.content = addresses[record.type as keyof typeof addresses];
+    const records = api.zone.dns_records.filter(({ name }) => name === hostnameOf(host));
+    if (records.length === 0) throw new Error(`${hostnameOf(host)} has no record to change`);
+    for (const record of records) record.content = addresses[record.type as keyof typeof addresses];
   },
 });
 
@@ -62,18 +62,18 @@ handle=$(nft -a list chain inet pushgate input | sed -n 's/.*"not_edge" drop # h
 nft delete rule inet pushgate input handle "$handle"`)),
 };
 
-/** Returns when no worker of the former configuration takes connections any more. */
+/** Reloads nginx; returns when no worker of the former configuration accepts connections. */
 export async function reloadProxy(host: Host): Promise<void> {
   const children = "cat /proc/$(cat /run/nginx.pid)/task/*/children";
   const former = await host.read(children);
   await host.inside("nginx -q -t && systemctl reload nginx");
-  await until("nginx has taken the edited configuration up", async () => {
+  await until("nginx serves with the edited configuration", async () => {
     const serving = `for pid in ${former}; do tr -d '\\0' <"/proc/$pid/cmdline" 2>/dev/null; echo; done | grep -c 'worker process$'`;
     return (await host.inside(serving, { check: false })).stdout.trim() === "0" || undefined;
   });
 }
 
-export const proxyEdited = (says: string, change: (conf: string) => string): Fault => ({
+const proxyEdited = (says: string, change: (conf: string) => string): Fault => ({
   says,
   make: async (_world, host) => {
     await host.writeFile(paths.nginx, change(await host.readFile(paths.nginx)));
@@ -85,21 +85,21 @@ export const noClientCertificate = proxyEdited(attacks["6 proxy"].removal, (conf
   edit(conf, "ssl_verify_client on;", "ssl_verify_client off;"),
 );
 
-export const anyPeer = proxyEdited("the peer is not asked to be the edge", (conf) =>
+export const anyPeer = proxyEdited("nginx no longer checks that the peer is Cloudflare", (conf) =>
   edit(conf, /if \(\$pushgate_peer_is_edge = 0\) \{\n.*\n *\}\n/, ""),
 );
 
-export const anyClient = proxyEdited("a client address is not asked for", (conf) =>
+export const anyClient = proxyEdited("nginx no longer requires a client address", (conf) =>
   edit(conf, /if \(\$pushgate_has_client = 0\) \{\n.*\n *\}\n/, ""),
 );
 
-/** What most guides write, with the reason that "Cloudflare sends both". */
-export const forwardedForBelieved = proxyEdited("X-Forwarded-For is believed", (conf) =>
+/** Most guides recommend this, because "Cloudflare sends both". */
+export const forwardedForBelieved = proxyEdited("nginx trusts X-Forwarded-For", (conf) =>
   edit(conf, "real_ip_header CF-Connecting-IP;", "real_ip_header X-Forwarded-For;"),
 );
 
-/** The keepalive trap: the allowlist is asked once a connection, and the proxy's connections are everybody's. */
-export const keptConnections = proxyEdited("the proxy keeps its connections to the receiver", (conf) => {
+/** The keepalive trap: the kernel checks the list once per connection, and nginx reuses a connection for any client. */
+export const keptConnections = proxyEdited("nginx keeps its connections to the receiver open", (conf) => {
   const port = /\$pushgate_loopback:(\d+)/.exec(conf)?.[1];
   const kept = edit(conf, "proxy_http_version 1.0;", "proxy_http_version 1.1;");
   const open = edit(kept, "proxy_set_header Connection close;", 'proxy_set_header Connection "";');
@@ -108,8 +108,8 @@ export const keptConnections = proxyEdited("the proxy keeps its connections to t
 });
 
 /**
- * On systemd 257 a changed list is enforced only once something starts in the slice (measured), so something does; that
- * a running receiver is let be is the point.
+ * systemd 257 enforces a changed list only after a unit of the slice has started (measured), so this starts one. The
+ * receiver must not restart.
  */
 export const noList: Fault = {
   says: attacks["7 service manager"].removal,

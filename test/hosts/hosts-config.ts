@@ -1,4 +1,4 @@
-/** The configuration that the suites on hosts share: files side by side, but for those that want the machine for themselves. */
+/** The vitest configuration of all suites on hosts: files run in parallel, except those that measure time or load. */
 import { basename } from "node:path";
 import { defineConfig } from "vitest/config";
 import { BaseSequencer, type TestSpecification } from "vitest/node";
@@ -6,15 +6,15 @@ import { BaseSequencer, type TestSpecification } from "vitest/node";
 export type HostSuite = {
   /** From the repository's root. */
   readonly folder: string;
-  /** Names without ".test.ts": what measures time or load, one after the other when the rest is done. */
+  /** Names without ".test.ts" of files that measure time or load; they run one after another when the rest is done. */
   readonly alone?: readonly string[];
-  /** Which of the others begin, first to last; those it does not name come after. */
+  /** The files to start first, in this order; all other files follow. */
   readonly order?: readonly string[];
-  /** Seconds a test may take, and a hook. */
+  /** Time limits in seconds of one test and of one vitest hook. */
   readonly patience: readonly [test: number, hook: number];
 };
 
-/** Stable: what is not named comes in vitest's own order of projects and durations. */
+/** A stable sort: files without a rank keep vitest's order by project and duration. */
 const inOrder = (order: readonly string[]) =>
   class extends BaseSequencer {
     override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {

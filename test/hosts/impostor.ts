@@ -1,11 +1,11 @@
-/** Who else may sit on the other side: a machine that poses as the origin, and holders of certificates not ours. */
+/** Impostors: a server that poses as the origin, and clients with certificates that are not the zone's. */
 import { createServer } from "node:https";
 import { createAuthority, type Pair } from "../fakes/cloudflare/authority.ts";
 import type { ClientTls } from "./world.ts";
 
 export const asClient = ({ certificate, key }: Pair): ClientTls => ({ cert: certificate, key });
 
-/** Answers everything with 200 and its name, as an origin that wants the delivery would. */
+/** Starts a server that answers every request with 200 and its name, like a false origin that collects deliveries. */
 export async function startImpostor(host: string, port: number, { certificate, key }: Pair): Promise<() => void> {
   const server = createServer({ cert: certificate, key }, (_request, answer) => {
     answer.writeHead(200, { "x-served-by": "impostor" }).end();
@@ -18,16 +18,17 @@ export async function startImpostor(host: string, port: number, { certificate, k
 }
 
 export type Certificates = {
-  /** By an authority of the impostor's own, with our name in it. */
+  /** Makes a certificate for the hook hostname, signed by the impostor's own authority. */
   readonly selfMade: (name: string) => Promise<Pair>;
-  /** What the edge shows for every zone that has none of its own; another customer's own is signed by another too. */
+  /** The certificate that Cloudflare presents for every zone without its own. */
   readonly shared: ClientTls;
+  /** Another customer's own certificate, signed by that customer's authority. */
   readonly otherCustomer: ClientTls;
 };
 
 export async function otherPeoplesCertificates(): Promise<Certificates> {
   const [impostor, vendor, customer] = await Promise.all([
-    createAuthority("nobody we know"),
+    createAuthority("an unknown authority"),
     createAuthority("origin pulls of the vendor"),
     createAuthority("origin pulls of another customer"),
   ]);

@@ -1,15 +1,16 @@
 /**
- * The rows of the removal matrix: attacks by the layer that stops them, and what each is answered as declared, with the
- * layers before open, and with its own layer taken away too. Answers are read as `said` of look.ts writes them.
+ * The rows of the removal matrix: attacks grouped by the layer that stops them. Each row holds three answers, as
+ * `summary` of attack-report.ts writes them: with every layer as declared, with the layers before its own removed, and
+ * with its own layer removed too.
  */
 import { foreignWorker, loopback } from "../../infra/networks.ts";
 import type { Change } from "../fakes/deliveries.ts";
 import { attacks, type LayerName } from "../scenarios.ts";
+import { answers } from "./attack-report.ts";
 import * as by from "./attackers.ts";
 import * as fault from "./faults.ts";
 import type { Host } from "./lab/host.ts";
 import { actors } from "./lab/net.ts";
-import { answers } from "./look.ts";
 import { release } from "./release.ts";
 
 export { impostors, type Lab, places, receiverPort } from "./attackers.ts";
@@ -21,14 +22,14 @@ export type Row = {
   readonly attack: string;
   readonly send: by.Send;
   readonly declared: string;
-  /** Left out: as declared, since nothing before its layer stops it. */
+  /** Omitted if it equals `declared`, because no layer before its own stops the attack. */
   readonly stopped?: string;
   readonly reaches: string;
 };
 
 export type Stage = {
   readonly layer: LayerName;
-  /** A fault that its attacks need; it does not stay. */
+  /** A fault that these attacks need; it is undone after them. */
   readonly during?: { readonly made: fault.Fault; readonly undone: (host: Host) => fault.Fault };
   readonly removal: fault.Fault;
   readonly rows: readonly Row[];
@@ -40,7 +41,7 @@ const { challenged, noCertificate, noClient, notTheEdge, unauthorized } = answer
 const fromStranger = (headers: Change["headers"] = {}): Change => ({ source: places.stranger, headers });
 const wrong = attacks["8 receiver"].change(places);
 const twice = (address: string) => [address, address] as unknown as string;
-/** nginx 1.22 sees only the first of several lines of one name, which is also whom it takes for the client. */
+/** nginx 1.22 reads only the first of several header lines of one name, and takes the client address from it. */
 const sees = release === "bookworm" ? "first" : "all";
 
 export const stages: readonly Stage[] = [
@@ -62,13 +63,13 @@ export const stages: readonly Stage[] = [
       },
       { attack: "no signature", send: by.edge({ signature: null }), declared: blocked, reaches: challenged },
       {
-        attack: "a query behind the hook's path",
+        attack: "a query after the hook's path",
         send: by.edge({ path: "/webhook/site?a=1" }),
         declared: blocked,
         reaches: challenged,
       },
       {
-        attack: "one git host's source at another's hook",
+        attack: "a source of one git host delivers to the hook of another",
         send: by.edge({ source: gitlab }),
         declared: blocked,
         reaches: challenged,
@@ -94,7 +95,7 @@ export const stages: readonly Stage[] = [
         reaches: notAllowed,
       },
       {
-        attack: "the same with CF-Connecting-IP sent along, twice",
+        attack: "the same with two forged CF-Connecting-IP headers",
         send: by.edge(fromStranger({ "cf-connecting-ip": twice(places.github) })),
         declared: blocked,
         stopped: challenged,
@@ -119,7 +120,7 @@ export const stages: readonly Stage[] = [
         reaches: "200 impostor",
       },
       {
-        attack: "another machine answers there, with a trusted certificate for a name of its own",
+        attack: "another host answers there, with a trusted certificate for another name",
         send: by.edge({ source: github6 }),
         declared: accepted,
         stopped: "526 edge",
@@ -144,7 +145,7 @@ export const stages: readonly Stage[] = [
         reaches: noCertificate,
       },
       {
-        attack: "the same with the edge's own certificate",
+        attack: "the same with the zone's own client certificate",
         send: by.direct(places.stranger, places.github, by.own),
         declared: "silence",
         reaches: notTheEdge,
@@ -162,7 +163,7 @@ export const stages: readonly Stage[] = [
         reaches: notAllowed,
       },
       {
-        attack: "an edge address, without a certificate, says that it speaks for the git host",
+        attack: "a client on a Cloudflare address, without a certificate, claims the git host's address",
         send: by.direct(by.edgeAddress, places.github, by.none, wrong),
         declared: noCertificate,
         reaches: unauthorized,
@@ -180,7 +181,7 @@ export const stages: readonly Stage[] = [
     removal: fault.anyPeer,
     rows: [
       {
-        attack: "a stranger with the edge's own certificate says that it speaks for the git host",
+        attack: "a stranger with the zone's own client certificate claims the git host's address",
         send: by.direct(places.stranger, places.github, by.own),
         declared: "silence",
         stopped: notTheEdge,
@@ -193,7 +194,7 @@ export const stages: readonly Stage[] = [
     removal: fault.anyClient,
     rows: [
       {
-        attack: "the edge names no client",
+        attack: "Cloudflare sends no client address",
         send: by.direct(by.edgeAddress, undefined, by.own),
         declared: noClient,
         reaches: notAllowed,
@@ -217,7 +218,7 @@ export const stages: readonly Stage[] = [
     removal: fault.forwardedForBelieved,
     rows: [
       {
-        attack: "X-Forwarded-For forged by whoever speaks as the edge",
+        attack: "a client that poses as Cloudflare forges X-Forwarded-For",
         send: by.direct(by.edgeAddress, places.stranger, by.own, fromStranger({ "x-forwarded-for": places.github })),
         declared: notAllowed,
         reaches: accepted,
@@ -243,26 +244,26 @@ export const stages: readonly Stage[] = [
         reaches: accepted,
       },
       {
-        attack: "one git host's source at another's hook, the edge's rules deleted",
+        attack: "a source of one git host delivers to the hook of another, with Cloudflare's rules deleted",
         send: by.edge({ source: gitlab }),
         declared: blocked,
         stopped: notAllowed,
         reaches: accepted,
       },
       {
-        attack: "a process of the machine at the receiver's socket",
-        send: by.onTheMachine(loopback.v4),
+        attack: "a process on the host connects to the receiver's socket",
+        send: by.onTheHost(loopback.v4),
         declared: "silence",
         reaches: accepted,
       },
       {
         attack: "the same over IPv6 loopback",
-        send: by.onTheMachine(loopback.v6),
+        send: by.onTheHost(loopback.v6),
         declared: "silence",
         reaches: accepted,
       },
       {
-        attack: "another site of the same nginx passes a delivery of the git host's on",
+        attack: "another site of the same nginx forwards a delivery of the git host",
         send: by.throughOtherSite,
         declared: "504 nginx",
         reaches: accepted,
@@ -281,14 +282,14 @@ export const stages: readonly Stage[] = [
         reaches: accepted,
       },
       {
-        attack: "a signature of nothing, as a git host without a secret sends it",
+        attack: "an empty signature, as a git host without a secret sends it",
         send: by.edge({ signature: "sha256=" }),
         declared: blocked,
         stopped: unauthorized,
         reaches: accepted,
       },
       {
-        attack: "no signature, the edge's rules deleted",
+        attack: "no signature, with Cloudflare's rules deleted",
         send: by.edge({ signature: null }),
         declared: blocked,
         stopped: unauthorized,

@@ -1,4 +1,4 @@
-/** What a program asks for before it opens a lab. */
+/** Prepares what a program needs before it opens a lab. */
 import { findEngine, installEngine } from "../engine/install-engine.ts";
 import { type Release, releases } from "./lab/image.ts";
 import { labIsMissing } from "./lab/lab.ts";
@@ -6,12 +6,12 @@ import { step } from "./lab/process.ts";
 
 export const isRelease = (word: string): word is Release => (releases as readonly string[]).includes(word);
 
-/** The engine, built where it is missing: four minutes, once. */
+/** Builds Pulumi's engine if it is missing: four minutes, once. */
 export async function engineReady(): Promise<void> {
   if (!findEngine()) await step("build the engine", async () => void (await installEngine()));
 }
 
-/** Ends the program with 2, and says why, where this machine can't hold a lab or nobody knows that release. */
+/** Exits with status 2 and prints the reason if this computer cannot run a lab or the release is unknown. */
 export async function ready(program: string, release: string): Promise<Release> {
   const fault = isRelease(release) ? labIsMissing() : `${release} is none of ${releases.join(", ")}`;
   if (fault !== undefined) {

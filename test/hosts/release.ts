@@ -1,4 +1,4 @@
-/** The release this run of the suite is on; test/hosts/run.ts says it. */
+/** The Debian release of this run of the suite, which test/hosts/run.ts sets. */
 import type { Release } from "./lab/image.ts";
 
 export const release = (process.env.PUSHGATE_RELEASE ?? "bookworm") as Release;

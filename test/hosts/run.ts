@@ -1,7 +1,7 @@
 /**
- * `npm run test:host [-- release…] [-- file…]`: the suite on throwaway hosts, the real engine and the kernel, on each
- * release; `npm run test:rebuild` the same from a push to the published page. Needs root and the packages it names.
- * Builds images and engine where they are missing; both are cached.
+ * `npm run test:host [-- release…] [-- file…]`: runs the suite on throwaway hosts with the real engine and kernel, once
+ * per release; `npm run test:rebuild` tests the path from a push to the published page. Needs root, and names the
+ * Debian packages that are missing. Builds missing images and a missing engine, and caches both.
  */
 import { spawnSync } from "node:child_process";
 import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
@@ -32,7 +32,7 @@ await withLab({ releases: wanted }, async () => {
       const seen = existsSync(counts) ? (JSON.parse(readFileSync(counts, "utf8")) as typeof total) : undefined;
       total.passed += seen?.passed ?? 0;
       total.skipped += seen?.skipped ?? 0;
-      // A run that broke off before its counts has failed, whatever it had counted.
+      // A run that ends before it writes its counts has failed.
       total.failed += Math.max(seen?.failed ?? 1, status === 0 ? 0 : 1);
     });
   }

@@ -1,19 +1,19 @@
-/** Where on a machine a secret's text is, by searching: its files, what runs, its journal, and what systemd-creds was given. */
+/** Searches a host for the text of a secret: in files, processes, units, the journal and arguments of systemd-creds. */
 import { readdirSync, readFileSync } from "node:fs";
 import type { Host } from "./lab/host.ts";
 
 const given = "/root/given-to-systemd-creds";
 
-/** systemd-creds is the one program that a secret passes through; this one writes down what it was given, and hands over. */
+/** Every secret passes through systemd-creds. This wrapper records its arguments and environment, then runs it. */
 const spy = `#!/bin/sh
 { tr '\\0' '\\n' </proc/$$/cmdline; tr '\\0' '\\n' </proc/$$/environ; } >>${given}
 exec /usr/bin/systemd-creds "$@"
 `;
 
 export type SecretSearch = {
-  /** Paths of files that hold one of the texts. /usr is the distribution's, but for /usr/local; the journal is text. */
+  /** Paths of files that contain one of the texts. Skips the journal, and all of /usr except /usr/local. */
   readonly holders: (texts: readonly string[]) => Promise<string[]>;
-  /** Command lines and environments of all that runs on the machine now. */
+  /** Command lines and environments of all processes that run on the host now. */
   readonly processes: () => Promise<string>;
   readonly units: () => Promise<string>;
   readonly journal: () => Promise<string>;
@@ -21,7 +21,7 @@ export type SecretSearch = {
   readonly givenToCreds: () => Promise<string>;
 };
 
-/** Before the machine is brought up, so that what systemd-creds is given is seen. */
+/** Call this before the first `up`, so that the wrapper records every call of systemd-creds. */
 export async function secretSearch(host: Host): Promise<SecretSearch> {
   await host.writeFile("/usr/local/bin/systemd-creds", spy, "0755");
   const places = "/etc /var /run /tmp /root /home /opt /srv /dev/shm /usr/local";
@@ -39,14 +39,14 @@ export async function secretSearch(host: Host): Promise<SecretSearch> {
 }
 
 /**
- * Looks every 20 ms, from outside, whether a process has one of these texts in its command line or, on a machine, in its
- * environment, until it is called; then says which and where. Lab and machines share the process tree, so a machine's
- * own processes are seen here as the kernel has them.
+ * Checks every 20 ms, from the lab, whether a process has one of these texts in its command line or, on a host, in its
+ * environment. The returned function ends the watch and returns the findings. The lab sees the processes of its hosts,
+ * because it contains their process namespaces.
  */
 export function watchProcesses(texts: Readonly<Record<string, string>>): () => string[] {
   const caught = new Set<string>();
   const look = (pid: string): void => {
-    // The program itself gets its configuration by environment, which is the engine's way; it runs on this side only.
+    // Pulumi's engine passes the configuration to the program by environment, but in the lab, not on a host.
     const spaces = /^NSpid:(.*)$/m
       .exec(readFileSync(`/proc/${pid}/status`, "utf8"))![1]!
       .trim()
@@ -61,7 +61,7 @@ export function watchProcesses(texts: Readonly<Record<string, string>>): () => s
       try {
         look(pid);
       } catch {
-        // It has ended meanwhile.
+        // The process has ended since the listing.
       }
     }
   };

@@ -1,8 +1,8 @@
 import { hostSuite } from "./hosts-config.ts";
 
 /**
- * `npm run test:host`. The longest files first, so that none is left to run by itself at the end; but of those that
- * begin with a copy of the deployed machine one alone, as the others would wait for it while a core is free.
+ * `npm run test:host`. The longest files start first, so that no single file runs alone at the end. Only one file that
+ * copies the deployed host starts early: the others would wait for the original while a core is free.
  */
 export default hostSuite({
   folder: "test/hosts/suite",

@@ -1,6 +1,6 @@
 /**
- * The whole chain for real: throwaway hosts, the engine on the program itself, the edge's API and data plane, and git
- * hosts as addresses of the lab. Call it inside withLab.
+ * A world is everything that a delivery passes through: throwaway hosts, Pulumi's engine with this program, the fake
+ * Cloudflare with its API and data plane, and git hosts as addresses of the lab. Call buildWorld inside withLab.
  *
  *   const world = await buildWorld([host]);
  *   await world.stack.up();
@@ -18,12 +18,11 @@ import type { Host } from "./lab/host.ts";
 import { actors } from "./lab/net.ts";
 
 export type Answer = {
-  /** 0: no answer, `error` says why. */
+  /** 0 if there was no answer; then `error` holds the reason. */
   readonly status: number;
   readonly servedBy: string;
   readonly headers: Readonly<Record<string, string | string[] | undefined>>;
   readonly body: string;
-  readonly milliseconds: number;
   readonly error?: string;
 };
 
@@ -32,46 +31,45 @@ export type World = {
   readonly api: Api;
   readonly edge: Edge;
   readonly stack: Workspace;
-  /** A delivery through the edge, from its `source`; a good push from GitHub but for what `change` says. */
+  /** Sends a delivery from its `source` to the fake Cloudflare: a valid push from GitHub, except for `change`. */
   readonly deliver: (change?: Change) => Promise<Answer>;
-  /** What a visitor of a name of the zone gets from the edge. */
+  /** Sends a browser's request for a hostname of the zone to the fake Cloudflare. */
   readonly visit: (host: string, path?: string) => Promise<Answer>;
-  /** Straight to the origin port, from an address of the lab; `patience`: milliseconds until a silence is one. */
+  /** Connects directly to the origin port, from an address of the lab; `patience`: timeout in milliseconds. */
   readonly contact: (host: Host, from: string, sent: Delivery, tls?: ClientTls, patience?: number) => Promise<Answer>;
-  /** What lies in the spool of a hook. */
+  /** Names of the files in the spool of a hook. */
   readonly spooled: (host: Host, hook?: string) => Promise<string[]>;
   readonly close: () => Promise<void>;
 };
 
 export type ClientTls = { readonly cert: string; readonly key: string };
 
-/** Where visitors find the edge. */
+/** The addresses at which the fake Cloudflare accepts visitors. */
 export const edgeFront = { v4: actors.edge.v4[0], v6: actors.edge.v6[0] } as const;
-/** Where the edge contacts origins from. */
+/** The addresses from which the fake Cloudflare connects to origins. */
 export const edgeBack = { v4: actors.edge.v4[1], v6: actors.edge.v6[1] } as const;
 
 export const originPort = 8443;
 export const zoneName = "example.org";
 
-/** Without these the edge takes a visitor for a program. */
+/** Without these headers the fake Cloudflare takes a visitor for a bot. */
 const browser = {
   accept: "text/html",
   "user-agent": "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0",
 };
 
-/** The name hooks of this machine are delivered to. */
+/** The hook hostname of a host. */
 export const hostnameOf = (host: Pick<Host, "name">): string => `hooks-${host.name}.${zoneName}`;
 
 export type WorldOptions = {
   readonly plan?: ZoneState["plan"];
-  /** Changes the zone before anything of ours is in it. */
+  /** Changes the empty zone before the first `up`. */
   readonly zone?: (zone: ZoneState) => void;
-  /** Over the entries of `pushgate:hosts`, by name. */
-  readonly entries?: Readonly<Record<string, Readonly<Record<string, unknown>>>>;
+
   readonly config?: Readonly<Record<string, unknown>>;
-  /** Folders first on the PATH of `pulumi`. */
+  /** Folders to put first on the PATH of `pulumi`. */
   readonly path?: readonly string[];
-  /** The hooks' and the edge's token, where a test wants them for itself. */
+  /** The hooks' secrets and Cloudflare's API token, if a test needs its own. */
   readonly secrets?: Readonly<Record<string, unknown>>;
   readonly token?: string;
 };
@@ -98,7 +96,7 @@ export async function buildWorld(hosts: readonly Host[], options: WorldOptions =
       "cloudflare:baseUrl": api.url,
       "pushgate:zone": zoneName,
       "pushgate:edge": { plan },
-      "pushgate:hosts": hosts.map((host) => hostEntry(host, options.entries?.[host.name])),
+      "pushgate:hosts": hosts.map((host) => hostEntry(host)),
       "pushgate:hooks": [
         { name: "site", gitHost: "github", repository: "https://github.com/example/site.git", branch: "main" },
         {
@@ -116,13 +114,13 @@ export async function buildWorld(hosts: readonly Host[], options: WorldOptions =
   return worldAround(hosts, api, stack);
 }
 
-/** The edge's data plane, and everybody who talks to it, for an API and a stack that are there. */
+/** Starts the fake Cloudflare's data plane for an existing API and stack, and returns the clients of both. */
 export async function worldAround(hosts: readonly Host[], api: Api, stack: Workspace): Promise<World> {
   const edge = await startEdge({
     zone: api.zone,
     originAuthorities: [api.authority.certificate],
     listen: [
-      // A port of its own: two files of the suite run at once, each with its edge.
+      // Each test file has its own fake Cloudflare on its own port, because several files run at once.
       { host: edgeFront.v4, port: 0 },
       { host: edgeFront.v6, port: 0 },
     ],
@@ -137,18 +135,18 @@ export async function worldAround(hosts: readonly Host[], api: Api, stack: Works
       ...change,
     });
     const to = edge.addresses[isIPv6(sent.source) ? 1 : 0]!;
-    return ask(sent, { ...to, localAddress: sent.source, ca: edge.certificate });
+    return request(sent, { ...to, localAddress: sent.source, ca: edge.certificate });
   };
   const visit: World["visit"] = (host, path = "/") => {
     const source = actors.stranger.v4[0];
     const sent = { method: "GET", host, path, source, headers: browser, body: Buffer.alloc(0) };
-    return ask(sent, { ...edge.addresses[0]!, localAddress: source, ca: edge.certificate });
+    return request(sent, { ...edge.addresses[0]!, localAddress: source, ca: edge.certificate });
   };
   const contact: World["contact"] = (host, from, sent, tls, timeout = 5_000) => {
     const to = isIPv6(from) ? host.address6! : host.address;
     const certificate = tls && { cert: tls.cert, key: tls.key };
     const where = { host: to, port: originPort, localAddress: from, timeout };
-    return ask(sent, { ...where, rejectUnauthorized: false, ...certificate });
+    return request(sent, { ...where, rejectUnauthorized: false, ...certificate });
   };
   const spooled = async (host: Host, hook = "site"): Promise<string[]> =>
     (await host.read(`find /var/spool/pushgate/${hook} -type f ! -name '.*' -printf '%f\\n' 2>/dev/null`))
@@ -173,13 +171,10 @@ type To = {
   timeout?: number;
 };
 
-/** One request on a connection of its own; a refusal to connect is an answer too. */
-function ask({ method, path, host, headers, body }: Delivery, to: To): Promise<Answer> {
-  const started = performance.now();
-  const done = () => performance.now() - started;
+/** Sends one request on a new connection. A failed connection resolves with status 0. */
+function request({ method, path, host, headers, body }: Delivery, to: To): Promise<Answer> {
   return new Promise((resolve) => {
-    const failed = (error: string): void =>
-      resolve({ status: 0, servedBy: "", headers: {}, body: "", milliseconds: done(), error });
+    const failed = (error: string): void => resolve({ status: 0, servedBy: "", headers: {}, body: "", error });
     const sent = httpsRequest(
       { timeout: 5_000, ...to, method, path, servername: host, headers: { host, ...headers }, agent: false },
       (answer) => {
@@ -193,7 +188,6 @@ function ask({ method, path, host, headers, body }: Delivery, to: To): Promise<A
             servedBy: String(answer.headers["x-served-by"] ?? ""),
             headers: answer.headers,
             body: text,
-            milliseconds: done(),
           }),
         );
       },

@@ -1,6 +1,6 @@
 /**
- * `up` and plain `preview` request the canary through Cloudflare, as a visitor does: if a firewall that is no layer of
- * pushgate's keeps Cloudflare from the host, they report it, while each layer's own facts are all in order.
+ * `up` and plain `preview` request the canary from Cloudflare, as any client could. If a firewall outside pushgate
+ * blocks Cloudflare's connections to the host, they report it, although every layer is as declared.
  */
 import { mkdtempSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -16,7 +16,7 @@ import { edgeBack, edgeFront, hostEntry, hostnameOf, originPort, type World } fr
 
 let host: Host;
 let world: World;
-/** Where its name leads: on 443, as the program requests no other port. */
+/** The fake Cloudflare at the hook hostname. It listens on 443, because the program cannot choose another port. */
 let edge: Edge;
 
 beforeAll(async () => {
@@ -44,7 +44,7 @@ afterAll(async () => {
 });
 
 const provider = (rules: string) => run("nft", ["-f", "-"], { stdin: rules });
-/** The hosting provider's: between Cloudflare and the host, and on neither. */
+/** Adds the hosting provider's firewall, which is between Cloudflare and the host. */
 const closed = () =>
   provider(
     `add table inet provider; add chain inet provider out { type filter hook output priority 0; }; ` +
@@ -54,24 +54,24 @@ const closed = () =>
 const open = () => provider("add table inet provider; delete table inet provider");
 afterEach(open);
 
-const asked = () => edge.events.filter(({ target }) => target === "/.pushgate").map(({ status }) => status);
-const said = ({ diagnostics }: Run): string[] =>
+const requests = () => edge.events.filter(({ target }) => target === "/.pushgate").map(({ status }) => status);
+const printed = ({ diagnostics }: Run): string[] =>
   diagnostics.map(({ message }) => message.trim()).filter((message) => /\.pushgate|gets through/.test(message));
-/** The canary's statuses at Cloudflare during a run that succeeds, and what the run reports about it. */
+/** The statuses of canary requests during a run that must succeed, and the lines about the canary that it printed. */
 async function during(work: () => Promise<Run>): Promise<{ statuses: number[]; says: string[] }> {
-  const before = asked().length;
+  const before = requests().length;
   const done = await work();
   expect(done.code, done.stdout).toBe(0);
-  return { statuses: asked().slice(before), says: said(done) };
+  return { statuses: requests().slice(before), says: printed(done) };
 }
 const preview = () => world.stack.preview("--expect-no-changes");
 
-test("the way is open: each run requests the canary once and reports nothing", async () => {
+test("preview and up request the canary once and print nothing if it gets through", async () => {
   expect(await during(preview)).toEqual({ statuses: [204], says: [] });
   expect(await during(() => world.stack.up())).toEqual({ statuses: [204], says: [] });
 });
 
-test("a firewall before the host: every layer is as declared, and preview names the firewall", async () => {
+test("preview names the firewall if one blocks Cloudflare and every layer is as declared", async () => {
   await closed();
   const { statuses, says } = await during(preview);
   expect(statuses).toEqual([522]);
@@ -85,26 +85,25 @@ test("a firewall before the host: every layer is as declared, and preview names 
   expect(says[0]).toMatch(/, ray [0-9a-f]+-TST: Cloudflare cannot connect to /);
 });
 
-test("up waits for a way that opens while it runs, and says that it waits", async () => {
+test("up waits, and prints that it waits, if the firewall opens while it runs", async () => {
   await closed();
-  const before = asked().length;
-  const opens = until("the canary was requested once", () => asked().length > before || undefined, {
-    timeout: 60_000,
-  }).then(open);
+  const before = requests().length;
+  const requested = () => requests().length > before || undefined;
+  const opens = until("up has requested the canary", requested, { timeout: 60_000 }).then(open);
   const { statuses, says } = await during(() => world.stack.up());
   await opens;
   expect(statuses).toEqual([522, 204]);
   expect(says).toEqual([`waiting until a request to ${hostnameOf(host)} gets through to ${deployedName}`]);
 });
 
-test("up says what is in the way when it stays closed for half a minute, and has changed what it was to change", async () => {
+test("up applies its changes and names the firewall if it stays closed for half a minute", async () => {
   await closed();
   const { statuses, says } = await during(() => world.stack.up());
   expect(new Set(statuses)).toEqual(new Set([522]));
   expect(says.at(-1)).toContain("a firewall on the host, such as ufw, or the hosting provider's drops the connection");
 });
 
-test("no canary is sent to a lost host, or if the configuration says so", async () => {
+test("preview requests no canary of a lost host, or with canary: false", async () => {
   await closed();
   world.stack.configure({ "pushgate:edge": { plan: "pro", canary: false } });
   expect(await during(preview)).toEqual({ statuses: [], says: [] });
@@ -114,6 +113,6 @@ test("no canary is sent to a lost host, or if the configuration says so", async 
   });
   const lost = await world.stack.preview();
   expect(lost.code, lost.stdout).toBe(0);
-  expect(said(lost)).toEqual([]);
-  expect(asked().at(-1)).toBe(522);
+  expect(printed(lost)).toEqual([]);
+  expect(requests().at(-1)).toBe(522);
 });

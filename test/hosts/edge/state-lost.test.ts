@@ -1,7 +1,7 @@
 /**
- * The client certificate changes under way: by a raised generation, and because the state was lost with its key. A git
- * host delivers all along and is never refused, though the edge presents the former certificate for seconds after the
- * machine was told of the next; without the second CA it is refused.
+ * The client certificate changes while a git host delivers: once by a higher generation, once because the state and its
+ * key were lost. nginx rejects no delivery, although Cloudflare presents the former certificate for seconds after nginx
+ * has the new CA. Without the former CA in nginx it would reject them.
  */
 import { rmSync } from "node:fs";
 import { join } from "node:path";
@@ -13,7 +13,7 @@ import { delivery } from "../../fakes/deliveries.ts";
 import { deployedWorld } from "../deployed.ts";
 import type { Host } from "../lab/host.ts";
 import { actors } from "../lab/net.ts";
-import { meanwhile } from "../meanwhile.ts";
+import { repeatWhile } from "../repeat-while.ts";
 import { type Answer, hostnameOf, type World } from "../world.ts";
 
 let host: Host;
@@ -32,19 +32,19 @@ afterAll(async () => {
 const leaf = (): ClientCertificate => world.api.zone.origin_pulls.hostname_certificates.at(-1)!;
 const generation = (value: number) => world.stack.configure({ "pushgate:edge": { plan: "pro", generation: value } });
 
-/** What the git host was told while `work` went on, one push after the other. */
-const pushing = <T>(work: () => Promise<T>) => meanwhile(work, () => world.deliver(), 50);
+/** Delivers one push after another while `work` runs, and returns the answers. */
+const pushing = <T>(work: () => Promise<T>) => repeatWhile(work, () => world.deliver(), 50);
 
-/** `up`, with an edge that lets the machine wait two seconds until it takes the new certificate. */
+/** Runs `up` while the fake Cloudflare delays the new client certificate by two seconds. */
 function slowUp(): Promise<Run> {
   const busy = { status: 429, headers: { "retry-after": "2" } };
   world.api.faults.push({ method: "PUT", path: /origin_tls_client_auth\/hostnames$/, times: 1, ...busy });
   return world.stack.up();
 }
 
-const refused = (answers: readonly Answer[]) => answers.filter(({ status }) => status !== 202);
+const rejected = (answers: readonly Answer[]) => answers.filter(({ status }) => status !== 202);
 
-/** Straight to the proxy from the edge's addresses, as whoever holds this certificate could. */
+/** nginx's status for a delivery from a Cloudflare address with this client certificate. */
 const presents = async ({ certificate, private_key }: ClientCertificate): Promise<number> => {
   const sent = delivery({ host: hostnameOf(host), source: actors.github.v4[0] });
   const headers = { ...sent.headers, "CF-Connecting-IP": sent.source };
@@ -52,14 +52,14 @@ const presents = async ({ certificate, private_key }: ClientCertificate): Promis
   return (await world.contact(host, actors.edge.v4[1], { ...sent, headers }, tls)).status;
 };
 
-test("another generation: nobody is refused, and the former certificate is good for nothing afterwards", async () => {
+test("nginx rejects no delivery while the generation changes, and rejects the former certificate afterwards", async () => {
   const former = leaf();
   expect(await presents(former)).toBe(202);
   generation(2);
   const { done: up, seen: answers } = await pushing(slowUp);
   expect(up.code, up.stdout).toBe(0);
   expect(answers.length).toBeGreaterThan(20);
-  expect(refused(answers)).toEqual([]);
+  expect(rejected(answers)).toEqual([]);
   expect(leaf().id).not.toBe(former.id);
   expect(await presents(leaf())).toBe(202);
   expect(await presents(former)).toBe(400);
@@ -67,7 +67,7 @@ test("another generation: nobody is refused, and the former certificate is good 
   expect(preview.code, preview.stdout).toBe(0);
 });
 
-test("the state is lost: adopt, up, a clean preview, and nobody is refused meanwhile", async () => {
+test("nginx rejects no delivery while adopt and up replace a lost state, and preview is clean", async () => {
   const former = leaf();
   rmSync(join(world.stack.folder, "state", ".pulumi"), { recursive: true });
   const { done, seen: answers } = await pushing(async () => {
@@ -81,20 +81,20 @@ test("the state is lost: adopt, up, a clean preview, and nobody is refused meanw
   });
   expect(done.steps.filter(({ type, op }) => type.startsWith("cloudflare:") && op === "create")).toEqual([]);
   expect(answers.length).toBeGreaterThan(20);
-  expect(refused(answers)).toEqual([]);
+  expect(rejected(answers)).toEqual([]);
   expect(await presents(leaf())).toBe(202);
   expect(await presents(former)).toBe(400);
   const preview = await world.stack.preview("--expect-no-changes");
   expect(preview.code, preview.stdout).toBe(0);
-  // Five runs of the engine one after the other: a loaded machine needs longer than for another test.
+  // Five runs of the engine in sequence take longer than the default limit on a loaded computer.
 }, 240_000);
 
-test("taken away: with one CA only, the git host is refused until the edge has changed", async () => {
+test("nginx rejects the git host until Cloudflare has changed, if nginx has only the new CA", async () => {
   await host.inside(`rm ${settled.conf} && systemctl reload nginx.service`);
   generation(3);
   const { done: up, seen: answers } = await pushing(slowUp);
   expect(up.code, up.stdout).toBe(0);
-  const statuses = new Set(refused(answers).map(({ status, servedBy }) => `${status} ${servedBy}`));
+  const statuses = new Set(rejected(answers).map(({ status, servedBy }) => `${status} ${servedBy}`));
   expect([...statuses]).toEqual(["400 pushgate-proxy"]);
   expect(await world.deliver()).toMatchObject({ status: 202 });
 });

@@ -1,4 +1,4 @@
 import { hostSuite } from "../hosts-config.ts";
 
-/** `npm run test:edge`: what the edge presents to a machine changes while deliveries go on; and whether it reaches the machine. */
+/** `npm run test:edge`: the client certificate changes during deliveries, and the canary reports a blocked origin. */
 export default hostSuite({ folder: "test/hosts/edge", patience: [120, 240] });

@@ -1,15 +1,15 @@
 /**
- * The control groups the hosts boot in. They are the one thing of a run that lives outside its namespaces: named
- * after the run's owner, removed when it ends, and by the next run when it was killed.
+ * The control groups that hosts boot in. They are the only part of a run outside its namespaces. Each is named after
+ * the run's owner, who removes it at the end; if the run was killed, the next run removes it.
  */
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmdirSync, writeFileSync } from "node:fs";
 import { basename, join } from "node:path";
-import { isAlive, self } from "./alive.ts";
 import { until } from "./process.ts";
+import { isAlive, self } from "./run-owner.ts";
 
 const prefix = "pushgate-lab-";
 
-/** Folders of our own group in the unified hierarchy first, then in systemd's old one, where nspawn mirrors it. */
+/** Folders of this process's group: in the unified hierarchy, then in systemd's old one, where nspawn mirrors it. */
 function hierarchies(): string[] {
   const own = readFileSync("/proc/self/cgroup", "utf8").split("\n");
   const mounts = readFileSync("/proc/self/mountinfo", "utf8").split("\n");
@@ -29,18 +29,18 @@ function hierarchies(): string[] {
   ].filter((path) => existsSync(path));
 }
 
-/** A new group for this process's hosts; throws without a unified hierarchy, which the kernel's allowlist needs. */
+/** Makes the group for this process's hosts. Throws without a unified hierarchy, which the kernel's allowlist needs. */
 export function makeGroup(): string {
   const [unified] = hierarchies();
   if (unified === undefined) {
-    throw new Error("no cgroup2 file system is mounted: the service manager's allowlist can't be enforced here");
+    throw new Error("no cgroup2 file system is mounted, so the kernel cannot enforce systemd's address lists here");
   }
   const group = join(unified, `${prefix}${self()}`);
   mkdirSync(group);
   return group;
 }
 
-/** Every lab's group that is there, of whoever. */
+/** The groups of all labs on this computer. */
 export const labGroups = (): string[] =>
   hierarchies().flatMap((parent) =>
     readdirSync(parent)
@@ -48,7 +48,7 @@ export const labGroups = (): string[] =>
       .map((name) => join(parent, name)),
   );
 
-/** Removes the groups whose owner is gone, with whatever still runs in them; `owner` names one to remove in any case. */
+/** Kills and removes the groups whose owner has ended; `owner` names one to remove even if it is alive. */
 export async function removeGroups(owner?: string): Promise<void> {
   for (const group of labGroups()) {
     const of = basename(group).slice(prefix.length);
@@ -59,7 +59,7 @@ export async function removeGroups(owner?: string): Promise<void> {
   }
 }
 
-/** Waits for its last process to end. */
+/** Waits for the group's last process to end, then removes the group. */
 export async function removeGroup(group: string): Promise<void> {
   await until(`control group ${group} is empty`, () => removeTree(group) || undefined, { timeout: 10_000 });
 }
@@ -72,7 +72,7 @@ function removeTree(group: string): boolean {
     rmdirSync(group);
     return true;
   } catch (error) {
-    // A process that was killed leaves its group a moment later.
+    // A killed process leaves its group a moment later; until then the caller tries again.
     return (error as NodeJS.ErrnoException).code === "ENOENT";
   }
 }

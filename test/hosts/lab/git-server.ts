@@ -1,7 +1,7 @@
 /**
- * A git host on the internet, as far as a throwaway host can tell: a public address of each family, a name that only
- * DNS knows, https with a certificate that the machine trusts, and ssh with a read-only deploy key. The repositories
- * are the same over both.
+ * A git host on the internet, as a throwaway host sees it: one public address of each family, a name that only DNS
+ * knows, https with a certificate that the host trusts, and ssh with a read-only deploy key. Both serve the same
+ * repositories.
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { chmodSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
@@ -20,31 +20,31 @@ export type GitServer = GitHost & {
   readonly resolver: Resolver;
   readonly ssh: {
     readonly url: (repository: string) => string;
-    /** The private half, for the machine; the server lets its public half read. */
+    /** The private key, for the host; the server grants its public key read access. */
     readonly deployKey: string;
     /** A key the server has never seen. */
     readonly strangersKey: string;
     /** The server's line for known_hosts. */
     readonly knownHosts: string;
-    /** What the deploy key asked for, one line each. */
+    /** The commands that clients sent with the deploy key, one per line. */
     readonly commands: () => string[];
-    /** The deploy key is taken out of the repository's settings, and put back. */
-    readonly refuse: (refused: boolean) => void;
-    /** Somebody else answers at this address: another host key. */
+    /** true removes the deploy key from the repository's settings, false restores it. */
+    readonly rejectKey: (rejected: boolean) => void;
+    /** true restarts sshd with another host key, as an impostor at this address would have; false restores it. */
     readonly impersonate: (impostor: boolean) => Promise<void>;
     readonly goAway: () => Promise<void>;
     readonly comeBack: () => Promise<void>;
   };
-  /** Makes a host ask this server's resolver, and trust its authority. */
+  /** Makes a host use this server's resolver and trust its certificate authority. */
   readonly introduce: (host: Host) => Promise<void>;
 };
 
-/** The first of the lab's git servers that nobody runs yet. */
+/** Starts the first of the lab's git servers that does not run yet. */
 export async function startGitServer(): Promise<GitServer> {
   for (const [index, v4] of actors.gitServers.v4.entries()) {
     const addresses = [v4, actors.gitServers.v6[index]!];
     try {
-      // The lock of the number, too: whoever has it has the addresses.
+      // The resolver's address is also the lock on this git server's other addresses.
       const resolver = await startResolver(actors.resolvers.v4[index]!);
       resolver.names.set(gitServerName, addresses);
       const https = await startGitHost({ name: gitServerName, addresses, port: 443 });
@@ -56,7 +56,7 @@ export async function startGitServer(): Promise<GitServer> {
   throw new Error("all git servers of the lab are running: close one, or give lab/net.ts more addresses");
 }
 
-/** Upload-pack and nothing else, whatever the client asks for: what a read-only deploy key is. */
+/** The forced command of a read-only deploy key: it runs git-upload-pack and rejects every other command. */
 const readOnly = (folder: string) => `#!/bin/sh
 echo "$SSH_ORIGINAL_COMMAND" >>${folder}/commands
 path=\${SSH_ORIGINAL_COMMAND#"git-upload-pack '/"}
@@ -78,11 +78,11 @@ async function withSsh(https: GitHost, addresses: readonly string[], resolver: R
   writeFileSync(at("commands"), "");
   chmodSync(at("commands"), 0o666);
   chmodSync(https.folder, 0o755);
-  // Where sshd puts what it has not authenticated; the lab's /run is empty.
+  // sshd needs this folder for processes before authentication; the lab's /run is empty.
   mkdirSync("/run/sshd", { recursive: true });
   const allow = `restrict,command="${at("read-only")}" ${readFileSync(at("key-deploy.pub"), "utf8")}`;
-  const refuse = (refused: boolean) => writeFileSync(at("authorized_keys"), refused ? "" : allow);
-  refuse(false);
+  const rejectKey = (rejected: boolean) => writeFileSync(at("authorized_keys"), rejected ? "" : allow);
+  rejectKey(false);
   const config = (key: string) => `${addresses.map((one) => `ListenAddress ${one}\n`).join("")}HostKey ${at(key)}
 AuthorizedKeysFile ${at("authorized_keys")}
 AuthenticationMethods publickey
@@ -113,7 +113,7 @@ PidFile none
     strangersKey: readFileSync(at("key-stranger"), "utf8"),
     knownHosts: `${gitServerName} ${readFileSync(at("key-host.pub"), "utf8").split(" ").slice(0, 2).join(" ")}`,
     commands: () => readFileSync(at("commands"), "utf8").split("\n").filter(Boolean),
-    refuse,
+    rejectKey,
     impersonate: (impostor) => start(impostor ? "key-impostor" : "key-host"),
     goAway,
     comeBack: () => start("key-host"),

@@ -1,12 +1,12 @@
-/** bootHost: a throwaway Debian, booted clean in seconds, reached by the operator's own ssh as a real one would be. */
+/** bootHost boots a throwaway Debian host in seconds. Tests reach it by the operator's own ssh, like a real host. */
 import { readlinkSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
+import { Container } from "./container.ts";
 import type { Release, Variant } from "./image.ts";
 import { labFolder, nameAddress } from "./lab.ts";
-import { Machine } from "./machine.ts";
 import { wire } from "./net.ts";
 import { type Ran, type RunOptions, run } from "./process.ts";
-import { freezeDisk, imageLayers, mountDisk, personalize, readdress, rootOf, unmountDisk } from "./tree.ts";
+import { freezeDisk, imageLayers, mountDisk, personalize, readdress, rootOf, unmountDisk } from "./root-disk.ts";
 
 export type BootOptions = {
   /** Host name, at most 12 characters, unique among the running hosts of a lab. */
@@ -15,13 +15,13 @@ export type BootOptions = {
   readonly variant: Variant;
   /** disable_ipv6=1 on every link, loopback included. */
   readonly noIpv6?: boolean;
-  /** What the host may write before its disk is full. Default 1024. */
+  /** The space that the host may fill, in MiB. Default 1024. */
   readonly diskMegabytes?: number;
-  /** false: the container may not call bpf, so its service manager enforces no address list. Default true. */
+  /** false forbids the container to call bpf, so its systemd enforces no address list. Default true. */
   readonly enforces?: boolean;
 };
 
-/** A powered-off host's disk with its identity; boot it as often as wanted, one at a time, and copies beside each other. */
+/** The disk and identity of a powered-off host. `thaw` boots it again, once at a time; `thawCopy` boots copies. */
 export type Frozen = {
   readonly options: BootOptions;
   readonly alias: string;
@@ -30,45 +30,45 @@ export type Frozen = {
 };
 
 export type HostRunOptions = RunOptions & {
-  /** root (default); deploy may `sudo -n`; guest may nothing. */
+  /** root (default), deploy with `sudo -n`, or guest without privileges. */
   readonly user?: "root" | "deploy" | "guest";
 };
 
 export class Host {
   readonly name: string;
-  /** What ssh knows it by: its name, unless it is a copy. */
+  /** Its name in the operator's ssh config: the host name, or a copy's alias. */
   readonly alias: string;
   readonly release: Release;
   readonly address: string;
-  /** Undefined where IPv6 is off. */
+  /** Undefined if IPv6 is off. */
   readonly address6: string | undefined;
   private readonly options: BootOptions;
   private readonly slot: number;
-  private readonly machine: Machine;
+  private readonly container: Container;
 
-  constructor(options: BootOptions, slot: number, machine: Machine) {
+  constructor(options: BootOptions, slot: number, container: Container) {
     const own = wire.host(slot);
     this.name = options.name;
-    this.alias = machine.name;
+    this.alias = container.name;
     this.release = options.release;
     this.address = own.v4;
     this.address6 = options.noIpv6 ? undefined : own.v6;
     this.options = options;
     this.slot = slot;
-    this.machine = machine;
+    this.container = container;
   }
 
-  /** The operator's road: a new ssh connection each time. Throws on a non-zero exit unless `check: false`. */
+  /** Runs a command over a new ssh connection, as the operator. Throws on a non-zero exit unless `check: false`. */
   ssh(command: string, { user = "root", ...options }: HostRunOptions = {}): Promise<Ran> {
     return run("ssh", ["-o", "BatchMode=yes", `${user}@${this.alias}`, command], options);
   }
 
-  /** Past network, sshd and firewall, as root: for faults, and for looking at a host that locked everybody out. */
+  /** Runs a command as root without network, sshd or firewall: makes faults, and reads a host that locks ssh out. */
   inside(command: string, options: RunOptions = {}): Promise<Ran> {
-    return this.machine.inside(command, options);
+    return this.container.inside(command, options);
   }
 
-  /** `inside`, its standard output trimmed. */
+  /** The trimmed standard output of `inside`. */
   async read(command: string): Promise<string> {
     return (await this.inside(command)).stdout.trim();
   }
@@ -83,41 +83,41 @@ export class Host {
     });
   }
 
-  /** This boot's journal, of one unit or whole. */
+  /** The journal of this boot, for one unit or for all. */
   async journal(unit?: string): Promise<string> {
     return this.read(`journalctl --boot --no-pager --output=short-precise ${unit ? `--unit='${unit}'` : ""}`);
   }
 
-  /** Orderly; resolves with systemd's verdict when ssh answers again. */
+  /** Reboots in order; resolves with systemd's state when sshd answers again. */
   async reboot(): Promise<string> {
-    const before = this.machine.leader();
+    const before = this.container.leader();
     await this.inside("systemctl --no-block reboot");
-    return this.machine.isUp(this.address, before);
+    return this.container.isUp(this.address, before);
   }
 
-  /** Orderly; everything of the host is gone afterwards. */
+  /** Powers off in order and removes the host's disk. */
   async powerOff(): Promise<void> {
-    await this.machine.powerOff();
+    await this.container.powerOff();
     await this.discard();
   }
 
-  /** Not orderly; else as powerOff. The usual end of a test. */
+  /** Kills all processes of the host and removes its disk; the usual end of a test. */
   async kill(): Promise<void> {
-    await this.machine.kill();
+    await this.container.kill();
     await this.discard();
   }
 
-  /** Powers off and keeps the disk: `thaw` boots from it, each time from this same state. */
+  /** Powers off in order and keeps the disk; each `thaw` boots from this same state. */
   async freeze(): Promise<Frozen> {
-    await this.machine.powerOff();
+    await this.container.powerOff();
     running.delete(this);
-    const layers = await freezeDisk(this.machine.disk);
+    const layers = await freezeDisk(this.container.disk);
     return { options: this.options, alias: this.alias, slot: this.slot, layers };
   }
 
-  /** Path -> mode, owner, and content's hash or link's target, of everything under `folder`. */
+  /** Path -> mode, owner, and hash of the content or target of the link, for all files in `folder`. */
   async snapshot(folder: string): Promise<Record<string, string>> {
-    // Untrimmed: a line may end in a space, and which one is the last differs from boot to boot.
+    // Not trimmed: a line may end in a space, and the last line differs from boot to boot.
     const kinds = (await this.inside(`cd '${folder}' && find . -printf '%p\\t%M %u:%g %l\\n'`)).stdout.replace(
       /\n$/,
       "",
@@ -137,25 +137,25 @@ export class Host {
     return this.snapshot("/etc");
   }
 
-  /** The host's root folder as the lab sees it; what the host mounts on top, /run for one, is not in it. */
+  /** The host's root folder as the lab sees it, without file systems that the host mounts, such as /run. */
   get root(): string {
-    return rootOf(this.machine.disk);
+    return rootOf(this.container.disk);
   }
 
   private async discard(): Promise<void> {
     running.delete(this);
-    await unmountDisk(this.machine.disk);
+    await unmountDisk(this.container.disk);
   }
 }
 
 const running = new Set<Host>();
 
-/** Kills what this process booted and a failed test left running. */
+/** Kills the hosts that this process booted and a failed test left running. */
 export async function killHosts(): Promise<void> {
   await Promise.all([...running].map((host) => host.kill()));
 }
 
-/** A name keeps its addresses for the lab's life, as neighbour tables remember; the link is also the lock. */
+/** A name keeps its addresses until the lab ends, because ARP tables remember them. The symbolic link is the lock. */
 function slotOf(name: string): number {
   for (let slot = 10; slot < 250; slot++) {
     const link = join(labFolder, `slot-${slot}`);
@@ -166,10 +166,10 @@ function slotOf(name: string): number {
       if (readlinkSync(link) === name) return slot;
     }
   }
-  throw new Error("240 host names are in use: name hosts again rather than anew");
+  throw new Error("240 host names are in use. Reuse the name of an earlier host.");
 }
 
-/** Boots a clean host; resolves when systemd is done and ssh answers. Throws with the console's last lines. */
+/** Boots a clean host; resolves when systemd has booted and sshd answers. Throws with the console's last lines. */
 export async function bootHost(options: BootOptions): Promise<Host> {
   assertName(options.name);
   const slot = slotOf(options.name);
@@ -178,23 +178,23 @@ export async function bootHost(options: BootOptions): Promise<Host> {
   const identity = { name: options.name, slot, ipv6: !options.noIpv6 };
   await personalize(rootOf(disk), identity);
   nameAddress(wire.host(slot).v4, options.name, `${options.name}.example.org`);
-  return start(options, slot, new Machine(options.name, disk, options.enforces));
+  return start(options, slot, new Container(options.name, disk, options.enforces));
 }
 
 function assertName(name: string): void {
   if (/^[a-z][a-z0-9-]{0,11}$/.test(name)) return;
-  throw new Error(`${name}: a host's name has at most 12 of a-z, 0-9 and "-", as its network link is named after it`);
+  throw new Error(`${name}: use at most 12 of a-z, 0-9 and "-", because the network link is named after the host`);
 }
 
-/** Boots a frozen host again: same name, addresses, keys and files as when it was frozen. */
+/** Boots a frozen host again, with the name, addresses, keys and files that it had. */
 export async function thaw({ options, alias, slot, layers }: Frozen): Promise<Host> {
   const disk = await mountDisk(alias, layers, options.diskMegabytes ?? 1024);
-  return start(options, slot, new Machine(alias, disk, options.enforces));
+  return start(options, slot, new Container(alias, disk, options.enforces));
 }
 
 /**
- * Boots a copy of a frozen host, beside other copies of it: same name, keys and files, but addresses of its own, and ssh
- * reaches it as `alias`, which no other running host may be called.
+ * Boots a copy of a frozen host, beside other copies: with its name, keys and files, but with new addresses. ssh
+ * reaches the copy as `alias`, which must be unique among the running hosts.
  */
 export async function thawCopy({ options, layers }: Frozen, alias: string): Promise<Host> {
   assertName(alias);
@@ -202,13 +202,13 @@ export async function thawCopy({ options, layers }: Frozen, alias: string): Prom
   const disk = await mountDisk(alias, layers, options.diskMegabytes ?? 1024);
   readdress(rootOf(disk), { name: alias, slot, ipv6: !options.noIpv6 });
   nameAddress(wire.host(slot).v4, alias);
-  return start(options, slot, new Machine(alias, disk, options.enforces));
+  return start(options, slot, new Container(alias, disk, options.enforces));
 }
 
-async function start(options: BootOptions, slot: number, machine: Machine): Promise<Host> {
-  const host = new Host(options, slot, machine);
+async function start(options: BootOptions, slot: number, container: Container): Promise<Host> {
+  const host = new Host(options, slot, container);
   running.add(host);
-  const state = await machine.isUp(host.address);
+  const state = await container.isUp(host.address);
   if (state !== "running") throw new Error(`${host.name} booted ${state}:\n${await host.read("systemctl --failed")}`);
   return host;
 }

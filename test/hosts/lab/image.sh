@@ -14,7 +14,7 @@ debootstrap --variant=minbase --include="$BASE" "$RELEASE" "$bare" "$MIRROR" >"$
 }
 
 say "package repository"
-# A booted host reaches no mirror: what it may install lies in its own file system.
+# A booted host reaches no mirror: the packages that it may install are in its own file system.
 mkdir -p "$bare/opt/packages/partial"
 chroot "$bare" apt-get -qq update
 # shellcheck disable=SC2086 # a list of words
@@ -40,11 +40,12 @@ chroot "$bare" useradd --create-home --shell /bin/bash deploy
 chroot "$bare" useradd --create-home --shell /bin/bash guest
 echo 'deploy ALL=(ALL) NOPASSWD: ALL' >"$bare/etc/sudoers.d/deploy"
 chmod 0440 "$bare/etc/sudoers.d/deploy"
-# Each boot gets a host key and a machine id of its own.
+# Each boot makes a new host key and a new machine-id.
 rm -f "$bare"/etc/ssh/ssh_host_* "$bare/etc/machine-id"
 : >"$bare/etc/resolv.conf"
 systemctl --quiet --root="$bare" enable systemd-networkd.service
-# The first two wait for what never comes here, the timers would take dpkg's lock and the processor in mid-test.
+# The first unit waits for a network that never comes, the next two for a console; the timers would take dpkg's lock and
+# processor time during a test.
 for unit in systemd-networkd-wait-online.service console-getty.service getty@tty1.service apt-daily.timer \
   apt-daily-upgrade.timer dpkg-db-backup.timer e2scrub_all.timer fstrim.timer; do
   systemctl --quiet --root="$bare" disable "$unit" 2>/dev/null || true

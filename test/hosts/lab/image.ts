@@ -1,6 +1,6 @@
 /**
- * The file trees a throwaway host boots from: made once by debootstrap, kept outside the repository, never written
- * to afterwards. A tree appears under its final name complete or not at all.
+ * The file trees that throwaway hosts boot from. debootstrap makes them once, outside the repository; they are
+ * read-only afterwards. A tree appears under its final name only when it is complete.
  */
 import { createHash } from "node:crypto";
 import {
@@ -16,16 +16,16 @@ import {
 } from "node:fs";
 import { homedir } from "node:os";
 import { dirname, join } from "node:path";
-import { isAlive, self } from "./alive.ts";
 import { debianMirror } from "./mirror.ts";
 import { run, step } from "./process.ts";
+import { isAlive, self } from "./run-owner.ts";
 
 export const releases = ["bookworm", "trixie"] as const;
 export type Release = (typeof releases)[number];
-/** bare: what a minimal installation has. packages: with what the program's packages layer installs, and curl. */
+/** bare: a minimal installation. packages: with curl and the packages that the program's packages layer installs. */
 export type Variant = "bare" | "packages";
 
-/** What makes a minimal installation reachable and its ssh sessions ordinary; perl-base comes with every Debian. */
+/** Packages that a minimal installation needs for ordinary ssh sessions; perl-base is part of every Debian. */
 const base = [
   "ca-certificates",
   "dbus",
@@ -38,7 +38,7 @@ const base = [
   "systemd-sysv",
 ];
 const installed = ["ca-certificates", "curl", "git", "hugo", "nftables", "nginx", "nodejs", "openssl"];
-/** What `apt-get install` finds on a host, dependencies included. */
+/** Packages that `apt-get install` finds on a host; their dependencies are there too. */
 const offered = [...installed, "rsync"];
 
 const script = new URL("image.sh", import.meta.url).pathname;
@@ -49,10 +49,10 @@ const key = (release: Release) => {
   return `${release}-${createHash("sha256").update(recipe).digest("hex").slice(0, 12)}`;
 };
 
-/** The tree's folder; it exists once `buildImages` has run. */
+/** The folder of a tree; it exists after `buildImages`. */
 export const imagePath = (release: Release, variant: Variant) => join(cache(), key(release), variant);
 
-/** Makes what is missing. Needs root, debootstrap and the mirror; one to two minutes a release, nothing when it is there. */
+/** Makes missing trees. Needs root, debootstrap and a Debian mirror; takes one to two minutes per missing release. */
 export async function buildImages(wanted: readonly Release[]): Promise<void> {
   for (const release of wanted) {
     if (!existsSync(imagePath(release, "packages"))) {
@@ -83,14 +83,14 @@ async function build(release: Release): Promise<void> {
     await run("setpriv", [...args, "sh", script], { env, timeout: 600_000, onLine });
     renameSync(work, dirname(imagePath(release, "bare")));
   } catch (error) {
-    // Two runs may have made it at once; then the other one's is as good.
+    // Another run may have made the same tree at the same time; then this run uses that one.
     if (!existsSync(imagePath(release, "packages"))) throw error;
   } finally {
     rmSync(work, { recursive: true, force: true });
   }
 }
 
-/** What interrupted runs left, and trees of other recipes that no checkout has used for two weeks. */
+/** Removes leftovers of interrupted runs, and trees of other recipes that no checkout has used for two weeks. */
 function removeStale(): void {
   const unused = Date.now() - 14 * 24 * 3600 * 1000;
   for (const name of readdirSync(cache())) {

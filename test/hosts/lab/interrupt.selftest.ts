@@ -1,17 +1,17 @@
 /**
- * However a run ends, it leaves no process, mount, network namespace or control group: `node
- * test/hosts/lab/interrupt.selftest.ts`, as root. A run that is killed outright may leave an empty control group, which
- * the next one takes away.
+ * A run leaves no process, mount, network namespace or control group, whether it returns, throws or is interrupted.
+ * Run `node test/hosts/lab/interrupt.selftest.ts` as root. After SIGKILL an empty control group may remain, which the
+ * next run removes.
  */
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { readdirSync, readFileSync } from "node:fs";
 import { basename } from "node:path";
-import { isAlive } from "./alive.ts";
 import { labGroups } from "./cgroup.ts";
 import { bootHost } from "./host.ts";
 import { withLab } from "./lab.ts";
 import { run, until } from "./process.ts";
+import { isAlive } from "./run-owner.ts";
 
 const file = new URL(import.meta.url).pathname;
 
@@ -20,12 +20,12 @@ if (process.argv[2] === "victim") {
     await bootHost({ name: "web1", release: "bookworm", variant: "bare" });
     console.log("booted");
     if (process.argv[3] === "stays") await new Promise((resolve) => setTimeout(resolve, 60_000));
-    if (process.argv[3] === "throws") throw new Error("as a failed suite does");
+    if (process.argv[3] === "throws") throw new Error("a failed suite throws like this");
   });
 }
 
 const mounts = () => readFileSync("/proc/self/mounts", "utf8");
-/** Processes that carry the variable which only a lab's carry, of the victim `pid`. */
+/** Processes of the victim `pid`: their environment has the variable that only processes of a lab have. */
 const processes = (pid: number) =>
   readdirSync("/proc").filter((entry) => {
     try {
@@ -68,6 +68,6 @@ for (const end of ["SIGINT", "SIGTERM", "SIGKILL", "throws", "returns"] as const
     console.log(`${end}: FAILED\n${(error as Error).stack}`);
   }
 }
-// The last runs came after the one that was killed, so they have cleaned up behind that, too.
+// The runs after SIGKILL have also removed the control group of the killed run.
 console.log(`\n${5 - failed} passed, ${failed} failed`);
 process.exitCode = failed === 0 ? 0 : 1;

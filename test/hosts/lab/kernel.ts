@@ -1,26 +1,26 @@
 /**
- * The distribution's own kernel, for a machine that has one of its own (vm.ts). `node test/hosts/lab/kernel.ts` gets it from
- * the distribution where it is missing, and keeps it outside the repository.
+ * Debian's kernel for the virtual machine of vm.ts. `node test/hosts/lab/kernel.ts` downloads a missing kernel from the
+ * distribution and caches it outside the repository.
  */
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { cache } from "./image.ts";
 import { run, step } from "./process.ts";
 
-/** Without a desktop's and a server's drivers; those of a virtual machine are in it. */
+/** The cloud kernel has the drivers of a virtual machine, and none of a desktop's or a server's hardware. */
 const name = "linux-image-cloud-amd64";
 
 const folder = () => join(cache(), "kernel");
 
 export type Kernel = {
   readonly version: string;
-  /** Bootable. */
+  /** The bootable file. */
   readonly image: string;
-  /** Holds lib/modules/<version>. */
+  /** Contains lib/modules/<version>. */
   readonly root: string;
 };
 
-/** Undefined where nobody has got it yet. */
+/** Undefined until the kernel has been downloaded. */
 export function kernel(): Kernel | undefined {
   if (!existsSync(folder())) return undefined;
   const [version] = readdirSync(join(folder(), "lib/modules"));
@@ -33,7 +33,7 @@ async function getKernel(): Promise<void> {
   try {
     const { stdout } = await run("apt-cache", ["depends", "--important", name]);
     const [, full] = /Depends: (linux-image-\S+)/.exec(stdout) ?? [];
-    if (full === undefined) throw new Error(`apt knows no ${name}: apt-get update`);
+    if (full === undefined) throw new Error(`apt has no package ${name}. Run apt-get update.`);
     await run("sh", ["-ec", `cd ${work}; apt-get -qq download ${full} && dpkg-deb -x ./*.deb root`], {
       timeout: 300_000,
     });
@@ -43,4 +43,4 @@ async function getKernel(): Promise<void> {
   }
 }
 
-if (process.argv[1] === import.meta.filename && kernel() === undefined) await step("get a kernel", getKernel);
+if (process.argv[1] === import.meta.filename && kernel() === undefined) await step("download a kernel", getKernel);

@@ -1,13 +1,14 @@
 /**
- * What the suite takes for granted of its throwaway hosts, seen on each release: `node test/hosts/lab/lab.selftest.ts
- * [bookworm] [trixie]`, as root. Each protection is also taken away, to see that the check would notice.
+ * Checks the assumptions of the suite about its throwaway hosts, on each release: run `node
+ * test/hosts/lab/lab.selftest.ts [bookworm] [trixie]` as root. Removes each protection once, to prove that its check
+ * notices.
  */
 import assert from "node:assert/strict";
 import { get } from "node:http";
-import { addChain } from "./fixture.ts";
 import { bootHost, type Host, killHosts, thaw, thawCopy } from "./host.ts";
 import { type Release, releases } from "./image.ts";
 import { withLab } from "./lab.ts";
+import { addChain } from "./minimal-chain.ts";
 import { addNeighbours, neighbourhood } from "./neighbours.ts";
 import { actors } from "./net.ts";
 import { run } from "./process.ts";
@@ -27,7 +28,7 @@ async function check(release: string, name: string, work: () => Promise<unknown>
   console.log(`${release}: ${name}: ${((performance.now() - started) / 1000).toFixed(2)} s: ${result}`);
 }
 
-/** Status of a request over the edge's connection, for a visitor the edge names. */
+/** The status of a request from a Cloudflare address, whose header names the visitor. */
 const visit = (host: string, edge: string, visitor: string): Promise<number> =>
   new Promise((resolve, reject) => {
     const options = { host, port: 8443, localAddress: edge, headers: { "CF-Connecting-IP": visitor }, agent: false };
@@ -38,7 +39,7 @@ const visit = (host: string, edge: string, visitor: string): Promise<number> =>
   });
 
 /**
- * systemd 257 says the new list after a daemon-reload and leaves the old one in the kernel, until a unit of the same
+ * After a daemon-reload systemd 257 reports the new list but leaves the old one in the kernel, until a unit of the same
  * slice starts.
  */
 const reload = "systemctl daemon-reload && systemd-run --quiet --wait --collect true";
@@ -55,7 +56,7 @@ async function bareHost(release: Release): Promise<void> {
     assert.equal((await host.ssh("hostname")).stdout, "web1\n");
     assert.ok(performance.now() - started < 10_000);
   });
-  await check(release, "it lacks what a bare host lacks", async () => {
+  await check(release, "a bare host has no nginx, node or nft", async () => {
     for (const program of ["nginx", "node", "nft"]) await assert.rejects(host.ssh(`command -v ${program}`));
   });
   await check(release, "deploy may sudo, guest may not, and ssh comes from the operator's address", async () => {
@@ -63,7 +64,7 @@ async function bareHost(release: Release): Promise<void> {
     assert.notEqual((await host.ssh("sudo -n id -un", { user: "guest", check: false })).code, 0);
     assert.match((await host.ssh("echo $SSH_CONNECTION")).stdout, new RegExp(`^${actors.operator.v4[0]} `));
   });
-  await check(release, "another host key is refused", async () => {
+  await check(release, "ssh rejects a changed host key", async () => {
     await host.inside(
       "rm /etc/ssh/ssh_host_*; ssh-keygen -q -t ed25519 -N '' -f /etc/ssh/ssh_host_ed25519_key; systemctl restart ssh",
     );
@@ -75,7 +76,7 @@ async function bareHost(release: Release): Promise<void> {
     await host.inside("apt-get -qq update && apt-get -qq -y --no-install-recommends install nginx nodejs nftables");
     assert.match(await host.read("nginx -v 2>&1; node --version; nft --version"), /nginx.*\nv\d+.*\nnftables/);
   });
-  await check(release, "git and hugo are there to install", () =>
+  await check(release, "apt-get installs git and hugo without a mirror", () =>
     host.inside("apt-get -qq -y --no-install-recommends install git hugo"),
   );
   await host.kill();
@@ -83,7 +84,7 @@ async function bareHost(release: Release): Promise<void> {
 
 async function readyHost(release: Release): Promise<void> {
   const host = await bootHost({ name: "web1", release, variant: "packages" });
-  await check(release, "systemd-run passes stdin, output and exit code over ssh, and its name is a lock", async () => {
+  await check(release, "systemd-run passes stdin, output and exit code over ssh; its unit name is a lock", async () => {
     const unit = "systemd-run --quiet --wait --pipe --collect --unit=lab-apply sh -s";
     const ran = await host.ssh(unit, { stdin: "cat /proc/self/cgroup; echo to stderr >&2; exit 7", check: false });
     assert.match(ran.stdout, /lab-apply\.service/);
@@ -98,7 +99,7 @@ async function readyHost(release: Release): Promise<void> {
     const read = `systemd-run -q --wait --pipe -p LoadCredentialEncrypted=site:/etc/site.cred -p DynamicUser=yes -p PrivateUsers=yes sh -c 'cat "$CREDENTIALS_DIRECTORY/site"'`;
     assert.equal((await host.ssh(read)).stdout, "a secret");
   });
-  await check(release, "nft applies a table and it drops", async () => {
+  await check(release, "nft applies a table, which drops packets", async () => {
     const table = `table inet t { chain c { type filter hook input priority 0; tcp dport 80 ip saddr ${stranger4} drop; }; }`;
     const http = (from: string) =>
       run("curl", ["-s", "-m1", "-o/dev/null", "--interface", from, `http://${host.address}/`], { check: false });
@@ -107,7 +108,7 @@ async function readyHost(release: Release): Promise<void> {
     assert.deepEqual([(await http(stranger4)).code, (await http(edge4)).code], [28, 0]);
     await host.inside("nft delete table inet t");
   });
-  await check(release, "the allowlist is enforced behind a transparent proxy, both families", async () => {
+  await check(release, "the kernel enforces the allowlist behind a transparent proxy, for IPv4 and IPv6", async () => {
     await addChain(host);
     assert.equal(await visit(host.address, edge4, github4), 200);
     assert.equal(await visit(host.address6!, edge6, github6), 200);
@@ -115,16 +116,20 @@ async function readyHost(release: Release): Promise<void> {
     assert.equal(await visit(host.address6!, edge6, stranger6), 504);
     assert.equal(await visit(host.address, stranger4, github4), 504, "a stranger's header must not count");
   });
-  await check(release, "without the list the stranger gets through, without the rule nobody does", async () => {
-    const drop = "/run/systemd/system/chain.socket.d";
-    await host.inside(`mkdir -p ${drop} && printf '[Socket]\\nIPAddressDeny=\\n' >${drop}/open.conf && ${reload}`);
-    assert.equal(await visit(host.address, edge4, stranger4), 200);
-    await host.inside(`rm ${drop}/open.conf && ${reload}`);
-    assert.equal(await visit(host.address, edge4, stranger4), 504);
-    await host.inside("ip rule del fwmark 1");
-    assert.equal(await visit(host.address, edge4, github4), 504);
-  });
-  await check(release, "the program of the removal: /etc is seen to change and to be as before", async () => {
+  await check(
+    release,
+    "without the list a stranger gets through; without the routing rule no client does",
+    async () => {
+      const drop = "/run/systemd/system/chain.socket.d";
+      await host.inside(`mkdir -p ${drop} && printf '[Socket]\\nIPAddressDeny=\\n' >${drop}/open.conf && ${reload}`);
+      assert.equal(await visit(host.address, edge4, stranger4), 200);
+      await host.inside(`rm ${drop}/open.conf && ${reload}`);
+      assert.equal(await visit(host.address, edge4, stranger4), 504);
+      await host.inside("ip rule del fwmark 1");
+      assert.equal(await visit(host.address, edge4, github4), 504);
+    },
+  );
+  await check(release, "snapshotEtc shows changes of /etc and their removal", async () => {
     const before = await host.snapshotEtc();
     await host.inside("chmod 0600 /etc/nginx/conf.d/chain.conf; echo >>/etc/hosts");
     const changed = await host.snapshotEtc();
@@ -135,7 +140,7 @@ async function readyHost(release: Release): Promise<void> {
     await host.inside("chmod 0644 /etc/nginx/conf.d/chain.conf; sed -i '$d' /etc/hosts");
     assert.deepEqual(await host.snapshotEtc(), before);
   });
-  await check(release, "a reboot ends what was only running, and ssh is back", async () => {
+  await check(release, "a reboot keeps files and ends units that were not enabled, and ssh answers again", async () => {
     await host.writeFile("/etc/kept", "kept");
     const boot = await host.read("cat /proc/sys/kernel/random/boot_id");
     assert.equal(await host.reboot(), "running");
@@ -150,7 +155,7 @@ async function readyHost(release: Release): Promise<void> {
 
 async function neighbours(release: Release): Promise<void> {
   const host = await bootHost({ name: "web1", release, variant: "packages" });
-  await check(release, "the neighbours move in, and look the same twice and after a reboot", async () => {
+  await check(release, "the neighbours are installed, and look the same twice and after a reboot", async () => {
     await addNeighbours(host);
     const first = await neighbourhood(host);
     assert.match(first.shop.v4, /^200 the shop is open /);
@@ -161,7 +166,7 @@ async function neighbours(release: Release): Promise<void> {
     await host.reboot();
     assert.deepEqual(await neighbourhood(host), first);
   });
-  await check(release, "what happens to a neighbour is seen", async () => {
+  await check(release, "neighbourhood shows changes to a neighbour", async () => {
     const first = await neighbourhood(host);
     await host.inside("nft delete table inet f2b-table; ip rule del from 10.66.0.0/24; echo >>/etc/nginx/nginx.conf");
     const { tables, rules, nginx, shop } = await neighbourhood(host);
@@ -170,7 +175,7 @@ async function neighbours(release: Release): Promise<void> {
     assert.notDeepEqual(nginx, first.nginx);
     assert.deepEqual(shop, first.shop);
   });
-  await check(release, "ufw's drop holds for a port it was not asked to open", async () => {
+  await check(release, "ufw drops packets to a port that is not open in its rules", async () => {
     await host.inside(
       "systemd-run -q --unit=other -p StandardInput=null perl -MIO::Socket::INET -e 'IO::Socket::INET->new(LocalPort=>9999,Listen=>1)||die;sleep'",
     );
@@ -226,7 +231,7 @@ async function several(release: Release): Promise<void> {
       await Promise.all(copies.map((copy) => copy.kill()));
     },
   );
-  await check(release, "a small disk fills", async () => {
+  await check(release, "a small disk becomes full", async () => {
     const host = await bootHost({ name: "small", release, variant: "bare", diskMegabytes: 64 });
     const { stderr } = await host.ssh("dd if=/dev/zero of=/fill bs=1M", { check: false });
     assert.match(stderr, /No space left/);
@@ -235,7 +240,7 @@ async function several(release: Release): Promise<void> {
 }
 
 await withLab({ releases: wanted }, async () => {
-  await check("lab", "nothing leads out", async () => {
+  await check("lab", "the lab has no link to the outside", async () => {
     const links = (await run("ip", ["-j", "link"])).stdout;
     assert.deepEqual(
       (JSON.parse(links) as { ifname: string }[]).map(({ ifname }) => ifname),

@@ -1,20 +1,20 @@
 /**
- * withLab: run a program in a laboratory of its own. The program is started once more in new network, mount and
- * process namespaces; all hosts, mounts, addresses and daemons live in those and end with them, however it ends.
- * Outside remain the cached images and, until the run is over, one control group.
+ * withLab runs a program in its own lab: it starts the program again in new network, mount and process namespaces. All
+ * hosts, mounts, addresses and daemons are inside and end with the namespaces, even if the program is killed. Only the
+ * cached images and, until the run ends, one control group are outside.
  */
 import { spawn } from "node:child_process";
 import { existsSync, mkdirSync, readFileSync, rmdirSync, writeFileSync } from "node:fs";
 import { constants } from "node:os";
 import { delimiter, join } from "node:path";
-import { self } from "./alive.ts";
 import { labGroups, makeGroup, removeGroups } from "./cgroup.ts";
 import { buildImages, type Release } from "./image.ts";
 import { setUpNetwork } from "./net.ts";
 import { run, step } from "./process.ts";
+import { self } from "./run-owner.ts";
 import { sshFolder, writeOperator } from "./ssh.ts";
 
-/** Debian package -> a program of it. */
+/** Debian package -> a program that it installs. */
 const tools = {
   debootstrap: "debootstrap",
   iproute2: "ip",
@@ -24,7 +24,7 @@ const tools = {
   "util-linux": "nsenter",
 } as const;
 
-/** Why this machine can't hold a lab, with the cure; undefined if it can. */
+/** The reason why this computer cannot run a lab, with the fix; undefined if it can. */
 export function labIsMissing(): string | undefined {
   if (process.platform !== "linux") return "throwaway hosts need Linux";
   if (process.getuid?.() !== 0) return "throwaway hosts need root: run it with sudo";
@@ -34,18 +34,18 @@ export function labIsMissing(): string | undefined {
   return `${absent.map(([, tool]) => tool).join(", ")} not installed: apt-get install ${absent.map(([name]) => name).join(" ")}`;
 }
 
-/** The lab this process is in: where its files are, and its control group. Throws outside of one. */
+/** The control group of the lab that this process runs in. Throws outside of a lab. */
 export function currentLab(): { readonly group: string } {
   const group = process.env.PUSHGATE_LAB;
-  if (group === undefined) throw new Error("not inside a lab: call this from withLab");
+  if (group === undefined) throw new Error("this process is not in a lab. Call this function from withLab.");
   return { group };
 }
 
 export const labFolder = "/run/pushgate-lab";
 
 /**
- * Runs `work` inside. Whatever the program does before this call it does twice, outside and inside. Outside, the call
- * never returns: the process ends with the exit code of the one inside. Throws where `labIsMissing`.
+ * Runs `work` inside a lab. Code before this call runs twice, outside and inside. Outside, the call never returns: the
+ * process exits with the code of the process inside. Throws if `labIsMissing`.
  *
  *     await withLab({ releases: ["bookworm"] }, async () => {
  *       const host = await bootHost({ name: "web1", release: "bookworm", variant: "bare" });
@@ -60,7 +60,7 @@ export async function withLab(
   if (process.env.PUSHGATE_LAB === undefined) return process.exit(await superviseInside(needs.releases));
   await step("set up the network and the operator's ssh", setUp);
   await work();
-  // Hosts still run, and would keep their pipes and with them this process open.
+  // Hosts may still run, and their open pipes would keep this process alive.
   process.exit();
 }
 
@@ -73,7 +73,7 @@ async function superviseInside(releases: readonly Release[]): Promise<number> {
   const madeSshFolder = mkdirSync(sshFolder(), { recursive: true, mode: 0o700 }) !== undefined;
   const group = makeGroup();
   const env: NodeJS.ProcessEnv = { ...process.env, PUSHGATE_LAB: group };
-  // The operator's agent would offer keys of another world.
+  // The ssh agent of the person who runs the tests would offer keys that no host of the lab knows.
   delete env.SSH_AUTH_SOCK;
   const isolated = [
     "--pdeathsig",
@@ -86,11 +86,11 @@ async function superviseInside(releases: readonly Release[]): Promise<number> {
     "--kill-child",
     "--mount-proc",
   ];
-  // A shell as the first process collects orphans, which Node would leave as zombies.
+  // The first process is a shell, which reaps orphans; Node would leave them as zombies.
   const init = ["sh", "-c", '"$@"; exit "$?"', "lab", process.execPath, ...process.execArgv, ...process.argv.slice(1)];
   const child = spawn("setpriv", [...isolated, ...init], { stdio: "inherit", env, detached: true });
   const signals = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
-  // The namespaces' first process dies with it, and everything else with that.
+  // If the child dies, the first process of the namespaces dies, and with it every other process inside.
   let caught: (typeof signals)[number] | undefined;
   for (const signal of signals) {
     process.on(signal, () => {
@@ -103,22 +103,22 @@ async function superviseInside(releases: readonly Release[]): Promise<number> {
     child.on("close", (status) => resolve(caught ? 128 + constants.signals[caught] : (status ?? 1)));
   });
   await removeGroups(self());
-  // Another lab has its own mounted over it, which would go with the folder.
+  // Another lab may have mounted its own folder here; removing this one would remove that mount too.
   if (madeSshFolder && labGroups().length === 0) rmdirSync(sshFolder());
   return code;
 }
 
 async function setUp(): Promise<void> {
-  // Everything that a program of this side leaves under /run, nspawn's locks included, stays in the lab.
+  // Files that programs of the lab leave under /run, such as nspawn's locks, stay in the lab.
   await run("mount", ["-t", "tmpfs", "-o", "mode=755", "tmpfs", "/run"]);
   mkdirSync(join(labFolder, "hosts"), { recursive: true });
-  // OpenSSH takes its folder from the passwd entry, not from $HOME: an empty one is put over it.
+  // OpenSSH finds its folder by the passwd entry, not by $HOME, so the lab mounts an empty folder over it.
   await run("mount", ["-t", "tmpfs", "-o", "mode=700", "tmpfs", sshFolder()]);
   await writeOperator();
   const names = join(labFolder, "names");
   writeFileSync(names, "127.0.0.1 localhost\n::1 localhost\n");
   await run("mount", ["--bind", names, "/etc/hosts"]);
-  // The account whose name stands in every address of a repository over ssh.
+  // The account "git", which every ssh address of a repository names.
   const accounts = join(labFolder, "accounts");
   const others = readFileSync("/etc/passwd", "utf8").replace(/^git:.*\n/m, "");
   writeFileSync(accounts, `${others}git:*:64999:65534:a git host:/:/bin/sh\n`);
@@ -126,7 +126,7 @@ async function setUp(): Promise<void> {
   await setUpNetwork();
 }
 
-/** Makes names resolve inside the lab, for every program in it: there is no DNS. */
+/** Makes names resolve for every program in the lab, which has no DNS. */
 export function nameAddress(address: string, ...names: readonly string[]): void {
   writeFileSync(join(labFolder, "names"), `${address} ${names.join(" ")}\n`, { flag: "a" });
 }

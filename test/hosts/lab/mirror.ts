@@ -1,12 +1,12 @@
 /**
- * Where Debian packages come from on this machine: its own apt configuration says so, and no address is kept here.
- * PUSHGATE_DEBIAN_MIRROR overrides it, for a machine whose own distribution is not Debian.
+ * Finds a mirror of Debian packages in this computer's apt configuration; no address is written here.
+ * PUSHGATE_DEBIAN_MIRROR overrides it, for a computer with another distribution.
  */
 import { run } from "./process.ts";
 
 export type Mirror = { readonly url: string; readonly env: NodeJS.ProcessEnv };
 
-/** Throws when no Debian mirror is configured. */
+/** Throws if no Debian mirror is configured. */
 export async function debianMirror(): Promise<Mirror> {
   const { stdout } = await run("apt-config", ["dump", "--format", "%f %v%n", "Acquire::http::Proxy"]);
   const proxy = stdout.split(" ")[1]?.trim();
@@ -21,7 +21,7 @@ export async function debianMirror(): Promise<Mirror> {
     "Created-By: Packages",
   ]);
   const rows = targets.split("\n").map((line) => line.split("|"));
-  // The origin is known once `apt-get update` has run; before that a Debian code name is the sign.
+  // apt knows the origin only after `apt-get update`; before that a Debian code name identifies the mirror.
   const debian = rows.find(
     ([origin, release, component, url]) =>
       component === "main" &&
@@ -31,7 +31,7 @@ export async function debianMirror(): Promise<Mirror> {
   );
   if (debian?.[3] === undefined) {
     throw new Error(
-      "no Debian mirror in this machine's apt sources (apt-get indextargets): set PUSHGATE_DEBIAN_MIRROR to the URL of one",
+      "this computer's apt sources (apt-get indextargets) have no Debian mirror. Set PUSHGATE_DEBIAN_MIRROR to the URL of one.",
     );
   }
   return { url: debian[3], env };

@@ -1,6 +1,6 @@
 /**
- * Who lives on the machine already: another site on 443, Docker, ufw, fail2ban and somebody's policy route, as their
- * own tools leave them. They come back at boot by units of their own, since their daemons would do that.
+ * The neighbours that a host may already have: another site on 443, Docker, ufw, fail2ban and a policy route of the
+ * operator, as their own tools leave them. Units restore them at boot, as their daemons would.
  */
 import { get } from "node:https";
 import type { TLSSocket } from "node:tls";
@@ -8,7 +8,7 @@ import type { Host } from "./host.ts";
 import { actors } from "./net.ts";
 import { until } from "./process.ts";
 
-export const neighbourSite = "shop.example.net";
+const neighbourSite = "shop.example.net";
 const log = "/var/log/nginx/shop.access.log";
 
 const site = (v6: boolean) => `server {
@@ -21,9 +21,12 @@ ${v6 ? "    listen [::]:443 ssl;\n" : ""}    server_name ${neighbourSite};
 }
 `;
 
-/** Docker 27 and ufw 0.36 through iptables-nft, less the chains that hold nothing; both share the compat tables. */
-const dockerAndUfw = (opens: readonly number[]) => {
-  const ports = opens.map((port) => `    tcp dport ${port} counter accept\n`).join("");
+/** TCP ports that ufw accepts. The operator has opened the origin port; otherwise Cloudflare could not reach it. */
+const openPorts = [22, 443, 8443];
+
+/** The rules of Docker 27 and ufw 0.36 through iptables-nft, without empty chains; both share the compat tables. */
+const dockerAndUfw = () => {
+  const ports = openPorts.map((port) => `    tcp dport ${port} counter accept\n`).join("");
   const ufw = (v: "4" | "6", icmp: string) => `
   chain INPUT {
     type filter hook input priority filter; policy drop;
@@ -76,7 +79,7 @@ table ip nat {
 `;
 };
 
-/** As fail2ban's nftables action makes it, with one address banned. */
+/** The table of fail2ban's nftables action, with one banned address. */
 const banned = "198.51.100.99";
 const fail2ban = `table inet f2b-table {
   set addr-set-sshd {
@@ -90,7 +93,7 @@ const fail2ban = `table inet f2b-table {
 }
 `;
 
-/** After nftables.service, whose start empties the ruleset. */
+/** Ordered after nftables.service, whose start empties the ruleset. */
 const unit = (what: string, ...starts: string[]) => `[Unit]
 Description=${what}
 After=nftables.service
@@ -102,13 +105,8 @@ ${starts.map((start) => `ExecStart=${start}\n`).join("")}
 WantedBy=multi-user.target
 `;
 
-export type NeighbourOptions = {
-  /** TCP ports that ufw lets in. The operator has opened the origin port, or the edge could not reach it. */
-  readonly opens?: readonly number[];
-};
-
-/** Moves them in; the host needs nginx, nftables and openssl. */
-export async function addNeighbours(host: Host, { opens = [22, 443, 8443] }: NeighbourOptions = {}): Promise<void> {
+/** Installs the neighbours; the host needs nginx, nftables and openssl. */
+export async function addNeighbours(host: Host): Promise<void> {
   const name = `/CN=${neighbourSite}`;
   await host.inside(`set -e
 mkdir -p /srv/shop /etc/ssl/private /etc/neighbours
@@ -119,7 +117,7 @@ openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 30 -s
   -addext 'subjectAltName=DNS:${neighbourSite}' -keyout /etc/ssl/private/shop.key -out /etc/ssl/shop.pem
 chmod 0600 /etc/ssl/private/shop.key`);
   await host.writeFile("/etc/nginx/sites-available/shop", site(host.address6 !== undefined));
-  await host.writeFile("/etc/neighbours/docker-ufw.nft", dockerAndUfw(opens));
+  await host.writeFile("/etc/neighbours/docker-ufw.nft", dockerAndUfw());
   await host.writeFile("/etc/neighbours/fail2ban.nft", fail2ban);
   const units = {
     "docker-ufw-like": unit(
@@ -127,7 +125,7 @@ chmod 0600 /etc/ssl/private/shop.key`);
       "/usr/sbin/nft -f /etc/neighbours/docker-ufw.nft",
     ),
     "fail2ban-like": unit("fail2ban's table", "/usr/sbin/nft -f /etc/neighbours/fail2ban.nft"),
-    // Without `protocol kernel` networkd 257 would delete it at its next start, with or without us.
+    // Without `protocol kernel` networkd 257 would delete the rule at its next start, even without pushgate.
     "policy-route": unit(
       "A policy route of the operator's",
       "/usr/sbin/ip route add unreachable default table 200",
@@ -143,31 +141,34 @@ nginx -q -t
 systemctl reload-or-restart nginx`);
 }
 
-/** What must be equal before, during and after; `ours` tells what of the host is the program's own. */
+/** The state of the neighbours, which must be equal before, during and after an `up`. */
 export type Neighbourhood = {
-  /** "family name" -> the table as nft lists it, counters left out. */
+  /** "family name" -> the table as nft lists it, without counters. */
   readonly tables: Record<string, string>;
   readonly rules: readonly string[];
   readonly nginx: Record<string, string>;
-  /** What the shop answers a stranger, and what that one request wrote into its log. */
+  /** The shop's answer to a stranger, and the lines that these requests wrote to its log. */
   readonly shop: { readonly v4: string; readonly v6: string | undefined; readonly logged: readonly string[] };
 };
 
-/** `ours` is matched against names of nft tables, lines of `ip rule`, and paths under /etc/nginx. */
-export async function neighbourhood(host: Host, ours = /pushgate|lookup 9460\b/): Promise<Neighbourhood> {
-  const foreign = (names: readonly string[]) => names.filter((name) => name !== "" && !ours.test(name));
+/** Names of nft tables, lines of `ip rule` and paths under /etc/nginx that are pushgate's own. */
+const own = /pushgate|lookup 9460\b/;
+
+/** Reads the state of the neighbours, without pushgate's own objects. */
+export async function neighbourhood(host: Host): Promise<Neighbourhood> {
+  const foreign = (names: readonly string[]) => names.filter((name) => name !== "" && !own.test(name));
   const tables: Record<string, string> = {};
   for (const table of foreign((await host.read("nft list tables")).split("\n"))) {
     const listing = await host.read(`nft -s list ${table}`);
     tables[table.replace("table ", "")] = listing;
   }
   const rules = foreign((await host.read("ip rule; ip -6 rule 2>/dev/null || true")).split("\n"));
-  const nginx = Object.entries(await host.snapshot("/etc/nginx")).filter(([path]) => !ours.test(path) && path !== "");
+  const nginx = Object.entries(await host.snapshot("/etc/nginx")).filter(([path]) => !own.test(path) && path !== "");
   const before = await logged(host);
   const v4 = await visitShop(host.address, actors.stranger.v4[0]);
   const v6 = host.address6 && (await visitShop(host.address6, actors.stranger.v6[0]));
   const visits = v6 === undefined ? 1 : 2;
-  // nginx writes the line once the answer is out, so it may come a moment later; a line too many would be seen as well.
+  // nginx writes the line after the answer, so it may appear a moment later. An extra line would also be seen.
   const lines = await until("the shop's log has both visits", async () => {
     const now = (await logged(host)).slice(before.length);
     return now.length >= visits ? now : undefined;
@@ -184,7 +185,7 @@ async function logged(host: Host): Promise<string[]> {
   return (await host.read(`cat ${log} 2>/dev/null || true`)).split("\n").filter(Boolean);
 }
 
-/** Status, body and the certificate's fingerprint, as one line; throws when the shop can't be reached. */
+/** Status, body and the certificate's fingerprint, as one line; throws if the shop is unreachable. */
 export const visitShop = (address: string, from: string): Promise<string> =>
   new Promise((resolve, reject) => {
     const options = { host: address, localAddress: from, servername: neighbourSite, headers: { host: neighbourSite } };

@@ -1,20 +1,20 @@
-/** Starting programs and telling how long a step took; everything the lab does outside this process goes through here. */
+/** Runs programs, prints how long a step took, and waits for conditions. */
 import { spawn } from "node:child_process";
 import { createInterface } from "node:readline";
 
 export type Ran = { readonly code: number; readonly stdout: string; readonly stderr: string };
 export type RunOptions = {
   readonly stdin?: string | Buffer;
-  /** Milliseconds; then the program is killed and the call throws. Default 120,000. */
+  /** Milliseconds after which the program is killed and the call throws. Default 120,000. */
   readonly timeout?: number;
-  /** false: a non-zero exit code is an answer, not an error. */
+  /** false: a non-zero exit code is a result, not an error. */
   readonly check?: boolean;
   readonly env?: NodeJS.ProcessEnv;
-  /** Called with each line of standard output as it comes. */
+  /** Called with each line of standard output as it arrives. */
   readonly onLine?: (line: string) => void;
 };
 
-/** Throws with the program's last words when it cannot be started, takes too long, or (unless `check: false`) fails. */
+/** Throws with the program's last 25 lines if it cannot start, is too slow, or (unless `check: false`) fails. */
 export function run(command: string, args: readonly string[], options: RunOptions = {}): Promise<Ran> {
   const { stdin, timeout = 120_000, check = true, env = process.env, onLine } = options;
   const words = [command, ...args].join(" ");
@@ -31,7 +31,7 @@ export function run(command: string, args: readonly string[], options: RunOption
     child.stdout.on("data", (chunk) => out.push(chunk));
     if (onLine !== undefined) createInterface(child.stdout).on("line", onLine);
     child.stderr.on("data", (chunk) => err.push(chunk));
-    // A program may end without reading what it was given; its exit code says whether that was wrong.
+    // A program may end without reading its input; its exit code shows whether that was an error.
     child.stdin.on("error", () => {});
     child.stdin.end(stdin ?? "");
     child.on("error", (error) => {
@@ -50,7 +50,7 @@ export function run(command: string, args: readonly string[], options: RunOption
 
 const tail = ({ stdout, stderr }: Ran) => [...stdout.split("\n"), ...stderr.split("\n")].slice(-25).join("\n").trim();
 
-/** Says that a long step began and how many seconds it took; on standard error, as standard output may be read. */
+/** Prints the start of a long step and its seconds, on standard error: another program may read standard output. */
 export async function step<T>(name: string, work: () => Promise<T>): Promise<T> {
   const started = performance.now();
   const seconds = () => `${((performance.now() - started) / 1000).toFixed(1)} s`;
@@ -65,16 +65,16 @@ export async function step<T>(name: string, work: () => Promise<T>): Promise<T> 
   }
 }
 
-/** Asks again every `pause` ms until the answer is not undefined; throws `what` after `timeout` ms. */
+/** Calls `probe` every `pause` ms until its result is not undefined; throws `what` after `timeout` ms. */
 export async function until<T>(
   what: string,
-  ask: () => Promise<T | undefined> | T | undefined,
+  probe: () => Promise<T | undefined> | T | undefined,
   { timeout = 30_000, pause = 25 }: { timeout?: number; pause?: number } = {},
 ): Promise<T> {
   const deadline = performance.now() + timeout;
   for (;;) {
-    const answer = await ask();
-    if (answer !== undefined) return answer;
+    const result = await probe();
+    if (result !== undefined) return result;
     if (performance.now() > deadline) throw new Error(`${what}: not within ${timeout / 1000} s`);
     await new Promise((resolve) => setTimeout(resolve, pause));
   }

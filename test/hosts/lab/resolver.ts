@@ -1,14 +1,14 @@
-/** A name server for throwaway hosts: the lab has no DNS, and what a build may ask is part of what is tested. */
+/** A name server for throwaway hosts. It records the queried names: tests check which names a build may query. */
 import { createSocket, type Socket } from "node:dgram";
 import { isIPv6 } from "node:net";
 import ipaddr from "ipaddr.js";
 
 export type Resolver = {
   readonly address: string;
-  /** Answered with these from now on; a name that is not in it does not exist. */
+  /** Name -> the addresses to answer with; a name that is missing here does not exist. */
   readonly names: Map<string, readonly string[]>;
-  /** Names that were asked for, as they came. */
-  readonly asked: string[];
+  /** The queried names, in order. */
+  readonly queried: string[];
   readonly close: () => void;
 };
 
@@ -16,20 +16,20 @@ export type Resolver = {
 const types = { A: 1, AAAA: 28 } as const;
 const noSuchName = 3;
 
-/** Rejects with EADDRINUSE where another one is listening. */
+/** Rejects with EADDRINUSE if another name server listens on this address. */
 export async function startResolver(address: string): Promise<Resolver> {
   const names = new Map<string, readonly string[]>();
-  const asked: string[] = [];
+  const queried: string[] = [];
   const socket: Socket = createSocket("udp4");
   socket.on("message", (query, { port, address: to }) => {
     const { name, type, end } = question(query);
-    asked.push(name);
+    queried.push(name);
     socket.send(answer(query.subarray(0, end), type, names.get(name)), port, to);
   });
   await new Promise<void>((resolve, reject) => {
     socket.once("error", reject).bind(53, address, resolve);
   });
-  return { address, names, asked, close: () => void socket.close() };
+  return { address, names, queried, close: () => void socket.close() };
 }
 
 function question(query: Buffer): { name: string; type: number; end: number } {
@@ -42,16 +42,16 @@ function question(query: Buffer): { name: string; type: number; end: number } {
   return { name: labels.join("."), type: query.readUInt16BE(at + 1), end: at + 5 };
 }
 
-/** `asked`: header and question, which an answer repeats. */
-function answer(asked: Buffer, type: number, addresses: readonly string[] | undefined): Buffer {
+/** `query`: header and question, which an answer repeats. */
+function answer(query: Buffer, type: number, addresses: readonly string[] | undefined): Buffer {
   const wanted = (addresses ?? []).filter((one) => type === (isIPv6(one) ? types.AAAA : types.A));
-  const head = Buffer.from(asked);
+  const head = Buffer.from(query);
   head.writeUInt16BE(0x8180 | (addresses === undefined ? noSuchName : 0), 2);
   head.writeUInt16BE(wanted.length, 6);
   head.writeUInt32BE(0, 8);
   const records = wanted.map((one) => {
     const data = bytes(one);
-    // The question's name again, class IN, for a second.
+    // A pointer to the question's name, the type, class IN, a lifetime of one second.
     return Buffer.from([0xc0, 0x0c, 0, type, 0, 1, 0, 0, 0, 1, 0, data.length, ...data]);
   });
   return Buffer.concat([head, ...records]);

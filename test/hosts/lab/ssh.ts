@@ -1,6 +1,6 @@
 /**
- * The operator's OpenSSH inside the lab: a real ~/.ssh of their own with key, known hosts and config, so that `ssh web1`
- * and `ssh root@web1.example.org` work for every program without an option, as they do on an operator's machine.
+ * The operator's OpenSSH in the lab: a real ~/.ssh with key, known hosts and config, so that `ssh web1` and
+ * `ssh root@web1.example.org` work for every program without options, as on an operator's computer.
  */
 import { mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { userInfo } from "node:os";
@@ -11,7 +11,7 @@ import { run } from "./process.ts";
 export const sshFolder = (): string => join(userInfo().homedir, ".ssh");
 const inFolder = (name: string) => join(sshFolder(), name);
 
-/** Authorized on every host for root, deploy and guest. */
+/** The public key that every host authorizes for root, deploy and guest. */
 export const operatorKey = (): string => readFileSync(inFolder("id_ed25519.pub"), "utf8");
 
 export async function writeOperator(): Promise<void> {
@@ -22,26 +22,26 @@ export async function writeOperator(): Promise<void> {
 }
 
 const keyIn = (folder: string) => join(folder, "ssh_host_ed25519_key");
-/** As known_hosts has it: type and key. */
+/** Type and key, as in known_hosts. */
 const publicKey = (folder: string): string =>
   readFileSync(`${keyIn(folder)}.pub`, "utf8")
     .split(" ")
     .slice(0, 2)
     .join(" ");
 
-/** A new host key: its files go into the host, its public half to what the operator knows of it. */
+/** Makes a host key: writes its files to `folder` on the host and its public half to the operator's known hosts. */
 export async function hostKey(name: string, address: string, folder: string): Promise<void> {
   await run("ssh-keygen", ["-q", "-t", "ed25519", "-N", "", "-C", `root@${name}`, "-f", keyIn(folder)]);
   meet(name, address, folder);
 }
 
-/** Lets the operator know the host at this address, which has its key already in `folder`, by this name. */
+/** Adds a host that already has a key in `folder` to the operator's ssh config and known hosts. */
 export const meet = (name: string, address: string, folder: string): void => know(name, address, publicKey(folder));
 
 /**
- * A name of ssh's, and the host key that is expected behind it; without one it is a host the operator never met. Files
- * of its own, renamed into place: files of the suite boot hosts at once, and of two that rewrite one known_hosts the
- * second takes the first's host out of it again.
+ * Adds a name to the operator's ssh config, with the host key that ssh expects; without `key` the host is unknown to
+ * ssh. Each name has its own files, renamed into place: test files boot hosts at the same time, and two writers of one
+ * known_hosts would remove each other's lines.
  */
 export function know(name: string, address: string, key?: string): void {
   const file = (extension: string) => inFolder(`hosts/${name}.${extension}`);
@@ -54,7 +54,7 @@ export function know(name: string, address: string, key?: string): void {
   put("conf", `Host ${name} ${name}.example.org\n  HostName ${address}\n${known}`);
 }
 
-/** The host key that the operator expects behind a name. */
+/** The host key that the operator's ssh expects for a name. */
 export const knownKey = (name: string): string =>
   readFileSync(inFolder(`hosts/${name}.known`), "utf8")
     .trim()

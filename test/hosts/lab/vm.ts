@@ -1,7 +1,7 @@
 /**
- * A machine with a kernel of its own, at the place of a host of the lab. A container has what control groups the machine
- * around it leaves to it, and on one that counts memory, processes or processor time in the old hierarchy that is none
- * of them. Here the whole processor is emulated: everything takes ten times as long.
+ * A virtual machine with its own kernel, in place of a host of the lab. A container gets only the control group
+ * controllers that the outer system leaves to it: none, if that system counts memory, processes or processor time in
+ * the old hierarchy. The processor is emulated, so everything takes ten times as long.
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import {
@@ -22,7 +22,7 @@ import { kernel } from "./kernel.ts";
 import { wire } from "./net.ts";
 import { type Ran, run, until } from "./process.ts";
 
-/** What the tree of a container never needed: it is loaded before the tree is there, as that has no modprobe either. */
+/** Kernel modules that the initrd loads before it mounts the tree: a container's tree has no modules or modprobe. */
 const modules = [
   ...["virtio_pci", "virtio_blk", "virtio_net"],
   ...["nf_tables", "nft_ct", "nft_limit", "nft_log", "nft_reject_inet", "nft_objref", "nf_log_syslog", "tcp_diag"],
@@ -36,28 +36,28 @@ const moduleFolders = [
   "net",
 ];
 
-/** Why this machine can't boot one; undefined if it can. */
+/** The reason why this computer cannot boot a virtual machine; undefined if it can. */
 export function vmIsMissing(): string | undefined {
-  if (process.arch !== "x64") return "the virtual machine is an x86_64 one";
-  if (!existsSync("/dev/net/tun")) return "there is no /dev/net/tun to connect a virtual machine with";
+  if (process.arch !== "x64") return "the virtual machine needs an x86_64 processor";
+  if (!existsSync("/dev/net/tun")) return "/dev/net/tun, which connects the virtual machine, is missing";
   if (!existsSync("/usr/bin/qemu-system-x86_64") || !existsSync("/usr/bin/busybox"))
     return "not installed: apt-get install qemu-system-x86 busybox-static";
-  return kernel() === undefined ? "there is no kernel for it: node test/hosts/lab/kernel.ts" : undefined;
+  return kernel() === undefined ? "the kernel is missing. Run node test/hosts/lab/kernel.ts" : undefined;
 }
 
 export type Vm = {
-  /** As root over ssh; throws on a non-zero exit unless `check: false`. */
+  /** Runs a command as root over ssh; throws on a non-zero exit unless `check: false`. */
   readonly ssh: (command: string, options?: { readonly check?: boolean }) => Promise<Ran>;
-  /** Its standard output, trimmed. */
+  /** The trimmed standard output of `ssh`. */
   readonly read: (command: string) => Promise<string>;
   readonly close: () => Promise<void>;
 };
 
-/** Ends the host without a word, as a lost power supply does, and boots its disk: same name, addresses and keys. */
+/** Kills the host without a shutdown and boots its disk as a virtual machine with the same name, addresses and keys. */
 export async function bootVm(host: Host): Promise<Vm> {
   const folder = mkdtempSync(join(tmpdir(), "pushgate-vm-"));
   const at = (name: string) => join(folder, name);
-  // Its neighbours remember it by that, and so the next host under this name.
+  // The ARP tables of the lab remember this address, also for the next host of this name.
   const mac = await host.read("sync; cat /sys/class/net/host0/address");
   await makeDisk(host, at("tree"), at("disk"));
   await host.kill();
@@ -100,7 +100,7 @@ async function answers({ exitCode }: ChildProcess, ssh: Vm["ssh"]): Promise<true
   return (await ssh("true", { check: false })).code === 0 ? true : undefined;
 }
 
-/** networkd waits for udev to tell it of a link, and an image for containers has none. */
+/** networkd waits for udev to report a link, and an image for containers has no udev. */
 const network = ({ address, address6 }: Host) => `[Unit]
 Description=the lab's network
 Before=network.target

@@ -1,12 +1,12 @@
 /**
- * A web root that is there already becomes the first release, seen in preview first and with nothing lost; and
- * `state: absent` gives the machine back, with the site going on being served. On one host, in this order.
+ * The builder adopts an existing web root as the first release: preview announces it, and no file is lost. Then
+ * `state: absent` restores the host, and the site is still served. The tests run on one host, in this order.
  */
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { paths } from "../../../infra/host/paths.ts";
+import { type HostState, hostState } from "../host-state.ts";
 import { bootHost, type Host } from "../lab/host.ts";
 import { release } from "../release.ts";
-import { type Traces, traces } from "../traces.ts";
 import { hostEntry } from "../world.ts";
 import { front, placesOf } from "./site.ts";
 import { idle, published, statusOf } from "./status.ts";
@@ -14,15 +14,15 @@ import { buildRebuild, type Rebuild } from "./world.ts";
 
 let host: Host;
 let rebuild: Rebuild;
-let before: Traces;
+let before: HostState;
 
 const { webRoot, content, site } = placesOf("site");
 
-/** As a person has kept it by hand for years. */
+/** A web root as an operator may have maintained it manually for years. */
 const former = {
   "index.html": "the former page",
   "posts/one/index.html": "the former post",
-  "old-campaign.pdf": "nobody remembers",
+  "old-campaign.pdf": "a forgotten campaign",
   "uploads/cat.jpg": "a cat",
   ".well-known/security.txt": "Contact: mailto:security@example.org",
 };
@@ -31,7 +31,7 @@ beforeAll(async () => {
   host = await bootHost({ name: "adopt", release, variant: "packages" });
   rebuild = await buildRebuild(host, { docs: false });
   for (const [path, text] of Object.entries(former)) await host.writeFile(`${webRoot}/${path}`, text);
-  before = await traces(host);
+  before = await hostState(host);
 });
 
 afterAll(async () => {
@@ -39,7 +39,7 @@ afterAll(async () => {
   await host?.kill();
 });
 
-const refused = async (says: RegExp): Promise<void> => {
+const upFails = async (says: RegExp): Promise<void> => {
   const up = await rebuild.world.stack.up();
   expect(up.code).toBe(1);
   expect(up.stdout + up.stderr).toMatch(says);
@@ -49,29 +49,29 @@ const untouched = async (): Promise<void> => {
   for (const [path, text] of Object.entries(former)) expect((await rebuild.visit(`/${path}`)).body).toBe(text);
 };
 
-test("a content folder that is missing is an error, and is not made", async () => {
+test("up fails if the content folder is missing, and does not create it", async () => {
   await host.inside(`mv ${content} ${content}.aside`);
-  await refused(new RegExp(`${content}.*(missing|not there|does not exist)`));
+  await upFails(new RegExp(`${content}.*(missing|not there|does not exist)`));
   expect((await host.inside(`test -e ${content}`, { check: false })).code).toBe(1);
   await untouched();
   await host.inside(`mv ${content}.aside ${content}`);
 });
 
-test("preview shows the folder that is to become the first release", async () => {
+test("preview announces the folder that becomes the first release", async () => {
   const preview = await rebuild.world.stack.preview();
   expect(preview.code, preview.stdout).toBe(0);
   expect(preview.stdout).toMatch(new RegExp(`${webRoot}.*folder with 5 files`));
   await untouched();
 });
 
-test("files that neither the build makes nor `keep` names are listed, and nothing changes", async () => {
+test("up fails and lists the files that neither the build makes nor `keep` names, and changes nothing", async () => {
   rebuild.configure("site", { keep: [".well-known", "uploads/"] });
-  await refused(/old-campaign\.pdf/);
+  await upFails(/old-campaign\.pdf/);
   await untouched();
   expect(statusOf(host)?.adoption?.files).toEqual(["old-campaign.pdf"]);
 });
 
-test("with all of them named: the folder is the first release, the build is published, what is kept stays", async () => {
+test("up adopts the folder as the first release if `keep` names those files, and the builder publishes with them", async () => {
   rebuild.configure("site", { keep: [".well-known", "uploads/", "old-campaign.pdf"] });
   await rebuild.up();
   await published(host, rebuild.repositories.site.head()!);
@@ -85,7 +85,7 @@ test("with all of them named: the folder is the first release, the build is publ
   expect(await host.read(`find ${site}/releases ! -type l -path '*uploads/cat.jpg' -links 1`)).toBe("");
 });
 
-test("the next push keeps them as well, and they can be written as before", async () => {
+test("the next push keeps these files too, and the operator can write them as before", async () => {
   const commit = await rebuild.push({ "layouts/index.html": front("second") });
   await published(host, commit);
   await host.inside(`echo 'another cat' >${webRoot}/uploads/dog.jpg`);
@@ -94,8 +94,8 @@ test("the next push keeps them as well, and they can be written as before", asyn
   await idle(host);
 });
 
-test("a rollback to the folder as it was", async () => {
-  await rebuild.ask("rollback-000001-adopted");
+test("a rollback publishes the adopted folder", async () => {
+  await rebuild.request("rollback-000001-adopted");
   await rebuild.world.stack.preview();
   await expect.poll(async () => (await rebuild.visit()).body, { timeout: 20_000 }).toBe(former["index.html"]);
   const commit = await rebuild.push({ "layouts/index.html": front("third") });
@@ -103,10 +103,10 @@ test("a rollback to the folder as it was", async () => {
   await idle(host);
 });
 
-test("an audit finds nothing, and says once what limits this machine can't hold", async () => {
+test("the audit is clean, and prints once which limits this host cannot enforce", async () => {
   const preview = await rebuild.world.stack.preview("--expect-no-changes");
   expect(preview.code, preview.stdout).toBe(0);
-  // The lab's control groups are those of the machine it runs on; in many containers there are none to give.
+  // The lab's hosts get the cgroup controllers of the computer that runs it; in many containers that is none.
   const there = (await host.read("cat /sys/fs/cgroup/cgroup.controllers")).split(" ");
   const missing = ["memory", "pids", "cpu"].filter((controller) => !there.includes(controller));
   const said = preview.diagnostics.map(({ message }) => message).filter((text) => text.includes("cgroup controller"));
@@ -115,7 +115,7 @@ test("an audit finds nothing, and says once what limits this machine can't hold"
     expect(said[0]).toContain(`adopt: this kernel or container has no cgroup controller for ${missing.join(", ")},`);
 });
 
-test("absent: the site goes on being served from a real folder, and the machine is as it was", async () => {
+test("state: absent keeps the site as a real folder and restores the rest of the host", async () => {
   rebuild.world.stack.configure({ "pushgate:hosts": [hostEntry(host, { state: "absent" })] });
   await rebuild.up();
   expect(await host.read(`stat -c %F ${webRoot}`)).toBe("directory");
@@ -125,10 +125,10 @@ test("absent: the site goes on being served from a real folder, and the machine 
     expect((await rebuild.visit(`/${path}`)).status, path).toBe(200);
   expect(await host.read(`find ${webRoot} -type l`)).toBe("");
 
-  const after = await traces(host);
+  const after = await hostState(host);
   expect(after.etc).toEqual(before.etc);
   expect(after.local).toEqual(before.local);
-  expect(after.says).toEqual(before.says);
-  // Stamps and salts of what was applied; test/hosts/suite/leave.test.ts.
+  expect(after.outputs).toEqual(before.outputs);
+  // The stamps and salts remain; see test/hosts/suite/leave.test.ts.
   expect(after.named).toEqual([paths.state]);
 });

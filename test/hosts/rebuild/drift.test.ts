@@ -1,15 +1,15 @@
 /**
- * As test/hosts/suite/drift.test.ts, for a machine with published sites: plain `pulumi preview` says line by line what a
- * hand changed of the rebuild, `up` mends it in place, and no visitor notices. Then a site gets a name of its own while
- * its git host goes on delivering.
+ * Like test/hosts/suite/drift.test.ts, for a host with published sites: plain `pulumi preview` prints each manual
+ * change of the builder's layers, `up` repairs them in place, and no visitor notices. Then a site gets its own hostname
+ * while its git host delivers.
  */
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { paths, units } from "../../../infra/host/paths.ts";
 import type { Run } from "../../engine/engine.ts";
 import type { Fault } from "../drift-rounds.ts";
 import { bootHost, type Host } from "../lab/host.ts";
-import { meanwhile } from "../meanwhile.ts";
 import { release } from "../release.ts";
+import { repeatWhile } from "../repeat-while.ts";
 import { zoneName } from "../world.ts";
 import { front, placesOf } from "./site.ts";
 import { idle, published, statusOf } from "./status.ts";
@@ -37,16 +37,16 @@ afterAll(async () => {
   await host?.kill();
 });
 
-/** One layer after the other in the order in which they are mended. */
+/** The faults, in the order in which `up` repairs their layers. */
 const faults: readonly Fault[] = [
   {
     layer: "builder-program",
-    hand: `echo '// by hand' >>${paths.builder}`,
+    change: `echo '// by hand' >>${paths.builder}`,
     says: [`${paths.builder} is: differs (- on the host, + declared):`],
   },
   {
     layer: "egress",
-    hand: `nft delete table inet pushgate_egress
+    change: `nft delete table inet pushgate_egress
 rm ${paths.stamps}/egress`,
     says: [
       "no stamp: the last apply did not finish",
@@ -55,7 +55,7 @@ rm ${paths.stamps}/egress`,
   },
   {
     layer: "builder",
-    hand: `cd ${paths.units}
+    change: `cd ${paths.units}
 sed -i '/^RootDirectory=/d' pushgate-hugo-site@.service
 ln -sf /dev/null ${units.buildPath("docs")}
 sed -i 's/"pagesPercent": 50/"pagesPercent": 0/' ${paths.builderSettings}/site.json
@@ -75,8 +75,8 @@ systemctl --quiet disable --now ${units.hugoSocket("docs")}`,
   },
   {
     layer: "site",
-    // Nothing builds any more, or a build would put the table back; and the link as a person goes back by hand.
-    hand: `systemctl --quiet disable --now ${units.reconcileTimer("site")}
+    // Stops all builds, because a build would restore the egress table. Links the web root like a manual rollback.
+    change: `systemctl --quiet disable --now ${units.reconcileTimer("site")}
 systemctl stop ${units.reconcileTimer("docs")}
 over() { until [ "$(systemctl is-active "$@" | sort -u)" = inactive ]; do sleep 0.1; done; }
 over ${units.reconcile("site")} ${units.reconcile("docs")}
@@ -92,32 +92,32 @@ ln -sfn "$(readlink -f ${folder}/current)" ${webRoot}`,
   },
   {
     layer: "proxy",
-    hand: `sed -i 's|root ${webRoot};|root /var/www/html;|' ${paths.nginx}`,
+    change: `sed -i 's|root ${webRoot};|root /var/www/html;|' ${paths.nginx}`,
     says: [`${paths.nginx} has other contents`, `\n-     root /var/www/html;\n+     root ${webRoot};\n`],
   },
   {
     layer: "guard",
-    // It would put the table back.
-    hand: `systemctl --quiet disable --now ${units.guardTimer}
+    // A running guard would restore the egress table.
+    change: `systemctl --quiet disable --now ${units.guardTimer}
 while systemctl is-active --quiet ${units.guard}; do sleep 0.1; done`,
     says: [`${units.guardTimer} is: declared is "enabled active", the host reports "disabled inactive"`],
   },
 ];
 
-/** What visitors get while the work is done: past the edge by the operator's own nginx, and through it by its name. */
+/** Visits the sites while `work` runs: directly at the operator's own nginx, and by hostname through Cloudflare. */
 async function whileVisited<T>(work: () => Promise<T>): Promise<{ done: T; statuses: Set<number>; visits: number }> {
   const visits = () => Promise.all([rebuild.visit(), rebuild.visit("/style.css"), rebuild.world.visit(hostname)]);
-  const { done, seen } = await meanwhile(work, visits, 20);
+  const { done, seen } = await repeatWhile(work, visits, 20);
   const all = seen.flat();
   return { done, statuses: new Set(all.map(({ status }) => status)), visits: all.length };
 }
 
 const stepsOf = ({ steps }: Run) => steps.map(({ op, name: resource }) => `${op} ${resource}`).sort();
 
-test("preview says line by line what a hand changed of the rebuild, and up mends it while the pages are served", async () => {
+test("preview prints each manual change of the builder's layers, and up repairs them while the pages are served", async () => {
   const nginx = await host.read("systemctl show -p MainPID nginx.service");
-  // The guard first, or it is quicker.
-  for (const { hand } of [...faults].reverse()) await host.inside(hand);
+  // The guard's own fault comes first; otherwise the guard repairs the others.
+  for (const { change } of [...faults].reverse()) await host.inside(change);
 
   const preview = await rebuild.world.stack.preview("--expect-no-changes");
   expect(preview.code, preview.stdout).toBe(7);
@@ -128,9 +128,9 @@ test("preview says line by line what a hand changed of the rebuild, and up mends
     for (const words of says)
       expect(said.filter((line) => line.startsWith(`${name}: ${layer}: `)).join("\n"), layer).toContain(words);
   const layers = faults.map(({ layer }) => layer);
-  const told = said.flatMap((line) => /^drifter: ([a-z]+): /.exec(line)?.[1] ?? []);
-  expect(new Set(told)).toEqual(new Set(layers));
-  const updates = [...layers, "program-file"].map((layer) => `update ${name}-${layer}`).sort();
+  const named = said.flatMap((line) => /^drifter: ([a-z-]+): /.exec(line)?.[1] ?? []);
+  expect(new Set(named)).toEqual(new Set(layers));
+  const updates = [...layers, "builder-program-file"].map((layer) => `update ${name}-${layer}`).sort();
   expect(stepsOf(preview)).toEqual(updates);
 
   const before = statusOf(host)!.deployed;
@@ -147,25 +147,25 @@ test("preview says line by line what a hand changed of the rebuild, and up mends
   expect(clean.code, clean.stdout).toBe(0);
 });
 
-test("both sites build again, and are seen through the edge", async () => {
+test("the builder publishes pushes to both sites again, and Cloudflare serves them", async () => {
   for (const hook of ["site", "docs"] as const) {
-    const commit = await rebuild.push({ "layouts/index.html": front(`mended-${hook}`) }, hook);
+    const commit = await rebuild.push({ "layouts/index.html": front(`repaired-${hook}`) }, hook);
     await published(host, commit, { hook, timeout: 60_000 });
-    expect((await rebuild.visit("/", hook)).body).toContain(`layout-mended-${hook}`);
+    expect((await rebuild.visit("/", hook)).body).toContain(`layout-repaired-${hook}`);
   }
-  expect((await rebuild.world.visit(hostname)).body).toContain("layout-mended-site");
+  expect((await rebuild.world.visit(hostname)).body).toContain("layout-repaired-site");
 });
 
-test("a web root that leads to somebody else's folder stays as it is, and up says so", async () => {
-  await host.inside(`mkdir /srv/theirs && ln -sfn /srv/theirs ${webRoot}`);
+test("up fails and leaves the web root as it is if the web root points to another owner's folder", async () => {
+  await host.inside(`mkdir /srv/another-owner && ln -sfn /srv/another-owner ${webRoot}`);
   const up = await rebuild.world.stack.up();
   expect(up.code).toBe(1);
-  expect(up.stdout).toContain(`${webRoot} is a link to /srv/theirs, which pushgate did not make. Set `);
-  expect(await host.read(`readlink ${webRoot}`)).toBe("/srv/theirs");
+  expect(up.stdout).toContain(`${webRoot} is a link to /srv/another-owner, which pushgate did not make. Set `);
+  expect(await host.read(`readlink ${webRoot}`)).toBe("/srv/another-owner");
   await host.inside(`ln -sfn ${folder}/current ${webRoot}`);
 });
 
-test("a site gets a name while its git host delivers: each delivery is accepted, and it is served under it", async () => {
+test("up gives a site a hostname while its git host delivers: each delivery is accepted, and Cloudflare serves the site", async () => {
   const named = `docs.${zoneName}`;
   const head = rebuild.repositories.docs.head()!;
   expect((await rebuild.world.visit(named)).status).not.toBe(200);
@@ -183,7 +183,7 @@ test("a site gets a name while its git host delivers: each delivery is accepted,
   expect(statuses).toEqual(new Set([200]));
 
   const page = await rebuild.world.visit(named);
-  expect(page).toMatchObject({ status: 200, body: expect.stringContaining("layout-mended-docs") });
+  expect(page).toMatchObject({ status: 200, body: expect.stringContaining("layout-repaired-docs") });
   const preview = await rebuild.world.stack.preview("--expect-no-changes");
   expect(preview.code, preview.stdout).toBe(0);
 });

@@ -1,6 +1,6 @@
 /**
- * What goes wrong with a build, each for real: the reason stands in status.json and in the journal, the old site is
- * served all the while, and the next good push or tick heals it. On one host, one fault after the other.
+ * Real faults of a build: the reason is in status.json and in the journal, the former site is served all the time, and
+ * the next valid push or tick publishes again. The tests run on one host, one fault after another.
  */
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import type { Status } from "../../../service/builder/status.ts";
@@ -16,7 +16,7 @@ import { buildRebuild, type Rebuild } from "./world.ts";
 let host: Host;
 let rebuild: Rebuild;
 
-/** What the operator allowed for his postcss; a program under that name eats processes. */
+/** The operator allowed npx for postcss; this program under its name starts too many processes. */
 const hungryProgram = `#!/bin/sh
 for i in $(seq 1000); do sleep 20 >/dev/null 2>&1 & done
 wait
@@ -31,7 +31,7 @@ beforeAll(async () => {
     docs: { reconcileMinutes: 60 },
   });
   await rebuild.start();
-  // A look in the middle of a fault would be one more run than the test counts on.
+  // A run started by a timer in the middle of a fault would be one more than the test expects.
   await timersEnd(host);
 });
 
@@ -42,7 +42,7 @@ afterAll(async () => {
 
 const bad = ({ last }: Status) => last?.result === "failed" || last?.result === "rejected";
 
-/** A build that came to no good, with a reason in both places, and the former page still there. */
+/** Waits for a failed build with its reason in status.json and in the journal, and the former release deployed. */
 async function failed(since: Status | undefined, reason: RegExp, hook: HookName = "site", timeout = 45_000) {
   const status = await awaitStatus(
     host,
@@ -58,8 +58,8 @@ async function failed(since: Status | undefined, reason: RegExp, hook: HookName 
 }
 
 let mark = 0;
-/** The next good push heals whatever was. */
-async function heals(files: Files = {}, hook: HookName = "site", timeout = 30_000): Promise<void> {
+/** Pushes a valid change, which the builder must publish after any fault. */
+async function publishes(files: Files = {}, hook: HookName = "site", timeout = 30_000): Promise<void> {
   const text = `good-${++mark}`;
   const commit = await rebuild.push({ "layouts/index.html": front(text), ...files }, hook);
   const status = await published(host, commit, { hook, timeout });
@@ -69,7 +69,7 @@ async function heals(files: Files = {}, hook: HookName = "site", timeout = 30_00
 
 const served = (hook: HookName = "site") => rebuild.visit("/", hook);
 
-describe("in the repository", () => {
+describe("faults of the repository and the host", () => {
   let before: Status;
   let page: string;
   beforeEach(async () => {
@@ -85,17 +85,17 @@ describe("in the repository", () => {
   test.each<[string, Files, RegExp, Files?]>([
     ["a template error", { "layouts/index.html": "{{ .NoSuchThing }}" }, /NoSuchThing/],
     [
-      "missing layouts: hugo is content with nothing",
+      "missing layouts, with which hugo succeeds and makes no page",
       { "layouts/index.html": null, "layouts/_default/single.html": null, "layouts/_default/list.html": null },
       /index\.html/,
       { "layouts/_default/single.html": "{{ .Content }}", "layouts/_default/list.html": "{{ .Title }}" },
     ],
     ["an empty front page", { "layouts/index.html": "" }, /index\.html/],
-    ["a build without end", { "layouts/index.html": nest("") }, /10 (s|seconds)|time/i],
-    ["a build that eats memory", { "layouts/index.html": doubled }, /memory/i],
-    ["a build that eats processes", { "layouts/index.html": css }, /fork|resource|process|tasks/i],
+    ["an endless build", { "layouts/index.html": nest("") }, /10 (s|seconds)|time/i],
+    ["a build that uses too much memory", { "layouts/index.html": doubled }, /memory/i],
+    ["a build that starts too many processes", { "layouts/index.html": css }, /fork|resource|process|tasks/i],
     [
-      "more than a release may hold",
+      "a release that is larger than allowed",
       { "static/large.bin": Buffer.alloc(9 << 20, 7) },
       /8 MiB|bytes|larger|large/i,
       { "static/large.bin": null },
@@ -106,17 +106,17 @@ describe("in the repository", () => {
       /content/,
       { "content/posts/one.md": null },
     ],
-  ])("%s", async (_, files, reason, undo = {}) => {
+  ])("the builder fails with the reason and keeps the former page: %s", async (_, files, reason, undo = {}) => {
     try {
       await rebuild.push(files);
       await failed(before, reason);
       expect((await served()).body).toBe(page);
     } finally {
-      await heals(undo);
+      await publishes(undo);
     }
   });
 
-  test("a history rewritten: the new one is published", async () => {
+  test("the builder publishes a rewritten history", async () => {
     const kept = Object.fromEntries(
       rebuild.repositories.site
         .git("ls-tree", "-r", "--name-only", "-z", "main")
@@ -130,7 +130,7 @@ describe("in the repository", () => {
     expect((await served()).body).toContain("layout-rewritten");
   });
 
-  test("half of the pages gone: refused, as content is lost more often than unwanted", async () => {
+  test("the builder rejects a build with half of the pages missing, because such a loss is rarely intended", async () => {
     const { content } = placesOf("site");
     await host.inside(`mkdir /srv/aside && mv ${content}/posts ${content}/_index.md /srv/aside/`);
     try {
@@ -139,11 +139,11 @@ describe("in the repository", () => {
       expect((await served()).body).toBe(page);
     } finally {
       await host.inside(`mv /srv/aside/* ${content}/ && rmdir /srv/aside`);
-      await heals();
+      await publishes();
     }
   });
 
-  test("the content folder gone: said so, and not created", async () => {
+  test("the builder reports a missing content folder and does not create it", async () => {
     const { content } = placesOf("site");
     await host.inside(`mv ${content} ${content}.aside`);
     try {
@@ -153,28 +153,28 @@ describe("in the repository", () => {
       expect(await host.read(`ls ${content} 2>&1 || true`)).toMatch(/No such file/);
     } finally {
       await host.inside(`mv ${content}.aside ${content}`);
-      await heals();
+      await publishes();
     }
   });
 
-  test("the release tampered with: the next tick says so and builds it again", async () => {
+  test("the next tick reports a release that was changed manually, and builds it again", async () => {
     const { site } = placesOf("site");
     await host.inside(`set -e
 cd ${site}/current/ && chmod u+w . index.html && echo defaced >index.html`);
     expect((await served()).body).toContain("defaced");
-    await rebuild.ask("tick");
+    await rebuild.request("tick");
     const status = await nextResult(host, before, "published");
     expect(status.last!.reason).toMatch(/tamper|manifest|differ|changed/i);
     expect(status.deployed!.release).not.toBe(before.deployed!.release);
     expect((await served()).body).toBe(page);
   });
 
-  /** Leaves so many bytes on the disk. */
+  /** Fills the disk except for this many bytes. */
   const fill = (bytes: number) =>
     host.inside(`fallocate -l $(( $(df --output=avail -B1 / | tail -n 1) - ${bytes} )) /filler`);
   const full = /the disk is full|MiB free on the disk/;
 
-  test("a disk too full for this build", async () => {
+  test("the builder reports a disk that is too full for the build, and publishes when there is room", async () => {
     await fill(2 << 20);
     try {
       const commit = await rebuild.push({
@@ -184,24 +184,24 @@ cd ${site}/current/ && chmod u+w . index.html && echo defaced >index.html`);
       await failed(before, full);
       expect((await served()).body).toBe(page);
       await host.inside("rm /filler");
-      // By itself: the pauses between its attempts grow, and are short still.
+      // The builder tries again without a delivery: the pauses between its attempts grow, but are still short.
       await published(host, commit, { timeout: 60_000 });
       expect((await served()).body).toContain("layout-room");
     } finally {
       await host.inside("rm -f /filler");
-      await heals({ "static/large.bin": null });
+      await publishes({ "static/large.bin": null });
     }
   });
 
-  test("a disk with no room at all: the receiver rejects the delivery, and the journal reports the build", async () => {
+  test("on a full disk the receiver rejects the delivery, and the journal reports the build", async () => {
     const former = (await runs(host)).length;
     const commit = rebuild.repositories.site.push({ "layouts/index.html": front("no-room") });
     await fill(0);
     try {
       expect((await rebuild.deliver(commit)).status).toBe(503);
-      await rebuild.ask("tick");
-      // What a start removes may be room enough for so small a site; else the reason is the disk. status.json may not
-      // have the block it needs.
+      await rebuild.request("tick");
+      // The files that a start removes may free enough room for this small site; otherwise the reason is the full disk.
+      // The test reads the journal, because status.json may lack the block it needs.
       const last = await until("the tick is built", async () => (await runs(host))[former]);
       const made = last.result === "published";
       if (!made) expect(last.reason).toMatch(full);
@@ -210,24 +210,24 @@ cd ${site}/current/ && chmod u+w . index.html && echo defaced >index.html`);
       await published(host, commit, { timeout: 60_000 });
     } finally {
       await host.inside("rm -f /filler");
-      await heals();
+      await publishes();
     }
   });
 });
 
-describe("at the git host", () => {
+describe("faults of the git host", () => {
   afterEach(async () => {
     await rebuild.git.comeBack();
     for (const fault of ["status", "redirect", "stalls"] as const) delete rebuild.git.faults[fault];
-    rebuild.git.ssh.refuse(false);
+    rebuild.git.ssh.rejectKey(false);
     await rebuild.git.ssh.impersonate(false);
     for (const hook of ["site", "docs"] as const) {
-      await heals({}, hook, 60_000);
+      await publishes({}, hook, 60_000);
       await idle(host, hook);
     }
   });
 
-  test("gone, and back: no delivery has to come again", async () => {
+  test("the builder publishes without another delivery if the git host goes away and comes back", async () => {
     const before = statusOf(host)!;
     await rebuild.git.goAway();
     const late = await rebuild.push({ "layouts/index.html": front("late") });
@@ -235,16 +235,16 @@ describe("at the git host", () => {
     expect(status.failing).toMatchObject({ attempts: expect.any(Number), next: expect.any(String) });
     expect((await served()).body).not.toContain("layout-late");
     await rebuild.git.comeBack();
-    const healed = await published(host, late, { timeout: 60_000 });
-    expect(healed.failing).toBeUndefined();
+    const after = await published(host, late, { timeout: 60_000 });
+    expect(after.failing).toBeUndefined();
   });
 
   test.each<[string, GitHost["faults"], RegExp]>([
     ["the repository is gone", { status: 404 }, /is not there/],
-    ["the repository is private of a sudden", { status: 401 }, /login/],
-    ["a redirect into a machine's own network", { redirect: "https://169.254.169.254" }, /can't be reached|169\.254/],
-    ["an answer that breaks off in the middle", { stalls: true }, /closed the connection|took longer/],
-  ])("%s", async (_, fault, reason) => {
+    ["the repository has become private", { status: 401 }, /login/],
+    ["a redirect leads into the host's network", { redirect: "https://169.254.169.254" }, /can't be reached|169\.254/],
+    ["an answer ends in the middle", { stalls: true }, /closed the connection|took longer/],
+  ])("the builder fails with the reason: %s", async (_, fault, reason) => {
     const before = statusOf(host)!;
     Object.assign(rebuild.git.faults, fault);
     await rebuild.push({ "layouts/index.html": front("unfetched") });
@@ -253,10 +253,10 @@ describe("at the git host", () => {
   });
 
   test.each<[string, (ssh: Rebuild["git"]["ssh"]) => unknown, RegExp]>([
-    ["the deploy key is refused", (ssh) => ssh.refuse(true), /rejected the deploy key/],
-    ["somebody else answers at its address", (ssh) => ssh.impersonate(true), /host key .* is not the pinned one/],
-    ["its sshd is gone", (ssh) => ssh.goAway(), /can't be reached/],
-  ])("over ssh: %s", async (_, make, reason) => {
+    ["the git host rejects the deploy key", (ssh) => ssh.rejectKey(true), /rejected the deploy key/],
+    ["an impostor answers at its address", (ssh) => ssh.impersonate(true), /host key .* is not the pinned one/],
+    ["its sshd is down", (ssh) => ssh.goAway(), /can't be reached/],
+  ])("the builder fails with the reason over ssh: %s", async (_, make, reason) => {
     const before = statusOf(host, "docs")!;
     await make(rebuild.git.ssh);
     await rebuild.push({ "layouts/index.html": front("unfetched") }, "docs");

@@ -1,12 +1,12 @@
 /**
- * A repository whose author wants the machine: what a build may read, run and reach. Where a line of the sandbox or of
- * the egress table is what holds, it is taken out, and the same push gets through.
+ * A repository whose author attacks the host through a build: its files, programs and network. If one line of the
+ * sandbox or of the egress table stops an attack, the test removes that line and shows that the same push succeeds.
  */
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import type { Files } from "../../fakes/git-repository.ts";
 import { gitServerName } from "../lab/git-server.ts";
 import { bootHost, type Host } from "../lab/host.ts";
-import { type Internal, internalSecret, startInternal } from "../lab/internal.ts";
+import { type Internal, internalSecret, startInternal } from "../lab/internal-services.ts";
 import { actors } from "../lab/net.ts";
 import { startResolver } from "../lab/resolver.ts";
 import { release } from "../release.ts";
@@ -18,7 +18,7 @@ let host: Host;
 let rebuild: Rebuild;
 let internal: Internal;
 
-/** Readable for every account of the machine, as most of a machine is. */
+/** Readable for every account, as most files of a host are. */
 const secret = "SECRET-OF-THE-HOST";
 const secretFile = "/srv/private/secret.txt";
 
@@ -26,7 +26,7 @@ beforeAll(async () => {
   host = await bootHost({ name: "hostile", release, variant: "packages" });
   internal = await startInternal();
   await host.writeFile(secretFile, `${secret}\n`);
-  // hugo 0.111 starts npx, 0.131 the program itself.
+  // hugo 0.111 starts npx, hugo 0.131 the program itself.
   for (const program of ["npx", "postcss"])
     await host.writeFile(`/usr/bin/${program}`, "#!/bin/sh\ncat\necho '/* it ran */'\n", "0755");
   rebuild = await buildRebuild(host, {
@@ -43,7 +43,7 @@ afterAll(async () => {
   await host?.kill();
 });
 
-/** Whatever a test took away or pushed. */
+/** Restores the protections that a test removed, and the site that it changed. */
 afterEach(async () => {
   await host.inside("rm -rf /run/systemd/system/pushgate-*.d && systemctl daemon-reload");
   await host.inside(egressScript);
@@ -60,8 +60,8 @@ const dropIn = async (unit: string, text: string): Promise<void> => {
 
 const egressScript = "/usr/local/lib/pushgate/egress";
 
-/** One question to a name server by UDP; exits 0 with any answer. */
-const askName = `#!/usr/bin/perl
+/** Sends one query to a name server by UDP; exits 0 with any answer. */
+const queryName = `#!/usr/bin/perl
 use IO::Socket::INET;
 my $socket = IO::Socket::INET->new(PeerAddr => "$ARGV[0]:53", Proto => "udp") or exit 1;
 $socket->send("\\x12\\x34\\x01\\0\\0\\1\\0\\0\\0\\0\\0\\0\\1a\\0\\0\\1\\0\\1") or exit 1;
@@ -71,10 +71,10 @@ exit !(select($ready, undef, undef, 2) && defined $socket->recv($answer, 512) &&
 `;
 
 let turn = 0;
-/** Pushed with something that builds in any case; resolves when that build is over, whatever came of it. */
+/** Pushes the files with a change that triggers a build; resolves when that build ends, with success or not. */
 async function built(files: Files, hook: HookName = "site") {
   const before = statusOf(host, hook);
-  // One that fails is tried again for ever: the push ends its pause.
+  // The builder repeats a failed build forever; this push ends the pause before the next attempt.
   if (before?.failing === undefined) await idle(host, hook);
   const commit = await rebuild.push({ "static/turn.txt": `${++turn}`, ...files }, hook);
   return awaitStatus(host, "the build is over", ({ last }) => last?.commit === commit && last.at !== before?.last?.at, {
@@ -82,11 +82,11 @@ async function built(files: Files, hook: HookName = "site") {
   });
 }
 
-/** Anything below what is served, or was. */
+/** The files of all releases that contain this text. */
 const leaked = async (text: string): Promise<string> =>
   (await host.inside(`grep -rls -- '${text}' /var/lib/pushgate-sites/*/releases`, { check: false })).stdout.trim();
 
-describe("reading", () => {
+describe("files that a build can read", () => {
   const mounts = (source: string) =>
     ["static", "layouts", "assets", "data", "i18n", "archetypes"]
       .map((name) => `[[module.mounts]]\nsource = "${name}"\ntarget = "${name}"\n`)
@@ -94,7 +94,7 @@ describe("reading", () => {
   const config = (source: string) =>
     `baseURL = "https://www.example.org/"\ntheme = "plain"\n[params]\nsaid = "x"\n[module]\n${mounts(source)}`;
 
-  test("module.mounts: a folder of the machine is not there, and without the unit's own root it is published", async () => {
+  test("a build cannot mount a folder of the host, and can without the unit's own root", async () => {
     await built({ "hugo.toml": config("/srv/private") });
     expect((await rebuild.visit("/stolen/secret.txt")).status).toBe(404);
     expect(await leaked(secret)).toBe("");
@@ -111,7 +111,7 @@ describe("reading", () => {
     ["another site's clone", `${placesOf("docs").site}/work/clone`],
     ["the receiver's spool", "/var/spool/pushgate"],
     ["the process list", "/proc/1"],
-  ])("module.mounts: not %s", async (_, folder) => {
+  ])("a build cannot mount %s", async (_, folder) => {
     await built({ "hugo.toml": config(folder) });
     const { releases } = statusOf(host)!;
     const listing = await host.read(
@@ -120,13 +120,13 @@ describe("reading", () => {
     expect(listing).toBe("");
   });
 
-  test("module.mounts: of /etc nothing but the local time, which the build needs", async () => {
+  test("a build can mount nothing of /etc except the local time, which it needs", async () => {
     await built({ "hugo.toml": config("/etc") });
     const files = `find ${placesOf("site").site}/current/stolen -type f -size +0 -printf '%P\\n'`;
     expect(["", "localtime"]).toContain(await host.read(`${files} 2>/dev/null || true`));
   });
 
-  test("symbolic links are left out, and named", async () => {
+  test("a build omits symbolic links, and the status names them", async () => {
     const repository = { "hugo.toml": 'baseURL = "https://www.example.org/"\ntheme = "plain"\n' };
     const status = await built({
       ...repository,
@@ -144,7 +144,7 @@ describe("reading", () => {
     expect(await leaked("root:x:0:0")).toBe("");
   });
 
-  test("a clone of a private repository is nobody's but the builder's", async () => {
+  test("no other account can read the builder's clone of a private repository", async () => {
     const { site } = placesOf("docs");
     for (const user of ["guest", "www-data", "pushgate-receiver", "pushgate-hugo"]) {
       const { code } = await host.inside(`runuser -u ${user} -- ls ${site}/work/clone`, { check: false });
@@ -153,11 +153,11 @@ describe("reading", () => {
   });
 });
 
-describe("running", () => {
+describe("programs that a build can run", () => {
   const mark = "#!/bin/sh\ntouch /tmp/ran /var/tmp/ran /out/ran /var/lib/pushgate-sites/site/ran 2>/dev/null\n";
   const ran = () => host.read("find / -xdev -name ran -type f 2>/dev/null || true");
 
-  test("the deploy script only triggers, and nothing else of the repository is run by git", async () => {
+  test("neither git nor the builder runs a script of the repository; a deploy script only triggers a build", async () => {
     const status = await built({
       "deploy.sh": { program: mark },
       "bin/deploy": { program: mark },
@@ -178,13 +178,13 @@ describe("running", () => {
   const openPolicy =
     'baseURL = "/"\n[security.exec]\nallow = [".*"]\n[security.http]\nurls = [".*"]\nmethods = [".*"]\n';
 
-  test("no program, whatever the site's own configuration allows", async () => {
+  test("hugo runs no program, even if the site's own configuration allows all", async () => {
     const status = await built({ "hugo.toml": openPolicy, "layouts/index.html": css });
     expect(status.last!.result).toBe("failed");
     expect(status.last!.reason).toMatch(/npx|security\.exec/);
   });
 
-  test("but one that the operator allows", async () => {
+  test("hugo runs a program that the operator allows", async () => {
     const status = await built({ "layouts/index.html": css }, "docs");
     expect(status.last, status.last!.reason).toMatchObject({ result: "published" });
     expect((await rebuild.visit("/", "docs")).body).toContain("it ran");
@@ -193,22 +193,22 @@ describe("running", () => {
   const remote = (url: string) =>
     `<p>front</p>{{ with resources.GetRemote "${url}" }}{{ with .Err }}ERR {{ . }}{{ else }}{{ .Content }}{{ end }}{{ else }}NOTHING{{ end }}`;
 
-  test("no address is read, whatever the site's own configuration allows", async () => {
+  test("hugo reads no address, even if the site's own configuration allows all", async () => {
     const url = "https://git.example.net/example/docs.git/HEAD";
     await built({ "hugo.toml": openPolicy, "layouts/index.html": remote(url) });
     expect((await rebuild.visit()).body).not.toContain("refs/heads/main");
     expect(statusOf(host)!.last!.result === "failed" || (await rebuild.visit()).body.includes("ERR")).toBe(true);
   });
 
-  test("one that the operator allows is read, and the machine's metadata is not: it is, without the table", async () => {
+  test("hugo reads an address that the operator allows; it reads the cloud's metadata only without the egress table", async () => {
     await built({ "layouts/index.html": remote("https://git.example.net/example/docs.git/HEAD") }, "docs");
     expect((await rebuild.visit("/", "docs")).body).toContain("refs/heads/main");
 
     const metadata = { "layouts/index.html": remote("http://169.254.169.254:443/") };
-    const asked = internal.asked.length;
+    const requested = internal.requested.length;
     await built(metadata, "docs");
     expect(await leaked(internalSecret)).toBe("");
-    expect(internal.asked.length).toBe(asked);
+    expect(internal.requested.length).toBe(requested);
 
     await dropIn("pushgate-build-docs.service", "[Service]\nExecStartPre=\n");
     await host.inside("nft delete table inet pushgate_egress");
@@ -217,33 +217,33 @@ describe("running", () => {
   });
 });
 
-/** The table itself, rule by rule: units.test.ts beside this file. */
-describe("reaching", () => {
+/** units.test.ts in this folder tests the rules of the egress table. */
+describe("servers that a build can reach", () => {
   const users = ["pushgate-builder", "pushgate-hugo"];
 
-  test("names are asked of the machine's resolver only", async () => {
-    await host.writeFile("/usr/local/bin/ask-name", askName, "0755");
-    const asks = (user: string, server: string) =>
-      host.inside(`runuser -u ${user} -- ask-name ${server}`, { check: false });
+  test("the builder's accounts can query only the host's own resolver", async () => {
+    await host.writeFile("/usr/local/bin/query-name", queryName, "0755");
+    const query = (user: string, server: string) =>
+      host.inside(`runuser -u ${user} -- query-name ${server}`, { check: false });
     const other = await startResolver(actors.resolvers.v4.at(-1)!);
-    for (const user of users) await asks(user, other.address);
-    expect(other.asked).toEqual([]);
-    await asks("guest", other.address);
-    expect(other.asked).toHaveLength(1);
+    for (const user of users) await query(user, other.address);
+    expect(other.queried).toEqual([]);
+    await query("guest", other.address);
+    expect(other.queried).toHaveLength(1);
     other.close();
-    expect((await asks("pushgate-builder", rebuild.git.resolver.address)).code).toBe(0);
+    expect((await query("pushgate-builder", rebuild.git.resolver.address)).code).toBe(0);
   });
 
-  test("a git host whose name leads in-house of a sudden is not contacted there", async () => {
+  test("the builder does not connect to a git host whose name suddenly resolves to an in-house address", async () => {
     await idle(host);
     rebuild.git.resolver.names.set(gitServerName, [actors.internal.v4[0]]);
     const before = statusOf(host)!;
-    const asked = internal.asked.length;
+    const requested = internal.requested.length;
     const commit = await rebuild.push(siteFiles("in-house"));
     const status = await nextResult(host, before, "failed");
     expect(status.last!.reason).toMatch(/can't be reached.*egress/);
     rebuild.git.resolver.names.set(gitServerName, rebuild.git.addresses);
     await published(host, commit, { timeout: 60_000 });
-    expect(internal.asked.length).toBe(asked);
+    expect(internal.requested.length).toBe(requested);
   });
 });

@@ -1,7 +1,6 @@
 /**
- * What a machine with published sites lives through: where the deploy key is meanwhile, and where it must not be; a
- * build that hangs, and how a person finds that out and gets out of it; a reboot with a push half done. On one host, in
- * this order.
+ * Events in the life of a host with published sites: the places of the deploy key; a build that hangs, and how the
+ * operator notices it and ends it; a reboot in the middle of a build. The tests run on one host, in this order.
  */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { units } from "../../../infra/host/paths.ts";
@@ -10,7 +9,7 @@ import { bootHost, type Host } from "../lab/host.ts";
 import { run, until } from "../lab/process.ts";
 import { release } from "../release.ts";
 import { type SecretSearch, secretSearch, watchProcesses } from "../secret-search.ts";
-import { sshWrapper } from "../wrapper.ts";
+import { sshWrapper } from "../ssh-wrapper.ts";
 import { endless, front, type HookName, placesOf } from "./site.ts";
 import { idle, pending, published, statusOf, timersBegin, timersEnd } from "./status.ts";
 import { buildRebuild, type Rebuild, shows } from "./world.ts";
@@ -22,7 +21,7 @@ let rebuild: Rebuild;
 let up: Run;
 /** Lines of the deploy key that no other key has. */
 let needles: readonly string[];
-/** Command lines and environments that held one, while `up` worked. */
+/** Command lines and environments that contained such a line during `up`. */
 let duringUp: readonly string[];
 
 beforeAll(async () => {
@@ -33,7 +32,7 @@ beforeAll(async () => {
     docs: { reconcileMinutes: 60 },
     world: { path: [ssh.folder] },
   });
-  // The first of a key without a passphrase is what all such keys begin with, and the second ends in the public half.
+  // All keys without a passphrase begin with the same first line, and the second line contains part of the public key.
   needles = rebuild.git.ssh.deployKey.split("\n").slice(3, -2);
   ssh.mode("record");
   const watch = watchProcesses(lines());
@@ -59,7 +58,7 @@ const hugoRuns = (hook: HookName) =>
   );
 
 describe("the deploy key", () => {
-  test("while nothing builds it is in no file, process, unit, journal, state or output", async () => {
+  test("no file, process, unit, journal, state or output contains the deploy key while nothing builds", async () => {
     expect(needles.length).toBeGreaterThanOrEqual(2);
     expect(duringUp).toEqual([]);
     await timersEnd(host);
@@ -87,7 +86,7 @@ describe("the deploy key", () => {
     }
   });
 
-  test("by removal: the search finds one in a file, an environment, the journal", async () => {
+  test("the search finds a deploy key that is put into a file, an environment or the journal", async () => {
     await timersEnd(host);
     await host.writeFile("/etc/pushgate/forgotten", rebuild.git.ssh.deployKey);
     expect(await search.holders(needles)).toEqual(["/etc/pushgate/forgotten"]);
@@ -100,7 +99,7 @@ describe("the deploy key", () => {
     await until("the search finds it in the journal", async () => leaks(await search.journal()) || undefined);
   });
 
-  test("a preview of another key says neither", async () => {
+  test("a preview of another deploy key prints neither key", async () => {
     const { stack } = rebuild.world;
     const keys = (deployKey: string) => stack.setSecrets({ "pushgate:secrets": { docs: { deployKey } } });
     const other = rebuild.git.ssh.strangersKey.split("\n").slice(3, -2);
@@ -114,8 +113,8 @@ describe("the deploy key", () => {
   });
 });
 
-/** Whoever still waits for an answer is told that there is none, or git would wait for half a minute. */
-async function answersAgain(): Promise<void> {
+/** Ends the delay and closes open connections; otherwise git would wait half a minute for its answer. */
+async function answerAgain(): Promise<void> {
   delete rebuild.git.faults.delay;
   await rebuild.git.goAway();
   await rebuild.git.comeBack();
@@ -124,7 +123,7 @@ async function answersAgain(): Promise<void> {
 describe("a build that hangs", () => {
   let former: string;
 
-  test("in hugo: the key is in the build's credential alone, in memory, and closed to hugo and everybody", async () => {
+  test("while hugo hangs, the deploy key is only in the build's credential, in memory, and no other account can read it", async () => {
     former = (await rebuild.visit("/", "docs")).body;
     await rebuild.push({ "layouts/index.html": endless }, "docs");
     await hugoRuns("docs");
@@ -138,7 +137,7 @@ describe("a build that hangs", () => {
     }
   });
 
-  test("status says that it builds and since when, with the former state beside it", async () => {
+  test("status prints since when the build runs, and the former release", async () => {
     const said = await rebuild.world.stack.ops("status");
     expect(said, said.stdout + said.stderr).toMatchObject({ code: 0 });
     const [, docs = ""] = said.stdout.split(/^ {2}docs /m);
@@ -156,13 +155,13 @@ describe("a build that hangs", () => {
     expect((await rebuild.visit("/", "docs")).body).toBe(former);
   });
 
-  test("rollback does not wait for it: the build ends, its commit is held back, and the next push is published", async () => {
+  test("rollback ends a hanging build and holds its commit back, and the builder publishes the next push", async () => {
     const { deployed, releases } = statusOf(host, "docs")!;
-    // Its own release: what is to go is what builds.
+    // A rollback to the current release: only the hanging build must go.
     const began = performance.now();
     const said = await rebuild.world.stack.ops("rollback", "docs", deployed!.release);
     const seconds = (performance.now() - began) / 1_000;
-    console.log(`rollback beside a hanging hugo: ${seconds.toFixed(1)} s`);
+    console.log(`rollback during a hanging build: ${seconds.toFixed(1)} s`);
     expect(said, said.stdout + said.stderr).toMatchObject({ code: 0 });
     const head = rebuild.repositories.docs.head()!;
     expect(said.stdout).toBe(
@@ -179,7 +178,7 @@ describe("a build that hangs", () => {
     expect(await host.read("systemctl list-units --failed --no-legend 'pushgate-*'")).toBe("");
   });
 
-  test("at a git host that never answers: rollback asks it nothing, and what was pushed is published once it does", async () => {
+  test("rollback needs no answer of the git host, and the builder publishes the pending push when the git host answers", async () => {
     await published(host, await rebuild.push({ "layouts/index.html": front("before-silence") }), { timeout: 60_000 });
     await idle(host);
     const [{ release: last }, [, before]] = [statusOf(host)!.deployed!, statusOf(host)!.releases];
@@ -187,7 +186,7 @@ describe("a build that hangs", () => {
     const late = await rebuild.push({ "layouts/index.html": front("after-silence") });
     await until("it is taken", () => (pending(host).some((name) => name.endsWith(".json")) ? true : undefined));
     const said = await rebuild.world.stack.ops("rollback", "site");
-    await answersAgain();
+    await answerAgain();
     expect(said, said.stdout + said.stderr).toMatchObject({ code: 0 });
     expect(said.stdout).toContain(`life: rolled back: ${before!.id} is published;`);
     await published(host, late, { timeout: 90_000 });
@@ -196,14 +195,14 @@ describe("a build that hangs", () => {
   });
 });
 
-test("a reboot in the middle of a build, with another push untaken: pages are served, both pushes are published, and units are as declared", {
+test("after a reboot in the middle of a build, pages are served, both pending pushes are published, and preview is clean", {
   timeout: 300_000,
 }, async () => {
   const boot = await host.read("cat /proc/sys/kernel/random/boot_id");
   await idle(host);
   await idle(host, "docs");
   const { deployed } = statusOf(host)!;
-  // The other site's push lies where the receiver put it.
+  // The push to the other site is still in the spool, where the receiver put it.
   await host.inside(`systemctl stop ${units.buildPath("docs")}`);
   const untaken = await rebuild.push({ "layouts/index.html": front("untaken-before") }, "docs");
   expect(await host.read(`find ${placesOf("docs").spool} -maxdepth 1 -name '*.json' | wc -l`)).toBe("1");
@@ -214,17 +213,17 @@ test("a reboot in the middle of a build, with another push untaken: pages are se
   );
 
   expect(statusOf(host)!.deployed).toEqual(deployed);
-  // What was asked of it stays unanswered.
+  // The open request stays unanswered.
   delete rebuild.git.faults.delay;
   expect(await host.reboot()).toBe("running");
   expect(await host.read("cat /proc/sys/kernel/random/boot_id")).not.toBe(boot);
-  // The former one, or already the next.
+  // The former page, or already the next one.
   expect(await rebuild.visit()).toMatchObject({
     status: 200,
     body: expect.stringMatching(/layout-(after-silence|accepted-before)/),
   });
   expect((await rebuild.visit("/", "docs")).body).toMatch(/layout-(after-endless|untaken-before)/);
-  // Nobody delivers it again: by what lies there.
+  // The builder publishes from the spool, without another delivery.
   const status = await published(host, accepted, { timeout: 90_000 });
   expect(status.last!.trigger.join()).toMatch(/delivery /);
   await shows(rebuild, "layout-accepted-before");

@@ -1,4 +1,4 @@
-/** What measures time, load and the disk; alone on this machine. */
+/** Measures time, load and disk space; no other test file runs at the same time. */
 import { Agent, request } from "node:https";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { delivery, pushPayload } from "../../fakes/deliveries.ts";
@@ -17,7 +17,7 @@ beforeAll(async () => {
   host = await bootHost({ name: "measure", release, variant: "packages" });
   rebuild = await buildRebuild(host, { site: { reconcileMinutes: 60 }, docs: false });
   await rebuild.start();
-  // A build by the clock would delay the one that is measured.
+  // A build started by a timer would delay the measured one.
   await timersEnd(host);
 });
 
@@ -28,10 +28,10 @@ afterAll(async () => {
 
 /** Milliseconds. */
 const debounce = 1_000;
-/** Milliseconds that are neither git's nor hugo's nor the debounce: the program's own. */
+/** Milliseconds for the builder itself, without git, hugo and the debounce. */
 const allowed = 500;
 
-test("from the 202 to the page: at most 0.5 s beyond git, hugo and the debounce", async () => {
+test("the builder adds at most 0.5 s to git, hugo and the debounce between the 202 and the page", async () => {
   const own: number[] = [];
   for (let i = 0; i < 5; i++) {
     await idle(host);
@@ -40,7 +40,7 @@ test("from the 202 to the page: at most 0.5 s beyond git, hugo and the debounce"
     const accepted = performance.now();
     await shows(rebuild, `layout-latency-${i}`);
     const whole = performance.now() - accepted;
-    // What the status calls debounce is what was left of it when the builder had started.
+    // In the status, "debounce" is the part that remained when the builder started.
     const { fetch = 0, hugo = 0, ...others } = (await published(host, commit)).last!.milliseconds;
     own.push(whole - debounce - fetch - hugo);
     console.log(`latency: ${whole.toFixed(0)} ms: ${JSON.stringify({ fetch, hugo, ...others })}`);
@@ -49,8 +49,8 @@ test("from the 202 to the page: at most 0.5 s beyond git, hugo and the debounce"
   expect(Math.max(...own)).toBeLessThanOrEqual(allowed);
 });
 
-/** The edge's connections to a machine, which it keeps: a handshake for each of 200 is what this process can't in 2 s. */
-class Edge {
+/** Connections from Cloudflare to a host, kept open: this process cannot make 200 TLS handshakes in 2 s. */
+class CloudflareConnections {
   private readonly agent: Agent;
   private readonly host: Host;
 
@@ -81,24 +81,24 @@ class Edge {
   }
 }
 
-test("200 pushes and deliveries in 2 s: the newest is published, by at most 3 builds", async () => {
+test("the builder publishes the newest of 200 pushes in 2 s with at most 3 builds", async () => {
   await idle(host);
   const before = (await runs(host)).length;
   const { site } = rebuild.repositories;
   const commits: string[] = [];
   for (let i = 0; i < 200; i++)
     commits.push(site.prepare({ "layouts/index.html": front(`burst-${i}`) }, commits.at(-1) ?? site.head()!));
-  const edge = new Edge(rebuild);
+  const cloudflare = new CloudflareConnections(rebuild);
   const started = performance.now();
   const answers = await Promise.all(
     commits.map(async (commit, i) => {
       await new Promise((resolve) => setTimeout(resolve, i * 8));
       site.moveTo(commit);
-      return edge.deliver(commit);
+      return cloudflare.deliver(commit);
     }),
   );
   const seconds = (performance.now() - started) / 1000;
-  edge.close();
+  cloudflare.close();
   console.log(`burst: 200 pushes and deliveries in ${seconds.toFixed(2)} s`);
   expect(answers.filter((status) => status !== 202)).toEqual([]);
   expect(seconds).toBeLessThan(2);
@@ -110,7 +110,7 @@ test("200 pushes and deliveries in 2 s: the newest is published, by at most 3 bu
   expect(after.filter(({ result }) => result === "published").length).toBeLessThanOrEqual(3);
 });
 
-test("5,000 pages: published, and again with one changed, on hardly more disk", async () => {
+test("the builder publishes 5,000 pages, and a second release with one change shares their files on disk", async () => {
   await idle(host);
   const { content, site } = placesOf("site");
   await host.inside(`set -e
@@ -129,7 +129,7 @@ for i in $(seq 5000); do printf -- '---\\ntitle: Page %s\\n---\\n%s\\n' $i "word
   console.log(
     `5,000 pages: ${(one / 1e6).toFixed(1)} MB, then ${(two / 1e6).toFixed(1)} MB; ${JSON.stringify(last!.milliseconds)}`,
   );
-  // Folders are not shared, one of 4 KiB a page; files are.
+  // Releases share files, but not folders, of which each page has one of 4 KiB.
   const shared = await host.read(`find ${site}/releases/${statusOf(host)!.releases[0]!.id} -type f -links 1 | wc -l`);
   expect(Number(shared)).toBeLessThanOrEqual(2);
   expect(two).toBeLessThan(2 * one);

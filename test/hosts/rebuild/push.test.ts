@@ -1,6 +1,6 @@
 /**
- * A push becomes a published page: for each kind of path that builds, over https and over ssh; what does not build says
- * why; other writers, rollbacks and the timer. On one host, in this order.
+ * A push becomes a published page, for each kind of path that triggers a build, over https and over ssh. Also: reports
+ * of pushes that trigger none, other writers, rollbacks and the timer. The tests run on one host, in this order.
  */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { buildPaths } from "../../../infra/config/schema.ts";
@@ -31,9 +31,9 @@ afterAll(async () => {
   await host?.kill();
 });
 
-test("up alone publishes both sites, and the operator's own nginx serves them", async () => {
+test("the builder publishes both sites after up without a push, and the operator's own nginx serves them", async () => {
   for (const hook of ["site", "docs"] as const) {
-    // The timer's first look, a minute after the boot.
+    // The timer starts the first build, a minute after boot.
     await published(host, rebuild.repositories[hook].head()!, { hook, timeout: 90_000 });
     expect((await rebuild.visit("/", hook)).body).toContain("layout-first");
     expect((await rebuild.visit("/posts/one/", hook)).body).toContain("words");
@@ -41,15 +41,15 @@ test("up alone publishes both sites, and the operator's own nginx serves them", 
   }
 });
 
-test("an audit right after finds nothing", async () => {
+test("the audit right after is clean", async () => {
   const preview = await rebuild.world.stack.preview("--expect-no-changes");
   expect(preview.code, preview.stdout).toBe(0);
 });
 
-describe("a push is answered 202 and the page changes", () => {
+describe("the receiver answers a push with 202 and the page changes", () => {
   const config = (said: string) =>
     `baseURL = "https://www.example.org/"\ntheme = "plain"\n[params]\nsaid = "${said}"\n`;
-  /** Kind -> what is pushed, and what the front page shows then; without it the change shows nowhere. */
+  /** Path -> the pushed files, and the text that the front page shows then, if it shows the change. */
   const kinds: Record<string, [Files, string?]> = {
     "layouts/": [{ "layouts/index.html": front("second") }, "layout-second"],
     "themes/": [{ "themes/plain/layouts/partials/theme.html": "theme-second" }, "theme-second"],
@@ -70,7 +70,7 @@ describe("a push is answered 202 and the page changes", () => {
     ".gitmodules": [{ ".gitmodules": "" }],
   };
   const others = buildPaths.filter((path) => /^(config|hugo)\.\w+$/.test(path) && path !== "hugo.toml");
-  // Of two configurations hugo takes the first; the change of the second still has to build.
+  // Of several configuration files hugo reads only the first, but a change of any must trigger a build.
   for (const path of others) kinds[path] = [{ [path]: path.endsWith("json") ? "{}" : "" }];
 
   test("every default path is in the table", () => {
@@ -83,16 +83,16 @@ describe("a push is answered 202 and the page changes", () => {
     expect(status.last).toMatchObject({ result: "published", commit });
     expect(status.head).toBe(commit);
     if (shown !== undefined) expect((await rebuild.visit()).body).toContain(shown);
-    // One that only hugo's order hides would hide the next.
+    // This file could hide the next configuration file in hugo's order.
     if (others.includes(Object.keys(files)[0]!)) rebuild.repositories.site.push({ [Object.keys(files)[0]!]: null });
   });
 
-  test("a file of static/ is served as it was pushed", async () => {
+  test("nginx serves a file of static/ as it was pushed", async () => {
     await rebuild.push({ "static/deep/ä b.txt": "static-file" });
     await shows(rebuild, "static-file", "/deep/%C3%A4%20b.txt");
   });
 
-  test("an asset outlives the release that built it, as open pages refer to it; a page does not", async () => {
+  test("the builder keeps assets of former releases, because open pages refer to them, but no former pages", async () => {
     await rebuild.push({ "static/former.css": "a{}", "static/former.html": "<p>former</p>" });
     await shows(rebuild, "a{}", "/former.css");
     await shows(rebuild, "former", "/former.html");
@@ -102,7 +102,7 @@ describe("a push is answered 202 and the page changes", () => {
     expect((await rebuild.visit("/former.html")).status).toBe(404);
   });
 
-  test("over ssh, with the deploy key and the pinned host key", async () => {
+  test("the builder fetches over ssh with the deploy key and the pinned host key", async () => {
     const commit = await rebuild.push({ "layouts/index.html": front("by-ssh") }, "docs");
     await published(host, commit, { hook: "docs" });
     expect((await rebuild.visit("/", "docs")).body).toContain("layout-by-ssh");
@@ -110,10 +110,10 @@ describe("a push is answered 202 and the page changes", () => {
   });
 });
 
-describe("nothing is built, and it is said why", () => {
+describe("no build runs, and the reason is reported", () => {
   const count = async () => (await runs(host)).filter(({ result }) => result === "published").length;
 
-  test("a push of README only: the delivery is accepted, the status names what changed", async () => {
+  test("the receiver accepts a push that changes only README, and the status names the changed file", async () => {
     await idle(host);
     const [before, builds] = [statusOf(host)!, await count()];
     const commit = await rebuild.push({ "README.md": "Another text.\n" });
@@ -131,7 +131,7 @@ describe("nothing is built, and it is said why", () => {
     ["a tag", { payload: { ...pushPayload(), ref: "refs/tags/v1" } }, /tag v1/],
     ["a deletion", { payload: { ...pushPayload(), deleted: true, after: "0".repeat(40) } }, /deletion/],
     ["a ping", { event: "ping", payload: pingPayload() }, /ping/],
-  ])("%s: the answer says so, nothing reaches the builder", async (_, change, reason) => {
+  ])("the receiver's answer names the reason, and the builder gets nothing: %s", async (_, change, reason) => {
     rebuild.repositories.site.push({ "layouts/index.html": "never" }, { branch: "draft" });
     const [before, lines] = [statusOf(host), (await runs(host)).length];
     const answer = await rebuild.world.deliver(change);
@@ -143,7 +143,7 @@ describe("nothing is built, and it is said why", () => {
     expect((await runs(host)).length).toBe(lines);
   });
 
-  test("a delivery of what is deployed already", async () => {
+  test("the builder builds nothing for a delivery of the deployed commit", async () => {
     const before = statusOf(host)!;
     expect((await rebuild.deliver(rebuild.repositories.site.head()!)).status).toBe(202);
     await nextResult(host, before, "nothing");
@@ -152,21 +152,21 @@ describe("nothing is built, and it is said why", () => {
 });
 
 describe("other writers", () => {
-  test("a member of the group drops a marker and gets the content published, without a commit", async () => {
+  test("a member of the writers' group requests a build, and the builder publishes the content without a commit", async () => {
     await idle(host);
     const before = statusOf(host)!;
     await writeContent(host, placesOf("site").content, { "posts/two.md": page("Two", "written today") });
-    await rebuild.ask("please", "guest");
+    await rebuild.request("please", "guest");
     const status = await nextResult(host, before, "published");
     expect(status.deployed!.release).not.toBe(before.deployed!.release);
     expect((await rebuild.visit("/posts/two/")).body).toContain("written today");
   });
 
-  test("whoever is no member can't, and root's names in a member's hand are ordinary markers", async () => {
-    await expect(rebuild.ask("please", "deploy")).rejects.toThrow(/Permission denied/);
+  test("another account cannot request a build, and a member's file with a name reserved for root is an ordinary request", async () => {
+    await expect(rebuild.request("please", "deploy")).rejects.toThrow(/Permission denied/);
     await idle(host);
     const before = statusOf(host)!;
-    await rebuild.ask(`rollback-${before.releases.at(-1)!.id}`, "guest");
+    await rebuild.request(`rollback-${before.releases.at(-1)!.id}`, "guest");
     const status = await nextResult(host, before, "published");
     expect(status.deployed!.commit).toBe(before.deployed!.commit);
     expect(status.held).toBeUndefined();
@@ -174,19 +174,19 @@ describe("other writers", () => {
 });
 
 describe("a rollback", () => {
-  test("switches at once, holds against ticks and deliveries of the same head, and ends with a new one", async () => {
+  test("a rollback switches at once, persists despite ticks and deliveries of the same head, and ends with a new commit", async () => {
     await idle(host);
     const bad = await rebuild.push({ "layouts/index.html": front("regretted") });
     await published(host, bad);
     await idle(host);
     const [, former] = statusOf(host)!.releases;
-    await rebuild.ask(`rollback-${former!.id}`);
+    await rebuild.request(`rollback-${former!.id}`);
     const back = await nextResult(host, statusOf(host), "rolled back");
     expect(back).toMatchObject({ deployed: { release: former!.id }, held: bad });
     expect((await rebuild.visit()).body).not.toContain("layout-regretted");
 
     await idle(host);
-    for (const cause of [() => rebuild.ask("tick"), () => rebuild.deliver(bad)]) {
+    for (const cause of [() => rebuild.request("tick"), () => rebuild.deliver(bad)]) {
       const before = statusOf(host);
       await cause();
       await nextResult(host, before, "nothing");
@@ -194,21 +194,21 @@ describe("a rollback", () => {
       await idle(host);
     }
     const before = statusOf(host);
-    await rebuild.ask("content", "guest");
+    await rebuild.request("content", "guest");
     const written = await nextResult(host, before, "published");
     expect(written.deployed!.commit).toBe(former!.commit);
     expect((await rebuild.visit()).body).not.toContain("layout-regretted");
 
-    const good = await rebuild.push({ "layouts/index.html": front("mended") });
+    const good = await rebuild.push({ "layouts/index.html": front("repaired") });
     expect((await published(host, good)).held).toBeUndefined();
-    expect((await rebuild.visit()).body).toContain("layout-mended");
+    expect((await rebuild.visit()).body).toContain("layout-repaired");
   });
 
-  test("to a release that is not there: refused, and the site stays", async () => {
+  test("the builder rejects a rollback to a missing release, and the site is unchanged", async () => {
     await idle(host);
     const before = statusOf(host)!;
-    await rebuild.ask("rollback-999999-000000000000");
-    const status = await until("the refusal", () => {
+    await rebuild.request("rollback-999999-000000000000");
+    const status = await until("the builder rejects the rollback", () => {
       const now = statusOf(host);
       return now?.last?.at !== before.last?.at ? now : undefined;
     });
@@ -218,19 +218,19 @@ describe("a rollback", () => {
   });
 });
 
-test("at most five releases are kept, each read-only", async () => {
+test("the builder keeps at most five releases, each read-only", async () => {
   const { releases, deployed } = statusOf(host)!;
   expect(releases.length).toBeLessThanOrEqual(5);
   const { site } = placesOf("site");
-  const lies = (await host.read(`ls ${site}/releases`)).split("\n").sort();
-  expect(lies).toEqual(releases.map(({ id }) => id).sort());
+  const folders = (await host.read(`ls ${site}/releases`)).split("\n").sort();
+  expect(folders).toEqual(releases.map(({ id }) => id).sort());
   expect(await host.read(`readlink ${site}/current`)).toBe(`releases/${deployed!.release}`);
   expect(await host.read(`find ${site}/releases -mindepth 1 ! -type l -perm /222`)).toBe("");
 });
 
-test("a delivery that never came, and a path unit that failed: the timer repairs both within its period", async () => {
+test("the timer publishes a push without a delivery, and restarts a failed path unit, within its period", async () => {
   await idle(host, "docs");
-  // As a burst too much leaves it (facts/host.md, section 4).
+  // Too large a burst leaves the path unit failed (facts/host.md, section 4).
   const unit = "pushgate-build-docs.path";
   await host.writeFile(
     `/run/systemd/system/${unit}.d/limit.conf`,
@@ -243,7 +243,7 @@ test("a delivery that never came, and a path unit that failed: the timer repairs
       await rebuild.deliver(rebuild.repositories.docs.head()!, "docs");
       return (await host.inside(`systemctl is-failed ${unit}`, { check: false })).code === 0 || undefined;
     },
-    // Longer than a run takes: one that comes while the service runs triggers nothing.
+    // The pause is longer than a run: a delivery while the service runs triggers nothing.
     { pause: 5_000 },
   );
   await host.inside(`rm -r /run/systemd/system/${unit}.d && systemctl daemon-reload`);

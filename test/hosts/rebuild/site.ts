@@ -1,8 +1,8 @@
-/** A small site as its author would have it: a repository of templates, and a content folder that no repository holds. */
+/** A small site: a repository with templates, and a content folder outside any repository. */
 import type { Files } from "../../fakes/git-repository.ts";
 import type { Host } from "../lab/host.ts";
 
-/** What the front page says of each part that a push can change; `mark` is the layouts' own. */
+/** The repository's files. The front page shows a text of each part that a push can change; `mark` is the layout's. */
 export const siteFiles = (mark = "first"): Files => ({
   "hugo.toml": `baseURL = "https://www.example.org/"
 title = "A site"
@@ -35,12 +35,12 @@ export const front = (mark: string): string => `<!doctype html>
 </body></html>
 `;
 
-/** Layouts that hugo does not come to the end of. */
+/** A layout that hugo never finishes. */
 export const endless = "{{ range seq 2000 }}{{ range seq 2000 }}{{ range seq 2000 }}{{ end }}{{ end }}{{ end }}";
 
 export const page = (title: string, text = "words") => `---\ntitle: ${title}\n---\n${text}\n`;
 
-/** Its owner is an ordinary account of the machine; the build may only read. */
+/** Writes content as an ordinary account of the host; the build can only read it. */
 export async function writeContent(host: Host, folder: string, pages: Readonly<Record<string, string>>): Promise<void> {
   const names = Object.keys(pages);
   const script = names.map(
@@ -49,7 +49,7 @@ export async function writeContent(host: Host, folder: string, pages: Readonly<R
   await host.inside(`set -e\n${script.join("\n")}\nchown -R guest:guest '${folder}'`);
 }
 
-/** A port of the operator's own nginx for each site. */
+/** The port of each site in the operator's own nginx. */
 export const sitePorts = { site: 8080, docs: 8081 } as const;
 export type HookName = keyof typeof sitePorts;
 
@@ -57,11 +57,11 @@ export const placesOf = (hook: HookName) => ({
   webRoot: `/srv/www/${hook}`,
   content: `/srv/content/${hook}`,
   spool: `/var/spool/pushgate/${hook}`,
-  asks: `/var/spool/pushgate-publish/${hook}`,
+  requests: `/var/spool/pushgate-publish/${hook}`,
   site: `/var/lib/pushgate-sites/${hook}`,
 });
 
-/** What the operator had before: an nginx that serves the web root, a folder of content. */
+/** Sets up what the operator had before pushgate: an nginx that serves the web root, and a content folder. */
 export async function prepareOperator(host: Host, hooks: readonly HookName[]): Promise<void> {
   const servers = hooks.map(
     (hook) => `server { listen ${sitePorts[hook]} default_server; root ${placesOf(hook).webRoot}; }\n`,

@@ -1,17 +1,17 @@
 /**
- * `npm run soak -- --rebuild [--kills N] [--reads N] [--publishes N] [--cuts N] [--steps N] [--seed S] [--release R]`: what
- * has to hold however often it is tried, on one throwaway host; needs what `npm run test:rebuild` needs, and xfsprogs.
- * Without counts, those that are run whole once.
+ * `npm run soak -- --rebuild [--kills N] [--reads N] [--publishes N] [--cuts N] [--steps N] [--seed S] [--release R]`:
+ * repeats random events on one throwaway host and checks that no push is lost and no visitor sees a broken page. Needs
+ * the tools of `npm run test:rebuild` and xfsprogs. The default counts are one full run.
  */
 import { parseArgs } from "node:util";
 import { bootHost } from "../lab/host.ts";
 import { withLab } from "../lab/lab.ts";
 import { step } from "../lab/process.ts";
 import { ready } from "../ready.ts";
-import { onOwnDisk, soakCuts, trustPageCache } from "./cuts.ts";
-import { soakKills } from "./kills.ts";
-import { soakReads } from "./reads.ts";
-import { soakWalk } from "./walk.ts";
+import { soakReads } from "./constant-readers.ts";
+import { onOwnDisk, soakCuts, trustPageCache } from "./power-cuts.ts";
+import { soakKills } from "./process-kills.ts";
+import { soakWalk } from "./random-walk.ts";
 import { buildRebuild } from "./world.ts";
 
 const { values } = parseArgs({
@@ -29,7 +29,7 @@ const { values } = parseArgs({
 const count = (name: "kills" | "reads" | "publishes" | "cuts" | "steps" | "seed"): number => {
   const given = Number(values[name]);
   if (Number.isInteger(given) && given >= 0) return given;
-  console.error(`soak: --${name} takes a whole number`);
+  console.error(`soak: --${name} is ${values[name]}. Use a whole number.`);
   process.exit(2);
 };
 const counts = {
@@ -46,7 +46,7 @@ let passed = 0;
 let failed = 0;
 async function soak(name: string, work: () => Promise<unknown>): Promise<void> {
   const started = performance.now();
-  const said = await work().then(
+  const outcome = await work().then(
     (figures) => {
       passed += 1;
       return JSON.stringify(figures);
@@ -56,7 +56,7 @@ async function soak(name: string, work: () => Promise<unknown>): Promise<void> {
       return `failed, seed ${seed}: ${error.message}`;
     },
   );
-  console.log(`soak: ${name}: ${((performance.now() - started) / 1000).toFixed(0)} s: ${said}`);
+  console.log(`soak: ${name}: ${((performance.now() - started) / 1000).toFixed(0)} s: ${outcome}`);
 }
 
 await withLab({ releases: [release] }, async () => {
@@ -71,13 +71,13 @@ await withLab({ releases: [release] }, async () => {
   const disk = await onOwnDisk(rebuild);
   await soak("power cuts", () => soakCuts(rebuild, disk, counts.cuts, seed));
   if (counts.cuts > 0)
-    await soak("power cuts are noticed where nothing is synced", async () => {
+    await soak("power cuts lose deliveries if receiver and builder do not sync", async () => {
       await trustPageCache(host);
       const lost = await soakCuts(rebuild, disk, 10, seed).then(
         () => undefined,
         (error: Error) => error.message,
       );
-      if (lost === undefined) throw new Error("10 cuts lost nothing: they prove nothing");
+      if (lost === undefined) throw new Error("10 cuts without fsync lost nothing, so the cuts above prove nothing");
       return lost;
     });
   await disk.close();

@@ -1,4 +1,4 @@
-/** What the rebuild says of itself, on the machine: status.json, the journal, its folders. */
+/** Reads the builder's reports on the host: status.json, the journal and its folders. */
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { units } from "../../../infra/host/paths.ts";
@@ -7,13 +7,13 @@ import type { Host } from "../lab/host.ts";
 import { until } from "../lab/process.ts";
 import { type HookName, placesOf } from "./site.ts";
 
-/** Read past the machine, so that looking costs it nothing; undefined while there is none. */
+/** Reads status.json from the lab, so that polling costs the host nothing; undefined if the file is missing. */
 export function statusOf(host: Host, hook: HookName = "site"): Status | undefined {
   const file = join(host.root, placesOf(hook).site, "status.json");
   return existsSync(file) ? (JSON.parse(readFileSync(file, "utf8")) as Status) : undefined;
 }
 
-/** The first status that `fits`; after `timeout` milliseconds throws with the last one and the journal. */
+/** Waits for a status that `fits`; after `timeout` milliseconds throws with the last status and the journal. */
 export async function awaitStatus(
   host: Host,
   what: string,
@@ -34,7 +34,7 @@ export async function awaitStatus(
   }
 }
 
-/** The error with what the machine says of itself. */
+/** Adds the host's status, units and journal to the error. */
 async function explained(host: Host, hook: HookName, { message }: Error): Promise<Error> {
   const journal = await host.read(
     `journalctl --boot --no-pager -o short-precise -u 'pushgate-*-${hook}*' | tail -n 30`,
@@ -49,7 +49,7 @@ async function explained(host: Host, hook: HookName, { message }: Error): Promis
 export const published = (host: Host, commit: string, options: { hook?: HookName; timeout?: number } = {}) =>
   awaitStatus(host, `${commit.slice(0, 12)} is published`, ({ deployed }) => deployed?.commit === commit, options);
 
-/** The first result other than those before this moment; `since` is a status read before the cause. */
+/** Waits for the next such result; `since` is the status before the event that causes it. */
 export const nextResult = (
   host: Host,
   since: Status | undefined,
@@ -65,7 +65,7 @@ export const nextResult = (
 
 export type Run = Pick<Last, "result" | "reason" | "commit" | "trigger">;
 
-/** One line a run, as the journal has them. */
+/** The builder's runs since boot: the journal has one line for each. */
 export async function runs(host: Host, hook: HookName = "site"): Promise<Run[]> {
   const text = await host.read(`journalctl --boot --no-pager -o cat -u pushgate-build-${hook}.service`);
   return text
@@ -75,26 +75,26 @@ export async function runs(host: Host, hook: HookName = "site"): Promise<Run[]> 
     .filter(({ result }) => result !== undefined);
 }
 
-/** Markers that nothing has taken, and those whose build is not published. */
+/** The files in the spool and among the requests that the builder has not taken, or not published yet. */
 export function pending(host: Host, hook: HookName = "site"): string[] {
-  const { spool, asks } = placesOf(hook);
-  return [spool, join(spool, ".taken"), asks, join(asks, ".taken")].flatMap((folder) => {
+  const { spool, requests } = placesOf(hook);
+  return [spool, join(spool, ".taken"), requests, join(requests, ".taken")].flatMap((folder) => {
     const at = join(host.root, folder);
     return existsSync(at) ? readdirSync(at).filter((name) => name !== ".taken") : [];
   });
 }
 
-/** Nothing is pending and no build runs. */
-export async function idle(host: Host, hook: HookName = "site", timeout = 60_000): Promise<void> {
+/** Waits until nothing is pending and no build runs. */
+export async function idle(host: Host, hook: HookName = "site"): Promise<void> {
   try {
     await until(
-      `the builder of ${hook} has nothing to do`,
+      `the builder of ${hook} is idle`,
       async () => {
         if (pending(host, hook).length > 0) return undefined;
         const state = await host.inside(`systemctl is-active pushgate-build-${hook}.service`, { check: false });
         return state.stdout.trim() === "inactive" || undefined;
       },
-      { timeout, pause: 100 },
+      { timeout: 60_000, pause: 100 },
     );
   } catch (error) {
     throw await explained(host, hook, error as Error);
@@ -102,9 +102,9 @@ export async function idle(host: Host, hook: HookName = "site", timeout = 60_000
 }
 
 /**
- * Nothing mends by itself any more: a minute after each boot, whatever their period, timers look at each repository, and
- * the build that follows puts the egress table back; so does the guard, each minute. For tests that take something away,
- * or count what runs.
+ * Stops all timers, so that nothing repairs itself: a minute after each boot, whatever their period, they start a build
+ * of each site, which restores the egress table; the guard restores it each minute. For tests that remove a protection
+ * or count runs.
  */
 export async function timersEnd(host: Host): Promise<void> {
   const running = "systemctl list-units --no-legend --state=active,activating,deactivating";
@@ -112,7 +112,7 @@ export async function timersEnd(host: Host): Promise<void> {
   await host.inside(`systemctl stop 'pushgate-*.timer'; while ${running} ${begun} | grep -q .; do sleep 0.1; done`);
 }
 
-/** They are as declared again; what those begin whose minute is over has ended. */
+/** Starts the timers again, and waits for the builds that the elapsed ones start. */
 export async function timersBegin(host: Host): Promise<void> {
   const declared = "systemctl list-unit-files --no-legend --state=enabled 'pushgate-*.timer' | cut -d' ' -f1";
   await host.inside(`systemctl start $(${declared})`);

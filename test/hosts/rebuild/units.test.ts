@@ -1,15 +1,15 @@
 /**
- * The rebuild's side of a machine, with the real builder, git over ssh and https, hugo: what each sandbox holds, shown by
- * taking it away; what a web root was and becomes; and what a hand changed, line by line.
+ * The builder's layers on a host, with the real builder, hugo, and git over ssh and https: each sandbox, with its
+ * protections removed to prove them; the adoption of a web root; and the report of manual changes.
  */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Settings } from "../../../infra/config/settings.ts";
 import { units } from "../../../infra/host/paths.ts";
 import type { HookSecrets } from "../../../infra/host/secrets/secrets.ts";
-import { beneath, Direct, rebuildLayers, settingsOf } from "../direct.ts";
+import { beneath, DirectApply, rebuildLayers, settingsOf } from "../apply-directly.ts";
 import { type GitServer, startGitServer } from "../lab/git-server.ts";
 import { bootHost, type Host } from "../lab/host.ts";
-import { type Internal, internalSecret, startInternal } from "../lab/internal.ts";
+import { type Internal, internalSecret, startInternal } from "../lab/internal-services.ts";
 import { until } from "../lab/process.ts";
 import { release } from "../release.ts";
 import { timersBegin, timersEnd } from "./status.ts";
@@ -27,30 +27,30 @@ const theme = {
 let host: Host;
 let git: GitServer;
 let internal: Internal;
-let direct: Direct;
+let direct: DirectApply;
 let settings: Settings;
 let secrets: HookSecrets;
 let hooks: [Record<string, unknown>, Record<string, unknown>];
 
 const served = (path: string) => host.inside(`cat ${path}`, { check: false }).then(({ stdout }) => stdout);
-const publishes = (path: string, text: string) =>
-  until(`${path} says ${text}`, async () => ((await served(path)).includes(text) ? true : undefined));
+const shows = (path: string, text: string) =>
+  until(`${path} contains ${text}`, async () => ((await served(path)).includes(text) ? true : undefined));
 const last = async (hook: string) => {
   const text = await served(`/var/lib/pushgate-sites/${hook}/status.json`);
   return text === "" ? undefined : (JSON.parse(text) as { last: { at: string; result: string; reason: string } }).last;
 };
 const tick = (hook: string) => host.inside(`systemctl start ${units.reconcile(hook)}`);
-/** Asks for a look at the repository, and waits for what came of it. */
-async function look(hook: string) {
+/** Starts a run of the builder, and waits for its result. */
+async function runOnce(hook: string) {
   const before = (await last(hook))?.at;
   await tick(hook);
-  return until(`the build of ${hook} says what came of it`, async () => {
-    const said = await last(hook);
-    return said?.at === before ? undefined : said;
+  return until(`the builder of ${hook} reports a result`, async () => {
+    const now = await last(hook);
+    return now?.at === before ? undefined : now;
   });
 }
-/** Nothing builds meanwhile; what hugo's unit binds is there. */
-async function still<T>(hook: string, work: () => Promise<T>): Promise<T> {
+/** Runs `work` while no build runs, with the folder that hugo's unit binds. */
+async function withoutBuilds<T>(hook: string, work: () => Promise<T>): Promise<T> {
   await host.inside(`systemctl stop ${units.buildPath(hook)} ${units.build(hook)}
 cd /var/lib/pushgate-sites/${hook}/work && rm -rf out && install -d -m 0777 -o pushgate-builder out`);
   try {
@@ -59,8 +59,8 @@ cd /var/lib/pushgate-sites/${hook}/work && rm -rf out && install -d -m 0777 -o p
     await host.inside(`systemctl start ${units.buildPath(hook)}`);
   }
 }
-/** A drop-in that is there for the length of the work. */
-async function without<T>(unit: string, lines: string, work: () => Promise<T>): Promise<T> {
+/** Runs `work` with a drop-in for the unit. */
+async function withDropIn<T>(unit: string, lines: string, work: () => Promise<T>): Promise<T> {
   const folder = `/run/systemd/system/${unit}.d`;
   await host.writeFile(`${folder}/taken.conf`, `[Service]\n${lines}\n`);
   await host.inside("systemctl daemon-reload");
@@ -70,8 +70,8 @@ async function without<T>(unit: string, lines: string, work: () => Promise<T>): 
     await host.inside(`rm -r ${folder} && systemctl daemon-reload`);
   }
 }
-/** As the builder does it; what hugo's unit says, and how it ended. */
-const ask = (hook: string) =>
+/** Starts hugo's unit by its socket, as the builder does; returns the lines of its output and how it ended. */
+const startHugo = (hook: string) =>
   host
     .inside(
       `runuser -u pushgate-builder -- perl -MIO::Socket::UNIX -e 'my $s = IO::Socket::UNIX->new(Peer => "/run/pushgate-hugo/${hook}.sock") or die $!; print while <$s>'`,
@@ -92,7 +92,7 @@ chmod 0700 /home/guest
 printf -- '---\\ntitle: home\\n---\\nhello\\n' | tee /srv/content/site/_index.md >/home/guest/content/_index.md
 chgrp -R writers /home/guest/content && chmod -R g=rX,o= /home/guest/content
 echo former >/home/guest/www/index.html; echo former >/home/guest/www/css/site.css
-echo theirs >/home/guest/www/uploads/photo; echo nobody >/home/guest/www/left.html
+echo kept >/home/guest/www/uploads/photo; echo left >/home/guest/www/left.html
 chown -R www-data:www-data /home/guest/www/uploads; chmod 0700 /home/guest/www/uploads; chown guest:writers /home/guest/www; chmod 2775 /home/guest/www`);
   git.repository("site").push(theme);
   git.repository("docs").push(theme);
@@ -124,7 +124,7 @@ chown -R www-data:www-data /home/guest/www/uploads; chmod 0700 /home/guest/www/u
   ];
   settings = settingsOf(host, hooks);
   secrets = { site: ["s".repeat(40)], docs: ["d".repeat(40)], "key:docs": [git.ssh.deployKey] };
-  direct = new Direct(host);
+  direct = new DirectApply(host);
   const ran = await direct.apply(settings, [...beneath, "builder-program", "egress", "builder"], secrets);
   expect(ran.code, ran.stderr).toBe(0);
 });
@@ -135,22 +135,22 @@ afterAll(async () => {
   await host?.kill();
 });
 
-test("what was taken lies in folders of the builder's own, and they are there before anybody may ask", async () => {
+test("the builder owns the folders for taken files, which exist before any account can request a build", async () => {
   const folders = ["pushgate", "pushgate-publish"].flatMap((kind) =>
     ["site", "docs"].map((hook) => `/var/spool/${kind}/${hook}/.taken`),
   );
   const rows = (await host.read(`stat -c '%n %a %U:%G' ${folders.join(" ")}`)).split("\n");
   expect(rows).toEqual(folders.map((folder) => `${folder} 700 pushgate-builder:pushgate-builder`));
   await host.inside("usermod -aG writers guest");
-  const asks = "/var/spool/pushgate-publish/docs";
-  for (const change of ["rmdir", `mv -T ${asks}/.taken`, "chmod 0777"]) {
+  const requests = "/var/spool/pushgate-publish/docs";
+  for (const change of ["rmdir", `mv -T ${requests}/.taken`, "chmod 0777"]) {
     const last = change.startsWith("mv") ? "elsewhere" : ".taken";
-    const { code, stderr } = await host.inside(`runuser -u guest -- ${change} ${asks}/${last}`, { check: false });
+    const { code, stderr } = await host.inside(`runuser -u guest -- ${change} ${requests}/${last}`, { check: false });
     expect({ code, stderr }).toEqual({ code: 1, stderr: expect.stringContaining("Operation not permitted") });
   }
 });
 
-test("a folder with what no build makes: listed, and nothing is changed", async () => {
+test("the site layer fails, lists the files that no build makes, and changes nothing", async () => {
   const before = await host.snapshot("/home/guest");
   const refused = await direct.apply(settings, ["site"]);
   expect(refused.code).not.toBe(0);
@@ -159,28 +159,28 @@ test("a folder with what no build makes: listed, and nothing is changed", async 
   );
   expect(refused.stderr).toContain("site:   left.html");
   expect(await host.snapshot("/home/guest")).toEqual(before);
-  // Over https meanwhile, with no folder there before: the link is made.
+  // The other hook, over https and without a former folder, already has its link.
   expect(await host.read("readlink /var/www/site")).toBe("/var/lib/pushgate-sites/site/current");
 });
 
-test("without it the folder becomes the first release, the next is published, and what is kept stays its owner's", async () => {
+test("the site layer adopts the folder without that file, the builder publishes, and kept files keep their owner", async () => {
   await host.inside("rm /home/guest/www/left.html");
   const ran = await direct.apply(settings, ["site"]);
   expect(ran.code, ran.stderr).toBe(0);
-  await publishes("/home/guest/www/index.html", "hello");
-  await publishes("/var/www/site/index.html", "hello");
+  await shows("/home/guest/www/index.html", "hello");
+  await shows("/var/www/site/index.html", "hello");
   expect(await served("/var/lib/pushgate-sites/docs/releases/000001-adopted/index.html")).toBe("former\n");
-  expect(await served("/home/guest/www/uploads/photo")).toBe("theirs\n");
+  expect(await served("/home/guest/www/uploads/photo")).toBe("kept\n");
   expect(await host.read("stat -c %U:%G /home/guest/www/uploads/")).toBe("www-data:www-data");
   expect(git.ssh.commands().every((command) => command.startsWith("git-upload-pack"))).toBe(true);
 });
 
-test("a preview right after is clean", async () => {
-  for (const [name, verdict] of Object.entries(await direct.look(settings, rebuildLayers)))
+test("the preview right after is clean", async () => {
+  for (const [name, verdict] of Object.entries(await direct.probe(settings, rebuildLayers)))
     expect(verdict, name).toMatchObject({ inSync: true, drift: [] });
 });
 
-test("exposure, as this machine counts it", async () => {
+test("systemd rates the exposure of the builder as at most 1.1 and of hugo as at most 0.3", async () => {
   const of = async (unit: string) =>
     Number(
       /Overall exposure level for \S+ ([\d.]+)/.exec(
@@ -191,7 +191,7 @@ test("exposure, as this machine counts it", async () => {
   expect(await of("pushgate-hugo-site@0.service")).toBeLessThanOrEqual(0.3);
 });
 
-describe("what hugo's unit holds", () => {
+describe("the sandbox of hugo's unit", () => {
   const mounts = `title = "two"
 [[module.mounts]]
 source = "/etc/pam.d"
@@ -205,55 +205,55 @@ target = "content"
 `;
   const stolen = "/var/lib/pushgate-sites/site/work/out/stolen/common-auth";
 
-  test("a site that mounts a folder of the machine's publishes nothing of it; without the unit's own root it would", async () => {
+  test("a site that mounts a folder of the host publishes nothing of it, and would without the unit's own root", async () => {
     git.repository("site").push({ ...theme, "hugo.toml": mounts, "config.toml": mounts });
-    await look("site");
+    await runOnce("site");
     expect(await host.read("find /var/lib/pushgate-sites/site/releases -name common-auth")).toBe("");
-    await still("site", async () => {
-      expect((await ask("site")).at(-1)).toMatch(/^pushgate-hugo result=/);
+    await withoutBuilds("site", async () => {
+      expect((await startHugo("site")).at(-1)).toMatch(/^pushgate-hugo result=/);
       expect(await served(stolen)).toBe("");
-      await without("pushgate-hugo-site@.service", "RootDirectory=\nProtectHome=no\nProtectSystem=no", () =>
-        ask("site"),
+      await withDropIn("pushgate-hugo-site@.service", "RootDirectory=\nProtectHome=no\nProtectSystem=no", () =>
+        startHugo("site"),
       );
       expect(await served(stolen)).toContain("pam_unix");
     });
     await host.inside("rmdir /source /content /out /cache");
     git.repository("site").push(theme);
-    expect(await look("site")).toMatchObject({ result: "published" });
+    expect(await runOnce("site")).toMatchObject({ result: "published" });
   });
 
-  test("how it ended is told: a time limit, a signal, an exit code, too many tasks, too much memory", async () => {
+  test("hugo's unit reports how it ended: a time limit, a signal, an exit code, too many tasks, too much memory", async () => {
     const ended = (exec: string, lines = "") =>
-      without("pushgate-hugo-site@.service", `ExecStart=\nExecStart=${exec}\n${lines}`, () => ask("site"));
+      withDropIn("pushgate-hugo-site@.service", `ExecStart=\nExecStart=${exec}\n${lines}`, () => startHugo("site"));
     const many =
       "#!/usr/bin/perl\nfor (1..200) { my $p = fork; defined $p or die qq(no more: $!\\n); sleep 2, exit unless $p }\n";
     await host.writeFile("/usr/local/lib/many", many, "0755");
     await host.writeFile("/usr/local/lib/much", '#!/usr/bin/perl\nmy @a; push @a, "x" x 1e6 while 1\n', "0755");
     const how = "pushgate-hugo result=";
-    await still("site", async () => {
+    await withoutBuilds("site", async () => {
       expect((await ended("/usr/bin/sleep 60", "RuntimeMaxSec=1")).at(-1)).toBe(
         `${how}timeout code=killed status=TERM`,
       );
       expect((await ended("/bin/sh -c 'kill -9 $$$$'")).at(-1)).toBe(`${how}signal code=killed status=KILL`);
       expect((await ended("/bin/sh -c 'exit 3'")).at(-1)).toBe(`${how}exit-code code=exited status=3`);
       expect((await ended("/usr/local/lib/many")).join("\n")).toContain("no more: Resource temporarily unavailable");
-      // Where the kernel counts memory, by the cgroup; else by the process's own limit.
+      // The control group ends it if the kernel counts memory; otherwise the process's own limit does.
       expect((await ended("/usr/local/lib/much")).join("\n")).toMatch(/Out of memory|result=oom-kill/i);
     });
     await host.inside("rm /usr/local/lib/many /usr/local/lib/much");
   });
 
-  test("it has no network, no account database and no home", async () => {
-    const look = "/bin/sh -c 'cat /etc/passwd; ls /home /var/lib /run/credentials; cat /proc/net/dev'";
-    const said = await still("site", () =>
-      without("pushgate-hugo-site@.service", `ExecStart=\nExecStart=-${look}`, () => ask("site")),
+  test("hugo's unit has no network, no account database and no home", async () => {
+    const probe = "/bin/sh -c 'cat /etc/passwd; ls /home /var/lib /run/credentials; cat /proc/net/dev'";
+    const said = await withoutBuilds("site", () =>
+      withDropIn("pushgate-hugo-site@.service", `ExecStart=\nExecStart=-${probe}`, () => startHugo("site")),
     );
     expect(said.join("\n")).toMatch(/passwd: No such file[\s\S]*\/home[\s\S]*No such file/);
     expect(said.join("\n")).not.toContain("host0");
   });
 });
 
-describe("whom the rebuild may talk to", () => {
+describe("the egress table", () => {
   const reach = async (account: string) => {
     const seen = await Promise.all(
       internal.urls.map(async (url) => {
@@ -266,7 +266,7 @@ describe("whom the rebuild may talk to", () => {
     return new Set(seen);
   };
 
-  test("nobody in-house and no metadata, at once; anybody else as before; and without the table, all of it", async () => {
+  test("builder and hugo reach in-house services and metadata only without the table; other accounts always do", async () => {
     expect(await reach("guest")).toEqual(new Set([true]));
     const began = performance.now();
     expect(await reach("pushgate-builder")).toEqual(new Set([false]));
@@ -280,8 +280,8 @@ describe("whom the rebuild may talk to", () => {
     expect(await reach("pushgate-builder")).toEqual(new Set([false]));
   });
 
-  test("a build without it does not start; with it again it does by itself", async () => {
-    await until("nothing builds", async () =>
+  test("a build does not start without the table, and starts by itself when the table can be loaded again", async () => {
+    await until("no build runs", async () =>
       (await host.read(`systemctl show -p ActiveState --value ${units.build("site")}`)) === "inactive"
         ? true
         : undefined,
@@ -290,7 +290,7 @@ describe("whom the rebuild may talk to", () => {
     try {
       git.repository("site").push({ ...theme, "layouts/index.html": `${page}<i>three</i>` });
       await tick("site");
-      await until("it waits, as it may not start", async () =>
+      await until("the build waits, because it cannot start", async () =>
         (await host.read(`systemctl show -p SubState --value ${units.build("site")}`)) === "auto-restart"
           ? true
           : undefined,
@@ -300,16 +300,16 @@ describe("whom the rebuild may talk to", () => {
     } finally {
       await host.inside("mv /root/egress.conf /etc/pushgate/");
     }
-    await publishes("/var/www/site/index.html", "<i>three</i>");
+    await shows("/var/www/site/index.html", "<i>three</i>");
     expect(await host.read("nft list tables")).toContain("pushgate_egress");
   });
 
-  test("its unit may be started again and again; with systemd's usual limit it would be left failed", async () => {
+  test("the table's unit can restart any number of times, and would stay failed with systemd's default limit", async () => {
     const often = "for _ in 1 2 3 4 5 6 7 8 9 10 11 12; do systemctl restart pushgate-egress.service || exit 1; done";
     const state = () => host.read("systemctl is-active pushgate-egress.service || true");
     await host.inside(often);
     expect(await state()).toBe("active");
-    await without("pushgate-egress.service", "[Unit]\nStartLimitIntervalSec=60s", async () => {
+    await withDropIn("pushgate-egress.service", "[Unit]\nStartLimitIntervalSec=60s", async () => {
       expect((await host.inside(often, { check: false })).code).toBe(1);
       expect(await state()).toBe("failed");
     });
@@ -318,8 +318,8 @@ describe("whom the rebuild may talk to", () => {
     expect(await host.read("nft list tables")).toContain("pushgate_egress");
   });
 
-  test("nftables.service flushes everything when it is restarted: the table is there again", async () => {
-    // Its first start is the guard's to notice, which is no layer of this test.
+  test("the table is loaded again after a restart of nftables.service, which flushes all rules", async () => {
+    // After the first start of nftables.service the guard restores the table, and this test has no guard.
     await host.inside("systemctl start nftables.service && systemctl restart pushgate-egress.service");
     await host.inside("systemctl restart nftables.service");
     await until("the table is there", async () =>
@@ -328,10 +328,10 @@ describe("whom the rebuild may talk to", () => {
   });
 });
 
-test("a member of the writers' group asks, and gets a build; another account may not even look", async () => {
+test("a member of the writers' group can request a build; another account cannot write a request", async () => {
   await host.inside("echo more >>/home/guest/content/_index.md");
   await host.inside("su -s /bin/sh guest -c ': >/var/spool/pushgate-publish/docs/please'");
-  await publishes("/home/guest/www/index.html", "more");
+  await shows("/home/guest/www/index.html", "more");
   for (const account of ["nobody", "pushgate-hugo"]) {
     const { code } = await host.inside(`runuser -u ${account} -- touch /var/spool/pushgate-publish/docs/x`, {
       check: false,
@@ -340,7 +340,7 @@ test("a member of the writers' group asks, and gets a build; another account may
   }
 });
 
-test("the timer's unit heals a path unit that failed, and replaces a link that a member laid as its tick", async () => {
+test("the timer's unit restarts a stopped path unit, and replaces a link that a member made in place of its tick", async () => {
   await host.inside(`systemctl stop ${units.buildPath("docs")}
 su -s /bin/sh guest -c 'ln -s /etc/shadow /var/spool/pushgate-publish/docs/tick'`);
   const before = await host.read("sha256sum /etc/shadow; stat -c %Y /etc/shadow");
@@ -352,10 +352,10 @@ su -s /bin/sh guest -c 'ln -s /etc/shadow /var/spool/pushgate-publish/docs/tick'
   );
 });
 
-describe("what a hand changed is told line by line, and mended in place", () => {
-  const rounds: Record<string, { hand: string; says: Record<string, string> }> = {
+describe("the probe reports each manual change, and an apply repairs it in place", () => {
+  const rounds: Record<string, { change: string; says: Record<string, string> }> = {
     "units, folders, tables": {
-      hand: `echo '# by hand' >>/etc/systemd/system/${units.build("site")}
+      change: `echo '# by hand' >>/etc/systemd/system/${units.build("site")}
 mkdir -p /etc/systemd/system/pushgate-hugo-site@.service.d
 printf '[Service]\\nRootDirectory=\\n' >/etc/systemd/system/pushgate-hugo-site@.service.d/open.conf
 systemctl daemon-reload
@@ -365,14 +365,14 @@ chmod 0777 /var/spool/pushgate-publish/site
 nft insert rule inet pushgate_egress builder accept
 echo x >>/usr/local/lib/pushgate/builder.cjs`,
       says: {
-        program: "/usr/local/lib/pushgate/builder.cjs is: differs",
+        "builder-program": "/usr/local/lib/pushgate/builder.cjs is: differs",
         egress: 'table inet pushgate_egress: declared is "as declared", the host reports "added: accept (differs)"',
         builder: "- # by hand",
         site: `${units.buildPath("site")} is: declared is "enabled active", the host reports "enabled inactive"`,
       },
     },
-    "a web root that leads elsewhere by its owner's own folder, accounts, hugo": {
-      hand: `systemctl --quiet disable --now ${units.hugoSocket("docs")}
+    "a hugo socket, known hosts and the resolver": {
+      change: `systemctl --quiet disable --now ${units.hugoSocket("docs")}
 rm /etc/pushgate/builder/docs.known_hosts
 echo 'nameserver 192.0.2.1' >>/etc/resolv.conf`,
       says: {
@@ -382,18 +382,18 @@ echo 'nameserver 192.0.2.1' >>/etc/resolv.conf`,
     },
   };
 
-  test.each(Object.entries(rounds))("%s", async (_, { hand, says }) => {
-    await host.inside(hand);
-    const looked = await direct.look(settings, rebuildLayers);
-    for (const [layer, words] of Object.entries(says)) expect(looked[layer]!.drift.join("\n"), layer).toContain(words);
+  test.each(Object.entries(rounds))("%s", async (_, { change, says }) => {
+    await host.inside(change);
+    const found = await direct.probe(settings, rebuildLayers);
+    for (const [layer, words] of Object.entries(says)) expect(found[layer]!.drift.join("\n"), layer).toContain(words);
     const ran = await direct.apply(settings, rebuildLayers);
     expect(ran.code, ran.stderr).toBe(0);
-    for (const [name, verdict] of Object.entries(await direct.look(settings, rebuildLayers)))
+    for (const [name, verdict] of Object.entries(await direct.probe(settings, rebuildLayers)))
       expect(verdict, name).toMatchObject({ inSync: true });
   });
 });
 
-test("a hook whose site is taken out: its web root is a folder again, the other goes on", async () => {
+test("an apply without a hook's site makes its web root a folder again, and the other site is unchanged", async () => {
   const [site, docs] = hooks;
   const { site: _, ...plain } = docs;
   const less = settingsOf(host, [site, plain]);
@@ -402,16 +402,16 @@ test("a hook whose site is taken out: its web root is a folder again, the other 
   expect(ran.code, ran.stderr).toBe(0);
   expect(await host.read("stat -c '%F %U:%G %a' /home/guest/www")).toBe("directory guest:writers 2775");
   expect(await served("/home/guest/www/index.html")).toBe(page);
-  expect(await served("/home/guest/www/uploads/photo")).toBe("theirs\n");
+  expect(await served("/home/guest/www/uploads/photo")).toBe("kept\n");
   expect(await host.read("stat -c %U:%G /home/guest/www/uploads")).toBe("www-data:www-data");
   expect(await host.read("ls /var/lib/pushgate-sites /etc/pushgate/credentials")).not.toMatch(
     /docs-deploy-key|^docs$.*^docs$/m,
   );
-  for (const [name, verdict] of Object.entries(await direct.look(less, rebuildLayers)))
+  for (const [name, verdict] of Object.entries(await direct.probe(less, rebuildLayers)))
     expect(verdict, name).toMatchObject({ inSync: true });
 });
 
-test("all of it leaves: no unit, no account, no table, and the site is a folder with what was served", async () => {
+test("a removal leaves no unit, account or table, and the site is a folder with the served files", async () => {
   const none = settingsOf(
     host,
     hooks.map(({ site: _, ...plain }) => plain),

@@ -1,6 +1,6 @@
 /**
- * The whole chain with the rebuild behind it: a throwaway host with an operator's web server and content, a git host on
- * the internet, one hook whose repository is fetched over https, and one over ssh.
+ * A world with a builder: a throwaway host with an operator's web server and content, a git host on the internet, the
+ * hook `site`, whose repository is fetched over https, and the hook `docs`, whose repository is fetched over ssh.
  *
  *   const world = await buildRebuild(host);
  *   await world.start();
@@ -27,28 +27,28 @@ export type Rebuild = {
   readonly world: World;
   readonly git: GitServer;
   readonly repositories: Readonly<Record<HookName, Repository>>;
-  /** `pulumi up`; throws with its output unless it succeeds. */
+  /** Runs `pulumi up`; throws with its output unless it succeeds. */
   readonly up: () => Promise<Run>;
-  /** `up`, and both sites published; the first look at a repository is the timer's, up to a minute after the boot. */
+  /** Runs `up` and delivers both heads, because the timer starts the first build only a minute after boot. */
   readonly start: () => Promise<void>;
-  /** Changes `site` of a hook in the stack's configuration; undefined takes a key away. */
+  /** Changes `site` of a hook in the stack's configuration; undefined removes a key. */
   readonly configure: (hook: HookName, change: Readonly<Record<string, unknown>> | "no site") => void;
-  /** What the git host sends when a branch moved. */
+  /** Sends the delivery that the git host sends after a push. */
   readonly deliver: (commit: string, hook?: HookName) => Promise<Answer>;
-  /** A commit on main and its delivery, which must be accepted. */
+  /** Makes a commit on main and delivers it; the receiver must accept the delivery. */
   readonly push: (files: Files, hook?: HookName) => Promise<string>;
-  /** What a visitor of the site gets. */
+  /** Requests a page of the site from the operator's own nginx. */
   readonly visit: (path?: string, hook?: HookName) => Promise<Page>;
-  /** As `user`, a file of that name among the asks; root's own are tick, adopt and rollback-… */
-  readonly ask: (name: string, user?: string, hook?: HookName) => Promise<void>;
+  /** Requests a build or rollback by a file of that name, as `user`. Only root can use tick, adopt and rollback-… */
+  readonly request: (name: string, user?: string, hook?: HookName) => Promise<void>;
   readonly close: () => Promise<void>;
 };
 
 export type RebuildOptions = {
-  /** Over `site` of each hook; `false` leaves the hook without one. */
+  /** Changes to `site` of each hook; `false` leaves the hook without a site. */
   readonly site?: Readonly<Record<string, unknown>>;
   readonly docs?: Readonly<Record<string, unknown>> | false;
-  /** The machine has content and no web server. */
+  /** The host has content, but no web server. */
   readonly newcomer?: boolean;
   readonly world?: WorldOptions;
 };
@@ -123,16 +123,16 @@ export async function buildRebuild(host: Host, options: RebuildOptions = {}): Pr
     async push(files, hook = "site") {
       const commit = repositories[hook].push(files);
       const answer = await deliver(commit, hook);
-      if (answer.status !== 202) throw new Error(`the delivery was answered ${answer.status}: ${answer.body}`);
+      if (answer.status !== 202) throw new Error(`the answer to the delivery is ${answer.status}: ${answer.body}`);
       return commit;
     },
     visit: (path = "/", hook = "site") => visit(host.address, sitePorts[hook], path),
-    async ask(name, user = "root", hook = "site") {
-      const { asks } = placesOf(hook);
-      // As the programs of root's do it: whole, and over whatever somebody laid there under that name.
+    async request(name, user = "root", hook = "site") {
+      const { requests } = placesOf(hook);
+      // Like root's own programs: a rename makes the file complete and replaces a file of another account.
       const text = name.startsWith("rollback-") ? `echo '${name}'` : ":";
-      const asRoot = `${text} >'${asks}/../.ask' && mv -fT '${asks}/../.ask' '${asks}/${name}'`;
-      await host.inside(user === "root" ? asRoot : `runuser -u ${user} -- touch '${asks}/${name}'`);
+      const asRoot = `${text} >'${requests}/../.request' && mv -fT '${requests}/../.request' '${requests}/${name}'`;
+      await host.inside(user === "root" ? asRoot : `runuser -u ${user} -- touch '${requests}/${name}'`);
     },
     async close() {
       await world.close();
@@ -143,11 +143,11 @@ export async function buildRebuild(host: Host, options: RebuildOptions = {}): Pr
 
 const own = (hook: HookName) => ({ webRoot: placesOf(hook).webRoot, content: placesOf(hook).content });
 
-/** Status 0: nobody answered, or broke off. */
-export const visit = (host: string, port: number, path: string): Promise<Page> =>
+/** Requests a page from an address and port. Status 0: no answer, or an incomplete one. */
+const visit = (host: string, port: number, path: string): Promise<Page> =>
   new Promise((resolve) => {
     const none = (): void => resolve({ status: 0, body: "" });
-    const asked = get(
+    const sent = get(
       { host, port, path, localAddress: actors.stranger.v4[0], agent: false, timeout: 5_000 },
       (answer) => {
         let body = "";
@@ -158,11 +158,11 @@ export const visit = (host: string, port: number, path: string): Promise<Page> =
         answer.on("error", none);
       },
     );
-    asked.on("timeout", () => asked.destroy());
-    asked.on("error", none);
+    sent.on("timeout", () => sent.destroy());
+    sent.on("error", none);
   });
 
-/** The first page that holds `text`. */
+/** Waits for a page that contains `text`. */
 export const shows = (
   { visit }: Pick<Rebuild, "visit">,
   text: string,

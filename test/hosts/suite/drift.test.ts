@@ -1,6 +1,6 @@
 /**
- * Plain `pulumi preview` sees what somebody changed on the machine or at the edge, says what, and `up` mends it in place.
- * Several faults a round; the preview of a round also proves that the round before it was mended whole.
+ * Plain `pulumi preview` finds and prints manual changes on the host and at Cloudflare, and `up` repairs them in place.
+ * Each round has several faults; its preview also proves that `up` repaired the round before completely.
  */
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { Run } from "../../engine/engine.ts";
@@ -10,7 +10,7 @@ import { custom, driftRounds, type EdgeFault, type Fault } from "../drift-rounds
 import type { Host } from "../lab/host.ts";
 import { actors } from "../lab/net.ts";
 import { until } from "../lab/process.ts";
-import { meanwhile } from "../meanwhile.ts";
+import { repeatWhile } from "../repeat-while.ts";
 import { hostnameOf, type World } from "../world.ts";
 
 const name = deployedName;
@@ -18,8 +18,8 @@ const hostname = hostnameOf({ name });
 let host: Host;
 let world: World;
 
-/** As the edge would contact the machine for this visitor, but past the edge's own rules, which are spoilt as well. */
-function straight(visitor: string) {
+/** Sends a delivery as Cloudflare would for this visitor, but without its rules, which the rounds break too. */
+function pastCloudflare(visitor: string) {
   const [leaf] = world.api.zone.origin_pulls.hostname_certificates;
   const sent = delivery({ source: visitor, host: hostname, headers: { "cf-connecting-ip": visitor } });
   return world.contact(host, actors.edge.v4[0], sent, { cert: leaf!.certificate, key: leaf!.private_key });
@@ -31,7 +31,7 @@ const warnings = ({ diagnostics }: Run) =>
     .map(({ message }) => message.replace(/^warning: /, ""))
     .filter((line) => line.startsWith(`${name}: `));
 
-/** Since when the socket listens and nginx's master runs: neither may be restarted to mend anything. */
+/** The start of the socket and nginx's master process: a repair must restart neither. */
 const untouched = () =>
   host.read(
     "systemctl show -p ActiveEnterTimestampMonotonic pushgate-receiver-github.socket; systemctl show -p MainPID nginx.service",
@@ -49,12 +49,12 @@ afterAll(async () => {
 });
 
 for (const { name: round, faults, edge, serves, opens } of driftRounds(hostname)) {
-  test(`preview sees and up mends: ${round}`, async () => {
+  test(`preview reports and up repairs: ${round}`, async () => {
     const before = await untouched();
-    for (const { hand } of faults) await host.inside(hand);
-    for (const { hand } of edge) hand(world.api.zone);
-    // The guard would have closed the socket.
-    if (opens) expect(await straight(actors.stranger.v4[0])).toMatchObject({ status: 202 });
+    for (const { change } of faults) await host.inside(change);
+    for (const { change } of edge) change(world.api.zone);
+    // With a running guard the socket would be closed here.
+    if (opens) expect(await pastCloudflare(actors.stranger.v4[0])).toMatchObject({ status: 202 });
 
     const preview = await world.stack.preview("--expect-no-changes");
     expect(preview.code, preview.stdout).toBe(7);
@@ -67,25 +67,25 @@ for (const { name: round, faults, edge, serves, opens } of driftRounds(hostname)
     const steps = preview.steps.map(({ op, name: resource }) => `${op} ${resource}`).sort();
     expect(steps).toEqual(updates(faults, edge));
 
-    // Four pushes a second from GitHub.
-    const pushed = async () => (await straight(actors.github.v4[1])).status;
-    const { done: up, seen: statuses } = await meanwhile(() => world.stack.up(), pushed, 250);
+    // Four pushes per second from GitHub.
+    const pushed = async () => (await pastCloudflare(actors.github.v4[1])).status;
+    const { done: up, seen: statuses } = await repeatWhile(() => world.stack.up(), pushed, 250);
     expect(up.code, up.stdout).toBe(0);
     expect(up.steps.map(({ op, name: resource }) => `${op} ${resource}`).sort()).toEqual(updates(faults, edge));
     if (serves) expect(new Set(statuses)).toEqual(new Set([202]));
     expect(await untouched()).toBe(before);
     expect(await world.deliver()).toMatchObject({ status: 202, servedBy: "pushgate-receiver" });
-    expect(await straight(actors.stranger.v4[0])).toMatchObject({ status: 403, servedBy: "pushgate-proxy" });
+    expect(await pastCloudflare(actors.stranger.v4[0])).toMatchObject({ status: 403, servedBy: "pushgate-proxy" });
   });
 }
 
-test("the last round is mended whole, and a rule that is not ours is still there, after ours", async () => {
+test("preview is clean after the last round, and another owner's rule is kept after pushgate's", async () => {
   const preview = await world.stack.preview("--expect-no-changes");
   expect(preview.code, preview.stdout).toBe(0);
-  expect(custom(world.api.zone).map(({ ref }) => ref)).toEqual(["pushgate_delivery", "pushgate_rest", "theirs"]);
+  expect(custom(world.api.zone).map(({ ref }) => ref)).toEqual(["pushgate_delivery", "pushgate_rest", "another_owner"]);
 });
 
-test("a machine that can't be asked fails the audit, as nobody looked", async () => {
+test("preview fails if a host is unreachable", async () => {
   await host.inside("systemctl stop ssh.socket ssh.service 'session-*.scope'", { check: false });
   await until("ssh is closed", async () =>
     (await host.ssh("true", { check: false })).code === 255 ? true : undefined,
@@ -100,7 +100,7 @@ function layersOf(faults: readonly Fault[]): string[] {
   return [...new Set(faults.map(({ layer }) => layer))].sort();
 }
 
-/** The program's file is sent again with its layer. */
+/** The receiver's layer also sends the program's file again. */
 function updates(faults: readonly Fault[], edge: readonly EdgeFault[]): string[] {
   const layers = layersOf(faults).flatMap((layer) =>
     layer === "receiver-program" ? ["receiver-program", "receiver-program-file"] : [layer],

@@ -1,15 +1,15 @@
 /**
- * A second machine, one without IPv6, joins a first: both take deliveries; it is lost, comes back, and in the end it is
- * left, empty spool and all, while the first goes on. leave.test.ts leaves a zone whole.
+ * A second host, without IPv6, joins a first, and both accept deliveries. The second is lost, comes back, and is
+ * removed with an empty spool, while the first keeps serving. leave.test.ts removes the last host of a zone.
  */
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { paths } from "../../../infra/host/paths.ts";
 import type { Run } from "../../engine/engine.ts";
 import { deployedWorld } from "../deployed.ts";
+import { type HostState, hostState } from "../host-state.ts";
 import { bootHost, type Frozen, type Host, thaw } from "../lab/host.ts";
 import { actors } from "../lab/net.ts";
 import { release } from "../release.ts";
-import { type Traces, traces } from "../traces.ts";
 import { hostEntry, hostnameOf, type World } from "../world.ts";
 
 let both: Host;
@@ -17,7 +17,7 @@ let v4only: Host;
 let world: World;
 let up: Run;
 let gone: Frozen;
-let before: Traces;
+let before: HostState;
 
 const warnings = ({ diagnostics }: Run) =>
   diagnostics.filter(({ severity }) => severity === "warning").map(({ message }) => message);
@@ -33,7 +33,7 @@ beforeAll(async () => {
   const deployed = await deployedWorld("both");
   world = deployed;
   [both] = deployed.hosts;
-  before = await traces(v4only);
+  before = await hostState(v4only);
   states({});
   up = await world.stack.up();
 });
@@ -44,14 +44,14 @@ afterAll(async () => {
   await v4only?.kill().catch(() => {});
 });
 
-test("a machine without IPv6 works, with a warning; of the other one nothing is touched", async () => {
+test("up sets up a host without IPv6, with a warning, and changes nothing of the other host", async () => {
   expect(up.code, up.stdout).toBe(0);
   expect(up.steps.filter(({ name }) => name.startsWith(`${both.name}-`))).toEqual([]);
   const told = warnings(up).filter((text) => text.includes("IPv6"));
   expect(told).toHaveLength(1);
   expect(told[0]).toMatch(/^v4only: no IPv6 on this host: .*lo\.disable_ipv6=0/);
   expect(await deliverTo(v4only)).toMatchObject({ status: 202, servedBy: "pushgate-receiver" });
-  // As the warning says: no socket of this machine can see such a sender's address.
+  // As the warning says: no socket of this host can see the address of such a sender.
   expect(told[0]).toContain("a push that reaches Cloudflare over IPv6 is answered 503");
   expect(await deliverTo(v4only, actors.github.v6[0])).toMatchObject({ status: 503, servedBy: "pushgate-proxy" });
   expect(world.api.zone.dns_records.map(({ name, type }) => `${name} ${type}`).sort()).toEqual([
@@ -61,14 +61,14 @@ test("a machine without IPv6 works, with a warning; of the other one nothing is 
   ]);
 });
 
-test("each machine takes the deliveries of its own hostname", async () => {
+test("each host accepts the deliveries to its own hostname", async () => {
   for (const source of [actors.github.v4[0], actors.github.v6[0]])
     expect(await deliverTo(both, source)).toMatchObject({ status: 202 });
   expect(await world.spooled(both)).toHaveLength(2);
   expect(await world.spooled(v4only)).toHaveLength(1);
 });
 
-test("a machine that is lost is only warned of, and no audit is clean while it is", async () => {
+test("up prints a warning about a lost host, and no audit is clean until it is back", async () => {
   gone = await v4only.freeze();
   states({ state: "lost" });
   const told = "v4only is declared lost: it was not probed";
@@ -83,7 +83,7 @@ test("a machine that is lost is only warned of, and no audit is clean while it i
   expect(warnings(preview).join("\n")).toContain(told);
 });
 
-test("it comes back, by now with what the warning asked for", async () => {
+test("up sets up the host that came back, with the fix that the warning named", async () => {
   v4only = await thaw(gone);
   await v4only.inside("sysctl -qw net.ipv6.conf.lo.disable_ipv6=0");
   states({});
@@ -95,12 +95,12 @@ test("it comes back, by now with what the warning asked for", async () => {
   expect(await world.spooled(v4only)).toHaveLength(3);
 });
 
-test("one is left, with all its deliveries taken: nothing of ours is on it, its name is gone, and the other serves", async () => {
+test("up removes a host with an empty spool: its files and its DNS records are gone, and the other host serves", async () => {
   await v4only.inside(`find ${paths.spool} -type f -delete`);
   states({ state: "absent" });
   const leaving = await world.stack.up();
   expect(leaving.code, leaving.stdout).toBe(0);
-  const { etc, local, named } = await traces(v4only);
+  const { etc, local, named } = await hostState(v4only);
   expect({ etc, local }).toEqual({ etc: before.etc, local: before.local });
   expect(named).toEqual([paths.state]);
   expect(JSON.stringify(world.api.zone)).not.toContain(hostnameOf(v4only));

@@ -1,6 +1,6 @@
 /**
- * `state: absent` gives machine and zone back as they were, with neighbours on both, and loses no accepted delivery.
- * The zone has rules of its own in each phase; docs/decisions/006 says in which order things go.
+ * `state: absent` restores host and zone, with neighbours on both, and loses no accepted delivery. The zone has rules
+ * of other owners in each phase; docs/decisions/006 explains the order of the removal.
  */
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -10,16 +10,16 @@ import { paths } from "../../../infra/host/paths.ts";
 import type { Run } from "../../engine/engine.ts";
 import type { Rule, Ruleset, ZoneState } from "../../fakes/cloudflare/zone.ts";
 import { delivery } from "../../fakes/deliveries.ts";
+import { type HostState, hostState } from "../host-state.ts";
 import { bootHost, type Host } from "../lab/host.ts";
 import { addNeighbours } from "../lab/neighbours.ts";
 import { actors } from "../lab/net.ts";
 import { release } from "../release.ts";
-import { type Traces, traces } from "../traces.ts";
 import { type Answer, buildWorld, hostEntry, hostnameOf, type World } from "../world.ts";
 
 const at = "2026-01-01T00:00:00Z";
 
-/** A ruleset as the operator's dashboard made it. */
+/** A ruleset as the operator's dashboard would make it. */
 function operators(phase: string, rules: readonly Partial<Rule>[]): Ruleset {
   const about = { name: "default", description: "", kind: "zone", version: "4", phase, last_updated: at };
   return {
@@ -35,7 +35,7 @@ function operators(phase: string, rules: readonly Partial<Rule>[]): Ruleset {
 function othersRules(zone: ZoneState): void {
   zone.rulesets.push(
     operators(phases.custom.phase, [
-      { ref: "ours_before_you", action: "managed_challenge", expression: "(not ssl)", description: "old clients" },
+      { ref: "another_owner_first", action: "managed_challenge", expression: "(not ssl)", description: "old clients" },
       { action: "block", expression: '(http.host eq "old.example.org")', description: "for later", enabled: false },
       {
         action: "skip",
@@ -69,7 +69,7 @@ function othersRules(zone: ZoneState): void {
   zone.settings.ssl = "flexible";
 }
 
-/** A ruleset's own count of its changes and its date go on; everything in it, rules' versions and dates too, is as it was. */
+/** The zone without the version and date of rulesets, which count every change; those of single rules remain. */
 const comparable = (zone: ZoneState) => ({
   ...structuredClone(zone),
   rulesets: zone.rulesets
@@ -79,20 +79,22 @@ const comparable = (zone: ZoneState) => ({
 
 let host: Host;
 let world: World;
-let before: { machine: Traces; zone: ReturnType<typeof comparable> };
+let before: { host: HostState; zone: ReturnType<typeof comparable> };
 let leaving: Run;
-/** Layers, in the order they came. */
+/** Layers, in the order of the first `up`. */
 let arrived: string[];
-/** Good deliveries that were answered 202, from the first up on; and all other answers to them while layers left. */
+/** Answers with 202 to valid deliveries, since the first `up`. */
 const accepted: Answer[] = [];
-const meanwhile: Answer[] = [];
-/** Valid signatures from a stranger: straight to the origin port, and through the edge. */
+/** All other answers to valid deliveries, during the removal. */
+const others: Answer[] = [];
+/** Answers to a stranger with a valid signature who connects to the origin port. */
 const strangers: Answer[] = [];
+/** Answers to a stranger with a valid signature who sends to Cloudflare. */
 const foreign: Answer[] = [];
 
 async function deliver(): Promise<Answer> {
   const answer = await world.deliver();
-  (answer.status === 202 ? accepted : meanwhile).push(answer);
+  (answer.status === 202 ? accepted : others).push(answer);
   return answer;
 }
 
@@ -100,7 +102,7 @@ beforeAll(async () => {
   host = await bootHost({ name: "leaver", release, variant: "packages" });
   await addNeighbours(host);
   world = await buildWorld([host], { zone: othersRules });
-  before = { machine: await traces(host), zone: comparable(world.api.zone) };
+  before = { host: await hostState(host), zone: comparable(world.api.zone) };
 
   const adopt = join(world.stack.folder, "adopt.json");
   const resources = world.api.zone.rulesets.map(({ id, phase }) => ({
@@ -118,9 +120,9 @@ beforeAll(async () => {
   arrived = up.steps
     .filter(({ type, name }) => type.endsWith("Command") && name.startsWith("leaver-") && !name.endsWith("-file"))
     .map(({ name }) => name.replace("leaver-", ""))
-    // No hook has a site here: what was never on the machine has nothing to leave.
+    // No hook has a site here: layers that were never on the host are not removed.
     .filter((layer) => !["builder-program", "egress", "builder", "site"].includes(layer));
-  expect(Object.keys((await traces(host)).etc)).not.toEqual(Object.keys(before.machine.etc));
+  expect(Object.keys((await hostState(host)).etc)).not.toEqual(Object.keys(before.host.etc));
   for (let i = 0; i < 3; i++) expect((await deliver()).status).toBe(202);
 
   world.stack.configure({ "pushgate:hosts": [hostEntry(host, { state: "absent" })] });
@@ -145,13 +147,13 @@ afterAll(async () => {
   await host?.kill();
 });
 
-test("one up takes everything away, the last layer first, then the name, then what protected it", () => {
+test("one up removes the layers in reverse order, then the DNS records, then Cloudflare's rules and certificates", () => {
   expect(leaving.code, leaving.stdout).toBe(0);
   const order = leaving.steps.map(({ op, name }) => `${op} ${name.replace(/^leaver-/, "")}`);
   expect(arrived).toEqual(expect.arrayContaining(["packages", "receiver", "proxy", "firewall", "guard"]));
   const updates = order.filter((step) => step.startsWith("update"));
   expect(updates.slice(0, -3)).toEqual(arrived.toReversed().map((layer) => `update ${layer}`));
-  // Side by side, as neither of the two rests on the other; who passes the edge comes after both.
+  // Neither of these two depends on the other, so they run in parallel; the WAF's rules follow both.
   expect(updates.slice(-3, -1).sort()).toEqual(["update configuration rules", "update origin rules"]);
   expect(updates.at(-1)).toBe("update custom rules");
   const name = hostnameOf(host);
@@ -164,26 +166,25 @@ test("one up takes everything away, the last layer first, then the name, then wh
   );
 });
 
-test("while layers left, nobody but the git host was let in, and no answer was a success that was none", async () => {
+test("during the removal no stranger reaches the receiver, and no other layer answers with a success", async () => {
   expect(strangers.length).toBeGreaterThan(10);
-  // Directly: the firewall's silence, then the proxy without a client certificate, then nobody.
+  // Connections to the origin port meet the firewall's silence, then nginx's 400, then a closed port.
   expect(strangers.filter(({ status }) => status !== 0 && status !== 400)).toEqual([]);
   expect(foreign.length).toBeGreaterThan(10);
   expect(foreign.filter(({ servedBy }) => servedBy === "pushgate-receiver")).toEqual([]);
-  // A git host that is told 2xx does not send again.
-  const told = meanwhile.filter(
-    ({ status, servedBy }) => status < 300 && status > 0 && servedBy !== "pushgate-receiver",
-  );
+  // A git host does not send again after a 2xx.
+  const told = others.filter(({ status, servedBy }) => status < 300 && status > 0 && servedBy !== "pushgate-receiver");
   expect(told).toEqual([]);
 });
 
-test("the machine is as it was", async () => {
-  const after = await traces(host);
-  expect(after.etc).toEqual(before.machine.etc);
-  expect(after.local).toEqual(before.machine.local);
-  for (const [command, says] of Object.entries(before.machine.says)) expect(after.says[command], command).toBe(says);
-  // What is left on purpose: what was accepted, and what tells a machine that stayed clean from one that came back.
-  expect(before.machine.named).toEqual([]);
+test("the host is as before the first up", async () => {
+  const after = await hostState(host);
+  expect(after.etc).toEqual(before.host.etc);
+  expect(after.local).toEqual(before.host.local);
+  for (const [command, output] of Object.entries(before.host.outputs))
+    expect(after.outputs[command], command).toBe(output);
+  // The spool of accepted deliveries remains, and the stamps that mark the host as removed.
+  expect(before.host.named).toEqual([]);
   expect(after.named).toEqual([paths.state, paths.spool]);
   const stamps = await host.read(`find ${paths.state} -type f -printf '%P ' -exec cat {} \\;`);
   const left = stamps.split("\n").filter(Boolean);
@@ -191,18 +192,18 @@ test("the machine is as it was", async () => {
   for (const stamp of left) expect(stamp).toMatch(/^stamps\/[a-z-]+ absent-[0-9a-f]{12}$/);
 });
 
-test("the zone is as it was, rules of its own with ids, order and dates", () => {
+test("the zone is as before the first up, including ids, order and dates of other owners' rules", () => {
   expect(comparable(world.api.zone)).toEqual(before.zone);
 });
 
-test("what was accepted is kept, counted, and root's alone", async () => {
+test("up keeps accepted deliveries, prints their number, and makes them readable for root only", async () => {
   expect(await world.spooled(host)).toHaveLength(accepted.length);
   const said = leaving.diagnostics.map(({ message }) => message).join("\n");
   expect(said).toContain(`kept ${paths.spool}: ${accepted.length} accepted deliveries`);
   expect(await host.read(`find ${paths.spool} -perm /077 -o ! -user root -o ! -group root`)).toBe("");
 });
 
-test("the audit of a machine that was left is clean", async () => {
+test("the audit of a removed host is clean", async () => {
   const preview = await world.stack.preview("--expect-no-changes");
   expect(preview.code, preview.stdout).toBe(0);
 });

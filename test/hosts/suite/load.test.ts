@@ -1,7 +1,7 @@
 /**
- * Deliveries keep coming while `up` changes what they pass through: none is lost, and a range that was taken away is
- * refused at once, one that was added is admitted at once. systemd 257 keeps the former list in force until something
- * starts in the sockets' slice, so this is asked of the machine itself and not of its units.
+ * Deliveries arrive while `up` changes the layers that they pass through: none is lost, a removed range is rejected at
+ * once, and an added range is accepted at once. systemd 257 keeps the former list in force until a unit starts in the
+ * sockets' slice, so this test sends deliveries instead of reading units.
  */
 import { appendFileSync, cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -40,7 +40,7 @@ afterAll(async () => {
   rmSync(program, { recursive: true, force: true });
 });
 
-/** The same program with another receiver: a comment that the bundle keeps. */
+/** Changes the receiver's bundle in a copy of the program: adds a comment that esbuild keeps. */
 function rebuild(): void {
   for (const name of ["infra", "service", "package.json", "tsconfig.json"])
     cpSync(join(repository, name), join(program, name), { recursive: true });
@@ -51,7 +51,7 @@ function rebuild(): void {
   writeFileSync(file, stringify({ ...yaml, main: join(program, "infra/index.ts") }));
 }
 
-/** Who may deliver the hook "docs" from now on; everything else as it was. */
+/** Makes `source` the only allowed source of the hook "docs". */
 function admit(source: string): void {
   const { config } = parse(readFileSync(world.stack.stackFile, "utf8")) as { config: Record<string, unknown> };
   const hooks = config["pushgate:hooks"] as Record<string, unknown>[];
@@ -60,7 +60,7 @@ function admit(source: string): void {
   });
 }
 
-/** A push to "docs" as the edge hands it on, without the edge's own rules: what the machine alone makes of a source. */
+/** Delivers a push to "docs" as Cloudflare forwards it, but without its rules, so that the host alone decides. */
 async function pushed(source: string): Promise<Pick<Answer, "status" | "servedBy">> {
   const [leaf] = world.api.zone.origin_pulls.hostname_certificates;
   const sent = delivery({
@@ -76,14 +76,14 @@ async function pushed(source: string): Promise<Pick<Answer, "status" | "servedBy
 }
 
 const accepted = { status: 202, servedBy: "pushgate-receiver" };
-/** By the proxy, as the kernel dropped its connection to the socket. */
-const refused = { status: 403, servedBy: "pushgate-proxy" };
+/** nginx's answer if the kernel drops its connection to the socket. */
+const rejected = { status: 403, servedBy: "pushgate-proxy" };
 
 const installed = () => host.read(`sha256sum ${paths.receiver}`);
-/** Since when the hooks' sockets listen: a restart would lose what waits in them. */
+/** The start of the receiver's sockets: a restart would lose the connections that wait in them. */
 const listening = () => host.read("systemctl show -p Id -p ActiveEnterTimestampMonotonic 'pushgate-receiver-*.socket'");
 
-/** Each sender one delivery after the other, `least` in all as fast as they go, then ten a second until `work` is done. */
+/** Each sender delivers in sequence: `least` deliveries in all at full speed, then ten per second until `work` ends. */
 async function deliverDuring<T>(least: number, work: () => Promise<T>) {
   const answers: Answer[] = [];
   let over = false;
@@ -101,13 +101,13 @@ async function deliverDuring<T>(least: number, work: () => Promise<T>) {
   }
 }
 
-/** The answers that were not a 202, by what they were. */
+/** The answers other than 202. */
 const others = (answers: readonly Answer[]) =>
   answers.filter(({ status }) => status !== 202).map(({ status, servedBy, error }) => ({ status, servedBy, error }));
 
-test("2,000 deliveries while up changes a range, the program and the proxy's configuration: all accepted", async () => {
+test("the receiver accepts all of 2,000 deliveries while up changes a range, the program and nginx's configuration", async () => {
   expect(await pushed(first)).toEqual(accepted);
-  expect(await pushed(second)).toEqual(refused);
+  expect(await pushed(second)).toEqual(rejected);
   const before = { program: await installed(), sockets: await listening(), spool: (await world.spooled(host)).length };
 
   rebuild();
@@ -126,16 +126,16 @@ test("2,000 deliveries while up changes a range, the program and the proxy's con
   expect(others(answers)).toEqual([]);
   expect((await world.spooled(host)).length - before.spool).toBe(answers.length);
   expect(await listening()).toBe(before.sockets);
-  expect([await pushed(first), await pushed(second)]).toEqual([refused, accepted]);
+  expect([await pushed(first), await pushed(second)]).toEqual([rejected, accepted]);
 });
 
-test("a changed range alone is in force when up is over, and nobody waits for it", async () => {
+test("a changed range is in force when up ends, without a restart of sockets or receiver", async () => {
   const sockets = await listening();
   const service = () => host.read("systemctl show -p MainPID pushgate-receiver.service");
   const running = await service();
   admit(first);
   const { done: up, answers } = await deliverDuring(0, () => world.stack.up());
-  expect([await pushed(first), await pushed(second)]).toEqual([accepted, refused]);
+  expect([await pushed(first), await pushed(second)]).toEqual([accepted, rejected]);
   expect(up.code, up.stdout).toBe(0);
   expect(others(answers)).toEqual([]);
   expect(await listening()).toBe(sockets);

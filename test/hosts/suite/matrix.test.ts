@@ -1,7 +1,7 @@
 /**
- * The removal matrix. Layer after layer, from the edge inward: attacks that this layer stops, sent while it stands and
- * again when a named fault has taken it away, and they reach the next. Faults stay, so at the end every layer is open;
- * then one `pulumi up` mends machine and zone in place, and each attack is answered as in the beginning.
+ * The removal matrix. For each layer, from Cloudflare inward: the layer stops its attacks; after a named fault has
+ * removed the layer, the same attacks reach the next one. Faults stay, so at the end every layer is open; then one
+ * `pulumi up` repairs host and zone in place, and each attack gets the same answer as in the beginning.
  */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { paths } from "../../../infra/host/paths.ts";
@@ -9,11 +9,11 @@ import type { Run } from "../../engine/engine.ts";
 import type { Rule } from "../../fakes/cloudflare/zone.ts";
 import type { Change } from "../../fakes/deliveries.ts";
 import { attacks, type LayerName } from "../../scenarios.ts";
+import { addOtherSite, answers, logged, summary } from "../attack-report.ts";
 import { deployedWorld } from "../deployed.ts";
 import * as fault from "../faults.ts";
 import { otherPeoplesCertificates, startImpostor } from "../impostor.ts";
 import { until } from "../lab/process.ts";
-import { addOtherSite, answers, logged, said } from "../look.ts";
 import {
   accepted,
   blocked,
@@ -31,22 +31,22 @@ const { challenged } = answers;
 
 let lab: Lab;
 const closing: (() => void)[] = [];
-/** What every attack was answered right after the first `up`. */
+/** The answer to every attack right after the first `up`. */
 let declared: ReadonlyMap<Row, string>;
 /** The rules of layer 2, as the program declared them. */
-let ours: Rule[];
+let declaredRules: Rule[];
 
-/** All at once, as a silence takes its time. In the spool is then what was accepted, and nothing else. */
+/** Sends all attacks at once, because a silence takes seconds. The spool must then hold only the accepted ones. */
 async function send(rows: readonly Row[]): Promise<Map<Row, string>> {
   const before = await lab.world.spooled(lab.host);
-  const answers = rows.map(async (row) => [row, said(await row.send(lab), lab.world.edge)] as const);
+  const answers = rows.map(async (row) => [row, summary(await row.send(lab), lab.world.edge)] as const);
   const seen = new Map(await Promise.all(answers));
   const taken = [...seen.values()].filter((answer) => answer === accepted).length;
   expect((await lab.world.spooled(lab.host)).length - before.length).toBe(taken);
   return seen;
 }
 
-/** What a person is told of each fault on the machine. */
+/** Texts that preview must print about the faults on the host. */
 const inPreview = [
   "receiver.cjs is: differs",
   "open.conf is not declared and will be removed",
@@ -61,15 +61,15 @@ beforeAll(async () => {
   const world = await deployedWorld("matrix");
   const [host] = world.hosts;
   lab = { host, world, certificates: await otherPeoplesCertificates() };
-  // The operator fights bots: the zone in which the incident happened.
+  // The zone challenges bots, as in the incident.
   await fault.bots("managed_challenge").make(world, host);
   await addOtherSite(host, receiverPort);
   await fault.noGuard.make(world, host);
-  // The edge trusts who signed the second, and it is for a name of somebody else's.
+  // Cloudflare trusts the authority of the second impostor's certificate, but the certificate is for another name.
   const stolen = await world.api.authority.issue("example.net", ["example.net"]);
   closing.push(await startImpostor(impostors.A, originPort, await lab.certificates.selfMade(hostnameOf(host))));
   closing.push(await startImpostor(impostors.AAAA, originPort, stolen));
-  ours = world.api.zone.rulesets.find(({ phase }) => phase === "http_request_firewall_custom")!.rules;
+  declaredRules = world.api.zone.rulesets.find(({ phase }) => phase === "http_request_firewall_custom")!.rules;
   declared = await send(all);
 });
 
@@ -79,9 +79,9 @@ afterAll(async () => {
   await lab?.host.kill();
 });
 
-test("as declared, each attack is stopped", async () => {
+test("with every layer as declared, each attack is stopped", async () => {
   for (const row of all) expect.soft(declared.get(row), row.attack).toBe(row.declared);
-  // The silences are our table's: a packet of each, and what TCP sent again.
+  // pushgate's nft table caused the silences: its counter has one packet of each attack, and TCP's repeats.
   const counter = await lab.host.read("nft list counter inet pushgate not_edge");
   const silences = all.filter((row) => row.declared === "silence" && row.reaches !== accepted).length;
   expect(Number(/packets (\d+)/.exec(counter)?.[1])).toBeGreaterThanOrEqual(silences);
@@ -90,8 +90,8 @@ test("as declared, each attack is stopped", async () => {
 const notFound = { proxy: "404 proxy: not found", receiver: "404 receiver: Not Found" } as const;
 
 /**
- * Which layer says no, and which when every layer is open. The edge's rules and nginx's locations read a normalised
- * path, so some spellings get as far as the receiver, which compares the bytes of the request line.
+ * The layer that rejects each spelling, as declared and with every layer open. Cloudflare's rules and nginx's locations
+ * read a normalised path, so some spellings reach the receiver, which compares the bytes of the request line.
  */
 const spellings: Readonly<Record<string, readonly [declared: string, open: string]>> = {
   "//webhook//site": [notFound.receiver, notFound.receiver],
@@ -107,11 +107,11 @@ const spellings: Readonly<Record<string, readonly [declared: string, open: strin
   "/x/../webhook/site": [notFound.receiver, notFound.receiver],
 };
 
-/** Good deliveries but for the path. */
+/** Sends deliveries that are valid except for the path. */
 async function spelled(): Promise<Record<string, string>> {
   const before = await lab.world.spooled(lab.host);
   const answers = Object.keys(spellings).map(async (path) => {
-    return [path, said(await lab.world.deliver({ path }), lab.world.edge)] as const;
+    return [path, summary(await lab.world.deliver({ path }), lab.world.edge)] as const;
   });
   const seen = Object.fromEntries(await Promise.all(answers));
   expect(await lab.world.spooled(lab.host)).toEqual(before);
@@ -120,50 +120,50 @@ async function spelled(): Promise<Record<string, string>> {
 const spelledAs = (which: 0 | 1) =>
   Object.fromEntries(Object.entries(spellings).map(([path, answers]) => [path, answers[which]]));
 
-test("no other spelling of the hook's path is taken for it", async () => {
+test("no layer accepts another spelling of the hook's path", async () => {
   expect(await spelled()).toEqual(spelledAs(0));
 });
 
-/** Allowed and denied in turn, and then all at once. */
+/** Eight allowed deliveries at once, then eight denied ones. */
 async function burst() {
   const [good, bad] = [{ source: places.github }, attacks["7 service manager"].change(places)];
   const turns = (change: Change) => Array.from({ length: 8 }, () => lab.world.deliver(change));
   const allowed = await Promise.all(turns(good));
   const denied = await Promise.all(turns(bad));
-  const words = (answers: readonly Answer[]) => new Set(answers.map((answer) => said(answer, lab.world.edge)));
+  const words = (answers: readonly Answer[]) => new Set(answers.map((answer) => summary(answer, lab.world.edge)));
   return { allowed: words(allowed), denied: words(denied) };
 }
 
-/** What is shown before a layer's rows, with the layers before it open. */
+/** Extra tests before a layer's rows, with the layers before it open. */
 const before: Partial<Record<LayerName, () => void>> = {
   "3 bots": () => {
-    test("the incident: a 403 at the git host, no line in any log; with the declared rules 202", async () => {
+    test("without the declared rules the git host gets a 403 and no log has a line; with them it gets 202", async () => {
       const { world, host } = lab;
       const rules = "http_request_firewall_custom";
       const ruleset = world.api.zone.rulesets.find(({ phase }) => phase === rules)!;
       expect(ruleset.rules).toEqual([]);
-      /** With the declared rules back for this one; resolves when its line stands in both logs. */
-      const cured = async (id: string) => {
-        ruleset.rules = ours;
-        expect(said(await world.deliver({ headers: { "x-github-delivery": id } }), world.edge)).toBe(accepted);
+      /** Sends one delivery with the declared rules; resolves when its line is in both logs. */
+      const withRules = async (id: string) => {
+        ruleset.rules = declaredRules;
+        expect(summary(await world.deliver({ headers: { "x-github-delivery": id } }), world.edge)).toBe(accepted);
         ruleset.rules = [];
         return until(`the lines of ${id}`, async () => {
           const lines = await logged(host);
           return lines.proxy.includes(id) && lines.receiver.includes(id) ? lines : undefined;
         });
       };
-      await cured("before");
+      await withRules("before");
       const incident = await world.deliver({ headers: { "x-github-delivery": "incident" } });
-      expect(said(incident, world.edge)).toBe(challenged);
+      expect(summary(incident, world.edge)).toBe(challenged);
       expect(incident.headers).toMatchObject({ server: "cloudflare", "cf-mitigated": "challenge" });
-      const { proxy, receiver } = await cured("after");
-      // Whatever the incident had left would stand between the two.
+      const { proxy, receiver } = await withRules("after");
+      // A log line of the incident would be between these two.
       expect(proxy.slice(-2)).toEqual(["before", "after"]);
       expect(receiver.slice(-2)).toEqual(["before", "after"]);
     });
   },
   "7 service manager": () => {
-    test("allowed, then denied in one burst; where the proxy keeps connections the denied gets in", async () => {
+    test("a denied source gets in after an allowed one only if nginx keeps its connections open", async () => {
       const { world, host } = lab;
       expect(await burst()).toEqual({ allowed: new Set([accepted]), denied: new Set([notAllowed]) });
       const former = await host.readFile(paths.nginx);
@@ -177,24 +177,24 @@ const before: Partial<Record<LayerName, () => void>> = {
 };
 
 for (const { layer, during, removal, rows } of stages) {
-  describe(`${layer}, taken away: ${removal.says}`, () => {
+  describe(`${layer}, removed: ${removal.says}`, () => {
     before[layer]?.();
 
-    describe("stopped by it, past it without it", () => {
-      let stands: ReadonlyMap<Row, string>;
+    describe("the layer stops the attack, which gets past it after its removal", () => {
+      let active: ReadonlyMap<Row, string>;
       let removed: ReadonlyMap<Row, string>;
 
       beforeAll(async () => {
         const { world, host } = lab;
         await during?.made.make(world, host);
-        stands = await send(rows);
+        active = await send(rows);
         await removal.make(world, host);
         removed = await send(rows);
         await during?.undone(host).make(world, host);
       });
 
       test.each(rows.map((row) => [row.attack, row] as const))("%s", (_, row) => {
-        expect(stands.get(row)).toBe(row.stopped ?? row.declared);
+        expect(active.get(row)).toBe(row.stopped ?? row.declared);
         expect(removed.get(row)).toBe(row.reaches);
       });
     });
@@ -202,18 +202,18 @@ for (const { layer, during, removal, rows } of stages) {
 }
 
 describe("every layer open", () => {
-  test("another spelling of the hook's path is still nobody's", async () => {
+  test("no layer accepts another spelling of the hook's path", async () => {
     expect(await spelled()).toEqual(spelledAs(1));
   });
 
-  test("preview sees each fault, and `up` mends all of them in place", async () => {
+  test("preview reports each fault, and `up` repairs all of them in place", async () => {
     const { world, host } = lab;
     await fault.recordsAt(impostors).make(world, host);
     await fault.bots("managed_challenge").make(world, host);
-    const onTheMachine = ["firewall", "guard", "proxy", "receiver", "receiver-program", "receiver-program-file"];
+    const onTheHost = ["firewall", "guard", "proxy", "receiver", "receiver-program", "receiver-program-file"];
     const name = hostnameOf(host);
     const faulty = [
-      ...onTheMachine.map((layer) => `${host.name}-${layer}`),
+      ...onTheHost.map((layer) => `${host.name}-${layer}`),
       ...["configuration rules", "custom rules", `${name} A`, `${name} AAAA`],
     ];
     const updates = ({ steps }: Run) => steps.map((step) => `${step.op} ${step.name}`).sort();
@@ -221,8 +221,8 @@ describe("every layer open", () => {
     const preview = await world.stack.preview("--expect-no-changes");
     expect(preview.code, preview.stdout).toBe(7);
     expect(updates(preview)).toEqual(faulty.map((one) => `update ${one}`).sort());
-    const told = preview.diagnostics.map(({ message }) => message).join("\n");
-    for (const words of inPreview) expect(told).toContain(words);
+    const printed = preview.diagnostics.map(({ message }) => message).join("\n");
+    for (const words of inPreview) expect(printed).toContain(words);
 
     const up = await world.stack.up();
     expect(up.code, up.stdout).toBe(0);
@@ -231,9 +231,9 @@ describe("every layer open", () => {
     expect(again.code, again.stdout).toBe(0);
   });
 
-  test("after it each attack, and each delivery, is answered as in the beginning", async () => {
-    const healed = await send(all);
-    for (const row of all) expect.soft(healed.get(row), row.attack).toBe(row.declared);
+  test("after up each attack and each delivery gets the same answer as in the beginning", async () => {
+    const repaired = await send(all);
+    for (const row of all) expect.soft(repaired.get(row), row.attack).toBe(row.declared);
     expect(await spelled()).toEqual(spelledAs(0));
     expect(await burst()).toEqual({ allowed: new Set([accepted]), denied: new Set([blocked]) });
   });

@@ -1,7 +1,7 @@
 /**
- * A machine where others live: a shop on 443 with its own log, Docker, ufw, fail2ban and somebody's policy route. They
- * are the same and serve before, during and after an `up`, also one that fails: the machine's nginx may not hold
- * CAP_NET_RAW, which `nginx -t` does not see and every site dies of.
+ * A host with neighbours: a shop on 443 with its own log, Docker, ufw, fail2ban and a policy route of the operator.
+ * They are unchanged and serve before, during and after an `up`, even one that fails because nginx lacks CAP_NET_RAW:
+ * `nginx -t` does not notice that, but a reload would end every site.
  */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { paths } from "../../../infra/host/paths.ts";
@@ -10,24 +10,24 @@ import { bootHost, type Host } from "../lab/host.ts";
 import { addNeighbours, type Neighbourhood, neighbourhood, visitShop } from "../lab/neighbours.ts";
 import { actors } from "../lab/net.ts";
 import { run, until } from "../lab/process.ts";
-import { meanwhile } from "../meanwhile.ts";
 import { release } from "../release.ts";
+import { repeatWhile } from "../repeat-while.ts";
 import { buildWorld, type World } from "../world.ts";
 
 let host: Host;
 let world: World;
 let before: Neighbourhood;
 
-/** Before and after a reload the proxy's layer asks every listener of this nginx whether it answers, and says who asks. */
-const ourQuestion = / 400 .*"pushgate"$/;
+/** The log line of the request, with "pushgate" as its user agent, that the proxy layer sends to every listener. */
+const listenerCheck = / 400 .*"pushgate"$/;
 
 async function neighbours(): Promise<Neighbourhood> {
   const seen = await neighbourhood(host);
-  return { ...seen, shop: { ...seen.shop, logged: seen.shop.logged.filter((line) => !ourQuestion.test(line)) } };
+  return { ...seen, shop: { ...seen.shop, logged: seen.shop.logged.filter((line) => !listenerCheck.test(line)) } };
 }
 
-/** Looks at all of it twice a second while `work` runs; throws when the shop does not answer. */
-const watched = <T>(work: () => Promise<T>) => meanwhile(work, neighbours, 500);
+/** Reads the neighbours' state twice per second while `work` runs; throws if the shop does not answer. */
+const watched = <T>(work: () => Promise<T>) => repeatWhile(work, neighbours, 500);
 
 const shop = () => visitShop(host.address, actors.stranger.v4[0]);
 const children = () => host.read("cat /proc/$(cat /run/nginx.pid)/task/*/children");
@@ -45,7 +45,7 @@ afterAll(async () => {
   await host?.kill();
 });
 
-test("the neighbours serve before", () => {
+test("the neighbours serve before the first up", () => {
   expect(before.shop.v4).toMatch(/^200 the shop is open/);
   expect(before.shop.logged).toHaveLength(2);
   expect(Object.keys(before.tables)).toEqual(expect.arrayContaining(["inet f2b-table", "ip filter", "ip nat"]));
@@ -67,7 +67,7 @@ describe("an nginx without CAP_NET_RAW", () => {
     await until("the shop is open again", () => shop().catch(() => undefined));
   });
 
-  test("up stops before the reload with cause and cure, and the neighbours notice nothing", async () => {
+  test("up stops before the reload, prints cause and fix, and the neighbours are unchanged", async () => {
     const { done: up, seen: looks } = await watched(() => world.stack.up());
     expect(up.code).toBe(1);
     const text = up.stdout + up.stderr;
@@ -75,14 +75,14 @@ describe("an nginx without CAP_NET_RAW", () => {
     expect(text).toContain("Find what removes it (CapabilityBoundingSet= or User= in systemctl cat nginx.service)");
     expect(text).toContain("proxy: nothing was changed, the former files serve");
     expect(await host.read(`ls ${paths.nginx} 2>/dev/null || true`)).toBe("");
-    // The same workers: nobody told nginx anything.
+    // The same workers: nginx was not reloaded.
     expect(await children()).toBe(workers);
     expect(looks.length).toBeGreaterThan(3);
     for (const look of looks) expect(look).toEqual(before);
     expect(world.api.zone.dns_records).toEqual([]);
   });
 
-  test("without that check every site of this nginx would be down, and nginx -t calls it fine", async () => {
+  test("without that check a reload takes every site of this nginx down, although nginx -t succeeds", async () => {
     const trap = "/etc/nginx/conf.d/trap.conf";
     const site =
       "server { listen 8099; location / { proxy_bind $remote_addr transparent; proxy_pass http://127.0.0.1:1; } }\n";
@@ -96,20 +96,20 @@ describe("an nginx without CAP_NET_RAW", () => {
   });
 });
 
-describe("with the cure", () => {
+describe("with the fix", () => {
   let up: Run;
   let looks: readonly Neighbourhood[];
   beforeAll(async () => {
     ({ done: up, seen: looks } = await watched(() => world.stack.up()));
   });
 
-  test("the same up goes on, and the neighbours are the same and serve all along", async () => {
+  test("up succeeds, and the neighbours are unchanged and serve all the time", async () => {
     expect(up.code, up.stdout).toBe(0);
     expect(looks.length).toBeGreaterThan(3);
     for (const look of looks) expect(look).toEqual(before);
   });
 
-  test("a delivery is accepted, past ufw's drop, and is in no neighbour's log", async () => {
+  test("the receiver accepts a delivery despite ufw's default drop, and no neighbour's log has it", async () => {
     const log = () => host.read("cat /var/log/nginx/shop.access.log");
     const lines = await log();
     for (const source of [actors.github.v4[0], actors.github.v6[0]])
@@ -117,7 +117,7 @@ describe("with the cure", () => {
     expect(await log()).toBe(lines);
   });
 
-  test("afterwards the neighbours are the same, and the audit finds nothing", async () => {
+  test("after up the neighbours are unchanged, and the audit is clean", async () => {
     expect(await neighbours()).toEqual(before);
     const preview = await world.stack.preview("--expect-no-changes");
     expect(preview.code, preview.stdout).toBe(0);

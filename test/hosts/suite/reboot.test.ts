@@ -1,37 +1,38 @@
 /**
- * What the machine's own life does to the chain: a reboot, restarts and reloads of the services around it, rules flushed
- * and lists widened by hand. No `up` in between but in the last case: the guard restores and proves, or the sockets are closed and say why.
+ * Events on the host that could open the chain: a reboot, restarts and reloads of services, rules flushed and lists
+ * widened manually. Only the last case runs an `up`: the guard repairs and proves, or it closes the sockets and logs
+ * why.
  */
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { paths, units } from "../../../infra/host/paths.ts";
 import { routingTable } from "../../../infra/host/routing/routing.ts";
 import { type Change, delivery } from "../../fakes/deliveries.ts";
 import { secrets } from "../../stack-file.ts";
+import { answers, summary } from "../attack-report.ts";
 import { deployedWorld } from "../deployed.ts";
 import type { Host } from "../lab/host.ts";
 import { actors } from "../lab/net.ts";
 import { until } from "../lab/process.ts";
-import { answers, said } from "../look.ts";
-import { meanwhile } from "../meanwhile.ts";
 import { release } from "../release.ts";
+import { repeatWhile } from "../repeat-while.ts";
 import { type Answer, hostnameOf, type World } from "../world.ts";
 
 let host: Host;
 let world: World;
 
-/** A valid signature from somewhere else, with the edge's own certificate: only the sockets' list is left to say no. */
+/** A validly signed delivery of another source, with the zone's own client certificate: only the list rejects it. */
 function fromElsewhere(client: string = actors.stranger.v4[0], change: Change = {}): Promise<Answer> {
   const { certificate, private_key: key } = world.api.zone.origin_pulls.hostname_certificates.at(-1)!;
   const sent = delivery({ host: hostnameOf(host), headers: { "cf-connecting-ip": client }, ...change });
   return world.contact(host, actors.edge.v4[2], sent, { cert: certificate as string, key: key as string }, 3_000);
 }
-/** Straight to the origin port: only the firewall is left to say no before the proxy does. */
+/** A connection from a stranger to the origin port: the firewall must drop it before nginx sees it. */
 const direct = () => world.contact(host, actors.stranger.v4[0], delivery({ host: hostnameOf(host) }), undefined, 300);
 
-/** Strangers all along `work`; their answers. Each must be a refusal, however far apart the layers are meanwhile. */
+/** Sends attacks while `work` runs and returns the answers. Each must be a rejection, even between two layers. */
 async function besieged(work: () => Promise<unknown>): Promise<Answer[]> {
   const strangers = () => Promise.all([direct(), fromElsewhere(), fromElsewhere(actors.stranger.v6[0])]);
-  return (await meanwhile(work, strangers)).seen.flat();
+  return (await repeatWhile(work, strangers)).seen.flat();
 }
 
 const delivered = () =>
@@ -43,8 +44,8 @@ const guard = () => host.inside(`systemctl start ${units.guard}`, { check: false
 async function everythingHolds(): Promise<void> {
   expect(await world.deliver()).toMatchObject({ status: 202, servedBy: "pushgate-receiver" });
   expect(await world.deliver({ source: actors.github.v6[0] })).toMatchObject({ status: 202 });
-  expect(said(await fromElsewhere(), world.edge)).toBe(answers.notAllowed);
-  expect(said(await direct(), world.edge)).toBe("silence");
+  expect(summary(await fromElsewhere(), world.edge)).toBe(answers.notAllowed);
+  expect(summary(await direct(), world.edge)).toBe("silence");
 }
 
 const accepted = (seen: readonly Answer[]) => seen.filter(({ status }) => status >= 200 && status < 300);
@@ -60,7 +61,7 @@ afterAll(async () => {
   await host?.kill();
 });
 
-test("a reboot: the next delivery is accepted, a stranger never was", async () => {
+test("the receiver accepts deliveries after a reboot, and no stranger gets in during it", async () => {
   const boot = await host.read("cat /proc/sys/kernel/random/boot_id");
   const seen = await besieged(async () => expect(await host.reboot()).toBe("running"));
   expect(await host.read("cat /proc/sys/kernel/random/boot_id")).not.toBe(boot);
@@ -89,32 +90,32 @@ describe("services around the chain", () => {
     await everythingHolds();
   });
 
-  test("they leave the guard with its proof", async () => {
+  test("the guard proves the sockets afterwards", async () => {
     await guard();
     expect(await guardSays()).toBe("proven");
   });
 });
 
-test("the guard's timer comes within the minute", async () => {
-  const asked = `date -d "$(systemctl show -p NextElapseUSecRealtime --value ${units.guardTimer})" +%s; date +%s`;
-  // While the guard runs there is no next time.
+test("the guard's timer elapses within a minute", async () => {
+  const times = `date -d "$(systemctl show -p NextElapseUSecRealtime --value ${units.guardTimer})" +%s; date +%s`;
+  // The timer has no next time while the guard runs.
   const seconds = await until("the timer has a next time", async () => {
-    const [next, now] = (await host.read(asked)).split("\n");
+    const [next, now] = (await host.read(times)).split("\n");
     return Number(next) >= Number(now) ? Number(next) - Number(now) : undefined;
   });
   expect(seconds).toBeLessThanOrEqual(60);
 });
 
-describe("by hand", () => {
-  // The minute may be over in the middle of a test: here the guard comes when it is called.
+describe("manual changes", () => {
+  // The timer could start the guard in the middle of a test, so each test starts the guard itself.
   beforeAll(async () => void (await host.inside(`systemctl stop ${units.guardTimer}`)));
   afterAll(async () => void (await host.inside(`systemctl start ${units.guardTimer}`)));
 
   test.each(["nft flush ruleset", "systemctl stop nftables.service"])(
-    "%s: a stranger reaches the proxy until the guard puts the table back",
+    "%s: a stranger reaches nginx until the guard restores the table",
     async (flush) => {
       await host.inside(flush);
-      expect(said(await direct(), world.edge)).toBe(answers.noCertificate);
+      expect(summary(await direct(), world.edge)).toBe(answers.noCertificate);
       await guard();
       await everythingHolds();
       expect(await host.journal(units.guard)).toContain("loaded it again: absent");
@@ -122,7 +123,7 @@ describe("by hand", () => {
     },
   );
 
-  test("without the routing rule no reply arrives, and the guard puts it back", async () => {
+  test("nginx answers 503 without the routing rule, until the guard restores the rule", async () => {
     await host.inside(`ip rule del table ${routingTable}; ip -6 rule del table ${routingTable}`);
     expect(await world.deliver()).toMatchObject({ status: 503, servedBy: "pushgate-proxy" });
     await guard();
@@ -137,20 +138,20 @@ describe("by hand", () => {
       await guard();
     });
 
-    test("lets its stranger in, until the guard closes the sockets and says why; it opens when the list is gone", async () => {
+    test("admits a stranger until the guard closes the sockets and logs why; the guard opens them when the list is gone", async () => {
       await host.writeFile(widen, `[Slice]\nIPAddressAllow=${actors.stranger.v4[0]}\n`);
-      // systemd 257 takes a changed list up when something starts in the slice.
+      // systemd 257 applies a changed list when a unit starts in the slice.
       await host.inside("systemctl daemon-reload && systemd-run -q --wait --collect --slice=pushgate.slice true");
-      expect(said(await fromElsewhere(), world.edge)).toBe(answers.accepted);
+      expect(summary(await fromElsewhere(), world.edge)).toBe(answers.accepted);
 
       await guard();
-      const [unheard, foreign] = await Promise.all([world.deliver(), fromElsewhere()]);
-      expect(unheard).toMatchObject({ status: 503, servedBy: "pushgate-proxy" });
+      const [github, foreign] = await Promise.all([world.deliver(), fromElsewhere()]);
+      expect(github).toMatchObject({ status: 503, servedBy: "pushgate-proxy" });
       expect(foreign.status).toBe(403);
       expect(await guardSays()).toContain(`closed: ${slice} admits ${actors.stranger.v4[0]}/32`);
       expect(await host.journal(units.guard)).toContain(`fix: remove IPAddressAllow from ${slice}`);
       expect(await host.read("systemctl is-active 'pushgate-receiver-*.socket' || true")).not.toMatch(/^active/m);
-      // What it closed stays closed for as long.
+      // The sockets stay closed while the list is there.
       await guard();
       expect((await world.deliver()).status).toBe(503);
 
@@ -161,7 +162,7 @@ describe("by hand", () => {
     });
   });
 
-  describe("a list that is in force and in no unit any more", () => {
+  describe("a list that the kernel enforces and no unit declares", () => {
     const [stranger] = actors.stranger.v4;
     const docs = { hook: "docs", secret: secrets.docs.current };
     const getsIn = async () => (await fromElsewhere(stranger, docs)).status === 202;
@@ -172,11 +173,11 @@ systemctl daemon-reload
 systemd-run --quiet --wait --collect --slice=pushgate.slice true`);
       expect(await getsIn()).toBe(true);
       await host.inside(`rm -r ${drop} && systemctl daemon-reload`);
-      // systemd 252 takes a list up at once, 257 does not.
+      // systemd 252 applies a changed list at once, systemd 257 does not.
       expect(await getsIn()).toBe(release === "trixie");
     });
 
-    test("the guard's next run takes it away, and a preview has nothing to report", async () => {
+    test("the guard's next run removes it, and preview is clean", async () => {
       await guard();
       expect(await getsIn()).toBe(false);
       expect(await guardSays()).toBe("proven");
@@ -186,7 +187,7 @@ systemd-run --quiet --wait --collect --slice=pushgate.slice true`);
       await host.inside(`systemctl stop ${units.guardTimer}`);
     });
 
-    test("an apply of the receiver takes it away", async () => {
+    test("an apply of the receiver removes it", async () => {
       await host.inside(`chmod 0600 ${paths.receiverSettings}; systemctl start ${units.guardTimer}`);
       const { code, steps } = await world.stack.up();
       expect(code).toBe(0);
@@ -196,7 +197,7 @@ systemd-run --quiet --wait --collect --slice=pushgate.slice true`);
   });
 });
 
-test("after all of it the audit finds nothing", async () => {
+test("the audit is clean after all these events", async () => {
   const preview = await world.stack.preview("--expect-no-changes");
   expect(preview.code, preview.stdout).toBe(0);
 });

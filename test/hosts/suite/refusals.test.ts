@@ -1,6 +1,6 @@
 /**
- * Machines that can't carry pushgate. Each refusal says what was found, what is needed and the cure, all of
- * them at once, and nothing has changed anywhere; then the same machine without its faults is brought up.
+ * Hosts that cannot run pushgate. Each error names what was found, what is needed and the fix; one `up` prints all of
+ * them and changes nothing. Then `up` sets up the same host without its faults.
  */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Run } from "../../engine/engine.ts";
@@ -10,22 +10,22 @@ import { know, knownKey } from "../lab/ssh.ts";
 import { release } from "../release.ts";
 import { buildWorld, hostEntry, hostnameOf, type World } from "../world.ts";
 
-/** Ports of this test's own: a process of somebody's, a container's published one, SSH itself. */
+/** Origin ports that are in use: by another process, by a container's published port, and by SSH. */
 const ports = { process: 2053, published: 2083, ssh: 2087 };
 
 let fit: Host;
 let worn: Host;
 let blind: Host;
 let world: World;
-let refused: Run;
-let said: string;
+let failed: Run;
+let printed: string;
 let before: unknown;
 
-/** Prints `text`, whatever it is asked. */
+/** A program that prints `text`, whatever its arguments are. */
 const impostor = (text: string) => `#!/bin/sh\necho '${text}'\n`;
 
-/** Everything of the machines that an apply would touch. */
-const standing = () =>
+/** Everything on the hosts that an apply could change. */
+const states = () =>
   Promise.all(
     [fit, worn, blind].map(async (host) => ({
       etc: await host.snapshotEtc(),
@@ -36,8 +36,8 @@ const standing = () =>
   );
 const writes = () => world.api.requests.filter(({ method }) => method !== "GET");
 
-/** Listens on the port it is given; the kernel knows a script by its own name. */
-const somebody = `#!/usr/bin/perl
+/** A script that listens on a port; the kernel reports a script by its file name, "listener". */
+const listener = `#!/usr/bin/perl
 use IO::Socket::INET;
 my $socket = IO::Socket::INET->new(LocalPort => $ARGV[0], Listen => 1) or die;
 sleep 999;
@@ -49,19 +49,21 @@ beforeAll(async () => {
     bootHost({ name: "worn", release, variant: "packages", diskMegabytes: 40 }),
     bootHost({ name: "blind", release, variant: "packages", enforces: false }),
   ]);
-  await fit.writeFile("/usr/local/bin/somebody", somebody, "0755");
+  await fit.writeFile("/usr/local/bin/listener", listener, "0755");
   await fit.inside(`set -e
-systemd-run --quiet somebody ${ports.process}
+systemd-run --quiet listener ${ports.process}
 nft 'table ip container-nat { chain prerouting { type nat hook prerouting priority dstnat; tcp dport ${ports.published} dnat to 172.17.0.2:80; }; }'
 echo 'Port 22
 Port ${ports.ssh}' >/etc/ssh/sshd_config.d/ports.conf
 systemctl restart ssh`);
-  await until("somebody listens", async () => ((await fit.read("ss -Hltnp")).includes("somebody") ? true : undefined));
+  await until("the listener listens on its port", async () =>
+    (await fit.read("ss -Hltnp")).includes("listener") ? true : undefined,
+  );
   await worn.writeFile("/usr/local/bin/nft", impostor("nftables v0.9.8 (E.D.S.)"), "0755");
   await worn.writeFile("/usr/local/bin/nginx", impostor("nginx version: nginx/1.18.0"), "0755");
   await worn.inside("rm /usr/bin/node /usr/bin/apt-get");
   await worn.writeFile("/usr/bin/node", impostor("v12.22.12"), "0755");
-  // Two machines in one: old to whom sudo has made root.
+  // This host has an old systemd for logins by sudo, and a current one for root.
   await worn.writeFile(
     "/usr/local/sbin/systemctl",
     `#!/bin/sh
@@ -72,16 +74,16 @@ exec /usr/bin/systemctl "$@"
   );
   await blind.inside("sed -i 's/^ID=.*/ID=mint/; s/^VERSION_ID=.*/VERSION_ID=22/' /etc/os-release");
 
-  // Somebody else's machine under a known name, and one that nobody has met.
+  // A name whose host has another key, a name without a known key, and an address without a host.
   know("swapped", fit.address, knownKey("worn"));
   know("unmet", fit.address);
   know("silent", fit.address.replace(/\d+$/, "251"));
 
   world = await buildWorld([fit], { config: { "pushgate:hosts": hosts() } });
-  before = await standing();
-  refused = await world.stack.up();
-  const errors = refused.diagnostics.filter(({ severity }) => severity === "error");
-  said = errors.map(({ message }) => message).join("\n");
+  before = await states();
+  failed = await world.stack.up();
+  const errors = failed.diagnostics.filter(({ severity }) => severity === "error");
+  printed = errors.map(({ message }) => message).join("\n");
 });
 
 afterAll(async () => {
@@ -89,7 +91,7 @@ afterAll(async () => {
   await Promise.all([fit?.kill(), worn?.kill(), blind?.kill()]);
 });
 
-/** One entry a fault: another login, name or port each time, as no two entries may be equal. */
+/** One entry for each fault, with a different login, name or port, because entries must be unique. */
 const hosts = () => {
   const entry = (host: Host, name: string, change: Record<string, unknown>) =>
     hostEntry(host, { name, hostname: hostnameOf({ name }), ...change });
@@ -100,8 +102,8 @@ const hosts = () => {
     entry(fit, "deploy", { ssh: "deploy@fit" }),
     entry(fit, "guest", { ssh: "guest@fit", sudo: true }),
     entry(fit, "nologin", { ssh: "nobody@fit" }),
-    // Logins of their own: ControlPath's %C knows address and login, so root's connection to the same address, should
-    // it be up already, would be shared and no key be asked for.
+    // Different logins: ControlPath's %C contains address and login, so ssh would reuse root's open connection to the
+    // same address and not check the key.
     entry(fit, "swapped", { ssh: "swapped@swapped" }),
     entry(fit, "unmet", { ssh: "unmet@unmet" }),
     entry(fit, "silent", { ssh: "root@silent" }),
@@ -112,33 +114,33 @@ const hosts = () => {
   ];
 };
 
-/** The error's lines about one entry: its own, and those below it that are indented. */
+/** The lines of the error about one entry: its first line, and the indented lines below it. */
 const about = (name: string): string => {
-  const lines = said.split("\n");
+  const lines = printed.split("\n");
   const first = lines.findIndex((line) => line.startsWith(`${name}: `) || line.startsWith(`${name} can't `));
   if (first < 0) return "";
   const more = lines.slice(first + 1).findIndex((line) => !line.startsWith("  "));
   return lines.slice(first, more < 0 ? undefined : first + 1 + more).join("\n");
 };
 
-describe("a machine that is not to be had", () => {
+describe("up rejects a host that ssh cannot reach", () => {
   test.each([
     ["guest", "no sudo there for this login", /sudo .*NOPASSWD: ALL/],
     ["nologin", "no such login", /the host rejects the login.*ssh-add -l/],
     ["swapped", "another host key than the known one", /its SSH host key is unknown or has changed.*ssh-keygen -lf/],
-    ["unmet", "a host key nobody has seen", /its SSH host key is unknown or has changed.*ssh-keygen -lf/],
-    ["silent", "no machine at that address", /the host is unreachable.*`state: lost`/],
-    ["nowhere", "no address of that name", /its name does not resolve.*~\/\.ssh\/config/],
+    ["unmet", "an unknown host key", /its SSH host key is unknown or has changed.*ssh-keygen -lf/],
+    ["silent", "no host at that address", /the host is unreachable.*`state: lost`/],
+    ["nowhere", "a name without an address", /its name does not resolve.*~\/\.ssh\/config/],
   ])("%s: %s", (name, _, says) => {
     expect(about(name)).toMatch(says);
     expect(about(name)).toContain("nothing was changed");
   });
 });
 
-describe("a machine that can't carry it", () => {
+describe("up rejects a host that cannot run pushgate", () => {
   test.each([
     ["deploy", "an ordinary login", [/deploy@fit is not root\. .*set `sudo: true`/]],
-    ["process", "a process on the origin port", [/origin port 2053 is in use by somebody\. Give `originPort`/]],
+    ["process", "a process on the origin port", [/origin port 2053 is in use by listener\. Give `originPort`/]],
     [
       "published",
       "a container's published port",
@@ -169,8 +171,8 @@ describe("a machine that can't carry it", () => {
   });
 });
 
-test("an untested distribution is no fault, only a warning", () => {
-  const warnings = refused.diagnostics.filter(({ severity }) => severity === "warning").map(({ message }) => message);
+test("up prints only a warning about an untested distribution", () => {
+  const warnings = failed.diagnostics.filter(({ severity }) => severity === "warning").map(({ message }) => message);
   expect(warnings.join()).toMatch(/blind: mint 22 is not among the tested distributions \(debian 12, debian 13\)/);
   expect(
     about("blind")
@@ -179,16 +181,16 @@ test("an untested distribution is no fault, only a warning", () => {
   ).toHaveLength(1);
 });
 
-test("none of them changed anything, on the machines or at the edge", async () => {
-  expect(refused.code).toBe(1);
-  expect(refused.steps.filter(({ type }) => !type.startsWith("pulumi:"))).toEqual([]);
-  expect(await standing()).toEqual(before);
+test("the failed up changed nothing on the hosts or at Cloudflare", async () => {
+  expect(failed.code).toBe(1);
+  expect(failed.steps.filter(({ type }) => !type.startsWith("pulumi:"))).toEqual([]);
+  expect(await states()).toEqual(before);
   for (const host of [fit, worn, blind]) expect(await host.journal("pushgate-apply")).toContain("No entries");
   expect(writes()).toEqual([]);
 });
 
-describe("the same machine without its faults", () => {
-  test("another up on the machine holds its lock: the second says so", async () => {
+describe("the same host without its faults", () => {
+  test("up fails and names the lock if another up runs on the host", async () => {
     world.stack.configure({ "pushgate:hosts": [hostEntry(fit, { ssh: "deploy@fit", sudo: true })] });
     await fit.inside("systemd-run --quiet --unit=pushgate-apply sleep 120");
     const second = await world.stack.up();
@@ -198,16 +200,16 @@ describe("the same machine without its faults", () => {
       /fit: another pulumi up is running on this host\. Wait until it ends, or read: systemctl status pushgate-apply/,
     );
     expect(writes()).toEqual([]);
-    expect(await standing()).toEqual(before);
+    expect(await states()).toEqual(before);
   });
 
-  test("an ordinary login with sudo brings it up; a second up of the stack meanwhile is told to wait", async () => {
+  test("up succeeds with an ordinary login and sudo; a second up of the same stack fails and names the lock", async () => {
     const first = world.stack.up();
-    await until("the first up is at work", async () =>
+    await until("the first up has applied a layer", async () =>
       (await fit.read("ls /var/lib/pushgate/stamps 2>/dev/null || true")) === "" ? undefined : true,
     );
-    // The engine writes its state file in place, so a reader may meet half of one.
-    const second = await until("the second up has read a whole state", async () => {
+    // The engine writes its state file in place, so another process may read half of it.
+    const second = await until("the second up has read a complete state", async () => {
       const run = await world.stack.up();
       return run.stderr.includes("failed to load checkpoint") ? undefined : run;
     });

@@ -1,6 +1,6 @@
 /**
- * Where a secret is, and where it must not be, by searching for its text while and after the program works; and how a
- * hook's secret is changed without a refused push.
+ * Searches for the text of each secret during and after an `up`, and proves that it is only where it must be. Also
+ * rotates a hook's secret without a rejected push.
  */
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { Run } from "../../engine/engine.ts";
@@ -8,31 +8,31 @@ import { bootHost, type Host } from "../lab/host.ts";
 import { until } from "../lab/process.ts";
 import { release } from "../release.ts";
 import { type SecretSearch, secretSearch, watchProcesses } from "../secret-search.ts";
+import { sshWrapper } from "../ssh-wrapper.ts";
 import { buildWorld, type World } from "../world.ts";
-import { sshWrapper } from "../wrapper.ts";
 
-/** This file's own: other files' engines are given theirs as arguments meanwhile, as a person's `config set` is. */
+/** Secrets of this file only: at the same time engines of other files get secrets as arguments of `config set`. */
 const secrets = {
   site: { current: "vault-site-current-0123456789-abcdefghij", previous: "vault-site-previous-0123456789-abcdefghi" },
   docs: { current: "vault-docs-current-0123456789-abcdefghij" },
 };
 const token = "vault-token-0123456789-0123456789-abcdefghij";
 const renewed = "vault-site-renewed-0123456789-abcdefghij";
-/** Those that are there before `up`. */
+/** The secrets that exist before `up`. */
 const known = { ...secrets.site, docs: secrets.docs.current, token };
 const ssh = sshWrapper();
 let host: Host;
 let search: SecretSearch;
 let world: World;
 let up: Run;
-/** What must be nowhere, by what it is. */
+/** Name -> the text to search for. */
 let needles: Record<string, string>;
-/** Command lines and environments that held one, while `up` worked. */
+/** Command lines and environments that contained a secret during `up`. */
 let duringUp: readonly string[];
 
 const leaked = (text: string): string[] => Object.keys(needles).filter((name) => text.includes(needles[name]!));
 
-/** A PEM's second line: 64 characters of the key itself. */
+/** The first line of the key in a PEM: 64 characters. */
 const body = (pem: string): string => {
   const line = pem.split("\n").findIndex((text) => text.includes("PRIVATE KEY"));
   return pem.split("\n")[line + 1]!;
@@ -66,16 +66,16 @@ afterAll(async () => {
   await host?.kill();
 });
 
-/** A secret output as `--show-secrets` prints it: JSON within a marked object. */
+/** Unwraps a secret output, which `--show-secrets` prints as JSON in a marked object. */
 const plain = (value: string | { plaintext: string }): string =>
   typeof value === "string" ? value : JSON.parse(value.plaintext);
 
-test("the stand: up is whole, and the search knows all six secrets", () => {
+test("up succeeds, and the search knows all six secrets", () => {
   expect(up.code, up.stdout).toBe(0);
   expect(Object.values(needles).filter((text) => text.length >= 32)).toHaveLength(6);
 });
 
-test("the receiver's sandbox: exposure of at most 0.3", async () => {
+test("systemd rates the exposure of the receiver's sandbox as at most 0.3", async () => {
   const said = await host.read("systemd-analyze security --no-pager pushgate-receiver.service");
   const exposure = /Overall exposure level for \S+: ([\d.]+)/.exec(said)?.[1];
   expect(Number(exposure), said).toBeLessThanOrEqual(0.3);
@@ -84,18 +84,18 @@ test("the receiver's sandbox: exposure of at most 0.3", async () => {
 const holders = () => search.holders(Object.values(needles));
 const inProcesses = async () => leaked(await search.processes());
 
-test("files: a secret is in the receiver's own credentials folder, in memory, and the origin's key in its file", async () => {
+test("files contain secrets only in the receiver's credentials folder, in memory, and the origin key in its own file", async () => {
   const inMemory = "/run/credentials/pushgate-receiver.service";
   expect(await holders()).toEqual(["/etc/pushgate/tls/origin.key", `${inMemory}/docs`, `${inMemory}/site`]);
   expect(await host.read(`findmnt -nro FSTYPE -T ${inMemory}`)).toMatch(/^(ramfs|tmpfs)$/);
-  // Systemd 252 gives them to the account, 257 to it by an access list: asked is who can read, not how.
+  // systemd 252 makes the account the owner, 257 uses an access list, so the test checks who can read.
   for (const file of ["/etc/pushgate/tls/origin.key", `${inMemory}/site`, "/etc/pushgate/credentials/site"]) {
     const read = await host.inside(`runuser -u guest -- cat ${file}`, { check: false });
     expect(read).toMatchObject({ code: 1, stdout: "", stderr: expect.stringContaining("Permission denied") });
   }
 });
 
-test("by removal: a secret laid into a file or an environment is found by this search", async () => {
+test("the search finds a secret that is put into a file or an environment", async () => {
   await host.writeFile("/etc/pushgate/forgotten", `secret=${secrets.docs.current}\n`);
   expect(await holders()).toContain("/etc/pushgate/forgotten");
   await host.inside("rm /etc/pushgate/forgotten");
@@ -108,7 +108,7 @@ test("by removal: a secret laid into a file or an environment is found by this s
   expect(await inProcesses()).toEqual([]);
 });
 
-test("arguments and environments: neither now, nor while up worked, nor of ssh and systemd-creds", async () => {
+test("no process has a secret in its arguments or environment, now or during up, including ssh and systemd-creds", async () => {
   expect(await inProcesses()).toEqual([]);
   expect(duringUp).toEqual([]);
   const given = await search.givenToCreds();
@@ -118,7 +118,7 @@ test("arguments and environments: neither now, nor while up worked, nor of ssh a
   expect(leaked(ssh.given())).toEqual([]);
 });
 
-test("units and journal", async () => {
+test("units and journal contain no secret", async () => {
   expect(leaked(await search.units())).toEqual([]);
   for (const status of [202, 401]) {
     const secret = status === 401 ? "another-secret-of-at-least-32-characters" : secrets.site.current;
@@ -133,7 +133,7 @@ test("units and journal", async () => {
   );
 });
 
-test("the state and the output of up", async () => {
+test("the state and the output of up contain no secret", async () => {
   expect(leaked(await world.stack.stateText())).toEqual([]);
   expect(leaked(up.stdout + up.stderr + JSON.stringify(up.diagnostics))).toEqual([]);
 });
@@ -145,21 +145,21 @@ const secretsOf = async (site: { current: string; previous?: string }): Promise<
 };
 const statusWith = async (secret: string): Promise<number> => (await world.deliver({ secret })).status;
 
-test("a preview of a new secret, with what was changed by hand shown line by line, says neither", async () => {
+test("a preview of a new secret and of a manual change prints neither secret", async () => {
   await host.inside("echo '# by hand' >>/etc/nginx/conf.d/pushgate.conf");
   needles.renewed = renewed;
   await secretsOf({ current: renewed, previous: secrets.site.current });
   const preview = await world.stack.preview("--diff", "--expect-no-changes");
   expect(preview.code).toBe(7);
   expect(preview.steps.map(({ name }) => name).sort()).toEqual(["vault-proxy", "vault-secrets"]);
-  // With --diff the engine says its warnings on standard error.
+  // With --diff the engine prints warnings on standard error.
   const said = preview.stdout + preview.stderr;
   expect(said).toContain("- # by hand");
   expect(said).toContain("+ stamp=");
   expect(leaked(said + JSON.stringify(preview.diagnostics))).toEqual([]);
 });
 
-test("rotation: the new secret is accepted at once and the old one until it is taken away", async () => {
+test("the receiver accepts a new secret at once and the old one until it is removed", async () => {
   expect(await statusWith(secrets.site.current)).toBe(202);
   expect(await statusWith(secrets.site.previous)).toBe(202);
   expect(await statusWith(renewed)).toBe(401);
@@ -177,13 +177,13 @@ test("rotation: the new secret is accepted at once and the old one until it is t
   expect(leaked(last.stdout + (await world.stack.stateText()))).toEqual([]);
 });
 
-test("a secret exchanged on the machine by hand is drift", async () => {
+test("preview reports a secret that was replaced manually on the host", async () => {
   await host.inside(
-    "printf 'somebody-elses-secret-of-at-least-32-characters\\n' | systemd-creds encrypt --with-key=host --name=site - /etc/pushgate/credentials/site",
+    "printf 'another-owners-secret-of-at-least-32-characters\\n' | systemd-creds encrypt --with-key=host --name=site - /etc/pushgate/credentials/site",
   );
   const preview = await world.stack.preview("--expect-no-changes");
   expect(preview.code).toBe(7);
-  // The receiver's own layer may see it as well: it was started before this credential came.
+  // The receiver's layer may report it too, because the receiver started before the new credential was written.
   expect(preview.steps.map(({ name }) => name)).toContain("vault-secrets");
   expect(preview.diagnostics.map(({ message }) => message).join()).toMatch(
     /vault: secrets: credentials changed since they were installed: .*"site"/,

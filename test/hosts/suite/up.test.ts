@@ -1,6 +1,6 @@
 /**
- * A machine as it was installed, and one `up`: every layer in order, a clean audit that costs one connection, a delivery
- * through the whole chain. hosts.test.ts has a machine without IPv6.
+ * One `up` on a freshly installed host: every layer in order, a clean audit that costs one connection, and deliveries
+ * through all layers. hosts.test.ts has a host without IPv6.
  */
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { Run } from "../../engine/engine.ts";
@@ -9,8 +9,8 @@ import { secrets } from "../../stack-file.ts";
 import { bootHost, type Host } from "../lab/host.ts";
 import { actors } from "../lab/net.ts";
 import { release } from "../release.ts";
+import { disconnect, sshWrapper } from "../ssh-wrapper.ts";
 import { buildWorld, type World } from "../world.ts";
-import { disconnect, sshWrapper } from "../wrapper.ts";
 
 const ssh = sshWrapper();
 let host: Host;
@@ -28,16 +28,16 @@ afterAll(async () => {
   await host?.kill();
 });
 
-/** As the machine's own sshd counts them. */
+/** The number of logins in the journal of the host's sshd. */
 const logins = async () =>
   Number(await host.read("journalctl --no-pager -o cat -u ssh | grep -c 'Accepted publickey'"));
 
-test("a bare machine: every layer is applied", () => {
+test("up applies every layer to a bare host", () => {
   expect(up.code, up.stdout).toBe(0);
   expect(up.steps.filter(({ op }) => op !== "create")).toEqual([]);
 });
 
-test("what protects stands before what it protects: the engine's steps, the machine's stamps, the edge's requests", async () => {
+test("each protection is active before what it protects, by the engine's steps, the host's stamps and Cloudflare's requests", async () => {
   const layers = [
     "packages",
     "origin-key",
@@ -62,7 +62,7 @@ test("what protects stands before what it protects: the engine's steps, the mach
   const guarded = up.steps.findLastIndex(({ name }) => name.endsWith("-guard"));
   const signed = edge.filter((type) => type === "OriginCaCertificate").length;
   expect(signed).toBe(1);
-  // But for the certificate that the machine's own layer installs, nothing at the edge before the machine stands.
+  // Except for the certificate that a layer of the host installs, Cloudflare changes only after the host is complete.
   const after = up.steps.slice(guarded + 1);
   expect(after.filter(({ type }) => type.startsWith("cloudflare:"))).toHaveLength(edge.length - signed);
   const records = edge.filter((type) => type === "DnsRecord").length;
@@ -74,7 +74,7 @@ test("what protects stands before what it protects: the engine's steps, the mach
   expect(writes.slice(-records)).toEqual(Array(records).fill("dns_records"));
 });
 
-test("the audit right after finds nothing and costs one connection; another up runs nothing", async () => {
+test("the audit right after up is clean and costs one connection; another up applies nothing", async () => {
   const before = await logins();
   await disconnect(host.alias);
   ssh.forget();
@@ -95,19 +95,19 @@ test.each([
   ["IPv4", actors.github.v4[0]],
   ["the range of 2026", actors.github.v4[2]],
   ["IPv6", actors.github.v6[0]],
-])("a signed push from GitHub over %s is accepted and lies in the spool once", async (_, source) => {
+])("the receiver accepts a signed push from GitHub over %s and spools it once", async (_, source) => {
   const before = await world.spooled(host);
   expect(await world.deliver({ source })).toMatchObject({ status: 202, servedBy: "pushgate-receiver" });
   expect(await world.spooled(host)).toHaveLength(before.length + 1);
 });
 
-test("a push from a self-hosted git host reaches its own hook", async () => {
+test("the receiver accepts a push from a self-hosted git host at its own hook", async () => {
   const answer = await world.deliver({ hook: "docs", secret: secrets.docs.current, source: actors.gitlab.v4[0] });
   expect(answer).toMatchObject({ status: 202, servedBy: "pushgate-receiver" });
   expect(await world.spooled(host, "docs")).toHaveLength(1);
 });
 
-test("a ping is answered 200, and nothing is spooled", async () => {
+test("the receiver answers a ping with 200 and spools nothing", async () => {
   const before = await world.spooled(host);
   const answer = await world.deliver({ event: "ping", payload: pingPayload() });
   expect(answer).toMatchObject({ status: 200, servedBy: "pushgate-receiver" });

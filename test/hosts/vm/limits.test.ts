@@ -1,6 +1,6 @@
 /**
- * What a build may use, held by the kernel's control groups alone: memory, processes, processor time. In a container
- * the process limits beside them answer instead (test/hosts/rebuild/faults.test.ts); here those are taken away.
+ * The kernel's control groups alone limit a build's memory, processes and processor time. In a container the unit's
+ * process limits apply instead (test/hosts/rebuild/faults.test.ts); these tests remove those.
  */
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { Last, Status } from "../../../service/builder/status.ts";
@@ -16,7 +16,7 @@ let rebuild: Rebuild;
 let vm: Vm;
 
 const limits = { seconds: 300, memoryMiB: 192, tasks: 64, cpuPercent: 25 };
-/** What the operator allowed for his postcss; a program under that name eats processes. */
+/** The operator allowed npx for postcss; this program under its name starts too many processes. */
 const hungryProgram = `#!/bin/sh
 for i in $(seq 1000); do sleep 60 >/dev/null 2>&1 & done
 wait
@@ -41,7 +41,7 @@ afterAll(async () => {
 const unit = "pushgate-hugo-site@";
 const status = async () => JSON.parse(await vm.read(`cat ${placesOf("site").site}/status.json`)) as Status;
 
-/** What came of a push of these layouts; emulated, hugo alone takes three seconds of the processor. */
+/** Pushes this layout and returns the result. On the emulated processor hugo alone takes three seconds. */
 async function built(index: string): Promise<Last> {
   const commit = await rebuild.push({ "layouts/index.html": index });
   return until(
@@ -59,7 +59,7 @@ const published = async (mark: string) => {
   expect((await rebuild.visit()).body).toContain(`layout-${mark}`);
 };
 
-/** Without the process limits that stand beside the control group's. */
+/** Runs `work` without the unit's process limits, so that only the control group limits the build. */
 async function byGroupAlone(work: () => Promise<void>): Promise<void> {
   const folder = `/run/systemd/system/${unit}.service.d`;
   const lines = "[Service]\\nLimitDATA=infinity\\nLimitNPROC=infinity\\n";
@@ -70,7 +70,7 @@ async function byGroupAlone(work: () => Promise<void>): Promise<void> {
 
 const kernelSaid = () => vm.read("journalctl --boot --dmesg --no-pager --output=cat");
 
-test("on a kernel of its own: whole, proven, as declared, and with nothing to warn of", async () => {
+test("the host on its own kernel has no failed unit, proven sockets, and a clean preview without warnings", async () => {
   await vm.ssh("systemctl is-system-running --wait", { check: false });
   expect(await vm.read("systemctl list-units --failed --no-legend")).toBe("");
   expect((await vm.read("cat /sys/fs/cgroup/cgroup.controllers")).split(" ")).toEqual(
@@ -87,9 +87,9 @@ test("on a kernel of its own: whole, proven, as declared, and with nothing to wa
   expect(warned).toEqual([]);
 });
 
-test("a push is published", () => published("on-metal"));
+test("the builder publishes a push", () => published("on-metal"));
 
-test("memory: the kernel ends the build, the status says why, and the former page is served", async () => {
+test("the kernel ends a build that uses too much memory, the status names the limit, and the former page is served", async () => {
   const much =
     '{{ $a := slice }}{{ range seq 4 }}{{ range seq 2000 }}{{ $a = $a | append (printf "%0200000d" .) }}{{ end }}{{ end }}{{ len $a }}';
   await byGroupAlone(async () => {
@@ -104,7 +104,7 @@ test("memory: the kernel ends the build, the status says why, and the former pag
   await published("after-memory");
 });
 
-test("processes: the kernel refuses one more, and the status says so", async () => {
+test("the kernel denies a build one process too many, and the status names the limit", async () => {
   const css = '{{ (resources.FromString "a.css" "a{}" | resources.PostCSS).RelPermalink }}';
   await byGroupAlone(async () => {
     expect(await built(css)).toMatchObject({
@@ -116,7 +116,7 @@ test("processes: the kernel refuses one more, and the status says so", async () 
   await published("after-processes");
 });
 
-test("processor time: a build without end has a quarter of one, and sites are served beside it", async () => {
+test("an endless build uses a quarter of a processor, and sites are served at the same time", async () => {
   await rebuild.push({ "layouts/index.html": endless });
   const group = `/sys/fs/cgroup/system.slice/${unit}*`;
   await until(
@@ -133,7 +133,7 @@ test("processor time: a build without end has a quarter of one, and sites are se
   await new Promise((resolve) => setTimeout(resolve, 10_000));
   const to = await look();
   const share = (to.used - from.used) / (to.seconds - from.seconds);
-  console.log(`processor time of a build without end: ${(100 * share).toFixed(0)} % of one, allowed are 25 %`);
+  console.log(`an endless build uses ${(100 * share).toFixed(0)} % of one processor; the limit is 25 %`);
   expect(share).toBeGreaterThan(0.1);
   expect(share).toBeLessThan(0.3);
   expect((await rebuild.visit()).status).toBe(200);

@@ -1,4 +1,4 @@
 import { hostSuite } from "../hosts-config.ts";
 
-/** `npm run test:vm`: what only a kernel with control groups of its own can show. Emulated, and as slow as that. */
+/** `npm run test:vm`: limits that only a kernel with its own control groups enforces, on a slow, emulated processor. */
 export default hostSuite({ folder: "test/hosts/vm", patience: [400, 600] });

@@ -1,6 +1,6 @@
 /**
- * The smallest real chain of proxy and allowlisted socket, written by hand and not by the program's renderers: it shows
- * that a host of the lab can enforce, so that a renderer's failure there is the renderer's.
+ * The smallest chain of nginx and an allowlisted socket, not made by the program's renderers. It proves that a host of
+ * the lab enforces address lists, so that a failure with rendered files is the renderer's fault.
  */
 import type { Host } from "./host.ts";
 
@@ -30,11 +30,11 @@ server {
 }
 `;
 
-export const routes = ["-4", "-6"]
+const routes = ["-4", "-6"]
   .map((v) => `ip ${v} rule add fwmark 1 lookup 100 pref 90 && ip ${v} route add local default dev lo table 100`)
   .join("\n");
 
-/** Needs nginx. Without IPv6 on the host the two listeners on ::1 would fail both daemons, so it is for hosts with both. */
+/** Needs a host with nginx and IPv6: without ::1 the listeners would fail in both systemd and nginx. */
 export async function addChain(host: Host): Promise<void> {
   await host.writeFile("/etc/systemd/system/chain.socket", socket);
   await host.writeFile("/etc/systemd/system/chain@.service", service);

@@ -1,4 +1,4 @@
-/** The file system one host boots from: an image below, this boot's writes on a tmpfs above, identity files written in. */
+/** The root file system of one host: an image, a tmpfs above it for the host's writes, and its identity files. */
 import { randomBytes } from "node:crypto";
 import { existsSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
@@ -10,16 +10,16 @@ import { hostKey, meet, operatorKey } from "./ssh.ts";
 
 export type Identity = { readonly name: string; readonly slot: number; readonly ipv6: boolean };
 
-/** A host's disk: `layers` are read-only, topmost first. */
+/** A host's disk; `layers` are the read-only folders below it, topmost first. */
 export type Disk = { readonly folder: string; readonly layers: readonly string[] };
 
 const folderOf = (name: string) => join(labFolder, "hosts", name);
 export const rootOf = (disk: Disk) => join(disk.folder, "root");
 
-/** `megabytes` bounds what the host may write before its disk is full. */
+/** Mounts a disk to which the host can write `megabytes` MiB. */
 export async function mountDisk(name: string, layers: readonly string[], megabytes: number): Promise<Disk> {
   const folder = folderOf(name);
-  if (existsSync(folder)) throw new Error(`${name} is running already: end it, or boot a host of another name`);
+  if (existsSync(folder)) throw new Error(`${name} is already running. End it, or boot a host with another name.`);
   mkdirSync(folder);
   await run("mount", ["-t", "tmpfs", "-o", `mode=755,size=${megabytes}m`, "tmpfs", folder]);
   const part = (of: string) => {
@@ -38,7 +38,7 @@ export async function unmountDisk(disk: Disk): Promise<void> {
 }
 
 let frozen = 0;
-/** Takes the disk of a host that is off out of the way and returns it as layers that the same host can boot from again. */
+/** Moves the disk of a powered-off host aside and returns it as layers, from which the same host can boot again. */
 export async function freezeDisk(disk: Disk): Promise<readonly string[]> {
   await run("umount", [rootOf(disk)]);
   const kept = join(labFolder, `frozen-${process.pid}-${frozen++}`);
@@ -50,13 +50,13 @@ export async function freezeDisk(disk: Disk): Promise<readonly string[]> {
 
 export const imageLayers = (release: Release, variant: Variant) => [imagePath(release, variant)];
 
-/** What tells this host from another of the same image: id, name, addresses, keys. */
+/** Writes the files that differ between hosts of one image: machine-id, name, addresses, keys. */
 export async function personalize(root: string, { name, slot, ipv6 }: Identity): Promise<void> {
   const write = (path: string, text: string, mode = 0o644) => {
     mkdirSync(dirname(join(root, path)), { recursive: true });
     writeFileSync(join(root, path), text, { mode });
   };
-  // An empty one would make systemd treat this as its first boot and enable units by preset.
+  // With an empty machine-id systemd would treat this as the first boot and enable units by preset.
   write("etc/machine-id", `${randomBytes(16).toString("hex")}\n`);
   write("etc/hostname", `${name}\n`);
   write("etc/hosts", `127.0.0.1 localhost\n127.0.1.1 ${name}\n${ipv6 ? "::1 localhost ip6-localhost\n" : ""}`);
@@ -75,7 +75,7 @@ export async function personalize(root: string, { name, slot, ipv6 }: Identity):
 
 const keysOf = (root: string) => join(root, "etc/ssh");
 
-/** The addresses of this slot. */
+/** Writes the network configuration with the addresses of this slot. */
 function settle(root: string, { slot, ipv6 }: Pick<Identity, "slot" | "ipv6">): void {
   const own = wire.host(slot);
   const v4 = `Address=${own.v4}/24\nGateway=${wire.gateway.v4}\n`;
@@ -86,7 +86,7 @@ function settle(root: string, { slot, ipv6 }: Pick<Identity, "slot" | "ipv6">): 
   writeFileSync(file, network);
 }
 
-/** Of an identity that is there, changes what may not be the same on two hosts of one network. */
+/** Changes the addresses of an existing identity, which must be unique in the lab. */
 export function readdress(root: string, identity: Identity): void {
   settle(root, identity);
   meet(identity.name, wire.host(identity.slot).v4, keysOf(root));

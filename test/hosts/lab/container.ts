@@ -1,4 +1,4 @@
-/** One booted container: systemd as its first process, in a control group of its own, until it is powered off. */
+/** One booted container, with systemd as its first process, in its own control group, until it is powered off. */
 import { type ChildProcess, spawn } from "node:child_process";
 import { closeSync, mkdirSync, openSync, readFileSync, writeFileSync } from "node:fs";
 import { connect } from "node:net";
@@ -6,19 +6,19 @@ import { join } from "node:path";
 import { removeGroup } from "./cgroup.ts";
 import { currentLab } from "./lab.ts";
 import { type Ran, type RunOptions, run, until } from "./process.ts";
-import { type Disk, rootOf } from "./tree.ts";
+import { type Disk, rootOf } from "./root-disk.ts";
 
-/** Beyond nspawn's default set. */
-const powers = ["--capability=CAP_BPF,CAP_SYS_ADMIN,CAP_NET_ADMIN", "--private-network", "--network-bridge=lab0"];
-/** Without the bpf calls the service manager's allowlist silently does nothing. */
+/** Privileges beyond nspawn's default. */
+const privileges = ["--capability=CAP_BPF,CAP_SYS_ADMIN,CAP_NET_ADMIN", "--private-network", "--network-bridge=lab0"];
+/** Without bpf calls systemd silently enforces no address list. */
 const enforcing = (enforces: boolean) => `--system-call-filter=${enforces ? "" : "~"}bpf`;
-/** Neither the machine's service manager nor its files are asked or told anything. */
-const alone = ["--register=no", "--keep-unit", "--resolv-conf=off", "--timezone=off", "--link-journal=no"];
+/** nspawn neither registers with the outer systemd nor copies its files. */
+const isolated = ["--register=no", "--keep-unit", "--resolv-conf=off", "--timezone=off", "--link-journal=no"];
 
-/** What nspawn ends with when the container asked for a reboot and nspawn was told to keep its unit. */
+/** nspawn's exit code after the container's reboot, because of --keep-unit. */
 const wantsReboot = 133;
 
-export class Machine {
+export class Container {
   readonly disk: Disk;
   readonly name: string;
   private readonly group: string;
@@ -48,16 +48,16 @@ export class Machine {
       "-D",
       rootOf(this.disk),
     ];
-    // nspawn puts the container beside itself, so it has to be in the host's group before it starts.
+    // nspawn starts the container in its own control group, so nspawn must already be in the host's group.
     const start = [
       "-c",
       'echo 0 >"$1/cgroup.procs"; shift; exec "$@"',
       "start",
       this.group,
       ...nspawn,
-      ...powers,
+      ...privileges,
       enforcing(this.enforces),
-      ...alone,
+      ...isolated,
     ];
     const env = { ...process.env, SYSTEMD_NSPAWN_UNIFIED_HIERARCHY: "1" };
     const child = spawn("sh", start, { env, stdio: ["ignore", console, console], detached: true });
@@ -73,7 +73,7 @@ export class Machine {
     return child;
   }
 
-  /** The container's first process, as seen from the lab; undefined before the boot, between two, and afterwards. */
+  /** The lab's process id of the container's first process; undefined if the container does not run. */
   leader(): number | undefined {
     const { pid } = this.nspawn;
     try {
@@ -85,10 +85,10 @@ export class Machine {
     }
   }
 
-  /** Runs in all the container's namespaces without network, ssh or the host's knowledge; not in its control groups. */
+  /** Runs a command in the container's namespaces, but not in its control groups, without network or ssh. */
   async inside(command: string, options: RunOptions = {}): Promise<Ran> {
     const leader = this.leader();
-    if (leader === undefined) throw new Error(`the host is not running, so it can't run: ${command}`);
+    if (leader === undefined) throw new Error(`the host is not running, so it cannot run: ${command}`);
     const env = {
       PATH: "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
       LANG: "C.UTF-8",
@@ -97,11 +97,11 @@ export class Machine {
     return run("nsenter", ["--target", `${leader}`, "--all", "sh", "-c", command], { env, ...options });
   }
 
-  /** Resolves with systemd's verdict ("running", "degraded") once its boot is over and sshd answers on `address`. */
+  /** Resolves with systemd's state ("running", "degraded") when it has booted and sshd answers on `address`. */
   async isUp(address: string, after?: number): Promise<string> {
-    const awaited = async <T>(what: string, ask: () => Promise<T | undefined> | T | undefined) => {
+    const awaited = async <T>(what: string, probe: () => Promise<T | undefined> | T | undefined) => {
       try {
-        return await until(what, () => (this.over ? Promise.reject(new Error("nspawn ended")) : ask()));
+        return await until(what, () => (this.over ? Promise.reject(new Error("nspawn ended")) : probe()));
       } catch (error) {
         throw new Error(`${(error as Error).message}\n${this.console()}`);
       }
@@ -120,7 +120,7 @@ export class Machine {
     await this.gone();
   }
 
-  /** At once, as when the cable is pulled, except that what was written and not synced survives. */
+  /** Ends the container at once, like a power cut, except that unsynced writes survive. */
   async kill(): Promise<void> {
     writeFileSync(join(this.group, "cgroup.kill"), "1");
     await this.gone();
@@ -128,9 +128,9 @@ export class Machine {
 
   private async gone(): Promise<void> {
     await this.ended.promise;
-    // Kernels since 6.15 remember that a group was killed, and kill what is later cloned into it: never boot in it again.
+    // Kernels since 6.15 remember that a group was killed, and kill processes later cloned into it: do not reuse it.
     await removeGroup(this.group);
-    // The kernel takes the link down with the container's network namespace, but later than a next boot may want its name.
+    // The kernel removes the link with the container's network namespace, but too late for a next boot of this name.
     await run("ip", ["link", "delete", `vb-${this.name}`], { check: false });
   }
 
@@ -139,7 +139,7 @@ export class Machine {
   }
 }
 
-/** True when somebody accepts and says something; undefined otherwise. */
+/** True if a server accepts the connection and sends data; undefined otherwise. */
 const answers = (host: string, port: number): Promise<true | undefined> =>
   new Promise((resolve) => {
     const socket = connect({ host, port, timeout: 200 });

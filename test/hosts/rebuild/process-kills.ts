@@ -1,10 +1,10 @@
 /**
- * kill -9 of receiver and builder, at random moments between an accepted push and its page: in the end every accepted
- * push is published, and no visitor ever saw anything but one whole push.
+ * Kills receiver and builder with SIGKILL at random moments between an accepted push and its page. In the end every
+ * accepted push is published, and every page that a visitor saw belongs to one complete push.
  */
 import { random } from "../../random.ts";
 import { until } from "../lab/process.ts";
-import { markedFiles, markOf, wholeRelease } from "./marks.ts";
+import { markedFiles, markOf, wholeRelease } from "./marked-site.ts";
 import { awaitStatus, published, statusOf } from "./status.ts";
 import type { Rebuild } from "./world.ts";
 
@@ -15,10 +15,10 @@ export type Killed = {
   readonly visits: number;
 };
 
-/** Kills between an accepted push and its page, until the round lets it come. */
-const killsARound = 10;
+/** The most kills between an accepted push and its page. */
+const killsPerPush = 10;
 
-/** Who is killed, out of ten. */
+/** The processes to kill, as shares of ten. */
 const victims = [
   "builder",
   "builder",
@@ -32,8 +32,8 @@ const victims = [
   "all",
 ] as const;
 
-/** As a shell of the machine finds them; prints how many there were. */
-const kill: Record<(typeof victims)[number], string> = {
+/** Shell commands that put the victims' process ids into `pids`. */
+const pidsOf: Record<(typeof victims)[number], string> = {
   builder: "pids=$(systemctl show -P MainPID pushgate-build-site.service)",
   "git or sync": "pids=$(tail -n +2 /sys/fs/cgroup/system.slice/pushgate-build-site.service/cgroup.procs 2>/dev/null)",
   receiver: "pids=$(systemctl show -P MainPID pushgate-receiver.service)",
@@ -41,14 +41,14 @@ const kill: Record<(typeof victims)[number], string> = {
   all: "pids=$(systemctl show -P MainPID pushgate-build-site.service pushgate-receiver.service)",
 };
 
-/** `count` kills that found somebody alive. */
+/** Runs until `count` kills have hit at least one process each. */
 export async function soakKills(rebuild: Rebuild, count: number, seed: number): Promise<Killed> {
   const { host, repositories } = rebuild;
   const next = random(seed);
   const kills: Record<string, number> = {};
   let total = 0;
   let refused = 0;
-  // What a crash costs is not what is soaked: 2 s for each would be half an hour.
+  // A shorter pause after each crash: with the real 2 s a soak of 1,000 kills would take half an hour longer.
   for (const unit of ["pushgate-build-site.service", "pushgate-receiver.service"])
     await host.writeFile(`/run/systemd/system/${unit}.d/soon.conf`, "[Service]\nRestartSec=100ms\n");
   await host.inside("systemctl daemon-reload");
@@ -60,19 +60,19 @@ export async function soakKills(rebuild: Rebuild, count: number, seed: number): 
   while (total < count) {
     const commit = repositories.site.push(markedFiles(mark + 1, mark));
     mark += 1;
-    // A receiver that is being restarted answers later, as a sender's "Redeliver" finds it.
+    // While the receiver restarts, deliveries fail; this repeats them, as a sender's "Redeliver" would.
     await until("the delivery is accepted", async () => {
       const { status } = await rebuild.deliver(commit);
       if (status === 202) return true;
       refused += 1;
       return undefined;
     });
-    for (let i = 0; i < killsARound && total < count; i++) {
+    for (let i = 0; i < killsPerPush && total < count; i++) {
       await new Promise((resolve) => setTimeout(resolve, next() * 900));
       if (statusOf(host)?.deployed?.commit === commit) break;
       const victim = victims[Math.floor(next() * victims.length)]!;
       const { stdout } = await host.inside(
-        `${kill[victim]}; n=0; for p in $pids; do [ "$p" = 0 ] || { kill -9 "$p" 2>/dev/null && n=$((n + 1)); }; done; echo "$n"`,
+        `${pidsOf[victim]}; n=0; for p in $pids; do [ "$p" = 0 ] || { kill -9 "$p" 2>/dev/null && n=$((n + 1)); }; done; echo "$n"`,
         { check: false },
       );
       if (Number(stdout) === 0) continue;
@@ -83,14 +83,14 @@ export async function soakKills(rebuild: Rebuild, count: number, seed: number): 
       timeout: 60_000,
     });
     if (wholeRelease(host) !== mark)
-      throw new Error(`push ${mark} is said to be published, and ${wholeRelease(host)} is`);
+      throw new Error(`status.json reports push ${mark} as published, but push ${wholeRelease(host)} is`);
   }
   const visits = await watch.end();
   await host.inside("rm -r /run/systemd/system/pushgate-*.d && systemctl daemon-reload");
   return { kills, pushes: mark, refused, visits };
 }
 
-/** Visits the site all the while; `end` throws with the first page that was not one whole push. */
+/** Visits the site until `end`, which throws with the first page that was not one complete push. */
 function watching(rebuild: Rebuild, newest: () => number) {
   let over = false;
   let visits = 0;

@@ -1,26 +1,26 @@
 /**
- * What of a machine a removal has to give back, read in one go: equal before the first `up` and after the removal, but
- * for what `up` says it keeps.
+ * The state of a host that a removal must restore: equal before the first `up` and after the removal, except for the
+ * folders that `up` reports as kept.
  */
 import type { Host } from "./lab/host.ts";
 
-export type Traces = {
+export type HostState = {
   /** Path -> mode, owner, content. */
   readonly etc: Record<string, string>;
   readonly local: Record<string, string>;
-  /** By the command that prints it. */
-  readonly says: Record<string, string>;
-  /** Anything that bears our name, wherever it lies. */
+  /** Command -> its output. */
+  readonly outputs: Record<string, string>;
+  /** Every path whose name contains "pushgate". */
   readonly named: readonly string[];
 };
 
-const asked = [
-  // Sessions come and go.
+const commands = [
+  // Transient units are sessions, which start and end at any time.
   "systemctl list-unit-files --no-legend --no-pager | grep -v transient",
   "systemctl list-units --all --plain --no-legend --no-pager 'pushgate*'",
   "systemctl list-units --failed --plain --no-legend --no-pager",
   "systemctl is-active nginx.service nftables.service systemd-networkd.service",
-  // -s: counters go on counting.
+  // -s omits counters, which change with every packet.
   "nft -s list ruleset",
   "ip -4 rule",
   "ip -6 rule 2>&1",
@@ -32,18 +32,18 @@ const asked = [
   "getent group",
 ];
 
-/** The journal's and this boot's own records of what was done are no traces. */
+/** Skips the journal, which records every apply. */
 const named = `find / -xdev \\( -path /proc -o -path /var/log/journal \\) -prune -o -name '*pushgate*' -print
 find /run /sys/fs/cgroup -name '*pushgate*' 2>/dev/null`;
 
-export async function traces(host: Host): Promise<Traces> {
-  const says = await Promise.all(
-    asked.map(async (command) => [command, (await host.inside(command, { check: false })).stdout] as const),
+export async function hostState(host: Host): Promise<HostState> {
+  const outputs = await Promise.all(
+    commands.map(async (command) => [command, (await host.inside(command, { check: false })).stdout] as const),
   );
   return {
     etc: await host.snapshotEtc(),
     local: await host.snapshot("/usr/local"),
-    says: Object.fromEntries(says),
+    outputs: Object.fromEntries(outputs),
     named: (await host.read(`{ ${named}; } | sort`)).split("\n").filter(Boolean),
   };
 }

@@ -1,21 +1,21 @@
 /**
- * The power fails at random moments while pushes come in: what was answered 202 before is pending or published when the
- * machine is back, `current` leads to a whole release, and the newest push is published without anybody's help.
+ * Cuts the power at random moments while pushes arrive. After each cut every delivery that was answered 202 is pending
+ * or published, `current` points to a complete release, and the builder publishes the newest push without manual help.
  */
 import { readlinkSync } from "node:fs";
 import { join } from "node:path";
 import { random } from "../../random.ts";
 import type { Host } from "../lab/host.ts";
 import { until } from "../lab/process.ts";
-import { type Disk, diskUnder } from "./disk.ts";
-import { markedFiles, wholeRelease } from "./marks.ts";
+import { markedFiles, wholeRelease } from "./marked-site.ts";
+import { type Disk, diskUnder } from "./power-cut-disk.ts";
 import { placesOf } from "./site.ts";
 import { idle, pending, published } from "./status.ts";
 import type { Rebuild } from "./world.ts";
 
 export type Cut = {
   readonly cuts: number;
-  /** What became of the deliveries that were accepted in the seconds before a cut. */
+  /** The states, after the cut, of the deliveries accepted in the seconds before it. */
   readonly accepted: Readonly<Record<State, number>>;
 };
 
@@ -28,10 +28,10 @@ const services = "pushgate-receiver.service pushgate-build-site.service 'pushgat
 
 type Accepted = { readonly delivery: string; readonly commit: string };
 
-/** Spool, asks and sites of a machine on a disk that can lose its power. */
+/** Moves spool, requests and sites of a host to a disk whose power can be cut. */
 export async function onOwnDisk({ host }: Rebuild): Promise<Disk> {
   await idle(host);
-  // It would start what a cut has stopped.
+  // The guard would start units that a cut has stopped.
   await host.inside("systemctl stop pushgate-guard.timer pushgate-guard.service");
   await stop(host);
   const disk = await diskUnder(host, folders);
@@ -39,7 +39,7 @@ export async function onOwnDisk({ host }: Rebuild): Promise<Disk> {
   return disk;
 }
 
-/** Throws with what was lost, or seen half. */
+/** Throws with the delivery that was lost, or the release that was incomplete. */
 export async function soakCuts(rebuild: Rebuild, disk: Disk, count: number, seed: number): Promise<Cut> {
   const { host } = rebuild;
   const next = random(seed);
@@ -70,11 +70,11 @@ export async function soakCuts(rebuild: Rebuild, disk: Disk, count: number, seed
     for (const one of before) {
       const state = stateOf(rebuild, one);
       states[state] += 1;
-      if (state === "lost") throw new Error(`cut ${i + 1}: the delivery ${one.delivery} was answered 202, and is lost`);
+      if (state === "lost") throw new Error(`cut ${i + 1}: delivery ${one.delivery} was answered 202 and is lost`);
     }
     await start(host);
     await sender;
-    // What the git host knows, and nobody here may: a push whose delivery the cut refused. The next delivery tells.
+    // The cut may have prevented the delivery of a push. The next delivery announces it too.
     const head = rebuild.repositories.site.head()!;
     const last = before.at(-1);
     if (last !== undefined) await atLeast(rebuild, last.commit);
@@ -94,7 +94,7 @@ async function stop(host: Host): Promise<void> {
 }
 
 async function start(host: Host): Promise<void> {
-  // A glob finds only units that are loaded, and those that stand still are not.
+  // systemctl's glob matches only loaded units, and stopped ones are not loaded.
   await host.inside(`systemctl start $(cd /etc/systemd/system && echo ${hooks}) ${watching}`);
 }
 
@@ -102,7 +102,7 @@ const isIn = ({ repositories }: Rebuild, commit: string, later: string): boolean
   repositories.site.git("rev-list", "-1", later, `^${commit}^`) !== "" &&
   repositories.site.git("merge-base", commit, later) === commit;
 
-/** By the link alone: status.json may say less after a cut, never more. */
+/** The published commit, by the link alone: status.json may be older after a cut, never newer. */
 function deployed(host: Host): string {
   const { site } = placesOf("site");
   return readlinkSync(join(host.root, site, "current"))
@@ -119,14 +119,14 @@ function stateOf(rebuild: Rebuild, { delivery, commit }: Accepted): State {
 
 const atLeast = (rebuild: Rebuild, commit: string): Promise<true> =>
   until(
-    `${commit} was accepted before the cut, and is published after it`,
+    `${commit}, accepted before the cut, is published after it`,
     () => isIn(rebuild, commit, deployed(rebuild.host)) || undefined,
     { timeout: 60_000, pause: 50 },
   );
 
 const silenced = "/usr/local/lib/nothing-is-synced.cjs";
 
-/** Receiver and builder as they would be if they trusted the page cache: what the cuts have to notice. */
+/** Makes receiver and builder skip fsync, as if they trusted the page cache, to prove that the cuts notice it. */
 export async function trustPageCache(host: Host): Promise<void> {
   await host.writeFile(
     silenced,

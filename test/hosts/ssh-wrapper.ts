@@ -1,27 +1,27 @@
 /**
- * An `ssh` that stands first on the PATH of `pulumi` and hands over to OpenSSH's: it counts, keeps what each target
- * answered, and can give that answer again in place of the machine.
+ * A wrapper of `ssh`, first on the PATH of `pulumi`, that runs the real OpenSSH. It counts calls, records each target's
+ * answer, and can replay that answer without a connection.
  */
 import { chmodSync, existsSync, mkdtempSync, readFileSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { run } from "./lab/process.ts";
 
-/** The next call pays for a connection of its own, as an operator's first of the day does. */
-export async function disconnect(machine: string): Promise<void> {
-  await run("ssh", ["-o", "ControlPath=~/.ssh/pushgate-%C", "-O", "exit", `root@${machine}`], { check: false });
+/** Closes the shared connection, so that the next call opens a new one, as an operator's first call of the day does. */
+export async function disconnect(alias: string): Promise<void> {
+  await run("ssh", ["-o", "ControlPath=~/.ssh/pushgate-%C", "-O", "exit", `root@${alias}`], { check: false });
 }
 
 export type Mode =
-  /** Hand over, nothing else. */
+  /** Run ssh. */
   | "pass"
-  /** Hand over, and keep the answer and what the process was given. */
+  /** Run ssh, and record its answer, arguments and environment. */
   | "record"
-  /** The target's last recorded answer; no machine is asked. */
+  /** Print the target's last recorded answer, without a connection. */
   | "replay";
 
 export type SshWrapper = {
-  /** For WorldOptions.path. */
+  /** Pass this folder as WorldOptions.path. */
   readonly folder: string;
   mode(mode: Mode): void;
   /** Targets called since the last `forget`, in order. */

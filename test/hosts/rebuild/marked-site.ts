@@ -1,6 +1,6 @@
 /**
- * A site whose every release says of itself which push it is, in each of its files: a release of which one file is of
- * another push, cut short or missing is seen.
+ * A site that has the number of its push, the mark, in each file of a release. A check finds a release with a file of
+ * another push, a truncated file or a missing one.
  */
 import { readdirSync, readFileSync, readlinkSync } from "node:fs";
 import { join } from "node:path";
@@ -8,10 +8,10 @@ import type { Files } from "../../fakes/git-repository.ts";
 import type { Host } from "../lab/host.ts";
 import { placesOf } from "./site.ts";
 
-/** As many as make the writing of a release take a moment. */
+/** The number of assets: enough that writing a release takes a moment. */
 const assets = 40;
 
-/** Every asset has another name in each push, and every page refers to all of them. */
+/** The files of a push. Every asset has a different name in each push, and every page refers to all assets. */
 export function markedFiles(mark: number, former?: number): Files {
   const links = Array.from({ length: assets }, (_, i) => `<link rel="stylesheet" href="/a/${nameOf(i, mark)}">`).join(
     "\n",
@@ -40,11 +40,11 @@ export const markOf = (html: string): number | undefined => {
   return mark !== undefined && html.includes(`end-${mark}`) ? Number(mark) : undefined;
 };
 
-/** Paths a page refers to. */
+/** The paths that a page refers to. */
 export const linksOf = (html: string): string[] =>
   [...html.matchAll(/href="?([^"> ]+)/g)].map(([, path]) => path!.replace(/^https?:\/\/[^/]+/, ""));
 
-/** The mark of the release that `current` leads to. Throws where that release is not whole and of one push. */
+/** The mark of the release that `current` points to. Throws unless that release is complete and of one push. */
 export function wholeRelease(host: Host): number {
   const { site } = placesOf("site");
   const folder = join(host.root, site, readlinkSync(join(host.root, site, "current")));
@@ -52,11 +52,11 @@ export function wholeRelease(host: Host): number {
   const marks = pages.map((path) => markOf(readFileSync(join(folder, path), "utf8")));
   const [mark] = marks;
   if (mark === undefined || marks.some((one) => one !== mark))
-    throw new Error(`${folder}: pages of several pushes, or cut short: ${marks}`);
+    throw new Error(`${folder}: pages are truncated or of several pushes: ${marks}`);
   for (let i = 0; i < assets; i++) {
     const text = readFileSync(join(folder, "a", nameOf(i, mark)), "utf8");
     if (!text.includes(`mark-${mark} `) || (!text.endsWith("*/\n") && !text.endsWith("*/")))
-      throw new Error(`${folder}/a/${nameOf(i, mark)}: ${text.length} characters, not as pushed`);
+      throw new Error(`${folder}/a/${nameOf(i, mark)}: ${text.length} characters, not the text that was pushed`);
   }
   return mark;
 }

@@ -1,10 +1,10 @@
 /**
- * Visitors who read every page and everything it refers to, while each publish renames every asset: none is missing,
- * none empty. A page stays open longer than a publish takes, so the assets of the former release are asked for, too.
+ * Visitors read every page and every asset while each publish renames all assets: no file is missing or empty. A page
+ * stays open longer than a publish takes, so visitors also request assets of the former release.
  */
 import { Agent, get } from "node:http";
 import { actors } from "../lab/net.ts";
-import { linksOf, markedFiles, markOf } from "./marks.ts";
+import { linksOf, markedFiles, markOf } from "./marked-site.ts";
 import { sitePorts } from "./site.ts";
 import { idle, published } from "./status.ts";
 import type { Page, Rebuild } from "./world.ts";
@@ -13,8 +13,8 @@ export type Read = { readonly reads: number; readonly publishes: number; readonl
 
 const visitors = 8;
 
-/** At least `reads` reads, and until `publishes` publishes are over. Throws with the first that is missing or empty. */
-export async function soakReads(rebuild: Rebuild, reads: number, publishes: number, first = 1_000): Promise<Read> {
+/** Reads at least `reads` files, until all `publishes` have ended. Throws with the first missing or empty file. */
+export async function soakReads(rebuild: Rebuild, reads: number, publishes: number): Promise<Read> {
   const { host, repositories } = rebuild;
   const agent = new Agent({ keepAlive: true, maxSockets: visitors, localAddress: actors.stranger.v4[0] });
   const read = (path: string): Promise<Page> =>
@@ -28,7 +28,7 @@ export async function soakReads(rebuild: Rebuild, reads: number, publishes: numb
       }).on("error", reject);
     });
 
-  let mark = first;
+  let mark = 1_000;
   await published(host, await rebuild.push(markedFiles(mark)));
   await idle(host);
   const started = performance.now();

@@ -1,6 +1,6 @@
 /**
- * Random pushes, good and broken, writes of content, asks, rollbacks and ticks: whatever comes, the content folder is
- * byte for byte, owner for owner and date for date what its owner wrote.
+ * Random pushes, valid and broken, writes of content, requests, rollbacks and ticks: after every step, the bytes,
+ * owners and dates in the content folder are exactly those that its owner wrote.
  */
 import { random } from "../../random.ts";
 import { until } from "../lab/process.ts";
@@ -15,21 +15,21 @@ export type Walk = {
 
 const { content } = placesOf("site");
 
-/** Everything there is to know of it. */
-const look = ({ host }: Rebuild): Promise<string> =>
+/** All paths of the content folder with type, mode, owner, size, date, link target and checksum. */
+const contentOf = ({ host }: Rebuild): Promise<string> =>
   host.read(
     `cd ${content} && find . -printf '%p %y %m %U:%G %s %T@ %l\\n' | sort && find . -type f -exec sha256sum {} + | sort`,
   );
 
-/** The hook `site` must have writers of whom guest is one. Throws with the first difference. */
+/** Throws with the first difference. The account guest must be in the writers' group of the hook `site`. */
 export async function soakWalk(rebuild: Rebuild, count: number, seed: number): Promise<Walk> {
   const { host } = rebuild;
   const next = random(seed);
   const pick = <T>(of: readonly T[]): T => of[Math.floor(next() * of.length)]!;
-  let written = await look(rebuild);
+  let written = await contentOf(rebuild);
   const write = async (work: () => Promise<unknown>): Promise<void> => {
     await work();
-    written = await look(rebuild);
+    written = await contentOf(rebuild);
   };
   const text = () => `${Math.floor(next() * 1e9)}`;
   const good = () => rebuild.push({ "layouts/index.html": front(text()) });
@@ -53,9 +53,9 @@ export async function soakWalk(rebuild: Rebuild, count: number, seed: number): P
         writeContent(host, content, { [`posts/${pick(["two", "three", "four"])}.md`]: page(text(), text()) }),
       ),
     "removal of content": () => write(() => host.inside(`rm -f ${content}/posts/${pick(["two", "three", "four"])}.md`)),
-    ask: () => rebuild.ask(`ask-${text()}`, "guest"),
-    tick: () => rebuild.ask("tick"),
-    rollback: () => rebuild.ask(`rollback-${pick(statusOf(host)!.releases).id}`),
+    request: () => rebuild.request(`request-${text()}`, "guest"),
+    tick: () => rebuild.request("tick"),
+    rollback: () => rebuild.request(`rollback-${pick(statusOf(host)!.releases).id}`),
     "builder killed": () =>
       host.inside("systemctl kill --signal=KILL pushgate-build-site.service 2>/dev/null", { check: false }),
   };
@@ -66,26 +66,27 @@ export async function soakWalk(rebuild: Rebuild, count: number, seed: number): P
     steps[name] = (steps[name] ?? 0) + 1;
     const before = statusOf(host)?.last?.at;
     await actions[name]!();
-    // Some are waited for, some meet the next one at work.
+    // Some steps are awaited; others are still in progress at the next step.
     if (next() < 0.6) await settled(rebuild, before);
     const { last } = statusOf(host)!;
     if (last !== undefined && last.at !== before) results[last.result] = (results[last.result] ?? 0) + 1;
-    const now = await look(rebuild);
+    const now = await contentOf(rebuild);
     if (now !== written)
       throw new Error(
-        `step ${i + 1}, ${name}: the content is not what its owner wrote:\n${now}\n-- but --\n${written}`,
+        `step ${i + 1}, ${name}: the content differs from what its owner wrote:\n${now}\n-- instead of --\n${written}`,
       );
   }
   await good();
   await settled(rebuild, statusOf(host)?.last?.at);
-  if ((await look(rebuild)) !== written) throw new Error("in the end the content is not what its owner wrote");
+  if ((await contentOf(rebuild)) !== written)
+    throw new Error("at the end the content differs from what its owner wrote");
   return { steps, results };
 }
 
-/** Either nothing waits any more, or the last run came to no good and has said so. */
+/** Waits until nothing is pending, or the last run has failed and reported it. */
 async function settled({ host }: Rebuild, before: string | undefined): Promise<void> {
   await until(
-    "the builder has done, or said why not",
+    "the builder has published or reported a failure",
     () => {
       if (pending(host).length === 0) return true;
       const { last } = statusOf(host) ?? {};

@@ -1,6 +1,6 @@
 /**
- * Layers straight onto a throwaway host, without engine and edge: what `ship.ts` would send, sent by hand. For what is the
- * machine's side alone: no edge, no engine, and a minute less.
+ * Applies layers to a throwaway host without Pulumi's engine and without Cloudflare, by running the scripts that
+ * `ship.ts` would send. For tests of the host alone; saves about a minute.
  */
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
@@ -20,11 +20,11 @@ import type { Ran } from "./lab/process.ts";
 
 export type LayerName = keyof HostLayers;
 
-/** In the order in which they come; leaving is the other way round. */
+/** In the order of an apply; a removal uses the reverse order. */
 export const rebuildLayers = ["builder-program", "egress", "builder", "site"] as const satisfies LayerName[];
 export const beneath = ["secrets", "receiver-program", "receiver"] as const satisfies LayerName[];
 
-/** As the stack's configuration would say it, past the checks of what one key means for another. */
+/** The settings of one host with these hooks, without the checks between keys. */
 export const settingsOf = (host: Host, hooks: readonly object[]): Settings =>
   settled(
     v.parse(shape, {
@@ -36,7 +36,7 @@ export const settingsOf = (host: Host, hooks: readonly object[]): Settings =>
     }),
   );
 
-export class Direct {
+export class DirectApply {
   private readonly host: Host;
   private stamps = 0;
   constructor(host: Host) {
@@ -49,7 +49,7 @@ export class Direct {
     return { layers: hostLayers(settings, settings.hosts[0]!, made), bundles };
   }
 
-  /** The last one's end; stops at the first that fails. */
+  /** Applies the layers in order and returns the result of the last. Stops at the first layer that fails. */
   async apply(settings: Settings, names: readonly LayerName[], secrets: HookSecrets = {}): Promise<Ran> {
     const { layers, bundles } = this.layers(settings);
     let ran: Ran | undefined;
@@ -74,12 +74,12 @@ export class Direct {
     await this.host.inside(`mkdir -p ${paths.incoming} && cat >${target}`, { stdin: bytes });
   }
 
-  /** What a preview says of these layers. */
-  async look(settings: Settings, names: readonly LayerName[]): Promise<Record<string, Verdict>> {
+  /** The verdict of a preview on each of these layers. */
+  async probe(settings: Settings, names: readonly LayerName[]): Promise<Record<string, Verdict>> {
     const layers = this.layers(settings).layers;
-    const asked = names.map((name) => layers[name]);
-    const { stdout } = await this.host.inside("sh -s", { stdin: probeScript(asked), timeout: 60_000 });
+    const probed = names.map((name) => layers[name]);
+    const { stdout } = await this.host.inside("sh -s", { stdin: probeScript(probed), timeout: 60_000 });
     const report = parseReport(stdout, names as string[]);
-    return Object.fromEntries(asked.map((layer) => [layer.name, reconcile(layer, report.layers[layer.name]!)]));
+    return Object.fromEntries(probed.map((layer) => [layer.name, reconcile(layer, report.layers[layer.name]!)]));
   }
 }

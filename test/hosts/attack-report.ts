@@ -1,4 +1,4 @@
-/** What an attack met: the answer in a few words, and the lines it left. And attackers on the machine itself. */
+/** Describes how an attack ended, in a few words, and reads the log lines. Also sends attacks from the host itself. */
 import { loopback } from "../../infra/networks.ts";
 import type { Edge } from "../fakes/cloudflare/dataplane.ts";
 import type { Delivery } from "../fakes/deliveries.ts";
@@ -7,8 +7,8 @@ import type { Host } from "./lab/host.ts";
 import { type Ran, run } from "./lab/process.ts";
 import type { Answer } from "./world.ts";
 
-/** "status who: why"; "silence" where no connection was made. */
-export function said({ status, servedBy, headers, body, error }: Answer, edge: Edge): string {
+/** "<status> <layer>: <reason>"; "silence" if no connection was made. */
+export function summary({ status, servedBy, headers, body, error }: Answer, edge: Edge): string {
   if (status === 0) return error === "no answer" ? "silence" : `broken off: ${error}`;
   const who = servedBy.replace(/^pushgate-/, "");
   if (who === "proxy" || who === "receiver") {
@@ -18,10 +18,11 @@ export function said({ status, servedBy, headers, body, error }: Answer, edge: E
   if (who !== "") return `${status} ${who}`;
   const event = edge.events.find(({ ray }) => ray === headers["cf-ray"]);
   if (event === undefined) return `${status} ${String(headers.server).split("/")[0]}`;
+  // The word "edge" is the layer's name in this text: matrix.ts and the tests compare it.
   return event.decidedBy ? `${status} edge: ${event.decidedBy.source}` : `${status} edge`;
 }
 
-/** The words of those who say no, and of the one who says yes. */
+/** The summary of each layer's rejection, and of the receiver's acceptance. */
 export const answers = {
   blocked: "403 edge: firewallCustom",
   challenged: "403 edge: sbfm",
@@ -34,7 +35,7 @@ export const answers = {
   accepted: "202 receiver: accepted",
 } as const;
 
-/** Delivery ids in the order of their lines. */
+/** Delivery ids in nginx's log and in the receiver's journal, in the order of their lines. */
 export async function logged(host: Host): Promise<{ readonly proxy: string[]; readonly receiver: string[] }> {
   const ids = (text: string) =>
     text
@@ -50,7 +51,7 @@ export async function logged(host: Host): Promise<{ readonly proxy: string[]; re
 
 const otherPort = 8088;
 
-/** Another site of the same nginx, which passes everything on to the receiver's port. */
+/** Adds another site to the host's nginx, which forwards every request to the receiver's port. */
 export async function addOtherSite(host: Host, receiverPort: number): Promise<void> {
   const to = `proxy_pass http://${loopback.v4}:${receiverPort}; proxy_connect_timeout 1s;`;
   const site = `server {\n  listen ${otherPort};\n  location / { ${to} }\n}\n`;
@@ -58,16 +59,16 @@ export async function addOtherSite(host: Host, receiverPort: number): Promise<vo
   await reloadProxy(host);
 }
 
-/** From the lab, as any visitor of that site. */
+/** Sends the delivery from its source address to the site of `addOtherSite`. */
 export const throughOtherSite = (host: Host, sent: Delivery): Promise<Answer> => {
   const [command, ...args] = curl(host.address, otherPort, sent, "--interface", sent.source);
-  return asked(run(command!, args, { stdin: sent.body, check: false }));
+  return answerOf(run(command!, args, { stdin: sent.body, check: false }));
 };
 
-/** Straight to a port of loopback, from the machine itself, by an account that may nothing. */
-export const locally = (host: Host, address: string, port: number, sent: Delivery): Promise<Answer> => {
+/** Sends the delivery to a loopback port, from an unprivileged account of the host. */
+export const fromTheHost = (host: Host, address: string, port: number, sent: Delivery): Promise<Answer> => {
   const words = curl(address, port, sent).map((word) => `'${word}'`);
-  return asked(host.inside(`runuser -u guest -- ${words.join(" ")}`, { stdin: sent.body, check: false }));
+  return answerOf(host.inside(`runuser -u guest -- ${words.join(" ")}`, { stdin: sent.body, check: false }));
 };
 
 function curl(address: string, port: number, { method, path, host, headers }: Delivery, ...more: string[]): string[] {
@@ -92,16 +93,17 @@ function curl(address: string, port: number, { method, path, host, headers }: De
   ];
 }
 
-/** 28 is curl's word for "no answer in time". */
-async function asked(curled: Promise<Ran>): Promise<Answer> {
-  const started = performance.now();
+/** curl's exit code 28 means that no answer came in time. */
+async function answerOf(curled: Promise<Ran>): Promise<Answer> {
   const { code, stdout } = await curled;
   const [head = "", body = ""] = stdout.split("\r\n\r\n");
   const [first = "", ...lines] = head.split("\r\n");
   const headers = Object.fromEntries(lines.map((line) => line.toLowerCase().split(": ", 2)));
   return {
-    ...{ status: Number(first.split(" ")[1] ?? 0), servedBy: headers["x-served-by"] ?? "", headers, body },
-    milliseconds: performance.now() - started,
+    status: Number(first.split(" ")[1] ?? 0),
+    servedBy: headers["x-served-by"] ?? "",
+    headers,
+    body,
     ...(code !== 0 && { error: code === 28 ? "no answer" : `curl: exit ${code}` }),
   };
 }

@@ -1,8 +1,8 @@
-/** One thing again and again while another goes on: how the tests see what a change does to who comes meanwhile. */
+/** Repeats a request while a change is made, so that a test sees what the change does to clients. */
 import { setTimeout as sleep } from "node:timers/promises";
 
-/** `seen`: what each look gave, `pause` milliseconds apart, the last begun before `work` was over. Throws what either throws. */
-export async function meanwhile<T, S>(
+/** `seen` holds the results of `look`, called every `pause` milliseconds until `work` has ended. Rethrows errors. */
+export async function repeatWhile<T, S>(
   work: () => Promise<T>,
   look: () => Promise<S>,
   pause = 0,

@@ -1,10 +1,10 @@
 /**
- * Names for things that a run leaves in the file system, from which a later run can tell whether their owner still
- * lives: the process id together with its start time, as ids are used again.
+ * Names the run that owns a file or a control group, so that a later run can see whether that owner is still alive: the
+ * process id together with its start time, because the kernel reuses ids.
  */
 import { readFileSync } from "node:fs";
 
-/** Field 22 of /proc/PID/stat; the command name before it may hold spaces and brackets. */
+/** Field 22 of /proc/PID/stat; the command name before it may contain spaces and brackets. */
 function startTime(pid: string): string | undefined {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
@@ -14,6 +14,7 @@ function startTime(pid: string): string | undefined {
   }
 }
 
+/** The owner's name of things that this process makes. */
 export const self = (): string => `${process.pid}-${startTime("self")}`;
 
 export function isAlive(owner: string): boolean {
