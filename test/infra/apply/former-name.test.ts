@@ -3,7 +3,7 @@ import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { reconcile } from "../../../infra/apply/reconcile.ts";
-import { before, daemonLayer, type ShellHost, stamps, standing } from "./shell-host.ts";
+import { appliedHost, before, daemonLayer, type ShellHost, stamps } from "./shell-host.ts";
 
 const stampsOn = (host: ShellHost) => readdirSync(join(host.state, "stamps")).sort();
 const renamed = (host: ShellHost) => {
@@ -12,7 +12,7 @@ const renamed = (host: ShellHost) => {
 };
 
 test("the probe reads the stamp under the former name, so a renamed layer is in sync", () => {
-  using host = standing();
+  using host = appliedHost();
   const layer = renamed(host);
   const seen = host.see(layer);
   expect(seen.stamp).toBe(stamps.former);
@@ -23,7 +23,7 @@ test("the probe reads the stamp under the former name, so a renamed layer is in 
 });
 
 test("the next apply leaves the stamp under the new name only", () => {
-  using host = standing();
+  using host = appliedHost();
   const layer = renamed(host);
   expect(stampsOn(host)).toEqual([layer.formerly]);
   expect(host.apply(layer, stamps.next).status).toBe(0);
@@ -31,7 +31,7 @@ test("the next apply leaves the stamp under the new name only", () => {
 });
 
 test("a renamed layer that leaves takes the former stamp along", () => {
-  using host = standing();
+  using host = appliedHost();
   const layer = { ...renamed(host), present: false, files: [], facts: [], activate: ":" };
   expect(host.apply(layer, `absent-${stamps.next}`).status).toBe(0);
   expect(stampsOn(host)).toEqual(["renamed"]);
