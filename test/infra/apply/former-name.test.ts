@@ -30,7 +30,7 @@ test("the next apply leaves the stamp under the new name only", () => {
   expect(stampsOn(host)).toEqual(["renamed"]);
 });
 
-test("a renamed layer that leaves takes the former stamp along", () => {
+test("the removal of a renamed layer removes its former stamp", () => {
   using host = appliedHost();
   const layer = { ...renamed(host), present: false, files: [], facts: [], activate: ":" };
   expect(host.apply(layer, `absent-${stamps.next}`).status).toBe(0);
