@@ -12,7 +12,7 @@ import { call, scriptBeside, variables } from "./shell.ts";
 
 export { quote } from "./shell.ts";
 
-/** The part of a layer that a probe needs. It has no contents, so that a layer whose text is known later can be probed. */
+/** The part of a layer that a probe needs: without contents, as a layer's text may be known only later. */
 export type Probed = Pick<HostLayer, "name" | "formerly" | "script" | "owns"> & {
   readonly files: readonly Pick<HostFile, "path">[];
   readonly facts: readonly Pick<HostFact, "name" | "read">[];

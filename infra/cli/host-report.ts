@@ -84,7 +84,7 @@ export const isDown = ({ name, active, enabled }: Unit): boolean =>
 export function reportScript(hooks: readonly Hook[]): string {
   const egress = hooks.some(({ built }) => built) ? [units.egress] : [];
   return [
-    variables({ spool: paths.spool, requests: paths.asks, sites: paths.sites }),
+    variables({ spool: paths.spool, requests: paths.requests, sites: paths.sites }),
     scriptBeside(import.meta.url, "host-report.sh"),
     call("units", "-", ...hostUnits, ...egress, "pushgate-receiver-*.socket"),
     ...hooks.map(({ name, built }) => (built ? call("site", name, ...hookUnits(name)) : call("hook", name))),

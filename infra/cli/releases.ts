@@ -41,7 +41,7 @@ export const rollbackScript = (hook: string, release: string, seconds: number): 
   const values = {
     hook,
     request: `rollback-${release}`,
-    requests: paths.asks,
+    requests: paths.requests,
     status,
     unit: units.build(hook),
     seconds,

@@ -76,7 +76,7 @@ export type Remote = { readonly ssh: boolean; readonly host: string; readonly po
 
 const ports = { https: 443, ssh: 22 } as const;
 
-/** Where a repository is, whose address schema.ts accepted: `https://…`, `ssh://user@host…`, or `user@host:path`. */
+/** Parses a repository's address that schema.ts accepted: `https://…`, `ssh://user@host…`, or `user@host:path`. */
 export function remoteOf(repository: string): Remote {
   const [, scheme, host = "", port] = /^(https|ssh):\/\/(?:[^@/]*@)?([^/:]+)(?::(\d+))?\//.exec(repository) ?? [];
   if (scheme === "https" || scheme === "ssh")

@@ -246,5 +246,5 @@ export type Hook = Omit<Config["hooks"][number], "sources"> & {
 };
 export type Site = NonNullable<Hook["site"]>;
 
-/** What every layer is rendered from. No secret is in it, so whatever is rendered is public. */
+/** The input of every renderer. It holds no secret, so all rendered files are public. */
 export type Settings = Omit<Config, "hooks"> & { readonly hooks: readonly Hook[] };

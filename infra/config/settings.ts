@@ -23,7 +23,7 @@ export const vendorUrl = "https://api.cloudflare.com/client/v4";
 /** The SDK exports it, and leaves it out of its types. */
 const { isConfigSecret } = runtimeConfig as unknown as { isConfigSecret: (key: string) => boolean };
 
-/** The configuration as the engine passes it: `namespace:key` -> text, a JSON document where the key's type is object or array. */
+/** As the engine passes it: `namespace:key` -> text, a JSON document where the key's type is object or array. */
 export type RawConfig = Readonly<Record<string, string>>;
 
 /** Secrets by hook, newest first; its deploy key under `key:<hook>`. */
@@ -71,7 +71,7 @@ function decoded(text: string): unknown {
 }
 
 /**
- * How the program itself queries Cloudflare; undefined where the provider has its token from the environment. The token
+ * The program's own access to Cloudflare; undefined where the provider has its token from the environment. The token
  * is the only secret that leaves as text: for the header of a request, and nothing else.
  */
 export function readEdgeAccess(): { baseUrl: string; token: string } | undefined {

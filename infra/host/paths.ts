@@ -27,7 +27,7 @@ export const paths = {
   builderTmpfiles: "/etc/tmpfiles.d/pushgate-builder.conf",
   egress: "/etc/pushgate/egress.conf",
   /** One folder for each hook: an account that may request a build drops a file there. */
-  asks: "/var/spool/pushgate-publish",
+  requests: "/var/spool/pushgate-publish",
   /** One folder for each hook: clone, releases, and the link to the current release. */
   sites: "/var/lib/pushgate-sites",
   /** Hugo's sockets, and the empty folder that is its root directory. */

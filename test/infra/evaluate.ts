@@ -1,9 +1,9 @@
 /**
- * The program, evaluated without an engine: what it would declare, from its own configuration, with a bare machine and
- * an empty zone on the other side. Serves the stack tests, the golden edge rules and the demo.
+ * Evaluates the program without an engine, for a bare host and an empty zone unless the caller gives other answers, and
+ * returns the resources that it declares. For the stack tests and the demo.
  *
- * Once per process, or after vi.resetModules(): the program is a module, and a second import registers nothing.
- * Not to be seen here: Pulumi.yaml's types and defaults, dependsOn, protect, and what a provider would refuse.
+ * It works once per process, or after vi.resetModules(): a second import of the program's module registers nothing.
+ * It does not show Pulumi.yaml's types and defaults, dependsOn, protect, and inputs that a provider would reject.
  */
 import * as pulumi from "@pulumi/pulumi";
 import type { RawConfig } from "../../infra/config/settings.ts";
@@ -21,16 +21,16 @@ export type World = {
   readonly config?: RawConfig;
   /** Encrypted keys. */
   readonly secretKeys?: readonly string[];
-  /** Answers to `command:local:run`, by the target in its interpreter; a bare Debian machine where there is none. */
+  /** Answers to `command:local:run`, by the target in its interpreter; by default a bare Debian host's. */
   readonly probe?: (target: string) => string;
-  /** Answers to the edge's functions, by token; an empty zone on the declared plan where there is none. */
+  /** Answers to the Cloudflare provider's functions, by token; by default an empty zone's on the declared plan. */
   // biome-ignore lint/suspicious/noExplicitAny: a function's result has as many shapes as there are functions
   readonly edge?: (token: string, args: any) => any;
 };
 
 const base64 = (text: string) => Buffer.from(text).toString("base64");
 
-/** What probe.sh says on a Debian 12 that was just installed. */
+/** The answer of probe.sh on a Debian 12 that was just installed. */
 export function bareHost(overrides: Readonly<Record<string, string>> = {}): string {
   const facts: Record<string, string> = {
     os: "debian 12",
@@ -56,7 +56,7 @@ export function bareHost(overrides: Readonly<Record<string, string>> = {}): stri
     ...overrides,
   };
   const rows = [
-    ...Object.entries(facts).map(([name, said]) => ["system64", name, 0, said === "" ? 127 : 0, base64(said)]),
+    ...Object.entries(facts).map(([name, output]) => ["system64", name, 0, output === "" ? 127 : 0, base64(output)]),
     ["listens", 22, "sshd"],
     ["ssh", "22"],
     ["end"],
@@ -66,7 +66,7 @@ export function bareHost(overrides: Readonly<Record<string, string>> = {}): stri
 
 const plans: Readonly<Record<string, string>> = { "enterprise-bots": "enterprise" };
 
-/** All resources the program declares, in the order it declares them. */
+/** All resources that the program declares, in its order. */
 export async function evaluate(world: World = {}): Promise<Declared[]> {
   const config = world.config ?? stackConfig();
   const { plan } = JSON.parse(config["pushgate:edge"] ?? "{}") as { plan: string };
@@ -74,8 +74,8 @@ export async function evaluate(world: World = {}): Promise<Declared[]> {
   const declared: Declared[] = [];
 
   const call = (token: string, args: Record<string, unknown>) => {
-    const said = world.edge?.(token, args);
-    if (said !== undefined) return said;
+    const answer = world.edge?.(token, args);
+    if (answer !== undefined) return answer;
     switch (token) {
       case "command:local:run": {
         const interpreter = args.interpreter as string[];
@@ -117,7 +117,7 @@ export async function evaluate(world: World = {}): Promise<Declared[]> {
   return declared;
 }
 
-/** What only a provider knows. */
+/** Outputs that a provider computes. */
 function outputs(type: string, name: string): Record<string, unknown> {
   if (type === "cloudflare:index/originCaCertificate:OriginCaCertificate") {
     return {

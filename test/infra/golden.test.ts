@@ -1,8 +1,9 @@
 /**
  * The tree as it lands on the machine, rendered from test/fixtures.ts: a change to a renderer shows in review as a diff
- * of the real file. `npm run fix` rewrites it. The edge's rules have theirs in test/infra/edge/rules.test.ts.
+ * The files as they land on the host, rendered from Pulumi.prod.yaml: a change to a renderer shows in review as a diff
+ * of the real file. `npm run fix` rewrites them. test/infra/edge/rules.test.ts compares Cloudflare's golden rules.
  *
- * Below `rebuilt` stands what everything a site's configuration may say makes of its units.
+ * `rebuilt` holds the builder's files for two sites, one of them with every key that changes a unit.
  */
 import { globSync } from "node:fs";
 import { matchesGlob } from "node:path";
@@ -10,9 +11,9 @@ import { describe, expect, test } from "vitest";
 import { hostLayers } from "../../infra/host/index.ts";
 import { exampleHost, rebuilt, secrets, served } from "../fixtures.ts";
 
-/** Made by others at run time, so no text of ours. */
+/** Values that exist only at run time, so no renderer has their text. */
 const made = {
-  certificate: "(PEM: the edge's Origin CA signed it)\n",
+  certificate: "(PEM: signed by Cloudflare's Origin CA)\n",
   originPullCa: "(PEM: the stack's own CA for origin pulls)\n",
   programs: { receiver: { sha256: "0".repeat(64) }, builder: { sha256: "1".repeat(64) } },
 };
@@ -29,11 +30,11 @@ const trees = [
 describe.for(trees)("$golden", ({ golden, layers }) => {
   const files = layers.flatMap((layer) => layer.files);
 
-  test.for(files)("$path is what a reviewer last approved", async ({ path, text }) => {
+  test.for(files)("$path matches its golden file", async ({ path, text }) => {
     await expect(text).toMatchFileSnapshot(`${golden}${path}`);
   });
 
-  test("modes and owners, facts and globs are what a reviewer last approved", async () => {
+  test("modes, owners, facts and globs match layers.json", async () => {
     const listed = layers.map(({ name, files, owns, facts, timeout }) => ({
       name,
       files: files.map(({ path, mode, owner }) => `${mode} ${owner} ${path}`),
@@ -44,7 +45,7 @@ describe.for(trees)("$golden", ({ golden, layers }) => {
     await expect(`${JSON.stringify(listed, null, 2)}\n`).toMatchFileSnapshot(`${golden}/layers.json`);
   });
 
-  test("no golden file is an orphan", () => {
+  test("every golden file has a rendered one", () => {
     const found = globSync("{etc,usr,var}/**/*", { cwd: golden, withFileTypes: true })
       .filter((entry) => entry.isFile())
       .map((entry) => `${entry.parentPath}/${entry.name}`.slice(golden.length));
@@ -52,7 +53,7 @@ describe.for(trees)("$golden", ({ golden, layers }) => {
   });
 });
 
-test("no file is two layers', each is its own layer's to prune, and no other's", () => {
+test("every file belongs to one layer, and only that layer's globs match it", () => {
   const files = all.flatMap((layer) => layer.files);
   const paths = files.map(({ path }) => path);
   expect(new Set(paths).size).toBe(paths.length);
@@ -63,7 +64,7 @@ test("no file is two layers', each is its own layer's to prune, and no other's",
   }
 });
 
-test("nothing rendered holds a secret", () => {
+test("no rendered file holds a secret", () => {
   const words = Object.values(secrets).flatMap((entry) => Object.values(entry));
   const everything = JSON.stringify([...trees.flatMap(({ layers }) => layers), ...all]);
   for (const word of words) expect(everything).not.toContain(word);

@@ -1,7 +1,7 @@
 /**
  * Every text that pushgate can show, on one page: test/golden/messages.txt. A reviewer reads a changed message there, as a
  * user will, beside its neighbours. The page holds every text of the product's sources that has more than one word, and
- * what its scripts print; `npm run fix` rewrites it.
+ * the messages of its scripts; `npm run fix` rewrites it.
  */
 import { globSync, readFileSync } from "node:fs";
 import { extname } from "node:path";
@@ -10,11 +10,11 @@ import { expect, test } from "vitest";
 
 const root = new URL("../../", import.meta.url).pathname;
 
-/** What a script prints or fails with: quoted words after say, fail, echo, printf, print, close, finish. */
+/** The messages of a script: quoted words after say, fail, echo, printf, print, close, finish. */
 const printed =
   /\b(?:say|fail|echo|print|close|finish|reject|cannot_look)\b[^"'\n]*(?:"((?:[^"\\]|\\.)*)"|'([^'\n]*)')/g;
 
-/** Texts of a module, in the order of its source; what is put into a text shows as "…". */
+/** Texts of a module, in the order of its source; an inserted value shows as "…". */
 function textsOf(source: string): string[] {
   const texts: string[] = [];
   const visit = (node: ts.Node): void => {
@@ -36,7 +36,7 @@ function messagesOf(file: string): string[] {
   return found.map((one) => one.replace(/\s+/g, " ").trim()).filter((one) => /[a-z]{2,} [a-z]/i.test(one));
 }
 
-test("the page of messages is what a reviewer last approved", async () => {
+test("messages.txt matches the messages in the sources", async () => {
   const files = globSync("{infra,service}/**/*.{ts,sh,pl,cjs}", { cwd: root }).sort();
   const page = files.flatMap((file) => {
     const messages = [...new Set(messagesOf(file))];

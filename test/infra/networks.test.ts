@@ -1,4 +1,4 @@
-/** The one page of addresses: well-formed, sorted, without overlaps, and really the only one. */
+/** networks.ts is well-formed, sorted, without overlaps, and the only file with addresses. */
 import { execFileSync } from "node:child_process";
 import { globSync, readFileSync } from "node:fs";
 import { overlapCidr } from "cidr-tools";
@@ -13,11 +13,11 @@ describe.each(Object.entries(networks))("%s", (_, { source, confirmed, cidrs }) 
     expect(cidrs.map(rangeFault).filter(Boolean)).toEqual([]);
     expect([...cidrs].sort(compare)).toEqual(cidrs);
   });
-  test("has no range inside another", () => {
+  test("has no overlapping ranges", () => {
     const pairs = cidrs.flatMap((a, i) => cidrs.slice(i + 1).map((b) => [a, b] as const));
     expect(pairs.filter(([a, b]) => overlapCidr(a, b))).toEqual([]);
   });
-  test("says where it is from and when it was read", () => {
+  test("names its source and the day it was read", () => {
     expect(new URL(source).protocol).toBe("https:");
     expect(Date.parse(confirmed)).toBeLessThan(Date.now());
   });
@@ -29,7 +29,8 @@ test("GitHub's list holds the three ranges of 2026-10-29", () => {
   );
 });
 
-test("no git host's range lies inside the edge's: the two would vouch for each other", () => {
+// nginx takes the real address from a peer in Cloudflare's ranges, so a git host in them could name any source.
+test("no git host's range overlaps Cloudflare's", () => {
   const { cloudflare, ...gitHosts } = networks;
   const inside = Object.values(gitHosts).flatMap(({ cidrs }) =>
     cidrs.filter((cidr) => overlapCidr([...cloudflare.cidrs], cidr)),
@@ -37,7 +38,7 @@ test("no git host's range lies inside the edge's: the two would vouch for each o
   expect(inside).toEqual([]);
 });
 
-test("no other file under infra, service or ops holds an address", () => {
+test("no other file under infra or service holds an address", () => {
   const files = globSync("{infra,service}/**/*.{ts,sh,pl}", { cwd: root }).filter(
     (file) => file !== "infra/networks.ts",
   );
@@ -53,7 +54,7 @@ test("no other file under infra, service or ops holds an address", () => {
   expect(found).toEqual([]);
 });
 
-test("infra, service and ops import nothing from test, and each rule of who may import what holds", () => {
+test("infra and service import nothing from test, and each folder only what its rule allows", () => {
   const grep = (pattern: string, ...paths: string[]) => {
     try {
       return execFileSync("grep", ["-rlE", pattern, ...paths, "--include=*.ts"], { cwd: root, encoding: "utf8" })

@@ -1,4 +1,4 @@
-/** Every shell script that reaches a host, alone and as a layer carries it, is plain POSIX in shellcheck's eyes. */
+/** shellcheck and dash accept every shell script that reaches a host, alone and with the values of its layer. */
 import { spawnSync } from "node:child_process";
 import { globSync } from "node:fs";
 import { expect, test } from "vitest";
@@ -20,7 +20,7 @@ test("shellcheck finds no fault in a script of infra/", ({ skip }) => {
 test.for([
   ["one site", served],
   ["two sites with every option", rebuilt],
-] as const)("shellcheck finds no fault in what the layers of a host run: %s", ([, settings], { skip }) => {
+] as const)("shellcheck and dash find no fault in the scripts of a host's layers: %s", ([, settings], { skip }) => {
   const reason = missing("shellcheck", "dash");
   skip(reason !== undefined, reason);
   const texts = Object.values(hostLayers(settings, exampleHost, made))

@@ -1,4 +1,4 @@
-/** What the program declares, evaluated without an engine: resources, their order on the page, and that secrets are marked. */
+/** The program, evaluated without an engine: its resources, their order, and the secret marks. */
 import { beforeEach, describe, expect, test, vi } from "vitest";
 import { originCertificate } from "../../infra/host/origin-certificate/origin-certificate.ts";
 import { secrets, stackConfig } from "../fixtures.ts";
@@ -8,13 +8,11 @@ beforeEach(() => {
   vi.resetModules();
 });
 
-/** The program waits for its outputs; a warning is no fault of it. */
-const declare = (world?: World): Promise<Declared[]> => evaluate(world);
 const names = (declared: readonly Declared[]) =>
   declared.map(({ type, name }) => `${type.split(":").at(-1)} ${name}`).sort();
-const refused = (world: World) =>
-  declare(world).then(
-    () => "nothing was refused",
+const rejection = (world: World) =>
+  evaluate(world).then(
+    () => "no error",
     (error: unknown) => (error instanceof Error ? error.message : String(error)),
   );
 
@@ -29,8 +27,8 @@ const second = {
   address6: "2001:db8::11",
 };
 
-test("every layer is declared, on the machine and at the edge", async () => {
-  expect(names(await declare())).toMatchInlineSnapshot(`
+test("the program declares every layer on the host and at Cloudflare", async () => {
+  expect(names(await evaluate())).toMatchInlineSnapshot(`
     [
       "AuthenticatedOriginPulls hooks.example.org origin pulls",
       "AuthenticatedOriginPulls www.example.org origin pulls",
@@ -68,8 +66,8 @@ test("every layer is declared, on the machine and at the edge", async () => {
   `);
 });
 
-test("secrets are marked wherever they go, and stand in clear text nowhere", async () => {
-  const declared = await declare();
+test("the program passes a secret only to the secrets layer, and marked as a secret", async () => {
+  const declared = await evaluate();
   const marked = declared.filter(({ inputs }) => JSON.stringify(inputs).includes(secrets.site.current));
   expect(marked.map(({ name }) => name)).toEqual(["web1-secrets"]);
   // A mock is given a secret as an object with this signature; plain inputs are plain strings.
@@ -77,8 +75,8 @@ test("secrets are marked wherever they go, and stand in clear text nowhere", asy
   expect(stdin).toMatchObject({ "4dabf18193072939515e22adb298388d": "1b47061264138c4ac30d75fd1eb44270" });
 });
 
-test("no command has triggers, a delete script or an environment: an update runs in place, and nothing is torn down", async () => {
-  for (const { type, inputs } of await declare()) {
+test("no command has triggers, a delete script or an environment, so that an update runs in place", async () => {
+  for (const { type, inputs } of await evaluate()) {
     if (!type.startsWith("command:")) continue;
     expect(Object.keys(inputs)).not.toEqual(expect.arrayContaining(["triggers"]));
     expect(inputs.delete).toBeUndefined();
@@ -87,49 +85,49 @@ test("no command has triggers, a delete script or an environment: an update runs
   }
 });
 
-/** A bare machine's answer, with these rows besides. */
+/** The answer of a bare host's probe, with more rows. */
 function answer(...rows: unknown[]): string {
   const bare = JSON.parse(bareHost()) as { rows: unknown[] };
   bare.rows.splice(-1, 0, ...rows);
   return JSON.stringify(bare);
 }
 
-test("hooks without a site: the rebuild's layers are declared where something of them stands, and the last comes first", async () => {
+test("without a site the builder's layers are declared only where a host still has them, in reverse order", async () => {
   const hooks = JSON.parse(stackConfig()["pushgate:hooks"]!) as { site?: object }[];
   const alone = stackConfig({ "pushgate:hooks": hooks.map(({ site: _, ...hook }) => hook) });
   const rebuild = (declared: readonly Declared[]) =>
     declared.map(({ name }) => name).filter((name) => /^web1-(program|egress|builder|site)/.test(name));
-  expect(rebuild(await declare({ config: alone }))).toEqual([]);
+  expect(rebuild(await evaluate({ config: alone }))).toEqual([]);
   vi.resetModules();
-  const stood = [
+  const left = [
     ["stamp", "builder-program", "absent-0123456789ab"],
     ["stamp", "builder", "0123456789ab"],
     ["owned", "egress", "/etc/systemd/system/pushgate-egress.service"],
   ];
-  const left = await declare({ config: alone, probe: () => answer(...stood) });
-  expect(rebuild(left)).toEqual(["web1-builder", "web1-egress", "web1-builder-program"]);
+  const declared = await evaluate({ config: alone, probe: () => answer(...left) });
+  expect(rebuild(declared)).toEqual(["web1-builder", "web1-egress", "web1-builder-program"]);
 });
 
-test("a machine that has its certificate and no good request for it: what becomes of the certificate is said", async () => {
-  const said = vi.spyOn(console, "warn").mockImplementation(() => undefined);
+test("preview warns if a host has its certificate and no valid request", async () => {
+  const warn = vi.spyOn(console, "warn").mockImplementation(() => undefined);
   const installed = ["file", originCertificate, "regular file", "644", "root:root"];
   const request = ["fact", "request", 0, 0, Buffer.from("a request").toString("base64")];
   const warned: number[] = [];
   for (const rows of [[], [installed, request], [installed]]) {
     vi.resetModules();
-    said.mockClear();
-    await declare({ probe: () => answer(...rows) });
+    warn.mockClear();
+    await evaluate({ probe: () => answer(...rows) });
     warned.push(
-      said.mock.calls.filter(([line]) => /web1: the certificate request is missing/.test(String(line))).length,
+      warn.mock.calls.filter(([line]) => /web1: the certificate request is missing/.test(String(line))).length,
     );
   }
-  said.mockRestore();
+  warn.mockRestore();
   expect(warned).toEqual([0, 0, 1]);
 });
 
-describe("a machine's state", () => {
-  test("absent: its layers leave, no record and no rule of ours is left", async () => {
-    const declared = await declare({ config: hosts({ state: "absent" }) });
+describe("the state of a host", () => {
+  test("absent: its layers leave, and no record and no rule stays at Cloudflare", async () => {
+    const declared = await evaluate({ config: hosts({ state: "absent" }) });
     expect(declared.filter(({ type }) => type.startsWith("cloudflare:"))).toEqual([]);
     const scripts = declared.flatMap(({ inputs }) =>
       typeof inputs.stdin === "string" ? [inputs.stdin as string] : [],
@@ -137,21 +135,21 @@ describe("a machine's state", () => {
     expect(scripts.filter((script) => script.includes("\npresent=0\n")).length).toBeGreaterThanOrEqual(9);
   });
 
-  test("lost: nothing runs there, its name stays, and preview is never clean", async () => {
-    const declared = await declare({
+  test("lost: no command reaches it, its record stays, and preview is never clean", async () => {
+    const declared = await evaluate({
       config: hosts({}, { ...second, state: "lost" }),
     });
     expect(names(declared).filter((name) => name.includes("web2"))).toEqual(["Command web2-lost", "Host web2"]);
     expect(names(declared)).toContain("DnsRecord two.example.org A");
     vi.resetModules();
-    const alone = await declare({ config: hosts({ state: "lost" }) });
+    const alone = await evaluate({ config: hosts({ state: "lost" }) });
     const [again] = alone.filter(({ name }) => name === "web1-lost");
     const [once] = declared.filter(({ name }) => name === "web2-lost");
     expect(again?.inputs.stdin).not.toBe(once?.inputs.stdin);
   });
 
-  test("two machines have a name, a certificate and all layers each, and share the rules", async () => {
-    const declared = await declare({
+  test("two hosts each have a hostname, a certificate and all layers, and share the rules", async () => {
+    const declared = await evaluate({
       config: hosts({}, second),
     });
     const rulesets = declared.filter(({ type }) => type.endsWith(":Ruleset"));
@@ -163,29 +161,29 @@ describe("a machine's state", () => {
   });
 });
 
-describe("nothing is declared", () => {
+describe("the program declares nothing", () => {
   test("while the configuration has faults", async () => {
-    expect(await refused({ config: stackConfig({ "pushgate:zone": "", "pushgate:hooks": [] }) })).toMatch(
+    expect(await rejection({ config: stackConfig({ "pushgate:zone": "", "pushgate:hooks": [] }) })).toMatch(
       /^\d faults in the stack configuration\. Nothing was changed\.\n/m,
     );
   });
 
-  test("while a machine can't carry it; every machine's faults come together", async () => {
-    const said = await refused({
+  test("while a host cannot carry it, and reports the faults of all hosts together", async () => {
+    const message = await rejection({
       config: hosts({}, second),
       probe: (target) => bareHost(target === "root@web2" ? { uid: "1000" } : { bpf: "absent" }),
     });
-    expect(said).toMatch(/web1 can't carry pushgate/);
-    expect(said).toMatch(/web2 can't carry pushgate/);
+    expect(message).toMatch(/web1 can't carry pushgate/);
+    expect(message).toMatch(/web2 can't carry pushgate/);
   });
 
   test("while the zone is on another plan than declared", async () => {
     const edge = (token: string) =>
       token.includes("getZone:") ? { id: "0".repeat(32), name: "example.org", plan: { legacyId: "free" } } : undefined;
-    expect(await refused({ edge })).toMatch(/edge\.plan is pro, but the zone example\.org is on free/);
+    expect(await rejection({ edge })).toMatch(/edge\.plan is pro, but the zone example\.org is on free/);
   });
 
-  test("while a machine can't be asked", async () => {
-    expect(await refused({ probe: () => "Welcome to Debian!" })).toMatch(/the probe's answer is not whole/);
+  test("while a host's answer is not the probe's", async () => {
+    expect(await rejection({ probe: () => "Welcome to Debian!" })).toMatch(/the probe's answer is not whole/);
   });
 });

@@ -15,7 +15,7 @@ import { sandbox } from "../sandbox.ts";
 import { deployKeyPath } from "../secrets/secrets.ts";
 import { hugoRoot, hugoServiceText, hugoSocketPath } from "./hugo.ts";
 
-const { spool, asks: requests } = paths;
+const { spool, requests } = paths;
 
 const MiB = 1 << 20;
 

@@ -48,7 +48,7 @@ export function site(settings: Settings): HostLayer {
     name: "site",
     script: layerScript(import.meta.url, "site", {
       sites: paths.sites,
-      requests: paths.asks,
+      requests: paths.requests,
       // A file for each site: its web root, and what was there before.
       records: `${paths.state}/sites`,
       state: paths.state,

@@ -365,7 +365,7 @@ chmod 0777 /var/spool/pushgate-publish/site
 nft insert rule inet pushgate_egress builder accept
 echo x >>/usr/local/lib/pushgate/builder.cjs`,
       says: {
-        program: "/usr/local/lib/pushgate/builder.cjs is: differs",
+        "builder-program": "/usr/local/lib/pushgate/builder.cjs is: differs",
         egress: 'table inet pushgate_egress: declared is "as declared", the host reports "added: accept (differs)"',
         builder: "- # by hand",
         site: `${units.buildPath("site")} is: declared is "enabled active", the host reports "enabled inactive"`,

@@ -1,4 +1,4 @@
-/** An apply that does not come to its end: stopped, killed at each of its steps, out of disk. */
+/** Applies that do not finish: stopped at the time limit, killed at each step, on a full disk. */
 import { spawn, spawnSync } from "node:child_process";
 import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -8,6 +8,7 @@ import type { HostLayer } from "../../../infra/apply/layer.ts";
 import { reconcile } from "../../../infra/apply/reconcile.ts";
 import {
   after,
+  appliedHost,
   asDeclared,
   before,
   daemonLayer,
@@ -15,14 +16,13 @@ import {
   type ShellHost,
   stampOf,
   stamps,
-  standing,
 } from "./shell-host.ts";
 
 const { next } = stamps;
 
-describe("stopped midway", () => {
-  test("by its time limit: SIGTERM to all of it puts the former files back", async () => {
-    using host = standing();
+describe("an interrupted apply", () => {
+  test("SIGTERM at the time limit makes apply restore the former files", async () => {
+    using host = appliedHost();
     const layer = { ...daemonLayer(host, after), activate: "echo begun >&2; sleep 30" };
     const apply = spawn("setsid", ["-w", "sh", "-s"], { stdio: ["pipe", "ignore", "pipe"] });
     let stderr = "";
@@ -42,12 +42,12 @@ describe("stopped midway", () => {
     expect(asDeclared(host, before, true, [])).toBe(true);
   });
 
-  test("by kill -9 at each of its steps: no half file is live, preview is not empty, and the next apply heals", {
+  test("a kill at any step leaves no half-written file, preview reports it, and the next apply repairs it", {
     timeout: 120_000,
   }, () => {
     let killed = 0;
     for (let nth = 1; ; nth++) {
-      using host = standing();
+      using host = appliedHost();
       const layer = daemonLayer(host, after);
       const wanted = reconcile(layer, host.see(layer));
       const ran = host.killedApply(host.script(layer, wanted.stamp), nth);
@@ -56,7 +56,7 @@ describe("stopped midway", () => {
       const one = readFileSync(join(host.etc, "pg-one"), "utf8");
       expect(["one\n", "1\n"]).toContain(one);
       const again = reconcile(layer, host.see(layer));
-      // Only where the stamp was the last thing left to do may it be in sync, and then it is another input than before.
+      // In sync only if every other step was done; the host's stamp is then the new one.
       if (again.inSync) expect(stampOf(host)).toBe(wanted.stamp);
       expect(host.apply(layer, again.stamp)).toMatchObject({ status: 0 });
       expect(asDeclared(host, after, true, [])).toBe(true);
@@ -71,8 +71,8 @@ describe("stopped midway", () => {
     facts: [],
   });
 
-  test("files in place, daemon not reloaded, no fact that shows it: the missing stamp shows it, the note lists what changed", () => {
-    using host = standing();
+  test("a kill before the reload leaves no stamp, and the next apply reloads the files that had changed", () => {
+    using host = appliedHost();
     const layer = unobserved(host, after);
     expect(host.run(host.script({ ...layer, activate: "kill -9 $PPID" }, next)).status).not.toBe(0);
     const verdict = reconcile(layer, host.see(layer));
@@ -81,8 +81,8 @@ describe("stopped midway", () => {
     expect(asDeclared(host, after, true, [])).toBe(true);
   });
 
-  test("were the former stamp left until the end, this would be missed", () => {
-    using host = standing();
+  test("without the early removal of the former stamp, preview misses the killed apply", () => {
+    using host = appliedHost();
     const layer = unobserved(host, after);
     const script = host.script({ ...layer, activate: "kill -9 $PPID" }, next);
     const removal = 'rm -rf -- "$state/stamps/$layer" && printf';
@@ -92,8 +92,8 @@ describe("stopped midway", () => {
     expect(asDeclared(host, after, true, [])).toBe(false);
   });
 
-  test("without the note, the daemon would not load what the killed apply had written", () => {
-    using host = standing();
+  test("without the list of pending changes, the daemon does not load the files of the killed apply", () => {
+    using host = appliedHost();
     const layer = unobserved(host, after);
     host.run(host.script({ ...layer, activate: "kill -9 $PPID" }, next));
     rmSync(join(host.state, "pending/daemon"));
@@ -101,8 +101,8 @@ describe("stopped midway", () => {
     expect(asDeclared(host, after, true, [])).toBe(false);
   });
 
-  test("were files written in place, a kill would leave half of one live", () => {
-    using host = standing();
+  test("without the temporary name, a kill leaves half a file live", () => {
+    using host = appliedHost();
     const layer = daemonLayer(host, { ...before, "pg-one": { text: "x".repeat(100_000), mode: "0644" } });
     const inPlace = host
       .script(layer, next)
@@ -117,21 +117,18 @@ describe("a full disk", () => {
     spawnSync("unshare", ["--user", "--map-root-user", "--mount", "sh", "-c", script], { encoding: "utf8" });
   const cannot = inside("mount -t tmpfs none /mnt").status !== 0;
 
-  test.for(["etc", "var"])(
-    "on %s: the error names the cause and the fix, and the former files serve",
-    (folder, ctx) => {
-      if (cannot) ctx.skip("this host refuses user namespaces: run it as root");
-      using host = standing();
-      const layer = daemonLayer(host, { ...before, "pg-one": { text: "x".repeat(60_000), mode: "0644" } });
-      const files = layer.files.map((file) => ({ ...file, owner: "root:root" }));
-      const script = join(host.root, "script");
-      writeFileSync(script, host.script({ ...layer, files }, next));
-      const full = join(host.root, folder);
-      const ran = inside(`cp -a ${full} ${host.root}/was && mount -t tmpfs -o size=32k none ${full} &&
+  test.for(["etc", "var"])("on %s makes apply fail with cause and fix, and the former files stay", (folder, ctx) => {
+    if (cannot) ctx.skip("user namespaces are not allowed here: run as root");
+    using host = appliedHost();
+    const layer = daemonLayer(host, { ...before, "pg-one": { text: "x".repeat(60_000), mode: "0644" } });
+    const files = layer.files.map((file) => ({ ...file, owner: "root:root" }));
+    const script = join(host.root, "script");
+    writeFileSync(script, host.script({ ...layer, files }, next));
+    const full = join(host.root, folder);
+    const ran = inside(`cp -a ${full} ${host.root}/was && mount -t tmpfs -o size=32k none ${full} &&
       cp -a ${host.root}/was/. ${full} && { sh -s <${script}; echo "exit $?"; cat ${host.etc}/pg-one; ls -A ${host.etc}; }`);
-      expect(ran.stdout).toContain("exit 1\none\n");
-      expect(ran.stdout).not.toContain("pushgate-new");
-      expect(ran.stderr).toMatch(/(No space left on device|I\/O error)[\s\S]*fix: see whether the disk is full/);
-    },
-  );
+    expect(ran.stdout).toContain("exit 1\none\n");
+    expect(ran.stdout).not.toContain("pushgate-new");
+    expect(ran.stderr).toMatch(/(No space left on device|I\/O error)[\s\S]*fix: see whether the disk is full/);
+  });
 });

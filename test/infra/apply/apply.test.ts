@@ -1,3 +1,4 @@
+/** apply.sh with the real shell: layers arrive, are rejected, fail and leave. */
 import { chmodSync, existsSync, mkdirSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
@@ -5,6 +6,7 @@ import type { HostLayer } from "../../../infra/apply/layer.ts";
 import { reconcile } from "../../../infra/apply/reconcile.ts";
 import {
   after,
+  appliedHost,
   asDeclared,
   before,
   daemonLayer,
@@ -13,14 +15,13 @@ import {
   ShellHost,
   stampOf,
   stamps,
-  standing,
 } from "./shell-host.ts";
 
 const { former: stamp, next } = stamps;
 
 describe("arriving", () => {
-  test("files land with owner and mode, the daemon loads those that changed, the stamp is valid", () => {
-    using host = standing();
+  test("apply installs files with owner and mode, the daemon loads the changed ones, and the stamp is valid", () => {
+    using host = appliedHost();
     expect(asDeclared(host, before, true, [])).toBe(true);
     expect(stampOf(host)).toBe(stamp);
     const report = `${host.root}/changed`;
@@ -33,22 +34,22 @@ describe("arriving", () => {
     expect(existsSync(join(host.state, "work"))).toBe(false);
   });
 
-  test("what activate prints is all of standard output", () => {
+  test("standard output is what activate prints", () => {
     using host = new ShellHost();
     const layer = { ...daemonLayer(host, before), retire: "echo no" };
     const activate = `${layer.activate}\necho "-----BEGIN-----"`;
     expect(host.apply({ ...layer, activate }, stamp).stdout).toBe("-----BEGIN-----\n");
   });
 
-  test("an unchanged file is not written again", () => {
-    using host = standing();
+  test("apply does not write an unchanged file again", () => {
+    using host = appliedHost();
     const inode = () => statSync(join(host.etc, "pg-one")).ino;
     const first = inode();
     host.apply(daemonLayer(host, { ...before, "pg-two": { text: "2", mode: "0644" } }), next);
     expect(inode()).toBe(first);
   });
 
-  test("a candidate is checked with its siblings beside it, under its own name", () => {
+  test("a check sees the new file under its own name, with its siblings beside it", () => {
     using host = new ShellHost();
     const layer = daemonLayer(host, before);
     const check = `[ "\${1##*/}" = three ] && cat "\${1%/*}/../pg-one" "$staged${host.etc}/pg-one" | grep -c one | grep -qx 2`;
@@ -56,8 +57,8 @@ describe("arriving", () => {
     expect(host.apply({ ...layer, files }, stamp)).toMatchObject({ status: 0 });
   });
 
-  test("a link where a file is declared is replaced, its target stays", () => {
-    using host = standing();
+  test("apply replaces a link where a file is declared, and leaves its target", () => {
+    using host = appliedHost();
     const target = join(host.root, "elsewhere");
     writeFileSync(target, "elsewhere");
     rmSync(join(host.etc, "pg-one"));
@@ -67,8 +68,8 @@ describe("arriving", () => {
     expect(asDeclared(host, before, true, [])).toBe(true);
   });
 
-  test("a link left where the new file is prepared is not written through", () => {
-    using host = standing();
+  test("apply does not write through a link at the temporary name", () => {
+    using host = appliedHost();
     const target = join(host.root, "elsewhere");
     writeFileSync(target, "elsewhere");
     symlinkSync(target, join(host.etc, ".pg-one.pushgate-new"));
@@ -76,15 +77,15 @@ describe("arriving", () => {
     expect(readFileSync(target, "utf8")).toBe("elsewhere");
   });
 
-  test("a live system changed by hand, the files as declared: activate gets every file as changed", () => {
-    using host = standing();
+  test("activate gets every file as changed if only the live system differs", () => {
+    using host = appliedHost();
     writeFileSync(join(host.live, "pg-one"), "flushed");
     const layer = daemonLayer(host, before);
     expect(host.apply(layer, next).status).toBe(0);
     expect(asDeclared(host, before, true, [])).toBe(true);
   });
 
-  test("a daemon that settles within two seconds is waited for", () => {
+  test("apply waits for a daemon that settles within two seconds", () => {
     using host = new ShellHost();
     const layer = daemonLayer(host, before);
     const activate = `( sleep 0.7; changed="$changed" sh -c '${layer.activate.replaceAll("'", "'\\''")}' ) >/dev/null 2>&1 &`;
@@ -92,30 +93,30 @@ describe("arriving", () => {
   });
 });
 
-describe("rejected, and nothing changed", () => {
-  test("by a check: the error names layer, file, the parser's output and a fix", () => {
-    using host = standing();
+describe("a rejected layer changes nothing", () => {
+  test("if a check fails, and the error names layer, file, the parser's output and a fix", () => {
+    using host = appliedHost();
     const tree = host.tree(host.root);
     const { status, stderr, stdout } = host.apply(
       daemonLayer(host, {
         ...before,
         "pg-two": { text: "ok", mode: "0644" },
-        "pg-one": { text: "REFUSED", mode: "0644" },
+        "pg-one": { text: "REJECTED", mode: "0644" },
       }),
       next,
     );
     expect(status).toBe(1);
     expect(stdout).toBe("");
     expect(stderr).toContain(`pushgate: daemon: failed at: check of ${host.etc}/pg-one`);
-    expect(stderr).toContain("line 1: REFUSED in pg-one");
+    expect(stderr).toContain("line 1: REJECTED in pg-one");
     expect(stderr).toContain("fix: ");
     expect(stderr).toContain("nothing was changed");
     expect(host.tree(host.root)).toEqual(tree);
     expect(stampOf(host)).toBe(stamp);
   });
 
-  test("by a folder where a file belongs", () => {
-    using host = standing();
+  test("if a folder is in a file's place", () => {
+    using host = appliedHost();
     rmSync(join(host.etc, "pg-one"));
     mkdirSync(join(host.etc, "pg-one"));
     const { status, stderr } = host.apply(daemonLayer(host, before), next);
@@ -124,8 +125,8 @@ describe("rejected, and nothing changed", () => {
     expect(stampOf(host)).toBe(stamp);
   });
 
-  test("by an account that is not there", () => {
-    using host = standing();
+  test("if a file's owner does not exist", () => {
+    using host = appliedHost();
     const layer = daemonLayer(host, after);
     const tree = host.tree();
     const files = layer.files.map((file) => ({ ...file, owner: "missing-account:nogroup" }));
@@ -136,7 +137,7 @@ describe("rejected, and nothing changed", () => {
   });
 });
 
-describe("failed after the change", () => {
+describe("a failed apply", () => {
   test.each([
     [
       "activate",
@@ -148,8 +149,8 @@ describe("failed after the change", () => {
       after,
       /failed at: confirming the facts\n {2}never: declared is "so", the host reports "not so" \(exit 4\)/,
     ],
-  ])("at %s: the former files are back and active, and no stamp says otherwise", (step, files, says) => {
-    using host = standing();
+  ])("at %s restores and activates the former files, and leaves no stamp", (step, files, says) => {
+    using host = appliedHost();
     const layer = daemonLayer(host, { ...before, ...files });
     const facts = step === "facts" ? [{ name: "never", read: "echo not so; exit 4", want: "so" }] : [];
     const { status, stderr } = host.apply({ ...layer, facts: [...layer.facts, ...facts] }, next);
@@ -160,8 +161,8 @@ describe("failed after the change", () => {
     expect(stampOf(host)).toBeUndefined();
   });
 
-  test("what was pruned and who stood in a file's place come back as they were", () => {
-    using host = standing();
+  test("restores the strays that it removed, and the link that was in a file's place", () => {
+    using host = appliedHost();
     rmSync(join(host.etc, "pg-one"));
     symlinkSync("/etc/hostname", join(host.etc, "pg-one"));
     mkdirSync(join(host.etc, "pg-stray/inner"), { recursive: true });
@@ -173,21 +174,21 @@ describe("failed after the change", () => {
     expect(host.tree()).toEqual(tree);
   });
 
-  test("a restore that fails too is not called a success", () => {
-    using host = standing();
+  test("reports that the former state is not complete if the restore fails, too", () => {
+    using host = appliedHost();
     const layer = { ...daemonLayer(host, after), activate: "false", restore: "echo stuck >&2; false" };
     expect(host.apply(layer, next).stderr).toMatch(/stuck[\s\S]*the former state is NOT complete/);
   });
 
-  test("activate stops at its first failing command", () => {
-    using host = standing();
+  test("stops activate at its first failing command", () => {
+    using host = appliedHost();
     const layer = { ...daemonLayer(host, after), activate: "false\ntrue", facts: [] };
     expect(host.apply(layer, next).status).toBe(1);
   });
 });
 
 describe("leaving", () => {
-  test("retire runs while the files are in place; every file and folder of the layer goes, and nothing else", () => {
+  test("retire runs before the files are removed, and no file or folder of the layer stays", () => {
     using host = new ShellHost();
     const base = host.tree();
     host.apply(daemonLayer(host, before), stamp);
@@ -204,7 +205,7 @@ describe("leaving", () => {
     ]);
   });
 
-  test("a folder that was there before us, or that others use by now, stays", () => {
+  test("a folder that apply did not make stays", () => {
     using host = new ShellHost();
     mkdirSync(join(host.etc, "pg.d"));
     host.apply(daemonLayer(host, after), stamp);
@@ -213,15 +214,15 @@ describe("leaving", () => {
     expect(host.tree().join("\n")).not.toContain("sub");
   });
 
-  test("a host the layer never was on: nothing of it is left behind", () => {
+  test("a removal leaves nothing on a host that never had the layer", () => {
     using host = new ShellHost();
     const tree = host.tree(host.root);
     expect(host.apply(daemonLayer(host, {}, false), "absent").status).toBe(0);
     expect(host.tree(host.root)).toEqual(tree);
   });
 
-  test("a retire that fails keeps the files, and the next one goes on", () => {
-    using host = standing();
+  test("a failed retire keeps the files, and the next removal continues", () => {
+    using host = appliedHost();
     const layer = daemonLayer(host, {}, false);
     const { status, stderr } = host.apply({ ...layer, retire: "echo busy >&2; exit 7" }, `absent-${next}`);
     expect(status).toBe(1);
@@ -231,7 +232,7 @@ describe("leaving", () => {
     expect(host.apply(layer, `absent-${next}`).status).toBe(0);
   });
 
-  test("two layers in one folder: the last to leave takes it along", () => {
+  test("the last of two layers in one folder removes the folder", () => {
     using host = new ShellHost();
     const base = host.tree();
     const named = (name: string, file: string, present: boolean): HostLayer => ({

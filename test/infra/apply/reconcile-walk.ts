@@ -1,9 +1,9 @@
 /**
- * Random walks over one host: manual changes, changes of the program, applies that fail or are killed. After
- * each step `preview` and `up` run, and these hold:
- * - no drift is missed: a host that is not as declared never gives an input the engine would skip;
- * - nothing runs in sync: as declared, with its own stamp and an unchanged program, the input equals the last one;
- * - it converges: after one successful apply the host is as declared, and the next preview is empty;
+ * Random walks over one host: manual changes, changes of the program, applies that fail or are killed. After each step
+ * `preview` and `up` run, and these hold:
+ * - no drift is missed: a host that is not as declared never gives an input that the engine would skip;
+ * - no apply runs in sync: as declared, with its own stamp and an unchanged program, the input equals the last one;
+ * - the host converges: after one successful apply it is as declared, and the next preview is empty;
  * - a rejected candidate changes nothing, a failed activation leaves the former files;
  * - a killed apply leaves each file whole, the old or the new one, and no half-written file anywhere live.
  */
@@ -42,15 +42,15 @@ const action = fc.oneof(
   fc.record({
     do: fc.constant("fail" as const),
     name,
-    how: fc.constantFrom("REFUSED", "FATAL"),
+    how: fc.constantFrom("REJECTED", "FATAL"),
   }),
   fc.record({ do: fc.constant("kill" as const), name, text, mode, nth: fc.integer({ min: 1, max: 40 }) }),
 );
-export type Action = typeof action extends fc.Arbitrary<infer T> ? T : never;
+type Action = typeof action extends fc.Arbitrary<infer T> ? T : never;
 export const actions = (longest: number) => fc.array(action, { minLength: 1, maxLength: longest, size: "max" });
 
-/** Counts over all walks, so that a test notices a walk that did nothing. */
-export type Walked = { steps: number; applies: number; killed: number; rejected: number; rolledBack: number };
+/** Counts over all walks, so that a walk without effect fails its test. */
+type Walked = { steps: number; applies: number; killed: number; rejected: number; rolledBack: number };
 export const nothingWalked = (): Walked => ({ steps: 0, applies: 0, killed: 0, rejected: 0, rolledBack: 0 });
 
 function ensure(holds: boolean, what: string): asserts holds {
@@ -89,7 +89,7 @@ export function walk(steps: readonly Action[], counts: Walked): void {
     const live = [...host.tree(), ...host.tree(host.live)];
     if (ran.status === 0) {
       ensure(
-        !Object.values(here ? declared : {}).some(({ text }) => /REFUSED|FATAL/.test(text)),
+        !Object.values(here ? declared : {}).some(({ text }) => /REJECTED|FATAL/.test(text)),
         "accepted a rejected file",
       );
       ensure(asDeclared(host, declared, here, base), `applied and not as declared:\n${live.join("\n")}\n${ran.stderr}`);
@@ -128,7 +128,7 @@ export function walk(steps: readonly Action[], counts: Walked): void {
     const there = at !== "" && existsSync(at);
     switch (step.do) {
       case "edit":
-        // Only in an existing folder: an apply does not remove a folder that was made by hand.
+        // Only in an existing folder: an apply does not remove a folder that a manual change made.
         if (existsSync(dirname(at))) writeFileSync(at, step.text);
         break;
       case "delete":
@@ -190,7 +190,7 @@ export function walk(steps: readonly Action[], counts: Walked): void {
 const declaredLines = (files: Files): Set<string> =>
   new Set(Object.entries(files).map(([name, { text, mode }]) => `${name} ${mode.replace(/^0/, "")} ${text}`));
 
-/** Walks until `steps` steps are done; throws what fast-check reports, seed and shrunk walk included. */
+/** Walks until `steps` steps are done; throws fast-check's report with seed and shrunk walk. */
 export function soakWalks({ steps, seed }: { steps: number; seed: number }): Walked {
   const counts = nothingWalked();
   const perWalk = 12;

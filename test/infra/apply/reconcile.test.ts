@@ -1,3 +1,4 @@
+/** reconcile for each kind of drift and change, the diff of a preview, and random walks over a host. */
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { unified } from "../../../infra/apply/diff.ts";
@@ -36,11 +37,11 @@ const never = () => {
 };
 
 describe("as declared", () => {
-  test("the host's stamp is echoed", () => {
+  test("reconcile returns the host's stamp", () => {
     expect(reconcile(layer, asDeclared, never)).toEqual({ stamp, inSync: true, drift: [] });
   });
 
-  test("a fact may come with a non-zero exit status, as systemctl is-active does for inactive", () => {
+  test("reconcile accepts a fact with a non-zero exit status, such as that of systemctl is-active for inactive", () => {
     const inactive = { ...layer, facts: [{ ...fact, want: "inactive" }] };
     const seen = { ...asDeclared, facts: [{ output: "inactive", status: 3 }] };
     expect(reconcile(inactive, seen, never).inSync).toBe(true);
@@ -70,7 +71,7 @@ const drifts: Record<string, Partial<SeenLayer>> = {
   "unit x: the host gave no answer": { facts: [] },
 };
 
-describe("changed by hand", () => {
+describe("a manual change", () => {
   test.each(Object.entries(drifts))("%s", (says, change) => {
     const verdict = reconcile(layer, { ...asDeclared, ...change }, never);
     expect(verdict.inSync).toBe(false);
@@ -84,13 +85,13 @@ describe("changed by hand", () => {
     expect(reconcile(layer, seen, never).stamp).toBe(reconcile(layer, seen, never).stamp);
   });
 
-  test("the same change after another apply is another stamp", () => {
+  test("the same change after another apply gives another stamp", () => {
     const seen = { ...asDeclared, files: {} };
     const first = reconcile(layer, seen, never).stamp;
     expect(reconcile(layer, { ...seen, stamp: first }, never).stamp).not.toBe(first);
   });
 
-  test("terminal controls of a file's text and name are removed", () => {
+  test("reconcile removes terminal controls from a file's text and name", () => {
     const text = "one\u001b[2J\u202e\n";
     const seen = {
       ...asDeclared,
@@ -101,16 +102,16 @@ describe("changed by hand", () => {
   });
 });
 
-describe("changed by the program", () => {
+describe("a change of the program", () => {
   const newer = { ...layer, files: [{ ...file, text: "three\n" }], facts: [{ ...fact, want: "inactive" }] };
 
-  test("it is a new stamp, and no warning, as nothing was changed by hand", () => {
+  test("reconcile gives a new stamp and no warning", () => {
     const verdict = reconcile(newer, asDeclared, never);
     expect(verdict).toMatchObject({ inSync: false, drift: [] });
     expect(verdict.stamp).not.toBe(stamp);
   });
 
-  test("a file no longer declared goes without a warning, a stray goes with one", () => {
+  test("reconcile warns of a stray file, and not of a file that is no longer declared", () => {
     const other = "/etc/pushgate/old";
     const seen = { ...asDeclared, owned: [file.path, other] };
     expect(reconcile(layer, seen, never).drift).toHaveLength(1);
@@ -118,7 +119,7 @@ describe("changed by the program", () => {
     expect(reconcile(layer, { ...seen, applied }, never)).toMatchObject({ inSync: false, drift: [] });
   });
 
-  test("a host the layer never was on is not called drifted", () => {
+  test("reconcile reports no drift on a host that never had the layer", () => {
     const { stamp: _, ...bare } = { ...asDeclared, files: {}, owned: [], applied: [], facts: [] };
     expect(reconcile(layer, bare).drift).toEqual([]);
   });
@@ -127,7 +128,7 @@ describe("changed by the program", () => {
 describe("an invalid stamp", () => {
   const foreign = ["", "0123456789AB", "0123456789abc", "0123456789ab\n", "$(reboot)", "absent", `absent-${stamp}`];
 
-  test.each(foreign)("%j is not echoed", (text) => {
+  test.each(foreign)("reconcile replaces the stamp %j", (text) => {
     const verdict = reconcile(layer, { ...asDeclared, stamp: text }, () => "random");
     expect(verdict.inSync).toBe(false);
     expect(verdict.stamp).toMatch(/^[0-9a-f]{12}$/);
@@ -135,16 +136,16 @@ describe("an invalid stamp", () => {
 
   const { stamp: _, ...stampless } = asDeclared;
 
-  test("deleted twice, it is seen twice", () => {
+  test("reconcile gives a new stamp for each of two deletions", () => {
     expect(reconcile(layer, stampless).stamp).not.toBe(reconcile(layer, stampless).stamp);
   });
 
-  test("without a random value the second deletion is missed", () => {
+  test("without a random value reconcile misses the second deletion", () => {
     const same = () => "always the same";
     expect(reconcile(layer, stampless, same).stamp).toBe(reconcile(layer, stampless, same).stamp);
   });
 
-  test("a half-done apply leaves none, and preview says so", () => {
+  test("reconcile reports a missing stamp as an apply that did not finish", () => {
     expect(reconcile(layer, stampless).drift).toEqual(["no stamp: the last apply did not finish"]);
   });
 });
@@ -153,36 +154,36 @@ describe("a layer that leaves", () => {
   const gone: HostLayer = { ...layer, present: false, files: [], facts: [] };
   const clean: SeenLayer = { name: "x", applied: [], files: {}, owned: [], facts: [] };
 
-  test("a host it never was on gives the constant stamp", () => {
+  test("reconcile gives the constant stamp on a host that never had the layer", () => {
     expect(reconcile(gone, clean, never)).toEqual({ stamp: "absent", inSync: true, drift: [] });
   });
 
-  test("its removal gets a stamp of its own, which the host then echoes", () => {
+  test("reconcile gives the removal a stamp of its own, and then keeps that stamp", () => {
     const verdict = reconcile(gone, asDeclared, never);
     expect(verdict).toMatchObject({ inSync: false, drift: [] });
     expect(verdict.stamp).toMatch(/^absent-[0-9a-f]{12}$/);
     expect(reconcile(gone, { ...clean, stamp: verdict.stamp }, never)).toMatchObject({ ...verdict, inSync: true });
   });
 
-  test("what comes back later is seen, each time anew", () => {
+  test("reconcile reports each time that a file of the layer is back", () => {
     const back = { ...clean, owned: [file.path], stamp: `absent-${stamp}` };
     const verdict = reconcile(gone, back, never);
     expect(verdict.drift).toEqual(["/etc/pushgate/a is back, though the layer was removed"]);
     expect(reconcile(gone, { ...back, stamp: verdict.stamp }, never).stamp).not.toBe(verdict.stamp);
   });
 
-  test("a host restored from a backup is not taken for a clean one", () => {
+  test("reconcile removes the layer again from a host that was restored from a backup", () => {
     expect(reconcile(gone, asDeclared, never).inSync).toBe(false);
     expect(reconcile(gone, { ...clean, stamp }, never).inSync).toBe(false);
   });
 
-  test("a removal that was killed is not taken for a finished one", () => {
+  test("reconcile continues a removal that was killed", () => {
     expect(reconcile(gone, { ...clean, stamp: "removing" }).inSync).toBe(false);
   });
 });
 
 describe("strays", () => {
-  test("a folder on the way to a declared file is none", () => {
+  test("a folder on the way to a declared file is no stray", () => {
     const declared = [{ path: "/etc/pg/tls/ca.pem" as const }];
     expect(strays(declared, ["/etc/pg/tls", "/etc/pg/tls/ca.pem", "/etc/pg/tls.old", "/etc/pg/t"])).toEqual([
       "/etc/pg/tls.old",
@@ -192,7 +193,7 @@ describe("strays", () => {
 });
 
 describe("unified", () => {
-  test("shows what changed with two lines around it, and says where lines are left out", () => {
+  test("unified shows each change with two lines around it, and marks omitted lines", () => {
     const lines = Array.from({ length: 12 }, (_, index) => `line ${index}`);
     const changed = lines.with(2, "new").toSpliced(10, 1);
     expect(unified(lines.join("\n"), changed.join("\n"))).toBe(
@@ -200,7 +201,7 @@ describe("unified", () => {
     );
   });
 
-  test("stays readable when all of a long file changed", () => {
+  test("unified shows 40 lines of a long file that changed completely", () => {
     const text = (word: string) => Array.from({ length: 5000 }, (_, index) => `${word} ${index}`).join("\n");
     const shown = unified(text("a"), text("b")).split("\n");
     expect(shown).toHaveLength(41);
@@ -210,7 +211,7 @@ describe("unified", () => {
   test.each([
     ["no common line", "a\na\n", "b\nb\n"],
     ["half of their lines in common", "a\nb\n", "b\nc\n"],
-  ])("two texts of 64 KiB with %s are compared within a second, and count as replaced whole", (_, from, to) => {
+  ])("unified compares two texts of 64 KiB with %s within a second, and shows them as replaced", (_, from, to) => {
     const started = performance.now();
     const shown = unified(from.repeat(16_384), to.repeat(16_384)).split("\n");
     expect(performance.now() - started).toBeLessThan(1_000);
@@ -218,7 +219,7 @@ describe("unified", () => {
     expect(shown.slice(40)).toEqual(["  … 65498 more lines"]);
   });
 
-  test("what it marks is the change, for any two texts", async () => {
+  test("unified marks as many lines as were added and removed, for any two texts", async () => {
     const lines = fc.array(fc.constantFrom("a", "b", "c"), { maxLength: 8 });
     await fc.assert(
       fc.property(lines, lines, (from, to) => {
@@ -232,7 +233,7 @@ describe("unified", () => {
   });
 });
 
-test("300 random steps by hand, by the program and by kill -9: nothing missed, all converge", {
+test("reconcile misses no drift, and converges, in 300 random manual changes, program changes and kills", {
   timeout: 120_000,
 }, async () => {
   const walked = nothingWalked();

@@ -1,7 +1,7 @@
 /**
- * A host made of a temporary folder and the real shell: probe.sh and apply.sh run as they are, as the
- * user who runs the test, on paths below the folder. The engine is modelled as what it does with a command: it runs it again exactly when
- * its input differs from the last one that succeeded.
+ * A host made of a temporary folder and the real shell: probe.sh and apply.sh run unchanged, as the user who runs the
+ * test, on paths below the folder. The engine is modelled by one rule: it runs a command again exactly if its input
+ * differs from the last one that succeeded.
  */
 import { spawnSync } from "node:child_process";
 import {
@@ -28,17 +28,17 @@ export const me = spawnSync("sh", ["-c", 'printf "%s:%s" "$(id -un)" "$(id -gn)"
 
 export type Ran = { readonly status: number | null; readonly stdout: string; readonly stderr: string };
 
-/** Tools an apply can be killed at; each is one step of it. */
+/** An apply can be killed at each call of these tools. */
 const tools = ["chmod", "chown", "cp", "mkdir", "mv", "rm", "rmdir", "sort", "sync"];
 
 export class ShellHost {
   readonly root: string;
   readonly etc: string;
   readonly state: string;
-  /** What the pretended daemon has loaded. */
+  /** The files that the fake daemon has loaded. */
   readonly live: string;
 
-  /** Where the killing tools are; memory may be mounted noexec. */
+  /** The folder of the tools that kill; /dev/shm may be mounted noexec. */
   private readonly bin: string;
 
   constructor() {
@@ -68,7 +68,7 @@ export class ShellHost {
     return { status, stdout, stderr };
   }
 
-  /** The whole answer, preflight's part included. */
+  /** The probe's answer, preflight's part included. */
   report(layers: readonly Probed[]): HostReport {
     const { stdout, stderr } = this.run(probeScript(layers, this.state));
     try {
@@ -81,7 +81,7 @@ export class ShellHost {
     }
   }
 
-  /** One layer, without what preflight reads, which takes most of a probe's time. */
+  /** One layer, without preflight's part, which takes most of a probe's time. */
   see(layer: Probed): SeenLayer {
     const script = probeScript([layer], this.state).replace(
       "\nlayers() {",
@@ -98,7 +98,7 @@ export class ShellHost {
     return this.run(this.script(layer, stamp));
   }
 
-  /** Runs an apply that is killed, with all it started, when it calls a tool for the nth time. */
+  /** Runs an apply and kills it, with all its processes, at its nth call of a tool. */
   killedApply(script: string, nth: number): Ran {
     const { bin } = this;
     const count = join(bin, "count");
@@ -138,8 +138,8 @@ exec ${tool} "$@"
 export type Files = Readonly<Record<string, { readonly text: string; readonly mode: HostFile["mode"] }>>;
 
 /**
- * A layer of a daemon that loads only the files in `$changed`. Its parser rejects a file with the line REFUSED, the daemon
- * one with the line FATAL. What the daemon has loaded is a fact.
+ * A layer of a fake daemon that loads only the files in `$changed`. The layer's check rejects a file with the line
+ * REJECTED, the daemon one with the line FATAL. A fact lists the files that the daemon has loaded.
  */
 export function daemonLayer(host: ShellHost, files: Files, present = true): HostLayer {
   const { etc, live } = host;
@@ -162,7 +162,7 @@ done`;
       text,
       mode,
       owner: me,
-      check: `if grep -q REFUSED "$1"; then echo "line 1: REFUSED in \${1##*/}"; exit 1; fi`,
+      check: `if grep -q REJECTED "$1"; then echo "line 1: REJECTED in \${1##*/}"; exit 1; fi`,
     })),
     activate: load,
     restore: load,
@@ -187,7 +187,7 @@ export function asDeclared(host: ShellHost, files: Files, present: boolean, base
   );
 }
 
-/** Two states of the layer, for tests of what an apply does between them. */
+/** Two states of the layer, between which an apply goes. */
 export const stamps = { former: "0123456789ab", next: "ba9876543210" } as const;
 export const before: Files = {
   "pg-one": { text: "one\n", mode: "0644" },
@@ -196,7 +196,7 @@ export const before: Files = {
 export const after: Files = { "pg-one": { text: "1\n", mode: "0644" }, "pg.d/sub/four": { text: "4\n", mode: "0755" } };
 
 /** A host on which `before` is applied. */
-export function standing(): ShellHost {
+export function appliedHost(): ShellHost {
   const host = new ShellHost();
   const { status, stderr } = host.apply(daemonLayer(host, before), stamps.former);
   if (status !== 0) throw new Error(`the first apply failed:\n${stderr}`);

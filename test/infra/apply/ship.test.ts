@@ -1,4 +1,4 @@
-/** ship.ts against Pulumi's mocks: what is given in, and the exact commands out, as data. */
+/** ship.ts with Pulumi's mocks: layers in, the exact commands out. */
 import { spawnSync } from "node:child_process";
 import { mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -24,7 +24,7 @@ beforeAll(async () => {
     {
       newResource: ({ type, name, inputs }) => {
         made.push({ type, name, inputs });
-        return { id: name, state: { ...inputs, stdout: `said by ${name}` } };
+        return { id: name, state: { ...inputs, stdout: `output of ${name}` } };
       },
       call: ({ token, inputs }) => {
         called.push({ token, inputs });
@@ -102,7 +102,7 @@ function optionsOf(declare: (parent: pulumi.Resource) => unknown): Promise<pulum
 describe("probe", () => {
   const whole = '{"pushgate":1,"rows":[["system64","uid",0,0,"MAo="],["stamp","firewall","0123456789ab"],["end"]]}';
 
-  test("is one call over ssh, with the probe's text, and no more", async () => {
+  test("is one call over ssh, with the probe's text", async () => {
     answer = () => ({ stdout: whole });
     const report = await ship.probe(host, [layer]);
     expect(called).toEqual([
@@ -121,7 +121,7 @@ describe("probe", () => {
     expect(report.system.uid).toEqual({ output: "0", status: 0 });
   });
 
-  test("goes through sudo where the login is not root, and keeps the port it came to", () => {
+  test("goes through sudo where the login is not root, and passes SSH's port on", () => {
     expect(ship.probeCommand({ sudo: true })).toBe(
       'exec sudo -n env SSH_CONNECTION="$SSH_CONNECTION" timeout 60 sh -s',
     );
@@ -143,10 +143,10 @@ describe("probe", () => {
     ["sudo: a password is required", /sudo requires a password.*NOPASSWD.*sudo -n true/],
     ["exit status 124", /did not answer in time/],
     ["kex_exchange_identification: read: \u001b[2Jodd", /the connection or the command failed/],
-  ])("the error says what is likely wrong and how to fix it: %s", async (said, says) => {
+  ])("fails with the likely cause and a fix: %s", async (printed, says) => {
     answer = () => {
       // As it comes through the engine: the text is in `details`.
-      const details = `invocation of command:local:run returned an error: exit status 255: running "exec timeout 60 sh -s":\n${said}`;
+      const details = `invocation of command:local:run returned an error: exit status 255: running "exec timeout 60 sh -s":\n${printed}`;
       throw Object.assign(new Error(details), { details });
     };
     const error = await ship.probe(host, [layer]).then(
@@ -161,14 +161,14 @@ describe("probe", () => {
     expect(pulumi.RunError.isInstance(error)).toBe(true);
   });
 
-  test("an answer that is not the probe's is an error that names the host", async () => {
+  test("rejects another program's answer with an error that names the host", async () => {
     answer = () => ({ stdout: "Welcome to web1!" });
     await expect(ship.probe(host, [layer])).rejects.toThrow(/^web1: the probe's answer.*login shell/);
   });
 });
 
 describe("apply", () => {
-  test("in sync: the host's stamp in the script, nothing warned of, nothing that replaces or deletes", async () => {
+  test("a host in sync gets a script with its own stamp, and no warning", async () => {
     ship.apply(host, layer, inSync, {});
     const { type, inputs } = await until("web1-firewall");
     expect(type).toBe("command:local:Command");
@@ -182,7 +182,7 @@ describe("apply", () => {
     expect(warned).toEqual([]);
   });
 
-  test("changed by hand: another stamp, and a warning with the diff", async () => {
+  test("a manual change gives another stamp, and a warning with the diff", async () => {
     const files = { [file.path]: { ...inSync.files[file.path]!, sha256: sha256("x\n"), text: "x\n" } };
     ship.apply(host, layer, { ...inSync, files }, {});
     const { inputs } = await until("web1-firewall");
@@ -192,19 +192,19 @@ describe("apply", () => {
     ]);
   });
 
-  test("a text known only later is compared when it is known", async () => {
+  test("a text that is known only later is compared then", async () => {
     ship.apply(host, pulumi.output(layer), inSync, {});
     expect((await until("web1-firewall")).inputs.stdin).toBe(applyScript(layer, "0123456789ab"));
   });
 
-  test("is kept on the host when it leaves the program, and never protected", async () => {
+  test("the command is retained on the host when it leaves the program, and never protected", async () => {
     const options = await optionsOf((parent) => ship.apply(host, layer, inSync, { parent }));
     expect(options).toMatchObject({ retainOnDelete: true });
     expect(options.protect).toBeUndefined();
     expect(options.replaceOnChanges ?? []).not.toContain("stdin");
   });
 
-  test("the remote command: the unit's name is the lock, the layer's timeout its limit", () => {
+  test("the remote command uses the unit's name as the lock and the layer's timeout as the limit", () => {
     expect(ship.applyCommand(host, 90)).toBe(`exec sh -c 'unit=pushgate-apply tries=0
 while [ "$(systemctl show -p ActiveState --value $unit.service)" != inactive ]; do
   tries=$((tries + 1))
@@ -237,7 +237,7 @@ describe("sendBundle", () => {
     expect(installed.stdin).toBe(applyScript(layer, "0123456789ab"));
   });
 
-  test("a bundle changed on the host is sent again", async () => {
+  test("sends a bundle again that was changed on the host", async () => {
     ship.sendBundle(host, bundle, layer, { ...inSync, owned: [...inSync.owned, "/etc/pushgate/x"] }, {});
     const { inputs } = await until("web1-firewall-file");
     expect(inputs.create).not.toBe(ship.receiveCommand(host, bundle.sha256, "0123456789ab"));
@@ -286,7 +286,7 @@ describe("receive.sh", () => {
     const hash = sha256(text);
     expect(receive(hash)).toEqual({ status: 0, stderr: "", files: [`${hash}.cjs`] });
   });
-  test("keeps nothing of a damaged one, and says what to do", () => {
+  test("stores nothing of a damaged program, and prints what to do", () => {
     const stderr = "pushgate: the program arrived damaged. Run pulumi up again.\n";
     expect(receive(sha256("another"))).toEqual({ status: 1, stderr, files: [] });
   });
@@ -296,7 +296,7 @@ describe("secrets", () => {
   const secretOf = (input: unknown) =>
     (input as Record<string, unknown>)["4dabf18193072939515e22adb298388d"] !== undefined ? "secret" : "plain";
 
-  test("the script is secret, nothing is streamed, its output is secret", async () => {
+  test("the script and its output are secret, and no output is streamed", async () => {
     const options = await optionsOf((parent) =>
       ship.applySecrets(
         host,

@@ -1,4 +1,4 @@
-/** The commands that run on hosts: `npm run status` and `npm run rollback`, with the real shell on the other side. */
+/** `npm run status` and `npm run rollback` with fake hosts that run the real shell. */
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { afterAll, beforeEach, describe, expect, test } from "vitest";
 import { duration, size } from "../../../infra/cli/format.ts";
@@ -29,7 +29,7 @@ beforeEach(() => {
 const restarted = (host: string) => existsSync(hosts.at(host, "restarted"));
 
 describe("status", () => {
-  test("prints for each host what is published, the last result, and that there are no faults", async () => {
+  test("status prints the published release and the last result of each host, and that there are no faults", async () => {
     hosts.write("web2", "var/spool/pushgate/site/1.json", "{}");
     hosts.write("web2", "var/spool/pushgate/site/.taken/2.json", "{}");
     const { code, stdout, stderr } = await hosts.run("status");
@@ -48,11 +48,11 @@ describe("status", () => {
     expect(readFileSync(`${hosts.folder}/pulumi.log`, "utf8")).not.toContain("show-secrets");
   });
 
-  test("--json is the same for a program, with the faults as a list and in the exit status", async () => {
+  test("status --json prints the same for a program, with the faults as a list and in the exit status", async () => {
     const failing = { since: "2026-11-23T10:00:00Z", attempts: 4, next: "2026-11-23T10:02:00Z" };
     const last = { ...status().last, result: "failed", reason: "hugo: error calling partial" };
     const units = { "pushgate-build-site.path": "loaded failed failed trigger-limit-hit enabled" };
-    hosts.add("web1", { says: status({ failing, last }), units });
+    hosts.add("web1", { statusJson: status({ failing, last }), units });
     hosts.write("web2", "run/pushgate-guard/verdict", "closed: the kernel does not enforce it");
     const { code, stdout } = await hosts.run("status", "--json", "--stack", "prod");
     const { hosts: reports, faults } = JSON.parse(stdout);
@@ -70,26 +70,26 @@ describe("status", () => {
     expect(readFileSync(`${hosts.folder}/pulumi.log`, "utf8")).toMatch(/config --json --stack prod\n$/);
   });
 
-  test("a running build is printed with its start, beside the former state; a builder that pauses before it tries again runs none", async () => {
+  test("status prints when a running build began, and no build while the builder pauses between attempts", async () => {
     const now = Math.floor(Date.now() / 1000);
     const minutesAgo = (minutes: number) => new Date((now - 60 * minutes) * 1000).toISOString();
     const units = (since: string) => ({
       "pushgate-build-site.service": `loaded active running success static @${Date.parse(since) / 1000}`,
     });
     const last = (at: string) => ({ ...status().last, at });
-    const building = async (starts: string, says: Partial<Status>) => {
-      hosts.add("web1", { says: status(says), units: units(starts) });
+    const building = async (starts: string, change: Partial<Status>) => {
+      hosts.add("web1", { statusJson: status(change), units: units(starts) });
       const [{ hooks }] = JSON.parse((await hosts.run("status", "--json")).stdout).hosts;
       return hooks[0].building;
     };
     const failing = (minutes: number) => ({ since: minutesAgo(90), attempts: 4, next: minutesAgo(minutes) });
     expect(await building(minutesAgo(5), { last: last(minutesAgo(60)) })).toBe(minutesAgo(5));
-    // The same builder went on from one to the next.
+    // The same run of the builder began the next build.
     expect(await building(minutesAgo(5), { last: last(minutesAgo(2)) })).toBe(minutesAgo(2));
     expect(await building(minutesAgo(80), { last: last(minutesAgo(10)), failing: failing(1) })).toBe(minutesAgo(1));
     expect(await building(minutesAgo(80), { last: last(minutesAgo(10)), failing: failing(-3) })).toBeUndefined();
 
-    hosts.add("web1", { says: status({ last: last(minutesAgo(60)) }), units: units(minutesAgo(5)) });
+    hosts.add("web1", { statusJson: status({ last: last(minutesAgo(60)) }), units: units(minutesAgo(5)) });
     const { code, stdout } = await hosts.run("status");
     expect([code, stdout]).toEqual([
       0,
@@ -97,7 +97,7 @@ describe("status", () => {
     ]);
   });
 
-  test("an unreachable host is named with what to do, and the others are printed all the same", async () => {
+  test("status names an unreachable host with what to do, and prints the others", async () => {
     hosts.configure(
       [{ ...web1, ssh: "root@gone" }, web2, { ...bare, name: "web3", state: "lost", hostname: "h3.example.org" }],
       [built],
@@ -110,17 +110,17 @@ describe("status", () => {
     expect(stdout).not.toMatch(/Faults:[\s\S]*web3/);
   });
 
-  test("a hook without a site has the content of its spool, whatever the login shell prints; before the first build status says so", async () => {
+  test("status prints the spool of a hook without a site, ignores a login shell's output, and reports that no build has ended", async () => {
     hosts.configure([web1, web2], [hook]);
     hosts.write("web1", "var/spool/pushgate/site/1.json", "{}");
     hosts.write("web1", "prints", "Welcome to Debian!\n");
-    hosts.add("web2", { says: null });
+    hosts.add("web2", { statusJson: null });
     expect((await hosts.run("status")).stdout).toMatch(/pending +1 delivery; no site, so nothing builds/);
     hosts.configure([web2], [built]);
     expect((await hosts.run("status")).stdout).toMatch(/published +nothing yet: no build has ended/);
   });
 
-  test("faults of the stack's configuration, and an unknown option, are one line each", async () => {
+  test("status prints one line for faults of the stack's configuration, and for an unknown option", async () => {
     hosts.configure([{ name: "web1" }], []);
     expect(await hosts.run("status")).toMatchObject({
       ...{
@@ -135,7 +135,7 @@ describe("status", () => {
   });
 });
 
-/** As service/builder does: it writes the status, then removes the request. */
+/** Does as service/builder: writes the status, then removes the request. */
 const does = (result: string, reason: string) => `sleep 0.3
 name=$(cat "$root/var/spool/pushgate-publish/site/$request")
 [ "$name" = "$request" ] && [ "$(stat -c %a "$root/var/spool/pushgate-publish/site/$request")" = 644 ] || exit
@@ -148,7 +148,7 @@ describe("rollback", () => {
   const good = { builder: does("rolled back", "it is published; cccccccccccc is not published again") };
   const [current, before, oldest] = releases.map(({ id }) => id) as [string, string, string];
 
-  test("goes to the release before the current one, on every host, and prints the result", async () => {
+  test("rollback goes to the release before the current one, on every host, and prints the result", async () => {
     for (const host of ["web1", "web2"]) hosts.add(host, good);
     const { code, stdout, stderr } = await hosts.run("rollback", "site");
     expect([code, stderr]).toEqual([0, ""]);
@@ -168,7 +168,7 @@ describe("rollback", () => {
   test.each([
     ["a release by name", oldest],
     ["a release by its commit", "aaaaaaa"],
-  ])("%s, on one host only", async (_, wanted) => {
+  ])("rollback goes to %s, on one host only", async (_, wanted) => {
     hosts.add("web2", good);
     const { stdout } = await hosts.run("rollback", "site", wanted, "--host", "web2");
     expect(stdout).toMatch(/^web2: rolled back/);
@@ -177,7 +177,7 @@ describe("rollback", () => {
     expect(JSON.parse(text).last.trigger).toEqual([`rollback-${oldest}`]);
   });
 
-  test("a rejection by the builder is passed on", async () => {
+  test("rollback prints a rejection by the builder", async () => {
     hosts.configure([web1], [built]);
     hosts.add("web1", { builder: does("rejected", "it is not what was published: index.html differs") });
     expect(await hosts.run("rollback", "site", current)).toMatchObject({
@@ -185,7 +185,7 @@ describe("rollback", () => {
     });
   });
 
-  test("a request whose result was overwritten is not reported as done", async () => {
+  test("rollback reports an unknown result if the builder has run again since", async () => {
     hosts.configure([web1], [built]);
     hosts.add("web1", { builder: 'rm "$root/var/spool/pushgate-publish/site/$request"' });
     expect((await hosts.run("rollback", "site")).stderr).toMatch(
@@ -193,9 +193,9 @@ describe("rollback", () => {
     );
   });
 
-  test("an unknown release on one host: no host changes, and the existing ones are listed", async () => {
+  test("rollback changes no host and lists the releases if one host lacks the release", async () => {
     for (const host of ["web1", "web2"]) hosts.add(host, good);
-    hosts.add("web1", { ...good, says: status({ releases: releases.slice(0, 2) }) });
+    hosts.add("web1", { ...good, statusJson: status({ releases: releases.slice(0, 2) }) });
     const { code, stdout, stderr } = await hosts.run("rollback", "site", oldest);
     expect([code, stdout]).toEqual([1, ""]);
     expect(stderr).toMatch(
@@ -208,7 +208,7 @@ describe("rollback", () => {
     ["no hook", [], /^rollback: name one hook: npm run rollback -- <hook> \[release\]\. Hooks with a site: site\.\n$/],
     ["an unknown hook", ["docs"], /"docs" has no releases\. Hooks with a site: site/],
     ["an unknown host", ["site", "--host", "web9"], /no such host\. Hosts that are present: web1, web2/],
-  ])("%s is named with what exists", async (_, args, line) => {
+  ])("rollback rejects %s and names what exists", async (_, args, line) => {
     const { code, stderr } = await hosts.run("rollback", ...args);
     expect(code).toBe(1);
     expect(stderr).toMatch(line);
@@ -219,11 +219,13 @@ describe("rollback", () => {
 /** Only root requests a rollback: the user who runs the test is root in this namespace, and owns what it writes. */
 const asRoot = process.getuid?.() === 0 ? "" : "unshare --user --map-root-user ";
 
-test("with the real builder: two pushes, back to the first, held, and status says so", async ({ skip }) => {
+test("rollback with the real builder publishes the first of two pushes again, and status reports the second as held back", async ({
+  skip,
+}) => {
   const reason = cannotPublish() ?? missing("unshare");
   skip(reason !== undefined, reason);
   hosts.configure([web1], [built]);
-  hosts.add("web1", { says: null });
+  hosts.add("web1", { statusJson: null });
   const folder = (path: string) => hosts.at("web1", path);
   const publishing = await startPublishing({
     spool: folder("var/spool/pushgate/site"),
@@ -257,47 +259,52 @@ test("with the real builder: two pushes, back to the first, held, and status say
   }
 });
 
-describe("which release is meant", () => {
+describe("the release of a rollback", () => {
   const now = "2026-11-24T10:00:00Z";
   test.each([
-    ["the one before", undefined, releases[1]!.id],
-    ["by name", releases[2]!.id, releases[2]!.id],
-    ["by commit", "aaaaaaa", releases[2]!.id],
-  ])("%s", (_, wanted, id) => {
+    ["the release before the current one", undefined, releases[1]!.id],
+    ["a release by name", releases[2]!.id, releases[2]!.id],
+    ["a release by its commit", "aaaaaaa", releases[2]!.id],
+  ])("rollback chooses %s", (_, wanted, id) => {
     expect(chosen(status(), now, wanted)).toBe(id);
   });
-  test.each<[name: string, wanted: string | undefined, says: Partial<Status>, line: RegExp]>([
+  test.each<[name: string, wanted: string | undefined, change: Partial<Status>, line: RegExp]>([
     [
-      "an unknown one",
+      "an unknown release",
       "000009-dead",
       {},
       /no release "000009-dead"\. Existing releases:\n {4}000003-c+ {2}1 day ago .*<- current/,
     ],
     ["a commit without a release", "1234567", {}, /there is no release "1234567"/],
-    ["too few letters of one", "aaa", {}, /there is no release "aaa"/],
+    ["too few letters of a commit", "aaa", {}, /there is no release "aaa"/],
     ["a path", "../../etc", {}, /there is no release/],
-    ["nothing before the first", undefined, { releases: [releases[0]!] }, /no release before the current one is kept/],
-    ["nothing published", undefined, { deployed: null, releases: [] }, /nothing is published yet/],
     [
-      "a release that a host made up",
+      "the release before the only one",
+      undefined,
+      { releases: [releases[0]!] },
+      /no release before the current one is kept/,
+    ],
+    ["a site without a release", undefined, { deployed: null, releases: [] }, /nothing is published yet/],
+    [
+      "a release name that no builder makes",
       undefined,
       { releases: [releases[0]!, { ...releases[1]!, id: "x; rm -rf /" }] },
       /status\.json names a release x; rm -rf \/, which no builder makes/,
     ],
-  ])("rejected: %s", (_, wanted, says, line) => {
-    expect(() => chosen(status(says), now, wanted)).toThrow(line);
+  ])("rollback rejects %s", (_, wanted, change, line) => {
+    expect(() => chosen(status(change), now, wanted)).toThrow(line);
   });
 });
 
-describe("what a host answers", () => {
+describe("a host's answer", () => {
   const declared = { ...built, site } as unknown as Parameters<typeof reportText>[1][number];
-  const answer = (says: string) =>
-    `pushgate 1 2026-11-24T10:00:00Z\nguard ${btoa("proven")}\nhook site 0 0 0\nstatus site ${btoa(says)}\nend\n`;
-  const text = (says: string) => {
-    const report = parseReport("web1", answer(says), [{ name: "site", built: true }]);
+  const answer = (statusJson: string) =>
+    `pushgate 1 2026-11-24T10:00:00Z\nguard ${btoa("proven")}\nhook site 0 0 0\nstatus site ${btoa(statusJson)}\nend\n`;
+  const text = (statusJson: string) => {
+    const report = parseReport("web1", answer(statusJson), [{ name: "site", built: true }]);
     return reportText({ host: web1 as unknown as Host, report }, [declared]).join("\n");
   };
-  test.each<[name: string, says: Partial<Status>, line: RegExp]>([
+  test.each<[name: string, change: Partial<Status>, line: RegExp]>([
     [
       "a head that is held back",
       { head: "d".repeat(40), held: "d".repeat(40) },
@@ -308,23 +315,23 @@ describe("what a host answers", () => {
       { adoption: { release: "000001-adopted", files: ["old.html"], more: 2 } },
       /adoption +waits: 3 files .*: old\.html/,
     ],
-    ["an escape sequence", { last: { ...status().last, reason: "\u001b[2Jgone" } }, /: \[2Jgone\n/],
-  ])("%s", (_, says, line) => {
-    expect(text(JSON.stringify(status(says)))).toMatch(line);
-    expect(text(JSON.stringify(status(says)))).not.toContain("\u001b");
+    ["a reason without its escape sequence", { last: { ...status().last, reason: "\u001b[2Jgone" } }, /: \[2Jgone\n/],
+  ])("status prints %s", (_, change, line) => {
+    expect(text(JSON.stringify(status(change)))).toMatch(line);
+    expect(text(JSON.stringify(status(change)))).not.toContain("\u001b");
   });
   test.each([
-    ["no status", '{"hook":1}', /^web1: site: its status\.json is not the builder's \(hook\)/],
-    ["no JSON", "half a fi", /^web1: site: its status\.json is not the builder's \(no JSON\)/],
-  ])("rejected: %s", (_, says, line) => {
-    expect(() => text(says)).toThrow(line);
+    ["is not a status", '{"hook":1}', /^web1: site: its status\.json is not the builder's \(hook\)/],
+    ["is not JSON", "half a fi", /^web1: site: its status\.json is not the builder's \(no JSON\)/],
+  ])("status rejects a status.json that %s", (_, statusJson, line) => {
+    expect(() => text(statusJson)).toThrow(line);
   });
-  test("rejected: half an answer", () => {
+  test("status rejects half an answer", () => {
     expect(() => parseReport("web1", answer("{}").slice(0, -5), [])).toThrow(/^web1: its answer is incomplete/);
   });
 });
 
-test("the shell is plain POSIX", ({ skip }) => {
+test("shellcheck and dash find no fault in the scripts of status and rollback", ({ skip }) => {
   const reason = missing("shellcheck", "dash");
   skip(reason !== undefined, reason);
   const script = reportScript([
@@ -334,7 +341,7 @@ test("the shell is plain POSIX", ({ skip }) => {
   expect(lintShell(script) + lintShell(rollbackScript("site", releases[0]!.id, 90))).toBe("");
 });
 
-test("times and sizes as a person reads them", () => {
+test("format prints times and sizes in units that fit", () => {
   expect([340, 1_830, 45_000, 300_000, 3 * 3_600_000, 86_400_000, 12 * 86_400_000].map(duration)).toEqual([
     ...["340 ms", "1.8 s", "45 s", "5 min", "3 h", "1 day", "12 days"],
   ]);

@@ -1,7 +1,7 @@
 /**
- * Fake hosts for infra/cli: an `ssh` that runs scripts with the real shell, in a folder that stands for that host's `/`,
- * a `systemctl` that reads its units from a file, and a `pulumi` that prints the stack's configuration. `status` is what
- * the builder writes, and `builder` what a restart of its unit does.
+ * Fake hosts for infra/cli: an `ssh` that runs scripts with the real shell in a folder that serves as that host's root,
+ * a `systemctl` that reads its units from a file, and a `pulumi` that prints the stack's configuration. `statusJson` is
+ * the builder's status.json, and `builder` the shell that a restart of its unit runs.
  */
 import { spawn } from "node:child_process";
 import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
@@ -10,11 +10,11 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { Status } from "../../../infra/cli/host-report.ts";
 
-export type Said = { readonly code: number | null; readonly stdout: string; readonly stderr: string };
+export type Ran = { readonly code: number | null; readonly stdout: string; readonly stderr: string };
 
 const moved = ["/var/lib/pushgate-sites", "/var/spool/pushgate", "/run/pushgate-guard"];
 
-export const commits = ["a", "b", "c"].map((letter) => letter.repeat(40));
+const commits = ["a", "b", "c"].map((letter) => letter.repeat(40));
 const release = (n: number) => ({
   id: `00000${n}-${commits[n - 1]!.slice(0, 12)}`,
   commit: commits[n - 1]!,
@@ -24,7 +24,7 @@ const release = (n: number) => ({
 });
 export const releases = [release(3), release(2), release(1)];
 
-/** Three releases, the newest current, nothing wrong. */
+/** Three releases, of which the newest is current, and no fault. */
 export const status = (changed: Partial<Status> = {}): Status => ({
   hook: "site",
   deployed: { release: releases[0]!.id, commit: releases[0]!.commit, at: releases[0]!.at },
@@ -81,7 +81,7 @@ esac
 `;
 
 export class Hosts {
-  readonly folder = mkdtempSync(join(tmpdir(), "pushgate-ops-"));
+  readonly folder = mkdtempSync(join(tmpdir(), "pushgate-cli-"));
   private readonly bin = join(this.folder, "bin");
 
   constructor() {
@@ -95,7 +95,7 @@ export class Hosts {
     chmodSync(path, 0o755);
   }
 
-  /** What `pulumi config --json` prints. */
+  /** Sets the configuration that `pulumi config --json` prints. */
   configure(hosts: readonly object[], hooks: readonly object[]): void {
     const of = (objectValue: unknown) => ({ value: JSON.stringify(objectValue), objectValue, secret: false });
     const config = { "pushgate:hosts": of(hosts), "pushgate:hooks": of(hooks), "pushgate:secrets": { secret: true } };
@@ -106,7 +106,7 @@ export class Hosts {
     );
   }
 
-  /** Where a path of that host is. */
+  /** The place of a host's path in the test's folder. */
   at(host: string, path: string): string {
     return join(this.folder, host, path);
   }
@@ -123,8 +123,8 @@ export class Hosts {
     {
       builder = "",
       units = {},
-      says = status(),
-    }: { builder?: string; units?: Record<string, string>; says?: Status | null } = {},
+      statusJson = status(),
+    }: { builder?: string; units?: Record<string, string>; statusJson?: Status | null } = {},
   ): void {
     const root = join(this.folder, host);
     rmSync(root, { recursive: true, force: true });
@@ -137,11 +137,11 @@ export class Hosts {
     const lines = Object.entries({ ...everyUnit("site"), ...units }).map(([name, states]) => `${name} ${states}\n`);
     this.write(host, "units", lines.join(""));
     this.write(host, "run/pushgate-guard/verdict", "proven\n");
-    if (says !== null) this.write(host, "var/lib/pushgate-sites/site/status.json", JSON.stringify(says));
+    if (statusJson !== null) this.write(host, "var/lib/pushgate-sites/site/status.json", JSON.stringify(statusJson));
   }
 
-  /** As `npm run` does. */
-  run(program: "rollback" | "status", ...args: string[]): Promise<Said> {
+  /** Runs a command as `npm run` does. */
+  run(program: "rollback" | "status", ...args: string[]): Promise<Ran> {
     const file = fileURLToPath(new URL(`../../../infra/cli/${program}.ts`, import.meta.url));
     const env = { ...process.env, PATH: `${this.bin}:${process.env.PATH}` };
     return new Promise((resolve, reject) => {

@@ -1,4 +1,4 @@
-/** Which live record `npm run adopt` takes for a declared one if a name has several. The rest: test/engine/adopt.test.ts. */
+/** `npm run adopt` for a name with several live records. All else of it: test/engine/adopt.test.ts. */
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { type Declared, find } from "../../../infra/cli/live-objects.ts";
 import { edgeApi } from "../../../infra/edge/api.ts";
@@ -28,28 +28,28 @@ const live = (name: string, ...contents: string[]) =>
   api.zone.dns_records.push(
     ...contents.map((content) => ({ id: content, name, type: "A", content, proxied: true, ttl: 1 })),
   );
-const looked = async (name: string) => {
+const adopted = async (name: string) => {
   const access = edgeApi({ baseUrl: api.url, token: apiToken });
   const found = declared.filter((one) => one.inputs.name === name).map((one) => find(access, one, api.zone, declared));
   return (await Promise.all(found)).map(({ id, notes }) => [id?.split("/")[1], ...notes]);
 };
 
-test("each host's record of a site is its own, whatever else exists", async () => {
+test("adopt finds each host's own record of a site", async () => {
   live(siteHostname, "203.0.113.11", "203.0.113.10");
-  expect(await looked(siteHostname)).toEqual([["203.0.113.10"], ["203.0.113.11"]]);
+  expect(await adopted(siteHostname)).toEqual([["203.0.113.10"], ["203.0.113.11"]]);
 });
 
-test("one that leads elsewhere belongs to no host: it is named once and stays", async () => {
+test("adopt leaves a site's record that leads elsewhere, and names it once", async () => {
   live(siteHostname, "203.0.113.80", "203.0.113.11");
-  expect(await looked(siteHostname)).toEqual([
+  expect(await adopted(siteHostname)).toEqual([
     [undefined, expect.stringMatching(/^also leads to 203\.0\.113\.80, .* share of visitors: remove it$/)],
     ["203.0.113.11"],
   ]);
 });
 
-test("a hook's name has one record, which is taken over wherever it leads", async () => {
+test("adopt takes over one record of a hook's name, wherever it leads", async () => {
   live(exampleHost.hostname, "198.51.100.7", "198.51.100.8");
-  expect(await looked(exampleHost.hostname)).toEqual([
+  expect(await adopted(exampleHost.hostname)).toEqual([
     ["198.51.100.7", expect.stringMatching(/^also leads to 198\.51\.100\.8, .* share of deliveries: remove it$/)],
   ]);
 });

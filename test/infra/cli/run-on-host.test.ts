@@ -1,4 +1,4 @@
-/** How an ssh that ends early, prints too much or does not exist is reported. */
+/** runOnHost with an ssh that ends early, prints too much or does not exist. */
 import { chmodSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -14,7 +14,7 @@ afterEach(() => {
   rmSync(folder, { recursive: true });
 });
 
-/** Longer than a pipe holds, so that a fake that does not read it closes the pipe while it is written. */
+/** Longer than a pipe holds, so that a fake ssh that does not read it closes the pipe while it is written. */
 const script = "# a comment\n".repeat(100_000);
 const host = { name: "web1", ssh: "root@web1", sudo: false };
 
@@ -25,11 +25,11 @@ function fakeSsh(body: string): Promise<string> {
   return runOnHost(host, script, 30);
 }
 
-test("the script arrives on standard input, and its output is returned", async () => {
+test("runOnHost sends the script on standard input, and returns its output", async () => {
   expect(await fakeSsh("wc -l")).toMatch(/^ *100000$/);
 });
 
-test("an ssh that ends without an error before it has read the script is a success", async () => {
+test("runOnHost succeeds if ssh ends without an error before it has read the script", async () => {
   expect(await fakeSsh("echo done")).toBe("done");
 });
 
@@ -40,14 +40,14 @@ test.each([
     /^web1: the host is unreachable;/,
   ],
   ["the time is over", "exit 124", /^web1: the host did not answer in time;/],
-  ["the script fails with words of its own", "echo 'pushgate: no builder' >&2; exit 1", /^web1: no builder$/],
+  ["the script fails and prints why", "echo 'pushgate: no builder' >&2; exit 1", /^web1: no builder$/],
   ["ssh is killed", "kill -9 $$", /^web1: the connection or the command failed;/],
   ["the host prints more than 4 MiB", "head -c 5000000 /dev/zero", /^web1: its answer is longer than 4 MiB/],
-])("%s: one message that names the host", async (_, body, message) => {
+])("runOnHost throws one message with the host's name if %s", async (_, body, message) => {
   await expect(fakeSsh(body)).rejects.toThrow(message);
 });
 
-test("ssh is not installed: the message says so", async () => {
+test("runOnHost reports that ssh is not installed", async () => {
   vi.stubEnv("PATH", folder);
   await expect(runOnHost(host, script, 30)).rejects.toThrow(/^ssh is not on PATH/);
 });

@@ -1,4 +1,4 @@
-/** Which ranges the configuration accepts, and what is left of overlapping ones. */
+/** The ranges that the configuration accepts, and overlapping ranges after tidy. */
 import { expect, test } from "vitest";
 import { rangeFault, tidy } from "../../../infra/config/cidr.ts";
 

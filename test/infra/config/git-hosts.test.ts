@@ -1,4 +1,4 @@
-/** The table of git hosts and the source ranges in networks.ts fit together. */
+/** The table of git hosts agrees with the source ranges in networks.ts. */
 import { expect, test } from "vitest";
 import { networks } from "../../../infra/networks.ts";
 import { gitHostNames, gitHosts } from "../../../service/git-hosts/index.ts";

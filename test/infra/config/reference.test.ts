@@ -1,4 +1,4 @@
-/** What a user reads about the configuration says the same as the schema. */
+/** docs/configuration.md and Pulumi.yaml agree with the schema. */
 import { readFileSync } from "node:fs";
 import * as v from "valibot";
 import { expect, test } from "vitest";

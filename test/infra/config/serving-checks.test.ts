@@ -6,19 +6,19 @@ import { example, exampleHost, served, serving } from "../../fixtures.ts";
 
 type Config = Parameters<typeof servingFaults>[0];
 const config = (settings: object): Config => settings as Config;
-const said = (settings: object) => servingFaults(config(settings)).map(({ key, says }) => `${key} ${says}`);
-const named = (hostname: string) => said(serving(example, { hostname }));
+const faultsOf = (settings: object) => servingFaults(config(settings)).map(({ key, says }) => `${key} ${says}`);
+const named = (hostname: string) => faultsOf(serving(example, { hostname }));
 const hosts = (...changes: object[]) => changes.map((change) => ({ ...exampleHost, ...change }));
 const second = { name: "web2", hostname: "hooks2.example.org", address: "203.0.113.11" };
 
-test("no fault: the zone itself as hostname, several hosts, a site that another server serves", () => {
-  expect(said(example)).toEqual([]);
-  expect(said(served)).toEqual([]);
+test("there is no fault for the zone itself as hostname, several hosts, or a site that another server serves", () => {
+  expect(faultsOf(example)).toEqual([]);
+  expect(faultsOf(served)).toEqual([]);
   expect(named("example.org")).toEqual([]);
-  expect(said({ ...served, hosts: hosts({}, second) })).toEqual([]);
+  expect(faultsOf({ ...served, hosts: hosts({}, second) })).toEqual([]);
   const { hostname: _, ...unserved } = served.hooks[0]!.site as Site;
   const hooks = [{ ...served.hooks[0], site: unserved }];
-  expect(said({ ...served, hooks, hosts: hosts({}, { ...second, originPort: 9443 }) })).toEqual([]);
+  expect(faultsOf({ ...served, hooks, hosts: hosts({}, { ...second, originPort: 9443 }) })).toEqual([]);
 });
 
 describe("each fault names its key", () => {
@@ -40,22 +40,22 @@ describe("each fault names its key", () => {
     ],
     [
       "one name for two sites",
-      said({ ...served, hooks: [served.hooks[0], { ...served.hooks[0], name: "docs" }] }),
+      faultsOf({ ...served, hooks: [served.hooks[0], { ...served.hooks[0], name: "docs" }] }),
       'hooks[1].site.hostname repeats hooks[0].site.hostname, "www.example.org". Use a hostname for each site.',
     ],
     [
       "hosts with different ports",
-      said({ ...served, hosts: hosts({}, { ...second, originPort: 9443 }) }),
+      faultsOf({ ...served, hosts: hosts({}, { ...second, originPort: 9443 }) }),
       "hosts[1].originPort is 9443, and hosts[0].originPort is 8443, but Cloudflare reaches both hosts for www.example.org on one port. Use the same port.",
     ],
     [
       "hosts behind one address",
-      said({ ...served, hosts: hosts({}, { ...second, address: exampleHost.address }) }),
+      faultsOf({ ...served, hosts: hosts({}, { ...second, address: exampleHost.address }) }),
       'hosts[1].address is "203.0.113.10", as is hosts[0].address, but Cloudflare reaches both hosts for www.example.org on one port. Use an address for each host.',
     ],
     [
       "more names than a certificate holds",
-      said({
+      faultsOf({
         ...served,
         hooks: Array.from({ length: 200 }, (_, i) => serving(example, { hostname: `s${i}.example.org` }).hooks[0]),
       }),
@@ -67,10 +67,10 @@ describe("each fault names its key", () => {
 
   test("all faults come together", () => {
     const all = { ...serving(example, { hostname: exampleHost.hostname }), zone: "example.net" };
-    expect(said({ ...all, hosts: hosts({}, { ...second, originPort: 9443 }) })).toHaveLength(3);
+    expect(faultsOf({ ...all, hosts: hosts({}, { ...second, originPort: 9443 }) })).toHaveLength(3);
   });
 });
 
 test("an absent host may have another port", () => {
-  expect(said({ ...served, hosts: hosts({}, { ...second, originPort: 9443, state: "absent" }) })).toEqual([]);
+  expect(faultsOf({ ...served, hosts: hosts({}, { ...second, originPort: 9443, state: "absent" }) })).toEqual([]);
 });

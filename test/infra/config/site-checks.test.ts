@@ -46,7 +46,7 @@ const other = (change: object) => ({
 });
 const both = { site: secrets.site, docs: secrets.docs };
 
-test("no fault: over https without a key, over SSH with key and host keys, two sites beside each other", () => {
+test("there is no fault for https without a key, SSH with key and host keys, or two sites beside each other", () => {
   expect(faultsOf(withSite({}))).toEqual([]);
   expect(faultsOf([{ ...ssh, site: overSsh }], { site: { ...secrets.site, deployKey: shaped("none") } })).toEqual([]);
   expect(faultsOf([...withSite({}), other({})], both)).toEqual([]);
@@ -131,7 +131,7 @@ describe("host keys", () => {
   const at = (repository: string, knownHosts: string[]) =>
     faultsOf([{ ...ssh, repository, site: { ...site, knownHosts } }], entries);
 
-  test("missing: the fault says how to get and compare them", () => {
+  test("missing, and the fault shows how to get and compare them", () => {
     expect(at(ssh.repository, [])).toEqual([
       "hooks[0].site.knownHosts is missing, and the repository is read over SSH. Add the lines that `ssh-keyscan github.com` prints, and compare them (ssh-keygen -lf) with the fingerprints that the git host publishes.",
     ]);

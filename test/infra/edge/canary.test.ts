@@ -1,4 +1,4 @@
-/** What `up` and preview report when the canary does not get through. When it is sent: test/hosts/edge/canary.test.ts. */
+/** The report on a canary that does not arrive. test/hosts/edge/canary.test.ts tests when the canary is sent. */
 import { describe, expect, test } from "vitest";
 import { type CanaryAnswer, obstacle, sendsCanary } from "../../../infra/edge/canary.ts";
 
@@ -7,12 +7,12 @@ const cloudflare = { "cf-ray": "8f0c2d1e3a4b5c6d-FRA", server: "cloudflare" };
 const reported = (status: number, headers: CanaryAnswer["headers"] = cloudflare) => obstacle(host, { status, headers });
 const failed = (error: string) => obstacle(host, { status: 0, error, headers: {} });
 
-test("nothing is reported if nginx itself answers, or Cloudflare challenges the request, as it challenges no delivery", () => {
+test("obstacle reports nothing if nginx answers, or if Cloudflare challenges the canary, because it challenges no delivery", () => {
   expect(reported(204, { ...cloudflare, "x-served-by": "pushgate-proxy" })).toBeUndefined();
   expect(reported(403, { ...cloudflare, "cf-mitigated": "challenge" })).toBeUndefined();
 });
 
-describe("the layer, and what to do", () => {
+describe("obstacle names the layer and what to do for", () => {
   test.each([
     [
       521,
@@ -52,7 +52,7 @@ describe("the layer, and what to do", () => {
     ["ETIMEDOUT", /there is no answer/],
   ])("%s", (error, says) => expect(failed(error)).toMatch(says));
 
-  test("a host without IPv6 is named by the address it has", () => {
+  test("a host without IPv6, by its one address", () => {
     const { address6: _, ...old } = host;
     expect(obstacle(old, { status: 522, headers: {} })).toContain("to 203.0.113.10, port 8443: ");
   });

@@ -1,4 +1,4 @@
-/** The client certificate that Cloudflare presents: what openssl makes, who gets its key, and when nginx may rely on it. */
+/** Cloudflare's client certificate: how openssl makes it, where its key goes, and when Cloudflare presents it. */
 import { spawnSync } from "node:child_process";
 import { createHash, createPrivateKey, X509Certificate } from "node:crypto";
 import * as pulumi from "@pulumi/pulumi";
@@ -47,7 +47,7 @@ test("the script makes a CA, and a client certificate that the CA issued", ({ sk
   expect(years).toBeGreaterThan(9.9);
 });
 
-test("what openssl printed is read without quoting it in an error, as it holds a private key", async () => {
+test("no error quotes what openssl printed, because it holds a private key", async () => {
   const read = (text: string) =>
     new Promise<ClientCertificate>((resolve) => readClientCertificate(pulumi.output(text)).apply(resolve));
   const made = { ca: "ca", certificate: "certificate", key: "key" };

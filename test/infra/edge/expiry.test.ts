@@ -1,4 +1,4 @@
-/** When preview warns that a certificate expires. */
+/** The warning of preview before a certificate expires. */
 import { describe, expect, test } from "vitest";
 import { daysLeft, expiryWarning } from "../../../infra/edge/expiry.ts";
 

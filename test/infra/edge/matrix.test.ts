@@ -1,7 +1,7 @@
 /**
- * Every plan, with every product that rejects requests switched on, against every request: what Cloudflare answers, and
- * which cells change when one of pushgate's rules is removed. The answers are stated here by kind of request; `decide`
- * computes them from what infra/edge renders.
+ * Every request, on every plan and with every product on that rejects requests: Cloudflare's answer, and the cells that
+ * change if one of pushgate's rules is removed. The answers are stated here by kind of request; `decide` computes them
+ * from the rules that infra/edge renders.
  */
 import { describe, expect, test } from "vitest";
 import type { Edge, Settings } from "../../../infra/config/settings.ts";
@@ -32,9 +32,9 @@ const plans: readonly PlanRow[] = [
 /** In the order in which Cloudflare runs them; `botFight` is the one that no skip rule and no IP Access rule reaches. */
 const stages = ["custom", "rate", "managed", "sbfm", "botFight", "lockdown", "ua", "bic", "security"] as const;
 type Stage = (typeof stages)[number];
-const says: Record<Stage, string> = {
-  custom: "403 firewallCustom their_own",
-  rate: "429 rateLimit their_rate",
+const rejections: Record<Stage, string> = {
+  custom: "403 firewallCustom zone_custom",
+  rate: "429 rateLimit zone_rate",
   managed: "403 firewallManaged managed_free",
   sbfm: "403 sbfm sbfm_definitely_automated",
   botFight: "403 botFight bot_fight_mode",
@@ -44,14 +44,14 @@ const says: Record<Stage, string> = {
   security: "403 securityLevel under_attack",
 };
 
-/** What is switched on in the zone, so that it rejects every request it reaches. */
+/** Products that are on in the zone; each rejects every request that reaches it. */
 type Column = { readonly name: string; readonly on: readonly Stage[]; readonly access?: "block" | "whitelist" };
 const single = (name: string, ...on: Stage[]): Column => ({ name, on });
 const columns: readonly Column[] = [
   single("nothing on"),
-  single("a custom rule that challenges everybody", "custom"),
-  single("a rate rule everybody is over", "rate"),
-  single("managed rules that trip", "managed"),
+  single("a custom rule that challenges every request", "custom"),
+  single("a rate rule that every request exceeds", "rate"),
+  single("managed rules that match", "managed"),
   single("bot products at block", "sbfm", "botFight"),
   single("zone lockdown", "lockdown"),
   single("user agent blocks", "ua"),
@@ -63,7 +63,7 @@ const columns: readonly Column[] = [
 ];
 
 /** Enterprise with the add-on has no product of its own here: a custom rule reads the score. */
-const biting = ({ edge: { plan }, fights }: PlanRow, { on }: Column): Stage[] =>
+const rejecting = ({ edge: { plan }, fights }: PlanRow, { on }: Column): Stage[] =>
   stages.filter((stage) => {
     const bots = on.includes("sbfm");
     if (stage === "custom") return on.includes(stage) || (bots && plan === "enterprise-bots");
@@ -91,22 +91,22 @@ function stated({ plan, column, row: { is }, request }: Cell, without?: Removal)
   const skips = is === "delivery" && without !== "pushgate_delivery";
   const admitted = !here || is === "site" || skips || is === "canary" || without === "pushgate_rest";
   if (!allowed && !admitted) return "403 firewallCustom pushgate_rest";
-  const on = biting(plan, column);
-  // The zone's owner had it on, and only pushgate's declaration keeps it off.
+  const on = rejecting(plan, column);
+  // The zone had it on before pushgate, and only pushgate's declaration keeps it off.
   if (without === "bots" && column.on.includes("botFight") && plan.edge.botFightMode === "off") on.push("botFight");
-  const bites = (stage: Stage) => (stage === "botFight" ? isAutomated(request) : !skips && !allowed);
-  const first = stages.find((stage) => on.includes(stage) && bites(stage));
-  if (first) return says[first];
+  const rejects = (stage: Stage) => (stage === "botFight" ? isAutomated(request) : !skips && !allowed);
+  const first = stages.find((stage) => on.includes(stage) && rejects(stage));
+  if (first) return rejections[first];
   const port = here && without !== "pushgate_origin_8443" ? 8443 : request.ssl === false ? 80 : 443;
   return `forward ${port} ${here && without !== "pushgate_strict_tls" ? "strict" : "full"}`;
 }
 
-const theirs = { enabled: true, description: "" };
+const zoneRule = { enabled: true, description: "" };
 function foreign({ edge: { plan } }: PlanRow, { on }: Column): Rule[] {
   const scored = on.includes("sbfm") && plan === "enterprise-bots";
   if (!scored && !on.includes("custom")) return [];
   const expression = scored ? "cf.bot_management.score lt 30" : 'http.host ne ""';
-  return [{ ...theirs, ref: "their_own", action: "managed_challenge", expression }];
+  return [{ ...zoneRule, ref: "zone_custom", action: "managed_challenge", expression }];
 }
 
 const ruleset = (phase: string, rules: readonly object[]): Declared => ({
@@ -134,9 +134,9 @@ function zoneOf(plan: PlanRow, column: Column, without?: Removal): ZoneState {
     base.user_agent_blocks = [...requests, ...fromEverywhere].flatMap(({ request }) => agentOf(request.headers));
   base.dns_records.push({ id: "www", name: otherHostname, type: "A", content: "203.0.113.80", proxied: true, ttl: 1 });
 
-  const ours = rulesOf(settings);
+  const declaredRules = rulesOf(settings);
   const sets = phaseNames.map((name: PhaseName) => {
-    const rules = merged(name, ours[name], name === "custom" ? foreign(plan, column) : []);
+    const rules = merged(name, declaredRules[name], name === "custom" ? foreign(plan, column) : []);
     return ruleset(
       phases[name].phase,
       rules.filter(({ ref }) => ref !== without),
@@ -153,16 +153,16 @@ function zoneOf(plan: PlanRow, column: Column, without?: Removal): ZoneState {
   ];
   return zoneFromDeclarations(resources, base);
 }
-/** What every plan can write: the path, counted by address. */
+/** A rate rule that every plan accepts: it counts the path by address. */
 const rateRule = {
-  ...{ ref: "their_rate", action: "block", enabled: true, expression: 'starts_with(http.request.uri.path, "/")' },
+  ...{ ref: "zone_rate", action: "block", enabled: true, expression: 'starts_with(http.request.uri.path, "/")' },
   ratelimit: { characteristics: ["cf.colo.id", "ip.src"], period: 10, requestsPerPeriod: 5, mitigationTimeout: 10 },
 };
 
 const agentOf = (headers: EdgeRequest["headers"]): string => String(headers["user-agent"] ?? "");
 
-/** The row's request, made such that what is switched on bites. */
-function asked({ request }: Row, { on }: Column): EdgeRequest {
+/** The row's request, changed so that the products that are on reject it. */
+function prepared({ request }: Row, { on }: Column): EdgeRequest {
   const { "user-agent": agent, ...headers } = request.headers;
   return {
     ...request,
@@ -183,9 +183,9 @@ function answer(zone: ZoneState, { column: { access }, request }: Cell): string 
 }
 
 const cells = (plan: PlanRow, column: Column, rows: readonly Row[]): Cell[] =>
-  rows.map((row) => ({ plan, column, row, request: asked(row, column) }));
-const wrong = ({ plan, column, row }: Cell, said: string, wanted: string): string[] =>
-  said === wanted ? [] : [`${plan.name} / ${column.name} / ${row.name}: ${said}, not ${wanted}`];
+  rows.map((row) => ({ plan, column, row, request: prepared(row, column) }));
+const wrong = ({ plan, column, row }: Cell, found: string, wanted: string): string[] =>
+  found === wanted ? [] : [`${plan.name} / ${column.name} / ${row.name}: ${found}, not ${wanted}`];
 
 describe.each(plans)("$name", (plan) => {
   test.each(columns)("$name: every request gets the stated answer", (column) => {
@@ -193,7 +193,7 @@ describe.each(plans)("$name", (plan) => {
     expect(cells(plan, column, requests).flatMap((cell) => wrong(cell, answer(zone, cell), stated(cell)))).toEqual([]);
   });
 
-  test("both ends of every range of every git host, and one address outside of each end", () => {
+  test("both ends of every git host's ranges get the stated answer, and one address outside of each end, too", () => {
     for (const column of [columns[0]!, columns.find(({ name }) => name === "all of it")!])
       for (const without of [undefined, "pushgate_delivery", "pushgate_rest"] as const) {
         const zone = zoneOf(plan, column, without);
@@ -202,7 +202,7 @@ describe.each(plans)("$name", (plan) => {
       }
   });
 
-  /** Which cells change when it is removed; all others stay to the letter. */
+  /** The cells that change if it is removed; all others stay as they are. */
   const changes: Record<Removal, (cell: Cell, before: string) => boolean> = {
     // Every delivery is then one of the rest, even where Bot Fight Mode stopped it before.
     pushgate_delivery: ({ row, column }) => row.is === "delivery" && column.access === undefined,
@@ -217,9 +217,9 @@ describe.each(plans)("$name", (plan) => {
       column.on.includes("botFight") &&
       isAutomated(request) &&
       (before.startsWith("forward") ||
-        stages.indexOf("botFight") < stages.findIndex((stage) => says[stage] === before)),
+        stages.indexOf("botFight") < stages.findIndex((stage) => rejections[stage] === before)),
   };
-  test.each(Object.keys(changes) as Removal[])("without %s, exactly the cells change that should", (without) => {
+  test.each(Object.keys(changes) as Removal[])("without %s, exactly the expected cells change", (without) => {
     let changed = 0;
     for (const column of columns) {
       const [whole, less] = [zoneOf(plan, column), zoneOf(plan, column, without)];
@@ -238,7 +238,7 @@ describe.each(plans)("$name", (plan) => {
     expect(changed > 0).toBe(without !== "bots" || plan.edge.botFightMode === "off");
   });
 
-  test("the plan takes all of it: count, length, fields and actions of every rule", () => {
+  test("the plan accepts count, length, fields and actions of every rule", () => {
     for (const column of columns) {
       for (const { phase, rules } of zoneOf(plan, column).rulesets) {
         expect(rules.length).toBeLessThanOrEqual(quota(phase, plan.edge.plan));
@@ -250,7 +250,7 @@ describe.each(plans)("$name", (plan) => {
   });
 });
 
-test("the cells where deliveries are refused on free are the ones preview refuses to make", () => {
+test("preview rejects exactly the plans on which Cloudflare would reject deliveries", () => {
   const empty = { name: "default", description: "", rules: [] };
   const faults = plans.map((plan) =>
     edgeFaults(settingsOf(plan), {
@@ -259,19 +259,19 @@ test("the cells where deliveries are refused on free are the ones preview refuse
       phases: { custom: empty, origin: empty, config: empty },
     }),
   );
-  const refusesDeliveries = plans.map((plan) =>
+  const rejectsDeliveries = plans.map((plan) =>
     cells(plan, columns[0]!, requests).some(
       (cell) => cell.row.is === "delivery" && !stated(cell).startsWith("forward"),
     ),
   );
-  expect(refusesDeliveries).toEqual([false, true, false, false, false, false]);
-  expect(faults.map((each) => each.length > 0)).toEqual(refusesDeliveries);
+  expect(rejectsDeliveries).toEqual([false, true, false, false, false, false]);
+  expect(faults.map((each) => each.length > 0)).toEqual(rejectsDeliveries);
   expect(faults.flat()).toEqual([expect.stringContaining("botFightMode: off")]);
   const chosen = plans.map(({ edge }) => botSettings({ ...edge, botFightMode: "off" }) !== undefined);
   expect(chosen).toEqual(plans.map(({ edge }) => edge.plan === "free"));
 });
 
-test("the table is as wide as it claims", () => {
+test("the table has every kind of request, in both address families", () => {
   expect(requests.length).toBeGreaterThanOrEqual(25);
   expect(new Set(requests.map(({ name }) => name)).size).toBe(requests.length);
   // A neighbour's range is no gap: 9.234.98.160/28 ends where 9.234.98.176/28 begins.

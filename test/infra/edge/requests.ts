@@ -12,7 +12,7 @@ import { example, serving } from "../../fixtures.ts";
 
 /**
  * delivery: has the shape of one, so Cloudflare lets it through; the receiver decides whether it is one.
- * site: for a published site that we serve; what the zone says of its visitors holds, and it comes in where hooks do.
+ * site: for a published site that pushgate serves; the zone's own rules apply, and it gets the origin port of hooks.
  * elsewhere: on none of pushgate's hostnames, so no rule of pushgate's may apply to it.
  */
 export type Kind = "delivery" | "canary" | "nothing" | "site" | "elsewhere";
@@ -26,7 +26,7 @@ const agents: Record<GitHost, string> = {
   github: "GitHub-Hookshot/abc1234",
   gitlab: "GitLab/18.4.0",
 };
-/** Hook name, who may send, and what a signed delivery carries. The self-hosted ones: a range each family, an address. */
+/** Hook name, sources, and headers of a signed delivery. Of the self-hosted ones, one has ranges, one an address. */
 const senders: Record<GitHost, readonly [hook: string, sources: readonly string[], signed: EdgeRequest["headers"]]> = {
   bitbucket: ["bucket", networks.bitbucketHooks.cidrs, { "X-Hub-Signature": `sha256=${digits}` }],
   forgejo: ["forge", ["203.0.113.200"], { "X-Hub-Signature-256": `sha256=${digits}`, "X-Forgejo-Signature": digits }],
@@ -73,7 +73,7 @@ function edgesOf(cidr: string): readonly [name: string, address: string][] {
   ];
 }
 
-/** By Node's own list, not by the code that writes the rules: two ranges side by side have no gap. */
+/** By Node's own list, not by the code under test: two adjacent ranges have no gap. */
 function listed(cidrs: readonly string[]): (address: string) => boolean {
   const list = new BlockList();
   const family = (address: string) => (isIPv4(address) ? "ipv4" : "ipv6");
@@ -107,7 +107,7 @@ const signature = "x-hub-signature-256";
 const signedBy = (...values: string[]): Partial<EdgeRequest> => ({
   headers: { "user-agent": agents.github, ...(values.length === 0 ? {} : { [signature]: values }) },
 });
-const lookedAt = { method: "GET", source: "192.0.2.33" };
+const getRequest = { method: "GET", source: "192.0.2.33" };
 const browser = { headers: { "user-agent": "Mozilla/5.0 (X11; Linux x86_64)" } };
 const curl = { headers: { "user-agent": "curl/8.11.0" } };
 
@@ -128,7 +128,7 @@ const variants: readonly Variant[] = [
     (method): Variant => [`by ${method}`, "nothing", { method }],
   ),
   ["a slash at the end", "nothing", { target: "/webhook/site/" }],
-  ["below the path", "nothing", { target: "/webhook/site/x" }],
+  ["a path below the hook", "nothing", { target: "/webhook/site/x" }],
   ["a longer name", "nothing", { target: "/webhook/sites" }],
   ["no name", "nothing", { target: "/webhook/" }],
   ["capitals in the path", "nothing", { target: "/webhook/Site" }],
@@ -136,9 +136,9 @@ const variants: readonly Variant[] = [
   ["twice encoded", "nothing", { target: "/webhook/%2573ite" }],
   ["a null byte behind the path", "nothing", { target: "/webhook/site%00" }],
   ["a path parameter", "nothing", { target: "/webhook/site;x=1" }],
-  ["out of the folder and in again, elsewhere", "nothing", { target: "/webhook/../site" }],
+  ["a path that leaves the folder", "nothing", { target: "/webhook/../site" }],
   ["a query", "nothing", { target: "/webhook/site?x=1" }],
-  ["the path of the query's own", "nothing", { target: "/?/webhook/site" }],
+  ["the hook's path as a query", "nothing", { target: "/?/webhook/site" }],
   ["plain http", "nothing", { ssl: false }],
 
   ["no signature", "nothing", signedBy()],
@@ -165,29 +165,29 @@ const variants: readonly Variant[] = [
   ["gitlab's token for github's hook", "nothing", { headers: senders.gitlab[2] }],
   ["gitea's own header alone", "nothing", { headers: { "x-gitea-signature": digits } }, "gitea"],
 
-  ["from nowhere in particular", "nothing", { source: "192.0.2.33" }],
-  ["from nowhere in particular, by IPv6", "nothing", { source: "2001:db8::33" }],
+  ["from a stranger", "nothing", { source: "192.0.2.33" }],
+  ["from a stranger, by IPv6", "nothing", { source: "2001:db8::33" }],
   ["from github to gitlab's hook", "nothing", { source: github.source }, "gitlab"],
   ["from gitlab to github's hook", "nothing", { source: delivery("gitlab").source }],
   ["a mapped IPv4 address", "nothing", { source: `::ffff:${github.source}` }],
 
-  ["the canary, by curl", "canary", { ...lookedAt, ...curl, target: canaryPath }],
-  ["the canary, by a browser", "canary", { ...lookedAt, ...browser, target: canaryPath }],
-  ["the canary, posted to", "nothing", { target: canaryPath }],
-  ["below the canary", "nothing", { ...lookedAt, ...browser, target: `${canaryPath}/x` }],
-  ["the canary by plain http", "nothing", { ...lookedAt, ...browser, target: canaryPath, ssl: false }],
-  ["the front page", "nothing", { ...lookedAt, ...browser, target: "/" }],
+  ["the canary, by curl", "canary", { ...getRequest, ...curl, target: canaryPath }],
+  ["the canary, by a browser", "canary", { ...getRequest, ...browser, target: canaryPath }],
+  ["POST on the canary", "nothing", { target: canaryPath }],
+  ["a path below the canary", "nothing", { ...getRequest, ...browser, target: `${canaryPath}/x` }],
+  ["the canary by plain http", "nothing", { ...getRequest, ...browser, target: canaryPath, ssl: false }],
+  ["the front page", "nothing", { ...getRequest, ...browser, target: "/" }],
 
-  ["a visitor of the site", "site", { ...lookedAt, ...browser, host: siteName, target: "/" }],
-  ["a visitor without TLS", "site", { ...lookedAt, ...browser, host: siteName, target: "/", ssl: false }],
-  ["a script that reads the site", "site", { ...lookedAt, ...curl, host: siteName, target: "/page/?q=1" }],
+  ["a visitor of the site", "site", { ...getRequest, ...browser, host: siteName, target: "/" }],
+  ["a visitor without TLS", "site", { ...getRequest, ...browser, host: siteName, target: "/", ssl: false }],
+  ["a script that reads the site", "site", { ...getRequest, ...curl, host: siteName, target: "/page/?q=1" }],
   ["a form that a visitor sends to the site", "site", { host: siteName, target: "/", headers: browser.headers }],
   ["a delivery to the site", "site", { host: siteName }],
-  ["the site's dot file", "site", { ...lookedAt, ...curl, host: siteName, target: canaryPath }],
+  ["the site's dot file", "site", { ...getRequest, ...curl, host: siteName, target: canaryPath }],
 
   ["a delivery to another hostname", "elsewhere", { host: otherHostname }],
-  ["another hostname, by a browser", "elsewhere", { ...lookedAt, ...browser, host: otherHostname, target: "/" }],
-  ["another hostname, by plain http", "elsewhere", { ...lookedAt, ...curl, host: otherHostname, ssl: false }],
+  ["another hostname, by a browser", "elsewhere", { ...getRequest, ...browser, host: otherHostname, target: "/" }],
+  ["another hostname, by plain http", "elsewhere", { ...getRequest, ...curl, host: otherHostname, ssl: false }],
 ];
 
 export const requests: readonly Row[] = variants.map(([name, is, change, of = "github"]) => ({

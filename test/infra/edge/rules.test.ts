@@ -1,4 +1,4 @@
-/** The rules at Cloudflare: what a reviewer approved, what they let through, and what each word of them keeps out. */
+/** The rules at Cloudflare: golden files, the requests that pass, and the requests that each condition rejects. */
 import { readdirSync } from "node:fs";
 import { basename } from "node:path";
 import { describe, expect, test } from "vitest";
@@ -60,42 +60,42 @@ const delivery: EdgeRequest = {
   target: "/webhook/site",
   headers: { "user-agent": "GitHub-Hookshot/abc", "x-hub-signature-256": `sha256=${"a".repeat(64)}` },
 };
-const said = (zone: ZoneState, change: Partial<EdgeRequest>): string => {
+const outcome = (zone: ZoneState, change: Partial<EdgeRequest>): string => {
   const { decidedBy, action } = decide(zone, { ...delivery, ...change });
   return decidedBy?.ref ?? action;
 };
 
-describe("what a reviewer approved", () => {
+describe("the rendered rules", () => {
   const approved: [file: string, settings: Settings][] = [
     ["example", example],
     ["everything", everything],
     ["serving", { ...served, hosts: [exampleHost, { ...second, originPort: 8443, address: "203.0.113.11" }] }],
   ];
-  test.each(approved)("%s", async (name, settings) => {
+  test.each(approved)("match the golden files of %s", async (name, settings) => {
     for (const [phase, rules] of Object.entries({ ...rulesOf(settings), records: records(settings) }))
       await expect(`${JSON.stringify(rules, null, 2)}\n`).toMatchFileSnapshot(
         `../../golden/edge/${name}/${phase}.json`,
       );
   });
-  test("no approved file is left over", () => {
+  test("have no golden file left over", () => {
     const files = readdirSync(new URL("../../golden/edge", import.meta.url), { recursive: true, withFileTypes: true });
     const kinds = [...phaseNames, "records"].map((name) => `${name}.json`);
     const names = files.filter((one) => one.isFile()).map((one) => `${basename(one.parentPath)}/${one.name}`);
     expect(names.sort()).toEqual(approved.flatMap(([name]) => kinds.map((kind) => `${name}/${kind}`)).sort());
   });
-  test("Cloudflare accepts every expression, on every plan", () => {
+  test("use only operators and fields that every plan has", () => {
     for (const rule of Object.values(rulesOf(everything)).flat()) {
       const { fields, operators } = compile(rule.expression);
       expect([...operators].filter((one) => /matches|wildcard|contains/.test(one))).toEqual([]);
       expect([...fields].filter((one) => /body|bot_management|raw\./.test(one))).toEqual([]);
     }
   });
-  test("refs are pushgate's and unique", () => {
+  test("have unique refs with pushgate's prefix", () => {
     const refs = Object.values(rulesOf(everything)).flatMap((rules) => rules.map(({ ref }) => ref));
     expect(new Set(refs).size).toBe(refs.length);
     for (const ref of refs) expect(ref).toMatch(/^pushgate_[a-z0-9_]+$/);
   });
-  test("every range of every git host is in the delivery rule", () => {
+  test("name every range of every git host in the delivery rule", () => {
     const { expression } = customRules(everything)[0]!;
     for (const cidr of everything.hooks.flatMap(({ sources }) => sources))
       expect(expression).toMatch(new RegExp(`[ {]${cidr.replace(/[.]/g, "\\.")}[ }]`));
@@ -112,33 +112,36 @@ describe("a delivery of each git host", () => {
     forgejo: ["forge", "198.51.100.7", { "X-Hub-Signature-256": `sha256=${hex}`, "X-Forgejo-Signature": hex }],
   };
   const zone = declared(everything);
-  test.each(Object.entries(good))("%s", (_, [path, source, headers]) => {
-    const request = { target: `/webhook/${path}`, source, headers };
-    for (const host of ["hooks.example.org", "hooks2.example.org"])
-      expect(said(zone, { ...request, host })).toBe("forward");
-    const unsigned = Object.fromEntries(Object.keys(headers).map((name) => [name, ""]));
-    expect(said(zone, { ...request, headers: unsigned })).toBe("pushgate_rest");
-    expect(said(zone, { ...request, headers: {} })).toBe("pushgate_rest");
-    for (const [other, [, elsewhere]] of Object.entries(good))
-      if (elsewhere !== source)
-        expect([other, said(zone, { ...request, source: elsewhere })]).toContain("pushgate_rest");
-  });
+  test.each(Object.entries(good))(
+    "%s passes with a signature, from its own ranges only",
+    (_, [path, source, headers]) => {
+      const request = { target: `/webhook/${path}`, source, headers };
+      for (const host of ["hooks.example.org", "hooks2.example.org"])
+        expect(outcome(zone, { ...request, host })).toBe("forward");
+      const unsigned = Object.fromEntries(Object.keys(headers).map((name) => [name, ""]));
+      expect(outcome(zone, { ...request, headers: unsigned })).toBe("pushgate_rest");
+      expect(outcome(zone, { ...request, headers: {} })).toBe("pushgate_rest");
+      for (const [other, [, elsewhere]] of Object.entries(good))
+        if (elsewhere !== source)
+          expect([other, outcome(zone, { ...request, source: elsewhere })]).toContain("pushgate_rest");
+    },
+  );
   test("GitLab's signing token is enough, its other webhook-* headers are not", () => {
     const [path, source] = good.gitlab;
-    const at = (headers: EdgeRequest["headers"]) => said(zone, { target: `/webhook/${path}`, source, headers });
+    const at = (headers: EdgeRequest["headers"]) => outcome(zone, { target: `/webhook/${path}`, source, headers });
     expect(at({ "webhook-signature": "v1,YWJj" })).toBe("forward");
     expect(at({ "webhook-id": "1", "webhook-timestamp": "1" })).toBe("pushgate_rest");
   });
   test("GitHub's SHA-1 header opens no hook", () => {
-    expect(said(zone, { headers: { "x-hub-signature": `sha1=${"a".repeat(40)}` } })).toBe("pushgate_rest");
+    expect(outcome(zone, { headers: { "x-hub-signature": `sha1=${"a".repeat(40)}` } })).toBe("pushgate_rest");
   });
-  test("the table's headers are in lower case", () => {
+  test("the headers of every signature are in lower case", () => {
     for (const { header } of Object.values(gitHosts).flatMap(({ signatures }) => signatures))
       expect(header).toBe(header.toLowerCase());
   });
 });
 
-describe("each word of the delivery rule, and what comes in without it", () => {
+describe("a request that the delivery rule rejects, and that passes without the condition:", () => {
   const signature = 'http.request.headers["x-hub-signature-256"]';
   const attacks: [attack: string, request: Partial<EdgeRequest>, word: string, instead: string][] = [
     ["without TLS", { ssl: false }, "(ssl and ", "("],
@@ -162,10 +165,10 @@ describe("each word of the delivery rule, and what comes in without it", () => {
   ];
   test.each(attacks)("%s", (_, request, word, instead) => {
     const [skip, rest] = customRules(example) as [Rule, Rule];
-    expect(said(declared(example), request)).toBe("pushgate_rest");
+    expect(outcome(declared(example), request)).toBe("pushgate_rest");
     const expression = skip.expression.replaceAll(word, instead);
     expect(expression).not.toBe(skip.expression);
-    expect(said(declared(example, { custom: [{ ...skip, expression }, rest] }), request)).toBe("forward");
+    expect(outcome(declared(example, { custom: [{ ...skip, expression }, rest] }), request)).toBe("forward");
   });
   test("another hostname of the zone keeps its own protection", () => {
     const www = { host: "www.example.org", headers: delivery.headers };
@@ -173,39 +176,39 @@ describe("each word of the delivery rule, and what comes in without it", () => {
       const zone = declared(example, { custom: rules });
       zone.settings.security_level = "under_attack";
       zone.dns_records.push({ ...zone.dns_records[0]!, id: "www", name: "www.example.org" });
-      return said(zone, www);
+      return outcome(zone, www);
     };
     const [skip, rest] = customRules(example) as [Rule, Rule];
     expect(underAttack([skip, rest])).toBe("under_attack");
     const everywhere = skip.expression.replace('http.host in {"hooks.example.org"} and ', "");
     expect(underAttack([{ ...skip, expression: everywhere }, rest])).toBe("forward");
   });
-  test("one source set does not open another's hook", () => {
+  test("one source set does not open the hook of another", () => {
     const request = { target: "/webhook/docs" };
-    expect(said(declared(example), request)).toBe("pushgate_rest");
-    expect(said(declared(example), { ...request, source: "198.51.100.3" })).toBe("forward");
+    expect(outcome(declared(example), request)).toBe("pushgate_rest");
+    expect(outcome(declared(example), { ...request, source: "198.51.100.3" })).toBe("forward");
   });
 });
 
 describe("everything else on the hostname", () => {
   test.each<[string, Partial<EdgeRequest>]>([
     ["the front page", { method: "GET", target: "/" }],
-    ["a hook, looked at", { method: "GET" }],
-    ["below the canary", { method: "GET", target: `${canaryPath}/x` }],
-    ["the canary, posted to", { target: canaryPath }],
+    ["GET on a hook", { method: "GET" }],
+    ["a path below the canary", { method: "GET", target: `${canaryPath}/x` }],
+    ["POST on the canary", { target: canaryPath }],
     ["the canary without TLS", { method: "GET", target: canaryPath, ssl: false }],
-  ])("%s is blocked, and without the rule it is not", (_, request) => {
-    expect(said(declared(example), request)).toBe("pushgate_rest");
-    expect(said(declared(example, { custom: customRules(example).slice(0, 1) }), request)).toBe("forward");
+  ])("%s is blocked, and passes without the rule", (_, request) => {
+    expect(outcome(declared(example), request)).toBe("pushgate_rest");
+    expect(outcome(declared(example, { custom: customRules(example).slice(0, 1) }), request)).toBe("forward");
   });
   test("the canary reaches the origin from anywhere", () => {
     const canary = { method: "GET", target: canaryPath, source: "192.0.2.1", headers: { "user-agent": "Mozilla/5.0" } };
-    expect(said(declared(example), canary)).toBe("forward");
+    expect(outcome(declared(example), canary)).toBe("forward");
   });
 });
 
 describe("Cloudflare to origin", () => {
-  test("each hostname on its port, by strict TLS", () => {
+  test("each hostname gets its port and strict TLS", () => {
     const zone = declared(everything);
     for (const [host, port] of [
       ["hooks.example.org", 8443],
@@ -214,36 +217,36 @@ describe("Cloudflare to origin", () => {
       expect(decide(zone, { ...delivery, host }).origin).toMatchObject({ port, ssl: "strict" });
     expect(decide(zone, { ...delivery, host: "www.example.org" }).origin).toMatchObject({ port: 443, ssl: "full" });
   });
-  test("a site comes in where hooks do, and what is said of hooks' names is not said of its", () => {
+  test("a site gets the port and TLS of hooks, and no custom rule names it", () => {
     const zone = declared(served);
     const visitor: EdgeRequest = { ...delivery, method: "GET", host: siteHostname, target: "/" };
     expect(decide(zone, visitor)).toMatchObject({ action: "forward", origin: { port: 8443, ssl: "strict" } });
     expect(JSON.stringify(customRules(served))).not.toContain(siteHostname);
-    // Blocked as the hostnames of hooks are, no visitor would see it.
+    // If the rule named the site, Cloudflare would block its visitors.
     const [skip, rest] = customRules(served) as [Rule, Rule];
     const wider = { ...rest, expression: rest.expression.replace("{", `{"${siteHostname}" `) };
-    expect(said(declared(served, { custom: [skip, wider] }), visitor)).toBe("pushgate_rest");
+    expect(outcome(declared(served, { custom: [skip, wider] }), visitor)).toBe("pushgate_rest");
   });
-  test("a site's port is said once, whatever ports there are", () => {
+  test("a site has one origin rule, even if the hosts' ports differ", () => {
     const rules = originRules({ ...served, hosts: [exampleHost, second] });
     expect(rules.filter(({ expression }) => expression.includes(siteHostname))).toHaveLength(1);
   });
-  test("hosts with one port take one rule", () => {
+  test("hosts with one port share one origin rule", () => {
     expect(originRules({ ...example, hosts: [exampleHost, { ...second, originPort: 8443 }] })).toHaveLength(1);
     expect(originRules(everything).map(({ ref }) => ref)).toEqual(["pushgate_origin_8443", "pushgate_origin_9443"]);
   });
-  test("a zone-wide rule of the zone's own does not affect hooks: pushgate's rules are where they win", () => {
+  test("a zone-wide rule of the zone's own does not affect hooks, because of the place of pushgate's rules", () => {
     const flexible: Rule = { ref: "a", action: "set_config", expression: "true", enabled: true, description: "" };
     const foreign = {
       config: [{ ...flexible, actionParameters: { ssl: "flexible" } }],
       origin: [{ ...flexible, action: "route", actionParameters: { origin: { port: 8080 } } }],
       custom: [{ ...flexible, action: "managed_challenge" }],
     };
-    const ours = rulesOf(example);
-    const all = Object.fromEntries(phaseNames.map((name) => [name, merged(name, ours[name], foreign[name])]));
+    const rules = rulesOf(example);
+    const all = Object.fromEntries(phaseNames.map((name) => [name, merged(name, rules[name], foreign[name])]));
     const zone = declared(example, all);
     expect(decide(zone, delivery)).toMatchObject({ action: "forward", origin: { port: 8443, ssl: "strict" } });
-    // Each the other way round: the operator's wins.
+    // In the reverse order the operator's rule wins.
     const turned = (name: "config" | "origin" | "custom") =>
       decide(declared(example, { ...all, [name]: all[name]!.toReversed() }), delivery);
     expect(turned("config").origin.ssl).toBe("flexible");

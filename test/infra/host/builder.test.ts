@@ -135,7 +135,7 @@ describe("the build's unit", () => {
 
   test("writes its own three folders", () => {
     expect(values(text(units.build("docs")), "ReadWritePaths")).toEqual([
-      [paths.spool, paths.asks, paths.sites].map((folder) => `${folder}/docs`).join(" "),
+      [paths.spool, paths.requests, paths.sites].map((folder) => `${folder}/docs`).join(" "),
     ]);
   });
 

@@ -1,5 +1,5 @@
-# Who can connect: arguments are "source,destination,port" triples, the answer a line each, "yes" or "no".
-# With "listen,address,port[,mark]" first it listens instead, until it is killed.
+# Tests connections: each argument is "source,destination,port", and its line of output ends in "yes" or "no".
+# With arguments "listen,address,port[,mark]" it listens there instead, until it is killed.
 use strict; use warnings;
 use Errno qw(EINPROGRESS);
 use Fcntl qw(F_GETFL F_SETFL O_NONBLOCK);
@@ -21,11 +21,11 @@ if ($ARGV[0] =~ /^listen,/) {
         listen($s, 1024) or die "listen: $!";
         push @open, $s;
     }
-    # Connections are accepted by the kernel, and the test only wants to know whether they are.
+    # The kernel accepts the connections; the test needs no data on them.
     close STDOUT; sleep 60; exit;
 }
 
-my @asked = map {
+my @tried = map {
     my ($from, $to, $port) = split /,/;
     my $s = stream($from);
     (six($from) ? setsockopt($s, 41, 75, 1) : setsockopt($s, 0, 19, 1)) or die "transparent: $!";
@@ -35,7 +35,7 @@ my @asked = map {
     { text => "$from $to $port", socket => $s, yes => $now, wait => !$now && $! == EINPROGRESS };
 } @ARGV;
 my $left = 0.5;
-while ($left > 0 and my @wait = grep { $_->{wait} } @asked) {
+while ($left > 0 and my @wait = grep { $_->{wait} } @tried) {
     my $ready = ''; vec($ready, fileno($_->{socket}), 1) = 1 for @wait;
     my $writable = $ready;
     (my $n, $left) = select(undef, $writable, undef, $left);
@@ -45,4 +45,4 @@ while ($left > 0 and my @wait = grep { $_->{wait} } @asked) {
         $_->{yes} = unpack('i', getsockopt($_->{socket}, SOL_SOCKET, SO_ERROR)) == 0;
     }
 }
-print "$_->{text} ", ($_->{yes} ? 'yes' : 'no'), "\n" for @asked;
+print "$_->{text} ", ($_->{yes} ? 'yes' : 'no'), "\n" for @tried;

@@ -1,4 +1,4 @@
-/** The egress table in a real kernel: which addresses each build account reaches, and how fast others reject it. */
+/** The egress table in a real kernel: which addresses each build account reaches, and how fast others are rejected. */
 import { afterAll, beforeEach, describe, expect, test } from "vitest";
 import { egress } from "../../../infra/host/egress/egress.ts";
 import { firewall } from "../../../infra/host/firewall/firewall.ts";
@@ -63,11 +63,11 @@ ${setup}`,
   return stdout;
 };
 const reached = (setup: string, resolv: string): string[] => {
-  const asked = [
+  const tried = [
     ...there.flatMap((to) => ports.map((port) => `${own},${to},${port}`)),
     ...there6.flatMap((to) => ports.map((port) => `${own6},${to},${port}`)),
   ];
-  return host(`${setup}\n${connect} ${asked.join(" ")}`, resolv)
+  return host(`${setup}\n${connect} ${tried.join(" ")}`, resolv)
     .split("\n")
     .filter((line) => line.endsWith(" yes"))
     .map((line) => line.split(" ").slice(1, 3).join(" "));
@@ -87,7 +87,7 @@ describe("in a namespace", () => {
   });
 
   test.each([
-    ["the refusal", /^ {4}(meta l4proto tcp )?reject .*\n/gm, every],
+    ["the reject rules", /^ {4}(meta l4proto tcp )?reject .*\n/gm, every],
     [
       "the private ranges",
       / ip6? daddr != @private./g,
@@ -113,7 +113,7 @@ perl -MIO::Socket::IP -MTime::HiRes=time -e '
 for (["${metadata}", 443, "tcp"], ["${metadata6}", 443, "tcp"], ["${metadata}", 53, "udp"]) {
   my ($to, $port, $kind) = @$_; my $began = time;
   my $s = IO::Socket::IP->new(PeerHost => $to, PeerPort => $port, Proto => $kind, Timeout => 5);
-  my $said = $s ? do { $s->send("x"); $s->recv(my $answer, 1); "$!" } : "$@";
+  my $result = $s ? do { $s->send("x"); $s->recv(my $answer, 1); "$!" } : "$@";
   print "$kind ", (time - $began < 0.5 ? "at once" : "late"), "\\n" }'`,
       "nameserver 127.0.0.53\n",
     );
@@ -130,7 +130,7 @@ for (["${metadata}", 443, "tcp"], ["${metadata6}", 443, "tcp"], ["${metadata}", 
   });
 
   test.each<[string, string, string[], string]>([
-    ["none: the host itself", "search example.org\n", ["ip daddr { 127.0.0.1 }", "ip6 daddr { ::1 }"], ""],
+    ["none, then the host itself", "search example.org\n", ["ip daddr { 127.0.0.1 }", "ip6 daddr { ::1 }"], ""],
     ["systemd's stub", "nameserver 127.0.0.53\noptions edns0\n", ["ip daddr { 127.0.0.53 }"], ""],
     [
       "both families, twice, with a comment",
@@ -150,12 +150,12 @@ for (["${metadata}", 443, "tcp"], ["${metadata6}", 443, "tcp"], ["${metadata}", 
       ["ip daddr { 192.0.2.1 }"],
       "egress: RESOLV names 1}accept, which is left out: it is not an IP address",
     ],
-  ])("resolvers of %s", (_, resolv, lines, says) => {
+  ])("the table admits the name servers of resolv.conf: %s", (_, resolv, lines, says) => {
     root.write("/etc/resolv.conf", resolv);
     const { stdout, stderr } = inNamespace(`${script} --print\n${script}`, root.at("bin"));
-    const said = stdout.match(/ip6? daddr \{[^}]*\}(?= udp dport)/g);
+    const admitted = stdout.match(/ip6? daddr \{[^}]*\}(?= udp dport)/g);
     // Once for each account.
-    expect(said).toEqual([...lines, ...lines]);
+    expect(admitted).toEqual([...lines, ...lines]);
     expect(new Set(stderr.split("\n"))).toEqual(new Set([says.replace("RESOLV", root.at("/etc/resolv.conf"))]));
   });
 
@@ -188,7 +188,7 @@ ${drift}`,
     ]);
   });
 
-  test("without the accounts the program fails and says what to run", () => {
+  test("without the accounts the program fails and prints what to run", () => {
     root.write("bin/id", "#!/bin/sh\nexit 1\n", 0o755);
     try {
       const { status, stderr } = inNamespace(script, root.at("bin"));

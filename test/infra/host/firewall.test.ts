@@ -24,7 +24,7 @@ const stranger = "198.51.100.77";
 const stranger6 = "2001:db8:ffff::9";
 
 /** A host with the origin's addresses, and all other addresses at the other end of a cable. */
-const answers = (setup: string, asked: readonly string[]): Record<string, string> => {
+const answers = (setup: string, tried: readonly string[]): Record<string, string> => {
   const listeners = [port, receiver, 22].flatMap((at) => [`listen,${origin},${at}`, `listen,${origin6},${at}`]);
   const here = [...listeners, `listen,${loopback.v4},${port}`];
   const far = [edge, stranger].map((address) => `ip address add ${address}/32 dev far`);
@@ -51,7 +51,7 @@ ${connect} ${here.join(" ")} &
 sleep 0.3
 
 ${connect} ${loopback.v4},${loopback.v4},${port}
-nsenter --target "$far" --net ${connect} ${asked.join(" ")}`);
+nsenter --target "$far" --net ${connect} ${tried.join(" ")}`);
   if (stderr !== "") throw new Error(stderr);
   return Object.fromEntries(stdout.split("\n").map((line) => [line.replace(/ \w+$/, ""), line.split(" ").at(-1)!]));
 };
@@ -60,7 +60,7 @@ const each = [edge, stranger].flatMap((from) => [port, receiver, 22].map((at) =>
 const each6 = [foreignWorker, stranger6].flatMap((from) =>
   [port, receiver, 22].map((at) => `${from},${origin6},${at}`),
 );
-const asked = [...each, ...each6];
+const tried = [...each, ...each6];
 const withRules = {
   [`${loopback.v4} ${loopback.v4} ${port}`]: "yes",
   [`${edge} ${origin} ${port}`]: "yes",
@@ -83,15 +83,15 @@ describe("firewall in a namespace", () => {
   beforeEach(({ skip }) => skip(reason !== undefined, reason));
 
   test("only Cloudflare reaches the origin port, no address the receiver's, and all addresses other ports", () => {
-    expect(answers(`nft -f ${file}`, asked)).toEqual(withRules);
+    expect(answers(`nft -f ${file}`, tried)).toEqual(withRules);
   });
 
   test("without the table all addresses reach every port", () => {
-    expect(answers(`nft -f ${file}; nft delete table inet pushgate`, asked)).toEqual(everythingYes);
+    expect(answers(`nft -f ${file}; nft delete table inet pushgate`, tried)).toEqual(everythingYes);
   });
 
   test.each([
-    ["the drop of others", "counter name not_edge drop", "counter name not_edge", [stranger, stranger6], port],
+    ["the drop at the origin port", "counter name not_edge drop", "counter name not_edge", [stranger, stranger6], port],
     [
       "the drop at the receiver's ports",
       "counter name not_local drop",
@@ -99,11 +99,11 @@ describe("firewall in a namespace", () => {
       [edge, stranger, foreignWorker, stranger6],
       receiver,
     ],
-  ] as const)("without %s they pass, and nothing else changes", (_, line, mutated, passing, at) => {
+  ] as const)("without %s other sources pass there, and nothing else changes", (_, line, mutated, passing, at) => {
     const broken = root.write("broken.nft", rules.replace(line, mutated));
     const expected: Record<string, string> = { ...withRules };
     for (const from of passing) expected[`${from} ${from.includes(":") ? origin6 : origin} ${at}`] = "yes";
-    expect(answers(`nft -f ${broken}`, asked)).toEqual(expected);
+    expect(answers(`nft -f ${broken}`, tried)).toEqual(expected);
   });
 
   test("loaded twice it is the same table once, and a neighbour's table is untouched", () => {
@@ -122,8 +122,8 @@ nft list tables`);
 
   test("a file that does not load leaves the live table as it was", () => {
     const broken = root.write("broken.nft", rules.replace(/\}\n$/, "  nonsense\n}\n"));
-    const { stdout } = inNamespace(`nft -f ${file}\nnft -f ${broken} 2>/dev/null || echo refused\n${driftScript}`);
-    expect(stdout).toBe("refused\nas declared");
+    const { stdout } = inNamespace(`nft -f ${file}\nnft -f ${broken} 2>/dev/null || echo rejected\n${driftScript}`);
+    expect(stdout).toBe("rejected\nas declared");
   });
 
   test("drift reports an added rule, a removed one, a removed range and a missing table", () => {

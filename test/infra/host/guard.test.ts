@@ -249,7 +249,7 @@ describe("prober in a namespace", () => {
 
 /** Writes down each call, and keeps the names of the open sockets in a file. */
 const systemctl = (folder: string) => `#!/bin/sh
-echo "systemctl $*" >>${folder}/asked
+echo "systemctl $*" >>${folder}/calls
 case "$1 $2" in
   'list-units --plain') cat ${folder}/open ;;
   'show -p')
@@ -269,7 +269,7 @@ describe("guard in a namespace", () => {
   beforeEach(({ skip }) => {
     skip(reason !== undefined, reason);
     root.write("open", `${unitOf(github)}\n${unitOf(selfHosted)}\n`);
-    root.write("asked", "");
+    root.write("calls", "");
     root.write("root-list", "");
     root.write("bin/systemctl", systemctl(root.folder), 0o755);
   });
@@ -327,14 +327,14 @@ nft list table inet kernel | diff ${root.at("before")} -`);
         "the egress table was not as declared, loaded it again: absent",
         "table inet pushgate_egress",
       ]);
-      expect(readFileSync(root.at("asked"), "utf8")).not.toContain("pushgate-build");
+      expect(readFileSync(root.at("calls"), "utf8")).not.toContain("pushgate-build");
       install("echo no accounts >&2; exit 1");
       expect(guarded(`${enforced()}\n${quiet}`).stdout).toBe(
         "the egress table could not be loaded, stopped all builds: no accounts",
       );
-      const asked = readFileSync(root.at("asked"), "utf8");
-      expect(asked).toContain("systemctl stop pushgate-build-*.service pushgate-hugo-*@*.service");
-      expect(asked).not.toContain(`stop ${unitOf(github)}`);
+      const calls = readFileSync(root.at("calls"), "utf8");
+      expect(calls).toContain("systemctl stop pushgate-build-*.service pushgate-hugo-*@*.service");
+      expect(calls).not.toContain(`stop ${unitOf(github)}`);
     } finally {
       rmSync(root.at("/usr/local/lib/pushgate/egress"));
     }
@@ -347,7 +347,7 @@ nft list table inet kernel | diff ${root.at("before")} -`);
     );
     expect(stdout).toMatch(/exit 1, open: 0, trial: 0$/);
     expect(verdict()).toMatch(/^closed: /);
-    const stops = readFileSync(root.at("asked"), "utf8").match(/systemctl (stop|restart|kill|disable|mask).*/g);
+    const stops = readFileSync(root.at("calls"), "utf8").match(/systemctl (stop|restart|kill|disable|mask).*/g);
     expect(stops).toEqual([`systemctl stop ${unitOf(github)} ${unitOf(selfHosted)} pushgate-receiver.service`]);
   });
 
@@ -408,7 +408,7 @@ ${runGuard}`);
     root.write("open", "");
     const { stdout } = guarded(`nft -f ${root.at("/etc/pushgate/firewall.nft")}\n${runGuard}`);
     expect(stdout).toBe("nothing to prove: no socket of the receiver is listening\nexit 0, open: 0, trial: 0");
-    expect(readFileSync(root.at("asked"), "utf8")).not.toMatch(/systemctl (start|stop)/);
+    expect(readFileSync(root.at("calls"), "utf8")).not.toMatch(/systemctl (start|stop)/);
   });
 
   test("deaf in one family: reported, and open for the other", () => {

@@ -1,6 +1,6 @@
 /**
- * Shell in network namespaces of its own, as their root and nobody's outside: real nft, real routing, real sockets,
- * and no packet that could leave. Works for an ordinary user where user namespaces are allowed.
+ * Runs shell in network namespaces of its own, as root there and without rights outside: real nft, real routing, real
+ * sockets, and no packet that could leave. Works for an ordinary user where user namespaces are allowed.
  */
 import { execFileSync, spawnSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
@@ -22,7 +22,7 @@ type Tool = keyof typeof packageOf;
 const env = { ...process.env, PATH: `${process.env.PATH}:/usr/sbin:/sbin` };
 const isolated = ["--user", "--map-root-user", "--net", "--pid", "--fork", "--kill-child", "--mount-proc"];
 
-/** Why a test that needs these can't run here, with the cure; undefined if it can. */
+/** Why a test that needs these tools cannot run here, with the fix; undefined if it can. */
 export function missing(...tools: readonly Tool[]): string | undefined {
   const absent = tools.filter((tool) => spawnSync("sh", ["-c", `command -v ${tool}`], { env }).status !== 0);
   if (absent.length > 0)
@@ -32,10 +32,10 @@ export function missing(...tools: readonly Tool[]): string | undefined {
   return undefined;
 }
 
-export type Said = { readonly status: number | null; readonly stdout: string; readonly stderr: string };
+export type Ran = { readonly status: number | null; readonly stdout: string; readonly stderr: string };
 
-/** `sh -e` in new namespaces; `extra` goes before the PATH. Processes it leaves behind end with it. */
-export function inNamespace(script: string, extra = ""): Said {
+/** `sh -e` in new namespaces; `extra` goes before the PATH. The namespace's end kills its processes. */
+export function inNamespace(script: string, extra = ""): Ran {
   const at = extra === "" ? env : { ...env, PATH: `${extra}:${env.PATH}` };
   const shell = `ip link set lo up\n${script}`;
   const { status, stdout, stderr } = spawnSync("unshare", [...isolated, "sh", "-ec", shell], {
@@ -46,7 +46,7 @@ export function inNamespace(script: string, extra = ""): Said {
   return { status, stdout: stdout.trim(), stderr: stderr.trim() };
 }
 
-/** A folder that stands for `/` of a host: `at("/etc/x")` is where it is, and text is made to name it there. */
+/** A folder that serves as the root of a host: `at` gives a path in it, and `moved` writes such paths into a text. */
 export class Root {
   readonly folder = mkdtempSync(join(tmpdir(), "pushgate-root-"));
 
@@ -60,10 +60,10 @@ export class Root {
     return this.at(path);
   }
 
-  /** A rendered text with every path of ours, and those named, moved below the folder. */
+  /** A rendered text with pushgate's paths, and `more`, moved below the folder. */
   moved(text: string, ...more: string[]): string {
-    const ours = ["/etc/pushgate", "/usr/local/lib/pushgate", "/var/lib/pushgate", "/run/pushgate-guard", ...more];
-    return ours.reduce((moved, path) => moved.replaceAll(path, this.at(path)), text);
+    const prefixes = ["/etc/pushgate", "/usr/local/lib/pushgate", "/var/lib/pushgate", "/run/pushgate-guard", ...more];
+    return prefixes.reduce((moved, path) => moved.replaceAll(path, this.at(path)), text);
   }
 
   remove(): void {
@@ -71,7 +71,7 @@ export class Root {
   }
 }
 
-/** What `systemd-analyze verify` says of units; the programs they start need not exist here. */
+/** The faults that `systemd-analyze verify` finds in units; the programs that they start need not exist here. */
 export function verifyUnits(files: readonly { readonly path: string; readonly text: string }[]): string {
   const root = new Root();
   try {
@@ -86,7 +86,7 @@ export function verifyUnits(files: readonly { readonly path: string; readonly te
   }
 }
 
-/** What shellcheck and dash say of a script; empty when they accept it. */
+/** The faults that shellcheck and dash find in a script. */
 export function lintShell(script: string): string {
   const input = script;
   const checked = spawnSync("shellcheck", ["-s", "dash", "-"], { env, input, encoding: "utf8" });

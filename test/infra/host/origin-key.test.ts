@@ -98,7 +98,7 @@ openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -subj /CN=c
 openssl x509 -req -in ${from} -CA ${root.at("ca.pem")} -CAkey ${root.at("ca.key")} -CAcreateserial -days ${days} -copy_extensions copy -out ${pem} 2>/dev/null`;
   const made = `${fresh}\n${activate()} >/dev/null`;
 
-  test("the host accepts one that was signed from its request", () => {
+  test("the host accepts a certificate that was signed from its request", () => {
     expect(inNamespace(`${made}\n${sign(csr, 2)}\n${check}`).stdout).toBe("");
   });
 
@@ -111,13 +111,13 @@ openssl x509 -req -in ${from} -CA ${root.at("ca.pem")} -CAkey ${root.at("ca.key"
     ["of another name", `${activate(renamed)} >/dev/null; ${sign(csr, 2)}`, "is not for hooks.example.org"],
     ["past its end", sign(csr, 0), "expired: notAfter="],
     ["that is not PEM", `echo nothing >${pem}`, "not a certificate"],
-  ])("the host rejects one %s", (_, make, says) => {
+  ])("the host rejects a certificate %s", (_, make, says) => {
     const { stdout } = inNamespace(`${made}\n${make}\n${check}`);
     expect(stdout).toContain(says);
     expect(stdout).toMatch(/rejected$/);
   });
 
-  test("a host that serves a site rejects one for its own name alone and accepts one for both names", () => {
+  test("a host that serves a site rejects a certificate for its own name alone, and accepts one for both names", () => {
     const both = certificate(served, exampleHost, "unused");
     const judge = `${sh(both.files[0]!.check!)} check ${pem} 2>&1 || echo rejected`;
     const names = `printf 'subjectAltName=DNS:${exampleHost.hostname},DNS:${siteHostname}' >${root.at("names")}

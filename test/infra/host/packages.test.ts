@@ -4,7 +4,7 @@ import { afterEach, expect, test } from "vitest";
 import { quote } from "../../../infra/apply/manifest.ts";
 import { packages } from "../../../infra/host/packages/packages.ts";
 import { example } from "../../fixtures.ts";
-import { inNamespace, missing, Root, type Said } from "./namespace.ts";
+import { inNamespace, missing, type Ran, Root } from "./namespace.ts";
 
 const layer = packages(example);
 const all = ["iproute2", "nftables", "nginx", "nodejs", "openssl"];
@@ -16,8 +16,8 @@ afterEach(() => {
 const shim = "/usr/sbin/policy-rc.d";
 const site = "/etc/nginx/sites-enabled/default";
 
-/** One apply. `apt` is what apt-get does with `install`, after the fake has noted the call. */
-function apply(before: readonly string[], apt = "true"): Said {
+/** Runs one apply. `apt`: the shell that the fake apt-get runs for `install`, after it has noted the call. */
+function apply(before: readonly string[], apt = "true"): Ran {
   root.write("installed", before.map((name) => `${name}\n`).join(""));
   root.write(
     "bin/dpkg-query",

@@ -1,3 +1,4 @@
+/** preflight for a probe's answer of each kind: faults that stop an up, and warnings. */
 import { describe, expect, test } from "vitest";
 import type { HostReport, SeenFact } from "../../../infra/apply/report.ts";
 import { sourceSets } from "../../../infra/config/derived.ts";
@@ -36,10 +37,10 @@ const good = {
 } as const;
 
 const report = (
-  machine: Partial<Record<keyof typeof good, SeenFact>> = {},
+  answers: Partial<Record<keyof typeof good, SeenFact>> = {},
   more: Partial<HostReport> = {},
 ): HostReport => ({
-  system: { ...good, ...machine },
+  system: { ...good, ...answers },
   listeners: [
     { port: 22, process: "sshd" },
     { port: 443, process: "nginx" },
@@ -51,11 +52,11 @@ const report = (
 
 const host = exampleHost;
 const port = host.originPort;
-const check = (machine?: Parameters<typeof report>[0], more?: Partial<HostReport>, change: Partial<typeof host> = {}) =>
-  preflight({ ...host, ...change }, report(machine, more), example);
+const check = (answers?: Parameters<typeof report>[0], more?: Partial<HostReport>, change: Partial<typeof host> = {}) =>
+  preflight({ ...host, ...change }, report(answers, more), example);
 
 const listening = (port: number, process: string) => ({ listeners: [{ port, process }] });
-const ours = {
+const installed = {
   x: { name: "x", applied: [], owned: [], facts: [], files: { [paths.nginx]: { type: "", mode: "", owner: "" } } },
 };
 
@@ -63,11 +64,11 @@ test("a fit host has neither faults nor warnings", () => {
   expect(check()).toEqual({ faults: [], warnings: [] });
 });
 
-describe("a fault, with what was found and what to do", () => {
+describe("a fault quotes what was found and says what to do", () => {
   const none = (name: string) => yes(`${name}\n=(none)`);
   const faults: [string, ReturnType<typeof check>, RegExp][] = [
     ["no root", check({ uid: yes("1000") }, {}, { sudo: false }), /is not root\. Log in as root, or set `sudo: true`/],
-    ["sudo to another", check({ uid: yes("1000") }, {}, { sudo: true }), /sudo does not make .* root/],
+    ["sudo to another account", check({ uid: yes("1000") }, {}, { sudo: true }), /sudo does not make .* root/],
     [
       "no systemd",
       check({ pid1: yes("sh"), container: yes("docker") }),
@@ -84,12 +85,12 @@ describe("a fault, with what was found and what to do", () => {
     ["another nginx", check({ nginx: yes("nginx version: openresty/1.27.1") }), /which is not nginx/],
     ["an old node", check({ nodejs: yes("v16.20.2") }), /nodejs 16.20.2 found, needed is 18/],
     [
-      "none to install",
+      "no version to install",
       check({ nodejs: notInstalled, candidates: none("nodejs") }),
       /nodejs is not installed and apt offers none/,
     ],
     [
-      "only an old one to install",
+      "only an old version to install",
       check({ nodejs: notInstalled, candidates: yes("nftables\n=1.0.6-2\nnodejs\n=12.22.12~dfsg-1~deb11u4") }),
       /apt offers 12.22.12\S*, needed is 18 or later/,
     ],
@@ -104,11 +105,23 @@ describe("a fault, with what was found and what to do", () => {
     ["the port is SSH's", check({}, { sshPort: port }), /the origin port \d+ is the SSH port.*lock you out/],
     ["the port is SSH's, through sudo", check({}, listening(port, "sshd")), /is the SSH port/],
     ["the port is taken", check({}, listening(port, "java")), /origin port \d+ is in use by java\. Give `originPort`/],
-    ["by a container", check({}, listening(port, "docker-proxy")), /by docker-proxy \(a container's published port\)/],
-    ["by a container without a proxy", check({ dnat: yes(`80\n${port}`) }), /a container publishes the origin port/],
-    ["by another site", check({}, listening(port, "nginx")), /by nginx, for another site/],
-    ["by the kernel", check({}, listening(port, "")), /by a process without a name/],
-    ["beside us", check({}, { ...listening(port, "caddy"), layers: ours }), /by caddy/],
+    [
+      "the port is taken by a container",
+      check({}, listening(port, "docker-proxy")),
+      /by docker-proxy \(a container's published port\)/,
+    ],
+    [
+      "the port is taken by a container without a proxy",
+      check({ dnat: yes(`80\n${port}`) }),
+      /a container publishes the origin port/,
+    ],
+    ["the port is taken by another site", check({}, listening(port, "nginx")), /by nginx, for another site/],
+    ["the port is taken by the kernel", check({}, listening(port, "")), /by a process without a name/],
+    [
+      "the port is taken beside pushgate's own files",
+      check({}, { ...listening(port, "caddy"), layers: installed }),
+      /by caddy/,
+    ],
     [
       "the receiver's port is taken",
       check({}, listening(sourceSets(example)[0]!.port, "mongod")),
@@ -125,7 +138,7 @@ describe("a fault, with what was found and what to do", () => {
       /\/ has 100 MiB free, needed are 400/,
     ],
   ];
-  test.each(faults)("%s", (_, found, says) => {
+  test.each(faults)("preflight reports %s", (_, found, says) => {
     expect(found.faults).toHaveLength(1);
     expect(found.faults[0]).toMatch(says);
   });
@@ -133,9 +146,9 @@ describe("a fault, with what was found and what to do", () => {
 
 describe("no fault", () => {
   test.each([
-    ["our own nginx on the origin port", check({}, { ...listening(port, "nginx"), layers: ours })],
-    ["our own sockets", check({}, listening(sourceSets(example)[0]!.port, "systemd"))],
-    ["our own receiver", check({}, listening(sourceSets(example)[0]!.port, "node"))],
+    ["pushgate's own nginx on the origin port", check({}, { ...listening(port, "nginx"), layers: installed })],
+    ["pushgate's own sockets", check({}, listening(sourceSets(example)[0]!.port, "systemd"))],
+    ["pushgate's own receiver", check({}, listening(sourceSets(example)[0]!.port, "node"))],
     [
       "newer versions",
       check({
@@ -150,12 +163,12 @@ describe("no fault", () => {
       "packages still to come",
       check({ nft: notInstalled, nftables: notInstalled, candidates: yes("nftables\n=1.0.6-2+deb12u2") }),
     ],
-  ])("%s", (_, found) => {
+  ])("preflight accepts %s", (_, found) => {
     expect(found).toEqual({ faults: [], warnings: [] });
   });
 });
 
-describe("a warning only", () => {
+describe("no fault, but a warning", () => {
   test.each([
     ["an untested distribution", check({ os: yes("ubuntu 24.04") }), /ubuntu 24.04 is not among the tested/],
     ["enforcement that could not be seen", check({ bpf: notInstalled }), /The guard proves it/],
@@ -165,52 +178,52 @@ describe("a warning only", () => {
       /fetched first/,
     ],
     ["no IPv6", check({ ipv6: no }, {}, { address6: "2001:db8::10" }), /no IPv6 on this host, though `address6`/],
-  ])("%s", (_, found, says) => {
+  ])("preflight only warns of %s", (_, found, says) => {
     expect(found.faults).toEqual([]);
     expect(found.warnings.join()).toMatch(says);
   });
 });
 
-describe("folders of a site, before anything of it is on the host", () => {
-  const said = (root: string, content: string, stamp?: string) => {
+describe("folders of a site that the host does not have yet", () => {
+  const judged = (root: string, content: string, stamp?: string) => {
     const facts = [root, content].map((output) => ({ output, status: 0 }));
     const seen = { name: "site", applied: [], files: {}, owned: [], facts, ...(stamp !== undefined && { stamp }) };
     return preflight(host, report({}, { layers: { site: seen } }), rebuilt);
   };
 
-  test("nothing there, and content to read: nothing to say", () => {
-    expect(said("absent, to become a link", "readable")).toEqual({ faults: [], warnings: [] });
+  test("preflight accepts readable content and no web root", () => {
+    expect(judged("absent, to become a link", "readable")).toEqual({ faults: [], warnings: [] });
   });
-  test("a folder: what it is to become", () => {
-    const { faults, warnings } = said("a folder with 12 files, to become the first release", "readable");
+  test("preflight warns that a folder becomes the first release", () => {
+    const { faults, warnings } = judged("a folder with 12 files, to become the first release", "readable");
     expect(faults).toEqual([]);
     expect(warnings).toEqual([
       expect.stringMatching(/web root \/var\/www\/site is a folder with 12 files, to become the first/),
     ]);
   });
-  test("no content, and a link that pushgate did not make: both at once, before anything is changed", () => {
-    const { faults } = said("a link to /srv/www", "missing; set `site.content`");
+  test("preflight reports missing content and a link that pushgate did not make, at once", () => {
+    const { faults } = judged("a link to /srv/www", "missing; set `site.content`");
     expect(faults).toEqual([
       expect.stringContaining("the content folder /srv/content/site is missing"),
       expect.stringContaining("the web root /var/www/site is a link to /srv/www"),
     ]);
   });
-  test("later it is drift, and reported as such", () => {
-    expect(said("a folder with 1 files", "missing", "0123456789ab")).toEqual({ faults: [], warnings: [] });
+  test("preflight leaves both to the layer's facts once the layer is applied", () => {
+    expect(judged("a folder with 1 files", "missing", "0123456789ab")).toEqual({ faults: [], warnings: [] });
   });
 });
 
 describe("the cgroup controllers of a build's limits", () => {
-  const said = (controllers: SeenFact, settings = rebuilt) => preflight(host, report({ controllers }), settings);
-  const limits = (controllers: SeenFact) => said(controllers).warnings;
+  const judged = (controllers: SeenFact, settings = rebuilt) => preflight(host, report({ controllers }), settings);
+  const limits = (controllers: SeenFact) => judged(controllers).warnings;
 
-  test("nothing to say if all of them exist, if no hook has a site, and if the probe could not read them", () => {
+  test("preflight warns of none if all exist, if no hook has a site, or if the probe could not read them", () => {
     expect(limits(good.controllers)).toEqual([]);
-    expect(said(yes("hugetlb"), example).warnings).toEqual([]);
+    expect(judged(yes("hugetlb"), example).warnings).toEqual([]);
     expect(limits(no)).toEqual([]);
   });
-  test("a kernel that counts no memory: once for all sites, with the effect and what to do", () => {
-    expect(said(yes("cpuset cpu io pids"))).toEqual({
+  test("preflight warns once for all sites of a kernel without the memory controller, with the effect and what to do", () => {
+    expect(judged(yes("cpuset cpu io pids"))).toEqual({
       faults: [],
       warnings: [
         "this kernel or container has no cgroup controller for memory, so of `site.limits` `memoryMiB` applies to each " +
@@ -219,7 +232,7 @@ describe("the cgroup controllers of a build's limits", () => {
       ],
     });
   });
-  test("a container that was given none", () => {
+  test("preflight warns of a container without controllers", () => {
     for (const none of ["", "hugetlb"]) {
       const [text, ...more] = limits(yes(none));
       expect(more).toEqual([]);
@@ -228,17 +241,17 @@ describe("the cgroup controllers of a build's limits", () => {
   });
 });
 
-test("all faults come at once", () => {
+test("preflight reports all faults at once", () => {
   const { faults } = check({ nodejs: yes("v12.0.0"), bpf: yes("absent"), nftables: no }, listening(port, "java"));
   expect(faults).toHaveLength(4);
 });
 
-test("a host to be cleaned needs root and systemd, nothing else", () => {
+test("an absent host needs only root and systemd", () => {
   const found = check({ nodejs: yes("v12.0.0"), bpf: yes("absent") }, listening(port, "java"), { state: "absent" });
   expect(found.faults).toEqual([]);
 });
 
-test("all faults are one text with the host's name, and each warning has it", () => {
+test("fitFaults joins the faults of a host under its name, and puts the name before each warning", () => {
   const { faults } = fitFaults(
     { ...host, name: "web1", sudo: false },
     { system: {}, listeners: [], layers: {} },

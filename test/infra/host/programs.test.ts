@@ -13,7 +13,7 @@ import { example } from "../../fixtures.ts";
 import { noHost, onHost } from "./lab/throwaway-host.ts";
 
 const sha256 = (text: string | Buffer) => createHash("sha256").update(text).digest("hex");
-/** Where program and plugin run. */
+/** A path in the folder where program and plugin run. */
 const inInfra = (file: string) => fileURLToPath(new URL(file, new URL("../../../infra/", import.meta.url)));
 
 test("the same source gives the same bytes in every folder", () => {

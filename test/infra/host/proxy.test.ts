@@ -9,7 +9,7 @@ import type { LabReply, LabRequest } from "./lab/proxy.ts";
 
 const nginx = new OriginLab();
 afterAll(() => nginx.remove());
-const lab: OriginLab["ask"] = (...asked) => nginx.ask(...asked);
+const lab: OriginLab["send"] = (...task) => nginx.send(...task);
 
 const github = "192.30.252.7";
 const github6 = "2a0a:a440::5";
@@ -36,7 +36,7 @@ describe("nginx answers", () => {
   beforeEach(({ skip }) => skip(noNginx !== undefined, noNginx));
 
   const good = { "CF-Connecting-IP": github };
-  const refusals: [name: string, request: LabRequest, status: number][] = [
+  const rejections: [name: string, request: LabRequest, status: number][] = [
     ["a source outside the hook's ranges", push(stranger), 403],
     ["an IPv6 source outside the ranges", push(stranger6), 403],
     ["another git host's source on this hook", push("198.51.100.3"), 403],
@@ -88,11 +88,11 @@ describe("nginx answers", () => {
     const {
       replies: [replies = []],
       seen,
-    } = lab([refusals.map(([, request]) => request)]);
-    const answered = refusals.map(([name], i) => [name, byProxy(replies[i]!)]);
-    expect(answered).toEqual(refusals.map(([name, , status]) => [name, status]));
+    } = lab([rejections.map(([, request]) => request)]);
+    const answered = rejections.map(([name], i) => [name, byProxy(replies[i]!)]);
+    expect(answered).toEqual(rejections.map(([name, , status]) => [name, status]));
     expect(seen).toEqual([]);
-    const allow = (name: string) => replies[refusals.findIndex(([other]) => other === name)]!.headers.allow;
+    const allow = (name: string) => replies[rejections.findIndex(([other]) => other === name)]!.headers.allow;
     expect(allow("GET on a hook")).toBe("POST");
     expect(allow("POST on the canary")).toBe("GET");
   }, 30_000);
@@ -163,7 +163,7 @@ describe("nginx answers", () => {
   }, 30_000);
 
   test("nginx answers 504 for a slow receiver and 502 for one that closes the connection", () => {
-    // One second in place of nine, so that the suite is not spent waiting.
+    // One second instead of nine, to keep the suite short.
     const config = renderProxy(example, exampleHost).replace("proxy_read_timeout 9s", "proxy_read_timeout 1s");
     const { replies } = lab([push(github, "/webhook/site?slow=2500"), push(github, "/webhook/site?die")], { config });
     expect(replies.flat().map(byProxy)).toEqual([504, 502]);
@@ -174,9 +174,9 @@ describe("nginx answers", () => {
     const { replies } = lab([Array.from({ length: 6 }, () => push(github)), push("140.82.112.1")], { settings });
     const statuses = replies[0]!.map(({ status }) => status).sort();
     expect(statuses).toEqual([202, 202, 202, 429, 429, 429]);
-    const refused = replies[0]!.find(({ status }) => status === 429)!;
-    expect(byProxy(refused)).toBe(429);
-    expect(refused.headers["retry-after"]).toBe("10");
+    const rejected = replies[0]!.find(({ status }) => status === 429)!;
+    expect(byProxy(rejected)).toBe(429);
+    expect(rejected.headers["retry-after"]).toBe("10");
     expect(replies[1]![0]!.status).toBe(202);
   }, 30_000);
 
@@ -220,7 +220,7 @@ describe("nginx answers", () => {
       expect(status(forged, without("real_ip_header CF-Connecting-IP", "real_ip_header X-Forwarded-For"))).toBe(202);
     }, 30_000);
 
-    test("one connection a request: a stranger on an allowed sender's kept connection", () => {
+    test("one connection for each request: a stranger on an allowed sender's kept connection", () => {
       const port = sourceSets(example)[0]!.port;
       const kept = `upstream lab { server 127.0.0.1:${port}; keepalive 4; }\n${without(
         /http:\/\/\$pushgate_loopback:\d+/g,

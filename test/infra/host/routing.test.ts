@@ -1,4 +1,4 @@
-/** The rule and the route in a real kernel: a reply to a visitor comes back, and without them it does not. */
+/** The rule and the route in a real kernel: with them a reply to a visitor arrives, without them it does not. */
 import { afterAll, beforeEach, describe, expect, test } from "vitest";
 import { mark, markMask, routing, routingTable } from "../../../infra/host/routing/routing.ts";
 import { loopback } from "../../../infra/networks.ts";
@@ -18,14 +18,14 @@ const visitor6 = "2a0a:a440::5";
 const listen = (withMark: number) => `
 ${connect} listen,${loopback.v4},9461,${withMark} listen,${loopback.v6},9461,${withMark} &
 sleep 0.2`;
-const ask = `${connect} ${visitor4},${loopback.v4},9461 ${visitor6},${loopback.v6},9461 ${loopback.v4},${loopback.v4},9461`;
+const connections = `${connect} ${visitor4},${loopback.v4},9461 ${visitor6},${loopback.v6},9461 ${loopback.v4},${loopback.v4},9461`;
 const answers = (v4: string, v6: string) =>
   [
     `${visitor4} ${loopback.v4} 9461 ${v4}`,
     `${visitor6} ${loopback.v6} 9461 ${v6}`,
     `${loopback.v4} ${loopback.v4} 9461 yes`,
   ].join("\n");
-/** Another way for a reply, as on any real host. */
+/** Another route for a reply, as on any real host. */
 const defaultRoute = `
 ip link add out type veth peer name far
 ip link set far up
@@ -37,7 +37,8 @@ ip -6 route add default via 2001:db8::1`;
 const facts = layer.facts
   .filter(({ name }) => !name.includes(".service"))
   .map(
-    ({ name, read, want }) => `said=$(${layer.script}\n${read}) || :\n[ "$said" = '${want}' ] || echo "${name}: $said"`,
+    ({ name, read, want }) =>
+      `found=$(${layer.script}\n${read}) || :\n[ "$found" = '${want}' ] || echo "${name}: $found"`,
   )
   .join("\n");
 
@@ -46,9 +47,9 @@ const reason = missing("unshare", "ip", "perl");
 describe("routing in a namespace", () => {
   beforeEach(({ skip }) => skip(reason !== undefined, reason));
 
-  test("a reply to a visitor comes back, IPv4 and IPv6, and every fact holds", () => {
+  test("a reply to a visitor arrives by IPv4 and IPv6, and every fact holds", () => {
     const { stdout, stderr } = inNamespace(
-      `${defaultRoute}\n${routingScript}\n${routingScript}\n${listen(mark)}\n${ask}\n${facts}`,
+      `${defaultRoute}\n${routingScript}\n${routingScript}\n${listen(mark)}\n${connections}\n${facts}`,
     );
     expect(stderr).toBe("");
     expect(stdout.replace(/^placed .*\n/gm, "")).toBe(answers("yes", "yes"));
@@ -56,7 +57,7 @@ describe("routing in a namespace", () => {
 
   test("another program's flag in the mark's other bits changes nothing", () => {
     expect(mark & ~markMask).toBe(0);
-    const { stdout } = inNamespace(`${routingScript} >&2\n${listen(mark | 0x4000)}\n${ask}`);
+    const { stdout } = inNamespace(`${routingScript} >&2\n${listen(mark | 0x4000)}\n${connections}`);
     expect(stdout).toBe(answers("yes", "yes"));
   });
 
@@ -71,7 +72,7 @@ describe("routing in a namespace", () => {
     ["without the socket's mark", routingScript, ":", 0],
     ["after removal", `${routingScript}\n${retire}`, ":", mark],
   ])("%s the reply goes elsewhere and the visitor waits", (_, set, undo, withMark) => {
-    const { stdout } = inNamespace(`${defaultRoute}\n(${set}) >&2\n${undo}\n${listen(withMark)}\n${ask}`);
+    const { stdout } = inNamespace(`${defaultRoute}\n(${set}) >&2\n${undo}\n${listen(withMark)}\n${connections}`);
     expect(stdout).toBe(answers("no", "no"));
   });
 
@@ -84,12 +85,12 @@ ip rule add not fwmark 51820 table 51820
 ip rule add table main suppress_prefixlength 0`;
 
   test("a tunnel that was there first does not get the receiver's replies", () => {
-    const { stdout } = inNamespace(`${tunnel}\n${routingScript} >&2\n${listen(mark)}\n${ask}\n${facts}`);
+    const { stdout } = inNamespace(`${tunnel}\n${routingScript} >&2\n${listen(mark)}\n${connections}\n${facts}`);
     expect(stdout).toBe(answers("yes", "yes"));
   });
 
   test("a tunnel that comes later takes the receiver's replies until the guard runs next", () => {
-    const before = inNamespace(`${routingScript} >&2\n${tunnel}\n${listen(mark)}\n${ask}\n${facts}`);
+    const before = inNamespace(`${routingScript} >&2\n${tunnel}\n${listen(mark)}\n${connections}\n${facts}`);
     expect(before.stdout).toBe(`${answers("no", "yes")}\nroute of a reply to an IPv4 visitor: elsewhere`);
     const after = inNamespace(`
 ${routingScript} >&2
@@ -98,7 +99,7 @@ ip rule show | grep -v 'lookup ${routingTable}' >${root.at("before")}
 ${routingScript}
 ip rule show | grep -v 'lookup ${routingTable}' | diff ${root.at("before")} -
 ${listen(mark)}
-${ask}
+${connections}
 ${facts}`);
     expect(after.stdout).toBe(`placed the IPv4 rule at pref 87\n${answers("yes", "yes")}`);
   });

@@ -1,4 +1,4 @@
-/** What the host gets of a secret, and where a plain secret never is. */
+/** The secrets layer: what the host stores, and where no plain secret may appear. */
 import { spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import { beforeEach, describe, expect, test } from "vitest";
@@ -62,24 +62,24 @@ test("expectedMac gives the known answer, and depends on secret, order and salt"
 
 test("the declaration holds no secret, and the verdict names only the hooks that differ", () => {
   const salt = "ab".repeat(32);
-  const said = `salt ${salt}\ndocs ${expectedMac(salt, plain.docs!)}\nsite ${expectedMac(salt, plain.site!)}`;
-  expect(auditVerdict(said, plain)).toBe("as declared");
-  expect(auditVerdict(said, { ...plain, site: [configured.site.current] })).toBe("differs: site");
+  const answer = `salt ${salt}\ndocs ${expectedMac(salt, plain.docs!)}\nsite ${expectedMac(salt, plain.site!)}`;
+  expect(auditVerdict(answer, plain)).toBe("as declared");
+  expect(auditVerdict(answer, { ...plain, site: [configured.site.current] })).toBe("differs: site");
   expect(auditVerdict("absent", plain)).toBe("absent");
-  expect(auditVerdict(said.replace(/docs .*/, "docs none"), plain)).toBe("differs: docs");
+  expect(auditVerdict(answer.replace(/docs .*/, "docs none"), plain)).toBe("differs: docs");
   for (const secret of every) expect(JSON.stringify(probedSecrets(layer))).not.toContain(secret);
 });
 
 test("a host in sync keeps its stamp; a rotated secret gives a new one and is not reported as drift", () => {
   const salt = "ab".repeat(32);
-  const said = `salt ${salt}\ndocs ${expectedMac(salt, plain.docs!)}\nsite ${expectedMac(salt, plain.site!)}`;
+  const answer = `salt ${salt}\ndocs ${expectedMac(salt, plain.docs!)}\nsite ${expectedMac(salt, plain.site!)}`;
   const seen = {
     name: "secrets",
     stamp: "0123456789ab",
     applied: [],
     files: {},
     owned: [],
-    facts: [...layer.facts.map(({ want }) => ({ output: want, status: 0 })), { output: said, status: 0 }],
+    facts: [...layer.facts.map(({ want }) => ({ output: want, status: 0 })), { output: answer, status: 0 }],
   };
   expect(judgeSecrets(layer, seen, plain)).toMatchObject({ inSync: true, stamp: "0123456789ab", drift: [] });
   const rotated = judgeSecrets(layer, seen, {
@@ -109,7 +109,7 @@ const applied = (settings: Settings, hookSecrets: HookSecrets) =>
   `( ${applyScript(secrets(settings), "0123456789ab", paths.state, secretLines(hookSecrets))} )\necho "applied $?"\n`;
 const audit = (settings: Settings) =>
   `echo AUDIT; ( ${secrets(settings).script}\n${secretsAudit.read} ); echo END\n`.replaceAll("/usr/bin/node", hostNode);
-const audits = (stdout: string) => [...stdout.matchAll(/AUDIT\n(.*?)\nEND/gs)].map(([, said]) => said!);
+const audits = (stdout: string) => [...stdout.matchAll(/AUDIT\n(.*?)\nEND/gs)].map(([, answer]) => answer!);
 const list = `stat -c '%n %a %U:%G' ${paths.credentials} ${paths.credentials}/* ${paths.credentials}/.[!.]* 2>/dev/null`;
 
 describe("on a host", () => {
@@ -150,7 +150,7 @@ describe("on a host", () => {
     expect(auditVerdict(second!, plain)).toBe("differs: site");
     expect(auditVerdict(third!, { site: rotated.site! })).toBe("as declared");
     expect(second!.split("\n")[0]).toBe(first!.split("\n")[0]);
-    // The unit that runs now still loads it: the receiver layer removes it together with that line of the unit.
+    // The active unit still loads it: the receiver layer removes the file together with that line of the unit.
     expect(stdout).toContain(`${paths.credentials}/docs`);
   }, 30_000);
 
@@ -183,7 +183,7 @@ describe("on a host", () => {
     expect(stdout).toContain(`${paths.credentials}/docs-deploy-key 600 root:root`);
     expect(stdout).toContain(createHash("sha256").update(`${key}\n`).digest("hex"));
     expect(stdout).not.toContain("LEAK");
-    expect(audits(stdout).map((said) => auditVerdict(said, withKey))).toEqual(["as declared", "differs: key:docs"]);
+    expect(audits(stdout).map((answer) => auditVerdict(answer, withKey))).toEqual(["as declared", "differs: key:docs"]);
     const none = onHost(applied(rebuilt, plain));
     expect(none.stderr).toContain("no secret arrived for key:docs. Nothing was replaced.");
   }, 30_000);
@@ -193,7 +193,7 @@ describe("on a host", () => {
       rm ${paths.credentials}/docs; ${audit(example)}
       printf 'forged-forged-forged-forged-forged-forged' | systemd-creds encrypt --with-key=host --name=docs - ${paths.credentials}/docs
       ${audit(example)}`);
-    expect(audits(stdout).map((said) => auditVerdict(said, plain))).toEqual(["differs: docs", "differs: docs"]);
+    expect(audits(stdout).map((answer) => auditVerdict(answer, plain))).toEqual(["differs: docs", "differs: docs"]);
   }, 30_000);
 
   test("the layer leaves nothing behind when it is removed", () => {

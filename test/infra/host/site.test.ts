@@ -1,4 +1,4 @@
-/** Web roots become links and folders again: the layer's own shell, as root of a namespace, with a fake systemctl. */
+/** The site layer's shell, as root of a namespace with a fake systemctl: web roots become links, and folders again. */
 import { existsSync, lstatSync, mkdirSync, readFileSync, readlinkSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
@@ -10,7 +10,7 @@ import { inNamespace, missing, Root } from "./namespace.ts";
 const { script } = site(rebuilt);
 const reason = missing("unshare", "perl");
 
-/** A started builder compares at once: status.json is its answer. */
+/** A start of the builder's unit compares at once: status.json is the result. */
 const fakeSystemctl = `#!/bin/sh
 echo "$@" >>"$0.log"
 [ "$*" != "start pushgate-build-docs.service" ] || cp "\${0%/*}/status.json" ${paths.sites}/docs/status.json
@@ -22,7 +22,7 @@ describe("the web root of a site", () => {
   const at = (path: string) => root.at(path);
   const run = (calls: string) => {
     const shell = `${script}\nbuilder=root\n${calls}`.replaceAll("/usr/bin/node", process.execPath);
-    return inNamespace(root.moved(shell, paths.asks, "/srv", "/etc/systemd"), bin);
+    return inNamespace(root.moved(shell, paths.requests, "/srv", "/etc/systemd"), bin);
   };
   const release = (text: string) => {
     root.write(`${paths.sites}/docs/releases/1/index.html`, text);
@@ -40,14 +40,14 @@ describe("the web root of a site", () => {
   });
   afterEach(() => root.remove());
 
-  test("is made as a link where there was nothing, and the site is built", () => {
+  test("becomes a link if the path was free, and the site is built", () => {
     expect(run("serve docs /srv/www /srv/content 5")).toMatchObject({ status: 0, stderr: "" });
     expect(readlinkSync(at("/srv/www"))).toBe(at(`${paths.sites}/docs/current`));
     const log = readFileSync(`${bin}/systemctl.log`, "utf8");
     expect(log).toContain("start --no-block pushgate-reconcile-docs.service");
   });
 
-  test("moves: the former path is a folder with what was served, the new one is the link", () => {
+  test("moves: the former path becomes a folder with the served files, the new one the link", () => {
     expect(run("serve docs /srv/www /srv/content 5").status).toBe(0);
     release("page");
     expect(run("serve docs /srv/new /srv/content 5").status).toBe(0);
@@ -57,14 +57,14 @@ describe("the web root of a site", () => {
     expect(readFileSync(at(`${paths.state}/sites/docs`), "utf8")).toBe(`${at("/srv/new")}\nabsent\n`);
   });
 
-  test("goes once its hook has no site and nothing was published, also with a name that a shell would read", () => {
+  test("is removed if its hook has no site and published nothing, also with a name that a shell would expand", () => {
     expect(run("serve former '/srv/a&b' /srv/content 5").status).toBe(0);
     expect(run("remove_others")).toMatchObject({ status: 0 });
     expect(existsSync(at("/srv/a&b"))).toBe(false);
     expect(existsSync(at(`${paths.state}/sites`))).toBe(false);
   });
 
-  test("stays as it is where it is a link that pushgate did not make", () => {
+  test("stays a link that pushgate did not make", () => {
     mkdirSync(at("/srv/other"));
     symlinkSync(at("/srv/other"), at("/srv/www"));
     expect(run("serve docs /srv/www /srv/content 5")).toMatchObject({
@@ -74,17 +74,17 @@ describe("the web root of a site", () => {
     expect(readlinkSync(at("/srv/www"))).toBe(at("/srv/other"));
   });
 
-  describe("where a folder is", () => {
+  describe("that is a folder", () => {
     const compared = (files: string[]) => {
       root.write("/srv/www/index.html", "former");
       root.write("/srv/www/uploads/photo", "photo");
       mkdirSync(at(`${paths.sites}/docs`), { recursive: true });
-      mkdirSync(at(`${paths.asks}/docs`), { recursive: true });
+      mkdirSync(at(`${paths.requests}/docs`), { recursive: true });
       root.write("bin/status.json", JSON.stringify({ last: { kinds: ["adopt"] }, adoption: { files, more: 0 } }));
       return run("serve docs /srv/www /srv/content 5 uploads");
     };
 
-    test("lists the files that would be lost, and changes nothing", () => {
+    test("stays if the release would lose files, and the error lists them", () => {
       const { status, stderr } = compared(["left\nover.html"]);
       expect(status).toBe(1);
       expect(stderr).toContain(`${at("/srv/www")} holds 1 files that the build does not make and site.keep does not`);
@@ -93,7 +93,7 @@ describe("the web root of a site", () => {
       expect(isLink("/srv/www")).toBe(false);
     });
 
-    test("stays a folder where a file is written while it is copied", () => {
+    test("stays if a program writes a file during the copy", () => {
       root.write(
         "bin/cp",
         `#!/bin/sh\n/bin/cp "$@"\n[ "$1" != -a ] || echo late >>${at("/srv/www/uploads/photo")}\n`,
@@ -106,7 +106,7 @@ describe("the web root of a site", () => {
       expect(readFileSync(at("/srv/www/uploads/photo"), "utf8")).toBe("photolate\n");
     });
 
-    test("makes it the first release, with the kept paths beside the releases", () => {
+    test("becomes the first release, with the kept paths beside the releases", () => {
       expect(compared([])).toMatchObject({ status: 0 });
       expect(readlinkSync(at("/srv/www"))).toBe(at(`${paths.sites}/docs/current`));
       expect(readlinkSync(at(`${paths.sites}/docs/current`))).toBe("releases/000001-adopted");

@@ -6,7 +6,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest"
 import { canaryPath } from "../../../infra/contract.ts";
 import { renderProxy } from "../../../infra/host/proxy/proxy.ts";
 import { example, exampleHost, served, serving, site, siteHostname } from "../../fixtures.ts";
-import { edge6, fromEdge, noNginx, OriginLab, origin6, stranger } from "./lab/origin.ts";
+import { edge6, fromEdge, type LabOptions, noNginx, OriginLab, origin6, stranger } from "./lab/origin.ts";
 import type { LabReply, LabRequest } from "./lab/proxy.ts";
 
 const nginx = new OriginLab();
@@ -59,10 +59,9 @@ const raw = (path: string, headers: Record<string, string> = {}, method = "GET",
 const visit = (path: string, headers: Record<string, string> = {}, method = "GET"): LabRequest =>
   fromEdge({ name: siteHostname, raw: raw(path, headers, method) });
 
-type Asked = NonNullable<Parameters<OriginLab["ask"]>[1]>;
-const replies = (requests: LabRequest[], more: Asked = {}): LabReply[] =>
-  nginx.ask([requests], { settings: served, ...more }).replies[0]!;
-const reply = (request: LabRequest, more: Asked = {}): LabReply => replies([request], more)[0]!;
+const replies = (requests: LabRequest[], more: LabOptions = {}): LabReply[] =>
+  nginx.send([requests], { settings: served, ...more }).replies[0]!;
+const reply = (request: LabRequest, more: LabOptions = {}): LabReply => replies([request], more)[0]!;
 
 describe("a visitor gets", () => {
   beforeEach(({ skip }) => skip(noNginx !== undefined, noNginx));
@@ -77,40 +76,45 @@ describe("a visitor gets", () => {
     ["a file named by its digest", visit(styles), 200, { "cache-control": "public, max-age=604800, immutable" }],
     ["a file named by what it is", visit("/css/plain.css"), 200, { "cache-control": "no-cache" }],
     ["a digest that is not there", visit(styles.replace(digest, "0".repeat(64))), 404, { "cache-control": "no-cache" }],
-    ["a module as one", visit("/app.mjs"), 200, { "content-type": "application/javascript; charset=utf-8" }],
+    [
+      "a JavaScript module with its type",
+      visit("/app.mjs"),
+      200,
+      { "content-type": "application/javascript; charset=utf-8" },
+    ],
     ["a query, ignored", visit("/?utm=1"), 200, "<p>front page"],
     ["the site's own 404", visit("/nothing/here"), 404, "<p>the site's own 404"],
     ["the 404 page as a page", visit("/404.html"), 404, "<p>the site's own 404"],
     ["no repository", visit("/.git/config"), 404, "<p>the site's own 404"],
     ["no dot file", visit("/.htpasswd"), 404, "<p>the site's own 404"],
     ["no dot file by another spelling", visit("/%2ehtpasswd"), 404, "<p>the site's own 404"],
-    ["no dot file in the folder that is meant to be read", visit("/.well-known/.hidden"), 404, "<p>the site's own 404"],
-    ["what is meant to be read", visit("/.well-known/security.txt"), 200, files[".well-known/security.txt"]!],
+    ["no dot file below .well-known", visit("/.well-known/.hidden"), 404, "<p>the site's own 404"],
+    ["a file below .well-known", visit("/.well-known/security.txt"), 200, files[".well-known/security.txt"]!],
     ["no folder's contents", visit("/css/"), 404, "<p>the site's own 404"],
     ["nothing beside the web root", visit("/..%2f..%2ftls/origin.key"), 400, { "x-served-by": "pushgate-proxy" }],
-    ["a page with a hook's address", visit("/webhook/site/"), 200, "<p>a page of that name"],
+    ["a page with a hook's path", visit("/webhook/site/"), 200, "<p>a page of that name"],
     ["nothing for a form", visit("/", { "Content-Length": "0" }, "POST"), 405, { allow: "GET, HEAD" }],
     ["nothing to change", visit("/index.html", {}, "DELETE"), 405, { allow: "GET, HEAD" }],
     ["nothing for a body", visit("/", { "Content-Length": "4096" }), 413, { "x-served-by": "pushgate-proxy" }],
     [
-      "https, where it came without",
+      "a redirect from plain http to https",
       fromEdge({ plain: true, raw: raw("/blog/?q=1") }),
       301,
       { location: `https://${siteHostname}/blog/?q=1` },
     ],
   ];
 
-  test("each request gets its own answer", () => {
+  test("nginx gives each request its stated answer", () => {
     const got = replies(answers.map(([, request]) => request));
-    const told = answers.map(([name, , , says], i) => {
+    const answered = answers.map(([name, , , says], i) => {
       const { status, headers, body } = got[i]!;
-      const heard =
+      const shown =
         typeof says === "string"
           ? body.slice(0, says.length)
           : Object.fromEntries(Object.keys(says).map((key) => [key, headers[key]]));
-      return [name, status, heard];
+      return [name, status, shown];
     });
-    expect(told).toEqual(answers.map(([name, , status, says]) => [name, status, says]));
+    expect(answered).toEqual(answers.map(([name, , status, says]) => [name, status, says]));
     for (const { headers } of got)
       expect(headers).toMatchObject({ "x-served-by": "pushgate-proxy", "x-content-type-options": "nosniff" });
     expect(JSON.stringify(got)).not.toMatch(new RegExp(`secret|${exampleHost.originPort}|nginx/`));
@@ -144,16 +148,17 @@ describe("a visitor gets", () => {
     const http = `error_page 404 =200 /x; add_header X-Other yes; deny all; auth_basic "other"; autoindex on;
       disable_symlinks on; expires 1y; absolute_redirect on; gzip off; etag off; real_ip_header X-Forwarded-For;
       server { listen 8080; location / { return 204; } }`;
-    const asked = [visit("/"), visit("/nothing"), visit("/blog"), visit("/css/")];
-    const statuses = (more: Asked) => replies(asked, more).map(({ status, headers }) => [status, headers.location]);
+    const requests = [visit("/"), visit("/nothing"), visit("/blog"), visit("/css/")];
+    const statuses = (more: LabOptions) =>
+      replies(requests, more).map(({ status, headers }) => [status, headers.location]);
     expect(statuses({ http })).toEqual(statuses({}));
-    const all = replies(asked, { http });
+    const all = replies(requests, { http });
     expect(JSON.stringify(all)).not.toContain("x-other");
     expect(all[0]!.headers).toMatchObject({ "cache-control": "no-cache", etag: expect.any(String) });
   }, 30_000);
 
   test("the site has a log of its own, with the visitor's address", () => {
-    const { sites, log } = nginx.ask([visit("/blog/", { "User-Agent": "a browser" })], { settings: served });
+    const { sites, log } = nginx.send([visit("/blog/", { "User-Agent": "a browser" })], { settings: served });
     expect(sites).toEqual([
       expect.stringMatching(new RegExp(`^${stranger} .*"GET /blog/ HTTP/1.1" 200 .*"a browser"$`)),
     ]);
@@ -204,7 +209,7 @@ describe("without this directive an attack passes:", () => {
   beforeEach(({ skip }) => skip(noNginx !== undefined, noNginx));
   const rendered = renderProxy(served, exampleHost);
   const hooksOnly = rendered.indexOf('server_name "~');
-  /** The site's server without it; the hooks' keeps it. */
+  /** The site's server without these words; the hooks' server keeps them. */
   const without = (words: string, instead = "") => {
     const config = rendered.slice(0, hooksOnly) + rendered.slice(hooksOnly).replaceAll(words, instead);
     expect(config).not.toBe(rendered);

@@ -1,4 +1,4 @@
-/** What a preview checks of token and rules before anything is written, against the fake API, without an engine. */
+/** The dry run of a preview with the fake API, without an engine: it checks token and rules, and writes nothing. */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Settings } from "../../../../infra/config/settings.ts";
 import { edgeApi } from "../../../../infra/edge/api.ts";
@@ -16,7 +16,7 @@ const custom = "http_request_firewall_custom";
 describe("the dry run of a preview", () => {
   let api: Api;
   let settings: Settings;
-  const ask = clientOf(() => api);
+  const client = clientOf(() => api);
   const tokens: Record<string, readonly string[]> = {};
   /** The API's word for the dashboard's Edit is Write. */
   const all = () => permissions(settings).map((permission) => permission.replace(/Edit$/, "Write"));
@@ -35,10 +35,10 @@ describe("the dry run of a preview", () => {
     "without %s the preview names that permission, and nothing else",
     async (kind) => {
       tokens[apiToken] = all().filter((one) => one !== `${kind} Write`);
-      const said = await faults();
+      const found = await faults();
       tokens[apiToken] = all();
-      expect(said.length).toBeGreaterThan(0);
-      for (const fault of said)
+      expect(found.length).toBeGreaterThan(0);
+      for (const fault of found)
         expect(fault).toMatch(
           new RegExp(`: 403 .*\\. Give cloudflare:apiToken the permission ${kind} Edit for this zone\\.$`),
         );
@@ -48,13 +48,13 @@ describe("the dry run of a preview", () => {
 
   test("the preview quotes another reason for a rejection, and tries the other phases too", async () => {
     const host = { ...exampleHost, hostname: 'hooks.example.org" or "' };
-    const said = await dryRunFaults(
+    const found = await dryRunFaults(
       edgeApi({ baseUrl: api.url, token: apiToken }),
       { ...settings, hosts: [host] },
       zone,
     );
-    expect(said).toHaveLength(3);
-    for (const fault of said)
+    expect(found).toHaveLength(3);
+    for (const fault of found)
       expect(fault).toMatch(/rules that `up` would write to example\.org are rejected by Cloudflare: 400 .*expression/);
   });
 
@@ -62,30 +62,30 @@ describe("the dry run of a preview", () => {
     const own = (count: number) =>
       Array.from({ length: count }, (_, n) => ({ ref: `own${n}`, action: "block", expression: "ssl" }));
     /** The faults of a preview in which nothing was written, in a zone with `count` custom rules of its own. */
-    const refused = async (change: Partial<Settings>, count = 0): Promise<string[]> => {
+    const faultsWith = async (change: Partial<Settings>, count = 0): Promise<string[]> => {
       if (count > 0)
-        await ask.result("POST", "Z/rulesets", { name: "default", kind: "zone", phase: custom, rules: own(count) });
+        await client.result("POST", "Z/rulesets", { name: "default", kind: "zone", phase: custom, rules: own(count) });
       const [live] = api.zone.rulesets;
       const rules = (live?.rules ?? []).map(({ ref, action, expression }) => ({ ref, action, expression })) as never;
       const phase = { ...zone.phases.custom, ...(live && { id: live.id }), rules };
       const before = structuredClone(api.zone);
       const now = { ...zone, phases: { ...zone.phases, custom: phase } };
       const edge = edgeApi({ baseUrl: api.url, token: apiToken });
-      const said = await dryRunFaults(edge, { ...settings, ...change }, now);
+      const found = await dryRunFaults(edge, { ...settings, ...change }, now);
       expect(api.zone).toStrictEqual(before);
       api.zone.rulesets = [];
-      return said;
+      return found;
     };
 
-    test("one custom rule too many; the last one that fits, and a removal, are not stopped", async () => {
-      expect(await refused({}, 4)).toEqual([
+    test("one custom rule too many, but not the last one that fits, and no removal", async () => {
+      expect(await faultsWith({}, 4)).toEqual([
         "the custom rules that `up` would write to example.org are rejected by Cloudflare: 400 exceeded the maximum number " +
           "of rules in the phase http_request_firewall_custom: 6 out of 5 (50001). If there are too many rules, remove some " +
           "of the zone's own or choose a larger plan. If an expression is too long, write fewer, wider ranges in " +
           "hooks[].sources.",
       ]);
-      expect(await refused({}, 3)).toEqual([]);
-      expect(await refused({ hosts: [{ ...exampleHost, state: "absent" }] }, 5)).toEqual([]);
+      expect(await faultsWith({}, 3)).toEqual([]);
+      expect(await faultsWith({ hosts: [{ ...exampleHost, state: "absent" }] }, 5)).toEqual([]);
     });
 
     test("more origin ports than the plan has origin rules", async () => {
@@ -94,7 +94,7 @@ describe("the dry run of a preview", () => {
         hostname: `h${n}.example.org`,
         originPort: 8443 + n,
       }));
-      const [fault, ...others] = await refused({ hosts });
+      const [fault, ...others] = await faultsWith({ hosts });
       expect(others).toEqual([]);
       expect(fault).toMatch(
         /^the origin rules .* 11 out of 10 \(50001\)\. .* a larger plan\. Hosts with the same originPort/,
@@ -104,7 +104,7 @@ describe("the dry run of a preview", () => {
     test("an expression that is too long, quoted in part", async () => {
       const sources = Array.from({ length: 236 }, (_, n) => `2001:db8:${(4096 + n).toString(16)}::/48`);
       const hooks = [settings.hooks[0]!, { ...settings.hooks[1]!, sources }];
-      const [fault, ...others] = await refused({ hooks });
+      const [fault, ...others] = await faultsWith({ hooks });
       expect(others).toEqual([]);
       expect(fault).toMatch(
         /^the custom rules .* characters long, the maximum is 4096 \(20127\)\. .* wider ranges in hooks\[\]\.sources\.$/,
@@ -117,9 +117,9 @@ describe("the dry run of a preview", () => {
     const record = { id: "r", name: siteHostname, type: "A", content: "203.0.113.80", proxied: true, ttl: 1 };
     const withRecord = async (change: object) => {
       api.zone.dns_records = [{ ...record, ...change }];
-      const said = await dryRunFaults(edgeApi({ baseUrl: api.url, token: apiToken }), serving(settings), zone);
+      const found = await dryRunFaults(edgeApi({ baseUrl: api.url, token: apiToken }), serving(settings), zone);
       api.zone.dns_records = [];
-      return said;
+      return found;
     };
     expect(await withRecord({ type: "CNAME", content: "old.example.net" })).toEqual([
       expect.stringMatching(
@@ -130,33 +130,33 @@ describe("the dry run of a preview", () => {
     expect(await withRecord({ type: "CNAME", name: "other.example.org" })).toEqual([]);
   });
 
-  test("a zone that is as declared costs three reads; a rule of the zone's own is sent as the API returned it", async () => {
-    const ours = rulesOf(settings);
-    const theirs = {
-      ref: "theirs",
+  test("the dry run costs three reads if the zone is as declared, and sends a rule of the zone's own as the API returned it", async () => {
+    const rules = rulesOf(settings);
+    const own = {
+      ref: "own",
       action: "block",
       expression: "ssl",
       enabled: true,
       description: "",
       logging: { enabled: true },
     };
-    const made = await ask.result<Ruleset>("POST", "Z/rulesets", {
-      ...{ name: "default", kind: "zone", phase: custom, rules: [theirs] },
+    const made = await client.result<Ruleset>("POST", "Z/rulesets", {
+      ...{ name: "default", kind: "zone", phase: custom, rules: [own] },
     });
-    const as = (name: PhaseName) => ({ ...zone.phases[name], rules: ours[name] });
-    const standing = { custom: as("custom"), origin: as("origin"), config: as("config") };
+    const as = (name: PhaseName) => ({ ...zone.phases[name], rules: rules[name] });
+    const inSync = { custom: as("custom"), origin: as("origin"), config: as("config") };
     api.requests.length = 0;
     expect(
-      await dryRunFaults(edgeApi({ baseUrl: api.url, token: apiToken }), settings, { ...zone, phases: standing }),
+      await dryRunFaults(edgeApi({ baseUrl: api.url, token: apiToken }), settings, { ...zone, phases: inSync }),
     ).toEqual([]);
     expect(api.requests.map(({ method }) => method)).toEqual(["GET", "GET", "GET"]);
 
-    const foreign = { ...standing, custom: { ...standing.custom, id: made.id, rules: [theirs] } };
+    const foreign = { ...inSync, custom: { ...inSync.custom, id: made.id, rules: [own] } };
     expect(
       await dryRunFaults(edgeApi({ baseUrl: api.url, token: apiToken }), settings, { ...zone, phases: foreign }),
     ).toEqual([]);
     const put = api.requests.find(({ method }) => method === "PUT")!;
-    expect((put.body.rules as Rule[]).map(({ ref }) => ref)).toEqual(["pushgate_delivery", "pushgate_rest", "theirs"]);
+    expect((put.body.rules as Rule[]).map(({ ref }) => ref)).toEqual(["pushgate_delivery", "pushgate_rest", "own"]);
     expect((put.body.rules as Rule[])[2]).toMatchObject({ logging: { enabled: true }, id: made.rules[0]!.id });
     expect(api.zone.rulesets[0]!.rules).toHaveLength(1);
   });

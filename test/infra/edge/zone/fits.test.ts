@@ -1,4 +1,4 @@
-/** What preview reports about the live zone before anything is sent to it. Quotas are the dry run's: dry-run.test.ts. */
+/** Faults that preview finds in the live zone before it sends anything; dry-run.test.ts tests the quotas. */
 import { describe, expect, test } from "vitest";
 import type { Plan, Settings } from "../../../../infra/config/settings.ts";
 import { edgeFaults, rulesOf } from "../../../../infra/edge/zone/fits.ts";
@@ -24,7 +24,7 @@ const on = (plan: Plan, change: Partial<Settings> = {}): Settings => ({
   edge: { ...example.edge, plan },
   ...change,
 });
-test("the delivery rule of the example and every published range fills less than half of what Cloudflare takes", () => {
+test("the delivery rule with every published range fills less than half of Cloudflare's limit", () => {
   const sources = [networks.githubHooks, networks.gitlabHooks, networks.bitbucketHooks].flatMap(({ cidrs }) => cidrs);
   const published = on("pro", { hooks: [example.hooks[0]!, { ...example.hooks[1]!, sources }] });
   for (const settings of [example, published])
@@ -34,14 +34,14 @@ test("the delivery rule of the example and every published range fills less than
 
 describe("plan and bots", () => {
   const free: Settings = on("free");
-  test("a plan that is not the zone's", () => {
+  test("preview rejects a plan that is not the zone's", () => {
     expect(edgeFaults(on("pro"), liveZone("free"))[0]).toMatch(
       /edge\.plan is pro, but the zone example\.org is on free.*Write plan: free/s,
     );
     expect(edgeFaults(on("enterprise-bots"), liveZone("enterprise"))).toEqual([]);
     expect(edgeFaults(on("pro"), liveZone("partners_pro"))[0]).toContain("the plan whose features it shares");
   });
-  test("Bot Fight Mode on without the operator's choice: the message names both ways out", () => {
+  test("preview rejects Bot Fight Mode without the operator's choice, and names both fixes", () => {
     const [fault, ...others] = edgeFaults(free, { ...liveZone("free"), botFightMode: true });
     expect(others).toEqual([]);
     expect(fault).toMatch(/403.*botFightMode: off.*pro plan/s);
@@ -49,7 +49,7 @@ describe("plan and bots", () => {
     const chosen: Settings = { ...free, edge: { ...free.edge, botFightMode: "off" } };
     expect(edgeFaults(chosen, { ...liveZone("free"), botFightMode: true })).toEqual([]);
   });
-  test("all faults at once, and none of them stops a removal", () => {
+  test("preview reports all faults at once, and none of them stops a removal", () => {
     const live = { ...liveZone("free", { custom: [skip] }), botFightMode: true };
     expect(edgeFaults(on("pro"), live)).toHaveLength(3);
     expect(edgeFaults(free, live)).toHaveLength(2);
@@ -58,7 +58,7 @@ describe("plan and bots", () => {
   });
 });
 
-test("a rule of the zone's own that the provider would empty is named instead of being carried", () => {
+test("preview rejects a rule of the zone's own if the provider would drop its settings", () => {
   expect(edgeFaults(example, liveZone("pro", { custom: [skip] }))[0]).toMatch(
     /the zone's own rule "let the office in" \(skip\) would lose settings .*\. Write the rule with others/,
   );

@@ -1,4 +1,4 @@
-/** The live zone, read through the provider's functions, and the resources that come of it. */
+/** The live zone, read through the provider's functions, and the resources that are declared for it. */
 import * as pulumi from "@pulumi/pulumi";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { allHostnames, namesOf } from "../../../../infra/config/derived.ts";
@@ -21,7 +21,7 @@ type Answers = Readonly<Record<string, unknown>>;
 const zoneId = "0123456789abcdef0123456789abcdef";
 
 let declared: Seen[];
-/** What each ruleset was declared with besides its inputs: "custom rules: beforeUpdate, beforeDelete". */
+/** The options of each declared ruleset: "custom rules: beforeUpdate, beforeDelete". */
 let kept: string[];
 
 /** As the provider answers: every field there is, unset ones null or empty. */
@@ -29,7 +29,7 @@ const unset = {
   ...{ actionParameters: null, categories: [], exposedCredentialCheck: null, logging: null, ratelimit: null },
   ...{ version: "7", lastUpdated: "2026-01-01T00:00:00Z" },
 };
-const theirs = [
+const ownRules = [
   {
     ...unset,
     ...{ id: "id1", ref: "id1", action: "skip", expression: "ip.src in $office", enabled: true, description: "office" },
@@ -75,14 +75,14 @@ const carried = [
   },
   { ref: "id3", action: "managed_challenge", expression: "true", enabled: true, description: "all" },
 ];
-const ours = { ...unset, id: "id9", ref: "pushgate_rest", action: "block", expression: "old", enabled: false };
+const formerRule = { ...unset, id: "id9", ref: "pushgate_rest", action: "block", expression: "old", enabled: false };
 
-const entry = { id: "rs1", kind: "zone", phase: "http_request_firewall_custom", name: "their name" };
+const entry = { id: "rs1", kind: "zone", phase: "http_request_firewall_custom", name: "the operator's name" };
 const managed = { id: "rs0", kind: "managed", phase: "http_request_firewall_custom", name: "not an entry point" };
 const zone = (legacyId: string): Answers => ({ getZone: { id: zoneId, plan: { legacyId } } });
 const occupied: Answers = {
   getRulesets: { rulesets: [managed, entry] },
-  getRuleset: { ...entry, description: "since 2019", rules: [theirs[0], ours, theirs[1], theirs[2]] },
+  getRuleset: { ...entry, description: "since 2019", rules: [ownRules[0], formerRule, ownRules[1], ownRules[2]] },
 };
 const empty: Answers = { getRulesets: { rulesets: [managed] } };
 
@@ -156,7 +156,7 @@ describe("an empty zone", () => {
       { hostname: "hooks.example.org", certId: "origin pull certificate-id", enabled: true },
     ]);
   });
-  test("ends empty when every host is absent", async () => {
+  test("stays empty if every host is absent", async () => {
     await mock({ ...zone("pro"), ...empty });
     expect(await declare(absent)).toEqual([]);
   });
@@ -192,14 +192,14 @@ test("a site has no record if every host is absent", async () => {
 });
 
 describe("rules of the zone's own", () => {
-  test("are carried as they are, after pushgate's, under the ruleset's own name, and read again before a write", async () => {
+  test("stay unchanged after pushgate's rules, under the ruleset's own name, and are read again before a write", async () => {
     await mock({ ...zone("pro"), ...occupied });
     const custom = (await declare(example)).find(({ name }) => name === "custom rules");
-    expect(custom?.inputs).toMatchObject({ name: "their name", description: "since 2019" });
+    expect(custom?.inputs).toMatchObject({ name: "the operator's name", description: "since 2019" });
     expect(custom?.inputs.rules).toEqual([...rulesOf(example).custom, ...carried]);
     expect(kept[0]).toBe("custom rules: beforeUpdate, beforeDelete");
   });
-  test("stay, alone, and where they are whatever forgets them, when every host is absent", async () => {
+  test("stay alone if every host is absent, and are retained when the stack forgets them", async () => {
     await mock({ ...zone("pro"), ...occupied });
     const left = await declare(absent);
     expect(left.map(({ name }) => name)).toEqual(["custom rules"]);
@@ -208,7 +208,7 @@ describe("rules of the zone's own", () => {
   });
   test("are found under the provider's older name for the list, too", async () => {
     await mock({ ...zone("pro"), ...occupied, getRulesets: { results: [managed, entry] } });
-    expect((await inspect("example.org")).phases.custom).toMatchObject({ id: "rs1", name: "their name" });
+    expect((await inspect("example.org")).phases.custom).toMatchObject({ id: "rs1", name: "the operator's name" });
   });
 });
 
@@ -220,15 +220,15 @@ describe("a ruleset that the stack may not hold yet", () => {
     return warn.mock.calls.map(([text]) => text);
   };
   test("is named with the command that takes it over", async () => {
-    expect(await warnings(example, theirs)).toEqual([
+    expect(await warnings(example, ownRules)).toEqual([
       expect.stringMatching(
         /^the zone example\.org has a ruleset for custom rules without a rule of pushgate's, .* 20217\. Run npm run adopt first\.$/,
       ),
     ]);
   });
   test("is not named once pushgate's rules are in it, nor if none goes in", async () => {
-    expect(await warnings(example, [...theirs, ours])).toEqual([]);
-    expect(await warnings(absent, theirs)).toEqual([]);
+    expect(await warnings(example, [...ownRules, formerRule])).toEqual([]);
+    expect(await warnings(absent, ownRules)).toEqual([]);
   });
 });
 
@@ -248,7 +248,7 @@ describe("bots", () => {
     const resources = await declare({ ...example, edge: { ...example.edge, plan } });
     expect(resources.filter(({ type }) => type === "BotManagement")).toEqual([]);
   });
-  test("a removal says that it does not switch Bot Fight Mode on again", async () => {
+  test("a removal warns that Bot Fight Mode stays off", async () => {
     const warn = vi.spyOn(pulumi.log, "warn").mockResolvedValue(undefined);
     await mock({ ...zone("free"), ...empty, getBotManagement: { fightMode: false } });
     expect(await declare({ ...free, hosts: absent.hosts })).toEqual([]);
@@ -256,7 +256,7 @@ describe("bots", () => {
   });
 });
 
-describe("what can't be read", () => {
+describe("preview names the permission that it needs for", () => {
   test.each([
     ["getZone", "the zone example.org", "Zone Read"],
     ["getRulesets", "the rulesets of example.org", "Zone WAF Read"],

@@ -16,7 +16,7 @@ import type { LabRequest, LabResult, LabTask } from "./proxy.ts";
 
 const namespace = ["--user", "--map-root-user", "--net"];
 
-/** Why none can run here, or undefined. */
+/** Why no nginx can run here, or undefined. */
 export const noNginx =
   spawnSync("nginx", ["-v"]).status === 0
     ? missing("openssl", "nft", "ip", "unshare")
@@ -38,7 +38,7 @@ leaf() {
 }
 leaf edge origin-pull-ca; leaf shared shared-ca`;
 
-type Options = { config?: string; http?: string; settings?: Settings; ipv6?: boolean };
+export type LabOptions = { config?: string; http?: string; settings?: Settings; ipv6?: boolean };
 
 export class OriginLab {
   readonly folder = mkdtempSync(join(tmpdir(), "pushgate-origin-"));
@@ -56,8 +56,8 @@ export class OriginLab {
       .replaceAll("/var/www", `${this.folder}/www`);
   }
 
-  /** `config` in place of what the settings render; `http`: the operator's own directives at http level. */
-  ask(requests: LabTask["requests"], { config, http, settings = example, ipv6 = true }: Options = {}): LabResult {
+  /** `config` replaces the rendered server; `http`: the operator's own directives at http level. */
+  send(requests: LabTask["requests"], { config, http, settings = example, ipv6 = true }: LabOptions = {}): LabResult {
     rmSync(`${this.folder}/log`, { recursive: true, force: true });
     for (const [name, more] of Object.entries({ proxy: " default_server", website: "" })) {
       rmSync(`${this.folder}/${name}-listen6.conf`, { force: true });

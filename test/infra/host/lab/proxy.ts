@@ -1,7 +1,7 @@
 /**
- * Runs inside a network namespace of its own (see ask in origin.ts): a real nginx with the rendered server, a
- * receiver that reports each request's source, and requests as Cloudflare sends them. One JSON task on standard input,
- * one JSON answer on standard output. nft takes the place of the socket's allowlist: both drop the SYN.
+ * Runs inside a network namespace of its own (OriginLab.send): a real nginx with the rendered server, a fake receiver
+ * that reports each request's source, and requests as Cloudflare sends them. One JSON task on standard input, one JSON
+ * answer on standard output. nft replaces the socket's allowlist: both drop the SYN.
  */
 import { execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
@@ -26,7 +26,7 @@ export type LabRequest = {
 export type LabTask = {
   folder: string;
   config: string;
-  /** What nginx does at start, as `nginx.conf` lines at http level. */
+  /** More lines of `nginx.conf` at http level. */
   http?: string;
   addresses: string[];
   /** Loopback port -> the ranges that may connect to it. */
@@ -43,7 +43,7 @@ const sh = (command: string) => execFileSync("sh", ["-ec", command], { stdio: ["
 function network({ addresses, allowed }: LabTask): void {
   sh("ip link set lo up; sysctl -qw net.ipv6.conf.all.disable_ipv6=0");
   for (const address of addresses) sh(`ip addr add ${address}/${address.includes(":") ? 128 : 32} dev lo`);
-  // On a real host the socket's mark chooses this table; here nothing else answers from loopback to a stranger.
+  // On a real host the socket's mark chooses this table; here only the receiver answers a stranger from loopback.
   sh(`ip rule add pref 90 from 127.0.0.1 iif lo lookup 100; ip route add local default dev lo table 100
       ip -6 rule add pref 90 from ::1 iif lo lookup 100; ip -6 route add local default dev lo table 100`);
   const rules = Object.entries(allowed).flatMap(([port, { v4, v6 }]) => [
@@ -125,11 +125,11 @@ events { worker_connections 256; }
 http { access_log off; ${temps.join(" ")} ${http} include ${folder}/site.conf; }`,
   );
   const nginx = spawn("nginx", ["-p", folder, "-c", `${folder}/nginx.conf`], { stdio: ["ignore", "ignore", "pipe"] });
-  let said = "";
-  nginx.stderr.on("data", (chunk) => (said += chunk));
+  let printed = "";
+  nginx.stderr.on("data", (chunk) => (printed += chunk));
   for (let i = 0; i < 100 && !existsSync(`${folder}/nginx.pid`); i++) await sleep(20);
   await sleep(100);
-  if (nginx.exitCode !== null) throw new Error(`nginx did not start: ${said}`);
+  if (nginx.exitCode !== null) throw new Error(`nginx did not start: ${printed}`);
   return nginx;
 }
 

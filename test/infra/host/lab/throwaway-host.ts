@@ -1,18 +1,18 @@
 /**
- * A host for one script: this host's programs, with empty folders of its own where pushgate would write, in
- * namespaces that are gone afterwards. No systemd is reachable in there, so nothing can be started.
+ * A host for one script: this computer's programs, with empty folders where pushgate writes, in namespaces that end
+ * with the script. The script reaches no systemd, so it can start no unit.
  */
 import { spawnSync } from "node:child_process";
 
 const namespaces = ["--user", "--map-root-user", "--mount", "--net", "--pid", "--fork", "--mount-proc"];
 
-/** Why no such host can be made here, or undefined. */
+/** Why this computer cannot run such a host, or undefined. */
 export const noHost =
   spawnSync("unshare", [...namespaces, "mount", "-t", "tmpfs", "none", "/etc"]).status === 0
     ? undefined
     : "user and mount namespaces are not allowed here: run as root";
 
-/** This Node in there: a checkout below /tmp or /root is hidden by the empty folders that come next. */
+/** The path of this Node in the host: the empty folders hide a checkout below /tmp or /root. */
 export const hostNode = "/mnt/node";
 
 const prepare = `
@@ -24,10 +24,10 @@ echo root:x:0: >/etc/group
 mkdir -p /var/lib/pushgate/stamps /var/lib/systemd
 `;
 
-export type Said = { readonly status: number | null; readonly stdout: string; readonly stderr: string };
+type Ran = { readonly status: number | null; readonly stdout: string; readonly stderr: string };
 
 /** Runs `script` by `sh -s`, as the transient unit does: from standard input, so that it is in no argv. */
-export function onHost(script: string): Said {
+export function onHost(script: string): Ran {
   const { status, stdout, stderr } = spawnSync("unshare", [...namespaces, "sh", "-s"], {
     input: `${prepare}\n${script}`,
     encoding: "utf8",

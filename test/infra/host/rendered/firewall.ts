@@ -1,11 +1,11 @@
 /**
- * What a rendered nft file does with a packet, read from its text: enough of the language for the rules pushgate
- * writes, and an error for any other. The host suite asks a real kernel; this reader needs no root.
+ * Reads from the text of a rendered nft file what it does with a packet. It knows the part of nft's language that
+ * pushgate writes, and throws on any other. The host suite tests a real kernel; this reader needs no root.
  */
 import { isIPv4, isIPv6 } from "node:net";
 import { containsCidr } from "cidr-tools";
 
-export type Packet = { readonly source: string; readonly port: number; readonly loopback?: boolean };
+type Packet = { readonly source: string; readonly port: number; readonly loopback?: boolean };
 
 const block = (text: string, head: RegExp): string => {
   const start = head.exec(text);
@@ -63,8 +63,8 @@ export function firewallAdmits(text: string, packet: Packet): boolean {
     .filter(Boolean);
   const policy = /policy (accept|drop)/.exec(lines.shift() ?? "")?.[1];
   for (const line of lines) {
-    const said = verdict(line, packet, sets);
-    if (said) return said === "accept";
+    const found = verdict(line, packet, sets);
+    if (found) return found === "accept";
   }
   return policy === "accept";
 }

@@ -1,15 +1,15 @@
 /**
- * What the rendered nginx server answers a request, read from its text in nginx's order: certificate, the server's
- * own conditions, location, method, size. nginx itself answers in test/infra/host/proxy.test.ts and on the real host.
+ * Reads from the text of the rendered nginx server how it answers a request, in nginx's order: certificate, conditions
+ * of the server, location, method, size. test/infra/host/proxy.test.ts and the host suite test a real nginx.
  */
 import { containsCidr } from "cidr-tools";
 
-export type Arrival = {
+type Arrival = {
   /** The TCP peer. */
   readonly peer: string;
   /** Whether the peer shows a certificate of this zone's own CA. */
   readonly ownCertificate: boolean;
-  /** What CF-Connecting-IP names. */
+  /** The address in CF-Connecting-IP. */
   readonly client: string;
   readonly method: string;
   readonly path: string;
@@ -17,7 +17,7 @@ export type Arrival = {
 };
 
 /** Its own answer, or where it passes the request: the loopback port and the address it binds to. */
-export type Passage = { readonly status: number } | { readonly port: number; readonly bind: string };
+type Passage = { readonly status: number } | { readonly port: number; readonly bind: string };
 
 const directive = (text: string, name: string): string[] =>
   [...text.matchAll(new RegExp(`^\\s*${name} ([^;]+);`, "gm"))].map((match) => match[1]!);
@@ -34,12 +34,12 @@ const covered = (cidrs: readonly string[], address: string) => containsCidr([...
 export function proxyPasses(text: string, arrival: Arrival): Passage {
   const server = text.slice(text.indexOf("\nserver {"));
   if (directive(server, "ssl_verify_client")[0] === "on" && !arrival.ownCertificate) return { status: 400 };
-  // The real address is the header's only where the peer is trusted to write it.
-  const believed = covered(directive(server, "set_real_ip_from"), arrival.peer);
+  // nginx takes the address from the header only if it trusts the peer.
+  const trusted = covered(directive(server, "set_real_ip_from"), arrival.peer);
   const edge = block(text, "geo $realip_remote_addr $pushgate_peer_is_edge") ?? "";
   const edgeRanges = [...edge.matchAll(/^\s*(\S+) 1;/gm)].map((match) => match[1]!);
   if (server.includes("if ($pushgate_peer_is_edge = 0)") && !covered(edgeRanges, arrival.peer)) return { status: 403 };
-  const client = believed ? arrival.client : arrival.peer;
+  const client = trusted ? arrival.client : arrival.peer;
   const location = block(server, `location = ${arrival.path.split("?")[0]}`);
   if (location === undefined) return { status: 404 };
   const declared = /if \(\$request_method != (\w+)\)/.exec(location)?.[1];

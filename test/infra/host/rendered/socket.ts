@@ -1,6 +1,6 @@
 /**
- * Which sources systemd admits to a rendered .socket, by systemd.resource-control(5): an address that matches
- * IPAddressAllow= is let in, else one that matches IPAddressDeny= is dropped, else it is let in.
+ * Reads from the text of a rendered .socket which sources systemd admits, by systemd.resource-control(5): systemd
+ * admits an address in IPAddressAllow=, else drops one in IPAddressDeny=, else admits it.
  */
 import { containsCidr } from "cidr-tools";
 import { anywhere, loopback } from "../../../../infra/networks.ts";
