@@ -1,6 +1,5 @@
 /**
- * The tree as it lands on the machine, rendered from test/fixtures.ts: a change to a renderer shows in review as a diff
- * The files as they land on the host, rendered from Pulumi.prod.yaml: a change to a renderer shows in review as a diff
+ * The files as they land on the host, rendered from test/fixtures.ts: a change to a renderer shows in review as a diff
  * of the real file. `npm run fix` rewrites them. test/infra/edge/rules.test.ts compares Cloudflare's golden rules.
  *
  * `rebuilt` holds the builder's files for two sites, one of them with every key that changes a unit.
