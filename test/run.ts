@@ -1,12 +1,13 @@
 /**
- * `npm test`: format, types, then every test that needs no booted host, with the time of each step. `npm run check` is
- * the same without the tests.
+ * `npm test`: format, types, words, then every test that needs no booted host, with the time of each step.
+ * `npm run check` is the same without the tests.
  */
 import { spawnSync } from "node:child_process";
 
 const steps: [name: string, command: string, ...args: string[]][] = [
   ["format", "biome", "check"],
   ["types", "tsc"],
+  ["words", "node", "test/prose.ts"],
 ];
 if (process.argv[2] !== "check") steps.push(["tests", "vitest", "run", "--update=none", ...process.argv.slice(2)]);
 
