@@ -10,6 +10,11 @@ const text = (what: string) => v.pipe(v.string(`write ${what}`), v.nonEmpty(`is 
 const absolute = (what: string) => v.pipe(text(what), v.regex(/^\/[^\0]*$/, `write the absolute path of ${what}`));
 const list = (what: string) => v.pipe(v.array(text(what), `write a list: ${what}`), v.readonly());
 
+export const hookName = v.pipe(
+  v.string("write a name"),
+  v.regex(/^[a-z0-9-]{1,32}$/, "use 1 to 32 of a-z, 0-9 and hyphens"),
+);
+
 /** Relative, and never leading out of its folder. */
 const below = v.pipe(
   text("a path"),
@@ -36,7 +41,7 @@ const limits = v.object({
 export const builderShape = v.pipe(
   v.object({
     /** The last segment of /webhook/<name>. */
-    hook: v.pipe(v.string("write a name"), v.regex(/^[a-z0-9-]{1,32}$/, "use 1 to 32 of a-z, 0-9 and hyphens")),
+    hook: hookName,
     /** Without credentials. */
     repository: v.pipe(
       text("the repository's address"),
