@@ -2,7 +2,7 @@
 import { execFile } from "node:child_process";
 
 export type Ended = {
-  /** undefined where a signal ended it or it could not be started. */
+  /** undefined where a signal ended it or it could not be started, and then `stderr` says why. */
   readonly code: number | undefined;
   readonly stdout: string;
   readonly stderr: string;
@@ -22,7 +22,7 @@ const mostError = 64 << 10;
 /** Milliseconds from SIGTERM to SIGKILL, and for the last output after the exit. */
 const grace = 2_000;
 
-/** Never rejects: where a program can't be started, `stderr` says why. */
+/** Never rejects. */
 export function runChild(command: string, args: readonly string[], { seconds, ...terms }: Terms): Promise<Ended> {
   const timeout = seconds * 1000;
   return new Promise((resolve) => {

@@ -10,7 +10,6 @@ const configuration = Object.entries({
   "core.fsmonitor": "false",
   "core.attributesFile": "/dev/null",
   "core.excludesFile": "/dev/null",
-  "core.autocrlf": "false",
   // hugo would publish a link's target, such as /etc/passwd. git writes the link's text, and the builder removes it.
   "core.symlinks": "false",
   // A small fetch leaves loose objects; unsynced they are empty files after a power cut.
@@ -27,7 +26,6 @@ const configuration = Object.entries({
   // Bytes a second, and seconds: a slow remote holds the build no longer than this.
   "http.lowSpeedLimit": "1000",
   "http.lowSpeedTime": "30",
-  "submodule.recurse": "false",
   "fetch.recurseSubmodules": "false",
 });
 
@@ -37,8 +35,6 @@ const quoted = (word: string): string => `'${word.replaceAll("'", "'\\''")}'`;
 function sshCommand(key: string, knownHosts: string): string {
   const options = {
     BatchMode: "yes",
-    CheckHostIP: "no",
-    ClearAllForwardings: "yes",
     ConnectTimeout: "15",
     GlobalKnownHostsFile: "none",
     IdentitiesOnly: "yes",

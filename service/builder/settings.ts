@@ -23,24 +23,9 @@ const below = v.pipe(
 
 export const overSsh = (repository: string): boolean => !repository.startsWith("https://");
 
-const limits = v.object({
-  /** On the disk; a file counts for at least one block. */
-  releaseBytes: whole(1, Number.MAX_SAFE_INTEGER),
-  /** Of the last release's pages; a build with fewer is rejected. */
-  pagesPercent: whole(0, 100),
-  /** For a build, and for each call of git. */
-  seconds: whole(1, 86_400),
-  /** Without a new marker, before a build starts. */
-  debounceMilliseconds: whole(0, 60_000),
-  /** Of the hugo unit, which enforces both; the builder names them in reasons. */
-  memoryMiB: v.exactOptional(whole(1, 1 << 20)),
-  tasks: v.exactOptional(whole(1, 1 << 20)),
-});
-
 // Unknown keys pass: the file is rendered from a checked type, and a newer file must not stop an older bundle.
 export const builderShape = v.pipe(
   v.object({
-    /** The last segment of /webhook/<name>. */
     hook: hookName,
     /** Without credentials. */
     repository: v.pipe(
@@ -51,7 +36,6 @@ export const builderShape = v.pipe(
     spool: absolute("the folder of deliveries"),
     /** The folder of requests, of the writers' group and of root. */
     asks: absolute("the folder of requests"),
-    /** The folder of all that the site is made of. */
     site: absolute("the site's folder"),
     /** Outside the clone; hugo reads it, the builder does not. */
     content: absolute("the content folder"),
@@ -67,7 +51,19 @@ export const builderShape = v.pipe(
     /** The pinned host keys of an ssh repository. */
     knownHosts: v.exactOptional(absolute("the file of host keys")),
     hugo: v.object({ socket: absolute("the hugo unit's socket") }, "write the absolute path of the hugo unit's socket"),
-    limits,
+    limits: v.object({
+      /** On the disk; a file counts for at least one block. */
+      releaseBytes: whole(1, Number.MAX_SAFE_INTEGER),
+      /** Of the last release's pages; a build with fewer is rejected. */
+      pagesPercent: whole(0, 100),
+      /** For a build, and for each call of git. */
+      seconds: whole(1, 86_400),
+      /** Without a new marker, before a build starts. */
+      debounceMilliseconds: whole(0, 60_000),
+      /** Of the hugo unit, which enforces both; the builder names them in reasons. */
+      memoryMiB: v.exactOptional(whole(1, 1 << 20)),
+      tasks: v.exactOptional(whole(1, 1 << 20)),
+    }),
   }),
   v.check(
     ({ repository, knownHosts }) => !overSsh(repository) || knownHosts !== undefined,
