@@ -1,7 +1,4 @@
-/**
- * A folder that was served before pushgate was installed. It is compared with a build, so that root can report what
- * would be missing before anything changes; after root has made it the first release, it is given a manifest.
- */
+/** A folder that was served before pushgate was installed: its comparison with a build, and its manifest as a release. */
 import { lstatSync, readlinkSync } from "node:fs";
 import { join } from "node:path";
 import { ifThere, isKept, walk } from "./files.ts";

@@ -1,4 +1,4 @@
-/** Decides whether to build, which commit, and why. Pure. Where it can't know, it builds. */
+/** Decides whether to build, which commit, and why. Where it can't know, it builds. */
 import picomatch from "picomatch";
 import type { Changes } from "./repository.ts";
 import { listed } from "./setback.ts";
@@ -19,7 +19,6 @@ export type Known = {
   readonly deployed: { readonly release: string; readonly commit: string | null } | null;
   /** The head that a rollback left. */
   readonly held: string | null;
-  /** A request to build is pending. */
   readonly requested: boolean;
   /** Paths in which the published release differs from what was built. */
   readonly tampered: readonly string[];

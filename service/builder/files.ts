@@ -13,27 +13,28 @@ import {
 } from "node:fs";
 import { dirname, join } from "node:path";
 
-/** Makes the names in a folder survive a power cut. */
-export function syncFolder(folder: string): void {
-  const descriptor = openSync(folder, "r");
+export function withFile<T>(path: string, flags: string | number, use: (descriptor: number) => T, mode?: number): T {
+  const descriptor = openSync(path, flags, mode);
   try {
-    fsyncSync(descriptor);
+    return use(descriptor);
   } finally {
     closeSync(descriptor);
   }
 }
 
+/** Makes the names in a folder survive a power cut. */
+export const syncFolder = (folder: string): void => withFile(folder, "r", fsyncSync);
+
 /** After a power cut the file has its whole new text or its former one. */
 export function writeWhole(path: string, text: string, mode = 0o644): void {
-  remove(`${path}.new`);
-  const descriptor = openSync(`${path}.new`, "wx", mode);
-  try {
+  const next = `${path}.new`;
+  remove(next);
+  const write = (descriptor: number) => {
     writeFileSync(descriptor, text);
     fsyncSync(descriptor);
-  } finally {
-    closeSync(descriptor);
-  }
-  renameSync(`${path}.new`, path);
+  };
+  withFile(next, "wx", write, mode);
+  renameSync(next, path);
   syncFolder(dirname(path));
 }
 
@@ -50,18 +51,15 @@ export function ifThere<T>(look: () => T): T | undefined {
 /** Removes a file, a link, or a folder with all below it, read-only folders included. A missing path is no error. */
 export function remove(path: string): void {
   const stat = ifThere(() => lstatSync(path));
-  if (!stat?.isDirectory()) {
-    if (stat) ifThere(() => unlinkSync(path));
-    return;
-  }
-  if ((stat.mode & 0o700) !== 0o700)
+  const folder = stat?.isDirectory() ?? false;
+  if (folder && (stat!.mode & 0o700) !== 0o700)
     try {
       chmodSync(path, 0o755);
     } catch {
       // A folder that hugo made belongs to another account, whose unit has opened it for the builder.
     }
-  for (const name of readdirSync(path)) remove(join(path, name));
-  ifThere(() => rmdirSync(path));
+  for (const name of folder ? readdirSync(path) : []) remove(join(path, name));
+  ifThere(() => (folder ? rmdirSync(path) : unlinkSync(path)));
 }
 
 /** Paths relative to the folder; `others` are pipes, sockets and devices. */

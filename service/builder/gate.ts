@@ -8,13 +8,13 @@ import type { BuilderSettings } from "./settings.ts";
 /** Bytes that a file takes on the disk at least, so that a build of empty files is limited, too. */
 const block = 4096;
 
-/** `formerPages`: of the published release, or null. Returns everything that was built. Throws Setback. */
+/** `former`: the pages of the published release. `leftOut`: links. Returns everything that was built. Throws Setback. */
 export function gate(
   out: string,
-  { limits, keep }: Pick<BuilderSettings, "limits" | "keep">,
-  formerPages: number | null,
+  { limits, keep }: BuilderSettings,
+  former: number | null,
   leftOut: readonly string[],
-): Found {
+) {
   const { found, sizes } = lookAt(out);
   const hint = leftOut.length > 0 ? ` These links were left out: ${listed(leftOut)}.` : "";
   if (found.links.length > 0)
@@ -27,10 +27,10 @@ export function gate(
   if (sizes[index] === 0)
     throw rejected(`hugo wrote an empty index.html. Correct layouts/index.html, which gives nothing.${hint}`);
   const pages = pagesOf(found.files, keep);
-  const least = formerPages === null ? 0 : Math.ceil((formerPages * limits.pagesPercent) / 100);
+  const least = Math.ceil(((former ?? 0) * limits.pagesPercent) / 100);
   if (pages < least)
     throw rejected(
-      `only ${pages} pages were built and the published release has ${formerPages}. Check the content; if the pages ` +
+      `only ${pages} pages were built and the published release has ${former}. Check the content; if the pages ` +
         `were removed on purpose, lower hooks[].site.limits.pagesPercent (${limits.pagesPercent}).${hint}`,
     );
   const bytes = sizes.reduce((sum, size) => sum + Math.ceil(Math.max(size, 1) / block) * block, 0);

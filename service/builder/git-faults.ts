@@ -1,4 +1,4 @@
-/** What git reports of a remote, in words for people. test/builder tests it against what git really prints. */
+/** What git reports of a remote, in words for people. The tests provoke these errors with a real git. */
 import type { Ended } from "./child.ts";
 import { diskFull, printable } from "./setback.ts";
 import type { BuilderSettings } from "./settings.ts";
@@ -44,10 +44,7 @@ const causes: readonly (readonly [RegExp, string])[] = [
 ];
 
 /** Why git failed, where the remote, the network or the disk is the cause; undefined where the clone may be broken. */
-export function remoteFault(
-  { stderr, late }: Ended,
-  { repository, branch, limits }: BuilderSettings,
-): string | undefined {
+export function remoteFault({ stderr, late }: Ended, { repository, branch, limits }: BuilderSettings) {
   const host = /^(?:\w+:\/\/)?(?:[^@/]*@)?([^:/]+)/.exec(repository)?.[1] ?? repository;
   if (late) return `the fetch from ${host} took longer than ${limits.seconds} s. Raise hooks[].site.limits.seconds.`;
   const words: Readonly<Record<string, string>> = { host, repository, branch };
@@ -55,8 +52,8 @@ export function remoteFault(
   return cause && `${cause.replace(/\{(\w+)\}/g, (_, word: string) => words[word]!)} (git: ${lastLine(stderr)})`;
 }
 
-export const lastLine = (stderr: string): string => {
+export function lastLine(stderr: string): string {
   const lines = stderr.split("\n").filter((line) => /^(fatal|error|remote|ssh|\S+@)/.test(line));
   const fatal = lines.find((line) => line.startsWith("fatal"));
   return printable(fatal ?? lines.at(-1) ?? stderr.trim().split("\n").at(-1) ?? "", 200);
-};
+}

@@ -1,18 +1,15 @@
 /**
- * Every call of git. What the repository holds and what its host answers may change what is fetched, never what is run:
- * no hooks, filters or helpers, no transport but https and ssh, no configuration but this page, no prompts. All of it is
- * in the environment, which git passes on to submodules; the arguments name only what the settings name.
+ * Every call of git. What the repository holds and what its host answers may change what is fetched, never what is run.
+ * The rules are in the environment, because git passes it on to submodules.
  */
 import type { Builder } from "../settings.ts";
 import { type Ended, runChild } from "./child.ts";
-import { overSsh } from "./settings.ts";
 
 const configuration = Object.entries({
   "core.hooksPath": "/dev/null",
   "core.fsmonitor": "false",
   "core.attributesFile": "/dev/null",
   "core.excludesFile": "/dev/null",
-  "core.autocrlf": "false",
   // hugo would publish a link's target, such as /etc/passwd. git writes the link's text, and the builder removes it.
   "core.symlinks": "false",
   // A small fetch leaves loose objects; unsynced they are empty files after a power cut.
@@ -29,11 +26,6 @@ const configuration = Object.entries({
   // Bytes a second, and seconds: a slow remote holds the build no longer than this.
   "http.lowSpeedLimit": "1000",
   "http.lowSpeedTime": "30",
-  "protocol.allow": "never",
-  "protocol.https.allow": "always",
-  "protocol.ssh.allow": "always",
-  "protocol.file.allow": "never",
-  "submodule.recurse": "false",
   "fetch.recurseSubmodules": "false",
 });
 
@@ -43,8 +35,6 @@ const quoted = (word: string): string => `'${word.replaceAll("'", "'\\''")}'`;
 function sshCommand(key: string, knownHosts: string): string {
   const options = {
     BatchMode: "yes",
-    CheckHostIP: "no",
-    ClearAllForwardings: "yes",
     ConnectTimeout: "15",
     GlobalKnownHostsFile: "none",
     IdentitiesOnly: "yes",
@@ -63,7 +53,7 @@ function sshCommand(key: string, knownHosts: string): string {
 }
 
 export function environment({ settings, deployKey, path, authorities }: Builder): Readonly<Record<string, string>> {
-  const ssh = overSsh(settings.repository) && deployKey !== undefined && settings.knownHosts !== undefined;
+  const { knownHosts } = settings;
   const pairs = configuration.flatMap(([key, value], i) => [
     [`GIT_CONFIG_KEY_${i}`, key],
     [`GIT_CONFIG_VALUE_${i}`, value],
@@ -74,6 +64,7 @@ export function environment({ settings, deployKey, path, authorities }: Builder)
     HOME: "/nonexistent",
     // git-faults.ts reads git's messages.
     LC_ALL: "C",
+    // It overrides every protocol.*.allow of a configuration.
     GIT_ALLOW_PROTOCOL: "https:ssh",
     GIT_ASKPASS: "/bin/false",
     GIT_ATTR_NOSYSTEM: "1",
@@ -86,7 +77,7 @@ export function environment({ settings, deployKey, path, authorities }: Builder)
     GIT_CONFIG_COUNT: String(configuration.length),
     ...Object.fromEntries(pairs),
     GIT_NO_REPLACE_OBJECTS: "1",
-    GIT_SSH_COMMAND: ssh ? sshCommand(deployKey, settings.knownHosts) : "false",
+    GIT_SSH_COMMAND: deployKey && knownHosts ? sshCommand(deployKey, knownHosts) : "false",
     GIT_SSH_VARIANT: "ssh",
     GIT_TERMINAL_PROMPT: "0",
     ...(authorities !== undefined && { GIT_SSL_CAINFO: authorities }),

@@ -1,7 +1,5 @@
-/**
- * The build: a connection to the hugo unit's socket. The builder sends nothing; the unit sends hugo's output and last a
- * line that reports how hugo ended. The builder reads what hugo wrote only after that line.
- */
+/** The build: the hugo unit sends hugo's output over its socket, and last a line that reports how hugo ended. */
+import { once } from "node:events";
 import { chmodSync, mkdirSync, readdirSync, renameSync } from "node:fs";
 import { connect } from "node:net";
 import { join } from "node:path";
@@ -57,28 +55,24 @@ async function bySocket(socket: string, seconds: number): Promise<Build> {
 }
 
 /** The end of what the unit sends until it closes the connection. */
-function listen(socket: string, milliseconds: number): Promise<string> {
-  return new Promise((resolve, reject) => {
-    let said = "";
-    const connection = connect(socket).setEncoding("utf8");
-    const timer = setTimeout(() => {
-      connection.destroy();
-      reject(failed("the unit of hugo neither builds nor ends. Run systemctl status 'pushgate-hugo-*'."));
-    }, milliseconds);
-    connection.on("data", (part: string) => {
-      said += part;
-      if (said.length > 2 * mostOutput) said = said.slice(-mostOutput);
-    });
-    connection.on("error", ({ code }: NodeJS.ErrnoException) => {
-      // A unit with its one connection may reset the second; `close` follows.
-      if (code !== "ECONNRESET" && code !== "EPIPE")
-        reject(failed(`${socket} does not answer (${code}). Run systemctl restart 'pushgate-hugo-*.socket'.`));
-    });
-    connection.on("close", () => {
-      clearTimeout(timer);
-      resolve(said);
-    });
+async function listen(socket: string, milliseconds: number): Promise<string> {
+  let said = "";
+  const connection = connect(socket).setEncoding("utf8");
+  connection.on("data", (part: string) => {
+    said = (said + part).slice(-2 * mostOutput);
   });
+  try {
+    await once(connection, "close", { signal: AbortSignal.timeout(Math.max(1, Math.ceil(milliseconds))) });
+  } catch (error) {
+    connection.destroy();
+    const { code } = error as NodeJS.ErrnoException;
+    if (code === "ABORT_ERR")
+      throw failed("the unit of hugo neither builds nor ends. Run systemctl status 'pushgate-hugo-*'.");
+    // A unit with its one connection may reset the second.
+    if (code !== "ECONNRESET" && code !== "EPIPE")
+      throw failed(`${socket} does not answer (${code}). Run systemctl restart 'pushgate-hugo-*.socket'.`);
+  }
+  return said;
 }
 
 /** In the words of Go, of a C library, and of the shells and Node that start a site's tools. */
@@ -97,7 +91,6 @@ function reasonOf({ result, code, status, output }: Build, limits: BuilderSettin
     case "oom-kill":
       return `the build reached its memory limit${of(limits.memoryMiB, " MiB")}. Raise hooks[].site.limits.memoryMiB.`;
     case "timeout":
-      // hugo ended by itself: what follows it in the unit took too long.
       if (code === "exited") return "hugo ended, and its unit did not: the host is too busy to build. Reduce its load.";
       return `the build took longer than its ${limits.seconds} s. Raise hooks[].site.limits.seconds.`;
     case "signal":

@@ -1,11 +1,7 @@
 /**
- * A marker is a file that starts a build. The receiver puts deliveries into the spool; members of the writers' group and
- * root put requests into a folder of their own. The builder takes a marker by a rename into `.taken` beside it, and
- * removes it when its build is published and on the disk: after a kill or a power cut it is pending again.
- *
- * A marker's content is not trusted: the builder fetches the branch head, whatever a delivery names. The builder knows a
- * request of root by the file's owner. A member can put a file of root there, by a hard link or by a rename out of a home
- * folder, so a rollback must also hold its own name as text, which no member can write into a file of root.
+ * A marker is a file that starts a build: a delivery in the spool, or a request of root or of the writers' group.
+ * - The builder moves it into `.taken` and removes it after the publish: after a power cut it is pending again.
+ * - Only its name and owner count. A member can move a file of root there, so a rollback must also hold its own name.
  */
 import {
   lstatSync,

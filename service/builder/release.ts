@@ -1,9 +1,6 @@
 /**
- * Makes a release: a folder that never changes again. A built file is a hard link to the published file of the same
- * bytes, else a copy; it is never renamed, as hugo may still hold a descriptor.
- *
- * Pages that are still open refer to assets of the release they came from. So the assets of each kept release are linked
- * into the next ones until no kept release has built them. Pages are never carried along: a removed page is gone.
+ * Makes a release: a folder that never changes again. A built file is linked or copied, as hugo may still hold a
+ * descriptor. The assets of each kept release are linked into the next ones, because pages that are open refer to them.
  */
 import { chmodSync, linkSync, mkdirSync, readdirSync, symlinkSync } from "node:fs";
 import { dirname, extname, join, relative } from "node:path";
@@ -12,12 +9,13 @@ import { type Found, isKept, isUnder, remove } from "./files.ts";
 import { pagesOf } from "./gate.ts";
 import { hashOf, lay } from "./lay.ts";
 import type { Places } from "./places.ts";
-import { deployed, draft, type Entry, type Manifest, nextId, readManifest, seal, staying } from "./releases.ts";
+import { deployed, draft, type Entry, nextId, readManifest, seal, staying } from "./releases.ts";
 import { failed, listed } from "./setback.ts";
 import type { BuilderSettings } from "./settings.ts";
 
-/** A release that is being made. */
-type Draft = Pick<BuilderSettings, "keep" | "assets"> & {
+type Rules = Pick<BuilderSettings, "keep" | "assets">;
+
+type Draft = Rules & {
   readonly places: Places;
   readonly release: string;
   readonly folder: string;
@@ -25,20 +23,11 @@ type Draft = Pick<BuilderSettings, "keep" | "assets"> & {
   readonly warnings: string[];
 };
 
-/**
- * Makes a release of hugo's output. When it returns the release is on the disk, and not yet published. Adds to
- * `warnings`. What it leaves when it throws has no manifest.
- */
-export async function makeRelease(
-  { keep, assets }: Pick<BuilderSettings, "keep" | "assets">,
-  places: Places,
-  commit: string,
-  found: Found,
-  warnings: string[],
-): Promise<Manifest> {
+/** Makes a release of hugo's output: on the disk, and not yet published. Adds to `warnings`. */
+export async function makeRelease(rules: Rules, places: Places, commit: string, found: Found, warnings: string[]) {
   const release = nextId(places, commit);
   const folder = places.release(release);
-  const draftOf: Draft = { keep, assets, places, release, folder, files: new Map(), warnings };
+  const draftOf: Draft = { ...rules, places, release, folder, files: new Map(), warnings };
   try {
     mkdirSync(folder);
     layBuilt(draftOf, found);
@@ -46,7 +35,7 @@ export async function makeRelease(
     const links = linkKept(draftOf);
     closeFolders(folder);
     const at = new Date().toISOString();
-    const pages = pagesOf(found.files, keep);
+    const pages = pagesOf(found.files, rules.keep);
     const manifest = draft(places, { release, commit, at, pages, files: draftOf.files, links });
     await syncFileSystem(places);
     seal(places, release);

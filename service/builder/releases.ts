@@ -1,7 +1,4 @@
-/**
- * The releases of a site: a folder and a manifest each, and the link `current` to the one that is published. The manifest
- * is written when the whole release is on the disk. A folder without a manifest was never finished, and is removed.
- */
+/** The releases of a site: a folder each, a manifest for each complete one, and the link `current` to the published one. */
 import { lstatSync, readdirSync, readFileSync, readlinkSync, renameSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { ifThere, remove, syncFolder, walk } from "./files.ts";
@@ -11,7 +8,6 @@ import { failed } from "./setback.ts";
 
 export type Entry = {
   readonly size: number;
-  /** Hex. */
   readonly sha256: string;
   /** The release whose build made the file: another one where an asset is carried along. */
   readonly built: string;
@@ -25,7 +21,6 @@ export type Manifest = {
   readonly at: string;
   readonly pages: number;
   readonly bytes: number;
-  /** By path. */
   readonly files: ReadonlyMap<string, Entry>;
   /** Symbolic links and their targets: to kept paths, and any of an adopted folder. */
   readonly links: ReadonlyMap<string, string>;
@@ -60,20 +55,17 @@ const known = new Map<string, Manifest>();
 /** undefined where there is no manifest that can be read. */
 export function readManifest(places: Places, release: string): Manifest | undefined {
   const path = places.manifest(release);
-  const manifest = known.get(path) ?? parsed(path, release);
-  if (manifest) known.set(path, manifest);
-  return manifest;
-}
-
-function parsed(file: string, release: string): Manifest | undefined {
-  const text = ifThere(() => readFileSync(file, "utf8"));
+  if (known.has(path)) return known.get(path);
+  const text = ifThere(() => readFileSync(path, "utf8"));
   try {
     const { files, links, ...rest } = JSON.parse(text ?? "");
     if (rest.release !== release) return undefined;
     const entries = (files as [string, number, string, string?][]).map(([path, size, sha256, built = release]) => {
       return [path, { size, sha256, built }] as const;
     });
-    return { ...rest, files: new Map(entries), links: new Map(links) };
+    const manifest = { ...rest, files: new Map(entries), links: new Map(links) };
+    known.set(path, manifest);
+    return manifest;
   } catch {
     return undefined;
   }

@@ -1,7 +1,4 @@
-/**
- * The clone: made, fetched, compared, checked out. It is only a copy, and its objects may be broken: what git can't use
- * is thrown away and fetched again.
- */
+/** The clone: made, fetched, compared, checked out. The builder removes a broken clone and fetches it again. */
 import { chmodSync, lstatSync, readdirSync, readFileSync, renameSync, statfsSync } from "node:fs";
 import { join } from "node:path";
 import { ifThere, isUnder, remove, syncFolder, walk } from "./files.ts";
@@ -32,7 +29,6 @@ async function makeClone({ places, git, settings }: Site): Promise<void> {
   renameSync(half, places.clone);
 }
 
-/** Removes the clone, so that the next fetch starts from nothing. */
 export function discard({ checkedOut, clone }: Places): void {
   for (const path of [checkedOut, clone, `${clone}.new`]) remove(path);
 }
@@ -62,7 +58,6 @@ export async function fetchHead(site: Site): Promise<string> {
   return commit;
 }
 
-/** The head at the last fetch. */
 export async function lastHead({ git, places }: Site): Promise<string | null> {
   if (!isThere(places)) return null;
   const { code, stdout } = await git(["rev-parse", "--verify", "--quiet", `${head}^{commit}`]);

@@ -1,7 +1,4 @@
-/**
- * One run, read downward: from what is pending to what is published, or why not. Whatever ends it, the site is the
- * former or the new one, whole; the run's markers stay pending until serve.ts has written its result.
- */
+/** One run: from the pending markers to a published site, or the reason why the former one stays. */
 import { statSync } from "node:fs";
 import { compare, isAdoptable, registerAdopted } from "./adopt.ts";
 import { type Plan, plan, planBy } from "./decide.ts";
@@ -33,7 +30,7 @@ export async function runOnce(site: Site, markers: readonly Marker[], debounce: 
       }
   } catch (error) {
     const { result, message } = error instanceof CloneFault ? failed(error.message) : setbackOf(error);
-    Object.assign(run.last, { result, reason: message });
+    return run.end({ result, reason: message });
   }
   return run.end();
 }
@@ -95,10 +92,7 @@ async function decide(site: Site, head: string, markers: readonly Marker[]): Pro
 }
 
 /** Publishes a kept release again, without the git host and hugo. Throws Setback with nothing changed. */
-export async function rollBack(
-  site: Site,
-  release: string,
-): Promise<Pick<Run["last"], "result" | "commit" | "reason">> {
+export async function rollBack(site: Site, release: string) {
   const { places } = site;
   const known = releases(places);
   const manifest = known.includes(release) ? readManifest(places, release) : undefined;
@@ -113,10 +107,8 @@ export async function rollBack(
   else if (head !== null) hold(places, head);
   if (current?.release !== release) switchTo(places, release);
   const held = heldHead(places)?.slice(0, 12);
-  const reason = held
-    ? `${release} is published; ${held} is not published again, a newer commit is`
-    : `${release} is published`;
-  return { result: "rolled back", commit: manifest.commit, reason };
+  const hint = held ? `; ${held} is not published again, a newer commit is` : "";
+  return { result: "rolled back", commit: manifest.commit, reason: `${release} is published${hint}` } as const;
 }
 
 /** hugo exits 0 without content. Rejects only what is surely missing: hugo may see what a sandbox hides from the builder. */

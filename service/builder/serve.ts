@@ -1,7 +1,6 @@
 /**
- * As long as markers are pending: take them, run, write the result, and only then remove them. While runs fail the
- * builder stays and tries again after growing pauses, which a new marker cuts short: systemd stops a path unit that
- * starts a failing job again and again, and pushes would be missed.
+ * As long as markers are pending: takes them, runs, writes the result, and only then removes them. A failing builder
+ * does not exit but pauses: systemd stops a path unit that starts a failing job again and again.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { retireOut } from "./hugo.ts";
@@ -14,7 +13,7 @@ import { listed } from "./setback.ts";
 import { type Entry, type Failing, Run, readStatus, writeStatus } from "./status.ts";
 
 /** Milliseconds. The first pause doubles up to the longest; not even a new marker cuts one below `least`. */
-export type Pauses = { readonly first: number; readonly longest: number; readonly least: number };
+type Pauses = { readonly first: number; readonly longest: number; readonly least: number };
 
 const pauses: Pauses = { first: 5_000, longest: 15 * 60_000, least: 2_000 };
 
@@ -96,10 +95,8 @@ const stillFailing = (before: Failing | undefined, pause: number): Failing => ({
 });
 
 function cannotTake(stuck: readonly string[]): Run {
-  const run = new Run([], 0);
-  run.last.result = "failed";
-  run.last.reason = `${listed(stuck)} is a folder with files in it, and a request is a file. Remove it.`;
-  return run.end();
+  const reason = `${listed(stuck)} is a folder with files in it, and a request is a file. Remove it.`;
+  return new Run([], 0).end({ result: "failed", reason });
 }
 
 function report({ places, settings: { hook } }: Site, run: Run, failing: Failing | undefined, journal: Journal): void {

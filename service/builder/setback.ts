@@ -1,7 +1,4 @@
-/**
- * The reason why a run ends without a new site, for the person who has to act: what is wrong, then what to do.
- * `failed`: it may work at the next try. `rejected`: this build or this request must not be published.
- */
+/** Why a run ends without a new site. `failed`: the next try may work. `rejected`: this must not be published. */
 export class Setback extends Error {
   readonly result: "failed" | "rejected";
   constructor(result: "failed" | "rejected", reason: string) {

@@ -10,6 +10,11 @@ const text = (what: string) => v.pipe(v.string(`write ${what}`), v.nonEmpty(`is 
 const absolute = (what: string) => v.pipe(text(what), v.regex(/^\/[^\0]*$/, `write the absolute path of ${what}`));
 const list = (what: string) => v.pipe(v.array(text(what), `write a list: ${what}`), v.readonly());
 
+export const hookName = v.pipe(
+  v.string("write a name"),
+  v.regex(/^[a-z0-9-]{1,32}$/, "use 1 to 32 of a-z, 0-9 and hyphens"),
+);
+
 /** Relative, and never leading out of its folder. */
 const below = v.pipe(
   text("a path"),
@@ -18,25 +23,10 @@ const below = v.pipe(
 
 export const overSsh = (repository: string): boolean => !repository.startsWith("https://");
 
-const limits = v.object({
-  /** On the disk; a file counts for at least one block. */
-  releaseBytes: whole(1, Number.MAX_SAFE_INTEGER),
-  /** Of the last release's pages; a build with fewer is rejected. */
-  pagesPercent: whole(0, 100),
-  /** For a build, and for each call of git. */
-  seconds: whole(1, 86_400),
-  /** Without a new marker, before a build starts. */
-  debounceMilliseconds: whole(0, 60_000),
-  /** Of the hugo unit, which enforces both; the builder names them in reasons. */
-  memoryMiB: v.exactOptional(whole(1, 1 << 20)),
-  tasks: v.exactOptional(whole(1, 1 << 20)),
-});
-
 // Unknown keys pass: the file is rendered from a checked type, and a newer file must not stop an older bundle.
 export const builderShape = v.pipe(
   v.object({
-    /** The last segment of /webhook/<name>. */
-    hook: v.pipe(v.string("write a name"), v.regex(/^[a-z0-9-]{1,32}$/, "use 1 to 32 of a-z, 0-9 and hyphens")),
+    hook: hookName,
     /** Without credentials. */
     repository: v.pipe(
       text("the repository's address"),
@@ -46,7 +36,6 @@ export const builderShape = v.pipe(
     spool: absolute("the folder of deliveries"),
     /** The folder of requests, of the writers' group and of root. */
     asks: absolute("the folder of requests"),
-    /** The folder of all that the site is made of. */
     site: absolute("the site's folder"),
     /** Outside the clone; hugo reads it, the builder does not. */
     content: absolute("the content folder"),
@@ -62,7 +51,19 @@ export const builderShape = v.pipe(
     /** The pinned host keys of an ssh repository. */
     knownHosts: v.exactOptional(absolute("the file of host keys")),
     hugo: v.object({ socket: absolute("the hugo unit's socket") }, "write the absolute path of the hugo unit's socket"),
-    limits,
+    limits: v.object({
+      /** On the disk; a file counts for at least one block. */
+      releaseBytes: whole(1, Number.MAX_SAFE_INTEGER),
+      /** Of the last release's pages; a build with fewer is rejected. */
+      pagesPercent: whole(0, 100),
+      /** For a build, and for each call of git. */
+      seconds: whole(1, 86_400),
+      /** Without a new marker, before a build starts. */
+      debounceMilliseconds: whole(0, 60_000),
+      /** Of the hugo unit, which enforces both; the builder names them in reasons. */
+      memoryMiB: v.exactOptional(whole(1, 1 << 20)),
+      tasks: v.exactOptional(whole(1, 1 << 20)),
+    }),
   }),
   v.check(
     ({ repository, knownHosts }) => !overSsh(repository) || knownHosts !== undefined,

@@ -1,23 +1,18 @@
-/**
- * status.json, for people and for the status command: what is published, and the result and reason of the last run.
- * No decision reads it: what is published is what `current` and its manifest hold.
- */
+/** status.json, for people and for the status command: what is published, and the result of the last run. */
 import { readFileSync } from "node:fs";
-import { ifThere, writeWhole } from "./files.ts";
+import { writeWhole } from "./files.ts";
 import { heldHead, type Places } from "./places.ts";
 import { currentRelease, type Manifest, readManifest, releases } from "./releases.ts";
 
 export type Step = "debounce" | "fetch" | "decide" | "checkout" | "hugo" | "publish";
 
-/** One run. */
 export type Last = {
   result: "published" | "nothing" | "failed" | "rejected" | "rolled back";
   reason: string;
   /** What was built, or would have been. */
   commit: string | null;
-  /** When it ended; ISO 8601, UTC. */
+  /** When it ended. */
   at: string;
-  /** What started it: deliveries, requests, the timer's tick. */
   readonly trigger: readonly string[];
   readonly warnings: string[];
   readonly milliseconds: Record<Step | "total", number>;
@@ -33,7 +28,6 @@ export type Status = {
   readonly hook: string;
   readonly deployed: Pick<Manifest, "release" | "commit" | "at"> | null;
   readonly head: string | null;
-  /** The head that a rollback left, while it holds. */
   readonly held?: string;
   readonly last: Last;
   readonly failing?: Failing;
@@ -45,7 +39,7 @@ export type Status = {
 /** A line of the journal: `journalctl -o cat -u pushgate-build-<hook>`. */
 export type Entry = { readonly hook: string } & Last & { readonly release: string | null; readonly failing?: Failing };
 
-/** A run as it goes: its result so far and its clock. */
+/** A run's result so far and its clock. */
 export class Run {
   readonly last: Last;
   head: string | null = null;
@@ -68,11 +62,10 @@ export class Run {
     }
   }
 
-  end(): this {
-    const { milliseconds } = this.last;
+  end(last: Partial<Last> = {}): this {
+    const { milliseconds } = Object.assign(this.last, last, { at: new Date().toISOString() });
     milliseconds.total = milliseconds.debounce + performance.now() - this.#started;
     for (const step of Object.keys(milliseconds) as Step[]) milliseconds[step] = Math.round(milliseconds[step]);
-    this.last.at = new Date().toISOString();
     return this;
   }
 }
@@ -102,8 +95,7 @@ export function writeStatus(places: Places, hook: string, run: Run, failing: Fai
 /** The former status; undefined where it can't be read. */
 export function readStatus(places: Places): Status | undefined {
   try {
-    const text = ifThere(() => readFileSync(places.status, "utf8"));
-    return text === undefined ? undefined : (JSON.parse(text) as Status);
+    return JSON.parse(readFileSync(places.status, "utf8"));
   } catch {
     return undefined;
   }

@@ -1,10 +1,7 @@
 /** What pushgate knows of a git host. Each git host is one module of this folder and one row of the table in index.ts. */
 import type { IncomingHttpHeaders } from "node:http";
 
-/**
- * A header that a signed delivery carries. Cloudflare's rules test its shape and the receiver the signature: the rules
- * cannot read a body, and Cloudflare's own HMAC function accepts neither hexadecimal digits nor this header.
- */
+/** A header of a signed delivery. Cloudflare's rules, which cannot read a body, test its shape; the receiver verifies it. */
 export type SignatureShape = {
   /** In lower case: Cloudflare's rules find a header by this spelling only. */
   readonly header: string;

@@ -6,13 +6,7 @@ import { gitea } from "./gitea.ts";
 import { github } from "./github.ts";
 import { gitlab } from "./gitlab.ts";
 
-const table = {
-  github,
-  gitlab,
-  bitbucket,
-  gitea,
-  forgejo,
-};
+const table = { github, gitlab, bitbucket, gitea, forgejo };
 
 export type GitHostName = keyof typeof table;
 export const gitHostNames = Object.keys(table) as GitHostName[];

@@ -1,6 +1,6 @@
 /**
- * One request and its one answer. Each answer carries X-Served-By, and each request writes one line to the journal, which
- * never holds a body, a signature or a secret. The sender of a rejected request learns the status and its name alone.
+ * One request, its one answer with X-Served-By, and its one line in the journal, without a body, a signature or a secret.
+ * The sender of a rejected request learns the status and its name alone.
  */
 import { randomUUID } from "node:crypto";
 import { type IncomingMessage, type ServerResponse, STATUS_CODES } from "node:http";

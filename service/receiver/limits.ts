@@ -1,7 +1,6 @@
 /**
- * What one source may hold open, and how often the receiver may reject it. Only a rejection uses the budget: a limit on
- * arrivals would let one customer of a git host block the others, whose deliveries come from the same addresses and are
- * not sent again. express-rate-limit counts arrivals, and takes a third of the throughput.
+ * What one source may hold open, and how often the receiver may reject it. Not by express-rate-limit, which counts
+ * arrivals: one customer of a git host could block the others, whose deliveries come from the same addresses.
  */
 import ipaddr from "ipaddr.js";
 import type { ReceiverSettings } from "../settings.ts";

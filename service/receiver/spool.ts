@@ -1,7 +1,6 @@
 /**
- * The spool: one file <spool>/<hook>/<delivery id>.json per delivery, whole or absent, also after a power cut. It is
- * written under a dot name, which the builder's .path unit ignores, synced, renamed and its folder synced before the 202.
- * GitHub's "Redeliver" keeps the id: it replaces a waiting file, and makes a new one after a build took the first.
+ * The spool: one file <spool>/<hook>/<delivery id>.json per delivery, whole or absent, also after a power cut. The
+ * builder's .path unit ignores its dot name until the rename. GitHub's "Redeliver" keeps the id, and replaces the file.
  */
 import { randomUUID } from "node:crypto";
 import { mkdirSync, readdirSync, rmSync } from "node:fs";
