@@ -45,7 +45,7 @@ const rules = rulesOf(settings);
 const names = allHostnames(settings);
 
 const script = clientCertificateScript(settings.zone, settings.edge.generation);
-const made = readClientCertificate(localOpenssl("origin pulls", script, { parent }));
+const made = readClientCertificate(localOpenssl("client certificate", script, { parent, formerly: "origin pulls" }));
 // The key beside the CA makes all of it secret. The CA is public: unmarked, preview can show what changes in nginx.
 const clientCa = pulumi.unsecret(made.apply(({ ca }) => ca));
 

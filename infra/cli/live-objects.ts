@@ -94,7 +94,7 @@ const pullsOf = (zone: Zone): string => `zones/${zone.id}/origin_tls_client_auth
 type Pull = { hostname: string; cert_id?: string; status?: string };
 
 const pull: Find = async (api, { name, inputs }, zone) => {
-  const hostname: string = inputs.configs?.[0]?.hostname ?? name.replace(/ origin pulls$/, "");
+  const hostname: string = inputs.configs?.[0]?.hostname ?? name.replace(/ client certificate$/, "");
   const live = await api.get<Pull>(`${pullsOf(zone)}/${hostname}`);
   if (live?.cert_id === undefined || isDeleted(live.status)) return nothing;
   return { id: `${zone.id}/${hostname}`, what: `origin pulls with certificate ${live.cert_id}`, notes: [] };

@@ -6,7 +6,6 @@
  * - nginx trusts the CA (host/client-ca). Cloudflare gets the certificate, as it rejects a root.
  * - The CA's key is deleted at once, so a new certificate comes with a new CA, which nginx trusts before Cloudflare
  *   presents the certificate.
- * - The resources' names say "origin pulls", Cloudflare's word for this; another name would replace them.
  */
 import { readFileSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -38,6 +37,12 @@ export const readClientCertificate = (printed: pulumi.Output<string>): pulumi.Ou
     }
   });
 
+/** With the resource's name in stacks of an earlier version. */
+const formerly = (name: string, opts: pulumi.CustomResourceOptions): pulumi.CustomResourceOptions => ({
+  ...opts,
+  aliases: [{ name, parent: pulumi.rootStackResource }],
+});
+
 /**
  * Uploads the certificate and has Cloudflare present it for each hostname. The zone-wide settings stay as they are:
  * "Global, zone-level, and per-hostname AOP are independent configurations. Enabling or disabling one does not affect
@@ -52,16 +57,20 @@ export function presentClientCertificate(
 ): cloudflare.AuthenticatedOriginPulls[] {
   if (hostnames.length === 0) return [];
   const uploaded = new cloudflare.AuthenticatedOriginPullsHostnameCertificate(
-    "origin pull certificate",
+    "client certificate",
     { zoneId, certificate, privateKey: pulumi.secret(key) },
-    opts,
+    formerly("origin pull certificate", opts),
   );
   const renewal = "Raise pushgate:edge.generation by one and run npx pulumi up.";
   warnBeforeExpiry(uploaded, "the client certificate that Cloudflare presents", renewal);
   return hostnames.map((hostname) => {
     // The provider takes one hostname a resource.
     const configs = [{ hostname, certId: uploaded.id, enabled: true }];
-    return new cloudflare.AuthenticatedOriginPulls(`${hostname} origin pulls`, { zoneId, configs }, opts);
+    return new cloudflare.AuthenticatedOriginPulls(
+      `${hostname} client certificate`,
+      { zoneId, configs },
+      formerly(`${hostname} origin pulls`, opts),
+    );
   });
 }
 

@@ -220,7 +220,7 @@ systemctl --quiet disable nginx.service`,
         },
       },
       {
-        resource: `${hostname} origin pulls`,
+        resource: `${hostname} client certificate`,
         hand: (zone) => {
           zone.origin_pulls.hostnames[0]!.enabled = false;
         },

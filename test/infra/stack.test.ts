@@ -32,10 +32,10 @@ const second = {
 test("every layer is declared, on the machine and at the edge", async () => {
   expect(names(await declare())).toMatchInlineSnapshot(`
     [
-      "AuthenticatedOriginPulls hooks.example.org origin pulls",
-      "AuthenticatedOriginPulls www.example.org origin pulls",
-      "AuthenticatedOriginPullsHostnameCertificate origin pull certificate",
-      "Command origin pulls",
+      "AuthenticatedOriginPulls hooks.example.org client certificate",
+      "AuthenticatedOriginPulls www.example.org client certificate",
+      "AuthenticatedOriginPullsHostnameCertificate client certificate",
+      "Command client certificate",
       "Command web1-builder",
       "Command web1-builder-program",
       "Command web1-builder-program-file",
