@@ -7,7 +7,7 @@ import * as pulumi from "@pulumi/pulumi";
 import { localOpenssl } from "./apply/ship.ts";
 import { Component } from "./component.ts";
 import { allHostnames, namesOf } from "./config/derived.ts";
-import { readEdgeAccess, readSettings } from "./config/settings.ts";
+import { readCloudflareAccess, readSettings } from "./config/settings.ts";
 import { bots } from "./edge/bots.ts";
 import { canary } from "./edge/canary.ts";
 import {
@@ -27,7 +27,7 @@ import { declareClientCa, declareHost, probeHosts } from "./host/declare.ts";
 import { buildPrograms } from "./host/programs/programs.ts";
 
 const { settings, secrets } = readSettings();
-const access = readEdgeAccess();
+const access = readCloudflareAccess();
 const programs = buildPrograms(settings);
 
 // What is there now. All faults of the zone and of every host are reported here, before anything changes.

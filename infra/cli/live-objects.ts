@@ -3,7 +3,7 @@
  * function for each type of resource. Reads only.
  */
 import { X509Certificate } from "node:crypto";
-import type { EdgeApi } from "../edge/api.ts";
+import type { CloudflareApi } from "../edge/api.ts";
 
 /** A resource as the program declares it. */
 export type Declared = {
@@ -24,7 +24,7 @@ export type Found = {
 };
 
 /** `all`: every resource that the program declares, those in the state included. */
-type Find = (api: EdgeApi, resource: Declared, zone: Zone, all: readonly Declared[]) => Promise<Found>;
+type Find = (api: CloudflareApi, resource: Declared, zone: Zone, all: readonly Declared[]) => Promise<Found>;
 export type Zone = { readonly id: string; readonly name: string };
 
 const nothing: Found = { notes: [] };

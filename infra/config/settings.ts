@@ -74,7 +74,7 @@ function decoded(text: string): unknown {
  * How the program itself queries Cloudflare; undefined where the provider has its token from the environment. The token
  * is the only secret that leaves as text: for the header of a request, and nothing else.
  */
-export function readEdgeAccess(): { baseUrl: string; token: string } | undefined {
+export function readCloudflareAccess(): { baseUrl: string; token: string } | undefined {
   const raw: RawConfig = pulumi.runtime.allConfig();
   return raw[token] === undefined ? undefined : { baseUrl: raw[baseUrl] ?? vendorUrl, token: raw[token] };
 }

@@ -5,7 +5,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 
 /** The provider's own settings, `cloudflare:baseUrl` and `cloudflare:apiToken`. */
-export type EdgeAccess = { readonly baseUrl: string; readonly token: string };
+export type CloudflareAccess = { readonly baseUrl: string; readonly token: string };
 
 /** The error that Cloudflare answered, or that there was no answer. */
 export class ApiRefusal extends Error {
@@ -24,12 +24,12 @@ type Envelope = {
   readonly result_info?: { readonly total_pages?: number };
 };
 
-export type EdgeApi = ReturnType<typeof edgeApi>;
+export type CloudflareApi = ReturnType<typeof cloudflareApi>;
 
 const tries = 4;
 
 /** Its functions throw ApiRefusal. A result is believed to be a T. */
-export function edgeApi({ baseUrl, token }: EdgeAccess) {
+export function cloudflareApi({ baseUrl, token }: CloudflareAccess) {
   const headers = { authorization: `Bearer ${token}`, "content-type": "application/json" };
 
   async function send(method: string, path: string, body?: object): Promise<Envelope> {

@@ -9,7 +9,7 @@ import type * as cloudflare from "@pulumi/cloudflare";
 import * as pulumi from "@pulumi/pulumi";
 import { type Host, type Settings, vendorUrl } from "../config/settings.ts";
 import { canaryPath, servedByProxy } from "../contract.ts";
-import type { EdgeAccess } from "./api.ts";
+import type { CloudflareAccess } from "./api.ts";
 
 export type CanaryAnswer = {
   /** 0 without an answer; `error` is then the code of the reason, such as ENOTFOUND. */
@@ -81,8 +81,10 @@ export function obstacle(
 }
 
 /** A fake Cloudflare API has no hostname that leads to it. `canary: false` is for a computer that cannot reach the web. */
-export const sendsCanary = ({ canary }: Pick<Settings["edge"], "canary">, access: EdgeAccess | undefined): boolean =>
-  canary ?? access?.baseUrl === vendorUrl;
+export const sendsCanary = (
+  { canary }: Pick<Settings["edge"], "canary">,
+  access: CloudflareAccess | undefined,
+): boolean => canary ?? access?.baseUrl === vendorUrl;
 
 /**
  * Sends the canary to each host that is present, and warns of what keeps it from the host: in `up` for half a minute
@@ -90,7 +92,7 @@ export const sendsCanary = ({ canary }: Pick<Settings["edge"], "canary">, access
  */
 export function canary(
   { hosts, edge }: Settings,
-  access: EdgeAccess | undefined,
+  access: CloudflareAccess | undefined,
   records: cloudflare.DnsRecord[],
 ): void {
   if (!sendsCanary(edge, access)) return;

@@ -11,7 +11,7 @@ import { readFileSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import * as cloudflare from "@pulumi/cloudflare";
 import * as pulumi from "@pulumi/pulumi";
-import { type EdgeAccess, edgeApi } from "./api.ts";
+import { type CloudflareAccess, cloudflareApi } from "./api.ts";
 import { warnBeforeExpiry } from "./expiry.ts";
 
 /** PEM. nginx trusts `ca`, which is public; Cloudflare presents `certificate` and holds its `key`. */
@@ -83,7 +83,7 @@ const bothTrusted = "Until then nginx trusts the former client certificate too."
  * earlier, it would reject deliveries.
  */
 export async function untilPresented(
-  access: EdgeAccess | undefined,
+  access: CloudflareAccess | undefined,
   zoneId: string,
   hostname: string,
   certId: string,
@@ -97,7 +97,7 @@ export async function untilPresented(
     );
   type Rollout = { readonly cert_id?: string; readonly status?: string; readonly cert_status?: string };
   const path = `zones/${zoneId}/origin_tls_client_auth/hostnames/${hostname}`;
-  const api = edgeApi(access);
+  const api = cloudflareApi(access);
   const until = Date.now() + minutes * 60_000;
   for (let waiting = false; ; waiting = true) {
     const live = await api.get<Rollout>(path);

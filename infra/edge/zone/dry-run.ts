@@ -10,10 +10,10 @@ import { isDeepStrictEqual } from "node:util";
 import * as pulumi from "@pulumi/pulumi";
 import { hostnames, siteHostnames } from "../../config/derived.ts";
 import type { Settings } from "../../config/settings.ts";
-import { ApiRefusal, type EdgeAccess, type EdgeApi, edgeApi } from "../api.ts";
+import { ApiRefusal, type CloudflareAccess, type CloudflareApi, cloudflareApi } from "../api.ts";
 import { botSettings } from "../bots.ts";
 import { rulesOf } from "./fits.ts";
-import { EdgeError, type LiveZone } from "./live-zone.ts";
+import { CloudflareError, type LiveZone } from "./live-zone.ts";
 import { foreignRules, isOurs, merged, type PhaseName, phaseNames, phases, type Rule } from "./phase.ts";
 
 /** Permissions as the dashboard's page for tokens names them. Its Edit is the API's Write, and includes Read. */
@@ -44,7 +44,7 @@ function fault(what: string, permission: string, error: unknown, otherwise: stri
   return [`${what}: ${error.message}. ${remedy}`];
 }
 
-async function readFaults(api: EdgeApi, { id, name }: LiveZone): Promise<string[]> {
+async function readFaults(api: CloudflareApi, { id, name }: LiveZone): Promise<string[]> {
   const endpoints: readonly (readonly [what: string, permission: string, path: string])[] = [
     ["DNS records", dns, `zones/${id}/dns_records?per_page=1`],
     ["origin certificates", certificates, `certificates?zone_id=${id}`],
@@ -61,7 +61,7 @@ async function readFaults(api: EdgeApi, { id, name }: LiveZone): Promise<string[
 }
 
 /** A site's hostname often exists before pushgate. An unreadable list is reported by `readFaults`. */
-async function cnameFaults(api: EdgeApi, zone: LiveZone, hostname: string): Promise<string[]> {
+async function cnameFaults(api: CloudflareApi, zone: LiveZone, hostname: string): Promise<string[]> {
   const path = `zones/${zone.id}/dns_records?name=${hostname}&type=CNAME`;
   const live = await api.list<{ type: string; content: string }>(path).catch(() => []);
   return live
@@ -81,7 +81,12 @@ const asSent = ({ actionParameters, ...rule }: Rule): Rule =>
   ({ ...rule, ...(actionParameters && { action_parameters: actionParameters }) }) as Rule;
 
 /** The zone's own rules are sent as the API returned them, so that a rejection is about pushgate's. */
-async function writeFaults(api: EdgeApi, name: PhaseName, ours: readonly Rule[], zone: LiveZone): Promise<string[]> {
+async function writeFaults(
+  api: CloudflareApi,
+  name: PhaseName,
+  ours: readonly Rule[],
+  zone: LiveZone,
+): Promise<string[]> {
   const { id, name: title, description } = zone.phases[name];
   const { phase, permission, name: what } = phases[name];
   const path = `zones/${zone.id}/rulesets`;
@@ -99,7 +104,7 @@ async function writeFaults(api: EdgeApi, name: PhaseName, ours: readonly Rule[],
 }
 
 /** All reasons why an `up` would fail at Cloudflare, as far as they can be known before it writes. */
-export async function dryRunFaults(api: EdgeApi, settings: Settings, zone: LiveZone): Promise<string[]> {
+export async function dryRunFaults(api: CloudflareApi, settings: Settings, zone: LiveZone): Promise<string[]> {
   if (hostnames(settings).length === 0) return [];
   const ours = rulesOf(settings);
   const changes = (name: PhaseName): boolean => {
@@ -114,8 +119,8 @@ export async function dryRunFaults(api: EdgeApi, settings: Settings, zone: LiveZ
   return (await Promise.all(faults)).flat();
 }
 
-/** Throws EdgeError, in previews only. A zone that is as declared costs three small reads. */
-export async function tryOut(access: EdgeAccess | undefined, settings: Settings, zone: LiveZone): Promise<void> {
+/** Throws CloudflareError, in previews only. A zone that is as declared costs three small reads. */
+export async function tryOut(access: CloudflareAccess | undefined, settings: Settings, zone: LiveZone): Promise<void> {
   if (!pulumi.runtime.isDryRun()) return;
   if (access === undefined) {
     void pulumi.log.warn(
@@ -124,8 +129,8 @@ export async function tryOut(access: EdgeAccess | undefined, settings: Settings,
     );
     return;
   }
-  const faults = await dryRunFaults(edgeApi(access), settings, zone);
-  if (faults.length > 0) throw new EdgeError(faults);
+  const faults = await dryRunFaults(cloudflareApi(access), settings, zone);
+  if (faults.length > 0) throw new CloudflareError(faults);
   const first = !phaseNames.some((name) => zone.phases[name].rules.some(isOurs));
   if (hostnames(settings).length === 0 || !first) return;
   const unknown = permissions(settings).filter((one) => withoutDryRun.includes(one));

@@ -4,7 +4,7 @@ import { hostnames } from "../../config/derived.ts";
 import type { Plan, Settings } from "../../config/settings.ts";
 import { configRules, originRules } from "../origin.ts";
 import { customRules } from "../waf.ts";
-import { EdgeError, type LiveZone } from "./live-zone.ts";
+import { CloudflareError, type LiveZone } from "./live-zone.ts";
 import { foreignRules, isOurs, type PhaseName, phaseNames, phases, quoted, type Rule } from "./phase.ts";
 
 /** pushgate's rules, by phase. */
@@ -55,12 +55,12 @@ export const edgeFaults = (settings: Settings, live: LiveZone): string[] =>
     : [...planFaults(settings, live), ...botFaults(settings, live), ...lossFaults(live)];
 
 /**
- * Throws EdgeError. Warns of a ruleset that the stack may have to adopt: a phase takes one, so creating a second fails
+ * Throws CloudflareError. Warns of a ruleset that the stack may have to adopt: a phase takes one, so creating a second fails
  * (20217), and only the state knows whether the stack holds the existing one, which a program cannot read.
  */
 export function assertFits(settings: Settings, live: LiveZone): void {
   const faults = edgeFaults(settings, live);
-  if (faults.length > 0) throw new EdgeError(faults);
+  if (faults.length > 0) throw new CloudflareError(faults);
   const ours = rulesOf(settings);
   for (const name of phaseNames) {
     const { id, rules } = live.phases[name];

@@ -14,20 +14,20 @@ export type LiveZone = {
 };
 
 /** All reasons why nothing is written to Cloudflare. */
-export class EdgeError extends pulumi.RunError {
+export class CloudflareError extends pulumi.RunError {
   constructor(faults: readonly string[]) {
     const count = `${faults.length} fault${faults.length === 1 ? "" : "s"}`;
     super(`Cloudflare: ${count}, nothing was changed:\n  ${faults.join("\n  ")}`);
   }
 }
 
-/** Throws EdgeError with Cloudflare's own words. */
+/** Throws CloudflareError with Cloudflare's own words. */
 async function read<T>(what: string, permission: string, answer: Promise<T>): Promise<T> {
   try {
     return await answer;
   } catch (error) {
     const message = error instanceof Error ? error.message : String(error);
-    throw new EdgeError([
+    throw new CloudflareError([
       `${what} can't be read: ${message.replace(/\s+/g, " ").trim()}. Check that cloudflare:apiToken is set, belongs to ` +
         `this zone and has the permission ${permission} Read.`,
     ]);
@@ -44,7 +44,7 @@ async function livePhase(zoneId: string, name: PhaseName, rulesets: Listed): Pro
   return { id, name: live.name, description: live.description ?? "", rules: asInputs(live.rules) };
 }
 
-/** Throws EdgeError: no such zone, no permission, no answer. */
+/** Throws CloudflareError: no such zone, no permission, no answer. */
 export async function inspect(zone: string): Promise<LiveZone> {
   const { id, plan } = await read(`the zone ${zone}`, "Zone", cloudflare.getZone({ filter: { name: zone } }));
   const [listed, bots] = await Promise.all([

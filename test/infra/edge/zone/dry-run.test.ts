@@ -1,7 +1,7 @@
 /** What a preview checks of token and rules before anything is written, against the fake API, without an engine. */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Settings } from "../../../../infra/config/settings.ts";
-import { edgeApi } from "../../../../infra/edge/api.ts";
+import { cloudflareApi } from "../../../../infra/edge/api.ts";
 import { dryRunFaults, permissions } from "../../../../infra/edge/zone/dry-run.ts";
 import { rulesOf } from "../../../../infra/edge/zone/fits.ts";
 import type { LiveZone } from "../../../../infra/edge/zone/live-zone.ts";
@@ -22,7 +22,7 @@ describe("the dry run of a preview", () => {
   /** The API's word for the dashboard's Edit is Write. */
   const all = () => permissions(settings).map((permission) => permission.replace(/Edit$/, "Write"));
   let zone: LiveZone;
-  const faults = () => dryRunFaults(edgeApi({ baseUrl: api.url, token: apiToken }), settings, zone);
+  const faults = () => dryRunFaults(cloudflareApi({ baseUrl: api.url, token: apiToken }), settings, zone);
   beforeAll(async () => {
     settings = { ...example, edge: { plan: "free", botFightMode: "off", generation: 1 } };
     api = await startApi({ zone: emptyZone("example.org", "free"), tokens });
@@ -50,7 +50,7 @@ describe("the dry run of a preview", () => {
   test("the preview quotes another reason for a rejection, and tries the other phases too", async () => {
     const host = { ...exampleHost, hostname: 'hooks.example.org" or "' };
     const said = await dryRunFaults(
-      edgeApi({ baseUrl: api.url, token: apiToken }),
+      cloudflareApi({ baseUrl: api.url, token: apiToken }),
       { ...settings, hosts: [host] },
       zone,
     );
@@ -71,7 +71,7 @@ describe("the dry run of a preview", () => {
       const phase = { ...zone.phases.custom, ...(live && { id: live.id }), rules };
       const before = structuredClone(api.zone);
       const now = { ...zone, phases: { ...zone.phases, custom: phase } };
-      const edge = edgeApi({ baseUrl: api.url, token: apiToken });
+      const edge = cloudflareApi({ baseUrl: api.url, token: apiToken });
       const said = await dryRunFaults(edge, { ...settings, ...change }, now);
       expect(api.zone).toStrictEqual(before);
       api.zone.rulesets = [];
@@ -118,7 +118,7 @@ describe("the dry run of a preview", () => {
     const record = { id: "r", name: siteHostname, type: "A", content: "203.0.113.80", proxied: true, ttl: 1 };
     const withRecord = async (change: object) => {
       api.zone.dns_records = [{ ...record, ...change }];
-      const said = await dryRunFaults(edgeApi({ baseUrl: api.url, token: apiToken }), serving(settings), zone);
+      const said = await dryRunFaults(cloudflareApi({ baseUrl: api.url, token: apiToken }), serving(settings), zone);
       api.zone.dns_records = [];
       return said;
     };
@@ -148,13 +148,13 @@ describe("the dry run of a preview", () => {
     const standing = { custom: as("custom"), origin: as("origin"), config: as("config") };
     api.requests.length = 0;
     expect(
-      await dryRunFaults(edgeApi({ baseUrl: api.url, token: apiToken }), settings, { ...zone, phases: standing }),
+      await dryRunFaults(cloudflareApi({ baseUrl: api.url, token: apiToken }), settings, { ...zone, phases: standing }),
     ).toEqual([]);
     expect(api.requests.map(({ method }) => method)).toEqual(["GET", "GET", "GET"]);
 
     const foreign = { ...standing, custom: { ...standing.custom, id: made.id, rules: [theirs] } };
     expect(
-      await dryRunFaults(edgeApi({ baseUrl: api.url, token: apiToken }), settings, { ...zone, phases: foreign }),
+      await dryRunFaults(cloudflareApi({ baseUrl: api.url, token: apiToken }), settings, { ...zone, phases: foreign }),
     ).toEqual([]);
     const put = api.requests.find(({ method }) => method === "PUT")!;
     expect((put.body.rules as Rule[]).map(({ ref }) => ref)).toEqual(["pushgate_delivery", "pushgate_rest", "theirs"]);
