@@ -21,8 +21,7 @@ import { originCertificate } from "./edge/origin-certificate.ts";
 import { tryOut } from "./edge/zone/dry-run.ts";
 import { assertFits, rulesOf } from "./edge/zone/fits.ts";
 import { inspect } from "./edge/zone/live-zone.ts";
-import { keeper, lock } from "./edge/zone/lock.ts";
-import { ruleset } from "./edge/zone/ruleset.ts";
+import { keeper, lock, ruleset } from "./edge/zone/lock.ts";
 import { declareClientCa, declareHost, probeHosts } from "./host/declare.ts";
 import { buildPrograms } from "./host/programs/programs.ts";
 

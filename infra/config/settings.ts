@@ -23,18 +23,17 @@ export const vendorUrl = "https://api.cloudflare.com/client/v4";
 /** The SDK exports it, and leaves it out of its types. */
 const { isConfigSecret } = runtimeConfig as unknown as { isConfigSecret: (key: string) => boolean };
 
-/** The configuration as the engine passes it: `namespace:key` -> text, a JSON document where the key's type is object or array. */
+/** The configuration as the engine passes it: `namespace:key` -> text, which is JSON for an object or a list. */
 export type RawConfig = Readonly<Record<string, string>>;
 
 /** Secrets by hook, newest first; its deploy key under `key:<hook>`. */
 type Secrets = Readonly<Record<string, readonly string[]>>;
-type Parsed = { readonly settings: Settings; readonly secrets: Secrets };
 
 /**
  * Throws SettingsError with all faults. `isSecret`: whether a key is encrypted; `stackFile` is the text of
  * Pulumi.<stack>.yaml where it is known.
  */
-export function parseSettings(raw: RawConfig, isSecret: (key: string) => boolean, stackFile?: string): Parsed {
+export function parseSettings(raw: RawConfig, isSecret: (key: string) => boolean, stackFile?: string) {
   const written: Record<string, unknown> = { secrets: {} };
   for (const [key, text] of Object.entries(raw)) {
     if (!key.startsWith(namespace)) continue;
@@ -58,7 +57,7 @@ export function parseSettings(raw: RawConfig, isSecret: (key: string) => boolean
       ...(deployKey === undefined ? [] : [[`key:${hook}`, [deployKey]] as const]),
     ],
   );
-  return { settings: settled(output), secrets: Object.fromEntries(named) };
+  return { settings: settled(output), secrets: Object.fromEntries(named) as Secrets };
 }
 
 /** Objects and lists arrive as JSON; other text stays as it is, and its shape has a fault. */
@@ -70,10 +69,7 @@ function decoded(text: string): unknown {
   }
 }
 
-/**
- * How the program itself queries Cloudflare; undefined where the provider has its token from the environment. The token
- * is the only secret that leaves as text: for the header of a request, and nothing else.
- */
+/** How the program itself queries Cloudflare; undefined where the provider has its token from the environment. */
 export function readCloudflareAccess(): { baseUrl: string; token: string } | undefined {
   const raw: RawConfig = pulumi.runtime.allConfig();
   return raw[token] === undefined ? undefined : { baseUrl: raw[baseUrl] ?? vendorUrl, token: raw[token] };
@@ -82,10 +78,7 @@ export function readCloudflareAccess(): { baseUrl: string; token: string } | und
 /** Throws SettingsError. */
 export function readSettings(): { settings: Settings; secrets: pulumi.Output<Secrets> } {
   const file = join(pulumi.getRootDirectory(), `Pulumi.${pulumi.getStack()}.yaml`);
-  const { settings, secrets } = parseSettings(
-    pulumi.runtime.allConfig(),
-    isConfigSecret,
-    existsSync(file) ? readFileSync(file, "utf8") : undefined,
-  );
+  const stackFile = existsSync(file) ? readFileSync(file, "utf8") : undefined;
+  const { settings, secrets } = parseSettings(pulumi.runtime.allConfig(), isConfigSecret, stackFile);
   return { settings, secrets: pulumi.secret(secrets) };
 }

@@ -18,13 +18,11 @@ import { warnBeforeExpiry } from "./expiry.ts";
 export type ClientCertificate = { readonly ca: string; readonly certificate: string; readonly key: string };
 
 /** POSIX sh. The generation is part of the text, as only a changed text runs the script again. */
-export function clientCertificateScript(zone: string, generation: number): string {
-  const text = readFileSync(new URL("client-certificate.sh", import.meta.url), "utf8");
-  return text
-    .slice(text.indexOf("# generation"))
+export const clientCertificateScript = (zone: string, generation: number): string =>
+  readFileSync(new URL("client-certificate.sh", import.meta.url), "utf8")
+    .replace(/^[\s\S]*?(?=# generation)/, "")
     .replace("@generation@", String(generation))
     .replaceAll("@zone@", zone);
-}
 
 /** What the script printed. An error must not quote it: it holds a private key. */
 export const readClientCertificate = (printed: pulumi.Output<string>): pulumi.Output<ClientCertificate> =>
@@ -37,17 +35,9 @@ export const readClientCertificate = (printed: pulumi.Output<string>): pulumi.Ou
     }
   });
 
-/** With the resource's name in stacks of an earlier version. */
-const formerly = (name: string, opts: pulumi.CustomResourceOptions): pulumi.CustomResourceOptions => ({
-  ...opts,
-  aliases: [{ name, parent: pulumi.rootStackResource }],
-});
-
 /**
- * Uploads the certificate and has Cloudflare present it for each hostname. The zone-wide settings stay as they are:
- * "Global, zone-level, and per-hostname AOP are independent configurations. Enabling or disabling one does not affect
- * the others" (developers.cloudflare.com/ssl/origin-configuration/authenticated-origin-pull/set-up/global). The global one
- * presents a certificate that all of Cloudflare's accounts share, which proves nothing.
+ * Uploads the certificate and has Cloudflare present it for each hostname. The zone's own such setting is independent of
+ * it (developers.cloudflare.com/ssl/origin-configuration/authenticated-origin-pull/set-up/global) and stays as it is.
  */
 export function presentClientCertificate(
   zoneId: pulumi.Input<string>,
@@ -59,18 +49,17 @@ export function presentClientCertificate(
   const uploaded = new cloudflare.AuthenticatedOriginPullsHostnameCertificate(
     "client certificate",
     { zoneId, certificate, privateKey: pulumi.secret(key) },
-    formerly("origin pull certificate", opts),
+    // The alias is the name in stacks of an earlier version; so is the one below.
+    { ...opts, aliases: [{ name: "origin pull certificate", parent: pulumi.rootStackResource }] },
   );
   const renewal = "Raise pushgate:edge.generation by one and run npx pulumi up.";
   warnBeforeExpiry(uploaded, "the client certificate that Cloudflare presents", renewal);
   return hostnames.map((hostname) => {
     // The provider takes one hostname a resource.
     const configs = [{ hostname, certId: uploaded.id, enabled: true }];
-    return new cloudflare.AuthenticatedOriginPulls(
-      `${hostname} client certificate`,
-      { zoneId, configs },
-      formerly(`${hostname} origin pulls`, opts),
-    );
+    const aliases = [{ name: `${hostname} origin pulls`, parent: pulumi.rootStackResource }];
+    const name = `${hostname} client certificate`;
+    return new cloudflare.AuthenticatedOriginPulls(name, { zoneId, configs }, { ...opts, aliases });
   });
 }
 

@@ -1,7 +1,6 @@
 /** Preview and `up` warn before a certificate expires, as every delivery fails from that day on. */
 import * as pulumi from "@pulumi/pulumi";
 
-/** A quarter of a year. */
 const warnDays = 90;
 
 /** Whole days from `now`, negative once expired; NaN for no date. Go's format ends in a zone's name, which Node rejects. */

@@ -2,11 +2,9 @@
  * Layer 4, how Cloudflare connects to a host for pushgate's hostnames: on a port of their own, beside whatever serves
  * 443, and by strict TLS. Both are rules, so no setting of the zone changes.
  */
-
-import { allHostnames, hostnames, set, siteHostnames } from "../config/derived.ts";
-
+import { allHostnames, hostnames, siteHostnames } from "../config/derived.ts";
 import type { Settings } from "../config/settings.ts";
-import { prefix, type Rule } from "./zone/phase.ts";
+import { prefix, type Rule, set } from "./zone/phase.ts";
 
 /** Phase `http_request_origin`, one rule for each port. The port is part of the ref, so that a new host changes no other. */
 export function originRules({ hosts, hooks }: Settings): Rule[] {

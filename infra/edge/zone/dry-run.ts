@@ -27,8 +27,6 @@ export const permissions = ({ edge }: Pick<Settings, "edge">): string[] => [
   ...(edge.plan === "free" ? [`${bots} ${botSettings(edge) === undefined ? "Read" : "Edit"}`] : []),
 ];
 
-const withoutDryRun: readonly string[] = [dns, certificates, bots].map((name) => `${name} Edit`);
-
 /** Cloudflare's answer says how many rules or characters are too many. */
 const smaller = "If there are too many rules, remove some of the zone's own or choose a larger plan.";
 const smallerBy: Readonly<Record<PhaseName, string>> = {
@@ -44,20 +42,17 @@ function fault(what: string, permission: string, error: unknown, otherwise: stri
   return [`${what}: ${error.message}. ${remedy}`];
 }
 
-async function readFaults(api: CloudflareApi, { id, name }: LiveZone): Promise<string[]> {
-  const endpoints: readonly (readonly [what: string, permission: string, path: string])[] = [
-    ["DNS records", dns, `zones/${id}/dns_records?per_page=1`],
-    ["origin certificates", certificates, `certificates?zone_id=${id}`],
-    ["client certificates", certificates, `zones/${id}/origin_tls_client_auth/hostnames/certificates`],
-  ];
+function readFaults(api: CloudflareApi, { id, name }: LiveZone): Promise<string[]>[] {
   const otherwise = "Check the connection to Cloudflare and run it again.";
-  const faults = endpoints.map(([what, permission, path]) =>
-    api.get(path).then(
-      () => [],
-      (error: unknown) => fault(`the ${what} of ${name} can't be read`, permission, error, otherwise),
-    ),
-  );
-  return (await Promise.all(faults)).flat();
+  const read = async (what: string, permission: string, path: string): Promise<string[]> => {
+    const failed = (error: unknown) => fault(`the ${what} of ${name} can't be read`, permission, error, otherwise);
+    return api.get(path).then(() => [], failed);
+  };
+  return [
+    read("DNS records", dns, `zones/${id}/dns_records?per_page=1`),
+    read("origin certificates", certificates, `certificates?zone_id=${id}`),
+    read("client certificates", certificates, `zones/${id}/origin_tls_client_auth/hostnames/certificates`),
+  ];
 }
 
 /** A site's hostname often exists before pushgate. An unreadable list is reported by `readFaults`. */
@@ -112,7 +107,7 @@ export async function dryRunFaults(api: CloudflareApi, settings: Settings, zone:
     return ours[name].length > 0 && !isDeepStrictEqual(rules, merged(name, ours[name], rules));
   };
   const faults = [
-    readFaults(api, zone),
+    ...readFaults(api, zone),
     ...siteHostnames(settings).map((hostname) => cnameFaults(api, zone, hostname)),
     ...phaseNames.filter(changes).map((name) => writeFaults(api, name, ours[name], zone)),
   ];
@@ -122,17 +117,16 @@ export async function dryRunFaults(api: CloudflareApi, settings: Settings, zone:
 /** Throws CloudflareError, in previews only. A zone that is as declared costs three small reads. */
 export async function tryOut(access: CloudflareAccess | undefined, settings: Settings, zone: LiveZone): Promise<void> {
   if (!pulumi.runtime.isDryRun()) return;
-  if (access === undefined) {
-    void pulumi.log.warn(
+  if (access === undefined)
+    return pulumi.log.warn(
       "cloudflare:apiToken is not in the stack's configuration, so this preview did not check whether the token may write " +
         "and Cloudflare accepts the rules. Run npx pulumi config set --secret cloudflare:apiToken.",
     );
-    return;
-  }
   const faults = await dryRunFaults(cloudflareApi(access), settings, zone);
   if (faults.length > 0) throw new CloudflareError(faults);
   const first = !phaseNames.some((name) => zone.phases[name].rules.some(isOurs));
   if (hostnames(settings).length === 0 || !first) return;
+  const withoutDryRun = [dns, certificates, bots].map((name) => `${name} Edit`);
   const unknown = permissions(settings).filter((one) => withoutDryRun.includes(one));
   void pulumi.log.info(
     `the token may write the rules and read the rest. Whether it has ${unknown.join(", ")} is known only when \`up\` ` +

@@ -34,11 +34,8 @@ async function read<T>(what: string, permission: string, answer: Promise<T>): Pr
   }
 }
 
-type Listed = readonly { readonly id: string; readonly kind: string; readonly phase: string }[];
-async function livePhase(zoneId: string, name: PhaseName, rulesets: Listed): Promise<LivePhase> {
-  const { phase, permission, name: title } = phases[name];
-  // Managed rulesets are listed too. The zone's own ruleset of a phase is the one of kind "zone".
-  const id = rulesets.find((one) => one.kind === "zone" && one.phase === phase)?.id;
+async function livePhase(zoneId: string, id: string | undefined, name: PhaseName): Promise<LivePhase> {
+  const { permission, name: title } = phases[name];
   if (id === undefined) return { name: "default", description: "", rules: [] };
   const live = await read(`the zone's ${title}`, permission, cloudflare.getRuleset({ zoneId, id }));
   return { id, name: live.name, description: live.description ?? "", rules: asInputs(live.rules) };
@@ -55,7 +52,9 @@ export async function inspect(zone: string): Promise<LiveZone> {
   ]);
   // `results` is the older name of `rulesets`; the provider may fill either.
   const rulesets = [...(listed.rulesets ?? []), ...(listed.results ?? [])];
-  const live = await Promise.all(phaseNames.map((name) => livePhase(id, name, rulesets)));
+  // Managed rulesets are listed too. The zone's own ruleset of a phase is the one of kind "zone".
+  const own = (name: PhaseName) => rulesets.find((one) => one.kind === "zone" && one.phase === phases[name].phase)?.id;
+  const live = await Promise.all(phaseNames.map((name) => livePhase(id, own(name), name)));
   return {
     id,
     name: zone,

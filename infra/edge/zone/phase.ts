@@ -41,6 +41,9 @@ export type LivePhase = {
   readonly rules: readonly Rule[];
 };
 
+/** A set in Cloudflare's rules language: `{"a" "b"}`. Hostnames and hook names need no escaping. */
+export const set = (values: readonly string[]): string => `{${values.map((value) => `"${value}"`).join(" ")}}`;
+
 export const prefix = "pushgate_";
 export const isOurs = ({ ref }: { readonly ref?: string | null }): boolean => ref?.startsWith(prefix) === true;
 /** The zone's own among these. */
