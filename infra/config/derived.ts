@@ -47,17 +47,13 @@ export const hostnames = ({ hosts }: Pick<Settings, "hosts">): string[] =>
     .sort();
 
 /** Hostnames of served sites, sorted; none where no host is left to serve them. */
-export const siteHostnames = (settings: Pick<Settings, "hosts" | "hooks">): string[] =>
-  servedSites(settings)
-    .filter(() => hostnames(settings).length > 0)
-    .map(({ hostname }) => hostname)
-    .sort();
+export function siteHostnames(settings: Settings): string[] {
+  const names = servedSites(settings).map(({ hostname }) => hostname);
+  return hostnames(settings).length === 0 ? [] : names.sort();
+}
 
 /** Every hostname of the zone that leads to an origin port: for hooks first, then the sites. */
-export const allHostnames = (settings: Pick<Settings, "hosts" | "hooks">): string[] => [
-  ...hostnames(settings),
-  ...siteHostnames(settings),
-];
+export const allHostnames = (settings: Settings): string[] => [...hostnames(settings), ...siteHostnames(settings)];
 
 type Remote = { readonly ssh: boolean; readonly host: string; readonly port: number };
 

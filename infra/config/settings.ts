@@ -51,13 +51,12 @@ export function parseSettings(raw: RawConfig, isSecret: (key: string) => boolean
     ...secretFaults(secrets, config.hooks, isSecret(`${namespace}secrets`), stackFile),
   ];
   if (output === undefined || faults.length > 0) throw new SettingsError(faults);
-  const named = Object.entries(secrets as Record<string, HookSecrets>).flatMap(
-    ([hook, { current, previous, deployKey }]) => [
-      [hook, previous === undefined ? [current] : [current, previous]] as const,
-      ...(deployKey === undefined ? [] : [[`key:${hook}`, [deployKey]] as const]),
-    ],
-  );
-  return { settings: settled(output), secrets: Object.fromEntries(named) as Secrets };
+  const byHook: Record<string, string[]> = {};
+  for (const [hook, { current, previous, deployKey }] of Object.entries(secrets as Record<string, HookSecrets>)) {
+    byHook[hook] = previous === undefined ? [current] : [current, previous];
+    if (deployKey !== undefined) byHook[`key:${hook}`] = [deployKey];
+  }
+  return { settings: settled(output), secrets: byHook as Secrets };
 }
 
 /** Objects and lists arrive as JSON; other text stays as it is, and its shape has a fault. */

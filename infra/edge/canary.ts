@@ -4,6 +4,7 @@
  */
 import { get } from "node:https";
 import { setTimeout as sleep } from "node:timers/promises";
+import type { DnsRecord } from "@pulumi/cloudflare";
 import * as pulumi from "@pulumi/pulumi";
 import { type Edge, type Host, type Settings, vendorUrl } from "../config/settings.ts";
 import { canaryPath, servedByProxy } from "../contract.ts";
@@ -86,11 +87,7 @@ export const sendsCanary = ({ canary }: Pick<Edge, "canary">, access: Cloudflare
  * Sends the canary to each host that is present, and warns of what keeps it from the host: in `up` for half a minute
  * after the last resource, in a preview once. It never fails a run, which could not take anything back.
  */
-export function canary(
-  { hosts, edge }: Settings,
-  access: CloudflareAccess | undefined,
-  records: pulumi.CustomResource[],
-) {
+export function canary({ hosts, edge }: Settings, access: CloudflareAccess | undefined, records: DnsRecord[]): void {
   if (!sendsCanary(edge, access)) return;
   // In a preview that is to create a record this is not called: nothing leads to the host yet.
   pulumi.all(records.map(({ id }) => id)).apply(async () => {

@@ -2,8 +2,8 @@
  * The client certificate that Cloudflare presents to nginx. It proves that a connection comes through this zone, which
  * Cloudflare's address ranges do not: the Workers of every other customer connect from them too.
  *
- * - openssl makes a CA and a certificate on the operator's computer (client-certificate.sh), valid for ten years.
- * - nginx trusts the CA (host/client-ca). Cloudflare gets the certificate, as it rejects a root.
+ * - client-certificate.sh makes a CA and a certificate on the operator's computer, valid for ten years. nginx trusts the
+ *   CA (host/client-ca). Cloudflare gets the certificate, as it rejects a root.
  * - The CA's key is deleted at once, so a new certificate comes with a new CA, which nginx trusts before Cloudflare
  *   presents the certificate.
  */
@@ -68,8 +68,7 @@ const bothTrusted = "Until then nginx trusts the former client certificate too."
 
 /**
  * Resolves once Cloudflare reports that it presents `certId` for the hostname, and throws RunError after five minutes.
- * Cloudflare's locations change over within minutes, one after the other: if nginx stopped trusting the former CA
- * earlier, it would reject deliveries.
+ * Cloudflare's locations change over one after the other: nginx must trust the former CA until then.
  */
 export async function untilPresented(
   access: CloudflareAccess | undefined,

@@ -7,13 +7,11 @@ import type { Settings } from "../config/settings.ts";
 import { prefix, type Rule, set } from "./zone/phase.ts";
 
 /** Phase `http_request_origin`, one rule for each port. The port is part of the ref, so that a new host changes no other. */
-export function originRules({ hosts, hooks }: Settings): Rule[] {
-  const byPort = Map.groupBy(
-    hosts.filter(({ state }) => state !== "absent"),
-    ({ originPort }) => originPort,
-  );
+export function originRules(settings: Settings): Rule[] {
+  const hosts = settings.hosts.filter(({ state }) => state !== "absent");
+  const byPort = Map.groupBy(hosts, ({ originPort }) => originPort);
   // A site has one hostname for all hosts, so the configuration rejects a second port beside a served site.
-  const sites = siteHostnames({ hosts, hooks });
+  const sites = siteHostnames(settings);
   return [...byPort]
     .sort(([a], [b]) => a - b)
     .map(([port, alike], index) => ({

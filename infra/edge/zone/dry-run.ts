@@ -1,10 +1,7 @@
 /**
- * What a preview checks at Cloudflare before `up` writes.
- *
- * - Each endpoint that `up` uses is read once.
- * - A ruleset that would change is written with `dry_run=true`: Cloudflare checks permissions, quotas, fields and what
- *   the plan includes, and writes nothing.
- * - DNS, certificates and bot management have no dry run: only `up` shows whether the token may write them.
+ * What a preview checks at Cloudflare before `up` writes: it reads each endpoint that `up` uses, and sends each ruleset
+ * that would change with `dry_run=true`, so that Cloudflare checks permissions, quotas, fields and plan. DNS, certificates
+ * and bot management have no dry run: only `up` shows whether the token may write them.
  */
 import { isDeepStrictEqual } from "node:util";
 import * as pulumi from "@pulumi/pulumi";

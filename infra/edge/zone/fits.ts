@@ -37,22 +37,18 @@ function botFaults({ edge }: Settings, live: LiveZone): string[] {
 function lossFaults(live: LiveZone): string[] {
   const emptied = ({ action, actionParameters }: Rule) =>
     ["route", "set_config", "skip"].includes(action) && actionParameters === undefined;
-  return phaseNames.flatMap((name) =>
-    foreignRules(live.phases[name].rules)
-      .filter(emptied)
-      .map(
-        (rule) =>
-          `${phases[name].name}: the zone's own rule ${quoted([rule])} (${rule.action}) would lose settings that the ` +
-          'Pulumi provider does not know, such as phase: "current". Write the rule with others, such as ruleset: "current".',
-      ),
-  );
+  const fault = (name: PhaseName, rule: Rule) =>
+    `${phases[name].name}: the zone's own rule ${quoted([rule])} (${rule.action}) would lose settings that the Pulumi ` +
+    'provider does not know, such as phase: "current". Write the rule with others, such as ruleset: "current".';
+  const damaged = (name: PhaseName) => foreignRules(live.phases[name].rules).filter(emptied);
+  return phaseNames.flatMap((name) => damaged(name).map((rule) => fault(name, rule)));
 }
 
-export const edgeFaults = (settings: Settings, live: LiveZone): string[] =>
-  // Only a rule that would be damaged may stop a removal.
-  hostnames(settings).length === 0
-    ? lossFaults(live)
-    : [...planFaults(settings, live), ...botFaults(settings, live), ...lossFaults(live)];
+/** Only a rule that would be damaged may stop a removal. */
+export const edgeFaults = (settings: Settings, live: LiveZone): string[] => [
+  ...(hostnames(settings).length > 0 ? [...planFaults(settings, live), ...botFaults(settings, live)] : []),
+  ...lossFaults(live),
+];
 
 /**
  * Throws CloudflareError. Warns of a ruleset that the stack may have to adopt: a phase takes one, so creating a second fails

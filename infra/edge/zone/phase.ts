@@ -1,6 +1,6 @@
 /**
- * A zone has one ruleset for each phase, and an update replaces all of its rules. So pushgate's rules and the zone's own,
- * those of other people, are read and written together.
+ * A zone has one ruleset for each phase, and an update replaces all of its rules. So pushgate's rules and the zone's own
+ * are read and written together.
  */
 
 /** A rule as the provider takes it. The zone's own may have fields beyond these. */
