@@ -7,7 +7,7 @@ import * as pulumi from "@pulumi/pulumi";
 import { localOpenssl } from "./apply/ship.ts";
 import { Component } from "./component.ts";
 import { allHostnames, namesOf } from "./config/derived.ts";
-import { readEdgeAccess, readSettings } from "./config/settings.ts";
+import { readCloudflareAccess, readSettings } from "./config/settings.ts";
 import { bots } from "./edge/bots.ts";
 import { canary } from "./edge/canary.ts";
 import {
@@ -21,13 +21,12 @@ import { originCertificate } from "./edge/origin-certificate.ts";
 import { tryOut } from "./edge/zone/dry-run.ts";
 import { assertFits, rulesOf } from "./edge/zone/fits.ts";
 import { inspect } from "./edge/zone/live-zone.ts";
-import { keeper, lock } from "./edge/zone/lock.ts";
-import { ruleset } from "./edge/zone/ruleset.ts";
+import { keeper, lock, ruleset } from "./edge/zone/lock.ts";
 import { declareClientCa, declareHost, probeHosts } from "./host/declare.ts";
 import { buildPrograms } from "./host/programs/programs.ts";
 
 const { settings, secrets } = readSettings();
-const access = readEdgeAccess();
+const access = readCloudflareAccess();
 const programs = buildPrograms(settings);
 
 // What is there now. All faults of the zone and of every host are reported here, before anything changes.
@@ -45,7 +44,7 @@ const rules = rulesOf(settings);
 const names = allHostnames(settings);
 
 const script = clientCertificateScript(settings.zone, settings.edge.generation);
-const made = readClientCertificate(localOpenssl("origin pulls", script, { parent }));
+const made = readClientCertificate(localOpenssl("client certificate", script, { parent, formerly: "origin pulls" }));
 // The key beside the CA makes all of it secret. The CA is public: unmarked, preview can show what changes in nginx.
 const clientCa = pulumi.unsecret(made.apply(({ ca }) => ca));
 

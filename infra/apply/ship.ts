@@ -67,7 +67,7 @@ export type Placing = {
   readonly dependsOn?: pulumi.Input<pulumi.Input<pulumi.Resource>[]>;
 };
 
-/** The layer's former name in stacks of an earlier version, if it had another. */
+/** The former name in stacks of an earlier version, if it differs. */
 type Formerly = { readonly formerly?: string | undefined };
 
 /** `secret`: nothing that the command prints is in clear text in state or output. */
@@ -172,5 +172,11 @@ export function lost({ name }: Pick<Host, "name">, placing: Placing = {}): comma
 }
 
 /** Runs a script once on the operator's computer, again only when its text changes; what it prints is secret. */
-export const localOpenssl = (name: string, script: pulumi.Input<string>, placing: Placing): pulumi.Output<string> =>
-  pulumi.secret(declare(name, { interpreter: ["sh"], create: "-s", stdin: script }, placing, { secret: true }).stdout);
+export function localOpenssl(
+  name: string,
+  script: pulumi.Input<string>,
+  { formerly: former, ...placing }: Placing & Formerly,
+): pulumi.Output<string> {
+  const inputs = { interpreter: ["sh"], create: "-s", stdin: script };
+  return pulumi.secret(declare(name, inputs, placing, { secret: true, former }).stdout);
+}

@@ -13,7 +13,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline/promises";
 import { parseArgs } from "node:util";
-import { ApiRefusal, edgeApi } from "../edge/api.ts";
+import { ApiRefusal, cloudflareApi } from "../edge/api.ts";
 import { adoptable, type Declared, type Found, find, type Zone } from "./live-objects.ts";
 import { main, nameOf, pulumi, readConfig, stackArgs, UserError } from "./stack.ts";
 
@@ -54,7 +54,7 @@ async function findAll(stack: readonly string[]): Promise<Adoption[]> {
   const { declared, missing } = await plan(stack);
   const wanted = missing.filter(adoptable);
   if (wanted.length === 0) return [];
-  const api = edgeApi({ baseUrl: baseUrl ?? "https://api.cloudflare.com/client/v4", token });
+  const api = cloudflareApi({ baseUrl: baseUrl ?? "https://api.cloudflare.com/client/v4", token });
   const [zone] = await api.list<Zone>(`zones?name=${encodeURIComponent(zoneName ?? "")}`);
   if (zone === undefined)
     throw new UserError(`cloudflare:apiToken cannot read a zone ${zoneName}. Add that zone to the token's resources.`);

@@ -3,7 +3,7 @@
  * function for each type of resource. Reads only.
  */
 import { X509Certificate } from "node:crypto";
-import type { EdgeApi } from "../edge/api.ts";
+import type { CloudflareApi } from "../edge/api.ts";
 
 /** A resource as the program declares it. */
 export type Declared = {
@@ -24,7 +24,7 @@ export type Found = {
 };
 
 /** `all`: every resource that the program declares, those in the state included. */
-type Find = (api: EdgeApi, resource: Declared, zone: Zone, all: readonly Declared[]) => Promise<Found>;
+type Find = (api: CloudflareApi, resource: Declared, zone: Zone, all: readonly Declared[]) => Promise<Found>;
 export type Zone = { readonly id: string; readonly name: string };
 
 const nothing: Found = { notes: [] };
@@ -94,7 +94,7 @@ const pullsOf = (zone: Zone): string => `zones/${zone.id}/origin_tls_client_auth
 type Pull = { hostname: string; cert_id?: string; status?: string };
 
 const pull: Find = async (api, { name, inputs }, zone) => {
-  const hostname: string = inputs.configs?.[0]?.hostname ?? name.replace(/ origin pulls$/, "");
+  const hostname: string = inputs.configs?.[0]?.hostname ?? name.replace(/ client certificate$/, "");
   const live = await api.get<Pull>(`${pullsOf(zone)}/${hostname}`);
   if (live?.cert_id === undefined || isDeleted(live.status)) return nothing;
   return { id: `${zone.id}/${hostname}`, what: `origin pulls with certificate ${live.cert_id}`, notes: [] };

@@ -1,8 +1,4 @@
-/**
- * Faults between keys of the configuration. Each check is pure and returns its faults, so that a user reads all of them
- * at once.
- */
-
+/** Faults between keys of the configuration. Each check returns its faults, so that a user reads all of them at once. */
 import { overlapCidr } from "cidr-tools";
 import { verifiedGitHosts } from "../../service/git-hosts/index.ts";
 import { loopback, networks } from "../networks.ts";
@@ -25,24 +21,17 @@ export const crossFaults = (config: Config): Fault[] => [
     [`is "off", but a rule skips bot products for hooks on the ${config.edge.plan} plan. Remove it.`]:
       config.edge.botFightMode !== undefined && config.edge.plan !== "free",
   }),
-  ...siteFaults(config),
+  ...siteFaults(config.hooks),
   ...servingFaults(config),
 ];
 
 /** Entries whose value for a key an earlier entry has. */
-function repeated<K extends string>(
-  entries: readonly Readonly<Record<K, string>>[],
-  list: string,
-  key: K,
-  advice: string,
-): Fault[] {
-  return entries.flatMap((entry, i) => {
+const repeated = <K extends string>(entries: readonly Record<K, string>[], list: string, key: K, advice: string) =>
+  entries.flatMap((entry, i) => {
     const first = entries.findIndex((other) => other[key] === entry[key]);
-    return faultsOf(`${list}[${i}].${key}`, {
-      [`repeats ${list}[${first}].${key}, "${entry[key]}". ${advice}`]: first < i,
-    });
+    const fault = `repeats ${list}[${first}].${key}, "${entry[key]}". ${advice}`;
+    return faultsOf(`${list}[${i}].${key}`, { [fault]: first < i });
   });
-}
 
 const hostFaults = ({ hostname, originPort }: Host, key: string, zone: string): Fault[] => [
   ...faultsOf(`${key}.hostname`, {

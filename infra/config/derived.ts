@@ -1,7 +1,4 @@
-/**
- * Values derived from the configuration, each in one place: Settings, sites, hostnames, source sets, repositories. Pure
- * functions, which take only the part of the settings that they need.
- */
+/** Values derived from the configuration, each in one place: Settings, sites, hostnames, source sets, repositories. */
 import { type GitHost as GitHostFacts, gitHostNames, gitHosts } from "../../service/git-hosts/index.ts";
 import { type Network, networks } from "../networks.ts";
 import { tidy } from "./cidr.ts";
@@ -24,25 +21,16 @@ export const settled = ({ hooks, ...config }: Config): Settings => ({
   })),
 });
 
-type Declared = Pick<Settings, "hosts" | "hooks">;
-
 export type SiteHook = Hook & { readonly site: Site };
 
 /** The hooks whose pushes become a site: the builder's layers exist for these. */
 export const sitesOf = ({ hooks }: Pick<Settings, "hooks">): SiteHook[] =>
   hooks.filter((hook): hook is SiteHook => hook.site !== undefined);
 
-export type ServedSite = {
-  readonly hook: string;
-  readonly hostname: string;
-  /** Leads to the current release. */
-  readonly webRoot: string;
-};
-
 /** The sites that pushgate serves, too, in the order of their hooks. Every host serves each. */
-export const servedSites = (settings: Pick<Settings, "hooks">): ServedSite[] =>
-  sitesOf(settings).flatMap(({ name, site: { hostname, webRoot } }) =>
-    hostname === undefined ? [] : [{ hook: name, hostname, webRoot }],
+export const servedSites = (settings: Pick<Settings, "hooks">) =>
+  sitesOf(settings).flatMap(({ name: hook, site: { hostname, webRoot } }) =>
+    hostname ? [{ hook, hostname, webRoot }] : [],
   );
 
 /** All names that a host answers to on its origin port, that for hooks first. */
@@ -59,42 +47,31 @@ export const hostnames = ({ hosts }: Pick<Settings, "hosts">): string[] =>
     .sort();
 
 /** Hostnames of served sites, sorted; none where no host is left to serve them. */
-export const siteHostnames = ({ hosts, hooks }: Declared): string[] =>
-  hostnames({ hosts }).length === 0
-    ? []
-    : servedSites({ hooks })
-        .map(({ hostname }) => hostname)
-        .sort();
+export function siteHostnames(settings: Settings): string[] {
+  const names = servedSites(settings).map(({ hostname }) => hostname);
+  return hostnames(settings).length === 0 ? [] : names.sort();
+}
 
 /** Every hostname of the zone that leads to an origin port: for hooks first, then the sites. */
-export const allHostnames = (settings: Declared): string[] => [...hostnames(settings), ...siteHostnames(settings)];
+export const allHostnames = (settings: Settings): string[] => [...hostnames(settings), ...siteHostnames(settings)];
 
-/** A set in Cloudflare's rules language: `{"a" "b"}`. Hostnames and hook names need no escaping. */
-export const set = (values: readonly string[]): string => `{${values.map((value) => `"${value}"`).join(" ")}}`;
-
-export type Remote = { readonly ssh: boolean; readonly host: string; readonly port: number };
-
-const ports = { https: 443, ssh: 22 } as const;
+type Remote = { readonly ssh: boolean; readonly host: string; readonly port: number };
 
 /** Parses a repository's address that schema.ts accepted: `https://…`, `ssh://user@host…`, or `user@host:path`. */
 export function remoteOf(repository: string): Remote {
   const [, scheme, host = "", port] = /^(https|ssh):\/\/(?:[^@/]*@)?([^/:]+)(?::(\d+))?\//.exec(repository) ?? [];
-  if (scheme === "https" || scheme === "ssh")
-    return { ssh: scheme === "ssh", host, port: port === undefined ? ports[scheme] : Number(port) };
-  return { ssh: true, host: /@([^:]+):/.exec(repository)?.[1] ?? "", port: ports.ssh };
+  if (scheme === undefined) return { ssh: true, host: /@([^:]+):/.exec(repository)?.[1] ?? "", port: 22 };
+  return { ssh: scheme === "ssh", host, port: Number(port ?? (scheme === "ssh" ? 22 : 443)) };
 }
 
 /** The name of a repository's host in ssh's known_hosts. */
-export const knownAs = ({ host, port }: Remote): string => (port === ports.ssh ? host : `[${host}]:${port}`);
+export const knownAs = ({ host, port }: Remote): string => (port === 22 ? host : `[${host}]:${port}`);
 
 /** Above the ports Debian's services use and those of git hosts that publish their ranges, below the ephemeral ones. */
 const firstOwnPort = 9470;
 const ownPorts = 400;
 
-/**
- * Hooks with the same source ranges. Each set has a socket, a loopback port and an allowlist of its own, so that one
- * git host's ranges do not open another git host's hook.
- */
+/** Hooks with the same source ranges: with a socket and an allowlist of their own, no range opens another set's hook. */
 export type SourceSet = {
   /** The git host's name where its ranges are published, else the first hook's: a unit name's part. */
   readonly name: string;
@@ -117,10 +94,9 @@ function portsOf(names: readonly string[]): Map<string, number> {
   const ports = new Map<string, number>();
   const taken = new Set<number>();
   for (const name of [...names].sort()) {
-    const fixed = (gitHosts as Partial<Record<string, GitHostFacts>>)[name]?.publishedPort;
     let place = hash(name) % ownPorts;
     while (taken.has(firstOwnPort + place)) place = (place + 1) % ownPorts;
-    const port = fixed ?? firstOwnPort + place;
+    const port = (gitHosts as Partial<Record<string, GitHostFacts>>)[name]?.publishedPort ?? firstOwnPort + place;
     taken.add(port);
     ports.set(name, port);
   }

@@ -5,7 +5,6 @@
  * - `form` completes "Use …" in a fault; `description` is one sentence.
  * - Every object is strict: an unknown key is a misspelt one, and a misspelt limit would silently not limit.
  */
-
 import { isIPv4, isIPv6 } from "node:net";
 import * as v from "valibot";
 import { gitHostNames } from "../../service/git-hosts/index.ts";

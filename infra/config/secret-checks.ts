@@ -1,16 +1,11 @@
-/**
- * Faults of the secrets, never with a value in them. A hook has a secret that its git host signs with, and a deploy key
- * that the builder reads the repository with.
- */
+/** Faults of the secrets: those that git hosts sign with, and the builder's deploy keys. No fault quotes a value. */
 import { parse as parseYaml } from "yaml";
 import { remoteOf } from "./derived.ts";
 import { checkShape, type Fault, faultsOf } from "./faults.ts";
 import { hookSecrets } from "./schema.ts";
 
 /** The hooks as written, so that faults of the secrets come with the faults of the hooks. */
-type WrittenHook = { readonly name: string; readonly needsDeployKey: boolean };
-
-const writtenHooks = (hooks: unknown): WrittenHook[] =>
+const writtenHooks = (hooks: unknown) =>
   (Array.isArray(hooks) ? hooks : []).flatMap((hook: Record<string, unknown> | null) => {
     const { name, repository, site } = hook ?? {};
     const needsDeployKey = site !== undefined && typeof repository === "string" && remoteOf(repository).ssh;
@@ -38,11 +33,10 @@ export function secretFaults(secrets: unknown, written: unknown, encrypted: bool
       key,
       says: `is plain text beside encrypted secrets. Make a new secret, and run: ${store(key)}`,
     })),
-    ...hooks.flatMap(({ name }) =>
-      faultsOf(`secrets.${name}`, {
-        [`is missing. Run: ${newSecret(`secrets.${name}.current`)}`]: !Object.hasOwn(secrets, name),
-      }),
-    ),
+    ...hooks.flatMap(({ name }) => {
+      const fault = `is missing. Run: ${newSecret(`secrets.${name}.current`)}`;
+      return faultsOf(`secrets.${name}`, { [fault]: !Object.hasOwn(secrets, name) });
+    }),
     ...entries.flatMap(([name, entry]) => {
       const key = `secrets.${name}`;
       const hook = hooks.find((hook) => hook.name === name);

@@ -23,18 +23,17 @@ export const vendorUrl = "https://api.cloudflare.com/client/v4";
 /** The SDK exports it, and leaves it out of its types. */
 const { isConfigSecret } = runtimeConfig as unknown as { isConfigSecret: (key: string) => boolean };
 
-/** As the engine passes it: `namespace:key` -> text, a JSON document where the key's type is object or array. */
+/** The configuration as the engine passes it: `namespace:key` -> text, which is JSON for an object or a list. */
 export type RawConfig = Readonly<Record<string, string>>;
 
 /** Secrets by hook, newest first; its deploy key under `key:<hook>`. */
 type Secrets = Readonly<Record<string, readonly string[]>>;
-type Parsed = { readonly settings: Settings; readonly secrets: Secrets };
 
 /**
  * Throws SettingsError with all faults. `isSecret`: whether a key is encrypted; `stackFile` is the text of
  * Pulumi.<stack>.yaml where it is known.
  */
-export function parseSettings(raw: RawConfig, isSecret: (key: string) => boolean, stackFile?: string): Parsed {
+export function parseSettings(raw: RawConfig, isSecret: (key: string) => boolean, stackFile?: string) {
   const written: Record<string, unknown> = { secrets: {} };
   for (const [key, text] of Object.entries(raw)) {
     if (!key.startsWith(namespace)) continue;
@@ -52,13 +51,12 @@ export function parseSettings(raw: RawConfig, isSecret: (key: string) => boolean
     ...secretFaults(secrets, config.hooks, isSecret(`${namespace}secrets`), stackFile),
   ];
   if (output === undefined || faults.length > 0) throw new SettingsError(faults);
-  const named = Object.entries(secrets as Record<string, HookSecrets>).flatMap(
-    ([hook, { current, previous, deployKey }]) => [
-      [hook, previous === undefined ? [current] : [current, previous]] as const,
-      ...(deployKey === undefined ? [] : [[`key:${hook}`, [deployKey]] as const]),
-    ],
-  );
-  return { settings: settled(output), secrets: Object.fromEntries(named) };
+  const byHook: Record<string, string[]> = {};
+  for (const [hook, { current, previous, deployKey }] of Object.entries(secrets as Record<string, HookSecrets>)) {
+    byHook[hook] = previous === undefined ? [current] : [current, previous];
+    if (deployKey !== undefined) byHook[`key:${hook}`] = [deployKey];
+  }
+  return { settings: settled(output), secrets: byHook as Secrets };
 }
 
 /** Objects and lists arrive as JSON; other text stays as it is, and its shape has a fault. */
@@ -70,11 +68,8 @@ function decoded(text: string): unknown {
   }
 }
 
-/**
- * The program's own access to Cloudflare; undefined where the provider has its token from the environment. The token
- * is the only secret that leaves as text: for the header of a request, and nothing else.
- */
-export function readEdgeAccess(): { baseUrl: string; token: string } | undefined {
+/** How the program itself queries Cloudflare; undefined where the provider has its token from the environment. */
+export function readCloudflareAccess(): { baseUrl: string; token: string } | undefined {
   const raw: RawConfig = pulumi.runtime.allConfig();
   return raw[token] === undefined ? undefined : { baseUrl: raw[baseUrl] ?? vendorUrl, token: raw[token] };
 }
@@ -82,10 +77,7 @@ export function readEdgeAccess(): { baseUrl: string; token: string } | undefined
 /** Throws SettingsError. */
 export function readSettings(): { settings: Settings; secrets: pulumi.Output<Secrets> } {
   const file = join(pulumi.getRootDirectory(), `Pulumi.${pulumi.getStack()}.yaml`);
-  const { settings, secrets } = parseSettings(
-    pulumi.runtime.allConfig(),
-    isConfigSecret,
-    existsSync(file) ? readFileSync(file, "utf8") : undefined,
-  );
+  const stackFile = existsSync(file) ? readFileSync(file, "utf8") : undefined;
+  const { settings, secrets } = parseSettings(pulumi.runtime.allConfig(), isConfigSecret, stackFile);
   return { settings, secrets: pulumi.secret(secrets) };
 }

@@ -1,4 +1,4 @@
-/** Faults of the sites: their folders, SSH host keys, ranges and hostnames. Pure; all faults come at once. */
+/** Faults of the sites: their folders, SSH host keys, ranges and hostnames. */
 import { containsCidr, overlapCidr } from "cidr-tools";
 import { local, networks } from "../networks.ts";
 import { knownAs, remoteOf } from "./derived.ts";
@@ -7,33 +7,20 @@ import type { Config, Site } from "./schema.ts";
 
 type Keyed = { readonly key: string; readonly repository: string; readonly site: Site };
 
-const keyed = ({ hooks }: Pick<Config, "hooks">): Keyed[] =>
-  hooks.flatMap(({ repository, site }, i) =>
-    site === undefined ? [] : [{ key: `hooks[${i}].site`, repository, site }],
-  );
+const keyed = (hooks: Config["hooks"]): Keyed[] =>
+  hooks.flatMap(({ repository, site }, i) => (site ? [{ key: `hooks[${i}].site`, repository, site }] : []));
 
-const isUnder = (path: string, folder: string): boolean => path === folder || path.startsWith(`${folder}/`);
-const overlap = (a: string, b: string): boolean => isUnder(a, b) || isUnder(b, a);
+const isUnder = (path: string, folder: string): boolean => path.startsWith(`${folder}/`);
+const overlap = (a: string, b: string): boolean => a === b || isUnder(a, b) || isUnder(b, a);
 
 /** Folders of the system, of pushgate, and those that a sandbox replaces. */
 const systemFolders =
   /^\/(bin|boot|dev|etc|lib\w*|proc|run|sbin|sys|tmp|usr|var\/(tmp|(lib|spool)\/pushgate[^/]*))(\/|$)/;
-const sharedFolders = [
-  "/home",
-  "/media",
-  "/mnt",
-  "/opt",
-  "/root",
-  "/srv",
-  "/var",
-  "/var/lib",
-  "/var/log",
-  "/var/spool",
-];
+const sharedFolders = /^\/(home|media|mnt|opt|root|srv|var(\/(lib|log|spool))?)$/;
 const hiddenFromHugo = /^\/(dev|home|proc|root|run|sys|tmp|var\/tmp)\//;
 
-export function siteFaults({ hooks }: Pick<Config, "hooks">): Fault[] {
-  const sites = keyed({ hooks });
+export function siteFaults(hooks: Config["hooks"]): Fault[] {
+  const sites = keyed(hooks);
   const deployKeys = hooks.map(({ name }) => `${name}-deploy-key`);
   return [
     ...sites.flatMap((one, i) => [
@@ -44,12 +31,10 @@ export function siteFaults({ hooks }: Pick<Config, "hooks">): Fault[] {
       ...one.site.egress.flatMap((range, j) => egressFaults(range, `${one.key}.egress[${j}]`)),
       ...hugoFaults(one.site.hugo.path, `${one.key}.hugo.path`),
     ]),
-    ...hooks.flatMap(({ name }, i) =>
-      faultsOf(`hooks[${i}].name`, {
-        [`is "${name}", the name of another hook's deploy key on the host. Use another name.`]:
-          deployKeys.includes(name),
-      }),
-    ),
+    ...hooks.flatMap(({ name }, i) => {
+      const fault = `is "${name}", the name of another hook's deploy key on the host. Use another name.`;
+      return faultsOf(`hooks[${i}].name`, { [fault]: deployKeys.includes(name) });
+    }),
   ];
 }
 
@@ -57,20 +42,20 @@ const folderFaults = ({ key, site: { webRoot, content } }: Keyed): Fault[] => [
   ...Object.entries({ webRoot, content }).flatMap(([name, path]) =>
     faultsOf(`${key}.${name}`, {
       [`is "${path}", which belongs to the system. Use a folder of the site's own.`]: systemFolders.test(path),
-      [`is "${path}", which holds more than this site. Use a folder below it.`]: sharedFolders.includes(path),
+      [`is "${path}", which holds more than this site. Use a folder below it.`]: sharedFolders.test(path),
     }),
   ),
   ...faultsOf(`${key}.webRoot`, {
     [`is "${webRoot}", in root's home, which no web server can read. Use another folder, such as /var/www/site.`]:
-      isUnder(webRoot, "/root"),
-    [`is "${webRoot}", inside content, which pushgate never writes. Move it outside content.`]:
-      content !== webRoot && isUnder(webRoot, content),
+      webRoot === "/root" || isUnder(webRoot, "/root"),
+    [`is "${webRoot}", inside content, which pushgate never writes. Move it outside content.`]: isUnder(
+      webRoot,
+      content,
+    ),
   }),
   ...faultsOf(`${key}.content`, {
-    [`is "${content}", inside webRoot, which is replaced on every publish. Move it outside webRoot.`]: isUnder(
-      content,
-      webRoot,
-    ),
+    [`is "${content}", inside webRoot, which is replaced on every publish. Move it outside webRoot.`]:
+      content === webRoot || isUnder(content, webRoot),
   }),
 ];
 
@@ -89,14 +74,10 @@ function sharedFaults({ key, site }: Keyed, before: Keyed): Fault[] {
 
 const keepFaults = ({ key, site: { keep } }: Keyed): Fault[] =>
   keep.flatMap((path, i) =>
-    keep.slice(0, i).flatMap((before, j) =>
-      faultsOf(`${key}.keep[${i}]`, {
-        [`is "${path}", which overlaps keep[${j}], "${before}". Keep only the wider of the two.`]: overlap(
-          path,
-          before,
-        ),
-      }),
-    ),
+    keep.slice(0, i).flatMap((before, j) => {
+      const fault = `is "${path}", which overlaps keep[${j}], "${before}". Keep only the wider of the two.`;
+      return faultsOf(`${key}.keep[${i}]`, { [fault]: overlap(path, before) });
+    }),
   );
 
 function knownHostsFaults({ key, repository, site: { knownHosts } }: Keyed): Fault[] {
@@ -131,7 +112,7 @@ const sitesPerCertificate = 199;
 
 /** Faults of the sites that pushgate serves (`hooks[].site.hostname`). */
 export function servingFaults({ zone, hosts, hooks }: Pick<Config, "zone" | "hosts" | "hooks">): Fault[] {
-  const sites = keyed({ hooks }).flatMap(({ key, site: { hostname } }) =>
+  const sites = keyed(hooks).flatMap(({ key, site: { hostname } }) =>
     hostname === undefined ? [] : [{ key: `${key}.hostname`, hostname }],
   );
   if (sites.length === 0) return [];

@@ -5,7 +5,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 
 /** The provider's own settings, `cloudflare:baseUrl` and `cloudflare:apiToken`. */
-export type EdgeAccess = { readonly baseUrl: string; readonly token: string };
+export type CloudflareAccess = { readonly baseUrl: string; readonly token: string };
 
 /** The error that Cloudflare answered, or that there was no answer. */
 export class ApiRefusal extends Error {
@@ -24,12 +24,12 @@ type Envelope = {
   readonly result_info?: { readonly total_pages?: number };
 };
 
-export type EdgeApi = ReturnType<typeof edgeApi>;
-
 const tries = 4;
 
+export type CloudflareApi = ReturnType<typeof cloudflareApi>;
+
 /** Its functions throw ApiRefusal. A result is believed to be a T. */
-export function edgeApi({ baseUrl, token }: EdgeAccess) {
+export function cloudflareApi({ baseUrl, token }: CloudflareAccess) {
   const headers = { authorization: `Bearer ${token}`, "content-type": "application/json" };
 
   async function send(method: string, path: string, body?: object): Promise<Envelope> {
@@ -37,15 +37,11 @@ export function edgeApi({ baseUrl, token }: EdgeAccess) {
     for (let left = tries - 1; ; left--) {
       const request: RequestInit = { method, headers, signal: AbortSignal.timeout(20_000), redirect: "error" };
       if (body !== undefined) request.body = JSON.stringify(body);
-      let response: Response;
-      let text: string;
-      try {
-        response = await fetch(url, request);
-        text = await response.text();
-      } catch (error) {
-        const cause = error instanceof Error ? String(error.cause ?? error.message) : String(error);
-        throw new ApiRefusal(0, `no answer from ${new URL(url).host} (${cause})`);
-      }
+      const [response, text] = await fetch(url, request)
+        .then(async (answer) => [answer, await answer.text()] as const)
+        .catch((error: Error) => {
+          throw new ApiRefusal(0, `no answer from ${new URL(url).host} (${error.cause ?? error.message})`);
+        });
       const busy = response.status === 429 || response.status >= 500;
       if (!busy || left === 0) return read(response.status, text);
       const seconds = Number(response.headers.get("retry-after") ?? Number.NaN);
@@ -56,12 +52,10 @@ export function edgeApi({ baseUrl, token }: EdgeAccess) {
   return {
     /** undefined for 404. */
     async get<T>(path: string): Promise<T | undefined> {
-      try {
-        return (await send("GET", path)).result as T;
-      } catch (error) {
-        if (error instanceof ApiRefusal && error.status === 404) return undefined;
-        throw error;
-      }
+      const answer = await send("GET", path).catch((error: unknown) => {
+        if (!(error instanceof ApiRefusal) || error.status !== 404) throw error;
+      });
+      return answer?.result as T | undefined;
     },
     /** Every page of a list. `path` may have filters as its query. */
     async list<T>(path: string): Promise<T[]> {

@@ -1,13 +1,9 @@
 /**
- * Layer 3, bot management. Super Bot Fight Mode (pro, business, enterprise) and Bot Management (a custom rule that reads
- * the score) run in the rules engine, where the delivery rule of waf.ts skips them: nothing is declared here.
- *
- * The free plan's Bot Fight Mode runs outside the rules engine, and no rule skips it. It can only be switched off for the
- * whole zone, which is the operator's choice (`botFightMode: off`).
+ * Layer 3, bot management. The rules engine runs the products of the other plans, so waf.ts's delivery rule skips them.
+ * No rule skips the free plan's Bot Fight Mode: the operator can only choose to switch it off for the whole zone.
  */
 import * as cloudflare from "@pulumi/cloudflare";
 import * as pulumi from "@pulumi/pulumi";
-
 import { hostnames } from "../config/derived.ts";
 import type { Edge, Settings } from "../config/settings.ts";
 

@@ -1,15 +1,14 @@
 /**
- * The canary: a request from outside through Cloudflare to nginx. Each layer's own drift is found at the layer. What lies
- * between two layers is found only here: a hosting provider's firewall before the host, a Worker or an Access application
- * on the hostname, DNS that leads elsewhere.
+ * The canary: a request from outside through Cloudflare to nginx. Only it finds what lies between two layers: a hosting
+ * provider's firewall before the host, a Worker or an Access application on the hostname, DNS that leads elsewhere.
  */
 import { get } from "node:https";
 import { setTimeout as sleep } from "node:timers/promises";
-import type * as cloudflare from "@pulumi/cloudflare";
+import type { DnsRecord } from "@pulumi/cloudflare";
 import * as pulumi from "@pulumi/pulumi";
-import { type Host, type Settings, vendorUrl } from "../config/settings.ts";
+import { type Edge, type Host, type Settings, vendorUrl } from "../config/settings.ts";
 import { canaryPath, servedByProxy } from "../contract.ts";
-import type { EdgeAccess } from "./api.ts";
+import type { CloudflareAccess } from "./api.ts";
 
 export type CanaryAnswer = {
   /** 0 without an answer; `error` is then the code of the reason, such as ENOTFOUND. */
@@ -81,18 +80,14 @@ export function obstacle(
 }
 
 /** A fake Cloudflare API has no hostname that leads to it. `canary: false` is for a computer that cannot reach the web. */
-export const sendsCanary = ({ canary }: Pick<Settings["edge"], "canary">, access: EdgeAccess | undefined): boolean =>
+export const sendsCanary = ({ canary }: Pick<Edge, "canary">, access: CloudflareAccess | undefined): boolean =>
   canary ?? access?.baseUrl === vendorUrl;
 
 /**
  * Sends the canary to each host that is present, and warns of what keeps it from the host: in `up` for half a minute
  * after the last resource, in a preview once. It never fails a run, which could not take anything back.
  */
-export function canary(
-  { hosts, edge }: Settings,
-  access: EdgeAccess | undefined,
-  records: cloudflare.DnsRecord[],
-): void {
+export function canary({ hosts, edge }: Settings, access: CloudflareAccess | undefined, records: DnsRecord[]): void {
   if (!sendsCanary(edge, access)) return;
   // In a preview that is to create a record this is not called: nothing leads to the host yet.
   pulumi.all(records.map(({ id }) => id)).apply(async () => {

@@ -2,30 +2,27 @@
  * The client certificate that Cloudflare presents to nginx. It proves that a connection comes through this zone, which
  * Cloudflare's address ranges do not: the Workers of every other customer connect from them too.
  *
- * - openssl makes a CA and a certificate on the operator's computer (client-certificate.sh), valid for ten years.
- * - nginx trusts the CA (host/client-ca). Cloudflare gets the certificate, as it rejects a root.
+ * - client-certificate.sh makes a CA and a certificate on the operator's computer, valid for ten years. nginx trusts the
+ *   CA (host/client-ca). Cloudflare gets the certificate, as it rejects a root.
  * - The CA's key is deleted at once, so a new certificate comes with a new CA, which nginx trusts before Cloudflare
  *   presents the certificate.
- * - The resources' names say "origin pulls", Cloudflare's word for this; another name would replace them.
  */
 import { readFileSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import * as cloudflare from "@pulumi/cloudflare";
 import * as pulumi from "@pulumi/pulumi";
-import { type EdgeAccess, edgeApi } from "./api.ts";
+import { type CloudflareAccess, cloudflareApi } from "./api.ts";
 import { warnBeforeExpiry } from "./expiry.ts";
 
 /** PEM. nginx trusts `ca`, which is public; Cloudflare presents `certificate` and holds its `key`. */
 export type ClientCertificate = { readonly ca: string; readonly certificate: string; readonly key: string };
 
 /** POSIX sh. The generation is part of the text, as only a changed text runs the script again. */
-export function clientCertificateScript(zone: string, generation: number): string {
-  const text = readFileSync(new URL("client-certificate.sh", import.meta.url), "utf8");
-  return text
-    .slice(text.indexOf("# generation"))
+export const clientCertificateScript = (zone: string, generation: number): string =>
+  readFileSync(new URL("client-certificate.sh", import.meta.url), "utf8")
+    .replace(/^[\s\S]*?(?=# generation)/, "")
     .replace("@generation@", String(generation))
     .replaceAll("@zone@", zone);
-}
 
 /** What the script printed. An error must not quote it: it holds a private key. */
 export const readClientCertificate = (printed: pulumi.Output<string>): pulumi.Output<ClientCertificate> =>
@@ -39,10 +36,8 @@ export const readClientCertificate = (printed: pulumi.Output<string>): pulumi.Ou
   });
 
 /**
- * Uploads the certificate and has Cloudflare present it for each hostname. The zone-wide settings stay as they are:
- * "Global, zone-level, and per-hostname AOP are independent configurations. Enabling or disabling one does not affect
- * the others" (developers.cloudflare.com/ssl/origin-configuration/authenticated-origin-pull/set-up/global). The global one
- * presents a certificate that all of Cloudflare's accounts share, which proves nothing.
+ * Uploads the certificate and has Cloudflare present it for each hostname. The zone's own such setting is independent of
+ * it (developers.cloudflare.com/ssl/origin-configuration/authenticated-origin-pull/set-up/global) and stays as it is.
  */
 export function presentClientCertificate(
   zoneId: pulumi.Input<string>,
@@ -52,16 +47,19 @@ export function presentClientCertificate(
 ): cloudflare.AuthenticatedOriginPulls[] {
   if (hostnames.length === 0) return [];
   const uploaded = new cloudflare.AuthenticatedOriginPullsHostnameCertificate(
-    "origin pull certificate",
+    "client certificate",
     { zoneId, certificate, privateKey: pulumi.secret(key) },
-    opts,
+    // The alias is the name in stacks of an earlier version; so is the one below.
+    { ...opts, aliases: [{ name: "origin pull certificate", parent: pulumi.rootStackResource }] },
   );
   const renewal = "Raise pushgate:edge.generation by one and run npx pulumi up.";
   warnBeforeExpiry(uploaded, "the client certificate that Cloudflare presents", renewal);
   return hostnames.map((hostname) => {
     // The provider takes one hostname a resource.
     const configs = [{ hostname, certId: uploaded.id, enabled: true }];
-    return new cloudflare.AuthenticatedOriginPulls(`${hostname} origin pulls`, { zoneId, configs }, opts);
+    const aliases = [{ name: `${hostname} origin pulls`, parent: pulumi.rootStackResource }];
+    const name = `${hostname} client certificate`;
+    return new cloudflare.AuthenticatedOriginPulls(name, { zoneId, configs }, { ...opts, aliases });
   });
 }
 
@@ -70,11 +68,10 @@ const bothTrusted = "Until then nginx trusts the former client certificate too."
 
 /**
  * Resolves once Cloudflare reports that it presents `certId` for the hostname, and throws RunError after five minutes.
- * Cloudflare's locations change over within minutes, one after the other: if nginx stopped trusting the former CA
- * earlier, it would reject deliveries.
+ * Cloudflare's locations change over one after the other: nginx must trust the former CA until then.
  */
 export async function untilPresented(
-  access: EdgeAccess | undefined,
+  access: CloudflareAccess | undefined,
   zoneId: string,
   hostname: string,
   certId: string,
@@ -88,7 +85,7 @@ export async function untilPresented(
     );
   type Rollout = { readonly cert_id?: string; readonly status?: string; readonly cert_status?: string };
   const path = `zones/${zoneId}/origin_tls_client_auth/hostnames/${hostname}`;
-  const api = edgeApi(access);
+  const api = cloudflareApi(access);
   const until = Date.now() + minutes * 60_000;
   for (let waiting = false; ; waiting = true) {
     const live = await api.get<Rollout>(path);

@@ -13,24 +13,21 @@ function recordsOf(name: string, { address, address6 }: Pick<Host, "address" | "
   return [to("A", address), ...(address6 === undefined ? [] : [to("AAAA", address6)])];
 }
 
-/** Each host has a hostname for hooks, which a lost host keeps. */
-const hookRecords = ({ hosts }: Settings) =>
-  hosts.filter(({ state }) => state !== "absent").flatMap((host) => recordsOf(host.hostname, host));
-
-/** A site's hostname leads to every host. Not to a lost one, as Cloudflare would send it a share of the visitors. */
-const siteRecords = (settings: Settings) =>
-  siteHostnames(settings).flatMap((name) =>
-    settings.hosts.filter(({ state }) => state === "present").flatMap((host) => recordsOf(name, host)),
-  );
-
-export const records = (settings: Settings) => [...hookRecords(settings), ...siteRecords(settings)];
+/** A lost host keeps its hostname for hooks. No site leads to it, as Cloudflare would send it a share of the visitors. */
+export function records(settings: Settings) {
+  const hosts = settings.hosts.filter(({ state }) => state !== "absent");
+  const present = hosts.filter(({ state }) => state === "present");
+  return [
+    ...hosts.flatMap((host) => recordsOf(host.hostname, host)),
+    ...siteHostnames(settings).flatMap((name) => present.flatMap((host) => recordsOf(name, host))),
+  ];
+}
 
 export function dns(settings: Settings, zoneId: pulumi.Input<string>, opts: pulumi.CustomResourceOptions = {}) {
-  const declare = (name: string, record: ReturnType<typeof records>[number]) =>
-    new cloudflare.DnsRecord(name, { zoneId, ...record }, opts);
-  return [
-    ...hookRecords(settings).map((record) => declare(`${record.name} ${record.type}`, record)),
+  const sites = siteHostnames(settings);
+  return records(settings).map(({ name, type, content, ...rest }) => {
     // A site has several records of one type. Their addresses tell them apart, so that a new host renames none of them.
-    ...siteRecords(settings).map((record) => declare(`${record.name} ${record.type} ${record.content}`, record)),
-  ];
+    const address = sites.includes(name) ? ` ${content}` : "";
+    return new cloudflare.DnsRecord(`${name} ${type}${address}`, { zoneId, name, type, content, ...rest }, opts);
+  });
 }

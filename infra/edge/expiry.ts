@@ -1,7 +1,6 @@
 /** Preview and `up` warn before a certificate expires, as every delivery fails from that day on. */
 import * as pulumi from "@pulumi/pulumi";
 
-/** A quarter of a year. */
 const warnDays = 90;
 
 /** Whole days from `now`, negative once expired; NaN for no date. Go's format ends in a zone's name, which Node rejects. */
@@ -10,9 +9,8 @@ export const daysLeft = (expiresOn: string, now: Date): number =>
 
 /** The warning, or undefined. Never throws: an exception in an `apply` would end the program. */
 export function expiryWarning(what: string, renewal: string, expiresOn: string | undefined, now: Date) {
-  if (expiresOn === undefined) return undefined;
-  const days = daysLeft(expiresOn, now);
-  if (days > warnDays) return undefined;
+  const days = daysLeft(expiresOn ?? "", now);
+  if (expiresOn === undefined || days > warnDays) return undefined;
   const when = Number.isNaN(days) ? `on ${expiresOn}` : days < 0 ? `${-days} days ago` : `in ${days} days`;
   return `${what} expires ${when}, and every delivery fails from then on. ${renewal}`;
 }

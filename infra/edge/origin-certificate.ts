@@ -1,7 +1,4 @@
-/**
- * The origin certificate, which nginx presents to Cloudflare: issued by Cloudflare's Origin CA for a key that stays on
- * the host.
- */
+/** The origin certificate, which nginx presents to Cloudflare: Cloudflare issues it for a key that stays on the host. */
 import * as cloudflare from "@pulumi/cloudflare";
 import type * as pulumi from "@pulumi/pulumi";
 import { originKey } from "../contract.ts";

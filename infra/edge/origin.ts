@@ -2,20 +2,16 @@
  * Layer 4, how Cloudflare connects to a host for pushgate's hostnames: on a port of their own, beside whatever serves
  * 443, and by strict TLS. Both are rules, so no setting of the zone changes.
  */
-
-import { allHostnames, hostnames, set, siteHostnames } from "../config/derived.ts";
-
+import { allHostnames, hostnames, siteHostnames } from "../config/derived.ts";
 import type { Settings } from "../config/settings.ts";
-import { prefix, type Rule } from "./zone/phase.ts";
+import { prefix, type Rule, set } from "./zone/phase.ts";
 
 /** Phase `http_request_origin`, one rule for each port. The port is part of the ref, so that a new host changes no other. */
-export function originRules({ hosts, hooks }: Settings): Rule[] {
-  const byPort = Map.groupBy(
-    hosts.filter(({ state }) => state !== "absent"),
-    ({ originPort }) => originPort,
-  );
+export function originRules(settings: Settings): Rule[] {
+  const hosts = settings.hosts.filter(({ state }) => state !== "absent");
+  const byPort = Map.groupBy(hosts, ({ originPort }) => originPort);
   // A site has one hostname for all hosts, so the configuration rejects a second port beside a served site.
-  const sites = siteHostnames({ hosts, hooks });
+  const sites = siteHostnames(settings);
   return [...byPort]
     .sort(([a], [b]) => a - b)
     .map(([port, alike], index) => ({

@@ -5,12 +5,11 @@
  * The expressions use only what every plan has and what is known to be false for an absent header:
  * `any(starts_with(H[*], …))` is false then, but `H[0] ne ""` and `all(…)` are true.
  */
-
 import { gitHosts, type SignatureShape } from "../../service/git-hosts/index.ts";
-import { hostnames, set, sourceSets } from "../config/derived.ts";
+import { hostnames, sourceSets } from "../config/derived.ts";
 import type { GitHost, Hook, Settings } from "../config/settings.ts";
 import { canaryPath, webhookPath } from "../contract.ts";
-import { prefix, type Rule } from "./zone/phase.ts";
+import { prefix, type Rule, set } from "./zone/phase.ts";
 
 function signed({ header, prefix, length }: SignatureShape): string {
   const values = `http.request.headers["${header}"]`;

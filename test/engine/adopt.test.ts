@@ -108,14 +108,14 @@ describe("a zone that was used before", { timeout: 120_000 }, () => {
     expect((await stack.destroy()).code).not.toBe(0);
     expect(api.zone).toStrictEqual(whole);
     expect(atCloudflare(succeeded(await stack.up()))).toEqual([
+      "create client certificate",
       "create configuration rules",
+      "create hooks.example.org client certificate",
       "create hooks.example.org origin certificate",
-      "create hooks.example.org origin pulls",
-      "create origin pull certificate",
       "create origin rules",
       "create www.example.org A 203.0.113.10",
       "create www.example.org AAAA 2001:db8::10",
-      "create www.example.org origin pulls",
+      "create www.example.org client certificate",
       "update Bot Fight Mode",
       "update custom rules",
       "update hooks.example.org A",

@@ -166,7 +166,7 @@ describe("in a zone whose owner has rules in every phase", { timeout: 120_000 },
       "update configuration rules rules",
       "update custom rules rules",
       "update hooks.example.org AAAA proxied",
-      "update hooks.example.org origin pulls configs",
+      "update hooks.example.org client certificate configs",
       "update origin rules rules",
     ]);
     succeeded(await w.stack.up());
@@ -231,10 +231,10 @@ describe("in a zone whose owner has no rules", { timeout: 120_000 }, () => {
     zone.origin_pulls.hostnames = [];
     zone.rulesets = zone.rulesets.filter(({ phase }) => phase !== custom);
     expect(atCloudflare(succeeded(await w.stack.preview()))).toEqual([
+      "create client certificate",
       "create custom rules",
+      "create hooks.example.org client certificate",
       "create hooks.example.org origin certificate",
-      "create hooks.example.org origin pulls",
-      "create origin pull certificate",
       "update Bot Fight Mode fightMode",
     ]);
     succeeded(await w.stack.up());

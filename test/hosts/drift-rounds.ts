@@ -225,7 +225,7 @@ systemctl --quiet disable nginx.service`,
         },
       },
       {
-        resource: `${hostname} origin pulls`,
+        resource: `${hostname} client certificate`,
         change: (zone) => {
           zone.origin_pulls.hostnames[0]!.enabled = false;
         },

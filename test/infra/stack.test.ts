@@ -30,10 +30,10 @@ const second = {
 test("the program declares every layer on the host and at Cloudflare", async () => {
   expect(names(await evaluate())).toMatchInlineSnapshot(`
     [
-      "AuthenticatedOriginPulls hooks.example.org origin pulls",
-      "AuthenticatedOriginPulls www.example.org origin pulls",
-      "AuthenticatedOriginPullsHostnameCertificate origin pull certificate",
-      "Command origin pulls",
+      "AuthenticatedOriginPulls hooks.example.org client certificate",
+      "AuthenticatedOriginPulls www.example.org client certificate",
+      "AuthenticatedOriginPullsHostnameCertificate client certificate",
+      "Command client certificate",
       "Command web1-builder",
       "Command web1-builder-program",
       "Command web1-builder-program-file",

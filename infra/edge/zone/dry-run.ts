@@ -1,19 +1,16 @@
 /**
- * What a preview checks at Cloudflare before `up` writes.
- *
- * - Each endpoint that `up` uses is read once.
- * - A ruleset that would change is written with `dry_run=true`: Cloudflare checks permissions, quotas, fields and what
- *   the plan includes, and writes nothing.
- * - DNS, certificates and bot management have no dry run: only `up` shows whether the token may write them.
+ * What a preview checks at Cloudflare before `up` writes: it reads each endpoint that `up` uses, and sends each ruleset
+ * that would change with `dry_run=true`, so that Cloudflare checks permissions, quotas, fields and plan. DNS, certificates
+ * and bot management have no dry run: only `up` shows whether the token may write them.
  */
 import { isDeepStrictEqual } from "node:util";
 import * as pulumi from "@pulumi/pulumi";
 import { hostnames, siteHostnames } from "../../config/derived.ts";
 import type { Settings } from "../../config/settings.ts";
-import { ApiRefusal, type EdgeAccess, type EdgeApi, edgeApi } from "../api.ts";
+import { ApiRefusal, type CloudflareAccess, type CloudflareApi, cloudflareApi } from "../api.ts";
 import { botSettings } from "../bots.ts";
 import { rulesOf } from "./fits.ts";
-import { EdgeError, type LiveZone } from "./live-zone.ts";
+import { CloudflareError, type LiveZone } from "./live-zone.ts";
 import { foreignRules, isOurs, merged, type PhaseName, phaseNames, phases, type Rule } from "./phase.ts";
 
 /** Permissions as the dashboard's page for tokens names them. Its Edit is the API's Write, and includes Read. */
@@ -26,8 +23,6 @@ export const permissions = ({ edge }: Pick<Settings, "edge">): string[] => [
   // The free plan's setting is always read, and written if the operator chose so.
   ...(edge.plan === "free" ? [`${bots} ${botSettings(edge) === undefined ? "Read" : "Edit"}`] : []),
 ];
-
-const withoutDryRun: readonly string[] = [dns, certificates, bots].map((name) => `${name} Edit`);
 
 /** Cloudflare's answer says how many rules or characters are too many. */
 const smaller = "If there are too many rules, remove some of the zone's own or choose a larger plan.";
@@ -44,24 +39,21 @@ function fault(what: string, permission: string, error: unknown, otherwise: stri
   return [`${what}: ${error.message}. ${remedy}`];
 }
 
-async function readFaults(api: EdgeApi, { id, name }: LiveZone): Promise<string[]> {
-  const endpoints: readonly (readonly [what: string, permission: string, path: string])[] = [
-    ["DNS records", dns, `zones/${id}/dns_records?per_page=1`],
-    ["origin certificates", certificates, `certificates?zone_id=${id}`],
-    ["client certificates", certificates, `zones/${id}/origin_tls_client_auth/hostnames/certificates`],
-  ];
+function readFaults(api: CloudflareApi, { id, name }: LiveZone): Promise<string[]>[] {
   const otherwise = "Check the connection to Cloudflare and run it again.";
-  const faults = endpoints.map(([what, permission, path]) =>
-    api.get(path).then(
-      () => [],
-      (error: unknown) => fault(`the ${what} of ${name} can't be read`, permission, error, otherwise),
-    ),
-  );
-  return (await Promise.all(faults)).flat();
+  const read = async (what: string, permission: string, path: string): Promise<string[]> => {
+    const failed = (error: unknown) => fault(`the ${what} of ${name} can't be read`, permission, error, otherwise);
+    return api.get(path).then(() => [], failed);
+  };
+  return [
+    read("DNS records", dns, `zones/${id}/dns_records?per_page=1`),
+    read("origin certificates", certificates, `certificates?zone_id=${id}`),
+    read("client certificates", certificates, `zones/${id}/origin_tls_client_auth/hostnames/certificates`),
+  ];
 }
 
 /** A site's hostname often exists before pushgate. An unreadable list is reported by `readFaults`. */
-async function cnameFaults(api: EdgeApi, zone: LiveZone, hostname: string): Promise<string[]> {
+async function cnameFaults(api: CloudflareApi, zone: LiveZone, hostname: string): Promise<string[]> {
   const path = `zones/${zone.id}/dns_records?name=${hostname}&type=CNAME`;
   const live = await api.list<{ type: string; content: string }>(path).catch(() => []);
   return live
@@ -81,7 +73,12 @@ const asSent = ({ actionParameters, ...rule }: Rule): Rule =>
   ({ ...rule, ...(actionParameters && { action_parameters: actionParameters }) }) as Rule;
 
 /** The zone's own rules are sent as the API returned them, so that a rejection is about pushgate's. */
-async function writeFaults(api: EdgeApi, name: PhaseName, ours: readonly Rule[], zone: LiveZone): Promise<string[]> {
+async function writeFaults(
+  api: CloudflareApi,
+  name: PhaseName,
+  ours: readonly Rule[],
+  zone: LiveZone,
+): Promise<string[]> {
   const { id, name: title, description } = zone.phases[name];
   const { phase, permission, name: what } = phases[name];
   const path = `zones/${zone.id}/rulesets`;
@@ -99,7 +96,7 @@ async function writeFaults(api: EdgeApi, name: PhaseName, ours: readonly Rule[],
 }
 
 /** All reasons why an `up` would fail at Cloudflare, as far as they can be known before it writes. */
-export async function dryRunFaults(api: EdgeApi, settings: Settings, zone: LiveZone): Promise<string[]> {
+export async function dryRunFaults(api: CloudflareApi, settings: Settings, zone: LiveZone): Promise<string[]> {
   if (hostnames(settings).length === 0) return [];
   const ours = rulesOf(settings);
   const changes = (name: PhaseName): boolean => {
@@ -107,27 +104,26 @@ export async function dryRunFaults(api: EdgeApi, settings: Settings, zone: LiveZ
     return ours[name].length > 0 && !isDeepStrictEqual(rules, merged(name, ours[name], rules));
   };
   const faults = [
-    readFaults(api, zone),
+    ...readFaults(api, zone),
     ...siteHostnames(settings).map((hostname) => cnameFaults(api, zone, hostname)),
     ...phaseNames.filter(changes).map((name) => writeFaults(api, name, ours[name], zone)),
   ];
   return (await Promise.all(faults)).flat();
 }
 
-/** Throws EdgeError, in previews only. A zone that is as declared costs three small reads. */
-export async function tryOut(access: EdgeAccess | undefined, settings: Settings, zone: LiveZone): Promise<void> {
+/** Throws CloudflareError, in previews only. A zone that is as declared costs three small reads. */
+export async function tryOut(access: CloudflareAccess | undefined, settings: Settings, zone: LiveZone): Promise<void> {
   if (!pulumi.runtime.isDryRun()) return;
-  if (access === undefined) {
-    void pulumi.log.warn(
+  if (access === undefined)
+    return pulumi.log.warn(
       "cloudflare:apiToken is not in the stack's configuration, so this preview did not check whether the token may write " +
         "and Cloudflare accepts the rules. Run npx pulumi config set --secret cloudflare:apiToken.",
     );
-    return;
-  }
-  const faults = await dryRunFaults(edgeApi(access), settings, zone);
-  if (faults.length > 0) throw new EdgeError(faults);
+  const faults = await dryRunFaults(cloudflareApi(access), settings, zone);
+  if (faults.length > 0) throw new CloudflareError(faults);
   const first = !phaseNames.some((name) => zone.phases[name].rules.some(isOurs));
   if (hostnames(settings).length === 0 || !first) return;
+  const withoutDryRun = [dns, certificates, bots].map((name) => `${name} Edit`);
   const unknown = permissions(settings).filter((one) => withoutDryRun.includes(one));
   void pulumi.log.info(
     `the token may write the rules and read the rest. Whether it has ${unknown.join(", ")} is known only when \`up\` ` +

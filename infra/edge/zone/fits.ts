@@ -4,7 +4,7 @@ import { hostnames } from "../../config/derived.ts";
 import type { Plan, Settings } from "../../config/settings.ts";
 import { configRules, originRules } from "../origin.ts";
 import { customRules } from "../waf.ts";
-import { EdgeError, type LiveZone } from "./live-zone.ts";
+import { CloudflareError, type LiveZone } from "./live-zone.ts";
 import { foreignRules, isOurs, type PhaseName, phaseNames, phases, quoted, type Rule } from "./phase.ts";
 
 /** pushgate's rules, by phase. */
@@ -37,30 +37,26 @@ function botFaults({ edge }: Settings, live: LiveZone): string[] {
 function lossFaults(live: LiveZone): string[] {
   const emptied = ({ action, actionParameters }: Rule) =>
     ["route", "set_config", "skip"].includes(action) && actionParameters === undefined;
-  return phaseNames.flatMap((name) =>
-    foreignRules(live.phases[name].rules)
-      .filter(emptied)
-      .map(
-        (rule) =>
-          `${phases[name].name}: the zone's own rule ${quoted([rule])} (${rule.action}) would lose settings that the ` +
-          'Pulumi provider does not know, such as phase: "current". Write the rule with others, such as ruleset: "current".',
-      ),
-  );
+  const fault = (name: PhaseName, rule: Rule) =>
+    `${phases[name].name}: the zone's own rule ${quoted([rule])} (${rule.action}) would lose settings that the Pulumi ` +
+    'provider does not know, such as phase: "current". Write the rule with others, such as ruleset: "current".';
+  const damaged = (name: PhaseName) => foreignRules(live.phases[name].rules).filter(emptied);
+  return phaseNames.flatMap((name) => damaged(name).map((rule) => fault(name, rule)));
 }
 
-export const edgeFaults = (settings: Settings, live: LiveZone): string[] =>
-  // Only a rule that would be damaged may stop a removal.
-  hostnames(settings).length === 0
-    ? lossFaults(live)
-    : [...planFaults(settings, live), ...botFaults(settings, live), ...lossFaults(live)];
+/** Only a rule that would be damaged may stop a removal. */
+export const edgeFaults = (settings: Settings, live: LiveZone): string[] => [
+  ...(hostnames(settings).length > 0 ? [...planFaults(settings, live), ...botFaults(settings, live)] : []),
+  ...lossFaults(live),
+];
 
 /**
- * Throws EdgeError. Warns of a ruleset that the stack may have to adopt: a phase takes one, so creating a second fails
+ * Throws CloudflareError. Warns of a ruleset that the stack may have to adopt: a phase takes one, so creating a second fails
  * (20217), and only the state knows whether the stack holds the existing one, which a program cannot read.
  */
 export function assertFits(settings: Settings, live: LiveZone): void {
   const faults = edgeFaults(settings, live);
-  if (faults.length > 0) throw new EdgeError(faults);
+  if (faults.length > 0) throw new CloudflareError(faults);
   const ours = rulesOf(settings);
   for (const name of phaseNames) {
     const { id, rules } = live.phases[name];

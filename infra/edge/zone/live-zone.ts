@@ -14,37 +14,34 @@ export type LiveZone = {
 };
 
 /** All reasons why nothing is written to Cloudflare. */
-export class EdgeError extends pulumi.RunError {
+export class CloudflareError extends pulumi.RunError {
   constructor(faults: readonly string[]) {
     const count = `${faults.length} fault${faults.length === 1 ? "" : "s"}`;
     super(`Cloudflare: ${count}, nothing was changed:\n  ${faults.join("\n  ")}`);
   }
 }
 
-/** Throws EdgeError with Cloudflare's own words. */
+/** Throws CloudflareError with Cloudflare's own words. */
 async function read<T>(what: string, permission: string, answer: Promise<T>): Promise<T> {
   try {
     return await answer;
   } catch (error) {
     const message = error instanceof Error ? error.message : String(error);
-    throw new EdgeError([
+    throw new CloudflareError([
       `${what} can't be read: ${message.replace(/\s+/g, " ").trim()}. Check that cloudflare:apiToken is set, belongs to ` +
         `this zone and has the permission ${permission} Read.`,
     ]);
   }
 }
 
-type Listed = readonly { readonly id: string; readonly kind: string; readonly phase: string }[];
-async function livePhase(zoneId: string, name: PhaseName, rulesets: Listed): Promise<LivePhase> {
-  const { phase, permission, name: title } = phases[name];
-  // Managed rulesets are listed too. The zone's own ruleset of a phase is the one of kind "zone".
-  const id = rulesets.find((one) => one.kind === "zone" && one.phase === phase)?.id;
+async function livePhase(zoneId: string, id: string | undefined, name: PhaseName): Promise<LivePhase> {
+  const { permission, name: title } = phases[name];
   if (id === undefined) return { name: "default", description: "", rules: [] };
   const live = await read(`the zone's ${title}`, permission, cloudflare.getRuleset({ zoneId, id }));
   return { id, name: live.name, description: live.description ?? "", rules: asInputs(live.rules) };
 }
 
-/** Throws EdgeError: no such zone, no permission, no answer. */
+/** Throws CloudflareError: no such zone, no permission, no answer. */
 export async function inspect(zone: string): Promise<LiveZone> {
   const { id, plan } = await read(`the zone ${zone}`, "Zone", cloudflare.getZone({ filter: { name: zone } }));
   const [listed, bots] = await Promise.all([
@@ -55,7 +52,9 @@ export async function inspect(zone: string): Promise<LiveZone> {
   ]);
   // `results` is the older name of `rulesets`; the provider may fill either.
   const rulesets = [...(listed.rulesets ?? []), ...(listed.results ?? [])];
-  const live = await Promise.all(phaseNames.map((name) => livePhase(id, name, rulesets)));
+  // Managed rulesets are listed too. The zone's own ruleset of a phase is the one of kind "zone".
+  const own = (name: PhaseName) => rulesets.find((one) => one.kind === "zone" && one.phase === phases[name].phase)?.id;
+  const live = await Promise.all(phaseNames.map((name) => livePhase(id, own(name), name)));
   return {
     id,
     name: zone,

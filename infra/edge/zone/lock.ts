@@ -1,13 +1,13 @@
 /**
- * Keeps the zone's own rules from pushgate's writes and deletes. The API writes and deletes a ruleset whole and without
- * a condition, and the program read the zone seconds ago; so hooks of the engine read it again in the moment before, and
- * fail. docs/decisions/010 has the cases and the window that is left.
+ * The one place that declares rulesets, so that no write or delete of pushgate's takes a rule of the zone's own. The API
+ * writes and deletes a ruleset whole and without a condition, and the program read the zone seconds ago; so hooks of the
+ * engine read it again in the moment before, and fail. docs/decisions/010 has the cases and the window that is left.
  */
 import { isDeepStrictEqual } from "node:util";
 import * as cloudflare from "@pulumi/cloudflare";
 import * as pulumi from "@pulumi/pulumi";
 import type { LiveZone } from "./live-zone.ts";
-import { asInputs, foreignRules, type PhaseName, phaseNames, phases, quoted } from "./phase.ts";
+import { asInputs, foreignRules, merged, type PhaseName, phaseNames, phases, quoted, type Rule } from "./phase.ts";
 
 /**
  * The delete hook's name, and all that `pulumi destroy` prints when the engine refuses it for a state that holds the
@@ -15,7 +15,7 @@ import { asInputs, foreignRules, type PhaseName, phaseNames, phases, quoted } fr
  */
 const leave = "leave by `state: absent` on every host and `pulumi up`, which takes only what is pushgate's";
 
-export type Keeper = ReturnType<typeof keeper>;
+type Keeper = ReturnType<typeof keeper>;
 
 async function assertNothingLost(rulesets: readonly { readonly zoneId: string; readonly id: string }[]): Promise<void> {
   const live = await Promise.all(rulesets.map((one) => cloudflare.getRuleset(one)));
@@ -48,6 +48,25 @@ export function keeper({ id: zoneId, phases: live }: LiveZone) {
     return { beforeUpdate: [hook] };
   };
   return { beforeDelete, beforeUpdate };
+}
+
+/** undefined without rules: the ruleset is deleted, and the zone is as it was before pushgate. */
+export function ruleset(
+  zone: LiveZone,
+  phase: PhaseName,
+  ours: readonly Rule[],
+  { beforeDelete, beforeUpdate }: Keeper,
+  opts: pulumi.CustomResourceOptions = {},
+): cloudflare.Ruleset | undefined {
+  const { name, description, rules: live } = zone.phases[phase];
+  const rules = merged(phase, ours, live);
+  if (rules.length === 0) return undefined;
+  const args = { zoneId: zone.id, kind: "zone", phase: phases[phase].phase, name, description, rules: rules as never };
+  const hooks = beforeUpdate(phase);
+  // Without pushgate's rules, the ruleset is only forgotten when it leaves the state.
+  const kept =
+    ours.length > 0 ? { hooks: { ...hooks, beforeDelete: [beforeDelete] } } : { hooks, retainOnDelete: true };
+  return new cloudflare.Ruleset(phases[phase].name, args, { ...opts, ...kept });
 }
 
 /**

@@ -1,6 +1,6 @@
 /**
- * A zone has one ruleset for each phase, and an update replaces all of its rules. So pushgate's rules and the zone's own,
- * those of other people, are read and written together.
+ * A zone has one ruleset for each phase, and an update replaces all of its rules. So pushgate's rules and the zone's own
+ * are read and written together.
  */
 
 /** A rule as the provider takes it. The zone's own may have fields beyond these. */
@@ -40,6 +40,9 @@ export type LivePhase = {
   /** All rules, pushgate's included, as inputs: `up` changes nothing if they equal what it declares. */
   readonly rules: readonly Rule[];
 };
+
+/** A set in Cloudflare's rules language: `{"a" "b"}`. Hostnames and hook names need no escaping. */
+export const set = (values: readonly string[]): string => `{${values.map((value) => `"${value}"`).join(" ")}}`;
 
 export const prefix = "pushgate_";
 export const isOurs = ({ ref }: { readonly ref?: string | null }): boolean => ref?.startsWith(prefix) === true;

@@ -160,7 +160,7 @@ test("one up removes the layers in reverse order, then the DNS records, then Clo
   const gone = order.filter((step) => step.startsWith("delete"));
   expect(gone.slice(0, 2).sort()).toEqual([`delete ${name} A`, `delete ${name} AAAA`]);
   expect(gone.slice(2).sort()).toEqual(
-    [`${name} origin certificate`, `${name} origin pulls`, "origin pull certificate", "receiver-program-file"].map(
+    ["client certificate", `${name} client certificate`, `${name} origin certificate`, "receiver-program-file"].map(
       (what) => `delete ${what}`,
     ),
   );

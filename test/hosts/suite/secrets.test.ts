@@ -49,7 +49,7 @@ beforeAll(async () => {
   ssh.mode("pass");
   const { stdout } = await world.stack.pulumi("stack", "export", "--show-secrets", "--stack", "test");
   const made = JSON.parse(stdout).deployment.resources.find(({ urn }: { urn: string }) =>
-    urn.endsWith("::origin pulls"),
+    urn.endsWith("command:local:Command::client certificate"),
   );
   needles = {
     current: secrets.site.current,

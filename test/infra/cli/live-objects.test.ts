@@ -1,7 +1,7 @@
 /** `npm run adopt` for a name with several live records. All else of it: test/engine/adopt.test.ts. */
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { type Declared, find } from "../../../infra/cli/live-objects.ts";
-import { edgeApi } from "../../../infra/edge/api.ts";
+import { cloudflareApi } from "../../../infra/edge/api.ts";
 import { records } from "../../../infra/edge/dns.ts";
 import { type Api, apiToken, startApi } from "../../fakes/cloudflare/api.ts";
 import { emptyZone } from "../../fakes/cloudflare/zone.ts";
@@ -29,7 +29,7 @@ const live = (name: string, ...contents: string[]) =>
     ...contents.map((content) => ({ id: content, name, type: "A", content, proxied: true, ttl: 1 })),
   );
 const adopted = async (name: string) => {
-  const access = edgeApi({ baseUrl: api.url, token: apiToken });
+  const access = cloudflareApi({ baseUrl: api.url, token: apiToken });
   const found = declared.filter((one) => one.inputs.name === name).map((one) => find(access, one, api.zone, declared));
   return (await Promise.all(found)).map(({ id, notes }) => [id?.split("/")[1], ...notes]);
 };

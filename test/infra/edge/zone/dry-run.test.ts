@@ -1,7 +1,7 @@
 /** The dry run of a preview with the fake API, without an engine: it checks token and rules, and writes nothing. */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Settings } from "../../../../infra/config/settings.ts";
-import { edgeApi } from "../../../../infra/edge/api.ts";
+import { cloudflareApi } from "../../../../infra/edge/api.ts";
 import { dryRunFaults, permissions } from "../../../../infra/edge/zone/dry-run.ts";
 import { rulesOf } from "../../../../infra/edge/zone/fits.ts";
 import type { LiveZone } from "../../../../infra/edge/zone/live-zone.ts";
@@ -21,7 +21,7 @@ describe("the dry run of a preview", () => {
   /** The API's word for the dashboard's Edit is Write. */
   const all = () => permissions(settings).map((permission) => permission.replace(/Edit$/, "Write"));
   let zone: LiveZone;
-  const faults = () => dryRunFaults(edgeApi({ baseUrl: api.url, token: apiToken }), settings, zone);
+  const faults = () => dryRunFaults(cloudflareApi({ baseUrl: api.url, token: apiToken }), settings, zone);
   beforeAll(async () => {
     settings = { ...example, edge: { plan: "free", botFightMode: "off", generation: 1 } };
     api = await startApi({ zone: emptyZone("example.org", "free"), tokens });
@@ -49,7 +49,7 @@ describe("the dry run of a preview", () => {
   test("the preview quotes another reason for a rejection, and tries the other phases too", async () => {
     const host = { ...exampleHost, hostname: 'hooks.example.org" or "' };
     const found = await dryRunFaults(
-      edgeApi({ baseUrl: api.url, token: apiToken }),
+      cloudflareApi({ baseUrl: api.url, token: apiToken }),
       { ...settings, hosts: [host] },
       zone,
     );
@@ -70,7 +70,7 @@ describe("the dry run of a preview", () => {
       const phase = { ...zone.phases.custom, ...(live && { id: live.id }), rules };
       const before = structuredClone(api.zone);
       const now = { ...zone, phases: { ...zone.phases, custom: phase } };
-      const edge = edgeApi({ baseUrl: api.url, token: apiToken });
+      const edge = cloudflareApi({ baseUrl: api.url, token: apiToken });
       const found = await dryRunFaults(edge, { ...settings, ...change }, now);
       expect(api.zone).toStrictEqual(before);
       api.zone.rulesets = [];
@@ -117,7 +117,7 @@ describe("the dry run of a preview", () => {
     const record = { id: "r", name: siteHostname, type: "A", content: "203.0.113.80", proxied: true, ttl: 1 };
     const withRecord = async (change: object) => {
       api.zone.dns_records = [{ ...record, ...change }];
-      const found = await dryRunFaults(edgeApi({ baseUrl: api.url, token: apiToken }), serving(settings), zone);
+      const found = await dryRunFaults(cloudflareApi({ baseUrl: api.url, token: apiToken }), serving(settings), zone);
       api.zone.dns_records = [];
       return found;
     };
@@ -147,13 +147,13 @@ describe("the dry run of a preview", () => {
     const inSync = { custom: as("custom"), origin: as("origin"), config: as("config") };
     api.requests.length = 0;
     expect(
-      await dryRunFaults(edgeApi({ baseUrl: api.url, token: apiToken }), settings, { ...zone, phases: inSync }),
+      await dryRunFaults(cloudflareApi({ baseUrl: api.url, token: apiToken }), settings, { ...zone, phases: inSync }),
     ).toEqual([]);
     expect(api.requests.map(({ method }) => method)).toEqual(["GET", "GET", "GET"]);
 
     const foreign = { ...inSync, custom: { ...inSync.custom, id: made.id, rules: [own] } };
     expect(
-      await dryRunFaults(edgeApi({ baseUrl: api.url, token: apiToken }), settings, { ...zone, phases: foreign }),
+      await dryRunFaults(cloudflareApi({ baseUrl: api.url, token: apiToken }), settings, { ...zone, phases: foreign }),
     ).toEqual([]);
     const put = api.requests.find(({ method }) => method === "PUT")!;
     expect((put.body.rules as Rule[]).map(({ ref }) => ref)).toEqual(["pushgate_delivery", "pushgate_rest", "own"]);

@@ -9,9 +9,8 @@ import { dns } from "../../../../infra/edge/dns.ts";
 import { originCertificate } from "../../../../infra/edge/origin-certificate.ts";
 import { assertFits, rulesOf } from "../../../../infra/edge/zone/fits.ts";
 import { inspect } from "../../../../infra/edge/zone/live-zone.ts";
-import { keeper } from "../../../../infra/edge/zone/lock.ts";
+import { keeper, ruleset } from "../../../../infra/edge/zone/lock.ts";
 import { phaseNames } from "../../../../infra/edge/zone/phase.ts";
-import { ruleset } from "../../../../infra/edge/zone/ruleset.ts";
 import { example, exampleHost, served, siteHostname } from "../../../fixtures.ts";
 import { setMocks } from "../../mocks.ts";
 
@@ -135,8 +134,8 @@ describe("an empty zone", () => {
     await mock({ ...zone("pro"), ...empty });
     const resources = await declare(example);
     expect(resources.map(({ type, name }) => `${type} ${name}`).sort()).toEqual([
-      "AuthenticatedOriginPulls hooks.example.org origin pulls",
-      "AuthenticatedOriginPullsHostnameCertificate origin pull certificate",
+      "AuthenticatedOriginPulls hooks.example.org client certificate",
+      "AuthenticatedOriginPullsHostnameCertificate client certificate",
       "DnsRecord hooks.example.org A",
       "DnsRecord hooks.example.org AAAA",
       "OriginCaCertificate hooks.example.org origin certificate",
@@ -153,7 +152,7 @@ describe("an empty zone", () => {
     expect(certificate?.inputs).toMatchObject({ csr: "csr", requestType: "origin-ecc", requestedValidity: 5475 });
     const pulls = resources.find(({ type }) => type === "AuthenticatedOriginPulls");
     expect(pulls?.inputs.configs).toEqual([
-      { hostname: "hooks.example.org", certId: "origin pull certificate-id", enabled: true },
+      { hostname: "hooks.example.org", certId: "client certificate-id", enabled: true },
     ]);
   });
   test("stays empty if every host is absent", async () => {
@@ -179,7 +178,9 @@ test("a served site's hostname leads to every present host, and is on the certif
     "www.example.org AAAA 2001:db8::11",
   ]);
   const hooks = ["web1.example.org", "web2.example.org", "web3.example.org"];
-  expect(names("AuthenticatedOriginPulls")).toEqual([...hooks, siteHostname].map((name) => `${name} origin pulls`));
+  expect(names("AuthenticatedOriginPulls")).toEqual(
+    [...hooks, siteHostname].map((name) => `${name} client certificate`),
+  );
   const certificates = resources.filter(({ type }) => type === "OriginCaCertificate");
   expect(certificates.map(({ inputs }) => inputs.hostnames)).toEqual(
     hooks.slice(0, 2).map((name) => [name, siteHostname]),
