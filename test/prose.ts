@@ -40,8 +40,8 @@ function proseOf(file: string, text: string): string {
   return out + blank(text.slice(at));
 }
 
-/** Files that quote other people's words, or these. */
-const others = [/^package-lock\.json$/, /^LICENSE$/, /^test\/prose\.ts$/, /^test\/engine\/(former|module)\//];
+/** Files that quote other people's words, or these, and JSON, which has keys and no prose. */
+const others = [/\.json$/, /^LICENSE$/, /^test\/prose\.ts$/, /^test\/engine\/(former|module)\//];
 
 /** Prints each word that is not in the glossary; returns how many. */
 function check(paths: readonly string[]): number {
