@@ -1,5 +1,5 @@
 /** What the renderers of the host layers share: files, facts, and the texts that lie beside each renderer. Pure. */
-import type { HostFact, HostFile } from "../apply/layer.ts";
+import type { HostFact, HostFile, HostLayer } from "../apply/layer.ts";
 import { plain, textBeside, type Value, variables } from "../apply/shell.ts";
 import { paths } from "./paths.ts";
 
@@ -26,19 +26,58 @@ export const enabledAndActive = (unit: string): HostFact => ({
   want: "enabled active",
 });
 
+type Values = Readonly<Record<string, Value>>;
+
 /** common.sh and layer.sh of the folder of `base`, after the layer's values as shell variables in single quotes. */
-export const layerScript = (base: string, layer: string, values: Readonly<Record<string, Value>> = {}): string =>
+export const layerScript = (base: string, layer: string, values: Values = {}, shared = ["common.sh"]): string =>
   [
-    variables({ layer, units: paths.units, stamps: paths.stamps, ...values }),
-    textBeside(import.meta.url, "common.sh"),
+    variables({ layer, units: paths.units, stamps: paths.stamps, state: paths.state, ...values }),
+    ...shared.map((name) => textBeside(import.meta.url, name)),
     textBeside(base, "layer.sh"),
   ].join("\n");
+
+type Parts = Partial<HostLayer> & { readonly facts: HostLayer["facts"]; readonly values?: Values };
+
+/**
+ * A layer whose shell is `layerScript`, with `restore` and `retire` where layer.sh has them. It owns its files, and
+ * nothing else unless `parts` says so.
+ */
+export function layerOf(base: string, name: string, { values, ...parts }: Parts, shared?: string[]): HostLayer {
+  const script = layerScript(base, name, values, shared);
+  const whereDefined = (step: string): string => (script.includes(`\n${step}() {`) ? step : ":");
+  return {
+    name,
+    script,
+    files: [],
+    owns: (parts.files ?? []).map(({ path }) => path),
+    activate: "activate",
+    restore: whereDefined("restore"),
+    retire: whereDefined("retire"),
+    timeout: 60,
+    ...parts,
+  };
+}
+
+const byUnit = { activate: "activate_unit", restore: "restore_unit", retire: "retire_unit" };
+
+/** A layer of one oneshot unit that places something in the kernel: oneshot.sh. */
+export const oneshotLayer = (
+  base: string,
+  name: string,
+  parts: Parts & { readonly values: { readonly unit: string; readonly needs: string } },
+): HostLayer => layerOf(base, name, { ...byUnit, ...parts }, ["common.sh", "oneshot.sh"]);
+
+/** Globs of the drop-ins of units, which change a unit without changing its file; `systemctl set-property` writes some. */
+export const dropIns = (...names: readonly string[]): string[] =>
+  [paths.units, "/etc/systemd/system.control", "/run/systemd/system", "/run/systemd/system.control"].flatMap((folder) =>
+    names.map((name) => `${folder}/${name}.d/*.conf`),
+  );
 
 /**
  * The template `name` of the folder of `base` with a value for each `@name@`. A line that holds nothing but a
  * placeholder goes when its value is empty. Throws where template and values do not agree: a renderer's mistake.
  */
-export function template(base: string, name: string, values: Readonly<Record<string, Value>> = {}): string {
+export function template(base: string, name: string, values: Values = {}): string {
   const unused = new Set(Object.keys(values));
   const filled = (key: string): string => {
     const value = values[key];

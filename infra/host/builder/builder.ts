@@ -8,7 +8,7 @@ import type { HostFact, HostFile, HostLayer } from "../../apply/layer.ts";
 import { quote } from "../../apply/shell.ts";
 import { remoteOf, type SiteHook, sitesOf } from "../../config/derived.ts";
 import type { Settings } from "../../config/settings.ts";
-import { enabledAndActive, file, layerScript, template, unitFile } from "../kit.ts";
+import { dropIns, enabledAndActive, file, layerOf, template, unitFile } from "../kit.ts";
 import { builderUser, paths, units } from "../paths.ts";
 import { spoolGroup } from "../receiver/receiver.ts";
 import { sandbox } from "../sandbox.ts";
@@ -82,7 +82,7 @@ function buildServiceText({ name, repository, site }: SiteHook): string {
     tasks: site.limits.tasks,
     sandbox: sandbox(
       "node",
-      "Node calls pkey_alloc, git and ssh set limits and owners: they go on after EPERM, not after a signal.",
+      "# Node calls pkey_alloc, git and ssh set limits and owners: they go on after EPERM, not after a signal.",
       homes(site),
     ),
   });
@@ -167,11 +167,10 @@ function factsOf(sites: readonly SiteHook[]): HostFact[] {
   ];
 }
 
-export function builder(settings: Settings): HostLayer {
+export function builderLayer(settings: Settings): HostLayer {
   const sites = sitesOf(settings);
-  return {
-    name: "builder",
-    script: layerScript(import.meta.url, "builder", {
+  return layerOf(import.meta.url, "builder", {
+    values: {
       spool,
       requests,
       sites: paths.sites,
@@ -180,18 +179,15 @@ export function builder(settings: Settings): HostLayer {
       hooks: settings.hooks.map(({ name }) => name),
       writers: sites.flatMap(({ site: { writers } }) => writers ?? []),
       sockets: sites.map(({ name }) => units.hugoSocket(name)),
-    }),
+    },
     files: [
       file(paths.builderTmpfiles, [...common, ...sites.flatMap(foldersOf)].map(tmpfilesLine).join("")),
       ...sites.flatMap(filesOf),
     ],
-    // Drop-ins too, of an administrator or of `systemctl set-property`: they change a unit without changing its file.
     owns: [
       paths.builderTmpfiles,
       `${paths.builderSettings}/*`,
-      ...[paths.units, "/etc/systemd/system.control", "/run/systemd/system", "/run/systemd/system.control"].flatMap(
-        (folder) => ["build-*", "hugo-*", "reconcile-*"].map((name) => `${folder}/pushgate-${name}.d/*.conf`),
-      ),
+      ...dropIns("pushgate-build-*", "pushgate-hugo-*", "pushgate-reconcile-*"),
       ...[
         "build-*.service",
         "build-*.path",
@@ -201,10 +197,7 @@ export function builder(settings: Settings): HostLayer {
         "hugo-*.socket",
       ].map((name) => `${paths.units}/pushgate-${name}`),
     ],
-    activate: "activate",
-    restore: "restore",
     facts: factsOf(sites),
-    retire: "retire",
     timeout: 90,
-  };
+  });
 }

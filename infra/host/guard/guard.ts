@@ -6,9 +6,9 @@
 import { containsCidr } from "cidr-tools";
 import type { HostLayer } from "../../apply/layer.ts";
 import { sourceSets } from "../../config/derived.ts";
-import type { Host, Settings } from "../../config/settings.ts";
+import type { Settings } from "../../config/settings.ts";
 import { isV4, loopback, networks, stranger, v4, v6 } from "../../networks.ts";
-import { enabledAndActive, file, layerScript, program, template, textBeside, unitFile } from "../kit.ts";
+import { enabledAndActive, file, layerOf, program, template, textBeside, unitFile } from "../kit.ts";
 import { paths, units } from "../paths.ts";
 
 const guardScript = `${paths.lib}/guard` as const;
@@ -37,7 +37,7 @@ const configurationText = (settings: Settings): string =>
     receiver: units.receiver,
   });
 
-export function guard(settings: Settings, _host: Host): HostLayer {
+export function guardLayer(settings: Settings): HostLayer {
   const files = [
     file(guardConfiguration, configurationText(settings), { check: 'sh -n "$1"' }),
     program(guardScript, textBeside(import.meta.url, "guard.sh")),
@@ -52,24 +52,19 @@ export function guard(settings: Settings, _host: Host): HostLayer {
     ),
     unitFile(units.guardTimer, textBeside(import.meta.url, "pushgate-guard.timer")),
   ];
-  return {
-    name: "guard",
-    script: layerScript(import.meta.url, "guard", {
+  return layerOf(import.meta.url, "guard", {
+    values: {
       service: units.guard,
       timer: units.guardTimer,
       program: guardScript,
       run: "/run/pushgate-guard",
-    }),
+    },
     files,
-    owns: files.map(({ path }) => path),
-    activate: "activate",
-    restore: "restore",
     facts: [
       enabledAndActive(units.guardTimer),
       { name: `${units.guard} at boot`, read: `systemctl is-enabled ${units.guard} 2>/dev/null`, want: "enabled" },
       { name: "the allowlist", read: "verdict", want: "proven" },
     ],
-    retire: "retire",
     timeout: 120,
-  };
+  });
 }

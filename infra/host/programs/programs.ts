@@ -10,7 +10,7 @@ import { buildSync } from "esbuild";
 import type { HostLayer } from "../../apply/layer.ts";
 import { sitesOf } from "../../config/derived.ts";
 import type { Settings } from "../../config/settings.ts";
-import { layerScript } from "../kit.ts";
+import { layerOf } from "../kit.ts";
 import { paths, units } from "../paths.ts";
 
 /**
@@ -61,22 +61,15 @@ export const buildPrograms = (settings: Settings): Bundles => ({
   ...(sitesOf(settings).length > 0 && { builder: buildProgram("builder") }),
 });
 
-export function bundle(program: Program, settings: Settings, { sha256 }: Pick<Bundle, "sha256">): HostLayer {
+export function programLayer(program: Program, settings: Settings, { sha256 }: Pick<Bundle, "sha256">): HostLayer {
   const { formerly, sound } = programs[program];
-  const { incoming, lib, state, [program]: path } = paths;
+  const { incoming, lib, [program]: path } = paths;
   const installed = [paths.receiver, paths.builder];
   const running = program === "receiver" ? [units.receiver] : sitesOf(settings).map(({ name }) => units.build(name));
-  const values = { program, path, sha256, running, sound, installed, incoming, lib, state };
-  const name = `${program}-program`;
-  return {
-    name,
+  return layerOf(import.meta.url, `${program}-program`, {
+    values: { program, path, sha256, running, sound, installed, incoming, lib },
     formerly,
-    script: layerScript(import.meta.url, name, values),
-    files: [],
     // No globs: an apply removes what they match, and a program cannot be rendered again. `retire` removes it.
-    owns: [],
-    activate: "activate",
-    restore: "restore",
     facts: [
       {
         name: `${path} is`,
@@ -84,7 +77,5 @@ export function bundle(program: Program, settings: Settings, { sha256 }: Pick<Bu
         want: `${sha256}\n644 root:root`,
       },
     ],
-    retire: "retire",
-    timeout: 60,
-  };
+  });
 }

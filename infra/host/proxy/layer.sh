@@ -1,5 +1,5 @@
 # shellcheck shell=sh disable=SC2154
-# The proxy layer on the host. Values: port; conf and client_ca (the layer's files); state (folder); listen6_hooks,
+# The proxy layer on the host. Values: port; conf and client_ca (the layer's files); listen6_hooks,
 # listen6_site, access_log, error_log (paths); site_logs (list of paths); all_site_logs (glob); any4, loopback4,
 # loopback6 (addresses); answer (what `greeting` prints for pushgate's server).
 #

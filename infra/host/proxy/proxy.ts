@@ -17,7 +17,7 @@ import { type SourceSet, servedSites, sourceSets } from "../../config/derived.ts
 import type { Host, Settings } from "../../config/settings.ts";
 import { canaryPath, servedByProxy, webhookPath } from "../../contract.ts";
 import { anywhere, loopback, networks } from "../../networks.ts";
-import { enabledAndActive, file, layerScript, template, textBeside } from "../kit.ts";
+import { enabledAndActive, file, layerOf, template, textBeside } from "../kit.ts";
 import { paths } from "../paths.ts";
 import { lines, listen6, logs, originPullCaPath, originServer, whereExists } from "./origin-server.ts";
 import { websites } from "./website.ts";
@@ -73,15 +73,13 @@ export function renderProxy(settings: Settings, host: Host): string {
 }
 
 /** `originPullCa`: PEM of the CA of the client certificate that Cloudflare presents. It is public. */
-export function proxy(settings: Settings, host: Host, originPullCa: string): HostLayer {
+export function proxyLayer(settings: Settings, host: Host, originPullCa: string): HostLayer {
   const { originPort } = host;
-  return {
-    name: "proxy",
-    script: layerScript(import.meta.url, "proxy", {
+  return layerOf(import.meta.url, "proxy", {
+    values: {
       port: originPort,
       conf: paths.nginx,
       client_ca: originPullCaPath,
-      state: paths.state,
       listen6_hooks: listen6.hooks,
       listen6_site: listen6.site,
       access_log: logs.access,
@@ -92,14 +90,12 @@ export function proxy(settings: Settings, host: Host, originPullCa: string): Hos
       loopback4: loopback.v4,
       loopback6: loopback.v6,
       answer: `400 ${servedByProxy}`,
-    }),
+    },
     files: [
       file(originPullCaPath, `${originPullCa.trimEnd()}\n`),
       file(paths.nginx, renderProxy(settings, host), { check: textBeside(import.meta.url, "check.sh") }),
     ],
     owns: [paths.nginx, originPullCaPath],
-    activate: "activate",
-    restore: "restore",
     facts: [
       enabledAndActive("nginx.service"),
       {
@@ -119,7 +115,5 @@ export function proxy(settings: Settings, host: Host, originPullCa: string): Hos
         want: `400 ${servedByProxy}`,
       },
     ],
-    retire: "retire",
-    timeout: 60,
-  };
+  });
 }

@@ -2,7 +2,7 @@
  * Layers 7 and 8 on the host: one socket for each source set, whose allowlist the kernel enforces, and the receiver's
  * service in its sandbox.
  * - The allowlist is on the .socket: IPAddressAllow= on a service does not hold for inherited sockets.
- * - The sockets have a slice of their own: a list of a slice above them is added to theirs, and no socket shows it.
+ * - The sockets have a slice of their own: the list of a slice above a socket is added to that of the socket, which does not show it.
  * - `localhost` is in no list: an nginx that lost its transparent bind is rejected.
  */
 import { createHash } from "node:crypto";
@@ -10,10 +10,10 @@ import ipaddr from "ipaddr.js";
 import type { ReceiverSettings } from "../../../service/settings.ts";
 import type { HostFact, HostLayer } from "../../apply/layer.ts";
 import { type SourceSet, sourceSets } from "../../config/derived.ts";
-import type { Host, Settings } from "../../config/settings.ts";
+import type { Settings } from "../../config/settings.ts";
 import { anywhere, loopback } from "../../networks.ts";
 import { guardConfiguration, strangers } from "../guard/guard.ts";
-import { enabledAndActive, file, layerScript, template, unitFile } from "../kit.ts";
+import { dropIns, enabledAndActive, file, layerOf, template, unitFile } from "../kit.ts";
 import { paths, receiverUser, units } from "../paths.ts";
 import { mark } from "../routing/routing.ts";
 import { sandbox } from "../sandbox.ts";
@@ -80,7 +80,7 @@ export function serviceText(settings: Settings): string {
     memoryMiB: memoryMiB(settings.limits),
     sandbox: sandbox(
       "node",
-      "Node calls pkey_alloc, which is not in the set: with EPERM Node goes on, killed it does not start.",
+      "# Node calls pkey_alloc, which is not in the set: with EPERM Node goes on, killed it does not start.",
     ),
   });
 }
@@ -114,13 +114,12 @@ function socketFacts({ name, port, cidrs }: SourceSet): HostFact[] {
   ];
 }
 
-export function receiver(settings: Settings, _host: Host): HostLayer {
+export function receiverLayer(settings: Settings): HostLayer {
   const sets = sourceSets(settings);
   const hooks = settings.hooks.map(({ name }) => name);
   const encrypted = credentialFiles(settings);
-  return {
-    name: "receiver",
-    script: layerScript(import.meta.url, "receiver", {
+  return layerOf(import.meta.url, "receiver", {
+    values: {
       service: units.receiver,
       sockets: sets.map(({ name }) => units.socket(name)),
       slice,
@@ -137,11 +136,10 @@ export function receiver(settings: Settings, _host: Host): HostLayer {
       loopback4: loopback.v4,
       loopback6: loopback.v6,
       mark: hexMark,
-      state: paths.state,
       guard: units.guard,
       guardConfiguration,
       strangers: strangers(settings),
-    }),
+    },
     files: [
       file(
         paths.sysusers,
@@ -162,20 +160,15 @@ export function receiver(settings: Settings, _host: Host): HostLayer {
       ...sets.map((set) => unitFile(units.socket(set.name), socketText(set))),
       unitFile(units.receiver, serviceText(settings)),
     ],
-    // Drop-ins, too: they change a unit without changing its file, and `systemctl set-property` writes them.
     owns: [
       paths.sysusers,
       paths.tmpfiles,
       paths.receiverSettings,
-      ...[paths.units, "/etc/systemd/system.control", "/run/systemd/system", "/run/systemd/system.control"].flatMap(
-        (folder) => [`${folder}/pushgate-receiver*.d/*.conf`, `${folder}/${slice}.d/*.conf`],
-      ),
+      ...dropIns("pushgate-receiver*", slice),
       `${paths.units}/${slice}`,
       `${paths.units}/pushgate-receiver-*.socket`,
       `${paths.units}/${units.receiver}`,
     ],
-    activate: "activate",
-    restore: "restore",
     facts: [
       ...sets.flatMap(socketFacts),
       {
@@ -192,7 +185,6 @@ export function receiver(settings: Settings, _host: Host): HostLayer {
       },
       { name: "the spool's folders", read: "spool_folders", want: spoolFolders(settings) },
     ],
-    retire: "retire",
     timeout: 90,
-  };
+  });
 }

@@ -17,7 +17,7 @@ import { reconcile, type Verdict } from "../../apply/reconcile.ts";
 import type { SeenLayer } from "../../apply/report.ts";
 import { remoteOf } from "../../config/derived.ts";
 import type { Settings } from "../../config/settings.ts";
-import { layerScript, textBeside } from "../kit.ts";
+import { layerOf, textBeside } from "../kit.ts";
 import { paths, units } from "../paths.ts";
 
 /** A hook's secrets by its name, newest first; its deploy key, one text of several lines, under `key:<hook>`. */
@@ -91,20 +91,16 @@ export function judgeSecrets(
 }
 
 /** Public. `activate` reads `secretLines` on its standard input, and nothing else may carry them. */
-export function secrets(settings: Settings): HostLayer {
-  const { etc, state, credentials } = paths;
+export function secretsLayer(settings: Settings): HostLayer {
+  const { etc, credentials } = paths;
   const names = namesIn(settings);
   const files = names.map(fileOf);
   const audit = textBeside(import.meta.url, "audit.cjs");
-  const values = { etc, state, credentials, names, files, receiver: units.receiver, audit };
-  return {
-    name: "secrets",
-    script: layerScript(import.meta.url, "secrets", values),
-    files: [],
+  const values = { etc, credentials, names, files, receiver: units.receiver, audit };
+  return layerOf(import.meta.url, "secrets", {
+    values,
     // No globs: a credential is no rendered file. The unit that runs now still loads that of a hook that is gone, so the
     // receiver layer removes it once its unit no longer does; `retire` removes all of them.
-    owns: [],
-    activate: "activate",
     facts: [
       {
         name: `credentials in ${credentials}`,
@@ -114,7 +110,5 @@ export function secrets(settings: Settings): HostLayer {
       { name: "credentials changed since they were installed", read: "replaced", want: "none" },
       { name: "salt", read: `stat -c '%a %U:%G' "$salt" 2>/dev/null`, want: "600 root:root" },
     ],
-    retire: "retire",
-    timeout: 60,
-  };
+  });
 }

@@ -1,5 +1,5 @@
 # shellcheck shell=sh disable=SC2154
-# The site layer on the host. Values: sites, requests, records and state (folders), hooks (names of those with a site),
+# The site layer on the host. Values: sites, requests and records (folders), hooks (names of those with a site),
 # builder and hugo (accounts), adoption (adoption.cjs).
 #
 # - The web server finds a whole site at the web root at any moment: one call exchanges folder and link.
@@ -21,7 +21,7 @@ make_parents() { # of a path
   case $1 in */?*) ;; *) return 0 ;; esac
   [ -n "${1%/*}" ] && [ ! -d "${1%/*}" ] || return 0
   make_parents "${1%/*}"
-  mkdir -m 0755 -- "${1%/*}" && echo "${1%/*}" >>"$state/made"
+  make_folder "${1%/*}" 0755
 }
 
 link_web_root() { # hook web-root, at which nothing but a link may be

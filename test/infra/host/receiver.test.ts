@@ -8,7 +8,7 @@ import { sourceSets } from "../../../infra/config/derived.ts";
 import { paths, receiverUser, units } from "../../../infra/host/paths.ts";
 import {
   asSystemd,
-  receiver,
+  receiverLayer,
   receiverSettings,
   serviceText,
   slice,
@@ -17,11 +17,11 @@ import {
 import { mark } from "../../../infra/host/routing/routing.ts";
 import { loopback } from "../../../infra/networks.ts";
 import { readReceiver } from "../../../service/settings.ts";
-import { example, exampleHost } from "../../example.ts";
+import { example } from "../../example.ts";
 import { noHost, onHost } from "./lab/throwaway-host.ts";
 import { missing } from "./namespace.ts";
 
-const layer = receiver(example, exampleHost);
+const layer = receiverLayer(example);
 const sets = sourceSets(example);
 const text = (path: string) => layer.files.find((file) => file.path === path)!.text;
 const socketOf = (name: string) => text(`${paths.units}/${units.socket(name)}`);
@@ -63,7 +63,7 @@ describe("one socket a source set", () => {
   test("a list too long for a fact is compared by its hash", () => {
     const sources = Array.from({ length: 200 }, (_, i) => `198.51.100.${i}`);
     const [site] = example.hooks;
-    const long = receiver({ ...example, hooks: [{ ...site!, published: false, sources }] }, exampleHost);
+    const long = receiverLayer({ ...example, hooks: [{ ...site!, published: false, sources }] });
     const fact = long.facts.find(({ name }) => name.endsWith(" admits"))!;
     expect(fact.want).toMatch(/^[0-9a-f]{64}$/);
     expect(fact.read).toMatch(/ \| hashed$/);
