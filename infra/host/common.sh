@@ -11,9 +11,9 @@ as_installed() {
   sed -n 's/^file \([0-9a-f]*\) [0-7]* [^ ]* /\1  /p' "$stamps/$1" 2>/dev/null | sha256sum --check --status 2>/dev/null
 }
 
-# Makes folder $1 with mode $2, and lists it in `made`, by which apply.sh removes it once it is empty again.
+# Makes folder $1 and its parents with mode $2. apply.sh removes those that `made` lists once they are empty again.
 make_folder() {
-  [ -d "$1" ] || { mkdir -m "$2" -- "$1" && echo "$1" >>"$state/made"; }
+  [ -z "$1" ] || [ -d "$1" ] || { make_folder "${1%/*}" "$2" && mkdir -m "$2" -- "$1" && echo "$1" >>"$state/made"; }
 }
 
 reload_nginx() {
@@ -24,6 +24,7 @@ reload_nginx() {
 
 # Restarts service $1, and fails where it does not keep property and value $2 for 1.2 s; $3 is what it does instead.
 restart_and_watch() {
+  systemctl reset-failed "$1" 2>/dev/null || :
   begun=$(date +%s)
   systemctl restart "$1"
   for _ in 1 2 3 4 5 6; do

@@ -136,23 +136,15 @@ function certificateRequest(host: Host, report: HostReport, made: pulumi.Output<
 }
 
 /** The guard first, as it would restore what is being removed; the packages' layer last. */
-function removeLayers(
-  host: Host,
-  report: HostReport,
-  { settings, programs }: Inputs,
-  parent: pulumi.Resource,
-): pulumi.Resource {
-  const layers = Object.values(hostLayers(settings, host, { ...unknown, programs })).reverse();
-  let last: pulumi.Resource | undefined;
-  for (const layer of layers) {
-    const dependsOn = last === undefined ? [] : [last];
-    last = apply(host, leaving(layer), report.layers[layer.name]!, { parent, dependsOn, formerly: layer.formerly });
+function removeLayers(host: Host, report: HostReport, inputs: Inputs, parent: pulumi.Resource): pulumi.Resource {
+  const layers = hostLayers(inputs.settings, host, { ...unknown, programs: inputs.programs });
+  let dependsOn: pulumi.Resource[] = [];
+  for (const layer of Object.values(layers).reverse()) {
+    const { name, formerly } = layer;
+    dependsOn = [apply(host, leaving(layer), report.layers[name]!, { parent, dependsOn, formerly })];
   }
-  return last!;
+  return dependsOn[0]!;
 }
-
-/** What Cloudflare presents to a host: the id of the client certificate, and the resources that say so. */
-type Presented = { readonly certId: pulumi.Input<string>; readonly resources: pulumi.Resource[] };
 
 /**
  * Declares the one layer that waits for Cloudflare: from its apply on, nginx trusts the client certificate that
@@ -162,7 +154,7 @@ type Presented = { readonly certId: pulumi.Input<string>; readonly resources: pu
 export function declareClientCa(
   { host, report, component }: DeclaredHost,
   { settings, programs, clientCa }: Inputs,
-  { certId, resources }: Presented,
+  { certId, resources }: { readonly certId: pulumi.Input<string>; readonly resources: pulumi.Resource[] },
   presents: (certId: string) => Promise<unknown>,
 ): pulumi.Resource | undefined {
   if (report === undefined || host.state === "absent" || resources.length === 0) return undefined;

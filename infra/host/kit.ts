@@ -5,6 +5,8 @@ import { paths } from "./paths.ts";
 
 export { textBeside } from "../apply/shell.ts";
 
+type Values = Readonly<Record<string, Value>>;
+
 /** A public file that root owns, 0644 unless `more` says otherwise. */
 export const file = (
   path: HostFile["path"],
@@ -16,8 +18,9 @@ export const file = (
 export const program = (path: HostFile["path"], text: string): HostFile =>
   file(path, text, { mode: "0755", check: 'sh -n "$1"' });
 
-/** A unit of systemd's; `name` as systemctl takes it. */
-export const unitFile = (name: string, text: string): HostFile => file(`${paths.units}/${name}`, text);
+/** The systemd unit `name`, from the template of that name beside `base`, or from another. */
+export const unitFile = (base: string, name: string, values?: Values, from = name): HostFile =>
+  file(`${paths.units}/${name}`, template(base, from, values));
 
 /** "pushgate-guard.timer is: enabled active" */
 export const enabledAndActive = (unit: string): HostFact => ({
@@ -25,8 +28,6 @@ export const enabledAndActive = (unit: string): HostFact => ({
   read: `echo "$(systemctl is-enabled ${unit} 2>/dev/null) $(systemctl is-active ${unit})"`,
   want: "enabled active",
 });
-
-type Values = Readonly<Record<string, Value>>;
 
 /** common.sh and layer.sh of the folder of `base`, after the layer's values as shell variables in single quotes. */
 export const layerScript = (base: string, layer: string, values: Values = {}, shared = ["common.sh"]): string =>

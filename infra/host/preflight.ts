@@ -23,13 +23,13 @@ export function fitFaults(host: Host, report: HostReport, settings: Settings): F
 }
 
 export function preflight(host: Host, report: HostReport, settings: Settings): Fitness {
-  const run = (checks: readonly Check[]) => checks.flatMap((check) => check(host, report, settings));
-  const basic = run([privilege, serviceManager]);
+  const run = (...checks: readonly Check[]) => checks.flatMap((check) => check(host, report, settings));
+  const found = run(privilege, serviceManager);
   // A host that is only cleaned needs no more. Without root the other answers mean nothing.
-  const enough = host.state !== "present" || basic.length > 0;
-  const found = enough
-    ? basic
-    : run([distribution, packages, allowlist, network, originPort, receiverPorts, disk, ipv6, sites, buildLimits]);
+  if (host.state === "present" && found.length === 0)
+    found.push(
+      ...run(distribution, packages, allowlist, network, originPort, receiverPorts, disk, ipv6, sites, buildLimits),
+    );
   return {
     faults: found.flatMap((one) => ("fault" in one ? [one.fault] : [])),
     warnings: found.flatMap((one) => ("warning" in one ? [one.warning] : [])),
@@ -144,9 +144,10 @@ const receiverPorts: Check = (_, { listeners }, settings) =>
     listeners
       // systemd holds pushgate's sockets, and the receiver's node has inherited them.
       .filter((one) => one.port === port && !["systemd", "node", "MainThread"].includes(one.process))
-      .map(({ process }) => process || "another process")
-      .flatMap((holder) =>
-        fault(`port ${port}, the receiver's for ${name}, is in use by ${holder}. Move that process.`),
+      .flatMap(({ process }) =>
+        fault(
+          `port ${port}, the receiver's for ${name}, is in use by ${process || "another process"}. Move that process.`,
+        ),
       ),
   );
 

@@ -8,12 +8,12 @@ import type { HostFact, HostFile, HostLayer } from "../../apply/layer.ts";
 import { quote } from "../../apply/shell.ts";
 import { remoteOf, type SiteHook, sitesOf } from "../../config/derived.ts";
 import type { Settings } from "../../config/settings.ts";
-import { dropIns, enabledAndActive, file, layerOf, template, unitFile } from "../kit.ts";
+import { dropIns, enabledAndActive, file, layerOf, unitFile } from "../kit.ts";
 import { builderUser, paths, units } from "../paths.ts";
 import { spoolGroup } from "../receiver/receiver.ts";
 import { sandbox } from "../sandbox.ts";
 import { deployKeyPath } from "../secrets/secrets.ts";
-import { hugoRoot, hugoServiceText, hugoSocketPath } from "./hugo.ts";
+import { hugoRoot, hugoService, hugoSocketPath } from "./hugo.ts";
 
 const { spool, asks: requests } = paths;
 
@@ -64,8 +64,8 @@ ${shown.map((path) => `BindReadOnlyPaths=-${path}`).join("\n")}`;
 /** git indexes a pack in memory, and Node takes 100 MiB. */
 const leastMemoryMiB = 512;
 
-function buildServiceText({ name, repository, site }: SiteHook): string {
-  return template(import.meta.url, "pushgate-build.service", {
+function buildService({ name, repository, site }: SiteHook): HostFile {
+  const values = {
     hook: name,
     egress: units.egress,
     egressProgram: `${paths.lib}/egress`,
@@ -85,23 +85,24 @@ function buildServiceText({ name, repository, site }: SiteHook): string {
       "# Node calls pkey_alloc, git and ssh set limits and owners: they go on after EPERM, not after a signal.",
       homes(site),
     ),
-  });
+  };
+  return unitFile(import.meta.url, units.build(name), values, "pushgate-build.service");
 }
 
 /** The files of one hook. */
 function filesOf(hook: SiteHook): HostFile[] {
   const { name, repository, site } = hook;
   const unit = (unitName: string, templateName: string, values: Record<string, string | number>) =>
-    unitFile(unitName, template(import.meta.url, templateName, { hook: name, ...values }));
+    unitFile(import.meta.url, unitName, { hook: name, ...values }, templateName);
   return [
     file(settingsPath(name), `${JSON.stringify(builderSettings(hook), null, 2)}\n`),
     ...(remoteOf(repository).ssh ? [file(knownHostsPath(name), `${site.knownHosts.join("\n")}\n`)] : []),
-    unitFile(units.build(name), buildServiceText(hook)),
+    buildService(hook),
     unit(units.buildPath(name), "pushgate-build.path", { spool, requests }),
     unit(units.reconcile(name), "pushgate-reconcile.service", { requests }),
     unit(units.reconcileTimer(name), "pushgate-reconcile.timer", { minutes: site.reconcileMinutes }),
     unit(units.hugoSocket(name), "pushgate-hugo.socket", { socket: hugoSocketPath(name), user: builderUser }),
-    unitFile(units.hugo(name), hugoServiceText(hook)),
+    hugoService(hook),
   ];
 }
 

@@ -1,8 +1,7 @@
 /**
- * The second of two CAs whose client certificates nginx trusts. A new client certificate at Cloudflare comes with a new
- * CA, and one exchange would always be at a wrong moment: too late, and nginx rejects the new certificate; too early,
- * and it rejects the former one, which Cloudflare presents for minutes more. So the proxy layer trusts the new CA before
- * Cloudflare has the certificate, and this layer does after Cloudflare presents it. Most of the time both are the same.
+ * The second of two CAs whose client certificates nginx trusts. A new certificate at Cloudflare comes with a new CA, and
+ * Cloudflare presents the former certificate for minutes more. So the proxy layer trusts the new CA before Cloudflare has
+ * the certificate, and this layer once Cloudflare presents it. Most of the time both are the same.
  */
 import type { HostLayer } from "../../apply/layer.ts";
 import { file, layerOf } from "../kit.ts";

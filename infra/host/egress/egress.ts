@@ -14,22 +14,22 @@ import { oneshotSandbox } from "../sandbox.ts";
 
 const path = `${paths.lib}/egress` as const;
 
-/** The port of the addresses that a build may read, where any hook's `hugo.http` names some. */
-const https = 443;
-
 const listed = (values: readonly (string | number)[]): string => [...new Set(values)].join(", ");
 
-function configurationText(settings: Pick<Settings, "hooks">): string {
+const accounts = [builderUser, hugoUser];
+
+export function egressLayer(settings: Settings): HostLayer {
+  const unit = units.egress;
   const sites = sitesOf(settings);
   const ports = sites.map(({ repository }) => remoteOf(repository).port).sort((a, b) => a - b);
   const also = sites.flatMap(({ site }) => site.egress);
   const closed = [...networks.notPublic.cidrs, ...networks.azurePlatform.cidrs];
-  return template(import.meta.url, "egress.conf", {
+  const configuration = template(import.meta.url, "egress.conf", {
     program: path,
     builder: builderUser,
     hugo: hugoUser,
     ports: listed(ports),
-    hugoPorts: sites.some(({ site }) => site.hugo.http.length > 0) ? https : "",
+    hugoPorts: sites.some(({ site }) => site.hugo.http.length > 0) ? 443 : "",
     private4: listed(v4(closed)),
     private6: listed(v6(closed)),
     also4: listed(also.filter(isV4)),
@@ -37,27 +37,14 @@ function configurationText(settings: Pick<Settings, "hooks">): string {
     itself4: loopback.v4,
     itself6: loopback.v6,
   });
-}
-
-const accounts = [builderUser, hugoUser];
-
-export function egressLayer(settings: Settings): HostLayer {
-  const unit = units.egress;
   const files = [
     file(
       paths.builderSysusers,
       template(import.meta.url, "sysusers.conf", { builder: builderUser, hugo: hugoUser, home: paths.sites }),
     ),
-    file(paths.egress, configurationText(settings), { check: 'sh -n "$1"' }),
+    file(paths.egress, configuration, { check: 'sh -n "$1"' }),
     program(path, textBeside(import.meta.url, "egress.sh")),
-    unitFile(
-      unit,
-      template(import.meta.url, "pushgate-egress.service", {
-        folders: [paths.etc, paths.lib],
-        program: path,
-        sandbox: oneshotSandbox(),
-      }),
-    ),
+    unitFile(import.meta.url, unit, { folders: [paths.etc, paths.lib], program: path, sandbox: oneshotSandbox() }),
   ];
   return oneshotLayer(import.meta.url, "egress", {
     values: { unit, needs: path, sysusers: paths.builderSysusers, accounts },

@@ -16,9 +16,6 @@ import { oneshotSandbox } from "../sandbox.ts";
 /** Prints "as declared" or the lines in which a live table differs; without arguments, of this layer's table. */
 export const driftText = textBeside(import.meta.url, "drift.sh");
 
-/** Its path on the host; the guard runs it too. */
-export const firewallDrift = `${paths.lib}/firewall-drift` as const;
-
 const elements = (cidrs: readonly string[]): string => cidrs.map((cidr) => `      ${cidr},`).join("\n");
 
 export const firewallRules = (settings: Settings, { originPort }: Host): string =>
@@ -35,11 +32,9 @@ export const firewallRules = (settings: Settings, { originPort }: Host): string 
 export function firewallLayer(settings: Settings, host: Host): HostLayer {
   const files = [
     file(paths.nftables, firewallRules(settings, host), { check: 'nft --check --file "$1"' }),
-    program(firewallDrift, driftText),
-    unitFile(
-      units.firewall,
-      template(import.meta.url, "pushgate-firewall.service", { rules: paths.nftables, sandbox: oneshotSandbox() }),
-    ),
+    // The guard runs it, too.
+    program(`${paths.lib}/firewall-drift`, driftText),
+    unitFile(import.meta.url, units.firewall, { rules: paths.nftables, sandbox: oneshotSandbox() }),
   ];
   return oneshotLayer(import.meta.url, "firewall", {
     values: { unit: units.firewall, needs: paths.nftables },

@@ -26,8 +26,8 @@ export function strangers(settings: Pick<Settings, "hooks">): string[] {
     .sort((a, b) => Number(isV4(b)) - Number(isV4(a)));
 }
 
-const configurationText = (settings: Settings): string =>
-  template(import.meta.url, "guard.conf", {
+export function guardLayer(settings: Settings): HostLayer {
+  const configuration = template(import.meta.url, "guard.conf", {
     program: guardScript,
     strangers: strangers(settings),
     ports: sourceSets(settings)
@@ -36,29 +36,15 @@ const configurationText = (settings: Settings): string =>
     table: paths.nftables,
     receiver: units.receiver,
   });
-
-export function guardLayer(settings: Settings): HostLayer {
   const files = [
-    file(guardConfiguration, configurationText(settings), { check: 'sh -n "$1"' }),
+    file(guardConfiguration, configuration, { check: 'sh -n "$1"' }),
     program(guardScript, textBeside(import.meta.url, "guard.sh")),
     file(`${paths.lib}/prober`, textBeside(import.meta.url, "prober.pl"), { mode: "0755", check: 'perl -c "$1"' }),
-    unitFile(
-      units.guard,
-      template(import.meta.url, "pushgate-guard.service", {
-        program: guardScript,
-        firewall: units.firewall,
-        routing: units.routing,
-      }),
-    ),
-    unitFile(units.guardTimer, textBeside(import.meta.url, "pushgate-guard.timer")),
+    unitFile(import.meta.url, units.guard, { program: guardScript, firewall: units.firewall, routing: units.routing }),
+    unitFile(import.meta.url, units.guardTimer),
   ];
   return layerOf(import.meta.url, "guard", {
-    values: {
-      service: units.guard,
-      timer: units.guardTimer,
-      program: guardScript,
-      run: "/run/pushgate-guard",
-    },
+    values: { service: units.guard, timer: units.guardTimer, program: guardScript, run: "/run/pushgate-guard" },
     files,
     facts: [
       enabledAndActive(units.guardTimer),

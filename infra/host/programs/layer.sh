@@ -1,7 +1,6 @@
 # shellcheck shell=sh disable=SC2154
-# The layer of a program on the host. Values: program (its name, also that of the layer whose units run it), path, sha256,
-# running (those units), sound (a unit's property and value while the program stays up), installed (the paths of all
-# programs), incoming and lib (folders).
+# The layer of a program on the host. Values: programs.ts; program is its name and that of the layer whose units run it,
+# sound a unit's property and value while the program stays up.
 
 arrived=$incoming/$sha256.cjs
 former=$incoming/former-$program.cjs

@@ -1,7 +1,6 @@
 /**
- * The receiver's and the builder's program. esbuild makes each from source in every run, sendBundle sends it as a file
- * whose name holds its hash, and the host installs it under a fixed path. The host takes only a file with that hash, so
- * neither a cut connection nor another file of that name can become a program. The megabyte is in no state.
+ * The receiver's and the builder's program. esbuild makes each in every run, sendBundle sends it as a file whose name holds
+ * its hash, and the host installs only a file with that hash: neither a cut connection nor another file becomes a program.
  */
 import { createHash } from "node:crypto";
 import { mkdirSync, renameSync, writeFileSync } from "node:fs";
@@ -13,10 +12,7 @@ import type { Settings } from "../../config/settings.ts";
 import { layerOf } from "../kit.ts";
 import { paths, units } from "../paths.ts";
 
-/**
- * `file`: relative to infra/, where program and plugin run, as it is part of a command's input and must be equal on every
- * computer. `sha256`: hex, of its bytes.
- */
+/** `file`: relative to infra/, as it is part of an input that must be equal on every computer. `sha256`: hex. */
 export type Bundle = { readonly file: string; readonly sha256: string };
 
 /** The layer of a program's name declares the units that run it. `sound`: property and value while they stay up. */

@@ -1,8 +1,6 @@
 /**
  * Layer 6, the reverse proxy: one nginx server of pushgate's own on the origin port, beside the sites that nginx serves
- * already. pushgate.conf is its text; published sites have servers of their own behind it: website.ts.
- *
- * Rules of pushgate.conf:
+ * already. Rules of its text, pushgate.conf:
  * - At http level there are only zones, maps, geos and the log format, with prefixed names: anything else there would
  *   change other sites. The server sets each directive that the operator's http level could pass down to it.
  * - The upstream is a literal address, never `upstream {}`: a kept connection would carry a rejected sender's request

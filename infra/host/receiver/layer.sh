@@ -1,7 +1,5 @@
 # shellcheck shell=sh disable=SC2154
-# The receiver layer on the host. Values: service, sockets and slice (units), user and group, hooks (their names), spool,
-# sysusers, tmpfiles, settings and program (files), credentials (folder), encrypted (the files in it), loopback4,
-# loopback6, mark, guard (unit), guardConfiguration, strangers.
+# The receiver layer on the host. receiver.ts lists its values.
 #
 # Rules: a socket that is bound as declared is never restarted, because what waits in it would be lost. systemd does not
 # start a socket while its service runs, so a new socket starts inside the service's restart: one transaction stops the
@@ -56,16 +54,11 @@ take_up() {
     renew=yes
   done
   systemctl is-active --quiet "$service" || renew=yes
-  [ "$renew" = no ] || restart_service
+  # A receiver that cannot use its settings exits within a second.
+  [ "$renew" = no ] || restart_and_watch "$service" ActiveState=active "exits after its start"
   # systemd 252 enforces a changed list with the daemon-reload. 257 does so only when a unit starts in the same slice,
   # and admits a removed range until then.
   systemd-run --quiet --wait --collect --slice="$slice" --unit=pushgate-receiver-lists true
-}
-
-# A receiver that cannot use its settings exits within a second.
-restart_service() {
-  systemctl reset-failed "$service" 2>/dev/null || :
-  restart_and_watch "$service" ActiveState=active "exits after its start"
 }
 
 save_account_databases() {

@@ -8,7 +8,7 @@
 import { createHash } from "node:crypto";
 import ipaddr from "ipaddr.js";
 import type { ReceiverSettings } from "../../../service/settings.ts";
-import type { HostFact, HostLayer } from "../../apply/layer.ts";
+import type { HostFact, HostFile, HostLayer } from "../../apply/layer.ts";
 import { type SourceSet, sourceSets } from "../../config/derived.ts";
 import type { Settings } from "../../config/settings.ts";
 import { anywhere, loopback } from "../../networks.ts";
@@ -24,7 +24,6 @@ export const slice = "pushgate.slice";
 
 /** Its members may take deliveries out of the spool. The receiver's primary group, so that its sandbox maps it. */
 export const spoolGroup = "pushgate-spool";
-export const credentialPath = (hook: string) => `${paths.credentials}/${hook}` as const;
 
 const MiB = 1 << 20;
 
@@ -45,8 +44,8 @@ export function receiverSettings({
 /** In the form that `ss` prints. */
 const hexMark = `0x${mark.toString(16)}`;
 
-const socketText = ({ name, port, cidrs }: SourceSet): string =>
-  template(import.meta.url, "pushgate-receiver.socket", {
+const socketUnit = ({ name, port, cidrs }: SourceSet): HostFile => {
+  const values = {
     sourceSet: name,
     port,
     loopback4: loopback.v4,
@@ -56,7 +55,9 @@ const socketText = ({ name, port, cidrs }: SourceSet): string =>
     service: units.receiver,
     slice,
     allow: cidrs.map((cidr) => `IPAddressAllow=${cidr}`).join("\n"),
-  });
+  };
+  return unitFile(import.meta.url, units.socket(name), values, "pushgate-receiver.socket");
+};
 
 /**
  * The receiver holds at most 16 bodies, or 64 MiB (service/receiver/limits.ts); each is there once in pieces and once
@@ -65,12 +66,14 @@ const socketText = ({ name, port, cidrs }: SourceSet): string =>
 const memoryMiB = ({ bodyBytes }: Settings["limits"]): number =>
   192 + Math.ceil((2 * Math.max(16 * bodyBytes, 64 * MiB)) / MiB);
 
-export function serviceText(settings: Settings): string {
+export function serviceUnit(settings: Settings): HostFile {
   const sockets = sourceSets(settings).map(({ name }) => units.socket(name));
-  return template(import.meta.url, "pushgate-receiver.service", {
+  return unitFile(import.meta.url, units.receiver, {
     sockets,
     inherited: sockets.map((socket) => `Sockets=${socket}`).join("\n"),
-    credentials: settings.hooks.map(({ name }) => `LoadCredentialEncrypted=${name}:${credentialPath(name)}`).join("\n"),
+    credentials: settings.hooks
+      .map(({ name }) => `LoadCredentialEncrypted=${name}:${paths.credentials}/${name}`)
+      .join("\n"),
     program: paths.receiver,
     settings: paths.receiverSettings,
     user: receiverUser,
@@ -156,9 +159,9 @@ export function receiverLayer(settings: Settings): HostLayer {
         }),
       ),
       file(paths.receiverSettings, `${JSON.stringify(receiverSettings(settings), null, 2)}\n`),
-      unitFile(slice, template(import.meta.url, slice)),
-      ...sets.map((set) => unitFile(units.socket(set.name), socketText(set))),
-      unitFile(units.receiver, serviceText(settings)),
+      unitFile(import.meta.url, slice),
+      ...sets.map(socketUnit),
+      serviceUnit(settings),
     ],
     owns: [
       paths.sysusers,

@@ -51,7 +51,6 @@ function familyFacts({ family, source, visitor }: (typeof families)[number]): Ho
 export function routingLayer(): HostLayer {
   const path = `${paths.lib}/routing` as const;
   const unit = units.routing;
-  const [v4, v6] = families;
   const files = [
     program(
       path,
@@ -59,20 +58,17 @@ export function routingLayer(): HostLayer {
         table: routingTable,
         pref,
         fwmark,
-        loopback4: v4.source,
-        visitor4: v4.visitor,
-        loopback6: v6.source,
-        visitor6: v6.visitor,
+        loopback4: loopback.v4,
+        visitor4: stranger.v4,
+        loopback6: loopback.v6,
+        visitor6: stranger.v6,
       }),
     ),
-    unitFile(
-      unit,
-      template(import.meta.url, "pushgate-routing.service", {
-        folder: paths.lib,
-        program: path,
-        sandbox: oneshotSandbox("AF_INET ", "ProtectKernelModules=yes\nProtectKernelTunables=yes"),
-      }),
-    ),
+    unitFile(import.meta.url, unit, {
+      folder: paths.lib,
+      program: path,
+      sandbox: oneshotSandbox("AF_INET ", "ProtectKernelModules=yes\nProtectKernelTunables=yes"),
+    }),
   ];
   return oneshotLayer(import.meta.url, "routing", {
     values: { unit, needs: path, table: routingTable, mark },

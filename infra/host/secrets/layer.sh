@@ -1,6 +1,5 @@
 # shellcheck shell=sh disable=SC2154
-# The secrets layer on the host. Values: etc and credentials (folders), names (a hook's name for its secrets,
-# `key:<hook>` for its deploy key), files (the same as file names), receiver (its unit), audit (audit.cjs).
+# The secrets layer on the host. Values: secrets.ts; a name is a hook's for its secrets, `key:<hook>` for its deploy key.
 
 # An HMAC key that only root on this host can read.
 salt=$state/salt

@@ -1,14 +1,10 @@
 /**
  * The hooks' secrets and deploy keys on the host, encrypted with the host's key. systemd decrypts a secret for the
  * receiver alone, and a deploy key for the builds of its own hook alone.
- *
- * Rules:
- * - A plain secret is never in argv, in an environment, in a file on disk or in output. It travels on standard input, and
- *   from there through the shell's own printf into systemd-creds. Nothing rendered here holds one.
- * - Preview compares without reading a secret back: the host prints an HMAC of each installed one, keyed with a salt that
- *   only root on the host can read.
- * - systemd-creds runs with `--with-key=host`: its default may bind to a TPM, and a host moved to other hardware could no
- *   longer decrypt.
+ * - A plain secret is never in argv, in an environment, in a file on disk, in output or in anything rendered here: the
+ *   shell's own printf passes it from standard input to systemd-creds.
+ * - Preview compares HMACs, keyed with a salt that only root on the host can read.
+ * - `--with-key=host`: the default may bind to a TPM, and a host moved to other hardware could no longer decrypt.
  */
 import { createHmac } from "node:crypto";
 import type { HostFact, HostLayer } from "../../apply/layer.ts";
@@ -95,10 +91,15 @@ export function secretsLayer(settings: Settings): HostLayer {
   const { etc, credentials } = paths;
   const names = namesIn(settings);
   const files = names.map(fileOf);
-  const audit = textBeside(import.meta.url, "audit.cjs");
-  const values = { etc, credentials, names, files, receiver: units.receiver, audit };
   return layerOf(import.meta.url, "secrets", {
-    values,
+    values: {
+      etc,
+      credentials,
+      names,
+      files,
+      receiver: units.receiver,
+      audit: textBeside(import.meta.url, "audit.cjs"),
+    },
     // No globs: a credential is no rendered file. The unit that runs now still loads that of a hook that is gone, so the
     // receiver layer removes it once its unit no longer does; `retire` removes all of them.
     facts: [

@@ -10,7 +10,7 @@ import {
   asSystemd,
   receiverLayer,
   receiverSettings,
-  serviceText,
+  serviceUnit,
   slice,
   spoolGroup,
 } from "../../../infra/host/receiver/receiver.ts";
@@ -83,7 +83,7 @@ describe("the service", () => {
   test("has room for the bodies it may hold", () => {
     const memory = (bodyBytes: number) =>
       Number.parseInt(
-        values(serviceText({ ...example, limits: { ...example.limits, bodyBytes } }), "MemoryMax")[0]!,
+        values(serviceUnit({ ...example, limits: { ...example.limits, bodyBytes } }).text, "MemoryMax")[0]!,
         10,
       );
     expect(memory(5 << 20)).toBe(192 + 160);
