@@ -1,4 +1,4 @@
-/** What the renderers of the host layers share: files, facts, and the texts that lie beside each renderer. Pure. */
+/** What the renderers of the host layers share: files, facts, layers, and the texts that lie beside each renderer. Pure. */
 import type { HostFact, HostFile, HostLayer } from "../apply/layer.ts";
 import { plain, textBeside, type Value, variables } from "../apply/shell.ts";
 import { paths } from "./paths.ts";

@@ -2,7 +2,7 @@
  * Layers 7 and 8 on the host: one socket for each source set, whose allowlist the kernel enforces, and the receiver's
  * service in its sandbox.
  * - The allowlist is on the .socket: IPAddressAllow= on a service does not hold for inherited sockets.
- * - The sockets have a slice of their own: the list of a slice above a socket is added to that of the socket, which does not show it.
+ * - The sockets have a slice of their own: the list of a slice above a socket also admits, and the socket does not show it.
  * - `localhost` is in no list: an nginx that lost its transparent bind is rejected.
  */
 import { createHash } from "node:crypto";
