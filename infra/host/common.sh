@@ -1,6 +1,6 @@
 # shellcheck shell=sh disable=SC2154
 # What the scripts of several host layers share; layer.sh of each layer follows it.
-# Values that kit.ts puts before it: layer (its name), units and stamps (folders).
+# Values that kit.ts puts before it: layer (its name), units, stamps and state (folders).
 
 say() { printf '%s: %s\n' "$layer" "$*" >&2; }
 
@@ -9,6 +9,32 @@ say() { printf '%s: %s\n' "$layer" "$*" >&2; }
 # layer would fail in each `up`, before the layer that restores that file has its turn.
 as_installed() {
   sed -n 's/^file \([0-9a-f]*\) [0-7]* [^ ]* /\1  /p' "$stamps/$1" 2>/dev/null | sha256sum --check --status 2>/dev/null
+}
+
+# Makes folder $1 and its parents with mode $2. apply.sh removes those that `made` lists once they are empty again.
+make_folder() {
+  [ -z "$1" ] || [ -d "$1" ] || { make_folder "${1%/*}" "$2" && mkdir -m "$2" -- "$1" && echo "$1" >>"$state/made"; }
+}
+
+reload_nginx() {
+  systemctl is-active --quiet nginx.service || return 0
+  nginx -t -q
+  systemctl reload nginx.service
+}
+
+# Restarts service $1, and fails where it does not keep property and value $2 for 1.2 s; $3 is what it does instead.
+restart_and_watch() {
+  systemctl reset-failed "$1" 2>/dev/null || :
+  begun=$(date +%s)
+  systemctl restart "$1"
+  for _ in 1 2 3 4 5 6; do
+    sleep 0.2
+    [ "$(systemctl show --property="${2%=*}" "$1")" = "$2" ] || {
+      say "$1 $3. Its last journal lines:"
+      journalctl -u "$1" --since "@$begun" -n 10 -o cat --no-pager >&2
+      exit 1
+    }
+  done
 }
 
 # For `restore`: stop the units whose files a failed apply took back, and remove the links that enable them, which

@@ -1,20 +1,16 @@
-/**
- * The hosts as Pulumi resources: what each host is asked before anything is declared, and its layers in the order in
- * which they are applied. Layers 5 to 9 of a delivery's path; infra/index.ts has the other four.
- */
+/** The hosts as Pulumi resources: the probe of each, and its layers in the order in which they are applied. */
 import * as pulumi from "@pulumi/pulumi";
-import type { HostLayer } from "../apply/layer.ts";
-import { leaving } from "../apply/layer.ts";
+import { type HostLayer, leaving } from "../apply/layer.ts";
 import { neverCame } from "../apply/reconcile.ts";
 import type { HostReport } from "../apply/report.ts";
 import { apply, applySecrets, lost, probe, sendBundle } from "../apply/ship.ts";
 import { Component } from "../component.ts";
 import { namesOf } from "../config/derived.ts";
 import type { Host, Settings } from "../config/settings.ts";
-import { type HostLayers, hostLayers, type Made, rebuilds } from "./index.ts";
+import { type HostLayers, hasBuilder, hostLayers, type Made } from "./index.ts";
 import { csrQuestion } from "./origin-key/origin-key.ts";
 import { fitFaults } from "./preflight.ts";
-import type { Bundles } from "./programs/programs.ts";
+import type { Bundle, Bundles } from "./programs/programs.ts";
 import { type HookSecrets, judgeSecrets, probedSecrets } from "./secrets/secrets.ts";
 
 /** One host as it answered the probe. */
@@ -89,6 +85,9 @@ function applyLayers(host: Host, report: HostReport, inputs: Inputs, parent: pul
   const then = (name: keyof HostLayers, after: pulumi.Resource[], layer: pulumi.Input<HostLayer> = layers[name]) =>
     apply(host, layer, seen(name), { parent, dependsOn: after, formerly: layers[name].formerly });
 
+  const send = (program: Bundle, name: keyof HostLayers, dependsOn: pulumi.Resource[]) =>
+    sendBundle(host, program, layers[name], seen(name), { parent, dependsOn, formerly: layers[name].formerly });
+
   const packages = then("packages", []);
   const key = then("origin-key", [packages]);
   const csr = certificateRequest(host, report, key.stdout);
@@ -101,25 +100,17 @@ function applyLayers(host: Host, report: HostReport, inputs: Inputs, parent: pul
 
   const judged = secrets.apply((wanted) => judgeSecrets(layers.secrets, seen("secrets"), wanted));
   const credentials = applySecrets(host, layers.secrets, judged, { parent, dependsOn: [certificate] });
-  const program = sendBundle(host, programs.receiver, layers["receiver-program"], seen("receiver-program"), {
-    parent,
-    dependsOn: [credentials],
-    formerly: layers["receiver-program"].formerly,
-  });
+  const program = send(programs.receiver, "receiver-program", [credentials]);
   const receiver = then("receiver", [program]);
 
   // No hook has a site any more: remove the builder's layers in reverse order. Skip those that never were on the host.
   const ofBuilder = ["builder-program", "egress", "builder", "site"] satisfies (keyof HostLayers)[];
-  const declared = rebuilds(settings) ? ofBuilder : ofBuilder.toReversed().filter((name) => !neverCame(seen(name)));
+  const declared = hasBuilder(settings) ? ofBuilder : ofBuilder.toReversed().filter((name) => !neverCame(seen(name)));
   let built: pulumi.Resource = receiver;
   for (const name of declared)
     built =
       name === "builder-program" && programs.builder !== undefined
-        ? sendBundle(host, programs.builder, layers[name], seen(name), {
-            parent,
-            dependsOn: [built],
-            formerly: layers[name].formerly,
-          })
+        ? send(programs.builder, name, [built])
         : then(name, [built]);
 
   const routing = then("routing", [built]);
@@ -145,23 +136,15 @@ function certificateRequest(host: Host, report: HostReport, made: pulumi.Output<
 }
 
 /** The guard first, as it would restore what is being removed; the packages' layer last. */
-function removeLayers(
-  host: Host,
-  report: HostReport,
-  { settings, programs }: Inputs,
-  parent: pulumi.Resource,
-): pulumi.Resource {
-  const layers = Object.values(hostLayers(settings, host, { ...unknown, programs })).reverse();
-  let last: pulumi.Resource | undefined;
-  for (const layer of layers) {
-    const dependsOn = last === undefined ? [] : [last];
-    last = apply(host, leaving(layer), report.layers[layer.name]!, { parent, dependsOn, formerly: layer.formerly });
+function removeLayers(host: Host, report: HostReport, inputs: Inputs, parent: pulumi.Resource): pulumi.Resource {
+  const layers = hostLayers(inputs.settings, host, { ...unknown, programs: inputs.programs });
+  let dependsOn: pulumi.Resource[] = [];
+  for (const layer of Object.values(layers).reverse()) {
+    const { name, formerly } = layer;
+    dependsOn = [apply(host, leaving(layer), report.layers[name]!, { parent, dependsOn, formerly })];
   }
-  return last!;
+  return dependsOn[0]!;
 }
-
-/** What Cloudflare presents to a host: the id of the client certificate, and the resources that say so. */
-type Presented = { readonly certId: pulumi.Input<string>; readonly resources: pulumi.Resource[] };
 
 /**
  * Declares the one layer that waits for Cloudflare: from its apply on, nginx trusts the client certificate that
@@ -171,7 +154,7 @@ type Presented = { readonly certId: pulumi.Input<string>; readonly resources: pu
 export function declareClientCa(
   { host, report, component }: DeclaredHost,
   { settings, programs, clientCa }: Inputs,
-  { certId, resources }: Presented,
+  { certId, resources }: { readonly certId: pulumi.Input<string>; readonly resources: pulumi.Resource[] },
   presents: (certId: string) => Promise<unknown>,
 ): pulumi.Resource | undefined {
   if (report === undefined || host.state === "absent" || resources.length === 0) return undefined;

@@ -1,9 +1,11 @@
-/** What the renderers of the host layers share: files, facts, and the texts that lie beside each renderer. Pure. */
-import type { HostFact, HostFile } from "../apply/layer.ts";
+/** What the renderers of the host layers share: files, facts, layers, and the texts that lie beside each renderer. Pure. */
+import type { HostFact, HostFile, HostLayer } from "../apply/layer.ts";
 import { plain, textBeside, type Value, variables } from "../apply/shell.ts";
 import { paths } from "./paths.ts";
 
 export { textBeside } from "../apply/shell.ts";
+
+type Values = Readonly<Record<string, Value>>;
 
 /** A public file that root owns, 0644 unless `more` says otherwise. */
 export const file = (
@@ -16,8 +18,9 @@ export const file = (
 export const program = (path: HostFile["path"], text: string): HostFile =>
   file(path, text, { mode: "0755", check: 'sh -n "$1"' });
 
-/** A unit of systemd's; `name` as systemctl takes it. */
-export const unitFile = (name: string, text: string): HostFile => file(`${paths.units}/${name}`, text);
+/** The systemd unit `name`, from the template of that name beside `base`, or from another. */
+export const unitFile = (base: string, name: string, values?: Values, from = name): HostFile =>
+  file(`${paths.units}/${name}`, template(base, from, values));
 
 /** "pushgate-guard.timer is: enabled active" */
 export const enabledAndActive = (unit: string): HostFact => ({
@@ -27,18 +30,55 @@ export const enabledAndActive = (unit: string): HostFact => ({
 });
 
 /** common.sh and layer.sh of the folder of `base`, after the layer's values as shell variables in single quotes. */
-export const layerScript = (base: string, layer: string, values: Readonly<Record<string, Value>> = {}): string =>
+export const layerScript = (base: string, layer: string, values: Values = {}, shared = ["common.sh"]): string =>
   [
-    variables({ layer, units: paths.units, stamps: paths.stamps, ...values }),
-    textBeside(import.meta.url, "common.sh"),
+    variables({ layer, units: paths.units, stamps: paths.stamps, state: paths.state, ...values }),
+    ...shared.map((name) => textBeside(import.meta.url, name)),
     textBeside(base, "layer.sh"),
   ].join("\n");
+
+type Parts = Partial<HostLayer> & { readonly facts: HostLayer["facts"]; readonly values?: Values };
+
+/**
+ * A layer whose shell is `layerScript`, with `restore` and `retire` where layer.sh has them. It owns its files, and
+ * nothing else unless `parts` says so.
+ */
+export function layerOf(base: string, name: string, { values, ...parts }: Parts, shared?: string[]): HostLayer {
+  const script = layerScript(base, name, values, shared);
+  const whereDefined = (step: string): string => (script.includes(`\n${step}() {`) ? step : ":");
+  return {
+    name,
+    script,
+    files: [],
+    owns: (parts.files ?? []).map(({ path }) => path),
+    activate: "activate",
+    restore: whereDefined("restore"),
+    retire: whereDefined("retire"),
+    timeout: 60,
+    ...parts,
+  };
+}
+
+const byUnit = { activate: "activate_unit", restore: "restore_unit", retire: "retire_unit" };
+
+/** A layer of one oneshot unit that places something in the kernel: oneshot.sh. */
+export const oneshotLayer = (
+  base: string,
+  name: string,
+  parts: Parts & { readonly values: { readonly unit: string; readonly needs: string } },
+): HostLayer => layerOf(base, name, { ...byUnit, ...parts }, ["common.sh", "oneshot.sh"]);
+
+/** Globs of the drop-ins of units, which change a unit without changing its file; `systemctl set-property` writes some. */
+export const dropIns = (...names: readonly string[]): string[] =>
+  [paths.units, "/etc/systemd/system.control", "/run/systemd/system", "/run/systemd/system.control"].flatMap((folder) =>
+    names.map((name) => `${folder}/${name}.d/*.conf`),
+  );
 
 /**
  * The template `name` of the folder of `base` with a value for each `@name@`. A line that holds nothing but a
  * placeholder goes when its value is empty. Throws where template and values do not agree: a renderer's mistake.
  */
-export function template(base: string, name: string, values: Readonly<Record<string, Value>> = {}): string {
+export function template(base: string, name: string, values: Values = {}): string {
   const unused = new Set(Object.keys(values));
   const filled = (key: string): string => {
     const value = values[key];

@@ -1,12 +1,8 @@
-/**
- * Can this host carry the layers? Pure: from the probe's report, before anything is changed, all faults at once.
- * What the host can do decides; an untested distribution is only a warning.
- */
+/** Can a host carry the layers? From the probe's report alone, before anything is changed, with all faults at once. */
 import type { HostReport } from "../apply/report.ts";
 import { sitesOf, sourceSets } from "../config/derived.ts";
 import type { Host, Settings } from "../config/settings.ts";
 import { paths } from "./paths.ts";
-import { siteFitness } from "./site/site.ts";
 
 export type Fitness = { readonly faults: string[]; readonly warnings: string[] };
 
@@ -27,13 +23,13 @@ export function fitFaults(host: Host, report: HostReport, settings: Settings): F
 }
 
 export function preflight(host: Host, report: HostReport, settings: Settings): Fitness {
-  const run = (checks: readonly Check[]) => checks.flatMap((check) => check(host, report, settings));
-  const basic = run([privilege, serviceManager]);
+  const run = (...checks: readonly Check[]) => checks.flatMap((check) => check(host, report, settings));
+  const found = run(privilege, serviceManager);
   // A host that is only cleaned needs no more. Without root the other answers mean nothing.
-  const enough = host.state !== "present" || basic.length > 0;
-  const found = enough
-    ? basic
-    : run([distribution, packages, allowlist, network, originPort, receiverPorts, disk, ipv6, sites, buildLimits]);
+  if (host.state === "present" && found.length === 0)
+    found.push(
+      ...run(distribution, packages, allowlist, network, originPort, receiverPorts, disk, ipv6, sites, buildLimits),
+    );
   return {
     faults: found.flatMap((one) => ("fault" in one ? [one.fault] : [])),
     warnings: found.flatMap((one) => ("warning" in one ? [one.warning] : [])),
@@ -148,9 +144,10 @@ const receiverPorts: Check = (_, { listeners }, settings) =>
     listeners
       // systemd holds pushgate's sockets, and the receiver's node has inherited them.
       .filter((one) => one.port === port && !["systemd", "node", "MainThread"].includes(one.process))
-      .map(({ process }) => process || "another process")
-      .flatMap((holder) =>
-        fault(`port ${port}, the receiver's for ${name}, is in use by ${holder}. Move that process.`),
+      .flatMap(({ process }) =>
+        fault(
+          `port ${port}, the receiver's for ${name}, is in use by ${process || "another process"}. Move that process.`,
+        ),
       ),
   );
 
@@ -170,8 +167,7 @@ const disk: Check = (_, report) => {
   });
 };
 
-/** Cloudflare answers on IPv6 for every proxied name, so a git host may use it whatever the DNS records are. On the host only
- * the loopback needs it. */
+/** Cloudflare answers on IPv6 for every proxied name, whatever the DNS records are. On the host the loopback needs it. */
 const ipv6: Check = ({ address6 }, report) => {
   if (answer(report, "ipv6") !== "") return [];
   const found = `no IPv6 on this host${address6 === undefined ? "" : `, though \`address6\` is ${address6}`}`;
@@ -180,9 +176,24 @@ const ipv6: Check = ({ address6 }, report) => {
   return warning(`${found}: a push that reaches Cloudflare over IPv6 is answered 503. ${leave}${fix}`);
 };
 
-const sites: Check = (_, { layers }, settings) => {
-  const { faults, warnings } = siteFitness(settings, layers.site);
-  return [...faults.map((fault) => ({ fault })), ...warnings.map((warning) => ({ warning }))];
+/** Before the site layer's first apply: what would stop it midway, and what it turns into a release. Later it is drift. */
+const sites: Check = (_, { layers: { site: seen } }, settings) => {
+  if (seen === undefined || seen.stamp !== undefined) return [];
+  return sitesOf(settings).flatMap(({ site: { content, webRoot } }, i): Finding[] => {
+    const [root = "", folder = ""] = [seen.facts[2 * i]?.output, seen.facts[2 * i + 1]?.output];
+    const found = `the web root ${webRoot} is ${root}.`;
+    return [
+      ...(folder.startsWith("missing") ? fault(`the content folder ${content} is ${folder}.`) : []),
+      ...(/^(a link|neither)/.test(root)
+        ? fault(`${found} Set \`site.webRoot\` to another path, or move what is there.`)
+        : []),
+      ...(root.startsWith("a folder")
+        ? warning(
+            `${found} If it holds files that the build does not make and \`site.keep\` does not name, \`up\` lists them and changes nothing.`,
+          )
+        : []),
+    ];
+  });
 };
 
 /** What the absence of a cgroup controller means for a build's limit; systemd reports no error for it. */

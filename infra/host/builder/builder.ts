@@ -8,12 +8,12 @@ import type { HostFact, HostFile, HostLayer } from "../../apply/layer.ts";
 import { quote } from "../../apply/shell.ts";
 import { remoteOf, type SiteHook, sitesOf } from "../../config/derived.ts";
 import type { Settings } from "../../config/settings.ts";
-import { enabledAndActive, file, layerScript, template, unitFile } from "../kit.ts";
+import { dropIns, enabledAndActive, file, layerOf, unitFile } from "../kit.ts";
 import { builderUser, paths, units } from "../paths.ts";
 import { spoolGroup } from "../receiver/receiver.ts";
 import { sandbox } from "../sandbox.ts";
 import { deployKeyPath } from "../secrets/secrets.ts";
-import { hugoRoot, hugoServiceText, hugoSocketPath } from "./hugo.ts";
+import { hugoRoot, hugoService, hugoSocketPath } from "./hugo.ts";
 
 const { spool, requests } = paths;
 
@@ -64,8 +64,8 @@ ${shown.map((path) => `BindReadOnlyPaths=-${path}`).join("\n")}`;
 /** git indexes a pack in memory, and Node takes 100 MiB. */
 const leastMemoryMiB = 512;
 
-function buildServiceText({ name, repository, site }: SiteHook): string {
-  return template(import.meta.url, "pushgate-build.service", {
+function buildService({ name, repository, site }: SiteHook): HostFile {
+  const values = {
     hook: name,
     egress: units.egress,
     egressProgram: `${paths.lib}/egress`,
@@ -82,26 +82,27 @@ function buildServiceText({ name, repository, site }: SiteHook): string {
     tasks: site.limits.tasks,
     sandbox: sandbox(
       "node",
-      "Node calls pkey_alloc, git and ssh set limits and owners: they go on after EPERM, not after a signal.",
+      "# Node calls pkey_alloc, git and ssh set limits and owners: they go on after EPERM, not after a signal.",
       homes(site),
     ),
-  });
+  };
+  return unitFile(import.meta.url, units.build(name), values, "pushgate-build.service");
 }
 
 /** The files of one hook. */
 function filesOf(hook: SiteHook): HostFile[] {
   const { name, repository, site } = hook;
   const unit = (unitName: string, templateName: string, values: Record<string, string | number>) =>
-    unitFile(unitName, template(import.meta.url, templateName, { hook: name, ...values }));
+    unitFile(import.meta.url, unitName, { hook: name, ...values }, templateName);
   return [
     file(settingsPath(name), `${JSON.stringify(builderSettings(hook), null, 2)}\n`),
     ...(remoteOf(repository).ssh ? [file(knownHostsPath(name), `${site.knownHosts.join("\n")}\n`)] : []),
-    unitFile(units.build(name), buildServiceText(hook)),
+    buildService(hook),
     unit(units.buildPath(name), "pushgate-build.path", { spool, requests }),
     unit(units.reconcile(name), "pushgate-reconcile.service", { requests }),
     unit(units.reconcileTimer(name), "pushgate-reconcile.timer", { minutes: site.reconcileMinutes }),
     unit(units.hugoSocket(name), "pushgate-hugo.socket", { socket: hugoSocketPath(name), user: builderUser }),
-    unitFile(units.hugo(name), hugoServiceText(hook)),
+    hugoService(hook),
   ];
 }
 
@@ -167,11 +168,10 @@ function factsOf(sites: readonly SiteHook[]): HostFact[] {
   ];
 }
 
-export function builder(settings: Settings): HostLayer {
+export function builderLayer(settings: Settings): HostLayer {
   const sites = sitesOf(settings);
-  return {
-    name: "builder",
-    script: layerScript(import.meta.url, "builder", {
+  return layerOf(import.meta.url, "builder", {
+    values: {
       spool,
       requests,
       sites: paths.sites,
@@ -180,18 +180,15 @@ export function builder(settings: Settings): HostLayer {
       hooks: settings.hooks.map(({ name }) => name),
       writers: sites.flatMap(({ site: { writers } }) => writers ?? []),
       sockets: sites.map(({ name }) => units.hugoSocket(name)),
-    }),
+    },
     files: [
       file(paths.builderTmpfiles, [...common, ...sites.flatMap(foldersOf)].map(tmpfilesLine).join("")),
       ...sites.flatMap(filesOf),
     ],
-    // Drop-ins too, of an administrator or of `systemctl set-property`: they change a unit without changing its file.
     owns: [
       paths.builderTmpfiles,
       `${paths.builderSettings}/*`,
-      ...[paths.units, "/etc/systemd/system.control", "/run/systemd/system", "/run/systemd/system.control"].flatMap(
-        (folder) => ["build-*", "hugo-*", "reconcile-*"].map((name) => `${folder}/pushgate-${name}.d/*.conf`),
-      ),
+      ...dropIns("pushgate-build-*", "pushgate-hugo-*", "pushgate-reconcile-*"),
       ...[
         "build-*.service",
         "build-*.path",
@@ -201,10 +198,7 @@ export function builder(settings: Settings): HostLayer {
         "hugo-*.socket",
       ].map((name) => `${paths.units}/pushgate-${name}`),
     ],
-    activate: "activate",
-    restore: "restore",
     facts: factsOf(sites),
-    retire: "retire",
     timeout: 90,
-  };
+  });
 }

@@ -7,8 +7,9 @@
  *   absolute path that a site's configuration names (`module.mounts`), and so may publish no other file of the host.
  * - TemporaryFileSystem=/ would be shorter and has no effect: systemd 252 and 257 leave the host's root in place.
  */
+import type { HostFile } from "../../apply/layer.ts";
 import type { SiteHook } from "../../config/derived.ts";
-import { template } from "../kit.ts";
+import { unitFile } from "../kit.ts";
 import { hugoUser, paths, units } from "../paths.ts";
 import { sandbox } from "../sandbox.ts";
 
@@ -57,9 +58,9 @@ const more = ({ exec, http, path }: SiteHook["site"]["hugo"]): string[] => [
 const noNetwork = "PrivateNetwork=yes\nRestrictAddressFamilies=none\nIPAddressDeny=any";
 const network = `# ${units.egress} limits this to TLS to public addresses.\nRestrictAddressFamilies=AF_INET AF_INET6`;
 
-export function hugoServiceText({ name, site: { hugo, limits, content, writers } }: SiteHook): string {
+export function hugoService({ name, site: { hugo, limits, content, writers } }: SiteHook): HostFile {
   const { seconds, cpuPercent, memoryMiB, tasks, releaseMiB } = limits;
-  return template(import.meta.url, "pushgate-hugo@.service", {
+  const values = {
     ...{ hook: name, content, seconds, cpuPercent, memoryMiB, tasks, releaseMiB },
     hugo: [hugo.path, ...hugoArguments(inside)],
     environment: Object.entries(hugoEnvironment(inside.cache, hugo)).map(assigned).join("\n"),
@@ -76,5 +77,6 @@ export function hugoServiceText({ name, site: { hugo, limits, content, writers }
     dataMiB: 2 * memoryMiB,
     network: hugo.http.length > 0 ? network : noNetwork,
     sandbox: sandbox("hugo"),
-  });
+  };
+  return unitFile(import.meta.url, units.hugo(name), values, "pushgate-hugo@.service");
 }

@@ -1,6 +1,5 @@
 # shellcheck shell=sh disable=SC2154
-# The builder layer on the host. Values: spool, requests, sites and hugo (folders), tmpfiles (path), hooks (names),
-# writers (groups), sockets (units of Hugo).
+# The builder layer on the host. builder.ts lists its values.
 #
 # A running build goes on when its .path unit or Hugo's units change, as each build reads those anew. It is restarted
 # where its own unit or settings changed, which costs a build and loses nothing.

@@ -1,29 +1,22 @@
 /**
- * The second of two CAs whose client certificates nginx trusts. A new client certificate at Cloudflare comes with a new
- * CA, and one exchange would always be at a wrong moment: too late, and nginx rejects the new certificate; too early,
- * and it rejects the former one, which Cloudflare presents for minutes more. So the proxy layer trusts the new CA before
- * Cloudflare has the certificate, and this layer does after Cloudflare presents it. Most of the time both are the same.
+ * The second of two CAs whose client certificates nginx trusts. A new certificate at Cloudflare comes with a new CA, and
+ * Cloudflare presents the former certificate for minutes more. So the proxy layer trusts the new CA before Cloudflare has
+ * the certificate, and this layer once Cloudflare presents it. Most of the time both are the same.
  */
 import type { HostLayer } from "../../apply/layer.ts";
-import { file, layerScript } from "../kit.ts";
+import { file, layerOf } from "../kit.ts";
 import { settled } from "../proxy/origin-server.ts";
 
 /** `originPullCa`: PEM of the CA whose client certificate Cloudflare presents. */
-export const pulls = (originPullCa: string): HostLayer => ({
-  name: "client-ca",
-  formerly: "pulls",
-  script: layerScript(import.meta.url, "client-ca"),
-  files: [
-    // With a file that is no certificate nginx would not start, and every site of it would be down.
-    file(settled.ca, `${originPullCa.trimEnd()}\n`, { check: 'openssl x509 -in "$1" -noout' }),
-    file(settled.conf, `ssl_trusted_certificate ${settled.ca};\n`),
-  ],
-  owns: [settled.ca, settled.conf],
-  activate: "activate",
-  restore: "reload_nginx",
-  // The proxy layer's own file includes these two, and its facts show what nginx runs with.
-  facts: [],
-  // nginx reads them only when it reloads, and the proxy layer, which leaves later, reloads it.
-  retire: ":",
-  timeout: 60,
-});
+export const clientCaLayer = (originPullCa: string): HostLayer =>
+  layerOf(import.meta.url, "client-ca", {
+    formerly: "pulls",
+    files: [
+      // With a file that is no certificate nginx would not start, and every site of it would be down.
+      file(settled.ca, `${originPullCa.trimEnd()}\n`, { check: 'openssl x509 -in "$1" -noout' }),
+      file(settled.conf, `ssl_trusted_certificate ${settled.ca};\n`),
+    ],
+    // The proxy layer's own file includes these two, and its facts show what nginx runs with. nginx reads them only when
+    // it reloads, and the proxy layer, which leaves later, reloads it.
+    facts: [],
+  });

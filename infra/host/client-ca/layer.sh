@@ -5,9 +5,4 @@ activate() {
   [ -z "$changed" ] || reload_nginx
 }
 
-reload_nginx() {
-  if systemctl is-active --quiet nginx.service; then
-    nginx -t -q
-    systemctl reload nginx.service
-  fi
-}
+restore() { reload_nginx; }

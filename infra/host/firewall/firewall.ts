@@ -9,15 +9,12 @@ import type { HostLayer } from "../../apply/layer.ts";
 import { sourceSets } from "../../config/derived.ts";
 import type { Host, Settings } from "../../config/settings.ts";
 import { networks, v4, v6 } from "../../networks.ts";
-import { enabledAndActive, file, layerScript, program, template, textBeside, unitFile } from "../kit.ts";
+import { enabledAndActive, file, oneshotLayer, program, template, textBeside, unitFile } from "../kit.ts";
 import { paths, units } from "../paths.ts";
-import { placing } from "../sandbox.ts";
+import { oneshotSandbox } from "../sandbox.ts";
 
 /** Prints "as declared" or the lines in which a live table differs; without arguments, of this layer's table. */
 export const driftText = textBeside(import.meta.url, "drift.sh");
-
-/** Its path on the host; the guard runs it too. */
-export const firewallDrift = `${paths.lib}/firewall-drift` as const;
 
 const elements = (cidrs: readonly string[]): string => cidrs.map((cidr) => `      ${cidr},`).join("\n");
 
@@ -32,24 +29,16 @@ export const firewallRules = (settings: Settings, { originPort }: Host): string 
       .join(", "),
   });
 
-export function firewall(settings: Settings, host: Host): HostLayer {
+export function firewallLayer(settings: Settings, host: Host): HostLayer {
   const files = [
     file(paths.nftables, firewallRules(settings, host), { check: 'nft --check --file "$1"' }),
-    program(firewallDrift, driftText),
-    unitFile(
-      units.firewall,
-      template(import.meta.url, "pushgate-firewall.service", { rules: paths.nftables, sandbox: placing() }),
-    ),
+    // The guard runs it, too.
+    program(`${paths.lib}/firewall-drift`, driftText),
+    unitFile(import.meta.url, units.firewall, { rules: paths.nftables, sandbox: oneshotSandbox() }),
   ];
-  return {
-    name: "firewall",
-    script: layerScript(import.meta.url, "firewall", { unit: units.firewall, rules: paths.nftables }),
+  return oneshotLayer(import.meta.url, "firewall", {
+    values: { unit: units.firewall, needs: paths.nftables },
     files,
-    owns: files.map(({ path }) => path),
-    activate: "activate",
-    restore: "restore",
     facts: [{ name: "table inet pushgate", read: driftText, want: "as declared" }, enabledAndActive(units.firewall)],
-    retire: "retire",
-    timeout: 60,
-  };
+  });
 }

@@ -40,7 +40,7 @@ why_it_leaks() { # unit
   fi
 }
 
-# The list of a slice above the sockets is added to theirs, and `systemctl show` of a socket does not print it. Each
+# The list of a slice above a socket is added to that of the socket, and `systemctl show` of a socket omits it. Each
 # slice is read by name, because its list may admit none of the sources that the prober tries.
 parents() {
   for slice in $(systemctl show -p Slice --value "$sockets" | sort -u); do

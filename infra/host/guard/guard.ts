@@ -6,9 +6,9 @@
 import { containsCidr } from "cidr-tools";
 import type { HostLayer } from "../../apply/layer.ts";
 import { sourceSets } from "../../config/derived.ts";
-import type { Host, Settings } from "../../config/settings.ts";
+import type { Settings } from "../../config/settings.ts";
 import { isV4, loopback, networks, stranger, v4, v6 } from "../../networks.ts";
-import { enabledAndActive, file, layerScript, program, template, textBeside, unitFile } from "../kit.ts";
+import { enabledAndActive, file, layerOf, program, template, textBeside, unitFile } from "../kit.ts";
 import { paths, units } from "../paths.ts";
 
 const guardScript = `${paths.lib}/guard` as const;
@@ -26,8 +26,8 @@ export function strangers(settings: Pick<Settings, "hooks">): string[] {
     .sort((a, b) => Number(isV4(b)) - Number(isV4(a)));
 }
 
-const configurationText = (settings: Settings): string =>
-  template(import.meta.url, "guard.conf", {
+export function guardLayer(settings: Settings): HostLayer {
+  const configuration = template(import.meta.url, "guard.conf", {
     program: guardScript,
     strangers: strangers(settings),
     ports: sourceSets(settings)
@@ -36,40 +36,21 @@ const configurationText = (settings: Settings): string =>
     table: paths.nftables,
     receiver: units.receiver,
   });
-
-export function guard(settings: Settings, _host: Host): HostLayer {
   const files = [
-    file(guardConfiguration, configurationText(settings), { check: 'sh -n "$1"' }),
+    file(guardConfiguration, configuration, { check: 'sh -n "$1"' }),
     program(guardScript, textBeside(import.meta.url, "guard.sh")),
     file(`${paths.lib}/prober`, textBeside(import.meta.url, "prober.pl"), { mode: "0755", check: 'perl -c "$1"' }),
-    unitFile(
-      units.guard,
-      template(import.meta.url, "pushgate-guard.service", {
-        program: guardScript,
-        firewall: units.firewall,
-        routing: units.routing,
-      }),
-    ),
-    unitFile(units.guardTimer, textBeside(import.meta.url, "pushgate-guard.timer")),
+    unitFile(import.meta.url, units.guard, { program: guardScript, firewall: units.firewall, routing: units.routing }),
+    unitFile(import.meta.url, units.guardTimer),
   ];
-  return {
-    name: "guard",
-    script: layerScript(import.meta.url, "guard", {
-      service: units.guard,
-      timer: units.guardTimer,
-      program: guardScript,
-      run: "/run/pushgate-guard",
-    }),
+  return layerOf(import.meta.url, "guard", {
+    values: { service: units.guard, timer: units.guardTimer, program: guardScript, run: "/run/pushgate-guard" },
     files,
-    owns: files.map(({ path }) => path),
-    activate: "activate",
-    restore: "restore",
     facts: [
       enabledAndActive(units.guardTimer),
       { name: `${units.guard} at boot`, read: `systemctl is-enabled ${units.guard} 2>/dev/null`, want: "enabled" },
       { name: "the allowlist", read: "verdict", want: "proven" },
     ],
-    retire: "retire",
     timeout: 120,
-  };
+  });
 }

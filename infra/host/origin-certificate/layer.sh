@@ -29,17 +29,14 @@ state() {
 
 # nginx reads a certificate only when it starts or reloads. Where pushgate's server is missing, or not as its layer
 # installed it, the proxy layer reloads nginx later in the same `up`.
-reload_nginx() {
-  if [ -f "$nginx" ] && systemctl is-active --quiet nginx.service && as_installed proxy; then
-    nginx -t -q
-    systemctl reload nginx.service
-  fi
+take_up() {
+  if [ -f "$nginx" ] && as_installed proxy; then reload_nginx; fi
 }
 
 activate() {
-  case "$changed" in *"$certificate"*) reload_nginx ;; esac
+  case "$changed" in *"$certificate"*) take_up ;; esac
 }
 
 restore() {
-  [ ! -f "$certificate" ] || reload_nginx
+  [ ! -f "$certificate" ] || take_up
 }

@@ -7,37 +7,31 @@ import type { HostLayer } from "../../apply/layer.ts";
 import type { Probed } from "../../apply/manifest.ts";
 import type { Host } from "../../config/settings.ts";
 import { originKey } from "../../contract.ts";
-import { layerScript } from "../kit.ts";
+import { layerOf, layerScript } from "../kit.ts";
 import { paths } from "../paths.ts";
 
-const script = ({ hostname }: Host): string =>
-  layerScript(import.meta.url, "origin-key", {
-    tls: paths.tls,
-    key: originKey,
-    csr: `${paths.tls}/origin.csr`,
-    hostname,
-    // X.509 allows 64 characters in a common name; a longer hostname is in the SAN alone, which clients compare.
-    subject: hostname.length <= 64 ? `/CN=${hostname}` : "/CN=pushgate origin",
-  });
+const valuesOf = ({ hostname }: Host) => ({
+  tls: paths.tls,
+  key: originKey,
+  csr: `${paths.tls}/origin.csr`,
+  hostname,
+  // X.509 allows 64 characters in a common name; a longer hostname is in the SAN alone, which clients compare.
+  subject: hostname.length <= 64 ? `/CN=${hostname}` : "/CN=pushgate origin",
+});
 
 /** The probe's question for the host's request: no fact of the layer, as what it should print is not known before. */
 export const csrQuestion = (host: Host): Probed => ({
   name: "request",
-  script: script(host),
+  script: layerScript(import.meta.url, "origin-key", valuesOf(host)),
   files: [],
   owns: [],
   facts: [{ name: "certificate request", read: "request" }],
 });
 
-export const keys = (host: Host): HostLayer => ({
-  name: "origin-key",
-  formerly: "keys",
-  script: script(host),
-  files: [],
-  // No globs: an apply removes what they match, and a key cannot be rendered again. `retire` removes both files.
-  owns: [],
-  activate: "activate",
-  facts: [{ name: "origin key and certificate request", read: "state", want: "valid" }],
-  retire: "retire",
-  timeout: 60,
-});
+export const originKeyLayer = (host: Host): HostLayer =>
+  layerOf(import.meta.url, "origin-key", {
+    formerly: "keys",
+    values: valuesOf(host),
+    // No globs: an apply removes what they match, and a key cannot be rendered again. `retire` removes both files.
+    facts: [{ name: "origin key and certificate request", read: "state", want: "valid" }],
+  });

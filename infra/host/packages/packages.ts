@@ -6,10 +6,10 @@
 import type { HostLayer } from "../../apply/layer.ts";
 import { remoteOf, sitesOf } from "../../config/derived.ts";
 import type { Settings } from "../../config/settings.ts";
-import { layerScript } from "../kit.ts";
+import { layerOf } from "../kit.ts";
 import { paths } from "../paths.ts";
 
-export function packages(settings: Settings): HostLayer {
+export function packagesLayer(settings: Settings): HostLayer {
   const sites = sitesOf(settings);
   const names = [
     // The guard's perl-base and util-linux are Essential on Debian and Ubuntu, so every host has them.
@@ -19,15 +19,10 @@ export function packages(settings: Settings): HostLayer {
     ...(sites.some(({ site }) => site.hugo.path === "/usr/bin/hugo") ? ["hugo"] : []),
     ...(sites.some(({ repository }) => remoteOf(repository).ssh) ? ["openssh-client"] : []),
   ].sort();
-  return {
-    name: "packages",
-    script: layerScript(import.meta.url, "packages", { packages: names, new_nginx: `${paths.state}/nginx-is-new` }),
-    files: [],
-    owns: [],
-    activate: "activate",
+  return layerOf(import.meta.url, "packages", {
+    values: { packages: names, new_nginx: `${paths.state}/nginx-is-new` },
     facts: names.map((name) => ({ name: `package ${name}`, read: `state_of ${name}`, want: "installed" })),
-    retire: ":",
     // A slow mirror and a held lock together.
     timeout: 900,
-  };
+  });
 }

@@ -1,7 +1,6 @@
 # shellcheck shell=sh disable=SC2154
-# The layer of a program on the host. Values: program (its name, also that of the layer whose units run it), path, sha256,
-# running (those units), sound (a unit's property and value while the program stays up), installed (the paths of all
-# programs), incoming, lib and state (folders).
+# The layer of a program on the host. Values: programs.ts; program is its name and that of the layer whose units run it,
+# sound a unit's property and value while the program stays up.
 
 arrived=$incoming/$sha256.cjs
 former=$incoming/former-$program.cjs
@@ -31,15 +30,7 @@ restart_running() {
   as_installed "$program" || return 0
   for unit in $running; do
     systemctl is-active --quiet "$unit" || continue
-    systemctl restart "$unit"
-    for _ in 1 2 3 4 5 6; do
-      sleep 0.2
-      [ "$(systemctl show --property="${sound%=*}" "$unit")" = "$sound" ] || {
-        say "$unit does not stay up with the new program. Its last journal lines:"
-        journalctl -u "$unit" -n 10 -o cat --no-pager >&2
-        exit 1
-      }
-    done
+    restart_and_watch "$unit" "$sound" "does not stay up with the new program"
   done
 }
 
@@ -49,7 +40,7 @@ activate() {
       say "$arrived is missing or has another hash. Run \`pulumi up\` again, which sends it."
       exit 1
     }
-    [ -d "$lib" ] || { mkdir -m 0755 "$lib"; echo "$lib" >>"$state/made"; }
+    make_folder "$lib" 0755
     [ ! -f "$path" ] || cp -p "$path" "$former"
     put "$arrived"
     restart_running

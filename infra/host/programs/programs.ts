@@ -1,7 +1,6 @@
 /**
- * The receiver's and the builder's program. esbuild makes each from source in every run, sendBundle sends it as a file
- * whose name holds its hash, and the host installs it under a fixed path. The host takes only a file with that hash, so
- * neither a cut connection nor another file of that name can become a program. The megabyte is in no state.
+ * The receiver's and the builder's program. esbuild makes each in every run, sendBundle sends it as a file whose name holds
+ * its hash, and the host installs only a file with that hash: neither a cut connection nor another file becomes a program.
  */
 import { createHash } from "node:crypto";
 import { mkdirSync, renameSync, writeFileSync } from "node:fs";
@@ -10,13 +9,10 @@ import { buildSync } from "esbuild";
 import type { HostLayer } from "../../apply/layer.ts";
 import { sitesOf } from "../../config/derived.ts";
 import type { Settings } from "../../config/settings.ts";
-import { layerScript } from "../kit.ts";
+import { layerOf } from "../kit.ts";
 import { paths, units } from "../paths.ts";
 
-/**
- * `file`: relative to infra/, where program and plugin run, as it is part of a command's input and must be equal on every
- * computer. `sha256`: hex, of its bytes.
- */
+/** `file`: relative to infra/, as it is part of an input that must be equal on every computer. `sha256`: hex. */
 export type Bundle = { readonly file: string; readonly sha256: string };
 
 /** The layer of a program's name declares the units that run it. `sound`: property and value while they stay up. */
@@ -61,22 +57,15 @@ export const buildPrograms = (settings: Settings): Bundles => ({
   ...(sitesOf(settings).length > 0 && { builder: buildProgram("builder") }),
 });
 
-export function bundle(program: Program, settings: Settings, { sha256 }: Pick<Bundle, "sha256">): HostLayer {
+export function programLayer(program: Program, settings: Settings, { sha256 }: Pick<Bundle, "sha256">): HostLayer {
   const { formerly, sound } = programs[program];
-  const { incoming, lib, state, [program]: path } = paths;
+  const { incoming, lib, [program]: path } = paths;
   const installed = [paths.receiver, paths.builder];
   const running = program === "receiver" ? [units.receiver] : sitesOf(settings).map(({ name }) => units.build(name));
-  const values = { program, path, sha256, running, sound, installed, incoming, lib, state };
-  const name = `${program}-program`;
-  return {
-    name,
+  return layerOf(import.meta.url, `${program}-program`, {
+    values: { program, path, sha256, running, sound, installed, incoming, lib },
     formerly,
-    script: layerScript(import.meta.url, name, values),
-    files: [],
     // No globs: an apply removes what they match, and a program cannot be rendered again. `retire` removes it.
-    owns: [],
-    activate: "activate",
-    restore: "restore",
     facts: [
       {
         name: `${path} is`,
@@ -84,7 +73,5 @@ export function bundle(program: Program, settings: Settings, { sha256 }: Pick<Bu
         want: `${sha256}\n644 root:root`,
       },
     ],
-    retire: "retire",
-    timeout: 60,
-  };
+  });
 }

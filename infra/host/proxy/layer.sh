@@ -1,7 +1,5 @@
 # shellcheck shell=sh disable=SC2154
-# The proxy layer on the host. Values: port; conf and client_ca (the layer's files); state (folder); listen6_hooks,
-# listen6_site, access_log, error_log (paths); site_logs (list of paths); all_site_logs (glob); any4, loopback4,
-# loopback6 (addresses); answer (what `greeting` prints for pushgate's server).
+# The proxy layer on the host. proxy.ts lists its values.
 #
 # - `nginx -t` alone proves too little: it passes on configurations whose workers then die (all sites of that nginx go
 #   down), and a master that cannot bind keeps its former configuration although `systemctl reload` succeeds.

@@ -1,8 +1,6 @@
 /**
  * Layer 6, the reverse proxy: one nginx server of pushgate's own on the origin port, beside the sites that nginx serves
- * already. pushgate.conf is its text; published sites have servers of their own behind it: website.ts.
- *
- * Rules of pushgate.conf:
+ * already. Rules of its text, pushgate.conf:
  * - At http level there are only zones, maps, geos and the log format, with prefixed names: anything else there would
  *   change other sites. The server sets each directive that the operator's http level could pass down to it.
  * - The upstream is a literal address, never `upstream {}`: a kept connection would carry a rejected sender's request
@@ -17,7 +15,7 @@ import { type SourceSet, servedSites, sourceSets } from "../../config/derived.ts
 import type { Host, Settings } from "../../config/settings.ts";
 import { canaryPath, servedByProxy, webhookPath } from "../../contract.ts";
 import { anywhere, loopback, networks } from "../../networks.ts";
-import { enabledAndActive, file, layerScript, template, textBeside } from "../kit.ts";
+import { enabledAndActive, file, layerOf, template, textBeside } from "../kit.ts";
 import { paths } from "../paths.ts";
 import { lines, listen6, logs, originPullCaPath, originServer, whereExists } from "./origin-server.ts";
 import { websites } from "./website.ts";
@@ -73,15 +71,13 @@ export function renderProxy(settings: Settings, host: Host): string {
 }
 
 /** `originPullCa`: PEM of the CA of the client certificate that Cloudflare presents. It is public. */
-export function proxy(settings: Settings, host: Host, originPullCa: string): HostLayer {
+export function proxyLayer(settings: Settings, host: Host, originPullCa: string): HostLayer {
   const { originPort } = host;
-  return {
-    name: "proxy",
-    script: layerScript(import.meta.url, "proxy", {
+  return layerOf(import.meta.url, "proxy", {
+    values: {
       port: originPort,
       conf: paths.nginx,
       client_ca: originPullCaPath,
-      state: paths.state,
       listen6_hooks: listen6.hooks,
       listen6_site: listen6.site,
       access_log: logs.access,
@@ -92,14 +88,12 @@ export function proxy(settings: Settings, host: Host, originPullCa: string): Hos
       loopback4: loopback.v4,
       loopback6: loopback.v6,
       answer: `400 ${servedByProxy}`,
-    }),
+    },
     files: [
       file(originPullCaPath, `${originPullCa.trimEnd()}\n`),
       file(paths.nginx, renderProxy(settings, host), { check: textBeside(import.meta.url, "check.sh") }),
     ],
     owns: [paths.nginx, originPullCaPath],
-    activate: "activate",
-    restore: "restore",
     facts: [
       enabledAndActive("nginx.service"),
       {
@@ -119,7 +113,5 @@ export function proxy(settings: Settings, host: Host, originPullCa: string): Hos
         want: `400 ${servedByProxy}`,
       },
     ],
-    retire: "retire",
-    timeout: 60,
-  };
+  });
 }

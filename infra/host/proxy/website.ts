@@ -1,9 +1,6 @@
 /**
- * A published site: one more nginx server on the origin port, beside the hooks' server, so that the firewall, strict
- * TLS and the client certificate protect it too; other servers on port 443 stay as they are. It serves static files and
- * nothing else. docs/decisions/013.
- *
- * Rules as in proxy.ts: website-maps.conf is at http level, once; website.conf is the server of one site.
+ * A published site: one more nginx server on the origin port, so that the firewall, strict TLS and the client
+ * certificate protect it too. It serves static files and nothing else. docs/decisions/013.
  */
 import { servedSites } from "../../config/derived.ts";
 import type { Host, Settings } from "../../config/settings.ts";

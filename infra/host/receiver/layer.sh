@@ -1,7 +1,5 @@
 # shellcheck shell=sh disable=SC2154
-# The receiver layer on the host. Values: service, sockets and slice (units), user and group, hooks (their names), spool,
-# sysusers, tmpfiles, settings and program (files), credentials (folder), encrypted (the files in it), loopback4,
-# loopback6, mark, state (folder), guard (unit), guardConfiguration, strangers.
+# The receiver layer on the host. receiver.ts lists its values.
 #
 # Rules: a socket that is bound as declared is never restarted, because what waits in it would be lost. systemd does not
 # start a socket while its service runs, so a new socket starts inside the service's restart: one transaction stops the
@@ -30,8 +28,6 @@ declared() {
 
 port_of() { sed -n 's/^ListenStream=.*:\([0-9]*\)$/\1/p;T;q' "$1"; }
 
-service_state() { systemctl is-active "$service"; }
-
 # Starts sockets and service as the files declare them; where $renew is yes, the service restarts in any case.
 take_up() {
   # Sockets of removed source sets; the service holds their descriptors until it restarts.
@@ -57,26 +53,12 @@ take_up() {
     systemctl reset-failed "$unit" 2>/dev/null || :
     renew=yes
   done
-  [ "$(service_state)" = active ] || renew=yes
-  [ "$renew" = no ] || restart_service
+  systemctl is-active --quiet "$service" || renew=yes
+  # A receiver that cannot use its settings exits within a second.
+  [ "$renew" = no ] || restart_and_watch "$service" ActiveState=active "exits after its start"
   # systemd 252 enforces a changed list with the daemon-reload. 257 does so only when a unit starts in the same slice,
   # and admits a removed range until then.
   systemd-run --quiet --wait --collect --slice="$slice" --unit=pushgate-receiver-lists true
-}
-
-restart_service() {
-  systemctl reset-failed "$service" 2>/dev/null || :
-  begun=$(date +%s)
-  systemctl restart "$service"
-  # A receiver that cannot use its settings exits within a second.
-  for _ in 1 2 3 4 5 6; do
-    sleep 0.2
-    [ "$(service_state)" = active ] || {
-      say "the receiver exits after its start. Its journal:"
-      journalctl -u "$service" --since "@$begun" -n 10 -o cat --no-pager >&2
-      exit 1
-    }
-  done
 }
 
 save_account_databases() {

@@ -2,18 +2,18 @@
  * Layers 7 and 8 on the host: one socket for each source set, whose allowlist the kernel enforces, and the receiver's
  * service in its sandbox.
  * - The allowlist is on the .socket: IPAddressAllow= on a service does not hold for inherited sockets.
- * - The sockets have a slice of their own: a list of a slice above them is added to theirs, and no socket shows it.
+ * - The sockets have a slice of their own: the list of a slice above a socket also admits, and the socket does not show it.
  * - `localhost` is in no list: an nginx that lost its transparent bind is rejected.
  */
 import { createHash } from "node:crypto";
 import ipaddr from "ipaddr.js";
 import type { ReceiverSettings } from "../../../service/settings.ts";
-import type { HostFact, HostLayer } from "../../apply/layer.ts";
+import type { HostFact, HostFile, HostLayer } from "../../apply/layer.ts";
 import { type SourceSet, sourceSets } from "../../config/derived.ts";
-import type { Host, Settings } from "../../config/settings.ts";
+import type { Settings } from "../../config/settings.ts";
 import { anywhere, loopback } from "../../networks.ts";
 import { guardConfiguration, strangers } from "../guard/guard.ts";
-import { enabledAndActive, file, layerScript, template, unitFile } from "../kit.ts";
+import { dropIns, enabledAndActive, file, layerOf, template, unitFile } from "../kit.ts";
 import { paths, receiverUser, units } from "../paths.ts";
 import { mark } from "../routing/routing.ts";
 import { sandbox } from "../sandbox.ts";
@@ -24,7 +24,6 @@ export const slice = "pushgate.slice";
 
 /** Its members may take deliveries out of the spool. The receiver's primary group, so that its sandbox maps it. */
 export const spoolGroup = "pushgate-spool";
-export const credentialPath = (hook: string) => `${paths.credentials}/${hook}` as const;
 
 const MiB = 1 << 20;
 
@@ -45,8 +44,8 @@ export function receiverSettings({
 /** In the form that `ss` prints. */
 const hexMark = `0x${mark.toString(16)}`;
 
-const socketText = ({ name, port, cidrs }: SourceSet): string =>
-  template(import.meta.url, "pushgate-receiver.socket", {
+const socketUnit = ({ name, port, cidrs }: SourceSet): HostFile => {
+  const values = {
     sourceSet: name,
     port,
     loopback4: loopback.v4,
@@ -56,7 +55,9 @@ const socketText = ({ name, port, cidrs }: SourceSet): string =>
     service: units.receiver,
     slice,
     allow: cidrs.map((cidr) => `IPAddressAllow=${cidr}`).join("\n"),
-  });
+  };
+  return unitFile(import.meta.url, units.socket(name), values, "pushgate-receiver.socket");
+};
 
 /**
  * The receiver holds at most 16 bodies, or 64 MiB (service/receiver/limits.ts); each is there once in pieces and once
@@ -65,12 +66,14 @@ const socketText = ({ name, port, cidrs }: SourceSet): string =>
 const memoryMiB = ({ bodyBytes }: Settings["limits"]): number =>
   192 + Math.ceil((2 * Math.max(16 * bodyBytes, 64 * MiB)) / MiB);
 
-export function serviceText(settings: Settings): string {
+export function serviceUnit(settings: Settings): HostFile {
   const sockets = sourceSets(settings).map(({ name }) => units.socket(name));
-  return template(import.meta.url, "pushgate-receiver.service", {
+  return unitFile(import.meta.url, units.receiver, {
     sockets,
     inherited: sockets.map((socket) => `Sockets=${socket}`).join("\n"),
-    credentials: settings.hooks.map(({ name }) => `LoadCredentialEncrypted=${name}:${credentialPath(name)}`).join("\n"),
+    credentials: settings.hooks
+      .map(({ name }) => `LoadCredentialEncrypted=${name}:${paths.credentials}/${name}`)
+      .join("\n"),
     program: paths.receiver,
     settings: paths.receiverSettings,
     user: receiverUser,
@@ -80,7 +83,7 @@ export function serviceText(settings: Settings): string {
     memoryMiB: memoryMiB(settings.limits),
     sandbox: sandbox(
       "node",
-      "Node calls pkey_alloc, which is not in the set: with EPERM Node goes on, killed it does not start.",
+      "# Node calls pkey_alloc, which is not in the set: with EPERM Node goes on, killed it does not start.",
     ),
   });
 }
@@ -114,13 +117,12 @@ function socketFacts({ name, port, cidrs }: SourceSet): HostFact[] {
   ];
 }
 
-export function receiver(settings: Settings, _host: Host): HostLayer {
+export function receiverLayer(settings: Settings): HostLayer {
   const sets = sourceSets(settings);
   const hooks = settings.hooks.map(({ name }) => name);
   const encrypted = credentialFiles(settings);
-  return {
-    name: "receiver",
-    script: layerScript(import.meta.url, "receiver", {
+  return layerOf(import.meta.url, "receiver", {
+    values: {
       service: units.receiver,
       sockets: sets.map(({ name }) => units.socket(name)),
       slice,
@@ -137,11 +139,10 @@ export function receiver(settings: Settings, _host: Host): HostLayer {
       loopback4: loopback.v4,
       loopback6: loopback.v6,
       mark: hexMark,
-      state: paths.state,
       guard: units.guard,
       guardConfiguration,
       strangers: strangers(settings),
-    }),
+    },
     files: [
       file(
         paths.sysusers,
@@ -158,24 +159,19 @@ export function receiver(settings: Settings, _host: Host): HostLayer {
         }),
       ),
       file(paths.receiverSettings, `${JSON.stringify(receiverSettings(settings), null, 2)}\n`),
-      unitFile(slice, template(import.meta.url, slice)),
-      ...sets.map((set) => unitFile(units.socket(set.name), socketText(set))),
-      unitFile(units.receiver, serviceText(settings)),
+      unitFile(import.meta.url, slice),
+      ...sets.map(socketUnit),
+      serviceUnit(settings),
     ],
-    // Drop-ins, too: they change a unit without changing its file, and `systemctl set-property` writes them.
     owns: [
       paths.sysusers,
       paths.tmpfiles,
       paths.receiverSettings,
-      ...[paths.units, "/etc/systemd/system.control", "/run/systemd/system", "/run/systemd/system.control"].flatMap(
-        (folder) => [`${folder}/pushgate-receiver*.d/*.conf`, `${folder}/${slice}.d/*.conf`],
-      ),
+      ...dropIns("pushgate-receiver*", slice),
       `${paths.units}/${slice}`,
       `${paths.units}/pushgate-receiver-*.socket`,
       `${paths.units}/${units.receiver}`,
     ],
-    activate: "activate",
-    restore: "restore",
     facts: [
       ...sets.flatMap(socketFacts),
       {
@@ -192,7 +188,6 @@ export function receiver(settings: Settings, _host: Host): HostLayer {
       },
       { name: "the spool's folders", read: "spool_folders", want: spoolFolders(settings) },
     ],
-    retire: "retire",
     timeout: 90,
-  };
+  });
 }

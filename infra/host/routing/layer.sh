@@ -1,28 +1,12 @@
 # shellcheck shell=sh disable=SC2154
-# The routing layer on the host. Values: unit, program (path), table, mark.
+# The routing layer on the host. Values: unit, needs (the program), table, mark.
 
-activate() {
-  systemctl daemon-reload
-  systemctl enable --quiet "$unit"
-  systemctl restart "$unit"
-}
-
-remove() {
+take_out() {
   for family in 4 6; do
     while ip "-$family" rule del table "$table" 2>/dev/null; do :; done
     ip "-$family" route flush table "$table" 2>/dev/null
   done
   :
-}
-
-restore() {
-  forget_missing "$unit"
-  if [ -x "$program" ]; then "$program"; else remove; fi
-}
-
-retire() {
-  systemctl disable --now --quiet "$unit" 2>/dev/null
-  remove
 }
 
 # Facts of one family, 4 or 6. A host without ::1 has nothing to route there, so each prints what it must print, $2.

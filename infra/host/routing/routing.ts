@@ -5,9 +5,9 @@
  */
 import type { HostFact, HostLayer } from "../../apply/layer.ts";
 import { loopback, stranger } from "../../networks.ts";
-import { layerScript, program, template, unitFile } from "../kit.ts";
+import { oneshotLayer, program, template, unitFile } from "../kit.ts";
 import { paths, units } from "../paths.ts";
-import { placing } from "../sandbox.ts";
+import { oneshotSandbox } from "../sandbox.ts";
 
 /**
  * What the sockets' `Mark=` is. In the low byte, under a mask of just that byte: kube-proxy, Calico, Cilium and
@@ -48,10 +48,9 @@ function familyFacts({ family, source, visitor }: (typeof families)[number]): Ho
   ];
 }
 
-export function routing(): HostLayer {
+export function routingLayer(): HostLayer {
   const path = `${paths.lib}/routing` as const;
   const unit = units.routing;
-  const [v4, v6] = families;
   const files = [
     program(
       path,
@@ -59,33 +58,24 @@ export function routing(): HostLayer {
         table: routingTable,
         pref,
         fwmark,
-        loopback4: v4.source,
-        visitor4: v4.visitor,
-        loopback6: v6.source,
-        visitor6: v6.visitor,
+        loopback4: loopback.v4,
+        visitor4: stranger.v4,
+        loopback6: loopback.v6,
+        visitor6: stranger.v6,
       }),
     ),
-    unitFile(
-      unit,
-      template(import.meta.url, "pushgate-routing.service", {
-        folder: paths.lib,
-        program: path,
-        sandbox: placing("AF_INET ", "ProtectKernelModules=yes\nProtectKernelTunables=yes\n"),
-      }),
-    ),
+    unitFile(import.meta.url, unit, {
+      folder: paths.lib,
+      program: path,
+      sandbox: oneshotSandbox("AF_INET ", "ProtectKernelModules=yes\nProtectKernelTunables=yes"),
+    }),
   ];
-  return {
-    name: "routing",
-    script: layerScript(import.meta.url, "routing", { unit, program: path, table: routingTable, mark }),
+  return oneshotLayer(import.meta.url, "routing", {
+    values: { unit, needs: path, table: routingTable, mark },
     files,
-    owns: files.map(({ path }) => path),
-    activate: "activate",
-    restore: "restore",
     facts: [
       ...families.flatMap(familyFacts),
       { name: `${unit} at boot`, read: 'systemctl is-enabled "$unit" 2>/dev/null', want: "enabled" },
     ],
-    retire: "retire",
-    timeout: 60,
-  };
+  });
 }

@@ -1,16 +1,10 @@
 # shellcheck shell=sh disable=SC2154
-# The secrets layer on the host. Values: etc, state and credentials (folders), names (a hook's name for its secrets,
-# `key:<hook>` for its deploy key), files (the same as file names), receiver (its unit), audit (audit.cjs).
+# The secrets layer on the host. Values: secrets.ts; a name is a hook's for its secrets, `key:<hook>` for its deploy key.
 
 # An HMAC key that only root on this host can read.
 salt=$state/salt
 # Sums of the encrypted files: they show whether a manual change or the configuration replaced a credential.
 written=$state/credentials.sha256
-
-# Makes folder $1 with mode $2 and lists it among those that apply.sh removes once they are empty again.
-make() {
-  [ -d "$1" ] || { mkdir -m "$2" "$1" && echo "$1" >>"$state/made"; }
-}
 
 # The text of a credential, from one line of standard input. A deploy key has several lines, and arrives as base64.
 plain_text() {
@@ -23,8 +17,8 @@ plain_text() {
 # Reads a line for each credential: its name and its text. Nothing is replaced before all of them are encrypted.
 activate() {
   umask 077
-  make "$etc" 0755
-  make "$credentials" 0700
+  make_folder "$etc" 0755
+  make_folder "$credentials" 0700
   chmod 0700 "$credentials"
   rm -f "$credentials"/.*.new
   arrived=' '

@@ -1,14 +1,10 @@
 /**
  * The hooks' secrets and deploy keys on the host, encrypted with the host's key. systemd decrypts a secret for the
  * receiver alone, and a deploy key for the builds of its own hook alone.
- *
- * Rules:
- * - A plain secret is never in argv, in an environment, in a file on disk or in output. It travels on standard input, and
- *   from there through the shell's own printf into systemd-creds. Nothing rendered here holds one.
- * - Preview compares without reading a secret back: the host prints an HMAC of each installed one, keyed with a salt that
- *   only root on the host can read.
- * - systemd-creds runs with `--with-key=host`: its default may bind to a TPM, and a host moved to other hardware could no
- *   longer decrypt.
+ * - A plain secret is never in argv, in an environment, in a file on disk, in output or in anything rendered here: the
+ *   shell's own printf passes it from standard input to systemd-creds.
+ * - Preview compares HMACs, keyed with a salt that only root on the host can read.
+ * - `--with-key=host`: the default may bind to a TPM, and a host moved to other hardware could no longer decrypt.
  */
 import { createHmac } from "node:crypto";
 import type { HostFact, HostLayer } from "../../apply/layer.ts";
@@ -17,7 +13,7 @@ import { reconcile, type Verdict } from "../../apply/reconcile.ts";
 import type { SeenLayer } from "../../apply/report.ts";
 import { remoteOf } from "../../config/derived.ts";
 import type { Settings } from "../../config/settings.ts";
-import { layerScript, textBeside } from "../kit.ts";
+import { layerOf, textBeside } from "../kit.ts";
 import { paths, units } from "../paths.ts";
 
 /** A hook's secrets by its name, newest first; its deploy key, one text of several lines, under `key:<hook>`. */
@@ -91,20 +87,21 @@ export function judgeSecrets(
 }
 
 /** Public. `activate` reads `secretLines` on its standard input, and nothing else may carry them. */
-export function secrets(settings: Settings): HostLayer {
-  const { etc, state, credentials } = paths;
+export function secretsLayer(settings: Settings): HostLayer {
+  const { etc, credentials } = paths;
   const names = namesIn(settings);
   const files = names.map(fileOf);
-  const audit = textBeside(import.meta.url, "audit.cjs");
-  const values = { etc, state, credentials, names, files, receiver: units.receiver, audit };
-  return {
-    name: "secrets",
-    script: layerScript(import.meta.url, "secrets", values),
-    files: [],
+  return layerOf(import.meta.url, "secrets", {
+    values: {
+      etc,
+      credentials,
+      names,
+      files,
+      receiver: units.receiver,
+      audit: textBeside(import.meta.url, "audit.cjs"),
+    },
     // No globs: a credential is no rendered file. The unit that runs now still loads that of a hook that is gone, so the
     // receiver layer removes it once its unit no longer does; `retire` removes all of them.
-    owns: [],
-    activate: "activate",
     facts: [
       {
         name: `credentials in ${credentials}`,
@@ -114,7 +111,5 @@ export function secrets(settings: Settings): HostLayer {
       { name: "credentials changed since they were installed", read: "replaced", want: "none" },
       { name: "salt", read: `stat -c '%a %U:%G' "$salt" 2>/dev/null`, want: "600 root:root" },
     ],
-    retire: "retire",
-    timeout: 60,
-  };
+  });
 }

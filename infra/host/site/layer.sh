@@ -1,6 +1,5 @@
 # shellcheck shell=sh disable=SC2154
-# The site layer on the host. Values: sites, requests, records and state (folders), hooks (names of those with a site),
-# builder and hugo (accounts), adoption (adoption.cjs).
+# The site layer on the host. site.ts lists its values.
 #
 # - The web server finds a whole site at the web root at any moment: one call exchanges folder and link.
 # - No file of a folder is lost unseen: where it holds files that the build does not make and `keep` does not name, they
@@ -15,13 +14,6 @@ exchange() {
     exit(syscall($number, -100, $ARGV[0], -100, $ARGV[1], 2) == 0 ? 0 : 1)' "$1" "$2" && return
   say "this kernel or file system cannot exchange two paths in one call, so $1 is missing for a moment"
   mv -T -- "$1" "$1.pushgate-away" && mv -T -- "$2" "$1" && mv -T -- "$1.pushgate-away" "$2"
-}
-
-make_parents() { # of a path
-  case $1 in */?*) ;; *) return 0 ;; esac
-  [ -n "${1%/*}" ] && [ ! -d "${1%/*}" ] || return 0
-  make_parents "${1%/*}"
-  mkdir -m 0755 -- "${1%/*}" && echo "${1%/*}" >>"$state/made"
 }
 
 link_web_root() { # hook web-root, at which nothing but a link may be
@@ -212,7 +204,7 @@ serve() { # hook web-root content seconds keep...
     esac
     [ -f "$records/$hook" ] || record "$hook" "$root" absent
   elif [ ! -e "$root" ]; then
-    make_parents "$root" || return 1
+    make_folder "${root%/*}" 0755 || return 1
     record "$hook" "$root" absent
     link_web_root "$hook" "$root" || return 1
   elif [ ! -d "$root" ]; then

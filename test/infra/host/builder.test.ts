@@ -4,13 +4,13 @@ import * as v from "valibot";
 import { afterAll, describe, expect, test } from "vitest";
 import { factCap } from "../../../infra/apply/manifest.ts";
 import { sitesOf } from "../../../infra/config/derived.ts";
-import { builder, builderSettings } from "../../../infra/host/builder/builder.ts";
+import { builderLayer, builderSettings } from "../../../infra/host/builder/builder.ts";
 import { builderUser, hugoUser, paths, units } from "../../../infra/host/paths.ts";
 import { builderShape } from "../../../service/builder/settings.ts";
 import { rebuilt } from "../../fixtures.ts";
 import { missing, Root, verifyUnits } from "./namespace.ts";
 
-const layer = builder(rebuilt);
+const layer = builderLayer(rebuilt);
 const root = new Root();
 afterAll(() => root.remove());
 const text = (name: string) => layer.files.find(({ path }) => path === `${paths.units}/${name}`)!.text;
@@ -108,7 +108,7 @@ describe("hugo's unit", () => {
   test("a path of the site that looks like a placeholder of the template stays as it is", () => {
     const [site, docs] = rebuilt.hooks;
     const content = "/home/@user@/content";
-    const { files } = builder({ ...rebuilt, hooks: [site!, { ...docs!, site: { ...docs!.site!, content } }] });
+    const { files } = builderLayer({ ...rebuilt, hooks: [site!, { ...docs!, site: { ...docs!.site!, content } }] });
     const unit = files.find(({ path }) => path.endsWith(units.build("docs")))!;
     expect(values(unit.text, "BindReadOnlyPaths")).toContain(`-${content}`);
   });
@@ -158,7 +158,7 @@ describe("the build's unit", () => {
 test("no fact exceeds what a host's answer may hold, however many sites there are", () => {
   const [hook] = sitesOf(rebuilt);
   const hooks = Array.from({ length: 30 }, (_, i) => ({ ...hook!, name: `${i}`.padStart(32, "a") }));
-  for (const { name, want } of builder({ ...rebuilt, hooks }).facts)
+  for (const { name, want } of builderLayer({ ...rebuilt, hooks }).facts)
     expect(Buffer.byteLength(want), name).toBeLessThanOrEqual(factCap);
 });
 

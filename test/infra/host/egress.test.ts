@@ -1,17 +1,17 @@
 /** The egress table in a real kernel: which addresses each build account reaches, and how fast others are rejected. */
 import { afterAll, beforeEach, describe, expect, test } from "vitest";
-import { egress } from "../../../infra/host/egress/egress.ts";
-import { firewall } from "../../../infra/host/firewall/firewall.ts";
+import { egressLayer } from "../../../infra/host/egress/egress.ts";
+import { firewallLayer } from "../../../infra/host/firewall/firewall.ts";
 import { example, exampleHost, rebuilt } from "../../fixtures.ts";
 import { inNamespace, missing, Root, verifyUnits } from "./namespace.ts";
 
-const layer = egress(rebuilt);
+const layer = egressLayer(rebuilt);
 const root = new Root();
 afterAll(() => root.remove());
 /** A user namespace has no account but root, so root takes the builder's place. */
 const asRoot = "#!/bin/sh\ncase $2 in pushgate-builder) echo 0 ;; *) echo 65534 ;; esac\n";
 root.write("bin/id", asRoot, 0o755);
-for (const { path, text, mode } of [...layer.files, ...firewall(example, exampleHost).files])
+for (const { path, text, mode } of [...layer.files, ...firewallLayer(example, exampleHost).files])
   root.write(path, root.moved(text, "/etc/resolv.conf"), Number.parseInt(mode, 8));
 const script = root.at("/usr/local/lib/pushgate/egress");
 const drift = `${script} --print 2>/dev/null | ${root.at("/usr/local/lib/pushgate/firewall-drift")} pushgate_egress -`;
@@ -202,7 +202,7 @@ ${drift}`,
 
 test("hugo's account has a name server and a port only where a site's build may read addresses", () => {
   const chain = (settings: typeof rebuilt) =>
-    egress(settings).files.find(({ path }) => path.endsWith("egress.conf"))!.text;
+    egressLayer(settings).files.find(({ path }) => path.endsWith("egress.conf"))!.text;
   expect(chain(rebuilt)).toContain("hugo_ports='443'");
   const closed = { ...rebuilt, hooks: rebuilt.hooks.slice(0, 1) };
   expect(chain(closed)).toContain("hugo_ports=''");

@@ -1,12 +1,12 @@
 /** The rules in a real kernel: which sources reach which port through an interface, with and without a rule. */
 import { afterAll, beforeEach, describe, expect, test } from "vitest";
 import { sourceSets } from "../../../infra/config/derived.ts";
-import { firewall, firewallRules } from "../../../infra/host/firewall/firewall.ts";
+import { firewallLayer, firewallRules } from "../../../infra/host/firewall/firewall.ts";
 import { foreignWorker, loopback, networks, v4, v6 } from "../../../infra/networks.ts";
 import { example, exampleHost } from "../../fixtures.ts";
 import { inNamespace, missing, Root, verifyUnits } from "./namespace.ts";
 
-const layer = firewall(example, exampleHost);
+const layer = firewallLayer(example, exampleHost);
 const rules = firewallRules(example, exampleHost);
 const root = new Root();
 afterAll(() => root.remove());

@@ -6,17 +6,19 @@ import { spawnSync } from "node:child_process";
 import { readFileSync, rmSync } from "node:fs";
 import { afterAll, beforeEach, describe, expect, test } from "vitest";
 import { sourceSets } from "../../../infra/config/derived.ts";
-import { firewall } from "../../../infra/host/firewall/firewall.ts";
-import { guard, strangers } from "../../../infra/host/guard/guard.ts";
-import { mark, routing } from "../../../infra/host/routing/routing.ts";
+import { firewallLayer } from "../../../infra/host/firewall/firewall.ts";
+import { guardLayer, strangers } from "../../../infra/host/guard/guard.ts";
+import { mark, routingLayer } from "../../../infra/host/routing/routing.ts";
 import { loopback, networks, v4, v6 } from "../../../infra/networks.ts";
 import { example, exampleHost } from "../../fixtures.ts";
 import { inNamespace, lintShell, missing, Root, verifyUnits } from "./namespace.ts";
 
-const layer = guard(example, exampleHost);
+const layer = guardLayer(example);
 const root = new Root();
 afterAll(() => root.remove());
-for (const { path, text, mode } of [layer, firewall(example, exampleHost), routing()].flatMap(({ files }) => files))
+for (const { path, text, mode } of [layer, firewallLayer(example, exampleHost), routingLayer()].flatMap(
+  ({ files }) => files,
+))
   root.write(path, root.moved(text), Number.parseInt(mode, 8));
 const prober = layer.files.find(({ path }) => path.endsWith("/prober"))!.text;
 const installed = (name: string) => root.at(`/usr/local/lib/pushgate/${name}`);

@@ -1,8 +1,8 @@
 /** Origin key, request and certificate with the real openssl, below a folder that serves as the root of a host. */
 import { afterAll, beforeEach, describe, expect, test } from "vitest";
 import { type Probed, quote } from "../../../infra/apply/manifest.ts";
-import { certificate } from "../../../infra/host/origin-certificate/origin-certificate.ts";
-import { csrQuestion, keys } from "../../../infra/host/origin-key/origin-key.ts";
+import { originCertificateLayer } from "../../../infra/host/origin-certificate/origin-certificate.ts";
+import { csrQuestion, originKeyLayer } from "../../../infra/host/origin-key/origin-key.ts";
 import { example, exampleHost, served, siteHostname } from "../../fixtures.ts";
 import { inNamespace, missing, Root } from "./namespace.ts";
 
@@ -10,8 +10,8 @@ const root = new Root();
 afterAll(() => root.remove());
 const key = root.at("/etc/pushgate/tls/origin.key");
 const csr = root.at("/etc/pushgate/tls/origin.csr");
-const layer = keys(exampleHost);
-const renamed = keys({ ...exampleHost, hostname: "other.example.org" });
+const layer = originKeyLayer(exampleHost);
+const renamed = originKeyLayer({ ...exampleHost, hostname: "other.example.org" });
 const reason = missing("unshare", "openssl");
 
 /** A script in a shell of its own, as the host runs it. */
@@ -75,7 +75,7 @@ ${readCsr}`);
 
   test("a hostname longer than 64 characters is in the SAN alone", () => {
     const hostname = `${"a".repeat(60)}.example.org`;
-    const long = keys({ ...exampleHost, hostname });
+    const long = originKeyLayer({ ...exampleHost, hostname });
     const { stdout } = inNamespace(`${fresh}\n${activate(long)} >/dev/null\n${factOf(long)}`);
     expect(stdout).toBe("valid");
   });
@@ -90,7 +90,7 @@ ${readCsr}`);
 
 describe("the origin certificate", () => {
   beforeEach(({ skip }) => skip(reason !== undefined, reason));
-  const signed = certificate(example, exampleHost, "unused");
+  const signed = originCertificateLayer(example, exampleHost, "unused");
   const pem = root.at("candidate.pem");
   const check = `${sh(signed.files[0]!.check!)} check ${pem} 2>&1 || echo rejected`;
   const sign = (from: string, days: number) => `
@@ -118,7 +118,7 @@ openssl x509 -req -in ${from} -CA ${root.at("ca.pem")} -CAkey ${root.at("ca.key"
   });
 
   test("a host that serves a site rejects a certificate for its own name alone, and accepts one for both names", () => {
-    const both = certificate(served, exampleHost, "unused");
+    const both = originCertificateLayer(served, exampleHost, "unused");
     const judge = `${sh(both.files[0]!.check!)} check ${pem} 2>&1 || echo rejected`;
     const names = `printf 'subjectAltName=DNS:${exampleHost.hostname},DNS:${siteHostname}' >${root.at("names")}
 openssl x509 -req -in ${csr} -CA ${root.at("ca.pem")} -CAkey ${root.at("ca.key")} -CAcreateserial -days 2 -extfile ${root.at("names")} -out ${pem} 2>/dev/null`;
@@ -150,7 +150,6 @@ ${apply(root.at("/etc/pushgate/tls/origin.pem"))}`,
       "systemctl reload nginx.service",
       // After a manual change of pushgate's server nginx is not reloaded: that would fail, or make the change active. The
       // proxy layer restores the file and reloads.
-      "systemctl is-active --quiet nginx.service",
     ]);
   });
 });

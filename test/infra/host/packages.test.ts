@@ -2,11 +2,11 @@
 import { existsSync, readFileSync } from "node:fs";
 import { afterEach, expect, test } from "vitest";
 import { quote } from "../../../infra/apply/manifest.ts";
-import { packages } from "../../../infra/host/packages/packages.ts";
+import { packagesLayer } from "../../../infra/host/packages/packages.ts";
 import { example } from "../../fixtures.ts";
 import { inNamespace, missing, type Ran, Root } from "./namespace.ts";
 
-const layer = packages(example);
+const layer = packagesLayer(example);
 const all = ["iproute2", "nftables", "nginx", "nodejs", "openssl"];
 let root = new Root();
 afterEach(() => {

@@ -8,7 +8,7 @@ import { fileURLToPath } from "node:url";
 import { beforeEach, describe, expect, test } from "vitest";
 import { applyScript } from "../../../infra/apply/manifest.ts";
 import { paths } from "../../../infra/host/paths.ts";
-import { buildProgram, bundle } from "../../../infra/host/programs/programs.ts";
+import { buildProgram, programLayer } from "../../../infra/host/programs/programs.ts";
 import { example } from "../../fixtures.ts";
 import { noHost, onHost } from "./lab/throwaway-host.ts";
 
@@ -46,7 +46,7 @@ test.each(nodes)("the receiver runs alone in an empty folder, on %s, and names t
 describe("on a host", () => {
   beforeEach(({ skip }) => skip(noHost !== undefined, noHost));
   const applied = (text: string) => {
-    const layer = bundle("receiver", example, { sha256: sha256(text) });
+    const layer = programLayer("receiver", example, { sha256: sha256(text) });
     return `( ${applyScript(layer, "0123456789ab")} )\necho "applied $?"\n`;
   };
   const send = (text: string, as = text) =>
@@ -78,7 +78,7 @@ describe("on a host", () => {
   });
 
   test("the layer leaves nothing behind when it is removed", () => {
-    const { script, retire } = bundle("receiver", example, { sha256: sha256("one") });
+    const { script, retire } = programLayer("receiver", example, { sha256: sha256("one") });
     const { stdout } = onHost(
       `${send("one")}${applied("one")}(${script}\n${retire}); ls -A /usr/local/lib /var/lib/pushgate`,
     );

@@ -1,7 +1,7 @@
 /** A real nginx with the rendered server, and requests of Cloudflare, its other customers and strangers. */
 import { afterAll, beforeEach, describe, expect, test } from "vitest";
 import { sourceSets } from "../../../infra/config/derived.ts";
-import { proxy, renderProxy } from "../../../infra/host/proxy/proxy.ts";
+import { proxyLayer, renderProxy } from "../../../infra/host/proxy/proxy.ts";
 import { foreignWorker, networks } from "../../../infra/networks.ts";
 import { example, exampleHost } from "../../fixtures.ts";
 import { edge, edge6, fromEdge, noNginx, OriginLab, origin6, stranger } from "./lab/origin.ts";
@@ -249,7 +249,7 @@ describe("nginx answers", () => {
 });
 
 describe("the rendered layer", () => {
-  const { text } = proxy(example, exampleHost, "CA").files.find(({ path }) => path.endsWith("pushgate.conf"))!;
+  const { text } = proxyLayer(example, exampleHost, "CA").files.find(({ path }) => path.endsWith("pushgate.conf"))!;
 
   test("pushgate.conf holds every range of Cloudflare and of each hook", () => {
     for (const cidr of networks.cloudflare.cidrs) expect(text).toContain(`set_real_ip_from ${cidr};`);

@@ -8,20 +8,20 @@ import { sourceSets } from "../../../infra/config/derived.ts";
 import { paths, receiverUser, units } from "../../../infra/host/paths.ts";
 import {
   asSystemd,
-  receiver,
+  receiverLayer,
   receiverSettings,
-  serviceText,
+  serviceUnit,
   slice,
   spoolGroup,
 } from "../../../infra/host/receiver/receiver.ts";
 import { mark } from "../../../infra/host/routing/routing.ts";
 import { loopback } from "../../../infra/networks.ts";
 import { readReceiver } from "../../../service/settings.ts";
-import { example, exampleHost } from "../../fixtures.ts";
+import { example } from "../../fixtures.ts";
 import { noHost, onHost } from "./lab/throwaway-host.ts";
 import { missing } from "./namespace.ts";
 
-const layer = receiver(example, exampleHost);
+const layer = receiverLayer(example);
 const sets = sourceSets(example);
 const text = (path: string) => layer.files.find((file) => file.path === path)!.text;
 const socketOf = (name: string) => text(`${paths.units}/${units.socket(name)}`);
@@ -63,7 +63,7 @@ describe("one socket a source set", () => {
   test("a list too long for a fact is compared by its hash", () => {
     const sources = Array.from({ length: 200 }, (_, i) => `198.51.100.${i}`);
     const [site] = example.hooks;
-    const long = receiver({ ...example, hooks: [{ ...site!, published: false, sources }] }, exampleHost);
+    const long = receiverLayer({ ...example, hooks: [{ ...site!, published: false, sources }] });
     const fact = long.facts.find(({ name }) => name.endsWith(" admits"))!;
     expect(fact.want).toMatch(/^[0-9a-f]{64}$/);
     expect(fact.read).toMatch(/ \| hashed$/);
@@ -83,7 +83,7 @@ describe("the service", () => {
   test("has room for the bodies it may hold", () => {
     const memory = (bodyBytes: number) =>
       Number.parseInt(
-        values(serviceText({ ...example, limits: { ...example.limits, bodyBytes } }), "MemoryMax")[0]!,
+        values(serviceUnit({ ...example, limits: { ...example.limits, bodyBytes } }).text, "MemoryMax")[0]!,
         10,
       );
     expect(memory(5 << 20)).toBe(192 + 160);

@@ -1,10 +1,10 @@
 /** The rule and the route in a real kernel: with them a reply to a visitor arrives, without them it does not. */
 import { afterAll, beforeEach, describe, expect, test } from "vitest";
-import { mark, markMask, routing, routingTable } from "../../../infra/host/routing/routing.ts";
+import { mark, markMask, routingLayer, routingTable } from "../../../infra/host/routing/routing.ts";
 import { loopback } from "../../../infra/networks.ts";
 import { inNamespace, missing, Root, verifyUnits } from "./namespace.ts";
 
-const layer = routing();
+const layer = routingLayer();
 const script = layer.files.find(({ path }) => path.endsWith("/routing"))!.text;
 const root = new Root();
 afterAll(() => root.remove());

@@ -12,8 +12,8 @@ import {
   judgeSecrets,
   probedSecrets,
   secretLines,
-  secrets,
   secretsAudit,
+  secretsLayer,
 } from "../../../infra/host/secrets/secrets.ts";
 import { secrets as configured, example, rebuilt } from "../../fixtures.ts";
 import { hostNode, noHost, onHost } from "./lab/throwaway-host.ts";
@@ -22,7 +22,7 @@ const plain: HookSecrets = {
   site: [configured.site.current, configured.site.previous],
   docs: [configured.docs.current],
 };
-const layer = secrets(example);
+const layer = secretsLayer(example);
 const every = Object.values(plain).flat();
 
 test("the layer's input is one line for each hook, its newest secret first", () => {
@@ -106,9 +106,12 @@ PATH=/tmp/bin:$PATH
 `;
 /** In a subshell: \`apply\` exits where it fails. */
 const applied = (settings: Settings, hookSecrets: HookSecrets) =>
-  `( ${applyScript(secrets(settings), "0123456789ab", paths.state, secretLines(hookSecrets))} )\necho "applied $?"\n`;
+  `( ${applyScript(secretsLayer(settings), "0123456789ab", paths.state, secretLines(hookSecrets))} )\necho "applied $?"\n`;
 const audit = (settings: Settings) =>
-  `echo AUDIT; ( ${secrets(settings).script}\n${secretsAudit.read} ); echo END\n`.replaceAll("/usr/bin/node", hostNode);
+  `echo AUDIT; ( ${secretsLayer(settings).script}\n${secretsAudit.read} ); echo END\n`.replaceAll(
+    "/usr/bin/node",
+    hostNode,
+  );
 const audits = (stdout: string) => [...stdout.matchAll(/AUDIT\n(.*?)\nEND/gs)].map(([, answer]) => answer!);
 const list = `stat -c '%n %a %U:%G' ${paths.credentials} ${paths.credentials}/* ${paths.credentials}/.[!.]* 2>/dev/null`;
 

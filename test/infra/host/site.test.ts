@@ -3,11 +3,11 @@ import { existsSync, lstatSync, mkdirSync, readFileSync, readlinkSync, symlinkSy
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { paths } from "../../../infra/host/paths.ts";
-import { site } from "../../../infra/host/site/site.ts";
+import { siteLayer } from "../../../infra/host/site/site.ts";
 import { rebuilt } from "../../fixtures.ts";
 import { inNamespace, missing, Root } from "./namespace.ts";
 
-const { script } = site(rebuilt);
+const { script } = siteLayer(rebuilt);
 const reason = missing("unshare", "perl");
 
 /** A start of the builder's unit compares at once: status.json is the result. */

@@ -1,0 +1,22 @@
+# shellcheck shell=sh disable=SC2154
+# For a layer of one oneshot, `unit`, which runs with the file `needs` and places something in the kernel. Its layer.sh
+# defines `take_out`, which removes that.
+
+activate_unit() {
+  systemctl daemon-reload
+  systemctl enable --quiet "$unit"
+  systemctl restart "$unit" || {
+    journalctl -u "$unit" -n 5 -o cat --no-pager >&2
+    return 1
+  }
+}
+
+restore_unit() {
+  forget_missing "$unit"
+  if [ -e "$needs" ]; then systemctl restart "$unit"; else take_out; fi
+}
+
+retire_unit() {
+  systemctl disable --now --quiet "$unit" 2>/dev/null
+  take_out
+}
