@@ -10,8 +10,6 @@ import { places } from "./places.ts";
 import { trimmed } from "./report.ts";
 import { call, scriptBeside, variables } from "./shell.ts";
 
-export { quote } from "./shell.ts";
-
 /** The part of a layer that a probe needs. It has no contents, so that a layer whose text is known later can be probed. */
 export type Probed = Pick<HostLayer, "name" | "formerly" | "script" | "owns"> & {
   readonly files: readonly Pick<HostFile, "path">[];
@@ -87,19 +85,9 @@ export const factRecord = (script: string | undefined, { read, want }: HostFact)
  */
 export function applyScript(layer: HostLayer, stamp: string, state: string = places.state, input = ""): string {
   checkApply(layer, input);
-  const {
-    name,
-    formerly = "",
-    script = "",
-    present = true,
-    files,
-    facts,
-    owns,
-    activate,
-    restore = ":",
-    retire,
-  } = layer;
-  const record = [...files.map(fileRecord), ...facts.map((fact) => factRecord(layer.script, fact))];
+  const { name, formerly = "", script = "", files, facts, owns, activate, restore = ":", retire } = layer;
+  const installed = [...files.map(fileRecord), ...facts.map((fact) => factRecord(script, fact))];
+  const record = installed.map((line) => `${line}\n`).join("");
   return [
     scriptBeside(import.meta.url, "apply.sh"),
     shellFunction("manifest", [
@@ -108,9 +96,9 @@ export function applyScript(layer: HostLayer, stamp: string, state: string = pla
     ]),
     // The shell's own printf: a program would have the text in its argv, and a here-document may become a file.
     shellFunction("input", [call("printf %s", input)]),
-    variables({ layer: name, formerly, stamp, state, owns: owns.join("\n") }),
-    `present=${present ? 1 : 0}`,
-    variables({ record: record.map((line) => `${line}\n`).join(""), script, activate, restore, retire }),
+    `present=${layer.present === false ? 0 : 1}`,
+    variables({ layer: name, formerly, stamp, state, owns: owns.join("\n"), record }),
+    variables({ script, activate, restore, retire }),
     "apply",
     "",
   ].join("\n");

@@ -46,13 +46,18 @@ const fingerprint = (layer: HostLayer, { stamp, files, owned, facts }: SeenLayer
 
 function arriving(layer: HostLayer, seen: SeenLayer, random: () => string): Verdict {
   const valid = seen.stamp !== undefined && stampShape.test(seen.stamp);
-  const faults = [
-    ...layer.files.flatMap((file) => fileFaults(file, seen.files[file.path])),
+  const faults: Difference[] = [
+    ...layer.files.flatMap((file) =>
+      fileFaults(file, seen.files[file.path]).map((text) => ({ of: fileRecord(file), text })),
+    ),
     ...strays(layer.files, seen.owned).map((path) => ({
       of: path,
       text: `${printable(path)} is not declared and will be removed`,
     })),
-    ...layer.facts.flatMap((fact, index) => factFaults(layer.script, fact, seen.facts[index])),
+    ...layer.facts.flatMap((fact, index) => {
+      const fault = factFault(fact, seen.facts[index]);
+      return fault === undefined ? [] : [{ of: factRecord(layer.script, fact), text: `${fact.name}: ${fault}` }];
+    }),
   ];
   const inSync = valid && faults.length === 0;
   const stamp = inSync ? seen.stamp! : hash(layer, fingerprint(layer, seen), valid ? seen.stamp : random());
@@ -71,37 +76,28 @@ function leaving(layer: HostLayer, seen: SeenLayer, random: () => string): Verdi
 /** `of`: the record line that the last apply left if it installed just this; of a stray, its path. */
 type Difference = { readonly of: string; readonly text: string };
 
-function fileFaults(file: HostFile, seen: SeenFile | undefined): Difference[] {
-  const fault = (what: string): Difference[] => [{ of: fileRecord(file), text: `${file.path} ${what}` }];
-  if (seen === undefined) return fault("is missing");
-  if (!seen.type.startsWith("regular")) return fault(`is a ${printable(seen.type)}, not a file`);
-  const wrong: Difference[] = [];
-  const mode = plainMode(file.mode);
-  if (seen.mode !== mode || seen.owner !== file.owner)
-    wrong.push(...fault(`is ${printable(seen.mode)} ${printable(seen.owner)}, declared is ${mode} ${file.owner}`));
-  if (seen.sha256 !== sha256(file.text))
-    wrong.push(
-      ...fault(
-        seen.text === undefined
-          ? "has other contents, too long or not readable to show"
-          : `has other contents (- on the host, + declared):\n${unified(seen.text, file.text)}`,
-      ),
-    );
-  return wrong;
+function fileFaults({ path, text, mode, owner }: HostFile, seen: SeenFile | undefined): string[] {
+  if (seen === undefined) return [`${path} is missing`];
+  if (!seen.type.startsWith("regular")) return [`${path} is a ${printable(seen.type)}, not a file`];
+  const [found, declared] = [`${seen.mode} ${seen.owner}`, `${plainMode(mode)} ${owner}`];
+  const faults = found === declared ? [] : [`${path} is ${printable(found)}, declared is ${declared}`];
+  if (seen.sha256 === sha256(text)) return faults;
+  const shown =
+    seen.text === undefined
+      ? ", too long or not readable to show"
+      : ` (- on the host, + declared):\n${unified(seen.text, text)}`;
+  return [...faults, `${path} has other contents${shown}`];
 }
 
-function factFaults(script: string | undefined, fact: HostFact, seen: SeenFact | undefined): Difference[] {
-  const fault = (what: string): Difference[] => [{ of: factRecord(script, fact), text: `${fact.name}: ${what}` }];
-  if (seen === undefined) return fault("the host gave no answer");
-  if (seen.status === 124 || seen.status === 137) return fault("no answer within 5 seconds");
+function factFault(fact: HostFact, seen: SeenFact | undefined): string | undefined {
+  if (seen === undefined) return "the host gave no answer";
+  if (seen.status === 124 || seen.status === 137) return "no answer within 5 seconds";
   const want = trimmed(fact.want);
-  if (seen.output === want) return [];
+  if (seen.output === want) return undefined;
   const found = printable(seen.output);
   if (want.includes("\n") || found.includes("\n"))
-    return fault(`differs (- on the host, + declared):\n${unified(found, want)}`);
-  return fault(
-    `declared is "${want}", the host reports "${found}"${seen.status === 0 ? "" : ` (exit ${seen.status})`}`,
-  );
+    return `differs (- on the host, + declared):\n${unified(found, want)}`;
+  return `declared is "${want}", the host reports "${found}"${seen.status === 0 ? "" : ` (exit ${seen.status})`}`;
 }
 
 /**

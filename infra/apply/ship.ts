@@ -51,11 +51,9 @@ export async function probe(host: Host, layers: readonly Probed[]): Promise<Host
     .catch((error: unknown) => {
       throw new pulumi.RunError(unreachable(host, messageOf(error)));
     });
+  const names = layers.map(({ name }) => name);
   try {
-    return parseReport(
-      stdout,
-      layers.map(({ name }) => name),
-    );
+    return parseReport(stdout, names);
   } catch (error) {
     throw new pulumi.RunError(`${host.name}: ${messageOf(error)}`);
   }
@@ -65,29 +63,27 @@ export type Placing = {
   readonly parent?: pulumi.Resource;
   /** Applies on one host exclude each other: each depends on the one before it. */
   readonly dependsOn?: pulumi.Input<pulumi.Input<pulumi.Resource>[]>;
+  /** The layer's name in stacks of an earlier version, if it had another. */
+  readonly formerly?: string | undefined;
 };
 
-/** The layer's former name in stacks of an earlier version, if it had another. */
-type Formerly = { readonly formerly?: string | undefined };
-
 /** `secret`: nothing that the command prints is in clear text in state or output. */
-function declare(
+const declare = (
   name: string,
   inputs: Pick<command.local.CommandArgs, "interpreter" | "create" | "stdin">,
-  placing: Placing,
-  { secret = false, former }: { readonly secret?: boolean; readonly former?: string | undefined } = {},
-): command.local.Command {
-  return new command.local.Command(
+  { formerly, ...placing }: Placing,
+  secret = false,
+): command.local.Command =>
+  new command.local.Command(
     name,
     { ...inputs, addPreviousOutputInEnv: false, logging: secret ? "none" : "stderr" },
     {
       ...placing,
       retainOnDelete: true,
-      ...(former !== undefined && { aliases: [{ name: former, parent: pulumi.rootStackResource }] }),
+      ...(formerly && { aliases: [{ name: formerly, parent: pulumi.rootStackResource }] }),
       ...(secret && { additionalSecretOutputs: ["stdout", "stderr"] }),
     },
   );
-}
 
 function warn(host: Pick<Host, "name">, layer: string, drift: readonly string[]): void {
   for (const text of drift) void pulumi.log.warn(`${host.name}: ${layer}: ${text}`);
@@ -101,16 +97,11 @@ const judged = (host: Host, layer: pulumi.Input<HostLayer>, seen: SeenLayer) =>
     return { layer: known, stamp };
   });
 
-function declareApply(
-  host: Host,
-  name: string,
-  verdict: ReturnType<typeof judged>,
-  { formerly, ...placing }: Placing & Formerly,
-): command.local.Command {
+function declareApply(host: Host, name: string, verdict: ReturnType<typeof judged>, placing: Placing) {
   const create = verdict.apply(({ layer }) => applyCommand(host, layer.timeout));
   const stdin = verdict.apply(({ layer, stamp }) => applyScript(layer, stamp));
-  const former = formerly && `${host.name}-${formerly}`;
-  return declare(`${host.name}-${name}`, { interpreter: sshTo(host), create, stdin }, placing, { former });
+  const formerly = placing.formerly && `${host.name}-${placing.formerly}`;
+  return declare(`${host.name}-${name}`, { interpreter: sshTo(host), create, stdin }, { ...placing, formerly });
 }
 
 /** Declares one layer on one host. The command's `stdout` is what the layer's `activate` prints there. */
@@ -118,26 +109,20 @@ export const apply = (
   host: Host,
   layer: pulumi.Input<HostLayer>,
   seen: SeenLayer,
-  placing: Placing & Formerly,
+  placing: Placing,
 ): command.local.Command => declareApply(host, seen.name, judged(host, layer, seen), placing);
-
-export type Bundle = {
-  /** The local file, relative to the program's folder (the working directory of program and plugin). */
-  readonly file: string;
-  readonly sha256: string;
-};
 
 /**
  * Declares a layer whose `activate` installs a bundle from `<places.incoming>/<sha256>.cjs`. A command of its own sends
  * the file by redirection, so that it is not in the state. Both commands carry the layer's stamp, so that a bundle that
- * was changed on the host is sent again.
+ * was changed on the host is sent again. `file` is relative to the working directory of program and plugin.
  */
 export function sendBundle(
   host: Host,
-  { file, sha256 }: Bundle,
+  { file, sha256 }: { readonly file: string; readonly sha256: string },
   layer: pulumi.Input<HostLayer>,
   seen: SeenLayer,
-  { formerly, ...placing }: Placing & Formerly,
+  placing: Placing,
 ): command.local.Command {
   const verdict = judged(host, layer, seen);
   const interpreter = ["sh", "-c", `exec ${sshTo(host).map(word).join(" ")} "$0" <${quote(file)}`];
@@ -145,9 +130,9 @@ export function sendBundle(
   const create = verdict.apply(({ layer, stamp }) =>
     layer.present === false ? "true" : receiveCommand(host, sha256, stamp),
   );
-  const former = formerly && `${host.name}-${formerly}-file`;
-  const sent = declare(`${host.name}-${seen.name}-file`, { interpreter, create }, placing, { former });
-  return declareApply(host, seen.name, verdict, { ...placing, formerly, dependsOn: [sent] });
+  const formerly = placing.formerly && `${host.name}-${placing.formerly}-file`;
+  const sent = declare(`${host.name}-${seen.name}-file`, { interpreter, create }, { ...placing, formerly });
+  return declareApply(host, seen.name, verdict, { ...placing, dependsOn: [sent] });
 }
 
 /** Declares a layer whose `activate` reads secrets on its standard input. */
@@ -162,7 +147,7 @@ export function applySecrets(
     return script;
   });
   const inputs = { interpreter: sshTo(host), create: applyCommand(host, timeout), stdin: pulumi.secret(stdin) };
-  return declare(`${host.name}-${name}`, inputs, placing, { secret: true });
+  return declare(`${host.name}-${name}`, inputs, placing, true);
 }
 
 /** A host that is declared lost: nothing runs there, and no preview is clean as long as it is. */
@@ -173,4 +158,4 @@ export function lost({ name }: Pick<Host, "name">, placing: Placing = {}): comma
 
 /** Runs a script once on the operator's computer, again only when its text changes; what it prints is secret. */
 export const localOpenssl = (name: string, script: pulumi.Input<string>, placing: Placing): pulumi.Output<string> =>
-  pulumi.secret(declare(name, { interpreter: ["sh"], create: "-s", stdin: script }, placing, { secret: true }).stdout);
+  pulumi.secret(declare(name, { interpreter: ["sh"], create: "-s", stdin: script }, placing, true).stdout);
