@@ -1,7 +1,6 @@
 /**
- * Layer -> the text that is sent. The constant script comes first, then the layer's values as calls inside functions,
- * then the one call that begins: a text cut anywhere before its last line is a syntax error or only defines functions,
- * and changes nothing.
+ * Makes the text that is sent from a layer: the constant script, the layer's values as calls inside functions, and the
+ * one call that begins. A text that is cut before its last line changes nothing.
  * Values are in single quotes: the files' texts stay legible in Pulumi's diff of `stdin`, which base64 would hide.
  */
 import { createHash } from "node:crypto";
@@ -79,10 +78,7 @@ export const fileRecord = ({ path, text, mode, owner }: HostFile): string =>
 export const factRecord = (script: string | undefined, { read, want }: HostFact): string =>
   `fact ${sha256(`${script ?? ""}\0${read}\0${want}`).slice(0, 16)}`;
 
-/**
- * The whole text that brings one layer to a host. Feed it to `sh -s` as root. `input`: lines that `activate` reads on
- * standard input; they make the text as secret as they are.
- */
+/** The text for root's `sh -s` that brings a layer to a host. `input`: what `activate` reads; it may be a secret. */
 export function applyScript(layer: HostLayer, stamp: string, state: string = places.state, input = ""): string {
   checkApply(layer, input);
   const { name, formerly = "", script = "", files, facts, owns, activate, restore = ":", retire } = layer;

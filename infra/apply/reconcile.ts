@@ -1,12 +1,11 @@
 /**
  * Decides whether a layer is on the host as declared, and which stamp its apply carries. Pure.
- * - The stamp is read back from the host. While the host is as declared, the same stamp is sent again: the command's
- *   input equals the state, and preview is empty. Otherwise a new stamp changes the input, Pulumi runs the apply again,
- *   and the apply writes the stamp.
- * - A new stamp is a hash of declaration, report and old stamp, so the same drift twice gives two stamps. A
- *   missing or invalid old stamp is replaced by a random value: a stamp deleted twice is then seen twice.
- * - A removed layer leaves `absent-<stamp>`, by the same rule: it separates a clean host from one that was restored from a
- *   backup. A host without any stamp never had the layer, and gives the constant `absent`.
+ * - While the host is as declared, its stamp is sent again: the command's input equals the state, and preview is empty.
+ *   Otherwise a new stamp changes the input, and Pulumi runs the apply, which writes the stamp.
+ * - A new stamp is a hash of declaration, report and old stamp, so the same drift twice gives two stamps. A random value
+ *   replaces a missing or invalid old stamp: a stamp deleted twice is then seen twice.
+ * - A removed layer leaves `absent-<stamp>`, which a host restored from a backup does not have. A host that never had the
+ *   layer gives the constant `absent`.
  */
 import { randomUUID } from "node:crypto";
 import { unified } from "./diff.ts";
@@ -82,11 +81,8 @@ function fileFaults({ path, text, mode, owner }: HostFile, seen: SeenFile | unde
   const [found, declared] = [`${seen.mode} ${seen.owner}`, `${plainMode(mode)} ${owner}`];
   const faults = found === declared ? [] : [`${path} is ${printable(found)}, declared is ${declared}`];
   if (seen.sha256 === sha256(text)) return faults;
-  const shown =
-    seen.text === undefined
-      ? ", too long or not readable to show"
-      : ` (- on the host, + declared):\n${unified(seen.text, text)}`;
-  return [...faults, `${path} has other contents${shown}`];
+  if (seen.text === undefined) return [...faults, `${path} has other contents, too long or not readable to show`];
+  return [...faults, `${path} has other contents (- on the host, + declared):\n${unified(seen.text, text)}`];
 }
 
 function factFault(fact: HostFact, seen: SeenFact | undefined): string | undefined {

@@ -1,7 +1,4 @@
-/**
- * Parses a host's answer to a probe. The host is untrusted input: the answer passes a schema before anything is read
- * from it, and texts that may reach a terminal lose their control characters here.
- */
+/** Parses a host's answer to a probe: untrusted input, which passes a schema. `printable` is for texts on a terminal. */
 import * as v from "valibot";
 
 /** One declared path as it is on the host; absent from `files` when nothing is there. */

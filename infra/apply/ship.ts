@@ -1,7 +1,6 @@
 /**
- * The one file that runs commands on hosts: it probes them, and declares the commands that bring layers to them.
- * All go through the operator's own OpenSSH. A changed input runs a command again in place; a layer leaves a host by an
- * apply that says so. Therefore no command has triggers, a delete script or protection.
+ * Probes hosts and declares the commands that bring layers to them, all over the operator's own OpenSSH. A changed input
+ * runs a command again in place; a layer leaves by an apply. So no command has triggers, a delete script or protection.
  */
 import { randomUUID } from "node:crypto";
 import * as command from "@pulumi/command";
@@ -35,18 +34,12 @@ export const receiveCommand = (host: Pick<Host, "sudo">, sha256: string, stamp: 
 
 const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
 
-/**
- * Probes one host for these layers. Throws if the host is unreachable or its answer unreadable: an audit that could not
- * look is not clean. Call it for all hosts and await them together.
- */
+/** Probes one host. Throws if it is unreachable or its answer unreadable: an audit that could not look is not clean. */
 export async function probe(host: Host, layers: readonly Probed[]): Promise<HostReport> {
   const { stdout } = await command.local
     .run({
-      interpreter: sshTo(host),
-      command: probeCommand(host),
-      stdin: probeScript(layers),
-      logging: "none",
-      addPreviousOutputInEnv: false,
+      ...{ interpreter: sshTo(host), command: probeCommand(host), stdin: probeScript(layers) },
+      ...{ logging: "none", addPreviousOutputInEnv: false },
     })
     .catch((error: unknown) => {
       throw new pulumi.RunError(unreachable(host, messageOf(error)));

@@ -12,7 +12,8 @@ units() { # the hook they belong to or "-", unit names
   owner=$1
   shift
   properties=Id,LoadState,ActiveState,SubState,Result,UnitFileState,ActiveEnterTimestamp
-  echo "units $owner $(systemctl show -p $properties --timestamp=unix "$@" 2>/dev/null | encode)"
+  states=$(systemctl show -p $properties --timestamp=unix "$@" 2>/dev/null | encode)
+  echo "units $owner $states"
 }
 
 hook() { # name

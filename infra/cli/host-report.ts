@@ -118,10 +118,7 @@ export function parseReport(name: string, answer: string, hooks: readonly Hook[]
 export type Report = ReturnType<typeof parseReport>;
 export type HookReport = Report["hooks"][number];
 
-/**
- * When the running build began. One builder process runs several builds, and pauses before it tries again: this build
- * began with the service, at the end of the last build, or at the end of the pause.
- */
+/** When the running build began: with the service, or if the same process ran more, after the last build or pause. */
 function buildingSince(hook: string, running: readonly Unit[], status: Status | undefined, now: string) {
   const service = running.find(({ name }) => name === units.build(hook));
   if (service?.since === undefined || service.sub !== "running") return undefined;
