@@ -1,7 +1,6 @@
 # shellcheck shell=dash disable=SC2154
 # Brings one layer to this host, or removes it. manifest.ts appends the layer's values, and the call on the last line: a
-# connection cut while this text is sent runs nothing. It runs as root in a transient unit, so a connection lost later
-# does not stop it midway.
+# text that was cut runs nothing. It runs as root in a transient unit, so a lost connection does not stop it.
 #
 # An arriving layer:
 # 1. writes each new file aside and checks it with its real parser, then saves what it will replace;
@@ -12,8 +11,7 @@
 # failure restores the former files and runs `restore`.
 #
 # Under `state`: stamps/<layer>; made, the folders that applies made; pending/<layer>, the paths changed since the layer
-# was last in sync, which an apply after a killed one still reports to `activate`; work, only while an apply runs.
-# Standard output carries only what `activate` prints there.
+# was last in sync; work, only while an apply runs. Standard output carries only what `activate` prints there.
 
 nl='
 '
@@ -45,17 +43,11 @@ drop_temps() {
 # Removes folders that applies made and that are empty again, deepest first. One in use stays, and stays listed.
 drop_empty_folders() {
   [ -f "$state/made" ] || return 0
-  left=
-  # shellcheck disable=SC2013 # IFS is a newline here
-  for folder in $(sort -ru "$state/made"); do
-    if is_folder "$folder" && ! rmdir -- "$folder" 2>/dev/null; then left="$left$folder$nl"; fi
-  done
-  if [ -z "$left" ]; then
-    rm -f -- "$state/made" "$state/made.new"
-  else
-    # Written aside: a full disk must not shorten the list.
-    printf %s "$left" >"$state/made.new" && mv -f -- "$state/made.new" "$state/made"
-  fi
+  # Written aside: a full disk must not shorten the list.
+  sort -ru -- "$state/made" | while read -r folder; do
+    ! is_folder "$folder" || rmdir -- "$folder" 2>/dev/null || printf '%s\n' "$folder" || exit 1
+  done >"$state/made.new" && mv -f -- "$state/made.new" "$state/made"
+  [ -s "$state/made" ] || rm -f -- "$state/made"
 }
 
 clean_up() {

@@ -1,7 +1,6 @@
 /**
- * Layer -> the text that is sent. The constant script comes first, then the layer's values as calls inside functions,
- * then the one call that begins: a text cut anywhere before its last line is a syntax error or only defines functions,
- * and changes nothing.
+ * Makes the text that is sent from a layer: the constant script, the layer's values as calls inside functions, and the
+ * one call that begins. A text that is cut before its last line changes nothing.
  * Values are in single quotes: the files' texts stay legible in Pulumi's diff of `stdin`, which base64 would hide.
  */
 import { createHash } from "node:crypto";
@@ -10,9 +9,7 @@ import { places } from "./places.ts";
 import { trimmed } from "./report.ts";
 import { call, scriptBeside, variables } from "./shell.ts";
 
-export { quote } from "./shell.ts";
-
-/** The part of a layer that a probe needs: without contents, as a layer's text may be known only later. */
+/** The part of a layer that a probe needs. It has no contents, so that a layer whose text is known later can be probed. */
 export type Probed = Pick<HostLayer, "name" | "formerly" | "script" | "owns"> & {
   readonly files: readonly Pick<HostFile, "path">[];
   readonly facts: readonly Pick<HostFact, "name" | "read">[];
@@ -81,25 +78,12 @@ export const fileRecord = ({ path, text, mode, owner }: HostFile): string =>
 export const factRecord = (script: string | undefined, { read, want }: HostFact): string =>
   `fact ${sha256(`${script ?? ""}\0${read}\0${want}`).slice(0, 16)}`;
 
-/**
- * The whole text that brings one layer to a host. Feed it to `sh -s` as root. `input`: lines that `activate` reads on
- * standard input; they make the text as secret as they are.
- */
+/** The text for root's `sh -s` that brings a layer to a host. `input`: what `activate` reads; it may be a secret. */
 export function applyScript(layer: HostLayer, stamp: string, state: string = places.state, input = ""): string {
   checkApply(layer, input);
-  const {
-    name,
-    formerly = "",
-    script = "",
-    present = true,
-    files,
-    facts,
-    owns,
-    activate,
-    restore = ":",
-    retire,
-  } = layer;
-  const record = [...files.map(fileRecord), ...facts.map((fact) => factRecord(layer.script, fact))];
+  const { name, formerly = "", script = "", files, facts, owns, activate, restore = ":", retire } = layer;
+  const installed = [...files.map(fileRecord), ...facts.map((fact) => factRecord(script, fact))];
+  const record = installed.map((line) => `${line}\n`).join("");
   return [
     scriptBeside(import.meta.url, "apply.sh"),
     shellFunction("manifest", [
@@ -108,9 +92,9 @@ export function applyScript(layer: HostLayer, stamp: string, state: string = pla
     ]),
     // The shell's own printf: a program would have the text in its argv, and a here-document may become a file.
     shellFunction("input", [call("printf %s", input)]),
-    variables({ layer: name, formerly, stamp, state, owns: owns.join("\n") }),
-    `present=${present ? 1 : 0}`,
-    variables({ record: record.map((line) => `${line}\n`).join(""), script, activate, restore, retire }),
+    `present=${layer.present === false ? 0 : 1}`,
+    variables({ layer: name, formerly, stamp, state, owns: owns.join("\n"), record }),
+    variables({ script, activate, restore, retire }),
     "apply",
     "",
   ].join("\n");

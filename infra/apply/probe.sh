@@ -1,8 +1,7 @@
 # shellcheck shell=dash
 # Reports to preview what is on this host: every declared path, everything the `owns` globs match, every fact, and what
-# preflight reads. manifest.ts appends the layers, and the call on the last line: a connection cut while this text is
-# sent runs nothing. It only reads, and needs nothing that a bare Debian host lacks.
-#
+# preflight reads. manifest.ts appends the layers, and the call on the last line: a text that was cut runs nothing. It
+# only reads, and needs nothing that a bare Debian host lacks.
 # The answer is one JSON document with one row per line. No output can break it: what the host says is in base64 or
 # passed a character check, and each row is written whole, by parallel jobs if it is shorter than PIPE_BUF.
 
@@ -35,25 +34,24 @@ $3"
 }
 system() { start system "$1" 0 "$2"; } # name shell
 
+exists() { [ -e "$1" ] || [ -L "$1" ]; }
+
 layer() { # name, declared paths, globs of owned paths, former name
   declared="$declared $2"
   stamp_file=$state/stamps/$1
-  { [ -e "$stamp_file" ] || [ -z "$4" ]; } || stamp_file=$state/stamps/$4
-  if [ -f "$stamp_file" ] && [ ! -L "$stamp_file" ]; then
+  [ -e "$stamp_file" ] || [ -z "$4" ] || stamp_file=$state/stamps/$4
+  if [ -s "$stamp_file" ] && [ -f "$stamp_file" ] && [ ! -L "$stamp_file" ]; then
     lines=0
-    while read -r line || [ -n "$line" ]; do
+    while { read -r line || [ -n "$line" ]; } && [ $((lines += 1)) -le 200 ]; do
       # apply.sh writes only these characters.
       case $line in *[!\ a-zA-Z0-9/._:@+-]*) line=invalid ;; esac
       printf '["stamp","%s","%s"],\n' "$1" "$line"
-      lines=$((lines + 1))
-      [ "$lines" -lt 200 ] || break
     done <"$stamp_file"
-    [ "$lines" -gt 0 ] || printf '["stamp","%s","invalid"],\n' "$1"
-  elif [ -e "$stamp_file" ] || [ -L "$stamp_file" ]; then
+  elif exists "$stamp_file"; then
     printf '["stamp","%s","invalid"],\n' "$1"
   fi
   for path in $3; do
-    { [ -e "$path" ] || [ -L "$path" ]; } || continue
+    exists "$path" || continue
     case $path in
       *[!a-zA-Z0-9/._:@+-]*) printf '["owned64","%s","%s"],\n' "$1" "$(printf %s "$path" | base64 -w0)" ;;
       *) printf '["owned","%s","%s"],\n' "$1" "$path" ;;

@@ -1,12 +1,11 @@
 /**
  * Decides whether a layer is on the host as declared, and which stamp its apply carries. Pure.
- * - The stamp is read back from the host. While the host is as declared, the same stamp is sent again: the command's
- *   input equals the state, and preview is empty. Otherwise a new stamp changes the input, Pulumi runs the apply again,
- *   and the apply writes the stamp.
- * - A new stamp is a hash of declaration, report and old stamp, so the same drift twice gives two stamps. A
- *   missing or invalid old stamp is replaced by a random value: a stamp deleted twice is then seen twice.
- * - A removed layer leaves `absent-<stamp>`, by the same rule: it separates a clean host from one that was restored from a
- *   backup. A host without any stamp never had the layer, and gives the constant `absent`.
+ * - While the host is as declared, its stamp is sent again: the command's input equals the state, and preview is empty.
+ *   Otherwise a new stamp changes the input, and Pulumi runs the apply, which writes the stamp.
+ * - A new stamp is a hash of declaration, report and old stamp, so the same drift twice gives two stamps. A random value
+ *   replaces a missing or invalid old stamp: a stamp deleted twice is then seen twice.
+ * - A removed layer leaves `absent-<stamp>`, which a host restored from a backup does not have. A host that never had the
+ *   layer gives the constant `absent`.
  */
 import { randomUUID } from "node:crypto";
 import { unified } from "./diff.ts";
@@ -46,13 +45,18 @@ const fingerprint = (layer: HostLayer, { stamp, files, owned, facts }: SeenLayer
 
 function arriving(layer: HostLayer, seen: SeenLayer, random: () => string): Verdict {
   const valid = seen.stamp !== undefined && stampShape.test(seen.stamp);
-  const faults = [
-    ...layer.files.flatMap((file) => fileFaults(file, seen.files[file.path])),
+  const faults: Difference[] = [
+    ...layer.files.flatMap((file) =>
+      fileFaults(file, seen.files[file.path]).map((text) => ({ of: fileRecord(file), text })),
+    ),
     ...strays(layer.files, seen.owned).map((path) => ({
       of: path,
       text: `${printable(path)} is not declared and will be removed`,
     })),
-    ...layer.facts.flatMap((fact, index) => factFaults(layer.script, fact, seen.facts[index])),
+    ...layer.facts.flatMap((fact, index) => {
+      const fault = factFault(fact, seen.facts[index]);
+      return fault === undefined ? [] : [{ of: factRecord(layer.script, fact), text: `${fact.name}: ${fault}` }];
+    }),
   ];
   const inSync = valid && faults.length === 0;
   const stamp = inSync ? seen.stamp! : hash(layer, fingerprint(layer, seen), valid ? seen.stamp : random());
@@ -71,37 +75,25 @@ function leaving(layer: HostLayer, seen: SeenLayer, random: () => string): Verdi
 /** `of`: the record line that the last apply left if it installed just this; of a stray, its path. */
 type Difference = { readonly of: string; readonly text: string };
 
-function fileFaults(file: HostFile, seen: SeenFile | undefined): Difference[] {
-  const fault = (what: string): Difference[] => [{ of: fileRecord(file), text: `${file.path} ${what}` }];
-  if (seen === undefined) return fault("is missing");
-  if (!seen.type.startsWith("regular")) return fault(`is a ${printable(seen.type)}, not a file`);
-  const wrong: Difference[] = [];
-  const mode = plainMode(file.mode);
-  if (seen.mode !== mode || seen.owner !== file.owner)
-    wrong.push(...fault(`is ${printable(seen.mode)} ${printable(seen.owner)}, declared is ${mode} ${file.owner}`));
-  if (seen.sha256 !== sha256(file.text))
-    wrong.push(
-      ...fault(
-        seen.text === undefined
-          ? "has other contents, too long or not readable to show"
-          : `has other contents (- on the host, + declared):\n${unified(seen.text, file.text)}`,
-      ),
-    );
-  return wrong;
+function fileFaults({ path, text, mode, owner }: HostFile, seen: SeenFile | undefined): string[] {
+  if (seen === undefined) return [`${path} is missing`];
+  if (!seen.type.startsWith("regular")) return [`${path} is a ${printable(seen.type)}, not a file`];
+  const [found, declared] = [`${seen.mode} ${seen.owner}`, `${plainMode(mode)} ${owner}`];
+  const faults = found === declared ? [] : [`${path} is ${printable(found)}, declared is ${declared}`];
+  if (seen.sha256 === sha256(text)) return faults;
+  if (seen.text === undefined) return [...faults, `${path} has other contents, too long or not readable to show`];
+  return [...faults, `${path} has other contents (- on the host, + declared):\n${unified(seen.text, text)}`];
 }
 
-function factFaults(script: string | undefined, fact: HostFact, seen: SeenFact | undefined): Difference[] {
-  const fault = (what: string): Difference[] => [{ of: factRecord(script, fact), text: `${fact.name}: ${what}` }];
-  if (seen === undefined) return fault("the host gave no answer");
-  if (seen.status === 124 || seen.status === 137) return fault("no answer within 5 seconds");
+function factFault(fact: HostFact, seen: SeenFact | undefined): string | undefined {
+  if (seen === undefined) return "the host gave no answer";
+  if (seen.status === 124 || seen.status === 137) return "no answer within 5 seconds";
   const want = trimmed(fact.want);
-  if (seen.output === want) return [];
+  if (seen.output === want) return undefined;
   const found = printable(seen.output);
   if (want.includes("\n") || found.includes("\n"))
-    return fault(`differs (- on the host, + declared):\n${unified(found, want)}`);
-  return fault(
-    `declared is "${want}", the host reports "${found}"${seen.status === 0 ? "" : ` (exit ${seen.status})`}`,
-  );
+    return `differs (- on the host, + declared):\n${unified(found, want)}`;
+  return `declared is "${want}", the host reports "${found}"${seen.status === 0 ? "" : ` (exit ${seen.status})`}`;
 }
 
 /**

@@ -1,7 +1,4 @@
-/**
- * Parses a host's answer to a probe. The host is untrusted input: the answer passes a schema before anything is read
- * from it, and texts that may reach a terminal lose their control characters here.
- */
+/** Parses a host's answer to a probe: untrusted input, which passes a schema. `printable` is for texts on a terminal. */
 import * as v from "valibot";
 
 /** One declared path as it is on the host; absent from `files` when nothing is there. */
@@ -12,9 +9,9 @@ export type SeenFile = {
   readonly mode: string;
   readonly owner: string;
   /** Of a regular file that could be read. */
-  readonly sha256?: string;
+  readonly sha256?: string | undefined;
   /** Of a regular file up to 64 KiB. */
-  readonly text?: string;
+  readonly text?: string | undefined;
 };
 
 /** Standard output, trimmed, up to 2 KiB, and the exit status: 124 or 137 after five seconds. */
@@ -33,12 +30,10 @@ export type SeenLayer = {
   readonly facts: readonly SeenFact[];
 };
 
-export type Listener = { readonly port: number; readonly process: string };
-
 export type HostReport = {
   /** For preflight: versions, resources, rights. */
   readonly system: Readonly<Record<string, SeenFact | undefined>>;
-  readonly listeners: readonly Listener[];
+  readonly listeners: readonly { readonly port: number; readonly process: string }[];
   /** The port of the probe's own SSH connection; absent through sudo. */
   readonly sshPort?: number;
   readonly layers: Readonly<Record<string, SeenLayer>>;
@@ -82,17 +77,15 @@ export const printable = (text: string): string =>
 export const trimmed = (text: string): string => text.replace(/^[ \t\n\v\f\r]+|[ \t\n\v\f\r]+$/g, "");
 
 function readRows(stdout: string): Row[] {
-  let json: unknown;
-  try {
-    json = JSON.parse(stdout);
-  } catch {
+  const json = v.safeParse(v.pipe(text, v.parseJson()), stdout);
+  if (!json.success) {
     const begin = printable(stdout).slice(0, 200);
     throw new Error(
       `the probe's answer is not whole, so the state of this host is unknown; it ${begin === "" ? "is empty" : `begins: ${begin}`}. ` +
         "If a login shell prints (~/.bashrc, ~/.profile), make it silent for commands.",
     );
   }
-  const parsed = v.safeParse(answer, json);
+  const parsed = v.safeParse(answer, json.output);
   if (!parsed.success || parsed.output.rows.at(-1)?.[0] !== "end")
     throw new Error("the probe's answer has an unknown shape: a program other than probe.sh answered on this host");
   return parsed.output.rows;
@@ -108,8 +101,7 @@ export function parseReport(stdout: string, names: readonly string[]): HostRepor
   const texts = new Map(of("text").map(([, path, text]) => [path, text]));
   const files: Record<string, SeenFile> = Object.create(null);
   for (const [, path, type, mode, owner] of of("file")) {
-    const [sha256, text] = [hashes.get(path), texts.get(path)];
-    files[path] = { type, mode, owner, ...(sha256 !== undefined && { sha256 }), ...(text !== undefined && { text }) };
+    files[path] = { type, mode, owner, sha256: hashes.get(path), text: texts.get(path) };
   }
 
   const seenLayer = (name: string): SeenLayer => {

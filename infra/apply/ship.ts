@@ -1,7 +1,6 @@
 /**
- * The one file that runs commands on hosts: it probes them, and declares the commands that bring layers to them.
- * All go through the operator's own OpenSSH. A changed input runs a command again in place; a layer leaves a host by an
- * apply that says so. Therefore no command has triggers, a delete script or protection.
+ * Probes hosts and declares the commands that bring layers to them, all over the operator's own OpenSSH. A changed input
+ * runs a command again in place; a layer leaves by an apply. So no command has triggers, a delete script or protection.
  */
 import { randomUUID } from "node:crypto";
 import * as command from "@pulumi/command";
@@ -35,27 +34,19 @@ export const receiveCommand = (host: Pick<Host, "sudo">, sha256: string, stamp: 
 
 const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
 
-/**
- * Probes one host for these layers. Throws if the host is unreachable or its answer unreadable: an audit that could not
- * look is not clean. Call it for all hosts and await them together.
- */
+/** Probes one host. Throws if it is unreachable or its answer unreadable: an audit that could not look is not clean. */
 export async function probe(host: Host, layers: readonly Probed[]): Promise<HostReport> {
   const { stdout } = await command.local
     .run({
-      interpreter: sshTo(host),
-      command: probeCommand(host),
-      stdin: probeScript(layers),
-      logging: "none",
-      addPreviousOutputInEnv: false,
+      ...{ interpreter: sshTo(host), command: probeCommand(host), stdin: probeScript(layers) },
+      ...{ logging: "none", addPreviousOutputInEnv: false },
     })
     .catch((error: unknown) => {
       throw new pulumi.RunError(unreachable(host, messageOf(error)));
     });
+  const names = layers.map(({ name }) => name);
   try {
-    return parseReport(
-      stdout,
-      layers.map(({ name }) => name),
-    );
+    return parseReport(stdout, names);
   } catch (error) {
     throw new pulumi.RunError(`${host.name}: ${messageOf(error)}`);
   }
@@ -65,29 +56,27 @@ export type Placing = {
   readonly parent?: pulumi.Resource;
   /** Applies on one host exclude each other: each depends on the one before it. */
   readonly dependsOn?: pulumi.Input<pulumi.Input<pulumi.Resource>[]>;
+  /** The layer's name in stacks of an earlier version, if it had another. */
+  readonly formerly?: string | undefined;
 };
 
-/** The former name in stacks of an earlier version, if it differs. */
-type Formerly = { readonly formerly?: string | undefined };
-
 /** `secret`: nothing that the command prints is in clear text in state or output. */
-function declare(
+const declare = (
   name: string,
   inputs: Pick<command.local.CommandArgs, "interpreter" | "create" | "stdin">,
-  placing: Placing,
-  { secret = false, former }: { readonly secret?: boolean; readonly former?: string | undefined } = {},
-): command.local.Command {
-  return new command.local.Command(
+  { formerly, ...placing }: Placing,
+  secret = false,
+): command.local.Command =>
+  new command.local.Command(
     name,
     { ...inputs, addPreviousOutputInEnv: false, logging: secret ? "none" : "stderr" },
     {
       ...placing,
       retainOnDelete: true,
-      ...(former !== undefined && { aliases: [{ name: former, parent: pulumi.rootStackResource }] }),
+      ...(formerly && { aliases: [{ name: formerly, parent: pulumi.rootStackResource }] }),
       ...(secret && { additionalSecretOutputs: ["stdout", "stderr"] }),
     },
   );
-}
 
 function warn(host: Pick<Host, "name">, layer: string, drift: readonly string[]): void {
   for (const text of drift) void pulumi.log.warn(`${host.name}: ${layer}: ${text}`);
@@ -101,16 +90,11 @@ const judged = (host: Host, layer: pulumi.Input<HostLayer>, seen: SeenLayer) =>
     return { layer: known, stamp };
   });
 
-function declareApply(
-  host: Host,
-  name: string,
-  verdict: ReturnType<typeof judged>,
-  { formerly, ...placing }: Placing & Formerly,
-): command.local.Command {
+function declareApply(host: Host, name: string, verdict: ReturnType<typeof judged>, placing: Placing) {
   const create = verdict.apply(({ layer }) => applyCommand(host, layer.timeout));
   const stdin = verdict.apply(({ layer, stamp }) => applyScript(layer, stamp));
-  const former = formerly && `${host.name}-${formerly}`;
-  return declare(`${host.name}-${name}`, { interpreter: sshTo(host), create, stdin }, placing, { former });
+  const formerly = placing.formerly && `${host.name}-${placing.formerly}`;
+  return declare(`${host.name}-${name}`, { interpreter: sshTo(host), create, stdin }, { ...placing, formerly });
 }
 
 /** Declares one layer on one host. The command's `stdout` is what the layer's `activate` prints there. */
@@ -118,26 +102,20 @@ export const apply = (
   host: Host,
   layer: pulumi.Input<HostLayer>,
   seen: SeenLayer,
-  placing: Placing & Formerly,
+  placing: Placing,
 ): command.local.Command => declareApply(host, seen.name, judged(host, layer, seen), placing);
-
-export type Bundle = {
-  /** The local file, relative to the program's folder (the working directory of program and plugin). */
-  readonly file: string;
-  readonly sha256: string;
-};
 
 /**
  * Declares a layer whose `activate` installs a bundle from `<places.incoming>/<sha256>.cjs`. A command of its own sends
  * the file by redirection, so that it is not in the state. Both commands carry the layer's stamp, so that a bundle that
- * was changed on the host is sent again.
+ * was changed on the host is sent again. `file` is relative to the working directory of program and plugin.
  */
 export function sendBundle(
   host: Host,
-  { file, sha256 }: Bundle,
+  { file, sha256 }: { readonly file: string; readonly sha256: string },
   layer: pulumi.Input<HostLayer>,
   seen: SeenLayer,
-  { formerly, ...placing }: Placing & Formerly,
+  placing: Placing,
 ): command.local.Command {
   const verdict = judged(host, layer, seen);
   const interpreter = ["sh", "-c", `exec ${sshTo(host).map(word).join(" ")} "$0" <${quote(file)}`];
@@ -145,9 +123,9 @@ export function sendBundle(
   const create = verdict.apply(({ layer, stamp }) =>
     layer.present === false ? "true" : receiveCommand(host, sha256, stamp),
   );
-  const former = formerly && `${host.name}-${formerly}-file`;
-  const sent = declare(`${host.name}-${seen.name}-file`, { interpreter, create }, placing, { former });
-  return declareApply(host, seen.name, verdict, { ...placing, formerly, dependsOn: [sent] });
+  const formerly = placing.formerly && `${host.name}-${placing.formerly}-file`;
+  const sent = declare(`${host.name}-${seen.name}-file`, { interpreter, create }, { ...placing, formerly });
+  return declareApply(host, seen.name, verdict, { ...placing, dependsOn: [sent] });
 }
 
 /** Declares a layer whose `activate` reads secrets on its standard input. */
@@ -162,7 +140,7 @@ export function applySecrets(
     return script;
   });
   const inputs = { interpreter: sshTo(host), create: applyCommand(host, timeout), stdin: pulumi.secret(stdin) };
-  return declare(`${host.name}-${name}`, inputs, placing, { secret: true });
+  return declare(`${host.name}-${name}`, inputs, placing, true);
 }
 
 /** A host that is declared lost: nothing runs there, and no preview is clean as long as it is. */
@@ -172,11 +150,5 @@ export function lost({ name }: Pick<Host, "name">, placing: Placing = {}): comma
 }
 
 /** Runs a script once on the operator's computer, again only when its text changes; what it prints is secret. */
-export function localOpenssl(
-  name: string,
-  script: pulumi.Input<string>,
-  { formerly: former, ...placing }: Placing & Formerly,
-): pulumi.Output<string> {
-  const inputs = { interpreter: ["sh"], create: "-s", stdin: script };
-  return pulumi.secret(declare(name, inputs, placing, { secret: true, former }).stdout);
-}
+export const localOpenssl = (name: string, script: pulumi.Input<string>, placing: Placing): pulumi.Output<string> =>
+  pulumi.secret(declare(name, { interpreter: ["sh"], create: "-s", stdin: script }, placing, true).stdout);

@@ -24,8 +24,8 @@ export const sshTo = ({ ssh }: Pick<Host, "ssh">): string[] => [
   ssh,
 ];
 
-/** Messages of ssh and sudo, each with its fault and fix; the first that matches counts. */
-const sshFaults: readonly (readonly [reported: RegExp, wrong: string, fix: string, command?: string])[] = [
+/** Messages of ssh and sudo, each with its fault and fix; the first that matches counts, the last matches all. */
+const sshFaults: readonly (readonly [reported: RegExp, wrong: string, fix: string])[] = [
   [
     /REMOTE HOST IDENTIFICATION HAS CHANGED|Host key verification failed|No \w+ host key is known/i,
     "its SSH host key is unknown or has changed",
@@ -35,13 +35,11 @@ const sshFaults: readonly (readonly [reported: RegExp, wrong: string, fix: strin
     /a password is required|a terminal is required|askpass/i,
     "sudo requires a password",
     "Allow that login NOPASSWD: ALL in /etc/sudoers.d, or log in as root.",
-    "sudo -n true",
   ],
   [
     /sudo: (command )?not found|not in the sudoers|may not run sudo/i,
     "sudo is not installed or not allowed",
     "Log in as root, or install sudo.",
-    "sudo -n true",
   ],
   [
     /Permission denied/i,
@@ -59,19 +57,16 @@ const sshFaults: readonly (readonly [reported: RegExp, wrong: string, fix: strin
     "Start it, and open SSH to your address. If it is gone for good, set `state: lost` for it.",
   ],
   [/exit status 124/, "the host did not answer in time", "Find out what keeps it busy."],
+  [/^/, "the connection or the command failed", "Read what ssh printed."],
 ];
 
 /** One message for a person: what is wrong, what to do, and the last lines that ssh or sudo printed. */
 export function unreachable({ name, ssh }: Pick<Host, "name" | "ssh">, reported: string): string {
-  const [, wrong, fix, command = ""] = sshFaults.find(([pattern]) => pattern.test(reported)) ?? [
-    undefined,
-    "the connection or the command failed",
-    "Read what ssh printed.",
-  ];
+  const [, wrong, fix] = sshFaults.find(([pattern]) => pattern.test(reported))!;
   const lines = printable(reported)
     .split("\n")
     .map((text) => text.trim())
     .filter((text) => text !== "" && !text.includes("exit status") && !text.includes("@@@"));
-  const check = `Check with: ssh ${ssh} ${command}`.trimEnd();
+  const check = `Check with: ssh ${ssh}${wrong.startsWith("sudo") ? " sudo -n true" : ""}`;
   return `${name}: ${wrong}; nothing was changed. ${fix} ${check}\n  ssh printed: ${lines.slice(-3).join(" / ").slice(0, 500)}`;
 }

@@ -13,7 +13,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline/promises";
 import { parseArgs } from "node:util";
-import { ApiRefusal, cloudflareApi } from "../edge/api.ts";
+import { cloudflareApi } from "../edge/api.ts";
 import { adoptable, type Declared, type Found, find, type Zone } from "./live-objects.ts";
 import { main, nameOf, pulumi, readConfig, stackArgs, UserError } from "./stack.ts";
 
@@ -21,9 +21,7 @@ type Step = { op: string; urn: string; newState?: { type: string; inputs?: Decla
 type Digest = { steps?: Step[]; diagnostics?: { severity?: string; message?: string }[] };
 
 /** Every declared resource, and those that `up` would create. */
-type Plan = { readonly declared: readonly Declared[]; readonly missing: readonly Declared[] };
-
-async function plan(stack: readonly string[]): Promise<Plan> {
+async function plan(stack: readonly string[]) {
   const { code, stdout, stderr } = await pulumi(["preview", "--json", "--show-sames", "--non-interactive", ...stack]);
   let digest: Digest = {};
   try {
@@ -98,7 +96,7 @@ async function confirmed(): Promise<boolean> {
   return /^y(es)?$/i.test(answer.trim());
 }
 
-async function adopt(): Promise<void> {
+await main("adopt", async () => {
   const { values } = parseArgs({ options: { yes: { type: "boolean", short: "y" }, stack: { type: "string" } } });
   const stack = stackArgs(values.stack);
   console.log("Running a preview, which lists what is declared and not in the state.");
@@ -111,12 +109,4 @@ async function adopt(): Promise<void> {
   if (!values.yes && !(await confirmed())) return;
   await importAll(existing, stack);
   console.log(`\n${existing.length} adopted. Next: npx pulumi preview, read it, npx pulumi up.`);
-}
-
-await main("adopt", async () => {
-  try {
-    await adopt();
-  } catch (error) {
-    throw error instanceof ApiRefusal ? new UserError(error.message) : error;
-  }
 });

@@ -12,17 +12,8 @@ units() { # the hook they belong to or "-", unit names
   owner=$1
   shift
   properties=Id,LoadState,ActiveState,SubState,Result,UnitFileState,ActiveEnterTimestamp
-  systemctl show -p $properties --timestamp=unix "$@" 2>/dev/null | awk -F= -v owner="$owner" '
-    function word(key) { return u[key] == "" ? "-" : u[key] }
-    function flush() {
-      if (u["Id"] != "")
-        print "unit", owner, u["Id"], u["LoadState"], u["ActiveState"], u["SubState"], word("Result"),
-          word("UnitFileState"), u["ActiveEnterTimestamp"]
-      delete u
-    }
-    /^$/ { flush(); next }
-    { u[$1] = $2 }
-    END { flush() }'
+  states=$(systemctl show -p $properties --timestamp=unix "$@" 2>/dev/null | encode)
+  echo "units $owner $states"
 }
 
 hook() { # name

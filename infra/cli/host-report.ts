@@ -34,46 +34,11 @@ const statusShape = v.object({
 });
 export type Status = v.InferOutput<typeof statusShape>;
 
-export type Unit = {
-  readonly name: string;
-  /** In systemd's words: "loaded active running", "enabled". */
-  readonly load: string;
-  readonly active: string;
-  readonly sub: string;
-  readonly result: string;
-  readonly enabled: string;
-  /** Since when it is active; ISO 8601, UTC. */
-  readonly since?: string;
-};
-
-export type HookReport = {
-  readonly name: string;
-  /** Absent for a hook without a site, and until the first build. */
-  readonly status?: Status;
-  /** When the running build began; ISO 8601, UTC. */
-  readonly building?: string;
-  /** Files: deliveries and requests that no build took yet, and those that a build took and has not published. */
-  readonly pending: { readonly deliveries: number; readonly requests: number; readonly taken: number };
-  readonly units: readonly Unit[];
-};
-
-export type Report = {
-  /** The host's clock, so that ages do not depend on the operator's. */
-  readonly now: string;
-  readonly guard: string;
-  readonly units: readonly Unit[];
-  readonly hooks: readonly HookReport[];
-};
-
 /** `built`: whether the hook has a site. */
 export type Hook = { readonly name: string; readonly built: boolean };
 
-const hookUnits = (hook: string): string[] => [
-  units.buildPath(hook),
-  units.reconcileTimer(hook),
-  units.hugoSocket(hook),
-  units.build(hook),
-];
+const hookUnits = (hook: string): string[] =>
+  [units.buildPath, units.reconcileTimer, units.hugoSocket, units.build].map((nameOf) => nameOf(hook));
 const hostUnits = ["nginx.service", units.receiver, units.firewall, units.guardTimer];
 /** Services that run only while there is work: inactive is normal, failed is not. */
 const onDemand = (unit: string): boolean => unit === units.receiver || /^pushgate-build-.*\.service$/.test(unit);
@@ -98,49 +63,62 @@ export async function readHost(host: Target, hooks: readonly Hook[]): Promise<Re
   return parseReport(host.name, await runOnHost(host, reportScript(hooks), 30), hooks);
 }
 
-const decoded = (base64 = ""): string => Buffer.from(base64, "base64").toString("utf8");
+const iso = (milliseconds: number): string => new Date(milliseconds).toISOString();
+const decoded = (base64 = ""): string => printable(Buffer.from(base64, "base64").toString("utf8")).trim();
 
-export function parseReport(name: string, answer: string, hooks: readonly Hook[]): Report {
+/** From a block of `systemctl show`, in systemd's words: "loaded active running", "enabled"; "-" where it has none. */
+function unitOf(block: string) {
+  const properties = new Map(block.split("\n").map((line) => line.split("=", 2) as [string, string]));
+  const word = (property: string) => properties.get(property) || "-";
+  const active = word("ActiveState");
+  const [, entered] = /^@(\d{1,12})$/.exec(word("ActiveEnterTimestamp")) ?? [];
+  return {
+    ...{ name: word("Id"), load: word("LoadState"), active, sub: word("SubState") },
+    ...{ result: word("Result"), enabled: word("UnitFileState") },
+    /** Since when it is active; ISO 8601, UTC. */
+    ...(active === "active" && entered !== undefined && { since: iso(Number(entered) * 1000) }),
+  };
+}
+export type Unit = ReturnType<typeof unitOf>;
+
+export function parseReport(name: string, answer: string, hooks: readonly Hook[]) {
   const lines = answer
     .trim()
     .split("\n")
     .map((line) => printable(line).split(" "));
-  const of = (kind: string) => lines.filter(([first]) => first === kind).map(([, ...rest]) => rest);
-  const [first] = of("pushgate");
-  if (first === undefined || lines.at(-1)?.[0] !== "end")
+  /** The rest of the line that begins with these words. */
+  const after = (...words: readonly string[]) =>
+    lines.find((line) => words.every((word, i) => line[i] === word))?.slice(words.length);
+  const now = after("pushgate", "1")?.[0];
+  if (now === undefined || lines.at(-1)?.[0] !== "end")
     throw new UserError(`${name}: its answer is incomplete. If a login shell prints (~/.bashrc), make it silent.`);
   const unitsOf = (owner: string): Unit[] =>
-    of("unit")
-      .filter(([first]) => first === owner)
-      .map(([, name = "", load = "", active = "", sub = "", result = "", enabled = "", entered = ""]) => ({
-        ...{ name, load, active, sub, result, enabled },
-        ...(active === "active" && /^@\d{1,12}$/.test(entered) && { since: iso(Number(entered.slice(1)) * 1000) }),
-      }));
-  const now = first[1] ?? "";
-  const hookReport = (hook: string): HookReport => {
-    const [, deliveries, requests, taken] = of("hook").find(([first]) => first === hook) ?? [];
-    const json = of("status").find(([first]) => first === hook)?.[1];
-    const status = json === undefined ? undefined : parseStatus(`${name}: ${hook}`, decoded(json));
+    decoded(after("units", owner)?.[0])
+      .split(/\n{2,}/)
+      .flatMap((block) => (block === "" ? [] : [unitOf(block)]));
+  const hookReport = (hook: string) => {
+    const [deliveries = 0, requests = 0, taken = 0] = (after("hook", hook) ?? []).map(Number);
+    const encoded = after("status", hook)?.[0];
+    /** Absent for a hook without a site, and until the first build. */
+    const status = encoded === undefined ? undefined : parseStatus(`${name}: ${hook}`, encoded);
     const units = unitsOf(hook);
-    const building = buildingSince(hook, units, status, now);
     return {
       name: hook,
-      ...(status && { status }),
-      ...(building !== undefined && { building }),
-      pending: { deliveries: Number(deliveries), requests: Number(requests), taken: Number(taken) },
+      status,
+      building: buildingSince(hook, units, status, now),
+      /** Files: deliveries and requests that no build took yet, and those that a build took and has not published. */
+      pending: { deliveries, requests, taken },
       units,
     };
   };
-  const guard = printable(decoded(of("guard")[0]?.[0])).trim();
-  return { now, guard, units: unitsOf("-"), hooks: hooks.map((hook) => hookReport(hook.name)) };
+  const reports = hooks.map((hook) => hookReport(hook.name));
+  // `now` is the host's clock, so that ages do not depend on the operator's.
+  return { now, guard: decoded(after("guard")?.[0]), units: unitsOf("-"), hooks: reports };
 }
+export type Report = ReturnType<typeof parseReport>;
+export type HookReport = Report["hooks"][number];
 
-const iso = (milliseconds: number): string => new Date(milliseconds).toISOString();
-
-/**
- * One builder process runs several builds, and pauses before it tries again: the present build began with the service,
- * at the end of the last build, or at the end of the pause.
- */
+/** When the running build began: with the service, or if the same process ran more, after the last build or pause. */
 function buildingSince(hook: string, running: readonly Unit[], status: Status | undefined, now: string) {
   const service = running.find(({ name }) => name === units.build(hook));
   if (service?.since === undefined || service.sub !== "running") return undefined;
@@ -151,12 +129,8 @@ function buildingSince(hook: string, running: readonly Unit[], status: Status | 
 }
 
 /** Throws a UserError for a status.json that the builder did not write. */
-export function parseStatus(object: string, json: string): Status {
-  let value: unknown;
-  try {
-    value = JSON.parse(json);
-  } catch {}
-  const checked = v.safeParse(statusShape, value);
+export function parseStatus(object: string, base64: string): Status {
+  const checked = v.safeParse(v.pipe(v.string(), v.parseJson(), statusShape), decoded(base64));
   if (checked.success) return checked.output;
   const where = v.getDotPath(checked.issues[0]) ?? "no JSON";
   throw new UserError(`${object}: its status.json is not the builder's (${where}). The next build writes it again.`);

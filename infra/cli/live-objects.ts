@@ -33,11 +33,10 @@ const nothing: Found = { notes: [] };
 const byDate = <T>(objects: readonly T[], date: (object: T) => string | undefined): T[] =>
   [...objects].sort((a, b) => (date(b) ?? "").localeCompare(date(a) ?? ""));
 
-type Ruleset = { id: string; name: string; kind: string; phase: string };
-
 const ruleset: Find = async (api, { inputs }, zone) => {
   // This list has pages by cursor only; a zone has about ten rulesets.
-  const live = (await api.get<Ruleset[]>(`zones/${zone.id}/rulesets`)) ?? [];
+  const live =
+    (await api.get<{ id: string; name: string; kind: string; phase: string }[]>(`zones/${zone.id}/rulesets`)) ?? [];
   const found = live.find(({ kind, phase }) => kind === "zone" && phase === inputs.phase);
   return found ? { id: `zones/${zone.id}/${found.id}`, what: `ruleset "${found.name}"`, notes: [] } : nothing;
 };
@@ -91,11 +90,9 @@ const originCertificate: Find = async (api, { inputs }, zone) => {
 const isDeleted = (status = ""): boolean => ["deleted", "pending_deletion"].includes(status);
 const pullsOf = (zone: Zone): string => `zones/${zone.id}/origin_tls_client_auth/hostnames`;
 
-type Pull = { hostname: string; cert_id?: string; status?: string };
-
 const pull: Find = async (api, { name, inputs }, zone) => {
   const hostname: string = inputs.configs?.[0]?.hostname ?? name.replace(/ client certificate$/, "");
-  const live = await api.get<Pull>(`${pullsOf(zone)}/${hostname}`);
+  const live = await api.get<{ cert_id?: string; status?: string }>(`${pullsOf(zone)}/${hostname}`);
   if (live?.cert_id === undefined || isDeleted(live.status)) return nothing;
   return { id: `${zone.id}/${hostname}`, what: `origin pulls with certificate ${live.cert_id}`, notes: [] };
 };

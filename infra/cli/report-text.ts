@@ -10,8 +10,8 @@ export type Seen = { readonly host: Host; readonly report?: Report; readonly fau
 const unitText = ({ name, load, active, sub, result, enabled }: Unit): string => {
   if (load === "not-found") return `${name} does not exist`;
   const more = [sub !== active && sub, !["success", "-"].includes(result) && result, enabled === "disabled" && enabled];
-  const rest = more.filter((word) => word !== false);
-  return `${name} ${active}${rest.length > 0 ? ` (${rest.join(", ")})` : ""}`;
+  const rest = more.filter(Boolean).join(", ");
+  return `${name} ${active}${rest && ` (${rest})`}`;
 };
 
 export function faultsOf({ report, fault, host }: Seen): string[] {
@@ -30,16 +30,13 @@ function hookFaults({ name, status, units }: HookReport): string[] {
   return [`${name} has been failing since ${status.failing.since}: ${status.last.reason}`, ...down];
 }
 
-const plural = (count: number, one: string, many: string): string[] =>
-  count === 0 ? [] : [`${count} ${count === 1 ? one : many}`];
-
 function pendingText({ pending: { deliveries, requests, taken } }: HookReport): string {
   const parts = [
-    ...plural(deliveries, "delivery", "deliveries"),
-    ...plural(requests, "request", "requests"),
-    ...(taken === 0 ? [] : [`${taken} taken and not published yet`]),
+    deliveries !== 0 && `${deliveries} ${deliveries === 1 ? "delivery" : "deliveries"}`,
+    requests !== 0 && `${requests} ${requests === 1 ? "request" : "requests"}`,
+    taken !== 0 && `${taken} taken and not published yet`,
   ];
-  return parts.join(", ") || "nothing";
+  return parts.filter(Boolean).join(", ") || "nothing";
 }
 
 /** A first word and the rest of each line. */
@@ -55,10 +52,11 @@ function statusLines({ status }: HookReport, now: string): Line[] {
     ["last", `${last.result}, ${age(last.at, now)}, in ${duration(last.milliseconds.total ?? 0)}: ${last.reason}`],
   ];
   if (last.trigger.length > 0) lines.push(["trigger", last.trigger.join(", ")]);
-  if (failing !== undefined) {
-    const since = `since ${age(failing.since, now)}, ${failing.attempts} times`;
-    lines.push(["failing", `${since}; next attempt by ${failing.next}`]);
-  }
+  if (failing !== undefined)
+    lines.push([
+      "failing",
+      `since ${age(failing.since, now)}, ${failing.attempts} times; next attempt by ${failing.next}`,
+    ]);
   for (const warning of last.warnings) lines.push(["warning", warning]);
   if (adoption !== undefined) {
     const files = adoption.files.length + adoption.more;

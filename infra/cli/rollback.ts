@@ -33,7 +33,7 @@ async function rollBack(host: Target, hook: string, release: string): Promise<vo
   const answer = await runOnHost(host, rollbackScript(hook, release, patience), patience + 60);
   if (answer === "")
     throw new UserError(`${host.name}: the builder has run again since, so the result is unknown. Run npm run status.`);
-  const { last } = parseStatus(`${host.name}: ${hook}`, Buffer.from(answer, "base64").toString("utf8"));
+  const { last } = parseStatus(`${host.name}: ${hook}`, answer);
   const text = `${host.name}: ${last.result}: ${last.reason}`;
   if (last.result !== "rolled back") throw new UserError(text);
   console.log(text);

@@ -6,17 +6,11 @@ import { UserError } from "./stack.ts";
 
 export type Target = Pick<Host, "name" | "ssh" | "sudo">;
 
-/** Characters of each output stream. */
-const maxBuffer = 4 << 20;
-
-/**
- * The script is POSIX sh and goes to standard input, so that no command line holds it. Throws a UserError with what to
- * do if the host is unreachable, and with the script's own last words if it fails.
- */
+/** Throws a UserError: what to do if the host is unreachable, or what a failed script printed after "pushgate: ". */
 export async function runOnHost(host: Target, script: string, seconds: number): Promise<string> {
   const shell = `${host.sudo ? "sudo -n " : ""}timeout ${seconds} sh -s`;
   const [command = "ssh", ...args] = [...sshTo(host), `exec ${shell}`];
-  const ran = await execa(command, args, { input: script, maxBuffer, reject: false });
+  const ran = await execa(command, args, { input: script, maxBuffer: 4 << 20, reject: false });
   if (!ran.failed) return ran.stdout;
   if (ran.code === "ENOENT") throw new UserError("ssh is not on PATH. Install the OpenSSH client.");
   if (ran.isMaxBuffer) throw new UserError(`${host.name}: its answer is longer than 4 MiB. Read it on the host.`);

@@ -2,14 +2,13 @@
 import { execa } from "execa";
 import * as v from "valibot";
 import { shape } from "../config/schema.ts";
+import { ApiRefusal } from "../edge/api.ts";
 
 /** Ends the program; only its message is printed. */
 export class UserError extends Error {}
 
-export type Ran = { readonly code: number | undefined; readonly stdout: string; readonly stderr: string };
-
 /** `shown`: its output goes to the terminal as it comes. */
-export async function pulumi(args: readonly string[], shown = false): Promise<Ran> {
+export async function pulumi(args: readonly string[], shown = false) {
   const stdout = shown ? "inherit" : "pipe";
   const ran = await execa("pulumi", args, { stdin: "ignore", stdout, reject: false });
   if (ran.code === "ENOENT") throw new UserError("pulumi is not on PATH. Start this command with npm run.");
@@ -25,16 +24,13 @@ export const nameOf = (urn: string): string => urn.split("::").slice(3).join("::
 const declared = v.object({ hosts: shape.entries.hosts, hooks: shape.entries.hooks });
 export type Declared = v.InferOutput<typeof declared>;
 
-type Value = { readonly value?: string; readonly objectValue?: unknown };
+type Config = Record<string, { readonly value?: string; readonly objectValue?: unknown } | undefined>;
 
 /** Every key of the stack's configuration, in one call: each start of pulumi takes a second. */
-export async function readConfig(
-  stack: readonly string[],
-  ...flags: string[]
-): Promise<Record<string, Value | undefined>> {
+export async function readConfig(stack: readonly string[], ...flags: string[]): Promise<Config> {
   const { code, stdout, stderr } = await pulumi(["config", "--json", ...flags, ...stack]);
   if (code !== 0) throw new UserError(`the stack's configuration is unreadable: ${stderr.trim()}`);
-  return JSON.parse(stdout) as Record<string, Value | undefined>;
+  return JSON.parse(stdout) as Config;
 }
 
 /** Hosts and hooks as the stack's configuration declares them, with the defaults filled in. */
@@ -47,14 +43,14 @@ export async function readStack(stack: readonly string[]): Promise<Declared> {
   return checked.output;
 }
 
-/** Runs a command. A UserError, and an unknown option, become one line on standard error and exit status 1. */
+/** Runs a command. An error that a user can fix, such as an unknown option, is one line and exit status 1. */
 export async function main(name: string, run: () => Promise<void>): Promise<void> {
   try {
     await run();
   } catch (error) {
-    const expected = error instanceof UserError || (error instanceof TypeError && "code" in error);
-    if (!expected) throw error;
-    console.error(`${name}: ${error.message}`);
+    const unknownOption = error instanceof TypeError && "code" in error;
+    if (!(error instanceof UserError || error instanceof ApiRefusal || unknownOption)) throw error;
+    console.error(`${name}: ${(error as Error).message}`);
     process.exitCode = 1;
   }
 }

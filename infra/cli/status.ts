@@ -1,6 +1,5 @@
 /**
- * Prints the state of each hook on each host: the published release, the last result with its reason, and the work that
- * waits for a build.
+ * Prints the state of each hook on each host: the published release, the last result, and the work that waits.
  *
  *   npm run status                    for a person
  *   npm run status -- --json          the same for a program

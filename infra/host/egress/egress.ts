@@ -3,7 +3,7 @@
  * internet. The layer makes the accounts, too: neither may exist before the table that limits it.
  */
 import type { HostLayer } from "../../apply/layer.ts";
-import { quote } from "../../apply/manifest.ts";
+import { quote } from "../../apply/shell.ts";
 import { remoteOf, sitesOf } from "../../config/derived.ts";
 import type { Settings } from "../../config/settings.ts";
 import { isV4, loopback, networks, v4, v6 } from "../../networks.ts";

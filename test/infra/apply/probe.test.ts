@@ -4,8 +4,9 @@ import { mkdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { applyScript, type Probed, probeScript, quote, sha256 } from "../../../infra/apply/manifest.ts";
+import { applyScript, type Probed, probeScript, sha256 } from "../../../infra/apply/manifest.ts";
 import { parseReport } from "../../../infra/apply/report.ts";
+import { quote } from "../../../infra/apply/shell.ts";
 import { daemonLayer, me, ShellHost } from "./shell-host.ts";
 
 test.each(["infra/apply/probe.sh", "infra/apply/apply.sh"])("dash parses %s", (script) => {

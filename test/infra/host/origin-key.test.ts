@@ -1,6 +1,7 @@
 /** Origin key, request and certificate with the real openssl, below a folder that serves as the root of a host. */
 import { afterAll, beforeEach, describe, expect, test } from "vitest";
-import { type Probed, quote } from "../../../infra/apply/manifest.ts";
+import type { Probed } from "../../../infra/apply/manifest.ts";
+import { quote } from "../../../infra/apply/shell.ts";
 import { originCertificateLayer } from "../../../infra/host/origin-certificate/origin-certificate.ts";
 import { csrQuestion, originKeyLayer } from "../../../infra/host/origin-key/origin-key.ts";
 import { example, exampleHost, served, siteHostname } from "../../fixtures.ts";

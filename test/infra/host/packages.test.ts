@@ -1,7 +1,7 @@
 /** The packages layer with fakes of apt and dpkg, below a folder that serves as the root of a host. */
 import { existsSync, readFileSync } from "node:fs";
 import { afterEach, expect, test } from "vitest";
-import { quote } from "../../../infra/apply/manifest.ts";
+import { quote } from "../../../infra/apply/shell.ts";
 import { packagesLayer } from "../../../infra/host/packages/packages.ts";
 import { example } from "../../fixtures.ts";
 import { inNamespace, missing, type Ran, Root } from "./namespace.ts";
