@@ -13,14 +13,9 @@ export type Ended = {
 
 type Terms = { readonly cwd: string; readonly env: Record<string, string>; readonly seconds: number };
 
-/** Bytes of each output. */
-const maxBuffer = 64 << 20;
-
-/** Characters: the end of an error is what a person reads. */
-const mostError = 64 << 10;
-
-/** Milliseconds from SIGTERM to SIGKILL, and for the last output after the exit. */
-const grace = 2_000;
+const maxBuffer = 64 << 20; // bytes of each output
+const mostError = 64 << 10; // characters: a person reads the end of an error
+const grace = 2_000; // milliseconds from SIGTERM to SIGKILL, and for the last output after the exit
 
 /** Never rejects. */
 export function runChild(command: string, args: readonly string[], { seconds, ...terms }: Terms): Promise<Ended> {

@@ -11,14 +11,9 @@ import type { BuilderSettings } from "./settings.ts";
 
 type Build = { readonly result: string; readonly code: string; readonly status: string; readonly output: string };
 
-/** Characters of hugo's output that are kept: a person reads the end of it. */
-const mostOutput = 64 << 10;
-
-/** Seconds beyond hugo's own in which its unit starts, ends and sends its last line. */
-const slack = 60;
-
-/** Milliseconds between two tries while a former hugo runs: the socket takes one connection at a time. */
-const again = 250;
+const mostOutput = 128 << 10; // characters of hugo's output that are kept: a person reads the end of it
+const slack = 60; // seconds beyond hugo's own in which its unit starts, ends and sends its last line
+const again = 250; // milliseconds between two tries while a former hugo holds the socket's only connection
 
 /** Builds into an empty `out`. Throws Setback. */
 export async function build({ hugo, limits }: BuilderSettings, places: Places): Promise<void> {
@@ -59,7 +54,7 @@ async function listen(socket: string, milliseconds: number): Promise<string> {
   let said = "";
   const connection = connect(socket).setEncoding("utf8");
   connection.on("data", (part: string) => {
-    said = (said + part).slice(-2 * mostOutput);
+    said = (said + part).slice(-mostOutput);
   });
   try {
     await once(connection, "close", { signal: AbortSignal.timeout(Math.max(1, Math.ceil(milliseconds))) });
@@ -120,9 +115,7 @@ function lastLines(output: string): string {
   );
   const errors = lines.filter((line) => /^(ERROR|Error:|panic:|fatal)/.test(line));
   const words = (errors.length > 0 ? errors.slice(0, 3) : lines.slice(-3)).map((line) =>
-    line
-      .replace(/^(ERROR|Error:) (\d{4}\/\d\d\/\d\d \d\d:\d\d:\d\d )?/, "")
-      .replace(/; the current security configuration is:$/, ""),
+    line.replace(/^(ERROR|Error:) (\d{4}\/\d\d\/\d\d \d\d:\d\d:\d\d )?|; the current security configuration is:$/g, ""),
   );
   return printable(words.join(" | "), 1_000);
 }

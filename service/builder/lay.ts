@@ -45,8 +45,7 @@ export function lay(from: string, to: string, former?: { readonly file: string; 
   if (former) {
     const built = read(from);
     // The manifest spares a look at what differs; what is the same is read.
-    const same = built.sha256 === former.sha256 && hashOf(former.file)?.sha256 === built.sha256;
-    if (same)
+    if (built.sha256 === former.sha256 && hashOf(former.file)?.sha256 === built.sha256)
       try {
         linkSync(former.file, to);
         return built;

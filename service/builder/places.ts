@@ -27,7 +27,6 @@ export function placesOf({ site, spool, asks }: Pick<BuilderSettings, "site" | "
     cache: join(work, "cache"),
     manifests: join(work, "manifests"),
     manifest: (id: string) => join(work, "manifests", `${id}.json`),
-    /** Holds the head that a rollback left. */
     held: join(work, "held"),
     /** Holds the commit whose checkout is complete, and on the disk. */
     checkedOut: join(work, "checked-out"),

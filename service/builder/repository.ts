@@ -80,10 +80,7 @@ export async function changes({ git }: Site, from: string, to: string): Promise<
   return { paths: diff.stdout.split("\0").filter(Boolean) };
 }
 
-/**
- * Checks a commit out without tracked links, and returns their names. Rejects a commit that tracks the content folder:
- * with it, every member who can push could change what only the content's owner may write.
- */
+/** Checks a commit out without its links, and returns their names. Rejects a commit that tracks the content. */
 export async function checkOut(site: Site, commit: string): Promise<readonly string[]> {
   const { settings, places, git } = site;
   remove(places.checkedOut);

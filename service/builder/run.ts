@@ -35,7 +35,6 @@ export async function runOnce(site: Site, markers: readonly Marker[], debounce: 
   return run.end();
 }
 
-/** From the branch's head to the site. */
 async function advance(site: Site, markers: readonly Marker[], run: Run): Promise<void> {
   const { settings, places } = site;
   const { last } = run;

@@ -34,7 +34,6 @@ export const builderShape = v.pipe(
     ),
     branch: v.pipe(text("a branch"), v.regex(/^[^-:\s][^:\s]*$/, "is not a branch name git accepts")),
     spool: absolute("the folder of deliveries"),
-    /** The folder of requests, of the writers' group and of root. */
     asks: absolute("the folder of requests"),
     site: absolute("the site's folder"),
     /** Outside the clone; hugo reads it, the builder does not. */
@@ -48,7 +47,6 @@ export const builderShape = v.pipe(
     /** Extensions, without the dot, of files that are carried into the next releases. */
     assets: list("an extension"),
     submodules: v.boolean("write true or false"),
-    /** The pinned host keys of an ssh repository. */
     knownHosts: v.exactOptional(absolute("the file of host keys")),
     hugo: v.object({ socket: absolute("the hugo unit's socket") }, "write the absolute path of the hugo unit's socket"),
     limits: v.object({

@@ -1,7 +1,4 @@
-/**
- * GitHub's headers and payload, which Gitea and Forgejo also send. The receiver reads three fields of a payload and
- * merges none, so that no name in it can reach a prototype. A payload is a hint: the builder fetches the branch's head.
- */
+/** GitHub's headers and payload, which Gitea and Forgejo also send. The receiver reads four fields and merges none. */
 import type { IncomingHttpHeaders } from "node:http";
 import { type Decision, type GitHost, hmacShape } from "./git-host.ts";
 import { isWellFormed, verify } from "./hmac-signature.ts";

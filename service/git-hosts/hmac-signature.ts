@@ -1,10 +1,7 @@
 /** HMAC-SHA256 over a delivery's bytes, as `sha256=` and 64 hexadecimal digits. No header makes these functions throw. */
 import { createHmac, timingSafeEqual } from "node:crypto";
 
-/**
- * Exactly one signature. Node joins a repeated header with ", ", so two signatures do not match; nor does `sha256=`
- * alone, which Gitea sends where its webhook has no secret.
- */
+/** One signature: not two, which Node joins with ", ", and not `sha256=` alone, which Gitea sends without a secret. */
 const wellFormed = /^sha256=([0-9a-f]{64})$/;
 
 export const isWellFormed = (header: string | undefined): header is string =>
