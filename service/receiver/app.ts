@@ -8,11 +8,11 @@ import { type Dialect, gitHosts, type Push } from "../git-hosts/index.ts";
 import type { ReceiverHook, ReceiverSettings, Secrets } from "../settings.ts";
 import { type Exchange, type Journal, openExchange, Rejection } from "./answer.ts";
 import { readBody } from "./body.ts";
-import { type Limits, sourceOf } from "./limits.ts";
+import { type Limits, overBudget, sourceOf } from "./limits.ts";
 import { type Spool, SpoolFull } from "./spool.ts";
 
 export type Parts = {
-  readonly settings: Pick<ReceiverSettings, "hooks" | "limits">;
+  readonly settings: Pick<ReceiverSettings, "hooks">;
   readonly secrets: Secrets;
   readonly limits: Limits;
   readonly spool: Spool;
@@ -25,7 +25,7 @@ type Check = RequestHandler<Record<string, string>, unknown, unknown, unknown, F
 type Recovery = ErrorRequestHandler<Record<string, string>, unknown, unknown, unknown, Found>;
 
 export function createApp({ settings, secrets, limits, spool, journal }: Parts): RequestListener {
-  const { bodyBytes } = settings.limits;
+  const { longestBody } = limits;
   const hooks = new Map(settings.hooks.map((hook) => [`/webhook/${hook.name}`, hook]));
   const noHook = (url = "") => new Rejection(404, `no hook at ${url.split("?")[0]}`); // a query can hold a token
 
@@ -48,7 +48,7 @@ export function createApp({ settings, secrets, limits, spool, journal }: Parts):
     const encoding = headers["content-encoding"] ?? "identity";
     if (encoding.toLowerCase() !== "identity") throw new Rejection(415, `the content encoding is ${encoding}`);
     const length = Number(headers["content-length"] ?? 0);
-    if (length > bodyBytes) throw new Rejection(413, `${length} bytes are declared, ${bodyBytes} allowed`);
+    if (length > longestBody) throw new Rejection(413, `${length} bytes are declared, ${longestBody} allowed`);
     const fault = res.locals.dialect.signatureFault(headers);
     if (fault !== undefined) throw new Rejection(401, fault);
     next();
@@ -56,7 +56,7 @@ export function createApp({ settings, secrets, limits, spool, journal }: Parts):
 
   /** Reserves the declared length, or the limit for a chunked body, which can become as large. */
   const place: Check = (req, res, next) => {
-    const bytes = Number(req.headers["content-length"] ?? bodyBytes);
+    const bytes = Number(req.headers["content-length"] ?? longestBody);
     const entered = limits.enter(sourceOf(res.locals.exchange.source), bytes);
     if (typeof entered === "string") throw new Rejection(429, entered, { "Retry-After": "1" });
     res.once("close", entered);
@@ -65,8 +65,8 @@ export function createApp({ settings, secrets, limits, spool, journal }: Parts):
 
   const signedBody: Check = async (req, res, next) => {
     const { dialect, hook } = res.locals;
-    const body = await readBody(req, bodyBytes);
-    if (!body) throw new Rejection(413, `the body is larger than ${bodyBytes} bytes`);
+    const body = await readBody(req, longestBody);
+    if (!body) throw new Rejection(413, `the body is larger than ${longestBody} bytes`);
     if (!dialect.verify(secrets.get(hook.name) ?? [], body, req.headers))
       throw new Rejection(401, "the signature does not match: the git host's secret differs, or the body was altered");
     res.locals.body = body;
@@ -107,8 +107,7 @@ export function createApp({ settings, secrets, limits, spool, journal }: Parts):
     const { status, reason } = rejection;
     const charged = exchange.hook !== null && status < 500 && status !== 429;
     const wait = charged ? limits.rejected(sourceOf(exchange.source), exchange.hook!) : 0;
-    const late = `the source exceeded refusalsPerMinute: ${reason}`;
-    exchange.reject(wait === 0 ? rejection : new Rejection(429, late, { "Retry-After": String(wait) }));
+    exchange.reject(wait === 0 ? rejection : new Rejection(429, overBudget(reason), { "Retry-After": String(wait) }));
   };
 
   const app = express();
@@ -121,7 +120,7 @@ export function createApp({ settings, secrets, limits, spool, journal }: Parts):
   app.use(spooled); // 202, 503
   app.use(rejections); // what the lines above throw, 429, 500
   return (req, res) => {
-    const exchange = openExchange(req, res, journal, bodyBytes);
+    const exchange = openExchange(req, res, journal, longestBody);
     // Express keeps these locals. It calls no middleware for a target that it cannot parse, such as "http://?".
     const response = Object.assign(res, { locals: { exchange } }) as unknown as Response;
     app(req as Request, response, () => exchange.reject(noHook(req.url)));

@@ -18,6 +18,9 @@ export function sourceOf(address: string | null): string {
   return `${network.join(":")}::/64`;
 }
 
+/** The reason of a 429 in place of a rejection above the budget. */
+export const overBudget = (reason: string): string => `the source exceeded refusalsPerMinute: ${reason}`;
+
 export type Limits = ReturnType<typeof createLimits>;
 
 /** `now`: milliseconds of a clock that never goes back. */
@@ -33,6 +36,8 @@ export function createLimits(
   const perMs = refusalsPerMinute / 60_000;
 
   return {
+    /** Bytes of a delivery's body. */
+    longestBody: bodyBytes,
     /** Reserves a place and `bytes`. Returns the function that frees them, or the reason why there is no place. */
     enter(source: string, bytes: number): (() => void) | string {
       const held = open.get(source) ?? { requests: 0, bytes: 0 };

@@ -183,6 +183,7 @@ test("the receiver answers 503 with Retry-After while the disk is full, and acce
 test("an unexpected exception is a 500 without its message, and the receiver continues", async () => {
   const broken = await receiver({
     limits: {
+      longestBody: 1 << 20,
       enter: () => {
         throw new TypeError("a secret in a message");
       },
