@@ -18,7 +18,8 @@ export async function writeOperator(): Promise<void> {
   await run("ssh-keygen", ["-q", "-t", "ed25519", "-N", "", "-C", "operator", "-f", inFolder("id_ed25519")]);
   mkdirSync(inFolder("hosts"), { mode: 0o700 });
   const everyHost = `Host *\n  BindAddress ${actors.operator.v4[0]}\n  IdentitiesOnly yes\n  IdentityFile ~/.ssh/id_ed25519\n`;
-  writeFileSync(inFolder("config"), `Include hosts/*.conf\n${everyHost}`, { mode: 0o600 });
+  // ssh looks for a relative name in $HOME/.ssh, but for its configuration in the account's own folder.
+  writeFileSync(inFolder("config"), `Include ${inFolder("hosts/*.conf")}\n${everyHost}`, { mode: 0o600 });
 }
 
 const keyIn = (folder: string) => join(folder, "ssh_host_ed25519_key");
