@@ -2,8 +2,9 @@
  * Decides whether a layer is on the host as declared, and which stamp its apply carries. Pure.
  * - While the host is as declared, its stamp is sent again: the command's input equals the state, and preview is empty.
  *   Otherwise a new stamp changes the input, and Pulumi runs the apply, which writes the stamp.
- * - A new stamp is a hash of declaration, report and old stamp, so the same drift twice gives two stamps. A random value
- *   replaces a missing or invalid old stamp: a stamp deleted twice is then seen twice.
+ * - A new stamp is a hash of declaration, report and old stamp, so a drift that comes back gives another stamp.
+ *   Where the old stamp is missing or invalid a random value takes its place, or a stamp that is deleted twice would give
+ *   the same new stamp, and preview would miss the second time.
  * - A removed layer leaves `absent-<stamp>`, which a host restored from a backup does not have. A host that never had the
  *   layer gives the constant `absent`.
  */

@@ -88,11 +88,11 @@ const originCertificate: Find = async (api, { inputs }, zone) => {
 };
 
 const isDeleted = (status = ""): boolean => ["deleted", "pending_deletion"].includes(status);
-const pullsOf = (zone: Zone): string => `zones/${zone.id}/origin_tls_client_auth/hostnames`;
+const clientAuthOf = (zone: Zone): string => `zones/${zone.id}/origin_tls_client_auth/hostnames`;
 
 const pull: Find = async (api, { name, inputs }, zone) => {
   const hostname: string = inputs.configs?.[0]?.hostname ?? name.replace(/ client certificate$/, "");
-  const live = await api.get<{ cert_id?: string; status?: string }>(`${pullsOf(zone)}/${hostname}`);
+  const live = await api.get<{ cert_id?: string; status?: string }>(`${clientAuthOf(zone)}/${hostname}`);
   if (live?.cert_id === undefined || isDeleted(live.status)) return nothing;
   return { id: `${zone.id}/${hostname}`, what: `origin pulls with certificate ${live.cert_id}`, notes: [] };
 };
@@ -109,7 +109,7 @@ function isOwn({ certificate, status }: PullCertificate, zone: Zone): boolean {
 }
 
 const pullCertificate: Find = async (api, _resource, zone) => {
-  const live = await api.list<PullCertificate>(`${pullsOf(zone)}/certificates`);
+  const live = await api.list<PullCertificate>(`${clientAuthOf(zone)}/certificates`);
   const own = live.filter((one) => isOwn(one, zone));
   const [found, ...more] = byDate(own, ({ uploaded_on }) => uploaded_on);
   if (found === undefined) return nothing;

@@ -1,4 +1,4 @@
-/** Ranges in CIDR notation. cidr-tools reads any text as some address, so it only gets text without a rangeFault. */
+/** Ranges in CIDR notation. cidr-tools accepts any text as an address, so `rangeFault` checks each text before. */
 import { isIP } from "node:net";
 import { containsCidr, parseCidr } from "cidr-tools";
 

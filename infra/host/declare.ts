@@ -42,7 +42,7 @@ export type DeclaredHost = ProbedHost & {
 };
 
 /** Texts that other resources make; a probe needs the paths of the layers only. */
-const unknown = { certificate: "", originPullCa: "" };
+const unknown = { certificate: "", clientCaPem: "" };
 
 /** Probes all hosts at once, over one connection each. Throws with all faults of all hosts, before anything changes. */
 export async function probeHosts(settings: Settings, programs: Bundles): Promise<ProbedHost[]> {
@@ -117,7 +117,7 @@ function applyLayers(host: Host, report: HostReport, inputs: Inputs, parent: pul
   const proxy = then(
     "proxy",
     [routing],
-    clientCa.apply((ca) => made({ originPullCa: ca }).proxy),
+    clientCa.apply((ca) => made({ clientCaPem: ca }).proxy),
   );
   const firewall = then("firewall", [proxy]);
   return then("guard", [firewall]);
@@ -135,7 +135,7 @@ function certificateRequest(host: Host, report: HostReport, made: pulumi.Output<
   return made;
 }
 
-/** The guard first, as it would restore what is being removed; the packages' layer last. */
+/** In reverse order: the guard before what it would restore, the packages' layer last. */
 function removeLayers(host: Host, report: HostReport, inputs: Inputs, parent: pulumi.Resource): pulumi.Resource {
   const layers = hostLayers(inputs.settings, host, { ...unknown, programs: inputs.programs });
   let dependsOn: pulumi.Resource[] = [];
@@ -159,8 +159,8 @@ export function declareClientCa(
 ): pulumi.Resource | undefined {
   if (report === undefined || host.state === "absent" || resources.length === 0) return undefined;
   const seen = report.layers["client-ca"]!;
-  const layer = pulumi.all([clientCa, certId]).apply(async ([originPullCa, id]) => {
-    const wanted = hostLayers(settings, host, { ...unknown, programs, originPullCa })["client-ca"];
+  const layer = pulumi.all([clientCa, certId]).apply(async ([clientCaPem, id]) => {
+    const wanted = hostLayers(settings, host, { ...unknown, programs, clientCaPem })["client-ca"];
     const [ca] = wanted.files;
     const trusted = seen.files[ca!.path]?.text;
     if (!pulumi.runtime.isDryRun() && trusted !== undefined && trusted !== ca!.text) await presents(id);

@@ -23,7 +23,7 @@ export type Made = {
   /** PEM of the origin certificate. */
   readonly certificate: string;
   /** PEM of the CA of the client certificate that Cloudflare presents. */
-  readonly originPullCa: string;
+  readonly clientCaPem: string;
   /** The builder only where a hook has a site. */
   readonly programs: { readonly receiver: Pick<Bundle, "sha256">; readonly builder?: Pick<Bundle, "sha256"> };
 };
@@ -46,10 +46,10 @@ export function hostLayers(settings: Settings, host: Host, made: Made) {
     builder: ofBuilder(builderLayer(settings)),
     site: ofBuilder(siteLayer(settings)),
     routing: routingLayer(),
-    proxy: proxyLayer(settings, host, made.originPullCa),
+    proxy: proxyLayer(settings, host, made.clientCaPem),
     firewall: firewallLayer(settings, host),
     guard: guardLayer(settings),
-    "client-ca": clientCaLayer(made.originPullCa),
+    "client-ca": clientCaLayer(made.clientCaPem),
   };
 }
 

@@ -1,4 +1,7 @@
-/** Paths, units and accounts on the host, each stated once, so that renderers, scripts and tests agree. */
+/**
+ * Paths, units and accounts on the host, stated once for renderers and tests. A script that is shipped unchanged
+ * names the paths that it uses.
+ */
 import { places } from "../apply/places.ts";
 
 export const paths = {

@@ -1,4 +1,7 @@
-/** A child process with limits of time and memory. execa took 974 MiB for the error of 64 MiB of file names. */
+/**
+ * Runs git or sync with a limit of time and of output. Not by execa: when a program failed after 64 MiB of output, execa
+ * took 974 MiB of memory to word the error; execFile took 207 MiB.
+ */
 import { execFile } from "node:child_process";
 
 export type Ended = {

@@ -1,4 +1,7 @@
-/** What a build must be before it is published: hugo exits 0 with nothing written where the layouts are missing. */
+/**
+ * Checks a build before it is published: an index.html, enough pages, no links, not too large. The exit status is not
+ * enough, as hugo exits with 0 and writes nothing where the layouts are missing.
+ */
 import { lstatSync } from "node:fs";
 import { join } from "node:path";
 import { type Found, isKept, walk } from "./files.ts";

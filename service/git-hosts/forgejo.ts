@@ -1,4 +1,4 @@
-/** Self-hosted. */
+/** Forgejo: self-hosted, so it publishes no source ranges; it signs as GitHub does. */
 import type { GitHost } from "./git-host.ts";
 import { githubDialect } from "./github-dialect.ts";
 

@@ -1,3 +1,4 @@
+/** GitHub.com; networks.ts has its source ranges. */
 import type { GitHost } from "./git-host.ts";
 import { githubDialect } from "./github-dialect.ts";
 

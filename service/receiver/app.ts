@@ -1,6 +1,6 @@
 /**
- * The receiver's checks. The order of middleware is the order of trust: the cheapest rejection comes first, and nothing
- * is parsed before its signature is verified. No answer is a 403, so that each 403 comes from another layer.
+ * The receiver's checks, in the order of trust: the cheap ones first, and none parses a body before its signature is
+ * verified. No answer is a 403, so that each 403 comes from another layer.
  */
 import type { RequestListener } from "node:http";
 import express, { type ErrorRequestHandler, type Request, type RequestHandler, type Response } from "express";

@@ -8,7 +8,7 @@ import { example, exampleHost } from "../fixtures.ts";
 import type { Chain } from "./chain.ts";
 
 /** Public texts of other layers, which no reader here needs. */
-const made = { certificate: "", originPullCa: "", programs: { receiver: { sha256: "0".repeat(64) } } };
+const made = { certificate: "", clientCaPem: "", programs: { receiver: { sha256: "0".repeat(64) } } };
 
 export function renderedChain(
   declared: readonly Declared[],

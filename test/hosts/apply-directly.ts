@@ -45,7 +45,7 @@ export class DirectApply {
 
   private layers(settings: Settings): { layers: HostLayers; bundles: Bundles } {
     const bundles = buildPrograms(settings);
-    const made = { certificate: "", originPullCa: "", programs: bundles };
+    const made = { certificate: "", clientCaPem: "", programs: bundles };
     return { layers: hostLayers(settings, settings.hosts[0]!, made), bundles };
   }
 

@@ -13,7 +13,7 @@ import { exampleHost, rebuilt, secrets, served } from "../fixtures.ts";
 /** Values that exist only at run time, so no renderer has their text. */
 const made = {
   certificate: "(PEM: signed by Cloudflare's Origin CA)\n",
-  originPullCa: "(PEM: the stack's own CA for origin pulls)\n",
+  clientCaPem: "(PEM: the stack's own CA for origin pulls)\n",
   programs: { receiver: { sha256: "0".repeat(64) }, builder: { sha256: "1".repeat(64) } },
 };
 

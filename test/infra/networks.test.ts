@@ -39,9 +39,9 @@ test("no git host's range overlaps Cloudflare's", () => {
 });
 
 test("no other file under infra or service holds an address", () => {
-  const files = globSync("{infra,service}/**/*.{ts,sh,pl}", { cwd: root }).filter(
-    (file) => file !== "infra/networks.ts",
-  );
+  const files = globSync("{infra,service}/**/*.{ts,sh,pl,cjs,conf,service,socket,timer,path,slice,nft}", {
+    cwd: root,
+  }).filter((file) => file !== "infra/networks.ts");
   // IPv4 whole; IPv6 with a group beside its "::", or the loopback. Pulumi's package tokens ("a:b:C") have no "::".
   const literal =
     /\b(?:\d{1,3}\.){3}\d{1,3}\b|(?<![\w:])(?:[0-9a-f]{1,4}:){1,7}:[0-9a-f]{0,4}(?![\w:])|(?<![\w:}])::1(?![\w:])/;

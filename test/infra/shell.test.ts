@@ -7,7 +7,7 @@ import { exampleHost, rebuilt, served } from "../fixtures.ts";
 import { lintShell, missing } from "./host/namespace.ts";
 
 const root = new URL("../../", import.meta.url).pathname;
-const made = { certificate: "", originPullCa: "", programs: { receiver: { sha256: "" }, builder: { sha256: "" } } };
+const made = { certificate: "", clientCaPem: "", programs: { receiver: { sha256: "" }, builder: { sha256: "" } } };
 
 test("shellcheck finds no fault in a script of infra/", ({ skip }) => {
   const reason = missing("shellcheck");

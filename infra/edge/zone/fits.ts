@@ -1,4 +1,4 @@
-/** What must hold in the live zone before anything is written to it. Quotas are the dry run's (dry-run.ts). */
+/** What must hold in the live zone before anything is written to it. dry-run.ts checks quotas. */
 import * as pulumi from "@pulumi/pulumi";
 import { hostnames } from "../../config/derived.ts";
 import type { Plan, Settings } from "../../config/settings.ts";

@@ -1,7 +1,8 @@
 /**
  * The one place that declares rulesets, so that no write or delete of pushgate's takes a rule of the zone's own. The API
- * writes and deletes a ruleset whole and without a condition, and the program read the zone seconds ago; so hooks of the
- * engine read it again in the moment before, and fail. docs/decisions/010 has the cases and the window that is left.
+ * writes and deletes a ruleset whole and without a condition, and the program read the zone seconds ago; so Pulumi's
+ * resource hooks read it again just before, and stop the write if the zone's own rules have changed. docs/decisions/010
+ * has the cases and the window that is left.
  */
 import { isDeepStrictEqual } from "node:util";
 import * as cloudflare from "@pulumi/cloudflare";

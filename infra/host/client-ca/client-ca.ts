@@ -7,13 +7,13 @@ import type { HostLayer } from "../../apply/layer.ts";
 import { file, layerOf } from "../kit.ts";
 import { settled } from "../proxy/origin-server.ts";
 
-/** `originPullCa`: PEM of the CA whose client certificate Cloudflare presents. */
-export const clientCaLayer = (originPullCa: string): HostLayer =>
+/** `clientCaPem`: PEM of the CA whose client certificate Cloudflare presents. */
+export const clientCaLayer = (clientCaPem: string): HostLayer =>
   layerOf(import.meta.url, "client-ca", {
     formerly: "pulls",
     files: [
       // With a file that is no certificate nginx would not start, and every site of it would be down.
-      file(settled.ca, `${originPullCa.trimEnd()}\n`, { check: 'openssl x509 -in "$1" -noout' }),
+      file(settled.ca, `${clientCaPem.trimEnd()}\n`, { check: 'openssl x509 -in "$1" -noout' }),
       file(settled.conf, `ssl_trusted_certificate ${settled.ca};\n`),
     ],
     // The proxy layer's own file includes these two, and its facts show what nginx runs with. nginx reads them only when

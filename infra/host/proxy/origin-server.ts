@@ -10,7 +10,7 @@ import { originCertificate } from "../origin-certificate/origin-certificate.ts";
 import { paths } from "../paths.ts";
 
 /** The CA of the client certificate that Cloudflare presents; of this stack alone. */
-export const originPullCaPath = `${paths.tls}/origin-pull-ca.pem` as const;
+export const clientCaPath = `${paths.tls}/origin-pull-ca.pem` as const;
 
 /** The client-ca layer adds these to the trust once Cloudflare presents a certificate of that CA. */
 export const settled = { ca: `${paths.tls}/settled-ca.pem`, conf: `${paths.tls}/settled-ca.conf` } as const;
@@ -35,7 +35,7 @@ export const lines = <T>(items: readonly T[], line: (item: T) => string): string
 export const originServer = template(import.meta.url, "origin-server.conf", {
   originCertificate,
   originKey,
-  clientCa: originPullCaPath,
+  clientCa: clientCaPath,
   settledCa: whereExists(settled.conf),
   cloudflareRanges: lines(networks.cloudflare.cidrs, (cidr) => `set_real_ip_from ${cidr};`),
 }).trimEnd();

@@ -17,7 +17,7 @@ import { canaryPath, servedByProxy, webhookPath } from "../../contract.ts";
 import { anywhere, loopback, networks } from "../../networks.ts";
 import { enabledAndActive, file, layerOf, template, textBeside } from "../kit.ts";
 import { paths } from "../paths.ts";
-import { lines, listen6, logs, originPullCaPath, originServer, whereExists } from "./origin-server.ts";
+import { clientCaPath, lines, listen6, logs, originServer, whereExists } from "./origin-server.ts";
 import { websites } from "./website.ts";
 
 const geo = (key: string, variable: string, cidrs: readonly string[]) => `geo ${key} ${variable} {
@@ -70,14 +70,14 @@ export function renderProxy(settings: Settings, host: Host): string {
   return [server, ...websites(settings, host)].join("\n");
 }
 
-/** `originPullCa`: PEM of the CA of the client certificate that Cloudflare presents. It is public. */
-export function proxyLayer(settings: Settings, host: Host, originPullCa: string): HostLayer {
+/** `clientCaPem`: PEM of the CA of the client certificate that Cloudflare presents. It is public. */
+export function proxyLayer(settings: Settings, host: Host, clientCaPem: string): HostLayer {
   const { originPort } = host;
   return layerOf(import.meta.url, "proxy", {
     values: {
       port: originPort,
       conf: paths.nginx,
-      client_ca: originPullCaPath,
+      client_ca: clientCaPath,
       listen6_hooks: listen6.hooks,
       listen6_site: listen6.site,
       access_log: logs.access,
@@ -90,10 +90,10 @@ export function proxyLayer(settings: Settings, host: Host, originPullCa: string)
       answer: `400 ${servedByProxy}`,
     },
     files: [
-      file(originPullCaPath, `${originPullCa.trimEnd()}\n`),
+      file(clientCaPath, `${clientCaPem.trimEnd()}\n`),
       file(paths.nginx, renderProxy(settings, host), { check: textBeside(import.meta.url, "check.sh") }),
     ],
-    owns: [paths.nginx, originPullCaPath],
+    owns: [paths.nginx, clientCaPath],
     facts: [
       enabledAndActive("nginx.service"),
       {
