@@ -6,16 +6,10 @@
  * It does not show Pulumi.yaml's types and defaults, dependsOn, protect, and inputs that a provider would reject.
  */
 import * as pulumi from "@pulumi/pulumi";
+import type { Declared } from "../../infra/cli/live-objects.ts";
 import type { RawConfig } from "../../infra/config/settings.ts";
 import { stackConfig } from "../fixtures.ts";
 import { setMocks } from "./mocks.ts";
-
-export type Declared = {
-  readonly type: string;
-  readonly name: string;
-  // biome-ignore lint/suspicious/noExplicitAny: a resource's inputs have as many shapes as there are resources
-  readonly inputs: Readonly<Record<string, any>>;
-};
 
 export type World = {
   readonly config?: RawConfig;

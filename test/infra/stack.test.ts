@@ -1,8 +1,9 @@
 /** The program, evaluated without an engine: its resources, their order, and the secret marks. */
 import { beforeEach, describe, expect, test, vi } from "vitest";
+import type { Declared } from "../../infra/cli/live-objects.ts";
 import { originCertificate } from "../../infra/host/origin-certificate/origin-certificate.ts";
 import { secrets, stackConfig } from "../fixtures.ts";
-import { bareHost, type Declared, evaluate, type World } from "./evaluate.ts";
+import { bareHost, evaluate, type World } from "./evaluate.ts";
 
 beforeEach(() => {
   vi.resetModules();

@@ -1,11 +1,10 @@
 /** One booted container, with systemd as its first process, in its own control group, until it is powered off. */
 import { type ChildProcess, spawn } from "node:child_process";
 import { closeSync, mkdirSync, openSync, readFileSync, writeFileSync } from "node:fs";
-import { connect } from "node:net";
 import { join } from "node:path";
 import { removeGroup } from "./cgroup.ts";
 import { currentLab } from "./lab.ts";
-import { type Ran, type RunOptions, run, until } from "./process.ts";
+import { answers, type Ran, type RunOptions, run, until } from "./process.ts";
 import { type Disk, rootOf } from "./root-disk.ts";
 
 /** Privileges beyond nspawn's default. */
@@ -111,7 +110,7 @@ export class Container {
       const { stdout } = await this.inside("systemctl is-system-running --wait 2>/dev/null", { check: false });
       return /^(running|degraded)/.exec(stdout)?.[1];
     });
-    await awaited("sshd answers", () => answers(address, 22));
+    await awaited("sshd answers", () => answers(address, 22, 200));
     return state;
   }
 
@@ -138,16 +137,3 @@ export class Container {
     return readFileSync(join(this.disk.folder, "console"), "utf8").split("\n").slice(-40).join("\n");
   }
 }
-
-/** True if a server accepts the connection and sends data; undefined otherwise. */
-const answers = (host: string, port: number): Promise<true | undefined> =>
-  new Promise((resolve) => {
-    const socket = connect({ host, port, timeout: 200 });
-    const end = (answer: true | undefined) => {
-      socket.destroy();
-      resolve(answer);
-    };
-    socket.on("data", () => end(true));
-    socket.on("error", () => end(undefined));
-    socket.on("timeout", () => end(undefined));
-  });

@@ -5,12 +5,11 @@
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { chmodSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
-import { connect } from "node:net";
 import { join } from "node:path";
 import { type GitHost, startGitHost } from "../../fakes/git-host.ts";
 import type { Host } from "./host.ts";
 import { actors } from "./net.ts";
-import { run, until } from "./process.ts";
+import { answers, run, until } from "./process.ts";
 import { type Resolver, startResolver } from "./resolver.ts";
 
 export const gitServerName = "git.example.net";
@@ -103,7 +102,7 @@ PidFile none
     await goAway();
     writeFileSync(at("sshd_config"), config(key));
     daemon = spawn("/usr/sbin/sshd", ["-D", "-e", "-f", at("sshd_config")], { stdio: ["ignore", "ignore", "ignore"] });
-    await until("the git server's sshd answers", () => answers(addresses[0]!));
+    await until("the git server's sshd answers", () => answers(addresses[0]!, 22, 500));
   }
   await start("key-host");
 
@@ -130,15 +129,3 @@ PidFile none
   };
   return { addresses, resolver, ssh, introduce, close };
 }
-
-const answers = (address: string): Promise<true | undefined> =>
-  new Promise((resolve) => {
-    const socket = connect({ host: address, port: 22, timeout: 500 });
-    const end = (answer: true | undefined) => {
-      socket.destroy();
-      resolve(answer);
-    };
-    socket.on("data", () => end(true));
-    socket.on("error", () => end(undefined));
-    socket.on("timeout", () => end(undefined));
-  });

@@ -1,5 +1,6 @@
 /** Runs programs, prints how long a step took, and waits for conditions. */
 import { spawn } from "node:child_process";
+import { connect } from "node:net";
 import { createInterface } from "node:readline";
 
 export type Ran = { readonly code: number; readonly stdout: string; readonly stderr: string };
@@ -79,3 +80,16 @@ export async function until<T>(
     await new Promise((resolve) => setTimeout(resolve, pause));
   }
 }
+
+/** `timeout`: milliseconds. True if a server accepts the connection and sends data; undefined otherwise. */
+export const answers = (host: string, port: number, timeout: number): Promise<true | undefined> =>
+  new Promise((resolve) => {
+    const socket = connect({ host, port, timeout });
+    const end = (answer: true | undefined) => {
+      socket.destroy();
+      resolve(answer);
+    };
+    socket.on("data", () => end(true));
+    socket.on("error", () => end(undefined));
+    socket.on("timeout", () => end(undefined));
+  });

@@ -3,7 +3,7 @@ import { afterAll, beforeEach, describe, expect, test } from "vitest";
 import { egressLayer } from "../../../infra/host/egress/egress.ts";
 import { firewallLayer } from "../../../infra/host/firewall/firewall.ts";
 import { example, exampleHost, rebuilt } from "../../fixtures.ts";
-import { inNamespace, missing, Root, verifyUnits } from "./namespace.ts";
+import { cable, inNamespace, missing, Root, verifyUnits } from "./namespace.ts";
 
 const layer = egressLayer(rebuilt);
 const root = new Root();
@@ -38,22 +38,7 @@ const host = (setup: string, resolv: string): string => {
   const listeners = [...there, ...there6].flatMap((to) => ports.map((port) => `listen,${to},${port}`));
   const { stdout, stderr } = inNamespace(
     `
-unshare -n sleep 30 &
-far=$!
-sleep 0.1
-ip link add cable type veth peer name far netns $far
-ip link set cable up
-ip address add ${own}/32 dev cable
-ip address add ${own6}/128 dev cable nodad
-ip route add default dev cable
-ip -6 route add default dev cable
-nsenter --target "$far" --net sh -ec '
-ip link set lo up
-ip link set far up
-${there.map((address) => `ip address add ${address}/32 dev far`).join("\n")}
-${there6.map((address) => `ip address add ${address}/128 dev far nodad`).join("\n")}
-ip route add default dev far
-ip -6 route add default dev far'
+${cable({ v4: own, v6: own6 }, { v4: there, v6: there6 })}
 nsenter --target "$far" --net ${connect} ${listeners.join(" ")} &
 sleep 0.3
 ${setup}`,

@@ -4,7 +4,7 @@ import { sourceSets } from "../../../infra/config/derived.ts";
 import { firewallLayer, firewallRules } from "../../../infra/host/firewall/firewall.ts";
 import { foreignWorker, loopback, networks, v4, v6 } from "../../../infra/networks.ts";
 import { example, exampleHost } from "../../fixtures.ts";
-import { inNamespace, missing, Root, verifyUnits } from "./namespace.ts";
+import { cable, inNamespace, missing, Root, verifyUnits } from "./namespace.ts";
 
 const layer = firewallLayer(example, exampleHost);
 const rules = firewallRules(example, exampleHost);
@@ -27,25 +27,8 @@ const stranger6 = "2001:db8:ffff::9";
 const answers = (setup: string, tried: readonly string[]): Record<string, string> => {
   const listeners = [port, receiver, 22].flatMap((at) => [`listen,${origin},${at}`, `listen,${origin6},${at}`]);
   const here = [...listeners, `listen,${loopback.v4},${port}`];
-  const far = [edge, stranger].map((address) => `ip address add ${address}/32 dev far`);
-  const far6 = [foreignWorker, stranger6].map((address) => `ip address add ${address}/128 dev far nodad`);
   const { stdout, stderr } = inNamespace(`
-unshare -n sleep 30 &
-far=$!
-sleep 0.1
-ip link add cable type veth peer name far netns $far
-ip link set cable up
-ip address add ${origin}/32 dev cable
-ip address add ${origin6}/128 dev cable nodad
-ip route add default dev cable
-ip -6 route add default dev cable
-nsenter --target "$far" --net sh -ec '
-ip link set lo up
-ip link set far up
-${far.join("\n")}
-${far6.join("\n")}
-ip route add default dev far
-ip -6 route add default dev far'
+${cable({ v4: origin, v6: origin6 }, { v4: [edge, stranger], v6: [foreignWorker, stranger6] })}
 ${setup}
 ${connect} ${here.join(" ")} &
 sleep 0.3

@@ -96,3 +96,28 @@ export function lintShell(script: string): string {
 
 export const run = (command: string, ...args: string[]): string =>
   execFileSync(command, args, { env, encoding: "utf8", stdio: ["ignore", "pipe", "pipe"] }).trim();
+
+type Families = { readonly v4: readonly string[]; readonly v6: readonly string[] };
+
+/**
+ * Shell: a cable from `own` to a namespace that has the addresses `there`, and default routes between them. Afterwards
+ * `nsenter --target "$far" --net` runs a program at the other end.
+ */
+export const cable = (own: { readonly v4: string; readonly v6: string }, there: Families): string => `
+unshare -n sleep 30 &
+far=$!
+sleep 0.1
+ip link add cable type veth peer name far netns $far
+ip link set cable up
+ip address add ${own.v4}/32 dev cable
+ip address add ${own.v6}/128 dev cable nodad
+ip route add default dev cable
+ip -6 route add default dev cable
+nsenter --target "$far" --net sh -ec '
+ip link set lo up
+ip link set far up
+${there.v4.map((address) => `ip address add ${address}/32 dev far`).join("\n")}
+${there.v6.map((address) => `ip address add ${address}/128 dev far nodad`).join("\n")}
+ip route add default dev far
+ip -6 route add default dev far'
+`;
