@@ -6,23 +6,20 @@
 import * as pulumi from "@pulumi/pulumi";
 import { localOpenssl } from "./apply/ship.ts";
 import { Component } from "./component.ts";
-import { allHostnames, namesOf } from "./config/derived.ts";
+import { allHostnames, namesOf, siteHostnames, webhookUrls } from "./config/derived.ts";
 import { readCloudflareAccess, readSettings } from "./config/settings.ts";
 import { bots } from "./edge/bots.ts";
 import { canary } from "./edge/canary.ts";
-import {
-  clientCertificateScript,
-  presentClientCertificate,
-  readClientCertificate,
-  untilPresented,
-} from "./edge/client-certificate.ts";
+import { clientCertificateScript, presentClientCertificate, readClientCertificate } from "./edge/client-certificate.ts";
 import { dns } from "./edge/dns.ts";
 import { originCertificate } from "./edge/origin-certificate.ts";
+import { readPresented, untilPresented } from "./edge/presented.ts";
+import { reportDrift } from "./edge/zone/drift.ts";
 import { tryOut } from "./edge/zone/dry-run.ts";
 import { assertFits, rulesOf } from "./edge/zone/fits.ts";
 import { inspect } from "./edge/zone/live-zone.ts";
-import { keeper, lock, ruleset } from "./edge/zone/lock.ts";
-import { declareClientCa, declareHost, probeHosts } from "./host/declare.ts";
+import { keeper, lock, lockHosts, ruleset } from "./edge/zone/lock.ts";
+import { declareClientCa, declareHost, probeHosts, summary } from "./host/declare.ts";
 import { buildPrograms } from "./host/programs/programs.ts";
 
 const { settings, secrets } = readSettings();
@@ -32,7 +29,10 @@ const programs = buildPrograms(settings);
 // What is there now. All faults of the zone and of every host are reported here, before anything changes.
 const [live, probed] = await Promise.all([inspect(settings.zone), probeHosts(settings, programs)]);
 assertFits(settings, live);
+reportDrift(settings, live);
 await tryOut(access, settings, live);
+const names = allHostnames(settings);
+const presented = await readPresented(live.id, names);
 
 const parent = new Component("Zone", settings.zone);
 const after = (...layers: (pulumi.Resource | undefined)[]) => ({
@@ -41,7 +41,6 @@ const after = (...layers: (pulumi.Resource | undefined)[]) => ({
 });
 const keep = keeper(live);
 const rules = rulesOf(settings);
-const names = allHostnames(settings);
 
 const script = clientCertificateScript(settings.zone, settings.edge.generation);
 const made = readClientCertificate(localOpenssl("client certificate", script, { parent, formerly: "origin pulls" }));
@@ -54,21 +53,23 @@ const hosts = probed.map((host) => declareHost(host, inputs));
 const applied = hosts.map(({ last }) => last);
 
 // 4: Cloudflare presents the client certificate, contacts the origin port and checks the origin certificate.
-const clientCertificates = presentClientCertificate(live.id, names, made, after(...applied));
+const zone = { id: live.id, live: presented, access };
+const presentations = presentClientCertificate(zone, names, made, after(...applied));
+const clientCertificates = presentations.map(({ resource }) => resource);
 const strictTls = ruleset(live, "config", rules.config, keep, after(...applied));
 const originPort = ruleset(live, "origin", rules.origin, keep, after(...applied));
 
 // 6 again: nginx stops trusting the former client certificate once Cloudflare presents the new one.
 const clientCas = hosts.map((host) => {
   const own = namesOf(settings, host.host);
-  const resources = clientCertificates.filter((_, i) => own.includes(names[i]!));
-  const certId = pulumi.output(resources[0]?.configs).apply((configs) => configs?.[0]?.certId ?? "");
+  const mine = presentations.filter(({ hostname }) => own.includes(hostname));
+  const [certId = ""] = mine.map((one) => one.certId);
   const presents = (id: string) => Promise.all(own.map((name) => untilPresented(access, live.id, name, id)));
-  return declareClientCa(host, inputs, { certId, resources }, presents);
+  return declareClientCa(host, inputs, { certId, resources: mine.map(({ resource }) => resource) }, presents);
 });
 
 // 3: what no rule can skip is the operator's stated choice. 2: a signed delivery skips the rest; the rest is blocked.
-const botManagement = bots(settings, live.id, after(...clientCertificates, strictTls, originPort));
+const botManagement = bots(settings, live, after(...clientCertificates, strictTls, originPort));
 const waf = ruleset(
   live,
   "custom",
@@ -84,8 +85,16 @@ const records = dns(
   after(...applied, ...clientCertificates, strictTls, originPort, waf, ...clientCas),
 );
 
-// The last resource, and so the first that `pulumi destroy` meets: it rejects the destroy while hosts are present.
+// The last resources, and so the first that `pulumi destroy` meets: they reject the destroy while hosts are present.
 lock(keep, records, parent);
+lockHosts(hosts, records);
 
 // A request from outside, through all of it.
 canary(settings, access, records);
+summary(settings, [...applied, ...clientCas, ...records]);
+
+/** URLs to enter at the git host, by hook and host. `npx pushgate hook` prints them with their secrets. */
+export const webhooks = Object.fromEntries(
+  webhookUrls(settings).map(({ hook, host, url }) => [`${hook} on ${host}`, url]),
+);
+export const sites = siteHostnames(settings).map((hostname) => `https://${hostname}/`);

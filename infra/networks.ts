@@ -123,6 +123,11 @@ export const networks = {
    * prefixes that carry an IPv4 address inside an IPv6 one (Teredo, 6to4), and multicast. Left out: the documentation
    * ranges, which no host has, and 64:ff9b::/96, by which a network without IPv4 reaches all IPv4 addresses.
    */
+  documentation: {
+    source: "https://www.rfc-editor.org/rfc/rfc5737 (and RFC 3849, RFC 9637)",
+    confirmed: "2026-11-22",
+    cidrs: ["192.0.2.0/24", "198.51.100.0/24", "203.0.113.0/24", "2001:db8::/32", "3fff::/20"],
+  },
   notPublic: {
     source: "https://www.iana.org/assignments/iana-ipv4-special-registry (and iana-ipv6-special-registry)",
     confirmed: "2026-11-21",

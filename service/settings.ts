@@ -1,12 +1,15 @@
 /**
- * Reads all that receiver and builder start from, and is the only reader of process.env: settings from a public JSON file,
+ * Reads all that receiver, builder and reporter start from, and is the only reader of process.env: settings from a public JSON file,
  * secrets from systemd's credentials, and systemd's sockets. It reports all faults at once, and none quotes a secret.
  */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import * as v from "valibot";
-import { builderShape, hookName, overSsh, whole } from "./builder/settings.ts";
-import { verifiedGitHosts } from "./git-hosts/index.ts";
+import { builderShape, hookName, whole } from "./builder/settings.ts";
+import type { UnitEnd } from "./builder/unit-end.ts";
+import { gitHostNames } from "./git-hosts/index.ts";
+import { receiverLimits } from "./limits.ts";
+import { type ReporterSettings, reporterShape } from "./reporter/settings.ts";
 
 /** Characters: 32 of base64 are 192 bits. The stack configuration requires as many. */
 const secretLength = 32;
@@ -15,12 +18,17 @@ const hook = v.object({
   /** The last segment of the path /webhook/<name>. */
   name: hookName,
   gitHost: v.picklist(
-    verifiedGitHosts,
-    `write ${verifiedGitHosts.join(", ").replace(/, (?=[^,]*$)/, " or ")}: the receiver verifies the signature of no other`,
+    gitHostNames,
+    `write ${gitHostNames.join(", ").replace(/, (?=[^,]*$)/, " or ")}: the receiver verifies the signature of no other`,
   ),
   /** Pushes to other branches are ignored. */
   branch: v.pipe(v.string("write a branch"), v.nonEmpty("is empty: write a branch")),
+  /** Of a hook with a site: the builder's status.json, for the metrics. */
+  status: v.exactOptional(v.pipe(v.string("write an absolute file"), v.startsWith("/", "write an absolute file"))),
 });
+
+/** FileDescriptorName= of the socket for metrics. Each other socket that systemd passes is for deliveries. */
+export const metricsName = "metrics";
 
 // Unknown keys are accepted: an older bundle must start with the file of a newer pushgate.
 const receiverShape = v.object({
@@ -35,14 +43,7 @@ const receiverShape = v.object({
     ),
     v.readonly(),
   ),
-  limits: v.object({
-    /** Of a delivery. */
-    bodyBytes: whole(1, 25 << 20),
-    /** Rejections of one source on one hook; the receiver answers further ones with 429. */
-    refusalsPerMinute: whole(1, 10_000),
-    /** Requests that one source may have open at once. */
-    concurrentPerSource: whole(1, 1_000),
-  }),
+  limits: v.required(v.object(receiverLimits.entries)),
   /** The address outside systemd, which the receiver uses only if systemd passed no socket. */
   listen: v.exactOptional(v.object({ host: v.string("write an address"), port: whole(0, 65_535) })),
 });
@@ -68,7 +69,7 @@ type Report = (fault: string) => undefined;
 
 export type Receiver = ReturnType<typeof readReceiver>;
 
-/** Throws SettingsFault. `sockets`: descriptors of listening sockets, empty outside systemd. */
+/** Throws SettingsFault. `sockets`, `metrics`: descriptors of listening sockets, empty outside systemd. */
 export function readReceiver(env: Environment = process.env, pid: number = process.pid) {
   const faults: string[] = [];
   const report: Report = (fault) => void faults.push(fault);
@@ -76,14 +77,22 @@ export function readReceiver(env: Environment = process.env, pid: number = proce
   const secrets = readSecrets(env.CREDENTIALS_DIRECTORY, settings?.hooks ?? [], report);
   // A child process inherits the variables, but systemd passed the descriptors only to the process that they name.
   const count = env.LISTEN_PID === String(pid) ? Number(env.LISTEN_FDS) : 0;
-  if (settings && !(count > 0) && !settings.listen)
+  const names = env.LISTEN_FDNAMES?.split(":") ?? [];
+  // The first descriptor that systemd passes is 3 (sd_listen_fds(3)).
+  const passed = Array.from({ length: count || 0 }, (_, i) => ({
+    descriptor: 3 + i,
+    forMetrics: names[i] === metricsName,
+  }));
+  const descriptors = (forMetrics: boolean) =>
+    passed.filter((socket) => socket.forMetrics === forMetrics).map(({ descriptor }) => descriptor);
+  const [sockets, metrics] = [descriptors(false), descriptors(true)];
+  if (settings && sockets.length === 0 && !settings.listen)
     report(
       "no socket was handed over (LISTEN_PID, LISTEN_FDS) and the settings hold no `listen`: start the .socket unit, " +
         'or write `listen: { "host": …, "port": … }`',
     );
   if (!settings || !secrets || faults.length > 0) throw new SettingsFault(faults);
-  // The first descriptor that systemd passes is 3 (sd_listen_fds(3)).
-  return { settings, secrets, sockets: Array.from({ length: count || 0 }, (_, i) => 3 + i) };
+  return { settings, secrets, sockets, metrics };
 }
 
 export type Builder = ReturnType<typeof readBuilder>;
@@ -93,17 +102,43 @@ export function readBuilder(env: Environment = process.env) {
   const faults: string[] = [];
   const report: Report = (fault) => void faults.push(fault);
   const settings = readShape(builderShape, env.PUSHGATE_SETTINGS, report);
-  const deployKey = settings && overSsh(settings.repository) ? readKey(env.CREDENTIALS_DIRECTORY, report) : undefined;
   if (!settings || faults.length > 0) throw new SettingsFault(faults);
   return {
     settings,
-    /** The file of the private key that reads an ssh repository. */
-    ...(deployKey !== undefined && { deployKey }),
     /** The folders in which git is looked for. */
     path: env.PATH ?? "/usr/local/bin:/usr/bin:/bin",
     /** PEM file of the authorities that an https repository's certificate is checked against; else the host's. */
     ...(env.GIT_SSL_CAINFO && { authorities: env.GIT_SSL_CAINFO }),
   };
+}
+
+export type Reporter = {
+  readonly settings: ReporterSettings;
+  /** The git host's token, and the key that signs what goes to `site.notify`. */
+  readonly secrets: { readonly status?: string; readonly notify?: string };
+};
+
+/** Throws SettingsFault. */
+export function readReporter(env: Environment = process.env): Reporter {
+  const faults: string[] = [];
+  const report: Report = (fault) => void faults.push(fault);
+  const settings = readShape(reporterShape, env.PUSHGATE_SETTINGS, report);
+  const folder = env.CREDENTIALS_DIRECTORY ?? "";
+  const read = (name: "status" | "notify") => {
+    if (settings?.[name] === undefined) return {};
+    const text = readText(join(folder, name), `the unit's LoadCredentialEncrypted=${name} provides it`, report)?.trim();
+    // It becomes part of a header.
+    if (text !== undefined && !/^[!-~]+$/.test(text)) report(`the credential ${name} is not one word of ASCII`);
+    return text === undefined ? {} : { [name]: text };
+  };
+  const secrets = { ...read("status"), ...read("notify") };
+  if (!settings || faults.length > 0) throw new SettingsFault(faults);
+  return { settings, secrets };
+}
+
+/** How systemd ended the unit: in the environment of its ExecStopPost=. */
+export function readUnitEnd(env: Environment = process.env): UnitEnd {
+  return { result: env.SERVICE_RESULT ?? "", code: env.EXIT_CODE ?? "", status: env.EXIT_STATUS ?? "" };
 }
 
 /** `fix`: what provides the file. */
@@ -151,20 +186,4 @@ function readSecret(folder: string, name: string, report: Report): readonly stri
       report(`${where}: the secret is shorter than ${secretLength} characters: make one with openssl rand -base64 32`);
   }
   return lines;
-}
-
-const privateKey = /^-----BEGIN [A-Z ]*PRIVATE KEY-----\n[\s\S]*\n-----END [A-Z ]*PRIVATE KEY-----\n$/;
-
-/** Returns the key's file, and checks it: of a damaged key ssh reports only that the remote rejected it. */
-function readKey(folder: string | undefined, report: Report): string | undefined {
-  const provided = "the unit's LoadCredentialEncrypted=deploy-key provides it. Run `pulumi up`.";
-  if (!folder) return report(`CREDENTIALS_DIRECTORY is not set, and the repository is reached over ssh: ${provided}`);
-  const file = join(folder, "deploy-key");
-  const text = readText(file, provided, report);
-  if (text !== undefined && !privateKey.test(text))
-    report(
-      `${file} is not a private key with its BEGIN and END lines, each ended by a line feed. Set ` +
-        "pushgate:secrets.<hook>.deployKey again.",
-    );
-  return file;
 }

@@ -11,6 +11,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { styleText } from "node:util";
+import type { Declared } from "../infra/cli/live-objects.ts";
 import { type Chain, type Outcome, walk } from "./demo/chain.ts";
 import { cannotPublish, startPublishing } from "./demo/publish.ts";
 import { renderedChain } from "./demo/rendered-chain.ts";
@@ -27,7 +28,34 @@ type Seen = { status: number; stoppedBy: string };
 type Row = Pick<Scenario, "layer" | "declaredIn" | "attack" | "how"> & { with: Seen; without: Seen };
 
 const json = process.argv.includes("--json");
-const say = (text = "") => json || console.log(text);
+const columns = 80;
+const say = (text = ""): void => {
+  if (!json) console.log(text);
+};
+
+/** Prints a label and a text beside it, wrapped at words. Green: as it should be; red: not; yellow: without a protection. */
+function row(label: string, text: string, colour?: "green" | "red" | "yellow"): void {
+  const width = 33;
+  const lines = wrapped(text, columns - width);
+  const shown = lines.map((line) => (colour === undefined ? line : styleText(colour, line)));
+  say(`${label.padEnd(width)}${shown.join(`\n${" ".repeat(width)}`)}`);
+}
+
+/** Lines of at most so many characters; a longer word has a line of its own. */
+function wrapped(text: string, width: number): string[] {
+  const lines = [""];
+  for (const word of text.split(" "))
+    if (`${lines.at(-1)} ${word}`.trimStart().length <= width) lines.push(`${lines.pop()} ${word}`.trimStart());
+    else lines.push(word);
+  return lines.filter((line, i) => i > 0 || line !== "");
+}
+
+const paragraph = (text: string, indent = ""): void =>
+  say(
+    wrapped(text, columns - indent.length)
+      .map((line) => indent + line)
+      .join("\n"),
+  );
 const seen = ({ status, stoppedBy }: Outcome): Seen => ({ status, stoppedBy });
 const same = (a: Seen, b: Seen) => a.status === b.status && a.stoppedBy === b.stoppedBy;
 
@@ -45,10 +73,16 @@ try {
   const chain: Chain = renderedChain(declared, receiver.deliver);
 
   say(`${declared.length} declared resources in nine layers.`);
-  say("Each row: the result with all layers as declared, and with one protection removed.\n");
+  paragraph(
+    "Each row: the result with all layers as declared (green: as it should be), and with one protection removed.",
+  );
+  say();
+  const accepted: Seen = { status: 202, stoppedBy: "none" };
   const good = await walk(chain, delivery());
-  if (!same(good, { status: 202, stoppedBy: "none" })) faults.push(`a good push: ${plain(good)}`);
-  say(`  ${"a signed push from GitHub".padEnd(30)} ${shown(good)}\n`);
+  if (!same(good, accepted)) faults.push(`a good push: ${plain(good)}`);
+  row("  a signed push from GitHub", plain(good), verdict(good, accepted));
+  say();
+  dns(declared);
 
   for (const scenario of scenarios(unverifying.deliver)) {
     const opened = scenario.opened?.(chain) ?? chain;
@@ -62,24 +96,28 @@ try {
     if (!same(intact, scenario.with)) faults.push(`${layer}: as declared: ${plain(intact)}`);
     if (!same(removed, scenario.without)) faults.push(`${layer}: ${scenario.removal.says}: ${plain(removed)}`);
     say(`${styleText("bold", layer.padEnd(18))} ${styleText("dim", `${declaredIn}, ${how}`)}`);
-    say(`  ${attack}`);
-    say(`    as declared                  ${shown(intact)}`);
-    say(`    ${scenario.removal.says.padEnd(28)} ${shown(removed)}\n`);
+    paragraph(attack, "  ");
+    row("    as declared", plain(intact), verdict(intact, scenario.with));
+    row(`    ${scenario.removal.says}`, plain(removed), same(removed, scenario.without) ? "yellow" : "red");
+    say();
   }
 
   say(styleText("bold", "The incident"));
   const open = incident.opened!(chain);
   const before = await walk({ ...open, zone: { ...open.zone, rulesets: [] } }, incident.delivery());
   const after = await walk(open, incident.delivery());
-  say("  GitHub sends a correctly signed push; bot management is on, and the zone has none of pushgate's rules:");
-  say(`    GitHub receives              ${shown(before)}`);
-  say(`    nginx's log                  ${before.logs.proxy === 0 ? "empty" : `${before.logs.proxy} lines`}`);
-  say(`    the receiver's journal       ${before.logs.receiver === 0 ? "empty" : `${before.logs.receiver} lines`}`);
-  say(`  with pushgate's rules          ${shown(after)}\n`);
+  paragraph(
+    "GitHub sends a correctly signed push; bot management is on, and the zone has none of pushgate's rules:",
+    "  ",
+  );
+  row("    GitHub receives", plain(before), "yellow");
+  row("    nginx's log", before.logs.proxy === 0 ? "empty" : `${before.logs.proxy} lines`);
+  row("    the receiver's journal", before.logs.receiver === 0 ? "empty" : `${before.logs.receiver} lines`);
+  row("  with pushgate's rules", plain(after), verdict(after, accepted));
+  say();
   if (!same(before, { status: 403, stoppedBy: "3 bots" }) || before.logs.proxy + before.logs.receiver > 0)
     faults.push(`the incident without pushgate's rules: ${plain(before)}`);
-  if (!same(after, { status: 202, stoppedBy: "none" }))
-    faults.push(`the incident with pushgate's rules: ${plain(after)}`);
+  if (!same(after, accepted)) faults.push(`the incident with pushgate's rules: ${plain(after)}`);
 
   // --json has rows of attacks only.
   if (!json) await rebuild(chain);
@@ -90,7 +128,9 @@ try {
 
 if (json) console.log(JSON.stringify(rows, null, 2));
 else if (faults.length === 0)
-  console.log(`All ${rows.length} layers do as declared, and each result changes without the layer's protection.`);
+  paragraph(
+    `Layers 1 to ${cannotPublish() === undefined ? 9 : 8} do as declared, and the results of 2 to 8 change without the layer's protection.`,
+  );
 for (const fault of faults) console.error(`not as expected: ${fault}`);
 process.exit(faults.length > 0 ? 1 : 0);
 
@@ -101,7 +141,8 @@ async function rebuild(chain: Chain): Promise<void> {
   );
   const absent = cannotPublish();
   if (absent !== undefined) {
-    say(`  No page is built: ${absent}\n`);
+    paragraph(`No page is built: ${absent}`, "  ");
+    say();
     return;
   }
   const publishing = await startPublishing({ spool: receiver.spool("site") });
@@ -110,9 +151,14 @@ async function rebuild(chain: Chain): Promise<void> {
     const answered = await walk(chain, delivery());
     const { last } = await publishing.build();
     const read = /revision \d+/.exec(publishing.page())?.[0];
-    say(`  ${what.padEnd(30)} ${shown(answered)}`);
-    say(`    commit ${commit.slice(0, 12).padEnd(21)} ${last.result}, ${last.milliseconds.total} ms: ${last.reason}`);
-    say(`    the page shows               ${read}\n`);
+    row(`  ${what}`, plain(answered), verdict(answered, { status: 202, stoppedBy: "none" }));
+    row(
+      `    commit ${commit.slice(0, 12)}`,
+      `${last.result}, ${last.milliseconds.total} ms: ${last.reason}`,
+      last.result === result ? "green" : "red",
+    );
+    row("    the page shows", `${read}`, read === page ? "green" : "red");
+    say();
     if (answered.status !== 202 || last.result !== result || read !== page)
       faults.push(`9 rebuild: ${what}: ${answered.status}, ${last.result}: ${last.reason}; the page shows ${read}`);
   };
@@ -131,6 +177,18 @@ function plain({ status, stoppedBy }: Outcome): string {
   return stoppedBy.startsWith("none: ") ? `${status} ${stoppedBy.slice(6)}` : `${status} rejected by ${stoppedBy}`;
 }
 
-function shown(outcome: Outcome): string {
-  return styleText(outcome.stoppedBy === "none" ? "green" : "red", plain(outcome));
+function verdict(outcome: Outcome, wanted: Seen): "green" | "red" {
+  return same(outcome, wanted) ? "green" : "red";
+}
+
+/** Layer 1 rejects nothing: what matters is that no record shows a host's address. */
+function dns(declared: readonly Declared[]): void {
+  const records = declared.filter(({ type }) => type === "cloudflare:index/dnsRecord:DnsRecord");
+  const open = records.filter(({ inputs }) => inputs.proxied !== true);
+  const names = [...new Set(records.map(({ inputs }) => String(inputs.name)))].join(" and ");
+  if (records.length === 0 || open.length > 0) faults.push(`1 dns: ${open.length} of ${records.length} not proxied`);
+  say(`${styleText("bold", "1 dns".padEnd(18))} ${styleText("dim", "infra/edge/dns.ts, evaluated")}`);
+  paragraph(`a visitor looks up ${names}`, "  ");
+  row("    as declared", "Cloudflare's addresses, not the host's", open.length === 0 ? "green" : "red");
+  say();
 }

@@ -62,9 +62,9 @@ export const asPassed = (config: Readonly<Record<string, unknown>>): RawConfig =
       .map(([key, value]) => [key, typeof value === "string" ? value : JSON.stringify(value)]),
   );
 
-/** `overrides` replaces keys; undefined leaves one out. */
+/** `overrides` replaces keys; undefined leaves one out. The API is a fake one: at Cloudflare's the zone is not allowed. */
 export const stackConfig = (overrides: Readonly<Record<string, unknown>> = {}): RawConfig =>
-  asPassed({ ...stackFile, "pushgate:secrets": secrets, ...overrides });
+  asPassed({ "cloudflare:baseUrl": "http://fake.invalid", ...stackFile, "pushgate:secrets": secrets, ...overrides });
 
 /** The first hook has a site that pushgate serves; the second has none. */
 export const served: Settings = parseSettings(stackConfig(), () => true).settings;
@@ -87,25 +87,28 @@ const knownHosts = [
   "[git.example.net]:2222 ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIGm1Zk4mDkDq5S2zQkS1oXb0Q8b0vYb2rQdV4q0x9ZrT",
 ];
 
-/** With a site on both hooks: one has only the required keys, the other every key that changes a unit. */
+/** With a site on both hooks: one has only the required key, the other every key that changes a unit. */
 export const rebuilt: Settings = settled(
   v.parse(shape, {
     zone: "example.org",
     edge: { plan: "pro" },
     hosts,
     hooks: [
-      { ...hooks[0], site: { webRoot: "/var/www/site", content: "/srv/content/site" } },
+      { ...hooks[0], site: { webRoot: "/var/www/site" } },
       {
         ...hooks[1],
         repository: "ssh://git@git.example.net:2222/example/docs.git",
         site: {
           webRoot: "/home/docs/www",
           content: "/home/docs/content",
+          folder: "docs",
+          schedule: "Mon..Fri 06:00",
           keep: [".well-known/acme-challenge"],
           knownHosts,
           egress: ["10.1.2.0/24", "fd12:3456::/48"],
           writers: "docs",
-          submodules: true,
+          submodules: false,
+          notify: "https://chat.example.org/hooks/builds",
           hugo: { path: "/opt/hugo/hugo", minimum: "0.131", exec: ["^npx$"], http: ["^https://api\\.example\\.org/"] },
           limits: { memoryMiB: 256, cpuPercent: 100 },
         },
@@ -113,6 +116,7 @@ export const rebuilt: Settings = settled(
     ],
     limits,
   }),
+  ["docs"],
 );
 
 /** Mulberry32: the same numbers for the same seed on every host; from 0 up to, but not including, 1. */

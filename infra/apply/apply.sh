@@ -4,11 +4,11 @@
 #
 # An arriving layer:
 # 1. writes each new file aside and checks it with its real parser, then saves what it will replace;
-# 2. writes the new files beside their targets with owner, mode and fsync, then removes the old stamp;
+# 2. writes the new files beside their targets with owner, mode and fsync, then removes the old stamp, with fsync;
 # 3. renames all of them in one go, then removes paths that the layer owns and no longer declares;
 # 4. activates, confirms the facts and writes the stamp LAST.
-# A kill at any moment therefore leaves no valid stamp: the next preview reports that and the next apply repairs it. A
-# failure restores the former files and runs `restore`.
+# A kill or a power cut at any moment therefore leaves no valid stamp: the next preview reports that and the next apply
+# repairs it. A failure restores the former files and runs `restore`. What an apply that succeeded did is on the disk.
 #
 # Under `state`: stamps/<layer>; made, the folders that applies made; pending/<layer>, the paths changed since the layer
 # was last in sync; work, only while an apply runs. Standard output carries only what `activate` prints there.
@@ -36,17 +36,24 @@ fail() { # step, what is wrong, fix
   exit 1
 }
 
+# A kill or a power cut may have shortened the last line of the list.
 drop_temps() {
-  [ ! -f "$work/temps" ] || while read -r temp; do rm -f -- "$temp"; done <"$work/temps"
+  [ ! -f "$work/temps" ] || while read -r temp; do
+    case $temp in */.*.pushgate-new) rm -rf -- "$temp" ;; esac
+  done <"$work/temps"
 }
 
-# Removes folders that applies made and that are empty again, deepest first. One in use stays, and stays listed.
+# Removes folders that applies made and that are empty again, deepest first. One in use stays, and stays listed. An
+# account that can write above one may have exchanged its path since.
 drop_empty_folders() {
   [ -f "$state/made" ] || return 0
   # Written aside: a full disk must not shorten the list.
   sort -ru -- "$state/made" | while read -r folder; do
-    ! is_folder "$folder" || rmdir -- "$folder" 2>/dev/null || printf '%s\n' "$folder" || exit 1
-  done >"$state/made.new" && mv -f -- "$state/made.new" "$state/made"
+    is_folder "$folder" || continue
+    # Most are in use, and `enter` costs ten processes.
+    { [ -n "$(find "$folder" -maxdepth 0 -empty)" ] && (enter "${folder%/*}" && rmdir -- "./${folder##*/}") 2>/dev/null; } ||
+      printf '%s\n' "$folder" || exit 1
+  done >"$state/made.new" && sync -- "$state/made.new" && mv -f -- "$state/made.new" "$state/made"
   [ -s "$state/made" ] || rm -f -- "$state/made"
 }
 
@@ -60,13 +67,13 @@ clean_up() {
 make_folder() {
   [ ! -d "$1" ] || return 0
   make_folder "${1%/*}" || return 1
-  printf '%s\n' "$1" >>"$state/made" && mkdir -m 0755 -- "$1"
+  printf '%s\n' "$1" >>"$state/made" && sync -- "$state/made" && mkdir -m 0755 -- "$1"
 }
 
 # A hidden name beside the target, which no include pattern matches.
-temp_of() { printf '%s/.%s.pushgate-new' "${1%/*}" "${1##*/}"; }
-# Removes what is at that name, such as a link to elsewhere, and lists the name for drop_temps.
-clear_temp() { printf '%s\n' "$temp" >>"$work/temps" && rm -rf -- "$temp"; }
+temp_of() { printf '%s/.%s.pushgate-new\n' "${1%/*}" "${1##*/}"; }
+# Before the first one is written, so that the next apply removes what a kill or a power cut leaves.
+list_temps() { for path in $touched; do temp_of "$path"; done >"$work/temps" && sync -- "$work/temps"; }
 
 put_back() {
   say "restoring the former files"
@@ -75,7 +82,9 @@ put_back() {
     temp=$(temp_of "$path")
     if exists "$work/old$path"; then
       ! is_folder "$path" || rm -rf --one-file-system -- "$path"
-      { clear_temp && make_folder "${path%/*}" && cp -a -- "$work/old$path" "$temp" && mv -fT -- "$temp" "$path"; } ||
+      # Copied where it may be on another disk, and so synced again.
+      { rm -rf -- "$temp" && make_folder "${path%/*}" && cp -a -- "$work/old$path" "$temp" &&
+        find "$temp" -type f -exec sync -- {} + && mv -fT -- "$temp" "$path"; } ||
         { complete=0; say "could not restore $path"; }
     else
       rm -f -- "$path" || { complete=0; say "could not remove $path"; }
@@ -113,7 +122,8 @@ file() { # path mode owner check text
       is_touched "$1" || return 0
       make_folder "${1%/*}" || fail "making the folder of $1" "" "$full"
       temp=$(temp_of "$1")
-      { clear_temp && (umask 077 && set -C && cat -- "$work/new$1" >"$temp") && chown -- "$3" "$temp" &&
+      # Removes what is at that name, such as a link to elsewhere.
+      { rm -rf -- "$temp" && (umask 077 && set -C && cat -- "$work/new$1" >"$temp") && chown -- "$3" "$temp" &&
         chmod -- "$2" "$temp"; } || fail "writing $1 beside its place" "" "$full, and the account $3 must exist"
       temps="$temps$temp$nl"
       ;;
@@ -170,6 +180,13 @@ remove_strays() {
   done
 }
 
+# Puts the names of these paths on the disk, or their absence.
+sync_folders() { # paths
+  for path in $1; do [ ! -d "${path%/*}" ] || printf '%s\n' "${path%/*}"; done | sort -u >"$work/folders"
+  # shellcheck disable=SC2046
+  [ ! -s "$work/folders" ] || sync -- $(cat "$work/folders")
+}
+
 save_former() {
   for path in $touched; do
     exists "$path" || continue
@@ -180,7 +197,7 @@ save_former() {
 write_stamp() { # stamp, record of what is installed
   new=$state/stamps/.$layer.new
   { printf '%s\n%s' "$1" "$2" >"$new" && sync -- "$new" && rm -rf -- "$state/stamps/$layer" &&
-    mv -fT -- "$new" "$state/stamps/$layer"; } || fail "writing the stamp" "" "$full"
+    mv -fT -- "$new" "$state/stamps/$layer" && sync -- "$state/stamps"; } || fail "writing the stamp" "" "$full"
   [ -z "$formerly" ] || rm -rf -- "$state/stamps/$formerly" "$state/pending/$formerly"
 }
 
@@ -190,6 +207,7 @@ arrive() {
   find_strays
   touched="$touched$strays"
   save_former
+  list_temps || fail "listing the new files" "" "$full"
   walk write
   # After a power cut a renamed file must not be empty.
   # shellcheck disable=SC2086
@@ -197,13 +215,11 @@ arrive() {
 
   # From here on there is no stamp until all of it succeeded.
   { rm -rf -- "$state/stamps/$layer" && printf %s "$touched" >>"$state/pending/$layer" &&
-    sync -- "$state/pending/$layer"; } || fail "noting what changes" "" "$full"
+    sync -- "$state/pending/$layer" "$state/pending" "$state/stamps"; } || fail "noting what changes" "" "$full"
   armed=1
   walk rename
   remove_strays
-  for path in $touched; do [ ! -d "${path%/*}" ] || printf '%s\n' "${path%/*}"; done | sort -u >"$work/folders"
-  # shellcheck disable=SC2046
-  [ ! -s "$work/folders" ] || sync -- $(cat "$work/folders")
+  sync_folders "$touched"
 
   # Every file is as declared and a fact is not, as after a flushed table or a stopped unit: report every file as
   # changed, because `activate` does nothing for files that did not change.
@@ -227,6 +243,7 @@ leave() {
   sh -c "$script$nl$retire" sh >&2 </dev/null || fail "retire" "exit $?; its output is above" "$look"
   find_strays
   remove_strays
+  sync_folders "$strays"
   drop_empty_folders
   run_activate "$strays"
   if [ "$stamp" = absent ]; then

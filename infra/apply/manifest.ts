@@ -85,6 +85,7 @@ export function applyScript(layer: HostLayer, stamp: string, state: string = pla
   const installed = [...files.map(fileRecord), ...facts.map((fact) => factRecord(script, fact))];
   const record = installed.map((line) => `${line}\n`).join("");
   return [
+    scriptBeside(import.meta.url, "enter.sh"),
     scriptBeside(import.meta.url, "apply.sh"),
     shellFunction("manifest", [
       ...files.map(({ path, text, mode, owner, check = "" }) => call("file", path, mode, owner, check, text)),

@@ -82,15 +82,28 @@ function warn(host: Pick<Host, "name">, layer: string, drift: readonly string[])
   for (const text of drift) void pulumi.log.warn(`${host.name}: ${layer}: ${text}`);
 }
 
+/** By host, the layers in the order of their declaration, and whether this run applies each. */
+const layersOf = new Map<string, Map<string, boolean>>();
+
+function note({ name }: Pick<Host, "name">, layer: string, isApplied: boolean): void {
+  layersOf.set(name, (layersOf.get(name) ?? new Map<string, boolean>()).set(layer, isApplied));
+}
+
+/** By host, the layers that this run applies, as the host differs from the declaration. */
+export const appliedLayers = (): ReadonlyMap<string, readonly string[]> =>
+  new Map([...layersOf].map(([host, layers]) => [host, [...layers].flatMap(([name, is]) => (is ? [name] : []))]));
+
 /** The layer with its stamp, after a warning for each drift; inside `apply`, as a text may be known only later. */
 const judged = (host: Host, layer: pulumi.Input<HostLayer>, seen: SeenLayer) =>
   (pulumi.output(layer) as pulumi.Output<HostLayer>).apply((known) => {
-    const { stamp, drift } = reconcile(known, seen);
+    const { stamp, drift, inSync } = reconcile(known, seen);
     warn(host, known.name, drift);
+    note(host, known.name, !inSync);
     return { layer: known, stamp };
   });
 
 function declareApply(host: Host, name: string, verdict: ReturnType<typeof judged>, placing: Placing) {
+  note(host, name, false);
   const create = verdict.apply(({ layer }) => applyCommand(host, layer.timeout));
   const stdin = verdict.apply(({ layer, stamp }) => applyScript(layer, stamp));
   const formerly = placing.formerly && `${host.name}-${placing.formerly}`;
@@ -132,11 +145,13 @@ export function sendBundle(
 export function applySecrets(
   host: Host,
   { name, timeout }: Pick<HostLayer, "name" | "timeout">,
-  judged: pulumi.Output<{ readonly script: string; readonly drift: readonly string[] }>,
+  judged: pulumi.Output<{ readonly script: string; readonly drift: readonly string[]; readonly inSync: boolean }>,
   placing: Placing,
 ): command.local.Command {
-  const stdin = judged.apply(({ script, drift }) => {
+  note(host, name, false);
+  const stdin = judged.apply(({ script, drift, inSync }) => {
     warn(host, name, drift);
+    note(host, name, !inSync);
     return script;
   });
   const inputs = { interpreter: sshTo(host), create: applyCommand(host, timeout), stdin: pulumi.secret(stdin) };

@@ -1,21 +1,15 @@
 /**
- * Takes over existing objects at Cloudflare: in a zone that had rules before pushgate, and after a state was lost.
- *
- *   npm run adopt                    lists what it would take over, and prompts
- *   npm run adopt -- --yes           does it
- *   npm run adopt -- --stack prod    another stack than the selected one
- *
- * A preview lists what the program declares and the state lacks; Cloudflare's API reports which of that exists; `pulumi
+ * Takes over existing objects at Cloudflare: in a zone that had rules before pushgate, and after a state was lost. A
+ * preview lists what the program declares and the state lacks; Cloudflare's API reports which of that exists; `pulumi
  * import` writes that into the state. Nothing changes at Cloudflare until the `up` after it.
  */
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { createInterface } from "node:readline/promises";
-import { parseArgs } from "node:util";
-import { cloudflareApi } from "../edge/api.ts";
+import { cloudflareApi, vendorUrl } from "../edge/api.ts";
+import { command, confirm, type Options, ofStack } from "./command.ts";
 import { adoptable, type Declared, type Found, find, type Zone } from "./live-objects.ts";
-import { main, nameOf, pulumi, readConfig, stackArgs, UserError } from "./stack.ts";
+import { nameOf, pulumi, readConfig, UserError } from "./stack.ts";
 
 type Step = { op: string; urn: string; newState?: { type: string; inputs?: Declared["inputs"] } };
 type Digest = { steps?: Step[]; diagnostics?: { severity?: string; message?: string }[] };
@@ -52,7 +46,7 @@ async function findAll(stack: readonly string[]): Promise<Adoption[]> {
   const { declared, missing } = await plan(stack);
   const wanted = missing.filter(adoptable);
   if (wanted.length === 0) return [];
-  const api = cloudflareApi({ baseUrl: baseUrl ?? "https://api.cloudflare.com/client/v4", token });
+  const api = cloudflareApi({ baseUrl: baseUrl ?? vendorUrl, token });
   const [zone] = await api.list<Zone>(`zones?name=${encodeURIComponent(zoneName ?? "")}`);
   if (zone === undefined)
     throw new UserError(`cloudflare:apiToken cannot read a zone ${zoneName}. Add that zone to the token's resources.`);
@@ -77,7 +71,7 @@ async function importAll(adoptions: readonly Adoption[], stack: readonly string[
     // Import protects what it takes over, and must: until the first `up` no resource hook saves the zone's own rules
     // from a destroy.
     const flags = ["--yes", "--skip-preview", "--generate-code=false", "--non-interactive"];
-    const { code, stderr } = await pulumi(["import", "--file", file, ...flags, ...stack], true);
+    const { code, stderr } = await pulumi(["import", "--file", file, ...flags, ...stack], { shown: true });
     if (code !== 0)
       throw new UserError(`pulumi import failed, see above; nothing changed at Cloudflare. ${stderr.trim()}`);
   } finally {
@@ -85,20 +79,14 @@ async function importAll(adoptions: readonly Adoption[], stack: readonly string[
   }
 }
 
-async function confirmed(): Promise<boolean> {
-  if (!process.stdin.isTTY || !process.stdout.isTTY) {
-    console.log("Nothing was done. To take them over, run: npm run adopt -- --yes");
-    return false;
-  }
-  const line = createInterface({ input: process.stdin, output: process.stdout });
-  const answer = await line.question("Take them over? Nothing changes at Cloudflare by that. [y/N] ");
-  line.close();
-  return /^y(es)?$/i.test(answer.trim());
-}
-
-await main("adopt", async () => {
-  const { values } = parseArgs({ options: { yes: { type: "boolean", short: "y" }, stack: { type: "string" } } });
-  const stack = stackArgs(values.stack);
+export const adopt = command("adopt", "take over what exists at Cloudflare, also after a lost state", {
+  takes: ["yes"],
+  examples: [
+    ["adopt", "lists what it would take over, and prompts"],
+    ["adopt --yes", "does it"],
+  ],
+}).action(async (options: Options) => {
+  const stack = ofStack(options);
   console.log("Running a preview, which lists what is declared and not in the state.");
   const found = await findAll(stack);
   if (found.length > 0) console.log("\nDeclared, not in the state, and at Cloudflare:");
@@ -106,7 +94,7 @@ await main("adopt", async () => {
   const existing = found.filter(({ id }) => id !== undefined);
   console.log("\nHosts need no adopting: the next `up` finds each as declared and changes nothing there.");
   if (existing.length === 0) return console.log("Nothing to adopt.");
-  if (!values.yes && !(await confirmed())) return;
+  await confirm(`Take these ${existing.length} over? Nothing changes at Cloudflare by that.`, options);
   await importAll(existing, stack);
   console.log(`\n${existing.length} adopted. Next: npx pulumi preview, read it, npx pulumi up.`);
 });

@@ -17,8 +17,9 @@ units() { # the hook they belong to or "-", unit names
 }
 
 hook() { # name
-  taken=$(($(count "$spool/$1/.taken") + $(count "$requests/$1/.taken")))
-  echo "hook $1 $(count "$spool/$1") $(count "$requests/$1") $taken"
+  taken=0
+  [ ! -f "$sites/$1/work/taken" ] || taken=$(wc -l <"$sites/$1/work/taken")
+  echo "hook $1 $(count "$spool/$1") $(($(count "$requests/$1") + $(count "$rootRequests/$1"))) $taken"
 }
 
 site() { # hook, its units

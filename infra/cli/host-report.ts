@@ -34,14 +34,19 @@ const statusShape = v.object({
 });
 export type Status = v.InferOutput<typeof statusShape>;
 
-/** `built`: whether the hook has a site. */
-export type Hook = { readonly name: string; readonly built: boolean };
+/** `built`: whether the hook has a site; `scheduled`: whether that is built by a schedule, too. */
+export type Hook = { readonly name: string; readonly built: boolean; readonly scheduled?: boolean };
 
-const hookUnits = (hook: string): string[] =>
-  [units.buildPath, units.reconcileTimer, units.hugoSocket, units.build].map((nameOf) => nameOf(hook));
+const hookUnits = ({ name, scheduled }: Hook): string[] => {
+  const timers = [units.reconcileTimer, ...(scheduled ? [units.scheduleTimer] : [])];
+  const all = [units.buildPath, ...timers, units.hugoSocket, units.build].map((nameOf) => nameOf(name));
+  // A pattern matches loaded units only: those of a hook whose results leave the host.
+  return [...all, `pushgate-report-${name}.*`];
+};
 const hostUnits = ["nginx.service", units.receiver, units.firewall, units.guardTimer];
 /** Services that run only while there is work: inactive is normal, failed is not. */
-const onDemand = (unit: string): boolean => unit === units.receiver || /^pushgate-build-.*\.service$/.test(unit);
+const onDemand = (unit: string): boolean =>
+  unit === units.receiver || /^pushgate-(build|report)-.*\.service$/.test(unit);
 
 export const isDown = ({ name, active, enabled }: Unit): boolean =>
   onDemand(name) ? active === "failed" : active !== "active" || enabled === "disabled";
@@ -49,10 +54,10 @@ export const isDown = ({ name, active, enabled }: Unit): boolean =>
 export function reportScript(hooks: readonly Hook[]): string {
   const egress = hooks.some(({ built }) => built) ? [units.egress] : [];
   return [
-    variables({ spool: paths.spool, requests: paths.requests, sites: paths.sites }),
+    variables({ spool: paths.spool, requests: paths.requests, rootRequests: paths.rootRequests, sites: paths.sites }),
     scriptBeside(import.meta.url, "host-report.sh"),
     call("units", "-", ...hostUnits, ...egress, "pushgate-receiver-*.socket"),
-    ...hooks.map(({ name, built }) => (built ? call("site", name, ...hookUnits(name)) : call("hook", name))),
+    ...hooks.map((hook) => (hook.built ? call("site", hook.name, ...hookUnits(hook)) : call("hook", hook.name))),
     "echo end",
     "",
   ].join("\n");

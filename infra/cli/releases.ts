@@ -1,6 +1,4 @@
-/** Chooses the release that a rollback publishes, and makes the script that requests it. Pure. */
-import { scriptBeside, variables } from "../apply/shell.ts";
-import { paths, units } from "../host/paths.ts";
+/** Chooses the release that a rollback publishes. Pure. */
 import { age } from "./format.ts";
 import type { Status } from "./host-report.ts";
 import { UserError } from "./stack.ts";
@@ -26,10 +24,3 @@ export function chosen({ releases, deployed }: Status, now: string, wanted: stri
   const found = releases.find((one) => one.id === wanted || (commit && one.commit?.startsWith(wanted)));
   return idOf(found, `there is no release ${JSON.stringify(wanted)}`);
 }
-
-/** `seconds`: how long to wait for the builder. */
-export const rollbackScript = (hook: string, release: string, seconds: number): string => {
-  const [request, status] = [`rollback-${release}`, `${paths.sites}/${hook}/status.json`];
-  const values = variables({ hook, request, requests: paths.requests, status, unit: units.build(hook), seconds });
-  return `${values}\n${scriptBeside(import.meta.url, "rollback.sh")}`;
-};

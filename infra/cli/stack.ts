@@ -1,18 +1,73 @@
 /** The selected stack, read with the pulumi command as a person would. No secret is read unless a caller adds the flag. */
+import { createInterface, type Interface } from "node:readline/promises";
+import { Writable } from "node:stream";
 import { execa } from "execa";
 import * as v from "valibot";
 import { shape } from "../config/schema.ts";
-import { ApiRefusal } from "../edge/api.ts";
 
 /** Ends the program; only its message is printed. */
 export class UserError extends Error {}
 
-/** `shown`: its output goes to the terminal as it comes. */
-export async function pulumi(args: readonly string[], shown = false) {
+type How = {
+  /** Its output goes to the terminal as it comes. */
+  readonly shown?: boolean;
+  /** It may read from the terminal. */
+  readonly prompts?: boolean;
+  /** On its standard input, as for a secret. */
+  readonly input?: string | undefined;
+};
+
+/** What pulumi prints where it has no passphrase and its own prompt would not be seen. */
+const needsPassphrase = /passphrase must be set with PULUMI_CONFIG_PASSPHRASE/;
+/** The passphrase that a person has typed. */
+let passphrase: string | undefined;
+
+/** pulumi prompts for a passphrase only where its input and output are the terminal. Elsewhere this prompts, once. */
+export async function pulumi(args: readonly string[], how: How = {}) {
+  const ran = await runPulumi(args, how);
+  if (ran.code === 0 || !needsPassphrase.test(ran.stderr)) return ran;
+  if (!process.stdin.isTTY || !process.stderr.isTTY)
+    throw new UserError("the stack has a passphrase. Set PULUMI_CONFIG_PASSPHRASE or PULUMI_CONFIG_PASSPHRASE_FILE.");
+  passphrase = await hidden("Passphrase of the stack (pulumi reads PULUMI_CONFIG_PASSPHRASE, too): ");
+  return runPulumi(args, how);
+}
+
+async function runPulumi(args: readonly string[], { shown = false, prompts = false, input = "" }: How) {
   const stdout = shown ? "inherit" : "pipe";
-  const ran = await execa("pulumi", args, { stdin: "ignore", stdout, reject: false });
-  if (ran.code === "ENOENT") throw new UserError("pulumi is not on PATH. Start this command with npm run.");
-  return { code: ran.exitCode, stdout: ran.stdout ?? "", stderr: ran.stderr };
+  const stdin = prompts ? ({ stdin: "inherit" } as const) : { input };
+  const env = passphrase === undefined ? {} : { PULUMI_CONFIG_PASSPHRASE: passphrase };
+  const how = { ...stdin, stdout, stderr: shown ? "inherit" : "pipe", reject: false, env } as const;
+  const ran = await execa("pulumi", args, how);
+  if (ran.code === "ENOENT") throw new UserError("pulumi is not on PATH. Start this command as npx pushgate.");
+  return { code: ran.exitCode, stdout: ran.stdout ?? "", stderr: ran.stderr ?? "" };
+}
+
+/** Prompts on the terminal without an echo. Throws a UserError on Ctrl-C. */
+async function hidden(prompt: string): Promise<string> {
+  const echo = new Writable({ write: (_chunk, _encoding, done) => done() });
+  const line = createInterface({ input: process.stdin, output: echo, terminal: true });
+  process.stderr.write(prompt);
+  try {
+    return await answerTo(line, "");
+  } finally {
+    line.close();
+    process.stderr.write("\n");
+  }
+}
+
+/** What a person types after `prompt`. Throws a UserError where Ctrl-C or Ctrl-D ends the input instead. */
+export async function answerTo(line: Interface, prompt: string): Promise<string> {
+  // Before Node 24 a closed interface leaves its question open.
+  const closed = new AbortController();
+  const close = (): void => closed.abort();
+  line.once("close", close);
+  try {
+    return await line.question(prompt, { signal: closed.signal });
+  } catch {
+    throw new UserError("the prompt was ended, so nothing was changed.");
+  } finally {
+    line.off("close", close);
+  }
 }
 
 /** As arguments of pulumi; the selected stack if none is named. */
@@ -24,13 +79,30 @@ export const nameOf = (urn: string): string => urn.split("::").slice(3).join("::
 const declared = v.object({ hosts: shape.entries.hosts, hooks: shape.entries.hooks });
 export type Declared = v.InferOutput<typeof declared>;
 
-type Config = Record<string, { readonly value?: string; readonly objectValue?: unknown } | undefined>;
+type Config = Record<
+  string,
+  { readonly value?: string; readonly objectValue?: unknown; readonly secret?: boolean } | undefined
+>;
 
 /** Every key of the stack's configuration, in one call: each start of pulumi takes a second. */
 export async function readConfig(stack: readonly string[], ...flags: string[]): Promise<Config> {
   const { code, stdout, stderr } = await pulumi(["config", "--json", ...flags, ...stack]);
-  if (code !== 0) throw new UserError(`the stack's configuration is unreadable: ${stderr.trim()}`);
+  if (code !== 0) throw new UserError(await unreadable(stack, stderr.trim()));
   return JSON.parse(stdout) as Config;
+}
+
+/** Why the configuration is unreadable: the engine names neither the key nor what to do, and runs no program before. */
+async function unreadable(stack: readonly string[], reported: string): Promise<string> {
+  if (/incorrect passphrase/.test(reported))
+    return "the passphrase is not that of this stack. Set PULUMI_CONFIG_PASSPHRASE, or PULUMI_CONFIG_PASSPHRASE_FILE, to the one that the stack was made with.";
+  if (!/message authentication failed/.test(reported)) return `the stack's configuration is unreadable: ${reported}`;
+  const secret = Object.entries(await readConfig(stack)).flatMap(([key, value]) => (value?.secret ? [key] : []));
+  const tried = await Promise.all(secret.map((key) => pulumi(["config", "get", key, ...stack])));
+  const foreign = secret.filter((_, i) => tried[i]!.code !== 0);
+  return (
+    `${foreign.join(" and ")} cannot be decrypted: encrypted with the passphrase or the \`encryptionsalt\` of another stack. ` +
+    "Restore that of this stack in its file, or store each value anew: npx pulumi config set --secret --path <key>"
+  );
 }
 
 /** Hosts and hooks as the stack's configuration declares them, with the defaults filled in. */
@@ -43,14 +115,12 @@ export async function readStack(stack: readonly string[]): Promise<Declared> {
   return checked.output;
 }
 
-/** Runs a command. An error that a user can fix, such as an unknown option, is one line and exit status 1. */
-export async function main(name: string, run: () => Promise<void>): Promise<void> {
-  try {
-    await run();
-  } catch (error) {
-    const unknownOption = error instanceof TypeError && "code" in error;
-    if (!(error instanceof UserError || error instanceof ApiRefusal || unknownOption)) throw error;
-    console.error(`${name}: ${(error as Error).message}`);
-    process.exitCode = 1;
-  }
+type Secrets = Readonly<
+  Record<string, { readonly current?: string; readonly previous?: string; readonly status?: string }>
+>;
+
+/** `pushgate:secrets`, decrypted. */
+export async function readSecrets(stack: readonly string[]): Promise<Secrets> {
+  const secrets = (await readConfig(stack, "--show-secrets"))["pushgate:secrets"];
+  return (secrets?.objectValue ?? {}) as Secrets;
 }

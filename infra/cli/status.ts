@@ -1,16 +1,8 @@
-/**
- * Prints the state of each hook on each host: the published release, the last result, and the work that waits.
- *
- *   npm run status                    for a person
- *   npm run status -- --json          the same for a program
- *   npm run status -- --stack prod    another stack than the selected one
- *
- * Exit status 1 if a host is unreachable, a build is failing or a systemd unit is down; otherwise 0.
- */
-import { parseArgs } from "node:util";
+/** Prints the state of each hook on each host: the published release, the last result, and the work that waits. */
+import { command, type Options, ofStack, targets } from "./command.ts";
 import { type Hook, readHost } from "./host-report.ts";
 import { faultsOf, type Host, reportText, type Seen } from "./report-text.ts";
-import { main, readStack, stackArgs, UserError } from "./stack.ts";
+import { readStack, UserError } from "./stack.ts";
 
 async function see(host: Host, hooks: readonly Hook[]): Promise<Seen> {
   if (host.state !== "present") return { host, fault: `is declared ${host.state}, so it was not queried` };
@@ -22,13 +14,25 @@ async function see(host: Host, hooks: readonly Hook[]): Promise<Seen> {
   }
 }
 
-await main("status", async () => {
-  const { values } = parseArgs({ options: { json: { type: "boolean" }, stack: { type: "string" } } });
-  const { hosts, hooks } = await readStack(stackArgs(values.stack));
-  const named = hooks.map(({ name, site }) => ({ name, built: site !== undefined }));
-  const seen = await Promise.all(hosts.map((host) => see(host, named)));
+export const status = command("status", "show each site on each host, what waits for a build, and faults", {
+  takes: ["host", "json"],
+  examples: [
+    [
+      "status",
+      "exits 1 if a host is unreachable, a build is failing, a systemd unit is down or the guard has no proof",
+    ],
+    ["status --json", "for a monitor"],
+  ],
+}).action(async (options: Options) => {
+  const { hosts, hooks } = await readStack(ofStack(options));
+  const named = hooks.map(({ name, site }) => ({
+    ...{ name, built: site !== undefined },
+    scheduled: site?.schedule !== undefined,
+  }));
+  const wanted = options.host === undefined ? hosts : targets(hosts, options);
+  const seen = await Promise.all(wanted.map((host) => see(host, named)));
   const faults = seen.flatMap((one) => faultsOf(one));
-  if (values.json) {
+  if (options.json) {
     const reports = seen.map(({ host: { name, ssh, state }, report, fault }) => ({
       ...{ name, ssh, state },
       ...(report ?? { fault }),

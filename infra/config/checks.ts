@@ -1,13 +1,10 @@
 /** Faults between keys of the configuration. Each check returns its faults, so that a user reads all of them at once. */
 import { overlapCidr } from "cidr-tools";
-import { verifiedGitHosts } from "../../service/git-hosts/index.ts";
 import { loopback, networks } from "../networks.ts";
-import { published } from "./derived.ts";
+import { gitHostAt, isElsewhere, isOutside, published, remoteOf } from "./derived.ts";
 import { type Fault, faultsOf } from "./faults.ts";
-import type { Config, GitHost, Host } from "./schema.ts";
+import type { Config, Host } from "./schema.ts";
 import { servingFaults, siteFaults } from "./site-checks.ts";
-
-const verified: readonly GitHost[] = verifiedGitHosts.toSorted();
 
 /** Faults of values whose shapes fit. */
 export const crossFaults = (config: Config): Fault[] => [
@@ -15,6 +12,7 @@ export const crossFaults = (config: Config): Fault[] => [
   ...repeated(config.hosts, "hosts", "name", "Use a name for each host: resource names contain it."),
   ...repeated(config.hosts, "hosts", "hostname", "Use a hostname for each host: the git host gets one hook for each."),
   ...repeated(config.hosts, "hosts", "ssh", "List each host once: pushgate applies to all entries at the same time."),
+  ...repeated(config.hosts, "hosts", "address", "Use an address for each host: Cloudflare finds a host by it."),
   ...repeated(config.hooks, "hooks", "name", "Use a name for each hook: its path is /webhook/<name>."),
   ...config.hooks.flatMap((hook, i) => hookFaults(hook, `hooks[${i}]`)),
   ...faultsOf("edge.botFightMode", {
@@ -33,12 +31,16 @@ const repeated = <K extends string>(entries: readonly Record<K, string>[], list:
     return faultsOf(`${list}[${i}].${key}`, { [fault]: first < i });
   });
 
-const hostFaults = ({ hostname, originPort }: Host, key: string, zone: string): Fault[] => [
+const hostFaults = ({ hostname, originPort, address, address6 }: Host, key: string, zone: string): Fault[] => [
+  ...addressFaults(address, `${key}.address`),
+  ...(address6 === undefined ? [] : addressFaults(address6, `${key}.address6`)),
   ...faultsOf(`${key}.hostname`, {
     [`is "${zone}", the zone itself: Cloudflare would block all but hooks. Use another name, such as hooks.${zone}.`]:
       hostname === zone,
-    [`is "${hostname}", which is not in the zone ${zone}. Use a name in it, such as hooks.${zone}.`]:
-      hostname !== zone && !hostname.endsWith(`.${zone}`),
+    [`is "${hostname}", which is not in the zone ${zone}. Use a name in it, such as hooks.${zone}.`]: isOutside(
+      hostname,
+      zone,
+    ),
   }),
   ...faultsOf(`${key}.originPort`, {
     "is 22, SSH's port: only Cloudflare could then log in. Use another TCP port, such as 8443.": originPort === 22,
@@ -47,23 +49,47 @@ const hostFaults = ({ hostname, originPort }: Host, key: string, zone: string): 
   }),
 ];
 
-const hookFaults = ({ name, gitHost, sources }: Config["hooks"][number], key: string): Fault[] => [
-  ...faultsOf(`${key}.name`, {
-    [`is "${name}", the name of the socket for ${name}'s published ranges. Use another name.`]:
-      !published[gitHost] && name in published,
-  }),
-  ...faultsOf(`${key}.gitHost`, {
-    [`is "${gitHost}", whose signature the receiver does not verify yet. Use one of ${verified.join(", ")}.`]:
-      !verified.includes(gitHost),
-  }),
-  ...faultsOf(`${key}.sources`, {
-    [`is set, but ${gitHost} publishes its source ranges, and pushgate carries them. Remove it.`]:
-      published[gitHost] !== undefined && sources !== undefined,
-    [`is missing, and ${gitHost} is self-hosted. Use a list of the addresses that it sends deliveries from.`]:
-      !published[gitHost] && sources === undefined,
-  }),
-  ...(sources ?? []).flatMap((source, j) => sourceFaults(source, `${key}.sources[${j}]`)),
-];
+/** Cloudflare connects to the host at its address. */
+const addressFaults = (address: string, key: string): Fault[] =>
+  faultsOf(key, {
+    [`is "${address}", which the internet does not route. Use the public address; behind NAT, that of the router.`]:
+      overlapCidr([...networks.notPublic.cidrs], address),
+    [`is "${address}", which is Cloudflare's own. Use the address of the host behind it.`]: overlapCidr(
+      [...networks.cloudflare.cidrs],
+      address,
+    ),
+  });
+
+function hookFaults(hook: Config["hooks"][number], key: string): Fault[] {
+  const { name, gitHost, sources, branch } = hook;
+  return [
+    ...faultsOf(`${key}.branch`, {
+      [`is "${branch}", the full name of a ref. Use a branch's name alone, such as ${/^refs\/heads\/(.+)/.exec(branch)?.[1] ?? "main"}.`]:
+        branch.startsWith("refs/"),
+    }),
+    ...repositoryFaults(hook, `${key}.repository`),
+    ...faultsOf(`${key}.name`, {
+      [`is "${name}", the name of the socket for ${name}'s published ranges. Use another name.`]:
+        !published[gitHost] && Object.hasOwn(published, name),
+    }),
+    ...faultsOf(`${key}.sources`, {
+      [`is set, but ${gitHost} publishes its source ranges, and pushgate carries them. Remove it.`]:
+        published[gitHost] !== undefined && sources !== undefined,
+      [`is missing, and ${gitHost} publishes no source ranges. Use a list of the addresses that it sends deliveries from.`]:
+        !published[gitHost] && sources === undefined,
+    }),
+    ...(sources ?? []).flatMap((source, j) => sourceFaults(source, `${key}.sources[${j}]`)),
+  ];
+}
+
+function repositoryFaults(hook: Config["hooks"][number], key: string): Fault[] {
+  const { host } = remoteOf(hook.repository);
+  const name = gitHostAt(hook.repository);
+  return faultsOf(key, {
+    [`is at ${host}, and gitHost is "${hook.gitHost}". Use a repository of the git host that delivers, or gitHost: ${name}.`]:
+      isElsewhere(hook),
+  });
+}
 
 function sourceFaults(source: string, key: string): Fault[] {
   const isAll = source.endsWith("/0");
@@ -74,5 +100,30 @@ function sourceFaults(source: string, key: string): Fault[] {
     [`is "${source}", which covers the host itself. Use the git host's own address.`]: isLocal && !isAll,
     [`is "${source}", which overlaps Cloudflare's ranges. Use the git host's address, not its proxy's.`]:
       overlapCidr([...networks.cloudflare.cidrs], source) && !isLocal && !isAll,
+    [`is "${source}", which the internet does not route, and deliveries come through Cloudflare. Use the git host's public address.`]:
+      overlapCidr([...networks.notPublic.cidrs], source) && !isLocal && !isAll,
   });
 }
+
+/**
+ * Faults of values that the example of a stack has. They are faults where the API is Cloudflare's own: tests, which use
+ * the same values, have a fake API.
+ */
+export const exampleFaults = ({ zone, hosts, hooks }: Config): Fault[] => {
+  const isExample = (range: string) => overlapCidr([...networks.documentation.cidrs], range);
+  const addresses = [
+    ...hosts.flatMap(({ address, address6 }, i) => [
+      [`hosts[${i}].address`, address],
+      ...(address6 === undefined ? [] : [[`hosts[${i}].address6`, address6]]),
+    ]),
+    ...hooks.flatMap(({ sources = [] }, i) => sources.map((source, j) => [`hooks[${i}].sources[${j}]`, source])),
+  ] as [key: string, range: string][];
+  return [
+    ...faultsOf("zone", {
+      [`is "${zone}", the example's. Use the name of your own zone.`]: /^example\.(org|com|net)$/.test(zone),
+    }),
+    ...addresses.flatMap(([key, range]) =>
+      faultsOf(key, { [`is "${range}", which is reserved for documentation. Use a real address.`]: isExample(range) }),
+    ),
+  ];
+};

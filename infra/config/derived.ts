@@ -1,5 +1,6 @@
 /** Values derived from the configuration, each in one place: Settings, sites, hostnames, source sets, repositories. */
 import { type GitHost as GitHostFacts, gitHostNames, gitHosts } from "../../service/git-hosts/index.ts";
+import { webhookPath } from "../contract.ts";
 import { type Network, networks } from "../networks.ts";
 import { tidy } from "./cidr.ts";
 import type { Config, GitHost, Hook, Host, Settings, Site } from "./schema.ts";
@@ -11,11 +12,15 @@ export const published: Partial<Record<GitHost, readonly string[]>> = Object.fro
     .map((name) => [name, (networks as Readonly<Record<string, Network>>)[`${name}Hooks`]!.cidrs]),
 );
 
-/** Checked configuration -> Settings: each hook's ranges filled in, sorted, without overlaps. */
-export const settled = ({ hooks, ...config }: Config): Settings => ({
+/**
+ * Checked configuration -> Settings: each hook's ranges filled in, sorted, without overlaps. `withStatus`: hooks that have
+ * a token for results.
+ */
+export const settled = ({ hooks, ...config }: Config, withStatus: readonly string[] = []): Settings => ({
   ...config,
   hooks: hooks.map(({ sources, ...hook }) => ({
     ...hook,
+    ...(withStatus.includes(hook.name) && { status: true as const }),
     published: published[hook.gitHost] !== undefined,
     sources: published[hook.gitHost] ?? tidy(sources ?? []),
   })),
@@ -26,6 +31,16 @@ export type SiteHook = Hook & { readonly site: Site };
 /** The hooks whose pushes become a site: the builder's layers exist for these. */
 export const sitesOf = ({ hooks }: Pick<Settings, "hooks">): SiteHook[] =>
   hooks.filter((hook): hook is SiteHook => hook.site !== undefined);
+
+/** Whether results of builds leave the host: to the git host's API, or to `site.notify`. */
+export const isReported = ({ status, site: { notify } }: SiteHook): boolean => status === true || notify !== undefined;
+
+/** The ports that a hook's results are sent to. A git host that is reached over SSH has its API on 443. */
+export function reportPorts({ repository, status, site: { notify } }: SiteHook): number[] {
+  const { ssh, port } = remoteOf(repository);
+  const notified = notify === undefined ? [] : [Number(new URL(notify).port || 443)];
+  return [...(status ? [ssh ? 443 : port] : []), ...notified];
+}
 
 /** The sites that pushgate serves, too, in the order of their hooks. Every host serves each. */
 export const servedSites = (settings: Pick<Settings, "hooks">) =>
@@ -55,6 +70,24 @@ export function siteHostnames(settings: Settings): string[] {
 /** Every hostname of the zone that leads to an origin port: for hooks first, then the sites. */
 export const allHostnames = (settings: Settings): string[] => [...hostnames(settings), ...siteHostnames(settings)];
 
+/** Whether a name is outside of the zone; never where the zone itself is not known. */
+export const isOutside = (hostname: string, zone: string): boolean =>
+  zone !== "" && hostname !== zone && !hostname.endsWith(`.${zone}`);
+
+/** What the git host delivers to: one URL for each hook and host that is not absent. */
+export const webhookUrls = ({
+  hosts,
+  hooks,
+}: {
+  hosts: readonly Pick<Host, "name" | "hostname" | "state">[];
+  hooks: readonly Pick<Hook, "name">[];
+}) =>
+  hooks.flatMap(({ name: hook }) =>
+    hosts
+      .filter(({ state }) => state !== "absent")
+      .map((host) => ({ hook, host: host.name, url: `https://${host.hostname}${webhookPath(hook)}` })),
+  );
+
 type Remote = { readonly ssh: boolean; readonly host: string; readonly port: number };
 
 /** Parses a repository's address that schema.ts accepted: `https://…`, `ssh://user@host…`, or `user@host:path`. */
@@ -63,6 +96,18 @@ export function remoteOf(repository: string): Remote {
   if (scheme === undefined) return { ssh: true, host: /@([^:]+):/.exec(repository)?.[1] ?? "", port: 22 };
   return { ssh: scheme === "ssh", host, port: Number(port ?? (scheme === "ssh" ? 22 : 443)) };
 }
+
+/** The git host that a repository of this address lies at, if it is a public one. */
+export const gitHostAt = (repository: string): GitHost | undefined =>
+  gitHostNames.find((name) => gitHosts[name].domains?.includes(remoteOf(repository).host));
+
+/** What is known of a git host as written, which may be none. */
+export const knownGitHost = (gitHost: unknown): GitHostFacts | undefined =>
+  (gitHosts as Partial<Record<string, GitHostFacts>>)[String(gitHost)];
+
+/** Whether the repository lies at another public git host than the one that delivers. */
+export const isElsewhere = ({ repository, gitHost }: { repository: string; gitHost: unknown }): boolean =>
+  !knownGitHost(gitHost)?.anyRepository && ![undefined, gitHost].includes(gitHostAt(repository));
 
 /** The name of a repository's host in ssh's known_hosts. */
 export const knownAs = ({ host, port }: Remote): string => (port === 22 ? host : `[${host}]:${port}`);

@@ -8,7 +8,10 @@
 import { isIPv4, isIPv6 } from "node:net";
 import * as v from "valibot";
 import { gitHostNames } from "../../service/git-hosts/index.ts";
+import { receiverLimits, whole } from "../../service/limits.ts";
+import { isCalendar } from "./calendar.ts";
 import { rangeFault } from "./cidr.ts";
+import { found } from "./found.ts";
 
 const configurationFiles = ["config", "hugo"].flatMap((name) =>
   ["json", "toml", "yaml", "yml"].map((extension) => `${name}.${extension}`),
@@ -36,17 +39,21 @@ const oneOf = <const T extends readonly string[]>(
 
 const boolean = (description: string) => v.pipe(v.boolean(), v.metadata({ form: "true or false", description }));
 
-const whole = (min: number, max: number, usual: number, what: string, description: string) => {
-  const form = `${what} from ${min} to ${max}, such as ${usual}`;
-  const number = v.pipe(v.number(), v.integer(), v.minValue(min), v.maxValue(max), v.metadata({ form, description }));
-  return v.optional(number, usual);
-};
-
 const list = <T extends v.GenericSchema>(item: T, form: string, description: string, usual: v.InferInput<T>[] = []) =>
   v.optional(v.pipe(v.array(item), v.metadata({ form: `a list of ${form}`, description })), usual);
 
 const some = <T extends v.GenericSchema>(item: T, form: string, description: string) =>
   v.pipe(v.array(item), v.minLength(1), v.metadata({ form: `a list of at least one ${form}`, description }));
+
+/** Not a list, which strictObject takes for an object without keys. */
+const object = <const T extends v.ObjectEntries>(entries: T) =>
+  Object.assign(
+    v.pipe(
+      v.custom<Record<string, unknown>>((value) => v.is(v.object({}), value) && !Array.isArray(value)),
+      v.strictObject(entries),
+    ),
+    { entries },
+  );
 
 const described = <T extends v.GenericSchema>(schema: T, description: string) =>
   v.pipe(schema, v.metadata({ description }));
@@ -60,13 +67,47 @@ const dnsName = (example: string, description: string) =>
 const slug = (description: string) =>
   text(/^[a-z0-9]([a-z0-9-]{0,30}[a-z0-9])?$/, "1 to 32 letters from a to z, digits and inner hyphens", description);
 
-const absolutePattern = /^\/(?!.*(\/\/|\/\.\.?(\/|$)))[^\s"'\\$;{}]*[^\s"'\\$;{}/]$/;
-const absolutePath = (example: string, description: string) =>
-  text(absolutePattern, `an absolute path without "..", spaces or quotes, such as ${example}`, description);
+/**
+ * The characters of every path in the configuration. Paths reach shells of root, units, where `%` and `:` have a meaning,
+ * and nginx: each use quotes them, and none of these characters has a meaning in any of them.
+ */
+const pathCharacters = "A-Za-z0-9._@+=,/-";
+const pathForm = "letters from A to Z, digits and . _ @ + = , -";
 
-const relativePattern = /^(?!.*(^|\/)\.\.?(\/|$))[^/\s"'\\$;{}][^\s"'\\$;{}]*$/;
-const relativePath = (example: string, description = "") =>
-  text(relativePattern, `a relative path without "..", spaces or quotes, such as ${example}`, description);
+/** What is wrong with the characters of a path. `more`: further ones that are allowed. */
+function pathFault(path: string, more = ""): string | undefined {
+  const [foreign] = path.replace(new RegExp(`[${more}${pathCharacters}]`, "g"), "");
+  if (foreign !== undefined) return `contains ${JSON.stringify(foreign)}`;
+  // A program could read it as an option.
+  if (/(^|\/)-/.test(path)) return "has a name that begins with a hyphen";
+  return undefined;
+}
+
+const path = (kind: RegExp, form: string, description: string, more?: string) =>
+  v.pipe(
+    v.string(),
+    v.rawCheck(({ dataset, addIssue }) => {
+      const fault = dataset.typed ? pathFault(dataset.value, more) : undefined;
+      if (fault !== undefined) addIssue({ message: `${found(dataset.value)}, which ${fault}` });
+    }),
+    v.regex(kind),
+    v.metadata({ form, description }),
+  );
+
+const absolutePath = (example: string, description: string) =>
+  path(
+    /^(?!.*(\/\/|\/\.\.?(\/|$)))\/.*[^/]$/,
+    `an absolute path without "..", of ${pathForm}, such as ${example}`,
+    description,
+  );
+
+const relativePath = (example: string, description = "", more = "") =>
+  path(
+    /^(?!.*(^|\/)\.\.?(\/|$))[^/].*$/,
+    `a relative path without "..", of ${pathForm}${more === "" ? "" : ` ${more}`}, such as ${example}`,
+    description,
+    more,
+  );
 
 const range = v.pipe(
   v.string(),
@@ -94,18 +135,24 @@ const knownHost = text(
   /^[^\s#|@][^\s]* (ssh-ed25519|ssh-rsa|ecdsa-sha2-nistp(256|384|521)) [A-Za-z0-9+/]+={0,2}$/,
   "a line as ssh-keyscan prints it, with name, key type and key",
 );
-/** A kept folder or file is kept whole: a slash at its end adds nothing. */
-const keptPath = v.pipe(
-  relativePath("downloads"),
-  v.transform((path) => path.replace(/\/+$/, "")),
-);
+/** A folder or a file is meant whole: a slash at its end adds nothing. */
+const withoutSlash = <T extends v.GenericSchema<string>>(path: T) =>
+  v.pipe(
+    path,
+    v.transform((text: string) => text.replace(/\/+$/, "")),
+  );
+const keptPath = withoutSlash(relativePath("downloads"));
 
-const host = v.strictObject({
+const host = object({
   name: slug("Name of the host; part of resource names."),
   // A leading hyphen would be read by ssh as an option, ProxyCommand among them.
   ssh: text(/^(?!-)[A-Za-z0-9._@:[\]%-]+$/, "user@host or an alias of ~/.ssh/config", "Where `ssh` finds the host."),
   sudo: v.optional(boolean("Run commands as root through `sudo -n`, where the login is not root."), false),
-  address: checked(isIPv4, "an IPv4 address", "Public IPv4 address for DNS; a host behind NAT does not have it."),
+  address: checked(
+    isIPv4,
+    "an IPv4 address: pushgate supports no host that has IPv6 alone",
+    "Public IPv4 address for DNS; a host behind NAT does not have it.",
+  ),
   address6: v.exactOptional(checked(isIPv6, "an IPv6 address", "Public IPv6 address, for DNS.")),
   hostname: dnsName("hooks.example.org", "Hostname for hooks only: Cloudflare blocks everything else there."),
   originPort: whole(1, 65_535, 8443, "a TCP port", "Port on which Cloudflare, and nothing else, reaches the host."),
@@ -115,7 +162,7 @@ const host = v.strictObject({
   ),
 });
 
-const hugo = v.strictObject({
+const hugo = object({
   path: v.optional(absolutePath("/usr/local/bin/hugo", "Hugo's program."), "/usr/bin/hugo"),
   minimum: v.optional(
     text(/^\d+\.\d+(\.\d+)?$/, "a version, such as 0.111.3", "Oldest Hugo that builds the site."),
@@ -125,59 +172,101 @@ const hugo = v.strictObject({
   http: list(pattern, "regular expressions", "Hugo's `security.http.urls`: URLs a build may read."),
 });
 
-const buildLimits = v.strictObject({
+const buildLimits = object({
   memoryMiB: whole(128, 65_536, 1024, "a number of MiB", "Memory of a build."),
   cpuPercent: whole(10, 6_400, 200, "a percentage", "Processor time of a build, in percent of one processor."),
   tasks: whole(16, 4_096, 256, "a whole number", "Processes and threads of a build."),
   seconds: whole(10, 7_200, 600, "a number of seconds", "Time that a build may take."),
-  releaseMiB: whole(1, 1_048_576, 2048, "a number of MiB", "Size of a release."),
+  releaseMiB: whole(
+    1,
+    1_048_576,
+    2048,
+    "a number of MiB",
+    "Size of a release, and of a commit's files; all that a site holds may take four times as much.",
+  ),
   // A site that lost half of its pages has more likely lost its content than its author's interest.
   pagesPercent: whole(0, 100, 50, "a percentage", "Pages that a release must have, in percent of the last release's."),
 });
 
-const site = v.strictObject({
+/** Without user and password, as rendered files are public, and without an address, which no certificate names. */
+const isNotifyUrl = (url: string): boolean => {
+  const [, name = ""] = /^https:\/\/([a-z0-9.-]+)(?::\d{1,5})?\/[A-Za-z0-9._~/?&=+,@-]*$/.exec(url) ?? [];
+  return dnsPattern.test(name) && URL.canParse(url);
+};
+
+const site = object({
   webRoot: absolutePath("/var/www/site", "Folder that the web server serves; becomes a link to the current release."),
-  content: absolutePath("/srv/content/site", "Content outside the repository, which pushgate never writes."),
+  content: v.exactOptional(
+    absolutePath(
+      "/srv/content/site",
+      "Content outside the repository, which pushgate never writes; without it, the repository's own is built.",
+    ),
+  ),
+  folder: v.exactOptional(
+    withoutSlash(relativePath("docs", "Folder of the site in the repository; without it, the site is at its top.")),
+  ),
   hostname: v.exactOptional(dnsName("www.example.org", "Hostname of the site, if pushgate is to serve it, too.")),
   keep: list(keptPath, "paths in the web root", "Paths in the web root that stay and that no build makes."),
-  paths: v.optional(
-    some(relativePath("layouts/"), "path", "Paths below which a change triggers a build; `*` is a wildcard."),
-    buildPaths,
+  paths: v.exactOptional(
+    some(
+      relativePath("layouts/", "", "*"),
+      "path",
+      "Paths of the repository below which a change triggers a build, beside its content; `*` is a wildcard; left out, " +
+        `in \`folder\`: ${buildPaths.map((path) => `\`${path}\``).join(" ")}.`,
+    ),
   ),
   assets: list(extension, "extensions", "Extensions of files that open pages may still request.", assetExtensions),
-  submodules: v.optional(boolean("Fetch the repository's submodules, too."), false),
+  submodules: v.optional(boolean("Fetch the submodules that `.gitmodules` names, such as themes."), true),
   knownHosts: list(knownHost, "lines of known_hosts", "SSH host keys of the git host, for a repository over SSH."),
   egress: list(range, "private ranges", "Private ranges that a fetch may reach, such as a git host's."),
   writers: v.exactOptional(
     text(/^[a-z_][a-z0-9_-]{0,30}$/, "the name of a group", "Group on the host whose members may request a build."),
   ),
   hugo: v.optional(described(hugo, "Hugo's program, and what a build may reach."), {}),
+  schedule: v.exactOptional(
+    checked(
+      isCalendar,
+      'a calendar expression of systemd in quotes, such as "daily" or "Mon..Fri 06:00"',
+      "When the site is built without a push, as for posts with a future date; in the host's time zone.",
+    ),
+  ),
   // A delivery that never arrived stays unpublished for as long.
   reconcileMinutes: whole(1, 60, 15, "a number of minutes", "Minutes between two fetches that no push triggered."),
+  notify: v.exactOptional(
+    checked(
+      isNotifyUrl,
+      "an https:// URL with a DNS name in lower case and a path, such as https://chat.example.org/hooks/builds",
+      "URL that gets a signed POST when builds begin to fail, and when they succeed again.",
+    ),
+  ),
   limits: v.optional(described(buildLimits, "Limits for a build."), {}),
 });
 
-const hook = v.strictObject({
-  name: slug("Last segment of the path `/webhook/<name>`."),
-  gitHost: oneOf(gitHostNames, "Git host that sends the deliveries."),
+export const repositoryShape = text(
+  /^(https:\/\/[A-Za-z0-9.-]+(:\d+)?\/[\w./~-]+|ssh:\/\/[\w.-]+@[A-Za-z0-9.-]+(:\d+)?\/[\w./~-]+|[\w.-]+@[A-Za-z0-9.-]+:[\w./~-]+)$/,
+  "an https:// or SSH address without a password or token: rendered files are public",
+  "Address of the repository.",
+);
+
+export const hookName = slug("Last segment of the path `/webhook/<name>`.");
+
+const hook = object({
+  name: hookName,
+  gitHost: oneOf(gitHostNames, "Git host that sends the deliveries.", `one of ${gitHostNames.join(", ")}`),
   sources: v.exactOptional(
     some(range, "source range", "Source ranges of a self-hosted git host; other git hosts publish their ranges."),
   ),
-  repository: text(
-    /^(https:\/\/[A-Za-z0-9.-]+(:\d+)?\/[\w./~-]+|ssh:\/\/[\w.-]+@[A-Za-z0-9.-]+(:\d+)?\/[\w./~-]+|[\w.-]+@[A-Za-z0-9.-]+:[\w./~-]+)$/,
-    "an https:// or SSH address without a password or token: rendered files are public",
-    "Address of the repository.",
-  ),
+  repository: repositoryShape,
   // The rules of git check-ref-format, without the exotic rest.
   branch: text(
-    /^(?![-/.])(?!.*(\.\.|\/\/|\/\.|@\{|\.lock(\/|$)))[A-Za-z0-9._/@+-]{1,200}(?<![/.])$/,
+    /^(?![-/.]|(HEAD|@)$)(?!.*(\.\.|\/\/|\/\.|@\{|\.lock(\/|$)))[A-Za-z0-9._/@+-]{1,200}(?<![/.])$/,
     "a branch name that git accepts, such as main",
     "Branch that is published; a push to another branch is ignored.",
   ),
   site: v.exactOptional(described(site, "Website that a push becomes; without it, deliveries stay in the spool.")),
 });
 
-const edge = v.strictObject({
+const edge = object({
   plan: oneOf(
     ["free", "pro", "business", "enterprise", "enterprise-bots"],
     "What the zone pays for; `enterprise-bots` is Enterprise with the Bot Management add-on.",
@@ -189,17 +278,14 @@ const edge = v.strictObject({
   canary: v.exactOptional(boolean("Request the canary in `up` and `preview`; by default, if the API is Cloudflare's.")),
 });
 
-const limits = v.strictObject({
-  // Pushes of up to 457 kB were seen, and GitHub itself stops at 25 MB.
-  bodyBytes: whole(1 << 10, 25 << 20, 5 << 20, "a number of bytes", "Size of a delivery's body."),
-  refusalsPerMinute: whole(1, 10_000, 60, "a whole number", "Rejected requests a minute, by source and hook."),
-  concurrentPerSource: whole(1, 1_000, 32, "a whole number", "Requests that one source may have open at the receiver."),
+const limits = object({
+  ...receiverLimits.entries,
   // GitHub delivers for all its users from few addresses: sized for a burst of real pushes, not for one user's.
   proxyRate: whole(1, 10_000, 200, "a whole number", "Requests a second that nginx passes on from one source."),
   proxyBurst: whole(0, 100_000, 500, "a whole number", "Requests above proxyRate that nginx passes on without delay."),
 });
 
-export const shape = v.strictObject({
+export const shape = object({
   zone: dnsName("example.org", "Name of the zone at Cloudflare."),
   edge: described(edge, "The zone's plan, and choices at Cloudflare."),
   hosts: some(host, "host", "Hosts that receive deliveries; each serves all sites."),
@@ -219,10 +305,28 @@ const secret = (description: string) =>
   );
 
 /** `secrets.<hook>`. */
-export const hookSecrets = v.strictObject({
+export const hookSecrets = object({
   current: secret("Secret that the git host signs deliveries with."),
-  previous: v.exactOptional(secret("Former secret, accepted until the git host uses the current one; remove it then.")),
+  previous: v.exactOptional(
+    secret("Previous secret, accepted until the git host uses the current one; remove it then."),
+  ),
   deployKey: v.exactOptional(described(v.string(), "Private key with which the builder reads a repository over SSH.")),
+  status: v.exactOptional(
+    v.pipe(
+      v.string(),
+      v.minLength(20, "has fewer than 20 characters, which no git host's token has"),
+      v.maxLength(1024, "has more than 1024 characters"),
+      v.regex(/^[\x21-\x7e]+$/, "contains white space or a character outside ASCII, as no token does"),
+      v.metadata({
+        form: "the token as the git host shows it",
+        description:
+          "Token with which the result of each build is set on its commit; `npx pushgate hook` says where it is made.",
+      }),
+    ),
+  ),
+  notify: v.exactOptional(
+    described(v.string(), "Key of Standard Webhooks that signs what `site.notify` gets: `whsec_` and base64."),
+  ),
 });
 
 export type HookSecrets = v.InferOutput<typeof hookSecrets>;
@@ -242,6 +346,8 @@ export type Hook = Omit<Config["hooks"][number], "sources"> & {
   readonly published: boolean;
   /** CIDRs that may deliver: sorted, without overlaps, never empty. */
   readonly sources: readonly string[];
+  /** Whether `secrets.<hook>.status` is given: the result of a build is set on its commit. */
+  readonly status?: true;
 };
 export type Site = NonNullable<Hook["site"]>;
 

@@ -1,19 +1,39 @@
-/** Faults of the secrets: those that git hosts sign with, and the builder's deploy keys. No fault quotes a value. */
+/** Faults of the secrets: those that git hosts sign with, deploy keys, tokens and keys of reports. No fault quotes a value. */
+import { createHash } from "node:crypto";
+import * as v from "valibot";
 import { parse as parseYaml } from "yaml";
-import { remoteOf } from "./derived.ts";
+import type { GitHost } from "../../service/git-hosts/index.ts";
+import { isKey, isMeantAsKey } from "../../service/git-hosts/standard-signature.ts";
+import { isElsewhere, knownGitHost, remoteOf } from "./derived.ts";
 import { checkShape, type Fault, faultsOf } from "./faults.ts";
-import { hookSecrets } from "./schema.ts";
+import { hookName, hookSecrets, repositoryShape } from "./schema.ts";
 
-/** The hooks as written, so that faults of the secrets come with the faults of the hooks. */
-const writtenHooks = (hooks: unknown) =>
-  (Array.isArray(hooks) ? hooks : []).flatMap((hook: Record<string, unknown> | null) => {
-    const { name, repository, site } = hook ?? {};
-    const needsDeployKey = site !== undefined && typeof repository === "string" && remoteOf(repository).ssh;
-    return typeof name === "string" ? [{ name, needsDeployKey }] : [];
+/**
+ * The hooks as written, so that faults of the secrets come with the faults of the hooks. `needsDeployKey` is undefined
+ * where the repository has a fault of its own.
+ */
+const writtenHooks = (hooks: readonly unknown[]) =>
+  hooks.flatMap((hook) => {
+    const { name, gitHost, repository, site }: Record<string, unknown> = Object(hook);
+    const remote =
+      v.is(repositoryShape, repository) && !isElsewhere({ repository, gitHost }) ? remoteOf(repository) : undefined;
+    return v.is(hookName, name)
+      ? [
+          {
+            name,
+            gitHost: knownGitHost(gitHost),
+            keys: knownGitHost(gitHost)?.keys,
+            needsDeployKey: site === undefined ? false : remote?.ssh,
+            hasSite: site !== undefined,
+            url: (Object(site) as Record<string, unknown>).notify,
+          },
+        ]
+      : [];
   });
 
 const store = (path: string) => `npx pulumi config set --secret --path pushgate:${path}`;
-const newSecret = (path: string) => `${store(path)} "$(openssl rand -base64 32)"`;
+const newSecret = (path: string, keys?: GitHost["keys"]) =>
+  `${store(path)} "${keys === undefined ? "" : "whsec_"}$(openssl rand -base64 32)"`;
 const newKey = 'ssh-keygen -t ed25519 -N "" -f deploy-key';
 
 /**
@@ -22,8 +42,16 @@ const newKey = 'ssh-keygen -t ed25519 -N "" -f deploy-key';
  */
 export function secretFaults(secrets: unknown, written: unknown, encrypted: boolean, stackFile?: string): Fault[] {
   if (secrets === null || typeof secrets !== "object" || Array.isArray(secrets))
-    return [{ key: "secrets", says: "is not an object. Use { <hook>: { current, previous?, deployKey? } }." }];
-  const hooks = writtenHooks(written);
+    return [
+      {
+        key: "secrets",
+        says: `is ${Array.isArray(secrets) ? "a list" : "no object"}. For each hook, run: ${newSecret("secrets.<hook>.current")}`,
+      },
+    ];
+  const list: readonly unknown[] = Array.isArray(written) ? written : [];
+  const hooks = writtenHooks(list);
+  // Of a name with a fault it is unknown which secrets are its own.
+  const named = list.length > 0 && hooks.length === list.length;
   const entries = Object.entries(secrets as Record<string, unknown>);
   return [
     ...faultsOf("secrets", {
@@ -33,34 +61,116 @@ export function secretFaults(secrets: unknown, written: unknown, encrypted: bool
       key,
       says: `is plain text beside encrypted secrets. Make a new secret, and run: ${store(key)}`,
     })),
-    ...hooks.flatMap(({ name }) => {
-      const fault = `is missing. Run: ${newSecret(`secrets.${name}.current`)}`;
+    ...hooks.flatMap(({ name, keys }) => {
+      const fault = `is missing. Run: ${newSecret(`secrets.${name}.current`, keys)}`;
       return faultsOf(`secrets.${name}`, { [fault]: !Object.hasOwn(secrets, name) });
     }),
     ...entries.flatMap(([name, entry]) => {
       const key = `secrets.${name}`;
       const hook = hooks.find((hook) => hook.name === name);
-      const { current, previous, deployKey }: Record<string, unknown> = Object(entry);
+      const { current, previous, deployKey, status, notify }: Record<string, unknown> = Object(entry);
       return [
-        ...faultsOf(key, { "belongs to no hook. Remove it, or correct the hook's name.": hook === undefined }),
+        ...faultsOf(key, {
+          [`belongs to no hook. Correct the hook's name, or run: npx pulumi config rm --path pushgate:${key}`]:
+            named && hook === undefined,
+        }),
         ...checkShape(hookSecrets, entry, key, true).faults.map((fault) =>
-          fault.key === `${key}.current` ? { ...fault, says: `${fault.says} Run: ${newSecret(fault.key)}` } : fault,
+          fault.key === `${key}.current`
+            ? { ...fault, says: `${fault.says} Run: ${newSecret(fault.key, hook?.keys)}` }
+            : fault,
+        ),
+        ...Object.entries({ current, previous }).flatMap(([which, value]) =>
+          keyFaults(`${key}.${which}`, value, hook?.keys),
         ),
         ...faultsOf(`${key}.previous`, {
           "equals current. Remove it: the rotation is over.": typeof current === "string" && current === previous,
         }),
-        ...deployKeyFaults(`${key}.deployKey`, deployKey, hook?.needsDeployKey === true),
+        ...(hook?.needsDeployKey === undefined
+          ? []
+          : deployKeyFaults(`${key}.deployKey`, deployKey, hook.needsDeployKey)),
+        ...(hook === undefined ? [] : reportFaults(key, hook, { status, notify })),
       ];
     }),
   ];
 }
 
-/** Paths in the stack file whose secret is plain text there. */
+/** Faults of the credentials by which results leave the host. */
+function reportFaults(
+  key: string,
+  { gitHost, hasSite, url }: ReturnType<typeof writtenHooks>[number],
+  { status, notify }: { readonly status: unknown; readonly notify: unknown },
+): Fault[] {
+  const name = gitHost?.name;
+  return [
+    ...faultsOf(`${key}.status`, {
+      "is set, but the hook has no site, so that no build has a result. Remove it.": status !== undefined && !hasSite,
+      [`is set, but ${name} has no API for the result of a build. Remove it.`]:
+        status !== undefined && hasSite && gitHost !== undefined && gitHost.status === undefined,
+    }),
+    ...faultsOf(`${key}.notify`, {
+      [`is missing, and site.notify is set. Run: ${newSecret(`${key}.notify`, "all")}`]:
+        notify === undefined && typeof url === "string",
+      "is set, but the hook has no site.notify. Remove it, or set the URL.": notify !== undefined && url === undefined,
+    }),
+    ...(typeof url === "string" ? keyFaults(`${key}.notify`, notify, "all") : []),
+  ];
+}
+
+/** A misspelled key would be taken for a token that each delivery carries. */
+function keyFaults(key: string, value: unknown, keys: GitHost["keys"]): Fault[] {
+  if (typeof value !== "string") return [];
+  const isWanted = keys === "all" || (keys === "some" && isMeantAsKey(value));
+  return faultsOf(key, {
+    [`is no key of Standard Webhooks: whsec_ and 24 to 64 bytes in base64. Run: ${newSecret(key, keys)}`]:
+      isWanted && !isKey(value),
+  });
+}
+
+/** What pushgate's repository once held in an example: all of it can be read there for ever. */
+const published = {
+  passphrase: "example",
+  salt: "v1:XxjjOfWzRQU=:",
+  /** SHA-256, in hex. */
+  secrets: [
+    "455245293279946427e060608a73a2ace45071eb1e739294ae30e1b1eab3e001",
+    "75722c10f60c9cb360533832f4ab4c70dd1e6e611ff0bb0e9dd1bbc14556fd88",
+    "4824d2df8a8a9aee3c2c8bd0e7a816f413ff0a1ee5ab50c9bf49660d1f1b82b6",
+  ],
+};
+
+/** Faults of a stack that is encrypted with, or signs with, what an example of pushgate's published. */
+export function publicFaults(secrets: unknown, stackFile = "", passphrase = ""): Fault[] {
+  const sha256 = (text: string) => createHash("sha256").update(text).digest("hex");
+  const change = "Run: npx pulumi stack change-secrets-provider passphrase. Then make new secrets and a new token";
+  return [
+    ...faultsOf("secrets:passphrase", {
+      [`is that of pushgate's former example, which is public. ${change}.`]: passphrase === published.passphrase,
+    }),
+    ...faultsOf("secrets:encryptionsalt", {
+      [`is that of pushgate's former example, whose passphrase is public. ${change}.`]: stackFile.includes(
+        `encryptionsalt: ${published.salt}`,
+      ),
+    }),
+    ...Object.entries(Object(secrets) as Record<string, unknown>).flatMap(([hook, entry]) =>
+      Object.entries(Object(entry) as Record<string, unknown>).flatMap(([name, value]) => {
+        const key = `secrets.${hook}.${name}`;
+        const isPublic = typeof value === "string" && published.secrets.includes(sha256(value));
+        return faultsOf(key, {
+          [`is that of pushgate's former example, which is public. Run: ${newSecret(key)}`]: isPublic,
+        });
+      }),
+    ),
+  ];
+}
+
+/** Paths in the stack file whose secret is plain text there. What is no text has a fault of its shape. */
 function plainLeaves(stackFile: string): string[] {
   const walk = (node: unknown, path: string): string[] => {
     if (node === null || node === undefined) return [];
     if (typeof node !== "object") return [path];
-    if (Object.keys(node).length === 1 && "secure" in node) return [];
+    if (Array.isArray(node) || path.split(".").length > 2) return [];
+    // A hook may have the name "secure".
+    if (Object.keys(node).length === 1 && "secure" in node && typeof node.secure === "string") return [];
     return Object.entries(node).flatMap(([key, child]) => walk(child, `${path}.${key}`));
   };
   const config = (parseYaml(stackFile) as { config?: Record<string, unknown> } | null)?.config ?? {};

@@ -6,11 +6,13 @@ import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import * as pulumi from "@pulumi/pulumi";
 import * as runtimeConfig from "@pulumi/pulumi/runtime/config.js";
-import { crossFaults } from "./checks.ts";
+import * as v from "valibot";
+import { vendorUrl } from "../edge/api.ts";
+import { crossFaults, exampleFaults } from "./checks.ts";
 import { settled } from "./derived.ts";
-import { checkShape, faultsOf, SettingsError } from "./faults.ts";
-import { type HookSecrets, type Settings, shape } from "./schema.ts";
-import { secretFaults } from "./secret-checks.ts";
+import { checkShape, type Fault, faultsOf, SettingsError } from "./faults.ts";
+import { type Config, type HookSecrets, type Settings, shape } from "./schema.ts";
+import { publicFaults, secretFaults } from "./secret-checks.ts";
 
 export type { Edge, GitHost, Hook, Host, Limits, Plan, Settings, Site } from "./schema.ts";
 
@@ -18,7 +20,6 @@ const namespace = "pushgate:";
 /** Keys of the Cloudflare provider. */
 const token = "cloudflare:apiToken";
 const baseUrl = "cloudflare:baseUrl";
-export const vendorUrl = "https://api.cloudflare.com/client/v4";
 
 /** The SDK exports it, and leaves it out of its types. */
 const { isConfigSecret } = runtimeConfig as unknown as { isConfigSecret: (key: string) => boolean };
@@ -26,37 +27,80 @@ const { isConfigSecret } = runtimeConfig as unknown as { isConfigSecret: (key: s
 /** The configuration as the engine passes it: `namespace:key` -> text, which is JSON for an object or a list. */
 export type RawConfig = Readonly<Record<string, string>>;
 
-/** Secrets by hook, newest first; its deploy key under `key:<hook>`. */
+/** Secrets by hook, newest first; its other credentials under `key:<hook>`, `status:<hook>` and `notify:<hook>`. */
 type Secrets = Readonly<Record<string, readonly string[]>>;
 
 /**
  * Throws SettingsError with all faults. `isSecret`: whether a key is encrypted; `stackFile` is the text of
- * Pulumi.<stack>.yaml where it is known.
+ * Pulumi.<stack>.yaml where it is known; `hasToken`: whether the environment has a token for Cloudflare;
+ * `passphrase`: the one in the environment.
  */
-export function parseSettings(raw: RawConfig, isSecret: (key: string) => boolean, stackFile?: string) {
+export function parseSettings(
+  raw: RawConfig,
+  isSecret: (key: string) => boolean,
+  stackFile?: string,
+  { hasToken = true, passphrase = "" } = {},
+) {
   const written: Record<string, unknown> = { secrets: {} };
   for (const [key, text] of Object.entries(raw)) {
     if (!key.startsWith(namespace)) continue;
     const name = key.slice(namespace.length);
-    written[name] = name === "zone" ? text : decoded(text);
+    // A zone is text, and its fault quotes it as written; only a list or an object comes as JSON.
+    written[name] = name === "zone" && !/^[[{]/.test(text) ? text : decoded(text);
   }
   const { secrets, ...config } = written;
   const { output, faults: shapeFaults } = checkShape(shape, config);
   const faults = [
-    ...(output === undefined ? shapeFaults : crossFaults(output)),
+    ...shapeFaults,
+    ...faultsBetween(config, (raw[baseUrl] ?? vendorUrl) === vendorUrl),
     ...faultsOf(token, {
       [`is plain text. Make a new token, and run: npx pulumi config set --secret ${token}`]:
         raw[token] !== undefined && !isSecret(token),
+      [`has characters that no token has, such as a space. Copy the token alone, and run: npx pulumi config set --secret ${token}`]:
+        raw[token] !== undefined && isSecret(token) && !/^[\w-]+$/.test(raw[token]),
+      [`is missing. Make a token with the permissions that README.md lists, and run: npx pulumi config set --secret ${token}`]:
+        raw[token] === undefined && !hasToken,
     }),
     ...secretFaults(secrets, config.hooks, isSecret(`${namespace}secrets`), stackFile),
+    ...publicFaults(secrets, stackFile, passphrase),
   ];
   if (output === undefined || faults.length > 0) throw new SettingsError(faults);
   const byHook: Record<string, string[]> = {};
-  for (const [hook, { current, previous, deployKey }] of Object.entries(secrets as Record<string, HookSecrets>)) {
+  const entries = Object.entries(secrets as Record<string, HookSecrets>);
+  for (const [hook, { current, previous, deployKey, status, notify }] of entries) {
     byHook[hook] = previous === undefined ? [current] : [current, previous];
     if (deployKey !== undefined) byHook[`key:${hook}`] = [deployKey];
+    if (status !== undefined) byHook[`status:${hook}`] = [status];
+    if (notify !== undefined) byHook[`notify:${hook}`] = [notify];
   }
-  return { settings: settled(output), secrets: byHook as Secrets };
+  const withStatus = entries.flatMap(([hook, { status }]) => (status === undefined ? [] : [hook]));
+  return { settings: settled(output, withStatus), secrets: byHook as Secrets };
+}
+
+/**
+ * The faults between the parts whose shapes fit, so that a wrong shape hides none. Keys and texts name the entries by
+ * their places in the list as written. Where the zone does not fit, it is unknown: "". `isReal`: whether the API is
+ * Cloudflare's own.
+ */
+function faultsBetween(config: Record<string, unknown>, isReal: boolean): Fault[] {
+  const { zone, edge, hosts, hooks, limits } = shape.entries;
+  const fitting = <T extends v.GenericSchema>(item: T, list: unknown) =>
+    (Array.isArray(list) ? list : []).flatMap((entry: unknown, place) => {
+      const { success, output } = v.safeParse(item, entry);
+      return success ? [{ entry: output, place }] : [];
+    });
+  const of = { hosts: fitting(hosts.pipe[0].item, config.hosts), hooks: fitting(hooks.pipe[0].item, config.hooks) };
+  const asWritten = (text: string) =>
+    text.replace(/\b(hosts|hooks)\[(\d+)\]/g, (_, list: "hosts" | "hooks", i) => `${list}[${of[list][i]?.place}]`);
+  const parts: Config = {
+    zone: v.is(zone, config.zone) ? config.zone : "",
+    edge: v.safeParse(edge, config.edge).success ? v.parse(edge, config.edge) : v.parse(edge, { plan: "free" }),
+    hosts: of.hosts.map(({ entry }) => entry),
+    hooks: of.hooks.map(({ entry }) => entry),
+    limits: v.parse(limits, undefined),
+  };
+  const faults = [...crossFaults(parts), ...(isReal ? exampleFaults(parts) : [])];
+  return faults.map(({ key, says }) => ({ key: asWritten(key), says: asWritten(says) }));
 }
 
 /** Objects and lists arrive as JSON; other text stays as it is, and its shape has a fault. */
@@ -78,6 +122,10 @@ export function readCloudflareAccess(): { baseUrl: string; token: string } | und
 export function readSettings(): { settings: Settings; secrets: pulumi.Output<Secrets> } {
   const file = join(pulumi.getRootDirectory(), `Pulumi.${pulumi.getStack()}.yaml`);
   const stackFile = existsSync(file) ? readFileSync(file, "utf8") : undefined;
-  const { settings, secrets } = parseSettings(pulumi.runtime.allConfig(), isConfigSecret, stackFile);
+  const hasToken = ["CLOUDFLARE_API_TOKEN", "CLOUDFLARE_API_KEY"].some((name) => process.env[name]);
+  const { settings, secrets } = parseSettings(pulumi.runtime.allConfig(), isConfigSecret, stackFile, {
+    hasToken,
+    passphrase: process.env.PULUMI_CONFIG_PASSPHRASE ?? "",
+  });
   return { settings, secrets: pulumi.secret(secrets) };
 }

@@ -1,14 +1,16 @@
 /** Faults of the sites: their folders, SSH host keys, ranges and hostnames. */
 import { containsCidr, overlapCidr } from "cidr-tools";
 import { local, networks } from "../networks.ts";
-import { knownAs, remoteOf } from "./derived.ts";
+import { isElsewhere, isOutside, knownAs, remoteOf } from "./derived.ts";
 import { type Fault, faultsOf } from "./faults.ts";
 import type { Config, Site } from "./schema.ts";
 
-type Keyed = { readonly key: string; readonly repository: string; readonly site: Site };
+type Keyed = Pick<Config["hooks"][number], "repository" | "gitHost"> & { readonly key: string; readonly site: Site };
 
 const keyed = (hooks: Config["hooks"]): Keyed[] =>
-  hooks.flatMap(({ repository, site }, i) => (site ? [{ key: `hooks[${i}].site`, repository, site }] : []));
+  hooks.flatMap(({ repository, gitHost, site }, i) =>
+    site ? [{ key: `hooks[${i}].site`, repository, gitHost, site }] : [],
+  );
 
 const isUnder = (path: string, folder: string): boolean => path.startsWith(`${folder}/`);
 const overlap = (a: string, b: string): boolean => a === b || isUnder(a, b) || isUnder(b, a);
@@ -16,7 +18,7 @@ const overlap = (a: string, b: string): boolean => a === b || isUnder(a, b) || i
 /** Folders of the system, of pushgate, and those that a sandbox replaces. */
 const systemFolders =
   /^\/(bin|boot|dev|etc|lib\w*|proc|run|sbin|sys|tmp|usr|var\/(tmp|(lib|spool)\/pushgate[^/]*))(\/|$)/;
-const sharedFolders = /^\/(home|media|mnt|opt|root|srv|var(\/(lib|log|spool))?)$/;
+const sharedFolders = /^\/(home|media|mnt|opt|root|srv|var(\/(lib|log|spool|www))?)$/;
 const hiddenFromHugo = /^\/(dev|home|proc|root|run|sys|tmp|var\/tmp)\//;
 
 export function siteFaults(hooks: Config["hooks"]): Fault[] {
@@ -38,8 +40,8 @@ export function siteFaults(hooks: Config["hooks"]): Fault[] {
   ];
 }
 
-const folderFaults = ({ key, site: { webRoot, content } }: Keyed): Fault[] => [
-  ...Object.entries({ webRoot, content }).flatMap(([name, path]) =>
+const folderFaults = ({ key, site: { webRoot, content, folder } }: Keyed): Fault[] => [
+  ...Object.entries({ webRoot, ...(content !== undefined && { content }) }).flatMap(([name, path]) =>
     faultsOf(`${key}.${name}`, {
       [`is "${path}", which belongs to the system. Use a folder of the site's own.`]: systemFolders.test(path),
       [`is "${path}", which holds more than this site. Use a folder below it.`]: sharedFolders.test(path),
@@ -48,14 +50,16 @@ const folderFaults = ({ key, site: { webRoot, content } }: Keyed): Fault[] => [
   ...faultsOf(`${key}.webRoot`, {
     [`is "${webRoot}", in root's home, which no web server can read. Use another folder, such as /var/www/site.`]:
       webRoot === "/root" || isUnder(webRoot, "/root"),
-    [`is "${webRoot}", inside content, which pushgate never writes. Move it outside content.`]: isUnder(
-      webRoot,
-      content,
-    ),
+    [`is "${webRoot}", inside content, which pushgate never writes. Move it outside content.`]:
+      content !== undefined && isUnder(webRoot, content),
   }),
   ...faultsOf(`${key}.content`, {
     [`is "${content}", inside webRoot, which is replaced on every publish. Move it outside webRoot.`]:
-      content === webRoot || isUnder(content, webRoot),
+      content !== undefined && (content === webRoot || isUnder(content, webRoot)),
+  }),
+  ...faultsOf(`${key}.folder`, {
+    [`is "${folder}", in a folder that git keeps for itself. Use the folder that holds Hugo's configuration.`]:
+      /(^|\/)\.git(\/|$)/i.test(folder ?? ""),
   }),
 ];
 
@@ -66,7 +70,8 @@ function sharedFaults({ key, site }: Keyed, before: Keyed): Fault[] {
     ["webRoot", "content"],
     ["content", "webRoot"],
   ] as const;
-  const [name, other] = pairs.find(([name, other]) => overlap(site[name], before.site[other])) ?? [];
+  const isShared = (one = "", another = ""): boolean => one !== "" && another !== "" && overlap(one, another);
+  const [name, other] = pairs.find(([name, other]) => isShared(site[name], before.site[other])) ?? [];
   if (name === undefined) return [];
   const overlapped = `${before.key}.${other}, "${before.site[other]}"`;
   return [{ key: `${key}.${name}`, says: `is "${site[name]}", which overlaps ${overlapped}. Use separate folders.` }];
@@ -80,7 +85,8 @@ const keepFaults = ({ key, site: { keep } }: Keyed): Fault[] =>
     }),
   );
 
-function knownHostsFaults({ key, repository, site: { knownHosts } }: Keyed): Fault[] {
+function knownHostsFaults({ key, repository, gitHost, site: { knownHosts } }: Keyed): Fault[] {
+  if (isElsewhere({ repository, gitHost })) return [];
   const remote = remoteOf(repository);
   const name = knownAs(remote);
   if (!remote.ssh || knownHosts.some((line) => line.split(" ")[0]!.split(",").includes(name))) return [];
@@ -121,8 +127,10 @@ export function servingFaults({ zone, hosts, hooks }: Pick<Config, "zone" | "hos
       const host = hosts.findIndex((other) => other.hostname === hostname);
       const first = sites.findIndex((other) => other.hostname === hostname);
       return faultsOf(key, {
-        [`is "${hostname}", which is not in the zone ${zone}. Use a name in it, such as www.${zone}.`]:
-          hostname !== zone && !hostname.endsWith(`.${zone}`),
+        [`is "${hostname}", which is not in the zone ${zone}. Use a name in it, such as www.${zone}.`]: isOutside(
+          hostname,
+          zone,
+        ),
         [`is "${hostname}", as is hosts[${host}].hostname, where all but hooks is blocked. Use another name.`]:
           host >= 0,
         [`repeats ${sites[first]!.key}, "${hostname}". Use a hostname for each site.`]: first < i,
@@ -140,17 +148,11 @@ export function servingFaults({ zone, hosts, hooks }: Pick<Config, "zone" | "hos
 function portFaults(all: Config["hosts"], hostname: string): Fault[] {
   const hosts = all.map((host, i) => ({ ...host, key: `hosts[${i}]` })).filter(({ state }) => state !== "absent");
   const reason = `but Cloudflare reaches both hosts for ${hostname} on one port`;
-  return hosts.flatMap(({ key, originPort, address }) => {
+  return hosts.flatMap(({ key, originPort }) => {
     const first = hosts[0]!;
-    const before = hosts.find((other) => other.address === address)!;
-    return [
-      ...faultsOf(`${key}.originPort`, {
-        [`is ${originPort}, and ${first.key}.originPort is ${first.originPort}, ${reason}. Use the same port.`]:
-          originPort !== first.originPort,
-      }),
-      ...faultsOf(`${key}.address`, {
-        [`is "${address}", as is ${before.key}.address, ${reason}. Use an address for each host.`]: before.key !== key,
-      }),
-    ];
+    return faultsOf(`${key}.originPort`, {
+      [`is ${originPort}, and ${first.key}.originPort is ${first.originPort}, ${reason}. Use the same port.`]:
+        originPort !== first.originPort,
+    });
   });
 }

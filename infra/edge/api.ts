@@ -1,8 +1,11 @@
 /**
  * A small client of Cloudflare's API, for what the Pulumi provider cannot do: dry runs of rulesets, the rollout of a
- * client certificate, and a search for what exists. It writes nothing: a dry run is its only POST or PUT.
+ * client certificate and its repair, and a search for what exists.
  */
 import { setTimeout as sleep } from "node:timers/promises";
+
+/** Cloudflare's own API; tests have a fake one. */
+export const vendorUrl = "https://api.cloudflare.com/client/v4";
 
 /** The provider's own settings, `cloudflare:baseUrl` and `cloudflare:apiToken`. */
 export type CloudflareAccess = { readonly baseUrl: string; readonly token: string };
@@ -65,6 +68,9 @@ export function cloudflareApi({ baseUrl, token }: CloudflareAccess) {
         all.push(...((answer.result ?? []) as T[]));
         if (page >= (answer.result_info?.total_pages ?? 1)) return all;
       }
+    },
+    async put(path: string, body: object): Promise<void> {
+      await send("PUT", path, body);
     },
     /** Writes nothing, and throws what Cloudflare would answer to the write. */
     async dryRun(method: "POST" | "PUT", path: string, body: object): Promise<void> {

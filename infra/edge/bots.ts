@@ -6,6 +6,7 @@ import * as cloudflare from "@pulumi/cloudflare";
 import * as pulumi from "@pulumi/pulumi";
 import { hostnames } from "../config/derived.ts";
 import type { Edge, Settings } from "../config/settings.ts";
+import type { LiveZone } from "./zone/live-zone.ts";
 
 /** Only fields of the free plan: another plan's field makes the provider's result inconsistent. */
 export function botSettings({ plan, botFightMode }: Edge): { fightMode: false; enableJs: true } | undefined {
@@ -13,11 +14,16 @@ export function botSettings({ plan, botFightMode }: Edge): { fightMode: false; e
   return plan === "free" && botFightMode === "off" ? { fightMode: false, enableJs: true } : undefined;
 }
 
-export function bots(settings: Settings, zoneId: pulumi.Input<string>, opts: pulumi.CustomResourceOptions = {}) {
+export function bots(
+  settings: Settings,
+  { id: zoneId, managedRobotsTxt }: Pick<LiveZone, "id" | "managedRobotsTxt">,
+  opts: pulumi.CustomResourceOptions = {},
+) {
   const wanted = botSettings(settings.edge);
   if (wanted === undefined) return undefined;
-  if (hostnames(settings).length > 0)
-    return new cloudflare.BotManagement("Bot Fight Mode", { zoneId, ...wanted }, opts);
+  // Left out, the provider would switch the zone's managed robots.txt off: it fills in false (docs/decisions/022).
+  const args = { zoneId, ...wanted, isRobotsTxtManaged: managedRobotsTxt === true };
+  if (hostnames(settings).length > 0) return new cloudflare.BotManagement("Bot Fight Mode", args, opts);
   // The API cannot delete the setting, and the state does not hold the value it had before.
   void pulumi.log.warn(
     "Bot Fight Mode stays off. If the zone had it on before pushgate, switch it on in Cloudflare's dashboard.",

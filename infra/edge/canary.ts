@@ -6,9 +6,9 @@ import { get } from "node:https";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { DnsRecord } from "@pulumi/cloudflare";
 import * as pulumi from "@pulumi/pulumi";
-import { type Edge, type Host, type Settings, vendorUrl } from "../config/settings.ts";
+import type { Edge, Host, Settings } from "../config/settings.ts";
 import { canaryPath, servedByProxy } from "../contract.ts";
-import type { CloudflareAccess } from "./api.ts";
+import { type CloudflareAccess, vendorUrl } from "./api.ts";
 
 export type CanaryAnswer = {
   /** 0 without an answer; `error` is then the code of the reason, such as ENOTFOUND. */

@@ -8,11 +8,11 @@
  *   presents the certificate.
  */
 import { readFileSync } from "node:fs";
-import { setTimeout as sleep } from "node:timers/promises";
 import * as cloudflare from "@pulumi/cloudflare";
 import * as pulumi from "@pulumi/pulumi";
-import { type CloudflareAccess, cloudflareApi } from "./api.ts";
+import type { CloudflareAccess } from "./api.ts";
 import { warnBeforeExpiry } from "./expiry.ts";
+import { type AllPresented, presentedDrift, restorePresented } from "./presented.ts";
 
 /** PEM. nginx trusts `ca`, which is public; Cloudflare presents `certificate` and holds its `key`. */
 export type ClientCertificate = { readonly ca: string; readonly certificate: string; readonly key: string };
@@ -35,16 +35,24 @@ export const readClientCertificate = (printed: pulumi.Output<string>): pulumi.Ou
     }
   });
 
+/** One hostname: the resource, and the certificate's id, known in a preview unless the certificate itself changes. */
+export type Presentation = {
+  readonly hostname: string;
+  readonly resource: cloudflare.AuthenticatedOriginPulls;
+  readonly certId: pulumi.Output<string>;
+};
+
 /**
  * Uploads the certificate and has Cloudflare present it for each hostname. The zone's own such setting is independent of
  * it (developers.cloudflare.com/ssl/origin-configuration/authenticated-origin-pull/set-up/global) and stays as it is.
+ * `live`: what Cloudflare presented when the run began.
  */
 export function presentClientCertificate(
-  zoneId: pulumi.Input<string>,
+  { id: zoneId, live, access }: { id: string; live: AllPresented; access: CloudflareAccess | undefined },
   hostnames: readonly string[],
   { certificate, key }: { readonly certificate: pulumi.Input<string>; readonly key: pulumi.Input<string> },
   opts: pulumi.CustomResourceOptions = {},
-): cloudflare.AuthenticatedOriginPulls[] {
+): Presentation[] {
   if (hostnames.length === 0) return [];
   const uploaded = new cloudflare.AuthenticatedOriginPullsHostnameCertificate(
     "client certificate",
@@ -55,47 +63,23 @@ export function presentClientCertificate(
   const renewal = "Raise pushgate:edge.generation by one and run npx pulumi up.";
   warnBeforeExpiry(uploaded, "the client certificate that Cloudflare presents", renewal);
   return hostnames.map((hostname) => {
+    const seen = uploaded.id.apply((id) => {
+      const drift = pulumi.runtime.isDryRun() ? presentedDrift(hostname, live.get(hostname), id) : undefined;
+      if (drift === undefined) return id;
+      void pulumi.log.warn(drift);
+      // State and declaration are equal for the provider. Only an unknown value makes its preview show an update.
+      return pulumi.unknown as unknown as string;
+    });
     // The provider takes one hostname a resource.
-    const configs = [{ hostname, certId: uploaded.id, enabled: true }];
+    const configs = [{ hostname, certId: seen, enabled: true }];
     const aliases = [{ name: `${hostname} origin pulls`, parent: pulumi.rootStackResource }];
     const name = `${hostname} client certificate`;
-    return new cloudflare.AuthenticatedOriginPulls(name, { zoneId, configs }, { ...opts, aliases });
+    const resource = new cloudflare.AuthenticatedOriginPulls(name, { zoneId, configs }, { ...opts, aliases });
+    const presented = resource.configs.apply(async ([config]) => {
+      const id = config?.certId ?? "";
+      if (!pulumi.runtime.isDryRun()) await restorePresented(access, zoneId, hostname, live.get(hostname), id);
+      return id;
+    });
+    return { hostname, resource, certId: pulumi.runtime.isDryRun() ? uploaded.id : presented };
   });
-}
-
-const minutes = 5;
-const bothTrusted = "Until then nginx trusts the former client certificate too.";
-
-/**
- * Resolves once Cloudflare reports that it presents `certId` for the hostname, and throws RunError after five minutes.
- * Cloudflare's locations change over one after the other: nginx must trust the former CA until then.
- */
-export async function untilPresented(
-  access: CloudflareAccess | undefined,
-  zoneId: string,
-  hostname: string,
-  certId: string,
-  pause = 2_000,
-): Promise<void> {
-  if (access === undefined)
-    throw new pulumi.RunError(
-      `cloudflare:apiToken is not in the stack's configuration, so pushgate cannot know when Cloudflare presents the new ` +
-        `client certificate for ${hostname}. Run npx pulumi config set --secret cloudflare:apiToken, then npx pulumi up. ` +
-        bothTrusted,
-    );
-  type Rollout = { readonly cert_id?: string; readonly status?: string; readonly cert_status?: string };
-  const path = `zones/${zoneId}/origin_tls_client_auth/hostnames/${hostname}`;
-  const api = cloudflareApi(access);
-  const until = Date.now() + minutes * 60_000;
-  for (let waiting = false; ; waiting = true) {
-    const live = await api.get<Rollout>(path);
-    if (live?.cert_id === certId && live.status === "active" && (live.cert_status ?? "active") === "active") return;
-    if (Date.now() > until)
-      throw new pulumi.RunError(
-        `Cloudflare does not present the new client certificate for ${hostname} yet (${live?.status ?? "no answer"}, ` +
-          `${live?.cert_status ?? "none"}). Run npx pulumi up again in a few minutes. ${bothTrusted}`,
-      );
-    if (!waiting) void pulumi.log.info(`waiting until Cloudflare presents the new client certificate for ${hostname}`);
-    await sleep(pause);
-  }
 }

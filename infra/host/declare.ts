@@ -3,15 +3,18 @@ import * as pulumi from "@pulumi/pulumi";
 import { type HostLayer, leaving } from "../apply/layer.ts";
 import { neverCame } from "../apply/reconcile.ts";
 import type { HostReport } from "../apply/report.ts";
-import { apply, applySecrets, lost, probe, sendBundle } from "../apply/ship.ts";
+import { appliedLayers, apply, applySecrets, lost, probe, sendBundle } from "../apply/ship.ts";
 import { Component } from "../component.ts";
 import { namesOf } from "../config/derived.ts";
 import type { Host, Settings } from "../config/settings.ts";
+import { firstApply } from "./first-apply.ts";
 import { type HostLayers, hasBuilder, hostLayers, type Made } from "./index.ts";
 import { csrQuestion } from "./origin-key/origin-key.ts";
 import { fitFaults } from "./preflight.ts";
 import type { Bundle, Bundles } from "./programs/programs.ts";
 import { type HookSecrets, judgeSecrets, probedSecrets } from "./secrets/secrets.ts";
+import { folderQuestion, scheduleQuestion } from "./site/site.ts";
+import { summaryText } from "./summary.ts";
 
 /** One host as it answered the probe. */
 export type ProbedHost = {
@@ -50,7 +53,13 @@ export async function probeHosts(settings: Settings, programs: Bundles): Promise
     settings.hosts.map(async (host): Promise<ProbedHost> => {
       if (host.state === "lost") return { host };
       const layers = hostLayers(settings, host, { ...unknown, programs });
-      const probed = { ...layers, secrets: probedSecrets(layers.secrets), request: csrQuestion(host) };
+      const probed = {
+        ...layers,
+        secrets: probedSecrets(layers.secrets),
+        request: csrQuestion(host),
+        folders: folderQuestion(settings),
+        schedules: scheduleQuestion(settings),
+      };
       return { host, report: await probe(host, Object.values(probed)) };
     }),
   );
@@ -81,6 +90,8 @@ function applyLayers(host: Host, report: HostReport, inputs: Inputs, parent: pul
   const { settings, programs, secrets, clientCa, signOrigin } = inputs;
   const made = (texts: Partial<Made>) => hostLayers(settings, host, { ...unknown, programs, ...texts });
   const layers = made({});
+  const first = firstApply(settings, host, layers, report);
+  if (first !== undefined && pulumi.runtime.isDryRun()) void pulumi.log.info(first);
   const seen = (name: string) => report.layers[name]!;
   const then = (name: keyof HostLayers, after: pulumi.Resource[], layer: pulumi.Input<HostLayer> = layers[name]) =>
     apply(host, layer, seen(name), { parent, dependsOn: after, formerly: layers[name].formerly });
@@ -167,4 +178,13 @@ export function declareClientCa(
     return wanted;
   });
   return apply(host, layer, seen, { parent: component, dependsOn: resources, formerly: "pulls" });
+}
+
+/** In `up` only, once `last` are all made. */
+export function summary(settings: Settings, last: readonly (pulumi.Resource | undefined)[]): void {
+  if (pulumi.runtime.isDryRun()) return;
+  pulumi.all(last.flatMap((one) => (one === undefined ? [] : [one.urn]))).apply(() => {
+    const text = summaryText(settings, appliedLayers());
+    if (text !== undefined) void pulumi.log.info(text);
+  });
 }

@@ -43,7 +43,7 @@ export function hostLayers(settings: Settings, host: Host, made: Made) {
     // The builder uses the receiver's spool and group, and its egress table is active before it can start.
     "builder-program": ofBuilder(programLayer("builder", settings, made.programs.builder ?? { sha256: "" })),
     egress: ofBuilder(egressLayer(settings)),
-    builder: ofBuilder(builderLayer(settings)),
+    builder: ofBuilder(builderLayer(settings, host)),
     site: ofBuilder(siteLayer(settings)),
     routing: routingLayer(),
     proxy: proxyLayer(settings, host, made.clientCaPem),

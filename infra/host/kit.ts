@@ -22,6 +22,19 @@ export const program = (path: HostFile["path"], text: string): HostFile =>
 export const unitFile = (base: string, name: string, values?: Values, from = name): HostFile =>
   file(`${paths.units}/${name}`, template(base, from, values));
 
+/** A word in quotes where it needs them. Throws where no quoting expresses it; the configuration rejects that before. */
+function word(value: string, where: string): string {
+  if (/^[\w.@+=,/-]+$/.test(value)) return value;
+  if (/[\p{Cc}$]/u.test(value)) throw new Error(`${JSON.stringify(value)} cannot be written into ${where}`);
+  return `"${value.replace(/[\\"]/g, "\\$&")}"`;
+}
+
+/** One word of a unit's setting. systemd replaces what follows a percent sign. */
+export const unitWord = (value: string): string => word(value, "a unit").replaceAll("%", "%%");
+
+/** One word of an nginx directive. nginx has no way to write a dollar sign. */
+export const nginxWord = (value: string): string => word(value, "nginx's configuration");
+
 /** "pushgate-guard.timer is: enabled active" */
 export const enabledAndActive = (unit: string): HostFact => ({
   name: `${unit} is`,
@@ -30,20 +43,25 @@ export const enabledAndActive = (unit: string): HostFact => ({
 });
 
 /** common.sh and layer.sh of the folder of `base`, after the layer's values as shell variables in single quotes. */
-export const layerScript = (base: string, layer: string, values: Values = {}, shared = ["common.sh"]): string =>
+export const layerScript = (base: string, layer: string, values: Values = {}, shared: readonly string[] = []): string =>
   [
     variables({ layer, units: paths.units, stamps: paths.stamps, state: paths.state, ...values }),
-    ...shared.map((name) => textBeside(import.meta.url, name)),
+    ...["common.sh", ...shared].map((name) => textBeside(import.meta.url, name)),
     textBeside(base, "layer.sh"),
   ].join("\n");
 
-type Parts = Partial<HostLayer> & { readonly facts: HostLayer["facts"]; readonly values?: Values };
+type Parts = Partial<HostLayer> & {
+  readonly facts: HostLayer["facts"];
+  readonly values?: Values;
+  /** Scripts of this folder that come before layer.sh, after common.sh. */
+  readonly shared?: readonly string[];
+};
 
 /**
  * A layer whose shell is `layerScript`, with `restore` and `retire` where layer.sh has them. It owns its files, and
  * nothing else unless `parts` says so.
  */
-export function layerOf(base: string, name: string, { values, ...parts }: Parts, shared?: string[]): HostLayer {
+export function layerOf(base: string, name: string, { values, shared, ...parts }: Parts): HostLayer {
   const script = layerScript(base, name, values, shared);
   const whereDefined = (step: string): string => (script.includes(`\n${step}() {`) ? step : ":");
   return {
@@ -66,7 +84,7 @@ export const oneshotLayer = (
   base: string,
   name: string,
   parts: Parts & { readonly values: { readonly unit: string; readonly needs: string } },
-): HostLayer => layerOf(base, name, { ...byUnit, ...parts }, ["common.sh", "oneshot.sh"]);
+): HostLayer => layerOf(base, name, { ...byUnit, ...parts, shared: ["oneshot.sh", ...(parts.shared ?? [])] });
 
 /** Globs of the drop-ins of units, which change a unit without changing its file; `systemctl set-property` writes some. */
 export const dropIns = (...names: readonly string[]): string[] =>

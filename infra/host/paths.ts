@@ -2,6 +2,7 @@
  * Paths, units and accounts on the host, stated once for renderers and tests. A script that is shipped unchanged
  * names the paths that it uses.
  */
+import { createHash } from "node:crypto";
 import { places } from "../apply/places.ts";
 
 export const paths = {
@@ -18,6 +19,8 @@ export const paths = {
   tls: "/etc/pushgate/tls",
   /** One file for each hook, encrypted by systemd-creds with the host's key. */
   credentials: "/etc/pushgate/credentials",
+  /** The receiver answers `GET /metrics` on it. */
+  metrics: "/run/pushgate/metrics.sock",
   /** Scripts and programs that run on the host. */
   lib: "/usr/local/lib/pushgate",
   receiver: "/usr/local/lib/pushgate/receiver.cjs",
@@ -29,11 +32,17 @@ export const paths = {
   builderSysusers: "/etc/sysusers.d/pushgate-builder.conf",
   builderTmpfiles: "/etc/tmpfiles.d/pushgate-builder.conf",
   egress: "/etc/pushgate/egress.conf",
+  /** One file for each hook: rendered settings of the reporter. */
+  reporterSettings: "/etc/pushgate/reporter",
+  /** One folder for each hook: the builder puts reports there, the reporter sends them. */
+  reports: "/var/spool/pushgate-reports",
   /** One folder for each hook: an account that may request a build drops a file there. */
   requests: "/var/spool/pushgate-publish",
+  /** The same for root, who alone may enter them with the builder. */
+  rootRequests: "/var/spool/pushgate-root",
   /** One folder for each hook: clone, releases, and the link to the current release. */
   sites: "/var/lib/pushgate-sites",
-  /** Hugo's sockets, and the empty folder that is its root directory. */
+  /** Hugo's sockets, how its last builds ended, and the empty folder that is its root directory. */
   hugo: "/run/pushgate-hugo",
 } as const;
 
@@ -44,21 +53,45 @@ export const units = {
   guard: "pushgate-guard.service",
   guardTimer: "pushgate-guard.timer",
   receiver: "pushgate-receiver.service",
+  metricsSocket: "pushgate-metrics.socket",
   /** One socket for each source set: `pushgate-receiver-github.socket`. */
   socket: (sourceSet: string) => `pushgate-receiver-${sourceSet}.socket`,
   egress: "pushgate-egress.service",
   /** The builder's units, for one hook. */
+  content: (hook: string) => `pushgate-content-${hook}.service`,
   build: (hook: string) => `pushgate-build-${hook}.service`,
   buildPath: (hook: string) => `pushgate-build-${hook}.path`,
   reconcile: (hook: string) => `pushgate-reconcile-${hook}.service`,
   reconcileTimer: (hook: string) => `pushgate-reconcile-${hook}.timer`,
+  schedule: (hook: string) => `pushgate-schedule-${hook}.service`,
+  scheduleTimer: (hook: string) => `pushgate-schedule-${hook}.timer`,
   hugo: (hook: string) => `pushgate-hugo-${hook}@.service`,
   hugoSocket: (hook: string) => `pushgate-hugo-${hook}.socket`,
+  agent: (hook: string) => `pushgate-agent-${hook}.service`,
+  report: (hook: string) => `pushgate-report-${hook}.service`,
+  reportPath: (hook: string) => `pushgate-report-${hook}.path`,
+  stop: (hook: string) => `pushgate-stop-${hook}@.service`,
+  stopSocket: (hook: string) => `pushgate-stop-${hook}.socket`,
 } as const;
 
 /** The receiver's account; static, because the receiver passes files to the builder's account. */
 export const receiverUser = "pushgate-receiver";
 
-/** The builder's account takes deliveries, runs git and publishes. Code of a repository runs as Hugo's account only. */
-export const builderUser = "pushgate-builder";
-export const hugoUser = "pushgate-hugo";
+/**
+ * Two accounts for each site, so that no site can read, signal or use up the processes of another. The builder's takes
+ * deliveries, runs git and publishes. Code of a repository runs as Hugo's account only.
+ */
+export const builderUser = (hook: string): string => account("build", hook);
+export const hugoUser = (hook: string): string => account("hugo", hook);
+/** A third one, where results of builds leave the host: it alone has the token, and runs neither git nor Hugo. */
+export const reporterUser = (hook: string): string => account("report", hook);
+
+const longestAccount = 31; // characters, systemd-sysusers(8)
+
+/** A long hook's name is cut, and has a hash after "_", which no hook's name contains. */
+function account(kind: string, hook: string): string {
+  const name = `pushgate-${kind}-${hook}`;
+  if (name.length <= longestAccount) return name;
+  const sum = createHash("sha256").update(hook).digest("hex").slice(0, 8);
+  return `${name.slice(0, longestAccount - 1 - sum.length)}_${sum}`;
+}

@@ -3,6 +3,7 @@ import type { HostReport } from "../apply/report.ts";
 import { sitesOf, sourceSets } from "../config/derived.ts";
 import type { Host, Settings } from "../config/settings.ts";
 import { paths } from "./paths.ts";
+import { foldersOf, schedulesOf } from "./site/site.ts";
 
 export type Fitness = { readonly faults: string[]; readonly warnings: string[] };
 
@@ -28,7 +29,20 @@ export function preflight(host: Host, report: HostReport, settings: Settings): F
   // A host that is only cleaned needs no more. Without root the other answers mean nothing.
   if (host.state === "present" && found.length === 0)
     found.push(
-      ...run(distribution, packages, allowlist, network, originPort, receiverPorts, disk, ipv6, sites, buildLimits),
+      ...run(
+        distribution,
+        packages,
+        allowlist,
+        network,
+        originPort,
+        receiverPorts,
+        disk,
+        ipv6,
+        sites,
+        folders,
+        schedules,
+        buildLimits,
+      ),
     );
   return {
     faults: found.flatMap((one) => ("fault" in one ? [one.fault] : [])),
@@ -179,11 +193,11 @@ const ipv6: Check = ({ address6 }, report) => {
 /** Before the site layer's first apply: what would stop it midway, and what it turns into a release. Later it is drift. */
 const sites: Check = (_, { layers: { site: seen } }, settings) => {
   if (seen === undefined || seen.stamp !== undefined) return [];
-  return sitesOf(settings).flatMap(({ site: { content, webRoot } }, i): Finding[] => {
-    const [root = "", folder = ""] = [seen.facts[2 * i]?.output, seen.facts[2 * i + 1]?.output];
-    const found = `the web root ${webRoot} is ${root}.`;
+  return foldersOf(settings).flatMap(({ name }, i): Finding[] => {
+    const root = seen.facts[i]?.output ?? "";
+    const found = `the ${name} is ${root}.`;
     return [
-      ...(folder.startsWith("missing") ? fault(`the content folder ${content} is ${folder}.`) : []),
+      ...(root.startsWith("missing") ? fault(found) : []),
       ...(/^(a link|neither)/.test(root)
         ? fault(`${found} Set \`site.webRoot\` to another path, or move what is there.`)
         : []),
@@ -196,10 +210,31 @@ const sites: Check = (_, { layers: { site: seen } }, settings) => {
   });
 };
 
+/** Root changes nothing by a path that others can exchange; these decide what is served and built all the same. */
+const folders: Check = (_, { layers: { folders: seen } }, settings) =>
+  foldersOf(settings).flatMap(({ name }, i) => {
+    const found = seen?.facts[i]?.output ?? "";
+    if (found === "") return [];
+    return warning(
+      `the ${name} is below ${found}, which accounts other than root can write. They decide what is there: trust them, ` +
+        "or use a folder below folders that root alone can write, such as /var/www.",
+    );
+  });
+
+/** infra/config knows the shape of a schedule only; systemd would start no timer whose date it cannot read. */
+const schedules: Check = (_, { layers: { schedules: seen } }, settings) =>
+  schedulesOf(settings).flatMap((schedule, i) => {
+    const next = seen?.facts[i]?.output;
+    const advice = "Use an expression that `systemd-analyze calendar` of this host prints a date for, such as 06:00.";
+    if (next === "") return fault(`systemd cannot read the schedule "${schedule}". ${advice}`);
+    if (next === "never") return fault(`the schedule "${schedule}" never comes again. ${advice}`);
+    return [];
+  });
+
 /** What the absence of a cgroup controller means for a build's limit; systemd reports no error for it. */
 const controllersOfLimits = [
   { name: "memory", absent: "`memoryMiB` applies to each Hugo process alone" },
-  { name: "pids", absent: "`tasks` applies to the builds of all sites together" },
+  { name: "pids", absent: "`tasks` applies to Hugo and not to git" },
   { name: "cpu", absent: "`cpuPercent` has no effect, and a build may use every core" },
 ];
 

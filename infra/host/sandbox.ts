@@ -6,16 +6,20 @@
  */
 import { template } from "./kit.ts";
 
-/** Why each may map memory that is writable and executable. */
+/** Whether each may map memory that is writable and executable, and why. */
 const compiling = {
-  node: 'Node compiles code while it runs: with "yes" it dies at start.',
-  hugo: "Hugo 0.132 and later compile WebAssembly for formulas while they run; so does Node where `hugo.exec` allows it.",
+  agent: "MemoryDenyWriteExecute=yes",
+  node: '# Node compiles code while it runs: with "yes" it dies at start.\nMemoryDenyWriteExecute=no',
+  hugo: "# Hugo 0.132 and later compile WebAssembly for formulas while they run; so does Node where `hugo.exec` allows it.\nMemoryDenyWriteExecute=no",
 } as const;
 
-/** Of receiver, builder and Hugo, which handle data of foreign origin. `denied`: a comment on the calls that fail. */
-export const sandbox = (program: keyof typeof compiling, denied = "", homes = "ProtectHome=yes"): string =>
-  template(import.meta.url, "sandbox/program.conf", { compiling: compiling[program], denied, homes }).trimEnd();
+/** Of receiver, builder, Hugo and ssh-agent, which handle data of foreign origin. `denied`: a comment on the calls that fail. */
+export const sandbox = (program: keyof typeof compiling, denied = ""): string =>
+  template(import.meta.url, "sandbox/program.conf", { compiling: compiling[program], denied }).trimEnd();
 
-/** Of the oneshots that place tables, rules and routes as root. `families`, `kernel`: what one of them has in addition. */
+/**
+ * Of the oneshots that place tables, rules and routes as root, with what starts a failed one again. `families`, `kernel`:
+ * what one of them has in addition.
+ */
 export const oneshotSandbox = (families = "", kernel = ""): string =>
   template(import.meta.url, "sandbox/oneshot.conf", { families, kernel }).trimEnd();

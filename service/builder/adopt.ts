@@ -1,32 +1,26 @@
 /** A folder that was served before pushgate was installed: its comparison with a build, and its manifest as a release. */
-import { lstatSync, readlinkSync } from "node:fs";
+import { lstatSync, readFileSync, readlinkSync } from "node:fs";
 import { join } from "node:path";
 import { ifThere, isKept, walk } from "./files.ts";
 import { pagesOf } from "./gate.ts";
 import { hashOf } from "./lay.ts";
 import type { Places } from "./places.ts";
 import { currentRelease, draft, type Entry, type Manifest, readManifest, seal } from "./releases.ts";
-import { failed } from "./setback.ts";
-import type { BuilderSettings } from "./settings.ts";
 import type { Adoption } from "./status.ts";
 
 /** Names in status.json; the rest is a number. */
 const mostNamed = 100;
 
-/** Whether the web root is still a folder that pushgate did not make. */
-export const isAdoptable = (webRoot: string): boolean => ifThere(() => lstatSync(webRoot))?.isDirectory() === true;
+/** Whether root has listed a folder that is to be adopted. */
+export const isAdoptable = ({ listing }: Places): boolean => ifThere(() => lstatSync(listing)) !== undefined;
 
-/** The files of the folder that are neither built nor kept. */
-export function compare({ webRoot, keep }: BuilderSettings, { release, files }: Manifest): Adoption {
-  try {
-    // A kept folder may be closed to the builder.
-    const found = walk(webRoot, (path) => isKept(path, keep));
-    const lost = [...found.files, ...found.links, ...found.others].filter((path) => !files.has(path)).sort();
-    return { release, files: lost.slice(0, mostNamed), more: Math.max(0, lost.length - mostNamed) };
-  } catch (error) {
-    const { code, path } = error as NodeJS.ErrnoException;
-    throw failed(`${path ?? webRoot} can't be read (${code}). Run chmod a+rX on it: the builder compares its files.`);
-  }
+/** The files of the folder that are neither built nor kept. The builder does not see the folder itself. */
+export function compare({ listing }: Places, keep: readonly string[], { release, files }: Manifest): Adoption {
+  const found = readFileSync(listing, "utf8")
+    .split("\0")
+    .filter((path) => path !== "" && !isKept(path, keep));
+  const lost = found.filter((path) => !files.has(path)).sort();
+  return { release, files: lost.slice(0, mostNamed), more: Math.max(0, lost.length - mostNamed) };
 }
 
 /** Gives the adopted folder a manifest, so that it is a release of no commit. */

@@ -1,12 +1,13 @@
 /**
- * Runs git or sync with a limit of time and of output. Not by execa: when a program failed after 64 MiB of output, execa
- * took 974 MiB of memory to word the error; execFile took 207 MiB.
+ * Runs git or sync with a limit of time and of output, and ends it with all that it started. Not by execa: when a program
+ * failed after 64 MiB of output, execa took 974 MiB of memory to word the error; execFile can't end a whole group.
  */
-import { execFile } from "node:child_process";
+import { spawn } from "node:child_process";
 
 export type Ended = {
   /** undefined where a signal ended it or it could not be started, and then `stderr` says why. */
   readonly code: number | undefined;
+  readonly signal?: NodeJS.Signals;
   readonly stdout: string;
   readonly stderr: string;
   /** It wrote more than is kept, and was ended for it. */
@@ -14,29 +15,68 @@ export type Ended = {
   readonly late: boolean;
 };
 
-type Terms = { readonly cwd: string; readonly env: Record<string, string>; readonly seconds: number };
+type Terms = {
+  readonly cwd: string;
+  readonly env: Record<string, string>;
+  readonly seconds: number;
+  /** Ends it at once. */
+  readonly stop?: AbortSignal;
+  /** Bytes of output that are kept. */
+  readonly most?: number | undefined;
+};
 
-const maxBuffer = 64 << 20; // bytes of each output
+const mostOutput = 64 << 20; // bytes
 const mostError = 64 << 10; // characters: a person reads the end of an error
 const grace = 2_000; // milliseconds from SIGTERM to SIGKILL, and for the last output after the exit
 
 /** Never rejects. */
-export function runChild(command: string, args: readonly string[], { seconds, ...terms }: Terms): Promise<Ended> {
-  const timeout = seconds * 1000;
+export function runChild(command: string, args: readonly string[], terms: Terms): Promise<Ended> {
+  const { cwd, env, seconds, stop } = terms;
+  const most = Math.min(terms.most ?? mostOutput, mostOutput);
   return new Promise((resolve) => {
-    const child = execFile(command, args, { ...terms, maxBuffer, timeout }, (error, stdout, stderr) => {
-      const code = error ? error.code : 0;
-      const cut = code === "ERR_CHILD_PROCESS_STDIO_MAXBUFFER";
-      // A word where Node could not start or ended it, and then the message is Node's own.
-      const said = stderr === "" && typeof code === "string" ? error!.message : stderr;
-      const ended = { stdout, stderr: said.slice(-mostError), cut, late: error?.killed === true && !cut };
-      resolve({ code: typeof code === "number" ? code : undefined, ...ended });
+    // A process group of its own: git starts ssh, index-pack and shells, which go on after its end.
+    const child = spawn(command, args, { cwd, env, detached: true, stdio: ["ignore", "pipe", "pipe"] });
+    const parts: Buffer[] = [];
+    let [size, stderr, cut, late] = [0, "", false, false];
+    const end = (signal: NodeJS.Signals) => {
+      try {
+        if (child.pid !== undefined) process.kill(-child.pid, signal);
+      } catch {
+        // It has ended.
+      }
+    };
+    const timer = setTimeout(() => {
+      late = true;
+      end("SIGTERM");
+    }, seconds * 1000);
+    const kill = setTimeout(() => end("SIGKILL"), seconds * 1000 + grace);
+    const stopped = () => end("SIGKILL");
+    stop?.addEventListener("abort", stopped);
+    child.stdout.on("data", (part: Buffer) => {
+      if (cut) return;
+      parts.push(part.subarray(0, most - size));
+      size += part.length;
+      cut = size > most;
+      if (cut) end("SIGKILL");
     });
-    child.stdin?.end();
-    const kill = setTimeout(() => child.kill("SIGKILL"), timeout + grace);
-    child.once("close", () => clearTimeout(kill));
+    child.stderr.setEncoding("utf8").on("data", (part: string) => {
+      stderr = (stderr + part).slice(-mostError);
+    });
+    // It could not be started, and the message is Node's own.
+    child.once("error", ({ message }) => {
+      stderr = message;
+    });
     // A grandchild may hold its ends of the pipes for as long as it likes.
-    const close = () => [child.stdout, child.stderr].map((pipe) => pipe?.destroy());
+    const close = () => [child.stdout, child.stderr].map((pipe) => pipe.destroy());
     child.once("exit", () => setTimeout(close, grace).unref());
+    child.once("close", (code, signal) => {
+      for (const at of [timer, kill]) clearTimeout(at);
+      stop?.removeEventListener("abort", stopped);
+      end("SIGKILL");
+      const stdout = Buffer.concat(parts).toString();
+      // Node's code of a program that it could not start is negative.
+      const known = code !== null && code >= 0 ? code : undefined;
+      resolve({ code: known, ...(signal && { signal }), stdout, stderr, cut, late: late && !cut });
+    });
   });
 }

@@ -1,5 +1,6 @@
 /** Decides whether to build, which commit, and why. Where it can't know, it builds. */
 import picomatch from "picomatch";
+import { isUnder } from "./files.ts";
 import type { Changes } from "./repository.ts";
 import { listed } from "./setback.ts";
 
@@ -20,16 +21,25 @@ export type Known = {
   /** The head that a rollback left. */
   readonly held: string | null;
   readonly requested: boolean;
+  /** The time of `site.schedule` has come. */
+  readonly scheduled: boolean;
+  /** Why the published release was built from other folders than those of the configuration. */
+  readonly moved: string | undefined;
   /** Paths in which the published release differs from what was built. */
   readonly tampered: readonly string[];
 };
 
-export type Plan = { readonly commit: string | null; readonly reason: string };
+export type Plan = {
+  readonly commit: string | null;
+  readonly reason: string;
+  /** A build that is the same as what is published is no release. */
+  readonly unlessSame?: boolean;
+};
 
 const short = (commit: string): string => commit.slice(0, 12);
 
 /** What can be decided without the repository; undefined where the changed paths decide. */
-export function plan({ head, deployed, held, requested, tampered }: Known): Plan | undefined {
+export function plan({ head, deployed, held, requested, scheduled, moved, tampered }: Known): Plan | undefined {
   if (!deployed) return { commit: head, reason: "the first release" };
   const holding = held === head;
   // During a rollback, the commit that it chose is built.
@@ -37,20 +47,34 @@ export function plan({ head, deployed, held, requested, tampered }: Known): Plan
   const changed = `the release ${deployed.release} was changed on the disk: ${listed(tampered)}`;
   const why = tampered.length > 0 ? changed : requested ? "requested" : undefined;
   if (why !== undefined && commit !== null) return { commit, reason: why };
+  if (scheduled && commit !== null) return { commit, reason: "scheduled", unlessSame: commit === deployed.commit };
   if (holding) {
     const says = why === undefined ? "" : `${why}; but `;
     const reason = `${says}rolled back to ${deployed.release}, away from ${short(head)}: a new commit is published again`;
     return { commit: null, reason };
   }
   if (deployed.commit === null) return { commit: head, reason: `${deployed.release} was built from no commit` };
+  if (moved !== undefined) return { commit: head, reason: moved };
   if (deployed.commit === head) return { commit: null, reason: `the head ${short(head)} is published already` };
   return undefined;
 }
 
-export function planBy(changes: Changes, patterns: readonly string[], head: string): Plan {
+/** `content`: the folders of the repository that hold the content. */
+export function planBy(
+  changes: Changes,
+  patterns: readonly string[],
+  head: string,
+  content: readonly string[] = [],
+): Plan {
   if ("unknown" in changes) return { commit: head, reason: changes.unknown };
-  const building = relevant(changes.paths, patterns);
+  // A folder's name may have any character, a pattern only some.
+  const isContent = (path: string) => content.some((folder) => folder === "" || isUnder(path, folder));
+  const led = new Set(relevant(changes.paths, patterns));
+  const building = changes.paths.filter((path) => led.has(path) || isContent(path));
   if (building.length > 0) return { commit: head, reason: `changed: ${listed(building)}` };
   if (changes.paths.length === 0) return { commit: null, reason: `${short(head)} changes no file` };
-  return { commit: null, reason: `${short(head)} changes only ${listed(changes.paths)}: nothing of site.paths` };
+  return {
+    commit: null,
+    reason: `${short(head)} changes only ${listed(changes.paths)}: nothing of ${content.length > 0 ? "the content or " : ""}site.paths`,
+  };
 }

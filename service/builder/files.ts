@@ -1,7 +1,11 @@
-/** File operations. None of them follows a symbolic link. */
+/**
+ * File operations. None of them follows a symbolic link, also where another process exchanges a folder for a link while
+ * they run: a folder is opened once, and what is below it is reached through that descriptor.
+ */
 import {
   chmodSync,
   closeSync,
+  constants,
   fsyncSync,
   lstatSync,
   openSync,
@@ -11,9 +15,14 @@ import {
   unlinkSync,
   writeFileSync,
 } from "node:fs";
-import { dirname, join } from "node:path";
+import { dirname } from "node:path";
 
-export function withFile<T>(path: string, flags: string | number, use: (descriptor: number) => T, mode?: number): T {
+export function withFile<T>(
+  path: string | Buffer,
+  flags: string | number,
+  use: (descriptor: number) => T,
+  mode?: number,
+): T {
   const descriptor = openSync(path, flags, mode);
   try {
     return use(descriptor);
@@ -22,12 +31,36 @@ export function withFile<T>(path: string, flags: string | number, use: (descript
   }
 }
 
+const pathOnly = 0o10000000; // O_PATH of Linux, which Node does not name: opens a folder whatever its mode is
+const folderItself = pathOnly | constants.O_DIRECTORY | constants.O_NOFOLLOW;
+
+/** Calls `use` with a path that leads into this folder, whatever takes its place meanwhile. Throws where it is a link. */
+export function within<T>(folder: string | Buffer, use: (here: string) => T): T {
+  // Only tests run elsewhere.
+  if (process.platform !== "linux") return use(`${folder}`);
+  return withFile(folder, folderItself, (descriptor) => {
+    const here = `/proc/self/fd/${descriptor}`;
+    try {
+      return use(here);
+    } catch (error) {
+      const { path } = error as NodeJS.ErrnoException;
+      if (`${path}`.startsWith(here)) Object.assign(error as Error, { path: folder + `${path}`.slice(here.length) });
+      throw error;
+    }
+  });
+}
+
+/** The same for a folder below another one; the path is relative, and "" is the folder itself. */
+export function below<T>(folder: string, path: string, use: (here: string) => T): T {
+  const [first = "", ...rest] = path.split("/");
+  return within(folder, (here) => (first === "" ? use(here) : below(`${here}/${first}`, rest.join("/"), use)));
+}
+
 /** Makes the names in a folder survive a power cut. */
 export const syncFolder = (folder: string): void => withFile(folder, "r", fsyncSync);
 
-/** After a power cut the file has its whole new text or its former one. */
-export function writeWhole(path: string, text: string, mode = 0o644): void {
-  const next = `${path}.new`;
+/** After a power cut the file has its whole new text or its former one. `next`: what it is called until it is whole. */
+export function writeWhole(path: string, text: string, mode = 0o644, next = `${path}.new`): void {
   remove(next);
   const write = (descriptor: number) => {
     writeFileSync(descriptor, text);
@@ -48,38 +81,56 @@ export function ifThere<T>(look: () => T): T | undefined {
   }
 }
 
-/** Removes a file, a link, or a folder with all below it, read-only folders included. A missing path is no error. */
-export function remove(path: string): void {
+/**
+ * Removes a file, a link, or a folder with all below it, read-only folders included. A missing path is no error. Names
+ * are bytes, as a repository and a build may give any.
+ */
+export function remove(path: string | Buffer): void {
   const stat = ifThere(() => lstatSync(path));
-  const folder = stat?.isDirectory() ?? false;
-  if (folder && (stat!.mode & 0o700) !== 0o700)
-    try {
-      chmodSync(path, 0o755);
-    } catch {
-      // A folder that hugo made belongs to another account, whose unit has opened it for the builder.
-    }
-  for (const name of folder ? readdirSync(path) : []) remove(join(path, name));
-  ifThere(() => (folder ? rmdirSync(path) : unlinkSync(path)));
+  if (!stat?.isDirectory()) {
+    ifThere(() => unlinkSync(path));
+    return;
+  }
+  within(path, (here) => {
+    if ((stat.mode & 0o700) !== 0o700)
+      try {
+        chmodSync(here, 0o755);
+      } catch {
+        // A folder that hugo made belongs to another account, whose unit has opened it for the builder.
+      }
+    for (const name of namesIn(here)) remove(Buffer.concat([Buffer.from(`${here}/`), name]));
+  });
+  ifThere(() => rmdirSync(path));
 }
+
+export const namesIn = (folder: string): Buffer[] => readdirSync(folder, { encoding: "buffer" });
 
 /** Paths relative to the folder; `others` are pipes, sockets and devices. */
 export type Found = Readonly<Record<"folders" | "files" | "links" | "others", readonly string[]>>;
 
-/** Everything below a folder in the order of names, without paths that `skip` names and what is below them. */
-export function walk(root: string, skip = (_path: string): boolean => false): Found {
+/**
+ * Everything below a folder in the order of names, without paths that `skip` names and what is below them. `look` gets
+ * each file's path, and one that leads to it.
+ */
+export function walk(
+  root: string,
+  skip = (_path: string): boolean => false,
+  look = (_path: string, _at: string) => {},
+) {
   const found = { folders: [] as string[], files: [] as string[], links: [] as string[], others: [] as string[] };
-  const enter = (folder: string): void => {
-    const entries = readdirSync(join(root, folder), { withFileTypes: true });
+  const enter = (folder: string, here: string): void => {
+    const entries = readdirSync(here, { withFileTypes: true });
     for (const entry of entries.sort((a, b) => (a.name < b.name ? -1 : 1))) {
       const path = folder === "" ? entry.name : `${folder}/${entry.name}`;
       if (skip(path)) continue;
       const kind = entry.isSymbolicLink() ? "links" : entry.isFile() ? "files" : "others";
       found[entry.isDirectory() ? "folders" : kind].push(path);
-      if (entry.isDirectory()) enter(path);
+      if (entry.isDirectory()) within(`${here}/${entry.name}`, (inner) => enter(path, inner));
+      else if (entry.isFile()) look(path, `${here}/${entry.name}`);
     }
   };
-  enter("");
-  return found;
+  within(root, (here) => enter("", here));
+  return found as Found;
 }
 
 /** Whether a path is this one or below it. */

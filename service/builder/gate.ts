@@ -3,13 +3,10 @@
  * enough, as hugo exits with 0 and writes nothing where the layouts are missing.
  */
 import { lstatSync } from "node:fs";
-import { join } from "node:path";
+import { onDisk } from "./disk.ts";
 import { type Found, isKept, walk } from "./files.ts";
-import { listed, rejected } from "./setback.ts";
+import { listed, mebibytes, rejected } from "./setback.ts";
 import type { BuilderSettings } from "./settings.ts";
-
-/** Bytes that a file takes on the disk at least, so that a build of empty files is limited, too. */
-const block = 4096;
 
 /** `former`: the pages of the published release. `leftOut`: links. Returns everything that was built. Throws Setback. */
 export function gate(
@@ -36,7 +33,7 @@ export function gate(
       `only ${pages} pages were built and the published release has ${former}. Check the content; if the pages ` +
         `were removed on purpose, lower hooks[].site.limits.pagesPercent (${limits.pagesPercent}).${hint}`,
     );
-  const bytes = sizes.reduce((sum, size) => sum + Math.ceil(Math.max(size, 1) / block) * block, 0);
+  const bytes = sizes.reduce((sum, size) => sum + onDisk(size), 0);
   if (bytes > limits.releaseBytes)
     throw rejected(
       `the site takes ${mebibytes(bytes)} MiB on the disk, and may take ${mebibytes(limits.releaseBytes)}. Raise ` +
@@ -50,13 +47,12 @@ export const pagesOf = (files: readonly string[], keep: readonly string[]): numb
 
 function lookAt(out: string): { found: Found; sizes: readonly number[] } {
   try {
-    const found = walk(out);
-    return { found, sizes: found.files.map((path) => lstatSync(join(out, path)).size) };
+    const sizes: number[] = [];
+    const found = walk(out, undefined, (_, at) => sizes.push(lstatSync(at).size));
+    return { found, sizes };
   } catch (error) {
     const { code, path } = error as NodeJS.ErrnoException;
     if (code !== "ENOENT") throw error;
     throw rejected(`hugo wrote a name that is not UTF-8: ${listed([String(path)])}. Rename it.`);
   }
 }
-
-const mebibytes = (bytes: number): string => (bytes / (1 << 20)).toFixed(1);

@@ -16,11 +16,7 @@ const causes: readonly (readonly [RegExp, string])[] = [
   [
     /Permission denied \(publickey|Permission to \S+ denied/,
     "{host} rejected the deploy key. Add its public half to the repository, read-only, or set " +
-      "pushgate:secrets.<hook>.deployKey again.",
-  ],
-  [
-    /error in libcrypto|invalid format|Load key/,
-    "ssh can't read the deploy key. Set pushgate:secrets.<hook>.deployKey again, whole, without a passphrase.",
+      "pushgate:secrets.<hook>.deployKey again, whole, without a passphrase.",
   ],
   [
     /could not read Username|Authentication failed|HTTP 40[13]|returned error: 40[13]/,
@@ -43,13 +39,59 @@ const causes: readonly (readonly [RegExp, string])[] = [
   ],
 ];
 
+/** The same for a submodule, whose address is the repository's own choice; these come before the others. */
+const causesOfSubmodule: typeof causes = [
+  [/transport '\S+' not allowed/, "{repository} is neither https nor SSH. Use its https:// address in .gitmodules."],
+  [
+    /could not read Username|Authentication failed|HTTP 40[13]|returned error: 40[13]/,
+    "{host} requires a login for {repository}: it is private, or its address in .gitmodules is wrong.",
+  ],
+  [
+    /[Rr]epository.*not found|not found: |returned error: 404|does not appear to be a git repository/,
+    "{repository} is not there. Correct its address in .gitmodules.",
+  ],
+  [
+    /Could not read from remote repository|Host key verification failed|Permission denied \(publickey/,
+    "{repository} is read over SSH, with the deploy key and the known hosts of the site. Use its https:// address in .gitmodules.",
+  ],
+  [
+    /No url found for submodule path/,
+    ".gitmodules has no address for a submodule. Add it there, or remove the submodule.",
+  ],
+];
+
 /** Why git failed, where the remote, the network or the disk is the cause; undefined where the clone may be broken. */
-export function remoteFault({ stderr, late }: Ended, { repository, branch, limits }: BuilderSettings) {
+export const remoteFault = (ended: Ended, settings: BuilderSettings) => faultOf(causes, ended, settings);
+
+/** Why git could not fetch the submodules. */
+export function submoduleFault(ended: Ended, settings: BuilderSettings): string {
+  const [, address] = /clone of '([^']+)' into submodule path/.exec(ended.stderr) ?? [];
+  const [, path = "", url = ""] = /submodule path '([^']+)'|submodule '[^']+' \(([^)]+)\)/.exec(ended.stderr) ?? [];
+  const repository = printable(address ?? (url || path || "a submodule"), 200);
+  const fault = faultOf([...causesOfSubmodule, ...causes], ended, { ...settings, repository });
+  const what = fault ?? `git says: ${lastLine(ended.stderr)}. Correct .gitmodules.`;
+  return `a submodule: ${what} Without submodules: hooks[].site.submodules: false.`;
+}
+
+function faultOf(table: typeof causes, { stderr, late }: Ended, { repository, branch, limits }: BuilderSettings) {
   const host = /^(?:\w+:\/\/)?(?:[^@/]*@)?([^:/]+)/.exec(repository)?.[1] ?? repository;
   if (late) return `the fetch from ${host} took longer than ${limits.seconds} s. Raise hooks[].site.limits.seconds.`;
   const words: Readonly<Record<string, string>> = { host, repository, branch };
-  const cause = causes.find(([pattern]) => pattern.test(stderr))?.[1];
+  const cause = table.find(([pattern]) => pattern.test(stderr))?.[1];
   return cause && `${cause.replace(/\{(\w+)\}/g, (_, word: string) => words[word]!)} (git: ${lastLine(stderr)})`;
+}
+
+/** In git's words, also of a program that it started: `died of signal 9`. */
+const noMemory = /out of memory|cannot allocate memory|unable to create (load_\w+ )?thread|died of signal (9|11)\b/i;
+
+/** Why git ended, where memory is the cause. */
+export function memoryFault({ stderr, signal, cut, late }: Ended, { memoryMiB }: BuilderSettings["limits"]) {
+  if (cut || late || !(signal || noMemory.test(stderr))) return undefined;
+  const limit = memoryMiB === undefined ? "" : ` (${memoryMiB} MiB)`;
+  return (
+    `git reached its memory limit${limit}, or the host has no memory left. Make the commit smaller, or raise ` +
+    `hooks[].site.limits.memoryMiB. (git: ${signal ? `ended by ${signal}` : lastLine(stderr)})`
+  );
 }
 
 export function lastLine(stderr: string): string {

@@ -1,73 +1,153 @@
-/** The build: the hugo unit sends hugo's output over its socket, and last a line that reports how hugo ended. */
+/**
+ * The build: a connection to the hugo unit's socket starts hugo and brings its output. How it ended is in a file that
+ * root alone writes, after the last process of the build: the repository's code may write what it likes to the
+ * connection, and close it when it likes.
+ */
 import { once } from "node:events";
-import { chmodSync, mkdirSync, readdirSync, renameSync } from "node:fs";
+import { chmodSync, lstatSync, mkdirSync, readdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { connect } from "node:net";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
+import { endOfFolders, mostPrinted } from "./content.ts";
 import { ifThere, remove } from "./files.ts";
 import type { Places } from "./places.ts";
-import { diskFull, failed, printable } from "./setback.ts";
+import { diskFull, failed, printable, rejected, type Setback } from "./setback.ts";
 import type { BuilderSettings } from "./settings.ts";
+import type { UnitEnd } from "./unit-end.ts";
+import { watch } from "./watch.ts";
 
-type Build = { readonly result: string; readonly code: string; readonly status: string; readonly output: string };
+type Build = UnitEnd & { readonly output: string; readonly printed: string };
 
 const mostOutput = 128 << 10; // characters of hugo's output that are kept: a person reads the end of it
-const slack = 60; // seconds beyond hugo's own in which its unit starts, ends and sends its last line
+const slack = 60; // seconds beyond hugo's own in which its unit starts and ends
 const again = 250; // milliseconds between two tries while a former hugo holds the socket's only connection
+/** The first line, the folders and the line after them; less than what is kept of the output. */
+const mostFirst = mostPrinted + 200;
+const firstLine = /^pushgate-hugo build=([0-9a-f]{32})\n/;
 
-/** Builds into an empty `out`. Throws Setback. */
-export async function build({ hugo, limits }: BuilderSettings, places: Places): Promise<void> {
+/** Builds into an empty `out`. Returns what the unit printed of the content's folders. Throws Setback. */
+export async function build(settings: BuilderSettings, places: Places): Promise<string> {
+  const { hugo, limits } = settings;
   // A hugo that still runs keeps writing into the former folder, which is removed.
-  retireOut(places);
+  retire(places);
   mkdirSync(places.out);
   chmodSync(places.out, 0o777);
-  const built = await bySocket(hugo.socket, limits.seconds);
-  if (built.result !== "success") throw failed(reasonOf(built, limits));
+  layStats(places, settings.folder);
+  let over: Setback | undefined;
+  const unwatch = watch(limits, places, (setback) => {
+    over = setback;
+    // Where that fails, systemd ends hugo with the builder.
+    stop(hugo.socket, () => process.exit(1));
+  });
+  const built = await bySocket(hugo, limits.seconds, () => over !== undefined).finally(unwatch);
+  if (over) throw over;
+  if (built.result !== "success" || built.code !== "exited") throw failed(reasonOf(built, limits));
+  return built.printed;
 }
 
-/** Moves the former output away and removes it. */
-export function retireOut({ work, out }: Places): void {
-  ifThere(() => renameSync(out, join(work, `former-${Date.now()}-${process.pid}`)));
+/**
+ * What hugo writes with `build.writeStats` is in a file beside the clone, which its unit mounts over the one in the
+ * source. A build begins with the repository's file, else with that of the last build.
+ */
+function layStats({ clone, stats }: Places, folder = ""): void {
+  const inSource = join(clone, folder, statsName);
+  const stat = ifThere(() => lstatSync(inSource));
+  if (stat && !stat.isFile()) throw rejected(`${statsName} in the repository is no file. Remove it.`);
+  if (stat && stat.size > 0) writeAnew(stats, readFileSync(inSource));
+  else if (!ifThere(() => lstatSync(stats))) writeAnew(stats, noStats);
+  // The unit mounts over it. An empty one is the builder's, as Hugo never writes one.
+  if (!stat) writeFileSync(inSource, "", { flag: "wx" });
+}
+
+const statsName = "hugo_stats.json";
+/** Of a site without pages, in hugo's words. */
+const noStats = '{"htmlElements":{"tags":[],"classes":[],"ids":[]}}\n';
+
+function writeAnew(path: string, text: Buffer | string): void {
+  remove(path);
+  writeFileSync(path, text, { flag: "wx" });
+  // hugo's account writes it; no other account gets past `work`.
+  chmodSync(path, 0o666);
+}
+
+/** A connection starts a unit of root that kills hugo's and removes what the builder could not. */
+const stop = (socket: string, orElse: () => void): void => void connect(`${socket}.stop`).on("error", orElse).resume();
+
+/** Moves the former output, or another folder that hugo writes, away and removes it. */
+export function retire({ work, out }: Places, folder = out): void {
+  ifThere(() => renameSync(folder, join(work, `former-${Date.now()}-${process.pid}`)));
   for (const name of readdirSync(work).filter((name) => name.startsWith("former-")))
     try {
       remove(join(work, name));
     } catch {
-      // Folders of another account, of a hugo that was killed: the unit's ExecStartPre= removes them as root.
+      // Folders that another account closed, or deeper than a path may be: root removes them.
     }
 }
 
-async function bySocket(socket: string, seconds: number): Promise<Build> {
+/** What `retire` could not remove. */
+export function removeAsRoot({ hugo }: BuilderSettings, { work }: Places): void {
+  if (readdirSync(work).some((name) => name.startsWith("former-"))) stop(hugo.socket, () => {});
+}
+
+async function bySocket(
+  { socket, result }: BuilderSettings["hugo"],
+  seconds: number,
+  isStopped: () => boolean,
+): Promise<Build> {
   const until = Date.now() + (seconds + slack) * 1000;
   for (;;) {
-    const said = await listen(socket, until - Date.now());
-    const last = said.trimEnd().split("\n").at(-1) ?? "";
-    const [, result, code = "", status = ""] = /^pushgate-hugo result=(\S*) code=(\S*) status=(\S*)$/.exec(last) ?? [];
-    if (result !== undefined) return { result, code, status, output: said.slice(0, said.lastIndexOf(last)) };
-    if (said !== "") return { result: "no last line", code, status, output: said };
+    const { first, output } = await listen(socket, until - Date.now());
+    const [line, id] = firstLine.exec(first) ?? [];
+    if (line !== undefined) return { ...(await endOf(id!, result, until, isStopped)), ...parted(first, line, output) };
+    if (first !== "") return { result: "no first line", code: "", status: "", output, printed: "" };
     if (Date.now() > until) throw failed("a former build does not end. Run systemctl stop 'pushgate-hugo-*'.");
     await sleep(again);
   }
 }
 
-/** The end of what the unit sends until it closes the connection. */
-async function listen(socket: string, milliseconds: number): Promise<string> {
-  let said = "";
+/** What the unit printed before Hugo built, and what came after it. */
+function parted(first: string, line: string, output: string): Pick<Build, "output" | "printed"> {
+  const end = `${endOfFolders}\n`;
+  const at = first.indexOf(end);
+  if (at < 0) return { output, printed: "" };
+  return { printed: first.slice(line.length, at), output: output.slice(output.indexOf(end) + end.length) };
+}
+
+/** How the build of this id ended. A build may close the connection long before its end. */
+async function endOf(id: string, file: string, until: number, isStopped: () => boolean): Promise<UnitEnd> {
+  for (;;) {
+    const text = ifThere(() => readFileSync(file, "utf8")) ?? "";
+    const [build, result = "", code = "", status = ""] = text.trimEnd().split(" ");
+    if (build === id) return { result, code, status };
+    // systemd 257 kills root's report together with a build that is stopped for its size.
+    if (isStopped()) return { result: "signal", code: "killed", status: "KILL" };
+    if (Date.now() > until) throw neverEnds();
+    await sleep(again);
+  }
+}
+
+const neverEnds = () => failed("the unit of hugo neither builds nor ends. Run systemctl status 'pushgate-hugo-*'.");
+
+/** The begin and the end of what comes until the connection is closed. */
+async function listen(socket: string, milliseconds: number): Promise<{ first: string; output: string }> {
+  let first = "";
+  let output = "";
   const connection = connect(socket).setEncoding("utf8");
   connection.on("data", (part: string) => {
-    said = (said + part).slice(-mostOutput);
+    if (first.length < mostFirst) first += part.slice(0, mostFirst);
+    output = (output + part).slice(-mostOutput);
   });
   try {
     await once(connection, "close", { signal: AbortSignal.timeout(Math.max(1, Math.ceil(milliseconds))) });
   } catch (error) {
     connection.destroy();
     const { code } = error as NodeJS.ErrnoException;
-    if (code === "ABORT_ERR")
-      throw failed("the unit of hugo neither builds nor ends. Run systemctl status 'pushgate-hugo-*'.");
+    if (code === "ABORT_ERR") throw neverEnds();
     // A unit with its one connection may reset the second.
     if (code !== "ECONNRESET" && code !== "EPIPE")
       throw failed(`${socket} does not answer (${code}). Run systemctl restart 'pushgate-hugo-*.socket'.`);
   }
-  return said;
+  return { first, output };
 }
 
 /** In the words of Go, of a C library, and of the shells and Node that start a site's tools. */
@@ -88,6 +168,8 @@ function reasonOf({ result, code, status, output }: Build, limits: BuilderSettin
     case "timeout":
       if (code === "exited") return "hugo ended, and its unit did not: the host is too busy to build. Reduce its load.";
       return `the build took longer than its ${limits.seconds} s. Raise hooks[].site.limits.seconds.`;
+    // systemd calls SIGTERM a success.
+    case "success":
     case "signal":
     case "core-dump":
       return `hugo was ended by the signal ${status}: by a person, or by a host without memory. See journalctl -k.`;
@@ -97,6 +179,8 @@ function reasonOf({ result, code, status, output }: Build, limits: BuilderSettin
       // systemd's status where it can't execute a program.
       if (status === "203")
         return "hugo can't be started. Run apt-get install hugo, or correct hooks[].site.hugo.path.";
+      // Of the unit's own program, which did not start hugo and says why.
+      if (status === "78") return said;
       return `${templateOf(output) ?? "hugo failed"}: ${said}`;
     default:
       return `the unit of hugo ended by ${printable(result, 30)}. See journalctl -u 'pushgate-hugo-*'. Its output: ${said}`;
@@ -111,7 +195,9 @@ const templateOf = (output: string): string | undefined => {
 /** hugo's errors, without greeting, totals and its whole security configuration. */
 function lastLines(output: string): string {
   const lines = [...new Set(output.split("\n").map((line) => line.trim()))].filter(
-    (line) => line !== "" && !/^(Start building|hugo v|Total in|\||-+\+|WARN)|logged \d+ error\(s\)$/.test(line),
+    (line) =>
+      line !== "" &&
+      !/^(pushgate-hugo build=|Start building|hugo v|Total in|\||-+\+|WARN)|logged \d+ error\(s\)$/.test(line),
   );
   const errors = lines.filter((line) => /^(ERROR|Error:|panic:|fatal)/.test(line));
   const words = (errors.length > 0 ? errors.slice(0, 3) : lines.slice(-3)).map((line) =>

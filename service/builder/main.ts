@@ -1,24 +1,32 @@
 /**
  * The builder: reads its settings, and works as long as markers are pending. Exits 78 (EX_CONFIG) on faulty settings.
- * systemd runs one builder per site, and ends its whole control group before it starts the next.
+ * systemd runs one builder per site, and ends its whole control group before it starts the next. With the word `ended`
+ * it reports how systemd ended the builder before; with `report` it is the reporter.
  */
-import { readBuilder, SettingsFault } from "../settings.ts";
+import { report } from "../reporter/report.ts";
+import { readBuilder, readReporter, readUnitEnd, SettingsFault } from "../settings.ts";
 import { armoured } from "./git.ts";
 import { makePlaces, placesOf } from "./places.ts";
 import { removeLeftovers, serve } from "./serve.ts";
 import { setbackOf } from "./setback.ts";
+import type { Entry } from "./status.ts";
+import { reportEnd } from "./unit-end.ts";
 
 async function main(): Promise<void> {
+  if (process.argv[2] === "report") {
+    process.exitCode = await report(readReporter());
+    return;
+  }
   const builder = readBuilder();
   // Other accounts read what is published, whatever the unit's UMask= is.
   process.umask(0o022);
   const { settings } = builder;
   const places = placesOf(settings);
+  const journal = (entry: Entry) => void process.stdout.write(`${JSON.stringify(entry)}\n`);
+  if (process.argv[2] === "ended") return journal(reportEnd(settings, places, readUnitEnd()));
   makePlaces(places);
   removeLeftovers(places);
-  await serve({ settings, places, git: armoured(builder) }, (entry) => {
-    process.stdout.write(`${JSON.stringify(entry)}\n`);
-  });
+  await serve({ settings, places, git: armoured(builder) }, journal);
 }
 
 // journald closes its end of the pipe when it restarts: a lost line must not stop a build.

@@ -1,117 +1,219 @@
 /**
- * A marker is a file that starts a build: a delivery in the spool, or a request of root or of the writers' group.
- * - The builder moves it into `.taken` and removes it after the publish: after a power cut it is pending again.
- * - Only its name and owner count. A member can move a file of root there, so a rollback must also hold its own name.
+ * A marker is a reason to build: a delivery in the spool, a request of the writers' group, or a request of root.
+ * - Members of groups can put anything into spool and requests, and exchange it at any moment. So only a name counts, and
+ *   the builder opens nothing there: it notes what it found in `taken`, a file of its own, and then removes it. What is
+ *   noted is pending until it is published, also after a power cut.
+ * - Root's requests are in a folder that no member can enter. They stay there until they are done.
  */
+import { randomUUID } from "node:crypto";
 import {
+  constants,
+  fstatSync,
   lstatSync,
-  mkdirSync,
-  readdirSync,
+  opendirSync,
   readFileSync,
   renameSync,
   rmdirSync,
   type Stats,
   unlinkSync,
 } from "node:fs";
-import { ifThere } from "./files.ts";
+import { ifThere, remove, syncFolder, withFile, writeWhole } from "./files.ts";
 import type { Places } from "./places.ts";
-import { failed, printable } from "./setback.ts";
+import { printable, setbackOf } from "./setback.ts";
 
 export type Marker = {
-  readonly kind: "delivery" | "request" | "tick" | "rollback" | "adopt";
+  readonly kind: "delivery" | "request" | "tick" | "schedule" | "rollback" | "adopt";
   /** For people. */
   readonly name: string;
   /** Of a rollback. */
   readonly release?: string;
-  /** Bytes, as a member may give any name. */
-  readonly file: Buffer;
+  /** Of root's requests. */
+  readonly file?: Entry;
 };
 
-/** Bytes; a rollback holds one line. */
-const longestText = 200;
+/** `name` and `path` in bytes, as a member may give any. `key` distinguishes it from a later one of the same name. */
+type Entry = {
+  readonly folder: string;
+  readonly name: Buffer;
+  readonly path: Buffer;
+  readonly stat: Stats | undefined;
+  readonly key: string;
+};
 
-const inside = (folder: string, name: Buffer): Buffer => Buffer.concat([Buffer.from(`${folder}/`), name]);
-const takenIn = (folder: string): string => `${folder}/.taken`;
-/** Names without a leading dot. */
-const list = (folder: string): Buffer[] =>
-  (ifThere(() => readdirSync(folder, "buffer")) ?? []).filter((name) => name[0] !== 0x2e);
+type Taken = {
+  /** Also those taken before. */
+  readonly markers: readonly Marker[];
+  /** Why some can't be taken. */
+  readonly faults: readonly string[];
+  readonly warnings: readonly string[];
+  /** Keys of entries that stay in the folders. */
+  readonly left: ReadonlySet<string>;
+};
+
+/** Entries that one run takes from a folder: to remove 10,000 takes 0.2 s. */
+const mostTaken = 10_000;
+/** Noted deliveries, and requests. One more would add only its name. */
+const mostNoted = 1_000;
+
+/** Keys of entries that can't be removed, such as mount points: they request one build, not one after the other. */
+const stuck = new Set<string>();
+
+/** Without names that have a leading dot. */
+function* entriesOf(folder: string): Generator<Entry> {
+  const opened = opendirSync(folder, { encoding: "buffer" as BufferEncoding });
+  try {
+    for (let entry = opened.readSync(); entry; entry = opened.readSync()) {
+      const name = entry.name as unknown as Buffer;
+      if (name[0] === 0x2e) continue;
+      const path = Buffer.concat([Buffer.from(`${folder}/`), name]);
+      const stat = statOf(path);
+      yield { folder, name, path, stat, key: `${path.toString("latin1")} ${stat?.ino}` };
+    }
+  } finally {
+    opened.closeSync();
+  }
+}
+
+/** A member's own mount rejects it. */
+function statOf(path: Buffer): Stats | undefined {
+  try {
+    return lstatSync(path);
+  } catch {
+    return undefined;
+  }
+}
+
+function found(folder: string): Entry[] {
+  const entries: Entry[] = [];
+  for (const entry of entriesOf(folder)) if (entries.push(entry) === mostTaken) break;
+  return entries;
+}
+
+/** Takes all markers. Never throws: `faults` has what went wrong, and the rest is taken. */
+export function take(places: Places): Taken {
+  const faults: string[] = [];
+  const warnings: string[] = [];
+  const attempt = <T>(work: () => T, otherwise: T): T => {
+    try {
+      return work();
+    } catch (error) {
+      faults.push(setbackOf(error).message);
+      return otherwise;
+    }
+  };
+  const look = (folder: string): Entry[] => {
+    const entries = attempt(() => ifThere(() => found(folder)), []);
+    if (!entries) faults.push(`${folder} is missing. Run systemd-tmpfiles --create, which makes it.`);
+    return entries ?? [];
+  };
+
+  const [deliveries, requests, asked] = [look(places.spool), look(places.requests), look(places.rootRequests)];
+  const names = [...unstuck(deliveries).map(deliveryName), ...unstuck(requests).map(requestName)];
+  const noted = attempt(() => note(places, names), false);
+  const left = new Set(asked.map(({ key }) => key));
+  for (const entry of [...deliveries, ...requests]) {
+    const fault = noted ? discard(entry, warnings) : undefined;
+    if (fault !== undefined) faults.push(fault);
+    if (!noted || fault !== undefined) left.add(entry.key);
+  }
+  return { markers: attempt(() => pending(places, asked), []), faults, warnings, left };
+}
+
+/** Whether a marker came after the `take` that left these. */
+export function arrived({ spool, requests, rootRequests }: Places, left: ReadonlySet<string>): boolean {
+  for (const folder of [spool, requests, rootRequests])
+    try {
+      for (const { key } of entriesOf(folder)) if (!left.has(key)) return true;
+    } catch {}
+  return false;
+}
 
 /**
- * When the newest marker came that is not taken, in milliseconds since 1970; 0 where there is none. `hushed` leaves out
- * the requests of root: a person waits for them, and they come one by one.
+ * Takes what an earlier version had moved into a folder `.taken` and not published. A member could exchange that folder
+ * for another one: the builder enters it by descriptor, and only its own.
  */
-export function newest({ spool, requests, root }: Places, hushed = false): number {
-  let latest = 0;
-  for (const folder of [spool, requests])
-    for (const name of list(folder)) {
-      const stat = ifThere(() => lstatSync(inside(folder, name)));
-      // ctime: a rename sets it, and a writer can't set it to tomorrow.
-      if (stat && !(hushed && folder === requests && stat.uid === root)) latest = Math.max(latest, stat.ctimeMs);
+export function takeFormer(places: Places): void {
+  const flags = constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW;
+  for (const [folder, nameOf] of [
+    [places.spool, deliveryName],
+    [places.requests, requestName],
+  ] as const)
+    try {
+      withFile(`${folder}/.taken`, flags, (descriptor) => {
+        if (fstatSync(descriptor).uid !== process.getuid?.()) return;
+        const entries = found(`/proc/self/fd/${descriptor}`);
+        note(places, entries.map(nameOf));
+        for (const entry of entries) discard(entry, []);
+      });
+      rmdirSync(`${folder}/.taken`);
+    } catch {}
+}
+
+/** Removes it, whatever it is; a folder with files in it gets a name that counts no more. Returns why it can't. */
+function discard({ path, folder, name, key }: Entry, warnings: string[]): string | undefined {
+  const shown = `${folder}/${printable(name.toString(), 100)}`;
+  const aside = `.aside-${randomUUID()}`;
+  const ways = [unlinkSync, rmdirSync, (from: Buffer) => renameSync(from, `${folder}/${aside}`)];
+  let code: string | undefined;
+  for (const [i, way] of ways.entries())
+    try {
+      way(path);
+      stuck.delete(key);
+      if (i === 2 && warnings.length < 5)
+        warnings.push(`${shown} is a folder with files in it, and is ${folder}/${aside} now. Remove it.`);
+      return undefined;
+    } catch (error) {
+      code = (error as NodeJS.ErrnoException).code;
+      if (code === "ENOENT") return undefined;
     }
-  return latest;
+  stuck.add(key);
+  return `${shown} can't be removed (${code}). Remove it.`;
 }
 
-/** Takes all markers, and returns them with those taken before. `stuck`: those that can't be taken. */
-export function take(places: Places): { readonly markers: readonly Marker[]; readonly stuck: readonly string[] } {
-  const stuck: string[] = [];
-  for (const folder of [places.spool, places.requests]) {
-    makeTaken(folder);
-    for (const name of list(folder)) {
-      const path = inside(folder, name);
-      try {
-        // A folder is no request, and its content is not the builder's to remove.
-        if (ifThere(() => lstatSync(path))?.isDirectory()) rmdirSync(path);
-        else ifThere(() => renameSync(path, inside(takenIn(folder), name)));
-      } catch {
-        stuck.push(`${folder}/${name}`);
-      }
-    }
-  }
-  return { markers: pending(places), stuck };
+const unstuck = (entries: readonly Entry[]): Entry[] => entries.filter(({ key }) => !stuck.has(key));
+
+const isDelivery = (name: string): boolean => name.startsWith("delivery ");
+const deliveryName = ({ name }: Entry): string => `delivery ${printable(name.toString().replace(/\.json$/, ""), 100)}`;
+const requestName = ({ name, stat }: Entry): string =>
+  `request of uid ${stat?.uid ?? "unknown"} (${printable(name.toString(), 50)})`;
+
+/** Deliveries first. */
+const noted = ({ taken }: Places): string[] =>
+  (ifThere(() => readFileSync(taken, "utf8")) ?? "").split("\n").filter((name) => name !== "");
+
+/** Returns when it is on the disk. */
+function note(places: Places, names: readonly string[]): true {
+  if (names.length === 0) return true;
+  const all = [...noted(places), ...names];
+  const deliveries = all.filter(isDelivery).slice(0, mostNoted);
+  const requests = all.filter((name) => !isDelivery(name)).slice(0, mostNoted);
+  writeWhole(places.taken, `${[...deliveries, ...requests].join("\n")}\n`, 0o600);
+  return true;
 }
 
-/** systemd-tmpfiles makes it. In a folder that a member made, a request of root would be the member's to change. */
-function makeTaken(folder: string): void {
-  const path = takenIn(folder);
-  if (!ifThere(() => lstatSync(folder)))
-    throw failed(`${folder} is missing. Run systemd-tmpfiles --create, which makes it.`);
-  if (!ifThere(() => lstatSync(path))) mkdirSync(path, { mode: 0o700 });
-  const stat = lstatSync(path);
-  if (!stat.isDirectory() || stat.uid !== process.getuid?.())
-    throw failed(`${path} is no folder of the builder. Run rm -rf on it and systemd-tmpfiles --create.`);
+/** Markers that are taken and not published, and root's requests by age. */
+export function pending(places: Places, asked: readonly Entry[] = found(places.rootRequests)): readonly Marker[] {
+  const taken = noted(places).map((name): Marker => ({ kind: isDelivery(name) ? "delivery" : "request", name }));
+  const byAge = unstuck(asked).sort((a, b) => (a.stat?.mtimeMs ?? 0) - (b.stat?.mtimeMs ?? 0));
+  return [...taken, ...byAge.map(ofRoot)];
 }
 
-/** Markers that are taken and not published, deliveries first, then requests by age. */
-export function pending({ spool, requests, root }: Places): readonly Marker[] {
-  const taken = (folder: string) => list(takenIn(folder)).map((name) => [name, inside(takenIn(folder), name)] as const);
-  const deliveries = taken(spool).map(([name, file]): Marker => {
-    const id = printable(name.toString().replace(/\.json$/, ""), 100);
-    return { kind: "delivery", name: `delivery ${id}`, file };
-  });
-  const others = taken(requests).map(([name, file]) => {
-    const stat = lstatSync(file);
-    return { age: stat.mtimeMs, marker: requestOf(file, name.toString(), stat, root) };
-  });
-  return [...deliveries, ...others.sort((a, b) => a.age - b.age).map(({ marker }) => marker)];
-}
-
-function requestOf(file: Buffer, name: string, stat: Stats, root: number): Marker {
-  const { uid, nlink, mode, size } = stat;
-  const ordinary: Marker = { kind: "request", name: `request of uid ${uid} (${printable(name, 50)})`, file };
-  if (uid !== root || !stat.isFile()) return ordinary;
-  if (name === "tick" || name === "adopt") return { kind: name, name, file };
+function ofRoot(file: Entry): Marker {
+  const name = file.name.toString();
+  if (name === "tick" || name === "schedule" || name === "adopt") return { kind: name, name, file };
   const release = /^rollback-(.+)$/.exec(name)?.[1];
-  if (release === undefined || nlink !== 1 || (mode & 0o022) !== 0 || size > longestText) return ordinary;
-  try {
-    if (readFileSync(file, "utf8").trim() === name)
-      return { kind: "rollback", name: printable(name, 100), release, file };
-  } catch {}
-  return ordinary;
+  if (release !== undefined) return { kind: "rollback", name: printable(name, 100), release, file };
+  return { kind: "request", name: requestName(file), file };
 }
 
-/** Removes markers whose work is done, and on the disk. */
-export function release(markers: readonly Marker[]): void {
-  for (const { file } of markers) ifThere(() => unlinkSync(file));
+/**
+ * Removes markers whose work is done, and on the disk: of root's, those that root has not replaced meanwhile. A rollback
+ * that came back after a power cut would undo a later publish; a push that comes back finds itself published.
+ */
+export function release(places: Places, markers: readonly Marker[]): void {
+  for (const { file } of markers) if (file && statOf(file.path)?.ino === file.stat?.ino) discard(file, []);
+  if (markers.some(({ kind }) => kind === "rollback")) syncFolder(places.rootRequests);
+  if (markers.some(({ file }) => !file)) remove(places.taken);
 }
 
 /** For status and journal. */

@@ -6,13 +6,14 @@ import type { BuilderSettings } from "./settings.ts";
 
 export type Places = ReturnType<typeof placesOf>;
 
-/** `root`: the account whose requests may roll back and adopt; not 0 only in a test that root does not run. */
-export function placesOf({ site, spool, asks }: Pick<BuilderSettings, "site" | "spool" | "asks">, root = 0) {
+type Given = Pick<BuilderSettings, "site" | "spool" | "asks" | "rootRequests">;
+
+export function placesOf({ site, spool, asks, rootRequests }: Given) {
   const work = join(site, "work");
   return {
-    root,
     spool,
     requests: asks,
+    rootRequests,
     site,
     /** The link to releases/<id> that the web server follows. */
     current: join(site, "current"),
@@ -21,21 +22,37 @@ export function placesOf({ site, spool, asks }: Pick<BuilderSettings, "site" | "
     kept: join(site, "kept"),
     status: join(site, "status.json"),
     work,
+    /** Names of markers that are taken and not published, one a line. */
+    taken: join(work, "taken"),
     clone: join(work, "clone"),
     /** What hugo writes into; a new folder for each build. */
     out: join(work, "out"),
     cache: join(work, "cache"),
+    /** What hugo writes with `build.writeStats`. */
+    stats: join(work, "hugo_stats.json"),
     manifests: join(work, "manifests"),
     manifest: (id: string) => join(work, "manifests", `${id}.json`),
+    /** The names of the files of a folder that is to be adopted, each ended by NUL; root has them listed. */
+    listing: join(work, "listing"),
     held: join(work, "held"),
+    /** Holds when the builder tries again: it ended in the middle of a run. */
+    paused: join(work, "paused"),
+    /** Holds the result that was last reported. */
+    reported: join(work, "reported"),
     /** Holds the commit whose checkout is complete, and on the disk. */
     checkedOut: join(work, "checked-out"),
   };
 }
 
-export function makePlaces({ work, releases, kept, manifests, cache }: Places): void {
+export function makePlaces(places: Places): void {
+  const { work, releases, kept, manifests } = places;
   mkdirSync(work, { recursive: true, mode: 0o700 });
-  for (const folder of [releases, kept, manifests, cache]) mkdirSync(folder, { recursive: true });
+  for (const folder of [releases, kept, manifests]) mkdirSync(folder, { recursive: true });
+  makeCache(places);
+}
+
+export function makeCache({ cache }: Places): void {
+  mkdirSync(cache, { recursive: true });
   // hugo's account writes there; no other account gets past `work`.
   chmodSync(cache, 0o777);
 }

@@ -2,14 +2,15 @@
  * Makes a release: a folder that never changes again. A built file is linked or copied, as hugo may still hold a
  * descriptor. The assets of each kept release are linked into the next ones, because pages that are open refer to them.
  */
-import { chmodSync, linkSync, mkdirSync, symlinkSync } from "node:fs";
-import { dirname, extname, join, relative } from "node:path";
+import { chmodSync, linkSync, lstatSync, mkdirSync, symlinkSync } from "node:fs";
+import { basename, dirname, extname, join, relative } from "node:path";
 import { runChild } from "./child.ts";
-import { type Found, isKept, isUnder, remove, walk } from "./files.ts";
+import { needRoom } from "./disk.ts";
+import { below, type Found, isKept, isUnder, remove, walk } from "./files.ts";
 import { pagesOf } from "./gate.ts";
 import { hashOf, lay } from "./lay.ts";
 import type { Places } from "./places.ts";
-import { deployed, draft, type Entry, nextId, readManifest, seal, staying } from "./releases.ts";
+import { deployed, draft, type Entry, type Manifest, nextId, readManifest, seal, staying } from "./releases.ts";
 import { failed, listed } from "./setback.ts";
 import type { BuilderSettings } from "./settings.ts";
 
@@ -23,8 +24,11 @@ type Draft = Rules & {
   readonly warnings: string[];
 };
 
+type Source = Pick<Manifest, "from"> & { readonly commit: string };
+
 /** Makes a release of hugo's output: on the disk, and not yet published. Adds to `warnings`. */
-export async function makeRelease(rules: Rules, places: Places, commit: string, found: Found, warnings: string[]) {
+export async function makeRelease(rules: Rules, places: Places, source: Source, found: Found, warnings: string[]) {
+  const { commit } = source;
   const release = nextId(places, commit);
   const folder = places.release(release);
   const draftOf: Draft = { ...rules, places, release, folder, files: new Map(), warnings };
@@ -36,7 +40,7 @@ export async function makeRelease(rules: Rules, places: Places, commit: string, 
     for (const path of ["", ...walk(folder).folders]) chmodSync(join(folder, path), 0o555);
     const at = new Date().toISOString();
     const pages = pagesOf(found.files, rules.keep);
-    const manifest = draft(places, { release, commit, at, pages, files: draftOf.files, links });
+    const manifest = draft(places, { release, ...source, at, pages, files: draftOf.files, links });
     await syncFileSystem(places);
     seal(places, release);
     return manifest;
@@ -50,13 +54,31 @@ export async function makeRelease(rules: Rules, places: Places, commit: string, 
 function layBuilt({ keep, places, release, folder, files, warnings }: Draft, found: Found): void {
   const former = deployed(places);
   for (const path of found.folders) if (!isKept(path, keep)) mkdirSync(join(folder, path));
-  for (const path of found.files.filter((path) => !isKept(path, keep))) {
-    const known = former?.files.get(path);
-    const published = known && { sha256: known.sha256, file: join(places.release(former!.release), path) };
-    files.set(path, { ...lay(join(places.out, path), join(folder, path), published), built: release });
-  }
+  const built = found.files.filter((path) => !isKept(path, keep));
+  for (const [at, paths] of byFolder(built))
+    below(places.out, at, (here) => {
+      for (const path of paths) {
+        const source = join(here, basename(path));
+        needRoom(places.site, lstatSync(source).size);
+        const known = former?.files.get(path);
+        const published = known && { sha256: known.sha256, file: join(places.release(former!.release), path) };
+        files.set(path, { ...lay(source, join(folder, path), published), built: release });
+      }
+    });
   const shadowed = found.files.filter((path) => isKept(path, keep));
   if (shadowed.length > 0) warnings.push(`built files under site.keep are left out: ${listed(shadowed)}`);
+}
+
+/** A folder is opened once for all of its files; "" is the top. */
+function byFolder(paths: readonly string[]): Map<string, string[]> {
+  const folders = new Map<string, string[]>();
+  for (const path of paths) {
+    const folder = dirname(`/${path}`).slice(1);
+    const known = folders.get(folder);
+    if (known) known.push(path);
+    else folders.set(folder, [path]);
+  }
+  return folders;
 }
 
 function carryAssets({ keep, assets, places, release, folder, files, warnings }: Draft): void {

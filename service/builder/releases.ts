@@ -1,6 +1,7 @@
 /** The releases of a site: a folder each, a manifest for each complete one, and the link `current` to the published one. */
 import { lstatSync, readdirSync, readFileSync, readlinkSync, renameSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { onDisk } from "./disk.ts";
 import { ifThere, remove, syncFolder, walk } from "./files.ts";
 import { hashOf } from "./lay.ts";
 import type { Places } from "./places.ts";
@@ -13,6 +14,14 @@ export type Entry = {
   readonly built: string;
 };
 
+/** Where a build had its content from. A release that was adopted, or made by an earlier version, does not have it. */
+export type From = {
+  /** The site's folder in the repository; "" is its top. */
+  readonly folder: string;
+  /** A folder outside the repository, or those in it. */
+  readonly content: string | readonly string[];
+};
+
 export type Manifest = {
   readonly release: string;
   /** null: adopted. */
@@ -20,6 +29,7 @@ export type Manifest = {
   /** ISO 8601, UTC. */
   readonly at: string;
   readonly pages: number;
+  readonly from?: From;
   readonly bytes: number;
   readonly files: ReadonlyMap<string, Entry>;
   /** Symbolic links and their targets: to kept paths, and any of an adopted folder. */
@@ -103,11 +113,18 @@ export function nextId(places: Places, commit: string): string {
   return `${String(Math.max(1, ...numbers) + 1).padStart(6, "0")}-${commit.slice(0, 12)}`;
 }
 
+/** Bytes that these releases take: a file that they share is one file on the disk. */
+export function sizeOf(places: Places, ids: readonly string[]): number {
+  const files = new Map<string, number>();
+  for (const id of ids)
+    for (const [path, { size, sha256 }] of readManifest(places, id)?.files ?? []) files.set(`${sha256} ${path}`, size);
+  return [...files.values()].reduce((sum, size) => sum + onDisk(size), 0);
+}
+
 /** The releases that stay when `next` is published: it, the current one, and the newest of the others. */
-export function staying(places: Places, next: string): string[] {
-  const current = currentRelease(places) ?? next;
-  const others = releases(places).filter((id) => id !== next && id !== current);
-  return [...new Set([next, current, ...others])].slice(0, mostKept);
+export function staying(places: Places, next = currentRelease(places)): string[] {
+  const first = [next, currentRelease(places)].filter((id) => id !== undefined);
+  return [...new Set([...first, ...releases(places)])].slice(0, mostKept);
 }
 
 /** Publishes a release that is on the disk, by one rename that is on the disk when this returns. */
@@ -138,7 +155,6 @@ export function prune(places: Places, stay: readonly string[]): void {
     known.delete(places.manifest(id));
     remove(places.manifest(id));
   }
-  if (old.length > 0) syncFolder(places.manifests);
   for (const id of old) remove(places.release(id));
 }
 
@@ -151,6 +167,15 @@ export function removeHalf(places: Places): void {
   for (const name of readdirSync(places.manifests))
     if (name.endsWith(".new") || !ifThere(() => lstatSync(places.release(name.replace(/\.json$/, "")))))
       remove(join(places.manifests, name));
+}
+
+/** Whether two releases were built with the same files; what they carry along may differ. */
+export function isSameBuild(one: Manifest, other: Manifest): boolean {
+  const [built, before] = [one, other].map(
+    ({ release, files }) =>
+      new Map([...files].flatMap(([path, entry]) => (entry.built === release ? [[path, entry.sha256]] : []))),
+  );
+  return built!.size === before!.size && [...built!].every(([path, sha256]) => before!.get(path) === sha256);
 }
 
 /** Paths of a release that are missing, differ from what was published, or were added. */

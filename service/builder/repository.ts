@@ -1,11 +1,13 @@
 /** The clone: made, fetched, compared, checked out. The builder removes a broken clone and fetches it again. */
-import { chmodSync, lstatSync, readdirSync, readFileSync, renameSync, statfsSync } from "node:fs";
+import { chmodSync, lstatSync, readFileSync, renameSync, statfsSync } from "node:fs";
 import { join } from "node:path";
-import { ifThere, isUnder, remove, syncFolder, walk } from "./files.ts";
+import { measure, onDisk } from "./disk.ts";
+import { below, ifThere, isUnder, namesIn, remove, walk } from "./files.ts";
 import type { Git } from "./git.ts";
-import { lastLine, remoteFault } from "./git-faults.ts";
+import { lastLine, remoteFault, submoduleFault } from "./git-faults.ts";
 import type { Places } from "./places.ts";
-import { diskFull, failed, listed, rejected } from "./setback.ts";
+import { readManifest, releases } from "./releases.ts";
+import { diskFull, failed, listed, mebibytes, rejected } from "./setback.ts";
 import type { BuilderSettings } from "./settings.ts";
 
 export type Site = { readonly settings: BuilderSettings; readonly places: Places; readonly git: Git };
@@ -22,7 +24,7 @@ async function makeClone({ places, git, settings }: Site): Promise<void> {
   if (isThere(places)) return;
   discard(places);
   const half = `${places.clone}.new`;
-  const init = await git(["init", "--quiet", "--template=", half], places.work);
+  const init = await git(["init", "--quiet", half], places.work);
   if (init.code !== 0) throw failed(remoteFault(init, settings) ?? `git can't make a clone: ${lastLine(init.stderr)}`);
   // hugo's account reads the files beside it.
   chmodSync(join(half, ".git"), 0o700);
@@ -39,7 +41,8 @@ export function removeHalfCheckout({ clone, checkedOut }: Places): void {
   const left = ifThere(() => walk(git))?.files.filter((path) => /\.lock$|(^|\/)gc\.pid$|\/tmp_/.test(path)) ?? [];
   for (const path of left) remove(join(git, path));
   if (ifThere(() => lstatSync(checkedOut))) return;
-  for (const name of ifThere(() => readdirSync(clone)) ?? []) if (name !== ".git") remove(join(clone, name));
+  for (const name of ifThere(() => namesIn(clone)) ?? [])
+    if (name.toString() !== ".git") remove(Buffer.concat([Buffer.from(`${clone}/`), name]));
   remove(join(git, "index"));
 }
 
@@ -64,6 +67,30 @@ export async function lastHead({ git, places }: Site): Promise<string | null> {
   return code === 0 ? stdout.trim() : null;
 }
 
+/**
+ * Rejects a commit that is larger than a release may be, before git compares it or checks it out: git holds all of its
+ * paths in memory then, and 200 KiB of nested folders have 100 million of them. ls-tree prints them one by one.
+ */
+export async function admit({ git, settings: { limits } }: Site, commit: string): Promise<void> {
+  // A block and 256 characters for each file.
+  const most = Math.max(1 << 20, limits.releaseBytes / 16);
+  const { code, cut, stdout, stderr } = await git(
+    ["ls-tree", "-r", "-l", "-z", "--full-tree", commit],
+    undefined,
+    most,
+  );
+  if (!cut && code !== 0) throw new CloneFault(`git can't list the commit: ${lastLine(stderr)}`);
+  let bytes = 0;
+  // Mode, type, name and size, which is a hyphen for a submodule. The path after it is of no interest, and is long.
+  for (let at = 0; at < stdout.length; at = stdout.indexOf("\0", at) + 1 || stdout.length)
+    bytes += onDisk(Number(stdout.slice(at, stdout.indexOf("\t", at)).split(/ +/)[3]) || 0);
+  if (!cut && bytes <= limits.releaseBytes) return;
+  throw rejected(
+    `the commit ${commit.slice(0, 12)} is too large: its files take ${cut ? "more than " : ""}${mebibytes(bytes)} MiB on ` +
+      `the disk, and may take ${mebibytes(limits.releaseBytes)}. Remove files, or raise hooks[].site.limits.releaseMiB.`,
+  );
+}
+
 export type Changes = { readonly paths: readonly string[] } | { readonly unknown: string };
 
 /** The paths in which two commits differ, or why they are unknown. */
@@ -84,26 +111,57 @@ export async function changes({ git }: Site, from: string, to: string): Promise<
 export async function checkOut(site: Site, commit: string): Promise<readonly string[]> {
   const { settings, places, git } = site;
   remove(places.checkedOut);
-  syncFolder(places.work);
   const read = await git(["read-tree", "--reset", "-u", commit]);
   if (read.code !== 0) throw checkoutFault(places, read.stderr);
-  if (settings.submodules) await updateSubmodules(site);
-  const stage = ["ls-files", "-z", "--stage", ...(settings.submodules ? ["--recurse-submodules"] : [])];
+  const withSubmodules = settings.submodules && (await updateSubmodules(site));
+  const stage = ["ls-files", "-z", "--stage", ...(withSubmodules ? ["--recurse-submodules"] : [])];
   const tracked = await git(stage);
   if (tracked.code !== 0 || tracked.cut) throw new CloneFault(`git can't list the files: ${lastLine(tracked.stderr)}`);
   const lines = tracked.stdout.split("\0");
   const pathOf = (line: string): string => line.slice(line.indexOf("\t") + 1);
   const links = lines.filter((line) => line.startsWith("120000 ")).map(pathOf);
   // A link named content, to a writer's own folder, is left out as any other link.
-  const content = lines.map(pathOf).filter((path) => isUnder(path, "content") && !path.endsWith("/.gitkeep"));
-  const owned = content.filter((path) => !(path === "content" && links.includes(path)));
-  if (owned.length > 0)
+  const top = join(settings.folder ?? "", "content");
+  const content = lines.map(pathOf).filter((path) => isUnder(path, top) && !path.endsWith("/.gitkeep"));
+  const owned = content.filter((path) => !(path === top && links.includes(path)));
+  if (settings.content !== undefined && owned.length > 0)
     throw rejected(
       `the commit tracks ${listed(owned, 3)}, but the content is in ${settings.content} and belongs to its writers. ` +
-        "Run git rm -r --cached content, and add content to .gitignore.",
+        `Run git rm -r --cached ${top}, and add ${top} to .gitignore; or remove hooks[].site.content.`,
     );
   for (const link of links) remove(join(places.clone, link));
+  if (settings.folder !== undefined) needFolder(places, settings.folder, commit, lines.map(pathOf));
   return links;
+}
+
+/**
+ * Root mounts this folder by its path, so none on the way to it may be a link. A folder that the commit does not have may
+ * still be there, with hugo_stats.json in it.
+ */
+function needFolder({ clone }: Places, folder: string, commit: string, tracked: readonly string[]): void {
+  try {
+    below(clone, folder, () => {});
+    if (tracked.some((path) => isUnder(path, folder))) return;
+  } catch {}
+  throw rejected(`the commit ${commit.slice(0, 12)} has no folder ${folder}. Correct hooks[].site.folder.`);
+}
+
+/** Holds the commits of the releases, for a rollback. */
+const kept = "refs/pushgate/kept";
+
+/** Where the clone is larger than a release may be, and a fifth of it was left by forced pushes: removes that. */
+export async function pruneClone({ git, places, settings: { limits } }: Site): Promise<void> {
+  const { bytes } = await measure(join(places.clone, ".git"));
+  if (bytes <= limits.releaseBytes) return;
+  const commits = releases(places).flatMap((id) => readManifest(places, id)?.commit ?? []);
+  for (const commit of commits) await git(["update-ref", `${kept}/${commit}`, commit]);
+  const { stdout } = await git(["for-each-ref", "--format=%(refname)", kept]);
+  const former = stdout.split("\n").filter((ref) => ref !== "" && !commits.some((commit) => ref.endsWith(commit)));
+  for (const ref of former) await git(["update-ref", "-d", ref]);
+  const used = await git(["rev-list", "--disk-usage", "--objects", "--all"]);
+  if (used.code !== 0 || Number(used.stdout) > 0.8 * bytes) return;
+  await git(["reflog", "expire", "--expire=now", "--expire-unreachable=now", "--all"]);
+  await git(["gc", "--quiet", "--prune=now"]);
 }
 
 /** git gives the reason for some failed writes only, and a full disk is not among them. */
@@ -118,16 +176,24 @@ function checkoutFault({ site }: Places, stderr: string): Error {
   );
 }
 
-/** The repository names the submodules' addresses; git's environment and the firewall limit which of them are reached. */
-async function updateSubmodules({ git, settings }: Site): Promise<void> {
-  const steps = [
+/**
+ * Fetches what .gitmodules names, and returns whether it names anything. The repository chooses these addresses; git's
+ * environment and the egress table limit which of them are reached.
+ */
+async function updateSubmodules({ git, places, settings }: Site): Promise<boolean> {
+  const isThere = (path: string) => ifThere(() => lstatSync(join(places.clone, path))) !== undefined;
+  const isNamed = isThere(".gitmodules");
+  const update = [
+    // Relative addresses begin at this one. In the clone's own configuration, as a submodule's begin at its own.
+    ["config", "remote.origin.url", settings.repository],
     ["submodule", "--quiet", "sync", "--recursive"],
     ["submodule", "--quiet", "update", "--init", "--recursive", "--force"],
-    // A removed submodule leaves its folder.
-    ["clean", "-ffdxq"],
   ];
-  for (const step of steps) {
+  // A removed submodule leaves its folder.
+  const clean = isNamed || isThere(".git/modules") ? [["clean", "-ffdxq"]] : [];
+  for (const step of [...(isNamed ? update : []), ...clean]) {
     const done = await git(step);
-    if (done.code !== 0) throw failed(`a submodule: ${remoteFault(done, settings) ?? lastLine(done.stderr)}`);
+    if (done.code !== 0) throw failed(submoduleFault(done, settings));
   }
+  return isNamed;
 }

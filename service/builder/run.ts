@@ -1,6 +1,6 @@
 /** One run: from the pending markers to a published site, or the reason why the former one stays. */
-import { statSync } from "node:fs";
 import { compare, isAdoptable, registerAdopted } from "./adopt.ts";
+import { contentOf, fromOf, movedFrom } from "./content.ts";
 import { type Plan, plan, planBy } from "./decide.ts";
 import { writeWhole } from "./files.ts";
 import { gate } from "./gate.ts";
@@ -8,14 +8,16 @@ import { build } from "./hugo.ts";
 import { type Marker, named } from "./markers.ts";
 import { heldHead, hold, letGo } from "./places.ts";
 import { makeRelease } from "./release.ts";
-import { deployed, differences, publish, readManifest, releases, switchTo } from "./releases.ts";
-import { CloneFault, changes, checkOut, discard, fetchHead, lastHead, type Site } from "./repository.ts";
+import { deployed, differences, isSameBuild, prune, publish, readManifest, releases, switchTo } from "./releases.ts";
+import { reportBegin } from "./reports.ts";
+import { admit, CloneFault, changes, checkOut, discard, fetchHead, lastHead, type Site } from "./repository.ts";
+import { makeRoom } from "./room.ts";
 import { failed, listed, rejected, setbackOf } from "./setback.ts";
 import { Run } from "./status.ts";
 
 /** Never rejects: an error is in the result. */
-export async function runOnce(site: Site, markers: readonly Marker[], debounce: number): Promise<Run> {
-  const run = new Run(named(markers), debounce);
+export async function runOnce(site: Site, markers: readonly Marker[]): Promise<Run> {
+  const run = new Run(named(markers));
   try {
     registerAdopted(site.places, site.settings.keep);
     const [first] = markers;
@@ -39,35 +41,47 @@ async function advance(site: Site, markers: readonly Marker[], run: Run): Promis
   const { settings, places } = site;
   const { last } = run;
   const adopting = markers[0]?.kind === "adopt";
-  if (adopting && !isAdoptable(settings.webRoot)) {
-    last.reason = `${settings.webRoot} is no longer a folder: there is nothing to adopt`;
+  if (adopting && !isAdoptable(places)) {
+    last.reason = `the files of ${settings.webRoot} are not listed: there is nothing to adopt`;
     return;
   }
   const published = deployed(places);
+  await makeRoom(site);
   const head = await run.timed("fetch", () => fetchHead(site));
   run.head = head;
-  const { commit, reason } = await run.timed("decide", (): Plan | Promise<Plan> =>
+  const { commit, reason, unlessSame } = await run.timed("decide", (): Plan | Promise<Plan> =>
     adopting ? { commit: head, reason: "to compare" } : decide(site, head, markers),
   );
   last.commit = commit ?? head;
   last.reason = reason;
   if (commit === null) return;
+  if (!adopting) reportBegin(site, commit, run);
 
-  const links = await run.timed("checkout", () => checkOut(site, commit));
-  if (links.length > 0) last.warnings.push(`symbolic links are left out: ${listed(links)}`);
-  await run.timed("hugo", () => {
-    needContent(settings.content);
-    return build(settings, places);
+  const links = await run.timed("checkout", async () => {
+    await admit(site, commit);
+    return checkOut(site, commit);
   });
+  if (links.length > 0) last.warnings.push(`symbolic links are left out: ${listed(links)}`);
+  const printed = await run.timed("hugo", () => build(settings, places));
   await run.timed("publish", async () => {
     const found = gate(places.out, settings, adopting ? null : (published?.pages ?? null), links);
-    const made = await makeRelease(settings, places, commit, found, last.warnings);
+    const from = fromOf(settings, printed);
+    const made = await makeRelease(settings, places, { commit, from }, found, last.warnings);
     // The checkout is on the disk with the release.
     writeWhole(places.checkedOut, `${commit}\n`);
     if (adopting) {
-      run.adoption = compare(settings, made);
+      run.adoption = compare(places, settings.keep, made);
       const lost = run.adoption.files.length + run.adoption.more;
       last.reason = `${settings.webRoot} was compared with ${made.release}: ${lost} files are neither built nor kept`;
+      return;
+    }
+    if (unlessSame && published && isSameBuild(made, published)) {
+      // Releases are for rollbacks: five of a schedule would leave no former one.
+      prune(
+        places,
+        releases(places).filter((id) => id !== made.release),
+      );
+      last.reason = `${reason}: the build is the same as ${published.release}`;
       return;
     }
     run.stay = publish(places, made.release);
@@ -82,9 +96,17 @@ async function decide(site: Site, head: string, markers: readonly Marker[]): Pro
   const has = (kind: Marker["kind"]) => markers.some((marker) => marker.kind === kind);
   const held = heldHead(places);
   const tampered = published && has("tick") ? differences(places, published) : [];
-  const at = plan({ head, deployed: published ?? null, held, requested: has("request"), tampered });
+  const moved = published && movedFrom(published, settings);
+  const [requested, scheduled] = [has("request"), has("schedule")];
+  const at = plan({ head, deployed: published ?? null, held, requested, scheduled, moved, tampered });
   if (at) return at;
-  const by = planBy(await changes(site, published!.commit!, head), settings.paths, head);
+  await admit(site, head);
+  const by = planBy(
+    await changes(site, published!.commit!, head),
+    settings.paths,
+    head,
+    contentOf(published!, settings),
+  );
   // A new head that builds nothing ends a rollback as well: what is published is what it would build.
   if (by.commit === null && held !== null) letGo(places);
   return by;
@@ -108,16 +130,6 @@ export async function rollBack(site: Site, release: string) {
   const held = heldHead(places)?.slice(0, 12);
   const hint = held ? `; ${held} is not published again, a newer commit is` : "";
   return { result: "rolled back", commit: manifest.commit, reason: `${release} is published${hint}` } as const;
-}
-
-/** hugo exits 0 without content. Rejects only what is surely missing: hugo may see what a sandbox hides from the builder. */
-function needContent(content: string): void {
-  try {
-    if (statSync(content).isDirectory()) return;
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === "EACCES") return;
-  }
-  throw failed(`the content folder ${content} is missing. Mount it, or correct hooks[].site.content.`);
 }
 
 /** Throws the clone away where git itself finds it broken; else the fault is not the clone's. */

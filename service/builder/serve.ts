@@ -1,24 +1,19 @@
 /**
- * As long as markers are pending: takes them, runs, writes the result, and only then removes them. A failing builder
- * does not exit but pauses: systemd stops a path unit that starts a failing job again and again.
+ * As long as markers are pending: takes them all, runs, writes the result, and only then removes them. The first push of
+ * a burst is built at once, and those that arrive while a build runs are one build after it. A failing builder does not
+ * exit but pauses: systemd stops a path unit that starts a failing job again and again.
  */
 import { setTimeout as sleep } from "node:timers/promises";
-import { retireOut } from "./hugo.ts";
-import { type Marker, newest, release, take } from "./markers.ts";
+import { removeAsRoot, retire } from "./hugo.ts";
+import { arrived, type Marker, release, take, takeFormer } from "./markers.ts";
+import { type Pauses, pauses, stillFailing } from "./pauses.ts";
 import type { Places } from "./places.ts";
-import { currentRelease, prune, removeHalf } from "./releases.ts";
+import { currentRelease, prune, removeHalf, staying } from "./releases.ts";
+import { reportResult, turnOf } from "./reports.ts";
 import { removeHalfCheckout, type Site } from "./repository.ts";
 import { runOnce } from "./run.ts";
-import { listed } from "./setback.ts";
 import { type Entry, type Failing, Run, readStatus, writeStatus } from "./status.ts";
-
-/** Milliseconds. The first pause doubles up to the longest; not even a new marker cuts one below `least`. */
-type Pauses = { readonly first: number; readonly longest: number; readonly least: number };
-
-const pauses: Pauses = { first: 5_000, longest: 15 * 60_000, least: 2_000 };
-
-/** A burst of pushes delays a build by at most this many times the debounce. */
-const mostDebounces = 5;
+import { takePause } from "./unit-end.ts";
 
 export type Journal = (entry: Entry) => void;
 
@@ -26,35 +21,39 @@ export type Journal = (entry: Entry) => void;
 export function removeLeftovers(places: Places): void {
   removeHalf(places);
   removeHalfCheckout(places);
-  retireOut(places);
+  retire(places);
 }
 
 /** Returns when nothing is pending, or at the first failure where `pause` is null. */
 export async function serve(site: Site, journal: Journal, pause: Pauses | null = pauses): Promise<void> {
-  const { places, settings } = site;
+  const { places } = site;
+  takeFormer(places);
+  pruneOld(places);
   let failing = readStatus(places)?.failing;
-  let length = pause?.first ?? 0;
+  const until = takePause(places);
+  // All that was pending when the former builder ended is taken: what is there now came later, and ends the pause.
+  if (pause && until) await rest(places, until - Date.now(), pause.least, new Set());
   for (;;) {
-    const debounce = await settle(places, settings.limits.debounceMilliseconds);
-    const takenAt = Date.now();
-    const { markers, stuck } = take(places);
+    const { markers, faults, warnings, left } = take(places);
     const batch = next(markers);
-    if (batch.length === 0 && stuck.length === 0) return;
+    if (batch.length === 0 && faults.length === 0) return;
 
-    const run = batch.length > 0 ? await runOnce(site, batch, debounce) : cannotTake(stuck);
+    const run = batch.length > 0 ? await runOnce(site, batch) : cannotTake(faults);
+    run.last.warnings.push(...warnings);
     const good = run.last.result === "published" || run.last.result === "nothing";
+    const before = failing;
     if (good) failing = undefined;
-    else if (!once(batch)) failing = stillFailing(failing, length);
+    else if (!once(batch)) failing = stillFailing(failing, pause ?? undefined);
+    const turn = turnOf(before, failing);
+    if (!once(batch) || turn) reportResult(site, run, turn);
     report(site, run, failing, journal);
-    if (good || once(batch)) release(batch);
-    if (run.stay) await cleanUp(site, run.stay);
+    if (good || once(batch)) release(places, batch);
+    pruneOld(places, run.stay);
+    if (run.stay || !good) await cleanUp(site);
 
-    if (good) length = pause?.first ?? 0;
-    else if (!once(batch)) {
-      if (!pause) return;
-      await rest(places, length, pause.least, takenAt);
-      length = Math.min(length * 2, pause.longest);
-    }
+    if (good || once(batch)) continue;
+    if (!pause) return;
+    await rest(places, Date.parse(failing!.next) - Date.now(), pause.least, left);
   }
 }
 
@@ -66,44 +65,21 @@ function next(markers: readonly Marker[]): readonly Marker[] {
 
 const once = ([first]: readonly Marker[]): boolean => first?.kind === "rollback" || first?.kind === "adopt";
 
-/** Waits until no marker has come for `quiet`. Returns how long it waited. All in milliseconds. */
-async function settle(places: Places, quiet: number): Promise<number> {
-  const from = performance.now();
-  for (;;) {
-    const last = newest(places, true);
-    const waited = performance.now() - from;
-    // After a clock was set back the last marker may lie in the future.
-    const since = Math.max(0, Date.now() - last);
-    const left = last === 0 ? 0 : Math.min(quiet - since, mostDebounces * quiet - waited);
-    if (left <= 0) return waited;
-    await sleep(Math.ceil(left));
-  }
-}
-
 /** Waits until the time is up or a new marker came. */
-async function rest(places: Places, milliseconds: number, least: number, takenAt: number): Promise<void> {
+async function rest(places: Places, milliseconds: number, least: number, left: ReadonlySet<string>): Promise<void> {
   const until = performance.now() + milliseconds;
-  await sleep(Math.min(least, milliseconds));
-  // The file system's clock lags behind by a tick of the kernel, 10 ms at most.
-  while (performance.now() < until && newest(places) < takenAt - 10) await sleep(Math.min(500, least));
+  await sleep(Math.max(0, Math.min(least, milliseconds)));
+  while (performance.now() < until && !arrived(places, left)) await sleep(Math.min(500, least));
 }
 
-const stillFailing = (before: Failing | undefined, pause: number): Failing => ({
-  since: before?.since ?? new Date().toISOString(),
-  attempts: (before?.attempts ?? 0) + 1,
-  next: new Date(Date.now() + pause).toISOString(),
-});
-
-function cannotTake(stuck: readonly string[]): Run {
-  const reason = `${listed(stuck)} is a folder with files in it, and a request is a file. Remove it.`;
-  return new Run([], 0).end({ result: "failed", reason });
-}
+const cannotTake = ([reason = "", ...more]: readonly string[]): Run =>
+  new Run([]).end({ result: "failed", reason: more.length > 0 ? `${reason} And ${more.length} more.` : reason });
 
 function report({ places, settings: { hook } }: Site, run: Run, failing: Failing | undefined, journal: Journal): void {
   const { last } = run;
   try {
-    // What a failed run wrote may be all the room that status.json needs on a full disk.
-    if (last.result === "failed") removeLeftovers(places);
+    // Of use to no later run, and it may be all the room that status.json needs on a full disk.
+    if (last.result === "failed" || last.result === "rejected") removeLeftovers(places);
   } catch {}
   try {
     writeStatus(places, hook, run, failing);
@@ -114,11 +90,18 @@ function report({ places, settings: { hook } }: Site, run: Run, failing: Failing
   journal({ hook, ...last, release: currentRelease(places) ?? null, ...(failing && { failing }) });
 }
 
-/** No run depends on it: what fails here is done after the next publish. */
-async function cleanUp(site: Site, stay: readonly string[]): Promise<void> {
+/** Before and after each run, whatever its result. What fails here is done at the next one. */
+function pruneOld(places: Places, stay?: readonly string[]): void {
   try {
-    prune(site.places, stay);
-    retireOut(site.places);
+    prune(places, stay ?? staying(places));
+  } catch {}
+}
+
+/** No run depends on it: what fails here is done after the next publish. */
+async function cleanUp(site: Site): Promise<void> {
+  try {
+    retire(site.places);
+    removeAsRoot(site.settings, site.places);
     await site.git(["gc", "--auto", "--quiet"]);
   } catch {}
 }

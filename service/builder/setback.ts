@@ -20,6 +20,8 @@ const byCode: Readonly<Record<string, string>> = {
   EROFS: "the file system is read-only. Look in dmesg for the kernel's reason, then mount it read-write.",
 };
 
+export const mebibytes = (bytes: number): string => (bytes / (1 << 20)).toFixed(1);
+
 /** Anything thrown, as a setback. */
 export function setbackOf(error: unknown): Setback {
   if (error instanceof Setback) return error;

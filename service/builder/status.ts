@@ -1,13 +1,14 @@
 /** status.json, for people and for the status command: what is published, and the result of the last run. */
 import { readFileSync } from "node:fs";
+import { type Builds, type Result, results } from "../metrics/builds.ts";
 import { writeWhole } from "./files.ts";
 import { heldHead, type Places } from "./places.ts";
 import { currentRelease, type Manifest, readManifest, releases } from "./releases.ts";
 
-export type Step = "debounce" | "fetch" | "decide" | "checkout" | "hugo" | "publish";
+export type Step = "fetch" | "decide" | "checkout" | "hugo" | "publish";
 
 export type Last = {
-  result: "published" | "nothing" | "failed" | "rejected" | "rolled back";
+  result: Result;
   reason: string;
   /** What was built, or would have been. */
   commit: string | null;
@@ -31,6 +32,9 @@ export type Status = {
   readonly held?: string;
   readonly last: Last;
   readonly failing?: Failing;
+  /** How many runs ended so, and when one last ended with the branch's head published: for the metrics. */
+  readonly runs: Builds["runs"];
+  readonly succeeded: Builds["succeeded"];
   /** Newest first. */
   readonly releases: readonly ({ readonly id: string } & Pick<Manifest, "commit" | "at" | "pages" | "bytes">)[];
   readonly adoption?: Adoption;
@@ -48,8 +52,8 @@ export class Run {
   stay: readonly string[] | undefined;
   readonly #started = performance.now();
 
-  constructor(trigger: readonly string[], debounce: number) {
-    const milliseconds = { debounce, fetch: 0, decide: 0, checkout: 0, hugo: 0, publish: 0, total: 0 };
+  constructor(trigger: readonly string[]) {
+    const milliseconds = { fetch: 0, decide: 0, checkout: 0, hugo: 0, publish: 0, total: 0 };
     this.last = { result: "nothing", reason: "", commit: null, at: "", trigger, warnings: [], milliseconds };
   }
 
@@ -64,7 +68,7 @@ export class Run {
 
   end(last: Partial<Last> = {}): this {
     const { milliseconds } = Object.assign(this.last, last, { at: new Date().toISOString() });
-    milliseconds.total = milliseconds.debounce + performance.now() - this.#started;
+    milliseconds.total = performance.now() - this.#started;
     for (const step of Object.keys(milliseconds) as Step[]) milliseconds[step] = Math.round(milliseconds[step]);
     return this;
   }
@@ -79,13 +83,18 @@ export function writeStatus(places: Places, hook: string, run: Run, failing: Fai
     .filter((id) => stay?.includes(id) ?? true)
     .flatMap((id) => readManifest(places, id) ?? []);
   const deployed = known.find(({ release }) => release === current);
+  const former = readStatus(places);
+  const good = last.result === "published" || last.result === "nothing";
   const status: Status = {
     hook,
     deployed: deployed ? { release: deployed.release, commit: deployed.commit, at: deployed.at } : null,
-    head: run.head ?? readStatus(places)?.head ?? null,
+    head: run.head ?? former?.head ?? null,
     ...(held !== null && { held }),
     last,
     ...(failing && { failing }),
+    // An earlier version's status has neither.
+    runs: Object.fromEntries(results.map((name) => [name, (former?.runs?.[name] ?? 0) + Number(name === last.result)])),
+    succeeded: good ? last.at : (former?.succeeded ?? null),
     releases: known.map(({ release: id, commit, at, pages, bytes }) => ({ id, commit, at, pages, bytes })),
     ...(adoption && { adoption }),
   };

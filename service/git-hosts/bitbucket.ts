@@ -1,10 +1,55 @@
-/** Bitbucket Cloud. The receiver does not verify its deliveries yet. */
-import { type GitHost, hmacShape } from "./git-host.ts";
+/** Bitbucket Cloud; networks.ts has its source ranges. It sends no payload above 256 KB. */
+import { bitbucketBody, longest } from "./bitbucket-status.ts";
+import { segments } from "./commit-status.ts";
+import type { GitHost } from "./git-host.ts";
+import { hmacSignature } from "./hmac-signature.ts";
+import { type Change, decideChanges, type Json, notAnObject, objectAt, otherEvent, parsePayload } from "./payload.ts";
+
+// GitHub uses this header for SHA-1; Bitbucket's prefix says SHA-256.
+const { shape, ...signature } = hmacSignature("X-Hub-Signature", "sha256=");
+
+/** A branch or tag before or after a push. */
+const refOf = ({ type, name }: Json): string | undefined => {
+  if (typeof name !== "string") return undefined;
+  return type === "tag" ? `refs/tags/${name}` : `refs/heads/${name}`;
+};
+
+/** `new` is null for a deleted ref, `old` for a new one. */
+function changeOf(change: unknown): Change {
+  const { old, new: now } = objectAt(change);
+  const hash = (side: unknown): unknown => objectAt(objectAt(side).target).hash;
+  return { ref: refOf(objectAt(now ?? old)), before: hash(old), after: hash(now), deleted: now === null };
+}
 
 export const bitbucket: GitHost = {
   name: "bitbucket",
-  // GitHub uses this name for SHA-1; Bitbucket's prefix says SHA-256.
-  signatures: [hmacShape("x-hub-signature")],
+  mark: "x-hook-uuid",
+  webhookPage: "Repository settings > Webhooks > Add webhook",
+  domains: ["bitbucket.org", "altssh.bitbucket.org"],
+  signatures: [shape],
   deliveryHeader: "x-request-uuid",
   publishedPort: 9463,
+  dialect: {
+    ...signature,
+    decide: (headers, body, branch) => {
+      // {push: {changes: [{new: {target: {hash}}}]}}
+      const payload = parsePayload(body, 6);
+      if (!payload) return notAnObject;
+      const event = headers["x-event-key"] as string | undefined;
+      if (event !== "repo:push") return otherEvent(event);
+      const { changes } = objectAt(payload.push);
+      return decideChanges(Array.isArray(changes) ? changes.map(changeOf) : [], branch);
+    },
+  },
+  status: {
+    tokenPage: "Repository settings > Access tokens",
+    // Enough to set a result: Atlassian's change notice of 2020-11-20.
+    permission: "Repositories: Read",
+    longest,
+    request: ({ names }, result, token) => ({
+      url: `https://api.bitbucket.org/2.0/repositories/${segments(names)}/commit/${result.commit}/statuses/build`,
+      headers: { authorization: `Bearer ${token}` },
+      body: bitbucketBody(result, `https://bitbucket.org/${segments(names)}/commits/${result.commit}`),
+    }),
+  },
 };

@@ -1,5 +1,13 @@
 /** Forgejo: self-hosted, so it publishes no source ranges; it signs as GitHub does. */
 import type { GitHost } from "./git-host.ts";
+import { giteaStatus } from "./gitea-status.ts";
 import { githubDialect } from "./github-dialect.ts";
 
-export const forgejo: GitHost = { name: "forgejo", ...githubDialect };
+export const forgejo: GitHost = {
+  name: "forgejo",
+  mark: "x-forgejo-event",
+  webhookPage: "Settings > Webhooks > Add webhook > Forgejo",
+  domains: ["codeberg.org"],
+  ...githubDialect,
+  status: giteaStatus,
+};

@@ -1,23 +1,21 @@
 /** What pushgate knows of a git host. Each git host is one module of this folder and one row of the table in index.ts. */
 import type { IncomingHttpHeaders } from "node:http";
+import type { StatusApi } from "./commit-status.ts";
 
 /** A header of a signed delivery. Cloudflare's rules, which cannot read a body, test its shape; the receiver verifies it. */
 export type SignatureShape = {
   /** In lower case: Cloudflare's rules find a header by this spelling only. */
   readonly header: string;
-  /** The first characters of the value; empty where the value is the secret itself. */
+  /** The first characters of the value; empty where each value can differ in all of them. */
   readonly prefix: string;
   /** Characters of the whole value; absent where the length varies. */
   readonly length?: number;
 };
 
-/** `sha256=` and 64 hexadecimal digits. */
-export const hmacShape = (header: string): SignatureShape => ({ header, prefix: "sha256=", length: 7 + 64 });
-
 export type Push = {
   /** refs/heads/<branch> */
   readonly ref: string;
-  /** Commit ids in hex, null where the payload holds none; `before` is all zeros for a new branch. */
+  /** Commit ids in hex, null where the payload holds none; `before` can be all zeros for a new branch. */
   readonly before: string | null;
   readonly after: string | null;
 };
@@ -38,12 +36,25 @@ export type Dialect = {
 export type GitHost = {
   /** As in `hooks[].gitHost` and in the table. */
   readonly name: string;
+  /** In lower case: each delivery carries this header. Those of some git hosts carry the marks of others, too. */
+  readonly mark: string;
   /** A delivery carries at least one of these headers. */
   readonly signatures: readonly SignatureShape[];
   /** In lower case: the header with the id that the git host's page of deliveries shows. */
   readonly deliveryHeader: string;
+  /** Names of its servers, where it is a public service. */
+  readonly domains?: readonly string[];
+  /** It sends deliveries and holds no repositories: those of its hooks are at a git host. */
+  readonly anyRepository?: true;
+  /** Where a person adds a webhook, on the pages of the repository. */
+  readonly webhookPage: string;
+  /** What the form calls the field for this secret; "secret" where absent. */
+  readonly secretField?: (secret: string) => string;
+  /** Which secrets are keys of Standard Webhooks: `whsec_` and base64. None where absent. */
+  readonly keys?: "all" | "some";
   /** Loopback port of its socket, from 9461 to 9469; absent where the git host publishes no source ranges. */
   readonly publishedPort?: number;
-  /** Absent where the receiver does not verify this git host's deliveries yet. */
-  readonly dialect?: Dialect;
+  readonly dialect: Dialect;
+  /** How the result of a build is set on a commit; absent where it has no API for that. */
+  readonly status?: StatusApi;
 };

@@ -1,5 +1,29 @@
 /** GitHub.com; networks.ts has its source ranges. */
+import { cut, segments } from "./commit-status.ts";
 import type { GitHost } from "./git-host.ts";
 import { githubDialect } from "./github-dialect.ts";
 
-export const github: GitHost = { name: "github", publishedPort: 9461, ...githubDialect };
+const longest = 140;
+
+export const github: GitHost = {
+  name: "github",
+  mark: "x-github-delivery",
+  webhookPage: "Settings > Webhooks > Add webhook",
+  domains: ["github.com", "ssh.github.com"],
+  publishedPort: 9461,
+  ...githubDialect,
+  status: {
+    tokenPage: "your account's Settings > Developer settings > Fine-grained tokens, for this repository only",
+    permission: "Commit statuses: Read and write",
+    longest,
+    request: ({ names }, { commit, state, reason, context, url }, token) => ({
+      url: `https://api.github.com/repos/${segments(names)}/statuses/${commit}`,
+      headers: {
+        accept: "application/vnd.github+json",
+        authorization: `Bearer ${token}`,
+        "x-github-api-version": "2022-11-28",
+      },
+      body: { state, description: cut(reason, longest), context, target_url: url },
+    }),
+  },
+};

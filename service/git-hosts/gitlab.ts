@@ -1,13 +1,10 @@
-/** GitLab.com. The receiver does not verify its deliveries yet. */
+/** GitLab.com; networks.ts has its source ranges. */
 import type { GitHost } from "./git-host.ts";
+import { gitlabDialect } from "./gitlab-dialect.ts";
 
 export const gitlab: GitHost = {
   name: "gitlab",
-  // GitLab 19 signs; older versions send the secret. Both send `webhook-id` and `webhook-timestamp`, which prove nothing.
-  signatures: [
-    { header: "webhook-signature", prefix: "v1," },
-    { header: "x-gitlab-token", prefix: "" },
-  ],
-  deliveryHeader: "x-gitlab-event-uuid",
+  domains: ["gitlab.com", "altssh.gitlab.com"],
   publishedPort: 9462,
+  ...gitlabDialect,
 };

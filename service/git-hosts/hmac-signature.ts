@@ -1,23 +1,43 @@
-/** HMAC-SHA256 over a delivery's bytes, as `sha256=` and 64 hexadecimal digits. No header makes these functions throw. */
+/** HMAC-SHA256 over a delivery's bytes, in 64 hexadecimal digits. No header makes these functions throw. */
 import { createHmac, timingSafeEqual } from "node:crypto";
+import type { Dialect, SignatureShape } from "./git-host.ts";
 
-/** One signature: not two, which Node joins with ", ", and not `sha256=` alone, which Gitea sends without a secret. */
-const wellFormed = /^sha256=([0-9a-f]{64})$/;
+type Signature = { readonly shape: SignatureShape } & Pick<Dialect, "signatureFault" | "verify">;
 
-export const isWellFormed = (header: string | undefined): header is string =>
-  header !== undefined && wellFormed.test(header);
+/** `title`: the header as the git host spells it. `prefix`: what comes before the digits. */
+export function hmacSignature(title: string, prefix: "sha256=" | ""): Signature {
+  const header = title.toLowerCase();
+  // One signature: not two, which Node joins with ", ", and not `sha256=` alone, which Gitea sends without a secret.
+  const wellFormed = new RegExp(`^${prefix}([0-9a-f]{64})$`);
+  return {
+    shape: { header, prefix, length: prefix.length + 64 },
+    signatureFault: ({ [header]: value }) => {
+      if (value === undefined) return `${title} is missing. Set the hook's secret at the git host.`;
+      return wellFormed.test(String(value))
+        ? undefined
+        : `${title} is not one ${prefix && `${prefix} and `}64 hex digits`;
+    },
+    verify: (secrets, body, { [header]: value }) => {
+      const hex = String(value).match(wellFormed)?.[1];
+      return hex !== undefined && matchesOne(secrets, [body], Buffer.from(hex, "hex"));
+    },
+  };
+}
 
-/** Whether `header` signs exactly these bytes with one of the secrets. It tries all, so that its time reveals nothing. */
-export function verify(secrets: readonly string[], body: Buffer, header: string | undefined): boolean {
-  const hex = header?.match(wellFormed)?.[1];
-  if (hex === undefined) return false;
-  const given = Buffer.from(hex, "hex");
+/** Whether `given` is the HMAC of the parts with one of the keys. It tries all, so that its time reveals nothing. */
+export function matchesOne(
+  keys: readonly (string | Buffer)[],
+  parts: readonly (string | Buffer)[],
+  given: Buffer,
+): boolean {
   let matches = false;
-  for (const secret of secrets) {
+  for (const key of keys) {
     // createHmac accepts an empty key without an error, and every sender can sign with that.
-    if (secret === "") continue;
-    const expected = createHmac("sha256", secret).update(body).digest();
-    if (timingSafeEqual(given, expected)) matches = true;
+    if (key.length === 0) continue;
+    const hmac = createHmac("sha256", key);
+    for (const part of parts) hmac.update(part);
+    const expected = hmac.digest();
+    if (given.length === expected.length && timingSafeEqual(given, expected)) matches = true;
   }
   return matches;
 }

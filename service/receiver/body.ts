@@ -4,15 +4,23 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 /** Resolves with the body, or with undefined one byte over the limit. Fails where the sender leaves. */
 export function readBody(req: IncomingMessage, limit: number, keep = true): Promise<Buffer | undefined> {
   return new Promise((resolve, reject) => {
-    const chunks: Buffer[] = [];
+    const declared = Number(req.headers["content-length"] ?? 16 << 10);
+    let body: Buffer = Buffer.alloc(0);
     let bytes = 0;
     req.on("data", (chunk: Buffer) => {
       bytes += chunk.length;
-      if (bytes > limit) resolve(undefined);
-      else if (keep) chunks.push(chunk);
+      if (bytes > limit) return resolve(undefined);
+      if (!keep) return;
+      if (bytes === chunk.length && bytes >= declared) {
+        body = chunk;
+        return;
+      }
+      // One buffer: a list of chunks of one byte each would take a hundred times the body's size.
+      if (bytes > body.length) body = Buffer.concat([body], Math.min(limit, Math.max(declared, 2 * bytes)));
+      chunk.copy(body, bytes - chunk.length);
     });
-    req.once("end", () => resolve(Buffer.concat(chunks)));
-    req.once("error", reject).once("close", reject);
+    req.on("end", () => resolve(body.subarray(0, bytes)));
+    req.on("error", reject).on("close", reject);
   });
 }
 

@@ -2,14 +2,15 @@
  * What one source may hold open, and how often the receiver may reject it. Not by express-rate-limit, which counts
  * arrivals: one customer of a git host could block the others, whose deliveries come from the same addresses.
  */
+import { isIPv4 } from "node:net";
 import ipaddr from "ipaddr.js";
-import type { ReceiverSettings } from "../settings.ts";
+import { openBytes, type ReceiverLimits } from "../limits.ts";
 
 const remembered = 10_000; // pairs of source and hook whose budget is in memory, about 1 MB
-const fullSources = 4; // all sources together hold as many bytes as four: 80 MiB where a body may have 5 MiB
 
 /** An IPv4 address, or an IPv6 /64: a sender that owns one could send each request from another address of it. */
 export function sourceOf(address: string | null): string {
+  if (address !== null && isIPv4(address)) return address;
   if (address === null || !ipaddr.isValid(address)) return "unknown";
   // On a socket for both families, an IPv4 peer has an IPv6 form (::ffff:…), which process() turns into IPv4.
   const parsed = ipaddr.process(address);
@@ -24,26 +25,23 @@ export const overBudget = (reason: string): string => `the source exceeded refus
 export type Limits = ReturnType<typeof createLimits>;
 
 /** `now`: milliseconds of a clock that never goes back. */
-export function createLimits(
-  { bodyBytes, concurrentPerSource, refusalsPerMinute }: ReceiverSettings["limits"],
-  now = () => performance.now(),
-) {
+export function createLimits(limits: ReceiverLimits, now = () => performance.now()) {
+  const { concurrentPerSource, refusalsPerMinute } = limits;
+  const { ofSource, ofAll } = openBytes(limits);
   const open = new Map<string, { requests: number; bytes: number }>();
   let allBytes = 0;
-  /** Of one source: four of the largest bodies, or 32 of the largest push seen (457 kB). */
-  const most = Math.max(4 * bodyBytes, 16 << 20);
   const budgets = new Map<string, { left: number; at: number }>();
   const perMs = refusalsPerMinute / 60_000;
 
   return {
     /** Bytes of a delivery's body. */
-    longestBody: bodyBytes,
+    longestBody: limits.bodyBytes,
     /** Reserves a place and `bytes`. Returns the function that frees them, or the reason why there is no place. */
     enter(source: string, bytes: number): (() => void) | string {
       const held = open.get(source) ?? { requests: 0, bytes: 0 };
       if (held.requests >= concurrentPerSource) return `${held.requests} requests of this source are open`;
-      if (held.bytes + bytes > most) return "the open requests of this source hold too many bytes";
-      if (allBytes + bytes > fullSources * most) return "the open requests of all sources hold too many bytes";
+      if (held.bytes + bytes > ofSource) return "the open requests of this source hold too many bytes";
+      if (allBytes + bytes > ofAll) return "the open requests of all sources hold too many bytes";
       const change = (sign: 1 | -1) => {
         held.requests += sign;
         held.bytes += sign * bytes;

@@ -1,6 +1,7 @@
 /** The receiver: settings, the app, the sockets that systemd passes. It exits with 78 (EX_CONFIG) on wrong settings. */
+import { openJournal } from "../journal.ts";
+import { createMetrics } from "../metrics/metrics.ts";
 import { readReceiver, SettingsFault } from "../settings.ts";
-import { line } from "./answer.ts";
 import { createApp } from "./app.ts";
 import { createLimits } from "./limits.ts";
 import { drain, listen } from "./server.ts";
@@ -9,11 +10,13 @@ import { openSpool } from "./spool.ts";
 async function main(): Promise<void> {
   const receiver = readReceiver();
   const { settings, secrets } = receiver;
-  const journal = (entry: Parameters<typeof line>[0]) => void process.stdout.write(`${line(entry)}\n`);
+  const metrics = createMetrics(settings);
+  const journal = openJournal((lines) => process.stdout.write(lines), metrics.count);
   const hooks = settings.hooks.map(({ name }) => name);
   const spool = openSpool(settings.spool, hooks);
   const app = createApp({ settings, secrets, limits: createLimits(settings.limits), spool, journal });
   const servers = await listen(receiver, app, journal);
+  await metrics.serve(receiver.metrics);
   process.once("SIGTERM", () => void drain(servers).then(() => process.exit(0)));
 }
 

@@ -2,8 +2,9 @@
 import { once } from "node:events";
 import { createServer, type RequestListener, type Server, type ServerResponse, STATUS_CODES } from "node:http";
 import type { Socket } from "node:net";
+import type { Journal } from "../journal.ts";
 import type { Receiver } from "../settings.ts";
-import { type Journal, nameOf, Rejection, rendered } from "./answer.ts";
+import { nameOf, Rejection, rendered } from "./answer.ts";
 
 /** Milliseconds, bytes and connections. */
 export const bounds = {
@@ -44,7 +45,7 @@ export function createReceiver(app: RequestListener, journal: Journal, bound: Bo
   };
 
   server.on("connect", (_req, socket: Socket) => reject(socket, 405, "the method is CONNECT", { Allow: "POST" }));
-  server.on("clientError", (error: NodeJS.ErrnoException, socket: Socket) => {
+  const broken = (error: NodeJS.ErrnoException, socket: Socket) => {
     const res = latest.get(socket);
     const status = parserStatus[error.code ?? ""] ?? 400;
     const reason = `not valid HTTP: ${error.code ?? error.name}`;
@@ -54,7 +55,9 @@ export function createReceiver(app: RequestListener, journal: Journal, bound: Bo
     else if (res.headersSent) socket.end(() => socket.destroy());
     // A request whose body is incomplete: its exchange writes the journal's line.
     else socket.end(raw(status), () => res.req.destroy(new Rejection(status, reason) as unknown as Error));
-  });
+  };
+  // After the answer to an earlier request of the same bytes (answer.ts).
+  server.on("clientError", (error, socket) => void setImmediate(broken, error, socket as Socket));
   server.on("drop", (peer) => record(0, `${bound.maxConnections} connections are open`, peer?.remoteAddress));
   return server;
 }

@@ -40,6 +40,8 @@ export function cannotPublish(): string | undefined {
 
 export type Publishing = {
   readonly repository: Repository;
+  /** The folder of the writers' group. */
+  readonly requests: string;
   /** The shell command that starts the builder as its unit does. */
   readonly command: string;
   /** Runs the builder until nothing is pending or a run fails. Returns status.json. */
@@ -50,13 +52,13 @@ export type Publishing = {
 };
 
 /** `spool`: the receiver's folder for the hook. The other folders are made if left out. */
-type Places = { readonly spool: string; readonly asks?: string; readonly site?: string };
+type Places = { readonly spool: string; readonly rootRequests?: string; readonly site?: string };
 
 export async function startPublishing(places: Places): Promise<Publishing> {
   const folder = mkdtempSync(join(tmpdir(), "pushgate-publish-"));
   const at = (name: string) => join(folder, name);
-  const { spool, asks = at("asks"), site = at("site") } = places;
-  for (const path of [asks, at("content")]) mkdirSync(path, { recursive: true });
+  const { spool, rootRequests = at("root"), site = at("site") } = places;
+  for (const path of [at("asks"), rootRequests, at("content")]) mkdirSync(path, { recursive: true });
   writeContent(at("content"), 3);
   const host = await startGitHost();
   const settings: BuilderSettings = {
@@ -64,16 +66,17 @@ export async function startPublishing(places: Places): Promise<Publishing> {
     repository: host.url("site"),
     branch: "main",
     spool,
-    asks,
+    asks: at("asks"),
+    rootRequests,
     site,
     content: at("content"),
     webRoot: at("www"),
     paths: buildPaths,
     keep: [],
     assets: assetExtensions,
-    submodules: false,
-    hugo: { socket: at("hugo.sock") },
-    limits: { releaseBytes: 1 << 30, pagesPercent: 50, seconds: 20, debounceMilliseconds: 100 },
+    submodules: true,
+    hugo: { socket: at("hugo.sock"), result: at("hugo.result") },
+    limits: { releaseBytes: 1 << 30, pagesPercent: 50, seconds: 20 },
   };
   writeFileSync(at("builder.json"), JSON.stringify(settings));
   await bundled("builder", at("builder.cjs"));
@@ -100,6 +103,7 @@ export async function startPublishing(places: Places): Promise<Publishing> {
     });
   return {
     repository: host.repository("site"),
+    requests: at("asks"),
     command: `env -i ${words.join(" ")} ${process.execPath} ${at("builder.cjs")}`,
     build,
     page: (path = "index.html") => readFileSync(join(site, "current", path), "utf8"),

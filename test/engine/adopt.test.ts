@@ -1,5 +1,5 @@
 /**
- * `npm run adopt` under the real engine, against the fake Cloudflare: a zone that was used before pushgate, and a state
+ * `npx pushgate adopt` under the real engine, against the fake Cloudflare: a zone that was used before pushgate, and a state
  * that was lost. Each test continues where the one before it ended. test/hosts/edge/state-lost.test.ts proves that no
  * delivery is rejected meanwhile.
  */
@@ -7,12 +7,12 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest"
 import { permissions } from "../../infra/edge/zone/dry-run.ts";
 import { type Api, apiToken } from "../fakes/cloudflare/api.ts";
 import { clientOf } from "../fakes/cloudflare/client.ts";
-import { emptyZone, type Rule, type Ruleset, type ZoneState } from "../fakes/cloudflare/zone.ts";
-import { findEngine, noEngine, type Run, type Workspace } from "./engine.ts";
+import { emptyZone, type Ruleset, type ZoneState } from "../fakes/cloudflare/zone.ts";
+import { findEngine, noEngine, patience, type Run, type Workspace } from "./engine.ts";
+import { content, custom } from "./foreign-rules.ts";
 import { type ProgramOptions, type ProgramStack, programStack } from "./program-stack.ts";
 
 const engine = findEngine();
-const custom = "http_request_firewall_custom";
 
 let all: ProgramStack;
 let api: Api;
@@ -50,7 +50,6 @@ const succeeded = (run: Run): Run => {
   return run;
 };
 const written = () => api.requests.filter(({ method, path }) => method !== "GET" && !path.endsWith("dry_run=true"));
-const content = (rules: readonly Rule[]) => rules.map(({ version: _, last_updated: __, ...rest }) => rest);
 const zonesOwn = () =>
   api.zone.rulesets.map(({ phase, rules }) => [
     phase,
@@ -61,7 +60,7 @@ beforeEach(({ skip }) => {
   if (!engine) skip(noEngine);
 });
 
-describe("a zone that was used before", { timeout: 120_000 }, () => {
+describe("a zone that was used before", { timeout: patience }, () => {
   beforeAll(() => start(emptyZone("example.org", "free"), { plan: "free", botFightMode: "off" }));
   afterAll(stop);
   let before: ReturnType<typeof zonesOwn>;
@@ -89,19 +88,23 @@ describe("a zone that was used before", { timeout: 120_000 }, () => {
     api.zone.bot_management.fight_mode = true;
     before = zonesOwn();
     const zone = structuredClone(api.zone);
-    const said = outputOf(await stack.ops("adopt"));
+    const ran = await stack.pushgate("adopt");
+    expect(ran.code).toBe(1);
+    const said = ran.stdout + ran.stderr;
     expect(said).toContain(`custom rules: ruleset "their rules"\n    Ruleset zones/${zone.id}/`);
     expect(said).toContain(`hooks.example.org A: A record, 198.51.100.7\n    DnsRecord ${zone.id}/`);
     expect(said).toMatch(/also leads to 198\.51\.100\.8, which stays .* remove it/);
     expect(said).toContain("origin rules: does not exist");
     expect(said).toContain("Hosts need no adopting");
-    expect(said).toContain("To take them over, run: npm run adopt -- --yes");
+    expect(said).toMatch(
+      /pushgate: Take these \d+ over\? .* Nothing was changed, as there is no terminal for an answer\. Add --yes\./,
+    );
     expect(api.zone).toStrictEqual(zone);
     expect(await stack.resources()).toEqual([]);
   });
 
   test("adopt --yes imports it, up merges the rules, and the next preview is empty", async () => {
-    const said = outputOf(await stack.ops("adopt", "--yes"));
+    const said = outputOf(await stack.pushgate("adopt", "--yes"));
     expect(said).toContain("4 adopted. Next: npx pulumi preview");
     // Import protects what it adopts, so destroy fails.
     const whole = structuredClone(api.zone);
@@ -135,7 +138,7 @@ describe("a zone that was used before", { timeout: 120_000 }, () => {
   test("after the state was lost, adopt and up leave no second object, and the next preview is empty", async () => {
     const old = structuredClone(api.zone);
     stack = await all.again();
-    const said = outputOf(await stack.ops("adopt", "--yes"));
+    const said = outputOf(await stack.pushgate("adopt", "--yes"));
     expect(said).toContain("12 adopted.");
     expect(said).toContain("its key was only in the lost state");
     api.requests.length = 0;
@@ -155,8 +158,8 @@ describe("a zone that was used before", { timeout: 120_000 }, () => {
     expect(atCloudflare(succeeded(await stack.preview()))).toEqual([]);
   });
 
-  test("npm run status finds the hosts in the stack's configuration", async () => {
-    const { code, stdout, stderr } = await stack.ops("status");
+  test("npx pushgate status finds the hosts in the stack's configuration", async () => {
+    const { code, stdout, stderr } = await stack.pushgate("status");
     expect(code).toBe(1);
     expect(stdout + stderr).toMatch(/^web1 \(root@web1\.example\.org\)\n {2}web1: its answer is incomplete/);
   });

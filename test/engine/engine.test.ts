@@ -7,7 +7,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
-import { findEngine, noEngine, type Step, type Workspace, workspace } from "./engine.ts";
+import { findEngine, noEngine, patience, type Step, type Workspace, workspace } from "./engine.ts";
 
 const program = fileURLToPath(new URL("programs/commands", import.meta.url));
 const password = "a-password-that-must-not-be-in-the-state";
@@ -16,7 +16,7 @@ const engine = findEngine();
 const brief = (steps: readonly Step[]) => steps.map(({ op, name, changed }) => `${op} ${name} ${changed.join(",")}`);
 
 // Each test takes seconds. The limit is for a host that builds something else at the same time.
-describe("a program that compares and repairs", { timeout: 120_000 }, () => {
+describe("a program that compares and repairs", { timeout: patience }, () => {
   let host: string;
   let stack: Workspace;
   const live = () => readFileSync(join(host, "live"), "utf8");

@@ -31,10 +31,13 @@ import { parse, stringify } from "yaml";
 import { nameOf } from "../../infra/cli/stack.ts";
 import { findEngine, noEngine } from "./install-engine.ts";
 
-export { findEngine, noEngine } from "./install-engine.ts";
+export { engineVersion, findEngine, noEngine } from "./install-engine.ts";
 
 const repository = fileURLToPath(new URL("../..", import.meta.url));
 const plugins = fileURLToPath(new URL("../fakes/plugins", import.meta.url));
+
+/** Milliseconds for a test of several runs: each starts the plugins, and the real cloudflare plugin has 350 MB. */
+export const patience = 300_000;
 
 /** One change that the engine made or would make: create, update, replace, delete; never same or refresh. */
 export type Step = {
@@ -42,7 +45,10 @@ export type Step = {
   /** "command:local:Command" */
   readonly type: string;
   readonly name: string;
-  /** The top-level inputs that differ, sorted. */
+  /**
+   * The top-level inputs that differ, sorted. What a provider lists beyond inputs is left out: the real one lists each
+   * output that the update computes anew, such as a ruleset's `version`.
+   */
   readonly changed: readonly string[];
   readonly urn: string;
 };
@@ -57,7 +63,7 @@ export type Run = {
   readonly steps: readonly Step[];
   /** The engine's count of steps by kind, including "same": { same: 3, update: 1 }. */
   readonly counts: Readonly<Record<string, number>>;
-  /** Warnings, errors and log lines; not debug. */
+  /** Warnings, errors and log lines; not debug, and not the warning that a plugin comes from PATH. */
   readonly diagnostics: readonly Diagnostic[];
   readonly seconds: number;
 };
@@ -105,7 +111,7 @@ export type Workspace = {
   configure(config: Readonly<Record<string, unknown>>): void;
   setSecrets(secrets: Readonly<Record<string, unknown>>): Promise<void>;
   /** A command of infra/cli, run without a terminal and without an event log. */
-  ops(program: "adopt" | "status" | "rollback", ...args: string[]): Promise<Run>;
+  pushgate(...words: string[]): Promise<Run>;
   /** Any other command, such as `pulumi("stack", "ls")`, without an event log. */
   pulumi(...args: string[]): Promise<Run>;
   /** Cancels the running command, as Ctrl-C does. */
@@ -139,7 +145,8 @@ function leaves(value: unknown, path: string): string[] {
   );
 }
 
-type Metadata = { op: string; urn: string; type: string; diffs?: string[] | null; keys?: string[] | null };
+type Inputs = { readonly inputs?: object } | null;
+type Metadata = { op: string; urn: string; type: string; diffs?: string[] | null; old?: Inputs; new?: Inputs };
 type Event = {
   resourcePreEvent?: { metadata: Metadata };
   diagnosticEvent?: { severity: string; message: string; urn?: string };
@@ -155,14 +162,14 @@ function readEvents(file: string): Pick<Run, "steps" | "counts" | "diagnostics">
     steps: parsed
       .flatMap(({ resourcePreEvent }) => (resourcePreEvent ? [resourcePreEvent.metadata] : []))
       .filter(({ op }) => !quiet.includes(op))
-      .map(({ op, urn, type, diffs }) => ({
+      .map(({ op, urn, type, diffs, ...states }) => ({
         ...{ op, type, urn, name: nameOf(urn) },
-        changed: [...(diffs ?? [])].sort(),
+        changed: (diffs ?? []).filter((key) => key in { ...states.old?.inputs, ...states.new?.inputs }).sort(),
       })),
     counts: parsed.findLast(({ summaryEvent }) => summaryEvent)?.summaryEvent?.resourceChanges ?? {},
     diagnostics: parsed
       .flatMap(({ diagnosticEvent }) => (diagnosticEvent ? [diagnosticEvent] : []))
-      .filter(({ severity }) => severity !== "debug")
+      .filter(({ severity, message }) => severity !== "debug" && !/\busing pulumi-.* from \$PATH/.test(message))
       .map(({ severity, message, urn }) => ({ severity, message, ...(urn ? { urn } : {}) })),
   };
 }
@@ -289,8 +296,8 @@ export async function workspace(options: WorkspaceOptions = {}): Promise<Workspa
     async outputs() {
       return JSON.parse(await must("stack", "output", "--json", "--show-secrets", "--stack", stack));
     },
-    ops: (program, ...args) =>
-      run([join(repository, "infra/cli", `${program}.ts`), ...args, "--stack", stack], undefined, process.execPath),
+    pushgate: (...words) =>
+      run([join(repository, "infra/cli/pushgate.cjs"), ...words, "--stack", stack], undefined, process.execPath),
     pulumi: (...args) => run(args),
     interrupt: () => void running?.kill("SIGINT"),
     close: () => rmSync(folder, { recursive: true, force: true }),

@@ -3,6 +3,12 @@
  * with a logging option, and one that skips where the phase has that action. They have what a careless copy would lose:
  * a missing ref, a missing and an empty description, quotes, line ends.
  */
+import { type Rule, withoutEmpty } from "../fakes/cloudflare/zone.ts";
+
+/** What a rule does, for a comparison: also without the two fields that change with each write. */
+export const content = (rules: readonly Rule[]) =>
+  withoutEmpty(rules).map(({ version: _, last_updated: __, ...rest }) => rest);
+
 export const custom = "http_request_firewall_custom";
 export const origin = "http_request_origin";
 export const config = "http_config_settings";

@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import type { Seen } from "../fakes/cloudflare/api.ts";
 import { type Rule, rulesOf } from "../fakes/cloudflare/zone.ts";
-import { findEngine, noEngine, type Run } from "./engine.ts";
+import { findEngine, noEngine, patience, type Run } from "./engine.ts";
 import { custom, origin } from "./foreign-rules.ts";
 import { hostsThatAre, type ProgramStack, programStack } from "./program-stack.ts";
 
@@ -55,7 +55,7 @@ beforeEach(({ skip }) => {
   if (!engine) skip(noEngine);
 });
 
-describe("in a zone that held only pushgate's rules at the first `up`", { timeout: 120_000 }, () => {
+describe("in a zone that held only pushgate's rules at the first `up`", { timeout: patience }, () => {
   beforeAll(async () => {
     if (!engine) return;
     w = await programStack();

@@ -7,13 +7,13 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest"
 import { type Api, apiToken } from "../fakes/cloudflare/api.ts";
 import { emptyZone } from "../fakes/cloudflare/zone.ts";
 import { secrets } from "../fixtures.ts";
-import { findEngine, noEngine, type Workspace } from "./engine.ts";
+import { findEngine, noEngine, patience, type Run, type Workspace } from "./engine.ts";
 import type { FakeSsh } from "./fake-ssh.ts";
 import { type ProgramStack, programStack } from "./program-stack.ts";
 
 const engine = findEngine();
 
-describe("the program", { timeout: 120_000 }, () => {
+describe("the program", { timeout: patience }, () => {
   let all: ProgramStack;
   let api: Api;
   let ssh: FakeSsh;
@@ -29,6 +29,9 @@ describe("the program", { timeout: 120_000 }, () => {
     if (!engine) skip(noEngine);
   });
 
+  const notes = ({ diagnostics }: Run): string[] =>
+    diagnostics.filter(({ severity }) => severity === "info").map(({ message }) => message);
+
   test("preview changes nothing and probes the host once", async () => {
     const preview = await stack.preview("--diff");
     expect(preview.stdout).not.toContain("error:");
@@ -38,6 +41,9 @@ describe("the program", { timeout: 120_000 }, () => {
     expect(api.zone).toStrictEqual(emptyZone("example.org", "pro"));
     expect(readFileSync(ssh.log, "utf8")).toBe("probed\n");
     for (const { current } of Object.values(secrets)) expect(preview.stdout + preview.stderr).not.toContain(current);
+    const [first] = notes(preview).filter((text) => text.startsWith("web1: "));
+    expect(first).toMatch(/^web1: `up` adds these layers:\n {2}packages +installs what is missing of .*nginx/);
+    expect(first!.trim().split("\n")).toHaveLength(16);
   });
 
   test("up applies the host's layers first and creates the DNS records last", async () => {
@@ -55,6 +61,21 @@ describe("the program", { timeout: 120_000 }, () => {
     expect(afterHost.slice(-4)).toEqual(Array(4).fill("DnsRecord"));
     const writes = api.requests.filter(({ method }) => method !== "GET").map(({ path }) => path.split("/").at(-1));
     expect(writes.slice(-5)).toEqual(["rulesets", ...Array(4).fill("dns_records")]);
+    expect(notes(up)).toEqual([
+      `web1: applied packages, origin-key, origin-certificate, secrets, receiver-program, receiver, builder-program, egress, builder, site, routing, proxy, firewall, guard, client-ca.
+The git host needs these webhooks, with content type application/json and the push event alone:
+  site on web1: https://hooks.example.org/webhook/site
+  docs on web1: https://hooks.example.org/webhook/docs
+Enter each with the secret that \`npx pushgate hook\` prints. Next, push; \`npx pushgate status\` then shows the build.
+`,
+    ]);
+    expect(await stack.outputs()).toEqual({
+      webhooks: {
+        "site on web1": "https://hooks.example.org/webhook/site",
+        "docs on web1": "https://hooks.example.org/webhook/docs",
+      },
+      sites: ["https://www.example.org/"],
+    });
   });
 
   test("the state holds no secret in clear text", async () => {

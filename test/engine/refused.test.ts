@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { apiToken } from "../fakes/cloudflare/api.ts";
 import { secrets } from "../fixtures.ts";
-import { findEngine, noEngine, type Workspace } from "./engine.ts";
+import { findEngine, noEngine, type Workspace, workspace } from "./engine.ts";
 import { hostsThatAre, type ProgramStack, programStack } from "./program-stack.ts";
 
 const engine = findEngine();
@@ -67,6 +67,36 @@ test("up reports all values of a wrong type at once", async () => {
   await rejectedWith(
     () => stack.configure(change),
     /3 faults in the stack configuration[\s\S]*hosts is "web1"\. Use a list/,
+  );
+});
+
+test("the engine rejects a secret of another stack before it starts the program, and npx pushgate names its key", async () => {
+  const other = await all.again();
+  const token = (text: string): string => /apiToken:\s+secure: (\S+)/.exec(text)![1]!;
+  const text = readFileSync(stack.stackFile, "utf8");
+  writeFileSync(stack.stackFile, text.replace(token(text), token(readFileSync(other.stackFile, "utf8"))));
+  const [up, hook] = [await stack.up(), await stack.pushgate("hook")];
+  writeFileSync(stack.stackFile, text);
+  expect(up.code).not.toBe(0);
+  // docs/operating.md explains the engine's own text.
+  expect(up.stderr).toMatch(/error: .*cipher: message authentication failed/);
+  expect(up.steps).toEqual([]);
+  expect(hook.code).toBe(1);
+  expect(hook.stderr).toBe(
+    "pushgate: cloudflare:apiToken cannot be decrypted: encrypted with the passphrase or the `encryptionsalt` of another " +
+      "stack. Restore that of this stack in its file, or store each value anew: npx pulumi config set --secret --path <key>\n",
+  );
+  nothingWasRequested();
+});
+
+test("npx pushgate says what to do about another passphrase", async () => {
+  const other = await workspace({ from: stack.folder, env: { PULUMI_CONFIG_PASSPHRASE: "another" } });
+  const [up, hook] = [await other.up(), await other.pushgate("hook")];
+  other.close();
+  expect(up.stderr).toMatch(/error: .*incorrect passphrase/);
+  expect(hook.code).toBe(1);
+  expect(hook.stderr).toMatch(
+    /^pushgate: the passphrase is not that of this stack\. Set PULUMI_CONFIG_PASSPHRASE, or /,
   );
 });
 

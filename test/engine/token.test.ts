@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { permissions } from "../../infra/edge/zone/dry-run.ts";
 import { type Api, apiToken } from "../fakes/cloudflare/api.ts";
-import { findEngine, noEngine, type Run, type Workspace } from "./engine.ts";
+import { findEngine, noEngine, patience, type Workspace } from "./engine.ts";
 import { type ProgramStack, programStack } from "./program-stack.ts";
 
 const engine = findEngine();
@@ -19,7 +19,7 @@ test("README lists the permissions that a token needs, no more and no less", () 
   expect(words.sort()).toEqual([...needed].sort());
 });
 
-describe("a run", { timeout: 120_000 }, () => {
+describe("a run", { timeout: patience }, () => {
   let all: ProgramStack;
   let api: Api;
   let stack: Workspace;
@@ -48,6 +48,38 @@ describe("a run", { timeout: 120_000 }, () => {
     expect(api.zone).toStrictEqual(zone);
   });
 
+  /** Read by the program's own client, and by the provider's. */
+  const reads = {
+    program: /origin_tls_client_auth\/hostnames\/certificates$/,
+    provider: /\/rulesets$/,
+  };
+  const page = { body: "<html>Bad Gateway</html>", headers: { "retry-after": "0", "content-type": "text/html" } };
+  test.each(Object.entries(reads))(
+    "passes while Cloudflare is busy and in trouble for a read of the %s",
+    async (_, path) => {
+      const now = { "retry-after": "0" };
+      api.faults.push(
+        { method: "GET", path, times: 1, status: 429, headers: now },
+        { method: "GET", path, times: 1, status: 502, ...page },
+        { method: "GET", path, times: 1, status: 503, headers: now },
+      );
+      api.requests.length = 0;
+      const preview = await stack.preview();
+      expect(preview.code, preview.stdout).toBe(0);
+      const seen = api.requests.filter((one) => path.test(one.path.replace(/\?.*/, "")) && one.method === "GET");
+      expect(seen.map(({ status }) => status)).toEqual([429, 502, 503, 200]);
+    },
+  );
+
+  test("fails and writes nothing if a read of the program meets trouble that lasts", async () => {
+    api.faults.push({ method: "GET", path: reads.program, times: 4, status: 502, ...page });
+    const preview = await stack.preview();
+    expect(preview.code).toBe(1);
+    expect(preview.stdout).toContain("the client certificates of example.org can't be read: 502 and no JSON.");
+    expect(written()).toEqual([]);
+    expect(api.faults.every(({ times }) => times === 0)).toBe(true);
+  });
+
   const without = (...gone: readonly string[]) => granted.filter((one) => !gone.includes(one));
   const rules = ["Zone WAF", "Config Rules", "Origin Rules"];
 
@@ -73,15 +105,7 @@ describe("a run", { timeout: 120_000 }, () => {
     expect(written()).toEqual([]);
   });
 
-  /** The command of `npm run audit`, from package.json. */
-  const audit = (): Promise<Run> => {
-    const { scripts } = JSON.parse(readFileSync(new URL("../../package.json", import.meta.url), "utf8"));
-    const [pulumi, ...words] = scripts.audit.split(" ") as string[];
-    expect(pulumi).toBe("pulumi");
-    return stack.pulumi(...words, "--non-interactive", "--stack", "test");
-  };
-
-  test("fails in the engine's own refresh after a permission was removed, and npm run audit names the permission", async () => {
+  test("fails in the engine's own refresh after a permission was removed, and npx pushgate audit names the permission", async () => {
     all.ssh.keyed();
     expect((await stack.up()).code).toBe(0);
     tokens[apiToken] = without("DNS Write");
@@ -89,7 +113,7 @@ describe("a run", { timeout: 120_000 }, () => {
     expect(preview.code).toBe(1);
     expect(preview.stdout).toMatch(/DnsRecord[\s\S]*\/dns_records\/\w+": 403/);
     expect(preview.stdout).not.toContain("the permission");
-    const named = await audit();
+    const named = await stack.pushgate("audit");
     expect(named.code).toBe(1);
     expect(named.stdout + named.stderr).toMatch(
       /the DNS records of example\.org can't be read: .* the permission DNS Edit/,
@@ -104,7 +128,7 @@ describe("a run", { timeout: 120_000 }, () => {
     const refused = await stack.up();
     expect(refused.code).toBe(1);
     expect(refused.stdout).toContain("401 Unauthorized");
-    expect((await audit()).code).not.toBe(1);
+    expect((await stack.pushgate("audit")).code).not.toBe(1);
     expect((await stack.up("--run-program")).code).toBe(0);
     expect((await stack.preview()).code).toBe(0);
   });

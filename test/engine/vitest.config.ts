@@ -1,7 +1,10 @@
 import { defineConfig } from "vitest/config";
+import { patience } from "./engine.ts";
 
 /** Files that take minutes. `npm test` leaves them out and runs program.test.ts alone of this folder. */
-export const long = ["test/engine/{adopt,edge,edge-drift,engine,lock,refused,token,upgrade}.test.ts"];
+export const long = [
+  "test/engine/{adopt,edge,edge-drift,engine,hosts-leave,lock,refused,token,upgrade,wrong-configurations}.test.ts",
+];
 
 /** `npm run test:engine`: the whole program under the real engine, against the fake Cloudflare. */
 export default defineConfig({
@@ -11,7 +14,7 @@ export default defineConfig({
     reporters: ["default", "./test/reporter.ts"],
     // Each file is one engine run after another, so two files keep two cores busy.
     maxWorkers: 2,
-    testTimeout: 120_000,
-    hookTimeout: 120_000,
+    testTimeout: patience,
+    hookTimeout: patience,
   },
 });

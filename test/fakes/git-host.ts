@@ -15,6 +15,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createAuthority } from "./cloudflare/authority.ts";
 import { Repository } from "./git-repository.ts";
+import { StatusApi } from "./status-api.ts";
 
 export type Faults = {
   /** The status of every answer: 404 for a deleted repository, 401 for one that has become private. */
@@ -23,6 +24,8 @@ export type Faults = {
   delay?: number;
   /** A fetch gets the head of an answer, and then nothing more. */
   stalls?: boolean;
+  /** A fetch gets 20 bytes a second, without end. */
+  trickles?: boolean;
   /** Every answer redirects to this address. */
   redirect?: string;
 };
@@ -41,6 +44,10 @@ export type GitHost = {
   readonly faults: Faults;
   /** Requests since the start: `looks` for the branches, one a git command; `fetches` for commits, one or more. */
   readonly counts: { looks: number; fetches: number };
+  /** Its API for the results of builds, of every form. */
+  readonly status: StatusApi;
+  /** The headers by which clients have logged in to git. */
+  readonly logins: string[];
   /** Closes the port and all connections until `comeBack`. */
   readonly goAway: () => Promise<void>;
   readonly comeBack: () => Promise<void>;
@@ -71,19 +78,25 @@ export async function startGitHost(options: GitHostOptions = {}): Promise<GitHos
   const program = backend();
   const faults: Faults = {};
   const counts = { looks: 0, fetches: 0 };
+  const logins: string[] = [];
+  const status = new StatusApi();
   const repositories = new Map<string, Repository>();
   const sockets = new Set<Socket>();
   let servers: Server[] = [];
   let port = options.port ?? 0;
 
   async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    if (status.isOwn(request)) return status.answer(request, response);
     const { pathname, search } = new URL(request.url ?? "/", "https://localhost");
     if (pathname.endsWith("/info/refs")) counts.looks++;
     if (pathname.endsWith("/git-upload-pack") && !(await isLook(request))) counts.fetches++;
+    if (request.headers.authorization) logins.push(request.headers.authorization);
     if (faults.delay) await new Promise((resolve) => setTimeout(resolve, faults.delay));
     if (faults.redirect) return void response.writeHead(302, { location: `${faults.redirect}${request.url}` }).end();
+    if (faults.status === 401) response.setHeader("www-authenticate", 'Basic realm="git"');
     if (faults.status) return void response.writeHead(faults.status).end();
     if (faults.stalls && request.method === "POST") return void response.writeHead(200).flushHeaders();
+    if (faults.trickles && request.method === "POST") return trickle(response);
     cgi(program, folder, { pathname, query: search.slice(1) }, request, response);
   }
 
@@ -117,6 +130,8 @@ export async function startGitHost(options: GitHostOptions = {}): Promise<GitHos
     folder,
     faults,
     counts,
+    logins,
+    status,
     goAway,
     comeBack: listen,
     url: (repository) => `https://${name}${port === 443 ? "" : `:${port}`}/${repository}.git`,
@@ -139,6 +154,13 @@ async function isLook(request: IncomingMessage): Promise<boolean> {
   if (first === null) return false;
   request.unshift(first);
   return first.includes("command=ls-refs");
+}
+
+/** One line of git's protocol of 64 KiB, byte by byte. */
+function trickle(response: ServerResponse): void {
+  response.writeHead(200, { "content-type": "application/x-git-upload-pack-result" }).write("fff0");
+  const timer = setInterval(() => response.write("x"), 50);
+  response.on("close", () => clearInterval(timer));
 }
 
 type Target = { readonly pathname: string; readonly query: string };

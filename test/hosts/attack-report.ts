@@ -7,7 +7,7 @@ import type { Host } from "./lab/host.ts";
 import { type Ran, run } from "./lab/process.ts";
 import type { Answer } from "./world.ts";
 
-/** "<status> <layer>: <reason>"; "silence" if no connection was made. */
+/** "<status> <layer>: <reason>", of Cloudflare the product and its action; "silence" if no connection was made. */
 export function summary({ status, servedBy, headers, body, error }: Answer, edge: Edge): string {
   if (status === 0) return error === "no answer" ? "silence" : `broken off: ${error}`;
   const who = servedBy.replace(/^pushgate-/, "");
@@ -19,13 +19,15 @@ export function summary({ status, servedBy, headers, body, error }: Answer, edge
   const event = edge.events.find(({ ray }) => ray === headers["cf-ray"]);
   if (event === undefined) return `${status} ${String(headers.server).split("/")[0]}`;
   // The word "edge" is the layer's name in this text: matrix.ts and the tests compare it.
-  return event.decidedBy ? `${status} edge: ${event.decidedBy.source}` : `${status} edge`;
+  if (event.decidedBy === undefined) return `${status} edge`;
+  const { source, action } = event.decidedBy;
+  return `${status} edge: ${source} ${action}`;
 }
 
 /** The summary of each layer's rejection, and of the receiver's acceptance. */
 export const answers = {
-  blocked: "403 edge: firewallCustom",
-  challenged: "403 edge: sbfm",
+  blocked: "403 edge: firewallCustom block",
+  challenged: "403 edge: sbfm managed_challenge",
   noCertificate: "400 proxy: bad request, or no client certificate of this zone",
   notTheEdge: "403 proxy: the request does not come from Cloudflare",
   noClient:

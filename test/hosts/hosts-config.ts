@@ -2,6 +2,8 @@
 import { basename } from "node:path";
 import { defineConfig } from "vitest/config";
 import { BaseSequencer, type TestSpecification } from "vitest/node";
+import type { Release } from "./lab/image.ts";
+import { release } from "./release.ts";
 
 export type HostSuite = {
   /** From the repository's root. */
@@ -10,6 +12,8 @@ export type HostSuite = {
   readonly alone?: readonly string[];
   /** The files to start first, in this order; all other files follow. */
   readonly order?: readonly string[];
+  /** Files that run on one release only, because they take long and depend little on it. */
+  readonly only?: Readonly<Record<string, Release>>;
   /** Time limits in seconds of one test and of one vitest hook. */
   readonly patience: readonly [test: number, hook: number];
 };
@@ -26,10 +30,13 @@ const inOrder = (order: readonly string[]) =>
     }
   };
 
-export const hostSuite = ({ folder, alone = [], order = [], patience: [test, hook] }: HostSuite) => {
+export const hostSuite = ({ folder, alone = [], order = [], only = {}, patience: [test, hook] }: HostSuite) => {
   const apart = alone.map((name) => `${folder}/${name}.test.ts`);
+  const elsewhere = Object.keys(only)
+    .filter((name) => only[name] !== release)
+    .map((name) => `${folder}/${name}.test.ts`);
   const common = { testTimeout: test * 1000, hookTimeout: hook * 1000 };
-  const together = { name: "together", include: [`${folder}/*.test.ts`], exclude: apart };
+  const together = { name: "together", include: [`${folder}/*.test.ts`], exclude: [...apart, ...elsewhere] };
   const single = { name: "alone", include: apart, maxWorkers: 1, fileParallelism: false };
   return defineConfig({
     test: {

@@ -10,13 +10,14 @@ import { join } from "node:path";
 import { releases } from "./lab/image.ts";
 import { withLab } from "./lab/lab.ts";
 import { step } from "./lab/process.ts";
-import { engineReady, isRelease } from "./ready.ts";
+import { engineReady, isRelease, npmReady } from "./ready.ts";
 
 const [config, ...words] = process.argv.slice(2) as [string, ...string[]];
 const wanted = words.some(isRelease) ? words.filter(isRelease) : [...releases];
 const files = words.filter((word) => !isRelease(word));
 
 await engineReady();
+if (process.env.PUSHGATE_LAB === undefined && config.includes("/edge/")) await npmReady();
 
 await withLab({ releases: wanted }, async () => {
   const folder = mkdtempSync(join(tmpdir(), "pushgate-counts-"));

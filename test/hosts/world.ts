@@ -33,6 +33,8 @@ export type World = {
   readonly stack: Workspace;
   /** Sends a delivery from its `source` to the fake Cloudflare: a valid push from GitHub, except for `change`. */
   readonly deliver: (change?: Change) => Promise<Answer>;
+  /** Sends a delivery of any git host from its `source` to the fake Cloudflare. */
+  readonly send: (delivery: Delivery) => Promise<Answer>;
   /** Sends a browser's request for a hostname of the zone to the fake Cloudflare. */
   readonly visit: (host: string, path?: string) => Promise<Answer>;
   /** Connects directly to the origin port, from an address of the lab; `patience`: timeout in milliseconds. */
@@ -115,7 +117,11 @@ export async function buildWorld(hosts: readonly Host[], options: WorldOptions =
 }
 
 /** Starts the fake Cloudflare's data plane for an existing API and stack, and returns the clients of both. */
-export async function worldAround(hosts: readonly Host[], api: Api, stack: Workspace): Promise<World> {
+export async function worldAround<Stack extends { close(): unknown }>(
+  hosts: readonly Host[],
+  api: Api,
+  stack: Stack,
+): Promise<Omit<World, "stack"> & { readonly stack: Stack }> {
   const edge = await startEdge({
     zone: api.zone,
     originAuthorities: [api.authority.certificate],
@@ -128,12 +134,9 @@ export async function worldAround(hosts: readonly Host[], api: Api, stack: Works
     connectTimeout: 2_000,
   });
   const first = hosts[0];
-  const deliver = (change: Change = {}): Promise<Answer> => {
-    const sent = delivery({
-      source: actors.github.v4[0],
-      ...(first && { host: hostnameOf(first) }),
-      ...change,
-    });
+  const deliver = (change: Change = {}): Promise<Answer> =>
+    send(delivery({ source: actors.github.v4[0], ...(first && { host: hostnameOf(first) }), ...change }));
+  const send = (sent: Delivery): Promise<Answer> => {
     const to = edge.addresses[isIPv6(sent.source) ? 1 : 0]!;
     return request(sent, { ...to, localAddress: sent.source, ca: edge.certificate });
   };
@@ -155,9 +158,9 @@ export async function worldAround(hosts: readonly Host[], api: Api, stack: Works
   const close = async () => {
     await edge.close();
     await api.close();
-    stack.close();
+    await stack.close();
   };
-  return { hosts, api, edge, stack, deliver, visit, contact, spooled, close };
+  return { hosts, api, edge, stack, deliver, send, visit, contact, spooled, close };
 }
 
 type To = {

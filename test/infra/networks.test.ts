@@ -19,6 +19,8 @@ describe.each(Object.entries(networks))("%s", (_, { source, confirmed, cidrs }) 
   });
   test("names its source and the day it was read", () => {
     expect(new URL(source).protocol).toBe("https:");
+    expect(confirmed).toMatch(/^20\d\d-\d\d-\d\d$/);
+    expect(Date.parse(confirmed)).toBeGreaterThan(Date.parse("2025-01-01"));
     expect(Date.parse(confirmed)).toBeLessThan(Date.now());
   });
 });
@@ -72,5 +74,9 @@ test("infra and service import nothing from test, and each folder only what its 
   expect(grep('from "(\\.\\./)+edge/', "infra/host")).toEqual([]);
   expect(grep("@pulumi/", "infra/host")).toEqual(["infra/host/declare.ts"]);
   expect(grep("allConfig|pulumi\\.Config", "infra")).toEqual(["infra/config/settings.ts"]);
-  expect(grep("process\\.env", "infra", "service")).toEqual(["service/settings.ts"]);
+  expect(grep("process\\.env", "infra", "service")).toEqual([
+    "infra/cli/main.ts",
+    "infra/config/settings.ts",
+    "service/settings.ts",
+  ]);
 });

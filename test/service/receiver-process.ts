@@ -9,6 +9,7 @@ import type { Settings } from "../../infra/config/settings.ts";
 import type { ReceiverSettings } from "../../service/settings.ts";
 import type { Delivery } from "../fakes/deliveries.ts";
 import { secrets } from "../fixtures.ts";
+import { receiverFlags } from "./bundles.ts";
 
 export type Answered = {
   readonly status: number;
@@ -19,11 +20,14 @@ export type Answered = {
 };
 
 export type Receiver = {
-  readonly deliver: (delivery: Delivery) => Promise<Answered>;
+  /** `from`: the loopback address that it comes from. */
+  readonly deliver: (delivery: Delivery, from?: string) => Promise<Answered>;
   /** The spool folder of a hook, and the number of spooled deliveries of all hooks. */
   readonly spool: (hook: string) => string;
   readonly spooled: () => number;
   readonly journal: () => readonly string[];
+  readonly pid: number;
+  readonly port: number;
   readonly stop: () => Promise<void>;
 };
 
@@ -39,12 +43,18 @@ const freePort = (): Promise<number> =>
     });
   });
 
-export async function startReceiver(bundle: string, { hooks, limits }: Settings): Promise<Receiver> {
+/** `prepare` changes the spool before the start. */
+export async function startReceiver(
+  bundle: string,
+  { hooks, limits }: Settings,
+  prepare = (_spool: string): void => {},
+): Promise<Receiver> {
   const root = mkdtempSync(join(tmpdir(), "pushgate-receiver-"));
   const spool = join(root, "spool");
   const credentials = join(root, "credentials");
   mkdirSync(credentials);
   for (const { name } of hooks) mkdirSync(join(spool, name), { recursive: true });
+  prepare(spool);
   for (const [name, { current, ...rest }] of Object.entries(secrets)) {
     const previous = "previous" in rest ? `${rest.previous}\n` : "";
     writeFileSync(join(credentials, name), `${current}\n${previous}`, { mode: 0o600 });
@@ -59,7 +69,7 @@ export async function startReceiver(bundle: string, { hooks, limits }: Settings)
   const settingsFile = join(root, "receiver.json");
   writeFileSync(settingsFile, JSON.stringify(settings));
 
-  const child = spawn(process.execPath, [bundle], {
+  const child = spawn(process.execPath, [...receiverFlags, bundle], {
     env: { PUSHGATE_SETTINGS: settingsFile, CREDENTIALS_DIRECTORY: credentials },
     stdio: ["ignore", "pipe", "pipe"],
   });
@@ -71,11 +81,11 @@ export async function startReceiver(bundle: string, { hooks, limits }: Settings)
   });
   const exited = new Promise<void>((resolve) => child.once("exit", () => resolve()));
 
-  const deliver = ({ method, path, headers, body }: Delivery): Promise<Answered> => {
+  const deliver = ({ method, path, headers, body }: Delivery, from = loopback): Promise<Answered> => {
     const before = lines.length;
     return new Promise((resolve, reject) => {
       const sent = request(
-        { host: loopback, port, method, path, headers: { ...headers, connection: "close" } },
+        { host: loopback, localAddress: from, port, method, path, headers: { ...headers, connection: "close" } },
         (answer) => {
           let text = "";
           answer.setEncoding("utf8").on("data", (part: string) => {
@@ -126,5 +136,13 @@ export async function startReceiver(bundle: string, { hooks, limits }: Settings)
       (sum, { name }) => sum + readdirSync(join(spool, name)).filter((file) => !file.startsWith(".")).length,
       0,
     );
-  return { deliver, spool: (hook) => join(spool, hook), spooled, journal: () => [...lines], stop };
+  return {
+    deliver,
+    spool: (hook) => join(spool, hook),
+    spooled,
+    journal: () => [...lines],
+    pid: child.pid!,
+    port,
+    stop,
+  };
 }

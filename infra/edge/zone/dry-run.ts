@@ -65,6 +65,40 @@ async function cnameFaults(api: CloudflareApi, zone: LiveZone, hostname: string)
     );
 }
 
+/** The hostnames of hosts that are not absent and of sites, each with its key. */
+const declaredNames = ({ hosts, hooks }: Settings): [key: string, hostname: string][] => [
+  ...hosts.flatMap(({ hostname, state }, i): [string, string][] =>
+    state === "absent" ? [] : [[`hosts[${i}].hostname`, hostname]],
+  ),
+  ...hooks.flatMap(({ site }, i): [string, string][] =>
+    site?.hostname === undefined ? [] : [[`hooks[${i}].site.hostname`, site.hostname]],
+  ),
+];
+
+/**
+ * Cloudflare's universal certificate covers the zone and one label below it. A deeper name needs another one, without
+ * which each delivery ends in a failed TLS handshake. An unreadable list is reported by `readFaults`.
+ */
+async function certificateFaults(api: CloudflareApi, settings: Settings, { id, name }: LiveZone): Promise<string[]> {
+  const belowZone = (hostname: string): string =>
+    hostname.endsWith(`.${name}`) ? hostname.slice(0, -name.length - 1) : "";
+  const deeper = declaredNames(settings).filter(([, hostname]) => belowZone(hostname).includes("."));
+  if (deeper.length === 0) return [];
+  type Pack = { readonly status: string; readonly hosts: readonly string[] };
+  const packs = await api.list<Pack>(`zones/${id}/ssl/certificate_packs`).catch(() => undefined);
+  const covered = packs?.flatMap(({ status, hosts }) => (status === "active" ? hosts : []));
+  return deeper
+    .filter(([, hostname]) => !(covered ?? [hostname]).some((one) => one === hostname || one === wildcardOf(hostname)))
+    .map(
+      ([key, hostname]) =>
+        `pushgate:${key} is "${hostname}", which no certificate of the zone covers: the universal one covers one label ` +
+        `below ${name}. Use a name such as ${belowZone(hostname).replaceAll(".", "-")}.${name}, or ` +
+        `order an advanced certificate for ${wildcardOf(hostname)} in Cloudflare's dashboard.`,
+    );
+}
+
+const wildcardOf = (hostname: string): string => hostname.replace(/^[^.]+/, "*");
+
 /** A rule as the API returns it, with what it computes. */
 type ApiRule = Rule & { readonly version: unknown; readonly last_updated: unknown; readonly categories?: unknown };
 
@@ -106,6 +140,7 @@ export async function dryRunFaults(api: CloudflareApi, settings: Settings, zone:
   const faults = [
     ...readFaults(api, zone),
     ...siteHostnames(settings).map((hostname) => cnameFaults(api, zone, hostname)),
+    certificateFaults(api, settings, zone),
     ...phaseNames.filter(changes).map((name) => writeFaults(api, name, ours[name], zone)),
   ];
   return (await Promise.all(faults)).flat();

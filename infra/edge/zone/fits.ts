@@ -63,7 +63,7 @@ export function assertFits(settings: Settings, live: LiveZone): void {
     if (ours[name].length > 0 && id !== undefined && !rules.some(isOurs))
       void pulumi.log.warn(
         `the zone ${live.name} has a ruleset for ${phases[name].name} without a rule of pushgate's, and a phase takes one ` +
-          "ruleset: if this stack has not adopted it, `up` fails with 20217. Run npm run adopt first.",
+          "ruleset: if this stack has not adopted it, `up` fails with 20217. Run npx pushgate adopt first.",
       );
   }
 }

@@ -10,6 +10,8 @@ export type LiveZone = {
   readonly plan: string;
   /** Whether Bot Fight Mode is on; absent on plans without it. */
   readonly botFightMode?: boolean;
+  /** Whether Cloudflare serves a robots.txt of its own; absent where Bot Fight Mode is. */
+  readonly managedRobotsTxt?: boolean;
   readonly phases: Readonly<Record<PhaseName, LivePhase>>;
 };
 
@@ -26,6 +28,7 @@ async function read<T>(what: string, permission: string, answer: Promise<T>): Pr
   try {
     return await answer;
   } catch (error) {
+    if (error instanceof CloudflareError) throw error;
     const message = error instanceof Error ? error.message : String(error);
     throw new CloudflareError([
       `${what} can't be read: ${message.replace(/\s+/g, " ").trim()}. Check that cloudflare:apiToken is set, belongs to ` +
@@ -41,9 +44,28 @@ async function livePhase(zoneId: string, id: string | undefined, name: PhaseName
   return { id, name: live.name, description: live.description ?? "", rules: asInputs(live.rules) };
 }
 
+/** The zone of this name, or the fault that names the zone which the token can read, and which the name is below. */
+async function zoneNamed(name: string): Promise<cloudflare.GetZoneResult> {
+  const zone = (filter: string) => cloudflare.getZone({ filter: { name: filter } });
+  return read(
+    `the zone ${name}`,
+    "Zone",
+    zone(name).catch(async (error: unknown) => {
+      const labels = name.split(".");
+      const above = labels.slice(1, -1).map((_, i) => labels.slice(i + 1).join("."));
+      const found = await Promise.any(above.map((parent) => zone(parent).then(() => parent))).catch(() => undefined);
+      if (found === undefined) throw error;
+      throw new CloudflareError([
+        `pushgate:zone is "${name}", a name in the zone ${found} and no zone itself. Run: npx pulumi config set ` +
+          `pushgate:zone ${found}`,
+      ]);
+    }),
+  );
+}
+
 /** Throws CloudflareError: no such zone, no permission, no answer. */
 export async function inspect(zone: string): Promise<LiveZone> {
-  const { id, plan } = await read(`the zone ${zone}`, "Zone", cloudflare.getZone({ filter: { name: zone } }));
+  const { id, plan } = await zoneNamed(zone);
   const [listed, bots] = await Promise.all([
     read(`the rulesets of ${zone}`, "Zone WAF", cloudflare.getRulesets({ zoneId: id })),
     plan.legacyId === "free"
@@ -59,7 +81,10 @@ export async function inspect(zone: string): Promise<LiveZone> {
     id,
     name: zone,
     plan: plan.legacyId,
-    ...(bots !== undefined && { botFightMode: bots.fightMode === true }),
+    ...(bots !== undefined && {
+      botFightMode: bots.fightMode === true,
+      managedRobotsTxt: bots.isRobotsTxtManaged === true,
+    }),
     phases: Object.fromEntries(phaseNames.map((name, i) => [name, live[i]!])) as LiveZone["phases"],
   };
 }

@@ -7,6 +7,7 @@
 import { isDeepStrictEqual } from "node:util";
 import * as cloudflare from "@pulumi/cloudflare";
 import * as pulumi from "@pulumi/pulumi";
+import type { Host } from "../../config/settings.ts";
 import type { LiveZone } from "./live-zone.ts";
 import { asInputs, foreignRules, merged, type PhaseName, phaseNames, phases, quoted, type Rule } from "./phase.ts";
 
@@ -79,4 +80,31 @@ export function lock({ beforeDelete }: Keeper, records: readonly pulumi.Resource
   const hooks = records.length > 0 ? { beforeDelete: [beforeDelete] } : {};
   const opts = { parent, dependsOn: [...records], hooks };
   new pulumi.ComponentResource("pushgate:edge:Lock", "rules of the zone's own", {}, opts);
+}
+
+type Locked = { readonly host: Pick<Host, "name" | "state">; readonly component: pulumi.Resource };
+
+/**
+ * A host on which pushgate stays must not be forgotten: it would keep everything. So each present host has a lock, whose
+ * deletion fails unless the host is declared absent or lost. Like the lock above it comes after the records. The hook is registered on every run, as only a state still names a host that was removed.
+ */
+export function lockHosts(hosts: readonly Locked[], records: readonly pulumi.Resource[]): void {
+  const stays = new pulumi.ResourceHook(
+    "a host leaves by `state: absent`",
+    ({ name }) => {
+      const host = name.replace(/ lock$/, "");
+      if (hosts.some((one) => one.host.name === host && one.host.state !== "present")) return;
+      throw new Error(
+        `${host} would keep all of pushgate. List it in pushgate:hosts with \`state: absent\`, which removes everything from it, or with \`state: lost\` if it is gone for good; run npx pulumi up, and only then remove it or destroy the stack.`,
+      );
+    },
+    { onDryRun: true },
+  );
+  for (const { host, component } of hosts.filter(({ host }) => host.state === "present"))
+    new pulumi.ComponentResource(
+      "pushgate:edge:Lock",
+      `${host.name} lock`,
+      {},
+      { parent: component, dependsOn: [...records], hooks: { beforeDelete: [stays] } },
+    );
 }

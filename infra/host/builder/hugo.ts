@@ -1,25 +1,40 @@
 /**
  * Hugo's unit, the only one in which code of a repository runs: its templates, as an account of their own.
  *
- * - A connection to the socket starts it, and gets its output and result. The builder sends nothing, so all it can
- *   request is a build.
+ * - A connection to the socket starts it, and gets its output. The builder sends nothing, so all it can request is a
+ *   build. The unit's process can write, keep or close the connection as it likes: how a build ended is in a file that
+ *   root writes when no process of the unit is left.
  * - Its root is an empty folder with the distribution, the clone and the content mounted read-only: Hugo publishes any
  *   absolute path that a site's configuration names (`module.mounts`), and so may publish no other file of the host.
+ * - systemd mounts the content by its path. Before each build root finds the folder that this path should lead to.
  * - TemporaryFileSystem=/ would be shorter and has no effect: systemd 252 and 257 leave the host's root in place.
  */
+import { endOfFolders } from "../../../service/builder/content.ts";
 import type { HostFile } from "../../apply/layer.ts";
 import type { SiteHook } from "../../config/derived.ts";
-import { unitFile } from "../kit.ts";
+import { unitFile, unitWord } from "../kit.ts";
 import { hugoUser, paths, units } from "../paths.ts";
 import { sandbox } from "../sandbox.ts";
 
 /** Folders in the unit's root; pushgate-hugo@.service mounts them. */
 const inside = { source: "/source", content: "/content", destination: "/out", cache: "/cache" } as const;
 
+/** Where the site is in the clone. */
+const sourceOf = (folder?: string): string => (folder === undefined ? inside.source : `${inside.source}/${folder}`);
+
 export const hugoRoot = `${paths.hugo}/root` as const;
+export const hugoResults = `${paths.hugo}/results` as const;
 export const hugoSocketPath = (hook: string) => `${paths.hugo}/${hook}.sock` as const;
 
-type Folders = Readonly<Record<keyof typeof inside, string>>;
+/** Starts Hugo if it has the content folder that root found; content.sh has the reason. */
+export const contentProgram = `${paths.lib}/hugo-content` as const;
+/** In the unit's root: the content folder that root found. */
+export const noteOfContent = (hook: string) => `/content-of-${hook}` as const;
+
+type Folders = Readonly<Record<"source" | "destination" | "cache", string>> & {
+  /** Outside the repository. */
+  readonly content?: string | undefined;
+};
 
 /**
  * Flags and HUGO_ variables outrank the site's own configuration (tested with a site that opens both policies).
@@ -28,7 +43,17 @@ type Folders = Readonly<Record<keyof typeof inside, string>>;
  */
 export const hugoArguments = ({ source, content, destination, cache }: Folders): readonly string[] => [
   ...["--minify", "--noBuildLock", "--noChmod", "--noTimes"],
-  ...["--source", source, "--contentDir", content, "--destination", destination, "--cacheDir", cache],
+  ...["--source", source, ...(content === undefined ? [] : ["--contentDir", content])],
+  ...["--destination", destination, "--cacheDir", cache],
+];
+
+/**
+ * Has Hugo print which folders are the content, where the repository has it: service/builder/content.ts. Hugo 0.111 makes
+ * the folder to publish in even here, and would end where it is in the read-only source.
+ */
+export const mountsCommand = (program: string, { source, destination, cache }: Folders): readonly string[] => [
+  ...["/usr/bin/env", `HUGO_PUBLISHDIR=${destination}`, `HUGO_CACHEDIR=${cache}`],
+  ...[program, "config", "mounts", "--source", source],
 ];
 
 /** A list as Hugo reads it from a variable: JSON; for an empty one, the word that closes the policy. */
@@ -50,7 +75,7 @@ const assigned = ([name, value]: [string, string]): string =>
 
 /** What programs and downloads of Hugo need beside the distribution. */
 const more = ({ exec, http, path }: SiteHook["site"]["hugo"]): string[] => [
-  ...(path.startsWith("/usr/") ? [] : [path]),
+  ...(path.startsWith("/usr/") ? [] : [unitWord(path)]),
   ...(exec.length > 0 ? ["-/etc/alternatives"] : []),
   ...(http.length > 0 ? ["-/etc/hosts", "-/etc/resolv.conf", "-/etc/ssl/certs"] : []),
 ];
@@ -58,18 +83,49 @@ const more = ({ exec, http, path }: SiteHook["site"]["hugo"]): string[] => [
 const noNetwork = "PrivateNetwork=yes\nRestrictAddressFamilies=none\nIPAddressDeny=any";
 const network = `# ${units.egress} limits this to TLS to public addresses.\nRestrictAddressFamilies=AF_INET AF_INET6`;
 
-export function hugoService({ name, site: { hugo, limits, content, writers } }: SiteHook): HostFile {
+/** Lines of the unit for content outside the repository, or for that of the repository. */
+function linesOfContent({ name, site: { content, folder, hugo } }: SiteHook) {
+  const program = unitWord(hugo.path);
+  const folders = { ...inside, source: unitWord(sourceOf(folder)) };
+  if (content === undefined)
+    return {
+      finding: "",
+      mounts: [
+        "# Which folders are the content. Where that fails, Hugo gives the reason below.",
+        `ExecStartPre=-${mountsCommand(program, folders).join(" ")}`,
+        `ExecStartPre=/bin/echo "${endOfFolders}"`,
+      ].join("\n"),
+      hugo: [program, ...hugoArguments({ ...folders, content: undefined })],
+      content: "",
+    };
+  const unit = units.content(name);
+  return {
+    finding: `Wants=${unit}\nAfter=${unit}`,
+    mounts: "",
+    hugo: [...[contentProgram, "run", noteOfContent(name), program], ...hugoArguments(folders)],
+    content: [
+      `# By its path, links included; the program of ExecStart= compares it with what ${unit} found.`,
+      `BindReadOnlyPaths=-${unitWord(content)}:/content`,
+    ].join("\n"),
+  };
+}
+
+export function hugoService(hook: SiteHook): HostFile {
+  const { name, site } = hook;
+  const { hugo, limits, folder, writers } = site;
   const { seconds, cpuPercent, memoryMiB, tasks, releaseMiB } = limits;
   const values = {
-    ...{ hook: name, content, seconds, cpuPercent, memoryMiB, tasks, releaseMiB },
-    hugo: [hugo.path, ...hugoArguments(inside)],
+    ...{ hook: name, seconds, cpuPercent, memoryMiB, tasks, releaseMiB },
+    ...linesOfContent(hook),
+    source: unitWord(sourceOf(folder)),
     environment: Object.entries(hugoEnvironment(inside.cache, hugo)).map(assigned).join("\n"),
-    user: hugoUser,
+    user: hugoUser(name),
     groups:
-      writers === undefined
+      writers === undefined || site.content === undefined
         ? ""
         : `# For content that only the group of \`site.writers\` may read.\nSupplementaryGroups=${writers}`,
     root: hugoRoot,
+    result: `${hugoResults}/${name}`,
     work: `${paths.sites}/${name}/work`,
     more: more(hugo)
       .map((path) => `BindReadOnlyPaths=${path}`)

@@ -4,22 +4,57 @@
 # A running build goes on when its .path unit or Hugo's units change, as each build reads those anew. It is restarted
 # where its own unit or settings changed, which costs a build and loses nothing.
 
+# Ends the schedule of hook $1, whose files may be gone: the timer, the link that enables it, and when it last elapsed.
+end_schedule() {
+  timer=pushgate-schedule-$1.timer
+  systemctl stop "$timer" 2>/dev/null || :
+  systemctl reset-failed "$timer" "${timer%.timer}.service" 2>/dev/null || :
+  remove_links "$timer"
+  rm -f -- "/var/lib/systemd/timers/stamp-$timer"
+}
+
+# Ends the reports of hook $1, whose files may be gone, with those that wait.
+end_reports() {
+  report=pushgate-report-$1
+  systemctl stop "$report.path" "$report.service" 2>/dev/null || :
+  systemctl reset-failed "$report.path" "$report.service" 2>/dev/null || :
+  remove_links "$report.path"
+  rm -rf --one-file-system -- "${reports:?}/$1"
+  [ ! -d "$reports" ] || rmdir --ignore-fail-on-non-empty "$reports"
+}
+
+remove_links() { # unit
+  find "$units" -mindepth 2 -maxdepth 2 -type l -name "$1" -printf '%h\n' -delete |
+    xargs -r rmdir --ignore-fail-on-non-empty || :
+}
+
 # Stops the units of hook $1, whose files may be gone, and removes the links that enable them.
 stop_units() {
   path=pushgate-build-$1.path build=pushgate-build-$1.service timer=pushgate-reconcile-$1.timer
-  socket=pushgate-hugo-$1.socket
-  systemctl stop "$path" "$timer" "$build" "$socket" "pushgate-hugo-$1@*.service" 2>/dev/null || :
-  systemctl reset-failed "$path" "$build" "$timer" "pushgate-reconcile-$1.service" 2>/dev/null || :
-  find "$units" -mindepth 2 -maxdepth 2 -type l \( -name "$path" -o -name "$timer" -o -name "$socket" \) \
-    -printf '%h\n' -delete | xargs -r rmdir --ignore-fail-on-non-empty || :
+  socket=pushgate-hugo-$1.socket agent=pushgate-agent-$1.service
+  systemctl stop "$path" "$timer" "$build" "$socket" "pushgate-hugo-$1@*.service" "$agent" 2>/dev/null || :
+  systemctl reset-failed "$path" "$build" "$timer" "$agent" "pushgate-reconcile-$1.service" 2>/dev/null || :
+  for unit in "$path" "$timer" "$socket"; do remove_links "$unit"; done
+  end_schedule "$1"
+  end_reports "$1"
 }
 
-# Also puts the deliveries of hook $1 that were taken and not published back into the spool.
+# `.taken` is of an earlier version.
 remove_builder() {
   stop_units "$1"
-  [ -d "$spool/$1/.taken" ] || return 0
-  find "$spool/$1/.taken" -mindepth 1 -maxdepth 1 -type f -exec mv -nt "$spool/$1" {} +
-  rm -rf -- "$spool/$1/.taken"
+  rm -rf --one-file-system -- "$spool/$1/.taken" "${requests:?}/$1" "${rootRequests:?}/$1"
+}
+
+# Gives a site of an installation that had one pair of accounts for all sites to its own pair. Only files of the former
+# accounts change their owner: kept paths belong to others. chown follows no link with -h, and enters none with -R.
+take_over() { # hook, builder's account, Hugo's account
+  { id pushgate-builder >/dev/null 2>&1 && [ -d "$sites/$1" ]; } || return 0
+  systemctl stop "pushgate-build-$1.path" "pushgate-reconcile-$1.timer" "pushgate-build-$1.service" "pushgate-hugo-$1@*.service" 2>/dev/null || :
+  chown -hR --from=pushgate-hugo "$3:$3" -- "$sites/$1" || return 1
+  # `.taken` is of an earlier version.
+  for folder in "$sites/$1" "$spool/$1/.taken" "$requests/$1/.taken"; do
+    [ ! -d "$folder" ] || chown -hR --from=pushgate-builder "$2:$2" -- "$folder" || return 1
+  done
 }
 
 # The hook whose build service is file $1.
@@ -36,12 +71,28 @@ activate() {
   done
   # For hooks that have no site any more, before systemd reads the units again: a timer without its service would fail.
   for file in $changed; do
-    case $file in */pushgate-build-*.service) ;; *) continue ;; esac
     [ ! -e "$file" ] || continue
+    case $file in
+      */pushgate-schedule-*.timer)
+        name=${file##*/pushgate-schedule-}
+        end_schedule "${name%.timer}"
+        continue
+        ;;
+      */pushgate-report-*.path)
+        name=${file##*/pushgate-report-}
+        end_reports "${name%.path}"
+        continue
+        ;;
+      */pushgate-build-*.service) ;;
+      *) continue ;;
+    esac
     hook_of "$file"
     remove_builder "$hook"
-    rm -rf -- "${requests:?}/$hook"
     case " $hooks " in *" $hook "*) ;; *) rmdir -- "$spool/$hook" 2>/dev/null || : ;; esac
+  done
+  for names in $accounts; do
+    rest=${names#*:}
+    take_over "${names%%:*}" "${rest%:*}" "${rest#*:}"
   done
   systemd-tmpfiles --create "$tmpfiles"
   systemctl daemon-reload
@@ -49,17 +100,21 @@ activate() {
     [ -e "$file" ] || continue
     name=${file##*/}
     case $name in
-      pushgate-build-*.service | pushgate-build-*.path | pushgate-reconcile-*.timer) systemctl try-restart "$name" ;;
-      *.json | *.known_hosts) systemctl try-restart "pushgate-build-${name%.*}.service" ;;
-      pushgate-hugo-*.socket) systemctl stop "$name" ;;
+      pushgate-agent-*.service | pushgate-build-*.service | pushgate-build-*.path | pushgate-reconcile-*.timer | pushgate-report-*.path | pushgate-report-*.service | pushgate-schedule-*.timer) systemctl try-restart "$name" ;;
+      *.json | *.known_hosts)
+        case $file in */reporter/*) kind=report ;; *) kind=build ;; esac
+        systemctl try-restart "pushgate-$kind-${name%.*}.service"
+        ;;
+      pushgate-hugo-*.socket | pushgate-stop-*.socket) systemctl stop "$name" ;;
     esac
   done
   rmdir --ignore-fail-on-non-empty "$units"/pushgate-build-*.d "$units"/pushgate-hugo-*.d "$units"/pushgate-reconcile-*.d \
+    "$units"/pushgate-report-*.d "$units"/pushgate-schedule-*.d \
     2>/dev/null || :
   # shellcheck disable=SC2086
-  systemctl enable --quiet $sockets
+  systemctl enable --quiet $started
   # shellcheck disable=SC2086
-  systemctl start $sockets
+  systemctl start $started
 }
 
 restore() {
@@ -70,6 +125,10 @@ restore() {
       pushgate-build-*.service)
         hook_of "$file"
         if [ -e "$file" ]; then systemctl try-restart "$name"; else stop_units "$hook"; fi
+        ;;
+      pushgate-report-*.path)
+        name=${name#pushgate-report-}
+        if [ -e "$file" ]; then systemctl restart "pushgate-report-$name"; else end_reports "${name%.path}"; fi
         ;;
       pushgate-hugo-*.socket) [ ! -e "$file" ] || systemctl restart "$name" ;;
     esac
@@ -84,15 +143,23 @@ retire() {
     hook_of "$file"
     remove_builder "$hook"
   done
-  rm -rf -- "$requests" "$hugo" || exit 1
+  rm -rf --one-file-system -- "$requests" "$rootRequests" "$hugo" "$reports" || exit 1
   [ ! -d "$sites" ] || rmdir --ignore-fail-on-non-empty "$sites"
 }
 
 # Facts
 
-# Whether Hugo at path $1 is of version $2 or later.
+# Whether Hugo at path $1 is of version $2 or later. Runs it as account $3, which builds, or before that one exists as
+# the last one, which owns nothing: never as root.
 hugo_version() {
-  found=$(timeout 4 "$1" version 2>/dev/null | sed -n 's/^hugo[^0-9]*v\{0,1\}\([0-9][0-9.]*[0-9]\).*/\1/p')
+  others=$(written_by_others "$1" | head -n 1)
+  [ -z "$others" ] || {
+    echo "not root's alone: the account $(stat -c %U:%G -- "$others") can write $others; run chown root:root $others && chmod go-w $others"
+    return
+  }
+  user=$(id -u "$3" 2>/dev/null) || user=65534
+  found=$(cd / && timeout -k 1 4 env -i PATH=/usr/bin:/bin HOME=/nonexistent \
+    setpriv --reuid="$user" --regid="$user" --clear-groups --no-new-privs --inh-caps=-all -- "$1" version 2>/dev/null </dev/null | sed -n 's/^hugo[^0-9]*v\{0,1\}\([0-9][0-9.]*[0-9]\).*/\1/p')
   if [ -z "$found" ]; then
     echo "missing or not Hugo; install Hugo $2 or later, and set \`site.hugo.path\` to it"
   elif [ "$(printf '%s\n' "$2" "$found" | sort -V | head -n 1)" = "$2" ]; then

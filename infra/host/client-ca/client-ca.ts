@@ -5,18 +5,21 @@
  */
 import type { HostLayer } from "../../apply/layer.ts";
 import { file, layerOf } from "../kit.ts";
-import { settled } from "../proxy/origin-server.ts";
+import { paths } from "../paths.ts";
+import { settledCaPath, trust } from "../proxy/origin-server.ts";
 
 /** `clientCaPem`: PEM of the CA whose client certificate Cloudflare presents. */
 export const clientCaLayer = (clientCaPem: string): HostLayer =>
   layerOf(import.meta.url, "client-ca", {
     formerly: "pulls",
+    values: trust,
     files: [
       // With a file that is no certificate nginx would not start, and every site of it would be down.
-      file(settled.ca, `${clientCaPem.trimEnd()}\n`, { check: 'openssl x509 -in "$1" -noout' }),
-      file(settled.conf, `ssl_trusted_certificate ${settled.ca};\n`),
+      file(settledCaPath, `${clientCaPem.trimEnd()}\n`, { check: 'openssl x509 -in "$1" -noout' }),
     ],
-    // The proxy layer's own file includes these two, and its facts show what nginx runs with. nginx reads them only when
-    // it reloads, and the proxy layer, which leaves later, reloads it.
+    // An earlier version had the second one.
+    owns: [settledCaPath, `${paths.tls}/settled-ca.conf`],
+    // The proxy layer's facts show what nginx runs with. It reads the file only when it reloads.
     facts: [],
+    shared: ["proxy/trust.sh"],
   });

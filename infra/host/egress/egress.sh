@@ -1,12 +1,13 @@
 #!/bin/sh
-# shellcheck disable=SC1091,SC2154 # egress.conf is rendered
-# Limits the network access of the build accounts to name servers and to the git hosts' ports on the internet. Loads the
+# shellcheck disable=SC1091,SC2086,SC2154 # egress.conf is rendered, and holds lists
+# Limits the network access of the sites' accounts to name servers and to the git hosts' ports on the internet. Loads the
 # table in one transaction, so there is no moment without it; with --print it only prints the table. Runs at boot, every
 # minute by the guard, and before each build, which does not start if this fails.
 set -u
 export LC_ALL=C
-# builder, hugo: accounts; ports: of the git hosts; hugo_ports: of addresses that a build may read; private4, private6:
-# ranges that are not the internet; also4, also6: ranges that the operator opened to git; itself4, itself6: loopback.
+# builders, hugos, reporters: accounts; ports: of the git hosts; hugo_ports: of addresses that a build may read;
+# report_ports: where results are sent; private4, private6: ranges that are not the internet; also4, also6: ranges that the
+# operator opened to git; itself4, itself6: loopback.
 . /etc/pushgate/egress.conf
 resolv=/etc/resolv.conf
 
@@ -45,9 +46,21 @@ reject() {
     reject with icmpx admin-prohibited"
 }
 
+jumps_of() { # chain, accounts
+  chain=$1
+  shift
+  for account; do
+    uid=$(id -u "$account" 2>/dev/null) || {
+      echo "egress: the account $account is missing. Run pulumi up." >&2
+      return 1
+    }
+    echo "    meta skuid $uid jump $chain"
+  done
+}
+
 table() {
   servers=$(resolvers)
-  uid=$(id -u "$builder") && hugo_uid=$(id -u "$hugo") || return 1
+  jumps=$(jumps_of builder $builders && jumps_of hugo $hugos && jumps_of reporter $reporters) || return 1
   cat <<TABLE
 table inet pushgate_egress
 delete table inet pushgate_egress
@@ -74,19 +87,22 @@ $([ -z "$hugo_ports" ] || names)
 $(public "$hugo_ports")
 $(reject)
   }
+  chain reporter {
+$([ -z "$report_ports" ] || names)
+$(allow ip "$also4" "$report_ports" tcp)
+$(allow ip6 "$also6" "$report_ports" tcp)
+$(public "$report_ports")
+$(reject)
+  }
   chain output {
     type filter hook output priority filter; policy accept;
-    meta skuid $uid jump builder
-    meta skuid $hugo_uid jump hugo
+$jumps
   }
 }
 TABLE
 }
 
-text=$(table) || {
-  echo "egress: the accounts $builder and $hugo are missing. Run pulumi up." >&2
-  exit 1
-}
+text=$(table) || exit 1
 if [ "${1:-}" = --print ]; then
   printf '%s\n' "$text"
 else

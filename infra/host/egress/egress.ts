@@ -1,34 +1,46 @@
 /**
- * Limits the network access of the two build accounts to the host's name servers and the git hosts' ports on the
- * internet. The layer makes the accounts, too: neither may exist before the table that limits it.
+ * Limits the network access of each site's accounts to the host's name servers and the git hosts' ports on the internet,
+ * to port 443 where submodules are read, and for the reporter to the ports that results are sent to. The layer also makes
+ * the accounts: none may exist before the table that limits it.
  */
 import type { HostLayer } from "../../apply/layer.ts";
-import { quote } from "../../apply/shell.ts";
-import { remoteOf, sitesOf } from "../../config/derived.ts";
+import { call, quote } from "../../apply/shell.ts";
+import { isReported, remoteOf, reportPorts, type SiteHook, sitesOf } from "../../config/derived.ts";
 import type { Settings } from "../../config/settings.ts";
 import { isV4, loopback, networks, v4, v6 } from "../../networks.ts";
 import { driftText } from "../firewall/firewall.ts";
 import { enabledAndActive, file, oneshotLayer, program, template, textBeside, unitFile } from "../kit.ts";
-import { builderUser, hugoUser, paths, units } from "../paths.ts";
+import { builderUser, hugoUser, paths, reporterUser, units } from "../paths.ts";
 import { oneshotSandbox } from "../sandbox.ts";
 
 const path = `${paths.lib}/egress` as const;
 
 const listed = (values: readonly (string | number)[]): string => [...new Set(values)].join(", ");
 
-const accounts = [builderUser, hugoUser];
+/** Of each site: its builder's, its Hugo's, and its reporter's if its results leave the host. */
+export const accountsOf = (sites: readonly SiteHook[]): string[] =>
+  sites.flatMap((hook) => [builderUser(hook.name), hugoUser(hook.name), ...reportersOf([hook])]);
+
+const reportersOf = (sites: readonly SiteHook[]): string[] =>
+  sites.filter(isReported).map(({ name }) => reporterUser(name));
 
 export function egressLayer(settings: Settings): HostLayer {
   const unit = units.egress;
   const sites = sitesOf(settings);
-  const ports = sites.map(({ repository }) => remoteOf(repository).port).sort((a, b) => a - b);
+  const ports = sites.flatMap(({ repository, site: { submodules } }) => [
+    remoteOf(repository).port,
+    // A theme's host is another one than the repository's.
+    ...(submodules ? [443] : []),
+  ]);
   const also = sites.flatMap(({ site }) => site.egress);
   const closed = [...networks.notPublic.cidrs, ...networks.azurePlatform.cidrs];
   const configuration = template(import.meta.url, "egress.conf", {
     program: path,
-    builder: builderUser,
-    hugo: hugoUser,
-    ports: listed(ports),
+    builders: sites.map(({ name }) => builderUser(name)),
+    hugos: sites.map(({ name }) => hugoUser(name)),
+    reporters: reportersOf(sites),
+    reportPorts: listed(sites.flatMap(reportPorts).sort((a, b) => a - b)),
+    ports: listed(ports.sort((a, b) => a - b)),
     hugoPorts: sites.some(({ site }) => site.hugo.http.length > 0) ? 443 : "",
     private4: listed(v4(closed)),
     private6: listed(v6(closed)),
@@ -40,14 +52,24 @@ export function egressLayer(settings: Settings): HostLayer {
   const files = [
     file(
       paths.builderSysusers,
-      template(import.meta.url, "sysusers.conf", { builder: builderUser, hugo: hugoUser, home: paths.sites }),
+      sites
+        .map((hook) => {
+          const { name } = hook;
+          const [reporter] = reportersOf([hook]);
+          return template(import.meta.url, "sysusers.conf", {
+            ...{ hook: name, builder: builderUser(name), hugo: hugoUser(name), home: paths.sites },
+            reporter: reporter === undefined ? "" : `u ${reporter} - "pushgate reporter of ${name}" /nonexistent`,
+          });
+        })
+        .join(""),
     ),
     file(paths.egress, configuration, { check: 'sh -n "$1"' }),
     program(path, textBeside(import.meta.url, "egress.sh")),
     unitFile(import.meta.url, unit, { folders: [paths.etc, paths.lib], program: path, sandbox: oneshotSandbox() }),
   ];
   return oneshotLayer(import.meta.url, "egress", {
-    values: { unit, needs: path, sysusers: paths.builderSysusers, accounts },
+    values: { unit, needs: path, sysusers: paths.builderSysusers },
+    shared: ["accounts.sh"],
     files,
     activate: "activate",
     retire: "retire",
@@ -58,7 +80,11 @@ export function egressLayer(settings: Settings): HostLayer {
         want: "as declared",
       },
       enabledAndActive(unit),
-      { name: "groups of the build accounts", read: "groups_of_accounts", want: accounts.join("\n") },
+      ...sites.map((hook) => {
+        const accounts = accountsOf([hook]);
+        const name = `groups of the build accounts of ${hook.name}`;
+        return { name, read: call("groups_of", ...accounts), want: accounts.join("\n") };
+      }),
     ],
   });
 }

@@ -1,5 +1,5 @@
 # shellcheck shell=sh disable=SC2154
-# The egress layer on the host. Values: unit, needs (the program) and sysusers (paths), accounts (list).
+# The egress layer on the host. Values: unit, needs (the program) and sysusers (paths).
 
 take_out() { nft delete table inet pushgate_egress 2>/dev/null || :; }
 
@@ -9,12 +9,10 @@ activate() {
 }
 
 retire() {
-  for account in $accounts; do
-    ! id "$account" >/dev/null 2>&1 || userdel "$account" || return 1
-  done
+  remove_other_accounts '' || return 1
   retire_unit
 }
 
-groups_of_accounts() {
-  for account in $accounts; do id -nG "$account" 2>/dev/null; done
+groups_of() {
+  for account; do id -nG "$account" 2>/dev/null; done
 }

@@ -79,7 +79,7 @@ egress() {
     echo "the egress table was not as declared, loaded it again: $drift"
     systemctl --no-block start pushgate-egress.service
   else
-    systemctl stop 'pushgate-build-*.service' 'pushgate-hugo-*@*.service'
+    systemctl stop 'pushgate-build-*.service' 'pushgate-hugo-*@*.service' 'pushgate-report-*.service'
     echo "the egress table could not be loaded, stopped all builds: $said"
   fi
 }

@@ -58,6 +58,7 @@ activate() {
     OPENSSL_CONF=/dev/null openssl req -new -sha256 -key "$key" -out "$csr.new" \
       -subj "$subject" -addext "subjectAltName=DNS:$hostname"
     chmod 0644 "$csr.new"
+    sync "$csr.new"
     rm -rf "$csr"
     mv -T "$csr.new" "$csr"
   fi

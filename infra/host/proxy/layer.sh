@@ -10,23 +10,44 @@
 started=$state/proxy-started-nginx
 enabled=$state/proxy-enabled-nginx
 
+# Process ids of nginx's master, which systemd started, and of its children. Any process may call itself nginx.
+processes() {
+  master=$(systemctl show -p MainPID --value nginx.service)
+  program=$(readlink -f "$(command -v nginx)")
+  for pid in "$master" $(grep -ls "^PPid:[[:space:]]*$master\$" /proc/[0-9]*/status | cut -d / -f 3); do
+    # An upgrade of the package replaces the program's file while it runs.
+    case $(readlink "/proc/$pid/exe") in "$program" | "$program (deleted)") echo "$pid" ;; esac
+  done
+}
+
 # Process ids of the workers that are not shutting down.
 workers() {
-  master=$(systemctl show -p MainPID --value nginx.service)
-  grep -ls "^PPid:[[:space:]]*$master\$" /proc/[0-9]*/status | while IFS=/ read -r _ _ pid _; do
+  for pid in $(processes); do
     [ "$(tr -d '\0' <"/proc/$pid/cmdline" 2>/dev/null)" != 'nginx: worker process' ] || echo "$pid"
   done
 }
 
-# What nginx answers on the origin port to a client without a certificate: "400 pushgate-proxy".
+# The TCP sockets on which those processes listen, as "address port". By inode: `ss` prints a process's name unescaped,
+# so a name can look like another process's id.
+listeners() {
+  held=$(for pid in $(processes); do
+    find "/proc/$pid/fd" -lname 'socket:*' -printf '%l ' 2>/dev/null || : # a worker may end meanwhile
+  done)
+  ss -Hltne | sed -n 's/^[^ ]* *[^ ]* *[^ ]* *\([^ ]*\):\([0-9]*\) .* ino:\([0-9]*\) .*/\3 \1 \2/p' |
+    while read -r inode address listens; do
+      case $held in *"socket:[$inode] "*) echo "$address $listens" ;; esac
+    done | sort -u
+}
+
+# What nginx answers on the origin port to a client without a certificate: "400 pushgate-proxy". Arguments: of s_client.
 greeting() {
-  printf 'GET / HTTP/1.0\r\n\r\n' | timeout 2 openssl s_client -quiet -connect "$loopback4:$port" 2>/dev/null |
+  printf 'GET / HTTP/1.0\r\n\r\n' | timeout 2 openssl s_client "$@" -quiet -connect "$loopback4:$port" 2>/dev/null |
     tr -d '\r' | sed -n 's/^HTTP[^ ]* \([0-9]*\).*/\1/p; s/^X-Served-By: //p' | head -n 2 | paste -sd ' ' -
 }
 
 # The other addresses on which this nginx answers HTTP, as "address port", at most eight.
 neighbours() {
-  ss -Hltnp | sed -n '/("nginx",/s/^[^ ]* *[^ ]* *[^ ]* *\([^ ]*\):\([0-9]*\) .*/\1 \2/p' | sort -u | head -n 8 |
+  listeners | head -n 8 |
     while read -r address listens; do
       [ "$listens" != "$port" ] || continue
       case $address in "$any4" | '*') address=$loopback4 ;; '[::]') address=$loopback6 ;; esac
@@ -64,6 +85,7 @@ write_listen6() { # path, parameters
 
 activate() {
   mkdir -p "$state"
+  write_trust
   if [ -e /proc/net/if_inet6 ]; then
     write_listen6 "$listen6_hooks" "$port ssl default_server"
     write_listen6 "$listen6_site" "$port ssl"
@@ -108,13 +130,14 @@ activate() {
 
 # The former files are back; the workers of the rejected configuration may be dead.
 restore() {
+  write_trust
   systemctl -q is-active nginx.service || return 0
   nginx -t -q && take_up
 }
 
 # The layer's files are still there. nginx must stop serving them now, as nothing reloads it after they are removed.
 retire() {
-  rm -f "$conf" "$listen6_hooks" "$listen6_site" || return 1
+  rm -f "$conf" "$listen6_hooks" "$listen6_site" "$trusted_ca" || return 1
   if systemctl -q is-active nginx.service; then
     nginx -t -q || {
       say "nginx rejects the rest of its configuration, so it cannot stop serving pushgate's. Fix what nginx -t reports, then run pulumi up again."
@@ -139,7 +162,30 @@ retire() {
 listens() {
   families=1
   [ ! -e /proc/net/if_inet6 ] || families=2
-  [ "$(ss -Hltnp "sport = :$port" | grep -c '("nginx",')" = "$families" ] && echo yes || echo no
+  [ "$(listeners | grep -c " $port\$")" = "$families" ] && echo yes || echo no
+}
+
+trusted() { declared_trust | cmp -s - "$trusted_ca" && echo "as declared" || echo "another CA, or none"; }
+
+# The answer to a certificate with the name of the trusted CA and a key of its own, which is of no use afterwards.
+greeting_of_foreigner() {
+  scratch=$(mktemp -d)
+  name=$(openssl x509 -in "$client_ca" -noout -subject -nameopt compat)
+  openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 1 -subj "${name#subject=}" \
+    -keyout "$scratch/key" -out "$scratch/certificate" 2>/dev/null
+  greeting -cert "$scratch/certificate" -key "$scratch/key"
+  rm -rf -- "$scratch"
+}
+
+# nginx itself reports a second one at http level. In a mount namespace, so that nothing is changed.
+replaces_bodies() {
+  scratch=$(mktemp -d)
+  cp -a -- "${conf%/*}" "$scratch/conf.d"
+  echo 'proxy_set_body "";' >"$scratch/conf.d/pushgate-second.conf"
+  # shellcheck disable=SC2016 # the inner shell's own arguments
+  said=$(unshare --mount --propagation private sh -c 'mount --bind "$1" "$2" && nginx -t' - "$scratch/conf.d" "${conf%/*}" 2>&1)
+  rm -rf -- "$scratch"
+  case $said in *'"proxy_set_body" directive is duplicate'*) echo yes ;; *) echo no ;; esac
 }
 
 # $1: a test of one worker. Prints "yes" where it holds for all of them.
@@ -159,7 +205,7 @@ is_current() {
   [ $((booted + ticks / $(getconf CLK_TCK) + 1)) -ge "$newest" ]
 }
 workers_are_current() {
-  newest=$(stat -c %Y "$conf" "$client_ca" | sort -n | tail -n 1)
+  newest=$(stat -c %Y "$conf" "$client_ca" "$trusted_ca" | sort -n | tail -n 1)
   booted=$(($(date +%s) - $(cut -d. -f1 /proc/uptime)))
   of_each_worker is_current
 }

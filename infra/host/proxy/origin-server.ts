@@ -12,8 +12,17 @@ import { paths } from "../paths.ts";
 /** The CA of the client certificate that Cloudflare presents; of this stack alone. */
 export const clientCaPath = `${paths.tls}/origin-pull-ca.pem` as const;
 
-/** The client-ca layer adds these to the trust once Cloudflare presents a certificate of that CA. */
-export const settled = { ca: `${paths.tls}/settled-ca.pem`, conf: `${paths.tls}/settled-ca.conf` } as const;
+/** The client-ca layer installs it once Cloudflare presents a certificate of that CA. */
+export const settledCaPath = `${paths.tls}/settled-ca.pem` as const;
+
+/**
+ * `ssl_trusted_certificate` with the settled CA, or with the new one while there is none. trust.sh of this folder writes
+ * it. Without that directive nginx would trust the http level's CAs.
+ */
+const trustedCa = `${paths.tls}/trusted-ca.conf`;
+
+/** What trust.sh reads. */
+export const trust = { client_ca: clientCaPath, settled_ca: settledCaPath, trusted_ca: trustedCa } as const;
 
 /** The layer writes these on the host, as a `[::]` line stops nginx from starting where the kernel has no IPv6. */
 export const listen6 = { hooks: `${paths.state}/proxy-listen6.conf`, site: `${paths.state}/website-listen6.conf` };
@@ -36,6 +45,6 @@ export const originServer = template(import.meta.url, "origin-server.conf", {
   originCertificate,
   originKey,
   clientCa: clientCaPath,
-  settledCa: whereExists(settled.conf),
+  trustedCa: whereExists(trustedCa),
   cloudflareRanges: lines(networks.cloudflare.cidrs, (cidr) => `set_real_ip_from ${cidr};`),
 }).trimEnd();

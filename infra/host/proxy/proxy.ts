@@ -2,7 +2,8 @@
  * Layer 6, the reverse proxy: one nginx server of pushgate's own on the origin port, beside the sites that nginx serves
  * already. Rules of its text, pushgate.conf:
  * - At http level there are only zones, maps, geos and the log format, with prefixed names: anything else there would
- *   change other sites. The server sets each directive that the operator's http level could pass down to it.
+ *   change other sites. The servers set each directive that the operator's http level could pass down and that changes
+ *   an answer; test/infra/host/http-level.test.ts lists all of nginx's.
  * - The upstream is a literal address, never `upstream {}`: a kept connection would carry a rejected sender's request
  *   past the allowlist of the socket.
  * - What nginx itself rejects has `X-Served-By: pushgate-proxy` and a small JSON body. 494 to 497 are nginx's codes for
@@ -12,12 +13,12 @@
 import { gitHosts } from "../../../service/git-hosts/index.ts";
 import type { HostLayer } from "../../apply/layer.ts";
 import { type SourceSet, servedSites, sourceSets } from "../../config/derived.ts";
-import type { Host, Settings } from "../../config/settings.ts";
+import type { GitHost, Host, Settings } from "../../config/settings.ts";
 import { canaryPath, servedByProxy, webhookPath } from "../../contract.ts";
 import { anywhere, loopback, networks } from "../../networks.ts";
 import { enabledAndActive, file, layerOf, template, textBeside } from "../kit.ts";
 import { paths } from "../paths.ts";
-import { clientCaPath, lines, listen6, logs, originServer, whereExists } from "./origin-server.ts";
+import { clientCaPath, lines, listen6, logs, originServer, trust, whereExists } from "./origin-server.ts";
 import { websites } from "./website.ts";
 
 const geo = (key: string, variable: string, cidrs: readonly string[]) => `geo ${key} ${variable} {
@@ -36,11 +37,8 @@ const hookLocation = (hook: string, port: number, { proxyBurst }: Settings["limi
         proxy_pass http://$pushgate_loopback:${port};
     }`;
 
-/** nginx's variables for the headers with a delivery's id. A request has one of them; together the others are that one. */
-const [deliveryId = "", ...others] = new Set(
-  Object.values(gitHosts).map(({ deliveryHeader }) => `$http_${deliveryHeader.replaceAll("-", "_")}`),
-);
-const otherDeliveryIds = others.join("");
+/** nginx's variable for the header with the id of a git host's delivery. */
+const deliveryId = (gitHost: GitHost) => `$http_${gitHosts[gitHost].deliveryHeader.replaceAll("-", "_")}`;
 
 export function renderProxy(settings: Settings, host: Host): string {
   const { limits } = settings;
@@ -52,7 +50,8 @@ export function renderProxy(settings: Settings, host: Host): string {
     loopback4: loopback.v4,
     loopback6: loopback.v6,
     hookPaths: lines(hooks, ({ name }) => `${webhookPath(name)} ${name};`),
-    hookSources: lines(hooks, ({ name, set }) => `${name} ${sourceGeo(set)};`),
+    hookSources: lines(hooks, ({ name, set }) => `${webhookPath(name)} ${sourceGeo(set)};`),
+    hookDeliveries: lines(settings.hooks, ({ name, gitHost }) => `${webhookPath(name)} ${deliveryId(gitHost)};`),
     hookLocations: hooks.map(({ name, set }) => hookLocation(name, set.port, limits)).join("\n\n"),
     originServer,
     originPort: host.originPort,
@@ -61,11 +60,9 @@ export function renderProxy(settings: Settings, host: Host): string {
     accessLog: logs.access,
     errorLog: logs.error,
     rate: limits.proxyRate,
-    bodyBytes: limits.bodyBytes,
+    largestBody: limits.bodyBytes,
     canaryPath,
     servedBy: servedByProxy,
-    deliveryId,
-    otherDeliveryIds,
   });
   return [server, ...websites(settings, host)].join("\n");
 }
@@ -73,11 +70,12 @@ export function renderProxy(settings: Settings, host: Host): string {
 /** `clientCaPem`: PEM of the CA of the client certificate that Cloudflare presents. It is public. */
 export function proxyLayer(settings: Settings, host: Host, clientCaPem: string): HostLayer {
   const { originPort } = host;
+  const answer = `400 ${servedByProxy}`;
   return layerOf(import.meta.url, "proxy", {
     values: {
       port: originPort,
       conf: paths.nginx,
-      client_ca: clientCaPath,
+      ...trust,
       listen6_hooks: listen6.hooks,
       listen6_site: listen6.site,
       access_log: logs.access,
@@ -87,7 +85,7 @@ export function proxyLayer(settings: Settings, host: Host, clientCaPem: string):
       any4: anywhere.v4.replace(/\/.*/, ""),
       loopback4: loopback.v4,
       loopback6: loopback.v6,
-      answer: `400 ${servedByProxy}`,
+      answer,
     },
     files: [
       file(clientCaPath, `${clientCaPem.trimEnd()}\n`),
@@ -110,8 +108,21 @@ export function proxyLayer(settings: Settings, host: Host, clientCaPem: string):
       {
         name: `answer of the origin port ${originPort} to a client without a certificate`,
         read: "greeting",
-        want: `400 ${servedByProxy}`,
+        want: answer,
+      },
+      {
+        name: `answer of the origin port ${originPort} to a client certificate of another CA`,
+        read: "greeting_of_foreigner",
+        want: answer,
+      },
+      { name: "the CA that nginx trusts beside the newest", read: "trusted", want: "as declared" },
+      // No server can take this one back: where it is absent, nginx has no word for it.
+      {
+        name: "nginx's http level replaces the bodies of deliveries (proxy_set_body)",
+        read: "replaces_bodies",
+        want: "no",
       },
     ],
+    shared: ["proxy/trust.sh"],
   });
 }

@@ -5,7 +5,7 @@
 import { servedSites } from "../../config/derived.ts";
 import type { Host, Settings } from "../../config/settings.ts";
 import { servedByProxy } from "../../contract.ts";
-import { template, textBeside } from "../kit.ts";
+import { nginxWord, template, textBeside } from "../kit.ts";
 import { listen6, logs, originServer, whereExists } from "./origin-server.ts";
 
 /** What follows the hooks' server in its file; nothing where no site is served. */
@@ -16,7 +16,7 @@ export function websites(settings: Settings, { originPort }: Host): string[] {
       listen6: whereExists(listen6.site),
       hostname,
       hostnamePattern: hostname.replaceAll(".", "\\."),
-      webRoot,
+      webRoot: nginxWord(webRoot),
       accessLog: logs.site(hook),
       errorLog: logs.error,
       servedBy: servedByProxy,

@@ -30,13 +30,19 @@ port_of() { sed -n 's/^ListenStream=.*:\([0-9]*\)$/\1/p;T;q' "$1"; }
 
 # Starts sockets and service as the files declare them; where $renew is yes, the service restarts in any case.
 take_up() {
-  # Sockets of removed source sets; the service holds their descriptors until it restarts.
+  # Sockets of removed source sets; the service holds their descriptors until it restarts. No delivery waits in the
+  # socket for metrics, so that one is bound again after any change.
   for path in $changed; do
     case $path in
       "$units"/pushgate-receiver-*.socket)
         [ ! -e "$path" ] || continue
         systemctl stop "${path##*/}" 2>/dev/null || :
         rm -f "$units/sockets.target.wants/${path##*/}"
+        renew=yes
+        ;;
+      "$units/$metrics" | "$units/$metrics.d"/*)
+        systemctl stop "$metrics" 2>/dev/null || :
+        [ -e "$units/$metrics" ] || rm -f "$units/sockets.target.wants/$metrics"
         renew=yes
         ;;
     esac
@@ -54,6 +60,7 @@ take_up() {
     renew=yes
   done
   systemctl is-active --quiet "$service" || renew=yes
+  systemctl is-active --quiet "$metrics" || renew=yes
   # A receiver that cannot use its settings exits within a second.
   [ "$renew" = no ] || restart_and_watch "$service" ActiveState=active "exits after its start"
   # systemd 252 enforces a changed list with the daemon-reload. 257 does so only when a unit starts in the same slice,
@@ -83,7 +90,7 @@ activate() {
       *) rmdir -- "$folder" 2>/dev/null || say "kept $folder: it holds accepted deliveries of a hook that is no longer declared" ;;
     esac
   done
-  rmdir --ignore-fail-on-non-empty "$units"/pushgate-receiver*.d "$units/$slice.d" 2>/dev/null || :
+  rmdir --ignore-fail-on-non-empty "$units"/pushgate-receiver*.d "$units/$metrics.d" "$units/$slice.d" 2>/dev/null || :
 
   renew=no
   for path in $changed; do
@@ -92,9 +99,9 @@ activate() {
     esac
   done
   # shellcheck disable=SC2086
-  systemctl enable --quiet $sockets "$service"
+  systemctl enable --quiet $sockets "$metrics" "$service"
   take_up
-  for unit in $sockets; do
+  for unit in $sockets "$metrics"; do
     systemctl is-active --quiet "$unit" || {
       say "$unit does not listen. Its journal:"
       journalctl -u "$unit" -n 5 -o cat --no-pager >&2
@@ -139,11 +146,12 @@ restore() {
 
 retire() {
   cd "$units" || exit 1
-  for unit in pushgate-receiver-*.socket "$service"; do
+  for unit in pushgate-receiver-*.socket "$metrics" "$service"; do
     [ ! -e "$unit" ] || systemctl disable --quiet --now "$unit" || exit 1
     systemctl reset-failed "$unit" 2>/dev/null
   done
   systemctl stop "$slice" 2>/dev/null
+  rmdir --ignore-fail-on-non-empty "${metricsPath%/*}" 2>/dev/null
   rmdir --ignore-fail-on-non-empty sockets.target.wants 2>/dev/null
   # Half-written files never were a delivery; every other file was accepted and is kept.
   if [ -d "$spool" ]; then
@@ -155,7 +163,9 @@ retire() {
     say "kept $spool: $(find "$spool" -type f | wc -l) accepted deliveries were never built; remove the folder if they are of no use"
   fi
   if id "$user" >/dev/null 2>&1; then userdel "$user" || exit 1; fi
-  if getent group "$group" >/dev/null; then groupdel "$group" || exit 1; fi
+  for name in "$group" "$metricsGroup"; do
+    if getent group "$name" >/dev/null; then groupdel "$name" || exit 1; fi
+  done
   if [ -d "$accounts" ] && ! grep -qs '^pushgate-' /etc/passwd /etc/group; then
     for name in $databases; do
       if [ -e "$accounts/$name-" ]; then cp -p "$accounts/$name-" /etc/; else rm -f "/etc/$name-"; fi

@@ -7,7 +7,8 @@
  */
 import { createHash } from "node:crypto";
 import ipaddr from "ipaddr.js";
-import type { ReceiverSettings } from "../../../service/settings.ts";
+import { receiverMemoryMiB } from "../../../service/limits.ts";
+import { metricsName, type ReceiverSettings } from "../../../service/settings.ts";
 import type { HostFact, HostFile, HostLayer } from "../../apply/layer.ts";
 import { type SourceSet, sourceSets } from "../../config/derived.ts";
 import type { Settings } from "../../config/settings.ts";
@@ -25,7 +26,8 @@ export const slice = "pushgate.slice";
 /** Its members may take deliveries out of the spool. The receiver's primary group, so that its sandbox maps it. */
 export const spoolGroup = "pushgate-spool";
 
-const MiB = 1 << 20;
+/** Its members may read the metrics. It has none until the operator adds one. */
+export const metricsGroup = "pushgate-metrics";
 
 /** A range as systemd prints it, so that lists can be compared as text. */
 export function asSystemd(cidr: string): string {
@@ -38,7 +40,11 @@ export function receiverSettings({
   hooks,
   limits: { proxyRate: _, proxyBurst: __, ...limits },
 }: Settings): ReceiverSettings {
-  return { spool: paths.spool, hooks: hooks.map(({ name, gitHost, branch }) => ({ name, gitHost, branch })), limits };
+  const declared = hooks.map(({ name, gitHost, branch, site }) => ({
+    ...{ name, gitHost, branch },
+    ...(site && { status: `${paths.sites}/${name}/status.json` }),
+  }));
+  return { spool: paths.spool, hooks: declared, limits };
 }
 
 /** In the form that `ss` prints. */
@@ -59,15 +65,18 @@ const socketUnit = ({ name, port, cidrs }: SourceSet): HostFile => {
   return unitFile(import.meta.url, units.socket(name), values, "pushgate-receiver.socket");
 };
 
-/**
- * The receiver holds at most 16 bodies, or 64 MiB (service/receiver/limits.ts); each is there once in pieces and once
- * whole. Node and its code take about 100 MiB.
- */
-const memoryMiB = ({ bodyBytes }: Settings["limits"]): number =>
-  192 + Math.ceil((2 * Math.max(16 * bodyBytes, 64 * MiB)) / MiB);
+const metricsUnit = (settings: Settings): HostFile =>
+  unitFile(import.meta.url, units.metricsSocket, {
+    sockets: sourceSets(settings).map(({ name }) => units.socket(name)),
+    path: paths.metrics,
+    group: metricsGroup,
+    name: metricsName,
+    service: units.receiver,
+    slice,
+  });
 
 export function serviceUnit(settings: Settings): HostFile {
-  const sockets = sourceSets(settings).map(({ name }) => units.socket(name));
+  const sockets = [...sourceSets(settings).map(({ name }) => units.socket(name)), units.metricsSocket];
   return unitFile(import.meta.url, units.receiver, {
     sockets,
     inherited: sockets.map((socket) => `Sockets=${socket}`).join("\n"),
@@ -80,7 +89,7 @@ export function serviceUnit(settings: Settings): HostFile {
     group: spoolGroup,
     slice,
     spool: paths.spool,
-    memoryMiB: memoryMiB(settings.limits),
+    memoryMiB: receiverMemoryMiB(settings.limits),
     sandbox: sandbox(
       "node",
       "# Node calls pkey_alloc, which is not in the set: with EPERM Node goes on, killed it does not start.",
@@ -125,6 +134,9 @@ export function receiverLayer(settings: Settings): HostLayer {
     values: {
       service: units.receiver,
       sockets: sets.map(({ name }) => units.socket(name)),
+      metrics: units.metricsSocket,
+      metricsPath: paths.metrics,
+      metricsGroup,
       slice,
       user: receiverUser,
       group: spoolGroup,
@@ -146,7 +158,10 @@ export function receiverLayer(settings: Settings): HostLayer {
     files: [
       file(
         paths.sysusers,
-        template(import.meta.url, "sysusers.conf", { user: receiverUser, group: spoolGroup, spool: paths.spool }),
+        template(import.meta.url, "sysusers.conf", {
+          ...{ user: receiverUser, group: spoolGroup, spool: paths.spool },
+          readers: metricsGroup,
+        }),
       ),
       file(
         paths.tmpfiles,
@@ -161,15 +176,17 @@ export function receiverLayer(settings: Settings): HostLayer {
       file(paths.receiverSettings, `${JSON.stringify(receiverSettings(settings), null, 2)}\n`),
       unitFile(import.meta.url, slice),
       ...sets.map(socketUnit),
+      metricsUnit(settings),
       serviceUnit(settings),
     ],
     owns: [
       paths.sysusers,
       paths.tmpfiles,
       paths.receiverSettings,
-      ...dropIns("pushgate-receiver*", slice),
+      ...dropIns("pushgate-receiver*", units.metricsSocket, slice),
       `${paths.units}/${slice}`,
       `${paths.units}/pushgate-receiver-*.socket`,
+      `${paths.units}/${units.metricsSocket}`,
       `${paths.units}/${units.receiver}`,
     ],
     facts: [
@@ -178,6 +195,16 @@ export function receiverLayer(settings: Settings): HostLayer {
         name: `address lists of ${slice} and -.slice, which would widen the sockets'`,
         read: `systemctl show -p IPAddressAllow --value ${slice} -- -.slice | grep . || echo none`,
         want: "none",
+      },
+      {
+        name: `${units.metricsSocket} is`,
+        read: `socket_state ${units.metricsSocket}`,
+        want: `enabled active in /${slice}/${units.metricsSocket}`,
+      },
+      {
+        name: `${paths.metrics} is`,
+        read: `stat -c '%F %a %U:%G' ${paths.metrics} 2>/dev/null`,
+        want: `socket 660 root:${metricsGroup}`,
       },
       enabledAndActive(units.receiver),
       { name: `${units.receiver} runs what is installed`, read: "runs_what_is_installed", want: "yes" },

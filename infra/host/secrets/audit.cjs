@@ -7,7 +7,9 @@ const [, saltFile, folder, ...names] = process.argv;
 const salt = require("node:fs").readFileSync(saltFile, "utf8");
 console.log("salt " + salt);
 for (const name of names) {
-  const [file, called] = name.startsWith("key:") ? [name.slice(4) + "-deploy-key", "deploy-key"] : [name, name];
+  const [, kind, hook] = /^(\w+):(.*)$/.exec(name) || [];
+  const [file, called] =
+    kind === undefined ? [name, name] : kind === "key" ? [hook + "-deploy-key", "deploy-key"] : [hook + "." + kind, kind];
   let mac = "none";
   try {
     const command = ["decrypt", "--name=" + called, folder + "/" + file, "-"];

@@ -1,5 +1,6 @@
 # shellcheck shell=sh disable=SC2154
-# The secrets layer on the host. Values: secrets.ts; a name is a hook's for its secrets, `key:<hook>` for its deploy key.
+# The secrets layer on the host. Values: secrets.ts; a name is a hook's for its secrets, `key:<hook>` for its deploy key,
+# `status:<hook>` and `notify:<hook>` for what its reporter needs.
 
 # An HMAC key that only root on this host can read.
 salt=$state/salt
@@ -25,15 +26,19 @@ activate() {
   while read -r name newest older; do
     case " $names " in *" $name "*) ;; *) say "a secret arrived for a hook that is not declared. Nothing was replaced."; exit 1 ;; esac
     [ -n "$newest" ] || { say "the secret that arrived for $name is empty. Nothing was replaced."; exit 1; }
-    # `called`: the name by which a unit loads it, which systemd-creds binds it to.
+    # `called`: the name by which a unit loads it, which systemd-creds binds it to. A token is as short as its git host
+    # makes it.
+    least=32
     case $name in
       key:*) file=${name#key:}-deploy-key called=deploy-key ;;
+      status:*) file=${name#status:}.status called=status least=16 ;;
+      notify:*) file=${name#notify:}.notify called=notify ;;
       *) file=$name called=$name ;;
     esac
     plain_text | systemd-creds encrypt --with-key=host --name="$called" - "$credentials/.$file.new"
     # An empty input encrypts without an error, and an empty HMAC key would let every sender in.
-    [ "$(systemd-creds decrypt --name="$called" "$credentials/.$file.new" - | wc -c)" -gt 32 ] || {
-      say "the secret of $name does not decrypt to more than 32 bytes. See systemd-creds(1)."
+    [ "$(systemd-creds decrypt --name="$called" "$credentials/.$file.new" - | wc -c)" -gt "$least" ] || {
+      say "the secret of $name does not decrypt to more than $least bytes. See systemd-creds(1)."
       exit 1
     }
     sync "$credentials/.$file.new"
@@ -45,9 +50,11 @@ activate() {
   for file in $files; do mv -fT "$credentials/.$file.new" "$credentials/$file"; done
   # shellcheck disable=SC2086
   (cd "$credentials" && sha256sum $files) >"$written.new"
+  sync "$written.new"
   mv -fT "$written.new" "$written"
   if [ ! -s "$salt" ]; then
     od -An -vtx1 -N32 /dev/urandom | tr -d ' \n' >"$salt.new"
+    sync "$salt.new"
     mv -fT "$salt.new" "$salt"
   fi
   # The receiver reads its secrets once, when it starts; its sockets hold new connections meanwhile.

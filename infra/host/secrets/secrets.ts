@@ -1,6 +1,7 @@
 /**
- * The hooks' secrets and deploy keys on the host, encrypted with the host's key. systemd decrypts a secret for the
- * receiver alone, and a deploy key for the builds of its own hook alone.
+ * The hooks' secrets, deploy keys, and tokens and keys of reports on the host, encrypted with the host's key. systemd
+ * decrypts a secret for the receiver alone, a deploy key for the ssh-agent of its own hook alone, and a token for its
+ * reporter alone.
  * - A plain secret is never in argv, in an environment, in a file on disk, in output or in anything rendered here: the
  *   shell's own printf passes it from standard input to systemd-creds.
  * - Preview compares HMACs, keyed with a salt that only root on the host can read.
@@ -11,23 +12,34 @@ import type { HostFact, HostLayer } from "../../apply/layer.ts";
 import { applyScript, type Probed } from "../../apply/manifest.ts";
 import { reconcile, type Verdict } from "../../apply/reconcile.ts";
 import type { SeenLayer } from "../../apply/report.ts";
-import { remoteOf } from "../../config/derived.ts";
+import { remoteOf, sitesOf } from "../../config/derived.ts";
 import type { Settings } from "../../config/settings.ts";
 import { layerOf, textBeside } from "../kit.ts";
 import { paths, units } from "../paths.ts";
 
-/** A hook's secrets by its name, newest first; its deploy key, one text of several lines, under `key:<hook>`. */
+/**
+ * A hook's secrets by its name, newest first; its deploy key, one text of several lines, under `key:<hook>`; the token for
+ * results under `status:<hook>`, and the key that signs for `site.notify` under `notify:<hook>`.
+ */
 export type HookSecrets = Readonly<Record<string, readonly string[]>>;
 
 const isKey = (name: string): boolean => name.startsWith("key:");
-const fileOf = (name: string): string => (isKey(name) ? `${name.slice(4)}-deploy-key` : name);
-export const deployKeyPath = (hook: string): string => `${paths.credentials}/${fileOf(`key:${hook}`)}`;
+/** No hook's name contains a dot. */
+const fileOf = (name: string): string => name.replace(/^key:(.*)$/, "$1-deploy-key").replace(/^(\w+):(.*)$/, "$2.$1");
+const pathOf = (name: string): string => `${paths.credentials}/${fileOf(name)}`;
+export const deployKeyPath = (hook: string): string => pathOf(`key:${hook}`);
+export const reportCredential = (kind: "status" | "notify", hook: string): string => pathOf(`${kind}:${hook}`);
 
 /** The names in `HookSecrets` that the configuration must contain. */
-const namesIn = ({ hooks }: Pick<Settings, "hooks">): string[] =>
-  hooks.flatMap(({ name, repository, site }) =>
+const namesIn = (settings: Pick<Settings, "hooks">): string[] => [
+  ...settings.hooks.flatMap(({ name, repository, site }) =>
     site !== undefined && remoteOf(repository).ssh ? [name, `key:${name}`] : [name],
-  );
+  ),
+  ...sitesOf(settings).flatMap(({ name, status, site: { notify } }) => [
+    ...(status ? [`status:${name}`] : []),
+    ...(notify === undefined ? [] : [`notify:${name}`]),
+  ]),
+];
 
 /** Names of all files in the folder of the credentials, sorted. */
 export const credentialFiles = (settings: Pick<Settings, "hooks">): string[] => namesIn(settings).map(fileOf).sort();

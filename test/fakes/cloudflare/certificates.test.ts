@@ -78,7 +78,13 @@ test("a client certificate is accepted with its key, for a hostname of the zone"
     enabled: true,
   });
   await ask("PUT", P, config("hooks.example.org", null));
-  expect((await ask("GET", `${P}/hooks.example.org`)).status).toBe(404);
+  // Cloudflare goes on to return a removed association, and returns 404 for a hostname that never had one.
+  const removed = { hostname: "hooks.example.org", cert_id: made.id, enabled: null, status: "deleted" };
+  expect((await ask("GET", `${P}/hooks.example.org`)).result).toMatchObject(removed);
+  expect(api.zone.origin_pulls.hostnames).toEqual([]);
+  await ask("PUT", P, config("hooks.example.org", true));
+  expect((await ask("GET", `${P}/hooks.example.org`)).result).toMatchObject({ enabled: true, status: "active" });
+  expect((await ask("GET", `${P}/other.example.org`)).status).toBe(404);
   expect((await ask("PUT", "Z/origin_tls_client_auth/settings", { enabled: true })).result).toEqual({
     enabled: true,
   });

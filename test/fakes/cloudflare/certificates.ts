@@ -101,6 +101,9 @@ export function certificateRoutes(zone: ZoneState, authority: Authority): Route[
     };
   }
 
+  /** Associations that were removed. Cloudflare goes on to return them; they are no part of what the zone does. */
+  const removed = new Map<string, Fields>();
+
   function associate({ body }: Call): Reply {
     const given = Array.isArray(body.config) ? (body.config as Fields[]) : [];
     if (given.length === 0) throw new Refusal(400, 1430, "config: at least one hostname is needed");
@@ -119,7 +122,10 @@ export function certificateRoutes(zone: ZoneState, authority: Authority): Route[
         cert_status: "active",
         updated_at: now(),
       };
-      if (enabled === null) return { ...about, enabled: false, status: "pending_deletion" };
+      if (enabled === null) {
+        removed.set(name, { ...about, enabled: null, status: "deleted" });
+        return { ...about, enabled: null, status: "pending_deletion" };
+      }
       const made = { ...about, enabled: enabled === true, created_at: now() };
       zone.origin_pulls.hostnames.push(made);
       return made;
@@ -142,6 +148,17 @@ export function certificateRoutes(zone: ZoneState, authority: Authority): Route[
       },
     ],
     ["GET", "/certificates/:id", `${SSL} Read`, (call) => ({ result: origin(call) })],
+    [
+      "GET",
+      "/zones/:zone/ssl/certificate_packs",
+      `${SSL} Read`,
+      ({ query }) => {
+        const shown = zone.certificate_packs.filter(
+          ({ status }) => query.get("status") === "all" || status === "active",
+        );
+        return paged(shown, query, 20);
+      },
+    ],
     [
       "DELETE",
       "/certificates/:id",
@@ -179,7 +196,8 @@ export function certificateRoutes(zone: ZoneState, authority: Authority): Route[
       `${SSL} Read`,
       ({ params }) => ({
         result: found(
-          zone.origin_pulls.hostnames.find(({ hostname }) => hostname === params.hostname),
+          zone.origin_pulls.hostnames.find(({ hostname }) => hostname === params.hostname) ??
+            removed.get(params.hostname ?? ""),
           1433,
           "hostname not found",
         ),

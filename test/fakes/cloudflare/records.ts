@@ -117,7 +117,8 @@ function putBots(zone: ZoneState, body: Fields): Reply {
     const fits = isWord ? words.includes(String(value)) : /_protection$/.test(name) ? true : typeof value === "boolean";
     if (!fits) throw new Refusal(400, 10401, `'${String(value)}' is not a valid value for ${name}`);
   }
-  Object.assign(zone.bot_management, body);
+  // The free plan's JavaScript detections cannot be switched off, and the API accepts the attempt.
+  Object.assign(zone.bot_management, body, zone.plan === "free" ? { enable_js: true } : {});
   return { result: zone.bot_management };
 }
 

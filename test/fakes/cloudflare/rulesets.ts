@@ -3,7 +3,7 @@ import { randomBytes } from "node:crypto";
 import { isDeepStrictEqual } from "node:util";
 import { checkRule, phases, quota } from "./entitlements.ts";
 import { type Call, cursored, found, now, Refusal, type Reply, type Route } from "./refusal.ts";
-import { entryPoint, type Rule, type Ruleset, withoutNulls, type ZoneState } from "./zone.ts";
+import { entryPoint, type Rule, type Ruleset, withoutEmpty, withoutNulls, type ZoneState } from "./zone.ts";
 
 const newId = (): string => randomBytes(16).toString("hex");
 
@@ -42,10 +42,14 @@ function checked(zone: ZoneState, given: readonly Partial<Rule>[], before: Rules
     if (refs.has(content.ref))
       throw new Refusal(400, 20003, `'${content.ref}' is not a valid value for ref because it is not unique`, at);
     refs.add(content.ref);
-    const made = { ...content, enabled: rule.enabled ?? true } as Rule;
+    // A skip is logged unless the rule says otherwise.
+    const logging = rule.action === "skip" ? { logging: rule.logging ?? { enabled: true } } : {};
+    const made = { ...content, ...logging, enabled: rule.enabled ?? true } as Rule;
     checkRule(made, phase, zone.plan, at);
     const { version, last_updated, ...kept } = old ?? ({} as Rule);
-    const same = old !== undefined && isDeepStrictEqual(kept, made);
+    // Empty parameters and an empty description are no change of what a rule does.
+    const [was, is] = withoutEmpty([kept as Rule, made]);
+    const same = old !== undefined && isDeepStrictEqual(was, is);
     return {
       ...made,
       version: same ? version : `${Number(version ?? 0) + 1}`,

@@ -82,7 +82,7 @@ describe("no endpoint without its permission", () => {
 });
 
 describe("lists come in pages", () => {
-  test("rulesets by cursor, and the provider reads them to the end", async () => {
+  test("rulesets by cursor, and the fake plugin's client reads them to the end", async () => {
     for (const phase of Object.keys(phases)) {
       const made = await ask("POST", "Z/rulesets", { name: "default", kind: "zone", phase, rules: [] }, all);
       expect(made.status).toBe(200);
@@ -95,7 +95,7 @@ describe("lists come in pages", () => {
         result: Ruleset[];
         result_info: { cursors: { after: string } };
       };
-      expect(result.length).toBeLessThanOrEqual(3);
+      expect(result).toHaveLength(Math.min(3, Object.keys(phases).length - seen.length));
       seen.push(...result.map(({ phase }) => phase));
       cursor = encodeURIComponent(info.cursors.after);
     } while (cursor !== "");
@@ -131,7 +131,7 @@ test.each([
   expect(put.status).toBe(status);
 });
 
-describe("the provider's client", () => {
+describe("the fake plugin's client, against the fake API", () => {
   const path = () => `zones/${api.zone.id}/settings/ssl`;
   const attempts = () => api.requests.length;
   beforeEach(() => {

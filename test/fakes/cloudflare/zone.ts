@@ -76,6 +76,8 @@ export type ZoneState = {
   user_agent_blocks: string[];
   lockdowns: { prefix: string; addresses: string[] }[];
   origin_certificates: { id: string; certificate: string; hostnames: string[]; [other: string]: unknown }[];
+  /** What Cloudflare presents to visitors. */
+  certificate_packs: { id: string; type: string; status: string; hosts: string[] }[];
   origin_pulls: {
     enabled: boolean;
     certificates: ClientCertificate[];
@@ -134,6 +136,9 @@ export function emptyZone(name: string, plan: Plan): ZoneState {
     user_agent_blocks: [],
     lockdowns: [],
     origin_certificates: [],
+    certificate_packs: [
+      { id: idOf("universal", name), type: "universal", status: "active", hosts: [name, `*.${name}`] },
+    ],
     origin_pulls: { enabled: false, certificates: [], hostname_certificates: [], hostnames: [] },
   };
 }
@@ -143,6 +148,17 @@ export const entryPoint = (zone: ZoneState, phase: string): Ruleset | undefined 
   zone.rulesets.find((ruleset) => ruleset.kind === "zone" && ruleset.phase === phase);
 
 export const rulesOf = (zone: ZoneState, phase: string): Rule[] => entryPoint(zone, phase)?.rules ?? [];
+
+/**
+ * Rules without empty parameters and an empty description, for a comparison. A rule that had none comes back with both:
+ * the provider fills them in and has no value for their absence (docs/decisions/022). Neither changes what a rule does.
+ */
+export const withoutEmpty = (rules: readonly Rule[]): Rule[] =>
+  rules.map(({ description, action_parameters: parameters = {}, ...rest }) => ({
+    ...rest,
+    ...(description && { description }),
+    ...(Object.keys(parameters).length > 0 && { action_parameters: parameters }),
+  }));
 
 /** A resource as the program declares it: what a mock of the engine is given. */
 export type Declared = {

@@ -3,17 +3,19 @@
  * what the program declares, and ignores what the API fills in.
  */
 import { ApiError } from "./cloudflare-api.ts";
-import { hasUnknown, type Props, type Refusal, type Resource, unknown } from "./provider.ts";
+import { type Props, type Refusal, type Resource, unknown } from "./provider.ts";
 
 export type Kind = {
   readonly required: readonly string[];
   readonly optional?: readonly string[];
-  /** Outputs that are known only after the creation. */
+  /** Outputs that are known only after the creation, and inputs that the API fills in. */
   readonly computed?: readonly string[];
+  /** Those of them that an update keeps. The others are unknown in its preview, and listed as changed. */
+  readonly steady?: readonly string[];
+  /** What the provider fills in, compares and sends for inputs that are left out. */
+  readonly defaults?: Props;
   /** Inputs whose change needs a new object; "all" if the API has no update. */
   readonly replaces: readonly string[] | "all";
-  /** The API rejects a second object beside the first. */
-  readonly deleteBeforeReplace?: boolean;
   /** Inputs that the API never returns: a refresh keeps the state's value. */
   readonly writeOnly?: readonly string[];
   /** The id for `pulumi import`, with named groups: "zones/<zone>/<ruleset>". */
@@ -44,6 +46,8 @@ const fillsIn = (key: string, value: unknown): boolean =>
 /** Whether the live value equals the wanted one. Other fields may only be those that the API fills in. */
 function fits(wanted: unknown, live: unknown): boolean {
   if (wanted === unknown) return false;
+  // The provider distinguishes an empty object or list from an absent one, inside of rules.
+  if (typeof wanted === "object" && wanted !== null && Object.keys(wanted).length === 0) return false;
   if (empty(wanted)) return empty(live);
   if (Array.isArray(wanted))
     return (
@@ -80,9 +84,11 @@ export function resource(kind: Kind): Resource {
   const inputKeys = [...kind.required, ...(kind.optional ?? [])];
   const durable =
     "This resource cannot be destroyed from Terraform. If you create this resource, it will be present in the API until manually deleted.";
+  const recomputed = (kind.computed ?? []).filter((key) => !kind.steady?.includes(key));
+  /** Of these inputs: the outputs that an update computes anew. */
+  const anew = (inputs: Props) => recomputed.filter((key) => !(key in { ...kind.defaults, ...inputs }));
   const outputsOf = (inputs: Props, answer: Props): Props => ({ ...inputs, ...withoutNull(answer) });
   return {
-    deleteBeforeReplace: kind.deleteBeforeReplace === true,
     check: (inputs) => [
       ...kind.required
         .filter((key) => inputs[key] === undefined || inputs[key] === null)
@@ -91,18 +97,21 @@ export function resource(kind: Kind): Resource {
         .filter((key) => !inputKeys.includes(key))
         .map((property): Refusal => ({ property, reason: `an unexpected argument: ${property}` })),
     ],
-    async diff(old, inputs, { log, urn }) {
-      if (!kind.delete) await log("warning", `Resource Destruction Considerations: ${durable}`, urn);
-      const keys = [...new Set([...Object.keys(inputs), ...Object.keys(old.inputs)])];
+    diff(old, given) {
+      const inputs = { ...kind.defaults, ...given };
+      // An input that the API does not fill in is compared although the program leaves it out.
+      const bare = inputKeys.filter((key) => !kind.computed?.includes(key));
+      const keys = [...new Set([...Object.keys(inputs), ...Object.keys(old.inputs), ...bare])];
       const changed = keys.filter((key) => inputKeys.includes(key) && !fits(inputs[key], old.outputs[key]));
       return {
         changed,
         replaces: kind.replaces === "all" ? changed : changed.filter((key) => kind.replaces.includes(key)),
+        computed: anew(given),
       };
     },
     async create(inputs, { preview, log, urn }) {
       if (!preview) {
-        const outputs = outputsOf(inputs, await kind.create(inputs));
+        const outputs = outputsOf(inputs, await kind.create({ ...kind.defaults, ...inputs }));
         return { id: kind.id(outputs), outputs };
       }
       if (!kind.delete) await log("warning", `Resource Destruction Considerations: ${durable}`, urn);
@@ -117,7 +126,7 @@ export function resource(kind: Kind): Resource {
       try {
         const kept = pick(old.outputs, kind.writeOnly ?? []);
         const answer = await kind.read(key, parts as Props);
-        const outputs = { ...pick(parts as Props, ["zoneId"]), ...kept, ...withoutNull(answer) } as Props;
+        const outputs = { ...pick(parts as Props, ["zoneId"]), ...withoutNull(answer), ...kept } as Props;
         const given = Object.keys(old.inputs).length > 0 ? old.inputs : pick(outputs, inputKeys);
         const inputs = shapedAs(given, pick(outputs, Object.keys(given))) as Props;
         return { id: kind.id({ ...outputs, id: outputs.id ?? key }), inputs, outputs };
@@ -128,9 +137,10 @@ export function resource(kind: Kind): Resource {
     },
     async update(id, old, inputs, { preview }) {
       if (!kind.update) throw new Error("every change replaces it");
-      // Outputs that an update does not change stay known.
-      if (preview) return { ...old.outputs, ...inputs, ...(hasUnknown(inputs) ? { status: unknown } : {}) };
-      return { ...pick(old.outputs, kind.computed ?? []), ...outputsOf(inputs, await kind.update(id, inputs)) };
+      if (preview)
+        return { ...old.outputs, ...inputs, ...Object.fromEntries(anew(inputs).map((key) => [key, unknown])) };
+      const answer = await kind.update(id, { ...kind.defaults, ...inputs });
+      return { ...pick(old.outputs, kind.computed ?? []), ...outputsOf(inputs, answer) };
     },
     async delete(id, outputs, { log, urn }) {
       if (kind.delete) return kind.delete(id, outputs);

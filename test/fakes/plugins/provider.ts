@@ -21,8 +21,12 @@ export const hasUnknown = (value: unknown): boolean =>
 /** Why `check` rejects an input. */
 export type Refusal = { readonly property: string; readonly reason: string };
 
-/** Top-level inputs that differ, and those of them that need a new object. */
-export type Difference = { readonly changed: readonly string[]; readonly replaces: readonly string[] };
+/** Top-level inputs that differ, those of them that need a new object, and outputs that an update would compute anew. */
+export type Difference = {
+  readonly changed: readonly string[];
+  readonly replaces: readonly string[];
+  readonly computed?: readonly string[];
+};
 
 export type Resource = {
   check(inputs: Props): Refusal[];
@@ -33,7 +37,6 @@ export type Resource = {
   read?(id: string, old: { inputs: Props; outputs: Props }): Promise<Live | undefined>;
   update?(id: string, old: { inputs: Props; outputs: Props }, inputs: Props, context: Context): Promise<Props>;
   delete(id: string, outputs: Props, context: Context): Promise<void>;
-  readonly deleteBeforeReplace?: boolean;
 };
 
 export type Live = { readonly id: string; readonly inputs: Props; readonly outputs: Props };
@@ -145,9 +148,8 @@ export async function serveProvider(provider: Provider): Promise<void> {
       const { DIFF_NONE, DIFF_SOME } = messages.DiffResponse.DiffChanges;
       const response = new messages.DiffResponse();
       response.setChanges(changed.length > 0 ? DIFF_SOME : DIFF_NONE);
-      response.setDiffsList(changed);
+      response.setDiffsList(changed.length > 0 ? [...changed, ...(found.computed ?? [])] : []);
       response.setReplacesList(found.replaces.filter((key) => changed.includes(key)));
-      response.setDeletebeforereplace(kind.deleteBeforeReplace === true);
       return response;
     }),
     create: answering(async (request: InstanceType<typeof messages.CreateRequest>) => {

@@ -89,7 +89,7 @@ test("up waits, and prints that it waits, if the firewall opens while it runs", 
   await closed();
   const before = requests().length;
   const requested = () => requests().length > before || undefined;
-  const opens = until("up has requested the canary", requested, { timeout: 60_000 }).then(open);
+  const opens = until("up has requested the canary", requested, { timeout: 120_000 }).then(open);
   const { statuses, says } = await during(() => world.stack.up());
   await opens;
   expect(statuses).toEqual([522, 204]);

@@ -1,12 +1,13 @@
 /**
- * The client certificate changes while a git host delivers: once by a higher generation, once because the state and its
- * key were lost. nginx rejects no delivery, although Cloudflare presents the former certificate for seconds after nginx
- * has the new CA. Without the former CA in nginx it would reject them.
+ * The client certificate changes while a git host delivers: by a higher generation, because the state and its key were
+ * lost, and because it was switched off at Cloudflare. nginx rejects no delivery because of what `up` does, although
+ * Cloudflare presents the former certificate for seconds after nginx has the new CA. Without the former CA in nginx it
+ * would reject them.
  */
 import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { settled } from "../../../infra/host/proxy/origin-server.ts";
+import { settledCaPath, trust } from "../../../infra/host/proxy/origin-server.ts";
 import type { Run } from "../../engine/engine.ts";
 import type { ClientCertificate } from "../../fakes/cloudflare/zone.ts";
 import { delivery } from "../../fakes/deliveries.ts";
@@ -67,13 +68,39 @@ test("nginx rejects no delivery while the generation changes, and rejects the fo
   expect(preview.code, preview.stdout).toBe(0);
 });
 
+test("preview exits with 7 for a client certificate that was switched off, and from its repair on nginx rejects no delivery", async () => {
+  const [pull] = world.api.zone.origin_pulls.hostnames;
+  pull!.enabled = false;
+  expect(await world.deliver()).toMatchObject({ status: 400, servedBy: "pushgate-proxy" });
+  const preview = await world.stack.preview("--expect-no-changes");
+  expect(preview.code, preview.stdout).toBe(7);
+  const says = `the client certificate of ${hostnameOf(host)} at Cloudflare is ${leaf().id}, off; declared is ${leaf().id}, on.`;
+  expect(preview.stdout).toContain(says);
+  expect(preview.steps.map(({ op, name }) => `${op} ${name}`)).toEqual([
+    `update ${hostnameOf(host)} client certificate`,
+  ]);
+
+  world.api.requests.length = 0;
+  const { done: up, seen: answers } = await pushing(() => world.stack.up());
+  expect(up.code, up.stdout).toBe(0);
+  const statuses = answers.map(({ status }) => status);
+  expect(statuses.slice(statuses.indexOf(202))).toEqual(statuses.filter((status) => status === 202));
+  expect(new Set(statuses)).toEqual(new Set([400, 202]));
+  const writes = world.api.requests.filter(({ method }) => method !== "GET");
+  expect(writes.map(({ method, body }) => [method, body])).toEqual([
+    ["PUT", { config: [{ hostname: hostnameOf(host), cert_id: leaf().id, enabled: true }] }],
+  ]);
+  const clean = await world.stack.preview("--expect-no-changes");
+  expect(clean.code, clean.stdout).toBe(0);
+});
+
 test("nginx rejects no delivery while adopt and up replace a lost state, and preview is clean", async () => {
   const former = leaf();
   rmSync(join(world.stack.folder, "state", ".pulumi"), { recursive: true });
   const { done, seen: answers } = await pushing(async () => {
     const init = await world.stack.pulumi("stack", "init", "test", "--non-interactive");
     expect(init.code, init.stderr).toBe(0);
-    const adopted = await world.stack.ops("adopt", "--yes");
+    const adopted = await world.stack.pushgate("adopt", "--yes");
     expect(adopted.stdout + adopted.stderr).toContain("8 adopted.");
     const up = await slowUp();
     expect(up.code, up.stdout).toBe(0);
@@ -90,7 +117,9 @@ test("nginx rejects no delivery while adopt and up replace a lost state, and pre
 }, 240_000);
 
 test("nginx rejects the git host until Cloudflare has changed, if nginx has only the new CA", async () => {
-  await host.inside(`rm ${settled.conf} && systemctl reload nginx.service`);
+  await host.inside(
+    `rm ${settledCaPath} && sed -i s/settled-ca/origin-pull-ca/ ${trust.trusted_ca} && systemctl reload nginx.service`,
+  );
   generation(3);
   const { done: up, seen: answers } = await pushing(slowUp);
   expect(up.code, up.stdout).toBe(0);

@@ -63,7 +63,9 @@ export class Container {
     closeSync(console);
     child.on("close", (code) => {
       if (code === wantsReboot) {
-        this.nspawn = this.start();
+        void this.unlink().then(() => {
+          this.nspawn = this.start();
+        });
       } else {
         this.over = true;
         this.ended.resolve();
@@ -96,8 +98,8 @@ export class Container {
     return run("nsenter", ["--target", `${leader}`, "--all", "sh", "-c", command], { env, ...options });
   }
 
-  /** Resolves with systemd's state ("running", "degraded") when it has booted and sshd answers on `address`. */
-  async isUp(address: string, after?: number): Promise<string> {
+  /** Waits until systemd has booted and sshd answers on `address`. Throws if a unit failed during the boot. */
+  async isUp(address: string, after?: number): Promise<void> {
     const awaited = async <T>(what: string, probe: () => Promise<T | undefined> | T | undefined) => {
       try {
         return await until(what, () => (this.over ? Promise.reject(new Error("nspawn ended")) : probe()));
@@ -111,7 +113,13 @@ export class Container {
       return /^(running|degraded)/.exec(stdout)?.[1];
     });
     await awaited("sshd answers", () => answers(address, 22, 200));
-    return state;
+    // A unit that succeeded at its second attempt leaves the state "running", and this line.
+    const journal = await this.inside("journalctl --boot --no-pager --output=short-precise");
+    const failed = journal.stdout.split("\n").filter((line) => line.includes("Failed with result"));
+    if (state === "running" && failed.length === 0) return;
+    const units = new Set(failed.map((line) => /(\S+): Failed with result/.exec(line)![1]!));
+    const about = journal.stdout.split("\n").filter((line) => [...units].some((unit) => line.includes(unit)));
+    throw new Error(`${this.name} booted ${state}, and ${[...units].join(", ")} failed:\n${about.join("\n")}`);
   }
 
   async powerOff(): Promise<void> {
@@ -129,7 +137,11 @@ export class Container {
     await this.ended.promise;
     // Kernels since 6.15 remember that a group was killed, and kill processes later cloned into it: do not reuse it.
     await removeGroup(this.group);
-    // The kernel removes the link with the container's network namespace, but too late for a next boot of this name.
+    await this.unlink();
+  }
+
+  /** The kernel removes the link with the container's network namespace, but too late for a next boot of this name. */
+  private async unlink(): Promise<void> {
     await run("ip", ["link", "delete", `vb-${this.name}`], { check: false });
   }
 

@@ -1,6 +1,7 @@
 /**
  * The file trees that throwaway hosts boot from. debootstrap makes them once, outside the repository; they are
- * read-only afterwards. A tree appears under its final name only when it is complete.
+ * read-only afterwards. A tree appears under its final name only when it is complete. `node test/hosts/lab/image.ts`
+ * makes those that are missing.
  */
 import { createHash } from "node:crypto";
 import {
@@ -39,7 +40,7 @@ const base = [
 ];
 const installed = ["ca-certificates", "curl", "git", "hugo", "nftables", "nginx", "nodejs", "openssl"];
 /** Packages that `apt-get install` finds on a host; their dependencies are there too. */
-const offered = [...installed, "rsync"];
+const offered = [...installed, "prometheus", "rsync"];
 
 const script = new URL("image.sh", import.meta.url).pathname;
 export const cache = () => join(process.env.XDG_CACHE_HOME || join(homedir(), ".cache"), "pushgate", "host");
@@ -100,3 +101,5 @@ function removeStale(): void {
     if (stale) rmSync(path, { recursive: true, force: true });
   }
 }
+
+if (process.argv[1] === import.meta.filename) await buildImages(releases);

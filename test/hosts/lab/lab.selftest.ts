@@ -143,12 +143,24 @@ async function readyHost(release: Release): Promise<void> {
   await check(release, "a reboot keeps files and ends units that were not enabled, and ssh answers again", async () => {
     await host.writeFile("/etc/kept", "kept");
     const boot = await host.read("cat /proc/sys/kernel/random/boot_id");
-    assert.equal(await host.reboot(), "running");
+    await host.reboot();
     assert.notEqual(await host.read("cat /proc/sys/kernel/random/boot_id"), boot);
     assert.equal(
       (await host.ssh("cat /etc/kept; systemctl is-active chain.socket", { check: false })).stdout,
       "keptinactive\n",
     );
+  });
+  await check(release, "a reboot in which a unit failed throws, even if its second attempt succeeded", async () => {
+    const once = "test -e /run/tried || { : >/run/tried; exit 1; }";
+    const service = `Type=oneshot\nRemainAfterExit=yes\nRestart=on-failure\nExecStart=/bin/sh -c '${once}'`;
+    await host.writeFile(
+      "/etc/systemd/system/once.service",
+      `[Service]\n${service}\n[Install]\nWantedBy=multi-user.target\n`,
+    );
+    await host.inside("systemctl enable --quiet once.service");
+    await assert.rejects(host.reboot(), /once\.service failed/);
+    await host.inside("systemctl disable --quiet once.service");
+    await host.reboot();
   });
   await host.kill();
 }

@@ -60,7 +60,7 @@ sed -i '/^RootDirectory=/d' pushgate-hugo-site@.service
 ln -sf /dev/null ${units.buildPath("docs")}
 sed -i 's/"pagesPercent": 50/"pagesPercent": 0/' ${paths.builderSettings}/site.json
 rm ${paths.builderSettings}/docs.known_hosts
-rmdir ${paths.spool}/docs/.taken
+rmdir ${paths.rootRequests}/docs
 systemctl --quiet disable --now ${units.hugoSocket("docs")}`,
     says: [
       `${paths.units}/pushgate-hugo-site@.service has other contents (- on the host, + declared):`,
@@ -69,7 +69,7 @@ systemctl --quiet disable --now ${units.hugoSocket("docs")}`,
       `${paths.builderSettings}/site.json has other contents`,
       '\n-     "pagesPercent": 0,\n+     "pagesPercent": 50,\n',
       `${paths.builderSettings}/docs.known_hosts is missing`,
-      `\n+ ${paths.spool}/docs/.taken 700 pushgate-builder:pushgate-builder`,
+      `\n+ ${paths.rootRequests}/docs 770 root:pushgate-build-docs`,
       `${units.hugoSocket("docs")} is: declared is "enabled active", the host reports "disabled inactive"`,
     ],
   },

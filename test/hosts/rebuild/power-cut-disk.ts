@@ -1,10 +1,10 @@
 /**
- * A disk of a host whose power can be cut: an ext4 image on xfs, which copies a file at one instant. A cut is such a
- * copy of the image while everything runs: it has the data that was written back, and not the data in the page cache.
- * The host then continues from the copy and replays its journal, as at boot.
+ * A disk of a host whose power can be cut, as hosts/cuts/disk.ts. The host continues from the copy and replays its
+ * journal, as at boot.
  */
 import { mkdirSync, renameSync, statSync } from "node:fs";
 import { join } from "node:path";
+import { makeImage } from "../cuts/disk.ts";
 import type { Host } from "../lab/host.ts";
 import { labFolder } from "../lab/lab.ts";
 import { run } from "../lab/process.ts";
@@ -20,22 +20,13 @@ export type Disk = {
   readonly close: () => Promise<void>;
 };
 
-const megabytes = 256;
-
 /** Moves these folders of the host with their files to such a disk; no process may have them open. */
 export async function diskUnder(host: Host, folders: readonly string[]): Promise<Disk> {
   const base = join(labFolder, `disk-${host.name}`);
   const at = (name: string) => join(base, name);
   mkdirSync(base);
-  // The image is on the disk of the computer that runs the lab: on tmpfs a copy would not share blocks.
-  const backing = (await run("mktemp", ["-p", "/var/tmp", "pushgate-disk-XXXXXX"])).stdout.trim();
-  await run("truncate", ["-s", `${4 * megabytes}M`, backing]);
-  await run("mkfs.xfs", ["-q", backing]);
-  await run("mount", ["-o", "loop", backing, base]);
-  // The loop device and the mount keep the deleted file, and its space is freed when they end.
-  await run("rm", [backing]);
-  await run("truncate", ["-s", `${megabytes}M`, at("live")]);
-  await run("mkfs.ext4", ["-q", "-F", at("live")]);
+  // On the disk of the computer that runs the lab: many builds would fill its memory.
+  makeImage(base, "/var/tmp");
 
   const mountPoint = "/mnt/disk";
   async function attach(): Promise<void> {

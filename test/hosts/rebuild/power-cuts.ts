@@ -21,7 +21,12 @@ export type Cut = {
 
 type State = "pending" | "published" | "both" | "lost";
 
-const folders = ["/var/spool/pushgate", "/var/spool/pushgate-publish", "/var/lib/pushgate-sites"];
+const folders = [
+  "/var/spool/pushgate",
+  "/var/spool/pushgate-publish",
+  "/var/spool/pushgate-root",
+  "/var/lib/pushgate-sites",
+];
 const hooks = "pushgate-receiver-*.socket";
 const watching = "pushgate-build-site.path pushgate-reconcile-site.timer pushgate-hugo-site.socket";
 const services = "pushgate-receiver.service pushgate-build-site.service 'pushgate-hugo-site@*.service'";
@@ -111,7 +116,9 @@ function deployed(host: Host): string {
 }
 
 function stateOf(rebuild: Rebuild, { delivery, commit }: Accepted): State {
-  const waits = pending(rebuild.host).includes(`${delivery}.json`);
+  // The builder notes `<id>.json` as `delivery <id>` before it removes the file.
+  const names = pending(rebuild.host);
+  const waits = names.includes(`${delivery}.json`) || names.includes(`delivery ${delivery}`);
   const shown = isIn(rebuild, commit, deployed(rebuild.host));
   if (waits) return shown ? "both" : "pending";
   return shown ? "published" : "lost";
@@ -123,26 +130,3 @@ const atLeast = (rebuild: Rebuild, commit: string): Promise<true> =>
     () => isIn(rebuild, commit, deployed(rebuild.host)) || undefined,
     { timeout: 60_000, pause: 50 },
   );
-
-const silenced = "/usr/local/lib/nothing-is-synced.cjs";
-
-/** Makes receiver and builder skip fsync, as if they trusted the page cache, to prove that the cuts notice it. */
-export async function trustPageCache(host: Host): Promise<void> {
-  await host.writeFile(
-    silenced,
-    `const fs = require("node:fs");
-fs.fsyncSync = fs.fdatasyncSync = () => {};
-fs.fsync = fs.fdatasync = (_, done) => process.nextTick(done);
-fs.promises.open(__filename).then((file) => {
-  Object.getPrototypeOf(file).sync = Object.getPrototypeOf(file).datasync = async () => {};
-  return file.close();
-});
-`,
-  );
-  for (const unit of ["pushgate-receiver.service", "pushgate-build-site.service"])
-    await host.writeFile(
-      `/run/systemd/system/${unit}.d/cache.conf`,
-      `[Service]\nEnvironment=NODE_OPTIONS=--require=${silenced}\nBindReadOnlyPaths=/usr/bin/true:/usr/bin/sync\n`,
-    );
-  await host.inside("systemctl daemon-reload && systemctl restart pushgate-receiver.service");
-}

@@ -1,16 +1,18 @@
 /**
  * A push becomes a published page, for each kind of path that triggers a build, over https and over ssh. Also: reports
- * of pushes that trigger none, other writers, rollbacks and the timer. The tests run on one host, in this order.
+ * of pushes that trigger none, other writers, rollbacks, the timer, and a site whose repository has all of it. The tests
+ * run on one host, in this order.
  */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { buildPaths } from "../../../infra/config/schema.ts";
+import { builderUser, hugoUser, paths, reporterUser, units } from "../../../infra/host/paths.ts";
 import { pingPayload, pushPayload } from "../../fakes/deliveries.ts";
 import type { Files } from "../../fakes/git-repository.ts";
 import { bootHost, type Host } from "../lab/host.ts";
 import { until } from "../lab/process.ts";
 import { release } from "../release.ts";
-import { front, page, placesOf, writeContent } from "./site.ts";
-import { idle, nextResult, pending, published, runs, statusOf } from "./status.ts";
+import { front, page, placesOf, siteFiles, writeContent } from "./site.ts";
+import { idle, nextResult, pending, published, runs, statusOf, timersBegin, timersEnd } from "./status.ts";
 import { buildRebuild, type Rebuild, shows } from "./world.ts";
 
 let host: Host;
@@ -126,21 +128,26 @@ describe("no build runs, and the reason is reported", () => {
     expect(pending(host)).toEqual([]);
   });
 
-  test.each([
-    ["another branch", { payload: { ...pushPayload("draft") } }, /draft/],
-    ["a tag", { payload: { ...pushPayload(), ref: "refs/tags/v1" } }, /tag v1/],
-    ["a deletion", { payload: { ...pushPayload(), deleted: true, after: "0".repeat(40) } }, /deletion/],
-    ["a ping", { event: "ping", payload: pingPayload() }, /ping/],
-  ])("the receiver's answer names the reason, and the builder gets nothing: %s", async (_, change, reason) => {
-    rebuild.repositories.site.push({ "layouts/index.html": "never" }, { branch: "draft" });
-    const [before, lines] = [statusOf(host), (await runs(host)).length];
-    const answer = await rebuild.world.deliver(change);
-    expect(answer.status).toBe(200);
-    expect(JSON.parse(answer.body)).toMatchObject({ status: "ignored", reason: expect.stringMatching(reason) });
-    expect(pending(host)).toEqual([]);
-    await new Promise((resolve) => setTimeout(resolve, 1_500));
-    expect(statusOf(host)).toEqual(before);
-    expect((await runs(host)).length).toBe(lines);
+  describe("without the timers, whose ticks write a status, too:", () => {
+    beforeAll(() => timersEnd(host));
+    afterAll(() => timersBegin(host));
+
+    test.each([
+      ["another branch", { payload: { ...pushPayload("draft") } }, /draft/],
+      ["a tag", { payload: { ...pushPayload(), ref: "refs/tags/v1" } }, /tag v1/],
+      ["a deletion", { payload: { ...pushPayload(), deleted: true, after: "0".repeat(40) } }, /deletion/],
+      ["a ping", { event: "ping", payload: pingPayload() }, /ping/],
+    ])("the receiver's answer names the reason, and the builder gets nothing: %s", async (_, change, reason) => {
+      rebuild.repositories.site.push({ "layouts/index.html": "never" }, { branch: "draft" });
+      const [before, lines] = [statusOf(host), (await runs(host)).length];
+      const answer = await rebuild.world.deliver(change);
+      expect(answer.status).toBe(200);
+      expect(JSON.parse(answer.body)).toMatchObject({ status: "ignored", reason: expect.stringMatching(reason) });
+      expect(pending(host)).toEqual([]);
+      await new Promise((resolve) => setTimeout(resolve, 1_500));
+      expect(statusOf(host)).toEqual(before);
+      expect((await runs(host)).length).toBe(lines);
+    });
   });
 
   test("the builder builds nothing for a delivery of the deployed commit", async () => {
@@ -230,7 +237,7 @@ test("the builder keeps at most five releases, each read-only", async () => {
 
 test("the timer publishes a push without a delivery, and restarts a failed path unit, within its period", async () => {
   await idle(host, "docs");
-  // Too large a burst leaves the path unit failed (facts/host.md, section 4).
+  // Too large a burst leaves the path unit failed.
   const unit = "pushgate-build-docs.path";
   await host.writeFile(
     `/run/systemd/system/${unit}.d/limit.conf`,
@@ -251,4 +258,209 @@ test("the timer publishes a push without a delivery, and restarts a failed path 
   await published(host, commit, { hook: "docs", timeout: 75_000 });
   expect(await host.read(`systemctl is-active ${unit}`)).toBe("active");
   expect((await rebuild.visit("/", "docs")).body).toContain("layout-never-delivered");
+});
+
+describe("a site whose content is in its repository, in a folder, with a theme as a submodule and a schedule", () => {
+  const timer = units.scheduleTimer("site");
+  const timers = () => host.read("systemctl list-timers --all --no-legend 'pushgate-schedule-*'");
+  const inFolder = (files: Files) =>
+    Object.fromEntries(Object.entries(files).map(([path, file]) => [`web/${path}`, file]));
+
+  test("up moves the site there, without the units of a content folder, and the builder publishes it without a push", async () => {
+    await idle(host);
+    const theme = rebuild.git
+      .repository("example/plain")
+      .push({ "layouts/partials/theme.html": "theme-of-a-submodule" });
+    const { "themes/plain/layouts/partials/theme.html": _, ...files } = siteFiles("in-folder");
+    const former = Object.keys({ ...siteFiles(), ...files }).map((path) => [path, null]);
+    // Of this suite's own first tests.
+    for (const path of ["static/deep/ä b.txt", "config/_default/params.toml"]) former.push([path, null]);
+    const commit = rebuild.repositories.site.push({
+      ...Object.fromEntries(former),
+      ...inFolder({
+        ...files,
+        "hugo.toml": `contentDir = "texts"\n${files["hugo.toml"]}`,
+        "texts/_index.md": page("Home"),
+        "texts/posts/first.md": page("First"),
+      }),
+      "web/themes/plain": { submodule: theme },
+      ".gitmodules": '[submodule "plain"]\n\tpath = web/themes/plain\n\turl = ../plain.git\n',
+    });
+    rebuild.configure("site", { content: undefined, folder: "web", schedule: "Mon *-01-01 05:00" });
+    await rebuild.up();
+    expect(await host.inside(`systemctl cat ${units.content("site")}`, { check: false })).toMatchObject({ code: 1 });
+    await rebuild.request("tick");
+    const { last } = await published(host, commit, { timeout: 60_000 });
+    expect(last!.reason).toMatch(/^site\.folder was not set for 0/);
+    const { body } = await rebuild.visit();
+    for (const words of ["layout-in-folder", "theme-of-a-submodule", "/posts/first/"]) expect(body).toContain(words);
+  });
+
+  test("a pushed post is published, and a push outside the site's folder builds nothing", async () => {
+    const commit = await rebuild.push({ "web/texts/posts/second.md": page("Second", "pushed words") });
+    const { last } = await published(host, commit);
+    expect(last!.reason).toBe("changed: web/texts/posts/second.md");
+    expect((await rebuild.visit("/posts/second/")).body).toContain("pushed words");
+    await idle(host);
+    const before = statusOf(host)!;
+    const other = await rebuild.push({ "README.md": "Another.\n", "content/x.md": page("X"), "static/x.css": "" });
+    const status = await nextResult(host, before, "nothing");
+    expect(status).toMatchObject({ head: other, deployed: before.deployed });
+    expect(status.last!.reason).toContain("nothing of the content or site.paths");
+  });
+
+  test("the timer publishes a post whose date has come, and makes no release while nothing changes", async () => {
+    await idle(host);
+    const soon = new Date(Date.now() + 15_000);
+    const post = `---\ntitle: Later\ndate: ${soon.toISOString()}\n---\nwords of the future\n`;
+    const commit = await rebuild.push({ "web/texts/posts/later.md": post });
+    const first = await published(host, commit);
+    expect((await rebuild.visit("/posts/later/")).status).toBe(404);
+    // The declared units, with another time.
+    await host.writeFile(`/run/systemd/system/${timer}.d/soon.conf`, "[Timer]\nOnCalendar=*:*:0/2\n");
+    await host.inside(`systemctl daemon-reload && systemctl restart ${timer}`);
+    const same = await nextResult(host, first, "nothing");
+    expect(same.last).toMatchObject({
+      trigger: ["schedule"],
+      reason: expect.stringContaining("scheduled: the build is the same"),
+    });
+    expect(same.releases).toEqual(first.releases);
+    const status = await nextResult(host, same, "published");
+    await host.inside(`rm -r /run/systemd/system/${timer}.d && systemctl daemon-reload && systemctl restart ${timer}`);
+    expect(status).toMatchObject({ deployed: { commit }, last: { reason: "scheduled" } });
+    expect((await rebuild.visit("/posts/later/")).body).toContain("words of the future");
+  });
+
+  test("up rejects a schedule that never comes again, before it changes anything", async () => {
+    rebuild.configure("site", { schedule: "Mon 2020-01-06" });
+    const rejected = await rebuild.world.stack.up();
+    expect(rejected.code).toBe(1);
+    expect(rejected.stdout + rejected.stderr).toContain('the schedule "Mon 2020-01-06" never comes again.');
+    expect(await timers()).toContain(timer);
+  });
+
+  test("preview prints a manual change of the timer, and up removes the timer of a schedule that is dropped", async () => {
+    rebuild.configure("site", { schedule: "Mon *-01-01 05:00" });
+    await host.inside(`sed -i s/05:00/04:00/ ${paths.units}/${timer} && systemctl disable --quiet --now ${timer}`);
+    const preview = await rebuild.world.stack.preview("--expect-no-changes");
+    expect(preview.code, preview.stdout).toBe(7);
+    const said = preview.diagnostics.map(({ message }) => message).join("\n");
+    expect(said).toContain("- OnCalendar=Mon *-01-01 04:00");
+    expect(said).toContain(`${timer} is: declared is "enabled active", the host reports "disabled inactive"`);
+    await host.inside(`systemctl enable --quiet --now ${timer}`);
+    rebuild.configure("site", { schedule: undefined });
+    await rebuild.up();
+    expect(await timers()).toBe("");
+    expect(await host.read("find /etc/systemd /var/lib/systemd/timers -name '*pushgate-schedule*'")).toBe("");
+  });
+});
+
+describe("results of builds", () => {
+  const unit = units.report("docs");
+  const account = reporterUser("docs");
+  const status = () => rebuild.git.status;
+  const resultOf = (commit: string, state: string) =>
+    until(
+      `${commit.slice(0, 12)} is a ${state}`,
+      () => status().results.find((one) => one.commit === commit && one.state === state),
+      { timeout: 60_000 },
+    );
+  const secrets = (docs: object) => rebuild.world.stack.setSecrets({ "pushgate:secrets": { docs } });
+
+  test("the git host shows a build's success on its commit, over TLS", async () => {
+    rebuild.configure("docs", { notify: "https://git.example.net/hooks/builds" });
+    await secrets({ status: status().token, notify: status().key });
+    await rebuild.up();
+    const commit = await rebuild.push({ "layouts/index.html": front("result") }, "docs");
+    await published(host, commit, { hook: "docs" });
+    const result = await resultOf(commit, "success");
+    expect(result).toMatchObject({ family: "gitea", repository: "example/docs", description: "Published." });
+    expect(result.context).toMatch(/^pushgate\/[a-z0-9-]+\/docs$/);
+    expect(status().notifications).toEqual([]);
+    const preview = await rebuild.world.stack.preview("--expect-no-changes");
+    expect(preview.code, preview.stdout).toBe(0);
+  });
+
+  test("it shows a failure with its reason, and site.notify gets each turn once", async () => {
+    const broken = await rebuild.push({ "layouts/index.html": "{{ nothing }}" }, "docs");
+    const { description } = await resultOf(broken, "failure");
+    expect(description).toMatch(/^the template layouts\/index\.html failed: /);
+    const good = await rebuild.push({ "layouts/index.html": front("mended") }, "docs");
+    await resultOf(good, "success");
+    await until("site.notify got two turns", () => (status().notifications.length >= 2 ? true : undefined));
+    expect(status().notifications).toMatchObject([
+      { hook: "docs", site: null, state: "failing", commit: broken, reason: expect.stringContaining("failed: ") },
+      { hook: "docs", state: "succeeding", commit: good },
+    ]);
+  });
+
+  test("while the API hangs a push is published, and no account but the reporter's reads the token", async () => {
+    status().faults.hangs = true;
+    const before = status().requests;
+    const commit = await rebuild.push({ "layouts/index.html": front("hanging") }, "docs");
+    await until("the reporter waits for the API", () => (status().requests > before ? true : undefined));
+    await published(host, commit, { hook: "docs" });
+    const { token } = status();
+    const read = (user: string) =>
+      host.inside(`runuser -u ${user} -- cat /run/credentials/${unit}/status`, { check: false });
+    for (const user of [builderUser("docs"), hugoUser("docs"), builderUser("site"), "guest"])
+      expect((await read(user)).stdout).toBe("");
+    expect((await read(account)).stdout.trim()).toBe(token);
+    const shown = "cat /proc/[0-9]*/cmdline /proc/[0-9]*/environ 2>/dev/null; journalctl --boot --no-pager";
+    const stored = "find /etc /var/lib/pushgate* /var/spool /run/pushgate* -type f -exec cat {} +";
+    await host.writeFile("/root/token", token);
+    const search = `{ ${shown}; ${stored}; } | grep -a -c -F -f /root/token; rm /root/token`;
+    const found = await host.inside(search, { check: false });
+    expect(found.stdout.trim()).toBe("0");
+    status().faults.hangs = false;
+    await resultOf(commit, "success");
+  });
+
+  test("the reporter reaches the git host's API and no other port or network, and without the table another port", async () => {
+    const git = rebuild.git.addresses[0]!;
+    const reaches = async (address: string, port: number) => {
+      const tried = `runuser -u ${account} -- timeout 5 bash -c '</dev/tcp/${address}/${port}' 2>&1`;
+      const { code, stdout } = await host.inside(tried, { check: false });
+      return code === 0 ? "yes" : /refused|reset/i.test(stdout) ? "rejected" : stdout.trim();
+    };
+    expect([await reaches(git, 443), await reaches(git, 22)]).toEqual(["yes", "rejected"]);
+    expect(await reaches("169.254.169.254", 443)).toBe("rejected");
+    await host.inside("nft flush chain inet pushgate_egress output");
+    expect(await reaches(git, 22)).toBe("yes");
+    await host.inside(`${paths.lib}/egress`);
+    expect(await reaches(git, 22)).toBe("rejected");
+  });
+
+  test("a result that the API rejects is in the journal, and its unit is failed until the next is taken", async () => {
+    await secrets({ status: status().reader });
+    await rebuild.up();
+    const commit = await rebuild.push({ "layouts/index.html": front("rejected") }, "docs");
+    await published(host, commit, { hook: "docs" });
+    await until("the unit is failed", async () =>
+      (await host.read(`systemctl is-failed ${unit} || :`)).trim() === "failed" ? true : undefined,
+    );
+    const journal = await host.read(`journalctl --boot --no-pager -o cat -u ${unit}`);
+    expect(journal).toMatch(/"result":"dropped","reason":"403 .*Resource not accessible/);
+    expect(journal).not.toContain(status().reader);
+    await secrets({ status: status().token });
+    await rebuild.up();
+    await resultOf(await rebuild.push({ "layouts/index.html": front("taken") }, "docs"), "success");
+    await until("the unit is inactive", async () =>
+      (await host.read(`systemctl is-failed ${unit} || :`)).trim() === "inactive" ? true : undefined,
+    );
+  });
+
+  test("without token and site.notify its units, account, credentials and folder leave", async () => {
+    rebuild.configure("docs", { notify: undefined });
+    for (const name of ["status", "notify"])
+      await rebuild.world.stack.pulumi("config", "rm", "--path", `pushgate:secrets.docs.${name}`);
+    await rebuild.up();
+    const left =
+      "find /etc /var/spool /run/systemd -name '*pushgate-report*' -o -name 'docs.status' -o -name 'docs.notify'";
+    expect(await host.read(`${left}; getent passwd ${account} || :`)).toBe("");
+    const states = await host.read("systemctl list-units --all --no-legend --plain 'pushgate-report-*'");
+    expect(states).toBe("");
+    const preview = await rebuild.world.stack.preview("--expect-no-changes");
+    expect(preview.code, preview.stdout).toBe(0);
+  });
 });

@@ -58,6 +58,9 @@ export const placesOf = (hook: HookName) => ({
   content: `/srv/content/${hook}`,
   spool: `/var/spool/pushgate/${hook}`,
   requests: `/var/spool/pushgate-publish/${hook}`,
+  rootRequests: `/var/spool/pushgate-root/${hook}`,
+  taken: `/var/lib/pushgate-sites/${hook}/work/taken`,
+  paused: `/var/lib/pushgate-sites/${hook}/work/paused`,
   site: `/var/lib/pushgate-sites/${hook}`,
 });
 

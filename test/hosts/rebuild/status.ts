@@ -77,11 +77,13 @@ export async function runs(host: Host, hook: HookName = "site"): Promise<Run[]> 
 
 /** The files in the spool and among the requests that the builder has not taken, or not published yet. */
 export function pending(host: Host, hook: HookName = "site"): string[] {
-  const { spool, requests } = placesOf(hook);
-  return [spool, join(spool, ".taken"), requests, join(requests, ".taken")].flatMap((folder) => {
+  const { spool, requests, rootRequests, taken } = placesOf(hook);
+  const waiting = [spool, requests, rootRequests].flatMap((folder) => {
     const at = join(host.root, folder);
-    return existsSync(at) ? readdirSync(at).filter((name) => name !== ".taken") : [];
+    return existsSync(at) ? readdirSync(at).filter((name) => !name.startsWith(".aside-")) : [];
   });
+  const noted = join(host.root, taken);
+  return [...waiting, ...(existsSync(noted) ? readFileSync(noted, "utf8").trim().split("\n") : [])];
 }
 
 /** Waits until nothing is pending and no build runs. */

@@ -4,9 +4,10 @@
  */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Settings } from "../../../infra/config/settings.ts";
-import { units } from "../../../infra/host/paths.ts";
+import { builderUser, hugoUser, units } from "../../../infra/host/paths.ts";
 import type { HookSecrets } from "../../../infra/host/secrets/secrets.ts";
 import { beneath, DirectApply, rebuildLayers, settingsOf } from "../apply-directly.ts";
+import { exposures } from "../exposure.ts";
 import { type GitServer, startGitServer } from "../lab/git-server.ts";
 import { bootHost, type Host } from "../lab/host.ts";
 import { type Internal, internalSecret, startInternal } from "../lab/internal-services.ts";
@@ -49,10 +50,10 @@ async function runOnce(hook: string) {
     return now?.at === before ? undefined : now;
   });
 }
-/** Runs `work` while no build runs, with the folder that hugo's unit binds. */
+/** Runs `work` while no build runs, with the folder and the file that hugo's unit binds. */
 async function withoutBuilds<T>(hook: string, work: () => Promise<T>): Promise<T> {
   await host.inside(`systemctl stop ${units.buildPath(hook)} ${units.build(hook)}
-cd /var/lib/pushgate-sites/${hook}/work && rm -rf out && install -d -m 0777 -o pushgate-builder out`);
+cd /var/lib/pushgate-sites/${hook}/work && rm -rf out && install -d -m 0777 -o ${builderUser(hook)} out`);
   try {
     return await work();
   } finally {
@@ -70,13 +71,23 @@ async function withDropIn<T>(unit: string, lines: string, work: () => Promise<T>
     await host.inside(`rm -r ${folder} && systemctl daemon-reload`);
   }
 }
-/** Starts hugo's unit by its socket, as the builder does; returns the lines of its output and how it ended. */
-const startHugo = (hook: string) =>
-  host
-    .inside(
-      `runuser -u pushgate-builder -- perl -MIO::Socket::UNIX -e 'my $s = IO::Socket::UNIX->new(Peer => "/run/pushgate-hugo/${hook}.sock") or die $!; print while <$s>'`,
-    )
-    .then(({ stdout }) => stdout.trim().split("\n"));
+const endOf = (hook: string) => `/run/pushgate-hugo/results/${hook}/last`;
+/**
+ * Starts hugo's unit by its socket, as the builder does; returns the lines of its output and, last, how root reports
+ * that this build ended.
+ */
+async function startHugo(hook: string): Promise<string[]> {
+  const { stdout } = await host.inside(
+    `runuser -u ${builderUser(hook)} -- perl -MIO::Socket::UNIX -e 'my $s = IO::Socket::UNIX->new(Peer => "/run/pushgate-hugo/${hook}.sock") or die $!; print while <$s>'`,
+  );
+  const [first = "", ...lines] = stdout.trim().split("\n");
+  const [, id] = /^pushgate-hugo build=([0-9a-f]{32})$/.exec(first)!;
+  const end = await until("root reports the end", async () => {
+    const text = await served(endOf(hook));
+    return text.startsWith(`${id} `) ? text.trim().slice(33) : undefined;
+  });
+  return [...lines, end];
+}
 
 beforeAll(async () => {
   [host, git, internal] = await Promise.all([
@@ -135,18 +146,21 @@ afterAll(async () => {
   await host?.kill();
 });
 
-test("the builder owns the folders for taken files, which exist before any account can request a build", async () => {
-  const folders = ["pushgate", "pushgate-publish"].flatMap((kind) =>
-    ["site", "docs"].map((hook) => `/var/spool/${kind}/${hook}/.taken`),
-  );
-  const rows = (await host.read(`stat -c '%n %a %U:%G' ${folders.join(" ")}`)).split("\n");
-  expect(rows).toEqual(folders.map((folder) => `${folder} 700 pushgate-builder:pushgate-builder`));
+const memberFolder = "/var/spool/pushgate-publish/docs";
+const rootFolder = "/var/spool/pushgate-root/docs";
+/** As a member of the writers' group. */
+const asMember = (command: string) => host.inside("runuser -u guest -- sh -s", { stdin: command, check: false });
+
+test("only root and the builder can enter the folder of root's requests, and members only their own", async () => {
   await host.inside("usermod -aG writers guest");
-  const requests = "/var/spool/pushgate-publish/docs";
-  for (const change of ["rmdir", `mv -T ${requests}/.taken`, "chmod 0777"]) {
-    const last = change.startsWith("mv") ? "elsewhere" : ".taken";
-    const { code, stderr } = await host.inside(`runuser -u guest -- ${change} ${requests}/${last}`, { check: false });
-    expect({ code, stderr }).toEqual({ code: 1, stderr: expect.stringContaining("Operation not permitted") });
+  const rows = await host.read(`stat -c '%n %a %U:%G' ${rootFolder} ${memberFolder}`);
+  expect(rows.split("\n")).toEqual([
+    `${rootFolder} 770 root:pushgate-build-docs`,
+    `${memberFolder} 1730 pushgate-build-docs:writers`,
+  ]);
+  for (const attempt of [`ls ${rootFolder}`, `: >${rootFolder}/tick`, `mv -T ${rootFolder} ${memberFolder}/x`]) {
+    const { code, stderr } = await asMember(attempt);
+    expect({ code, stderr }).toEqual({ code: expect.any(Number), stderr: expect.stringContaining("ermission denied") });
   }
 });
 
@@ -180,15 +194,22 @@ test("the preview right after is clean", async () => {
     expect(verdict, name).toMatchObject({ inSync: true, drift: [] });
 });
 
-test("systemd rates the exposure of the builder as at most 1.1 and of hugo as at most 0.3", async () => {
-  const of = async (unit: string) =>
-    Number(
-      /Overall exposure level for \S+ ([\d.]+)/.exec(
-        await host.read(`systemd-analyze security --no-pager '${unit}'`),
-      )?.[1],
-    );
-  expect(await of(units.build("docs"))).toBeLessThanOrEqual(1.1);
-  expect(await of("pushgate-hugo-site@0.service")).toBeLessThanOrEqual(0.3);
+test("systemd rates each service at its known exposure", async () => {
+  const ofEach = (hook: string) => ({
+    [`build-${hook}`]: 1.1,
+    [`content-${hook}`]: 1.0,
+    [`reconcile-${hook}`]: 0.7,
+    [`stop-${hook}@`]: 0.9,
+  });
+  expect(await exposures(host)).toEqual({
+    ...ofEach("site"),
+    ...ofEach("docs"),
+    "hugo-site@": 0.2,
+    "hugo-docs@": 0.2,
+    "agent-docs": 0.3,
+    egress: 3.1,
+    receiver: 0.2,
+  });
 });
 
 describe("the sandbox of hugo's unit", () => {
@@ -210,14 +231,15 @@ target = "content"
     await runOnce("site");
     expect(await host.read("find /var/lib/pushgate-sites/site/releases -name common-auth")).toBe("");
     await withoutBuilds("site", async () => {
-      expect((await startHugo("site")).at(-1)).toMatch(/^pushgate-hugo result=/);
+      expect((await startHugo("site")).at(-1)).toMatch(/^(success|exit-code) exited /);
       expect(await served(stolen)).toBe("");
-      await withDropIn("pushgate-hugo-site@.service", "RootDirectory=\nProtectHome=no\nProtectSystem=no", () =>
+      const note = "BindReadOnlyPaths=/run/pushgate-hugo/root/content-of-site:/content-of-site";
+      await withDropIn("pushgate-hugo-site@.service", `RootDirectory=\nProtectHome=no\nProtectSystem=no\n${note}`, () =>
         startHugo("site"),
       );
       expect(await served(stolen)).toContain("pam_unix");
     });
-    await host.inside("rmdir /source /content /out /cache");
+    await host.inside("rmdir /source /content /out /cache && rm /content-of-site");
     git.repository("site").push(theme);
     expect(await runOnce("site")).toMatchObject({ result: "published" });
   });
@@ -226,21 +248,85 @@ target = "content"
     const ended = (exec: string, lines = "") =>
       withDropIn("pushgate-hugo-site@.service", `ExecStart=\nExecStart=${exec}\n${lines}`, () => startHugo("site"));
     const many =
-      "#!/usr/bin/perl\nfor (1..200) { my $p = fork; defined $p or die qq(no more: $!\\n); sleep 2, exit unless $p }\n";
+      "#!/usr/bin/perl\nfor (1..200) { my $p = fork; defined $p or die qq(no more: $!\\n); sleep 20, exit unless $p }\n";
     await host.writeFile("/usr/local/lib/many", many, "0755");
     await host.writeFile("/usr/local/lib/much", '#!/usr/bin/perl\nmy @a; push @a, "x" x 1e6 while 1\n', "0755");
-    const how = "pushgate-hugo result=";
     await withoutBuilds("site", async () => {
-      expect((await ended("/usr/bin/sleep 60", "RuntimeMaxSec=1")).at(-1)).toBe(
-        `${how}timeout code=killed status=TERM`,
-      );
-      expect((await ended("/bin/sh -c 'kill -9 $$$$'")).at(-1)).toBe(`${how}signal code=killed status=KILL`);
-      expect((await ended("/bin/sh -c 'exit 3'")).at(-1)).toBe(`${how}exit-code code=exited status=3`);
+      expect((await ended("/usr/bin/sleep 60", "RuntimeMaxSec=1")).at(-1)).toBe("timeout killed TERM");
+      expect((await ended("/bin/sh -c 'kill -9 $$$$'")).at(-1)).toBe("signal killed KILL");
+      expect((await ended("/bin/sh -c 'exit 3'")).at(-1)).toBe("exit-code exited 3");
       expect((await ended("/usr/local/lib/many")).join("\n")).toContain("no more: Resource temporarily unavailable");
       // The control group ends it if the kernel counts memory; otherwise the process's own limit does.
-      expect((await ended("/usr/local/lib/much")).join("\n")).toMatch(/Out of memory|result=oom-kill/i);
+      expect((await ended("/usr/local/lib/much")).join("\n")).toMatch(/Out of memory|^oom-kill/im);
     });
     await host.inside("rm /usr/local/lib/many /usr/local/lib/much");
+  });
+
+  test("the end of a build is reported when none of its processes is left, however it detached itself", async () => {
+    const lives = `#!/usr/bin/perl
+use POSIX;
+$SIG{TERM} = $SIG{HUP} = "IGNORE";
+# The connection goes at once: its reader must not take this for the end.
+print "pushgate-hugo result=success code=exited status=0\n";
+open(my $connection, "+<&=", 3) and shutdown($connection, 2);
+for (1..3) { next if fork; POSIX::setsid(); fork and exit; sleep 25; exit }
+`;
+    await host.writeFile("/usr/local/lib/lives", lives, "0755");
+    const seen = "/run/pushgate-hugo/results/site/seen";
+    const uid = await host.read(`id -u ${hugoUser("site")}`);
+    // Root looks right before it reports the end, at the host's /proc: systemd 257 mounts none for it.
+    const reports = await host.read("grep '^ExecStopPost=+' /etc/systemd/system/pushgate-hugo-site@.service");
+    const look = `ExecStopPost=\nExecStopPost=+-/bin/sh -c 'stat -c %%u /all/[0-9]* >/result/seen'\n${reports}\nBindReadOnlyPaths=/proc:/all`;
+    const ended = (lines = "") =>
+      withDropIn(
+        "pushgate-hugo-site@.service",
+        `ExecStart=\nExecStart=/usr/local/lib/lives\nTimeoutStopSec=5s\n${lines}\n${look}`,
+        async () => {
+          await host.inside(`rm -f ${seen}`);
+          const end = (await startHugo("site")).at(-1);
+          const uids = await until("root looked", async () => (await served(seen)).trim() || undefined);
+          return { end, lived: uids.split("\n").includes(uid) };
+        },
+      );
+    await withoutBuilds("site", async () => {
+      expect(await ended()).toEqual({ end: "timeout exited 0", lived: false });
+      // Where systemd leaves the processes of the control group alone, they are there.
+      expect(await ended("KillMode=process")).toEqual({ end: "success exited 0", lived: true });
+    });
+    await host.inside(`rm -f ${seen} /usr/local/lib/lives; pkill -KILL -U ${uid} || :`);
+  });
+
+  test("a build cannot write how it ended, and could if the folder were its account's", async () => {
+    const forge = "/bin/sh -c 'echo forged >/result/last'";
+    const forged = async () => {
+      await withDropIn("pushgate-hugo-site@.service", `ExecStart=\nExecStart=-${forge}\nExecStopPost=`, () =>
+        host.inside(
+          `runuser -u ${builderUser("site")} -- perl -MIO::Socket::UNIX -e 'my $s = IO::Socket::UNIX->new(Peer => "/run/pushgate-hugo/site.sock"); print while <$s>'`,
+        ),
+      );
+      return (await served(endOf("site"))) === "forged\n";
+    };
+    await withoutBuilds("site", async () => {
+      expect(await forged()).toBe(false);
+      const folder = "/run/pushgate-hugo/results/site";
+      await host.inside(`chown -R ${hugoUser("site")} ${folder}`);
+      expect(await forged()).toBe(true);
+      await host.inside(`chown -R root ${folder}`);
+    });
+  });
+
+  test("a build ends no process of another site's build, and would if the sites shared an account", async () => {
+    const victim = `systemd-run --quiet --unit=victim -p User=${hugoUser("docs")} sleep 300`;
+    const isActive = () => host.read("systemctl is-active victim.service || true");
+    const killAll = "ExecStart=\nExecStart=-/bin/sh -c 'kill -9 -1'";
+    await withoutBuilds("site", async () => {
+      await host.inside(victim);
+      await withDropIn("pushgate-hugo-site@.service", killAll, () => startHugo("site"));
+      expect(await isActive()).toBe("active");
+      await withDropIn("pushgate-hugo-site@.service", `${killAll}\nUser=${hugoUser("docs")}`, () => startHugo("site"));
+      await until("systemd has noticed", async () => (await isActive()) !== "active" || undefined);
+    });
+    await host.inside("systemctl reset-failed victim.service");
   });
 
   test("hugo's unit has no network, no account database and no home", async () => {
@@ -251,6 +337,153 @@ target = "content"
     expect(said.join("\n")).toMatch(/passwd: No such file[\s\S]*\/home[\s\S]*No such file/);
     expect(said.join("\n")).not.toContain("host0");
   });
+});
+
+describe("the builder's unit", () => {
+  /** What a process in the builder's unit of docs, whose repository is reached over ssh, prints. */
+  async function inBuilder(script: string, lines = ""): Promise<string> {
+    const seen = "/var/lib/pushgate-sites/docs/seen";
+    await host.writeFile("/usr/local/lib/look", `#!/bin/sh\n${script}\n`, "0755");
+    return withoutBuilds("docs", () =>
+      withDropIn(
+        units.build("docs"),
+        `ExecStart=\nExecStart=/bin/sh -c '/usr/local/lib/look >${seen} 2>&1'\nRestart=no\n${lines}`,
+        async () => {
+          await host.inside(`systemctl start ${units.build("docs")}`, { check: false });
+          await until("it ended", async () =>
+            (await host.read(`systemctl show -P ActiveState ${units.build("docs")}`)) === "active" ? undefined : true,
+          );
+          const text = await served(seen);
+          await host.inside(`rm -f ${seen} /usr/local/lib/look; systemctl reset-failed ${units.build("docs")} || :`);
+          return text;
+        },
+      ),
+    );
+  }
+
+  test("sees no folder of another site, and would without its own view of them", async () => {
+    const look = "cd / && ls -d var/lib/pushgate-sites/* var/spool/pushgate/* var/spool/pushgate-publish/*";
+    const all = ["docs", "site"].flatMap((hook) =>
+      ["lib/pushgate-sites", "spool/pushgate", "spool/pushgate-publish"].map((folder) => `var/${folder}/${hook}`),
+    );
+    expect((await inBuilder(look)).trim().split("\n").sort()).toEqual(
+      all.filter((path) => path.endsWith("docs")).sort(),
+    );
+    const open = await inBuilder(look, "TemporaryFileSystem=\nBindPaths=");
+    expect(open.trim().split("\n").sort()).toEqual(all.sort());
+  });
+
+  test("cannot read another site's clone, and could if the sites shared an account", async () => {
+    const open = "TemporaryFileSystem=\nBindPaths=";
+    const look = "cat /var/lib/pushgate-sites/site/work/clone/hugo.toml";
+    expect(await inBuilder(look, open)).toContain("Permission denied");
+    const shared = `${open}\nReadWritePaths=/var/lib/pushgate-sites/docs /var/lib/pushgate-sites/site`;
+    await host.inside("chmod 0777 /var/lib/pushgate-sites/docs");
+    expect(await inBuilder(look, `${shared}\nUser=${builderUser("site")}`)).toContain("title = ");
+    await host.inside("chmod 0755 /var/lib/pushgate-sites/docs");
+  });
+
+  test("has no deploy key while it fetches, only an agent that signs; it would with a credential", async () => {
+    const key = git.ssh.deployKey.split("\n")[2]!;
+    const look = `for file in /run/credentials/*/* /proc/[0-9]*/root/run/credentials/*/* /proc/[0-9]*/environ; do grep -F '${key.slice(0, 40)}' "$file"; done
+find / -name 'deploy-key*' -not -path '/proc/*'
+SSH_AUTH_SOCK=/run/pushgate-agent-docs/socket ssh-add -l`;
+    const said = await inBuilder(look);
+    expect(said).toMatch(/^256 SHA256:/m);
+    expect(said).not.toContain(key.slice(0, 40));
+    expect(said).not.toContain("/deploy-key");
+    const given = "LoadCredentialEncrypted=deploy-key:/etc/pushgate/credentials/docs-deploy-key";
+    expect(await inBuilder(look, given)).toContain(key.slice(0, 40));
+    // systemd stops what no unit needs a moment later, and the timer may have started a build in between.
+    await until("the agent ended with the build", async () =>
+      (await host.read(`systemctl is-active ${units.agent("docs")} || true`)) === "inactive" ? true : undefined,
+    );
+  });
+});
+
+describe("`build.writeStats`", () => {
+  const written = "/var/lib/pushgate-sites/site/work/hugo_stats.json";
+  const stats = "\n[[module.mounts]]\nsource = 'hugo_stats.json'\ntarget = 'assets/stats/hugo_stats.json'\n";
+  const mounts = ["assets", "layouts", "static"]
+    .map((name) => `[[module.mounts]]\nsource = '${name}'\ntarget = '${name}'\n`)
+    .join("");
+  const config = (build: string) => ({
+    "hugo.toml": `title = "one"\n${build}\n${mounts}${stats}`,
+    "config.toml": null,
+  });
+  const layout = (mark: string) => ({
+    "layouts/index.html": `${page}<i class="${mark}"></i>{{ with resources.Get "stats/hugo_stats.json" }}<pre>{{ .Content }}</pre>{{ end }}`,
+  });
+  const pushed = async (files: Parameters<ReturnType<GitServer["repository"]>["push"]>[0]) => {
+    git.repository("site").push(files);
+    return runOnce("site");
+  };
+
+  test("builds, and the next build reads what this one wrote", async () => {
+    expect(await pushed({ ...theme, ...config("[build]\nwriteStats = true"), ...layout("first-mark") })).toMatchObject({
+      result: "published",
+    });
+    expect(await served(written)).toContain("first-mark");
+    expect(await pushed(layout("second-mark"))).toMatchObject({ result: "published" });
+    expect(await served("/var/www/site/index.html")).toContain("first-mark");
+    expect(JSON.parse(await served(written)).htmlElements.classes).toContain("second-mark");
+    // Hugo 0.115 and later have this name for it; Hugo 0.111 writes nothing.
+    expect(await pushed({ ...config("[build.buildStats]\nenable = true"), ...layout("third-mark") })).toMatchObject({
+      result: "published",
+    });
+    const { mark } = release === "trixie" ? { mark: "third-mark" } : { mark: "second-mark" };
+    expect(await served(written)).toContain(mark);
+  });
+
+  test("a build begins with the repository's hugo_stats.json where it has one", async () => {
+    const own = '{"htmlElements":{"tags":[],"classes":["own-mark"],"ids":[]}}\n';
+    expect(
+      await pushed({ ...config("[build]\nwriteStats = true"), ...layout("fourth-mark"), "hugo_stats.json": own }),
+    ).toMatchObject({ result: "published" });
+    expect(await served("/var/www/site/index.html")).toContain("own-mark");
+    expect(await served(written)).toContain("fourth-mark");
+  });
+
+  test("fails where the file is not mounted over the one in the source, which is read-only", async () => {
+    const unit = "/etc/systemd/system/pushgate-hugo-site@.service";
+    await host.inside(`cp -a ${unit} /root/unit && sed -i '/hugo_stats.json/d' ${unit} && systemctl daemon-reload`);
+    const ran = await pushed(layout("fifth-mark"));
+    await host.inside(`mv -f /root/unit ${unit} && systemctl daemon-reload`);
+    expect(ran).toMatchObject({ result: "failed", reason: expect.stringMatching(/hugo_stats\.json.*read-only/) });
+    const former = { "hugo_stats.json": null, "config.toml": theme["config.toml"] };
+    expect(await pushed({ ...theme, ...former })).toMatchObject({ result: "published" });
+  });
+});
+
+test("the former accounts of all sites give their files to those of each site, and are removed", async () => {
+  const folder = "/var/lib/pushgate-sites";
+  await timersEnd(host);
+  await host.inside(`set -e
+for kind in builder hugo; do useradd --system --no-create-home --comment "pushgate $kind" "pushgate-$kind"; done
+for hook in site docs; do
+  systemctl stop pushgate-build-$hook.path pushgate-build-$hook.service
+  chown -hR --from=pushgate-build-$hook pushgate-builder:pushgate-builder ${folder}/$hook /var/spool/pushgate-publish/$hook
+  chown -hR --from=pushgate-hugo-$hook pushgate-hugo:pushgate-hugo ${folder}/$hook
+done`);
+  const before = await host.read(`readlink ${folder}/*/current`);
+  const ran = await direct.apply(settings, rebuildLayers);
+  expect(ran.code, ran.stderr).toBe(0);
+  await timersBegin(host);
+  expect(await host.read("getent passwd pushgate-builder pushgate-hugo || :")).toBe("");
+  expect(await host.read(`find ${folder} -nouser -o -nogroup`)).toBe("");
+  expect(await host.read(`readlink ${folder}/*/current`)).toBe(before);
+  for (const hook of ["site", "docs"])
+    expect([builderUser(hook), hugoUser(hook), ...(hook === "docs" ? ["www-data"] : [])]).toEqual(
+      expect.arrayContaining((await host.read(`find ${folder}/${hook} -printf '%u\\n' | sort -u`)).split("\n")),
+    );
+  for (const [name, verdict] of Object.entries(await direct.probe(settings, rebuildLayers)))
+    expect(verdict, name).toMatchObject({ inSync: true });
+  for (const hook of ["site", "docs"]) {
+    git.repository(hook).push({ ...theme, "layouts/index.html": `${page}<i>upgraded</i>` });
+    expect(await runOnce(hook)).toMatchObject({ result: "published" });
+    git.repository(hook).push(theme);
+    expect(await runOnce(hook)).toMatchObject({ result: "published" });
+  }
 });
 
 describe("the egress table", () => {
@@ -269,15 +502,15 @@ describe("the egress table", () => {
   test("builder and hugo reach in-house services and metadata only without the table; other accounts always do", async () => {
     expect(await reach("guest")).toEqual(new Set([true]));
     const began = performance.now();
-    expect(await reach("pushgate-builder")).toEqual(new Set([false]));
-    expect(await reach("pushgate-hugo")).toEqual(new Set([false]));
+    expect(await reach("pushgate-build-site")).toEqual(new Set([false]));
+    expect(await reach("pushgate-hugo-docs")).toEqual(new Set([false]));
     expect(performance.now() - began).toBeLessThan(5_000);
     await timersEnd(host);
     await host.inside("nft delete table inet pushgate_egress");
-    expect(await reach("pushgate-builder")).toEqual(new Set([true]));
+    expect(await reach("pushgate-build-site")).toEqual(new Set([true]));
     await host.inside("systemctl restart pushgate-egress.service");
     await timersBegin(host);
-    expect(await reach("pushgate-builder")).toEqual(new Set([false]));
+    expect(await reach("pushgate-build-site")).toEqual(new Set([false]));
   });
 
   test("a build does not start without the table, and starts by itself when the table can be loaded again", async () => {
@@ -328,11 +561,37 @@ describe("the egress table", () => {
   });
 });
 
+test("one builder runs for a site, however often it is started; with a second unit there would be two", async () => {
+  const unit = units.build("site");
+  await host.inside(`cp /etc/systemd/system/${unit} /run/systemd/system/pushgate-build-second.service
+systemctl daemon-reload`);
+  /** The most builders of the site, started by systemd, that were seen while these units are started again and again. */
+  const most = (...started: string[]) =>
+    host.read(`most=0
+for _ in $(seq 30); do
+  systemctl start --no-block ${started.join(" ")}
+  touch /var/spool/pushgate/site/again.json
+  for _ in 1 2 3 4 5; do
+    now=$(pgrep -c -P 1 -u ${builderUser("site")} -x node || true)
+    [ "$now" -le "$most" ] || most=$now
+    sleep 0.02
+  done
+done
+echo "$most"`);
+  expect(await most(unit)).toBe("1");
+  // The second one, and the report of the end of one of them.
+  expect(Number(await most(unit, "pushgate-build-second.service"))).toBeGreaterThan(1);
+  await host.inside(
+    "systemctl stop pushgate-build-second.service; rm /run/systemd/system/pushgate-build-second.service",
+  );
+  await host.inside("systemctl daemon-reload");
+});
+
 test("a member of the writers' group can request a build; another account cannot write a request", async () => {
   await host.inside("echo more >>/home/guest/content/_index.md");
   await host.inside("su -s /bin/sh guest -c ': >/var/spool/pushgate-publish/docs/please'");
   await shows("/home/guest/www/index.html", "more");
-  for (const account of ["nobody", "pushgate-hugo"]) {
+  for (const account of ["nobody", "pushgate-hugo-docs", "pushgate-build-site"]) {
     const { code } = await host.inside(`runuser -u ${account} -- touch /var/spool/pushgate-publish/docs/x`, {
       check: false,
     });
@@ -340,16 +599,104 @@ test("a member of the writers' group can request a build; another account cannot
   }
 });
 
-test("the timer's unit restarts a stopped path unit, and replaces a link that a member made in place of its tick", async () => {
-  await host.inside(`systemctl stop ${units.buildPath("docs")}
-su -s /bin/sh guest -c 'ln -s /etc/shadow /var/spool/pushgate-publish/docs/tick'`);
+test("the timer's unit restarts a stopped path unit, whatever a member put in place of its tick", async () => {
+  await host.inside(`systemctl stop ${units.buildPath("docs")}`);
+  await asMember(`ln -s /etc/shadow ${memberFolder}/tick`);
   const before = await host.read("sha256sum /etc/shadow; stat -c %Y /etc/shadow");
   await tick("docs");
   expect(await host.read(`systemctl is-active ${units.buildPath("docs")}`)).toBe("active");
   expect(await host.read("sha256sum /etc/shadow; stat -c %Y /etc/shadow")).toBe(before);
   await until("the tick is taken", async () =>
-    (await host.read("ls -A /var/spool/pushgate-publish/docs")) === ".taken" ? true : undefined,
+    (await host.read(`ls -A ${memberFolder} ${rootFolder} | grep -v :`).catch(() => "")) === "" ? true : undefined,
   );
+});
+
+describe("what a member puts into the folder of requests", () => {
+  const state = (property: string, unit: string) => host.read(`systemctl show -p ${property} --value ${unit}`);
+  /** A build is not failing, and nothing waits. */
+  const isIdle = () =>
+    until("the builder is idle", async () =>
+      (await state("ActiveState", units.build("docs"))) === "inactive" ? true : undefined,
+    );
+  const tricks = `cd ${memberFolder}
+mkdir -p full/of/files empty && : >full/of/files/x && chmod 0700 full
+mkfifo pipe; ln -s /var/lib/pushgate-sites/docs/work link; : >closed && chmod 0 closed
+perl -e 'use IO::Socket::UNIX; IO::Socket::UNIX->new(Local => "socket", Listen => 1)'
+mkdir .taken tick adopt rollback-000001-adopted 2>/dev/null
+perl -e 'for (1..3000) { open my $f, ">", "many$_" }; open my $f, ">", "\xff\n\x1b"'
+`;
+
+  test("it stops neither the builder nor its timer, and is gone", async () => {
+    await isIdle();
+    const restarts = await state("NRestarts", units.build("docs"));
+    await asMember(tricks);
+    await until("all is taken", async () =>
+      (await host.read(`find ${memberFolder} -mindepth 1 -maxdepth 1 ! -name '.*' | wc -l`)) === "0" ? true : undefined,
+    );
+    await isIdle();
+    expect((await last("docs"))!.result).toBe("published");
+    expect(await runOnce("docs")).toMatchObject({ result: "nothing" });
+    expect(await state("NRestarts", units.build("docs"))).toBe(restarts);
+    for (const unit of [units.buildPath("docs"), units.reconcileTimer("docs")])
+      expect(await state("ActiveState", unit)).toBe("active");
+    expect(await served("/home/guest/www/index.html")).toContain("more");
+  });
+
+  test("a mount there, which the builder cannot remove, delays no rollback, and the builder recovers from it", async () => {
+    await isIdle();
+    // As fusermount does for a member.
+    await host.inside(
+      `mkdir ${memberFolder}/mine && mount -t tmpfs tmpfs ${memberFolder}/mine && systemctl stop ${units.buildPath("docs")}`,
+    );
+    await tick("docs");
+    await until("the builder reports it", async () =>
+      (await last("docs"))?.reason === `${memberFolder}/mine can't be removed (EBUSY). Remove it.` ? true : undefined,
+    );
+    const current = (await host.read("readlink /var/lib/pushgate-sites/docs/current")).replace("releases/", "");
+    await host.inside(`: >/var/spool/pushgate-root/.new && mv -T /var/spool/pushgate-root/.new ${rootFolder}/rollback-${current}
+systemctl restart ${units.build("docs")}`);
+    await until("the rollback is done", async () =>
+      (await host.journal(units.build("docs"))).includes('"result":"rolled back"') ? true : undefined,
+    );
+    await host.inside(`umount ${memberFolder}/mine`);
+    await isIdle();
+    expect(await host.read(`find ${memberFolder} -mindepth 1 -maxdepth 1 ! -name '.*' | wc -l`)).toBe("0");
+  });
+
+  test("is never a rollback, and would be one if root's folder were open", async () => {
+    const releases = (await host.read("ls /var/lib/pushgate-sites/docs/releases")).split("\n").sort();
+    const request = `rollback-${releases.at(-2)}`;
+    await asMember(`: >${memberFolder}/${request}`);
+    await until("the request is taken", async () =>
+      (await asMember(`test -e ${memberFolder}/${request}`)).code === 1 ? true : undefined,
+    );
+    await isIdle();
+    expect((await last("docs"))!.result).toBe("published");
+    await host.inside(`chmod 0777 ${rootFolder}`);
+    const oldest = (await host.read("ls /var/lib/pushgate-sites/docs/releases")).split("\n").sort().at(-2);
+    await asMember(`: >${rootFolder}/rollback-${oldest}`);
+    await until("the rollback is done", async () =>
+      (await last("docs"))!.result === "rolled back" ? true : undefined,
+    );
+    await host.inside(`chmod 0770 ${rootFolder}`);
+    await asMember(`: >${memberFolder}/please`);
+    await until("the site is built again", async () =>
+      (await last("docs"))!.result === "published" ? true : undefined,
+    );
+  });
+});
+
+test("deliveries and requests that an earlier version had taken are built after the upgrade", async () => {
+  const former = ["/var/spool/pushgate/docs/.taken", `${memberFolder}/.taken`];
+  await host.inside(`systemctl stop ${units.buildPath("docs")}
+for folder in ${former.join(" ")}; do rm -rf $folder; install -d -m 0700 -o ${builderUser("docs")} -g ${builderUser("docs")} $folder; done
+install -o pushgate-receiver -m 0640 /dev/null ${former[0]}/former.json; install -o guest /dev/null ${former[1]}/please`);
+  await tick("docs");
+  await until("both are built", async () => {
+    const journal = await host.journal(units.build("docs"));
+    return /"trigger":\["delivery former","request of uid \d+ \(please\)","tick"\]/.test(journal) ? true : undefined;
+  });
+  expect(await host.read(`ls -d ${former.join(" ")} 2>/dev/null || :`)).toBe("");
 });
 
 describe("the probe reports each manual change, and an apply repairs it in place", () => {
@@ -361,7 +708,7 @@ printf '[Service]\\nRootDirectory=\\n' >/etc/systemd/system/pushgate-hugo-site@.
 systemctl daemon-reload
 systemctl --quiet disable --now ${units.reconcileTimer("docs")}
 systemctl stop ${units.buildPath("site")}
-chmod 0777 /var/spool/pushgate-publish/site
+chmod 0777 /var/spool/pushgate-publish/site /var/spool/pushgate-root/site
 nft insert rule inet pushgate_egress builder accept
 echo x >>/usr/local/lib/pushgate/builder.cjs`,
       says: {
@@ -407,6 +754,9 @@ test("an apply without a hook's site makes its web root a folder again, and the 
   expect(await host.read("ls /var/lib/pushgate-sites /etc/pushgate/credentials")).not.toMatch(
     /docs-deploy-key|^docs$.*^docs$/m,
   );
+  expect(await host.read("getent passwd | grep -oE '^pushgate-(build|hugo)[^:]*' | sort")).toBe(
+    `${builderUser("site")}\n${hugoUser("site")}`,
+  );
   for (const [name, verdict] of Object.entries(await direct.probe(less, rebuildLayers)))
     expect(verdict, name).toMatchObject({ inSync: true });
 });
@@ -421,7 +771,7 @@ test("a removal leaves no unit, account or table, and the site is a folder with 
   expect(ran.code, ran.stderr).toBe(0);
   expect(await served("/var/www/site/index.html")).toBe(page);
   expect(await host.read("find /var/www/site -maxdepth 0 -type d")).toBe("/var/www/site");
-  expect(await host.read("getent passwd pushgate-builder pushgate-hugo || :")).toBe("");
+  expect(await host.read("getent passwd | grep -E '^pushgate-(build|hugo)' || :")).toBe("");
   expect(await host.read("nft list tables")).not.toContain("egress");
   expect(
     await host.read(

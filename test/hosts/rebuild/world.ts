@@ -128,10 +128,10 @@ export async function buildRebuild(host: Host, options: RebuildOptions = {}): Pr
     },
     visit: (path = "/", hook = "site") => visit(host.address, sitePorts[hook], path),
     async request(name, user = "root", hook = "site") {
-      const { requests } = placesOf(hook);
-      // Like root's own programs: a rename makes the file complete and replaces a file of another account.
-      const text = name.startsWith("rollback-") ? `echo '${name}'` : ":";
-      const asRoot = `${text} >'${requests}/../.request' && mv -fT '${requests}/../.request' '${requests}/${name}'`;
+      const { requests, rootRequests } = placesOf(hook);
+      // Like root's own programs.
+      const made = `${rootRequests}/../.request`;
+      const asRoot = `: >'${made}' && mv -fT '${made}' '${rootRequests}/${name}'`;
       await host.inside(user === "root" ? asRoot : `runuser -u ${user} -- touch '${requests}/${name}'`);
     },
     async close() {

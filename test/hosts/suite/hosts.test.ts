@@ -3,7 +3,8 @@
  * removed with an empty spool, while the first keeps serving. leave.test.ts removes the last host of a zone.
  */
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { paths } from "../../../infra/host/paths.ts";
+import { paths, units } from "../../../infra/host/paths.ts";
+import { routingTable } from "../../../infra/host/routing/routing.ts";
 import type { Run } from "../../engine/engine.ts";
 import { deployedWorld } from "../deployed.ts";
 import { type HostState, hostState } from "../host-state.ts";
@@ -66,6 +67,20 @@ test("each host accepts the deliveries to its own hostname", async () => {
     expect(await deliverTo(both, source)).toMatchObject({ status: 202 });
   expect(await world.spooled(both)).toHaveLength(2);
   expect(await world.spooled(v4only)).toHaveLength(1);
+});
+
+test("a boot without IPv6 places no IPv6 rule; without its order the routing unit would run while IPv6 is still on", async () => {
+  const slow = "/etc/systemd/system/systemd-sysctl.service.d";
+  const after = "After=systemd-sysctl.service";
+  const unit = `${paths.units}/${units.routing}`;
+  const rules = () => v4only.read(`sysctl -n net.ipv6.conf.lo.disable_ipv6; ip -6 rule show table ${routingTable}`);
+  await v4only.writeFile(`${slow}/slow.conf`, "[Service]\nExecStartPre=/bin/sleep 1\n");
+  await v4only.reboot();
+  expect(await rules()).toBe("1");
+  await v4only.inside(`grep -qx ${after} ${unit} && cp -p ${unit} /root/ && sed -i '/^${after}$/d' ${unit}`);
+  await v4only.reboot();
+  expect(await rules()).toMatch(/^1\n.*lookup /);
+  await v4only.inside(`rm -r ${slow} && mv /root/${units.routing} ${unit} && systemctl daemon-reload`);
 });
 
 test("up prints a warning about a lost host, and no audit is clean until it is back", async () => {

@@ -3,9 +3,12 @@
  * They are unchanged and serve before, during and after an `up`, even one that fails because nginx lacks CAP_NET_RAW:
  * `nginx -t` does not notice that, but a reload would end every site.
  */
+import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { paths } from "../../../infra/host/paths.ts";
 import type { Run } from "../../engine/engine.ts";
+import { inheritable } from "../../infra/host/lab/directives.ts";
+import { unexplained } from "../../infra/host/lab/http-level.ts";
 import { bootHost, type Host } from "../lab/host.ts";
 import { addNeighbours, type Neighbourhood, neighbourhood, visitShop } from "../lab/neighbours.ts";
 import { actors } from "../lab/net.ts";
@@ -33,9 +36,16 @@ const shop = () => visitShop(host.address, actors.stranger.v4[0]);
 const children = () => host.read("cat /proc/$(cat /run/nginx.pid)/task/*/children");
 const narrow = "/etc/systemd/system/nginx.service.d/narrow.conf";
 
+/** Calls itself nginx, answers once and then listens no more. */
+const impostor = `use IO::Socket::INET; $0 = "nginx";
+my $listener = IO::Socket::INET->new(LocalAddr => "127.0.0.1:8099", Listen => 5, ReuseAddr => 1) or die;
+my $visitor = $listener->accept; print $visitor "HTTP/1.0 200 OK\\r\\n\\r\\n"`;
+
 beforeAll(async () => {
   host = await bootHost({ name: "house", release, variant: "packages" });
   await addNeighbours(host);
+  // The operator's http level has a CA, which nginx would trust for pushgate's servers, too.
+  await host.writeFile("/etc/nginx/conf.d/trust.conf", "ssl_trusted_certificate /etc/ssl/shop.pem;\n");
   before = await neighbours();
   world = await buildWorld([host]);
 });
@@ -100,6 +110,7 @@ describe("with the fix", () => {
   let up: Run;
   let looks: readonly Neighbourhood[];
   beforeAll(async () => {
+    await host.inside(`systemd-run --quiet --uid=daemon --unit=impostor perl -e '${impostor}'`);
     ({ done: up, seen: looks } = await watched(() => world.stack.up()));
   });
 
@@ -121,5 +132,26 @@ describe("with the fix", () => {
     expect(await neighbours()).toEqual(before);
     const preview = await world.stack.preview("--expect-no-changes");
     expect(preview.code, preview.stdout).toBe(0);
+  });
+
+  test("the apply connected to no process that only calls itself nginx", async () => {
+    expect(await host.read("systemctl is-active impostor.service")).toBe("active");
+  });
+
+  test("pushgate's servers set each directive of the host's nginx that changes an answer", () => {
+    const known = inheritable(join(host.root, "usr/sbin/nginx"));
+    expect(known.length).toBeGreaterThan(300);
+    expect([...unexplained("hooks", known), ...unexplained("site", known)]).toEqual([]);
+  });
+
+  test("preview reports an http level that replaces the bodies of deliveries, which no server can take back", async () => {
+    const line = "/etc/nginx/conf.d/body.conf";
+    await host.writeFile(line, "proxy_set_body other;\n");
+    const preview = await world.stack.preview("--expect-no-changes");
+    await host.inside(`rm ${line}`);
+    expect(preview.code).not.toBe(0);
+    expect(preview.stdout + preview.stderr).toContain(
+      `nginx's http level replaces the bodies of deliveries (proxy_set_body): declared is "no", the host reports "yes"`,
+    );
   });
 });

@@ -91,10 +91,15 @@ afterAll(async () => {
   await Promise.all([fit?.kill(), worn?.kill(), blind?.kill()]);
 });
 
-/** One entry for each fault, with a different login, name or port, because entries must be unique. */
+/** One entry for each fault, with a different login, name, address or port, because entries must be unique. */
 const hosts = () => {
-  const entry = (host: Host, name: string, change: Record<string, unknown>) =>
-    hostEntry(host, { name, hostname: hostnameOf({ name }), ...change });
+  let last = 200;
+  const entry = (host: Host, name: string, change: Record<string, unknown>) => {
+    last += 1;
+    // For DNS only: ssh goes to the host all the same.
+    const address = host.address.replace(/\d+$/, String(last));
+    return hostEntry(host, { name, hostname: hostnameOf({ name }), address, ...change });
+  };
   return [
     entry(fit, "process", { ssh: "root@fit", originPort: ports.process }),
     entry(fit, "published", { ssh: "root@fit.example.org", originPort: ports.published }),

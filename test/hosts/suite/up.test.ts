@@ -28,6 +28,10 @@ afterAll(async () => {
   await host?.kill();
 });
 
+/** What is printed beside warnings. */
+const notes = ({ diagnostics }: Run): string[] =>
+  diagnostics.filter(({ severity }) => severity === "info").map(({ message }) => message);
+
 /** The number of logins in the journal of the host's sshd. */
 const logins = async () =>
   Number(await host.read("journalctl --no-pager -o cat -u ssh | grep -c 'Accepted publickey'"));
@@ -35,6 +39,10 @@ const logins = async () =>
 test("up applies every layer to a bare host", () => {
   expect(up.code, up.stdout).toBe(0);
   expect(up.steps.filter(({ op }) => op !== "create")).toEqual([]);
+  // The others are apt's.
+  expect(notes(up).filter((text) => text.startsWith("bare: "))).toEqual([
+    expect.stringMatching(/^bare: applied packages, .*, client-ca\.\nThe git host needs these webhooks/),
+  ]);
 });
 
 test("each protection is active before what it protects, by the engine's steps, the host's stamps and Cloudflare's requests", async () => {
@@ -80,6 +88,7 @@ test("the audit right after up is clean and costs one connection; another up app
   ssh.forget();
   const preview = await world.stack.preview("--expect-no-changes");
   expect(preview.code, preview.stdout).toBe(0);
+  expect(notes(preview)).toEqual([]);
   expect(ssh.calls()).toEqual(["root@bare"]);
   expect(await logins()).toBe(before + 1);
   const applies = () => host.read("journalctl --no-pager -o cat -u pushgate-apply.service | grep -c Started");
@@ -88,6 +97,7 @@ test("the audit right after up is clean and costs one connection; another up app
   const again = await world.stack.up();
   expect(again.code).toBe(0);
   expect(again.steps).toEqual([]);
+  expect(notes(again)).toEqual([]);
   expect(await applies()).toBe(ran);
 });
 

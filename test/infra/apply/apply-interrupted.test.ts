@@ -1,6 +1,6 @@
 /** Applies that do not finish: stopped at the time limit, killed at each step, on a full disk. */
 import { spawn, spawnSync } from "node:child_process";
-import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import { describe, expect, test } from "vitest";
@@ -99,6 +99,21 @@ describe("an interrupted apply", () => {
     rmSync(join(host.state, "pending/daemon"));
     expect(host.apply(layer, next).status).toBe(0);
     expect(asDeclared(host, after, true, [])).toBe(false);
+  });
+
+  test("a list of temporary files that was cut short removes nothing else, and would, without a look at the names", () => {
+    const half = (script: (text: string) => string): boolean => {
+      using host = appliedHost();
+      const [left, folder] = [join(host.etc, ".pg-one.pushgate-new"), join(host.root, "elsewhere")];
+      for (const path of [folder, join(host.state, "work")]) mkdirSync(path);
+      writeFileSync(left, "half");
+      writeFileSync(join(host.state, "work/temps"), `${left}\n${folder}\n`);
+      expect(host.run(script(host.script(daemonLayer(host, after), next))).status).toBe(0);
+      expect(existsSync(left)).toBe(false);
+      return existsSync(folder);
+    };
+    expect(half((text) => text)).toBe(true);
+    expect(half((text) => text.replace("*/.*.pushgate-new)", "*)"))).toBe(false);
   });
 
   test("without the temporary name, a kill leaves half a file live", () => {

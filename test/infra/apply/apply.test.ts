@@ -1,5 +1,15 @@
 /** apply.sh with the real shell: layers arrive, are rejected, fail and leave. */
-import { chmodSync, existsSync, mkdirSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from "node:fs";
+import {
+  appendFileSync,
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import type { HostLayer } from "../../../infra/apply/layer.ts";
@@ -47,6 +57,17 @@ describe("arriving", () => {
     const first = inode();
     host.apply(daemonLayer(host, { ...before, "pg-two": { text: "2", mode: "0644" } }), next);
     expect(inode()).toBe(first);
+  });
+
+  test("apply restores the mode of a file whose text is as declared", () => {
+    using host = appliedHost();
+    const file = join(host.etc, "pg-one");
+    const mode = () => (statSync(file).mode & 0o7777).toString(8);
+    const declared = mode();
+    chmodSync(file, 0o666);
+    expect(host.apply(daemonLayer(host, before), next).status).toBe(0);
+    expect(mode()).toBe(declared);
+    expect(declared).not.toBe("666");
   });
 
   test("a check sees the new file under its own name, with its siblings beside it", () => {
@@ -214,6 +235,24 @@ describe("leaving", () => {
     expect(host.tree().join("\n")).not.toContain("sub");
   });
 
+  test("a folder that apply made stays where another account has exchanged its path for a link, and would go by its path", () => {
+    for (const by of ["enter", "path"]) {
+      using host = appliedHost();
+      const open = join(host.root, "open");
+      mkdirSync(join(host.root, "victim/empty"), { recursive: true });
+      mkdirSync(open);
+      chmodSync(open, 0o777);
+      symlinkSync(join(host.root, "victim"), join(open, "here"));
+      appendFileSync(join(host.state, "made"), `${open}/here/empty\n`);
+      const script = host.script(daemonLayer(host, {}, false), `absent-${next}`);
+      const entering = '(enter "${folder%/*}" && rmdir -- "./${folder##*/}")';
+      expect(script).toContain(entering);
+      const text = by === "enter" ? script : script.replace(entering, 'rmdir -- "$folder"');
+      expect(host.run(text).status).toBe(0);
+      expect(existsSync(join(host.root, "victim/empty")), by).toBe(by === "enter");
+    }
+  });
+
   test("a removal leaves nothing on a host that never had the layer", () => {
     using host = new ShellHost();
     const tree = host.tree(host.root);
@@ -230,6 +269,19 @@ describe("leaving", () => {
     expect(existsSync(join(host.etc, "pg-one"))).toBe(true);
     expect(reconcile(layer, host.see(layer)).inSync).toBe(false);
     expect(host.apply(layer, `absent-${next}`).status).toBe(0);
+  });
+
+  test("a removal that fails after the last file went is not in sync, although the one before left its stamp", () => {
+    using host = appliedHost();
+    const layer = daemonLayer(host, {}, false);
+    host.apply(layer, `absent-${stamp}`);
+    const file = join(host.etc, "pg-one");
+    writeFileSync(file, "back");
+    expect(host.apply({ ...layer, activate: "exit 7" }, `absent-${next}`).status).toBe(1);
+    expect(existsSync(file)).toBe(false);
+    expect(reconcile(layer, host.see(layer)).inSync).toBe(false);
+    expect(host.apply(layer, `absent-${next}`).status).toBe(0);
+    expect(reconcile(layer, host.see(layer)).inSync).toBe(true);
   });
 
   test("the last of two layers in one folder removes the folder", () => {

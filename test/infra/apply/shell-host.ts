@@ -41,10 +41,9 @@ export class ShellHost {
   /** The folder of the tools that kill; /dev/shm may be mounted noexec. */
   private readonly bin: string;
 
-  constructor() {
-    // In memory, because an apply syncs what it writes, and a disk would be most of a walk's time.
-    const memory = existsSync("/dev/shm") ? "/dev/shm" : tmpdir();
-    this.root = mkdtempSync(join(realpathSync(memory), "pushgate-host-"));
+  /** By default in memory, because an apply syncs what it writes, and a disk would be most of a walk's time. */
+  constructor(parent = existsSync("/dev/shm") ? "/dev/shm" : tmpdir()) {
+    this.root = mkdtempSync(join(realpathSync(parent), "pushgate-host-"));
     this.bin = mkdtempSync(join(tmpdir(), "pushgate-bin-"));
     this.etc = join(this.root, "etc");
     this.live = join(this.root, "live");
@@ -100,23 +99,19 @@ export class ShellHost {
 
   /** Runs an apply and kills it, with all its processes, at its nth call of a tool. */
   killedApply(script: string, nth: number): Ran {
-    const { bin } = this;
-    const count = join(bin, "count");
+    const count = join(this.bin, "count");
     writeFileSync(count, "");
+    return this.watchedApply(script, `echo x >>${count}\n[ "$(wc -l <${count})" -ne ${nth} ] || kill -9 0`);
+  }
+
+  /** Runs an apply, and these lines of shell before each of its calls of a tool, which is in `$tool` and "$@". */
+  watchedApply(script: string, lines: string): Ran {
     for (const tool of tools) {
-      const path = join(bin, tool);
-      writeFileSync(
-        path,
-        `#!/bin/sh
-echo x >>${count}
-[ "$(wc -l <${count})" -ne ${nth} ] || kill -9 0
-PATH=\${PATH#*:}
-exec ${tool} "$@"
-`,
-      );
+      const path = join(this.bin, tool);
+      writeFileSync(path, `#!/bin/sh\ntool=${tool}\n${lines}\nPATH=\${PATH#*:}\nexec ${tool} "$@"\n`);
       chmodSync(path, 0o755);
     }
-    return this.run(script, { PATH: `${bin}:${process.env.PATH}` });
+    return this.run(script, { PATH: `${this.bin}:${process.env.PATH}` });
   }
 
   /** Everything below a folder: path, type, mode, contents or target. */
@@ -196,8 +191,8 @@ export const before: Files = {
 export const after: Files = { "pg-one": { text: "1\n", mode: "0644" }, "pg.d/sub/four": { text: "4\n", mode: "0755" } };
 
 /** A host on which `before` is applied. */
-export function appliedHost(): ShellHost {
-  const host = new ShellHost();
+export function appliedHost(parent?: string): ShellHost {
+  const host = new ShellHost(parent);
   const { status, stderr } = host.apply(daemonLayer(host, before), stamps.former);
   if (status !== 0) throw new Error(`the first apply failed:\n${stderr}`);
   return host;

@@ -301,7 +301,7 @@ describe("secrets", () => {
       ship.applySecrets(
         host,
         { name: "secrets", timeout: 60 },
-        pulumi.secret({ script: "echo hidden", drift: ["differs: site"] }),
+        pulumi.secret({ script: "echo hidden", drift: ["differs: site"], inSync: false }),
         { parent },
       ),
     );
@@ -311,6 +311,7 @@ describe("secrets", () => {
     expect(inputs).toMatchObject({ logging: "none", addPreviousOutputInEnv: false });
     expect(JSON.stringify([inputs.create, inputs.interpreter])).not.toContain("hidden");
     expect(warned).toEqual(["web1: secrets: differs: site"]);
+    expect(ship.appliedLayers().get("web1")).toContain("secrets");
   });
 
   test("the output of openssl on the operator's computer is secret", async () => {

@@ -1,10 +1,11 @@
-/** `npm run status` and `npm run rollback` with fake hosts that run the real shell. */
+/** `npx pushgate` with fake hosts that run the real shell. */
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { afterAll, beforeEach, describe, expect, test } from "vitest";
 import { duration, size } from "../../../infra/cli/format.ts";
 import { parseReport, reportScript, type Status } from "../../../infra/cli/host-report.ts";
-import { chosen, rollbackScript } from "../../../infra/cli/releases.ts";
+import { chosen } from "../../../infra/cli/releases.ts";
 import { type Host, reportText } from "../../../infra/cli/report-text.ts";
+import { requestScript } from "../../../infra/cli/requests.ts";
 import { cannotPublish, startPublishing } from "../../demo/publish.ts";
 import { exampleHost, site } from "../../fixtures.ts";
 import { says, siteFiles } from "../../service/builder/hugo-site.ts";
@@ -31,7 +32,7 @@ const restarted = (host: string) => existsSync(hosts.at(host, "restarted"));
 describe("status", () => {
   test("status prints the published release and the last result of each host, and that there are no faults", async () => {
     hosts.write("web2", "var/spool/pushgate/site/1.json", "{}");
-    hosts.write("web2", "var/spool/pushgate/site/.taken/2.json", "{}");
+    hosts.write("web2", "var/lib/pushgate-sites/site/work/taken", "delivery 2\n");
     const { code, stdout, stderr } = await hosts.run("status");
     expect([code, stderr]).toEqual([0, ""]);
     const [, first = "", second = ""] = stdout.split(/^web\d /m);
@@ -127,22 +128,19 @@ describe("status", () => {
         code: 1,
         stdout: "",
         stderr:
-          "status: the stack's configuration has faults. Run npx pulumi preview, which lists each with its fix.\n",
+          "pushgate: the stack's configuration has faults. Run npx pulumi preview, which lists each with its fix.\n",
       },
     });
     const { code, stderr } = await hosts.run("status", "--jsn");
-    expect([code, stderr.split("\n").length]).toEqual([1, 2]);
+    expect([code, stderr]).toEqual([2, "error: unknown option '--jsn'\n(Did you mean --json?)\n"]);
   });
 });
 
 /** Does as service/builder: writes the status, then removes the request. */
 const does = (result: string, reason: string) => `sleep 0.3
-name=$(cat "$root/var/spool/pushgate-publish/site/$request")
-[ "$name" = "$request" ] && [ "$(stat -c %a "$root/var/spool/pushgate-publish/site/$request")" = 644 ] || exit
-mv "$root/var/spool/pushgate-publish/site/$request" "$root/var/spool/pushgate-publish/site/.taken/"
 sed -e 's/"result":"published"/"result":"${result}"/' -e 's/"reason":"[^"]*"/"reason":"${reason}"/' -e "s/delivery 72d3162e/$request/" "$status" >"$status.new"
 mv "$status.new" "$status"
-rm "$root/var/spool/pushgate-publish/site/.taken/$request"`;
+rm "$root/var/spool/pushgate-root/site/$request"`;
 
 describe("rollback", () => {
   const good = { builder: does("rolled back", "it is published; cccccccccccc is not published again") };
@@ -150,7 +148,7 @@ describe("rollback", () => {
 
   test("rollback goes to the release before the current one, on every host, and prints the result", async () => {
     for (const host of ["web1", "web2"]) hosts.add(host, good);
-    const { code, stdout, stderr } = await hosts.run("rollback", "site");
+    const { code, stdout, stderr } = await hosts.run("rollback", "site", "--yes");
     expect([code, stderr]).toEqual([0, ""]);
     expect(stdout.split("\n").sort()).toEqual([
       "",
@@ -161,7 +159,7 @@ describe("rollback", () => {
       const text = readFileSync(hosts.at(host, "var/lib/pushgate-sites/site/status.json"), "utf8");
       expect(JSON.parse(text).last.trigger).toEqual([`rollback-${before}`]);
       expect(readFileSync(hosts.at(host, "restarted"), "utf8")).toBe("pushgate-build-site.service\n");
-      expect(readdirSync(hosts.at(host, "var/spool/pushgate-publish"))).toEqual(["site"]);
+      expect(readdirSync(hosts.at(host, "var/spool/pushgate-root"))).toEqual(["site"]);
     }
   });
 
@@ -181,66 +179,64 @@ describe("rollback", () => {
     hosts.configure([web1], [built]);
     hosts.add("web1", { builder: does("rejected", "it is not what was published: index.html differs") });
     expect(await hosts.run("rollback", "site", current)).toMatchObject({
-      ...{ code: 1, stderr: "rollback: web1: rejected: it is not what was published: index.html differs\n" },
+      ...{ code: 1, stderr: "pushgate: web1: rejected: it is not what was published: index.html differs\n" },
     });
   });
 
   test("rollback reports an unknown result if the builder has run again since", async () => {
     hosts.configure([web1], [built]);
-    hosts.add("web1", { builder: 'rm "$root/var/spool/pushgate-publish/site/$request"' });
-    expect((await hosts.run("rollback", "site")).stderr).toMatch(
-      /^rollback: web1: .* the result is unknown\. Run npm run status/,
+    hosts.add("web1", { builder: 'rm "$root/var/spool/pushgate-root/site/$request"' });
+    expect((await hosts.run("rollback", "site", "--yes")).stderr).toMatch(
+      /^pushgate: web1: .* the result is unknown\. Run npx pushgate status/,
     );
   });
 
   test("rollback changes no host and lists the releases if one host lacks the release", async () => {
     for (const host of ["web1", "web2"]) hosts.add(host, good);
     hosts.add("web1", { ...good, statusJson: status({ releases: releases.slice(0, 2) }) });
-    const { code, stdout, stderr } = await hosts.run("rollback", "site", oldest);
+    const { code, stdout, stderr } = await hosts.run("rollback", "site", oldest, "--yes");
     expect([code, stdout]).toEqual([1, ""]);
     expect(stderr).toMatch(
-      /^rollback: web1: there is no release "000001-a+"\. Existing releases:\n {4}000003-c+ {2}.*<- current\n {4}000002-b+ /,
+      /^pushgate: web1: there is no release "000001-a+"\. Existing releases:\n {4}000003-c+ {2}.*<- current\n {4}000002-b+ /,
     );
     expect([restarted("web1"), restarted("web2")]).toEqual([false, false]);
   });
 
-  test.each<[name: string, args: string[], line: RegExp]>([
-    ["no hook", [], /^rollback: name one hook: npm run rollback -- <hook> \[release\]\. Hooks with a site: site\.\n$/],
-    ["an unknown hook", ["docs"], /"docs" has no releases\. Hooks with a site: site/],
-    ["an unknown host", ["site", "--host", "web9"], /no such host\. Hosts that are present: web1, web2/],
-  ])("rollback rejects %s and names what exists", async (_, args, line) => {
+  test.each<[name: string, args: string[], line: RegExp, status: number]>([
+    ["no hook", [], /^error: missing required argument 'hook'\n$/, 2],
+    ["an unknown hook", ["docs"], /^pushgate: "docs" is no hook with a site\. Use one of: site\.\n$/, 1],
+    ["an unknown host", ["site", "--host", "web9"], /--host is "web9", .* Use one of: web1, web2\.\n$/, 1],
+    ["several hosts without --yes", ["site"], /on web1 and web2\. Nothing was changed, .* Add --yes\.\n$/, 1],
+  ])("rollback rejects %s and names what exists", async (_, args, line, status) => {
     const { code, stderr } = await hosts.run("rollback", ...args);
-    expect(code).toBe(1);
+    expect(code).toBe(status);
     expect(stderr).toMatch(line);
     expect([restarted("web1"), restarted("web2")]).toEqual([false, false]);
   });
 });
 
-/** Only root requests a rollback: the user who runs the test is root in this namespace, and owns what it writes. */
-const asRoot = process.getuid?.() === 0 ? "" : "unshare --user --map-root-user ";
-
 test("rollback with the real builder publishes the first of two pushes again, and status reports the second as held back", async ({
   skip,
 }) => {
-  const reason = cannotPublish() ?? missing("unshare");
+  const reason = cannotPublish();
   skip(reason !== undefined, reason);
   hosts.configure([web1], [built]);
   hosts.add("web1", { statusJson: null });
   const folder = (path: string) => hosts.at("web1", path);
   const publishing = await startPublishing({
     spool: folder("var/spool/pushgate/site"),
-    asks: folder("var/spool/pushgate-publish/site"),
+    rootRequests: folder("var/spool/pushgate-root/site"),
     site: folder("var/lib/pushgate-sites/site"),
   });
   try {
-    hosts.write("web1", "bin/builder", `#!/bin/sh\n${asRoot}${publishing.command}\n`);
+    hosts.write("web1", "bin/builder", `#!/bin/sh\n${publishing.command}\n`);
     for (const revision of [1, 2]) {
       publishing.repository.push(siteFiles(revision));
       hosts.write("web1", `var/spool/pushgate/site/${revision}.json`, "{}\n");
       expect(await publishing.build()).toMatchObject({ last: { result: "published" } });
     }
     expect(publishing.page()).toContain(says(2));
-    const { code, stdout, stderr } = await hosts.run("rollback", "site");
+    const { code, stdout, stderr } = await hosts.run("rollback", "site", "--yes");
     expect([code, stderr]).toEqual([0, ""]);
     expect(stdout).toMatch(
       /^web1: rolled back: 000002-\w+ is published; \w+ is not published again, a newer commit is\n$/,
@@ -331,6 +327,12 @@ describe("a host's answer", () => {
   });
 });
 
+test("status looks at the timer of a schedule, where a site has one", () => {
+  const looksAt = (scheduled: boolean) =>
+    reportScript([{ name: "site", built: true, scheduled }]).includes("pushgate-schedule-site.timer");
+  expect([looksAt(true), looksAt(false)]).toEqual([true, false]);
+});
+
 test("shellcheck and dash find no fault in the scripts of status and rollback", ({ skip }) => {
   const reason = missing("shellcheck", "dash");
   skip(reason !== undefined, reason);
@@ -338,7 +340,7 @@ test("shellcheck and dash find no fault in the scripts of status and rollback", 
     { name: "site", built: true },
     { name: "docs", built: false },
   ]);
-  expect(lintShell(script) + lintShell(rollbackScript("site", releases[0]!.id, 90))).toBe("");
+  expect(lintShell(script) + lintShell(requestScript("site", { file: "build", seconds: 90, restart: false }))).toBe("");
 });
 
 test("format prints times and sizes in units that fit", () => {

@@ -12,7 +12,7 @@ import type { Status } from "../../../infra/cli/host-report.ts";
 
 export type Ran = { readonly code: number | null; readonly stdout: string; readonly stderr: string };
 
-const moved = ["/var/lib/pushgate-sites", "/var/spool/pushgate", "/run/pushgate-guard"];
+const moved = ["/var/lib/pushgate-sites", "/var/spool/pushgate", "/run/pushgate-guard", "/var/log/nginx"];
 
 const commits = ["a", "b", "c"].map((letter) => letter.repeat(40));
 const release = (n: number) => ({
@@ -74,8 +74,8 @@ case $1 in
         printf 'Id=%s\\nLoadState=%s\\nActiveState=%s\\nSubState=%s\\nResult=%s\\nUnitFileState=%s\\nActiveEnterTimestamp=%s\\n\\n' "$id" "$@"
       done <${root}/units
     done ;;
-  restart)
-    echo "$2" >>${root}/restarted
+  restart | start)
+    echo "$2" >>${root}/$1ed
     setsid ${root}/bin/builder >/dev/null 2>&1 & ;;
 esac
 `;
@@ -90,19 +90,30 @@ export class Hosts {
     this.program(join(this.bin, "sudo"), '#!/bin/sh\n[ "$1" = -n ] && shift && exec "$@"\n');
   }
 
-  private program(path: string, text: string): void {
+  program(path: string, text: string): void {
     writeFileSync(path, text);
     chmodSync(path, 0o755);
   }
 
-  /** Sets the configuration that `pulumi config --json` prints. */
-  configure(hosts: readonly object[], hooks: readonly object[]): void {
+  /** Sets the configuration that `pulumi config --json` prints. Other calls of pulumi are in pulumi.log with their input. */
+  configure(hosts: readonly object[], hooks: readonly object[], secrets: object = {}): void {
     const of = (objectValue: unknown) => ({ value: JSON.stringify(objectValue), objectValue, secret: false });
     const config = { "pushgate:hosts": of(hosts), "pushgate:hooks": of(hooks), "pushgate:secrets": { secret: true } };
     writeFileSync(join(this.folder, "config.json"), JSON.stringify(config));
+    const decrypted = { ...config, "pushgate:secrets": of(secrets) };
+    writeFileSync(join(this.folder, "secrets.json"), JSON.stringify(decrypted));
     this.program(
       join(this.bin, "pulumi"),
-      `#!/bin/sh\necho "$*" >>${this.folder}/pulumi.log\ncat ${this.folder}/config.json\n`,
+      `#!/bin/sh
+case "$*" in
+  *--show-secrets*) cat ${this.folder}/secrets.json ;;
+  "config --json"*) cat ${this.folder}/config.json ;;
+  "stack init "*) echo "encryptionsalt: v1:AAAA:v1:BBBB" >"Pulumi.$3.yaml" ;;
+  "whoami --json") echo '{"user":"me","url":"file:///backed-up"}' ;;
+  *) echo "$* <$(cat)>" >>${this.folder}/calls.log ;;
+esac
+echo "$*" >>${this.folder}/pulumi.log
+`,
     );
   }
 
@@ -128,10 +139,15 @@ export class Hosts {
   ): void {
     const root = join(this.folder, host);
     rmSync(root, { recursive: true, force: true });
-    for (const folder of ["bin", "var/spool/pushgate/site/.taken", "var/spool/pushgate-publish/site/.taken"])
+    for (const folder of [
+      "bin",
+      "var/spool/pushgate/site",
+      "var/spool/pushgate-publish/site",
+      "var/spool/pushgate-root/site",
+    ])
       mkdirSync(join(root, folder), { recursive: true });
     this.program(join(root, "bin/systemctl"), systemctl(root));
-    const requests = `${root}/var/spool/pushgate-publish/site`;
+    const requests = `${root}/var/spool/pushgate-root/site`;
     const head = `root=${root} status=${root}/var/lib/pushgate-sites/site/status.json request=$(ls ${requests})`;
     this.program(join(root, "bin/builder"), `#!/bin/sh\n${head}\n${builder}\n`);
     const lines = Object.entries({ ...everyUnit("site"), ...units }).map(([name, states]) => `${name} ${states}\n`);
@@ -140,12 +156,17 @@ export class Hosts {
     if (statusJson !== null) this.write(host, "var/lib/pushgate-sites/site/status.json", JSON.stringify(statusJson));
   }
 
-  /** Runs a command as `npm run` does. */
-  run(program: "rollback" | "status", ...args: string[]): Promise<Ran> {
-    const file = fileURLToPath(new URL(`../../../infra/cli/${program}.ts`, import.meta.url));
-    const env = { ...process.env, PATH: `${this.bin}:${process.env.PATH}` };
+  /** Runs `pushgate` with these words, as npx does. */
+  run(...words: string[]): Promise<Ran> {
+    return this.runIn(process.cwd(), {}, ...words);
+  }
+
+  runIn(cwd: string, more: Readonly<Record<string, string>>, ...words: string[]): Promise<Ran> {
+    const file = fileURLToPath(new URL("../../../infra/cli/pushgate.cjs", import.meta.url));
+    const { CLOUDFLARE_API_TOKEN: _, CLOUDFLARE_BASE_URL: __, ...inherited } = process.env;
+    const env = { ...inherited, PATH: `${this.bin}:${process.env.PATH}`, ...more };
     return new Promise((resolve, reject) => {
-      const child = spawn(process.execPath, [file, ...args], { env, stdio: ["ignore", "pipe", "pipe"] });
+      const child = spawn(process.execPath, [file, ...words], { cwd, env, stdio: ["ignore", "pipe", "pipe"] });
       const text = { stdout: "", stderr: "" };
       for (const name of ["stdout", "stderr"] as const)
         child[name].setEncoding("utf8").on("data", (chunk: string) => {

@@ -1,13 +1,19 @@
 /** The ranges that the configuration accepts, and overlapping ranges after tidy. */
 import { expect, test } from "vitest";
-import { rangeFault, tidy } from "../../../infra/config/cidr.ts";
+import { compare, rangeFault, tidy } from "../../../infra/config/cidr.ts";
 
-test.each(["198.51.100.8", "198.51.100.0/28", "0.0.0.0/0", "2001:db8::", "2001:db8::/32", "::ffff:198.51.100.8"])(
-  "%s is a range",
-  (range) => {
-    expect(rangeFault(range)).toBeUndefined();
-  },
-);
+test.each([
+  "198.51.100.8",
+  "198.51.100.8/32",
+  "2001:db8::1/128",
+  "198.51.100.0/28",
+  "0.0.0.0/0",
+  "2001:db8::",
+  "2001:db8::/32",
+  "::ffff:198.51.100.8",
+])("%s is a range", (range) => {
+  expect(rangeFault(range)).toBeUndefined();
+});
 
 // cidr-tools alone reads each of these as some address.
 test.each([
@@ -20,6 +26,9 @@ test.each([
   "1.1.1.1/8/9",
   "::g",
   "::1/129",
+  "fe80::1%eth0",
+  " 198.51.100.8",
+  "198.51.100.8 ",
 ])("%j is no range", (range) => {
   expect(rangeFault(range)).toBe(`is ${JSON.stringify(range)}`);
 });
@@ -31,4 +40,19 @@ test.each(["198.51.100.1/28", "2001:db8::1/32"])("%s has host bits", (range) => 
 test("tidy sorts and drops covered ranges, and does not merge neighbours", () => {
   const ranges = ["2001:db8::/32", "198.51.100.16/28", "198.51.100.0/28", "198.51.100.3", "198.51.100.0/28"];
   expect(tidy(ranges)).toEqual(["198.51.100.0/28", "198.51.100.16/28", "2001:db8::/32"]);
+});
+
+test("compare puts IPv4 first, then the lower address, then the wider range", () => {
+  const sorted = [
+    "10.0.0.0/8",
+    "10.0.0.0/16",
+    "10.0.0.0/24",
+    "10.1.0.0/16",
+    "200.0.0.0/8",
+    "::/0",
+    "::/8",
+    "2001:db8::/32",
+  ];
+  expect([...sorted].reverse().sort(compare)).toEqual(sorted);
+  for (const one of sorted) expect(compare(one, one)).toBe(0);
 });

@@ -1,9 +1,105 @@
-/** Source sets: hooks grouped by source ranges, each set on a port that does not change. */
+/** Values derived from the configuration; source sets: hooks grouped by ranges, each set on a port that does not change. */
 import * as fc from "fast-check";
-import { expect, test } from "vitest";
-import { sourceSets } from "../../../infra/config/derived.ts";
+import { describe, expect, test } from "vitest";
+import {
+  allHostnames,
+  gitHostAt,
+  hostnames,
+  isOutside,
+  knownAs,
+  namesOf,
+  remoteOf,
+  servedSites,
+  settled,
+  siteHostnames,
+  sitesOf,
+  sourceSets,
+  webhookUrls,
+} from "../../../infra/config/derived.ts";
 import type { Hook } from "../../../infra/config/settings.ts";
-import { example } from "../../fixtures.ts";
+import { example, served } from "../../fixtures.ts";
+
+describe("hosts and sites", () => {
+  const [web1] = example.hosts as [(typeof example.hosts)[0]];
+  const [site, docs] = served.hooks as [Hook, Hook];
+  const blog: Hook = {
+    ...docs,
+    name: "blog",
+    site: { ...site.site!, webRoot: "/var/www/blog", hostname: "blog.example.org" },
+  };
+  const { hostname: _, ...unserved } = site.site!;
+  const plain: Hook = { ...site, name: "plain", site: unserved };
+  const gone = { ...web1, name: "web0", hostname: "gone.example.org", state: "absent" as const };
+  const early = { ...web1, name: "web2", hostname: "a.example.org" };
+  const settings = { ...example, hosts: [web1, gone, early], hooks: [site, docs, plain, blog] };
+
+  test("a hook without a site has none, and a site without a hostname is not served", () => {
+    expect(sitesOf(settings).map(({ name }) => name)).toEqual(["site", "plain", "blog"]);
+    expect(servedSites(settings)).toEqual([
+      { hook: "site", hostname: "www.example.org", webRoot: "/var/www/site" },
+      { hook: "blog", hostname: "blog.example.org", webRoot: "/var/www/blog" },
+    ]);
+  });
+
+  test("hostnames are sorted, without those of absent hosts, and sites have one while a host is left", () => {
+    expect(hostnames(settings)).toEqual(["a.example.org", "hooks.example.org"]);
+    expect(siteHostnames(settings)).toEqual(["blog.example.org", "www.example.org"]);
+    expect(allHostnames(settings)).toEqual([
+      ...["a.example.org", "hooks.example.org", "blog.example.org", "www.example.org"],
+    ]);
+    expect(allHostnames({ ...settings, hosts: [gone] })).toEqual([]);
+  });
+
+  test("a host answers to its own hostname first, then to each site's", () => {
+    expect(namesOf(settings, web1)).toEqual(["hooks.example.org", "www.example.org", "blog.example.org"]);
+    expect(namesOf({ hooks: [docs] }, early)).toEqual(["a.example.org"]);
+  });
+
+  test("each hook has a URL on each host that is not absent", () => {
+    expect(webhookUrls({ hosts: [web1, gone, early], hooks: [site, docs] })).toEqual([
+      { hook: "site", host: "web1", url: "https://hooks.example.org/webhook/site" },
+      { hook: "site", host: "web2", url: "https://a.example.org/webhook/site" },
+      { hook: "docs", host: "web1", url: "https://hooks.example.org/webhook/docs" },
+      { hook: "docs", host: "web2", url: "https://a.example.org/webhook/docs" },
+    ]);
+  });
+
+  test("a self-hosted git host without sources has none", () => {
+    const { sources: _, published: __, ...hook } = { ...docs };
+    expect(settled({ ...example, hooks: [hook] } as Parameters<typeof settled>[0]).hooks[0]!.sources).toEqual([]);
+  });
+});
+
+test.each([
+  ["example.org", "example.org", false],
+  ["a.example.org", "example.org", false],
+  ["evilexample.org", "example.org", true],
+  ["example.org.evil.net", "example.org", true],
+  ["a.example.net", "", false],
+])("%s is outside of the zone %s: %s", (name, zone, outside) => expect(isOutside(name, zone)).toBe(outside));
+
+test.each([
+  ["https://github.com/a/b.git", { ssh: false, host: "github.com", port: 443 }, "github", "[github.com]:443"],
+  [
+    "https://u@codeberg.org:8443/a/b",
+    { ssh: false, host: "codeberg.org", port: 8443 },
+    "forgejo",
+    "[codeberg.org]:8443",
+  ],
+  ["ssh://git@git.example.net/a/b", { ssh: true, host: "git.example.net", port: 22 }, undefined, "git.example.net"],
+  [
+    "ssh://git@git.example.net:2222/a",
+    { ssh: true, host: "git.example.net", port: 2222 },
+    undefined,
+    "[git.example.net]:2222",
+  ],
+  ["git@gitlab.com:a/https://b/c.git", { ssh: true, host: "gitlab.com", port: 22 }, "gitlab", "gitlab.com"],
+  ["nothing", { ssh: true, host: "", port: 22 }, undefined, ""],
+])("the repository %s lies at %j", (repository, remote, gitHost, known) => {
+  expect(remoteOf(repository)).toEqual(remote);
+  expect(gitHostAt(repository)).toBe(gitHost);
+  expect(knownAs(remote)).toBe(known);
+});
 
 const own = (name: string, source = name): Hook => ({ ...example.hooks[1]!, name, sources: [source] });
 
@@ -31,4 +127,14 @@ test("a source set keeps its port when other sets are added, removed or reordere
   const alone = sourceSets({ hooks: [own("docs")] })[0]!.port;
   expect(sourceSets({ hooks: [own("blog"), own("docs")] })[1]!.port).toBe(alone);
   expect(sourceSets({ hooks: [example.hooks[0]!, own("docs")] })[1]!.port).toBe(alone);
+});
+
+test("a set's port is one of 400 that its name alone determines", () => {
+  const ports = (names: readonly string[]) =>
+    sourceSets({ hooks: names.map((name) => own(name)) }).map(({ port }) => port);
+  expect(ports(["docs", "blog", "wiki"])).toEqual([9792, 9791, 9695]);
+  const many = ports(Array.from({ length: 400 }, (_, i) => `hook-${i}`));
+  expect(new Set(many)).toEqual(new Set(Array.from({ length: 400 }, (_, i) => 9470 + i)));
+  // With one hash, the later name in the alphabet takes the next port, and the last port is followed by the first.
+  expect(ports(["h39", "h1010"])).toEqual([9470, 9869]);
 });

@@ -1,16 +1,16 @@
 /** docs/configuration.md, generated from the schema: a table for each object, a row for each key. */
 import * as v from "valibot";
-import { formOf, type Schema, unwrapped } from "../../../infra/config/faults.ts";
+import { formOf, type Schema, unwrapped } from "../../../infra/config/form.ts";
 import { hookSecrets, shape } from "../../../infra/config/schema.ts";
 
 const intro = `# Configuration
 
-Generated from infra/config/schema.ts; \`npm run fix\` rewrites it. Pulumi.prod.yaml is a complete example. Edit
+Generated from infra/config/schema.ts; \`npm run fix\` rewrites it. Pulumi.prod.yaml is an example. Edit
 \`Pulumi.<stack>.yaml\`, or set one value: \`npx pulumi config set --path 'pushgate:hosts[0].originPort' 8443\`.
 Cloudflare's API token is a key of its provider: \`npx pulumi config set --secret cloudflare:apiToken\`.
 `;
 
-const names = { string: "text", picklist: "text", number: "whole number", boolean: "boolean", strict_object: "object" };
+const names = { string: "text", picklist: "text", number: "whole number", boolean: "boolean", custom: "object" };
 
 const typeOf = (schema: Schema): string =>
   schema.item === undefined

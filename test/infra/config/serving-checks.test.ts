@@ -49,11 +49,6 @@ describe("each fault names its key", () => {
       "hosts[1].originPort is 9443, and hosts[0].originPort is 8443, but Cloudflare reaches both hosts for www.example.org on one port. Use the same port.",
     ],
     [
-      "hosts behind one address",
-      faultsOf({ ...served, hosts: hosts({}, { ...second, address: exampleHost.address }) }),
-      'hosts[1].address is "203.0.113.10", as is hosts[0].address, but Cloudflare reaches both hosts for www.example.org on one port. Use an address for each host.',
-    ],
-    [
       "more names than a certificate holds",
       faultsOf({
         ...served,

@@ -1,6 +1,8 @@
 /** A configuration without faults, and a table of faults with the exact text that a user reads. */
 import { describe, expect, test } from "vitest";
 import { SettingsError } from "../../../infra/config/faults.ts";
+import { type Schema, unwrapped } from "../../../infra/config/form.ts";
+import { shape } from "../../../infra/config/schema.ts";
 import { parseSettings } from "../../../infra/config/settings.ts";
 import { networks } from "../../../infra/networks.ts";
 import { secrets, stackConfig } from "../../fixtures.ts";
@@ -31,7 +33,13 @@ test("the smallest configuration gets every default", () => {
 
 test("sources of a self-hosted git host are sorted, and lose each range that a wider one covers", () => {
   const sources = ["2001:db8:1::/48", "198.51.100.8", "198.51.100.0/28"];
-  const { settings } = parseSettings(stackConfig({ ...fits, ...withHook({ gitHost: "gitea", sources }) }), () => true);
+  const { settings } = parseSettings(
+    stackConfig({
+      ...fits,
+      ...withHook({ gitHost: "gitea", repository: "https://git.example.org/site.git", sources }),
+    }),
+    () => true,
+  );
   expect(settings.hooks[0]?.sources).toEqual(["198.51.100.0/28", "2001:db8:1::/48"]);
 });
 
@@ -56,12 +64,12 @@ describe("a fault names the key, quotes what was found and says what to do", () 
     [
       "an unknown key",
       { "pushgate:limit": { a: 1 } },
-      "limit is not a key pushgate knows. Check its spelling, or remove it; see docs/configuration.md.",
+      "limit is not a key pushgate knows. Did you mean limits? See docs/configuration.md.",
     ],
     [
       "a misspelt limit",
       { "pushgate:limits": { bodybytes: 1 } },
-      "limits.bodybytes is not a key pushgate knows. Check its spelling, or remove it; see docs/configuration.md.",
+      "limits.bodybytes is not a key pushgate knows. Did you mean bodyBytes? See docs/configuration.md.",
     ],
     [
       "a limit out of range",
@@ -78,7 +86,7 @@ describe("a fault names the key, quotes what was found and says what to do", () 
     [
       "an IPv6 address in address",
       withHost({ address: "2001:db8::1" }),
-      'hosts[0].address is "2001:db8::1". Use an IPv4 address.',
+      'hosts[0].address is "2001:db8::1". Use an IPv4 address: pushgate supports no host that has IPv6 alone.',
     ],
     [
       "an IPv4 address in address6",
@@ -89,6 +97,11 @@ describe("a fault names the key, quotes what was found and says what to do", () 
       "a hostname outside the zone",
       withHost({ hostname: "hooks.example.com" }),
       'hosts[0].hostname is "hooks.example.com", which is not in the zone example.org. Use a name in it, such as hooks.example.org.',
+    ],
+    [
+      "a hostname of another zone whose name ends alike",
+      withHost({ hostname: "evilexample.org" }),
+      'hosts[0].hostname is "evilexample.org", which is not in the zone example.org. Use a name in it, such as hooks.example.org.',
     ],
     [
       "the zone as hostname",
@@ -111,6 +124,11 @@ describe("a fault names the key, quotes what was found and says what to do", () 
       "hosts[0].originPort is 443, the port of the host's other sites. Use a TCP port of its own, such as 8443.",
     ],
     [
+      "the port of other sites without TLS",
+      withHost({ originPort: 80 }),
+      "hosts[0].originPort is 80, the port of the host's other sites. Use a TCP port of its own, such as 8443.",
+    ],
+    [
       "a port out of range",
       withHost({ originPort: 70000 }),
       "hosts[0].originPort is 70000. Use a TCP port from 1 to 65535, such as 8443.",
@@ -124,12 +142,7 @@ describe("a fault names the key, quotes what was found and says what to do", () 
     [
       "an unknown git host",
       withHook({ gitHost: "sourcehut" }),
-      'hooks[0].gitHost is "sourcehut". Use one of github, gitlab, bitbucket, gitea, forgejo.',
-    ],
-    [
-      "a git host that the receiver does not verify",
-      withHook({ gitHost: "gitlab" }),
-      'hooks[0].gitHost is "gitlab", whose signature the receiver does not verify yet. Use one of forgejo, gitea, github.',
+      'hooks[0].gitHost is "sourcehut". Use one of forgejo, gitea, gogs, github, gitlab, gitlab-self-managed, bitbucket, bitbucket-data-center, standard-webhooks.',
     ],
     [
       "sources of a git host that publishes its ranges",
@@ -144,7 +157,7 @@ describe("a fault names the key, quotes what was found and says what to do", () 
     [
       "no sources of a self-hosted git host",
       withHook({ gitHost: "gitea" }),
-      "hooks[0].sources is missing, and gitea is self-hosted. Use a list of the addresses that it sends deliveries from.",
+      "hooks[0].sources is missing, and gitea publishes no source ranges. Use a list of the addresses that it sends deliveries from.",
     ],
     [
       "a source that is no range",
@@ -165,6 +178,11 @@ describe("a fault names the key, quotes what was found and says what to do", () 
       "the host itself as a source",
       withHook({ gitHost: "gitea", sources: ["127.0.0.1"] }),
       `hooks[0].sources[0] is "127.0.0.1", which covers the host itself. Use the git host's own address.`,
+    ],
+    [
+      "the host itself as a source, over IPv6",
+      withHook({ gitHost: "gitea", sources: ["::1"] }),
+      `hooks[0].sources[0] is "::1", which covers the host itself. Use the git host's own address.`,
     ],
     [
       "Cloudflare as a source",
@@ -208,9 +226,54 @@ describe("a fault names the key, quotes what was found and says what to do", () 
       'secrets.site.current contains white space or a character outside ASCII, which git hosts store differently. Use 32 to 512 ASCII characters without spaces. Run: npx pulumi config set --secret --path pushgate:secrets.site.current "$(openssl rand -base64 32)"',
     ],
     [
+      "the full name of a branch's ref",
+      withHook({ branch: "refs/heads/main" }),
+      'hooks[0].branch is "refs/heads/main", the full name of a ref. Use a branch\'s name alone, such as main.',
+    ],
+    [
+      "a repository at another git host",
+      withHook({ repository: "git@gitlab.com:example/site.git" }),
+      'hooks[0].repository is at gitlab.com, and gitHost is "github". Use a repository of the git host that delivers, or gitHost: gitlab.',
+    ],
+    [
+      "a name that YAML reads as a number",
+      withHook({ name: 7 }),
+      "hooks[0].name is 7, which YAML reads as a number: put it in quotes. Use 1 to 32 letters from a to z, digits and inner hyphens.",
+    ],
+    [
+      "a branch that YAML reads as a boolean",
+      withHook({ branch: true }),
+      "hooks[0].branch is true, which YAML reads as a boolean: put it in quotes. Use a branch name that git accepts, such as main.",
+    ],
+    [
+      "a web root that holds all sites",
+      withHook({ site: { webRoot: "/var/www", content: "/srv/content/site" } }),
+      'hooks[0].site.webRoot is "/var/www", which holds more than this site. Use a folder below it.',
+    ],
+    [
+      "a key with no similar one",
+      withHook({ colour: "red" }),
+      "hooks[0].colour is not a key pushgate knows. Check its spelling, or remove it; see docs/configuration.md.",
+    ],
+    [
       "a secret without a hook",
       { "pushgate:secrets": { ...fits["pushgate:secrets"], other: secrets.site } },
-      "secrets.other belongs to no hook. Remove it, or correct the hook's name.",
+      "secrets.other belongs to no hook. Correct the hook's name, or run: npx pulumi config rm --path pushgate:secrets.other",
+    ],
+    ...(["gitlab", "gitlab-self-managed", "standard-webhooks"] as const).map(
+      (gitHost): [string, Record<string, unknown>, string] => [
+        `a key of Standard Webhooks that is none, for ${gitHost}`,
+        {
+          ...withHook({ gitHost, repository: "https://git.example.net/site.git" }),
+          "pushgate:secrets": { site: { current: `whsec_${"x".repeat(41)}` } },
+        },
+        'secrets.site.current is no key of Standard Webhooks: whsec_ and 24 to 64 bytes in base64. Run: npx pulumi config set --secret --path pushgate:secrets.site.current "whsec_$(openssl rand -base64 32)"',
+      ],
+    ),
+    [
+      "a secret of Standard Webhooks that is no key",
+      { ...withHook({ gitHost: "standard-webhooks" }), "pushgate:secrets": { site: secrets.site } },
+      'secrets.site.previous is no key of Standard Webhooks: whsec_ and 24 to 64 bytes in base64. Run: npx pulumi config set --secret --path pushgate:secrets.site.previous "whsec_$(openssl rand -base64 32)"',
     ],
     [
       "two equal secrets",
@@ -228,6 +291,25 @@ test("a repeated host or hook is named together with the first one", () => {
   expect(faults).toContainEqual(expect.stringMatching(/^hooks\[1\]\.name repeats hooks\[0\]\.name/));
 });
 
+test.each(["name", "ssh", "address"])("two hosts with one %s are a fault", (key) => {
+  const second = { ...host, name: "web2", ssh: "root@web2", address: "203.0.113.11", hostname: "hooks2.example.org" };
+  const of = (other: object) => faultsOf({ "pushgate:hosts": [host, { ...second, ...other }] });
+  expect(of({})).toEqual([]);
+  expect(of({ [key]: (host as Record<string, unknown>)[key] })).toEqual([
+    expect.stringMatching(`^hosts\\[1\\]\\.${key} repeats hosts\\[0\\]\\.${key}`),
+  ]);
+});
+
+test.each([
+  [31, "secrets.site.current has fewer than 32 characters. "],
+  [32, undefined],
+  [512, undefined],
+  [513, "secrets.site.current has more than 512 characters, which is more than git hosts keep. "],
+])("a secret of %i characters: %s", (length, fault) => {
+  const faults = faultsOf({ "pushgate:secrets": { site: { current: "x".repeat(length) } } });
+  expect(faults).toEqual(fault === undefined ? [] : [expect.stringContaining(fault)]);
+});
+
 test("all faults come together, those of the secrets included, and no secret is quoted", () => {
   const faults = faultsOf({
     "pushgate:zone": "nonsense",
@@ -235,7 +317,13 @@ test("all faults come together, those of the secrets included, and no secret is 
     "pushgate:secrets": { site: { current: "hunter2" } },
     "pushgate:typo": {},
   });
-  expect(faults.length).toBeGreaterThanOrEqual(5);
+  expect(faults.map((fault) => fault.split(" ")[0])).toEqual([
+    "zone",
+    "hosts[0].address",
+    "hosts[0].originPort",
+    "typo",
+    "secrets.site.current",
+  ]);
   expect(faults.join("\n")).not.toContain("hunter2");
 });
 
@@ -264,10 +352,201 @@ describe("a secret in plain text is a fault", () => {
 
 test("a secret of a wrong type is not quoted", () => {
   const says = /^secrets\.site(\.current|\.previous)? has the wrong type\. Use /;
-  for (const site of ["hunter2", { current: 1234567, previous: ["hunter2"] }]) {
+  for (const [site, count] of [
+    ["hunter2", 1],
+    [{ current: 1234567, previous: ["hunter2"] }, 2],
+  ] as const) {
     const faults = faultsOf({ "pushgate:secrets": { site } });
-    expect(faults.length).toBeGreaterThan(0);
+    expect(faults).toHaveLength(count);
     for (const fault of faults) expect(fault).toMatch(says);
     expect(faults.join()).not.toMatch(/hunter2|1234567/);
   }
+});
+
+const real = { "cloudflare:baseUrl": undefined };
+
+test("what the example has is a fault where the API is Cloudflare's own", () => {
+  const sources = ["198.51.100.0/28"];
+  const selfHosted = { ...hook, gitHost: "gitea", repository: "https://git.example.net/site.git", sources };
+  const example = { "pushgate:hosts": [{ ...host, address6: "2001:db8::10" }], "pushgate:hooks": [selfHosted] };
+  expect(faultsOf({ ...example, ...real })).toEqual([
+    'zone is "example.org", the example\'s. Use the name of your own zone.',
+    'hosts[0].address is "203.0.113.10", which is reserved for documentation. Use a real address.',
+    'hosts[0].address6 is "2001:db8::10", which is reserved for documentation. Use a real address.',
+    'hooks[0].sources[0] is "198.51.100.0/28", which is reserved for documentation. Use a real address.',
+  ]);
+  expect(faultsOf(example)).toEqual([]);
+});
+
+test.each([
+  ["10.0.0.5", "which the internet does not route. Use the public address; behind NAT, that of the router."],
+  ["127.0.0.1", "which the internet does not route. Use the public address; behind NAT, that of the router."],
+  ["0.0.0.0", "which the internet does not route. Use the public address; behind NAT, that of the router."],
+  ["169.254.1.1", "which the internet does not route. Use the public address; behind NAT, that of the router."],
+  ["192.168.1.1", "which the internet does not route. Use the public address; behind NAT, that of the router."],
+  ["104.16.0.10", "which is Cloudflare's own. Use the address of the host behind it."],
+])("the address %s is a fault", (address, says) => {
+  expect(faultsOf(withHost({ address }))).toEqual([`hosts[0].address is "${address}", ${says}`]);
+});
+
+test.each(["::1", "::", "fe80::1", "fd00::1", "2606:4700::10"])("the IPv6 address %s is a fault", (address6) => {
+  expect(faultsOf(withHost({ address6 }))).toEqual([expect.stringMatching(/^hosts\[0\]\.address6 is ".*", which /)]);
+});
+
+test.each(["10.1.2.3", "192.168.0.0/24", "100.64.0.0/10", "fd00::/8"])("a source of %s is a fault", (source) => {
+  const selfHosted = { gitHost: "gitea", repository: "https://git.example.net/site.git", sources: [source] };
+  expect(faultsOf(withHook(selfHosted))).toEqual([
+    `hooks[0].sources[0] is "${source}", which the internet does not route, and deliveries come through Cloudflare. Use the git host's public address.`,
+  ]);
+});
+
+test("what pushgate once published is a fault wherever it appears: salt, passphrase and secrets", () => {
+  const parse = (site: object, stackFile?: string, passphrase?: string) => () =>
+    parseSettings(stackConfig({ ...fits, "pushgate:secrets": { site } }), () => true, stackFile, { passphrase });
+  const current = "42TJoJ+ThBg3O7jD39+Wj0nTBrKOXMXTFJLEo77W4o4=";
+  expect(parse(secrets.site, "encryptionsalt: v1:XxjjOfWzRQU=:v1:4kaB:x")).toThrow(
+    /1 fault .*\n.*encryptionsalt is that of/,
+  );
+  expect(parse(secrets.site, "encryptionsalt: v1:AAAAAAAAAAA=:v1:4kaB:x")).not.toThrow();
+  expect(parse(secrets.site, "", "example")).toThrow(/1 fault .*\n.*secrets:passphrase is that of/);
+  expect(parse(secrets.site, "", "another")).not.toThrow();
+  expect(parse({ current })).toThrow(
+    /1 fault .*\n.*pushgate:secrets\.site\.current is that of pushgate's former example, which is public\. Run: npx/,
+  );
+  expect(parse({ ...secrets.site, previous: current })).toThrow(/secrets\.site\.previous is that of/);
+});
+
+test("a wrong shape hides no fault between keys: each entry is named by its place in the list", () => {
+  const second = { ...host, name: "web2", ssh: "root@web2", hostname: "hooks.example.com" };
+  const faults = faultsOf({
+    "pushgate:edge": "pro",
+    "pushgate:hosts": [{ ...host, address: "none" }, second, { ...second, name: "web3", ssh: "root@web3" }],
+    "pushgate:hooks": [
+      { ...hook, branch: "" },
+      { ...hook, repository: "git@gitlab.com:example/site.git" },
+    ],
+  });
+  expect(faults.map((fault) => fault.split(". ")[0])).toEqual([
+    'edge is "pro"',
+    'hosts[0].address is "none"',
+    "hooks[0].branch is empty",
+    'hosts[1].hostname is "hooks.example.com", which is not in the zone example.org',
+    'hosts[2].hostname is "hooks.example.com", which is not in the zone example.org',
+    'hosts[2].hostname repeats hosts[1].hostname, "hooks.example.com"',
+    'hosts[2].address repeats hosts[1].address, "203.0.113.10"',
+    'hooks[1].repository is at gitlab.com, and gitHost is "github"',
+  ]);
+});
+
+test("a zone of a wrong shape is one fault, and no hostname is compared with it", () => {
+  expect(faultsOf({ "pushgate:zone": "EXAMPLE" })).toEqual([
+    'zone is "EXAMPLE". Use a DNS name in lower case, such as example.org.',
+  ]);
+});
+
+test("a repository of a wrong shape is one fault: whether it needs a deploy key is unknown", () => {
+  const site = { webRoot: "/var/www/site", content: "/srv/content/site" };
+  expect(faultsOf(withHook({ repository: "example/site", site }))).toHaveLength(1);
+});
+
+describe("one mistake is one fault", () => {
+  const site = { webRoot: "/var/www/site", content: "/srv/content/site" };
+  const withKey = { "pushgate:secrets": { site: { ...secrets.site, deployKey: "x" } } };
+  test.each<[string, Record<string, unknown>, string]>([
+    ["hooks as a mapping", { "pushgate:hooks": { site: hook } }, "hooks is an object"],
+    ["a hook's name of a wrong shape", withHook({ name: "Site" }), 'hooks[0].name is "Site"'],
+    [
+      "a repository of a wrong shape, with a deploy key",
+      { ...withHook({ repository: "example/site", site }), ...withKey },
+      'hooks[0].repository is "example/site"',
+    ],
+    [
+      "a repository over SSH at another git host, without host keys",
+      withHook({ repository: "git@gitlab.com:example/site.git", site }),
+      'hooks[0].repository is at gitlab.com, and gitHost is "github"',
+    ],
+    [
+      "another git host than the repository's",
+      withHook({ gitHost: "gitlab" }),
+      'hooks[0].repository is at github.com, and gitHost is "gitlab"',
+    ],
+    ["a list for an object", { "pushgate:edge": [] }, "edge is empty. Use an object"],
+    ["a list for the zone", { "pushgate:zone": ["example.org"] }, "zone is a list. Use a DNS name"],
+    ["a list of secrets", { "pushgate:secrets": [] }, "secrets is a list. For each hook, run"],
+  ])("%s", (_, overrides, says) => {
+    expect(faultsOf(overrides)).toEqual([expect.stringContaining(says)]);
+  });
+});
+
+/** Each key of the schema, as the steps that lead to it, with what it declares. */
+function keysOf(schema: Schema, steps: readonly (string | number)[]): [steps: readonly (string | number)[], Schema][] {
+  const inner = unwrapped(schema);
+  const entries = Object.entries(inner.entries ?? {}).flatMap(([name, child]) => keysOf(child, [...steps, name]));
+  return [[steps, inner], ...entries, ...(inner.item ? keysOf(inner.item, [...steps, 0]) : [])];
+}
+
+/** `value` with `other` at these steps. */
+function withValue(value: unknown, [step, ...rest]: readonly (string | number)[], other: unknown): unknown {
+  if (step === undefined) return other;
+  const inner = (value as Record<string | number, unknown> | undefined)?.[step];
+  const changed = withValue(inner, rest, other);
+  return typeof step === "number" ? [changed] : { ...(value as object), [step]: changed };
+}
+
+test("every key rejects a list and an object where it declares another kind, as one fault", () => {
+  const site = { webRoot: "/var/www/site", content: "/srv/content/site" };
+  const config = { zone: "example.org", edge: { plan: "pro" }, hosts: [host], hooks: [{ ...hook, site }] };
+  const keys = Object.entries(shape.entries).flatMap(([name, schema]) => keysOf(schema, [name]));
+  expect(keys.length).toBeGreaterThan(50);
+  for (const [steps, { item, entries }] of keys) {
+    const key = steps
+      .map((step) => (typeof step === "number" ? `[${step}]` : `.${step}`))
+      .join("")
+      .slice(1);
+    const faults = (other: unknown) => {
+      const changed = withValue(config, steps, other) as Record<string, unknown>;
+      return faultsOf(Object.fromEntries(Object.entries(changed).map(([name, value]) => [`pushgate:${name}`, value])));
+    };
+    const one = (says: string) => [expect.stringContaining(`${key} is ${says}. `)];
+    if (item === undefined) expect(faults(["a"]), key).toEqual(one("a list"));
+    if (entries === undefined) expect(faults({ a: "b" }), key).toEqual(one("an object"));
+  }
+});
+
+test("another public git host is offered where the receiver verifies its signature", () => {
+  const forgejo = { gitHost: "forgejo", sources: ["198.51.100.0/28"] };
+  expect(faultsOf(withHook(forgejo))).toEqual([expect.stringMatching(/that delivers, or gitHost: github\.$/)]);
+});
+
+test.each(["HEAD", "@", "refs/tags/v1"])("%s is no branch", (branch) => {
+  expect(faultsOf(withHook({ branch }))).toEqual([expect.stringMatching(/^hooks\[0\]\.branch is "/)]);
+});
+
+test("a key that was written without --path is named with the command that removes it", () => {
+  expect(faultsOf({ "pushgate:hosts[0].state": "absent" })).toEqual([
+    "hosts[0].state is a part of another key, written without --path. Run: npx pulumi config rm 'pushgate:hosts[0].state', then set it with --path.",
+  ]);
+});
+
+test.each(["Bearer abc", '"abc"', "abc\n", ""])("the token %j is a fault, and is not quoted", (token) => {
+  const parse = () => parseSettings(stackConfig({ ...fits, "cloudflare:apiToken": token }), () => true);
+  expect(parse).toThrow(/\n {2}cloudflare:apiToken has characters that no token has, such as a space\. Copy the token/);
+});
+
+test("a missing token is a fault, unless the environment has one", () => {
+  const parse = (hasToken: boolean) => () => {
+    const { "cloudflare:apiToken": _, ...config } = stackConfig(fits);
+    parseSettings(config, () => true, undefined, { hasToken });
+  };
+  expect(parse(false)).toThrow("cloudflare:apiToken is missing. Make a token");
+  expect(parse(true)).not.toThrow();
+});
+
+test("more than ten faults are folded by kind, and the first key of each kind is named", () => {
+  const hosts = Array.from({ length: 12 }, (_, i) => ({
+    ...{ ...host, name: `web${i}`, ssh: `root@web${i}`, address: `203.0.113.${i}`, hostname: `h${i}.example.org` },
+    originPort: 22,
+  }));
+  const parse = () => parseSettings(stackConfig({ ...fits, "pushgate:hosts": hosts }), () => true);
+  expect(parse).toThrow(/^12 faults .*\n {2}pushgate:hosts\[0\]\.originPort and 11 other keys: is 22, SSH's port.*$/);
 });

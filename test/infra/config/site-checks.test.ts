@@ -3,7 +3,7 @@ import { spawnSync } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { SettingsError } from "../../../infra/config/faults.ts";
 import { parseSettings } from "../../../infra/config/settings.ts";
 import { secrets, stackConfig } from "../../fixtures.ts";
@@ -44,12 +44,19 @@ const other = (change: object) => ({
   name: "docs",
   site: { webRoot: "/var/www/docs", content: "/srv/docs", ...change },
 });
+const characters = "letters from A to Z, digits and . _ @ + = , -";
+const absolute = (example: string) => `an absolute path without "..", of ${characters}, such as ${example}`;
+const relative = (more: string, example: string) =>
+  `a relative path without "..", of ${characters}${more}, such as ${example}`;
 const both = { site: secrets.site, docs: secrets.docs };
 
 test("there is no fault for https without a key, SSH with key and host keys, or two sites beside each other", () => {
   expect(faultsOf(withSite({}))).toEqual([]);
   expect(faultsOf([{ ...ssh, site: overSsh }], { site: { ...secrets.site, deployKey: shaped("none") } })).toEqual([]);
   expect(faultsOf([...withSite({}), other({})], both)).toEqual([]);
+  expect(faultsOf(withSite({ content: undefined, folder: "docs/site", schedule: "Mon..Fri 06:00" }))).toEqual([]);
+  expect(faultsOf([...withSite({ content: undefined }), other({ content: undefined })], both)).toEqual([]);
+  expect(faultsOf(withSite({ folder: "docs/", submodules: false, paths: ["docs/layouts/", "shared/"] }))).toEqual([]);
   expect(faultsOf(withSite({ egress: ["10.1.0.0/16", "fd12::/16"], keep: ["a", "ab", "b/c"] }))).toEqual([]);
 });
 
@@ -66,6 +73,27 @@ describe("folders", () => {
     [
       { webRoot: "/srv/content/public" },
       'hooks[0].site.webRoot is "/srv/content/public", inside content, which pushgate never writes. Move it outside content.',
+    ],
+    [
+      { webRoot: "/srv/R&D" },
+      `hooks[0].site.webRoot is "/srv/R&D", which contains "&". Use ${absolute("/var/www/site")}.`,
+    ],
+    [
+      { content: "/srv/content\n%h" },
+      `hooks[0].site.content is "/srv/content\\n%h", which contains "\\n". Use ${absolute("/srv/content/site")}.`,
+    ],
+    [
+      { hugo: { path: "/opt/`id`/hugo" } },
+      `hooks[0].site.hugo.path is "/opt/\`id\`/hugo", which contains "\`". Use ${absolute("/usr/local/bin/hugo")}.`,
+    ],
+    [
+      { keep: ["-rf"] },
+      `hooks[0].site.keep[0] is "-rf", which has a name that begins with a hyphen. Use ${relative("", "downloads")}.`,
+    ],
+    [{ keep: ["down*"] }, `hooks[0].site.keep[0] is "down*", which contains "*". Use ${relative("", "downloads")}.`],
+    [
+      { paths: ["lay outs/"] },
+      `hooks[0].site.paths[0] is "lay outs/", which contains " ". Use ${relative(" *", "layouts/")}.`,
     ],
     [
       { webRoot: "/etc/www" },
@@ -91,6 +119,15 @@ describe("folders", () => {
     [
       { webRoot: "/root/www" },
       `hooks[0].site.webRoot is "/root/www", in root's home, which no web server can read. Use another folder, such as /var/www/site.`,
+    ],
+    ...["../docs", "/docs", "docs/../..", "./docs"].map((folder): [object, string] => [
+      { folder },
+      `hooks[0].site.folder is "${folder}". Use ${relative("", "docs")}.`,
+    ]),
+    [{ folder: "docs;id" }, `hooks[0].site.folder is "docs;id", which contains ";". Use ${relative("", "docs")}.`],
+    [
+      { folder: ".git/modules" },
+      `hooks[0].site.folder is ".git/modules", in a folder that git keeps for itself. Use the folder that holds Hugo's configuration.`,
     ],
     [
       { keep: ["uploads", "uploads/2024"] },
@@ -126,6 +163,116 @@ describe("folders", () => {
   });
 });
 
+/** Shapes that a shell, a unit, nginx or a program's options would read as something else than one path. */
+describe.each<[string, (text: string) => object, { absolute: boolean; such: string; more?: string }]>([
+  ["webRoot", (webRoot) => ({ webRoot }), { absolute: true, such: "/var/www/site" }],
+  ["content", (content) => ({ content }), { absolute: true, such: "/srv/content/site" }],
+  ["hugo.path", (path) => ({ hugo: { path } }), { absolute: true, such: "/usr/local/bin/hugo" }],
+  ["keep[0]", (path) => ({ keep: [path] }), { absolute: false, such: "downloads" }],
+  ["paths[0]", (path) => ({ paths: [path] }), { absolute: false, such: "layouts/", more: " *" }],
+])("a path in site.%s", (key, change, { absolute: isAbsolute, such, more = "" }) => {
+  const start = isAbsolute ? "/" : "";
+  const use = isAbsolute ? absolute(such) : relative(more, such);
+  test.each([
+    ["srv/a b", ', which contains " "'],
+    ["srv/a\tb", ', which contains "\\t"'],
+    ["srv/$(id)", ', which contains "$"'],
+    ["srv/a;id", ', which contains ";"'],
+    ["srv/it's", `, which contains "'"`],
+    ['srv/"a"', ', which contains "\\""'],
+    ["srv/a\\b", ', which contains "\\\\"'],
+    ["srv/%h", ', which contains "%"'],
+    ["srv/ä", ', which contains "ä"'],
+    ["srv/-rf", ", which has a name that begins with a hyphen"],
+    ["../srv", ""],
+    ["srv/../etc", ""],
+    ["srv/..", ""],
+    ["srv/./a", ""],
+  ])("%j", (path, which) => {
+    const written = start + path;
+    expect(faultsOf(withSite(change(written)))).toEqual([
+      `hooks[0].site.${key} is ${JSON.stringify(written)}${which}. Use ${use}.`,
+    ]);
+    // Two dots inside a name are no way up.
+    expect(faultsOf(withSite(change(`${start}srv/..a/b..c`)))).toEqual([]);
+  });
+  // Each of the three with /etc is a folder of the system by another name.
+  test.each(isAbsolute ? ["srv/www", "/srv/", "//etc/www", "/./etc/www", "/../etc/www", "/srv//www"] : ["/srv/www"])(
+    "%j, in itself",
+    (written) => {
+      expect(faultsOf(withSite(change(written)))).toEqual([`hooks[0].site.${key} is "${written}". Use ${use}.`]);
+    },
+  );
+});
+
+describe("other text of a site", () => {
+  const hostname = "a DNS name in lower case, such as www.example.org";
+  const group = "the name of a group";
+  const version = "a version, such as 0.111.3";
+  const extension = "an extension without its dot, such as css";
+  test.each<[string, (text: string) => object, string, string[]]>([
+    [
+      "hostname",
+      (hostname) => ({ hostname }),
+      hostname,
+      [
+        "www example.org",
+        "$(id).example.org",
+        "www..example.org",
+        '"www".example.org',
+        "*.example.org",
+        "www.example.org.",
+      ],
+    ],
+    ["writers", (writers) => ({ writers }), group, ["two words", "$(id)", "..", "'a'", "-a", "a".repeat(32)]],
+    [
+      "hugo.minimum",
+      (minimum) => ({ hugo: { minimum } }),
+      version,
+      ["0.1 1", "$(id)", "0..1", '"0.111"', "1", "0.1.2.3"],
+    ],
+    [
+      "assets[0]",
+      (one) => ({ assets: [one] }),
+      extension,
+      ["c s", "$(id)", "..", "'css'", ".css", "CSS", "a".repeat(11)],
+    ],
+  ])("%s", (key, change, use, texts) => {
+    for (const text of texts)
+      expect(faultsOf(withSite(change(text)))).toEqual([
+        `hooks[0].site.${key} is ${JSON.stringify(text)}. Use ${use}.`,
+      ]);
+  });
+
+  test("the longest name of a group and of an extension are no fault", () => {
+    expect(faultsOf(withSite({ writers: "a".repeat(31), assets: ["a".repeat(10)] }))).toEqual([]);
+  });
+
+  // A certificate authority would vouch for hosts that the operator never compared; a hashed name is not compared here.
+  test.each([
+    `@cert-authority ${line("github.com")}`,
+    `@cert-authority *.example.net ${line("").trim()}`,
+    `@revoked ${line("github.com")}`,
+    line("|1|F1E1KeoE/eEWhi10WpGv4OdiO6Y=|3988QV0VE8wmZL7suNrYQLITLCg="),
+    `# ${line("github.com")}`,
+    ` ${line("github.com")}`,
+    line("github.com").replace(" ", "  "),
+    `${line("github.com")} a comment`,
+    `${line("github.com")}\n@cert-authority ${line("*")}`,
+    line("github.com").replace("ssh-ed25519", "ssh-dss"),
+    line("github.com").replace("AAAA", "$(id)"),
+    line("@cert-authority"),
+    line("#github.com"),
+    "github.com ssh-ed25519",
+  ])("knownHosts: %j", (written) => {
+    const [fault, ...more] = faultsOf([{ ...https, site: { ...site, knownHosts: [written] } }]);
+    expect(more).toEqual([]);
+    expect(fault).toMatch(
+      /^hooks\[0\]\.site\.knownHosts\[0\] is ".+Use a line as ssh-keyscan prints it, with name, key type and key\.$/s,
+    );
+  });
+});
+
 describe("host keys", () => {
   const entries = { site: { ...secrets.site, deployKey: shaped("none") } };
   const at = (repository: string, knownHosts: string[]) =>
@@ -149,6 +296,98 @@ describe("host keys", () => {
     ]);
     expect(at(port, [line("[git.example.net]:2222")])).toEqual([]);
     expect(at("ssh://git@git.example.net/a/b.git", [line("x.example.net,git.example.net")])).toEqual([]);
+  });
+});
+
+describe("reports", () => {
+  const key = `whsec_${Buffer.alloc(32, 1).toString("base64")}`;
+  const notify = "https://chat.example.org/hooks/builds";
+  const token = "t".repeat(20);
+  const given = (more: object, change: object = {}, hook: object = https) =>
+    faultsOf(withSite(change, hook), { site: { ...secrets.site, ...more } });
+  const run = 'npx pulumi config set --secret --path pushgate:secrets.site.notify "whsec_$(openssl rand -base64 32)"';
+
+  test("there is no fault for a token, or a URL with its key", () => {
+    expect(given({ status: token })).toEqual([]);
+    expect(given({ notify: key }, { notify })).toEqual([]);
+    expect(given({ notify: key, status: token }, { notify: "https://chat.example.org:8443/?a=b" })).toEqual([]);
+  });
+
+  test("the settings hold whether there is a token, and neither token nor key", () => {
+    const config = {
+      "pushgate:hooks": withSite({ notify }),
+      "pushgate:secrets": { site: { ...secrets.site, status: token, notify: key } },
+    };
+    const { settings, secrets: found } = parseSettings(stackConfig(config), () => true);
+    expect(settings.hooks[0]).toMatchObject({ status: true, site: { notify } });
+    expect(JSON.stringify(settings)).not.toMatch(/whsec_|tttt/);
+    expect(found).toMatchObject({ "status:site": [token], "notify:site": [key] });
+    const without = parseSettings(
+      stackConfig({ "pushgate:hooks": withSite({}), "pushgate:secrets": { site: secrets.site } }),
+      () => true,
+    );
+    expect(without.settings.hooks[0]).not.toHaveProperty("status");
+  });
+
+  test.each<[string, object, object, object, string]>([
+    [
+      "a URL without its key",
+      {},
+      { notify },
+      https,
+      `secrets.site.notify is missing, and site.notify is set. Run: ${run}`,
+    ],
+    [
+      "a key without its URL",
+      { notify: key },
+      {},
+      https,
+      "secrets.site.notify is set, but the hook has no site.notify. Remove it, or set the URL.",
+    ],
+    [
+      "a key that is none",
+      { notify: "x".repeat(40) },
+      { notify },
+      https,
+      `secrets.site.notify is no key of Standard Webhooks: whsec_ and 24 to 64 bytes in base64. Run: ${run}`,
+    ],
+    [
+      "a short token",
+      { status: "t".repeat(19) },
+      {},
+      https,
+      "secrets.site.status has fewer than 20 characters, which no git host's token has. Use the token as the git host shows it.",
+    ],
+    [
+      "a token for a git host without an API",
+      { status: token },
+      {},
+      { ...https, gitHost: "gogs", sources: ["198.51.100.0/28"], repository: "https://git.example.net/a/b.git" },
+      "secrets.site.status is set, but gogs has no API for the result of a build. Remove it.",
+    ],
+  ])("%s is a fault", (_, more, change, hook, fault) => {
+    expect(given(more, change, hook)).toEqual([fault]);
+  });
+
+  test("a token for a hook without a site is a fault", () => {
+    expect(faultsOf([https], { site: { ...secrets.site, status: token } })).toEqual([
+      "secrets.site.status is set, but the hook has no site, so that no build has a result. Remove it.",
+    ]);
+  });
+
+  test.each([
+    "http://chat.example.org/x",
+    "https://chat.example.org",
+    "https://u:p@chat.example.org/x",
+    "https://10.0.0.5/x",
+    "https://[fd00::1]/x",
+    "https://chat/x",
+    "https://a.example.org:70000/x",
+    "https://a.example.org/$(id)",
+  ])("%s is no URL for site.notify", (url) => {
+    expect(given({ notify: key }, { notify: url })).toEqual([
+      expect.stringMatching(/^hooks\[0\]\.site\.notify is .* Use an https:/),
+    ]);
   });
 });
 
@@ -215,6 +454,7 @@ describe("deploy key", () => {
 
   describe("as ssh-keygen makes them", () => {
     let keys: Record<string, string>;
+    beforeEach(({ skip }) => skip(!hasKeygen, "ssh-keygen not installed: apt-get install openssh-client"));
     beforeAll(() => {
       if (!hasKeygen) return;
       keys = {
@@ -230,7 +470,6 @@ describe("deploy key", () => {
       ["pem", false],
       ["locked", true],
     ])("%s: has a passphrase: %s", (name, locked) => {
-      if (!hasKeygen) return;
       expect(given(keys[name])).toEqual(locked ? [expect.stringContaining("has a passphrase")] : []);
       expect(given(keys[name]!.replaceAll("\n", "\r\n").trimEnd())).toHaveLength(locked ? 1 : 0);
     });

@@ -8,8 +8,8 @@ import {
   clientCertificateScript,
   presentClientCertificate,
   readClientCertificate,
-  untilPresented,
 } from "../../../infra/edge/client-certificate.ts";
+import { untilPresented } from "../../../infra/edge/presented.ts";
 import { apiToken, startApi } from "../../fakes/cloudflare/api.ts";
 import { emptyZone } from "../../fakes/cloudflare/zone.ts";
 import { missing } from "../host/namespace.ts";
@@ -66,8 +66,9 @@ test("the private key is secret before the provider marks it, and no hostname up
     },
   });
   const made = { certificate: "leaf", key: "key" };
-  expect(presentClientCertificate("zone", [], made)).toEqual([]);
-  expect(presentClientCertificate("zone", ["a.example.org"], made)).toHaveLength(1);
+  const zone = { id: "zone", live: new Map(), access: undefined };
+  expect(presentClientCertificate(zone, [], made)).toEqual([]);
+  expect(presentClientCertificate(zone, ["a.example.org"], made)).toHaveLength(1);
   await pulumi.runtime.disconnect();
   expect(declared).toHaveLength(2);
   const uploaded = declared.find(({ type }) => type === "AuthenticatedOriginPullsHostnameCertificate");

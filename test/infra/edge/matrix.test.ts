@@ -32,16 +32,19 @@ const plans: readonly PlanRow[] = [
 /** In the order in which Cloudflare runs them; `botFight` is the one that no skip rule and no IP Access rule reaches. */
 const stages = ["custom", "rate", "managed", "sbfm", "botFight", "lockdown", "ua", "bic", "security"] as const;
 type Stage = (typeof stages)[number];
+const blocked = "Sorry, you have been blocked";
+const challenged = "Enable JavaScript and cookies to continue";
+/** Status, action, product, rule or setting, and the text that the sender reads. */
 const rejections: Record<Stage, string> = {
-  custom: "403 firewallCustom zone_custom",
-  rate: "429 rateLimit zone_rate",
-  managed: "403 firewallManaged managed_free",
-  sbfm: "403 sbfm sbfm_definitely_automated",
-  botFight: "403 botFight bot_fight_mode",
-  lockdown: "403 zoneLockdown lockdown",
-  ua: "403 uaBlock ua",
-  bic: "403 bic bic",
-  security: "403 securityLevel under_attack",
+  custom: `403 managed_challenge firewallCustom zone_custom: ${challenged}`,
+  rate: "429 block rateLimit zone_rate: error code: 1015",
+  managed: `403 block firewallManaged managed_free: ${blocked}`,
+  sbfm: `403 block sbfm sbfm_definitely_automated: ${blocked}`,
+  botFight: `403 managed_challenge botFight bot_fight_mode: ${challenged}`,
+  lockdown: "403 block zoneLockdown lockdown: error code: 1106",
+  ua: `403 block uaBlock ua: ${blocked}`,
+  bic: "403 block bic bic: error code: 1010",
+  security: `403 managed_challenge securityLevel under_attack: ${challenged}`,
 };
 
 /** Products that are on in the zone; each rejects every request that reaches it. */
@@ -85,12 +88,12 @@ type Cell = { readonly plan: PlanRow; readonly column: Column; readonly row: Row
 /** The answer, by the kind of request and by what rejects it. */
 function stated({ plan, column, row: { is }, request }: Cell, without?: Removal): string {
   const here = is !== "elsewhere";
-  if (here && without === "records") return "409 dns no proxied record";
-  if (column.access === "block") return "403 ip access_rule";
+  if (here && without === "records") return "409 block dns no proxied record: error code: 1001";
+  if (column.access === "block") return "403 block ip access_rule: error code: 1006";
   const allowed = column.access === "whitelist";
   const skips = is === "delivery" && without !== "pushgate_delivery";
   const admitted = !here || is === "site" || skips || is === "canary" || without === "pushgate_rest";
-  if (!allowed && !admitted) return "403 firewallCustom pushgate_rest";
+  if (!allowed && !admitted) return `403 block firewallCustom pushgate_rest: ${blocked}`;
   const on = rejecting(plan, column);
   // The zone had it on before pushgate, and only pushgate's declaration keeps it off.
   if (without === "bots" && column.on.includes("botFight") && plan.edge.botFightMode === "off") on.push("botFight");
@@ -177,9 +180,11 @@ function answer(zone: ZoneState, { column: { access }, request }: Cell): string 
   const configuration = { target: "ip", value: request.source };
   const rules = access ? [{ id: "a", notes: "", mode: access, configuration }] : [];
   const { action, answer, decidedBy, origin } = decide({ ...zone, access_rules: rules }, request);
-  return decidedBy
-    ? `${answer?.status} ${decidedBy.source} ${decidedBy.ref}`
-    : `${action} ${origin.port} ${origin.ssl}`;
+  if (decidedBy === undefined || answer === undefined) return `${action} ${origin.port} ${origin.ssl}`;
+  // As a sender tells them apart.
+  expect(answer.headers["cf-mitigated"]).toBe(action === "challenge" ? "challenge" : undefined);
+  const text = /<h1>(.*)<\/h1>/.exec(answer.body)?.[1] ?? answer.body;
+  return `${answer.status} ${decidedBy.action} ${decidedBy.source} ${decidedBy.ref}: ${text}`;
 }
 
 const cells = (plan: PlanRow, column: Column, rows: readonly Row[]): Cell[] =>
@@ -270,6 +275,34 @@ test("preview rejects exactly the plans on which Cloudflare would reject deliver
   const chosen = plans.map(({ edge }) => botSettings({ ...edge, botFightMode: "off" }) !== undefined);
   expect(chosen).toEqual(plans.map(({ edge }) => edge.plan === "free"));
 });
+
+test.each([
+  [false, undefined, []],
+  [true, undefined, ["403 managed_challenge botFight bot_fight_mode"]],
+  [false, "off", []],
+  [true, "off", []],
+] as const)(
+  "on free, with Bot Fight Mode %s before and botFightMode %s, preview fails exactly where Cloudflare rejects",
+  (fights, botFightMode, rejected) => {
+    const edge: Edge = { plan: "free", generation: 1, ...(botFightMode && { botFightMode }) };
+    const plan: PlanRow = { name: "free", edge, ...(fights && { fights }) };
+    const found = cells(plan, columns[0]!, requests)
+      .filter(({ row, request }) => row.is === "delivery" && isAutomated(request))
+      .map((cell) => answer(zoneOf(plan, cell.column), cell));
+    expect(new Set(found.filter((each) => !each.startsWith("forward")).map((each) => each.split(":")[0]))).toEqual(
+      new Set(rejected),
+    );
+    const empty = { name: "default", description: "", rules: [] };
+    const live = {
+      id: "z",
+      name: "example.org",
+      plan: "free",
+      botFightMode: fights,
+      phases: { custom: empty, origin: empty, config: empty },
+    };
+    expect(edgeFaults(settingsOf(plan), live)).toHaveLength(rejected.length);
+  },
+);
 
 test("the table has every kind of request, in both address families", () => {
   expect(requests.length).toBeGreaterThanOrEqual(25);

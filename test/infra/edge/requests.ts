@@ -7,6 +7,7 @@ import { parseCidr } from "cidr-tools";
 import type { GitHost, Hook, Settings } from "../../../infra/config/settings.ts";
 import { canaryPath } from "../../../infra/contract.ts";
 import { networks } from "../../../infra/networks.ts";
+import { gitHosts as known } from "../../../service/git-hosts/index.ts";
 import type { EdgeRequest } from "../../fakes/cloudflare/request.ts";
 import { example, serving } from "../../fixtures.ts";
 
@@ -21,11 +22,16 @@ export type Row = { readonly name: string; readonly is: Kind; readonly request: 
 const digits = "0123456789abcdef".repeat(4);
 const agents: Record<GitHost, string> = {
   bitbucket: "Bitbucket-Webhooks/2.0",
+  "bitbucket-data-center": "Atlassian HttpClient 4.1.0 / Bitbucket-8.19.0",
   forgejo: "Go-http-client/1.1",
   gitea: "Go-http-client/1.1",
   github: "GitHub-Hookshot/abc1234",
   gitlab: "GitLab/18.4.0",
+  "gitlab-self-managed": "GitLab/19.1.0",
+  gogs: "GogsServer",
+  "standard-webhooks": "Svix-Webhooks/1.64.1",
 };
+const standard = `v1,${"A".repeat(43)}=`;
 /** Hook name, sources, and headers of a signed delivery. Of the self-hosted ones, one has ranges, one an address. */
 const senders: Record<GitHost, readonly [hook: string, sources: readonly string[], signed: EdgeRequest["headers"]]> = {
   bitbucket: ["bucket", networks.bitbucketHooks.cidrs, { "X-Hub-Signature": `sha256=${digits}` }],
@@ -33,6 +39,10 @@ const senders: Record<GitHost, readonly [hook: string, sources: readonly string[
   gitea: ["tea", ["198.51.100.16/28", "2001:db8:7::/64"], { "X-Hub-Signature-256": `sha256=${digits}` }],
   github: ["site", networks.githubHooks.cidrs, { "X-Hub-Signature-256": `sha256=${digits}` }],
   gitlab: ["lab", networks.gitlabHooks.cidrs, { "X-Gitlab-Token": "a-token-that-is-the-secret-itself-xx" }],
+  "bitbucket-data-center": ["center", ["203.0.113.201"], { "X-Hub-Signature": `sha256=${digits}` }],
+  "gitlab-self-managed": ["labs", ["203.0.113.202"], { "webhook-signature": standard }],
+  gogs: ["gogs", ["203.0.113.203"], { "X-Gogs-Signature": digits }],
+  "standard-webhooks": ["cms", ["203.0.113.204"], { "webhook-signature": `v1a,${"B".repeat(86)}== ${standard}` }],
 };
 export const gitHosts = Object.keys(senders) as GitHost[];
 
@@ -44,7 +54,7 @@ export const everyGitHost: Settings = serving(
     ...example,
     hooks: gitHosts.map((gitHost): Hook => {
       const [name, sources] = senders[gitHost];
-      return { ...example.hooks[0]!, name, gitHost, sources, published: gitHost !== "gitea" && gitHost !== "forgejo" };
+      return { ...example.hooks[0]!, name, gitHost, sources, published: known[gitHost].publishedPort !== undefined };
     }),
   },
   { hostname: siteName },

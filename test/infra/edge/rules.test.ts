@@ -25,7 +25,7 @@ const hookOf = (gitHost: GitHost, name: string, sources: readonly string[]) => (
   sources,
 });
 const second = { ...exampleHost, name: "web2", hostname: "hooks2.example.org", originPort: 9443 };
-/** Two hosts, every git host; the two self-hosted ones send from one address. */
+/** Two hosts, every git host; the self-hosted ones send from two addresses. */
 const everything: Settings = {
   ...example,
   hosts: [exampleHost, second],
@@ -35,6 +35,10 @@ const everything: Settings = {
     hookOf("bitbucket", "bucket", networks.bitbucketHooks.cidrs),
     hookOf("gitea", "tea", ["198.51.100.7"]),
     hookOf("forgejo", "forge", ["198.51.100.7"]),
+    hookOf("gogs", "gogs", ["198.51.100.8"]),
+    hookOf("gitlab-self-managed", "labs", ["198.51.100.8"]),
+    hookOf("bitbucket-data-center", "center", ["198.51.100.8"]),
+    hookOf("standard-webhooks", "cms", ["198.51.100.8"]),
   ],
 };
 
@@ -110,6 +114,10 @@ describe("a delivery of each git host", () => {
     bitbucket: ["bucket", "104.192.143.241", { "X-Hub-Signature": `sha256=${hex}` }],
     gitea: ["tea", "198.51.100.7", { "X-Hub-Signature-256": `sha256=${hex}`, "X-Gitea-Signature": hex }],
     forgejo: ["forge", "198.51.100.7", { "X-Hub-Signature-256": `sha256=${hex}`, "X-Forgejo-Signature": hex }],
+    gogs: ["gogs", "198.51.100.8", { "X-Gogs-Signature": hex }],
+    "gitlab-self-managed": ["labs", "198.51.100.8", { "webhook-signature": "v1,YWJj" }],
+    "bitbucket-data-center": ["center", "198.51.100.8", { "X-Hub-Signature": `sha256=${hex}` }],
+    "standard-webhooks": ["cms", "198.51.100.8", { "webhook-signature": "v1a,YWJj v1,YWJj" }],
   };
   const zone = declared(everything);
   test.each(Object.entries(good))(
@@ -198,7 +206,9 @@ describe("everything else on the hostname", () => {
     ["POST on the canary", { target: canaryPath }],
     ["the canary without TLS", { method: "GET", target: canaryPath, ssl: false }],
   ])("%s is blocked, and passes without the rule", (_, request) => {
-    expect(outcome(declared(example), request)).toBe("pushgate_rest");
+    const { decidedBy, answer } = decide(declared(example), { ...delivery, ...request });
+    expect(decidedBy).toEqual({ source: "firewallCustom", ref: "pushgate_rest", action: "block" });
+    expect(answer).toMatchObject({ status: 403, body: expect.stringContaining("you have been blocked") });
     expect(outcome(declared(example, { custom: customRules(example).slice(0, 1) }), request)).toBe("forward");
   });
   test("the canary reaches the origin from anywhere", () => {

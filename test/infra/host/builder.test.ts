@@ -1,16 +1,16 @@
 /** The builder's units as systemd reads them, and what each line of them prevents. The host suites test them running. */
 import { spawnSync } from "node:child_process";
 import * as v from "valibot";
-import { afterAll, describe, expect, test } from "vitest";
-import { factCap } from "../../../infra/apply/manifest.ts";
+import { afterAll, beforeEach, describe, expect, test } from "vitest";
 import { sitesOf } from "../../../infra/config/derived.ts";
 import { builderLayer, builderSettings } from "../../../infra/host/builder/builder.ts";
-import { builderUser, hugoUser, paths, units } from "../../../infra/host/paths.ts";
+import { builderUser, hugoUser, paths, reporterUser, units } from "../../../infra/host/paths.ts";
 import { builderShape } from "../../../service/builder/settings.ts";
-import { rebuilt } from "../../fixtures.ts";
+import { reporterShape } from "../../../service/reporter/settings.ts";
+import { exampleHost, rebuilt } from "../../fixtures.ts";
 import { missing, Root, verifyUnits } from "./namespace.ts";
 
-const layer = builderLayer(rebuilt);
+const layer = builderLayer(rebuilt, exampleHost);
 const root = new Root();
 afterAll(() => root.remove());
 const text = (name: string) => layer.files.find(({ path }) => path === `${paths.units}/${name}`)!.text;
@@ -32,9 +32,9 @@ function exposure(name: string, unit: string): number {
 
 describe("read by the real parsers", () => {
   const tool = missing("systemd-analyze");
+  beforeEach(({ skip }) => skip(tool !== undefined, tool));
 
-  test("systemd reports no fault", ({ skip }) => {
-    skip(tool !== undefined, tool);
+  test("systemd reports no fault", () => {
     expect(verifyUnits(layer.files)).toBe("");
   });
 
@@ -48,8 +48,15 @@ describe("read by the real parsers", () => {
     [units.hugo("docs"), 11],
     // It talks to the service manager, and writes into a folder of another account.
     [units.reconcile("site"), 10],
+    // It enters homes that are closed, as root, and has no network.
+    [units.content("docs"), 10],
+    // As reconcile.
+    [units.schedule("docs"), 10],
+    // It needs a network.
+    [units.report("docs"), 11],
+    // It talks to the service manager, and removes what other accounts made.
+    [units.stop("site"), 10],
   ])("%s: exposure of %i tenths at most", (name, most) => {
-    if (tool !== undefined) return;
     expect(exposure(name, text(name))).toBeLessThanOrEqual(most);
   });
 
@@ -63,7 +70,6 @@ describe("read by the real parsers", () => {
     [units.hugo("site"), "RestrictAddressFamilies=none"],
     [units.hugo("site"), "SystemCallFilter=@system-service"],
   ])("%s without %s is more exposed", (name, line) => {
-    if (tool !== undefined) return;
     const unit = text(name);
     expect(unit).toContain(`\n${line}\n`);
     expect(exposure(name, unit.replace(`\n${line}\n`, "\n"))).toBeGreaterThan(exposure(name, unit));
@@ -76,13 +82,39 @@ describe("hugo's unit", () => {
   test("sees the distribution, the clone and the content, and writes what it made and its cache", () => {
     const bound = values(plain, "BindReadOnlyPaths").join(" ").split(" ");
     const work = `${paths.sites}/site/work`;
-    expect(bound).toEqual([
-      ...["/usr", "-/bin", "-/lib", "-/lib64", "-/etc/localtime"],
-      ...[`${work}/clone:/source`, "/srv/content/site:/content"],
+    expect(bound).toEqual([...["/usr", "-/bin", "-/lib", "-/lib64", "-/etc/localtime"], `${work}/clone:/source`]);
+    expect(values(docs, "BindReadOnlyPaths")).toContain("-/home/docs/content:/content");
+    expect(values(plain, "BindPaths")).toEqual([
+      `${work}/out:/out ${work}/cache:/cache`,
+      `${work}/hugo_stats.json:/source/hugo_stats.json`,
+      `${paths.hugo}/results/site:/result`,
     ]);
-    expect(values(plain, "BindPaths")).toEqual([`${work}/out:/out ${work}/cache:/cache`]);
     expect(plain).not.toMatch(/LoadCredential|ReadWritePaths/);
-    expect(values(plain, "User")).toEqual([hugoUser]);
+    expect(values(plain, "User")).toEqual([hugoUser("site")]);
+  });
+
+  test("the builder learns from root how a build ended, in a folder that no build account can write", () => {
+    const [first, ...others] = values(plain, "ExecStartPre");
+    expect([first, others]).toEqual([
+      '/bin/echo "pushgate-hugo build=$' + '{INVOCATION_ID}"',
+      // A fault in the configuration is reported by the build.
+      [
+        "-/usr/bin/env HUGO_PUBLISHDIR=/out HUGO_CACHEDIR=/cache /usr/bin/hugo config mounts --source /source",
+        '/bin/echo "pushgate-hugo begins"',
+      ],
+    ]);
+    expect(values(docs, "ExecStartPre")).toEqual([first]);
+    expect(values(plain, "ExecStopPost")[0]).toMatch(
+      /^\+\/bin\/sh -c 'umask 022; echo "\$INVOCATION_ID .*\/result\/last'$/,
+    );
+    expect(
+      values(plain, "ExecStopPost")
+        .join("\n")
+        .match(/SERVICE_RESULT/g),
+    ).toHaveLength(1);
+    const { text: folders } = layer.files.find(({ path }) => path === paths.builderTmpfiles)!;
+    for (const folder of ["", "/site", "/docs"])
+      expect(folders).toContain(`\nd ${paths.hugo}/results${folder} 0755 root root -\n`);
   });
 
   test("a hugo that runs programs, reads addresses or is outside /usr gets what that needs, and no more", () => {
@@ -105,12 +137,33 @@ describe("hugo's unit", () => {
     expect(docs).toContain(String.raw`Environment="HUGO_SECURITY_HTTP_URLS=[\"^https://api\\\\.example\\\\.org/\"]"`);
   });
 
+  test("builds in the folder of the site, and has its program find a content folder only where one is outside", () => {
+    expect(values(docs, "WorkingDirectory")).toEqual(["/source/docs"]);
+    expect(values(docs, "ExecStart")[0]).toMatch(/hugo-content run .* --source \/source\/docs --contentDir \/content /);
+    expect(values(docs, "BindPaths")[1]).toMatch(/:\/source\/docs\/hugo_stats\.json$/);
+    expect(values(plain, "ExecStart")[0]).toMatch(/^\/usr\/bin\/hugo .* --source \/source --destination /);
+    const without = { ...rebuilt, hooks: rebuilt.hooks.slice(0, 1) };
+    const declared = builderLayer(without, exampleHost);
+    expect(JSON.stringify([declared.files, declared.facts])).not.toMatch(/hugo-content|pushgate-content|contentDir/);
+  });
+
+  test("a group that may read content outside the repository is not the group of a build without such content", () => {
+    const [site] = rebuilt.hooks;
+    const hooks = [{ ...site!, site: { ...site!.site!, writers: "docs" } }];
+    const { files } = builderLayer({ ...rebuilt, hooks }, exampleHost);
+    const unit = files.find(({ path }) => path.endsWith(units.hugo("site")))!;
+    expect(values(unit.text, "SupplementaryGroups")).toEqual([]);
+  });
+
   test("a path of the site that looks like a placeholder of the template stays as it is", () => {
     const [site, docs] = rebuilt.hooks;
     const content = "/home/@user@/content";
-    const { files } = builderLayer({ ...rebuilt, hooks: [site!, { ...docs!, site: { ...docs!.site!, content } }] });
-    const unit = files.find(({ path }) => path.endsWith(units.build("docs")))!;
-    expect(values(unit.text, "BindReadOnlyPaths")).toContain(`-${content}`);
+    const { files } = builderLayer(
+      { ...rebuilt, hooks: [site!, { ...docs!, site: { ...docs!.site!, content } }] },
+      exampleHost,
+    );
+    const unit = files.find(({ path }) => path.endsWith(units.hugo("docs")))!;
+    expect(values(unit.text, "BindReadOnlyPaths")).toContain(`-${content}:/content`);
   });
 
   test("limits are the site's", () => {
@@ -120,32 +173,110 @@ describe("hugo's unit", () => {
 
   test("only the builder may connect, one build at a time", () => {
     const socket = text(units.hugoSocket("site"));
-    for (const line of [`SocketUser=${builderUser}`, "SocketMode=0600", "Accept=yes", "MaxConnections=1"])
+    for (const line of [`SocketUser=${builderUser("site")}`, "SocketMode=0600", "Accept=yes", "MaxConnections=1"])
       expect(socket).toContain(`\n${line}\n`);
   });
 });
 
 describe("the build's unit", () => {
-  test("has the deploy key where the repository is reached over ssh, and no other secret", () => {
-    expect(values(text(units.build("site")), "LoadCredentialEncrypted")).toEqual([]);
-    expect(values(text(units.build("docs")), "LoadCredentialEncrypted")).toEqual([
-      `deploy-key:${paths.credentials}/docs-deploy-key`,
+  test("has no secret: the ssh-agent of a repository over ssh has the deploy key, the reporter what it sends with", () => {
+    const credentials = layer.files.flatMap(({ path, text }) =>
+      values(text, "LoadCredentialEncrypted").map((value) => [path, value]),
+    );
+    const agent = units.agent("docs");
+    const reporter = `${paths.units}/${units.report("docs")}`;
+    expect(credentials).toEqual([
+      [`${paths.units}/${agent}`, `deploy-key:${paths.credentials}/docs-deploy-key`],
+      [reporter, `status:${paths.credentials}/docs.status`],
+      [reporter, `notify:${paths.credentials}/docs.notify`],
     ]);
+    for (const line of ["PrivateNetwork=yes", "PrivateUsers=yes", "StopWhenUnneeded=yes", "LimitCORE=0"])
+      expect(text(agent)).toContain(`\n${line}\n`);
+    expect(values(text(units.build("docs")), "Wants").at(-1)).toBe(agent);
+    expect(text(units.build("site"))).not.toContain("agent");
   });
 
-  test("writes its own three folders", () => {
-    expect(values(text(units.build("docs")), "ReadWritePaths")).toEqual([
-      [paths.spool, paths.requests, paths.sites].map((folder) => `${folder}/docs`).join(" "),
-    ]);
+  test("writes its own folders, and sees none of another site", () => {
+    const kinds = [paths.spool, paths.requests, paths.rootRequests, paths.sites];
+    for (const [hook, more] of [
+      ["site", []],
+      ["docs", [paths.reports]],
+    ] as const) {
+      const unit = text(units.build(hook));
+      const lines = (of: (folder: string) => string) => [kinds.map(of).join(" "), ...more.map(of)];
+      for (const key of ["ReadWritePaths", "BindPaths"])
+        expect(values(unit, key)).toEqual(lines((folder) => `${folder}/${hook}`));
+      expect(values(unit, "TemporaryFileSystem")).toEqual(lines((folder) => `${folder}:ro`));
+    }
   });
 
-  test("sees the home folders that its site names, and no other", () => {
-    expect(values(text(units.build("site")), "ProtectHome")).toEqual(["yes"]);
-    expect(values(text(units.build("docs")), "BindReadOnlyPaths")).toEqual(["-/home/docs/content", "-/home/docs/www"]);
+  test("sees no home, and systemd mounts no path for it that another account can exchange", () => {
+    for (const name of ["site", "docs"]) {
+      expect(values(text(units.build(name)), "ProtectHome")).toEqual(["yes"]);
+      expect(values(text(units.build(name)), "BindReadOnlyPaths")).toEqual([]);
+    }
   });
 
   test("loads the table that limits its network before it starts", () => {
     expect(values(text(units.build("site")), "ExecStartPre")[0]).toBe(`+${paths.lib}/egress`);
+  });
+
+  test("no account but root and the builder enters the folder of root's requests, and the tick's unit needs no capability", () => {
+    const { text: folders } = builderLayer(rebuilt, exampleHost).files.find(
+      ({ path }) => path === paths.builderTmpfiles,
+    )!;
+    for (const hook of ["site", "docs"])
+      expect(folders).toContain(`d ${paths.rootRequests}/${hook} 0770 root ${builderUser(hook)} -\n`);
+    expect(folders).toContain(`d ${paths.requests}/docs 1730 ${builderUser("docs")} docs -\n`);
+    const tick = text(units.reconcile("docs"));
+    expect(values(tick, "CapabilityBoundingSet")).toEqual([""]);
+    expect(values(tick, "ReadWritePaths")).toEqual([paths.rootRequests]);
+    expect(tick).not.toContain(paths.requests);
+  });
+
+  test("a schedule has a timer that makes up for missed runs, and a unit that requests a build as the tick's does", () => {
+    const timer = text(units.scheduleTimer("docs"));
+    expect([values(timer, "OnCalendar"), values(timer, "Persistent")]).toEqual([["Mon..Fri 06:00"], ["yes"]]);
+    const [tick, schedule] = [text(units.reconcile("docs")), text(units.schedule("docs"))];
+    const asTick = schedule.replaceAll("/.schedule-docs", "/.tick-docs").replace("/docs/schedule'", "/docs/tick'");
+    expect(asTick.replace(/^Description=.*$/m, "")).toBe(tick.replace(/^Description=.*$/m, ""));
+    expect(layer.files.filter(({ path }) => path.includes("schedule-site"))).toEqual([]);
+  });
+
+  test("systemd runs one builder for each site: no template has it, and no second unit of a site", () => {
+    const all = layer.files.filter(({ text }) =>
+      values(text, "ExecStart").some((line) => line.includes(paths.builder)),
+    );
+    const names = all.map(({ path }) => path.split("/").at(-1)!).sort();
+    // The reporter is in the builder's bundle, and builds nothing.
+    expect(names).toEqual([units.build("docs"), units.build("site"), units.report("docs")]);
+    expect(values(text(units.report("docs")), "ExecStart")).toEqual([`/usr/bin/node ${paths.builder} report`]);
+    for (const name of ["site", "docs"]) {
+      expect(units.build(name)).not.toContain("@");
+      expect(values(text(units.build(name)), "KillMode")).toEqual([]);
+      expect(values(text(units.buildPath(name)), "Unit")).toEqual([]);
+    }
+  });
+
+  test("its limits are git's, one process that is killed does not end the builder, and its end is reported", () => {
+    const unit = text(units.build("docs"));
+    const limits = ["OOMPolicy", "MemoryMax", "LimitDATA", "LimitFSIZE", "TasksMax"];
+    expect(limits.flatMap((key) => values(unit, key))).toEqual(["continue", "512M", "1024M", "8192M", "256"]);
+    const [report, end] = values(unit, "ExecStopPost");
+    expect(report).toContain(`exec /usr/bin/node ${paths.builder} ended`);
+    expect(end).toBe('+-/usr/bin/systemctl kill --signal=KILL "pushgate-hugo-docs@*.service"');
+  });
+
+  test("starts the socket by which the builder has Hugo killed, and only the builder may connect to it", () => {
+    expect(text(units.build("site"))).toContain(units.stopSocket("site"));
+    const socket = text(units.stopSocket("site"));
+    const { hugo } = builderSettings(sitesOf(rebuilt)[0]!);
+    for (const line of [`ListenStream=${hugo.socket}.stop`, `SocketUser=${builderUser("site")}`, "SocketMode=0600"])
+      expect(socket).toContain(`\n${line}\n`);
+    const [kill, clear, ...more] = values(text(units.stop("site")), "ExecStart");
+    expect(kill).toBe('/usr/bin/systemctl kill --signal=KILL "pushgate-hugo-site@*.service"');
+    expect(clear).toContain(`find ${paths.sites}/site/work -mindepth 1 -maxdepth 1 -name former-*`);
+    expect(more).toEqual([]);
   });
 
   test("its .path unit watches states only, as a change during a build would be lost", () => {
@@ -155,18 +286,85 @@ describe("the build's unit", () => {
   });
 });
 
+describe("the reporter", () => {
+  test("has units only where results leave the host, and a result of its own for each host", () => {
+    const names = (layer: ReturnType<typeof builderLayer>) =>
+      layer.files.map(({ path }) => path).filter((path) => path.includes("report"));
+    const files = [`${paths.units}/${units.report("docs")}`, `${paths.units}/${units.reportPath("docs")}`];
+    expect(names(layer)).toEqual([`${paths.reporterSettings}/docs.json`, ...files]);
+    const quiet = rebuilt.hooks.map(({ status: _, site, ...hook }) => {
+      const { notify: __, ...rest } = site!;
+      return { ...hook, site: rest };
+    });
+    expect(names(builderLayer({ ...rebuilt, hooks: quiet }, exampleHost))).toEqual([]);
+    const context = (host: { readonly name: string }) =>
+      JSON.parse(builderLayer(rebuilt, host).files.find(({ path }) => path.endsWith("reporter/docs.json"))!.text).status
+        .context;
+    expect([context({ name: "web1" }), context({ name: "web2" })]).toEqual([
+      "pushgate/web1/docs",
+      "pushgate/web2/docs",
+    ]);
+  });
+
+  test("loads the table that limits its network before it starts, and sees neither clone, content nor spool", () => {
+    const unit = text(units.report("docs"));
+    expect(values(unit, "ExecStartPre")).toEqual([`+${paths.lib}/egress`]);
+    expect(values(unit, "InaccessiblePaths")[0]).toContain(`-${paths.sites} -${paths.spool} `);
+    expect(values(unit, "BindPaths")).toEqual([`${paths.reports}/docs`]);
+    expect(unit).toContain("\nProtectHome=yes\n");
+    const { text: folders } = layer.files.find(({ path }) => path === paths.builderTmpfiles)!;
+    expect(folders).toContain(`d ${paths.reports}/docs 0770 ${builderUser("docs")} ${reporterUser("docs")} -\n`);
+  });
+
+  test("its .path unit watches a state, as a report during a run would be lost", () => {
+    expect(text(units.reportPath("docs"))).toContain(`\nDirectoryNotEmpty=${paths.reports}/docs\n`);
+  });
+
+  test("its settings are what it reads", () => {
+    const settings = JSON.parse(layer.files.find(({ path }) => path.endsWith("reporter/docs.json"))!.text);
+    expect(v.parse(reporterShape, settings)).toEqual(settings);
+  });
+});
+
+describe("the accounts of sites", () => {
+  test("no two sites share an account, whose name says which site and fits systemd's 31 characters", () => {
+    const names = ["a", "site", "a".repeat(17), "a".repeat(32), `${"a".repeat(31)}b`, "-", "0"];
+    const accounts = names.flatMap((name) => [builderUser(name), hugoUser(name)]);
+    expect(new Set(accounts).size).toBe(accounts.length);
+    for (const account of accounts) expect(account).toMatch(/^pushgate-(build|hugo)-[a-z0-9-]+(_[0-9a-f]{8})?$/);
+    for (const account of accounts) expect(account.length).toBeLessThanOrEqual(31);
+    expect(builderUser("site")).toBe("pushgate-build-site");
+  });
+
+  test("each unit and folder of a site belongs to that site's accounts", () => {
+    for (const [name, other] of [["site", "docs"] as const, ["docs", "site"] as const]) {
+      const own = layer.files.filter(({ path }) => new RegExp(`-${name}[.@]`).test(path));
+      const users = own.flatMap(({ text }) => [...values(text, "User"), ...values(text, "SocketUser")]);
+      const reporter = name === "docs" ? [reporterUser(name)] : [];
+      expect(new Set(users)).toEqual(new Set([builderUser(name), hugoUser(name), ...reporter]));
+      const { text: folders } = layer.files.find(({ path }) => path === paths.builderTmpfiles)!;
+      const lines = folders.split("\n").filter((line) => line.includes(`/${name}`));
+      expect(lines.join("\n")).not.toContain(builderUser(other));
+    }
+  });
+});
+
 test("no fact exceeds what a host's answer may hold, however many sites there are", () => {
   const [hook] = sitesOf(rebuilt);
   const hooks = Array.from({ length: 30 }, (_, i) => ({ ...hook!, name: `${i}`.padStart(32, "a") }));
-  for (const { name, want } of builderLayer({ ...rebuilt, hooks }).facts)
-    expect(Buffer.byteLength(want), name).toBeLessThanOrEqual(factCap);
+  // apply.sh and probe.sh cut an answer at 2,048 bytes.
+  for (const { name, want } of builderLayer({ ...rebuilt, hooks }, exampleHost).facts)
+    expect(Buffer.byteLength(want), name).toBeLessThanOrEqual(2_048);
 });
 
 test("its settings name what the units hold, and are what the builder reads", () => {
   const [plain, docs] = sitesOf(rebuilt).map(builderSettings);
-  expect(plain).toMatchObject({ hook: "site", hugo: { socket: `${paths.hugo}/site.sock` } });
-  expect(plain).not.toHaveProperty("knownHosts");
+  expect(plain).toMatchObject({
+    hook: "site",
+    hugo: { socket: `${paths.hugo}/site.sock`, result: `${paths.hugo}/results/site/last` },
+  });
+  for (const key of ["knownHosts", "agent"]) expect(plain).not.toHaveProperty(key);
   for (const settings of [plain, docs])
     expect(v.parse(builderShape, JSON.parse(JSON.stringify(settings)))).toEqual(settings);
-  expect(docs).toMatchObject({ knownHosts: `${paths.builderSettings}/docs.known_hosts`, submodules: true });
+  expect(docs).toMatchObject({ knownHosts: `${paths.builderSettings}/docs.known_hosts`, submodules: false });
 });

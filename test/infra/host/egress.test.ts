@@ -9,7 +9,7 @@ const layer = egressLayer(rebuilt);
 const root = new Root();
 afterAll(() => root.remove());
 /** A user namespace has no account but root, so root takes the builder's place. */
-const asRoot = "#!/bin/sh\ncase $2 in pushgate-builder) echo 0 ;; *) echo 65534 ;; esac\n";
+const asRoot = "#!/bin/sh\ncase $2 in pushgate-build-site) echo 0 ;; *) echo 65534 ;; esac\n";
 root.write("bin/id", asRoot, 0o755);
 for (const { path, text, mode } of [...layer.files, ...firewallLayer(example, exampleHost).files])
   root.write(path, root.moved(text, "/etc/resolv.conf"), Number.parseInt(mode, 8));
@@ -57,6 +57,27 @@ const reached = (setup: string, resolv: string): string[] => {
     .filter((line) => line.endsWith(" yes"))
     .map((line) => line.split(" ").slice(1, 3).join(" "));
 };
+/**
+ * "address port" of each datagram that arrives at the other end, from a socket of the build account. Each is sent four
+ * times: the first ones may get lost while the kernel looks for the neighbour.
+ */
+const heard = (setup: string, resolv: string): string[] => {
+  const sent = [...there, ...there6].flatMap((to) => ports.map((port) => `["${to}", ${port}]`));
+  const found = host(
+    `nsenter --target "$far" --net nft 'table inet heard {
+  set v4 { type ipv4_addr . inet_service; flags dynamic; size 99; }
+  set v6 { type ipv6_addr . inet_service; flags dynamic; size 99; }
+  chain input { type filter hook input priority 0; add @v4 { ip daddr . udp dport }; add @v6 { ip6 daddr . udp dport }; }
+}'
+${setup}
+perl -MIO::Socket::IP -e 'for (1 .. 4) { for (${sent.join(", ")}) {
+  my $s = IO::Socket::IP->new(PeerHost => $_->[0], PeerPort => $_->[1], Proto => "udp") or next; $s->send("x") }
+  select undef, undef, undef, 0.15 }'
+nsenter --target "$far" --net nft list table inet heard`,
+    resolv,
+  );
+  return [...found.matchAll(/([0-9a-f.:]+) \. (\d+)/g)].map(([, to, port]) => `${to} ${port}`);
+};
 const every = [...there, ...there6].flatMap((to) => ports.map((port) => `${to} ${port}`));
 const gitHosts = [git, git6, office, office6].flatMap((to) => [`${to} 443`, `${to} 2222`]);
 
@@ -67,8 +88,42 @@ describe("in a namespace", () => {
     expect(reached(script, `nameserver ${neighbour}\n`).sort()).toEqual([...gitHosts, `${neighbour} 53`].sort());
   });
 
+  test("the reporter reaches name server and results' ports, and the host's cloud without the private ranges", () => {
+    root.write("bin/id", asRoot.replace("pushgate-build-site", "pushgate-report-docs"), 0o755);
+    try {
+      const own = [git, git6, office, office6].map((to) => `${to} 443`);
+      const resolv = `nameserver ${neighbour}\n`;
+      expect(reached(script, resolv).sort()).toEqual([...own, `${neighbour} 53`].sort());
+      const rules = inNamespace(`${script} --print`, root.at("bin")).stdout;
+      root.write("broken.nft", `${rules.replaceAll(/ ip6? daddr != @private./g, "")}\n`);
+      const all = [...there, ...there6].map((to) => `${to} 443`);
+      expect(reached(`nft -f ${root.at("broken.nft")}`, resolv).sort()).toEqual([...all, `${neighbour} 53`].sort());
+    } finally {
+      root.write("bin/id", asRoot, 0o755);
+    }
+  });
+
   test("without the table the builder reaches everything", () => {
     expect(reached(":", "").sort()).toEqual(every.sort());
+  });
+
+  test("by UDP the builder reaches its name server's port 53 alone, and everything without one of the two lines", () => {
+    const resolv = `nameserver ${neighbour}\nnameserver ${git6}\n`;
+    const dns = [`${neighbour} 53`, `${git6} 53`].sort();
+    expect(heard(script, resolv).sort()).toEqual(dns);
+    const rules = inNamespace(`${script} --print`, root.at("bin")).stdout;
+    const broken = (taken: string | RegExp, instead: string) => {
+      expect(rules).toMatch(taken);
+      root.write("broken.nft", `${rules.replaceAll(taken, instead)}\n`);
+      return heard(`nft -f ${root.at("broken.nft")}`, resolv).sort();
+    };
+    expect(broken(/^ {4}reject with icmpx .*\n/gm, "")).toEqual(every.toSorted());
+    expect(broken(/ip6? daddr \{[^}]*\} udp dport/g, "udp dport")).toEqual(
+      every.filter((one) => one.endsWith(" 53")).sort(),
+    );
+    expect(broken(/udp dport \{ 53 \}/g, "meta l4proto udp")).toEqual(
+      every.filter((one) => one.startsWith(`${neighbour} `) || one.startsWith(`${git6} `)).sort(),
+    );
   });
 
   test.each([
@@ -88,7 +143,7 @@ describe("in a namespace", () => {
     const rules = inNamespace(`${script} --print`, root.at("bin")).stdout;
     expect(rules).toMatch(taken);
     root.write("broken.nft", `${rules.replace(taken, "")}\n`);
-    expect(reached(`nft -f ${root.at("broken.nft")}`, "")).toEqual(expect.arrayContaining(more));
+    expect(reached(`nft -f ${root.at("broken.nft")}`, "").sort()).toEqual(more.toSorted());
   });
 
   test("a rejected connection fails at once, on both address families and for UDP", () => {
@@ -106,7 +161,7 @@ for (["${metadata}", 443, "tcp"], ["${metadata6}", 443, "tcp"], ["${metadata}", 
   });
 
   test("other accounts reach everything", () => {
-    root.write("bin/id", "#!/bin/sh\ncase $2 in pushgate-builder) echo 4711 ;; *) echo 4712 ;; esac\n", 0o755);
+    root.write("bin/id", "#!/bin/sh\ncase $2 in pushgate-build-*) echo 4711 ;; *) echo 4712 ;; esac\n", 0o755);
     try {
       expect(reached(script, "").sort()).toEqual(every.sort());
     } finally {
@@ -139,8 +194,8 @@ for (["${metadata}", 443, "tcp"], ["${metadata6}", 443, "tcp"], ["${metadata}", 
     root.write("/etc/resolv.conf", resolv);
     const { stdout, stderr } = inNamespace(`${script} --print\n${script}`, root.at("bin"));
     const admitted = stdout.match(/ip6? daddr \{[^}]*\}(?= udp dport)/g);
-    // Once for each account.
-    expect(admitted).toEqual([...lines, ...lines]);
+    // Once for each kind of account.
+    expect(admitted).toEqual([...lines, ...lines, ...lines]);
     expect(new Set(stderr.split("\n"))).toEqual(new Set([says.replace("RESOLV", root.at("/etc/resolv.conf"))]));
   });
 
@@ -178,11 +233,21 @@ ${drift}`,
     try {
       const { status, stderr } = inNamespace(script, root.at("bin"));
       expect(status).toBe(1);
-      expect(stderr).toContain("the accounts pushgate-builder and pushgate-hugo are missing. Run pulumi up.");
+      expect(stderr).toContain("egress: the account pushgate-build-site is missing. Run pulumi up.");
     } finally {
       root.write("bin/id", asRoot, 0o755);
     }
   });
+});
+
+test("a builder that reads its repository over ssh reaches https too, for submodules, unless the site has them off", () => {
+  const [, docs] = rebuilt.hooks;
+  const opened = (submodules: boolean) => {
+    const hooks = [{ ...docs!, site: { ...docs!.site!, submodules } }];
+    const { text } = egressLayer({ ...rebuilt, hooks }).files.find(({ path }) => path.endsWith("egress.conf"))!;
+    return /^ports=(.*)$/m.exec(text)?.[1];
+  };
+  expect([opened(true), opened(false)]).toEqual(["'443, 2222'", "'2222'"]);
 });
 
 test("hugo's account has a name server and a port only where a site's build may read addresses", () => {
@@ -192,6 +257,25 @@ test("hugo's account has a name server and a port only where a site's build may 
   const closed = { ...rebuilt, hooks: rebuilt.hooks.slice(0, 1) };
   expect(chain(closed)).toContain("hugo_ports=''");
   expect(chain(closed)).toContain("ports='443'");
+});
+
+test("a reporter has the ports of the git host's API and of site.notify, and no others", () => {
+  const ports = (repository: string, notify?: string, status?: true) => {
+    const [hook] = rebuilt.hooks;
+    const site = { ...hook!.site!, ...(notify !== undefined && { notify }) };
+    const hooks = [{ ...hook!, repository, site, ...(status && { status }) }];
+    const { files } = egressLayer({ ...rebuilt, hooks });
+    const { text } = files.find(({ path }) => path.endsWith("egress.conf"))!;
+    return [/^reporters=(.*)$/m.exec(text)?.[1], /^report_ports=(.*)$/m.exec(text)?.[1]];
+  };
+  const https = "https://git.example.net:3000/example/site.git";
+  const ssh = "ssh://git@git.example.net:2222/example/site.git";
+  const reporter = "'pushgate-report-site'";
+  expect(ports(https)).toEqual(["''", "''"]);
+  expect(ports(https, undefined, true)).toEqual([reporter, "'3000'"]);
+  expect(ports(ssh, undefined, true)).toEqual([reporter, "'443'"]);
+  expect(ports(ssh, "https://chat.example.org:8443/x")).toEqual([reporter, "'8443'"]);
+  expect(ports(https, "https://chat.example.org/x", true)).toEqual([reporter, "'443, 3000'"]);
 });
 
 test("systemd-analyze finds no fault in the unit", ({ skip }) => {

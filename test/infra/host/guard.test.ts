@@ -353,6 +353,112 @@ nft list table inet kernel | diff ${root.at("before")} -`);
     expect(stops).toEqual([`systemctl stop ${unitOf(github)} ${unitOf(selfHosted)} pushgate-receiver.service`]);
   });
 
+  // Each leaves the sockets without a proof, or without what the proof relies on.
+  describe("the guard closes the sockets, and opens them when the cause is gone:", () => {
+    const rules = root.at("/etc/pushgate/firewall.nft");
+    /** Replaces a file by an executable text; `back` undoes it. */
+    const replaced = (path: string, text: string) =>
+      `mv ${path} ${path}.away; printf '${text}' >${path}; chmod +x ${path}`;
+    const back = (path: string) => `mv -f ${path}.away ${path}`;
+    const fails = "#!/bin/sh\\necho no reason\\nexit 2\\n";
+    const notProbed = /^ {2}\*\) close/m;
+    test.each<[why: string, broken: string, repaired: string, closed: RegExp, branch: RegExp]>([
+      [
+        "the prober is missing",
+        `mv ${installed("prober")} ${installed("prober")}.away`,
+        back(installed("prober")),
+        /^closed: the allowlist could not be probed: .*not found/,
+        notProbed,
+      ],
+      [
+        "the prober cannot look",
+        replaced(installed("prober"), fails),
+        back(installed("prober")),
+        /^closed: the allowlist could not be probed: no reason/,
+        notProbed,
+      ],
+      [
+        "no admitted source can connect",
+        enforced([[], []]),
+        enforced(),
+        /^closed: no admitted source can connect, so nothing is proven: deaf /,
+        /^ {2}4\) close/m,
+      ],
+      [
+        "the firewall's rules cannot be loaded",
+        `nft delete table inet pushgate; ${replaced(rules, "table inet pushgate {")}`,
+        `${back(rules)}; nft -f ${rules}`,
+        /^closed: the firewall's table is not as declared and could not be loaded: .*syntax error/,
+        /^ {4}close "the firewall's table/m,
+      ],
+      [
+        "the routing rule cannot be added",
+        replaced(installed("routing"), fails),
+        back(installed("routing")),
+        /^closed: the routing rule cannot be added; fix: systemctl status pushgate-routing\.service/m,
+        /^"\$lib\/routing" \|\| close/m,
+      ],
+    ])("%s", (_, broken, repaired, closed, branch) => {
+      const guard = readFileSync(installed("guard"), "utf8");
+      expect(guard).toMatch(branch);
+      const hollow = root.write(
+        "hollow",
+        guard.replace(branch, (line) => line.replace("close", "finish 1")),
+        0o755,
+      );
+      const begin = `nft -f ${rules}\n${enforced()}\n${broken}`;
+      const end = `${repaired}\n${runGuard}`;
+      const [intact, without] = [
+        `${begin}\n${runGuard}\n${end}`,
+        `${begin}\n${runGuard.replace(installed("guard"), hollow)}\n${repaired}`,
+      ].map((script) => {
+        root.write("open", `${unitOf(github)}\n${unitOf(selfHosted)}\n`);
+        return guarded(script).stdout.replace(/^(placed|no reason).*\n/gm, "");
+      });
+      // Without its branch the guard reports the same finding, and the sockets stay open.
+      expect(without).toMatch(/exit 1, open: 2, trial: 0$/);
+      expect(intact).toMatch(closed);
+      expect(intact!.split("\n").slice(-4)).toEqual([
+        "exit 1, open: 0, trial: 0",
+        "the proof holds again, the receiver is open",
+        "proven",
+        "exit 0, open: 2, trial: 0",
+      ]);
+    });
+
+    test("the table for a trial cannot be loaded; without this end they would be open to all before the proof", () => {
+      const guard = readFileSync(installed("guard"), "utf8");
+      const end = 'close "the trial table cannot be loaded"';
+      expect(guard).toContain(end);
+      const hollow = root.write("hollow", guard.replace(end, "echo"), 0o755);
+      const nft = root.at("bin/nft");
+      const noTrial = `printf '#!/bin/sh\\n[ "$*" != "-f -" ] || exit 1\\nPATH=\${PATH#*:} exec nft "$@"\\n' >${nft}; chmod +x ${nft}; hash -r`;
+      const { stdout } = guarded(`
+nft -f ${rules}
+{ ${runGuard}
+} >&2
+${enforced()}
+${noTrial}
+${runGuard}
+rm ${nft}; hash -r
+cp ${root.at("/run/pushgate-guard/closed")} ${root.at("closed")}
+${runGuard}
+cp ${root.at("closed")} ${root.at("/run/pushgate-guard/")}; : >${root.at("open")}
+${noTrial}
+${runGuard.replace(installed("guard"), hollow)}`);
+      rmSync(nft);
+      const [first, ...then] = stdout.split("\n");
+      expect(first).toMatch(/^closed: the trial table cannot be loaded; fix: /);
+      expect(then.slice(0, 4)).toEqual([
+        "exit 1, open: 0, trial: 0",
+        "the proof holds again, the receiver is open",
+        "proven",
+        "exit 0, open: 2, trial: 0",
+      ]);
+      expect(then.at(-1)).toBe("exit 0, open: 2, trial: 0");
+    });
+  });
+
   test("closed sockets stay closed while the cause lasts, and open when it is gone", () => {
     const { stdout } = guarded(`
 nft -f ${root.at("/etc/pushgate/firewall.nft")}

@@ -42,6 +42,8 @@ export function inNamespace(script: string, extra = ""): Ran {
     env: at,
     encoding: "utf8",
     timeout: 20_000,
+    // unshare ignores SIGTERM while it waits.
+    killSignal: "SIGKILL",
   });
   return { status, stdout: stdout.trim(), stderr: stderr.trim() };
 }
@@ -106,7 +108,7 @@ type Families = { readonly v4: readonly string[]; readonly v6: readonly string[]
 export const cable = (own: { readonly v4: string; readonly v6: string }, there: Families): string => `
 unshare -n sleep 30 &
 far=$!
-sleep 0.1
+while [ "$(readlink "/proc/$far/ns/net")" = "$(readlink /proc/self/ns/net)" ]; do sleep 0.02; done
 ip link add cable type veth peer name far netns $far
 ip link set cable up
 ip address add ${own.v4}/32 dev cable

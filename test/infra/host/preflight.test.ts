@@ -1,10 +1,13 @@
 /** preflight for a probe's answer of each kind: faults that stop an up, and warnings. */
-import { describe, expect, test } from "vitest";
+import { spawnSync } from "node:child_process";
+import { beforeEach, describe, expect, test } from "vitest";
 import type { HostReport, SeenFact } from "../../../infra/apply/report.ts";
 import { sourceSets } from "../../../infra/config/derived.ts";
 import { paths } from "../../../infra/host/paths.ts";
 import { fitFaults, preflight } from "../../../infra/host/preflight.ts";
+import { scheduleQuestion } from "../../../infra/host/site/site.ts";
 import { example, exampleHost, rebuilt } from "../../fixtures.ts";
+import { missing } from "./namespace.ts";
 
 const yes = (output: string): SeenFact => ({ output, status: 0 });
 const no: SeenFact = { output: "", status: 1 };
@@ -186,7 +189,8 @@ describe("no fault, but a warning", () => {
 
 describe("folders of a site that the host does not have yet", () => {
   const judged = (root: string, content: string, stamp?: string) => {
-    const facts = [root, content].map((output) => ({ output, status: 0 }));
+    // Both web roots, then the content folder of the one site that has it outside its repository.
+    const facts = [root, "", content].map((output) => ({ output, status: 0 }));
     const seen = { name: "site", applied: [], files: {}, owned: [], facts, ...(stamp !== undefined && { stamp }) };
     return preflight(host, report({}, { layers: { site: seen } }), rebuilt);
   };
@@ -204,12 +208,66 @@ describe("folders of a site that the host does not have yet", () => {
   test("preflight reports missing content and a link that pushgate did not make, at once", () => {
     const { faults } = judged("a link to /srv/www", "missing; set `site.content`");
     expect(faults).toEqual([
-      expect.stringContaining("the content folder /srv/content/site is missing"),
       expect.stringContaining("the web root /var/www/site is a link to /srv/www"),
+      expect.stringContaining("the content folder /home/docs/content is missing"),
     ]);
   });
   test("preflight leaves both to the layer's facts once the layer is applied", () => {
     expect(judged("a folder with 1 files", "missing", "0123456789ab")).toEqual({ faults: [], warnings: [] });
+  });
+});
+
+describe("folders above a site that accounts other than root can write", () => {
+  const judged = (...outputs: string[]) => {
+    const facts = outputs.map((output) => ({ output, status: 0 }));
+    const seen = { name: "folders", applied: [], files: {}, owned: [], facts };
+    return preflight(host, report({}, { layers: { folders: seen } }), rebuilt);
+  };
+
+  test("preflight accepts folders that root alone can write", () => {
+    expect(judged("", "", "")).toEqual({ faults: [], warnings: [] });
+  });
+  test("preflight warns of each web root and content folder with the folders above it, and says what to do", () => {
+    expect(judged("/var (drwxrwxr-x root:dev)", "", "/home/docs (drwx------ docs:docs)")).toEqual({
+      faults: [],
+      warnings: [
+        "the web root /var/www/site is below /var (drwxrwxr-x root:dev), which accounts other than root can write. They " +
+          "decide what is there: trust them, or use a folder below folders that root alone can write, such as /var/www.",
+        expect.stringMatching(
+          /^the content folder \/home\/docs\/content is below \/home\/docs \(drwx------ docs:docs\), which/,
+        ),
+      ],
+    });
+  });
+});
+
+describe("the schedule of a site", () => {
+  const judged = (output: string) => {
+    const seen = { name: "schedules", applied: [], files: {}, owned: [], facts: [{ output, status: 0 }] };
+    return preflight(host, report({}, { layers: { schedules: seen } }), rebuilt).faults;
+  };
+
+  test.each([
+    ["Tue 2026-11-24 06:00:00 UTC", []],
+    ["", [expect.stringMatching(/^systemd cannot read the schedule "Mon\.\.Fri 06:00"\. Use an expression/)]],
+    ["never", [expect.stringMatching(/^the schedule "Mon\.\.Fri 06:00" never comes again\. Use an expression/)]],
+  ])("preflight judges what systemd says of it: %j", (output, faults) => {
+    expect(judged(output)).toEqual(faults);
+  });
+
+  const tool = missing("systemd-analyze");
+  beforeEach(({ skip, task }) => skip(tool !== undefined && task.name.startsWith("systemd says"), tool));
+  test.each([
+    ["Mon..Fri 06:00", /^(Mon|Tue|Wed|Thu|Fri) \d{4}-/],
+    ["2020-01-01", /^never$/],
+    ["*-*-* 25:00", /^$/],
+    ["06:00 Europe/Nowhere", /^$/],
+    ["'; touch /pwned", /^$/],
+  ])("systemd says of %s what preflight reads", (schedule, says) => {
+    const docs = rebuilt.hooks[1]!;
+    const hooks = [{ ...docs, site: { ...docs.site!, schedule } }];
+    const [fact] = scheduleQuestion({ ...rebuilt, hooks }).facts;
+    expect(spawnSync("sh", ["-c", fact!.read], { encoding: "utf8" }).stdout.trim()).toMatch(says);
   });
 });
 

@@ -8,8 +8,8 @@ import { fileURLToPath } from "node:url";
 import { beforeEach, describe, expect, test } from "vitest";
 import { applyScript } from "../../../infra/apply/manifest.ts";
 import { paths } from "../../../infra/host/paths.ts";
-import { buildProgram, programLayer } from "../../../infra/host/programs/programs.ts";
-import { example } from "../../fixtures.ts";
+import { buildProgram, type Program, programLayer } from "../../../infra/host/programs/programs.ts";
+import { example, served } from "../../fixtures.ts";
 import { noHost, onHost } from "./lab/throwaway-host.ts";
 
 const sha256 = (text: string | Buffer) => createHash("sha256").update(text).digest("hex");
@@ -83,5 +83,73 @@ describe("on a host", () => {
       `${send("one")}${applied("one")}(${script}\n${retire}); ls -A /usr/local/lib /var/lib/pushgate`,
     );
     expect(stdout).not.toMatch(/receiver|incoming|lib\/pushgate$/m);
+  });
+});
+
+describe("a running service", () => {
+  beforeEach(({ skip }) => skip(noHost !== undefined, noHost));
+  const unit = { receiver: "pushgate-receiver.service", builder: "pushgate-build-site.service" };
+  const unitOf = (program: Program) => `${paths.units}/${unit[program]}`;
+  const stays = { receiver: ["ActiveState", "active"], builder: ["Result", "success"] } as const;
+  /** The service fails half a second after a start with a program that holds "dies", and at once with "fails". */
+  const systemctl = (program: Program) => {
+    const [, sound] = stays[program];
+    return `#!/bin/sh
+case $1 in
+  restart)
+    echo "$*" >>/mnt/calls
+    echo ${sound} >/mnt/state
+    ! grep -q fails ${paths[program]} || echo failed >/mnt/state
+    ! grep -q dies ${paths[program]} || (sleep 0.5; echo failed >/mnt/state) >/dev/null 2>&1 &
+    ;;
+  show) echo "\${2#--property=}=$(cat /mnt/state)" ;;
+  is-failed) grep -qx failed /mnt/state ;;
+esac
+`;
+  };
+  /** The stamp of the layer that declares the service, and the file that it lists. */
+  const installed = (program: Program) => `mkdir -p /mnt/bin; PATH=/mnt/bin:$PATH; echo ${stays[program][1]} >/mnt/state
+cat >/mnt/bin/systemctl <<'END'
+${systemctl(program)}END
+chmod +x /mnt/bin/systemctl; printf '#!/bin/sh\necho its last line' >/mnt/bin/journalctl; chmod +x /mnt/bin/journalctl
+mkdir -p ${paths.units}; echo unit >${unitOf(program)}
+echo "0123456789ab
+file $(sha256sum ${unitOf(program)} | cut -d ' ' -f 1) 644 root:root ${unitOf(program)}" >/var/lib/pushgate/stamps/${program}
+`;
+  const taken = (program: Program, text: string, change: (script: string) => string = (script) => script) => {
+    const layer = programLayer(program, served, { sha256: sha256(text) });
+    const script = `mkdir -p ${paths.incoming}; printf '${text}' >${paths.incoming}/${sha256(text)}.cjs
+( ${applyScript({ ...layer, script: change(layer.script!) }, "0123456789ab")} )
+echo "applied $?"; cat ${paths[program]}; echo; cat /mnt/calls /mnt/state; rm -f /mnt/calls\n`;
+    return script;
+  };
+  const unwatched = (script: string) => {
+    const changed = script.replace(/^( *)restart_and_watch "\$unit" .*$/m, '$1systemctl restart "$unit"');
+    expect(changed).not.toBe(script);
+    return changed;
+  };
+
+  test.each(["receiver", "builder"] as const)(
+    "takes up a new %s, and the former one is back if it fails",
+    (program) => {
+      const [, sound] = stays[program];
+      const restart = `restart ${unit[program]}`;
+      const { stdout, stderr } = onHost(`${installed(program)}${taken(program, "one")}${taken(program, "it dies")}
+echo changed >${unitOf(program)}\n${taken(program, "it fails")}`);
+      expect(stdout.split("\n")).toEqual([
+        ...["applied 0", "one", restart, sound],
+        // The failed start, and the one with the former program.
+        ...["applied 1", "one", restart, restart, sound],
+        // After a manual change of the unit it is not restarted: the layer that restores the file has its turn.
+        ...["applied 0", "it fails", sound, ""],
+      ]);
+      const says = `${program}-program: ${unit[program]} does not stay up with the new program. Its last journal lines:\nits last line\n`;
+      expect(stderr.split(says)).toHaveLength(2);
+    },
+  );
+
+  test.each(["receiver", "builder"] as const)("would stay down with a new %s, without the look at it", (program) => {
+    const { stdout } = onHost(`${installed(program)}${taken(program, "one")}${taken(program, "it fails", unwatched)}`);
+    expect(stdout.split("\n").slice(4)).toEqual(["applied 0", "it fails", `restart ${unit[program]}`, "failed", ""]);
   });
 });

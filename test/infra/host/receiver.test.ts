@@ -8,6 +8,7 @@ import { sourceSets } from "../../../infra/config/derived.ts";
 import { paths, receiverUser, units } from "../../../infra/host/paths.ts";
 import {
   asSystemd,
+  metricsGroup,
   receiverLayer,
   receiverSettings,
   serviceUnit,
@@ -16,7 +17,7 @@ import {
 } from "../../../infra/host/receiver/receiver.ts";
 import { mark } from "../../../infra/host/routing/routing.ts";
 import { loopback } from "../../../infra/networks.ts";
-import { readReceiver } from "../../../service/settings.ts";
+import { metricsName, readReceiver } from "../../../service/settings.ts";
 import { example } from "../../fixtures.ts";
 import { noHost, onHost } from "./lab/throwaway-host.ts";
 import { missing } from "./namespace.ts";
@@ -70,11 +71,29 @@ describe("one socket a source set", () => {
   });
 });
 
+describe("the socket for metrics", () => {
+  const unit = text(`${paths.units}/${units.metricsSocket}`);
+
+  test("admits root and a group without members, and no address", () => {
+    expect(values(unit, "ListenStream")).toEqual([paths.metrics]);
+    expect([values(unit, "SocketMode"), values(unit, "SocketGroup")]).toEqual([["0660"], [metricsGroup]]);
+    expect(text(paths.sysusers)).toContain(`g ${metricsGroup} - -\n`);
+    expect(text(paths.sysusers)).not.toMatch(new RegExp(`^m .*${metricsGroup}`, "m"));
+  });
+
+  test("has a name that no socket for deliveries has, and stops with each of these", () => {
+    expect(values(unit, "FileDescriptorName")).toEqual([metricsName]);
+    for (const { name } of sets) expect(values(socketOf(name), "FileDescriptorName")).toEqual([]);
+    expect(values(unit, "PartOf")).toEqual([sets.map(({ name }) => units.socket(name)).join(" ")]);
+  });
+});
+
 describe("the service", () => {
   const service = text(`${paths.units}/${units.receiver}`);
 
   test("inherits every socket and every hook's credential", () => {
-    expect(values(service, "Sockets")).toEqual(sets.map(({ name }) => units.socket(name)));
+    const deliveries = sets.map(({ name }) => units.socket(name));
+    expect(values(service, "Sockets")).toEqual([...deliveries, units.metricsSocket]);
     expect(values(service, "LoadCredentialEncrypted")).toEqual(
       example.hooks.map(({ name }) => `${name}:${paths.credentials}/${name}`),
     );
@@ -100,11 +119,13 @@ describe("the service", () => {
         PUSHGATE_SETTINGS: join(folder, "receiver.json"),
         CREDENTIALS_DIRECTORY: folder,
         LISTEN_PID: "7",
-        LISTEN_FDS: "4",
+        LISTEN_FDS: "3",
+        // systemd's names: of a socket without FileDescriptorName= its unit's.
+        LISTEN_FDNAMES: [...sets.map(({ name }) => units.socket(name)), metricsName].join(":"),
       };
       const read = readReceiver(env, 7);
       expect(read.settings).toEqual(receiverSettings(example));
-      expect(read.sockets).toEqual([3, 4, 5, 6]);
+      expect([read.sockets, read.metrics]).toEqual([[3, 4], [5]]);
     } finally {
       rmSync(folder, { recursive: true });
     }

@@ -132,6 +132,29 @@ ${facts}`);
       stderr: "",
     });
   });
+
+  describe("another program changes settings at the same time", () => {
+    /** The exit status of the program with an `ip` that runs `event` before the call that begins with `call`. */
+    const during = (text: string, call: string, event: string) => {
+      root.write("during", text, 0o755);
+      const wrapper = `case "$*" in '${call}'*) ${event} ;; esac\nPATH=\${PATH#*:} exec ip "$@"\n`;
+      root.write("bin/ip", `#!/bin/sh\n${wrapper}`, 0o755);
+      return inNamespace(root.at("during"), root.at("bin")).status;
+    };
+    const calls = ["-6 route replace", "-6 rule add", "-6 route get"];
+
+    // As systemd-sysctl does during the boot of a host without IPv6.
+    test.each(calls)("IPv6 is switched off right before ip %s: without the second look the program fails", (call) => {
+      const off = "echo 1 >/proc/sys/net/ipv6/conf/all/disable_ipv6";
+      const look = " || ! has_ipv6\n";
+      expect(script).toContain(look);
+      expect([during(script, call, off), during(script.replace(look, "\n"), call, off)]).toEqual([0, 1]);
+    });
+
+    test.each(calls)("ip %s fails and IPv6 is on: the program fails", (call) => {
+      expect(during(script, call, "exit 2")).toBe(1);
+    });
+  });
 });
 
 test("systemd-analyze finds no fault in the unit", ({ skip }) => {

@@ -137,14 +137,16 @@ describe("on a host", () => {
     expect(stdout).toContain("LEAK");
   }, 30_000);
 
-  test("after a rotation and after the removal of a hook the audit agrees, and the salt stays", () => {
+  test("after a rotation and after the removal of a hook the audit agrees, the salt stays, and the folder is root's alone", () => {
     const rotated: HookSecrets = {
       site: [`new-${configured.site.current}`, configured.site.current],
       docs: plain.docs!,
     };
     const [site] = example.hooks;
     const less = { ...example, hooks: [site!] };
-    const { stdout } = onHost(`${applied(example, plain)}${audit(example)}${applied(example, rotated)}${audit(example)}
+    const { stdout } = onHost(`${applied(example, plain)}${audit(example)}
+      chmod 0755 ${paths.credentials}
+      ${applied(example, rotated)}${audit(example)}
       ${applied(less, { site: rotated.site! })}${audit(less)}${list}`);
     expect(stdout.match(/applied 0/g)).toHaveLength(3);
     const [first, second, third] = audits(stdout);
@@ -153,6 +155,7 @@ describe("on a host", () => {
     expect(auditVerdict(second!, plain)).toBe("differs: site");
     expect(auditVerdict(third!, { site: rotated.site! })).toBe("as declared");
     expect(second!.split("\n")[0]).toBe(first!.split("\n")[0]);
+    expect(stdout).toContain(`${paths.credentials} 700 root:root\n`);
     // The active unit still loads it: the receiver layer removes the file together with that line of the unit.
     expect(stdout).toContain(`${paths.credentials}/docs`);
   }, 30_000);
@@ -174,17 +177,21 @@ describe("on a host", () => {
     30_000,
   );
 
-  test("the layer installs a deploy key whole, under the name by which its unit loads it, and the audit compares it", () => {
+  test("the layer installs a deploy key and a token whole, under the names by which their units load them, and the audit compares them", () => {
     const key = `-----BEGIN OPENSSH PRIVATE KEY-----\n${"a".repeat(70)}\n${"b".repeat(70)}\n-----END OPENSSH PRIVATE KEY-----`;
-    const withKey: HookSecrets = { ...plain, "key:docs": [key] };
+    const token = "glpat-0123456789abcdefghij";
+    const signing = `whsec_${Buffer.alloc(32, 7).toString("base64")}`;
+    const withKey: HookSecrets = { ...plain, "key:docs": [key], "status:docs": [token], "notify:docs": [signing] };
     const { stdout, stderr } = onHost(`${watched}${applied(rebuilt, withKey)}${audit(rebuilt)}${list}
       systemd-creds decrypt --name=deploy-key ${paths.credentials}/docs-deploy-key - | sha256sum
-      grep -rlF -e '${"a".repeat(70)}' -e '${Buffer.from(key).toString("base64").slice(40, 120)}' /etc /var/lib /run /tmp /root && echo LEAK
+      systemd-creds decrypt --name=status ${paths.credentials}/docs.status - | sha256sum
+      grep -rlF -e '${token}' -e '${signing}' -e '${"a".repeat(70)}' -e '${Buffer.from(key).toString("base64").slice(40, 120)}' /etc /var/lib /run /tmp /root && echo LEAK
       printf 'forged-forged-forged-forged-forged-forged' | systemd-creds encrypt --with-key=host --name=deploy-key - ${paths.credentials}/docs-deploy-key
       ${audit(rebuilt)}`);
     expect(stdout + stderr).toContain("applied 0");
     expect(stdout).toContain(`${paths.credentials}/docs-deploy-key 600 root:root`);
     expect(stdout).toContain(createHash("sha256").update(`${key}\n`).digest("hex"));
+    expect(stdout).toContain(createHash("sha256").update(`${token}\n`).digest("hex"));
     expect(stdout).not.toContain("LEAK");
     expect(audits(stdout).map((answer) => auditVerdict(answer, withKey))).toEqual(["as declared", "differs: key:docs"]);
     const none = onHost(applied(rebuilt, plain));

@@ -1,5 +1,17 @@
 /** The site layer's shell, as root of a namespace with a fake systemctl: web roots become links, and folders again. */
-import { existsSync, lstatSync, mkdirSync, readFileSync, readlinkSync, symlinkSync } from "node:fs";
+import {
+  chmodSync,
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  renameSync,
+  rmdirSync,
+  rmSync,
+  symlinkSync,
+} from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { paths } from "../../../infra/host/paths.ts";
@@ -20,9 +32,14 @@ describe("the web root of a site", () => {
   let root: Root;
   let bin: string;
   const at = (path: string) => root.at(path);
-  const run = (calls: string) => {
-    const shell = `${script}\nbuilder=root\n${calls}`.replaceAll("/usr/bin/node", process.execPath);
-    return inNamespace(root.moved(shell, paths.requests, "/srv", "/etc/systemd"), bin);
+  /** `instead`: shell in place of functions of the layer, for what would happen without them. */
+  const run = (calls: string, instead = "") => {
+    // The namespace has one account.
+    const shell = `${script}\nbuilder=root\nas_builder() { "$@"; }\n${instead}\n${calls}`.replaceAll(
+      "/usr/bin/node",
+      process.execPath,
+    );
+    return inNamespace(root.moved(shell, paths.rootRequests, "/srv", "/etc/systemd"), bin);
   };
   const release = (text: string) => {
     root.write(`${paths.sites}/docs/releases/1/index.html`, text);
@@ -79,7 +96,7 @@ describe("the web root of a site", () => {
       root.write("/srv/www/index.html", "former");
       root.write("/srv/www/uploads/photo", "photo");
       mkdirSync(at(`${paths.sites}/docs`), { recursive: true });
-      mkdirSync(at(`${paths.requests}/docs`), { recursive: true });
+      mkdirSync(at(`${paths.rootRequests}/docs`), { recursive: true });
       root.write("bin/status.json", JSON.stringify({ last: { kinds: ["adopt"] }, adoption: { files, more: 0 } }));
       return run("serve docs /srv/www /srv/content 5 uploads");
     };
@@ -95,15 +112,22 @@ describe("the web root of a site", () => {
 
     test("stays if a program writes a file during the copy", () => {
       root.write(
-        "bin/cp",
-        `#!/bin/sh\n/bin/cp "$@"\n[ "$1" != -a ] || echo late >>${at("/srv/www/uploads/photo")}\n`,
+        "bin/tar",
+        `#!/bin/sh\n/bin/tar "$@"\n[ "$1" != --create ] || echo late >>${at("/srv/www/uploads/photo")}\n`,
         0o755,
       );
       const { status, stderr } = compared([]);
       expect(status).toBe(1);
       expect(stderr).toContain("a program wrote uploads/photo into");
       expect(isLink("/srv/www")).toBe(false);
-      expect(readFileSync(at("/srv/www/uploads/photo"), "utf8")).toBe("photolate\n");
+      expect(readFileSync(at("/srv/www/uploads/photo"), "utf8")).toMatch(/^photo(late\n)+$/);
+      // Nothing of the attempt is left: neither the release, nor what was kept, nor a folder beside the web root.
+      expect(readdirSync(at(`${paths.sites}/docs/releases`))).toEqual([]);
+      expect(readdirSync(at(`${paths.sites}/docs/kept`))).toEqual([]);
+      expect(readdirSync(at(`${paths.sites}/docs`)).sort()).toEqual(["kept", "releases", "status.json", "work"]);
+      expect(readdirSync(at(paths.sites))).toEqual(["docs"]);
+      expect(readdirSync(at("/srv")).sort()).toEqual(["content", "www"]);
+      expect(existsSync(at(`${paths.state}/sites`))).toBe(false);
     });
 
     test("becomes the first release, with the kept paths beside the releases", () => {
@@ -113,6 +137,148 @@ describe("the web root of a site", () => {
       expect(readFileSync(at("/srv/www/index.html"), "utf8")).toBe("former");
       expect(isLink("/srv/www/uploads")).toBe(true);
       expect(readFileSync(at("/srv/www/uploads/photo"), "utf8")).toBe("photo");
+      expect(readdirSync(at(paths.sites))).toEqual(["docs"]);
+      expect(readdirSync(at("/srv")).sort()).toEqual(["content", "www"]);
     });
+
+    test("becomes a release and a folder again where no call exchanges two paths", () => {
+      root.write("bin/perl", "#!/bin/sh\nexit 1\n", 0o755);
+      expect(compared([])).toMatchObject({ status: 0, stderr: expect.stringContaining("cannot exchange two paths") });
+      expect(isLink("/srv/www")).toBe(true);
+      expect(run("give_back docs")).toMatchObject({ status: 0 });
+      expect(readFileSync(at("/srv/www/index.html"), "utf8")).toBe("former");
+      expect(readFileSync(at("/srv/www/uploads/photo"), "utf8")).toBe("photo");
+      expect(readdirSync(at("/srv")).sort()).toEqual(["content", "www"]);
+    });
+
+    test("stays if a file cannot be read by every account, and the error says what to do", () => {
+      root.write(
+        "bin/tar",
+        '#!/bin/sh\n[ "$1" != --extract ] || exec /bin/tar "$@"\n/bin/tar "$@"\necho "tar: ./closed: Cannot open: Permission denied" >&2\nexit 2\n',
+        0o755,
+      );
+      const { status, stderr } = compared([]);
+      expect(status).toBe(1);
+      expect(stderr).toMatch(/\.\/closed: Cannot open[\s\S]*Run chmod -R a\+rX on them, or name them in `site\.keep`/);
+      expect(isLink("/srv/www")).toBe(false);
+      expect(readdirSync(at(`${paths.sites}/docs/releases`))).toEqual([]);
+    });
+
+    test("stays if another folder takes its place while it is copied", () => {
+      root.write(
+        "bin/sync",
+        `#!/bin/sh
+[ "$1" != -f ] || [ -e ${at("/srv/aside")} ] || { mv ${at("/srv/www")} ${at("/srv/aside")} && mkdir ${at("/srv/www")}; }
+`,
+        0o755,
+      );
+      const { status, stderr } = compared([]);
+      expect(status).toBe(1);
+      expect(stderr).toContain("a program wrote another folder into");
+      expect(isLink("/srv/www")).toBe(false);
+      expect(existsSync(at("/srv/aside/index.html"))).toBe(true);
+    });
+  });
+
+  /** The namespace has one account: a folder that every account can write belongs to the attacker. */
+  describe("in a folder that another account can write", () => {
+    const victim = () => readdirSync(at("/victim"));
+    beforeEach(() => {
+      mkdirSync(at("/srv/open/site"), { recursive: true });
+      chmodSync(at("/srv/open"), 0o777);
+      mkdirSync(at("/victim"));
+    });
+
+    test("a link on the way to the web root is rejected, and would lead root elsewhere if root followed it", () => {
+      rmdirSync(at("/srv/open/site"));
+      symlinkSync(at("/victim"), at("/srv/open/site"));
+      const serve = "serve docs /srv/open/site/www /srv/content 5";
+      expect(run(serve)).toMatchObject({
+        status: 1,
+        stderr: expect.stringContaining(`${at("/srv/open")}/site is a link that the account`),
+      });
+      expect(victim()).toEqual([]);
+      expect(run(serve, 'enter() { cd -- "$1"; }').status).toBe(0);
+      expect(victim()).toEqual(["www"]);
+    });
+
+    test("a link that root made in its own folder is followed", () => {
+      symlinkSync("open/site", at("/srv/alias"));
+      expect(run("serve docs /srv/alias/www /srv/content 5")).toMatchObject({ status: 0, stderr: "" });
+      expect(isLink("/srv/open/site/www")).toBe(true);
+    });
+
+    test("a folder that is exchanged for a link right after root looked is noticed, and would be entered without the second look", () => {
+      root.write(
+        "bin/stat",
+        `#!/bin/sh
+/usr/bin/stat "$@"
+case $* in *"-- ./site") mv ${at("/srv/open/site")} ${at("/srv/open/aside")} && ln -s ${at("/victim")} ${at("/srv/open/site")} ;; esac
+`,
+        0o755,
+      );
+      const serve = "serve docs /srv/open/site/www /srv/content 5";
+      expect(run(serve)).toMatchObject({
+        status: 1,
+        stderr: expect.stringContaining("was exchanged for another folder"),
+      });
+      expect(victim()).toEqual([]);
+      rmSync(at("/srv/open/site"));
+      renameSync(at("/srv/open/aside"), at("/srv/open/site"));
+      const second = ' && [ "$(stat -c \'%F %d:%i\' .)" = "$found" ]';
+      expect(script).toContain(second);
+      expect(run(serve, script!.replace(second, "")).status).toBe(0);
+      expect(victim()).toEqual(["www"]);
+    });
+
+    test("a missing folder is not made, as it would be the account's to make", () => {
+      expect(run("serve docs /srv/open/site/more/www /srv/content 5").status).toBe(0);
+      expect(readFileSync(at(`${paths.state}/made`), "utf8")).toBe(`${at("/srv/open/site/more")}\n`);
+      expect(run("serve docs /srv/open/more/www /srv/content 5")).toMatchObject({
+        status: 1,
+        stderr: expect.stringContaining(`${at("/srv/open")}/more is missing. Make it as the account`),
+      });
+      expect(readdirSync(at("/srv/open"))).toEqual(["site"]);
+    });
+
+    test("a link in place of root's copy gets nothing when the folder is given back, and would get the site", () => {
+      expect(run("serve docs /srv/open/www /srv/content 5").status).toBe(0);
+      release("page");
+      // The former name of the copy, which root removed and made again.
+      const plant = `plant() { ln -s "${at("/victim")}" /srv/open/www.pushgate-new; }`;
+      const former = `give_back() {
+        rm -rf -- /srv/open/www.pushgate-new && plant
+        cp -a -- ${paths.sites}/docs/current/. /srv/open/www.pushgate-new
+      }`;
+      expect(run("plant\ngive_back docs", plant).status).toBe(0);
+      expect(victim()).toEqual([]);
+      expect(readFileSync(at("/srv/open/www/index.html"), "utf8")).toBe("page");
+      rmSync(at("/srv/open/www.pushgate-new"));
+      run("give_back docs", `${plant}\n${former}`);
+      expect(victim()).toEqual(["index.html"]);
+    });
+
+    test("a folder that takes the link's place while root copies stays, and root's copy goes", () => {
+      expect(run("serve docs /srv/open/www /srv/content 5").status).toBe(0);
+      release("page");
+      const swap = "sync() { rm -f /srv/open/www && mkdir /srv/open/www && echo own >/srv/open/www/own; }";
+      expect(run("give_back docs", swap)).toMatchObject({
+        status: 1,
+        stderr: expect.stringContaining("is no longer pushgate's link"),
+      });
+      expect(readdirSync(at("/srv/open/www"))).toEqual(["own"]);
+      expect(readdirSync(at("/srv/open")).sort()).toEqual(["site", "www"]);
+    });
+  });
+
+  test("an interrupted copy beside the web root is removed, and the former folder is kept and reported", () => {
+    root.write("/srv/.www.pushgate-aaaaaa/new/half", "copy");
+    root.write("/srv/.www.pushgate-bbbbbb/former/page", "former");
+    for (const name of ["aaaaaa", "bbbbbb"]) chmodSync(at(`/srv/.www.pushgate-${name}`), 0o700);
+    expect(run("serve docs /srv/www /srv/content 5")).toMatchObject({
+      status: 0,
+      stderr: expect.stringContaining(".www.pushgate-bbbbbb holds what an interrupted `pulumi up` replaced."),
+    });
+    expect(readdirSync(at("/srv")).sort()).toEqual([".www.pushgate-bbbbbb", "content", "www"]);
   });
 });

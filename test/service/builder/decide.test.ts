@@ -79,6 +79,8 @@ describe("decided without the repository", () => {
     deployed: { release: "000002-aaaaaaaaaaaa", commit: a },
     held: null,
     requested: false,
+    scheduled: false,
+    moved: undefined,
     tampered: [],
   };
   const held: Known = { ...known, held: b };
@@ -87,10 +89,15 @@ describe("decided without the repository", () => {
     ["adopted", { ...known, deployed: { release: "000001-adopted", commit: null } }, b, "built from no commit"],
     ["published already", { ...known, head: a }, null, "published already"],
     ["requested", { ...known, head: a, requested: true }, a, "requested"],
+    ["scheduled", { ...known, head: a, scheduled: true }, a, "scheduled"],
+    ["scheduled and requested", { ...known, head: a, scheduled: true, requested: true }, a, "requested"],
+    ["from another folder", { ...known, head: a, moved: "site.folder was not set" }, a, "site.folder was not set"],
     ["tampered with", { ...known, head: a, tampered: ["index.html"] }, a, "changed on the disk: index.html"],
     ["rolled back", held, null, "a new commit is published again"],
     ["rolled back, requested: the rollback's commit is built", { ...held, requested: true }, a, "requested"],
     ["rolled back, tampered with", { ...held, tampered: ["x"] }, a, "changed on the disk: x"],
+    ["rolled back, scheduled: the same", { ...held, scheduled: true }, a, "scheduled"],
+    ["rolled back, from another folder", { ...held, moved: "site.folder was not set" }, null, "rolled back"],
     [
       "rolled back to an adopted folder, requested",
       { ...held, requested: true, deployed: { release: "000001-adopted", commit: null } },
@@ -103,6 +110,22 @@ describe("decided without the repository", () => {
 
   test("the changed paths decide on a new head after a rollback", () => {
     expect(plan({ ...known, held: "c".repeat(40) })).toBeUndefined();
+  });
+
+  test("a scheduled build of the published commit is a release only if it differs; a requested one always is", () => {
+    const at = { ...known, head: a };
+    expect(plan({ ...at, scheduled: true })?.unlessSame).toBe(true);
+    expect(plan({ ...known, scheduled: true })?.unlessSame).toBe(false);
+    for (const why of [{ requested: true }, { tampered: ["x"] }])
+      expect(plan({ ...at, scheduled: true, ...why })?.unlessSame).toBeUndefined();
+  });
+
+  test("a push below a folder of the content builds, whatever characters its name has, and one beside it does not", () => {
+    const by = (path: string, ...content: string[]) => planBy({ paths: [path] }, buildPaths, b, content).commit;
+    expect(by("content/a.md", "content")).toBe(b);
+    expect(by("texts/[de]* é/a.md", "texts/[de]* é")).toBe(b);
+    expect(by("content.md", "content")).toBeNull();
+    expect(by("README.md", "")).toBe(b);
   });
 
   test("unknown changes start a build", () => {

@@ -1,12 +1,15 @@
 /**
  * A fake of hugo's units: a connection to its socket starts hugo as a child process with the unit's arguments and
- * environment, and without its sandbox. Output and a last line go back over the connection, as from the unit.
+ * environment, and without its sandbox. A first line and the output go back over the connection, and the end into a
+ * file, as from the unit.
  * `node test/service/builder/fake-hugo.ts <builder.json>` runs it alone.
  */
-import { spawn } from "node:child_process";
-import { readFileSync, rmSync } from "node:fs";
+import { spawn, spawnSync } from "node:child_process";
+import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createServer, type Server } from "node:net";
-import { hugoArguments, hugoEnvironment } from "../../../infra/host/builder/hugo.ts";
+import { join } from "node:path";
+import { hugoArguments, hugoEnvironment, mountsCommand } from "../../../infra/host/builder/hugo.ts";
+import { endOfFolders } from "../../../service/builder/content.ts";
 import { placesOf } from "../../../service/builder/places.ts";
 import type { BuilderSettings } from "../../../service/builder/settings.ts";
 
@@ -18,15 +21,31 @@ export async function startFakeHugo(
   { path = "hugo", exec = [], http = [] }: FakeHugo = {},
 ): Promise<Server> {
   const { clone, out, cache, work } = placesOf(settings);
-  const { content, hugo, limits } = settings;
-  const args = hugoArguments({ source: clone, content, destination: out, cache });
+  const { content, folder = "", hugo, limits } = settings;
+  const source = join(clone, folder);
+  const args = hugoArguments({ source, content, destination: out, cache });
   const env = { PATH: process.env.PATH ?? "", HOME: "/nonexistent", ...hugoEnvironment(cache, { exec, http }) };
   let busy = false;
+  let builds = 0;
+  let end = () => {};
   const server = createServer((connection) => {
     connection.on("error", () => {});
-    // MaxConnections=1: the second is closed at once, without a last line.
+    // MaxConnections=1: the second is closed at once, without a first line.
     if (busy) return connection.destroy();
     busy = true;
+    builds += 1;
+    const id = builds.toString(16).padStart(32, "0");
+    connection.write(`pushgate-hugo build=${id}\n`);
+    if (content === undefined) {
+      const [program, ...words] = mountsCommand(path, { source, destination: out, cache });
+      const { stdout, stderr } = spawnSync(program!, words, { cwd: work, env, encoding: "utf8" });
+      connection.write(`${stdout ?? ""}${stderr ?? ""}${endOfFolders}\n`);
+    } else if (!existsSync(content)) {
+      busy = false;
+      writeFileSync(hugo.result, `${id} exit-code exited 78\n`);
+      // As infra/host/builder/content.sh says it.
+      return connection.end(`the content folder ${content} is missing. Mount it, or correct hooks[].site.content.\n`);
+    }
     // Its own process group, in place of the unit's control group.
     const child = spawn(path, args, { cwd: work, env, detached: true, stdio: ["ignore", "pipe", "pipe"] });
     const kill = (signal: NodeJS.Signals) => {
@@ -34,6 +53,7 @@ export async function startFakeHugo(
         if (child.pid !== undefined) process.kill(-child.pid, signal);
       } catch {}
     };
+    end = () => kill("SIGKILL");
     let late = false;
     const timer = setTimeout(() => {
       late = true;
@@ -42,21 +62,33 @@ export async function startFakeHugo(
     for (const output of [child.stdout, child.stderr]) output.pipe(connection, { end: false });
     // The builder was killed: its unit stops this one before the next build.
     connection.on("close", () => kill("SIGKILL"));
-    const end = (result: string, code: string, status: string) => {
+    const report = (result: string, code: string, status: string) => {
       clearTimeout(timer);
       busy = false;
-      connection.end(`pushgate-hugo result=${result} code=${code} status=${status}\n`);
+      writeFileSync(hugo.result, `${id} ${result} ${code} ${status}\n`);
+      connection.end();
     };
     // systemd's status of an ExecStart= that can't be executed.
-    child.on("error", () => end("exit-code", "exited", "203"));
+    child.on("error", () => report("exit-code", "exited", "203"));
     child.on("exit", () => kill("SIGKILL"));
     child.on("close", (code, signal) => {
-      if (signal) end(late ? "timeout" : "signal", "killed", signal.replace("SIG", ""));
-      else if (child.pid !== undefined) end(code === 0 ? "success" : "exit-code", "exited", String(code));
+      if (signal) report(late ? "timeout" : "signal", "killed", signal.replace("SIG", ""));
+      else if (child.pid !== undefined) report(code === 0 ? "success" : "exit-code", "exited", String(code));
     });
   });
-  rmSync(hugo.socket, { force: true });
-  await new Promise<void>((resolve) => server.listen(hugo.socket, resolve));
+  // The unit that kills hugo's.
+  const stop = createServer((connection) => {
+    end();
+    connection.destroy();
+  });
+  server.once("close", () => stop.close());
+  for (const [listener, path] of [
+    [server, hugo.socket],
+    [stop, `${hugo.socket}.stop`],
+  ] as const) {
+    rmSync(path, { force: true });
+    await new Promise<void>((resolve) => listener.listen(path, resolve));
+  }
   return server;
 }
 

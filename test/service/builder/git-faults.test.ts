@@ -1,9 +1,10 @@
 /** Faults of the remote and of the clone: how the reason reports them, and what happens next. */
+import { execFileSync } from "node:child_process";
 import { readdirSync, rmSync, statSync, truncateSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import type { GitHost } from "../../fakes/git-host.ts";
-import { type Bench, gitHost, onCopies } from "./harness.ts";
+import { type Bench, bundledBuilder, finish, gitHost, onCopies, start } from "./harness.ts";
 import { says, siteFiles } from "./hugo-site.ts";
 
 let site: Bench;
@@ -87,4 +88,32 @@ test("the next start removes the files of a checkout that did not end", async ()
   expect((await site.work()).last.result).toBe("published");
   expect(site.published()).not.toContain("stray.txt");
   expect(site.page()).toContain(says(1));
+});
+
+test("a repository's names that are not UTF-8 stop a build and no later one, and would stop the builder for good", async () => {
+  const entry = (path: string) => `M 100644 inline "${path}"\ndata 1\nx\n`;
+  const push = (head: string, ...lines: string[]) =>
+    execFileSync("git", ["--git-dir", site.repository.folder, "fast-import", "--quiet", "--force"], {
+      input: `commit refs/heads/main\ncommitter A <a@example.net> 1 +0000\ndata 1\nx\nfrom ${head}\n${lines.join("")}\n`,
+    });
+  const good = site.repository.head()!;
+  push(good, entry("\\377"), entry("static/\\377.txt"));
+  site.deliver();
+  expect((await site.work()).last).toMatchObject({
+    result: "rejected",
+    reason: expect.stringContaining("hugo wrote a name that is not UTF-8"),
+  });
+  expect(readdirSync(site.places.clone)).toEqual([".git"]);
+  // As text, such a name is another one.
+  const weak = await bundledBuilder(site.folder, [
+    "files.ts",
+    'readdirSync(folder, { encoding: "buffer" })',
+    "readdirSync(folder).map((name) => Buffer.from(name))",
+  ]);
+  await finish(site, start(site, weak));
+  await expect(finish(site, start(site, weak))).rejects.toThrow(/pushgate-builder: .*ENOTEMPTY/);
+  site.repository.point(good);
+  site.repository.push(siteFiles(2));
+  site.deliver();
+  expect((await site.work()).last.result).toBe("published");
 });

@@ -1,11 +1,11 @@
 /** A builder in this process or as the real bundle, on a site in a folder of its own. */
 import { type ChildProcess, execFileSync, spawn, spawnSync } from "node:child_process";
 import {
-  chownSync,
   mkdirSync,
   mkdtempSync,
   readdirSync,
   readFileSync,
+  readlinkSync,
   renameSync,
   rmSync,
   writeFileSync,
@@ -32,9 +32,6 @@ const absent = ["git", "hugo", "openssl"].filter((tool) => spawnSync("sh", ["-c"
 export const cannotBuild =
   absent.length > 0 ? `${absent.join(", ")} not installed: apt-get install ${absent.join(" ")}` : undefined;
 
-/** The account in place of root: the one that runs the test. */
-const root = process.getuid?.() ?? 0;
-
 export type Bench = {
   readonly folder: string;
   readonly places: Places;
@@ -44,9 +41,13 @@ export type Bench = {
   readonly journal: Entry[];
   /** Puts a delivery into the spool. */
   deliver(): void;
-  /** Requests of root, or of another account where `uid` is given, which only root can do. */
+  /** Requests of a member of the writers' group. */
+  request(name: string): void;
+  /** Requests of root. */
   tick(): void;
-  request(name: string, text?: string, uid?: number): void;
+  /** The time of `site.schedule` has come. */
+  scheduled(): void;
+  adopt(): void;
   rollback(release: string): void;
   /** Runs until nothing is pending, or until the first failure. Returns status.json. */
   work(as?: Builder): Promise<Status>;
@@ -83,17 +84,39 @@ export async function bundledBuilder(folder: string, ...without: readonly Withou
 }
 
 /** Starts the bundle on a site in a process group of its own. */
-export function start(site: Bench, bundle: string, extra: Readonly<Record<string, string>> = {}): ChildProcess {
+export function start(
+  site: Bench,
+  bundle: string,
+  extra: Readonly<Record<string, string>> = {},
+  ...args: readonly string[]
+): ChildProcess {
   const file = join(site.folder, "builder.json");
   writeFileSync(file, JSON.stringify(site.builder.settings));
   const env = { PATH: process.env.PATH, PUSHGATE_SETTINGS: file, GIT_SSL_CAINFO: site.builder.authorities, ...extra };
-  return spawn(process.execPath, [bundle], { env, detached: true, stdio: ["ignore", "pipe", "pipe"] });
+  return spawn(process.execPath, [bundle, ...args], { env, detached: true, stdio: ["ignore", "pipe", "pipe"] });
+}
+
+/** Kills the program and the git that it runs, which is a process group of its own: as systemd kills a control group. */
+export function kill({ folder }: Bench, child: ChildProcess): void {
+  const groups = readdirSync("/proc").filter((pid) => {
+    try {
+      return /^\d+$/.test(pid) && readlinkSync(`/proc/${pid}/cwd`).startsWith(`${folder}/site/work/`);
+    } catch {
+      return false;
+    }
+  });
+  for (const pid of [-child.pid!, ...groups.map(Number)])
+    try {
+      process.kill(pid, "SIGKILL");
+    } catch {
+      // It has ended.
+    }
 }
 
 /** Waits until the program ends or reports a failure. Returns status.json. */
 export async function finish(site: Bench, child: ChildProcess): Promise<Status> {
   let said = "";
-  const cut = () => child.pid && process.kill(-child.pid, "SIGKILL");
+  const cut = () => kill(site, child);
   child.stdout?.setEncoding("utf8").on("data", (text: string) => {
     said += text;
     if (/"failing":/.test(said)) cut();
@@ -118,26 +141,37 @@ export type Change = Partial<BuilderSettings> & {
   /** Options of the fake that answers hugo's socket. */
   readonly fake?: FakeHugo;
   readonly pages?: number;
+  /** The repository has the content; there is no folder outside it. */
+  readonly ownContent?: true;
+  /** The folder that holds the site's own. */
+  readonly parent?: string;
   readonly limit?: Partial<BuilderSettings["limits"]>;
 };
 
 /** A site of `pages` pages, pushed as revision 1, with nothing published. */
-export async function bench({ pages = 3, limit, fake, ...rest }: Change = {}): Promise<Bench> {
+export async function bench({
+  pages = 3,
+  parent = tmpdir(),
+  limit,
+  fake,
+  ownContent,
+  ...rest
+}: Change = {}): Promise<Bench> {
   const host = await gitHost();
   const name = nextName();
   host.repository(name).push(siteFiles(1));
-  const folder = mkdtempSync(join(tmpdir(), "pushgate-builder-"));
-  for (const place of ["spool", "asks", "content"]) mkdirSync(join(folder, place));
+  const folder = mkdtempSync(join(parent, "pushgate-builder-"));
+  for (const place of ["spool", "asks", "root", "content"]) mkdirSync(join(folder, place));
   writeContent(join(folder, "content"), pages);
   const policy = {
     paths: buildPaths,
     keep: [],
     assets: assetExtensions,
-    submodules: false,
-    limits: { releaseBytes: 1 << 30, pagesPercent: 50, seconds: 30, debounceMilliseconds: 0, ...limit },
+    submodules: true,
+    limits: { releaseBytes: 1 << 30, pagesPercent: 50, seconds: 30, ...limit },
     ...rest,
   };
-  return benchIn(folder, host, name, policy, fake);
+  return benchIn(folder, host, name, policy, { fake, ownContent });
 }
 
 /** The same, with all revisions up to this one published. */
@@ -162,8 +196,14 @@ export async function copyOf({ folder, repository, builder }: Bench): Promise<Be
     [repository.folder, join(host.folder, `${name}.git`)],
   ] as const)
     execFileSync("cp", ["-a", from, to]);
-  const { hugo: _, ...policy } = builder.settings;
-  return benchIn(copy, host, name, policy);
+  // They name the content folder, and another one would be built anew.
+  const manifests = join(copy, "site/work/manifests");
+  for (const name of readdirSync(manifests)) {
+    const file = join(manifests, name);
+    writeFileSync(file, readFileSync(file, "utf8").replaceAll(folder, copy));
+  }
+  const { hugo: _, content, ...policy } = builder.settings;
+  return benchIn(copy, host, name, policy, { ownContent: content === undefined ? true : undefined });
 }
 
 /** Gives each test of a file its own copy of a site, with all revisions up to this one published. */
@@ -185,33 +225,39 @@ export function onCopies(revision: number, use: (copy: Bench) => void, change: C
 
 type Policy = Omit<
   BuilderSettings,
-  "hook" | "repository" | "branch" | "spool" | "asks" | "site" | "content" | "webRoot" | "hugo"
+  "hook" | "repository" | "branch" | "spool" | "asks" | "rootRequests" | "site" | "content" | "webRoot" | "hugo"
 > &
   Partial<Pick<BuilderSettings, "hugo">>;
 
-async function benchIn(folder: string, host: GitHost, name: string, policy: Policy, fake?: FakeHugo): Promise<Bench> {
+async function benchIn(
+  folder: string,
+  host: GitHost,
+  name: string,
+  policy: Policy,
+  { fake, ownContent }: { readonly fake?: FakeHugo | undefined; readonly ownContent?: true | undefined } = {},
+): Promise<Bench> {
   const at = (place: string) => join(folder, place);
   const settings: BuilderSettings = {
-    hugo: { socket: at("hugo.sock") },
+    hugo: { socket: at("hugo.sock"), result: at("hugo.result") },
     ...policy,
     hook: "site",
     repository: host.url(name),
     branch: "main",
     spool: at("spool"),
     asks: at("asks"),
+    rootRequests: at("root"),
     site: at("site"),
-    content: at("content"),
+    ...(ownContent ? {} : { content: at("content") }),
     webRoot: at("www"),
   };
   const builder: Builder = { settings, path: process.env.PATH ?? "", authorities: host.caFile };
-  const places = placesOf(settings, root);
+  const places = placesOf(settings);
   const hugo = policy.hugo === undefined ? await startFakeHugo(settings, fake) : undefined;
   const journal: Entry[] = [];
   let delivery = 0;
-  const request = (name: string, text = "", uid?: number) => {
-    writeFileSync(join(at("asks"), ".new"), text, { mode: 0o644 });
-    if (uid !== undefined) chownSync(join(at("asks"), ".new"), uid, uid);
-    renameSync(join(at("asks"), ".new"), join(at("asks"), name));
+  const request = (folder: string, name: string) => {
+    writeFileSync(at(".new"), "");
+    renameSync(at(".new"), join(at(folder), name));
   };
   const status = () => JSON.parse(readFileSync(places.status, "utf8")) as Status;
   return {
@@ -225,9 +271,11 @@ async function benchIn(folder: string, host: GitHost, name: string, policy: Poli
       delivery += 1;
       writeFileSync(join(at("spool"), `delivery-${delivery}.json`), "{}\n");
     },
-    tick: () => request("tick"),
-    request,
-    rollback: (release) => request(`rollback-${release}`, `rollback-${release}\n`),
+    request: (name) => request("asks", name),
+    tick: () => request("root", "tick"),
+    scheduled: () => request("root", "schedule"),
+    adopt: () => request("root", "adopt"),
+    rollback: (release) => request("root", `rollback-${release}`),
     work: async (as = builder) => {
       await work(as, places, journal);
       return status();

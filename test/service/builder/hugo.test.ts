@@ -52,6 +52,7 @@ async function alone(
       branch: "main",
       spool: at("spool"),
       asks: at("asks"),
+      rootRequests: at("root"),
     },
     ...{
       site: at("site"),
@@ -61,9 +62,9 @@ async function alone(
       keep: [],
       assets: [],
       submodules: false,
-      hugo: "socket" in hugo ? hugo : { socket: at("hugo.sock") },
+      hugo: "socket" in hugo ? hugo : { socket: at("hugo.sock"), result: at("hugo.result") },
     },
-    limits: { releaseBytes: 1 << 30, pagesPercent: 50, seconds: 30, debounceMilliseconds: 0, ...limit },
+    limits: { releaseBytes: 1 << 30, pagesPercent: 50, seconds: 30, ...limit },
   };
   const places = placesOf(settings);
   makePlaces(places);
@@ -152,13 +153,13 @@ describe("the real hugo", () => {
 
   test("the gate rejects a site that is larger than its limit", async () => {
     await published();
-    site.repository.push({ "static/large.bin": Buffer.alloc(100_000) });
+    site.repository.push({ "static/large.bin": Buffer.alloc(1_000_000) });
     site.deliver();
     const { settings } = site.builder;
-    const limits = { ...settings.limits, releaseBytes: 100_000 };
+    const limits = { ...settings.limits, releaseBytes: 1_050_000 };
     expect((await site.work({ ...site.builder, settings: { ...settings, limits } })).last).toMatchObject({
       result: "rejected",
-      reason: expect.stringMatching(/^the site takes 0\.2 MiB on the disk, and may take 0\.1\. Raise .*releaseMiB/),
+      reason: expect.stringMatching(/^the site takes 1\.1 MiB on the disk, and may take 1\.0\. Raise .*releaseMiB/),
     });
   });
 
@@ -174,7 +175,10 @@ describe("the real hugo", () => {
     expect((await pushed(runs)).reason).toContain('"npx" is not whitelisted in policy "security.exec.allow"');
     // A policy that the operator opened is open: another error follows.
     site.repository.push({ ...files, "assets/a.css": null });
-    const settings = { ...site.builder.settings, hugo: { socket: join(extra, "opened.sock") } };
+    const settings = {
+      ...site.builder.settings,
+      hugo: { socket: join(extra, "opened.sock"), result: join(extra, "opened") },
+    };
     const opened = await startFakeHugo(settings, { http: ["^https://localhost.*", "^https://other.*"] });
     const { last } = await site.work({ ...site.builder, settings });
     opened.close();
@@ -242,28 +246,40 @@ describe("hugo's socket", () => {
   let connections: number;
   afterEach(() => server?.close());
 
-  /** A unit that writes a site, sends this, and ends. */
-  const unit = async (say: (connection: number) => string, write = true): Promise<BuilderSettings["hugo"]> => {
+  const id = "0123456789abcdef".repeat(2);
+  const first = `pushgate-hugo build=${id}\n`;
+  const good = `${id} success exited 0\n`;
+
+  /**
+   * A unit that writes a site, sends this and closes the connection; root writes `end` as soon as the connection is
+   * there, or so many milliseconds after it was closed.
+   */
+  const unit = async (
+    end: string,
+    say = (_connection: number) => `${first}Start building sites …\nError: it went wrong\n`,
+    later = 0,
+  ): Promise<BuilderSettings["hugo"]> => {
     connections = 0;
-    const socket = join(extra, "socket");
+    const [socket, result] = [join(extra, "socket"), join(extra, "result")];
     server = createServer((connection) => {
       connections += 1;
-      const said = say(connections);
-      if (write && said.includes("result=success")) {
-        mkdirSync(join(out, "a"));
+      const write = () => writeFileSync(result, end);
+      if (later === 0) write();
+      else setTimeout(write, later);
+      if (end === good) {
+        mkdirSync(join(out, "a"), { recursive: true });
         writeFileSync(join(out, "index.html"), "by the unit");
       }
-      connection.end(said);
+      connection.end(say(connections));
     });
     await new Promise<void>((resolve) => server.listen(socket, resolve));
-    return { socket };
+    return { socket, result };
   };
-  const ended = (line: string) => `Start building sites …\nError: it went wrong\npushgate-hugo ${line}\n`;
-  const setbackAfter = async (say: (connection: number) => string, limit: Partial<BuilderSettings["limits"]> = {}) =>
-    alone(await unit(say), limit);
+  const setbackAfter = async (...of: Parameters<typeof unit>) =>
+    alone(await unit(...of), { memoryMiB: 1024, seconds: 30 });
 
-  test("a connection starts a build, and its last line reports how the build ended", async () => {
-    site = await bench({ hugo: await unit(() => ended("result=success code=exited status=0")) });
+  test("a connection starts a build, and root's file reports how the build ended", async () => {
+    site = await bench({ hugo: await unit(good) });
     out = site.places.out;
     site.deliver();
     expect((await site.work()).last.result).toBe("published");
@@ -274,32 +290,39 @@ describe("hugo's socket", () => {
   });
 
   test.each([
-    ["result=exit-code code=exited status=255", "hugo failed: it went wrong"],
-    ["result=oom-kill code=killed status=KILL", "its memory limit (1024 MiB). Raise hooks[].site.limits.memoryMiB"],
-    ["result=timeout code=killed status=TERM", "longer than its 30 s. Raise hooks[].site.limits.seconds"],
-    ["result=timeout code=exited status=0", "hugo ended, and its unit did not: the host is too busy to build"],
-    ["result=signal code=killed status=KILL", "ended by the signal KILL"],
-    ["result=resources code= status=", "lacks the resources to start hugo"],
-    ["result=protocol code= status=", "the unit of hugo ended by protocol"],
-  ])("the last line %s has a reason of its own", async (line, reason) => {
-    const setback = await setbackAfter(() => ended(line), { memoryMiB: 1024 });
+    ["exit-code exited 255", "hugo failed: it went wrong"],
+    ["oom-kill killed KILL", "its memory limit (1024 MiB). Raise hooks[].site.limits.memoryMiB"],
+    ["timeout killed TERM", "longer than its 30 s. Raise hooks[].site.limits.seconds"],
+    ["timeout exited 0", "hugo ended, and its unit did not: the host is too busy to build"],
+    ["signal killed KILL", "ended by the signal KILL"],
+    ["success killed TERM", "ended by the signal TERM"],
+    ["resources", "lacks the resources to start hugo"],
+    ["protocol", "the unit of hugo ended by protocol"],
+  ])("the end %s has a reason of its own", async (end, reason) => {
+    const setback = await setbackAfter(`${id} ${end}\n`);
     expect(setback).toMatchObject({ result: "failed", message: expect.stringContaining(reason) });
   });
 
   test("the builder tries again while the unit is busy with a former build", async () => {
-    const busy = (connection: number) => (connection < 3 ? "" : ended("result=success code=exited status=0"));
-    expect(await setbackAfter(busy)).toBeUndefined();
+    expect(await setbackAfter(good, (connection) => (connection < 3 ? "" : first))).toBeUndefined();
     expect(connections).toBe(3);
   });
 
-  test("a result line that repository code prints is not taken for the last line", async () => {
-    const line = "pushgate-hugo result=success code=exited status=0\n";
-    const setback = await setbackAfter(() => `${line}${ended("result=exit-code code=exited status=1")}`);
-    expect(setback?.message).toContain("it went wrong");
+  test("what repository code writes to the connection is no result, and no other build", async () => {
+    const forged = `pushgate-hugo result=success code=exited status=0\n${good}pushgate-hugo build=${"f".repeat(32)}\n`;
+    const setback = await setbackAfter(`${id} exit-code exited 1\n`, () => `${first}${forged}Error: it went wrong\n`);
+    expect(setback?.message).toBe("hugo failed: it went wrong");
+  });
+
+  test("a build that closes its connection has not ended, and the end of the build before it is not its end", async () => {
+    writeFileSync(join(extra, "result"), `${"f".repeat(32)} success exited 0\n`);
+    const began = performance.now();
+    expect(await setbackAfter(good, () => first, 1_500)).toBeUndefined();
+    expect(performance.now() - began).toBeGreaterThan(1_400);
   });
 
   test("the reason reports a socket that does not answer", async () => {
-    const setback = await alone({ socket: join(extra, "missing.sock") });
+    const setback = await alone({ socket: join(extra, "missing.sock"), result: join(extra, "none") });
     expect(setback?.message).toContain("does not answer (ENOENT). Run systemctl restart");
   });
 });

@@ -10,6 +10,7 @@ import {
   readdirSync,
   readFileSync,
   readlinkSync,
+  realpathSync,
   renameSync,
   rmSync,
   statSync,
@@ -31,7 +32,12 @@ let warnings: string[];
 beforeEach(() => {
   // 25,000 small files, made and removed: in memory where possible.
   folder = mkdtempSync(join(existsSync("/dev/shm") ? "/dev/shm" : tmpdir(), "pushgate-release-"));
-  places = placesOf({ site: join(folder, "site"), spool: join(folder, "spool"), asks: join(folder, "asks") });
+  places = placesOf({
+    site: join(folder, "site"),
+    spool: join(folder, "spool"),
+    asks: join(folder, "asks"),
+    rootRequests: join(folder, "root"),
+  });
   makePlaces(places);
   warnings = [];
 });
@@ -56,14 +62,14 @@ async function release(
   commits += 1;
   const commit = commits.toString(16).padStart(40, "0");
   const found = walk(places.out);
-  const manifest = await makeRelease({ ...settings, keep }, places, commit, found, warnings);
+  const manifest = await makeRelease({ ...settings, keep }, places, { commit }, found, warnings);
   prune(places, publish(places, manifest.release));
   return manifest.release;
 }
 
 const at = (id: string, path: string) => join(places.release(id), path);
 const inode = (path: string) => lstatSync(path).ino;
-const served = () => walk(places.current).files;
+const served = () => walk(realpathSync(places.current)).files;
 
 describe("files", () => {
   test("an unchanged file is one file on the disk, a changed one is a copy", async () => {
@@ -240,6 +246,6 @@ test("a failed release leaves no folder behind", async () => {
   await release({});
   mkdirSync(join(places.out, "a"), { recursive: true });
   const found = { ...walk(places.out), files: ["a/missing.html"] };
-  await expect(makeRelease(settings, places, "f".repeat(40), found, warnings)).rejects.toThrow("ENOENT");
+  await expect(makeRelease(settings, places, { commit: "f".repeat(40) }, found, warnings)).rejects.toThrow("ENOENT");
   expect(readdirSync(places.releases)).toHaveLength(1);
 });

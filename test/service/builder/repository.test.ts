@@ -1,5 +1,5 @@
 /** What the builder fetches, and what of it is used. */
-import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { beforeEach, describe, expect, test } from "vitest";
 import { armoured } from "../../../service/builder/git.ts";
@@ -125,79 +125,82 @@ describe("a hostile repository", () => {
     expect(site.published().filter((path) => /etc|passwd/.test(path))).toEqual([]);
   });
 
-  test("without that protection a file of the host is published", async () => {
-    const bundle = await bundledBuilder(
-      site.folder,
-      ["git.ts", '"core.symlinks": "false"', '"core.symlinks": "true"'],
-      ["repository.ts", "for (const link of links) remove(join(places.clone, link));", ""],
-    );
+  test("without their removal the text of a link is published", async () => {
+    const bundle = await bundledBuilder(site.folder, [
+      "repository.ts",
+      "for (const link of links) remove(join(places.clone, link));",
+      "",
+    ]);
     site.repository.push({ "static/passwd.txt": { link: "/etc/passwd" } });
     site.deliver();
     expect((await finish(site, start(site, bundle))).last.result).toBe("published");
-    expect(site.page("passwd.txt")).toContain("root:");
+    expect(site.page("passwd.txt")).toBe("/etc/passwd");
   });
+});
 
-  test("submodules are fetched only if site.submodules is true, without links and never from a local path", async () => {
-    published();
-    const theme = host.repository(`theme-${Date.now()}`);
-    const commit = theme.push({ "static/theme.css": "a{}", "static/shadow": { link: "/etc/passwd" } });
-    const name = theme.folder
-      .split("/")
-      .at(-1)!
-      .replace(/\.git$/, "");
-    const modules = (url: string) => `[submodule "themes/t"]\n\tpath = themes/t\n\turl = ${url}\n`;
+describe("submodules", () => {
+  const names = (path: string, url: string) => `[submodule "t"]\n\tpath = ${path}\n\turl = ${url}\n`;
+  const using = (theme: string) => `${siteFiles(1)["hugo.toml"]}theme = "${theme}"\n`;
+  let theme: { readonly name: string; readonly folder: string; readonly commit: string };
+  beforeEach(() => {
+    const name = `theme-${Date.now()}`;
+    const made = host.repository(name);
+    const commit = made.push({ "static/theme.css": "a{}", "static/shadow": { link: "/etc/passwd" } });
+    theme = { name, folder: made.folder, commit };
+  });
+  const pushed = async (url: string, settings: Partial<Bench["builder"]["settings"]> = {}) => {
     site.repository.push({
-      ".gitmodules": modules(host.url(name)),
-      "themes/t": { submodule: commit },
-      "hugo.toml": `${siteFiles(1)["hugo.toml"]}theme = "t"\n`,
+      ".gitmodules": names("themes/t", url),
+      "themes/t": { submodule: theme.commit },
+      "hugo.toml": using("t"),
     });
     site.deliver();
-    expect((await site.work()).last).toMatchObject({ result: "published" });
-    expect(site.published()).not.toContain("theme.css");
+    return (await site.work({ ...site.builder, settings: { ...site.builder.settings, ...settings } })).last;
+  };
 
-    const withSubmodules = { ...site.builder, settings: { ...site.builder.settings, submodules: true } };
-    site.request("content");
-    expect((await site.work(withSubmodules)).last).toMatchObject({
+  test("those that .gitmodules names are fetched without their links, and leave when it no longer does", async () => {
+    expect(await pushed(host.url(theme.name))).toMatchObject({
       result: "published",
       warnings: ["symbolic links are left out: themes/t/static/shadow"],
     });
     expect(site.published()).toContain("theme.css");
     expect(site.published()).not.toContain("shadow");
-
-    site.repository.push({
-      ".gitmodules": modules(theme.folder).replaceAll("themes/t", "themes/u"),
-      "themes/t": null,
-      "themes/u": { submodule: commit },
-      "hugo.toml": `${siteFiles(1)["hugo.toml"]}theme = "u"\n`,
-    });
-    site.deliver();
-    const { last } = await site.work(withSubmodules);
-    expect(last.result).toBe("failed");
-    expect(last.reason).toMatch(/^a submodule: .*transport 'file' not allowed/);
-    // Without that protection a push reads every repository that the builder can read.
-    const bundle = await bundledBuilder(site.folder, [
-      "git.ts",
-      'GIT_ALLOW_PROTOCOL: "https:ssh"',
-      'GIT_ALLOW_PROTOCOL: "https:ssh:file"',
-    ]);
-    const open = finish(site, start({ ...site, builder: withSubmodules }, bundle));
-    expect((await open).last.result).toBe("published");
-  });
-
-  test("git runs no hook and no filter of the repository", async () => {
-    published();
-    const mark = join(site.folder, "ran");
-    for (const hook of ["post-checkout", "reference-transaction", "post-index-change"]) {
-      mkdirSync(join(site.places.clone, ".git/hooks"), { recursive: true });
-      writeFileSync(join(site.places.clone, ".git/hooks", hook), `#!/bin/sh\ntouch ${mark}\n`, { mode: 0o755 });
-    }
-    site.repository.push({
-      ...siteFiles(2),
-      ".gitattributes": "*.css filter=evil\n",
-      "deploy.sh": { program: `#!/bin/sh\ntouch ${mark}\n` },
-    });
+    site.repository.push({ ".gitmodules": null, "themes/t": null, "hugo.toml": siteFiles(1)["hugo.toml"]! });
     site.deliver();
     expect((await site.work()).last.result).toBe("published");
-    expect(existsSync(mark)).toBe(false);
+    expect(existsSync(join(site.places.clone, "themes/t"))).toBe(false);
+  });
+
+  test("an address relative to the repository's leads to the same git host", async () => {
+    expect(await pushed(`../${theme.name}.git`)).toMatchObject({ result: "published" });
+    expect(site.published()).toContain("theme.css");
+  });
+
+  test("none is fetched if site.submodules is false", async () => {
+    expect(await pushed(host.url(theme.name), { submodules: false })).toMatchObject({ result: "published" });
+    expect(site.published()).not.toContain("theme.css");
+  });
+
+  test.each<[string, () => string, RegExp]>([
+    [
+      "a local path",
+      () => theme.folder,
+      /^a submodule: \/.* is neither https nor SSH\. .*transport 'file' not allowed/,
+    ],
+    [
+      "an unknown name",
+      () => host.url("unknown"),
+      /^a submodule: https:\/\/localhost:\d+\/unknown\.git is not there\. Correct its address in \.gitmodules/,
+    ],
+    [
+      "an address over SSH, for which the site has no deploy key",
+      () => "git@git.invalid:theme.git",
+      /^a submodule: git@git\.invalid:theme\.git is read over SSH, .* Use its https:\/\/ address in \.gitmodules/,
+    ],
+  ])("the reason names %s, and how to do without submodules", async (_, url, reason) => {
+    const last = await pushed(url());
+    expect(last).toMatchObject({ result: "failed", reason: expect.stringMatching(reason) });
+    expect(last.reason).toMatch(/Without submodules: hooks\[\]\.site\.submodules: false\.$/);
+    expect(site.page()).toContain(says(1));
   });
 });

@@ -1,12 +1,13 @@
 /** Requests: a writer's builds, root's rolls back, and a rollback holds until a new commit. */
-import { chmodSync, existsSync, linkSync, mkdirSync, readlinkSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { once } from "node:events";
+import { chmodSync, mkdirSync, readlinkSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { armoured } from "../../../service/builder/git.ts";
-import { release as letGo, newest, pending, take } from "../../../service/builder/markers.ts";
+import { pending } from "../../../service/builder/markers.ts";
 import { currentRelease, releases } from "../../../service/builder/releases.ts";
 import { rollBack } from "../../../service/builder/run.ts";
-import { type Bench, bundledBuilder, finish, onCopies, start } from "./harness.ts";
+import { type Bench, bundledBuilder, copyOf, finish, onCopies, start, type Without } from "./harness.ts";
 import { says, siteFiles, writePage } from "./hugo-site.ts";
 
 let site: Bench;
@@ -69,6 +70,28 @@ describe("a rollback", () => {
     site.tick();
     await finish(site, start(site, bundle));
     expect(site.page()).toContain(says(2));
+  });
+
+  test("a rollback that ends in a power cut after its switch holds; a hold written after the switch would be lost", async () => {
+    const { first } = twoPublished();
+    const publish = "if (current?.release !== release) switchTo(places, release);";
+    const cut: Without = ["run.ts", publish, `${publish}\n  process.kill(process.pid, "SIGKILL");`];
+    const late: Without = ["run.ts", "else if (head !== null) hold(places, head);", ""];
+    for (const [without, revision] of [
+      [[cut], 1],
+      [[cut, late], 2],
+    ] as const) {
+      const one = await copyOf(site);
+      one.rollback(first);
+      await once(start(one, await bundledBuilder(one.folder, ...without)), "close");
+      expect(one.page()).toContain(says(1));
+      // Root does not sync its request, so that a power cut may take it.
+      rmSync(join(one.places.rootRequests, `rollback-${first}`));
+      one.tick();
+      await one.work();
+      expect(one.page()).toContain(says(revision));
+      one.remove();
+    }
   });
 
   test("a rollback to the head ends the hold, and so does a commit that builds nothing", async () => {
@@ -145,72 +168,6 @@ describe("a published release changed on the disk", () => {
     rmSync(site.places.current);
     site.tick();
     expect((await site.work()).last).toMatchObject({ result: "published", reason: "the first release" });
-  });
-});
-
-describe("markers", () => {
-  const kinds = () => take(site.places).markers.map(({ kind }) => kind);
-
-  test("a file of any name is a request, and the builder knows root's by their owner", () => {
-    site.request("hello");
-    site.request("tick");
-    site.request("adopt");
-    site.rollback("000002-abc");
-    expect(kinds().sort()).toEqual(["adopt", "request", "rollback", "tick"]);
-    const notRoot = { ...site.places, root: site.places.root + 1 };
-    expect(pending(notRoot).map(({ kind }) => kind)).toEqual(["request", "request", "request", "request"]);
-  });
-
-  test("a member can make no rollback out of a file of root", () => {
-    // Renamed out of a home folder: its text is not its name.
-    site.request("rollback-000002-moved", "another file of root");
-    site.request("rollback-000002-empty", "");
-    // Linked there.
-    const other = join(site.folder, "of-root");
-    writeFileSync(other, "rollback-000002-linked\n");
-    linkSync(other, join(site.builder.settings.asks, "rollback-000002-linked"));
-    // Open to others, who then wrote its text.
-    site.request("rollback-000002-open", "rollback-000002-open\n");
-    chmodSync(join(site.builder.settings.asks, "rollback-000002-open"), 0o666);
-    expect(kinds()).toEqual(["request", "request", "request", "request"]);
-  });
-
-  test("an empty folder is removed, and one with files is reported and delays no delivery", async () => {
-    const { asks } = site.builder.settings;
-    mkdirSync(join(asks, "empty"));
-    mkdirSync(join(asks, "full/folder"), { recursive: true });
-    site.deliver();
-    const { last } = await site.work();
-    expect(site.journal.map(({ result }) => result)).toEqual(["nothing", "failed"]);
-    expect(last.reason).toBe(`${asks}/full is a folder with files in it, and a request is a file. Remove it.`);
-    expect(existsSync(join(asks, "empty"))).toBe(false);
-    expect(pending(site.places)).toEqual([]);
-  });
-
-  test("the builder removes a marker after its build is published, and not before", async () => {
-    site.deliver();
-    const { markers } = take(site.places);
-    expect(markers).toHaveLength(1);
-    // After a kill here the next start finds it.
-    expect(newest(site.places)).toBe(0);
-    expect(pending(site.places)).toEqual(markers);
-    expect((await site.work()).last).toMatchObject({ result: "nothing", trigger: [markers[0]?.name] });
-    expect(pending(site.places)).toEqual([]);
-    letGo(markers);
-  });
-
-  test("the builder takes no marker into a folder of another account", () => {
-    const { asks } = site.builder.settings;
-    rmSync(join(asks, ".taken"), { recursive: true });
-    symlinkSync(site.folder, join(asks, ".taken"));
-    site.request("content");
-    expect(() => take(site.places)).toThrow(`${asks}/.taken is no folder of the builder. Run rm -rf on it`);
-  });
-
-  test("a request may have a name of any bytes", () => {
-    writeFileSync(Buffer.concat([Buffer.from(`${site.builder.settings.asks}/`), Buffer.from([0xff, 0x0a, 0x1b])]), "");
-    expect(take(site.places).markers).toHaveLength(1);
-    expect(take(site.places).markers[0]?.name).toMatch(/^request of uid \d+ \(\ufffd\?\?\)$/);
   });
 });
 

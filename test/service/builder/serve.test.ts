@@ -3,10 +3,10 @@ import { spawnSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { setTimeout as sleep } from "node:timers/promises";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { armoured, environment } from "../../../service/builder/git.ts";
 import { pending } from "../../../service/builder/markers.ts";
+import type { Pauses } from "../../../service/builder/pauses.ts";
 import { serve } from "../../../service/builder/serve.ts";
 import type { BuilderSettings } from "../../../service/builder/settings.ts";
 import type { Entry } from "../../../service/builder/status.ts";
@@ -20,67 +20,61 @@ describe("a run", () => {
     site = copy;
   });
 
-  const quiet = (milliseconds: number) => {
-    const { settings } = site.builder;
-    return {
-      ...site.builder,
-      settings: { ...settings, limits: { ...settings.limits, debounceMilliseconds: milliseconds } },
-    };
-  };
-
-  test("a burst of pushes is one build of the newest commit", async () => {
-    const builder = quiet(300);
+  test("the first push of a burst is built at once, and all that arrive meanwhile are one build of the newest commit", async () => {
     site.deliver();
-    const working = site.work(builder);
+    const first = site.repository.head();
+    const working = site.work();
+    // The builder took the first delivery before it waited for git for the first time.
     for (let i = 2; i < 7; i += 1) {
-      await sleep(50);
       site.repository.push(siteFiles(i));
       site.deliver();
     }
-    const { last, deployed } = await working;
-    expect(last.trigger).toHaveLength(6);
-    expect(last.milliseconds.debounce).toBeGreaterThanOrEqual(300);
+    const { deployed } = await working;
+    expect(site.journal.map(({ trigger }) => trigger.length)).toEqual([1, 5]);
     expect(deployed?.commit).toBe(site.repository.head());
-    expect(site.journal.map(({ result }) => result)).toEqual(["published"]);
+    expect(deployed?.commit).not.toBe(first);
   });
 
-  test("endless pushes delay a build by five debounces, and a request of root by none", async () => {
-    const builder = quiet(100);
-    site.deliver();
-    const pushing = setInterval(() => {
-      if (site.journal.length === 0) site.deliver();
-    }, 20);
-    await site.work(builder);
-    clearInterval(pushing);
-    expect(site.journal[0]!.milliseconds.debounce).toBeGreaterThan(400);
-    site.tick();
-    expect((await site.work(quiet(10_000))).last.milliseconds.debounce).toBeLessThan(2_000);
-  });
-
-  test("the builder tries again after growing pauses, which a new marker cuts short", async () => {
+  /** Serves with a git host that fails until there are as many entries, and then calls `then`. */
+  async function failing(times: number, pauses: Pauses, then = () => {}) {
     const { faults } = await gitHost();
     faults.status = 500;
-    const tries: number[] = [];
-    const entries: Entry[] = [];
+    const entries: (Entry & { readonly milliseconds: unknown; readonly since: number })[] = [];
+    let last = performance.now();
     const { settings } = site.builder;
     const at = { settings, places: site.places, git: armoured(site.builder) };
     const journal = (entry: Entry) => {
-      tries.push(performance.now());
-      entries.push(entry);
-      // After the second failure a push comes, and the git host answers again.
-      if (entries.length === 2) {
-        delete faults.status;
-        site.repository.push(siteFiles(2));
-        setTimeout(() => site.deliver(), 50);
-      }
+      entries.push({ ...entry, since: performance.now() - last });
+      last = performance.now();
+      if (entries.length < times) return;
+      delete faults.status;
+      then();
     };
+    site.repository.push(siteFiles(2));
     site.deliver();
-    await serve(at, journal, { first: 400, longest: 30_000, least: 50 });
-    expect(entries.map(({ result }) => result)).toEqual(["failed", "failed", "published"]);
-    expect(entries.map(({ failing }) => failing?.attempts)).toEqual([1, 2, undefined]);
-    expect(tries[1]! - tries[0]!).toBeGreaterThan(400);
-    expect(entries[2]?.trigger).toHaveLength(2);
+    await serve(at, journal, pauses);
     expect(pending(site.places)).toEqual([]);
+    return entries;
+  }
+
+  test("the builder tries again after pauses that grow", async () => {
+    const entries = await failing(3, { first: 300, longest: 30_000, least: 50 });
+    expect(entries.map(({ result }) => result)).toEqual(["failed", "failed", "failed", "published"]);
+    expect(entries.map(({ failing }) => failing?.attempts)).toEqual([1, 2, 3, undefined]);
+    const [, second, third, fourth] = entries.map(({ since }) => since);
+    expect([second! > 300, third! > 600, fourth! > 1_200, fourth! < 10_000]).toEqual([true, true, true, true]);
+  });
+
+  test("a new marker cuts a pause short, and not below the shortest", async () => {
+    let came = false;
+    const entries = await failing(1, { first: 30_000, longest: 30_000, least: 500 }, () => {
+      if (!came) setTimeout(() => site.deliver(), 50);
+      came = true;
+    });
+    expect(entries.map(({ result }) => result)).toEqual(["failed", "published"]);
+    expect(entries[1]!.trigger).toHaveLength(2);
+    expect(entries[1]!.since).toBeGreaterThan(500);
+    expect(entries[1]!.since).toBeLessThan(20_000);
   });
 
   test("the program prints one line a run and exits when nothing is pending", async () => {
@@ -116,34 +110,36 @@ describe("settings", () => {
     branch: "main",
     spool: "/var/spool/pushgate/site",
     asks: "/var/spool/pushgate-publish/site",
+    rootRequests: "/var/spool/pushgate-root/site",
     site: "/var/lib/pushgate-sites/site",
     content: "/srv/content",
     webRoot: "/srv/www",
     paths: ["layouts/"],
     keep: ["uploads"],
     assets: ["css"],
-    submodules: false,
-    hugo: { socket: "/run/pushgate/hugo-site" },
+    submodules: true,
+    hugo: { socket: "/run/pushgate/hugo-site", result: "/run/pushgate/results/site/last" },
     limits: {
       releaseBytes: 1,
       pagesPercent: 50,
       seconds: 600,
-      debounceMilliseconds: 1_000,
       memoryMiB: 1024,
       tasks: 256,
     },
   };
-  const overSsh = { repository: "git@git.example.org:site.git", knownHosts: "/etc/pushgate/builder/site.known_hosts" };
-  const key = "-----BEGIN OPENSSH PRIVATE KEY-----\nAAAA\n-----END OPENSSH PRIVATE KEY-----\n";
-  const read = (settings: unknown, credential?: string) => {
+  const overSsh = {
+    repository: "git@git.example.org:site.git",
+    knownHosts: "/etc/pushgate/builder/site.known_hosts",
+    agent: "/run/pushgate-agent-site/socket",
+  };
+  const read = (settings: unknown) => {
     const file = join(folder, "site.json");
     writeFileSync(file, JSON.stringify(settings));
-    if (credential !== undefined) writeFileSync(join(folder, "deploy-key"), credential);
-    return readBuilder({ PUSHGATE_SETTINGS: file, CREDENTIALS_DIRECTORY: folder });
+    return readBuilder({ PUSHGATE_SETTINGS: file });
   };
-  const faults = (settings: unknown, credential?: string): string => {
+  const faults = (settings: unknown): string => {
     try {
-      read(settings, credential);
+      read(settings);
       return "";
     } catch (error) {
       if (!(error instanceof SettingsFault)) throw error;
@@ -153,8 +149,7 @@ describe("settings", () => {
 
   test("the builder reads the rendered settings, over https and over ssh", () => {
     expect(read(good).settings).toEqual(good);
-    const builder = read({ ...good, ...overSsh }, key);
-    expect(builder.deployKey).toBe(join(folder, "deploy-key"));
+    expect(read({ ...good, ...overSsh }).settings).toEqual({ ...good, ...overSsh });
     expect(read({ ...good, later: "a newer key" }).settings).toEqual(good);
   });
 
@@ -173,20 +168,12 @@ describe("settings", () => {
       expect(said).toContain(words);
     for (const words of [
       "site: write the absolute path",
-      "hugo.socket: write the absolute path",
+      "hugo.socket: write the absolute paths",
       "limits.seconds: write a whole number",
     ])
       expect(said).toContain(words);
-    expect(faults({ ...good, repository: overSsh.repository })).toContain("`knownHosts` is missing");
-  });
-
-  test.each([
-    ["a missing key", undefined, "is not readable (ENOENT): the unit's LoadCredentialEncrypted=deploy-key"],
-    ["half a key", key.slice(0, -10), "is not a private key with its BEGIN and END lines"],
-    ["a key without its last line feed", key.trimEnd(), "each ended by a line feed"],
-  ])("the faults name %s, and do not quote the key", (_name, credential, reason) => {
-    expect(faults({ ...good, ...overSsh }, credential)).toContain(reason);
-    expect(faults({ ...good, ...overSsh }, credential)).not.toContain("AAAA");
+    for (const name of ["knownHosts", "agent"])
+      expect(faults({ ...good, ...overSsh, [name]: undefined })).toContain(`\`${name}\` is missing`);
   });
 
   test("the program prints the faults and exits 78", async ({ skip }) => {
@@ -201,17 +188,17 @@ describe("settings", () => {
     expect(run.status).toBe(78);
   });
 
-  test("ssh uses the pinned host key and the deploy key, and no configuration of the host", () => {
-    const builder = read({ ...good, ...overSsh, knownHosts: "/etc/push gate/it's" }, key);
+  test("ssh uses the pinned host key and the agent, and no configuration, key or agent of the host", () => {
+    const builder = read({ ...good, ...overSsh, knownHosts: "/etc/push gate/it's" });
     // git passes the command to a shell; printf in place of ssh prints its arguments.
     const { GIT_SSH_COMMAND: command } = environment(builder);
     const echoed = spawnSync("sh", ["-c", `${command!.replace(/^ssh/, "printf '%s\\n'")} git@host`], {
       encoding: "utf8",
     });
     const words = echoed.stdout.split("\n");
-    expect(words).toEqual(expect.arrayContaining(["-F", "none", "-i", join(folder, "deploy-key")]));
+    expect(words).toEqual(expect.arrayContaining(["-F", "none", `IdentityAgent="${overSsh.agent}"`]));
     expect(words).toContain(`UserKnownHostsFile="/etc/push gate/it's"`);
-    for (const option of ["StrictHostKeyChecking=yes", "IdentitiesOnly=yes", "BatchMode=yes", "IdentityAgent=none"])
+    for (const option of ["StrictHostKeyChecking=yes", "IdentityFile=none", "PreferredAuthentications=publickey"])
       expect(words).toContain(option);
   });
 });

@@ -130,6 +130,66 @@ describe("the receiver answers 200 with the reason, and spools nothing, for", ()
   });
 });
 
+test.each([
+  ["content-type", "application/json; charset=utf-8"],
+  ["content-type", "Application/JSON"],
+  ["content-type", "application/json \t;charset=utf-8"],
+  ["content-encoding", "Identity"],
+])("the receiver accepts a delivery with %s: %s", async (name, value) => {
+  expect((await running.send(delivery({ headers: { [name]: value } }))).status).toBe(202);
+});
+
+test("the receiver keeps a commit id of 40 or 64 hexadecimal digits, and null in place of anything else", async () => {
+  const kept = ["0".repeat(40), "9a".repeat(32), `0${"a".repeat(38)}0`];
+  const others = ["a".repeat(39), "a".repeat(41), "a".repeat(63), "a".repeat(65), "A".repeat(40), "g".repeat(40)];
+  for (const id of [...kept, ...others]) {
+    const sent = delivery({ payload: { ...pushPayload(), before: id } });
+    expect((await running.send(sent)).status).toBe(202);
+    const name = `site/${sent.headers["x-github-delivery"]}.json`;
+    expect(running.spooled().find(([file]) => file === name)?.[1].before, id).toBe(kept.includes(id) ? id : null);
+  }
+});
+
+test("a commit id that begins and ends with zeros is no deletion; one of 64 zeros is", async () => {
+  const after = (id: string) => running.send(delivery({ payload: { ...pushPayload(), after: id } }));
+  expect((await after(`0${"a".repeat(38)}0`)).status).toBe(202);
+  expect(JSON.parse((await after("0".repeat(64))).body)).toEqual({ status: "ignored", reason: "deletion of main" });
+});
+
+test("the answer quotes 255 characters of a ref", async () => {
+  for (const [prefix, reason] of [
+    ["refs/tags/", `tag ${"x".repeat(255)}`],
+    ["", `${"x".repeat(255)} is not the branch main`],
+  ]) {
+    const sent = delivery({ payload: { ...pushPayload(), ref: `${prefix}${"x".repeat(300)}` } });
+    expect(JSON.parse((await running.send(sent)).body)).toEqual({ status: "ignored", reason });
+  }
+});
+
+test("the receiver charges a sender's faults to its hook, and neither unknown paths nor the host's own faults", async () => {
+  const charged: string[] = [];
+  let entered: () => (() => void) | string = () => () => {};
+  const spool = () => Promise.reject(new Error("full"));
+  const counting = await receiver({
+    spool,
+    limits: { longestBody: 1 << 20, enter: () => entered(), rejected: (_, hook) => charged.push(hook) * 0 },
+  });
+  const status = async (sent = delivery()) => (await counting.send(sent)).status;
+  expect(await status(delivery({ path: "/" }))).toBe(404);
+  expect(await status()).toBe(503);
+  entered = () => "no place";
+  expect(await status()).toBe(429);
+  entered = () => {
+    throw new TypeError();
+  };
+  expect(await status()).toBe(500);
+  expect(charged).toEqual([]);
+  expect(await status(delivery({ signature: null }))).toBe(401);
+  expect(await status(delivery({ method: "GET", hook: "docs" }))).toBe(405);
+  expect(charged).toEqual(["site", "docs"]);
+  await counting.stop();
+});
+
 test("a redelivery replaces its waiting spool file", async () => {
   const sent = delivery();
   await running.send(sent);
@@ -144,6 +204,11 @@ test("the receiver replaces a delivery id that cannot be a file's name", async (
     expect(JSON.parse(answer.body).delivery).toMatch(/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/);
   }
   expect(running.spooled().map(([name]) => name.replace(/[0-9a-f-]{36}/, "id"))).toEqual(Array(9).fill("site/id.json"));
+});
+
+test("the receiver keeps a delivery id of 64 characters", async () => {
+  const id = `A-z0${"9".repeat(60)}`;
+  expect(JSON.parse((await running.send(delivery({ headers: { "x-github-delivery": id } }))).body).delivery).toBe(id);
 });
 
 test("a payload's names reach no prototype, and the spool file holds null for an invalid commit id", async () => {

@@ -3,7 +3,7 @@ import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:
 import { type AddressInfo, connect, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { type Entry, line } from "../../../service/receiver/answer.ts";
+import { type Entry, line } from "../../../service/journal.ts";
 import { createApp, type Parts } from "../../../service/receiver/app.ts";
 import { createLimits } from "../../../service/receiver/limits.ts";
 import { type Bounds, bounds, createReceiver } from "../../../service/receiver/server.ts";

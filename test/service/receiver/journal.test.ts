@@ -1,8 +1,9 @@
 /** A journal entry is one line of printable text with a bounded length, also where a sender chose its values. */
+import { execa } from "execa";
 import { expect, test } from "vitest";
-import { line } from "../../../service/receiver/answer.ts";
-import { delivery } from "../../fakes/deliveries.ts";
-import { head, receiver } from "./harness.ts";
+import { line, openJournal } from "../../../service/journal.ts";
+import { type Delivery, delivery } from "../../fakes/deliveries.ts";
+import { head, limits, receiver } from "./harness.ts";
 
 const entry = { delivery: "id", hook: "site", source: "192.0.2.1", status: 404, reason: "", ms: 1.5 };
 
@@ -25,8 +26,63 @@ test.each([
   expect(printed.replace("[31m", "")).toBe("ab");
 });
 
-test("a journal line is shorter than 350 characters where a path has 10,000", () => {
-  expect(line({ ...entry, reason: "x".repeat(10_000) }).length).toBeLessThan(350);
+test("a journal line holds 200 characters of a longer text", () => {
+  const long = "x".repeat(200);
+  expect(JSON.parse(line({ ...entry, reason: long })).reason).toBe(long);
+  expect(JSON.parse(line({ ...entry, reason: `${long}y` })).reason).toBe(long);
+});
+
+const without = (header: string, sent: Delivery = delivery()): Delivery => {
+  const { [header]: _, ...headers } = sent.headers;
+  return { ...sent, headers };
+};
+const tooLong = Buffer.alloc(limits.bodyBytes + 1, " ");
+
+test.each<[status: number, sent: Delivery, reason: string]>([
+  [404, delivery({ path: "/webhook/other" }), "no hook at /webhook/other"],
+  [405, delivery({ method: "GET" }), "the method is GET, not POST"],
+  [
+    415,
+    delivery({ headers: { "content-type": "text/plain" } }),
+    "the content type is text/plain. Set application/json at the git host.",
+  ],
+  [415, without("content-type"), "the content type is missing. Set application/json at the git host."],
+  [415, delivery({ headers: { "content-encoding": "gzip" } }), "the content encoding is gzip"],
+  [413, delivery({ body: tooLong }), "65537 bytes are declared, 65536 allowed"],
+  [401, delivery({ signature: null }), "X-Hub-Signature-256 is missing. Set the hook's secret at the git host."],
+  [401, delivery({ signature: "sha256=" }), "X-Hub-Signature-256 is not one sha256= and 64 hex digits"],
+  [
+    401,
+    delivery({ secret: "another-secret-0123456789-abcdefghij" }),
+    "the signature does not match: the git host's secret differs, or the body was altered",
+  ],
+  [400, delivery({ body: Buffer.from("[]") }), "the body is not a JSON object"],
+  [400, delivery({ body: Buffer.from('"text"') }), "the body is not a JSON object"],
+  [400, delivery({ body: Buffer.from("null") }), "the body is not a JSON object"],
+  [400, delivery({ body: Buffer.from("{}") }), "the push names no ref"],
+  [200, without("x-github-event"), "ignored: event missing is not a push"],
+  [202, delivery(), "accepted"],
+])("the journal's line of a %i has its reason, its hook and its time: %#", async (status, sent, reason) => {
+  const running = await receiver();
+  const began = performance.now();
+  expect((await running.send(sent)).status).toBe(status);
+  const took = performance.now() - began;
+  const hook = status === 404 ? null : "site";
+  expect(running.journal).toMatchObject([{ status, reason, hook, delivery: sent.headers["x-github-delivery"] }]);
+  const { ms } = running.journal[0]!;
+  expect(ms).toBeGreaterThan(0);
+  expect(ms).toBeLessThanOrEqual(took + 0.1);
+  expect(String(ms)).toMatch(/^\d+(\.\d)?$/);
+  await running.stop();
+});
+
+test("the journal's line of a chunked body over the limit names the limit", async () => {
+  const running = await receiver();
+  const sent = without("content-length", delivery({ body: tooLong }));
+  const size = `${tooLong.length.toString(16)}\r\n`;
+  expect((await running.raw(head(sent, "transfer-encoding: chunked"), size, tooLong)).status).toBe(413);
+  expect(running.journal[0]?.reason).toBe("the body is larger than 65536 bytes");
+  await running.stop();
 });
 
 test("the journal does not contain a path's query, which may hold a token", async () => {
@@ -44,4 +100,25 @@ test("a header with escape sequences stays one line of text in the journal", asy
   for (const each of running.journal) expect(line(each)).not.toMatch(/[\u0000-\u001f\u007f-\u009f]/);
   expect(running.journal.at(-1)).toMatchObject({ status: 200, reason: expect.stringContaining('x","status":202') });
   await running.stop();
+});
+
+test("the lines of one turn of the event loop are one write", async () => {
+  const writes: string[] = [];
+  const journal = openJournal((lines) => writes.push(lines));
+  journal({ ...entry, status: 401 });
+  journal(entry);
+  expect(writes).toEqual([]);
+  await new Promise((resolve) => setImmediate(resolve));
+  journal(entry);
+  await new Promise((resolve) => setImmediate(resolve));
+  expect(writes).toEqual([`${line({ ...entry, status: 401 })}\n${line(entry)}\n`, `${line(entry)}\n`]);
+});
+
+test("the journal writes the lines that it holds when the process exits", async () => {
+  const source = new URL("../../../service/journal.ts", import.meta.url).href;
+  const script = `import { openJournal } from ${JSON.stringify(source)};
+openJournal((lines) => process.stdout.write(lines))(${JSON.stringify(entry)});
+process.exit(0);`;
+  const { stdout } = await execa(process.execPath, ["--input-type=module", "-e", script]);
+  expect(stdout).toBe(line(entry));
 });

@@ -1,4 +1,6 @@
 /** The budget of rejections and the places of a source. The clock of the budget changes only where a test sets it. */
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { createLimits, sourceOf } from "../../../service/receiver/limits.ts";
 import { delivery, sign } from "../../fakes/deliveries.ts";
@@ -86,6 +88,42 @@ describe("places", () => {
     const small = createLimits({ ...limits, bodyBytes: 1 << 20 });
     for (let i = 0; i < 16; i++) expect(small.enter("a", 1 << 20)).toBeTypeOf("function");
     expect(small.enter("a", 1)).toBe("the open requests of this source hold too many bytes");
+  });
+
+  test("give their bytes back, to their source and to all sources", () => {
+    const { enter } = createLimits({ ...limits, bodyBytes: 5 << 20, concurrentPerSource: 4 });
+    const through = (source: string, bytes: number) => {
+      const leave = enter(source, bytes);
+      expect(leave).toBeTypeOf("function");
+      if (typeof leave === "function") leave();
+    };
+    // One request stays open: a source without any is forgotten, and its bytes with it.
+    expect(enter("a", 1)).toBeTypeOf("function");
+    for (let i = 0; i < 100; i++) through("a", 5 << 20);
+    for (let i = 0; i < 100; i++) through(`source ${i}`, 5 << 20);
+    // Three more of the largest bodies, and all that is left for the others: 76 MiB less the first byte.
+    for (let i = 0; i < 3; i++) expect(enter("a", 5 << 20)).toBeTypeOf("function");
+    const others = Array.from({ length: 40 }, (_, i) => enter(`source ${i}`, 5 << 20));
+    expect(others.filter((each) => typeof each === "function")).toHaveLength(12);
+  });
+
+  test("of a source that has none nothing stays in memory", () => {
+    setFlagsFromString("--expose-gc");
+    const collect: () => void = runInNewContext("gc");
+    const { enter } = createLimits({ ...limits, bodyBytes: 5 << 20 });
+    /** MiB that 100,000 sources leave. */
+    const left = (leaves: boolean) => {
+      collect();
+      const before = process.memoryUsage().heapUsed;
+      for (let i = 0; i < 100_000; i++) {
+        const leave = enter(`source ${leaves} ${i}`, 1);
+        if (leaves && typeof leave === "function") leave();
+      }
+      collect();
+      return (process.memoryUsage().heapUsed - before) / (1 << 20);
+    };
+    expect(left(true)).toBeLessThan(2);
+    expect(left(false)).toBeGreaterThan(8);
   });
 
   test("of one source hold 32 of the largest push seen", () => {

@@ -11,6 +11,7 @@ import { build } from "esbuild";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { delivery } from "../../fakes/deliveries.ts";
 import { secrets } from "../../fixtures.ts";
+import { bundled } from "../bundles.ts";
 import { answer, chunk, dial, exchange, folder, head, hooks, limits, spooledIn } from "./harness.ts";
 
 let bundle: string;
@@ -186,25 +187,32 @@ describe("SIGTERM", () => {
 test("SIGKILL in a stream of deliveries leaves each accepted delivery in a whole spool file", async () => {
   const { child, ports } = await handedOver();
   const accepted: string[] = [];
+  const others: unknown[] = [];
   await send(ports[0]!);
   const sender = async () => {
-    for (;;) {
+    for (let status = 202; status === 202; ) {
       const sent = delivery();
-      const { status } = await send(ports[0]!, sent);
-      if (status !== 202) return;
-      accepted.push(sent.headers["x-github-delivery"]!);
+      status = await send(ports[0]!, sent).then(
+        (answer) => answer.status,
+        ({ code }) => code,
+      );
+      if (status === 202) accepted.push(sent.headers["x-github-delivery"]!);
+      else others.push(status);
     }
   };
-  const stopped = Promise.all([1, 2, 3, 4].map(() => sender().catch(() => {})));
-  await new Promise((resolve) => setTimeout(resolve, 200));
+  const stopped = Promise.all([1, 2, 3, 4].map(sender));
+  await expect.poll(() => accepted.length + others.length, { timeout: 20_000 }).toBeGreaterThan(20);
+  expect(others).toEqual([]);
   child.kill("SIGKILL");
   await stopped;
+  // Connections that ended without an answer, or were not accepted.
+  for (const other of others) expect([0, "ECONNREFUSED", "ECONNRESET", "EPIPE"]).toContain(other);
+  expect(others).toHaveLength(4);
   const names = readdirSync(join(spool, "site")).filter((name) => !name.startsWith("."));
   for (const name of names) {
     const { delivery, ref } = JSON.parse(readFileSync(join(spool, "site", name), "utf8"));
     expect([name, ref]).toEqual([`${delivery}.json`, "refs/heads/main"]);
   }
-  expect(accepted.length).toBeGreaterThan(5);
   expect(names).toEqual(expect.arrayContaining(accepted.map((id) => `${id}.json`)));
 });
 
@@ -216,6 +224,46 @@ test("the receiver answers 503, leaves no file and continues where the disk acce
   expect(readdirSync(join(spool, "site"))).toEqual([]);
   expect(JSON.parse(out())).toMatchObject({ status: 503, reason: expect.stringContaining("EFBIG") });
   expect((await send(ports[0]!, delivery({ event: "ping" }))).status).toBe(200);
+});
+
+describe("one hook's broken spool:", () => {
+  const broken = () => {
+    mkdirSync(join(spool, "site/.x.tmp/full"), { recursive: true });
+    writeFileSync(join(spool, "docs"), "");
+  };
+
+  test("the receiver answers that hook's deliveries with 503 and the others with 202, until the folder is whole", async () => {
+    broken();
+    const { ports, out } = await handedOver();
+    const docs = () => send(ports[0]!, delivery({ hook: "docs", secret: secrets.docs.current }));
+    expect((await send(ports[0]!)).status).toBe(202);
+    const { status, headers } = await docs();
+    expect([status, headers["retry-after"]]).toEqual([503, "30"]);
+    const reason = `not spooled: ${spool}/docs can't be used (ENOTDIR). Run systemd-tmpfiles --create, which makes it.`;
+    expect(JSON.parse(out().trim().split("\n").at(-1)!)).toMatchObject({ hook: "docs", status: 503, reason });
+    rmSync(join(spool, "docs"));
+    mkdirSync(join(spool, "docs"));
+    expect((await docs()).status).toBe(202);
+  });
+
+  test.each([
+    ["a folder in place of a temporary file", "entry.isFile() && ", ""],
+    ["a file in place of a folder", "", ""],
+  ])("without the care for %s the receiver of all hooks would not start", async (_, words, instead) => {
+    broken();
+    if (words !== "") rmSync(join(spool, "docs"));
+    const careless = join(place, "careless.cjs");
+    await bundled("receiver", careless, (file, text) => {
+      if (file !== "spool-folder.ts") return text;
+      expect(text).toContain(words);
+      return text.replace(words, instead).replace("} catch {\n    return most;", "} finally {");
+    });
+    const { child, err } = start(`exec ${process.execPath} ${careless}`, [], {
+      listen: { host: "127.0.0.1", port: 0 },
+    });
+    expect(await once(child, "exit")).toEqual([1, null]);
+    expect(err()).toMatch(/EISDIR|EPERM|EEXIST/);
+  });
 });
 
 test("the receiver accepts deliveries after its journal pipe was closed", async () => {

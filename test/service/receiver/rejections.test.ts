@@ -60,6 +60,7 @@ const rows: readonly Row[] = [
   ["a form, correctly signed", 415, delivery({ headers: { "content-type": "application/x-www-form-urlencoded" } })],
   ["plain text, correctly signed", 415, delivery({ headers: { "content-type": "text/plain" } })],
   ["a type that starts with application/json", 415, delivery({ headers: { "content-type": "application/jsonp" } })],
+  ["a type that ends with application/json", 415, delivery({ headers: { "content-type": "x-application/json" } })],
   ["an empty content type", 415, delivery({ headers: { "content-type": "" } })],
   ["a gzipped body, correctly signed", 415, delivery({ headers: { "content-encoding": "gzip" } })],
 

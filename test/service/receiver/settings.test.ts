@@ -1,8 +1,11 @@
-/** The receiver's settings, and each fault for which it does not start, reported at once and without a secret. */
+/**
+ * The receiver's settings, and each fault for which it does not start, reported at once and without a secret; and what
+ * the builder reads from its environment.
+ */
 import { mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { readReceiver, SettingsFault } from "../../../service/settings.ts";
+import { readBuilder, readReceiver, readUnitEnd, SettingsFault } from "../../../service/settings.ts";
 import { secrets } from "../../fixtures.ts";
 import { folder, hooks, limits } from "./harness.ts";
 
@@ -44,6 +47,7 @@ test("readReceiver returns settings, secrets with the newest first, and no socke
       ["docs", [secrets.docs.current]],
     ]),
     sockets: [],
+    metrics: [],
   });
 });
 
@@ -55,6 +59,16 @@ describe("sockets", () => {
   const { listen: _, ...without } = good;
   test("are the descriptors from 3 up", () => {
     expect(read(without, { LISTEN_PID: "7", LISTEN_FDS: "3" }).sockets).toEqual([3, 4, 5]);
+  });
+  test("are for deliveries, except the one that systemd calls metrics", () => {
+    const names = "pushgate-receiver-github.socket:metrics:pushgate-receiver-docs.socket";
+    const found = read(without, { LISTEN_PID: "7", LISTEN_FDS: "3", LISTEN_FDNAMES: names });
+    expect([found.sockets, found.metrics]).toEqual([[3, 5], [4]]);
+  });
+  test("for metrics alone are none for deliveries", () => {
+    expect(faults(without, { LISTEN_PID: "7", LISTEN_FDS: "1", LISTEN_FDNAMES: "metrics" })).toEqual([
+      expect.stringContaining("no socket was handed over"),
+    ]);
   });
   test("of another process are not used", () => {
     expect(read(good, { LISTEN_PID: "8", LISTEN_FDS: "2" }).sockets).toEqual([]);
@@ -102,10 +116,43 @@ describe("the receiver does not start", () => {
     }
   });
 
+  test("with one fault or several: the error counts them, and has a line for each", () => {
+    const message = (change: Record<string, undefined>) => {
+      try {
+        read(good, change);
+      } catch (error) {
+        return (error as Error).message.replace(/ is not set.*/g, "");
+      }
+    };
+    expect(message({ PUSHGATE_SETTINGS: undefined })).toBe("1 fault, not started:\n  PUSHGATE_SETTINGS");
+    expect(message({ PUSHGATE_SETTINGS: undefined, CREDENTIALS_DIRECTORY: undefined })).toBe(
+      "2 faults, not started:\n  PUSHGATE_SETTINGS\n  CREDENTIALS_DIRECTORY",
+    );
+  });
+
+  test("without a socket, and names both ways to one", () => {
+    const { listen: _, ...without } = good;
+    expect(faults(without)).toEqual([
+      "no socket was handed over (LISTEN_PID, LISTEN_FDS) and the settings hold no `listen`: start the .socket unit, or " +
+        'write `listen: { "host": …, "port": … }`',
+    ]);
+  });
+
+  test("with settings that are a text, in which no key can be named", () => {
+    expect(faults('"a text"')).toEqual([expect.stringMatching(/^\/receiver\.json: it: /)]);
+  });
+
+  test("with a secret of 31 characters, and starts with one of 32", () => {
+    secret("docs", "x".repeat(31));
+    expect(faults()).toHaveLength(1);
+    secret("docs", "x".repeat(32));
+    expect(faults()).toEqual([]);
+  });
+
   test("with settings that are not readable or not JSON", () => {
     expect(faults("{")).toEqual([expect.stringMatching(/^\/receiver.json is not JSON/)]);
     expect(faults(good, { PUSHGATE_SETTINGS: "/nowhere/receiver.json" })).toEqual([
-      expect.stringMatching(/^\/nowhere\/receiver.json is not readable \(ENOENT\)/),
+      "/nowhere/receiver.json is not readable (ENOENT): PUSHGATE_SETTINGS names it, `pulumi up` writes it",
     ]);
   });
 
@@ -114,7 +161,7 @@ describe("the receiver does not start", () => {
       spool: "relative",
       hooks: [
         { name: "Site", gitHost: "github", branch: "main" },
-        { name: "../x", gitHost: "gitlab", branch: "" },
+        { name: "../x", gitHost: "sourcehut", branch: "" },
       ],
       limits: { bodyBytes: 0, refusalsPerMinute: 1.5 },
       listen: { host: "127.0.0.1", port: 65_536 },
@@ -130,7 +177,7 @@ describe("the receiver does not start", () => {
       "listen.port",
       "spool",
     ]);
-    expect(reported.join()).toContain("write github, gitea or forgejo");
+    expect(reported.join()).toContain("bitbucket-data-center or standard-webhooks");
   });
 
   test.each([
@@ -139,4 +186,59 @@ describe("the receiver does not start", () => {
     ["a list", []],
     ["null", "null"],
   ])("with %s", (_, settings) => expect(faults(settings)).not.toEqual([]));
+});
+
+describe("the builder", () => {
+  const built = {
+    hook: "site",
+    repository: "https://git.example.org/site.git",
+    branch: "main",
+    spool: "/spool",
+    asks: "/asks",
+    rootRequests: "/root",
+    site: "/site",
+    content: "/content",
+    webRoot: "/www",
+    paths: [],
+    keep: [],
+    assets: [],
+    submodules: false,
+    hugo: { socket: "/hugo", result: "/result" },
+    limits: { releaseBytes: 1, pagesPercent: 50, seconds: 60 },
+  };
+  const readWith = (env: Record<string, string>) => {
+    const file = join(place, "site.json");
+    writeFileSync(file, JSON.stringify(built));
+    return readBuilder({ PUSHGATE_SETTINGS: file, ...env });
+  };
+
+  test("looks for git in the environment's folders, or in those of a bare Debian", () => {
+    expect(readWith({ PATH: "/opt/bin" })).toEqual({ settings: built, path: "/opt/bin" });
+    expect(readWith({})).toEqual({ settings: built, path: "/usr/local/bin:/usr/bin:/bin" });
+  });
+
+  test("trusts the environment's authorities where it names some", () => {
+    expect(readWith({ GIT_SSL_CAINFO: "/ca.pem" })).toMatchObject({ authorities: "/ca.pem" });
+    expect(readWith({ GIT_SSL_CAINFO: "" })).not.toHaveProperty("authorities");
+  });
+
+  test("does not start without settings", () => {
+    expect(() => readBuilder({})).toThrow(
+      new SettingsFault([
+        "PUSHGATE_SETTINGS is not set: it names the settings' JSON file; the unit's Environment= line sets it",
+      ]),
+    );
+    expect(() => readBuilder({ PUSHGATE_SETTINGS: "/nowhere" })).toThrow(
+      /^1 fault, not started:\n {2}\/nowhere is not/,
+    );
+  });
+
+  test("learns how systemd ended the one before", () => {
+    expect(readUnitEnd({ SERVICE_RESULT: "oom-kill", EXIT_CODE: "killed", EXIT_STATUS: "KILL" })).toEqual({
+      result: "oom-kill",
+      code: "killed",
+      status: "KILL",
+    });
+    expect(readUnitEnd({})).toEqual({ result: "", code: "", status: "" });
+  });
 });

@@ -1,12 +1,18 @@
 /** The signature check against known answers, which do not come from this project's code. */
 import { createHmac } from "node:crypto";
 import { describe, expect, test } from "vitest";
-import { isWellFormed, verify } from "../../../service/git-hosts/hmac-signature.ts";
+import { hmacSignature } from "../../../service/git-hosts/hmac-signature.ts";
 
 /** From GitHub's documentation of webhooks. */
 const secret = "It's a Secret to Everybody";
 const body = Buffer.from("Hello, World!");
 const signature = "sha256=757107ea0eb2509fc211221cce984b8a37570b6d7586c22c46f4379c8b043e17";
+
+const hub = hmacSignature("X-Hub-Signature-256", "sha256=");
+const headersOf = (value: string | undefined) => (value === undefined ? {} : { "x-hub-signature-256": value });
+const verify = (secrets: readonly string[], bytes: Buffer, value: string | undefined) =>
+  hub.verify(secrets, bytes, headersOf(value));
+const isWellFormed = (value: string | undefined) => hub.signatureFault(headersOf(value)) === undefined;
 
 test("verify accepts the example in GitHub's documentation", () =>
   expect(verify([secret], body, signature)).toBe(true));

@@ -1,8 +1,9 @@
 /** A spool file is whole or absent, on the disk before the answer, and readable for the builder. */
-import { mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { execFileSync } from "node:child_process";
+import { lstatSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
-import { openSpool, type Spooled, SpoolFull } from "../../../service/receiver/spool.ts";
+import { openSpool, type Spooled, SpoolFault } from "../../../service/receiver/spool.ts";
 import { folder } from "./harness.ts";
 
 /** The calls that change the disk, in order. */
@@ -95,9 +96,77 @@ test("openSpool removes temporary files of a power cut and no other file", () =>
   expect(readdirSync(join(place, "site")).sort()).toEqual([".keep", "b.json", "note.tmp"]);
 });
 
-test("openSpool throws where a folder is not usable, and names the fix", () => {
-  writeFileSync(join(place, "site"), "");
-  expect(() => openSpool(place, ["site"])).toThrow(/site can't be used \(EEXIST\): `systemd-tmpfiles --create`/);
+describe("what another member of the spool's group puts into a folder", () => {
+  const plant = (name: string) => join(place, "site", name);
+  const kinds: Record<string, () => void> = {
+    "a folder with the name of a temporary file": () => mkdirSync(plant(".x.tmp")),
+    "a folder with files": () => mkdirSync(plant(".x.tmp/in/it"), { recursive: true }),
+    "a link out of the spool": () => symlinkSync(join(place, "outside"), plant(".x.tmp")),
+    "a pipe": () => execFileSync("mkfifo", [plant(".x.tmp")]),
+    "a name that is not UTF-8": () => writeFileSync(Buffer.concat([Buffer.from(plant(".")), Buffer.from([0xff])]), ""),
+  };
+
+  test.each(Object.entries(kinds))("%s stops no delivery and is not followed", async (_, make) => {
+    mkdirSync(join(place, "site"));
+    writeFileSync(join(place, "outside"), "of another program");
+    make();
+    await openSpool(place, ["site"])(entry("a"));
+    expect(readFileSync(join(place, "site/a.json"), "utf8")).toContain('"delivery":"a"');
+    expect(readFileSync(join(place, "outside"), "utf8")).toBe("of another program");
+  });
+
+  test("a link at a delivery's name is replaced, and its target is not written", async () => {
+    const spool = openSpool(place, ["site"]);
+    writeFileSync(join(place, "outside"), "of another program");
+    symlinkSync(join(place, "outside"), plant("a.json"));
+    await spool(entry("a"));
+    expect(readFileSync(join(place, "outside"), "utf8")).toBe("of another program");
+    expect(lstatSync(plant("a.json")).isFile()).toBe(true);
+  });
+});
+
+describe("a folder that can't be used", () => {
+  const broken: Record<string, [make: () => void, heal: () => void, code: string]> = {
+    "is missing": [
+      () => rmSync(join(place, "site"), { recursive: true }),
+      () => mkdirSync(join(place, "site")),
+      "ENOENT",
+    ],
+    "is a file": [
+      () => {
+        rmSync(join(place, "site"), { recursive: true });
+        writeFileSync(join(place, "site"), "");
+      },
+      () => {
+        rmSync(join(place, "site"));
+        mkdirSync(join(place, "site"));
+      },
+      "ENOTDIR",
+    ],
+  };
+
+  test.each(Object.entries(broken))(
+    "%s: deliveries of its hook fail with the reason, those of others do not, and it heals without a restart",
+    async (_, [make, heal, code]) => {
+      const spool = openSpool(place, ["site", "docs"]);
+      make();
+      for (let i = 0; i < 3; i++) await expect(spool(entry("a"))).rejects.toThrow(`site can't be used (${code}). Run`);
+      await spool({ ...entry("a"), hook: "docs" });
+      heal();
+      await spool(entry("b"));
+      expect(readdirSync(join(place, "site"))).toEqual(["b.json"]);
+    },
+  );
+
+  test("at the start, too", async () => {
+    writeFileSync(join(place, "site"), "");
+    const spool = openSpool(place, ["site", "docs"]);
+    for (let i = 0; i < 3; i++) await expect(spool(entry("a"))).rejects.toThrow("site can't be used (ENOTDIR). Run");
+    await spool({ ...entry("a"), hook: "docs" });
+    rmSync(join(place, "site"));
+    mkdirSync(join(place, "site"));
+    await spool(entry("a"));
+  });
 });
 
 describe("where the disk fails, the spool", () => {
@@ -117,23 +186,23 @@ describe("where the disk fails, the spool", () => {
 });
 
 describe("a full spool", () => {
-  test("throws SpoolFull, and accepts a delivery after the builder removed one", async () => {
+  test("fails with that reason, and accepts a delivery after the builder removed one", async () => {
     const spool = openSpool(place, ["site"], 3, 0);
     for (const id of ["a", "b", "c"]) await spool(entry(id));
-    await expect(spool(entry("d"))).rejects.toThrow(SpoolFull);
-    await expect(spool(entry("e"))).rejects.toThrow(SpoolFull);
+    await expect(spool(entry("d"))).rejects.toThrow(SpoolFault);
+    await expect(spool(entry("e"))).rejects.toThrow(SpoolFault);
     expect(readdirSync(join(place, "site"))).toHaveLength(3);
     rmSync(join(place, "site/a.json"));
     await spool(entry("d"));
-    await expect(spool(entry("e"))).rejects.toThrow(SpoolFull);
+    await expect(spool(entry("e"))).rejects.toThrow(SpoolFault);
   });
 
   test("counts its files at most once per interval", async () => {
     const spool = openSpool(place, ["site"], 1, 200);
     await spool(entry("a"));
-    await expect(spool(entry("b"))).rejects.toThrow(SpoolFull);
+    await expect(spool(entry("b"))).rejects.toThrow(SpoolFault);
     rmSync(join(place, "site/a.json"));
-    await expect(spool(entry("b"))).rejects.toThrow(SpoolFull);
+    await expect(spool(entry("b"))).rejects.toThrow(SpoolFault);
     await new Promise((resolve) => setTimeout(resolve, 250));
     await spool(entry("b"));
   });
@@ -141,7 +210,7 @@ describe("a full spool", () => {
   test("counts the files from before a restart", async () => {
     for (const id of ["a", "b"]) await openSpool(place, ["site"], 9)(entry(id));
     const spool = openSpool(place, ["site"], 2);
-    await expect(spool(entry("c"))).rejects.toThrow(SpoolFull);
+    await expect(spool(entry("c"))).rejects.toThrow(SpoolFault);
   });
 
   test("accepts any number of deliveries while the builder removes them", async () => {

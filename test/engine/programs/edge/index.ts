@@ -1,8 +1,11 @@
 /** One of each Cloudflare resource that pushgate declares, in its smallest form; certificates only if configured. */
 import * as cloudflare from "@pulumi/cloudflare";
 import * as pulumi from "@pulumi/pulumi";
+import { presentClientCertificate } from "../../../../infra/edge/client-certificate.ts";
+import { readPresented } from "../../../../infra/edge/presented.ts";
 
 const config = new pulumi.Config();
+const cloudflareConfig = new pulumi.Config("cloudflare");
 const zone = await cloudflare.getZone({ filter: { name: config.require("zone") } });
 const zoneId = zone.id;
 const hostname = `hooks.${zone.name}`;
@@ -11,8 +14,8 @@ export const plan = zone.plan.legacyId;
 export const fightMode = (await cloudflare.getBotManagement({ zoneId })).fightMode;
 export const ranges = (await cloudflare.getIpRanges({})).ipv4Cidrs.length;
 const { rulesets } = await cloudflare.getRulesets({ zoneId });
-const live = await Promise.all(rulesets.map(({ id }) => cloudflare.getRuleset({ zoneId, id })));
-export const liveRefs = live.flatMap(({ rules }) => rules.map(({ ref }) => ref));
+const read = await Promise.all(rulesets.map(({ id }) => cloudflare.getRuleset({ zoneId, id })));
+export const liveRefs = read.flatMap(({ rules }) => rules.map(({ ref }) => ref));
 
 new cloudflare.Ruleset("custom rules", {
   ...{ zoneId, kind: "zone", phase: "http_request_firewall_custom", name: "default", description: "" },
@@ -43,9 +46,9 @@ if (csr !== undefined) {
   const args = { csr, hostnames: [hostname], requestType: "origin-ecc", requestedValidity: 5475 };
   new cloudflare.OriginCaCertificate("origin", args, { ignoreChanges: ["requestedValidity"] });
   const certificate = config.require("certificate");
-  const leaf = new cloudflare.AuthenticatedOriginPullsHostnameCertificate("leaf", {
-    ...{ zoneId, certificate },
-    privateKey: config.requireSecret("privateKey"),
-  });
-  new cloudflare.AuthenticatedOriginPulls("pulls", { zoneId, configs: [{ hostname, certId: leaf.id, enabled: true }] });
+  const access = { baseUrl: cloudflareConfig.require("baseUrl"), token: cloudflareConfig.require("apiToken") };
+  // "blind" removes the program's look at Cloudflare.
+  const live = config.getBoolean("blind") ? new Map() : await readPresented(zoneId, [hostname]);
+  const presented = { id: zoneId, live, access };
+  presentClientCertificate(presented, [hostname], { certificate, key: config.requireSecret("privateKey") });
 }

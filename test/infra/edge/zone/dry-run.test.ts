@@ -130,6 +130,40 @@ describe("the dry run of a preview", () => {
     expect(await withRecord({ type: "CNAME", name: "other.example.org" })).toEqual([]);
   });
 
+  describe("a hostname two labels below the zone", () => {
+    const host = { ...exampleHost, hostname: "hooks.web1.example.org" };
+    const deeper = () => ({
+      ...serving(settings, { hostname: "blog.www.example.org" }),
+      hosts: [{ ...exampleHost, name: "web0" }, host],
+    });
+    const faultsWith = async (status: string, ...hosts: string[]): Promise<string[]> => {
+      const [universal] = api.zone.certificate_packs;
+      api.zone.certificate_packs = [universal!, { id: "p", type: "advanced", status, hosts }];
+      const found = await dryRunFaults(cloudflareApi({ baseUrl: api.url, token: apiToken }), deeper(), zone);
+      api.zone.certificate_packs = [universal!];
+      return found;
+    };
+    const [ofHost, ofSite] = [
+      'pushgate:hosts[1].hostname is "hooks.web1.example.org", which no certificate of the zone covers: the universal one ' +
+        "covers one label below example.org. Use a name such as hooks-web1.example.org, or order an advanced certificate " +
+        "for *.web1.example.org in Cloudflare's dashboard.",
+      'pushgate:hooks[0].site.hostname is "blog.www.example.org", which no certificate of the zone covers: the universal ' +
+        "one covers one label below example.org. Use a name such as blog-www.example.org, or order an advanced certificate " +
+        "for *.www.example.org in Cloudflare's dashboard.",
+    ];
+    test("is rejected without an active certificate for it", async () => {
+      expect(await faultsWith("active", "other.web1.example.org", "*.example.net")).toEqual([ofHost, ofSite]);
+      expect(await faultsWith("pending_validation", "*.web1.example.org", "*.www.example.org")).toEqual([
+        ofHost,
+        ofSite,
+      ]);
+    });
+    test("is accepted with one that names it, or a wildcard of its parent", async () => {
+      expect(await faultsWith("active", "hooks.web1.example.org", "*.www.example.org")).toEqual([]);
+      expect(await faultsWith("active", "hooks.web1.example.org")).toEqual([ofSite]);
+    });
+  });
+
   test("the dry run costs three reads if the zone is as declared, and sends a rule of the zone's own as the API returned it", async () => {
     const rules = rulesOf(settings);
     const own = {

@@ -112,8 +112,11 @@ async function declare(settings: Settings): Promise<Seen[]> {
     return undefined;
   };
   for (const name of phaseNames) ruleset(live, name, rules[name], keep, { transformations: [note] });
-  bots(settings, live.id);
-  presentClientCertificate(live.id, allHostnames(settings), { certificate: "leaf", key: "key" });
+  bots(settings, live);
+  presentClientCertificate({ id: live.id, live: new Map(), access: undefined }, allHostnames(settings), {
+    certificate: "leaf",
+    key: "key",
+  });
   for (const { hostname, state } of settings.hosts)
     if (state === "present") originCertificate({ hostname, hostnames: namesOf(settings, { hostname }), csr: "csr" });
   dns(settings, live.id);
@@ -223,7 +226,7 @@ describe("a ruleset that the stack may not hold yet", () => {
   test("is named with the command that takes it over", async () => {
     expect(await warnings(example, ownRules)).toEqual([
       expect.stringMatching(
-        /^the zone example\.org has a ruleset for custom rules without a rule of pushgate's, .* 20217\. Run npm run adopt first\.$/,
+        /^the zone example\.org has a ruleset for custom rules without a rule of pushgate's, .* 20217\. Run npx pushgate adopt first\.$/,
       ),
     ]);
   });
@@ -234,16 +237,30 @@ describe("a ruleset that the stack may not hold yet", () => {
 });
 
 describe("bots", () => {
-  test("on free, by the operator's choice, Bot Fight Mode goes off with the fields free has", async () => {
-    await mock({ ...zone("free"), ...empty, getBotManagement: { fightMode: true } });
-    const found = (await declare(free)).filter(({ type }) => type === "BotManagement");
-    expect(found.map(({ inputs }) => inputs)).toEqual([{ zoneId, fightMode: false, enableJs: true }]);
-  });
+  test.each([true, false])(
+    "on free, by the operator's choice, Bot Fight Mode goes off, and a managed robots.txt (%s) stays as it is",
+    async (isRobotsTxtManaged) => {
+      await mock({ ...zone("free"), ...empty, getBotManagement: { fightMode: true, isRobotsTxtManaged } });
+      const found = (await declare(free)).filter(({ type }) => type === "BotManagement");
+      expect(found.map(({ inputs }) => inputs)).toEqual([
+        { zoneId, fightMode: false, enableJs: true, isRobotsTxtManaged },
+      ]);
+    },
+  );
   test("on free, without the choice, nothing is declared", async () => {
     await mock({ ...zone("free"), ...empty, getBotManagement: { fightMode: true } });
     await expect(declare({ ...example, edge: { ...example.edge, plan: "free" } })).rejects.toThrow("botFightMode: off");
     expect(declared).toEqual([]);
   });
+  test.each([{ fightMode: false }, {}, { fightMode: null }])(
+    "on free, without the choice and while Bot Fight Mode is off (%j), everything but bots is declared",
+    async (getBotManagement) => {
+      await mock({ ...zone("free"), ...empty, getBotManagement });
+      const types = (await declare({ ...example, edge: { ...example.edge, plan: "free" } })).map(({ type }) => type);
+      expect(types.filter((type) => type === "Ruleset")).toHaveLength(3);
+      expect(types).not.toContain("BotManagement");
+    },
+  );
   test.each(["pro", "business", "enterprise"] as const)("on %s they are neither read nor declared", async (plan) => {
     await mock({ ...zone(plan), ...empty });
     const resources = await declare({ ...example, edge: { ...example.edge, plan } });
@@ -254,6 +271,36 @@ describe("bots", () => {
     await mock({ ...zone("free"), ...empty, getBotManagement: { fightMode: false } });
     expect(await declare({ ...free, hosts: absent.hosts })).toEqual([]);
     expect(warn).toHaveBeenCalledWith(expect.stringContaining("Bot Fight Mode stays off"));
+  });
+});
+
+describe("a zone that the account lacks", () => {
+  /** As the provider answers, where the account has these zones. */
+  const having = (...names: string[]) =>
+    setMocks({
+      call: ({ inputs }) => {
+        const { name } = inputs.filter as { name: string };
+        const details = `failed to find exactly one result: found 0 zones named ${name}`;
+        if (!names.includes(name)) throw Object.assign(new Error(), { details });
+        return { id: zoneId, plan: { legacyId: "pro" } };
+      },
+      newResource: ({ name, inputs }) => ({ id: name, state: inputs }),
+    });
+  const failure = (zone: string): Promise<string> =>
+    inspect(zone).then(
+      () => "no failure",
+      (error: Error) => error.message,
+    );
+  test.each(["blog.example.org", "a.b.example.org"])("%s is named with the zone that it is in", async (zone) => {
+    await having("example.org", "example.com", "org");
+    expect(await failure(zone)).toBe(
+      `Cloudflare: 1 fault, nothing was changed:\n  pushgate:zone is "${zone}", a name in the zone example.org and no ` +
+        "zone itself. Run: npx pulumi config set pushgate:zone example.org",
+    );
+  });
+  test.each(["example.net", "blog.example.net"])("%s is not, if no zone above it is known", async (zone) => {
+    await having("example.org", "net");
+    expect(await failure(zone)).toContain(`the zone ${zone} can't be read: failed to find exactly one result`);
   });
 });
 

@@ -36,7 +36,10 @@ leaf() {
   openssl req -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -subj "/CN=$1" -keyout $1.key -out $1.csr
   openssl x509 -req -in $1.csr -CA $2.pem -CAkey $2.key -CAcreateserial -days 2 -out $1.pem
 }
-leaf edge origin-pull-ca; leaf shared shared-ca`;
+leaf edge origin-pull-ca; leaf shared shared-ca
+printf '[ca]\\ndefault_ca=d\\n[d]\\ndatabase=index\\ndefault_md=sha256\\n' >crl.conf; : >index
+openssl ca -gencrl -config crl.conf -keyfile shared-ca.key -cert shared-ca.pem -crldays 2 -out shared-crl.pem
+echo "ssl_trusted_certificate $PWD/origin-pull-ca.pem;" >trusted-ca.conf`;
 
 export type LabOptions = { config?: string; http?: string; settings?: Settings; ipv6?: boolean };
 
@@ -67,7 +70,7 @@ export class OriginLab {
     const task: LabTask = {
       folder: this.folder,
       config: this.at(config ?? renderProxy(settings, exampleHost)),
-      ...(http === undefined ? {} : { http }),
+      ...(http === undefined ? {} : { http: this.at(http) }),
       addresses: [edge, edge6, origin, origin6, stranger],
       allowed: Object.fromEntries(
         sourceSets(settings).map(({ port, cidrs }) => [port, { v4: v4(cidrs), v6: v6(cidrs) }]),

@@ -13,7 +13,7 @@ import { connect as connectTls } from "node:tls";
 
 /**
  * `as`: which client certificate. `from`: the TCP peer's address. `raw`: the request as bytes on the wire. `name`: which
- * server the TLS handshake names; none by default. `plain`: without TLS.
+ * server the TLS handshake names; none by default. `plain`: without TLS. `before`: a shell command that runs first.
  */
 export type LabRequest = {
   as: "edge" | "shared" | "none";
@@ -22,6 +22,7 @@ export type LabRequest = {
   raw: string;
   name?: string;
   plain?: true;
+  before?: string;
 };
 export type LabTask = {
   folder: string;
@@ -36,7 +37,15 @@ export type LabTask = {
   requests: (LabRequest | LabRequest[])[];
 };
 export type LabReply = { status: number; headers: Record<string, string>; body: string };
-export type LabResult = { replies: LabReply[][]; log: string[]; sites: string[]; errors: string; seen: string[] };
+/** `bytes`: how long each body was that arrived whole at the receiver. */
+export type LabResult = {
+  replies: LabReply[][];
+  log: string[];
+  sites: string[];
+  errors: string;
+  seen: string[];
+  bytes: number[];
+};
 
 const sh = (command: string) => execFileSync("sh", ["-ec", command], { stdio: ["ignore", "ignore", "inherit"] });
 
@@ -57,14 +66,17 @@ function network({ addresses, allowed }: LabTask): void {
 }
 
 /** Answers as the query of the path says: ?slow=milliseconds, ?status=n, ?die. */
-async function receivers({ allowed }: LabTask, seen: string[]): Promise<void> {
+async function receivers({ allowed }: LabTask, seen: string[], bytes: number[]): Promise<void> {
   for (const port of Object.keys(allowed)) {
     for (const host of ["127.0.0.1", "::1"]) {
       const server = createServer((request, response) => {
         seen.push(
           `${request.socket.remoteAddress} ${request.method} ${request.url} ${request.httpVersion} ${JSON.stringify(request.rawHeaders)}`,
         );
-        request.resume().on("end", async () => {
+        let length = 0;
+        request.on("data", (chunk: Buffer) => (length += chunk.length));
+        request.on("end", async () => {
+          bytes.push(length);
           const query = new URL(request.url!, "http://receiver").searchParams;
           if (query.has("die")) return request.socket.destroy();
           await sleep(Number(query.get("slow") ?? 0));
@@ -82,9 +94,10 @@ async function receivers({ allowed }: LabTask, seen: string[]): Promise<void> {
 }
 
 async function send(
-  { as, from, to, raw, name, plain }: LabRequest,
+  { as, from, to, raw, name, plain, before }: LabRequest,
   { folder, originPort }: LabTask,
 ): Promise<LabReply> {
+  if (before !== undefined) sh(before);
   const pair =
     as === "none"
       ? {}
@@ -102,7 +115,8 @@ async function send(
     })
     .on("error", () => {});
   socket.once(plain ? "connect" : "secureConnect", () => socket.write(raw));
-  await once(socket, "close");
+  // `once` of node:events would throw where nginx rejects the handshake.
+  await new Promise((closed) => socket.once("close", closed));
   const [head = "", ...body] = Buffer.concat(chunks).toString().split("\r\n\r\n");
   const [statusLine = "", ...headers] = head.split("\r\n");
   const pairs = headers.map((line) => line.split(/:\s*(.*)/, 2) as [string, string]);
@@ -136,7 +150,8 @@ http { access_log off; ${temps.join(" ")} ${http} include ${folder}/site.conf; }
 const task = JSON.parse(readFileSync(0, "utf8")) as LabTask;
 network(task);
 const seen: string[] = [];
-await receivers(task, seen);
+const bytes: number[] = [];
+await receivers(task, seen, bytes);
 const nginx = await startNginx(task);
 const replies: LabReply[][] = [];
 try {
@@ -157,5 +172,6 @@ const result: LabResult = {
     .flatMap((name) => read(name).split("\n").filter(Boolean)),
   errors: read("pushgate-error.log") + read("main.log"),
   seen,
+  bytes,
 };
 process.stdout.write(JSON.stringify(result), () => process.exit(0));

@@ -1,0 +1,117 @@
+/** What the commands share: options, examples, the hosts that one works on, and the question before several change. */
+import { createInterface } from "node:readline/promises";
+import { Command } from "commander";
+import { answerTo, type Declared, stackArgs, UserError } from "./stack.ts";
+
+export const exitCodes = `
+Exit status:
+  0  done; nothing is wrong
+  1  it failed, or \`status\` found a fault
+  2  the command line is wrong
+  7  \`audit\` found drift
+`;
+
+type Host = Declared["hosts"][number];
+
+/** Options that several commands take. */
+const options = {
+  host: ["--host <name>", "this host only"],
+  json: ["--json", "print JSON, for a program"],
+  yes: ["-y, --yes", "go on without a prompt"],
+} as const;
+
+/** `usage`: name and arguments in commander's notation. `examples`: lines that can be pasted, without "npx pushgate". */
+export function command(
+  usage: string,
+  description: string,
+  { takes = [], examples }: { takes?: readonly (keyof typeof options)[]; examples: readonly (readonly string[])[] },
+): Command {
+  const [name = "", ...words] = usage.split(" ");
+  const made = new Command(name).description(description).option("--stack <name>", "this stack, not the selected one");
+  if (words.length > 0) made.arguments(words.join(" "));
+  for (const [flags, text] of takes.map((option) => options[option])) made.option(flags, text);
+  const width = Math.max(...examples.map(([line = ""]) => line.length)) + 2;
+  const lines = examples.map(([line = "", text = ""]) => `  npx pushgate ${line.padEnd(width)}${text}`.trimEnd());
+  return made.addHelpText("after", `\nExamples:\n${lines.join("\n")}`);
+}
+
+/** What every command gets from its options. */
+export type Options = { stack?: string; host?: string; json?: boolean; yes?: boolean };
+
+export const ofStack = ({ stack }: Options): string[] => stackArgs(stack);
+
+/** The hosts that are present, or the one that --host names. */
+export function targets(hosts: readonly Host[], { host: wanted }: Options): Host[] {
+  const present = hosts.filter(({ state }) => state === "present");
+  const found = present.filter(({ name }) => wanted === undefined || name === wanted);
+  const names = present.map(({ name }) => name).join(", ") || "none";
+  if (found.length === 0)
+    throw new UserError(
+      wanted === undefined
+        ? "no host of this stack is present. Set `state: present` for one, and run npx pulumi up."
+        : `--host is ${JSON.stringify(wanted)}, which is no host that is present. Use one of: ${names}.`,
+    );
+  return found;
+}
+
+/** The hook of this name that has a site. */
+export function siteNamed(hooks: Declared["hooks"], name: string) {
+  const sites = hooks.flatMap(({ name, site }) => (site === undefined ? [] : [{ name, site }]));
+  const found = sites.find((hook) => hook.name === name);
+  if (found !== undefined) return found;
+  const names = sites.map((hook) => hook.name).join(", ");
+  const use = names === "" ? "No hook of this stack has a site." : `Use one of: ${names}.`;
+  throw new UserError(`${JSON.stringify(name)} is no hook with a site. ${use}`);
+}
+
+/** The hooks of this name, or all. */
+export function hooksNamed(hooks: Declared["hooks"], name: string | undefined): Declared["hooks"] {
+  const found = hooks.filter((hook) => name === undefined || hook.name === name);
+  if (found.length > 0) return found;
+  const names = hooks.map((hook) => hook.name).join(", ");
+  throw new UserError(`${JSON.stringify(name)} is no hook of this stack. Use one of: ${names}.`);
+}
+
+/** Prompts on the terminal. Without one, or where the answer is not yes, throws a UserError. */
+export async function confirm(question: string, { yes }: Options): Promise<void> {
+  if (yes) return;
+  if (!process.stdin.isTTY || !process.stderr.isTTY)
+    throw new UserError(`${question} Nothing was changed, as there is no terminal for an answer. Add --yes.`);
+  const line = createInterface({ input: process.stdin, output: process.stderr });
+  const answer = await answerTo(line, `${question} [y/N] `);
+  line.close();
+  if (!/^y(es)?$/i.test(answer.trim())) throw new UserError("nothing was changed.");
+}
+
+/** Prompts before a change of more than one host, and names them. */
+export async function confirmHosts(what: string, hosts: readonly Host[], options: Options): Promise<void> {
+  if (hosts.length < 2) return;
+  await confirm(`This ${what} on ${hosts.map(({ name }) => name).join(" and ")}.`, options);
+}
+
+/** Waits for all, and throws their UserErrors as one. */
+export async function all<T>(promises: readonly Promise<T>[]): Promise<T[]> {
+  const ended = await Promise.allSettled(promises);
+  const errors = ended.flatMap((one) => (one.status === "rejected" ? [one.reason as Error] : []));
+  const bug = errors.find((error) => !(error instanceof UserError));
+  if (bug) throw bug;
+  if (errors.length > 0) throw new UserError(errors.map(({ message }) => message).join("\n"));
+  return Promise.all(promises);
+}
+
+/**
+ * npm takes options before `--` for its own and hands them on as variables: `npm exec pushgate rollback site --host=web1`
+ * runs without --host, and so changes every host. Throws the line to type. `line`: the command as it should be typed,
+ * without these options.
+ */
+export function keptByNpm(
+  names: readonly string[],
+  line: string,
+  env: Readonly<Record<string, string | undefined>>,
+): void {
+  const kept = names.flatMap((name) => {
+    const value = env[`npm_config_${name}`];
+    return value === undefined ? [] : [`--${name}=${value === "true" ? "<value>" : value}`];
+  });
+  if (kept.length > 0) throw new UserError(`npm kept options for itself. Type: ${line} ${kept.join(" ")}`);
+}

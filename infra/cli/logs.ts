@@ -1,0 +1,146 @@
+/** The logs of receiver, builder, nginx and guard, of every host, in the order of time. */
+import { printable } from "../apply/report.ts";
+import { scriptBeside, variables } from "../apply/shell.ts";
+import { units } from "../host/paths.ts";
+import { logs as nginxLogs } from "../host/proxy/origin-server.ts";
+import { all, command, type Options, ofStack, targets } from "./command.ts";
+import { followOnHost, runOnHost, type Target } from "./run-on-host.ts";
+import { readStack, UserError } from "./stack.ts";
+
+/** Units whose journal is a source; nginx writes files. */
+const journals = {
+  receiver: [units.receiver, "pushgate-receiver-*.socket"],
+  builder: ["build", "hugo", "agent", "report"].map((kind) => `pushgate-${kind}-*.service`),
+  guard: [units.guard, units.firewall, units.routing, units.egress],
+} as const;
+const sources = ["receiver", "builder", "nginx", "guard"] as const;
+type Source = (typeof sources)[number];
+
+export type Line = {
+  /** ISO 8601, UTC. */
+  readonly time: string;
+  readonly host: string;
+  readonly source: string;
+  readonly text: string;
+};
+
+type Wanted = { readonly sources: readonly Source[]; lines: number; since: string; delivery: string; follow: boolean };
+
+export const logsScript = ({ sources, follow, ...values }: Wanted): string => {
+  const of = (source: Source) => (source === "nginx" ? [] : journals[source]);
+  const files = sources.includes("nginx") ? [nginxLogs.access, nginxLogs.error] : [];
+  const head = variables({ units: sources.flatMap(of), files, ...values, follow: follow ? "yes" : "no" });
+  return `${head}\n${scriptBeside(import.meta.url, "logs.sh")}`;
+};
+
+/** Reads the lines of one host. They hold what strangers sent, so the texts lose their control characters. */
+export function reader(host: string): (line: string) => Line | undefined {
+  let offset = "Z";
+  return (line) => {
+    const [kind, rest] = [line[0], line.slice(2)];
+    if (kind === "z") offset = /^[+-]\d{4}$/.test(rest) ? `${rest.slice(0, 3)}:${rest.slice(3)}` : "Z";
+    if (kind === "j") return ofJournal(host, rest);
+    if (kind === "n") return ofNginx(host, rest, offset);
+    return undefined;
+  };
+}
+
+function parsed(text: string): Record<string, unknown> {
+  try {
+    return Object(JSON.parse(text)) as Record<string, unknown>;
+  } catch {
+    return {};
+  }
+}
+
+const timeOf = (value: string | number): string => {
+  const date = new Date(value);
+  return Number.isNaN(date.getTime()) ? "unknown time" : date.toISOString();
+};
+
+function ofJournal(host: string, text: string): Line {
+  const { MESSAGE: message, UNIT, _SYSTEMD_UNIT, __REALTIME_TIMESTAMP: micros } = parsed(text);
+  const unit = String(UNIT ?? _SYSTEMD_UNIT ?? "");
+  const source = unit.startsWith("pushgate-receiver")
+    ? "receiver"
+    : /-(build|hugo|agent|report)-/.test(unit)
+      ? "builder"
+      : "guard";
+  // journald hands a text that is not UTF-8 over as a list of bytes.
+  const said = Array.isArray(message) ? Buffer.from(message as number[]).toString("utf8") : String(message ?? "");
+  return { time: timeOf(Number(micros) / 1000), host, source, text: printable(said) };
+}
+
+function ofNginx(host: string, text: string, offset: string): Line {
+  const { time } = parsed(text);
+  const [, day, clock] = /^(\d{4}\/\d\d\/\d\d) (\d\d:\d\d:\d\d) /.exec(text) ?? [];
+  const at = typeof time === "string" ? time : `${day?.replaceAll("/", "-")}T${clock}${offset}`;
+  return { time: timeOf(at), host, source: "nginx", text: printable(text) };
+}
+
+const byTime = (a: Line, b: Line): number => (a.time < b.time ? -1 : a.time > b.time ? 1 : 0);
+
+function print(line: Line, { json }: Options, several: boolean): void {
+  const { time, host, source, text } = line;
+  console.log(json ? JSON.stringify(line) : [time, ...(several ? [host] : []), source.padEnd(8), text].join("  "));
+}
+
+type LogOptions = Options & { lines: string; since: string; delivery?: string; follow?: boolean };
+
+/** Seconds for a host to search its logs. */
+const patience = 60;
+
+/** Throws a UserError for what is no id of a delivery. */
+export function deliveryId(delivery: string): string {
+  if (/^[\w.:-]{0,128}$/.test(delivery)) return delivery;
+  throw new UserError(`--delivery is ${delivery}. Use the id that the git host shows.`);
+}
+
+function wantedOf(named: readonly string[], { lines, since, delivery = "", follow = false }: LogOptions): Wanted {
+  const unknown = named.find((name) => !(sources as readonly string[]).includes(name));
+  if (unknown !== undefined)
+    throw new UserError(`${JSON.stringify(unknown)} is no log. Use one or more of: ${sources.join(", ")}.`);
+  if (!/^[1-9]\d{0,5}$/.test(lines)) throw new UserError(`--lines is ${lines}. Use a number from 1 to 999999.`);
+  if (!/^[\w:. +-]{1,40}$/.test(since))
+    throw new UserError(`--since is ${since}. Use a time as journalctl reads it, such as "2 hours ago".`);
+  const of = named.length > 0 ? (named as Source[]) : sources;
+  return { sources: of, lines: Number(lines), since, delivery: deliveryId(delivery), follow };
+}
+
+async function follow(hosts: readonly Target[], wanted: Wanted, show: (line: Line) => void): Promise<void> {
+  await all(
+    hosts.map(async (host) => {
+      const read = reader(host.name);
+      for await (const text of followOnHost(host, logsScript(wanted))) {
+        const line = read(text);
+        if (line?.text.includes(wanted.delivery)) show(line);
+      }
+    }),
+  );
+}
+
+export const logs = command("logs [log...]", `print the logs of ${sources.join(", ")}`, {
+  takes: ["host", "json"],
+  examples: [
+    ["logs", "the last lines of all logs of every host"],
+    ["logs receiver nginx --since '10 min ago'", "the deliveries of the last minutes"],
+    ["logs --delivery 72d3162e-cc78-11e3-81ab-4c9367dc0958", "one delivery, by the id that the git host shows"],
+    ["logs builder --follow", "as it writes, until Ctrl-C"],
+  ],
+})
+  .option("-f, --follow", "print new lines as they come")
+  .option("-n, --lines <number>", "lines of each log at most", "50")
+  .option("--since <time>", "lines since then, as journalctl reads it", "7 days ago")
+  .option("--delivery <id>", "lines that hold this id")
+  .action(async (named: readonly string[], options: LogOptions) => {
+    const wanted = wantedOf(named, options);
+    const { hosts } = await readStack(ofStack(options));
+    const on = targets(hosts, options);
+    const show = (line: Line) => print(line, options, on.length > 1);
+    if (wanted.follow) return follow(on, wanted, show);
+    const answers = await all(
+      on.map(async (host) => ({ host, text: await runOnHost(host, logsScript(wanted), patience) })),
+    );
+    const lines = answers.flatMap(({ host, text }) => text.split("\n").map(reader(host.name)));
+    for (const line of lines.filter((line) => line !== undefined).sort(byTime)) show(line);
+  });

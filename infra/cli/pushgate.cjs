@@ -1,0 +1,4 @@
+#!/usr/bin/env node
+// `npx pushgate`.
+require("./node-version.cjs");
+import("./main.ts");

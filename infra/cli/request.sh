@@ -1,0 +1,33 @@
+# shellcheck shell=dash disable=SC2154
+# Hands a request to the builder of $hook and prints the status that names it, in base64; nothing if no status did before
+# the request was gone. requests.ts puts the variables in front.
+# - The request is in a folder of root's, which no account enters but the builder's. It arrives by a rename out of a folder
+#   that only root may write, so that no link leads it elsewhere.
+# - With $restart the builder is started anew, as it may hang in a build; it takes again what it had taken.
+set -u
+export LC_ALL=C
+umask 022
+say() { echo "pushgate: $*" >&2; }
+[ -d "$requests/$hook" ] || { say "$hook has no builder on this host. Run pulumi up."; exit 1; }
+sum() { [ ! -e "$status" ] || sha256sum <"$status"; }
+before=$(sum)
+new=$requests/.request-$hook
+{ printf '' >"$new" && mv -fT "$new" "$requests/$hook/$request"; } ||
+  { say "the request cannot be written into $requests/$hook. Check its disk: df $requests/$hook"; exit 1; }
+if [ "$restart" = yes ]; then verb=restart; else verb=start; fi
+systemctl "$verb" "$unit" || { say "$unit does not start. Read: systemctl status $unit"; exit 1; }
+tries=0
+while [ $tries -lt $((seconds * 5)) ]; do
+  # In this order: the builder removes the request after it has written the status.
+  waits=no
+  [ ! -e "$requests/$hook/$request" ] || waits=yes
+  if [ "$(sum)" != "$before" ] && grep -qE "\"($request|request of uid 0 \($request\))\"" "$status"; then
+    base64 <"$status" | tr -d '\n'
+    exit 0
+  fi
+  [ $waits = yes ] || exit 0
+  tries=$((tries + 1))
+  sleep 0.2
+done
+say "the builder of $hook has not answered in $seconds s. It will carry out the request when it does. Read: journalctl -u $unit"
+exit 1

@@ -1,0 +1,19 @@
+# shellcheck shell=sh disable=SC2154
+# The build accounts that pushgate made, except those that $1 lists: of a site that left, and those that all sites shared
+# before each had its own.
+
+other_accounts() {
+  while IFS=: read -r name _ _ _ about _; do
+    case $name:$about in
+      pushgate-build-*:"pushgate builder of "* | pushgate-builder:"pushgate builder") ;;
+      pushgate-hugo-*:"pushgate hugo of "* | pushgate-hugo:"pushgate hugo") ;;
+      pushgate-report-*:"pushgate reporter of "*) ;;
+      *) continue ;;
+    esac
+    case " $1 " in *" $name "*) ;; *) echo "$name" ;; esac
+  done </etc/passwd
+}
+
+remove_other_accounts() {
+  for account in $(other_accounts "$1"); do userdel "$account" || return 1; done
+}

@@ -1,0 +1,52 @@
+/**
+ * The reporter of a site whose results leave the host: a unit and an account of its own, which alone has the token. It
+ * sends what the builder puts into a folder, so that no git host can delay a build, and runs neither git nor Hugo.
+ */
+import type { ReporterSettings } from "../../../service/reporter/settings.ts";
+import type { HostFile } from "../../apply/layer.ts";
+import type { SiteHook } from "../../config/derived.ts";
+import type { Host } from "../../config/settings.ts";
+import { file, unitFile } from "../kit.ts";
+import { paths, reporterUser, units } from "../paths.ts";
+import { sandbox } from "../sandbox.ts";
+import { reportCredential } from "../secrets/secrets.ts";
+
+const settingsPath = (hook: string) => `${paths.reporterSettings}/${hook}.json` as const;
+
+/** What `service/reporter` reads. Each host sets a result of its own: a site may be built on one and fail on another. */
+function reporterSettings(
+  { name, gitHost, repository, status, site: { hostname, notify } }: SiteHook,
+  host: Pick<Host, "name">,
+): ReporterSettings {
+  return {
+    hook: name,
+    folder: `${paths.reports}/${name}`,
+    ...(hostname !== undefined && { site: `https://${hostname}/` }),
+    ...(status && { status: { gitHost, repository, context: `pushgate/${host.name}/${name}` } }),
+    ...(notify !== undefined && { notify }),
+  };
+}
+
+/** `hook` is one of those that `isReported`. */
+export function reporterFiles(hook: SiteHook, host: Pick<Host, "name">): HostFile[] {
+  const { name, status, site } = hook;
+  const kinds = [...(status ? (["status"] as const) : []), ...(site.notify ? (["notify"] as const) : [])];
+  const values = {
+    hook: name,
+    receivers: [...(status ? ["the git host"] : []), ...(site.notify ? ["site.notify"] : [])].join(" and "),
+    egress: units.egress,
+    egressProgram: `${paths.lib}/egress`,
+    program: paths.builder,
+    settings: settingsPath(name),
+    credentials: kinds.map((kind) => `LoadCredentialEncrypted=${kind}:${reportCredential(kind, name)}`).join("\n"),
+    user: reporterUser(name),
+    reports: paths.reports,
+    closed: [paths.sites, paths.spool, paths.requests, paths.rootRequests].map((path) => `-${path}`),
+    sandbox: sandbox("node", "# Node calls pkey_alloc: it goes on after EPERM, not after a signal."),
+  };
+  return [
+    file(settingsPath(name), `${JSON.stringify(reporterSettings(hook, host), null, 2)}\n`),
+    unitFile(import.meta.url, units.report(name), values, "pushgate-report.service"),
+    unitFile(import.meta.url, units.reportPath(name), { hook: name, reports: paths.reports }, "pushgate-report.path"),
+  ];
+}

@@ -1,0 +1,57 @@
+/** What a layer's first apply does on a host, in one line each: preview prints it before the first `up`. Pure. */
+import { neverCame } from "../apply/reconcile.ts";
+import type { HostReport } from "../apply/report.ts";
+import { servedSites, sitesOf, sourceSets } from "../config/derived.ts";
+import type { Host, Settings } from "../config/settings.ts";
+import { accountsOf } from "./egress/egress.ts";
+import type { HostLayers } from "./index.ts";
+import { paths, receiverUser, units } from "./paths.ts";
+import { routingTable } from "./routing/routing.ts";
+
+type Line = (settings: Settings, host: Host, layers: HostLayers) => string;
+
+const packageName = /^package (.+)$/;
+const portsOf = (settings: Settings): string => {
+  const ports = sourceSets(settings).map(({ port }) => port);
+  return `${ports.length === 1 ? "port" : "ports"} ${ports.join(", ")}`;
+};
+const sitesAs = (settings: Settings, text: (hook: ReturnType<typeof sitesOf>[number]) => string): string =>
+  sitesOf(settings).map(text).join(", ");
+
+const lines: Readonly<Record<keyof HostLayers, Line>> = {
+  packages: (_, __, { packages }) =>
+    `installs what is missing of ${packages.facts.flatMap(({ name }) => packageName.exec(name)?.[1] ?? []).join(", ")}`,
+  "origin-key": () => "makes the origin certificate's private key, which stays on the host",
+  "origin-certificate": (_, { hostname }) => `installs the origin certificate for ${hostname}`,
+  secrets: ({ hooks }) => `encrypts the secrets of ${hooks.map(({ name }) => name).join(", ")} with the host's key`,
+  "receiver-program": () => `installs ${paths.receiver}`,
+  receiver: (settings) =>
+    `makes the account ${receiverUser} and starts ${units.receiver} on loopback, ${portsOf(settings)}`,
+  "builder-program": () => `installs ${paths.builder}`,
+  egress: (settings) =>
+    `makes the accounts ${accountsOf(sitesOf(settings)).join(", ")} and limits their network access`,
+  builder: (settings) => `installs the units that build ${sitesAs(settings, ({ name }) => name)}`,
+  site: (settings) =>
+    `makes ${sitesAs(settings, ({ site }) => site.webRoot)} a link to the current release; a folder there becomes the first release`,
+  routing: () => `keeps the receiver's replies on the host, in routing table ${routingTable}`,
+  proxy: (settings, { originPort }) =>
+    `adds a server on port ${originPort} to nginx for hooks${servedSites(settings)
+      .map(({ hostname }) => ` and ${hostname}`)
+      .join("")}; other sites stay as they are`,
+  firewall: (_, { originPort }) => `admits Cloudflare alone to TCP port ${originPort}; other ports stay as they are`,
+  guard: () => `starts ${units.guardTimer}, which checks all of this every minute`,
+  "client-ca": () => "has nginx trust the client certificate that Cloudflare presents, and no former one",
+};
+
+/** For the layers that the host never had; undefined where it had all. */
+export function firstApply(settings: Settings, host: Host, layers: HostLayers, report: HostReport): string | undefined {
+  const names = (Object.keys(lines) as (keyof HostLayers)[]).filter(
+    (name) => layers[name].present !== false && neverCame(report.layers[name]!),
+  );
+  if (names.length === 0) return undefined;
+  const width = Math.max(...names.map((name) => name.length)) + 2;
+  const files = (count: number) => (count === 0 ? "" : ` (${count} ${count === 1 ? "file" : "files"})`);
+  const text = (name: keyof HostLayers) =>
+    `  ${name.padEnd(width)}${lines[name](settings, host, layers)}${files(layers[name].files.length)}`;
+  return [`${host.name}: \`up\` adds these layers:`, ...names.map(text)].join("\n");
+}

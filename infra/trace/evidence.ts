@@ -1,0 +1,35 @@
+/** What each source on a delivery's path shows of one delivery. An absent source was not looked at. */
+
+export type Evidence = {
+  /** What the git host's page of deliveries shows. */
+  readonly answer?: Answer;
+  /** "none": the log was read, and has no line of this delivery. */
+  readonly nginx?: NginxLine | "none";
+  readonly receiver?: ReceiverLine | "none";
+};
+
+export type Answer = {
+  /** 0 where the git host got no answer. */
+  readonly status: number;
+  /** Names in lower case. */
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body?: string;
+};
+
+/** A line of /var/log/nginx/pushgate.log: `log_format pushgate` of infra/host/proxy. */
+export type NginxLine = {
+  /** 499 where Cloudflare left before the answer. */
+  readonly status: number;
+  /** The receiver's status; empty or "-" where nginx tried no connection, 502 or 504 where the receiver did not answer. */
+  readonly up_status: string;
+  /** Seconds; empty or "-" where no connection to the socket was opened. */
+  readonly up_connect: string;
+  /** "1": the client address is in the git host's ranges. */
+  readonly in_ranges: string;
+  /** REJECTED: by nginx's rate limit. */
+  readonly limit: string;
+  readonly client: string;
+};
+
+/** A line of the receiver's journal: service/receiver/answer.ts. */
+export type ReceiverLine = { readonly status: number; readonly reason: string; readonly source: string | null };

@@ -1,0 +1,355 @@
+/**
+ * What can become of a delivery: one row for each way, with the layer, the fix, and the evidence that it leaves in each
+ * source. Sources of the facts: Cloudflare's documentation of its status codes and error 1xxx pages, and the texts that
+ * nginx and the receiver of this project answer.
+ */
+import { servedByProxy } from "../contract.ts";
+import type { Answer, NginxLine, ReceiverLine } from "./evidence.ts";
+
+/** As README's picture counts them; 0 is the git host. */
+export const layers = [
+  "the git host",
+  "1 DNS",
+  "2 WAF",
+  "3 bot management",
+  "4 Cloudflare to origin",
+  "5 firewall",
+  "6 nginx",
+  "7 systemd",
+  "8 receiver",
+] as const;
+export type Layer = (typeof layers)[number];
+
+export type Outcome = {
+  readonly name: string;
+  /** The layer that rejected the delivery, or "delivered". */
+  readonly layer: Layer | "delivered";
+  /** A sentence without its full stop. */
+  readonly what: string;
+  readonly fix?: string;
+  readonly answer: (answer: Answer) => boolean;
+  /** "none": it leaves no line. */
+  readonly nginx: "none" | ((line: NginxLine) => boolean);
+  readonly receiver: "none" | ((line: ReceiverLine) => boolean);
+};
+
+const servedByReceiver = "pushgate-receiver";
+/** Whose answer it is: X-Served-By, which Cloudflare passes on. */
+const by = ({ headers }: Answer): string | undefined => headers["x-served-by"];
+
+/** An answer of Cloudflare's own, with one of these statuses. No answer at all: the git host may have waited too short. */
+const cloudflare =
+  (...statuses: number[]) =>
+  (answer: Answer): boolean =>
+    by(answer) === undefined && statuses.includes(answer.status);
+const challenged = ({ headers }: Answer): boolean => headers["cf-mitigated"] !== undefined;
+/** The number of Cloudflare's page, such as "error code: 1010"; undefined where the body is not known or has none. */
+const pageOf = ({ body = "" }: Answer): string | undefined => /\berror (?:code:? ?)?(1\d{3})\b/i.exec(body)?.[1];
+/** Whether the page's number is one of these, or not known. */
+const page = (answer: Answer, ...numbers: string[]): boolean => {
+  const found = pageOf(answer);
+  return found === undefined || numbers.includes(found);
+};
+
+const proxy =
+  (status: number, text?: RegExp) =>
+  (answer: Answer): boolean =>
+    by(answer) === servedByProxy &&
+    answer.status === status &&
+    (text === undefined || answer.body === undefined || text.test(answer.body));
+const receiver =
+  (...statuses: number[]) =>
+  (answer: Answer): boolean =>
+    by(answer) === servedByReceiver && statuses.includes(answer.status);
+
+const unset = (value: string): boolean => value === "" || value === "-";
+/** nginx answered by itself. */
+const alone =
+  (status: number) =>
+  (line: NginxLine): boolean =>
+    line.status === status && unset(line.up_status);
+/** nginx tried to connect to the receiver's socket: `up_status` is then its own 502 or 504. */
+const refused =
+  (status: number) =>
+  (line: NginxLine): boolean =>
+    line.status === status && !unset(line.up_status) && unset(line.up_connect);
+const passed =
+  (...statuses: number[]) =>
+  ({ up_status, up_connect, status }: NginxLine): boolean =>
+    !unset(up_connect) && statuses.includes(status) && up_status === `${status}`;
+const entry =
+  (...statuses: number[]) =>
+  ({ status }: ReceiverLine): boolean =>
+    statuses.includes(status);
+
+/** An outcome whose answer is Cloudflare's: no log of the host has a line. */
+const atCloudflare = (row: Omit<Outcome, "nginx" | "receiver">): Outcome => ({
+  ...row,
+  nginx: "none",
+  receiver: "none",
+});
+/** An outcome whose answer is the receiver's: both logs have a line. */
+const atReceiver = (row: Omit<Outcome, "answer" | "nginx" | "receiver" | "layer">, ...statuses: number[]): Outcome => ({
+  layer: "8 receiver",
+  ...row,
+  answer: receiver(...statuses),
+  nginx: passed(...statuses),
+  receiver: entry(...statuses),
+});
+
+const events = "Look the ray up at Cloudflare, Security > Events: its Service says which product, and which rule.";
+
+/** nginx and the receiver have the same limit. */
+const largeBody = {
+  what: "the body is larger than pushgate:limits.bodyBytes",
+  fix: "npx pulumi config set --path pushgate:limits.bodyBytes 26214400, then npx pulumi up.",
+};
+
+export const outcomes: readonly Outcome[] = [
+  // Cloudflare answers.
+  atCloudflare({
+    name: "no address",
+    layer: "1 DNS",
+    what: "the git host found no address or no valid certificate for the hostname",
+    fix: "npx pulumi preview shows whether the record and Cloudflare's certificate are there.",
+    answer: ({ status }) => status === 0,
+  }),
+  atCloudflare({
+    name: "challenge",
+    layer: "3 bot management",
+    what: "Cloudflare challenged the sender as a bot",
+    fix: "npx pulumi preview shows whether pushgate's skip rule is there and first. On the free plan no rule skips Bot Fight Mode: switch it off.",
+    answer: (answer) => cloudflare(403, 429, 503)(answer) && challenged(answer),
+  }),
+  atCloudflare({
+    name: "browser check",
+    layer: "3 bot management",
+    what: "Cloudflare's Browser Integrity Check rejected the sender's headers",
+    fix: "npx pulumi preview shows whether pushgate's skip rule is there and first: it skips this check.",
+    answer: (answer) => cloudflare(403)(answer) && !challenged(answer) && page(answer, "1010"),
+  }),
+  atCloudflare({
+    name: "address banned",
+    layer: "2 WAF",
+    what: "an IP Access rule, a country rule or a zone lockdown of the zone or account rejected the source",
+    fix: "Remove that rule, or let the git host's ranges pass it. It runs before pushgate's rules.",
+    answer: (answer) =>
+      cloudflare(403)(answer) &&
+      !challenged(answer) &&
+      page(answer, "1005", "1006", "1007", "1008", "1009", "1011", "1012", "1020", "1106"),
+  }),
+  atCloudflare({
+    name: "blocked",
+    layer: "2 WAF",
+    what: "a custom or managed rule of Cloudflare's WAF blocked it",
+    fix: `${events} With pushgate's own rule the path, the method, the signature header or the source is not declared.`,
+    answer: (answer) => cloudflare(403)(answer) && !challenged(answer) && page(answer, "1000", "1016"),
+  }),
+  atCloudflare({
+    name: "rate limited",
+    layer: "2 WAF",
+    what: "a rate limiting rule of the zone counted too many requests of the git host's shared addresses",
+    fix: "npx pulumi preview shows whether pushgate's skip rule is there. Exclude the hostname from a rule that it does not skip.",
+    answer: (answer) => cloudflare(429)(answer) && !challenged(answer) && page(answer, "1015"),
+  }),
+  atCloudflare({
+    name: "another program",
+    layer: "2 WAF",
+    what: "a Worker, an Access application or a redirect rule covers the hostname and answered",
+    fix: "Exclude the hostname from it.",
+    answer: (answer) =>
+      by(answer) === undefined && ((answer.status >= 200 && answer.status < 400) || answer.status === 404),
+  }),
+  atCloudflare({
+    name: "no route",
+    layer: "4 Cloudflare to origin",
+    what: "Cloudflare found no way to the host's address",
+    fix: "Check that hosts[].address is the host's public address.",
+    answer: cloudflare(523, 530),
+  }),
+  atCloudflare({
+    name: "origin certificate",
+    layer: "4 Cloudflare to origin",
+    what: "what answers at the host's address does not have pushgate's origin certificate",
+    fix: "npx pulumi up. Then check that hosts[].address is the host's, and that no proxy lies before it.",
+    answer: cloudflare(525, 526),
+  }),
+  atCloudflare({
+    name: "firewall",
+    layer: "5 firewall",
+    what: "Cloudflare could not connect: a firewall drops its connections, the host is down, or nginx is",
+    fix: "npx pushgate status, then npx pulumi preview. A hosting provider's firewall must let Cloudflare's ranges in to the origin port, too.",
+    answer: (answer) => cloudflare(521, 522, 0)(answer),
+  }),
+  atCloudflare({
+    name: "another server",
+    layer: "6 nginx",
+    what: "a program on the origin port accepted Cloudflare's connection and did not answer as nginx does",
+    fix: "On the host: ss -ltnp shows which program listens on the origin port.",
+    answer: cloudflare(520, 524),
+  }),
+  // nginx answers.
+  {
+    name: "client certificate",
+    layer: "6 nginx",
+    what: "nginx got no client certificate of this zone, or a request that is no HTTP",
+    fix: "npx pulumi up, which presents the client certificate again.",
+    answer: proxy(400),
+    nginx: alone(400),
+    receiver: "none",
+  },
+  {
+    name: "not from Cloudflare",
+    layer: "6 nginx",
+    what: "the connection came from outside of Cloudflare's ranges, and the firewall let it in",
+    fix: "npx pulumi preview shows what changed in the firewall.",
+    answer: proxy(403, /does not come from Cloudflare/),
+    nginx: alone(403),
+    receiver: "none",
+  },
+  {
+    name: "no client address",
+    layer: "6 nginx",
+    what: "Cloudflare sent no single client address",
+    fix: "Remove the transform rule that changes CF-Connecting-IP.",
+    answer: proxy(403, /no single client address/),
+    nginx: alone(403),
+    receiver: "none",
+  },
+  {
+    name: "no hook",
+    layer: "6 nginx",
+    what: "no hook has this path",
+    fix: "Enter the URL that npx pushgate hook prints.",
+    answer: proxy(404),
+    nginx: alone(404),
+    receiver: "none",
+  },
+  {
+    name: "method",
+    layer: "6 nginx",
+    what: "the method is not POST",
+    fix: "Enter the URL that npx pushgate hook prints: a redirect turns POST into GET.",
+    answer: proxy(405),
+    nginx: alone(405),
+    receiver: "none",
+  },
+  {
+    name: "large body",
+    layer: "6 nginx",
+    ...largeBody,
+    answer: proxy(413),
+    nginx: alone(413),
+    receiver: "none",
+  },
+  {
+    name: "too many requests",
+    layer: "6 nginx",
+    what: "nginx counted too many requests of this source",
+    fix: "Send the delivery again at the git host.",
+    answer: proxy(429),
+    nginx: (line) => line.limit === "REJECTED" && alone(429)(line),
+    receiver: "none",
+  },
+  // systemd rejects the connection, and nginx reports it.
+  {
+    name: "outside of the ranges",
+    layer: "7 systemd",
+    what: "systemd rejected the connection: the source is outside of the git host's ranges",
+    fix: "Compare the source with the ranges that the git host publishes and with infra/networks.ts. A self-hosted git host's belong in hooks[].sources.",
+    answer: proxy(403, /source not allowed/),
+    nginx: (line) => line.in_ranges === "0" && refused(403)(line),
+    receiver: "none",
+  },
+  {
+    name: "socket",
+    layer: "7 systemd",
+    what: "the source is inside of the ranges, and the receiver's socket did not accept the connection",
+    fix: "npx pushgate status shows what the guard found; npx pulumi up repairs it.",
+    answer: proxy(503),
+    nginx: (line) => line.in_ranges === "1" && refused(503)(line),
+    receiver: "none",
+  },
+  // The receiver took the connection, and did not answer.
+  {
+    name: "receiver closed",
+    layer: "8 receiver",
+    what: "the receiver closed the connection without an answer",
+    fix: "npx pushgate logs receiver",
+    // Cloudflare may answer with its own page in place of this one and the next.
+    answer: (answer) => proxy(502)(answer) || cloudflare(502)(answer),
+    nginx: ({ status, up_connect }) => status === 502 && !unset(up_connect),
+    receiver: "none",
+  },
+  {
+    name: "receiver late",
+    layer: "8 receiver",
+    what: "the receiver did not answer in time",
+    fix: "npx pushgate logs receiver: its disk, or the host, is slow.",
+    answer: (answer) => proxy(504)(answer) || cloudflare(504, 0)(answer),
+    nginx: ({ status, up_connect }) => [499, 504].includes(status) && !unset(up_connect),
+    receiver: entry(499),
+  },
+  // The receiver answers.
+  atReceiver(
+    {
+      name: "signature",
+      what: "the receiver found no signature, or one of another secret",
+      fix: "Enter the secret that npx pushgate hook prints at the git host.",
+    },
+    401,
+  ),
+  atReceiver(
+    {
+      name: "no such hook",
+      what: "the receiver has no hook of this path, or the method is not POST",
+      fix: "npx pulumi up, then enter the URL that npx pushgate hook prints.",
+    },
+    ...[404, 405],
+  ),
+  atReceiver(
+    {
+      name: "too large",
+      ...largeBody,
+    },
+    413,
+  ),
+  atReceiver(
+    {
+      name: "content type",
+      what: "the content type is not application/json",
+      fix: "Set application/json at the git host.",
+    },
+    415,
+  ),
+  atReceiver(
+    {
+      name: "budget",
+      what: "too many requests of this source are open, or too many of its deliveries were rejected",
+      fix: "Send the delivery again at the git host.",
+    },
+    429,
+  ),
+  atReceiver(
+    {
+      name: "no push",
+      what: "the body is no delivery of this git host",
+      fix: "npx pushgate logs receiver has the reason. Check hooks[].gitHost.",
+    },
+    400,
+  ),
+  atReceiver(
+    {
+      name: "not spooled",
+      what: "the disk does not take the delivery",
+      fix: "Free space on the host's disk; npx pushgate logs receiver has the reason. Then send the delivery again.",
+    },
+    503,
+  ),
+  atReceiver({ name: "a bug", what: "the receiver failed", fix: "npx pushgate logs receiver" }, 500),
+  {
+    ...atReceiver({ name: "ignored", what: "the receiver ignored it, as it is no push to the hook's branch" }, 200),
+    layer: "delivered",
+  },
+  { ...atReceiver({ name: "accepted", what: "the receiver accepted it" }, 202), layer: "delivered" },
+];

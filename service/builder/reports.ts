@@ -1,0 +1,90 @@
+/**
+ * What the reporter is to send of a run: the result on the commit, and that builds begin to fail or succeed again. The
+ * builder writes it into a folder and goes on, so that no git host and no network delays a build; and what cannot be
+ * written is a warning of the run.
+ */
+import { readFileSync } from "node:fs";
+import { add, type Report } from "../outbox.ts";
+import { ifThere, writeWhole } from "./files.ts";
+import type { Places } from "./places.ts";
+import { printable, setbackOf } from "./setback.ts";
+import type { BuilderSettings } from "./settings.ts";
+import type { Failing, Run } from "./status.ts";
+
+export type Turn = "failing" | "succeeding";
+
+/** What a run changed. Call it before status.json is written: a builder that is ended in between finds it again. */
+export const turnOf = (before: Failing | undefined, after: Failing | undefined): Turn | undefined =>
+  (before === undefined) === (after === undefined) ? undefined : after ? "failing" : "succeeding";
+
+type Given = { readonly settings: Pick<BuilderSettings, "reports">; readonly places: Places };
+type Result = Pick<Report, "state" | "reason"> & { readonly commit: string };
+
+const longest = 500; // characters: a git host takes 255 at most
+
+const oneLine = (text: string): string => printable(text.replace(/\s+/g, " ").trim(), longest);
+
+/** A build of this commit begins. A commit is pending once: a build that is tried again leaves its failure in place. */
+export function reportBegin(given: Given, commit: string, run: Run): void {
+  attempt(given, run, () => {
+    const last = reported(given.places);
+    if (last?.commit === commit) return;
+    endFormer(given, last);
+    set(given, { commit, state: "pending", reason: "The build runs." });
+  });
+}
+
+/** A run ended. `turn`: whether runs begin to fail with it, or succeed again. */
+export function reportResult(given: Given, run: Run, turn: Turn | undefined): void {
+  const { result, reason, commit } = run.last;
+  attempt(given, run, () => {
+    const last = reported(given.places);
+    const isOpen = last?.state === "pending";
+    const built = commit ?? run.head ?? (isOpen ? last.commit : null);
+    const isGood = result === "published" || result === "nothing";
+    if (built !== null && built !== last?.commit) endFormer(given, last);
+    // Most runs build nothing; one ends a build that a power cut interrupted after its publish.
+    if (built !== null && (result !== "nothing" || (isOpen && last.commit === built))) {
+      const next: Result = isGood
+        ? { commit: built, state: "success", reason: result === "published" ? "Published." : oneLine(reason) }
+        : { commit: built, state: "failure", reason: oneLine(reason) };
+      const isKnown = last?.commit === built && last.state === next.state && (isGood || last.reason === next.reason);
+      if (!isKnown) set(given, next);
+    }
+    if (turn !== undefined && given.settings.reports?.notify) {
+      const state = turn === "failing" ? "failure" : "success";
+      add(given.settings.reports.folder, { to: "notify", commit: built, state, reason: oneLine(reason), at: now() });
+    }
+  });
+}
+
+/** The host went off during a build, and the branch has another head since. */
+function endFormer(given: Given, last: Result | undefined): void {
+  if (last?.state === "pending") set(given, { ...last, state: "failure", reason: "The build was interrupted." });
+}
+
+/** First to the outbox: after a power cut in between, a report is sent twice rather than never. */
+function set({ settings: { reports }, places }: Given, result: Result): void {
+  if (reports?.status) add(reports.folder, { to: "status", ...result, at: now() });
+  writeWhole(places.reported, `${JSON.stringify(result)}\n`, 0o600);
+}
+
+const now = (): string => new Date().toISOString();
+
+function reported({ reported }: Places): Result | undefined {
+  const text = ifThere(() => readFileSync(reported, "utf8"));
+  try {
+    return text === undefined ? undefined : (JSON.parse(text) as Result);
+  } catch {
+    return undefined;
+  }
+}
+
+function attempt({ settings }: Given, run: Run, work: () => void): void {
+  if (settings.reports === undefined) return;
+  try {
+    work();
+  } catch (error) {
+    run.last.warnings.push(`the result is not reported: ${setbackOf(error).message}`);
+  }
+}

@@ -1,0 +1,47 @@
+/**
+ * A builder that was ended in the middle of a run, by a limit of memory or by a fault of its own, has reported nothing.
+ * systemd runs this after it: the status reports the reason, and the next builder pauses as after a failed run.
+ */
+import { readFileSync } from "node:fs";
+import { ifThere, remove, writeWhole } from "./files.ts";
+import { named, pending } from "./markers.ts";
+import { stillFailing } from "./pauses.ts";
+import type { Places } from "./places.ts";
+import { currentRelease } from "./releases.ts";
+import { reportResult, turnOf } from "./reports.ts";
+import { printable } from "./setback.ts";
+import type { BuilderSettings } from "./settings.ts";
+import { type Entry, Run, readStatus, writeStatus } from "./status.ts";
+
+/** $SERVICE_RESULT, $EXIT_CODE and $EXIT_STATUS in systemd's words, such as oom-kill, killed and KILL. */
+export type UnitEnd = { readonly result: string; readonly code: string; readonly status: string };
+
+export function reportEnd(settings: BuilderSettings, places: Places, end: UnitEnd): Entry {
+  const { hook, limits } = settings;
+  const run = new Run(named(pending(places))).end({ result: "failed", reason: reasonOf(hook, limits, end) });
+  const before = readStatus(places)?.failing;
+  const failing = stillFailing(before);
+  reportResult({ settings, places }, run, turnOf(before, failing));
+  writeWhole(places.paused, `${failing.next}\n`, 0o600);
+  writeStatus(places, hook, run, failing);
+  return { hook, ...run.last, release: currentRelease(places) ?? null, failing };
+}
+
+function reasonOf(hook: string, { memoryMiB }: BuilderSettings["limits"], { result, code, status }: UnitEnd): string {
+  const how = printable([result, code, status].filter(Boolean).join(", "), 100);
+  if (result !== "oom-kill" && status !== "KILL")
+    return `the builder ended in the middle of a run (${how}). See journalctl -u pushgate-build-${hook}.`;
+  const limit = memoryMiB === undefined ? "" : ` (${memoryMiB} MiB)`;
+  return (
+    `the builder was killed at its memory limit${limit}, or as the host had no memory left (${how}). Raise ` +
+    "hooks[].site.limits.memoryMiB, or see journalctl -k."
+  );
+}
+
+/** Until when the builder pauses, in milliseconds since 1970. Only once: a builder that a person starts runs at once. */
+export function takePause({ paused }: Places): number | undefined {
+  const text = ifThere(() => readFileSync(paused, "utf8"));
+  if (text === undefined) return undefined;
+  remove(paused);
+  return Date.parse(text.trim()) || undefined;
+}

@@ -1,0 +1,60 @@
+/**
+ * GitLab's headers and payload. GitLab 19 signs with a signing token, a key of Standard Webhooks. Older versions send
+ * the secret token itself, the weaker of both: whatever reads one delivery can send others. `webhook-id` and
+ * `webhook-timestamp` come with either, so that only `webhook-signature` shows that a delivery is signed.
+ */
+import { createHash, timingSafeEqual } from "node:crypto";
+import { cut } from "./commit-status.ts";
+import type { GitHost } from "./git-host.ts";
+import { decideChanges, notAnObject, otherEvent, parsePayload } from "./payload.ts";
+import { isMeantAsKey, standardFault, standardShape, verifyStandard } from "./standard-signature.ts";
+
+const sha256 = (text: string) => createHash("sha256").update(text).digest();
+
+/** Compares digests, which have one length, with all tokens, so that its time reveals nothing. A key is no token. */
+function isToken(secrets: readonly string[], given: string): boolean {
+  let matches = false;
+  for (const secret of secrets)
+    if (secret !== "" && !isMeantAsKey(secret) && timingSafeEqual(sha256(secret), sha256(given))) matches = true;
+  return matches;
+}
+
+const longest = 255;
+const states = { pending: "running", success: "success", failure: "failed" } as const;
+
+export const gitlabDialect = {
+  mark: "x-gitlab-event",
+  webhookPage: "Settings > Webhooks > Add new webhook",
+  secretField: (secret) => (isMeantAsKey(secret) ? "signing token" : "secret token"),
+  keys: "some",
+  signatures: [standardShape, { header: "x-gitlab-token", prefix: "" }],
+  deliveryHeader: "x-gitlab-event-uuid",
+  dialect: {
+    signatureFault: (headers) => {
+      if (headers["x-gitlab-token"]) return undefined;
+      if (headers["webhook-signature"] !== undefined) return standardFault(headers);
+      return "webhook-signature and X-Gitlab-Token are missing. Set the hook's signing token at the git host.";
+    },
+    verify: (secrets, body, headers) =>
+      verifyStandard(secrets, body, headers) || isToken(secrets, String(headers["x-gitlab-token"] ?? "")),
+    decide: (headers, body, branch) => {
+      const event = headers["x-gitlab-event"] as string | undefined;
+      const payload = parsePayload(body);
+      if (!payload) return notAnObject;
+      if (event !== "Push Hook" && event !== "Tag Push Hook") return otherEvent(event);
+      const { ref, before, after } = payload;
+      return decideChanges([{ ref, before, after, deleted: false }], branch);
+    },
+  },
+  status: {
+    tokenPage: "Settings > Access tokens of this project",
+    permission: "role Developer, scope api",
+    longest,
+    request: ({ host, origin, names }, { commit, state, reason, context, url }, token) => ({
+      // GitLab.com serves SSH under a second name.
+      url: `${host === "altssh.gitlab.com" ? "https://gitlab.com" : origin}/api/v4/projects/${encodeURIComponent(names.join("/"))}/statuses/${commit}`,
+      headers: { "private-token": token },
+      body: { state: states[state], description: cut(reason, longest), name: context, target_url: url },
+    }),
+  },
+} as const satisfies Omit<GitHost, "name">;

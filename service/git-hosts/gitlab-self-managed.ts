@@ -1,0 +1,5 @@
+/** GitLab on a server of its own, which GitLab calls Self-Managed: it publishes no source ranges. */
+import type { GitHost } from "./git-host.ts";
+import { gitlabDialect } from "./gitlab-dialect.ts";
+
+export const gitlabSelfManaged: GitHost = { name: "gitlab-self-managed", ...gitlabDialect };

@@ -1,0 +1,15 @@
+/** Gogs: self-hosted. Its payload and its headers of event and delivery are GitHub's; its signature is its own. */
+import type { GitHost } from "./git-host.ts";
+import { githubDialect } from "./github-dialect.ts";
+import { hmacSignature } from "./hmac-signature.ts";
+
+const { shape, ...signature } = hmacSignature("X-Gogs-Signature", "");
+
+export const gogs: GitHost = {
+  ...githubDialect,
+  name: "gogs",
+  mark: "x-gogs-event",
+  webhookPage: "Settings > Webhooks > Add a new webhook > Gogs",
+  signatures: [shape],
+  dialect: { ...githubDialect.dialect, ...signature },
+};

@@ -1,0 +1,63 @@
+/**
+ * The signature of Standard Webhooks (specification 1.0.0), which GitLab 19 sends, too: HMAC-SHA256 over id, timestamp and
+ * body. The timestamp is signed, so a captured delivery is worthless after five minutes. No header makes these
+ * functions throw.
+ */
+import { createHmac } from "node:crypto";
+import type { Dialect, SignatureShape } from "./git-host.ts";
+import { matchesOne } from "./hmac-signature.ts";
+
+const keyPrefix = "whsec_";
+
+/** A key of 24 to 64 bytes in base64: other text that begins with whsec_ is a mistake. */
+export const isKey = (secret: string): boolean => {
+  const bytes = keyOf(secret).length;
+  return secret === writtenKey(keyOf(secret)) && bytes >= 24 && bytes <= 64;
+};
+export const isMeantAsKey = (secret: string): boolean => secret.startsWith(keyPrefix);
+export const writtenKey = (bytes: Buffer): string => `${keyPrefix}${bytes.toString("base64")}`;
+const keyOf = (secret: string): Buffer => Buffer.from(secret.slice(keyPrefix.length), "base64");
+
+/** Seconds between the sender's clock and this one, in either direction. */
+const tolerance = 300;
+
+const one = "v1,[A-Za-z0-9+/]{43}=";
+/** Several where the sender rotates its key; those of other versions count as none. */
+const wellFormed = new RegExp(`^(\\S+ )*${one}( \\S+)*$`);
+
+export const standardShape: SignatureShape = { header: "webhook-signature", prefix: "v1" };
+
+type Headers = Parameters<Dialect["signatureFault"]>[0];
+const read = (headers: Headers) => ({
+  id: String(headers["webhook-id"] ?? ""),
+  timestamp: String(headers["webhook-timestamp"] ?? ""),
+  signature: headers["webhook-signature"] as string | undefined,
+});
+
+export function standardFault(headers: Headers): string | undefined {
+  const { id, timestamp, signature } = read(headers);
+  if (signature === undefined) return "webhook-signature is missing. Set the hook's secret at the git host.";
+  if (!wellFormed.test(signature)) return "webhook-signature holds no v1, and 32 bytes of base64";
+  if (id === "" || !/^[0-9]{1,12}$/.test(timestamp)) return "webhook-id or webhook-timestamp is missing";
+  const seconds = Math.round(Date.now() / 1000) - Number(timestamp);
+  if (Math.abs(seconds) <= tolerance) return undefined;
+  const off = seconds > 0 ? `${seconds} s old` : `${-seconds} s ahead of this host's clock`;
+  return `the delivery is ${off}, more than ${tolerance}: it is a replay, or a clock is wrong`;
+}
+
+/** The headers that sign a body which pushgate itself sends. `seconds` since 1970. */
+export function signedHeaders(key: string, id: string, seconds: number, body: string): Record<string, string> {
+  const signature = createHmac("sha256", keyOf(key)).update(`${id}.${seconds}.${body}`).digest("base64");
+  return { "webhook-id": id, "webhook-timestamp": String(seconds), "webhook-signature": `v1,${signature}` };
+}
+
+/** Secrets that are no keys match nothing. */
+export function verifyStandard(secrets: readonly string[], body: Buffer, headers: Headers): boolean {
+  if (standardFault(headers) !== undefined) return false;
+  const { id, timestamp, signature = "" } = read(headers);
+  const keys = secrets.filter(isKey).map(keyOf);
+  return signature
+    .split(" ")
+    .filter((each) => each.startsWith("v1,"))
+    .some((each) => matchesOne(keys, [`${id}.${timestamp}.`, body], Buffer.from(each.slice(3), "base64")));
+}

@@ -1,0 +1,34 @@
+/**
+ * The receiver's limits, stated once: the stack configuration offers these keys, the receiver's settings require them,
+ * and both programs derive what follows from them. `form` completes "Use …" in a fault.
+ */
+import * as v from "valibot";
+
+/** A key of the configuration: `usual` is its default. */
+export const whole = (min: number, max: number, usual: number, what: string, description: string) => {
+  const form = `${what} from ${min} to ${max}, such as ${usual}`;
+  const number = v.pipe(v.number(), v.integer(), v.minValue(min), v.maxValue(max), v.metadata({ form, description }));
+  return v.optional(number, usual);
+};
+
+export const receiverLimits = v.strictObject({
+  // Pushes of up to 457 kB were seen, and GitHub itself stops at 25 MB.
+  bodyBytes: whole(1 << 10, 25 << 20, 5 << 20, "a number of bytes", "Size of a delivery's body."),
+  refusalsPerMinute: whole(1, 10_000, 60, "a whole number", "Rejected requests a minute, by source and hook."),
+  concurrentPerSource: whole(1, 1_000, 32, "a whole number", "Requests that one source may have open at the receiver."),
+});
+
+export type ReceiverLimits = Readonly<v.InferOutput<typeof receiverLimits>>;
+
+/**
+ * Bytes of bodies that the open requests of one source, and those of all sources, may hold. One source: four of the
+ * largest bodies, or 32 of the largest push seen (457 kB). All: as many as four sources, 80 MiB where a body may have 5 MiB.
+ */
+export function openBytes({ bodyBytes }: ReceiverLimits): { readonly ofSource: number; readonly ofAll: number } {
+  const ofSource = Math.max(4 * bodyBytes, 16 << 20);
+  return { ofSource, ofAll: 4 * ofSource };
+}
+
+/** MiB that the receiver needs: an open body is there twice while its buffer grows; Node and its code take about 100. */
+export const receiverMemoryMiB = (limits: ReceiverLimits): number =>
+  192 + Math.ceil((2 * openBytes(limits).ofAll) / (1 << 20));

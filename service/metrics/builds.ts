@@ -1,0 +1,38 @@
+/**
+ * A site's builds, from the status.json of its builder. The file belongs to the account that runs git, which a hostile
+ * repository may have taken over: it could be a pipe that never ends, a link to a secret, or any text.
+ */
+import { constants, open } from "node:fs/promises";
+import * as v from "valibot";
+
+const largest = 256 << 10; // bytes; usual are 3 KiB
+
+/** How a run of the builder ends. */
+export const results = ["published", "nothing", "failed", "rejected", "rolled back"] as const;
+export type Result = (typeof results)[number];
+
+const count = v.pipe(v.number(), v.integer(), v.minValue(0));
+const shape = v.object({
+  runs: v.record(v.picklist(results), count),
+  succeeded: v.nullable(v.pipe(v.string(), v.isoTimestamp())),
+  failing: v.optional(v.object({ attempts: count })),
+});
+
+export type Builds = v.InferOutput<typeof shape>;
+
+/** undefined before the first build, and for a file that the builder did not write. */
+export async function readBuilds(path: string): Promise<Builds | undefined> {
+  try {
+    const file = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
+    try {
+      const stat = await file.stat();
+      if (!stat.isFile() || stat.size > largest) return undefined;
+      const { buffer, bytesRead } = await file.read(Buffer.alloc(stat.size), 0, stat.size, 0);
+      return v.parse(shape, JSON.parse(buffer.toString("utf8", 0, bytesRead)));
+    } finally {
+      await file.close();
+    }
+  } catch {
+    return undefined;
+  }
+}

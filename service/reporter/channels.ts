@@ -1,0 +1,43 @@
+/** The two receivers of reports: the git host's API, and the URL of `site.notify`. */
+import { createHash } from "node:crypto";
+import { gitHosts, repositoryOf } from "../git-hosts/index.ts";
+import { signedHeaders } from "../git-hosts/standard-signature.ts";
+import type { Reporter } from "../settings.ts";
+import type { Channel, Channels } from "./send.ts";
+
+export const channelsOf = ({ settings, secrets }: Reporter): Channels => {
+  const [status, notify] = [statusChannel({ settings, secrets }), notifyChannel({ settings, secrets })];
+  return { ...(status && { status }), ...(notify && { notify }) };
+};
+
+function statusChannel({ settings: { status, site }, secrets: { status: token } }: Reporter): Channel | undefined {
+  const api = status && gitHosts[status.gitHost].status;
+  if (status === undefined || api === undefined || token === undefined) return undefined;
+  const repository = repositoryOf(status.repository);
+  return {
+    host: repository.host,
+    secret: token,
+    postOf({ commit, state, reason }) {
+      if (commit === null) return undefined;
+      const result = { commit, state, reason, context: status.context, ...(site !== undefined && { url: site }) };
+      const { url, headers, body } = api.request(repository, result, token);
+      return { url, headers, body: JSON.stringify(body) };
+    },
+  };
+}
+
+/** Signed as Standard Webhooks: a receiver finds a replay by the time, and a report that came twice by its id. */
+function notifyChannel({ settings, secrets: { notify: key } }: Reporter): Channel | undefined {
+  const { hook, notify, site } = settings;
+  if (notify === undefined || key === undefined) return undefined;
+  return {
+    host: new URL(notify).host,
+    secret: key,
+    postOf({ commit, state, reason, at }) {
+      const turn = state === "success" ? "succeeding" : "failing";
+      const body = JSON.stringify({ hook, site: site ?? null, state: turn, commit, reason, time: at });
+      const id = `msg_${createHash("sha256").update(body).digest("hex").slice(0, 32)}`;
+      return { url: notify, headers: signedHeaders(key, id, Math.floor(Date.now() / 1000), body), body };
+    },
+  };
+}

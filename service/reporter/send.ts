@@ -1,0 +1,146 @@
+/**
+ * Sends what waits in the outbox, until nothing waits. The two receivers of reports are independent: while one is dead,
+ * the other gets its reports. A report that its receiver rejects is dropped, since no later try would help; one that finds no answer is
+ * tried again for a day.
+ */
+import { setTimeout as sleep } from "node:timers/promises";
+import { printable } from "../builder/setback.ts";
+import { discard, type Report, waiting } from "../outbox.ts";
+import { type Answer, type Post, post } from "./post.ts";
+
+export type Channel = {
+  /** For the journal. */
+  readonly host: string;
+  /** Appears in no text of the journal, also where the receiver repeats it. */
+  readonly secret: string;
+  /** undefined where there is nothing to send. */
+  readonly postOf: (report: Report) => Post | undefined;
+};
+
+export type Channels = Readonly<Partial<Record<Report["to"], Channel>>>;
+
+/** A line of the journal. */
+export type Line = {
+  readonly to: Report["to"] | null;
+  readonly result: "sent" | "delayed" | "dropped";
+  readonly reason: string;
+  readonly host?: string;
+  readonly state?: Report["state"];
+  readonly commit?: string | null;
+};
+
+/** Milliseconds, but `answer` in seconds. The first pause doubles up to the longest. */
+export type Terms = {
+  readonly first: number;
+  readonly longest: number;
+  readonly age: number;
+  /** Between two looks into the outbox while a receiver rests. */
+  readonly look: number;
+  readonly answer: number;
+};
+export const terms: Terms = { first: 5_000, longest: 15 * 60_000, age: 24 * 3_600_000, look: 2_000, answer: 15 };
+
+/** A server may not have the reporter wait longer. */
+const longestAsked = 3_600_000;
+
+type Rest = { readonly attempts: number; readonly until: number; readonly reason: string };
+
+/** Returns whether all were sent. */
+export async function sendAll(
+  folder: string,
+  channels: Channels,
+  journal: (line: Line) => void,
+  { first, longest, age, look, answer }: Terms = terms,
+  authorities?: string,
+): Promise<boolean> {
+  const rests: Partial<Record<Report["to"], Rest>> = {};
+  let allSent = true;
+  const drop = (name: string, { reason, ...about }: Omit<Line, "result">) => {
+    discard(folder, name);
+    journal({ ...about, result: "dropped", reason });
+    allSent = false;
+  };
+  for (;;) {
+    const found = waiting(folder);
+    if (found.length === 0) return allSent;
+    let tried = false;
+    for (const [i, { name, report }] of found.entries()) {
+      if (report === undefined) {
+        drop(name, { to: null, reason: `${printable(name, 100)} is no report of the builder` });
+        continue;
+      }
+      const { to, state, commit } = report;
+      const channel = channels[to];
+      const post = channel?.postOf(report);
+      // Of a commit, and of the turns, only the newest is of use.
+      const isOld = found.slice(i + 1).some(({ report: later }) => isNewer(later, report));
+      if (isOld || post === undefined || channel === undefined) {
+        discard(folder, name);
+        continue;
+      }
+      const about = { to, host: channel.host, state, commit };
+      const rest = rests[to];
+      if (rest && Date.now() - Date.parse(report.at) > age) {
+        drop(name, { ...about, reason: `${rest.reason}, for ${Math.round(age / 3_600_000)} h` });
+        continue;
+      }
+      if (rest && performance.now() < rest.until) continue;
+      tried = true;
+      const result = await send(post, answer, authorities);
+      const reason = printable(result.reason.replaceAll(channel.secret, "…"), 300);
+      if (result.kind === "rejected") drop(name, { ...about, reason });
+      else if (result.kind === "sent") {
+        discard(folder, name);
+        delete rests[to];
+        journal({ ...about, result: "sent", reason });
+      } else {
+        const attempts = (rest?.attempts ?? 0) + 1;
+        const pause = Math.max(Math.min(first * 2 ** (attempts - 1), longest), result.pause ?? 0);
+        rests[to] = { attempts, until: performance.now() + pause, reason };
+        journal({ ...about, result: "delayed", reason: `${reason}; the next try is in ${Math.ceil(pause / 1000)} s` });
+      }
+    }
+    if (!tried && waiting(folder).length > 0) await sleep(look);
+  }
+}
+
+const isNewer = (later: Report | undefined, { to, commit }: Report): boolean =>
+  later?.to === to && (to === "notify" || later.commit === commit);
+
+type Sent = {
+  readonly kind: "sent" | "rejected" | "delayed";
+  readonly reason: string;
+  /** Milliseconds that the receiver wants to be left alone. */
+  readonly pause?: number;
+};
+
+async function send(what: Post, seconds: number, authorities?: string): Promise<Sent> {
+  try {
+    return judged(await post(what, seconds, authorities));
+  } catch (error) {
+    const { message, code } = error as NodeJS.ErrnoException;
+    return { kind: "delayed", reason: message || String(code) };
+  }
+}
+
+function judged({ status, headers, text }: Answer): Sent {
+  const said = text.replace(/\s+/g, " ").trim();
+  const reason = `${status}${said === "" ? "" : ` ${said}`}`;
+  if (status >= 200 && status < 300) return { kind: "sent", reason: String(status) };
+  if (status >= 300 && status < 400)
+    return { kind: "rejected", reason: `${status}, a redirect, which is not followed` };
+  const asked = pauseIn(headers);
+  // GitHub answers 403 above its rate.
+  if (status >= 500 || status === 408 || status === 429 || (status === 403 && asked > 0))
+    return { kind: "delayed", reason, pause: asked };
+  return { kind: "rejected", reason };
+}
+
+/** In milliseconds; 0 where the answer names none. */
+function pauseIn(headers: Answer["headers"]): number {
+  const after = headers["retry-after"];
+  const reset = headers["x-ratelimit-remaining"] === "0" ? headers["x-ratelimit-reset"] : undefined;
+  const until = after === undefined ? Number(reset) * 1000 : Date.parse(after);
+  const pause = /^\d+$/.test(after ?? "") ? Number(after) * 1000 : until - Date.now();
+  return Number.isFinite(pause) ? Math.min(Math.max(pause, 0), longestAsked) : 0;
+}

@@ -1,0 +1,67 @@
+/**
+ * `npm run bench -- [--rounds N] [--node path] [--json] [--write]`: the receiver's bundle, with every protection on,
+ * beside other servers that check the same deliveries. The server has one core, the client another. Ratios are medians
+ * over interleaved rounds. --write stores table and plot in docs.
+ */
+import { spawnSync } from "node:child_process";
+import { readFileSync, rmSync, writeFileSync } from "node:fs";
+import { parseArgs } from "node:util";
+import { keptByNpm } from "../infra/cli/command.ts";
+import { measure } from "./bench/measure.ts";
+import { cpu, plot, type Report, table, times } from "./bench/report.ts";
+import { bundleAll, coldStart, peers, pinClient, type Running, start } from "./bench/servers.ts";
+
+try {
+  keptByNpm(["rounds", "ms", "node", "json", "write"], "npm run bench --", process.env);
+} catch (error) {
+  console.error(`bench: ${(error as Error).message}`);
+  process.exit(2);
+}
+const { values } = parseArgs({
+  options: {
+    rounds: { type: "string", default: "15" },
+    ms: { type: "string", default: "400" },
+    node: { type: "string", default: process.execPath },
+    json: { type: "boolean", default: false },
+    write: { type: "boolean", default: false },
+  },
+});
+const [rounds, ms] = [Number(values.rounds), Number(values.ms)];
+if (!(rounds >= 1) || !(ms >= 50)) {
+  console.error("bench: use a number from 1 for --rounds, and milliseconds from 50 for --ms");
+  process.exit(2);
+}
+const say = (text: string) => void console.error(`bench: ${text}`);
+
+pinClient();
+const bundles = await bundleAll();
+const running: Running[] = [];
+try {
+  const receiver = await coldStart("receiver", values.node, bundles, 7);
+  const expressEmpty = await coldStart("express-empty", values.node, bundles, 7);
+  for (const peer of peers) {
+    if (peer.program === "webhook" && spawnSync("webhook", ["-version"]).error)
+      say("adnanh/webhook is skipped: the program webhook is missing. Run apt-get install webhook.");
+    else running.push(await start(peer, values.node, bundles));
+  }
+  const servers = await measure(running, rounds, ms, say);
+  const node = spawnSync(values.node, ["--version"], { encoding: "utf8" }).stdout.trim();
+  const report: Report = { node, rounds, servers, coldStart: { receiver, expressEmpty } };
+  const ratio = (receiver / expressEmpty).toFixed(2);
+  const cold = `Node ${node}, ${rounds} rounds. Cold start: ${ratio} of an Express app without a route.`;
+  const figures = [cold, table(report), cpu(report), times(report)].join("\n\n");
+  console.log(values.json ? JSON.stringify(report, null, 2) : figures);
+  if (values.write) {
+    const docs = new URL("../docs/", import.meta.url);
+    const page = new URL("benchmark.md", docs);
+    const between = /(?<=<!-- figures -->\n)[\s\S]*(?=<!-- end -->)/;
+    writeFileSync(
+      page,
+      readFileSync(page, "utf8").replace(between, () => `\n${figures}\n\n`),
+    );
+    writeFileSync(new URL("benchmark.svg", docs), plot(report));
+  }
+} finally {
+  for (const each of running) await each.stop();
+  rmSync(bundles.folder, { recursive: true, force: true });
+}

@@ -1,0 +1,4 @@
+/** Express with `express.raw`. */
+import { serve } from "./express.ts";
+
+serve();

@@ -1,0 +1,75 @@
+/** The table and the plot of docs/benchmark.md. */
+import { type Kind, kinds } from "./deliveries.ts";
+import type { Measured } from "./measure.ts";
+
+export type Report = {
+  readonly node: string;
+  readonly rounds: number;
+  readonly servers: readonly Measured[];
+  /** Milliseconds until the first accepted connection. */
+  readonly coldStart: { readonly receiver: number; readonly expressEmpty: number };
+};
+
+const names = Object.keys(kinds) as Kind[];
+const line = (cells: readonly string[]) => `| ${cells.join(" | ")} |`;
+
+/** Requests per second of the first server, then ratios to it. */
+export function table({ servers }: Report): string {
+  const rows = servers.map(({ label, rows, resident }, i) => [
+    label,
+    ...names.map((kind) => (i === 0 ? Math.round(rows[kind].rate).toLocaleString("en") : rows[kind].ratio.toFixed(2))),
+    `${Math.round(resident)} MiB`,
+  ]);
+  return [["", ...names.map((kind) => kinds[kind]), "resident"], ["-", ...names.map(() => "-:"), "-:"], ...rows]
+    .map(line)
+    .join("\n");
+}
+
+/** Milliseconds: half of the answers, and 99 of 100. */
+export function times({ servers }: Report): string {
+  const rows = servers.map(({ label, rows }) => [
+    label,
+    ...names.map((kind) => `${rows[kind].p50.toFixed(2)} / ${rows[kind].p99.toFixed(1)}`),
+  ]);
+  return [["p50 / p99, ms", ...names.map((kind) => kinds[kind])], ["-", ...names.map(() => "-:")], ...rows]
+    .map(line)
+    .join("\n");
+}
+
+/** What neighbours on the computer change least. */
+export function cpu({ servers }: Report): string {
+  const rows = servers.map(({ label, rows }) => [label, ...names.map((kind) => rows[kind].cpu.toFixed(0))]);
+  return [["µs of CPU per request", ...names.map((kind) => kinds[kind])], ["-", ...names.map(() => "-:")], ...rows]
+    .map(line)
+    .join("\n");
+}
+
+/** Bars of ratios, a group for each kind. */
+export function plot({ servers }: Report): string {
+  const [left, bar, gap, top] = [250, 12, 26, 30];
+  const most = Math.max(1, ...servers.flatMap(({ rows }) => names.map((kind) => rows[kind].ratio)));
+  const x = (ratio: number) => Math.round((ratio / most) * 380);
+  const group = servers.length * bar + gap;
+  const height = top + names.length * group;
+  const parts: string[] = [];
+  for (const [i, kind] of names.entries()) {
+    const y = top + i * group;
+    parts.push(`<text x="8" y="${y - 5}" font-weight="bold">${kinds[kind]}</text>`);
+    for (const [j, { name, label, rows }] of servers.entries()) {
+      const at = y + j * bar;
+      const { ratio } = rows[kind];
+      const fill = name === "receiver" ? "#2563eb" : "#9ca3af";
+      parts.push(
+        `<text x="${left - 6}" y="${at + 9}" text-anchor="end">${label}</text>`,
+        `<rect x="${left}" y="${at + 1}" width="${x(ratio)}" height="${bar - 2}" fill="${fill}"/>`,
+        `<text x="${left + x(ratio) + 4}" y="${at + 9}">${ratio.toFixed(2)}</text>`,
+      );
+    }
+  }
+  return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 680 ${height}" font-family="sans-serif" font-size="10">
+<rect width="100%" height="100%" fill="#fff"/>
+<line x1="${left + x(1)}" x2="${left + x(1)}" y1="8" y2="${height - gap + 6}" stroke="#111" stroke-dasharray="3"/>
+${parts.join("\n")}
+</svg>
+`;
+}

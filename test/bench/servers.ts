@@ -1,0 +1,205 @@
+/** The servers of the comparison: the receiver's own bundle, and its peers. Each runs on the first core. */
+import { type ChildProcess, spawn, spawnSync } from "node:child_process";
+import { createHash } from "node:crypto";
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { type AddressInfo, connect, createServer } from "node:net";
+import { homedir, tmpdir } from "node:os";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { fileURLToPath } from "node:url";
+import { build } from "esbuild";
+import { bundling } from "../../infra/host/programs/programs.ts";
+import { secrets } from "../fixtures.ts";
+import { bundled, receiverFlags } from "../service/bundles.ts";
+
+const here = fileURLToPath(new URL(".", import.meta.url));
+const secret = secrets.site.current;
+
+/** `program`: what must be on PATH. */
+export type Peer = { readonly name: string; readonly label: string; readonly program: "node" | "webhook" };
+
+/** In the order of the table. The first is the measure of all others. */
+export const peers: readonly Peer[] = [
+  { name: "node-http", label: "node:http and HMAC", program: "node" },
+  { name: "receiver", label: "pushgate's receiver", program: "node" },
+  { name: "express-raw", label: "Express with express.raw", program: "node" },
+  { name: "express-rate-limit", label: "the same with express-rate-limit", program: "node" },
+  { name: "fastify", label: "Fastify", program: "node" },
+  { name: "octokit", label: "@octokit/webhooks on node:http", program: "node" },
+  { name: "webhook", label: "adnanh/webhook", program: "webhook" },
+];
+
+export type Running = {
+  readonly peer: Peer;
+  readonly port: number;
+  /** Removes what was stored: a receiver's spool holds 10,000 deliveries. */
+  readonly empty: () => void;
+  /** MiB. */
+  readonly resident: () => number;
+  /** Microseconds of CPU that the process has used. */
+  readonly cpu: () => number;
+  /** Milliseconds from the start of the process until it accepts a connection. */
+  readonly coldStart: number;
+  readonly stop: () => Promise<void>;
+};
+
+/** Installs the peers' packages into the user's cache, by the hash of their lockfile. Returns their folder. */
+function installed(): string {
+  const lock = readFileSync(join(here, "package-lock.json"));
+  const hash = createHash("sha256").update(lock).digest("hex").slice(0, 16);
+  const folder = join(process.env.XDG_CACHE_HOME ?? join(homedir(), ".cache"), "pushgate", `bench-${hash}`);
+  const done = join(folder, "installed");
+  if (existsSync(done)) return folder;
+  mkdirSync(folder, { recursive: true });
+  writeFileSync(join(folder, "package.json"), readFileSync(join(here, "package.json")));
+  writeFileSync(join(folder, "package-lock.json"), lock);
+  const { status } = spawnSync("npm", ["ci", "--prefix", folder, "--ignore-scripts", "--no-fund", "--no-audit"], {
+    stdio: ["ignore", "ignore", "inherit"],
+  });
+  if (status !== 0) throw new Error(`npm ci in ${folder} failed. Check the network.`);
+  writeFileSync(done, "");
+  return folder;
+}
+
+export type Bundles = { readonly folder: string; readonly of: (name: string) => string };
+
+/** Milliseconds until a started server accepts a connection, the least of `times` starts. */
+export async function coldStart(name: string, node: string, bundles: Bundles, times: number): Promise<number> {
+  const all: number[] = [];
+  for (let i = 0; i < times; i++) {
+    const { coldStart, stop } = await start({ name, label: name, program: "node" }, node, bundles);
+    all.push(coldStart);
+    await stop();
+  }
+  return Math.min(...all);
+}
+
+/** Bundles each program as the receiver is bundled for hosts. */
+export async function bundleAll(): Promise<Bundles> {
+  const folder = mkdtempSync(join(tmpdir(), "pushgate-bench-"));
+  const of = (name: string) => join(folder, `${name}.cjs`);
+  const modules = join(installed(), "node_modules");
+  const names = peers.filter(({ name, program }) => program === "node" && name !== "receiver").map(({ name }) => name);
+  await bundled("receiver", of("receiver"));
+  for (const name of [...names, "express-empty"])
+    await build({
+      ...bundling,
+      entryPoints: [join(here, "peers", `${name}.ts`)],
+      outfile: of(name),
+      nodePaths: [modules],
+      logLevel: "error",
+    });
+  return { folder, of };
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, "127.0.0.1");
+  await new Promise((resolve) => server.once("listening", resolve));
+  const { port } = server.address() as AddressInfo;
+  await new Promise((resolve) => server.close(resolve));
+  return port;
+}
+
+const accepts = (port: number): Promise<boolean> =>
+  new Promise((resolve) => {
+    const socket = connect(port, "127.0.0.1", () => resolve(Boolean(socket.destroy()))).on("error", () =>
+      resolve(false),
+    );
+  });
+
+/** adnanh/webhook's hook: it answers before its command has run, so an accepted delivery is not stored. */
+const hookOf = () => ({
+  id: "site",
+  "execute-command": "/bin/true",
+  "http-methods": ["POST"],
+  "success-http-response-code": 202,
+  "trigger-rule-mismatch-http-response-code": 401,
+  "trigger-rule": {
+    and: [
+      {
+        match: {
+          type: "payload-hmac-sha256",
+          secret,
+          parameter: { source: "header", name: "X-Hub-Signature-256" },
+        },
+      },
+      { match: { type: "value", value: "push", parameter: { source: "header", name: "X-GitHub-Event" } } },
+    ],
+  },
+});
+
+const cores = { server: "0", client: "1" };
+
+/** Puts this process, which is the client, on the second core. */
+export function pinClient(): void {
+  const { status } = spawnSync("taskset", ["-a", "-c", "-p", cores.client, String(process.pid)]);
+  if (status !== 0) throw new Error("taskset failed. Use a computer with two cores and util-linux.");
+}
+
+const pinned = (command: string, args: readonly string[], env: NodeJS.ProcessEnv): ChildProcess =>
+  spawn("taskset", ["-c", cores.server, command, ...args], {
+    env: { PATH: process.env.PATH, NODE_ENV: "production", ...env },
+    // A socket, as journald's is; what a server writes is read and dropped.
+    stdio: ["ignore", "pipe", "pipe"],
+  });
+
+export async function start(peer: Peer, node: string, bundles: Bundles): Promise<Running> {
+  const folder = mkdtempSync(join(bundles.folder, `${peer.name}-`));
+  const spool = join(folder, "spool");
+  const port = await freePort();
+  mkdirSync(join(spool, "site"), { recursive: true });
+  let child: ChildProcess;
+  const began = performance.now();
+  if (peer.name === "receiver") {
+    writeFileSync(join(folder, "site"), `${secret}\n`);
+    writeFileSync(
+      join(folder, "receiver.json"),
+      JSON.stringify({
+        spool,
+        hooks: [{ name: "site", gitHost: "github", branch: "main" }],
+        // The largest budget: with the default the receiver would answer 429 to all but 60 wrong signatures a minute.
+        limits: { bodyBytes: 5 << 20, refusalsPerMinute: 10_000, concurrentPerSource: 32 },
+        listen: { host: "127.0.0.1", port },
+      }),
+    );
+    child = pinned(node, [...receiverFlags, bundles.of("receiver")], {
+      PUSHGATE_SETTINGS: join(folder, "receiver.json"),
+      CREDENTIALS_DIRECTORY: folder,
+    });
+  } else if (peer.program === "webhook") {
+    writeFileSync(join(folder, "hooks.json"), JSON.stringify([hookOf()]));
+    const args = ["-hooks", join(folder, "hooks.json"), "-ip", "127.0.0.1", "-port", String(port)];
+    child = pinned("webhook", [...args, "-urlprefix", "webhook"], {});
+  } else child = pinned(node, [bundles.of(peer.name), String(port), spool, secret], {});
+  let noise = "";
+  child.stdout!.resume();
+  child.stderr!.setEncoding("utf8").on("data", (text: string) => {
+    noise = `${noise}${text}`.slice(-2_000);
+  });
+  const exited = new Promise((resolve) => child.once("exit", resolve));
+  while (!(await accepts(port))) {
+    if (child.exitCode !== null || performance.now() - began > 20_000)
+      throw new Error(`${peer.name} does not answer: ${noise || "it printed nothing"}`);
+    await sleep(2);
+  }
+  const coldStart = performance.now() - began;
+  return {
+    peer,
+    port,
+    empty: () => {
+      for (const file of readdirSync(join(spool, "site"))) rmSync(join(spool, "site", file));
+    },
+    coldStart,
+    resident: () => Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${child.pid}/status`, "utf8"))?.[1]) / 1024,
+    cpu: () => {
+      // In ticks of 10 ms; the fields after the name, which may hold spaces.
+      const fields = readFileSync(`/proc/${child.pid}/stat`, "latin1").split(") ").at(-1)!.split(" ");
+      return (Number(fields[11]) + Number(fields[12])) * 10_000;
+    },
+    stop: async () => {
+      child.kill("SIGKILL");
+      await exited;
+      rmSync(folder, { recursive: true, force: true });
+    },
+  };
+}

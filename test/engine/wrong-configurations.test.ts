@@ -1,0 +1,209 @@
+/**
+ * Wrong configurations under the real engine, one preview each: from the stack file's YAML to what the user reads, which
+ * is on one page in wrong-configurations.txt. The previews share language hosts that stay (warm-host.ts), or they would
+ * take four minutes; some are repeated with the usual one.
+ */
+import { spawn } from "node:child_process";
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import { parse, stringify } from "yaml";
+import { type Api, apiToken, startApi } from "../fakes/cloudflare/api.ts";
+import { emptyZone } from "../fakes/cloudflare/zone.ts";
+import { findEngine, noEngine, type Run, type Workspace, workspace } from "./engine.ts";
+import { type FakeSsh, fakeSsh } from "./fake-ssh.ts";
+import { type Row, right, rows } from "./wrong-configurations.ts";
+
+/** Language hosts, each with a stack of its own: two keep two cores busy. */
+const workers = 2;
+/** Of these rows the usual language host must report the same. */
+const repeated = ["zone", "hooks[0].branch", "secrets.docs.deployKey"];
+
+const engine = findEngine();
+const closing: (() => unknown)[] = [];
+const runs = new Map<Row, Run>();
+let api: Api;
+let ssh: FakeSsh;
+let usual: Workspace;
+let accepted: Run;
+/** The stack file's text for a row. */
+let textOf: (row: Row) => string;
+
+async function warmHost(): Promise<string> {
+  const child = spawn(process.execPath, [fileURLToPath(new URL("warm-host.ts", import.meta.url))], {
+    stdio: ["ignore", "pipe", "inherit"],
+  });
+  closing.push(() => child.kill());
+  const port = await new Promise<string>((resolve) =>
+    child.stdout.once("data", (data) => resolve(String(data).trim())),
+  );
+  return `nodejs:${port}`;
+}
+
+/** A text that stands for itself in YAML and occurs nowhere else. */
+const place = "THE-ROW";
+
+/** `hosts[0].name` -> ["pushgate:hosts", 0, "name"]; what is in quotes is one key. */
+function stepsOf(key: string): (string | number)[] {
+  if (key.startsWith('"')) return [`pushgate:${JSON.parse(key)}`];
+  const [first = "", ...rest] = key.split(/[.[]/);
+  const steps = rest.map((step) => (step.endsWith("]") ? Number.parseInt(step, 10) : step));
+  return [first.includes(":") ? first : `pushgate:${first}`, ...steps];
+}
+
+/** `text` is that of the stack file of `right`; `encrypted` has the rows' encrypted values in their order. */
+function changed(text: string, [key, written]: Row, encrypted: unknown): string {
+  const file = parse(text) as { config: Record<string, unknown> };
+  const steps = stepsOf(key);
+  let at: Record<string | number, unknown> = file.config;
+  for (const step of steps.slice(0, -1)) {
+    at[step] ??= {};
+    at = at[step] as typeof at;
+  }
+  const last = steps.at(-1)!;
+  at[last] = typeof written === "object" ? encrypted : place;
+  if (written === undefined) delete at[last];
+  return stringify(file, { lineWidth: 0 }).replace(place, () => String(written));
+}
+
+beforeAll(async () => {
+  if (!engine) return;
+  const folder = mkdtempSync(join(tmpdir(), "pushgate-wrong-"));
+  closing.push(() => rmSync(folder, { recursive: true }));
+  ssh = fakeSsh(folder);
+  api = await startApi({ zone: emptyZone("example.org", "pro") });
+  closing.push(() => api.close());
+  const opened = async (options: Parameters<typeof workspace>[0]): Promise<Workspace> => {
+    const stack = await workspace({ path: [folder], timeout: 60, ...options });
+    closing.push(() => stack.close());
+    return stack;
+  };
+  const secrets = rows.flatMap(([, written]) => (typeof written === "object" ? [written.secret] : []));
+  usual = await opened({
+    config: { ...right.config, "cloudflare:baseUrl": api.url },
+    secrets: {
+      "cloudflare:apiToken": apiToken,
+      "pushgate:secrets": right.secrets,
+      "pushgate:rows": Object.fromEntries(secrets.map((secret, i) => [`r${i}`, secret])),
+    },
+  });
+  const { config } = parse(readFileSync(usual.stackFile, "utf8")) as { config: Record<string, unknown> };
+  const encrypted = Object.values(config["pushgate:rows"] as object);
+  usual.configure({ "pushgate:rows": undefined });
+  const text = readFileSync(usual.stackFile, "utf8");
+  const encryptedOf = new Map(
+    rows.filter(([, written]) => typeof written === "object").map((row, i) => [row, encrypted[i]]),
+  );
+  textOf = (row) => changed(text, row, encryptedOf.get(row));
+
+  const left = [...rows];
+  const worker = async (): Promise<void> => {
+    const env = { PULUMI_DEBUG_LANGUAGES: await warmHost() };
+    const stack = await opened({ from: usual.folder, env });
+    for (let row = left.shift(); row !== undefined; row = left.shift()) {
+      writeFileSync(stack.stackFile, textOf(row));
+      runs.set(row, await stack.preview());
+    }
+  };
+  await Promise.all(Array.from({ length: workers }, worker));
+  expect(api.requests).toEqual([]);
+  expect(existsSync(ssh.log)).toBe(false);
+  accepted = await usual.preview();
+}, 600_000);
+afterAll(async () => {
+  for (const close of closing.reverse()) await close();
+});
+beforeEach(({ skip }) => {
+  if (!engine) skip(noEngine);
+});
+
+const errors = ({ diagnostics }: Run): string[] =>
+  diagnostics.filter(({ severity }) => severity === "error").map(({ message }) => message.trimEnd());
+/** The lines of the error, without its count: one for each fault. */
+const faultsOf = (row: Row): string[] => errors(runs.get(row)!)[0]?.split("\n").slice(1) ?? [];
+const titleOf = ([key, written]: Row): string =>
+  `${key}: ${typeof written === "object" ? `secure ${JSON.stringify(written.secret)}` : (written ?? "left out")}`;
+
+test("without a change the configuration is accepted", () => {
+  expect(accepted.code, accepted.stdout).toBe(0);
+});
+
+/** How a fault says what it found, where it does not quote it. */
+const said =
+  /is (at|missing|empty|null|a list|an object|plain text|not a key|set, but|not a private key|a part of|the public half|that of pushgate's)|has (the wrong type|fewer|more|a passphrase|characters)|has no line for|contains|equals|belongs to|repeats/;
+const todo =
+  /\b(Use|Run|run|Remove|Check|Did you mean|Move|Keep|Add|Correct|Install|Make|Copy|Give|List|put it in quotes)\b/;
+
+test.for(rows.map((row) => [titleOf(row), row] as const))("%s", ([, row]) => {
+  const [key, written, ...more] = row;
+  const run = runs.get(row)!;
+  expect(run.code, run.stdout).toBe(1);
+  expect(errors(run)).toEqual([
+    expect.stringMatching(/^\d+ faults? in the stack configuration\. Nothing was changed\.\n {2}\S/),
+  ]);
+  expect(run.stdout + run.stderr).not.toMatch(/^\s+at |file:\/\/|node:internal|unhandled/m);
+  expect(run.steps.map(({ type }) => type)).toEqual(["pulumi:pulumi:Stack"]);
+
+  const keys = more.length > 0 ? more : [key.replaceAll('"', "")];
+  const full = (one: string) => (one.includes(":") ? one : `pushgate:${one}`);
+  expect(faultsOf(row).map((fault) => fault.trim().split(" ")[0])).toEqual(keys.map(full));
+  for (const fault of faultsOf(row)) expect(fault).toMatch(todo);
+  const [first = ""] = faultsOf(row);
+  if (typeof written === "object") expect(run.stdout + run.stderr).not.toContain(written.secret);
+  if (said.test(first) || typeof written !== "string") return;
+  const leaves = (value: unknown): unknown[] =>
+    Object(value) === value ? Object.values(value as object).flatMap(leaves) : [value];
+  // A fault leaves out what comes before an "@", where a password may be.
+  const quoted = leaves(parse(written)).map((value) => String(value).split("@").at(-1)!);
+  expect(quoted.some((value) => first.includes(value))).toBe(true);
+});
+
+test("the usual language host reports the same", async () => {
+  const text = readFileSync(usual.stackFile, "utf8");
+  for (const row of repeated.map((key) => rows.find((row) => row[0] === key)!)) {
+    writeFileSync(usual.stackFile, textOf(row));
+    expect(errors(await usual.preview())).toEqual(errors(runs.get(row)!));
+  }
+  writeFileSync(usual.stackFile, text);
+});
+
+/** `right` with names below another one than the zone. */
+const below = (zone: string, name: string): Readonly<Record<string, unknown>> => ({
+  "pushgate:zone": zone,
+  "pushgate:hosts": right.config["pushgate:hosts"].map((host) => ({ ...host, hostname: `hooks.${name}` })),
+  "pushgate:hooks": right.config["pushgate:hooks"].map((hook) => ({
+    ...hook,
+    site: { ...hook.site, hostname: undefined },
+  })),
+});
+
+test.each([
+  [
+    "a name in a zone as the zone",
+    below("blog.example.org", "blog.example.org"),
+    'pushgate:zone is "blog.example.org", a name in the zone example.org and no zone itself. Run: npx pulumi config set pushgate:zone example.org',
+  ],
+  [
+    "a hostname that no certificate covers",
+    below("example.org", "blog.example.org"),
+    'pushgate:hosts[0].hostname is "hooks.blog.example.org", which no certificate of the zone covers: the universal one covers one label below example.org. Use a name such as hooks-blog.example.org, or order an advanced certificate for *.blog.example.org in Cloudflare\'s dashboard.',
+  ],
+])("what only Cloudflare knows is rejected before a change: %s", async (_, change, fault) => {
+  const text = readFileSync(usual.stackFile, "utf8");
+  usual.configure(change);
+  api.requests.length = 0;
+  const run = await usual.preview();
+  writeFileSync(usual.stackFile, text);
+  expect(run.code).toBe(1);
+  expect(errors(run)).toEqual([`Cloudflare: 1 fault, nothing was changed:\n  ${fault}`]);
+  expect(run.stdout + run.stderr).not.toMatch(/^\s+at |node:internal|unhandled/m);
+  expect(api.requests.filter(({ method, path }) => method !== "GET" && !path.includes("dry_run"))).toEqual([]);
+});
+
+test("the page of all messages matches", async () => {
+  expect(rows.length).toBeGreaterThanOrEqual(160);
+  const page = rows.map((row) => `${titleOf(row)}\n${faultsOf(row).join("\n")}\n`);
+  await expect(page.join("\n")).toMatchFileSnapshot("wrong-configurations.txt");
+});

@@ -1,0 +1,242 @@
+/**
+ * The fake plugin is as blind as docs/decisions/022 says of the real one: each property that the program declares is
+ * changed at the fake Cloudflare, and a refresh and a diff see it or not. And it is as strict: what the real one rejects,
+ * fills in and sends.
+ */
+import { readFileSync } from "node:fs";
+import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
+import { rulesOf } from "../../../infra/edge/zone/fits.ts";
+import { example, stackConfig } from "../../fixtures.ts";
+import { evaluate } from "../../infra/evaluate.ts";
+import { type Api, apiToken, startApi } from "../cloudflare/api.ts";
+import { type Authority, createAuthority } from "../cloudflare/authority.ts";
+import { emptyZone, type ZoneState } from "../cloudflare/zone.ts";
+import { configFaults, configureApi } from "./cloudflare-api.ts";
+import { kinds } from "./cloudflare-kinds.ts";
+import { resource } from "./cloudflare-resource.ts";
+import type { Context, Difference, Props } from "./provider.ts";
+
+const page = readFileSync(
+  new URL("../../../docs/decisions/022-what-a-refresh-does-not-see.md", import.meta.url),
+  "utf8",
+);
+type Row = readonly [resource: string, property: string, refresh: string, instead: string];
+const rows = [...page.matchAll(/^\| (\w+) \| (\w+) \| (seen|restored|identity|ignored) \| ?(.*?) ?\|$/gm)].map(
+  ([, ...row]) => row as unknown as Row,
+);
+const isRow = (row: Row, type: string, property: string) => row[0] === type && row[1] === property;
+
+const token = (type: string) => Object.keys(kinds).find((one) => one.endsWith(`:${type}`))!;
+const hostname = "hooks.example.org";
+const context: Context = { preview: false, name: "", urn: "", log: async () => undefined };
+
+let api: Api;
+let authority: Authority;
+let inputs: Record<string, Props>;
+beforeAll(async () => {
+  authority = await createAuthority("stack CA");
+});
+afterAll(() => authority.close());
+beforeEach(async () => {
+  await api?.close();
+  api = await startApi({ zone: emptyZone("example.org", "free") });
+  configureApi({ apiToken, baseUrl: api.url });
+  const zoneId = api.zone.id;
+  const { certificate, key } = await authority.issue("pushgate");
+  inputs = {
+    AuthenticatedOriginPulls: { zoneId, configs: [{ hostname, certId: "", enabled: true }] },
+    AuthenticatedOriginPullsHostnameCertificate: { zoneId, certificate, privateKey: key },
+    BotManagement: { zoneId, fightMode: false, enableJs: true, isRobotsTxtManaged: false },
+    DnsRecord: { zoneId, name: hostname, type: "A", content: "203.0.113.10", proxied: true, ttl: 1 },
+    OriginCaCertificate: {
+      ...{ csr: readFileSync(new URL("../../engine/former/request.pem", import.meta.url), "utf8") },
+      ...{ hostnames: [hostname], requestType: "origin-ecc" },
+    },
+    Ruleset: {
+      zoneId,
+      kind: "zone",
+      phase: "http_request_firewall_custom",
+      name: "default",
+      description: "",
+      rules: rulesOf(example).custom,
+    },
+  };
+});
+afterAll(() => api?.close());
+
+/** Creates the object, changes the live one, and returns what a refresh and a diff then find. */
+async function afterwards(type: string, change: (zone: ZoneState) => unknown, given = inputs[type]!) {
+  const kind = resource(kinds[token(type)]!);
+  if (type === "AuthenticatedOriginPulls") {
+    const { id } = await resource(kinds[token("AuthenticatedOriginPullsHostnameCertificate")]!).create(
+      inputs.AuthenticatedOriginPullsHostnameCertificate!,
+      context,
+    );
+    given = { ...given, configs: [{ hostname, certId: id, enabled: true }] };
+  }
+  const made = await kind.create(given, context);
+  await change(api.zone);
+  const live = await kind.read!(made.id, { inputs: given, outputs: made.outputs });
+  if (live === undefined) return undefined;
+  return kind.diff({ inputs: live.inputs, outputs: live.outputs }, given, context) as Difference;
+}
+
+/** A manual change of each property whose row says that it is seen or not. */
+const changes: Readonly<Record<string, (zone: ZoneState) => unknown>> = {
+  "AuthenticatedOriginPulls configs": (zone) =>
+    Object.assign(zone.origin_pulls.hostnames[0]!, { enabled: false, cert_id: "another" }),
+  "AuthenticatedOriginPullsHostnameCertificate certificate": (zone) => {
+    zone.origin_pulls.hostname_certificates[0]!.certificate = "another";
+  },
+  "AuthenticatedOriginPullsHostnameCertificate privateKey": (zone) => {
+    zone.origin_pulls.hostname_certificates[0]!.private_key = "another";
+  },
+  "BotManagement fightMode": (zone) => Object.assign(zone.bot_management, { fight_mode: true }),
+  "BotManagement enableJs": (zone) => Object.assign(zone.bot_management, { enable_js: false }),
+  "BotManagement isRobotsTxtManaged": (zone) => Object.assign(zone.bot_management, { is_robots_txt_managed: true }),
+  "DnsRecord name": (zone) => Object.assign(zone.dns_records[0]!, { name: "other.example.org" }),
+  "DnsRecord content": (zone) => Object.assign(zone.dns_records[0]!, { content: "198.51.100.7" }),
+  "DnsRecord proxied": (zone) => Object.assign(zone.dns_records[0]!, { proxied: false }),
+  "DnsRecord ttl": (zone) => Object.assign(zone.dns_records[0]!, { ttl: 300 }),
+  "OriginCaCertificate csr": (zone) => Object.assign(zone.origin_certificates[0]!, { csr: "another" }),
+  "OriginCaCertificate hostnames": (zone) =>
+    Object.assign(zone.origin_certificates[0]!, { hostnames: ["a.example.org"] }),
+  "OriginCaCertificate requestType": (zone) =>
+    Object.assign(zone.origin_certificates[0]!, { request_type: "origin-rsa" }),
+  "Ruleset name": (zone) => Object.assign(zone.rulesets[0]!, { name: "other" }),
+  "Ruleset description": (zone) => Object.assign(zone.rulesets[0]!, { description: "other" }),
+  "Ruleset rules": (zone) => Object.assign(zone.rulesets[0]!.rules[0]!, { enabled: false }),
+};
+
+test("every property that the program declares has one row", async () => {
+  const declared = new Set<string>();
+  for (const edge of [{ plan: "free", botFightMode: "off" }, { plan: "pro" }]) {
+    vi.resetModules();
+    for (const { type, inputs: given } of await evaluate({ config: stackConfig({ "pushgate:edge": edge }) }))
+      if (type.startsWith("cloudflare:"))
+        for (const property of Object.keys(given)) declared.add(`${type.split(":").at(-1)} ${property}`);
+  }
+  expect(rows.map(([type, property]) => `${type} ${property}`).sort()).toEqual([...declared].sort());
+  for (const [type, property, refresh, instead] of rows)
+    if (refresh === "restored" || refresh === "ignored") expect(instead, `${type} ${property}`).not.toBe("");
+});
+
+describe("a manual change at Cloudflare", () => {
+  const judged = rows.filter(([, , refresh]) => ["seen", "restored"].includes(refresh));
+  test.each(judged)("of %s %s is %s by a refresh", async (type, property, refresh) => {
+    const found = await afterwards(type, changes[`${type} ${property}`]!);
+    expect(found!.changed).toEqual(refresh === "seen" ? [property] : []);
+  });
+  test("each change belongs to a row", () => {
+    for (const name of Object.keys(changes))
+      expect(
+        judged.some((row) => isRow(row, name.split(" ")[0]!, name.split(" ")[1]!)),
+        name,
+      ).toBe(true);
+  });
+  test.each(["DnsRecord settings", "DnsRecord tags", "DnsRecord comment"])(
+    "of %s, which is not declared",
+    async (name) => {
+      const [type, property] = name.split(" ") as [string, string];
+      const live = { settings: { ipv4_only: true }, tags: ["a"], comment: "manual" };
+      const found = await afterwards(type, (zone) => Object.assign(zone.dns_records[0]!, live));
+      expect(found!.changed.includes(property)).toBe(property === "comment");
+    },
+  );
+  test("of a client certificate that was removed: Cloudflare goes on to return it as deleted, so it stays in the state", async () => {
+    const found = await afterwards("AuthenticatedOriginPulls", async (zone) => {
+      const [pull] = zone.origin_pulls.hostnames;
+      await kinds[token("AuthenticatedOriginPulls")]!.delete!(hostname, { zoneId: zone.id, certId: pull!.cert_id });
+      expect(zone.origin_pulls.hostnames).toEqual([]);
+    });
+    expect(found!.changed).toEqual([]);
+  });
+});
+
+describe("the fake plugin shows a difference for", () => {
+  const differing = async (type: string, given: Props) => {
+    api.zone.rulesets = [];
+    return (await afterwards(type, () => undefined, given))!.changed;
+  };
+  const rule = { ref: "a", action: "block", expression: "ssl", enabled: true, description: "" };
+  const ruleset = (change: object) => ({ ...inputs.Ruleset!, rules: [{ ...rule, ...change }] });
+  test("a requestedValidity without ignoreChanges", async () => {
+    const given = { ...inputs.OriginCaCertificate!, requestedValidity: 5475 };
+    expect(await differing("OriginCaCertificate", given)).toEqual(["requestedValidity"]);
+  });
+  test("a skip rule without logging, and none for one with it", async () => {
+    const skip = { action: "skip", actionParameters: { ruleset: "current" } };
+    expect(await differing("Ruleset", ruleset(skip))).toEqual(["rules"]);
+    expect(await differing("Ruleset", ruleset({ ...skip, logging: { enabled: true } }))).toEqual([]);
+  });
+  test("empty parameters of a rule, and none without them", async () => {
+    expect(await differing("Ruleset", ruleset({ actionParameters: {} }))).toEqual(["rules"]);
+    expect(await differing("Ruleset", ruleset({}))).toEqual([]);
+  });
+  test("enableJs: false on the free plan, where it is always true", async () => {
+    expect(await differing("BotManagement", { ...inputs.BotManagement!, enableJs: false })).toEqual(["enableJs"]);
+  });
+  test("a managed robots.txt that the program leaves out: it is off then", async () => {
+    const { isRobotsTxtManaged: _, ...rest } = inputs.BotManagement!;
+    api.zone.bot_management.is_robots_txt_managed = true;
+    expect(await differing("BotManagement", rest)).toEqual([]);
+    expect(api.zone.bot_management.is_robots_txt_managed).toBe(false);
+  });
+  test("a record of another type, which is created before the former one is deleted", async () => {
+    const kind = resource(kinds[token("DnsRecord")]!);
+    const made = await kind.create(inputs.DnsRecord!, context);
+    const wanted = { ...inputs.DnsRecord!, type: "AAAA", content: "2001:db8::10" };
+    const found = await kind.diff({ inputs: inputs.DnsRecord!, outputs: made.outputs }, wanted, context);
+    expect(found.replaces).toEqual(["type"]);
+  });
+});
+
+describe("what an update computes anew is listed as changed, and unknown in its preview", () => {
+  test.each([
+    ["Ruleset", { name: "default" }, ["lastUpdated", "version"]],
+    ["DnsRecord", { content: "198.51.100.7" }, ["modifiedOn"]],
+    ["BotManagement", { fightMode: true }, ["aiBotsProtection", "usingLatestModel"]],
+    ["AuthenticatedOriginPulls", { configs: [] }, ["certId", "enabled", "status"]],
+  ])("%s", async (type, change, computed) => {
+    const kind = resource(kinds[token(type)]!);
+    const old = {
+      inputs: inputs[type]!,
+      outputs: { ...inputs[type]!, version: "1", modifiedOn: "x", proxiable: true },
+    };
+    const found = await kind.diff(old, { ...inputs[type]!, ...change }, context);
+    expect(found.computed).toEqual(expect.arrayContaining(computed));
+    const outputs = await kind.update!("id", old, inputs[type]!, { ...context, preview: true });
+    for (const name of computed) expect(outputs[name]).toMatch(/^04da6b54-/);
+    expect(outputs.proxiable).toBe(true);
+  });
+});
+
+test("the fake plugin sends empty parameters and an empty description for a rule that has none", async () => {
+  const rules = [{ ref: "a", action: "managed_challenge", expression: "ssl" }];
+  await resource(kinds[token("Ruleset")]!).create({ ...inputs.Ruleset!, rules }, context);
+  expect(api.requests.at(-1)?.body.rules).toEqual([{ ...rules[0], action_parameters: {}, description: "" }]);
+});
+
+test.each([
+  ["", []],
+  ["too-short", []],
+  ["a".repeat(200), []],
+  ["with a blank", ["apiToken"]],
+  ["ümlaut", ["apiToken"]],
+])("a token is checked for its characters, not its length: %j", (apiToken, faults) => {
+  expect(configFaults({ apiToken }).map(({ property }) => property)).toEqual(apiToken === "" ? ["apiToken"] : faults);
+});
+
+test.each([[[]], [[{ hostname }, { hostname: "a.example.org" }]]])(
+  "configs %j is no single hostname",
+  async (configs) => {
+    const kind = kinds[token("AuthenticatedOriginPulls")]!;
+    await expect(kind.create({ ...inputs.AuthenticatedOriginPulls!, configs })).rejects.toThrow("exactly one hostname");
+  },
+);
+
+test("an import of a ruleset names 32 hexadecimal digits", () => {
+  const { importId } = kinds[token("Ruleset")]!;
+  expect(importId.test(`zones/z/${"a".repeat(32)}`)).toBe(true);
+  expect(importId.test(`zones/z/${"http_request_origin".padEnd(32, "0")}`)).toBe(false);
+});

@@ -1,0 +1,145 @@
+/** Sends random requests to a receiver's process, and compares each answer with the oracle of requests.ts. */
+import { readdirSync, readFileSync, rmSync } from "node:fs";
+import { connect, type Socket } from "node:net";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { example } from "../fixtures.ts";
+import { startReceiver } from "../service/receiver-process.ts";
+import { generator, type Made } from "./requests.ts";
+
+export type Fuzz = {
+  readonly bundle: string;
+  readonly count: number;
+  /** It ends early after so long. */
+  readonly seconds: number;
+  readonly seed: number;
+  readonly say?: (text: string) => void;
+};
+
+export type Fuzzed = {
+  readonly sent: number;
+  readonly faults: readonly string[];
+  /** How often each status came; 0 is a connection that ended without an answer. */
+  readonly statuses: Readonly<Record<number, number>>;
+};
+
+/** Requests between two looks at the spool, the process's memory and its descriptors. */
+const batch = 2_000;
+const connections = 32;
+/** MiB that the least memory of the last tenth may exceed the most of the first tenth by. */
+const growth = 8;
+
+/** The answers to a request that is not accepted: those of rejections, of which 429 is one above the budget. */
+const rejections = [400, 401, 404, 405, 408, 413, 415, 429, 431];
+
+function faultOf({ valid, push, broken }: Made, status: number, served: boolean): string | undefined {
+  if (status === 0) return broken ? undefined : "closed the connection without an answer";
+  if (!served) return `answered ${status} without X-Served-By`;
+  if (!valid) return rejections.includes(status) ? undefined : `answered ${status} to a request that is not signed`;
+  if (status === 202) return push ? undefined : "accepted what is not a push to the branch";
+  if (broken) return undefined;
+  if (push) return `answered ${status} to a valid push`;
+  return [200, 400, 429].includes(status) ? undefined : `answered ${status} to a signed delivery`;
+}
+
+export async function fuzz({ bundle, count, seconds, seed, say = () => {} }: Fuzz): Promise<Fuzzed> {
+  // A chunked body reserves bodyBytes: with 5 MiB the receiver would answer 429 to the fifth at a time.
+  const limits = {
+    ...example.limits,
+    bodyBytes: 100_000,
+    refusalsPerMinute: 10_000,
+    concurrentPerSource: 2 * connections,
+  };
+  const receiver = await startReceiver(bundle, { ...example, limits });
+  const make = generator(seed);
+  const until = performance.now() + seconds * 1000;
+  const faults: string[] = [];
+  const statuses: Record<number, number> = {};
+  const memory: number[] = [];
+  const descriptors = () => readdirSync(`/proc/${receiver.pid}/fd`).length;
+  let sent = 0;
+
+  /** Sends one request after another, on a new connection where the last was closed, until `take` has no more. */
+  const lane = async (take: () => Made | undefined) => {
+    let socket: Socket | undefined;
+    for (let made = take(); made; made = take()) {
+      if (!socket?.writable) socket = connect(receiver.port, "127.0.0.1").on("error", () => {});
+      const { status, served, close } = await answered(socket, made.bytes);
+      statuses[status] = (statuses[status] ?? 0) + 1;
+      const fault = faultOf(made, status, served);
+      if (fault !== undefined) faults.push(`the receiver ${fault}: ${JSON.stringify(made.bytes.toString("latin1"))}`);
+      if (close) socket.destroy();
+    }
+    socket?.destroy();
+  };
+
+  try {
+    const idle = descriptors();
+    while (sent < count && faults.length === 0 && performance.now() < until) {
+      const before = statuses[202] ?? 0;
+      let left = Math.min(batch, count - sent);
+      sent += left;
+      await Promise.all(Array.from({ length: connections }, () => lane(() => (left-- > 0 ? make() : undefined))));
+      faults.push(...spoolFaults(receiver.spool("site"), (statuses[202] ?? 0) - before));
+      for (let tries = 0; descriptors() > idle && tries < 200; tries++) await sleep(10);
+      if (descriptors() > idle) faults.push(`${descriptors()} descriptors are open without a connection, not ${idle}`);
+      memory.push(Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${receiver.pid}/status`, "utf8"))?.[1]) / 1024);
+      if (memory.length % 25 === 0) say(`${sent} sent, ${memory.at(-1)!.toFixed(0)} MiB`);
+    }
+    const tenth = Math.floor(memory.length / 10);
+    // Fewer requests say nothing: V8 has not yet collected.
+    if (sent >= 500_000) {
+      const [first, last] = [Math.max(...memory.slice(0, tenth)), Math.min(...memory.slice(-tenth))];
+      say(`memory: at most ${first.toFixed(0)} MiB in the first tenth, at least ${last.toFixed(0)} MiB in the last`);
+      if (last > first + growth) faults.push(`the memory grew from ${first.toFixed(0)} to ${last.toFixed(0)} MiB`);
+    }
+  } catch (error) {
+    faults.push(`the receiver ended or does not answer: ${error}`);
+  } finally {
+    await receiver.stop();
+  }
+  return { sent, faults, statuses };
+}
+
+/** Whole files only, no more than were accepted. Removes them, as the builder does. */
+function spoolFaults(folder: string, accepted: number): string[] {
+  const files = readdirSync(folder);
+  const faults = files.length > accepted ? [`${files.length} files are in the spool, ${accepted} were accepted`] : [];
+  for (const file of files) {
+    const text = readFileSync(join(folder, file), "utf8");
+    if (!file.endsWith(".json") || JSON.parse(text).ref !== "refs/heads/main") faults.push(`the spool holds ${file}`);
+    rmSync(join(folder, file));
+  }
+  return faults;
+}
+
+type Answer = { readonly status: number; readonly served: boolean; readonly close: boolean };
+
+/** The answer to these bytes; status 0 where the connection ends without one. */
+function answered(socket: Socket, bytes: Buffer): Promise<Answer> {
+  return new Promise((resolve) => {
+    let text = "";
+    const done = (answer: Answer) => {
+      clearTimeout(timer);
+      socket.off("data", read).off("close", closed).off("end", closed);
+      resolve(answer);
+    };
+    const closed = () => done({ status: 0, served: false, close: true });
+    const read = (part: Buffer) => {
+      text += part.toString("latin1");
+      const end = text.indexOf("\r\n\r\n");
+      if (end < 0) return;
+      const head = text.slice(0, end).toLowerCase();
+      const length = Number(/\r\ncontent-length: (\d+)/.exec(head)?.[1] ?? 0);
+      if (text.length < end + 4 + length) return;
+      const served = head.includes("\r\nx-served-by: pushgate-receiver");
+      // A byte too many is of a request that the receiver did not get.
+      const close = head.includes("\r\nconnection: close") || text.length > end + 4 + length;
+      done({ status: Number(head.slice(9, 12)), served, close });
+    };
+    // An altered byte can make a request incomplete: the receiver waits for the rest.
+    const timer = setTimeout(closed, 15_000);
+    socket.on("data", read).on("close", closed).on("end", closed);
+    socket.write(bytes);
+  });
+}

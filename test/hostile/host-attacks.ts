@@ -1,0 +1,272 @@
+/**
+ * Attacks on a booted host by an account of it, and by a build. Each round changes a site for real: it leaves, is adopted
+ * again, is built.
+ */
+import type { Settings } from "../../infra/config/settings.ts";
+import { units } from "../../infra/host/paths.ts";
+import { beneath, DirectApply, rebuildLayers, settingsOf } from "../hosts/apply-directly.ts";
+import { startGitServer } from "../hosts/lab/git-server.ts";
+import { bootHost } from "../hosts/lab/host.ts";
+import type { Release } from "../hosts/lab/image.ts";
+import { step, until } from "../hosts/lab/process.ts";
+import { type Attack, exchanger, pick } from "./attack.ts";
+
+/** In files that only root, or only another site, may read. */
+const secret = "SECRET-OF-THE-HOST";
+
+const page = "<!doctype html><title>{{ .Title }}</title>{{ .Content }}";
+const theme = () => ({
+  "layouts/index.html": page,
+  "layouts/_default/single.html": page,
+  "layouts/_default/list.html": page,
+  "hugo.toml": 'title = "one"\n',
+});
+
+/**
+ * Code in the process of Hugo: it reports the end of its build, closes the connection, lives on and exchanges folders of
+ * the output for links while the builder looks at it. `0.bin` delays a copy after the look.
+ */
+const forging = `#!/usr/bin/perl
+use Time::HiRes qw(sleep);
+my ($away, $back) = @ARGV;
+my %links = (key => "/run/credentials/pushgate-build-docs.service", clone => "/var/lib/pushgate-sites/site/work/clone");
+my %files = (key => "deploy-key", clone => "private.txt");
+sub put { open(my $file, ">", $_[0]) or die; print $file $_[1]; close $file }
+mkdir "/out/z";
+for (keys %links) { mkdir "/out/$_"; put("/out/$_/$files{$_}", "public") }
+put("/out/$_.html", "page") for "index", 1..9;
+put("/out/0.bin", "x" x 5e7);
+$| = 1;
+print "pushgate-hugo result=success code=exited status=0\n";
+shutdown(STDOUT, 2);
+for (1..10) {
+  sleep $back;
+  for (keys %links) { rename "/out/$_", "/out/z/$_"; symlink $links{$_}, "/out/$_" }
+  sleep $away;
+  for (keys %links) { unlink "/out/$_"; rename "/out/z/$_", "/out/$_" }
+}
+`;
+
+/** Puts a link where root is about to write, and in place of each name that appears in the folder. */
+const placer = `my ($target, $folder) = @ARGV;
+chdir $folder or die; my $n = 0;
+while (1) {
+  symlink $target, $_ for "site.pushgate-new", "site.pushgate-away", ".site.new";
+  opendir my $names, "." or next;
+  for (readdir $names) { next if /^(\\.|\\.\\.|site|mine\\d+)\\z/ or -l; rename $_, "mine" . $n++; symlink $target, $_ }
+}
+`;
+
+export async function hostAttacks(release: Release) {
+  const [host, git] = await step(`boot ${release}`, () =>
+    Promise.all([bootHost({ name: "hostile", release, variant: "packages" }), startGitServer()]),
+  );
+  await git.introduce(host);
+  await host.inside(`set -e
+groupadd writers; usermod -aG writers guest
+install -d -m 0700 /srv/private; install -d /srv/private/inner; for i in $(seq 200); do echo ${secret} >/srv/private/$i.html; done
+printf -- '---\\ntitle: ${secret}\\n---\\n${secret}\\n' >/srv/private/inner/_index.md
+install -d -o guest -g writers /srv/guest /srv/guest/content /srv/guest/www /srv/docs
+printf -- '---\\ntitle: home\\n---\\nhello\\n' | tee /srv/guest/content/_index.md >/srv/docs/_index.md
+chown -R guest:writers /srv/guest; chmod -R a+rX /srv/docs`);
+  await host.writeFile("/usr/local/lib/exchanger", exchanger);
+  await host.writeFile("/usr/local/lib/placer", placer);
+  await host.writeFile("/usr/local/lib/forging", forging, "0755");
+  git.repository("site").push({ ...theme(), "private.txt": secret });
+  git.repository("docs").push(theme());
+
+  const hook = (name: string, site: object) => ({
+    name,
+    gitHost: "github",
+    repository: name === "docs" ? git.ssh.url(name) : git.url(name),
+    branch: "main",
+    site: { limits: { seconds: 20 }, ...site },
+  });
+  const hooks = [
+    hook("site", {
+      webRoot: "/srv/guest/www/site",
+      content: "/srv/guest/content",
+      writers: "writers",
+    }),
+    hook("docs", { webRoot: "/var/www/docs", content: "/srv/docs", knownHosts: [git.ssh.knownHosts] }),
+  ] as const;
+  const { site: _, ...plain } = hooks[0];
+  const settings = settingsOf(host, hooks);
+  const without: Settings = settingsOf(host, [plain, hooks[1]]);
+  const secrets = { site: ["s".repeat(40)], docs: ["d".repeat(40)], "key:docs": [git.ssh.deployKey] };
+  const direct = new DirectApply(host);
+  /** The layers that change as a site leaves and comes back: its accounts, its units and folders, its web root. */
+  const apply = (to: Settings) => direct.apply(to, ["egress", "builder", "site"], secrets);
+  const first = await step("apply the layers", () => direct.apply(settings, [...beneath, ...rebuildLayers], secrets));
+  if (first.code !== 0) throw new Error(first.stderr);
+
+  /** Waits for the builder's run; a failing one pauses. */
+  const built = async (name = "site") =>
+    until(
+      "the builder is idle or failing",
+      async () =>
+        (
+          await host.inside(
+            `systemctl show -p SubState --value ${units.build(name)} | grep -q dead || grep -q '"failing"' /var/lib/pushgate-sites/${name}/status.json`,
+            { check: false },
+          )
+        ).code === 0 || undefined,
+    ).catch(() => {});
+  /** A site that was never built has nothing that an attack could lead elsewhere. */
+  const published = async (name: string) => {
+    const shown = `test -e /var/lib/pushgate-sites/${name}/current/index.html`;
+    await until(
+      `${name} is published`,
+      async () => (await host.inside(shown, { check: false })).code === 0 || undefined,
+    );
+    await built(name);
+  };
+  /** Paths of a secret where it may not be: below a site's releases, or where a site is served. */
+  const leaked = async (name = "site") => {
+    const found = await host.inside(
+      `grep -rlsF -e ${secret} -e 'PRIVATE KEY' /var/lib/pushgate-sites/${name}/releases /var/lib/pushgate-sites/${name}/kept /srv/guest/www | head -n 3`,
+      { check: false },
+    );
+    return found.stdout === "" ? undefined : `published: ${found.stdout.trim()}`;
+  };
+  /** What is in folders of root's where no file of a site belongs. */
+  const rooted = () =>
+    host.read("find /etc/profile.d /etc/cron.d /root /srv/private -printf '%p %m %U %s\\n' | sort | sha256sum");
+  /** Runs `work` while guest runs the script. */
+  const against = async <T>(script: string, work: () => Promise<T>): Promise<T> => {
+    await host.writeFile("/usr/local/lib/attack", script);
+    const unit = "systemd-run --quiet --collect --unit=attack --uid=guest --gid=writers /bin/sh /usr/local/lib/attack";
+    await host.inside(unit);
+    try {
+      return await work();
+    } finally {
+      await host.inside("systemctl stop attack.service", { check: false });
+    }
+  };
+  /** The site as it was, whatever a round left of it. */
+  const restore = async (name = "site") => {
+    await host.inside(`systemctl stop ${units.buildPath(name)} ${units.build(name)}
+rm -rf /srv/guest/www/* /srv/guest/www/.site* /srv/guest/content /var/spool/pushgate/${name}/*
+rm -rf /var/lib/pushgate/sites/site /var/lib/pushgate-sites/${name}
+install -d -o guest -g writers /srv/guest/content
+printf -- '---\\ntitle: home\\n---\\nhello\\n' >/srv/guest/content/_index.md`);
+    const { code, stderr } = await apply(settings);
+    if (code !== 0) throw new Error(`the site could not be applied again: ${stderr}`);
+    await host.inside(`touch /var/spool/pushgate/${name}/first.json`);
+    await published(name);
+  };
+  const request = () => host.inside("runuser -u guest -- touch /var/spool/pushgate-publish/site/please");
+
+  for (const name of ["site", "docs"]) await published(name);
+
+  const attacks: Attack[] = [
+    {
+      name: "the site's owner leads root's copy of the web root into root's folders",
+      async round(next) {
+        const target = pick(next, ["/etc/profile.d", "/etc/cron.d", "/root"]);
+        const before = await rooted();
+        const code = await against(`exec perl /usr/local/lib/placer ${target} /srv/guest/www`, async () => [
+          (await apply(without)).code,
+          (await apply(settings)).code,
+        ]);
+        const won = (await rooted()) === before ? undefined : `files of ${target} changed (applies: ${code})`;
+        await restore();
+        return won;
+      },
+    },
+    {
+      name: "the site's owner exchanges a folder for a link while root adopts the web root",
+      async round(next) {
+        await apply(without);
+        await host.inside(`rm -rf /srv/guest/www/*; install -d -o guest /srv/guest/www/site/a/d
+head -c ${Math.floor(next() * 200) + 50}M /dev/zero >/srv/guest/www/site/a/big; for i in $(seq 200); do echo x >/srv/guest/www/site/a/d/$i.html; done
+ln -s /srv/private /srv/guest/www/site/a/l; chown -Rh guest:writers /srv/guest/www`);
+        // The folder lies in \`keep\`, so that the adoption does not end at files that no build makes.
+        await host.inside("touch /srv/guest/www/site/index.html");
+        const keeping = settingsOf(host, [{ ...hooks[0], site: { ...hooks[0].site, keep: ["a"] } }, hooks[1]]);
+        await against("exec perl /usr/local/lib/exchanger 60 /srv/guest/www/site/a/d /srv/guest/www/site/a/l", () =>
+          apply(keeping),
+        );
+        const won = await leaked();
+        await restore();
+        return won;
+      },
+    },
+    {
+      name: "a writer exchanges the content folder for a link into a closed folder",
+      async round() {
+        await host.inside("ln -sfn /srv/private/inner /srv/guest/other");
+        await against("exec perl /usr/local/lib/exchanger 60 /srv/guest/content /srv/guest/other", async () => {
+          for (let i = 0; i < 3; i++) {
+            await request();
+            await built();
+          }
+        });
+        const won = await leaked();
+        await host.inside("rm -rf /srv/guest/other");
+        await restore();
+        return won;
+      },
+    },
+    {
+      name: "a writer exchanges files, folders and links in the folder of requests",
+      async round(next) {
+        // systemd's own count of restarts begins anew when the path unit starts the builder.
+        const ends = () =>
+          host.read(`journalctl -u ${units.build("site")} -o cat | grep -c 'Failed with result' || true`);
+        const before = await ends();
+        const folder = "/var/spool/pushgate-publish/site";
+        const commit = git.repository("site").push({ ...theme(), "static/turn": `${next()}` });
+        await against(
+          `cd ${folder}
+perl /usr/local/lib/exchanger 8 .taken x x y y .taken &
+while :; do mkdir -p x/in; mkdir -p .taken/in; ln -sn /var/lib/pushgate-sites/site/work y; mkfifo p; : >f; done 2>/dev/null`,
+          async () => {
+            await host.inside("touch /var/spool/pushgate/site/1.json");
+            await until(
+              "the push is published",
+              async () =>
+                (await host.read("cat /var/lib/pushgate-sites/site/work/manifests/*.json")).includes(commit)
+                  ? true
+                  : undefined,
+              { timeout: 60_000 },
+            );
+          },
+        );
+        await host.inside(`rm -rf ${folder}/* ${folder}/.[!.]*`, { check: false });
+        await built();
+        const ended = (await ends()) === before ? undefined : "the builder ended in the middle of a run";
+        const timers = `systemctl is-active ${units.buildPath("site")} ${units.reconcileTimer("site")}`;
+        const active = (await host.inside(timers, { check: false })).code === 0;
+        return ended ?? (active ? undefined : "the path unit or the timer is not active");
+      },
+    },
+    {
+      name: "a build reports its own end, lives on and exchanges what it made for links",
+      async round(next) {
+        const unit = "/run/systemd/system/pushgate-hugo-docs@.service.d";
+        const run = `/usr/local/lib/forging ${0.1 + next() / 2} ${0.05 + next() / 5}`;
+        await host.writeFile(`${unit}/forging.conf`, `[Service]\nExecStart=\nExecStart=${run}\n`);
+        await host.inside("systemctl daemon-reload");
+        git.repository("docs").push({ ...theme(), "static/turn": `${next()}` });
+        await host.inside("touch /var/spool/pushgate/docs/1.json");
+        await until(
+          "the delivery is taken",
+          async () => (await host.read("ls /var/spool/pushgate/docs")) === "" || undefined,
+        );
+        await built("docs");
+        const won = await leaked("docs");
+        await host.inside(`rm -r ${unit} && systemctl daemon-reload`);
+        await restore("docs");
+        return won;
+      },
+    },
+  ];
+  return {
+    attacks,
+    async close() {
+      await git.close();
+      await host.kill();
+    },
+  };
+}

@@ -1,0 +1,522 @@
+/**
+ * Types what README.md and docs/operating.md say, line by line, into a terminal on an operator's computer without
+ * pushgate, for a bare Debian host: from the clone to a page that a push updates, and through every section to the removal.
+ *
+ * - The lines come from the documents. Replaced are only addresses and what a line has in <…>; the API of the fake
+ *   Cloudflare is in CLOUDFLARE_BASE_URL.
+ * - A line that has no step here fails, and so does a step whose line is gone.
+ */
+import { readFileSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { type Api, apiToken, permissions, startApi } from "../../fakes/cloudflare/api.ts";
+import { emptyZone } from "../../fakes/cloudflare/zone.ts";
+import { pushPayload } from "../../fakes/deliveries.ts";
+import { enter, interrupt, type Reply } from "../../infra/cli/terminal.ts";
+import { documentText, type Typed, typedIn } from "../documents.ts";
+import { type GitServer, startGitServer } from "../lab/git-server.ts";
+import { bootHost, type Host } from "../lab/host.ts";
+import { actors } from "../lab/net.ts";
+import { type Operator, startOperator, upstream } from "../operator.ts";
+import { front, page, prepareContent, siteFiles } from "../rebuild/site.ts";
+import { published, statusOf } from "../rebuild/status.ts";
+import { release } from "../release.ts";
+import { worldAround } from "../world.ts";
+
+const hosts = new Map<string, Host>();
+const newToken = apiToken.replace("abcdef", "fedcba");
+let git: GitServer;
+let api: Api;
+let world: Omit<Awaited<ReturnType<typeof worldAround>>, "stack">;
+let source: Awaited<ReturnType<typeof upstream>>;
+let operator: Operator;
+
+/** Boots a host with content and the git host's name. */
+async function boot(name: string, variant: "bare" | "packages"): Promise<void> {
+  const host = await bootHost({ name, release, variant });
+  hosts.set(name, host);
+  await git.introduce(host);
+  await prepareContent(host, ["site"]);
+}
+const web1 = () => hosts.get("web1")!;
+
+beforeAll(async () => {
+  git = await startGitServer();
+  await boot("web1", "bare");
+  git.repository("example/site").push(siteFiles());
+  api = await startApi({
+    zone: emptyZone("example.org", "pro"),
+    tokens,
+  });
+  source = await upstream();
+  operator = await startOperator({ CLOUDFLARE_BASE_URL: api.url });
+  world = await worldAround([], api, { close: () => operator.close() });
+});
+afterAll(async () => {
+  await world?.close();
+  await git?.close();
+  for (const host of hosts.values()) await host.kill();
+  if (source) rmSync(source.folder, { recursive: true });
+});
+
+const clone = () => join(operator.folder, "pushgate");
+const stackFile = () => join(clone(), "Pulumi.live.yaml");
+let passphrase = "correct horse";
+
+/** What the documents write instead of the lab's own addresses and names. */
+const replaced = (): Record<string, string> => ({
+  "<this repository>": source.folder,
+  "<id>": lastDelivery,
+  "<release or commit>": statusOf(web1())?.releases.at(-1)?.id ?? "",
+  "203.0.113.10": hosts.get("web1")?.address ?? "",
+  "203.0.113.20": hosts.get("web2")?.address ?? "",
+  "203.0.113.30": hosts.get("web3")?.address ?? "",
+  "2001:db8::30": hosts.get("web3")?.address6 ?? "",
+  "198.51.100.7": actors.gitlab.v4[0],
+});
+const here = (text: string): string =>
+  Object.entries(replaced()).reduce((moving, [from, to]) => moving.replaceAll(from, to), text);
+
+/** Prompts that any command may have. */
+const usual = (): Reply[] => [
+  [/unlock config\/secrets[^*]*:\s*$/, `${passphrase}${enter}`],
+  [/Passphrase of the stack .*: $/, `${passphrase}${enter}`],
+  [/Do you want to perform this (update|destroy)/, `yes${enter}`],
+  [/\[y\/N\] $/, `y${enter}`],
+];
+
+/** Types a line, and returns what the terminal shows. */
+async function type(line: string, ...replies: Reply[]): Promise<string> {
+  const { code, text, seconds } = await operator.terminal.run(here(line), [...replies, ...usual()], 240_000);
+  console.log(`${seconds.toFixed(1).padStart(5)} s  ${line.split("\n")[0]}`);
+  expect(code, text).toBe(0);
+  return text;
+}
+
+type Step = (line: string) => Promise<unknown>;
+const plain: Step = (line) => type(line);
+const shows =
+  (pattern: RegExp, ...replies: Reply[]): Step =>
+  async (line) =>
+    expect(await type(line, ...replies)).toMatch(pattern);
+/** The edit that a block of YAML describes in its first line. */
+const edit: Step = async (block) => {
+  const [, key] = /^# Pulumi\.live\.yaml, at the end of (\S+?):?(?: |\n)/.exec(block)!;
+  const lines = readFileSync(stackFile(), "utf8").split("\n");
+  const begin = lines.findIndex((line) => line.trim() === `${key}:`);
+  const length = lines.slice(begin + 1).findIndex((line) => !/^ {4}/.test(line));
+  lines.splice(begin + 1 + length, 0, here(block).split("\n").slice(1, -1).join("\n"));
+  writeFileSync(stackFile(), lines.join("\n"));
+};
+
+/** What is done, or checked, after the line or before it. */
+const then =
+  (after: () => unknown, step = plain): Step =>
+  async (line) => {
+    await step(line);
+    await after();
+  };
+const first =
+  (before: () => unknown): Step =>
+  async (line) => {
+    await before();
+    await type(line);
+  };
+
+/** What the git hosts have: the secret by URL. */
+const webhooks = new Map<string, string>();
+let lastDelivery = "";
+/** Enters at the git host what `npx pushgate hook` shows. */
+const enterWebhooks: Step = async (line) => {
+  const text = await type(line);
+  const entries = [...text.matchAll(/URL +(\S+)[\s\S]*?secret +(\S+)/g)];
+  expect(entries.length, text).toBeGreaterThan(0);
+  for (const [, url, secret] of entries) webhooks.set(url!, secret!);
+};
+const send = (url: URL, secret: string, commit: string, from = gitHostSource) =>
+  world.deliver({
+    ...{ host: url.hostname, path: url.pathname, secret, source: from },
+    payload: { ...pushPayload(), after: commit },
+    headers: { "x-github-delivery": lastDelivery },
+  });
+/** Pushes a page: the git host delivers to each webhook of the site, and each host shows the page. */
+async function push(mark: string, to: readonly string[] = ["web1"]): Promise<void> {
+  const commit = git.repository("example/site").push({ "layouts/index.html": front(mark) });
+  lastDelivery = crypto.randomUUID();
+  for (const [url, secret] of webhooks)
+    if (url.endsWith("/site")) expect(await send(new URL(url), secret, commit)).toMatchObject({ status: 202 });
+  for (const name of to) await published(hosts.get(name)!, commit, { timeout: 90_000 });
+  await serves(mark);
+}
+async function serves(mark: string): Promise<void> {
+  const { status, body } = await world.visit("www.example.org");
+  expect([status, /layout-\w+/.exec(body)?.[0]], body).toEqual([200, `layout-${mark}`]);
+}
+
+/** init's prompts with what this operator types. */
+const answers: Readonly<Record<string, string>> = {
+  zone: "example.org",
+  plan: "pro",
+  ssh: "root@web1.example.org",
+  repository: "https://git.example.net/example/site.git",
+  gitHost: "github",
+  content: "/srv/content/site",
+  siteHostname: "www.example.org",
+};
+const others = ["name", "address", "address6", "hostname", "branch", "hook", "webRoot"];
+const initReplies = (): Reply[] => [
+  ...[...Object.entries(answers), ...others.map((name) => [name, ""])].map(
+    ([name, answer]): Reply => [new RegExp(`^${name}( \\[.*\\])?: $`, "m"), `${answer}${enter}`],
+  ),
+  [/Enter your passphrase to protect[^*]*:\s*$/, `${passphrase}${enter}`],
+  [/Re-enter your passphrase[^*]*:\s*$/, `${passphrase}${enter}`],
+];
+const newPassphrase = (text: string): Reply[] => [
+  [/Enter your (new )?passphrase to protect[^*]*:\s*$/, `${text}${enter}`],
+  [/Re-enter your (new )?passphrase[^*]*:\s*$/, `${text}${enter}`],
+];
+
+/** When `npx pulumi up` of the quick start was typed. */
+let upAt = 0;
+let secondsToPage = 0;
+
+/** The secrets before a rotation. */
+let previous = new Map<string, string>();
+let gitHostSource: string = actors.github.v4[0];
+const tokens: Record<string, typeof permissions> = { [apiToken]: permissions, [newToken]: permissions };
+
+async function deliverDocs() {
+  const [url, secret] = [...webhooks].find(([url]) => url.endsWith("/docs"))!;
+  lastDelivery = crypto.randomUUID();
+  return send(new URL(url), secret, "a".repeat(40), actors.gitlab.v4[0]);
+}
+
+/** A release of pushgate that changes what nginx, the receiver and the builder run. */
+async function newVersion(): Promise<void> {
+  const changed = {
+    "infra/host/proxy/pushgate.conf": "# the next version\n",
+    "service/receiver/main.ts": 'console.log("the next version");\n',
+    "service/builder/main.ts": 'console.log("the next version");\n',
+  };
+  for (const [file, line] of Object.entries(changed)) writeFileSync(join(source.folder, file), line, { flag: "a" });
+  await source.release("the next version");
+}
+
+/** The operator's computer has the clone, and pulumi knows no state. */
+function loseState(): void {
+  rmSync(join(operator.home, ".pulumi/stacks"), { recursive: true });
+}
+
+/** Nothing of pushgate is left in /etc. */
+async function left(host: Host): Promise<void> {
+  expect(Object.keys(await host.snapshotEtc()).filter((path) => path.includes("pushgate"))).toEqual([]);
+}
+
+type Steps = readonly (readonly [line: string, step: Step])[];
+const steps: Readonly<Record<string, Steps>> = {
+  Deploy: [
+    ["git clone <this repository> pushgate", plain],
+    ["cd pushgate", plain],
+    [
+      "npm ci",
+      async (line) => {
+        const text = await type(line);
+        expect(text).toMatch(/added \d+ packages/);
+        expect(text).not.toMatch(/warn/i);
+      },
+    ],
+    ["npx pulumi login --local --non-interactive", shows(/Logged in/)],
+    ["npx pushgate init", (line) => type(line, ...initReplies())],
+    ["npx pulumi config set --secret cloudflare:apiToken", (line) => type(line, [/value:\s*$/, `${apiToken}${enter}`])],
+    ["npx pulumi preview", shows(/\+ \d+ to create/)],
+    [
+      "npx pulumi up",
+      async (line) => {
+        upAt = performance.now();
+        await type(line);
+      },
+    ],
+    [
+      "npx pushgate build site",
+      async (line) => {
+        expect(await type(line)).toMatch(/web1: published/);
+        await serves("first");
+        secondsToPage = (performance.now() - upAt) / 1000;
+      },
+    ],
+    ["npx pushgate hook", enterWebhooks],
+    [
+      "npx pushgate status",
+      async (line) => {
+        await push("second");
+        expect(await type(line)).toMatch(/, as published[\s\S]*No faults\./);
+      },
+    ],
+  ],
+  See: [
+    ["npx pushgate status", shows(/No faults\./)],
+    ["npx pushgate audit", plain],
+    [
+      "npx pushgate logs --follow",
+      async (line) => {
+        const { text } = await operator.terminal.run(line, [[/pushgate-receiver|receiver/, interrupt]]);
+        expect(text).toContain("receiver");
+      },
+    ],
+    ["npx pushgate logs --delivery <id>", shows(/202/)],
+  ],
+  "Build, and go back": [
+    ["npx pushgate build site", plain],
+    [
+      "npx pushgate rollback site",
+      async (line) => {
+        await push("third");
+        expect(await type(line)).toMatch(/web1: rolled back/);
+        await serves("second");
+      },
+    ],
+    ["npx pushgate rollback site <release or commit>", then(() => serves("first"))],
+  ],
+  "Move the posts into the repository": [
+    [
+      "npx pulumi up",
+      async (line) => {
+        const posts = { "content/_index.md": page("Home"), "content/posts/moved.md": page("Moved") };
+        git.repository("example/site").push(posts);
+        const text = readFileSync(stackFile(), "utf8");
+        expect(text).toMatch(/^ +content: .*\n/m);
+        writeFileSync(stackFile(), text.replace(/^ +content: .*\n/m, ""));
+        await type(line);
+      },
+    ],
+    [
+      "npx pushgate build site",
+      async (line) => {
+        expect(await type(line)).toMatch(/web1: published/);
+        expect((await world.visit("www.example.org", "/posts/moved/")).status).toBe(200);
+      },
+    ],
+  ],
+  "A second hook": [
+    ["# Pulumi.live.yaml, at the end of pushgate:hooks", edit],
+    ["npx pushgate secret rotate docs", shows(/docs has a new secret/)],
+    ["npx pulumi up", plain],
+    [
+      "npx pushgate hook docs",
+      async (line) => {
+        await enterWebhooks(line);
+        expect(await deliverDocs()).toMatchObject({ status: 202 });
+      },
+    ],
+  ],
+  "A second host": [
+    [
+      "# Pulumi.live.yaml, at the end of pushgate:hosts",
+      async (block) => {
+        await boot("web2", "packages");
+        await edit(block);
+      },
+    ],
+    ["npx pulumi up", plain],
+    ["npx pushgate build site --host web2", shows(/web2: published/)],
+    [
+      "npx pushgate hook",
+      async (line) => {
+        await enterWebhooks(line);
+        expect(webhooks.size).toBe(4);
+        await push("hosts", ["web1", "web2"]);
+      },
+    ],
+  ],
+  "Rotate a secret": [
+    [
+      "npx pushgate secret rotate site",
+      async (line) => {
+        previous = new Map(webhooks);
+        await type(line);
+      },
+    ],
+    ["npx pulumi up", then(() => push("rotated", ["web1", "web2"]))],
+    ["npx pushgate hook site", then(() => push("entered", ["web1", "web2"]), enterWebhooks)],
+    ["npx pushgate secret drop site", plain],
+    [
+      "npx pulumi up",
+      async (line) => {
+        await type(line);
+        const [url, secret] = [...previous].find(([url]) => url.endsWith("/site"))!;
+        expect(await send(new URL(url), secret, "0".repeat(40))).toMatchObject({ status: 401 });
+        await push("dropped", ["web1", "web2"]);
+      },
+    ],
+  ],
+  "Change Cloudflare's token": [
+    ["npx pulumi config set --secret cloudflare:apiToken", (line) => type(line, [/value:\s*$/, `${newToken}${enter}`])],
+    [
+      "npx pulumi up",
+      async (line) => {
+        await type(line);
+        // What revokes it.
+        delete tokens[apiToken];
+      },
+    ],
+  ],
+  "Renew the client certificate": [
+    ["npx pulumi config set --path pushgate:edge.generation 2", plain],
+    ["npx pulumi up", then(() => push("renewed", ["web1", "web2"]))],
+  ],
+  "Change the git host": [
+    ["npx pulumi config set --path 'pushgate:hooks[0].gitHost' forgejo", plain],
+    ["npx pulumi config set --path 'pushgate:hooks[0].sources[0]' 198.51.100.7", plain],
+    ["npx pulumi config set --path 'pushgate:hooks[0].repository' https://git.example.net/example/site.git", plain],
+    ["npx pulumi up", plain],
+    [
+      "npx pushgate hook site",
+      async (line) => {
+        await enterWebhooks(line);
+        gitHostSource = actors.gitlab.v4[0];
+        await push("moved", ["web1", "web2"]);
+      },
+    ],
+  ],
+  "Upgrade pushgate": [
+    [
+      "git pull && npm ci",
+      async (line) => {
+        await newVersion();
+        await type(line);
+      },
+    ],
+    ["npx pulumi preview --diff", shows(/the next version/)],
+    [
+      "npx pulumi up",
+      async (line) => {
+        await type(line);
+        expect(await web1().readFile("/etc/nginx/conf.d/pushgate.conf")).toContain("the next version");
+        await push("upgraded", ["web1", "web2"]);
+      },
+    ],
+  ],
+  "A host that is lost": [
+    [
+      "npx pulumi config set --path 'pushgate:hosts[1].state' lost",
+      async (line) => {
+        await hosts.get("web2")!.kill();
+        hosts.delete("web2");
+        await type(line);
+      },
+    ],
+    ["npx pulumi up", plain],
+    ["npx pulumi config rm --path 'pushgate:hosts[1]'", plain],
+    [
+      "npx pulumi up",
+      async (line) => {
+        await type(line);
+        for (const url of webhooks.keys()) if (url.includes("hooks2")) webhooks.delete(url);
+        await push("alone");
+      },
+    ],
+  ],
+  "A new host in place of a former one": [
+    [
+      "# Pulumi.live.yaml, at the end of pushgate:hosts: the former host, if it still runs",
+      async (block) => {
+        await boot("web3", "packages");
+        await edit(block);
+      },
+    ],
+    ["npx pulumi config set --path 'pushgate:hosts[0].ssh' root@web3.example.org", plain],
+    ["npx pulumi config set --path 'pushgate:hosts[0].address' 203.0.113.30", plain],
+    ["npx pulumi config set --path 'pushgate:hosts[0].address6' 2001:db8::30", plain],
+    ["npx pulumi up", plain],
+    ["npx pushgate build site", shows(/web1: published/)],
+    ["npx pulumi config rm --path 'pushgate:hosts[1]'", first(() => left(web1()))],
+    ["npx pulumi up", then(() => push("new", ["web3"]))],
+  ],
+  "Hand over": [
+    [
+      "npx pulumi stack change-secrets-provider passphrase",
+      async (line) => {
+        await type(line, ...newPassphrase("another passphrase"));
+        passphrase = "another passphrase";
+      },
+    ],
+    ["npx pulumi stack export --file live.json", plain],
+    // The next operator's computer has the clone and no state.
+    ["npx pulumi login --local --non-interactive", first(loseState)],
+    ["npx pulumi stack init live", plain],
+    ["npx pulumi stack import --file live.json", plain],
+    ["npx pulumi preview", shows(/unchanged/)],
+  ],
+  "The state is lost": [
+    ["npx pulumi stack init live", first(loseState)],
+    ["npx pushgate adopt", shows(/\d+ adopted\./)],
+    ["npx pulumi up", then(() => push("adopted", ["web3"]))],
+  ],
+  "The passphrase is lost": [
+    [
+      "npx pulumi config rm pushgate:secrets",
+      async (line) => {
+        passphrase = "forgotten";
+        await type(line);
+      },
+    ],
+    ["npx pulumi config rm cloudflare:apiToken", plain],
+    ["npx pulumi stack rm live --force --preserve-config --yes", plain],
+    ["sed -i /^encryptionsalt:/d Pulumi.live.yaml", plain],
+    ["npx pulumi stack init live", (line) => type(line, ...newPassphrase(passphrase))],
+    ["npx pulumi config set --secret cloudflare:apiToken", (line) => type(line, [/value:\s*$/, `${newToken}${enter}`])],
+    ["npx pushgate secret rotate site", plain],
+    ["npx pushgate secret rotate docs", plain],
+    ["npx pushgate adopt", shows(/\d+ adopted\./)],
+    ["npx pulumi up", plain],
+    ["npx pushgate hook", then(() => push("remade", ["web3"]), enterWebhooks)],
+  ],
+  Remove: [
+    ["npx pulumi config set --path 'pushgate:hosts[0].state' absent", plain],
+    [
+      "npx pulumi up",
+      async (line) => {
+        await type(line);
+        await left(hosts.get("web3")!);
+        expect(await hosts.get("web3")!.read("grep -o 'layout-[a-z]*' /var/www/site/index.html")).toBe("layout-remade");
+        expect(api.zone.dns_records).toEqual([]);
+      },
+    ],
+    ["npx pulumi destroy", plain],
+  ],
+};
+
+const files = ["README.md", "docs/operating.md"] as const;
+const sections = new Map<string, Typed[]>();
+for (const typed of files.flatMap(typedIn))
+  sections.set(typed.section, [...(sections.get(typed.section) ?? []), typed]);
+
+test("every section with something to type has steps here, in the documents' order", () => {
+  expect(Object.keys(steps)).toEqual([...sections.keys()]);
+});
+
+let broken: string | undefined;
+test.each([...sections])(
+  "%s",
+  async (section, typed) => {
+    expect(broken, "a section before this one failed").toBeUndefined();
+    broken = section;
+    const own = steps[section] ?? [];
+    expect(own.map(([line]) => line.trim())).toEqual(
+      typed.map(({ kind, text }) => (kind === "yaml" ? yamlHead(text) : text)),
+    );
+    for (const [i, [, step]] of own.entries()) await step(typed[i]!.text);
+    broken = undefined;
+  },
+  600_000,
+);
+const yamlHead = (text: string): string => text.slice(0, text.indexOf("\n"));
+
+test("README states how many commands the quick start has, and how long the first page takes", () => {
+  const readme = documentText("README.md");
+  const [, count] = /These are (\d+) commands/.exec(readme) ?? [];
+  const [, minutes] = /a bare host takes under (\d+) minutes/.exec(readme) ?? [];
+  expect(Number(count)).toBe(sections.get("Deploy")?.length);
+  console.log(`from pulumi up to the page: ${secondsToPage.toFixed(0)} s`);
+  expect(secondsToPage).toBeLessThan(Number(minutes) * 60);
+});

@@ -1,0 +1,169 @@
+/**
+ * Pushes that take the host's disk or end its builder, with the real hugo and the real units, and the same pushes without
+ * the bound that holds them. The tests run on one host, in this order.
+ */
+import { readFileSync, statfsSync } from "node:fs";
+import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
+import { paths, units } from "../../../infra/host/paths.ts";
+import { bundledBuilder, type Without } from "../../service/builder/harness.ts";
+import { bootHost, type Host } from "../lab/host.ts";
+import { labFolder } from "../lab/lab.ts";
+import { until } from "../lab/process.ts";
+import { release } from "../release.ts";
+import { endless, front, type HookName, placesOf } from "./site.ts";
+import { awaitStatus, idle, published, statusOf, timersEnd } from "./status.ts";
+import { buildRebuild, type Rebuild } from "./world.ts";
+
+let host: Host;
+let rebuild: Rebuild;
+
+/** Hugo of `docs` may start it: it ignores SIGTERM, and hides a folder deeper than a path may be. */
+const hostileProgram = `#!/usr/bin/perl
+$SIG{TERM} = "IGNORE";
+chdir "/out";
+for (1..40) { mkdir "d" x 200, 0700; chdir "d" x 200 or die }
+for (my $i = 0;; $i++) { open my $file, ">", "f$i" or die; print $file "x" x 100_000; close $file; select undef, undef, undef, 0.02 }
+`;
+
+beforeAll(async () => {
+  host = await bootHost({ name: "bounds", release, variant: "packages" });
+  for (const program of ["npx", "postcss"]) await host.writeFile(`/usr/bin/${program}`, hostileProgram, "0755");
+  rebuild = await buildRebuild(host, {
+    site: { reconcileMinutes: 60 },
+    docs: { reconcileMinutes: 60, hugo: { exec: ["^npx$", "^postcss$"] } },
+  });
+  await rebuild.start();
+  await timersEnd(host);
+});
+
+afterAll(async () => {
+  await rebuild?.close();
+  await host?.kill();
+});
+
+/** The next valid push is published after each attack. */
+let mark = 0;
+afterEach(async () => {
+  await host.inside("rm -rf /run/systemd/system/pushgate-*.d && systemctl daemon-reload");
+  for (const hook of ["site", "docs"] as const) {
+    const text = `good-${++mark}`;
+    const commit = await rebuild.push({ "layouts/index.html": front(text) }, hook);
+    await published(host, commit, { hook, timeout: 90_000 });
+    expect((await rebuild.visit("/", hook)).body).toContain(`layout-${text}`);
+    await idle(host, hook);
+  }
+});
+
+/** The failed build of this push. */
+async function failed(layout: string, hook: HookName = "site") {
+  const before = statusOf(host, hook)!;
+  const commit = await rebuild.push({ "layouts/index.html": layout }, hook);
+  const status = await awaitStatus(
+    host,
+    "the build fails",
+    ({ last }) => last!.commit === commit && last!.at !== before.last!.at,
+    {
+      hook,
+      timeout: 90_000,
+    },
+  );
+  expect(status.deployed).toEqual(before.deployed);
+  return status;
+}
+
+/** Runs `work`, and returns the least free part of the host's disk meanwhile. */
+async function leastFree(work: () => Promise<unknown>): Promise<number> {
+  let least = 1;
+  const timer = setInterval(() => {
+    const { bavail, blocks } = statfsSync(host.root);
+    least = Math.min(least, bavail / blocks);
+  }, 10);
+  await work().finally(() => clearInterval(timer));
+  return least;
+}
+
+const withBuilder = async (...without: Without[]) => {
+  const file = await bundledBuilder(labFolder, ...without);
+  await host.writeFile(paths.builder, readFileSync(file, "utf8"));
+  // A builder that pauses is the former one.
+  await host.inside(`systemctl try-restart ${units.build("site")}`);
+};
+
+/** 1.9 GiB in files of 1 MiB, from a push of some hundred bytes. */
+const greedy =
+  '{{ $text := strings.Repeat 1048576 "x" }}{{ range $i := seq 19 }}{{ range seq 100 }}' +
+  '{{ $path := (resources.FromString (printf "%d/%d.txt" $i .) $text).RelPermalink }}{{ end }}{{ end }}';
+
+test("a push whose templates fill the disk is stopped at the reserve, and fills it without the watch", async () => {
+  let reason = "";
+  const least = await leastFree(async () => {
+    reason = (await failed(greedy)).last!.reason;
+  });
+  expect(reason).toMatch(/^the disk is full\. Free space .*: a build leaves \d+\.\d MiB and \d+ inodes of it free\.$/);
+  expect(least).toBeGreaterThan(0);
+  // What it wrote is gone.
+  const { bavail, blocks } = statfsSync(host.root);
+  expect(bavail / blocks).toBeGreaterThan(0.5);
+  expect(await host.read("systemctl list-units --no-legend 'pushgate-hugo-*@*' 'pushgate-stop-*@*'")).toBe("");
+
+  await withBuilder(["watch.ts", "if (free && isLess(free, least))", "if (free && isLess(free, free))"]);
+  expect(await leastFree(() => failed(`${greedy} `))).toBe(0);
+  await withBuilder();
+});
+
+test("a build that ignores SIGTERM and hides a folder is killed, and root removes the folder", async () => {
+  const css = '{{ (resources.FromString "a.css" "a{}" | resources.PostCSS).Content }}';
+  const work = `${placesOf("docs").site}/work`;
+  const left = () => host.read(`find ${work} -mindepth 1 -maxdepth 1 -name 'former-*'`);
+  expect((await failed(css, "docs")).last!.reason).toMatch(/^the build closed the folder .*\/out\/d/);
+  await until("root has removed the folder", async () => ((await left()) === "" ? true : undefined));
+  expect(await host.read("pgrep -u pushgate-hugo || true")).toBe("");
+
+  const dropIn = `/run/systemd/system/${units.stop("docs")}.d/open.conf`;
+  const kill = `/usr/bin/systemctl kill --signal=KILL "pushgate-hugo-docs@*.service"`;
+  await host.writeFile(dropIn, `[Service]\nExecStart=\nExecStart=${kill}\n`);
+  await host.inside("systemctl daemon-reload");
+  await failed(`${css} `, "docs");
+  expect(await left()).not.toBe("");
+});
+
+test("a builder that is killed is reported, Hugo ends with it, and the next pauses; without that the status shows nothing", async () => {
+  const kill = async () => {
+    const before = statusOf(host)!;
+    await rebuild.push({ "layouts/index.html": `${endless}${++mark}` });
+    const hugo = "systemctl list-units --no-legend --state=active,activating 'pushgate-hugo-site@*'";
+    // A unit that is still activating fails at its first line, which has no reader any more.
+    const begun = hugo.replace(",activating", "");
+    await until("hugo builds", async () => (await host.read(begun)) !== "" || undefined, { timeout: 30_000 });
+    // A Hugo that has not printed its greeting yet ends at it, as the connection has no reader any more.
+    await new Promise((resolve) => setTimeout(resolve, 2_000));
+    await host.inside(`systemctl kill --signal=KILL --kill-who=main ${units.build("site")}`);
+    return { before, hugo };
+  };
+  const { before, hugo } = await kill();
+  const status = await awaitStatus(host, "the end is reported", ({ failing }) => failing !== undefined);
+  expect(status.last).toMatchObject({
+    result: "failed",
+    reason: expect.stringMatching(/^the builder was killed at its memory limit/),
+  });
+  expect(status.failing!.attempts).toBe(1);
+  expect(status.deployed).toEqual(before.deployed);
+  // The builder is started again after 2 s, and Hugo ends before that.
+  await until("hugo has ended", async () => (await host.read(hugo)) === "" || undefined, { timeout: 1_500 });
+  const text = `good-${++mark}`;
+  await published(host, await rebuild.push({ "layouts/index.html": front(text) }), { timeout: 60_000 });
+  await idle(host);
+
+  await host.writeFile(
+    `/run/systemd/system/${units.build("site")}.d/open.conf`,
+    "[Service]\nExecStopPost=\nRestartSec=20s\n",
+  );
+  await host.inside("systemctl daemon-reload");
+  const open = await kill();
+  await until("the builder has ended", async () => {
+    const state = await host.read(`systemctl show -p SubState --value ${units.build("site")}`);
+    return state === "auto-restart" || undefined;
+  });
+  expect(statusOf(host)!).toEqual(open.before);
+  expect(await host.read(open.hugo)).not.toBe("");
+});

@@ -1,0 +1,82 @@
+/** How faults are counted, folded and quoted, and which known key a misspelt one stands for. */
+import * as v from "valibot";
+import { expect, test } from "vitest";
+import { checkShape, SettingsError } from "../../../infra/config/faults.ts";
+import { found } from "../../../infra/config/found.ts";
+
+const fault = (key: string, says = "is wrong. Correct it.") => ({ key, says });
+const keys = (count: number) => Array.from({ length: count }, (_, i) => fault(`hosts[${i}].name`));
+
+test("one fault is one, and each line has its key with the program's prefix", () => {
+  expect(new SettingsError([fault("zone")]).message).toBe(
+    "1 fault in the stack configuration. Nothing was changed.\n  pushgate:zone is wrong. Correct it.",
+  );
+  expect(new SettingsError([fault("cloudflare:apiToken"), fault("zone", "is late. Wait.")]).message).toBe(
+    "2 faults in the stack configuration. Nothing was changed.\n  cloudflare:apiToken is wrong. Correct it.\n  pushgate:zone is late. Wait.",
+  );
+});
+
+test("ten faults are ten lines; of eleven, those with one text are one line", () => {
+  expect(new SettingsError(keys(10)).message.split("\n")).toHaveLength(11);
+  expect(new SettingsError(keys(11)).message).toBe(
+    "11 faults in the stack configuration. Nothing was changed.\n  pushgate:hosts[0].name and 10 other keys: is wrong. Correct it.",
+  );
+  const [first, second, ...more] = keys(11) as [Fault, Fault, ...Fault[]];
+  const distinct = more.map(({ key }, i) => fault(key, `${i}`));
+  expect(new SettingsError([first, second, ...distinct]).message.split("\n").slice(1, 3)).toEqual([
+    "  pushgate:hosts[0].name and 1 other key: is wrong. Correct it.",
+    "  pushgate:hosts[2].name 0",
+  ]);
+});
+type Fault = ReturnType<typeof fault>;
+
+test.each([
+  ["", "is empty"],
+  [[], "is empty"],
+  [["a"], "is a list"],
+  [{}, "is an object"],
+  [null, "is null"],
+  [7, "is 7"],
+  [true, "is true"],
+  ["text", 'is "text"'],
+  ["https://user:password@example.org/a", 'is "…@example.org/a"'],
+  ["a:b:c@d@e", 'is "…@e"'],
+  ["a@b", 'is "a@b"'],
+  ["x".repeat(80), `is "${"x".repeat(80)}"`],
+  ["x".repeat(81), `is "${"x".repeat(80)}…"`],
+])("%j is quoted as %s", (value, says) => expect(found(value)).toBe(says));
+
+const shape = v.strictObject({
+  host: v.optional(v.strictObject({ address: v.optional(v.string()), hostname: v.optional(v.string()) })),
+  list: v.optional(v.array(v.strictObject({ originPort: v.optional(v.number()) }))),
+  abc: v.optional(v.string()),
+});
+const unknown = (key: string, value: unknown, meant?: string) => {
+  const advice = meant === undefined ? "Check its spelling, or remove it; see" : `Did you mean ${meant}? See`;
+  expect(checkShape(shape, value).faults).toEqual([
+    { key, says: `is not a key pushgate knows. ${advice} docs/configuration.md.` },
+  ]);
+};
+
+test("a misspelt key is compared with the keys beside it: at most a third of the known one's letters may differ", () => {
+  unknown("abd", { abd: 1 }, "abc");
+  unknown("axx", { axx: 1 });
+  unknown("ABC", { ABC: 1 }, "abc");
+  unknown("host.adress", { host: { adress: "" } }, "address");
+  unknown("host.originPort", { host: { originPort: 1 } });
+  unknown("list[0].orginport", { list: [{ orginport: 1 }] }, "originPort");
+  unknown("list[1].abc", { list: [{}, { abc: 1 }] });
+  // Two letters from "hostname", four from "address".
+  unknown("host.hostnam", { host: { hostnam: "" } }, "hostname");
+});
+
+test("a number or boolean in place of a text is said to need quotes, but for a secret's", () => {
+  const text = v.string();
+  expect(checkShape(text, 1, "zone").faults).toEqual([
+    { key: "zone", says: "is 1, which YAML reads as a number: put it in quotes. Use text." },
+  ]);
+  expect(checkShape(text, true, "zone").faults[0]?.says).toContain("as a boolean: put it in quotes");
+  expect(checkShape(text, [], "zone").faults).toEqual([{ key: "zone", says: "is empty. Use text." }]);
+  expect(checkShape(text, 1, "zone", true).faults).toEqual([{ key: "zone", says: "has the wrong type. Use text." }]);
+  expect(checkShape(text, undefined, "zone").faults).toEqual([{ key: "zone", says: "is missing. Use text." }]);
+});

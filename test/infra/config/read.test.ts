@@ -1,0 +1,75 @@
+/** The configuration as the engine hands it over: the stack's file, its secrets, and the environment. */
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import * as pulumi from "@pulumi/pulumi";
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { readCloudflareAccess, readSettings } from "../../../infra/config/settings.ts";
+import { stackConfig } from "../../fixtures.ts";
+
+let folder: string;
+const isSecret = ["pushgate:secrets", "cloudflare:apiToken"];
+const given = (config: Record<string, string | undefined>) =>
+  pulumi.runtime.setAllConfig(config as Record<string, string>, isSecret);
+const message = () => {
+  try {
+    readSettings();
+  } catch (error) {
+    return (error as Error).message;
+  }
+  return "";
+};
+
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), "pushgate-config-"));
+  vi.spyOn(pulumi, "getRootDirectory").mockReturnValue(folder);
+  for (const name of ["CLOUDFLARE_API_TOKEN", "CLOUDFLARE_API_KEY", "PULUMI_CONFIG_PASSPHRASE"])
+    vi.stubEnv(name, undefined);
+});
+afterEach(() => {
+  vi.unstubAllEnvs();
+  vi.restoreAllMocks();
+  rmSync(folder, { recursive: true });
+});
+
+test("the program queries the API that the provider does, with its token", () => {
+  given({});
+  expect(readCloudflareAccess()).toBeUndefined();
+  given({ "cloudflare:apiToken": "t" });
+  expect(readCloudflareAccess()).toEqual({ baseUrl: "https://api.cloudflare.com/client/v4", token: "t" });
+  given({ "cloudflare:apiToken": "t", "cloudflare:baseUrl": "http://127.0.0.1:1" });
+  expect(readCloudflareAccess()).toEqual({ baseUrl: "http://127.0.0.1:1", token: "t" });
+});
+
+test("a stack without a file is read, and its secrets are secret", async () => {
+  given({ ...stackConfig(), "cloudflare:apiToken": "t" });
+  const { settings, secrets } = readSettings();
+  expect(settings.zone).toBe("example.org");
+  expect(await pulumi.isSecret(secrets)).toBe(true);
+});
+
+test("a token in the environment is enough", () => {
+  given(stackConfig());
+  expect(message()).toContain("cloudflare:apiToken is missing");
+  for (const name of ["CLOUDFLARE_API_TOKEN", "CLOUDFLARE_API_KEY"]) {
+    vi.stubEnv(name, "t");
+    expect(message()).toBe("");
+    vi.stubEnv(name, "");
+    expect(message()).toContain("cloudflare:apiToken is missing");
+  }
+});
+
+test("the published passphrase is found in the environment", () => {
+  given({ ...stackConfig(), "cloudflare:apiToken": "t" });
+  vi.stubEnv("PULUMI_CONFIG_PASSPHRASE", "example");
+  expect(message()).toContain("secrets:passphrase is that of pushgate's former example");
+});
+
+test("a secret that is plain text is found in the stack's own file", () => {
+  given({ ...stackConfig(), "cloudflare:apiToken": "t" });
+  const plain = "config:\n  pushgate:secrets:\n    site:\n      current: { secure: v1:abc }\n      previous: plain\n";
+  writeFileSync(join(folder, "Pulumi.other.yaml"), plain);
+  expect(message()).toBe("");
+  writeFileSync(join(folder, `Pulumi.${pulumi.getStack()}.yaml`), plain);
+  expect(message()).toContain("secrets.site.previous is plain text beside encrypted secrets");
+});

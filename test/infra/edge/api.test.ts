@@ -1,0 +1,236 @@
+/**
+ * The program's own client of Cloudflare's API, against a server that answers what a test lists. Pauses are recorded, not
+ * waited for.
+ */
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
+import { ApiRefusal, cloudflareApi } from "../../../infra/edge/api.ts";
+
+const pauses = vi.hoisted((): number[] => []);
+vi.mock("node:timers/promises", () => ({ setTimeout: async (ms: number) => void pauses.push(ms) }));
+
+type Answer = (response: ServerResponse) => void;
+let answers: Answer[];
+let requests: { method: string; url: string; token: string; body: string }[];
+let base: string;
+const server = createServer(async (request: IncomingMessage, response) => {
+  let body = "";
+  for await (const chunk of request) body += chunk;
+  const { method = "", url = "", headers } = request;
+  requests.push({ method, url, token: headers.authorization ?? "", body });
+  answers.shift()!(response);
+});
+beforeAll(async () => {
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  base = `http://127.0.0.1:${(server.address() as AddressInfo).port}/client/v4`;
+});
+afterAll(() => server.close());
+beforeEach(() => {
+  [answers, requests] = [[], []];
+  pauses.length = 0;
+});
+
+const token = "a-token-0123456789";
+const api = () => cloudflareApi({ baseUrl: base, token });
+const text =
+  (status: number, body: string, headers: Record<string, string> = {}): Answer =>
+  (response) =>
+    void response.writeHead(status, headers).end(body);
+const json = (status: number, body: object, headers?: Record<string, string>) =>
+  text(status, JSON.stringify(body), headers);
+const ok = (result: unknown, result_info?: object) =>
+  json(200, { success: true, errors: [], messages: [], result, ...(result_info && { result_info }) });
+const failed = (status: number, errors: readonly object[], headers?: Record<string, string>) =>
+  json(status, { success: false, errors, messages: [], result: null }, headers);
+
+/** The failure of a request that must fail. */
+async function refusal(request: Promise<unknown>): Promise<ApiRefusal> {
+  const error = await request.catch((error: unknown) => error);
+  expect(error).toBeInstanceOf(ApiRefusal);
+  expect((error as Error).message).not.toContain(token);
+  return error as ApiRefusal;
+}
+const paths = () => requests.map(({ method, url }) => `${method} ${url.replace("/client/v4", "")}`);
+
+test("a request carries the token and goes below the base, with or without a slash at its end", async () => {
+  for (const baseUrl of [base, `${base}/`]) {
+    answers.push(ok({ id: "z" }));
+    expect(await cloudflareApi({ baseUrl, token }).get("zones/z")).toEqual({ id: "z" });
+  }
+  expect(paths()).toEqual(["GET /zones/z", "GET /zones/z"]);
+  expect(requests.map((one) => [one.token, one.body])).toEqual(Array(2).fill([`Bearer ${token}`, ""]));
+});
+
+describe("a busy API", () => {
+  test.each<[string, Answer]>([
+    ["429", failed(429, [{ code: 10013, message: "wait" }])],
+    ["500 without a body", text(500, "")],
+    ["502 with a page of a proxy", text(502, "<html>Bad Gateway</html>", { "content-type": "text/html" })],
+    ["503", failed(503, [])],
+  ])(
+    "the client repeats a request three times that is answered with %s, and returns the fourth answer",
+    async (_, busy) => {
+      answers.push(busy, busy, busy, ok("done"));
+      expect(await api().get("ips")).toBe("done");
+      expect(paths()).toEqual(Array(4).fill("GET /ips"));
+      expect(pauses).toEqual([2000, 2000, 2000]);
+    },
+  );
+
+  test("the client gives up after the fourth, with the status and Cloudflare's words", async () => {
+    answers.push(...Array(4).fill(failed(429, [{ code: 10013, message: "Please wait" }])), ok("never"));
+    const { status, message } = await refusal(api().get("ips"));
+    expect([status, message]).toEqual([429, "429 Please wait (10013)"]);
+    expect(requests).toHaveLength(4);
+  });
+
+  test.each([
+    ["0", 0],
+    ["7", 7000],
+    ["59", 59_000],
+    ["60", 2000],
+    ["-1", 2000],
+    ["Wed, 21 Oct 2026 07:28:00 GMT", 2000],
+  ])("Retry-After: %s makes the client wait %i ms", async (after, pause) => {
+    answers.push(failed(429, [], { "retry-after": after }), ok(1));
+    expect(await api().get("ips")).toBe(1);
+    expect(pauses).toEqual([pause]);
+  });
+
+  test("a write is repeated with its body", async () => {
+    answers.push(failed(503, []), ok([]));
+    await api().put("zones/z/x", { config: [1] });
+    expect(requests.map(({ method, body }) => [method, body])).toEqual(Array(2).fill(["PUT", '{"config":[1]}']));
+  });
+});
+
+describe("a rejection", () => {
+  test.each([400, 401, 403, 405, 409])(
+    "the client does not repeat a request that is answered with %i",
+    async (status) => {
+      answers.push(failed(status, [{ code: 1000, message: "Invalid API Token" }]), ok("never"));
+      const refused = await refusal(api().get("zones/z"));
+      expect([refused.status, refused.message]).toEqual([status, `${status} Invalid API Token (1000)`]);
+      expect(requests).toHaveLength(1);
+    },
+  );
+
+  test("get returns undefined for 404, and no other call does", async () => {
+    const missing = failed(404, [{ code: 7003, message: "not found" }]);
+    answers.push(missing, missing, missing, missing);
+    expect(await api().get("zones/z")).toBeUndefined();
+    expect((await refusal(api().list("zones"))).status).toBe(404);
+    expect((await refusal(api().dryRun("PUT", "zones/z", {}))).status).toBe(404);
+    expect((await refusal(api().put("zones/z", {}))).status).toBe(404);
+  });
+
+  test("the message has every error of the envelope, and quotes a long expression in part", async () => {
+    const expression = `'${"x".repeat(4000)}' is not a valid value for expression`;
+    answers.push(
+      failed(400, [
+        { code: 1, message: "first" },
+        { code: 20127, message: expression },
+      ]),
+    );
+    const { message } = await refusal(api().dryRun("POST", "zones/z/rulesets", {}));
+    expect(message).toBe(`400 first (1); '${"x".repeat(80)}…' is not a valid value for expression (20127)`);
+  });
+
+  test.each(["", "{}"])("a status is a rejection without an envelope, too: %j", async (body) => {
+    answers.push(text(403, body));
+    const refused = await refusal(api().get("zones/z"));
+    expect([refused.status, refused.message]).toEqual([403, "403"]);
+  });
+
+  test("an envelope without success is a rejection, whatever the status", async () => {
+    answers.push(failed(200, [{ code: 9, message: "no" }]));
+    expect((await refusal(api().get("zones/z"))).message).toBe("200 no (9)");
+  });
+});
+
+describe("an answer that is none", () => {
+  test.each<[string, Answer, number, RegExp]>([
+    ["a page with status 200", text(200, "<html>Just a moment...</html>"), 200, /^200 and no JSON$/],
+    ["a page with status 403", text(403, "<html>blocked</html>"), 403, /^403 and no JSON$/],
+    ["half of an envelope", text(200, '{"success":true,"result":{"id'), 200, /^200 and no JSON$/],
+    [
+      "a connection that is closed before the answer",
+      (response) => response.destroy(),
+      0,
+      /^no answer from 127\.0\.0\.1:\d+ \(/,
+    ],
+    [
+      "a connection that breaks off in the body",
+      (response) => {
+        response.writeHead(200, { "content-length": "100" }).write('{"success":true');
+        setImmediate(() => response.destroy());
+      },
+      0,
+      /^no answer from 127\.0\.0\.1:\d+ \(/,
+    ],
+  ])("%s is a failure, and no result", async (_, answer, status, words) => {
+    answers.push(answer, ok("never"));
+    const refused = await refusal(api().get("zones/z"));
+    expect([refused.status, refused.message]).toEqual([status, expect.stringMatching(words)]);
+    expect(requests).toHaveLength(1);
+  });
+
+  test.each([301, 302, 307, 308])("a redirect (%i) is a failure: the token goes nowhere else", async (status) => {
+    answers.push(text(status, "", { location: `${base}/elsewhere` }), ok("never"));
+    const refused = await refusal(api().get("zones/z"));
+    expect([refused.status, refused.message]).toEqual([0, expect.stringContaining("redirect")]);
+    expect(paths()).toEqual(["GET /zones/z"]);
+  });
+
+  test("silence is a failure after 20 seconds", async () => {
+    const timeout = AbortSignal.timeout.bind(AbortSignal);
+    const spy = vi.spyOn(AbortSignal, "timeout").mockImplementation(() => timeout(50));
+    answers.push(() => undefined);
+    expect((await refusal(api().get("zones/z"))).status).toBe(0);
+    expect(spy).toHaveBeenCalledWith(20_000);
+    spy.mockRestore();
+    server.closeAllConnections();
+  });
+
+  test("204 without a body is a success", async () => {
+    answers.push(text(204, ""), text(200, ""));
+    expect(await api().get("zones/z")).toBeUndefined();
+    await api().put("zones/z", {});
+  });
+});
+
+describe("a list", () => {
+  const page = (result: unknown[], total_pages?: number) => ok(result, { page: 1, total_pages });
+  test("has every page, in order", async () => {
+    answers.push(page([1, 2], 3), page([3], 3), page([4], 3), page(["never"]));
+    expect(await api().list("zones/z/dns_records")).toEqual([1, 2, 3, 4]);
+    expect(paths()).toEqual([1, 2, 3].map((n) => `GET /zones/z/dns_records?page=${n}&per_page=50`));
+  });
+  test("keeps the filters of its path", async () => {
+    answers.push(page([1], 2), page([], 2));
+    expect(await api().list("certificates?zone_id=z")).toEqual([1]);
+    expect(paths()).toEqual([1, 2].map((n) => `GET /certificates?zone_id=z&page=${n}&per_page=50`));
+  });
+  test.each<[string, Answer]>([
+    ["that has no pages", ok([])],
+    ["whose answer does not number its pages", ok([], { cursors: { after: "" } })],
+    ["without a result", ok(null)],
+    ["with no page at all", page([], 0)],
+  ])("%s is one request", async (_, answer) => {
+    answers.push(answer, ok(["never"]));
+    expect(await api().list("zones")).toEqual([]);
+    expect(requests).toHaveLength(1);
+  });
+  test("fails as a whole if one page fails", async () => {
+    answers.push(page([1], 2), failed(403, [{ code: 10000, message: "Authentication error" }]));
+    expect((await refusal(api().list("zones"))).status).toBe(403);
+  });
+});
+
+test.each(["POST", "PUT"] as const)("a dry run is a %s that says so, with the whole body", async (method) => {
+  answers.push(ok(null));
+  await api().dryRun(method, "zones/z/rulesets", { rules: [] });
+  expect(paths()).toEqual([`${method} /zones/z/rulesets?dry_run=true`]);
+  expect(requests[0]!.body).toBe('{"rules":[]}');
+});

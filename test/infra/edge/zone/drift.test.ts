@@ -1,0 +1,97 @@
+/** The lines that name what differs at Cloudflare: rule, property, before and after. */
+import * as pulumi from "@pulumi/pulumi";
+import { afterEach, describe, expect, test, vi } from "vitest";
+import type { Settings } from "../../../../infra/config/settings.ts";
+import { phaseDrift, reportDrift } from "../../../../infra/edge/zone/drift.ts";
+import { rulesOf } from "../../../../infra/edge/zone/fits.ts";
+import type { LiveZone } from "../../../../infra/edge/zone/live-zone.ts";
+import { merged, type PhaseName, type Rule } from "../../../../infra/edge/zone/phase.ts";
+import { example, exampleHost } from "../../../fixtures.ts";
+
+const rule = (ref: string, change: Partial<Rule> = {}): Rule => ({
+  ...{ ref: `pushgate_${ref}`, action: "block", expression: "ssl", enabled: true, description: "" },
+  ...change,
+});
+const own: Rule = rule("", { ref: "own", description: "the zone's own" });
+const [a, b] = [rule("a"), rule("b")];
+
+test.each<[string, PhaseName, Rule[]]>([
+  ["as declared", "custom", [a, b]],
+  ["with a rule of the zone's own after them", "custom", [a, b, own]],
+  ["with a rule of the zone's own before them", "origin", [own, a, b]],
+  ["without what the provider fills in", "custom", [{ ref: a.ref, action: "block", expression: "ssl" } as Rule, b]],
+  [
+    "with logging, which the provider keeps where it is not declared",
+    "custom",
+    [{ ...a, logging: { enabled: true } }, b],
+  ],
+])("no line: %s", (_, phase, live) => {
+  expect(phaseDrift(phase, live, [a, b])).toEqual([]);
+});
+
+test.each<[string, Rule[], string[]]>([
+  ["disabled", [{ ...a, enabled: false }, b], ["pushgate_a: enabled is false, declared true"]],
+  [
+    "edited twice",
+    [{ ...a, action: "managed_challenge", description: "x" }, b],
+    ['pushgate_a: description is "x", declared ""', 'pushgate_a: action is "managed_challenge", declared "block"'],
+  ],
+  [
+    "with a response of its own",
+    [{ ...a, actionParameters: { response: 1 } }, b],
+    ['pushgate_a: actionParameters is {"response":1}, declared nothing'],
+  ],
+  ["missing", [b], ["pushgate_a: is missing"]],
+  ["one too many", [a, b, rule("c")], ["pushgate_c: is not declared any more"]],
+  ["swapped", [b, a], ["the order is pushgate_b, pushgate_a, declared pushgate_a, pushgate_b"]],
+  [
+    "behind one of the zone's own",
+    [own, a, b],
+    ["the order is own, pushgate_a, pushgate_b, declared pushgate_a, pushgate_b, own"],
+  ],
+])("one line for each difference: %s", (_, live, lines) => {
+  expect(phaseDrift("custom", live, [a, b])).toEqual(lines.map((line) => `custom rules: ${line}`));
+});
+
+test("of a long expression the line has the part that differs", () => {
+  const ranges = Array.from({ length: 200 }, (_, n) => `192.0.2.${n}`).join(" ");
+  const wanted = rule("a", { expression: `ip.src in {${ranges}}` });
+  const [line, ...more] = phaseDrift(
+    "custom",
+    [{ ...wanted, expression: `ip.src in {${ranges} 0.0.0.0/0}` }],
+    [wanted],
+  );
+  expect(more).toEqual([]);
+  expect(line).toMatch(
+    /^custom rules: pushgate_a: expression is ….* 192\.0\.2\.199 0\.0\.0\.0\/0}", declared ….*192\.0\.2\.199}"$/,
+  );
+  expect(line!.length).toBeLessThan(300);
+});
+
+describe("a run", () => {
+  afterEach(() => vi.restoreAllMocks());
+  const free: Settings = { ...example, edge: { ...example.edge, plan: "free", botFightMode: "off" } };
+  const lines = (settings: Settings, live: Partial<Record<PhaseName, Rule[]>>, botFightMode = false) => {
+    const info = vi.spyOn(pulumi.log, "info").mockResolvedValue(undefined);
+    const phase = (name: PhaseName) => ({ name: "default", description: "", rules: live[name] ?? [] });
+    const phases = { custom: phase("custom"), origin: phase("origin"), config: phase("config") };
+    reportDrift(settings, { id: "z", name: "example.org", plan: "free", botFightMode, phases } satisfies LiveZone);
+    return info.mock.calls.map(([text]) => text);
+  };
+  const declared = rulesOf(free);
+  test("prints nothing for a zone that is as declared, or that has no rule of pushgate's yet", () => {
+    expect(lines(free, declared)).toEqual([]);
+    expect(lines(free, { custom: merged("custom", [], [own]) }, true)).toEqual([]);
+  });
+  test("prints a line for each phase, also for one whose only rule is gone, and for Bot Fight Mode", () => {
+    expect(lines(free, { custom: [{ ...declared.custom[0]!, enabled: false }, declared.custom[1]!] }, true)).toEqual([
+      "custom rules: pushgate_delivery: enabled is false, declared true",
+      "origin rules: pushgate_origin_8443: is missing",
+      "configuration rules: pushgate_strict_tls: is missing",
+      "Bot Fight Mode: is on, declared off",
+    ]);
+  });
+  test("prints nothing for a removal", () => {
+    expect(lines({ ...free, hosts: [{ ...exampleHost, state: "absent" }] }, declared, true)).toEqual([]);
+  });
+});

@@ -1,0 +1,54 @@
+/** The lines that preview prints before the first `up` on a host: one for each layer that the host never had. */
+import { expect, test } from "vitest";
+import { parseReport } from "../../../infra/apply/report.ts";
+import type { Settings } from "../../../infra/config/settings.ts";
+import { firstApply } from "../../../infra/host/first-apply.ts";
+import { hostLayers } from "../../../infra/host/index.ts";
+import { example, exampleHost, served } from "../../fixtures.ts";
+import { bareHost } from "../evaluate.ts";
+
+const programs = { receiver: { sha256: "a" }, builder: { sha256: "b" } };
+
+/** `had`: the layers whose stamp is on the host. */
+function lines(settings: Settings, ...had: string[]): string[] | undefined {
+  const layers = hostLayers(settings, exampleHost, { certificate: "", clientCaPem: "", programs });
+  const { rows } = JSON.parse(bareHost()) as { rows: unknown[] };
+  const stamps = had.map((name) => ["stamp", name, "0123456789ab"]);
+  const answer = JSON.stringify({ pushgate: 1, rows: [...stamps, ...rows] });
+  return firstApply(settings, exampleHost, layers, parseReport(answer, Object.keys(layers)))?.split("\n");
+}
+
+test("on a bare host each layer has a line with packages, accounts, ports, units or files", () => {
+  expect(lines(served)).toEqual([
+    "web1: `up` adds these layers:",
+    "  packages            installs what is missing of ca-certificates, git, hugo, iproute2, nftables, nginx, nodejs, openssl",
+    "  origin-key          makes the origin certificate's private key, which stays on the host",
+    "  origin-certificate  installs the origin certificate for hooks.example.org (1 file)",
+    "  secrets             encrypts the secrets of site, docs with the host's key",
+    "  receiver-program    installs /usr/local/lib/pushgate/receiver.cjs",
+    "  receiver            makes the account pushgate-receiver and starts pushgate-receiver.service on loopback, ports 9461, 9792 (8 files)",
+    "  builder-program     installs /usr/local/lib/pushgate/builder.cjs",
+    "  egress              makes the accounts pushgate-build-site, pushgate-hugo-site and limits their network access (4 files)",
+    "  builder             installs the units that build site (12 files)",
+    "  site                makes /var/www/site a link to the current release; a folder there becomes the first release",
+    "  routing             keeps the receiver's replies on the host, in routing table 9460 (2 files)",
+    "  proxy               adds a server on port 8443 to nginx for hooks and www.example.org; other sites stay as they are (2 files)",
+    "  firewall            admits Cloudflare alone to TCP port 8443; other ports stay as they are (3 files)",
+    "  guard               starts pushgate-guard.timer, which checks all of this every minute (5 files)",
+    "  client-ca           has nginx trust the client certificate that Cloudflare presents, and no former one (1 file)",
+  ]);
+});
+
+test("without a site the builder's layers have none", () => {
+  expect(lines(example)?.map((line) => line.trim().split(" ")[0])).toEqual([
+    ...["web1:", "packages", "origin-key", "origin-certificate", "secrets", "receiver-program", "receiver"],
+    ...["routing", "proxy", "firewall", "guard", "client-ca"],
+  ]);
+});
+
+test("a layer that the host has is left out, and a host with all of them gets no line", () => {
+  const layers = Object.keys(hostLayers(served, exampleHost, { certificate: "", clientCaPem: "", programs }));
+  const [last, ...others] = layers.toReversed();
+  expect(lines(served, ...others)).toEqual(["web1: `up` adds these layers:", expect.stringContaining(`  ${last}  `)]);
+  expect(lines(served, ...layers)).toBeUndefined();
+});

@@ -1,0 +1,51 @@
+/** Paths that no configuration may hold, and settings with such paths, past the schema. */
+import fc from "fast-check";
+import type { Settings } from "../../../infra/config/settings.ts";
+import { rebuilt, serving } from "../../fixtures.ts";
+
+/** What a shell, systemd or nginx reads as more than a character; `/pwned` is a file that only a shell would make. */
+export const hostile = [
+  "$(echo >/tmp/pwned)",
+  "`echo >/tmp/pwned`",
+  ";echo >/tmp/pwned;",
+  "&",
+  "&&echo >/tmp/pwned",
+  "|cat",
+  ">/tmp/pwned",
+  "\n",
+  "\necho >/tmp/pwned\n",
+  "%n",
+  "%h",
+  "%",
+  ":",
+  "'",
+  '"',
+  "\\",
+  "$HOME",
+  "${HOME}",
+  "*",
+  "?",
+  "[a]",
+  "{a,b}",
+  "#",
+  "!",
+  "~",
+  " ",
+  "\t",
+  "-x",
+  "é",
+  "a",
+];
+export const hostilePath: fc.Arbitrary<string> = fc
+  .array(fc.constantFrom(...hostile), { minLength: 1, maxLength: 5 })
+  .map((parts) => `/tmp/sites/${parts.join("")}`);
+
+/** `settings` with a site whose paths are these, past the schema. */
+export const siteAt = (path: string): Settings =>
+  serving(rebuilt, {
+    webRoot: path,
+    content: `${path}.content`,
+    folder: path.slice(1),
+    keep: [path.slice(1)],
+    hugo: { path: `${path}.hugo`, minimum: "0.111.3", exec: [], http: [] },
+  });

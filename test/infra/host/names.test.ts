@@ -1,0 +1,146 @@
+/**
+ * Hooks of every name that the schema admits, words of nginx, nftables, systemd and JavaScript among them, through the
+ * host's own parsers: a word that a parser reads as its own would fail an apply midway, or mean another hook.
+ */
+import { spawnSync } from "node:child_process";
+import { existsSync, readFileSync } from "node:fs";
+import { matchesGlob } from "node:path";
+import fc from "fast-check";
+import * as v from "valibot";
+import { afterAll, describe, expect, test } from "vitest";
+import { crossFaults } from "../../../infra/config/checks.ts";
+import { settled } from "../../../infra/config/derived.ts";
+import { type Config, shape } from "../../../infra/config/schema.ts";
+import { parseSettings } from "../../../infra/config/settings.ts";
+import { builderLayer } from "../../../infra/host/builder/builder.ts";
+import { firewallRules } from "../../../infra/host/firewall/firewall.ts";
+import { units } from "../../../infra/host/paths.ts";
+import { renderProxy } from "../../../infra/host/proxy/proxy.ts";
+import { receiverLayer } from "../../../infra/host/receiver/receiver.ts";
+import { exampleHost, secrets, stackConfig } from "../../fixtures.ts";
+import { inNamespace, missing, Root, verifyUnits } from "./namespace.ts";
+
+/** Each hook is of a self-hosted git host with an address of its own, so each name is also that of a source set. */
+const hook = (name: string, i: number) => ({
+  name,
+  gitHost: "forgejo",
+  sources: [`11.${i >> 8}.${i & 255}.1`],
+  repository: "https://git.example.net/example/docs.git",
+  branch: "main",
+});
+const withSite = (name: string, i: number) => ({
+  ...hook(name, i),
+  site: { webRoot: `/var/www/${name}`, content: `/srv/content/${name}`, hostname: `s${i}.example.org` },
+});
+const configOf = (hooks: readonly object[]): Config =>
+  v.parse(shape, { zone: "example.org", edge: { plan: "pro" }, hosts: [exampleHost], hooks });
+
+/** Words that one of the programs, or JavaScript, reads as its own somewhere. */
+const words = `default include hostnames volatile if map geo server location return set proxy ranges delete
+  constructor secure published index root user users system init dbus template service socket slice path timer
+  mount target scope swap device install unit lists receiver github gitlab bitbucket build hugo reconcile guard firewall
+  drop accept table chain counter element elements inet ip ip6 tcp jump goto flush add rule meta mark log limit set4
+  a b a-b a-b-c b-c 0 1 00 127 xn--p1ai ${"x".repeat(32)} ${"1".repeat(32)} a${"-".repeat(30)}b`.split(/\s+/);
+
+const nginx = "/usr/sbin/nginx";
+/** All texts in nginx's program that are names of hooks, too. */
+const wordsOfNginx = (): string[] =>
+  existsSync(nginx)
+    ? (readFileSync(nginx, "latin1").match(/(?<=\0)[a-z0-9](?:[a-z0-9-]{0,30}[a-z0-9])?(?=\0)/g) ?? [])
+    : [];
+const slug = fc.stringMatching(/^[a-z0-9]([a-z0-9-]{0,30}[a-z0-9])?$/);
+const random = fc.sample(slug, { numRuns: 200, seed: 12 });
+const admitted = (names: readonly string[]): string[] =>
+  [...new Set(names)].filter((name) => crossFaults(configOf([hook(name, 0)])).length === 0);
+/** Source sets have 400 ports. */
+const batches = (names: readonly string[], size: number): string[][] =>
+  Array.from({ length: Math.ceil(names.length / size) }, (_, i) => names.slice(i * size, (i + 1) * size));
+
+const root = new Root();
+afterAll(() => root.remove());
+
+/** What nginx reports of a configuration with these servers, unless it accepts it. */
+function faultOf(text: string): string | undefined {
+  const temporary = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"].map((t) => `${t}_temp_path ${root.at(t)};`);
+  const moved = text
+    .replaceAll("/var/log/nginx", root.folder)
+    .replaceAll("/etc/pushgate/tls", root.at("tls"))
+    .replaceAll("/var/lib/pushgate", root.folder);
+  const main = root.write(
+    "nginx.conf",
+    `user root; pid ${root.at("pid")}; events { worker_connections 4096; }\nhttp { ${temporary.join(" ")}\n${moved}\n}`,
+  );
+  const { status, stderr } = inNamespace(`nginx -t -q -c ${main}`);
+  return status === 0 ? undefined : stderr;
+}
+
+describe("nginx accepts hooks of every name", () => {
+  const reason = existsSync(nginx) ? missing("unshare", "openssl") : "nginx not installed: apt-get install nginx";
+  const render = (names: readonly string[]) => renderProxy(settled(configOf(names.map(withSite))), exampleHost);
+
+  test("words of its own and random ones", ({ skip }) => {
+    skip(reason !== undefined, reason);
+    root.write("tls/note", "");
+    const key = "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -subj /CN=x";
+    spawnSync("sh", [
+      "-c",
+      `cd ${root.at("tls")} && ${key} -keyout origin.key -out origin.pem && cp origin.pem origin-pull-ca.pem`,
+    ]);
+    const names = admitted([...words, ...wordsOfNginx(), ...random]);
+    expect(names.length).toBeGreaterThan(500);
+    for (const batch of batches(names, 190)) expect(faultOf(render(batch))).toBeUndefined();
+  }, 60_000);
+
+  test.for(["default", "include"])("%s would be rejected as a map's key", (name, { skip }) => {
+    skip(reason !== undefined, reason);
+    const text = render([name, "docs"]);
+    const bare = text.replaceAll(new RegExp(`^    /webhook/(${name}|docs) \\$`, "gm"), "    $1 $");
+    expect(bare).not.toBe(text);
+    expect(faultOf(bare)).toMatch(/duplicate default map parameter|open\(\) .* failed/);
+  });
+});
+
+test("systemd and nft accept hooks of every name", ({ skip }) => {
+  const reason = missing("systemd-analyze", "nft", "unshare");
+  skip(reason !== undefined, reason);
+  const names = admitted([...words, ...random.slice(0, 40)]);
+  for (const batch of batches(names, 40)) {
+    const settings = settled(configOf(batch.map(withSite)));
+    const files = [receiverLayer(settings), builderLayer(settings, exampleHost)].flatMap((layer) => layer.files);
+    expect(verifyUnits(files)).toBe("");
+    const rules = root.write("firewall.nft", firewallRules(settings, exampleHost));
+    expect(inNamespace(`nft --check --file ${rules}`)).toMatchObject({ status: 0, stderr: "" });
+  }
+}, 60_000);
+
+test("no pattern of one hook matches a unit or a path of another", () => {
+  const family = admitted(["a", "a-b", "b", "ab", "a-b-c", "b-a", "lists", "root"]);
+  for (const name of family) {
+    const { files, script = "" } = builderLayer(settled(configOf([withSite(name, 1)])), exampleHost);
+    const texts = [...files.map(({ text }) => text), script.replaceAll("$1", name)].join("\n");
+    const patterns = [...texts.matchAll(/[\w.@/-]*\*[\w.@/*-]*/g)]
+      .map(([pattern]) => pattern)
+      .filter((pattern) => pattern.split(/[^a-z0-9-]/).some((part) => part === name || part.endsWith(`-${name}`)));
+    expect(patterns).toContain(`pushgate-hugo-${name}@*.service`);
+    for (const other of family.filter((one) => one !== name)) {
+      const instance = `pushgate-hugo-${other}@1-2-3.service`;
+      const own = [units.build, units.buildPath, units.reconcile, units.reconcileTimer, units.hugo, units.hugoSocket];
+      const its = [instance, ...own.map((unit) => unit(other)), `/var/spool/pushgate/${other}/.taken/x`];
+      expect(its.filter((path) => patterns.some((pattern) => matchesGlob(path, pattern)))).toEqual([]);
+    }
+  }
+});
+
+test("a name that JavaScript's objects have, too, is a hook like any other", () => {
+  for (const name of ["constructor", "secure"]) {
+    const config = (stackFile: string) => () =>
+      parseSettings(
+        stackConfig({ "pushgate:hooks": [hook(name, 1)], "pushgate:secrets": { [name]: secrets.site } }),
+        () => true,
+        stackFile,
+      );
+    const file = (current: string) => `config:\n  pushgate:secrets:\n    ${name}:\n      current: ${current}\n`;
+    expect(config(file("{ secure: v1:abc }"))().secrets[name]).toHaveLength(2);
+    expect(config(file("plain"))).toThrow(`secrets.${name}.current is plain text beside encrypted secrets`);
+  }
+});

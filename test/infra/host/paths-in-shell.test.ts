@@ -1,0 +1,97 @@
+/** Hostile paths in the shell that root runs, in preview and in an apply: quoted at each use, so nothing of them runs. */
+import fc from "fast-check";
+import { describe, expect, test, vi } from "vitest";
+import { probeScript } from "../../../infra/apply/manifest.ts";
+import { quote } from "../../../infra/apply/shell.ts";
+import type { Settings } from "../../../infra/config/settings.ts";
+import { builderLayer } from "../../../infra/host/builder/builder.ts";
+import { hostLayers } from "../../../infra/host/index.ts";
+import { siteLayer } from "../../../infra/host/site/site.ts";
+import { exampleHost } from "../../fixtures.ts";
+import { hostile, hostilePath, siteAt } from "./hostile-paths.ts";
+import { noHost, onHost } from "./lab/throwaway-host.ts";
+
+// Units and nginx's file cannot hold these paths, and their renderers throw (paths.test.ts): here they let them pass.
+vi.mock("../../../infra/host/kit.ts", async (original) => {
+  const asItIs = (value: string) => value;
+  return { ...(await original<object>()), unitWord: asItIs, nginxWord: asItIs };
+});
+
+const made = { certificate: "", clientCaPem: "", programs: { receiver: { sha256: "" }, builder: { sha256: "" } } };
+
+/** Every text of these settings that a shell of root reads. */
+const shellOf = (settings: Settings): string[] =>
+  Object.values(hostLayers(settings, exampleHost, made)).flatMap(
+    ({ script = "", activate, restore = "", retire, facts, files }) => [
+      script,
+      activate,
+      restore,
+      retire,
+      ...facts.map(({ read }) => read),
+      ...files.flatMap(({ check = "" }) => check),
+    ],
+  );
+
+describe("in the shell of root", () => {
+  test("each path is in single quotes, whatever it holds", () => {
+    const uses = (path: string) => {
+      const texts = shellOf(siteAt(path)).join("\n");
+      const quoted = [path, `${path}.content`, `${path}.hugo`, path.slice(1)].map(quote);
+      return {
+        count: quoted.filter((one) => texts.includes(one)).length,
+        rest: quoted.reduce((text, one) => text.replaceAll(one, ""), texts),
+      };
+    };
+    fc.assert(
+      fc.property(hostilePath, (path) => {
+        const { count, rest } = uses(path);
+        expect(count).toBe(4);
+        expect(rest).not.toContain("/tmp/sites/");
+        expect(rest).not.toContain("tmp/pwned");
+      }),
+      { numRuns: 30 },
+    );
+  });
+
+  const paths = fc.sample(hostilePath, { numRuns: 12, seed: 4 }).concat(hostile.map((part) => `/tmp/sites/x${part}y`));
+  /** Facts and activation as root, with the host's own shell and without systemd. */
+  const run = (change: (text: string, path: string) => string) => {
+    const calls = paths.map((path) => {
+      const site = siteLayer(siteAt(path));
+      const builder = builderLayer(siteAt(path), exampleHost);
+      const { script } = site;
+      const functions = `${script}\nsystemctl() { :; }\n`;
+      const version = `${builder.script}\n${builder.facts[0]!.read}`;
+      const texts = [
+        `${functions}${site.facts.map(({ read }) => read).join("\n")}`,
+        version,
+        `${functions}mkdir -p -- ${quote(`${path}.content`)}\n${site.activate}`,
+      ];
+      return texts.map((text) => `sh -c ${quote(change(text, path))} >>/tmp/out 2>&1 </dev/null`).join("\n");
+    });
+    return onHost(
+      `mkdir -p /tmp/sites /etc/systemd/system; cd /tmp/sites\n${calls.join("\n")}\n[ ! -e /tmp/pwned ] || echo pwned\ngrep -c '^absent, to become a link' /tmp/out`,
+    );
+  };
+
+  test("facts and activation run none of it, and the facts look at each path as it is", ({ skip }) => {
+    skip(noHost !== undefined, noHost);
+    // Two sites for each path.
+    expect(run((text) => text).stdout.trim()).toBe(String(2 * paths.length));
+  }, 60_000);
+
+  test("without the quotes it runs", ({ skip }) => {
+    skip(noHost !== undefined, noHost);
+    expect(run((text, path) => text.replaceAll(quote(path), path)).stdout).toContain("pwned");
+  }, 60_000);
+
+  test("the whole probe runs none of it", ({ skip }) => {
+    skip(noHost !== undefined, noHost);
+    const layers = Object.values(hostLayers(siteAt(`/tmp/sites/${hostile.join("")}`), exampleHost, made)).filter(
+      ({ name }) => ["site", "builder"].includes(name),
+    );
+    const { stdout } = onHost(`${probeScript(layers)}\n[ ! -e /tmp/pwned ] || echo pwned`);
+    expect(stdout).toContain('["end"]');
+    expect(stdout).not.toContain("pwned");
+  }, 60_000);
+});

@@ -1,0 +1,119 @@
+/**
+ * Paths of the configuration, where they become shell of root, lines of units and nginx's. The schema admits no
+ * character that has a meaning in any of them. Past the schema, hostile paths are quoted, or a renderer throws.
+ */
+import { spawnSync } from "node:child_process";
+import { mkdirSync, writeFileSync } from "node:fs";
+import fc from "fast-check";
+import * as v from "valibot";
+import { afterAll, describe, expect, test } from "vitest";
+import { shape } from "../../../infra/config/schema.ts";
+import { builderLayer } from "../../../infra/host/builder/builder.ts";
+import { nginxWord, unitWord } from "../../../infra/host/kit.ts";
+import { exampleHost, stackFile } from "../../fixtures.ts";
+import { hostile, hostilePath, siteAt } from "./hostile-paths.ts";
+import { noNginx } from "./lab/origin.ts";
+import { inNamespace, missing, Root, verifyUnits } from "./namespace.ts";
+
+const root = new Root();
+afterAll(() => root.remove());
+
+test("the schema admits no path with a character that a shell, systemd or nginx reads as its own", () => {
+  const { "pushgate:hooks": hooks, ...others } = stackFile;
+  const config = Object.fromEntries(
+    Object.entries(others).map(([key, value]) => [key.slice("pushgate:".length), value]),
+  );
+  const fits = (change: object) =>
+    v.safeParse(shape, { ...config, hooks: [{ ...hooks[0], site: { ...hooks[0]!.site, ...change } }] }).success;
+  const meanings = /[^A-Za-z0-9._@+=,/-]/;
+  for (let code = 0; code < 0x180; code++) {
+    const character = String.fromCharCode(code);
+    const [absolute, relative] = [`/srv/a${character}b`, `a${character}b`];
+    const all = [
+      fits({ webRoot: absolute }),
+      fits({ content: absolute }),
+      fits({ folder: relative }),
+      fits({ keep: [relative] }),
+      fits({ hugo: { path: absolute } }),
+    ];
+    expect(all, JSON.stringify(character)).toEqual(all.map(() => !meanings.test(character)));
+  }
+  fc.assert(
+    fc.property(hostilePath, (path) => {
+      if (meanings.test(path) || /\/-/.test(path)) expect(fits({ webRoot: path })).toBe(false);
+    }),
+  );
+});
+
+describe("in a unit", () => {
+  const reason = missing("systemd-analyze");
+  /** What systemd reports of services with these lines. */
+  const report = (lines: readonly string[]) => {
+    const files = lines.map((line, i) => root.write(`s${i}.service`, `[Service]\n${line}\n`));
+    return spawnSync("systemd-analyze", ["verify", "--man=no", ...files], { encoding: "utf8" }).stderr;
+  };
+
+  test("a hostile path arrives as it is, or the renderer throws", ({ skip }) => {
+    skip(reason !== undefined, reason);
+    const word = fc.array(fc.constantFrom(...hostile.filter((part) => !/[\n\t$]/.test(part))), {
+      minLength: 1,
+      maxLength: 5,
+    });
+    const names = fc.sample(
+      word.map((parts) => `/nowhere/a${parts.join("").replaceAll("/", "")}b`),
+      { numRuns: 25, seed: 4 },
+    );
+    const reported = report(names.map((name) => `ExecStart=${unitWord(name)} x`));
+    // systemd prints the program that it does not find.
+    const found = reported.split("\n");
+    for (const name of names)
+      expect(found).toContainEqual(
+        expect.toSatisfy((line: string) =>
+          [`Command ${name} is not executable: No`, `contains special characters: ${name}`].some((one) =>
+            `${line}`.includes(one),
+          ),
+        ),
+      );
+    // It also prints a path that is not absolute.
+    const mounted = report(
+      names.map((name) => `ExecStart=/bin/true\nBindReadOnlyPaths=${unitWord(name.slice(1))}:/content`),
+    );
+    expect(names.filter((name) => !mounted.includes(`path is not absolute, ignoring: ${name.slice(1)}\n`))).toEqual([]);
+    const unquoted = report(["ExecStart=/bin/true\nBindReadOnlyPaths=nowhere/a:b%n:/content"]);
+    expect(unquoted).not.toContain("nowhere/a:b%n");
+    expect(report(["ExecStart=/nowhere/a%nb"])).toContain("Command /nowhere/as0.serviceb is not executable");
+    for (const name of ["/a\nb", "/a\tb", "/a$b", "/a\u007f"])
+      expect(() => unitWord(name)).toThrow("cannot be written into a unit");
+  }, 60_000);
+
+  test("systemd accepts the units of a site with every admitted character in its paths", ({ skip }) => {
+    skip(reason !== undefined, reason);
+    const { files } = builderLayer(siteAt("/home/AZaz09._@+=,-"), exampleHost);
+    expect(verifyUnits(files)).toBe("");
+    expect(files.map(({ text }) => text).join("")).toContain("/home/AZaz09._@+=,-.content:/content\n");
+  });
+});
+
+describe("in nginx", () => {
+  test("a hostile path arrives as it is, or the renderer throws", ({ skip }) => {
+    skip(noNginx !== undefined, noNginx);
+    const parts = hostile.filter((part) => !/[\n\t$]/.test(part));
+    const servers = parts.map((part, i) => {
+      const folder = root.at(`www${part.replaceAll("/", "")}`);
+      mkdirSync(folder, { recursive: true });
+      writeFileSync(`${folder}/index.html`, `page ${i}`);
+      return `server { listen 127.0.0.1:${8100 + i}; root ${nginxWord(folder)}; }`;
+    });
+    const temporary = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"].map((t) => `${t}_temp_path ${root.at(t)};`);
+    const config = root.write(
+      "nginx.conf",
+      `user root; pid ${root.at("pid")}; error_log ${root.at("log")}; events { }
+http { access_log off; ${temporary.join(" ")} ${servers.join("\n")} }`,
+    );
+    const get = `for (let i = 0; i < ${parts.length}; i++) console.log(await (await fetch("http://127.0.0.1:" + (8100 + i))).text())`;
+    const { stdout } = inNamespace(`nginx -c ${config} && ${process.execPath} --input-type=module -e '${get}'`);
+    expect(stdout.split("\n")).toEqual(parts.map((_, i) => `page ${i}`));
+    for (const part of hostile.filter((part) => !parts.includes(part)))
+      expect(() => nginxWord(`/a${part}`)).toThrow("cannot be written into nginx's configuration");
+  }, 60_000);
+});

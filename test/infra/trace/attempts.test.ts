@@ -1,0 +1,74 @@
+/** The lines of a delivery in a host's logs, among those that strangers wrote. */
+import { expect, test } from "vitest";
+import { attempts } from "../../../infra/trace/attempts.ts";
+import { verdict } from "../../../infra/trace/verdict.ts";
+
+const id = "72d3162e-cc78-11e3-81ab-4c9367dc0958";
+const [first, second] = ["2026-11-01T10:00:00.000Z", "2026-11-01T10:05:00.000Z"];
+const nginx = (time: string, change: Record<string, unknown> = {}) => ({
+  time,
+  source: "nginx",
+  text: JSON.stringify({
+    ...{ delivery: id, hook: "site", client: "192.0.2.1", status: 202, up_status: "202", up_connect: "0.000" },
+    ...{ in_ranges: "1", limit: "PASSED", ...change },
+  }),
+});
+const receiver = (time: string, change: Record<string, unknown> = {}) => ({
+  time,
+  source: "receiver",
+  text: JSON.stringify({ delivery: id, hook: "site", source: "192.0.2.1", status: 202, reason: "accepted", ...change }),
+});
+const names = (lines: Parameters<typeof attempts>[1]) =>
+  attempts(id, lines).map((one) => verdict(one).outcomes.map(({ name }) => name));
+
+test("a delivery that was sent twice is two attempts, each with its own lines", () => {
+  const rejected = { status: 401, up_status: "401" };
+  const lines = [
+    nginx(first, rejected),
+    receiver(first, { status: 401, reason: "the signature does not match" }),
+    nginx(second),
+    receiver(second),
+  ];
+  expect(names(lines)).toEqual([["signature"], ["accepted"]]);
+  expect(attempts(id, lines).map(({ time, hook }) => [time, hook])).toEqual([
+    [first, "site"],
+    [second, "site"],
+  ]);
+});
+
+test("a delivery without a line reached neither nginx nor the receiver", () =>
+  expect(attempts(id, [])).toEqual([{ nginx: "none", receiver: "none" }]));
+
+test("a delivery whose line of nginx is gone is known by the receiver's", () => {
+  expect(attempts(id, [receiver(first)])).toMatchObject([{ time: first, receiver: { status: 202 } }]);
+  expect(names([receiver(first)])).toEqual([["accepted"]]);
+});
+
+test("a line that quotes the id, is no JSON, or is not of these logs belongs to no attempt", () => {
+  const lines = [
+    receiver(first, { delivery: "another", reason: `"delivery":"${id}"` }),
+    { time: first, source: "nginx", text: `{"delivery":"${id}"` },
+    { time: first, source: "nginx", text: `2026/11/01 10:00:00 [warn] ${id}` },
+    { time: first, source: "receiver", text: `"${id}"` },
+    { time: first, source: "receiver", text: "null" },
+    { time: first, source: "guard", text: JSON.stringify({ delivery: id, status: 202 }) },
+  ];
+  expect(attempts(id, lines)).toEqual([{ nginx: "none", receiver: "none" }]);
+});
+
+test("a receiver's line of another source does not stand for this delivery's", () => {
+  const stranger = receiver(first, { source: "203.0.113.9" });
+  const [own, other] = attempts(id, [
+    nginx(second, { status: 403, up_status: "504", up_connect: "-", in_ranges: "0" }),
+    stranger,
+  ]);
+  expect(own).toMatchObject({ nginx: { status: 403 }, receiver: "none" });
+  expect(other).toMatchObject({ receiver: { source: "203.0.113.9" } });
+});
+
+test("a field of another type than the logs have takes the attempt's certainty, and throws nothing", () => {
+  for (const value of [null, 1, {}, [], true])
+    expect(() =>
+      names([nginx(first, { status: value, up_status: value, client: value }), receiver(first, { source: value })]),
+    ).not.toThrow();
+});

@@ -1,0 +1,49 @@
+/** What `npm run mutate` changes, and the tests that have to notice. */
+
+export type Area = {
+  readonly name: string;
+  /** Folders and files that are mutated. A file belongs to the area that names it, or its nearest folder. */
+  readonly sources: readonly string[];
+  /** The folder of tests that run. Golden files are not among them: they notice every change, and explain none. */
+  readonly tests: string;
+  /** Percent of the mutants that these tests have to notice. */
+  readonly score: number;
+};
+
+export const areas: readonly Area[] = [
+  {
+    name: "receiver",
+    sources: [
+      "service/receiver",
+      "service/git-hosts",
+      "service/limits.ts",
+      "service/settings.ts",
+      "service/spool-folder.ts",
+    ],
+    tests: "test/service/receiver",
+    score: 92,
+  },
+  { name: "metrics", sources: ["service/metrics"], tests: "test/service/metrics", score: 85 },
+  { name: "builder", sources: ["service/builder"], tests: "test/service/builder", score: 85 },
+  { name: "config", sources: ["infra/config"], tests: "test/infra/config", score: 85 },
+  { name: "apply", sources: ["infra/apply"], tests: "test/infra/apply", score: 85 },
+  {
+    name: "edge",
+    // What only Cloudflare's rules read of a git host whose deliveries the receiver does not verify.
+    sources: ["infra/edge", "service/git-hosts/bitbucket.ts", "service/git-hosts/gitlab.ts"],
+    tests: "test/infra/edge",
+    score: 85,
+  },
+  { name: "host", sources: ["infra/host"], tests: "test/infra/host", score: 85 },
+];
+
+/** Run only in a bundle, or declare resources and nothing else: by-hand.ts has the mutants of these. */
+export const notMutated = ["service/receiver/main.ts", "service/builder/main.ts", "infra/host/declare.ts"];
+
+/** The area of a file of TypeScript, undefined where none mutates it. */
+export function areaOf(file: string): Area | undefined {
+  if (!file.endsWith(".ts") || notMutated.includes(file)) return undefined;
+  const named = areas.flatMap((area) => area.sources.map((source) => ({ area, source })));
+  const around = named.filter(({ source }) => file === source || file.startsWith(`${source}/`));
+  return around.sort((one, other) => other.source.length - one.source.length)[0]?.area;
+}

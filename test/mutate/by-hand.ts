@@ -1,0 +1,127 @@
+/**
+ * Mutants that Stryker does not make: of shell scripts, and of the programs' first files, which run in a process of their
+ * own. Each weakens one protection, and names the test file that has to fail. Protections from other accounts are not
+ * here: only hosts/rebuild/folders.test.ts has such accounts.
+ */
+
+export type ByHand = readonly [file: string, from: string, to: string, test: string];
+
+const within = (file: string, test: string, rows: readonly (readonly [from: string, to: string])[]): ByHand[] =>
+  rows.map(([from, to]) => [file, from, to, test]);
+
+export const byHand: readonly ByHand[] = [
+  ...within("infra/apply/apply.sh", "test/infra/apply/apply.test.ts", [
+    // A file's mode or owner that was changed by hand.
+    ['[ "0$(stat -c \'%a %U:%G\' -- "$1")" = "$2 $3" ]', "true"],
+    // A link at the temporary name.
+    ['{ rm -rf -- "$temp" && (umask', "{ (umask"],
+    // The parser's check, the facts, a failed step's way back.
+    ['sh -ec "$4" check', 'true "$4" check'],
+    ['[ "$out" != "$3" ] || [ "$status" = 124 ]', 'return 0; [ "$out" != "$3" ] || [ "$status" = 124 ]'],
+    ["  armed=1\n  walk rename", "  walk rename"],
+    ["    facts_hold || fail", "    facts_hold || : fail"],
+    ['[ "$complete" = 1 ]; then\n    say "the former files are back', 'true; then\n    say "the former files are back'],
+    // What a layer no longer declares.
+    ['  remove_strays\n  sync_folders "$touched"', '  sync_folders "$touched"'],
+    ['    exists "$path" || continue\n    { mkdir', "    continue\n    { mkdir"],
+    // A removal.
+    ["  write_stamp removing ''", "  :"],
+    ['sh >&2 </dev/null || fail "retire"', 'sh >&2 </dev/null || : fail "retire"'],
+    ['sh -ec "$script$nl$activate"', 'sh -c "$script$nl$activate"'],
+  ]),
+  ...within("infra/apply/apply.sh", "test/infra/apply/apply-interrupted.test.ts", [
+    ['  { rm -rf -- "$state/stamps/$layer" && printf %s "$touched"', '  { printf %s "$touched"'],
+    ['changes=$(sort -u "$state/pending/$layer")', "changes=$touched"],
+    ['  trap \'fail "being stopped"', '  : \'fail "being stopped"'],
+  ]),
+  ...within("infra/apply/enter.sh", "test/infra/host/site.test.ts", [
+    ['&& [ "$(stat -c \'%F %d:%i\' .)" = "$found" ] && continue', "&& continue"],
+    ["if written_by_us_alone && [ $((links", "if [ $((links"],
+    ['[ "${2-}" = make ] && written_by_us_alone && printf', '[ "${2-}" = make ] && printf'],
+  ]),
+  ...within("infra/apply/receive.sh", "test/infra/apply/ship.test.ts", [
+    ["sha256sum --check --status || {", "true || {"],
+    ["trap remove_partial EXIT", ":"],
+  ]),
+  ...within("infra/apply/run-in-unit.sh", "test/infra/apply/ship.test.ts", [
+    ["exit 75; }", "}"],
+    ["[ $tries -le 5 ]", "[ $tries -le 500 ]"],
+  ]),
+  ...within("infra/host/guard/guard.sh", "test/infra/host/guard.test.ts", [
+    ['printf \'%s\\n\' "$open" >"$run/closed"', ":"],
+    ['systemctl stop $open "$receiver"', "systemctl stop $open"],
+    ["meta skuid != 0 drop", "meta skuid != 0 accept"],
+    ["reopen\nparents\nprobe", "reopen\nprobe"],
+    ["\nfirewall\negress\n", "\negress\n"],
+    ['[ "$trial" = 0 ] || nft delete', '[ "$trial" = 0 ] || : nft delete'],
+    ['systemctl is-enabled --quiet "$unit" && closed', "closed"],
+    ['4) close "no admitted source', '4) finish 0 "no admitted source'],
+    ['*) close "the allowlist could not be probed', '*) finish 0 "the allowlist could not be probed'],
+    ["*-*) slice=${slice%-*}.slice ;;", "*-*) slice= ;;"],
+    ["systemctl stop 'pushgate-build-*.service'", ": 'pushgate-build-*.service'"],
+  ]),
+  ...within("infra/host/egress/egress.sh", "test/infra/host/egress.test.ts", [
+    ["text=$(table) || exit 1", "text=$(table)"],
+    ["|| return 1\n  cat <<TABLE", "\n  cat <<TABLE"],
+    ['*%*) echo "egress', '*%%*) echo "egress'],
+    ["ip daddr != @private4 tcp", "tcp"],
+    ["    reject with icmpx admin-prohibited", ""],
+    ["delete table inet pushgate_egress\n", ""],
+  ]),
+  ...within("infra/host/firewall/drift.sh", "test/infra/host/firewall.test.ts", [
+    ['live=$(nft -s list table inet "$table" 2>/dev/null) || live=absent', "live=$declared"],
+    ['elif [ "$live" = absent ]; then', "elif false; then"],
+  ]),
+  ...within("infra/host/routing/routing.sh", "test/infra/host/routing.test.ts", [
+    ["|| at=$((lowest - 1))", "|| :"],
+    ['|| ! stays "$@"; then', "; then"],
+    ['ip "-$1" rule del pref', ': ip "-$1" rule del pref'],
+    ["assert 4 @loopback4@ @visitor4@ || exit 1", ": @loopback4@ @visitor4@"],
+    ["! has_ipv6 || assert 6 @loopback6@ @visitor6@ || ! has_ipv6", ": @loopback6@ @visitor6@"],
+  ]),
+  ...within("infra/host/secrets/layer.sh", "test/infra/host/secrets.test.ts", [
+    ["  umask 077\n", "  umask 022\n"],
+    ['-gt "$least" ] ||', "-ge 0 ] ||"],
+    ['  chmod 0700 "$credentials"\n', ""],
+    ['[ -n "$newest" ] ||', "true ||"],
+    ['case $arrived in *" $name "*) ;;', "case $arrived in *) ;;"],
+    ['if [ ! -s "$salt" ]; then', "if true; then"],
+    ['--name="$called" - ', "- "],
+  ]),
+  ...within("infra/host/origin-key/layer.sh", "test/infra/host/origin-key.test.ts", [
+    ['  chmod 0600 "$key"\n', ""],
+    ['!= "$(key_public)" ]; then', "= never ]; then"],
+    ['!= "DNS:$hostname" ]; then', "= never ]; then"],
+    ["grep -q 'ASN1 OID: prime256v1'", "true"],
+    ['[ ! -f "$key" ] || [ -L "$key" ]; then', '[ ! -f "$key" ]; then'],
+  ]),
+  ...within("infra/host/packages/layer.sh", "test/infra/host/packages.test.ts", [
+    ["exit 101", "exit 0"],
+    ["    trap shim_out EXIT\n", ""],
+    ["! grep -qs '^# pushgate' \"$shim\" && return", "false && return"],
+    ["--no-remove", ""],
+    ["case $missing in *nginx*)", "case $missing in *)"],
+  ]),
+  ...within("infra/host/programs/layer.sh", "test/infra/host/programs.test.ts", [
+    ["sha256sum -c --status - || {", "true || {"],
+    ["  prune\n  chown", "  chown"],
+    ['mv -fT "$path.new" "$path"', ":"],
+  ]),
+  ...within("infra/host/site/layer.sh", "test/infra/host/site.test.ts", [
+    ['compare "$hook" "$root" "$seconds" || return 1', ":"],
+    ["late=$(find ./former -newercm \"$scratch/copied\" ! -type d -printf '%P\\n' | head -n 1)", "late="],
+    ['[ "$(stat -c %d:%i ./former)" = "$folder" ] ||', "true ||"],
+  ]),
+  ...within("service/receiver/main.ts", "test/service/receiver/process.test.ts", [
+    ['process.stdout.on("error", () => {});', ""],
+    ["void drain(servers).then(() => process.exit(0))", "process.exit(0)"],
+    ["? 78 : 1", "? 1 : 1"],
+  ]),
+  ...within("service/receiver/main.ts", "test/service/metrics/metrics.test.ts", [[", metrics.count)", ")"]]),
+  ...within("service/receiver/server.ts", "test/service/receiver/process.test.ts", [
+    ["sockets.length > 0", "false"],
+    ["setInterval(() => servers.map((server) => server.closeIdleConnections()), 50).unref();", ""],
+    ["await Promise.all(closed);", ""],
+  ]),
+  ...within("service/builder/main.ts", "test/service/builder/kill.test.ts", [["  removeLeftovers(places);\n", ""]]),
+];

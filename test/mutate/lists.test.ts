@@ -1,0 +1,37 @@
+/** The lists of `npm run mutate` name lines and files that exist. */
+import { existsSync, readFileSync } from "node:fs";
+import { expect, test } from "vitest";
+import { areaOf, areas, notMutated } from "./areas.ts";
+import { byHand } from "./by-hand.ts";
+import { survivors } from "./survivors.ts";
+
+const text = (file: string) => readFileSync(new URL(`../../${file}`, import.meta.url), "utf8");
+
+test("each survivor's line is in its file, and has a reason", () => {
+  for (const { file, line, reason } of survivors) {
+    expect(
+      text(file)
+        .split("\n")
+        .map((each) => each.trim()),
+    ).toContain(line);
+    expect(reason).not.toBe("");
+  }
+});
+
+test("what each mutant by hand replaces is in its file once, and its test exists", () => {
+  for (const [file, from, to, by] of byHand) {
+    expect(text(file).split(from).length - 1, `${file}: ${from}`).toBe(1);
+    expect(to).not.toBe(from);
+    expect(existsSync(new URL(`../../${by}`, import.meta.url)), by).toBe(true);
+  }
+});
+
+test("each area has its sources and tests, and a file belongs to the area that names it or its nearest folder", () => {
+  for (const path of [...areas.flatMap(({ sources, tests }) => [...sources, tests]), ...notMutated])
+    expect(existsSync(new URL(`../../${path}`, import.meta.url)), path).toBe(true);
+  expect(
+    ["service/git-hosts/gitlab.ts", "service/git-hosts/index.ts", "infra/edge/zone/lock.ts", "infra/index.ts"].map(
+      (file) => areaOf(file)?.name,
+    ),
+  ).toEqual(["edge", "receiver", "edge", undefined]);
+});

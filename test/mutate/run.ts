@@ -1,0 +1,99 @@
+/**
+ * `npm run mutate`: changes the sources in one place at a time and runs the tests, to find what no test notices.
+ * - `npm run mutate -- service/receiver infra/apply/diff.ts` changes these only,
+ * - `npm run mutate -- --changed` only lines that differ from main,
+ * - without arguments it changes everything, which takes hours.
+ * `--quick` leaves out mutants of constants, each of which needs all tests of its folder.
+ * Results are kept in node_modules/.cache: the next run repeats what changed since. `--again` repeats everything.
+ */
+import { execFileSync } from "node:child_process";
+import { readFileSync } from "node:fs";
+import { relative, resolve } from "node:path";
+import { Stryker } from "@stryker-mutator/core";
+import { type Area, areaOf, areas } from "./areas.ts";
+import { runByHand } from "./run-by-hand.ts";
+import { survivors } from "./survivors.ts";
+
+// Each run of the tests is a process of its own, and compiles the same libraries.
+process.env.NODE_COMPILE_CACHE ??= resolve("node_modules/.cache/compiled");
+
+const args = process.argv.slice(2);
+const git = (...command: string[]) => execFileSync("git", command, { encoding: "utf8" });
+
+/** A file, with the lines to mutate where not all are: `infra/apply/diff.ts:3-8`. */
+type Place = string;
+const fileOf = (place: Place) => place.replace(/:.*/, "");
+
+/** The lines of the working tree that main does not have. */
+function changed(): Place[] {
+  let file = "";
+  return git("diff", "-U0", git("merge-base", "main", "HEAD").trim())
+    .split("\n")
+    .flatMap((line) => {
+      file = /^\+\+\+ b\/(.*)/.exec(line)?.[1] ?? file;
+      const [, first, count = "1"] = /^@@ -\S+ \+(\d+)(?:,(\d+))? @@/.exec(line) ?? [];
+      return first && Number(count) > 0 ? [`${file}:${first}-${Number(first) + Number(count) - 1}`] : [];
+    });
+}
+
+function places(): Place[] {
+  if (args.includes("--changed")) return changed();
+  const folders = args.filter((each) => !each.startsWith("--"));
+  return git("ls-files", "--", ...folders)
+    .trim()
+    .split("\n");
+}
+
+async function mutate({ name, tests, score }: Area, mutated: Place[]): Promise<boolean> {
+  console.log(`\n${name}: ${mutated.length} places, tests of ${tests}`);
+  const results = await new Stryker({
+    mutate: mutated,
+    testRunner: "vitest",
+    plugins: ["@stryker-mutator/vitest-runner", import.meta.resolve("./reporter.ts")],
+    reporters: ["as-found", "progress-append-only"],
+    vitest: { pool: "forks", configFile: "test/mutate/vitest.config.ts", dir: tests, related: false },
+    disableTypeChecks: false,
+    concurrency: 2,
+    // On a busy computer: a test that is merely late would count as one that noticed.
+    timeoutMS: 20_000,
+    dryRunTimeoutMinutes: 15,
+    incremental: true,
+    incrementalFile: `node_modules/.cache/mutate/${name}.json`,
+    ignoreStatic: args.includes("--quick"),
+    force: args.includes("--again"),
+    warnings: false,
+  }).runMutationTest();
+
+  const root = process.cwd();
+  const count = (...statuses: string[]) => results.filter(({ status }) => statuses.includes(status)).length;
+  const noticed = count("Killed", "Timeout");
+  const missed = results.filter(({ status }) => status === "Survived" || status === "NoCoverage");
+  const unexplained = missed.filter(({ fileName, location, replacement }) => {
+    const file = relative(root, fileName);
+    const line = readFileSync(fileName, "utf8").split("\n")[location.start.line - 1]?.trim();
+    return !survivors.some(
+      (each) => each.file === file && each.line === line && (each.becomes ?? replacement) === replacement,
+    );
+  });
+  const of = noticed + unexplained.length;
+  const percent = of === 0 ? 100 : (100 * noticed) / of;
+  if (unexplained.length > 0) console.log(`\n${name}: no test of ${tests} notices`);
+  for (const { fileName, location, mutatorName, replacement } of unexplained)
+    console.log(
+      `${relative(root, fileName)}:${location.start.line}:${location.start.column} ${mutatorName} ${JSON.stringify(replacement)}`,
+    );
+  console.log(
+    `${name}: ${noticed} of ${of} mutants noticed, ${percent.toFixed(1)} % (wanted: ${score}), ${count("Timeout")} of them ` +
+      `by a time limit; ${missed.length - unexplained.length} more have a reason in survivors.ts`,
+  );
+  return percent >= score;
+}
+
+const wanted = places();
+let failed = false;
+for (const area of areas) {
+  const mutated = wanted.filter((place) => areaOf(fileOf(place)) === area);
+  if (mutated.length > 0 && !(await mutate(area, mutated))) failed = true;
+}
+if (!runByHand(wanted.map(fileOf))) failed = true;
+process.exit(failed ? 1 : 0);

@@ -1,0 +1,95 @@
+/** Mutants that no test can notice, or none should: each with the reason. */
+
+export type Survivor = {
+  readonly file: string;
+  /** The source's line in which the mutant begins, without its indentation. */
+  readonly line: string;
+  /** What Stryker writes in place of a part of it; absent where all mutants of the line have this reason. */
+  readonly becomes?: string;
+  readonly reason: string;
+};
+
+export const survivors: readonly Survivor[] = [
+  {
+    file: "service/git-hosts/bitbucket-data-center.ts",
+    line: "const changes = Array.isArray(payload.changes) ? payload.changes.map(objectAt) : [];",
+    becomes: '["Stryker was here"]',
+    reason: "A text has no ref, so the push names none, as without changes.",
+  },
+  {
+    file: "service/git-hosts/payload.ts",
+    line: "} catch {",
+    becomes: "{}",
+    reason: "A function that ends without `return` returns undefined, too.",
+  },
+  ...[
+    "for (let at = 0; at < bytes.length; at++) {",
+    "for (at++; at < bytes.length && bytes[at] !== quote; at++) if (bytes[at] === backslash) at++;",
+  ].map((line) => ({
+    file: "service/git-hosts/shallow-json.ts",
+    line,
+    becomes: "at <= bytes.length",
+    reason: "The byte after the last is undefined, and equals none that the parser looks for.",
+  })),
+  {
+    file: "service/git-hosts/standard-signature.ts",
+    line: 'timestamp: String(headers["webhook-timestamp"] ?? ""),',
+    becomes: '"Stryker was here!"',
+    reason: "Neither text is a number.",
+  },
+  {
+    file: "service/git-hosts/standard-signature.ts",
+    line: "const off = seconds > 0 ? `${seconds} s old` : `${-seconds} s ahead of this host's clock`;",
+    becomes: "seconds >= 0",
+    reason: "Here the clocks differ by more than 300 seconds.",
+  },
+  {
+    file: "service/receiver/answer.ts",
+    line: 'export const nameOf = (status: number): Texts => ({ status: STATUS_CODES[status] ?? "" });',
+    becomes: '"Stryker was here!"',
+    reason: "The receiver answers no status that Node has no name for; the type requires a text.",
+  },
+  {
+    file: "service/receiver/app.ts",
+    line: 'const noHook = (url = "") => new Rejection(404, `no hook at ${url.split("?")[0]}`); // a query can hold a token',
+    becomes: '"Stryker was here!"',
+    reason: "A request of a server always has a url; the type allows none.",
+  },
+  {
+    file: "service/receiver/app.ts",
+    line: "if (!dialect.verify(secrets.get(hook.name) ?? [], body, req.headers)) return next(new Rejection(401, mismatch));",
+    becomes: '["Stryker was here"]',
+    reason: "readReceiver starts with a secret for each hook, or not at all; the type of a Map requires a default.",
+  },
+  {
+    file: "service/receiver/app.ts",
+    line: 'return [code ?? name, ...(stack?.match(/^ +at .*/m) ?? [])].map((part) => part.trim()).join(" ");',
+    becomes: '["Stryker was here"]',
+    reason: "Node's errors have a stack; the type allows none.",
+  },
+  {
+    file: "service/receiver/server.ts",
+    line: 'const status = parserStatus[error.code ?? ""] ?? 400;',
+    becomes: '"Stryker was here!"',
+    reason: "Neither text is a key of the table.",
+  },
+  {
+    file: "service/receiver/server.ts",
+    line: "const places = sockets.length > 0 ? sockets.map((fd) => ({ fd })) : [{ ...settings.listen }];",
+    reason: "process.test.ts passes sockets to a process, as systemd does; by-hand.ts has the mutant.",
+  },
+  ...[
+    "if (!settings || !secrets || faults.length > 0) throw new SettingsFault(faults);",
+    "if (!settings || faults.length > 0) throw new SettingsFault(faults);",
+  ].map((line) => ({
+    file: "service/settings.ts",
+    line,
+    reason: "Where a part is missing there is a fault, too: the first two conditions are the type's.",
+  })),
+  {
+    file: "service/settings.ts",
+    line: 'return report(`${file} is not readable (${(error as NodeJS.ErrnoException).code ?? "unknown"}): ${fix}`);',
+    becomes: '""',
+    reason: "An error of the file system has a code; the type allows none.",
+  },
+];

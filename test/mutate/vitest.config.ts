@@ -1,0 +1,25 @@
+import { defineConfig } from "vitest/config";
+
+/** For `npm run mutate`, which sets `dir` to the folder of tests of the mutated sources. */
+export default defineConfig({
+  test: {
+    include: ["**/*.test.ts"],
+    // Only tests of bundles, which are made of sources without a mutant.
+    exclude: ["**/process.test.ts"],
+    setupFiles: ["test/mutate/setup.ts"],
+    // A process for each file would take three quarters of the time.
+    isolate: false,
+    fileParallelism: false,
+    testTimeout: 60_000,
+    hookTimeout: 60_000,
+  },
+  plugins: [
+    {
+      // A mutant is switched on in the test's process alone. A bundle of Stryker's copy would only be slow, and a test
+      // that replaces words in the bundle's sources would not find them.
+      name: "bundle the real sources",
+      transform: (code, id) =>
+        id.endsWith("/test/service/bundles.ts") ? code.replace("../../service/", "../../../../service/") : undefined,
+    },
+  ],
+});

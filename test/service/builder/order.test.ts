@@ -1,0 +1,124 @@
+/**
+ * The order in which the builder brings its work to the disk: a name leads to what was synced before, and a promise is
+ * removed after what it promised was synced. `soak -- --rebuild` cuts the power at each of these calls.
+ */
+import { readFileSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { environment } from "../../../service/builder/git.ts";
+import { type Bench, bundledBuilder, cannotBuild, closeGitHost, finish, published, start } from "./harness.ts";
+import { siteFiles } from "./hugo-site.ts";
+
+let site: Bench;
+let bundle: string;
+beforeAll(async () => {
+  if (cannotBuild !== undefined) return;
+  site = await published(1);
+  bundle = await bundledBuilder(site.folder);
+});
+afterAll(async () => {
+  site?.remove();
+  await closeGitHost();
+});
+
+/** The calls of a run that make something last: no folders, no modes, no names that are removed before they are made. */
+async function calls(...args: readonly string[]): Promise<string[]> {
+  const list = join(site.folder, "calls");
+  const env = {
+    CALLS: list,
+    CALLS_BELOW: site.folder,
+    NODE_OPTIONS: `--require ${new URL("calls.cjs", import.meta.url).pathname}`,
+  };
+  rmSync(list, { force: true });
+  await finish(site, start(site, bundle, env, ...args));
+  const text = readFileSync(list, "utf8")
+    .trimEnd()
+    .replaceAll(/\b\d{6}-[0-9a-f]{12}\b/g, "ID");
+  const passing = /^(chmod|mkdir) |^unlink \S+\.new$| site\/work\/(out|former-\S+)(\/|$| )/;
+  const lines = text.split("\n").filter((line) => !passing.test(line));
+  const short = lines.map((line) => line.replace(/^(git \S+) .*/, "$1").replace(/ (site\/releases\/ID)\/.*/, " $1"));
+  // A release's files are one line.
+  return short.filter(
+    (line, i) => !(/^(write|link) site\/releases\/ID$/.test(line) && /releases\/ID$/.test(short[i - 1]!)),
+  );
+}
+
+const whole = (path: string, folder: string): string[] => [
+  `write ${path}.new`,
+  `sync ${path}.new`,
+  `rename ${path}.new ${path}`,
+  `sync ${folder}`,
+];
+const taken = (delivery: string): string[] => [
+  ...whole("site/work/taken", "site/work"),
+  `unlink spool/${delivery}.json`,
+];
+const fetched = ["git fetch", "git ls-tree", "git merge-base", "git diff-tree", "git ls-tree"];
+const built = [
+  "unlink site/work/checked-out",
+  "git read-tree",
+  "git ls-files",
+  "write site/releases/ID",
+  "write site/work/manifests/ID.json.new",
+  "sync -f site",
+  "rename site/work/manifests/ID.json.new site/work/manifests/ID.json",
+  "sync site/work/manifests",
+  ...whole("site/work/checked-out", "site/work"),
+];
+const switched = ["symlink site/current.new releases/ID", "rename site/current.new site/current", "sync site"];
+const status = whole("site/status.json", "site");
+
+test("git syncs the objects that it fetches", ({ skip }) => {
+  skip(cannotBuild !== undefined, cannotBuild);
+  const { GIT_CONFIG_COUNT: count, ...env } = environment(site.builder);
+  const pairs = Array.from({ length: Number(count) }, (_, i) => [
+    env[`GIT_CONFIG_KEY_${i}`],
+    env[`GIT_CONFIG_VALUE_${i}`],
+  ]);
+  expect(pairs).toContainEqual(["core.fsync", "committed,loose-object"]);
+});
+
+test("the builder syncs each thing before it relies on it", async ({ skip }) => {
+  skip(cannotBuild !== undefined, cannotBuild);
+  site.repository.push(siteFiles(2));
+  site.deliver();
+  expect(await calls(), "a push").toEqual([
+    ...taken("delivery-2"),
+    ...fetched,
+    ...built,
+    ...switched,
+    ...status,
+    "unlink site/work/taken",
+    "git gc",
+  ]);
+
+  site.rollback(site.status().releases[1]!.id);
+  expect(await calls(), "a rollback").toEqual([
+    "git rev-parse",
+    ...whole("site/work/held", "site/work"),
+    ...switched,
+    ...status,
+    "unlink root/rollback-ID",
+    "sync root",
+    "git gc",
+  ]);
+
+  site.repository.push(siteFiles(3));
+  site.deliver();
+  expect(await calls(), "a push that ends the rollback").toEqual([
+    ...taken("delivery-3"),
+    ...fetched,
+    ...built,
+    ...switched,
+    "unlink site/work/held",
+    "sync site/work",
+    ...status,
+    "unlink site/work/taken",
+    "git gc",
+  ]);
+
+  expect(await calls("ended"), "the report of a builder that was killed").toEqual([
+    ...whole("site/work/paused", "site/work"),
+    ...status,
+  ]);
+});

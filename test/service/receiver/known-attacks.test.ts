@@ -1,0 +1,501 @@
+/**
+ * What went wrong at other receivers of webhooks, and what an attacker tries: one test for each, against the receiver's
+ * bundle on the sockets that systemd passes. Each asserts the answer and that nothing was spooled. `elsewhere` names the
+ * tests of what another layer does, and `noPlace` says why a mistake has no place here.
+ */
+import { spawnSync } from "node:child_process";
+import { createHmac } from "node:crypto";
+import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { gzipSync } from "node:zlib";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { type Delivery, delivery, pingPayload, pushPayload, sign } from "../../fakes/deliveries.ts";
+import { secrets } from "../../fixtures.ts";
+import { ActivatedReceiver } from "../activated-receiver.ts";
+import { type Answer, chunk, dial, exchange, head } from "./harness.ts";
+
+const receiver = new ActivatedReceiver();
+const megabyte = 1 << 20;
+beforeAll(async () => {
+  receiver.limits.bodyBytes = megabyte;
+  await receiver.start();
+});
+afterAll(() => receiver.remove());
+
+const spooled = (): string[] => ["site", "docs"].flatMap((hook) => readdirSync(join(receiver.spool, hook)));
+
+/** Sends it and asserts that nothing was spooled. */
+async function rejected(sent: Delivery, status: number): Promise<Answer> {
+  const answer = await receiver.send(sent);
+  expect([answer.status, spooled()]).toEqual([status, []]);
+  expect(answer.headers["x-served-by"]).toBe("pushgate-receiver");
+  return answer;
+}
+/** Sends these bytes and asserts that nothing was spooled. */
+async function rejectedBytes(parts: readonly (string | Buffer)[], status: number): Promise<void> {
+  const answer = await exchange(receiver.port, parts);
+  expect([answer.status, spooled()]).toEqual([status, []]);
+}
+/** Sends it, asserts that it alone was spooled, and takes it as the builder does. */
+async function accepted(sent: Delivery): Promise<void> {
+  expect((await receiver.send(sent)).status).toBe(202);
+  expect(spooled()).toHaveLength(1);
+  receiver.take();
+}
+/** A signed delivery that is answered with 200 and the reason, and not spooled. */
+async function ignored(sent: Delivery, reason: string): Promise<void> {
+  const { body } = await rejected(sent, 200);
+  expect(JSON.parse(body)).toEqual({ status: "ignored", reason });
+}
+
+const good = secrets.site.current;
+const push = Buffer.from(JSON.stringify(pushPayload()));
+const right = sign(push, good);
+const signature = (value: string | null) => delivery({ body: push, signature: value });
+const text = (body: string, secret = good) => delivery({ body: Buffer.from(body), secret });
+/** Headers of a chunked body. */
+function chunkedHead(sent: Delivery): string {
+  const { "content-length": _, ...headers } = sent.headers;
+  return head({ ...sent, headers }, "transfer-encoding: chunked");
+}
+/** Runs the bundle with other settings, and returns its exit status and what it prints. */
+function startedWith(change: Record<string, unknown>, secret = good) {
+  const credentials = join(receiver.root, "credentials");
+  const file = join(receiver.root, "other.json");
+  const settings = JSON.parse(readFileSync(join(receiver.root, "receiver.json"), "utf8"));
+  writeFileSync(file, JSON.stringify({ ...settings, listen: { host: "127.0.0.1", port: 0 }, ...change }));
+  const before = readFileSync(join(credentials, "site"), "utf8");
+  writeFileSync(join(credentials, "site"), secret);
+  const env = { PATH: process.env.PATH, PUSHGATE_SETTINGS: file, CREDENTIALS_DIRECTORY: credentials };
+  const ended = spawnSync(process.execPath, [join(receiver.root, "receiver.cjs")], {
+    env,
+    encoding: "utf8",
+    timeout: 60_000,
+  });
+  writeFileSync(join(credentials, "site"), before);
+  return { status: ended.status, said: ended.stderr };
+}
+
+describe("the signature:", () => {
+  test.each<[mistake: string, value: string | null]>([
+    ["a missing header is accepted", null],
+    ["an empty header equals an empty signature", ""],
+    ["`sha256=`, which Gitea sends without a secret, equals the empty secret", "sha256="],
+    ["a short signature is compared as far as it goes", right.slice(0, 20)],
+    ["a signature that is one digit short", right.slice(0, -1)],
+    ["two signatures in one header", `${right}, ${right}`],
+    ["another prefix before the right digits", right.replace("sha256", "sha1")],
+    ["the digits without a prefix", right.slice("sha256=".length)],
+    ["the empty secret", sign(push, "")],
+    ["a default secret, such as Probot's", sign(push, "development")],
+    ["the secret of another hook of the same repository", sign(push, secrets.docs.current)],
+  ])("%s", async (_, value) => void (await rejected(signature(value), 401)));
+
+  test("a header that comes twice, both right", () =>
+    rejectedBytes(
+      [head(signature(null), `x-hub-signature-256: ${right}`, `x-hub-signature-256: ${right}`), push],
+      401,
+    ));
+
+  test("a downgrade to SHA-1, alone and beside a wrong SHA-256", async () => {
+    const sha1 = `sha1=${createHmac("sha1", good).update(push).digest("hex")}`;
+    await rejected(delivery({ body: push, signature: null, headers: { "x-hub-signature": sha1 } }), 401);
+    const both = { body: push, signature: sign(push, "x".repeat(40)), headers: { "x-hub-signature": sha1 } };
+    await rejected(delivery(both), 401);
+  });
+
+  test("Gitea's delivery, which carries GitHub's headers, at a hook of GitHub", async () => {
+    const headers = { "x-gitea-event": "push", "x-gitea-signature": right.slice(7), "x-gitea-delivery": "a" };
+    await rejected(delivery({ body: push, signature: null, headers }), 401);
+  });
+
+  test("a signature over JSON that was parsed and written again", async () => {
+    const pretty = Buffer.from(`${JSON.stringify(pushPayload(), null, 2)}\n`);
+    await rejected(delivery({ body: pretty, signature: right }), 401);
+    await accepted(delivery({ body: pretty }));
+  });
+
+  test("emoji, escapes and white space, which such code gets wrong", async () => {
+    await accepted(text('{ "ref" : "refs\\/heads\\/main", "é": "\\u00e9 👩‍💻 \\ud83d\\ude80" }\n\n'));
+  });
+
+  test("a form: GitHub signs its bytes, Gitea the JSON in it", async () => {
+    const form = Buffer.from(`payload=${encodeURIComponent(push.toString())}`);
+    const headers = { "content-type": "application/x-www-form-urlencoded" };
+    await rejected(delivery({ body: form, headers }), 415);
+    await rejected(delivery({ body: form, signature: right, headers }), 415);
+  });
+
+  test("a comparison that takes longer for a better guess", () => {
+    const text = (module: string) =>
+      readFileSync(new URL(`../../../service/git-hosts/${module}`, import.meta.url), "utf8");
+    // A difference of nanoseconds is in no test's reach.
+    expect(text("hmac-signature.ts")).toContain("given.length === expected.length && timingSafeEqual(given, expected)");
+    expect(text("standard-signature.ts")).toContain("matchesOne(");
+    expect(text("gitlab-dialect.ts")).toContain("timingSafeEqual(sha256(secret), sha256(given))");
+  });
+
+  test("an answer or a journal line with the expected signature", async () => {
+    const answer = await rejected(signature(sign(push, "x".repeat(40))), 401);
+    expect(JSON.stringify(answer) + receiver.journal).not.toContain(right.slice("sha256=".length));
+  });
+});
+
+describe("before the signature is checked:", () => {
+  test("the body is parsed: hostile JSON without a right signature", async () => {
+    for (const body of ["[".repeat(200_000), '{"a":'.repeat(50_000), "\u0000", '{"ref":null}', "[]", '"'])
+      await rejected(text(body, "x".repeat(40)), 401);
+  });
+
+  test("a body of any size is read: 26 MB declared, and without a length", async () => {
+    await rejected(delivery({ headers: { "content-length": String(26 << 20) }, body: Buffer.alloc(0) }), 413);
+    const unsigned = delivery({ signature: null });
+    await rejectedBytes([chunkedHead(unsigned), chunk(Buffer.alloc(100_000))], 401);
+  });
+
+  test("a compressed body, which grows to a thousand times its size", async () => {
+    const bomb = gzipSync(Buffer.alloc(20 * megabyte, "["));
+    for (const encoding of ["gzip", "deflate", "br"])
+      await rejected(delivery({ body: bomb, headers: { "content-encoding": encoding } }), 415);
+  });
+
+  test.each([
+    "text/xml",
+    "application/x-www-form-urlencoded",
+    "multipart/form-data; boundary=x",
+    "application/vnd.api+json",
+  ])("a parser for %s", async (type) => void (await rejected(delivery({ headers: { "content-type": type } }), 415)));
+
+  test.each(["GET", "PUT", "DELETE", "HEAD", "OPTIONS"])(
+    "%s starts a build",
+    async (method) => void (await rejected(delivery({ method }), 405)),
+  );
+});
+
+describe("the body's size:", () => {
+  /** A valid push of exactly this many bytes. */
+  const padded = (bytes: number) => {
+    const empty = '{"ref":"refs/heads/main","pad":""}';
+    return empty.replace('""', `"${"x".repeat(bytes - empty.length)}"`);
+  };
+  test("real pushes are larger than Express's 100 kB: 457 kB were seen", () => accepted(text(padded(457_000))));
+  test("GitHub's most: 2048 commits", () =>
+    accepted(
+      delivery({ payload: { ...pushPayload(), commits: Array(2048).fill({ id: "a".repeat(40), added: ["x"] }) } }),
+    ));
+  test("one byte over the limit", async () => {
+    await accepted(text(padded(megabyte)));
+    await rejected(text(padded(megabyte + 1)), 413);
+  });
+  test("a long body without a length is cut and accepted", async () => {
+    const sent = text(padded(megabyte + 1));
+    await rejectedBytes([chunkedHead(sent), chunk(sent.body), "0\r\n\r\n"], 413);
+    await rejectedBytes(
+      [
+        chunkedHead({
+          ...sent,
+          headers: { ...sent.headers, "x-hub-signature-256": sign(sent.body.subarray(0, megabyte), good) },
+        }),
+        chunk(sent.body),
+        "0\r\n\r\n",
+      ],
+      413,
+    );
+  });
+  test("a body that is aborted in the middle", async () => {
+    const socket = await dial(receiver.port);
+    socket.on("error", () => {});
+    socket.write(head(delivery({ body: push })));
+    socket.end(push.subarray(0, 100));
+    await new Promise((resolve) => socket.resume().once("close", resolve));
+    expect(spooled()).toEqual([]);
+    await accepted(delivery());
+  });
+  test("deep JSON, rightly signed", async () => {
+    await rejected(text("[".repeat(500_000)), 400);
+    await accepted(text(`{"ref":"refs/heads/main","deep":${"[".repeat(100_000)}${"]".repeat(100_000)}}`));
+  });
+});
+
+describe("what a delivery means:", () => {
+  const change = (more: Record<string, unknown>) => delivery({ payload: { ...pushPayload(), ...more } });
+  test("a ping is shown as failed", () => ignored(delivery({ event: "ping", payload: pingPayload() }), "ping"));
+  test("a push to another branch is shown as failed", () =>
+    ignored(delivery({ payload: pushPayload("next") }), "refs/heads/next is not the branch main"));
+  test("an event that the receiver does not know ends it", async () => {
+    await ignored(delivery({ event: "none-such", payload: { action: null } }), "event none-such is not a push");
+    await accepted(delivery());
+  });
+  test("the branch's deletion starts a build, or its null fields end the receiver", () =>
+    ignored(change({ deleted: true, after: "0".repeat(40), head_commit: null }), "deletion of main"));
+  test("a tag of the branch's name starts a build", () => ignored(change({ ref: "refs/tags/main" }), "tag main"));
+  test.each<[field: string, more: Record<string, unknown>, status: number]>([
+    ["ref", { ref: null }, 400],
+    ["ref as a list", { ref: ["refs/heads/main"] }, 400],
+    ["ref in __proto__", { ref: undefined, ["__proto__"]: { ref: "refs/heads/main" } }, 400],
+  ])("%s is wrong", async (_, more, status) => void (await rejected(change(more), status)));
+  test("null in place of commits, sender, repository and pusher", () =>
+    accepted(change({ commits: null, sender: null, repository: null, pusher: null, head_commit: null })));
+  test("names of prototypes become properties of all objects", async () => {
+    await accepted(
+      text('{"ref":"refs/heads/main","__proto__":{"polluted":1},"constructor":{"prototype":{"polluted":1}}}'),
+    );
+    await accepted(delivery());
+  });
+  test.each(["--upload-pack=touch /tmp/x", "$(touch /tmp/x)", "`id`", "main; id", "main\u0000", "../../main"])(
+    "ref %j reaches a command or a file's name",
+    async (branch) => void (await rejected(delivery({ payload: pushPayload(branch) }), 200)),
+  );
+  test("addresses in the payload are fetched: the receiver stores none of them", async () => {
+    const metadata = "http://169.254.169.254/latest/meta-data/";
+    const repository = { url: metadata, clone_url: metadata, hooks_url: metadata };
+    expect((await receiver.send(change({ repository, compare: metadata }))).status).toBe(202);
+    const [name] = readdirSync(join(receiver.spool, "site"));
+    expect(readFileSync(join(receiver.spool, "site", name!), "utf8")).not.toContain("169.254");
+    receiver.take();
+  });
+});
+
+describe("paths, headers and logs:", () => {
+  test.each([
+    "..%2fsite",
+    "%2e%2e/site",
+    "%252e%252e%252fsite",
+    "site%00",
+    "site/",
+    "site/..",
+    "SITE",
+    "constructor",
+    "__proto__",
+  ])("the name %s leads to a hook", async (name) => void (await rejected(delivery({ path: `/webhook/${name}` }), 404)));
+  test("a token in the query is enough, and is logged", async () => {
+    await rejected(delivery({ path: `/webhook/site?token=${good}`, signature: null }), 404);
+    expect(receiver.journal).not.toContain(good);
+  });
+  test("a delivery id is a path: it becomes another", async () => {
+    for (const id of ["../../docs/x", "..", "a/b", "x".repeat(300), ".hidden"]) {
+      expect((await receiver.send(delivery({ headers: { "x-github-delivery": id } }))).status).toBe(202);
+      expect(spooled()).toEqual([expect.stringMatching(/^[0-9a-f-]{36}\.json$/)]);
+      receiver.take();
+    }
+  });
+  test("controls of a terminal in headers and fields reach the log", async () => {
+    await rejected(delivery({ headers: { "content-type": "a\u001b[2J" } }), 400);
+    await rejected(delivery({ headers: { "content-type": "a\u009b31m" } }), 415);
+    await rejected(delivery({ payload: pushPayload("a\r\nb\u001b[2J\u202e") }), 200);
+    expect(receiver.journal).not.toMatch(/[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u202e]/);
+    for (const line of receiver.journal.trim().split("\n")) expect(typeof JSON.parse(line).status).toBe("number");
+  });
+  test.each<[name: string, parts: () => (string | Buffer)[], status: number]>([
+    ["a length and chunks", () => [head(delivery({ body: push }), "transfer-encoding: chunked"), push], 400],
+    ["two lengths", () => [head(delivery({ body: push }), "content-length: 5"), push], 400],
+    [
+      "a length with a sign",
+      () => [head(delivery({ body: push, headers: { "content-length": `+${push.length}` } })), push],
+      400,
+    ],
+    ["a bare line feed", () => [head(delivery({ body: push })).replaceAll("\r\n", "\n"), push], 400],
+    [
+      "a space before the colon",
+      () => [head(delivery({ body: push })).replace("content-type:", "content-type :"), push],
+      400,
+    ],
+    ["an obsolete folded line", () => [head(delivery({ body: push }), "x: y\r\n z"), push], 400],
+    ["a chunk whose length is no number", () => [chunkedHead(delivery({ body: push })), "zz\r\nnot a chunk\r\n"], 400],
+  ])("smuggling by %s", (_, parts, status) => rejectedBytes(parts(), status));
+});
+
+describe("a rejection:", () => {
+  test("is answered with 2xx or a redirect, so that it looks delivered", async () => {
+    for (const sent of [signature(null), signature(sign(push, "x".repeat(40))), delivery({ path: "/webhook/site/" })]) {
+      const { status, headers } = await receiver.send(sent);
+      expect([status >= 400 && status < 500, headers.location]).toEqual([true, undefined]);
+    }
+    expect(spooled()).toEqual([]);
+  });
+});
+
+describe("the budget of rejections:", () => {
+  const limited = new ActivatedReceiver();
+  beforeAll(async () => {
+    limited.limits.refusalsPerMinute = 3;
+    await limited.start();
+  });
+  afterAll(() => limited.remove());
+
+  test("another X-Forwarded-For is another source; and a used-up budget keeps good deliveries out", async () => {
+    const answers: number[] = [];
+    for (let i = 0; i < 5; i++) {
+      const forged = {
+        "x-forwarded-for": `198.51.100.${i}`,
+        "cf-connecting-ip": `198.51.100.${i}`,
+        forwarded: `for=${i}`,
+      };
+      answers.push((await limited.send(delivery({ secret: "x".repeat(40), headers: forged }))).status);
+    }
+    expect(answers).toEqual([401, 401, 401, 429, 429]);
+    expect(readdirSync(join(limited.spool, "site"))).toEqual([]);
+    expect((await limited.send(delivery())).status).toBe(202);
+  });
+});
+
+describe("settings:", () => {
+  test("no secret, or a short one, is a default", () => {
+    for (const secret of ["", "\n", "development"])
+      expect(startedWith({}, secret)).toMatchObject({ status: 78, said: expect.stringContaining("shorter than 32") });
+  });
+  test("an unknown git host is a hook that is open to all", () => {
+    const hooks = [{ name: "site", gitHost: "none-such", branch: "main" }];
+    expect(startedWith({ hooks })).toMatchObject({ status: 78, said: expect.stringContaining("gitHost") });
+  });
+});
+
+/** Who holds it, and in which test. Titles are the beginning of a test's or a describe's, or a row of its table. */
+const elsewhere: readonly (readonly [mistake: string, file: string, title: string])[] = [
+  [
+    "a source outside the ranges, by its own address",
+    "test/infra/host/proxy.test.ts",
+    "a source outside the hook's ranges",
+  ],
+  [
+    "a source outside the ranges, after an allowed one",
+    "test/hosts/suite/matrix.test.ts",
+    "a denied source gets in after an allowed one only if",
+  ],
+  [
+    "an allowlist that is not enforced",
+    "test/infra/host/guard.test.ts",
+    "without enforcement every foreign source is named",
+  ],
+  [
+    "an allowlist that sees the proxy in place of the sender",
+    "test/infra/host/proxy.test.ts",
+    "a delivery passes on both address families, and the receiver sees its source",
+  ],
+  ["a forged X-Forwarded-For on the way to the allowlist", "test/infra/host/proxy.test.ts", "a forged X-Forwarded-For"],
+  ["an IPv6 source", "test/hosts/suite/up.test.ts", "the receiver accepts a signed push from GitHub over %s"],
+  [
+    "a bare IPv6 address that admits a /32",
+    "test/infra/host/receiver.test.ts",
+    "ranges are compared as systemd prints them",
+  ],
+  ["ranges that are out of date", "test/infra/networks.test.ts", "GitHub's list holds the three ranges of 2026-10-29"],
+  ["a slow sender", "test/service/receiver/wire.test.ts", "that do not end their body receive 408"],
+  ["a slow sender at nginx", "test/infra/host/proxy.test.ts", "a slow body ends at nginx"],
+  [
+    "a rate by the wrong key at nginx",
+    "test/infra/host/proxy.test.ts",
+    "nginx rejects a source above the rate with 429 and no other source",
+  ],
+  [
+    "a body over the limit at nginx",
+    "test/infra/host/proxy.test.ts",
+    "a push of 2 MiB and one of the declared size pass whole",
+  ],
+  [
+    "smuggling on a kept connection to the receiver",
+    "test/infra/host/proxy.test.ts",
+    "one connection for each request",
+  ],
+  [
+    "the deletion of a branch at Bitbucket, whose `new` is null",
+    "test/service/receiver/git-hosts.test.ts",
+    "what a push means at",
+  ],
+  [
+    "Gitea's and Forgejo's delivery taken for GitHub's",
+    "test/service/receiver/git-hosts.test.ts",
+    "a delivery of %s is recognised, whatever other marks it carries",
+  ],
+  [
+    "a replay, and a redelivery that is taken for one",
+    "test/service/receiver/replays.test.ts",
+    "after the builder took it, as GitHub's Redeliver after a failed build",
+  ],
+  [
+    "a replay that publishes an old commit",
+    "test/service/builder/replays.test.ts",
+    "the replay of an old delivery after a newer push",
+  ],
+  [
+    "accepted work that is lost in a crash",
+    "test/service/receiver/process.test.ts",
+    "SIGKILL in a stream of deliveries",
+  ],
+  [
+    "a spool file that is half written, or a link",
+    "test/service/receiver/spool.test.ts",
+    "the spool syncs the file before it renames it",
+  ],
+  [
+    "a spool file that is exchanged while it is read",
+    "test/service/builder/markers.test.ts",
+    "what a member puts into the folder of requests",
+  ],
+  [
+    "a push that is lost, or a second build, while a build runs",
+    "test/service/builder/serve.test.ts",
+    "the first push of a burst is built at once",
+  ],
+  [
+    "a failed build that is reported as good",
+    "test/service/builder/hugo.test.ts",
+    "the reason names a failing template with hugo's message",
+  ],
+  ["a failed build that is published", "test/service/builder/hugo.test.ts", "the gate rejects a build without layouts"],
+  [
+    "a truncated list of files that starts no build",
+    "test/service/builder/decide.test.ts",
+    "unknown changes start a build",
+  ],
+  [
+    "a secret in the environment, the arguments or the journal",
+    "test/service/receiver/process.test.ts",
+    "the journal, the arguments and the environment hold no secret",
+  ],
+  [
+    "a secret in a unit, a file or the state",
+    "test/hosts/suite/secrets.test.ts",
+    "units and journal contain no secret",
+  ],
+  [
+    "an address of the cloud's metadata that a build reads",
+    "test/hosts/rebuild/hostile.test.ts",
+    "hugo reads an address that the operator allows",
+  ],
+  ["a command that a repository's names lead to", "test/service/builder/git.test.ts", "a hostile repository"],
+];
+
+const noPlace: readonly (readonly [mistake: string, because: string])[] = [
+  [
+    "a lock of builds that is not taken, or lies in the checkout",
+    "systemd runs one pushgate-build-<hook>.service, and there is no lock",
+  ],
+  ["a body parser that consumed the stream", "the app has none: body.ts alone reads a request, and once"],
+  [
+    "a reload of the configuration that loses hooks",
+    "the receiver reads its settings once at start, and a faulty file fails the start",
+  ],
+  [
+    "work of more than 10 s before the answer",
+    "the receiver starts no program: it answers once the delivery is on the disk",
+  ],
+  ["a cache of deliveries that grows, or is lost in a restart", "the spool is the only memory, see replays.test.ts"],
+  [
+    "a request of the receiver to an address of the payload",
+    "its unit has no network: PrivateNetwork= and RestrictAddressFamilies=none",
+  ],
+];
+
+describe("held by another layer:", () => {
+  test.each(elsewhere)("%s: %s", (_, file, title) => {
+    const path = new URL(`../../../${file}`, import.meta.url);
+    expect(existsSync(path)).toBe(true);
+    expect(readFileSync(path, "utf8")).toContain(title);
+  });
+  test("each mistake is named once, and each that has no place has a reason", () => {
+    const named = [...elsewhere, ...noPlace].map(([mistake]) => mistake);
+    expect(new Set(named).size).toBe(named.length);
+    for (const [, because] of noPlace) expect(because.length).toBeGreaterThan(20);
+  });
+});

@@ -1,0 +1,140 @@
+/** How each git host's module sets the result of a build, and that its API takes it. */
+import { expect, test } from "vitest";
+import { cut } from "../../../service/git-hosts/commit-status.ts";
+import { type GitHostName, gitHostNames, gitHosts, repositoryOf } from "../../../service/git-hosts/index.ts";
+
+const commit = "a".repeat(40);
+const result = { commit, state: "failure", reason: "Hugo failed.", context: "pushgate/web1/site" } as const;
+const url = "https://www.example.org/";
+const at = (name: GitHostName, repository: string, more: object = {}) =>
+  gitHosts[name].status!.request(repositoryOf(repository), { ...result, ...more }, "the-token");
+
+test.each([
+  ["https://github.com/example/site.git", "https://github.com", ["example", "site"]],
+  ["https://git.example.net:3000/a/b/c", "https://git.example.net:3000", ["a", "b", "c"]],
+  ["https://git.example.net/a/b/", "https://git.example.net", ["a", "b"]],
+  ["ssh://git@git.example.net:2222/a/b.git", "https://git.example.net", ["a", "b"]],
+  ["ssh://git@git.example.net/a/b.git", "https://git.example.net", ["a", "b"]],
+  ["git@git.example.net:a/b.git", "https://git.example.net", ["a", "b"]],
+  ["git@git.example.net:/a/b.git", "https://git.example.net", ["a", "b"]],
+])("the API of %s is at %s", (address, origin, names) => {
+  expect(repositoryOf(address)).toMatchObject({ origin, names });
+});
+
+test.each<[GitHostName, string, string, Record<string, string>]>([
+  [
+    "github",
+    "git@github.com:example/site.git",
+    `https://api.github.com/repos/example/site/statuses/${commit}`,
+    { authorization: "Bearer the-token" },
+  ],
+  [
+    "gitlab",
+    "https://gitlab.com/group/sub/site.git",
+    `https://gitlab.com/api/v4/projects/group%2Fsub%2Fsite/statuses/${commit}`,
+    { "private-token": "the-token" },
+  ],
+  [
+    "gitlab",
+    "ssh://git@altssh.gitlab.com:443/group/site.git",
+    `https://gitlab.com/api/v4/projects/group%2Fsite/statuses/${commit}`,
+    { "private-token": "the-token" },
+  ],
+  [
+    "gitlab-self-managed",
+    "https://git.example.net:8443/group/site.git",
+    `https://git.example.net:8443/api/v4/projects/group%2Fsite/statuses/${commit}`,
+    { "private-token": "the-token" },
+  ],
+  [
+    "forgejo",
+    "https://codeberg.org/example/site.git",
+    `https://codeberg.org/api/v1/repos/example/site/statuses/${commit}`,
+    { authorization: "token the-token" },
+  ],
+  [
+    "gitea",
+    "https://example.net/git/example/site.git",
+    `https://example.net/git/api/v1/repos/example/site/statuses/${commit}`,
+    { authorization: "token the-token" },
+  ],
+  [
+    "bitbucket",
+    "git@bitbucket.org:example/site.git",
+    `https://api.bitbucket.org/2.0/repositories/example/site/commit/${commit}/statuses/build`,
+    { authorization: "Bearer the-token" },
+  ],
+  [
+    "bitbucket-data-center",
+    "https://git.example.net/scm/PROJ/site.git",
+    `https://git.example.net/rest/api/latest/projects/PROJ/repos/site/commits/${commit}/builds`,
+    { authorization: "Bearer the-token" },
+  ],
+  [
+    "bitbucket-data-center",
+    "https://example.net/bitbucket/scm/~user/site.git",
+    `https://example.net/bitbucket/rest/api/latest/projects/~user/repos/site/commits/${commit}/builds`,
+    { authorization: "Bearer the-token" },
+  ],
+  [
+    "bitbucket-data-center",
+    "ssh://git@git.example.net:7999/proj/site.git",
+    `https://git.example.net/rest/api/latest/projects/proj/repos/site/commits/${commit}/builds`,
+    { authorization: "Bearer the-token" },
+  ],
+])("%s: the result of a commit of %s goes to its API with the token in its header", (name, address, to, headers) => {
+  const request = at(name, address);
+  expect(request.url).toBe(to);
+  expect(request.headers).toMatchObject(headers);
+  expect(JSON.stringify(request.body)).not.toContain("the-token");
+});
+
+test.each<[GitHostName, readonly [string, string, string]]>([
+  ["github", ["pending", "success", "failure"]],
+  ["gitea", ["pending", "success", "failure"]],
+  ["forgejo", ["pending", "success", "failure"]],
+  ["gitlab", ["running", "success", "failed"]],
+  ["gitlab-self-managed", ["running", "success", "failed"]],
+  ["bitbucket", ["INPROGRESS", "SUCCESSFUL", "FAILED"]],
+  ["bitbucket-data-center", ["INPROGRESS", "SUCCESSFUL", "FAILED"]],
+])("%s has names of its own for the states: %o", (name, names) => {
+  const states = (["pending", "success", "failure"] as const).map(
+    (state) => at(name, "https://git.example.net/example/site.git", { state }).body.state,
+  );
+  expect(states).toEqual(names);
+});
+
+test("the body has the reason, the build's name and the site's URL; Bitbucket needs one, and gets the commit's page", () => {
+  const repository = "https://git.example.net/example/site.git";
+  const described = { description: "Hugo failed.", target_url: url };
+  expect(at("github", repository, { url }).body).toEqual({ state: "failure", context: result.context, ...described });
+  expect(at("gitea", repository, { url }).body).toEqual({ state: "failure", context: result.context, ...described });
+  expect(at("gitlab", repository, { url }).body).toEqual({ state: "failed", name: result.context, ...described });
+  expect(at("github", repository).body.target_url).toBeUndefined();
+  const ofBitbucket = at("bitbucket", repository, { url }).body;
+  expect(ofBitbucket).toMatchObject({ name: result.context, description: "Hugo failed.", url });
+  expect(ofBitbucket.key).toMatch(/^pushgate-[0-9a-f]{16}$/);
+  expect(at("bitbucket", repository, { context: "another" }).body.key).not.toBe(ofBitbucket.key);
+  expect(at("bitbucket", repository).body.url).toBe(`https://bitbucket.org/example/site/commits/${commit}`);
+  expect(at("bitbucket-data-center", "ssh://git@git.example.net:7999/proj/site.git").body.url).toBe(
+    `https://git.example.net/projects/proj/repos/site/commits/${commit}`,
+  );
+});
+
+test("a reason is cut where the API takes no more, by characters", () => {
+  for (const name of gitHostNames) {
+    const { status } = gitHosts[name];
+    if (status === undefined) continue;
+    const reason = "\u{1f41f}".repeat(status.longest + 1);
+    const { description } = at(name, "https://git.example.net/example/site.git", { reason }).body;
+    expect([...description!]).toHaveLength(status.longest);
+    expect(description).toMatch(/\u{1f41f}…$/u);
+  }
+  expect(cut("short", 140)).toBe("short");
+});
+
+test("Gogs and senders that hold no repository have no API for results; every other git host says where its token is made", () => {
+  const without = gitHostNames.filter((name) => gitHosts[name].status === undefined);
+  expect(without).toEqual(["gogs", "standard-webhooks"]);
+  for (const name of gitHostNames) expect(gitHosts[name].status?.permission).not.toBe("");
+});

@@ -1,0 +1,433 @@
+/** The reporter against the git hosts' APIs: what it sends, tries again and drops, and that a build never waits for it. */
+import { spawn } from "node:child_process";
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import type { GitHostName } from "../../../service/git-hosts/index.ts";
+import { add, type Report, waiting } from "../../../service/outbox.ts";
+import { channelsOf } from "../../../service/reporter/channels.ts";
+import { type Channels, type Line, sendAll, type Terms } from "../../../service/reporter/send.ts";
+import type { ReporterSettings } from "../../../service/reporter/settings.ts";
+import { readReporter, SettingsFault } from "../../../service/settings.ts";
+import { type RunningApi, startStatusApi } from "../../fakes/status-api.ts";
+import { bundled } from "../bundles.ts";
+
+const [one, two] = ["1".repeat(40), "2".repeat(40)] as const;
+const site = "https://www.example.org/";
+const quick: Terms = { first: 20, longest: 80, age: 60_000, look: 10, answer: 5 };
+
+let running: RunningApi;
+let folder: string;
+let lines: Line[];
+beforeAll(async () => {
+  running = await startStatusApi();
+});
+afterAll(() => running.close());
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), "pushgate-outbox-"));
+  lines = [];
+  const { api } = running;
+  for (const key of Object.keys(api.faults)) delete api.faults[key as keyof typeof api.faults];
+  for (const list of [api.results, api.notifications]) list.length = 0;
+  api.commits.clear();
+  api.requests = 0;
+});
+afterEach(() => rmSync(folder, { recursive: true, force: true }));
+
+/** Polls for as long as a busy computer needs. */
+const soon = (look: () => unknown) => expect.poll(look, { timeout: 30_000 });
+
+const put = (report: Partial<Report> = {}) =>
+  add(folder, {
+    to: "status",
+    commit: one,
+    state: "success",
+    reason: "Published.",
+    at: new Date().toISOString(),
+    ...report,
+  });
+
+type Given = {
+  readonly gitHost?: GitHostName;
+  readonly path?: string;
+  readonly token?: string;
+  readonly notify?: string;
+};
+
+/** Of a repository at the fake; a public service's own API is at the fake, too. */
+function channels({
+  gitHost = "gitea",
+  path = "example/site",
+  token = running.api.token,
+  notify,
+}: Given = {}): Channels {
+  const settings: ReporterSettings = {
+    ...{ hook: "site", folder, site },
+    status: { gitHost, repository: `${running.origin}/${path}.git`, context: "pushgate/web1/site" },
+    ...(notify !== undefined && { notify: `${running.origin}${notify}` }),
+  };
+  const made = channelsOf({ settings, secrets: { status: token, notify: running.api.key } });
+  const here = (url: string) => url.replace(/^https:\/\/api\.(github\.com|bitbucket\.org)/, running.origin);
+  const { status } = made;
+  const postOf = (report: Report) => {
+    const post = status!.postOf(report);
+    return post && { ...post, url: here(post.url) };
+  };
+  return { ...made, status: { ...status!, postOf } };
+}
+
+const send = (to: Channels = channels(), terms: Terms = quick) =>
+  sendAll(folder, to, (line) => void lines.push(line), terms, running.ca);
+
+describe("a result", () => {
+  test.each<[GitHostName, string, string]>([
+    ["github", "example/site", "success"],
+    ["gitlab-self-managed", "group/sub/site", "success"],
+    ["gitea", "example/site", "success"],
+    ["forgejo", "git/example/site", "success"],
+    ["bitbucket", "example/site", "SUCCESSFUL"],
+    ["bitbucket-data-center", "scm/PROJ/site", "SUCCESSFUL"],
+  ])("is taken by the API of %s, as long as a reason can be", async (gitHost, path, state) => {
+    put({ reason: "x".repeat(500) });
+    expect(await send(channels({ gitHost, path }))).toBe(true);
+    expect(lines).toMatchObject([{ to: "status", result: "sent", commit: one, state: "success" }]);
+    const [result] = running.api.results;
+    expect(result).toMatchObject({ commit: one, state, context: "pushgate/web1/site", url: site });
+    expect(result!.description).toMatch(/^x{100,}…$/);
+    expect(waiting(folder)).toEqual([]);
+  });
+
+  test("of a commit that has a newer one is not sent, and results of several commits are sent in their order", async () => {
+    put({ state: "pending", reason: "The build runs." });
+    put({ commit: two, state: "pending" });
+    put();
+    await send();
+    expect(running.api.results.map(({ commit, state }) => [commit, state])).toEqual([
+      [two, "pending"],
+      [one, "success"],
+    ]);
+  });
+
+  test("without a commit is not sent to the git host", async () => {
+    put({ commit: null });
+    expect(await send()).toBe(true);
+    expect(running.api.requests).toBe(0);
+  });
+
+  test.each([
+    ["a wrong token", { token: "wrong-0123456789abcdefghij" }, 401],
+    ["a token that may only read", { token: "reader-0123456789abcdefghij" }, 403],
+  ])("that is rejected for %s is dropped after one try", async (_, given, status) => {
+    put();
+    expect(await send(channels(given))).toBe(false);
+    expect(lines).toMatchObject([{ result: "dropped", reason: expect.stringMatching(`^${status} `) }]);
+    expect([running.api.requests, waiting(folder).length]).toEqual([1, 0]);
+  });
+
+  test.each<[GitHostName, number]>([
+    ["github", 422],
+    ["gitea", 404],
+  ])("of a commit that %s does not know is dropped with its answer, %i", async (gitHost, status) => {
+    running.api.commits.add(two);
+    put();
+    put({ commit: two });
+    expect(await send(channels({ gitHost }))).toBe(false);
+    expect(lines).toMatchObject([
+      { result: "dropped", reason: `${status} {"message":"No commit found for SHA: ${one}"}` },
+      { result: "sent", commit: two },
+    ]);
+  });
+
+  test.each([500, 502, 503, 408, 429])(
+    "that is answered with %i is tried again, after pauses that grow",
+    async (status) => {
+      Object.assign(running.api.faults, { status });
+      put();
+      const tried = send();
+      await soon(() => lines.length).toBeGreaterThanOrEqual(3);
+      delete running.api.faults.status;
+      expect(await tried).toBe(true);
+      expect(lines.at(-1)).toMatchObject({ result: "sent" });
+      expect(lines[0]).toMatchObject({
+        result: "delayed",
+        reason: expect.stringMatching(`^${status}; the next try is in`),
+      });
+    },
+  );
+
+  test("is tried again while the server is gone, and dropped after a day", async () => {
+    const gone = await startStatusApi();
+    await gone.close();
+    const settings = {
+      hook: "site",
+      folder,
+      status: { gitHost: "gitea", repository: `${gone.origin}/a/b.git`, context: "x" },
+    };
+    const to = channelsOf({ settings: settings as ReporterSettings, secrets: { status: "0123456789abcdefghij" } });
+    put();
+    put({ commit: two, at: new Date(Date.now() - 24 * 3_600_000 - 1_000).toISOString() });
+    const tried = sendAll(folder, to, (line) => void lines.push(line), { ...quick, age: 24 * 3_600_000 }, gone.ca);
+    await soon(() => lines.find(({ result }) => result === "dropped")).toMatchObject({
+      commit: two,
+      reason: expect.stringMatching(/ECONNREFUSED.*, for 24 h$/),
+    });
+    expect(lines[0]).toMatchObject({ result: "delayed", commit: one });
+    for (const { name } of waiting(folder)) rmSync(join(folder, name));
+    expect(await tried).toBe(false);
+  });
+
+  test.each<[string, object, number]>([
+    ["429 and Retry-After in seconds", { status: 429, headers: { "retry-after": "77" } }, 77],
+    ["403 and Retry-After", { status: 403, headers: { "retry-after": "60" } }, 60],
+    [
+      "Retry-After as a date",
+      { status: 503, headers: { "retry-after": new Date(Date.now() + 900_500).toUTCString() } },
+      900,
+    ],
+    [
+      "403 at the end of GitHub's rate",
+      {
+        status: 403,
+        headers: { "x-ratelimit-remaining": "0", "x-ratelimit-reset": String(Math.floor(Date.now() / 1000) + 600) },
+      },
+      600,
+    ],
+    ["a year, of which an hour counts", { status: 429, headers: { "retry-after": "31536000" } }, 3600],
+  ])("waits as long as the API says: %s", async (_, faults, seconds) => {
+    Object.assign(running.api.faults, faults);
+    put();
+    const tried = send();
+    await soon(() => lines.length).toBe(1);
+    const said = Number(/the next try is in (\d+) s$/.exec(lines[0]!.reason)?.[1]);
+    expect(said <= seconds && said > seconds - 30, `${said}`).toBe(true);
+    expect(running.api.requests).toBe(1);
+    for (const { name } of waiting(folder)) rmSync(join(folder, name));
+    expect(await tried).toBe(true);
+  });
+
+  test("403 without a pause is a rejection", async () => {
+    Object.assign(running.api.faults, { status: 403, headers: { "x-ratelimit-remaining": "9" } });
+    put();
+    expect(await send()).toBe(false);
+  });
+
+  test.each(["hangs", "trickles"] as const)("a server that %s is left after the time for an answer", async (fault) => {
+    running.api.faults[fault] = true;
+    put();
+    const tried = send(channels(), { ...quick, answer: 0.2 });
+    await soon(() => lines.at(0)?.reason).toMatch(/^no answer within 0\.2 s/);
+    delete running.api.faults[fault];
+    expect(await tried).toBe(true);
+  });
+
+  test("a redirect is not followed, so that the token goes nowhere else", async () => {
+    const other = await startStatusApi();
+    Object.assign(running.api.faults, {
+      status: 307,
+      headers: { location: `${other.origin}/api/v1/repos/a/b/statuses/${one}` },
+    });
+    put();
+    expect(await send()).toBe(false);
+    expect(lines).toMatchObject([{ result: "dropped", reason: "307, a redirect, which is not followed" }]);
+    expect(other.api.requests).toBe(0);
+    await other.close();
+  });
+
+  test("an answer is bounded, and neither its control characters nor the token reach the journal", async () => {
+    const { token } = running.api;
+    Object.assign(running.api.faults, { status: 400, text: `\u001b[31m${token}\u202e\n${"x".repeat(1 << 20)}` });
+    put();
+    expect(await send()).toBe(false);
+    const [{ reason }] = lines as [Line];
+    expect(reason).not.toContain(token);
+    expect(reason).toMatch(/^400 \?\[31m…\? x+…$/);
+    expect(reason.length).toBeLessThan(310);
+  });
+
+  test("a certificate of an unknown authority is no git host's", async () => {
+    put();
+    const tried = sendAll(folder, channels(), (line) => void lines.push(line), quick);
+    await soon(() => lines.at(0)?.result).toBe("delayed");
+    expect(running.api.results).toEqual([]);
+    for (const { name } of waiting(folder)) rmSync(join(folder, name));
+    await tried;
+  });
+});
+
+describe("site.notify", () => {
+  test("gets the newest turn, signed, and the same id at each try", async () => {
+    const notify = { to: "notify", commit: one } as const;
+    put({ ...notify, state: "failure", reason: "an older one" });
+    put({ ...notify, state: "failure", reason: "Hugo failed." });
+    Object.assign(running.api.faults, { status: 503 });
+    const tried = send(channels({ notify: "/hooks/builds" }));
+    await soon(() => lines.length).toBeGreaterThan(0);
+    delete running.api.faults.status;
+    expect(await tried).toBe(true);
+    put({ ...notify, state: "success", reason: "changed: layouts/index.html" });
+    await send(channels({ notify: "/hooks/builds" }));
+    expect(running.api.notifications).toMatchObject([
+      { hook: "site", site, state: "failing", commit: one, reason: "Hugo failed." },
+      { hook: "site", site, state: "succeeding", commit: one },
+    ]);
+    const [first, second] = running.api.notifications;
+    expect(first!.id).toMatch(/^msg_[0-9a-f]{32}$/);
+    expect(second!.id).not.toBe(first!.id);
+    expect(Date.parse(first!.time!)).toBeGreaterThan(0);
+  });
+
+  test("signed with another key is rejected", async () => {
+    const to = channelsOf({
+      settings: { hook: "site", folder, notify: `${running.origin}/hooks/builds` },
+      secrets: { notify: `whsec_${Buffer.alloc(32, 8).toString("base64")}` },
+    });
+    put({ to: "notify" });
+    expect(await send(to)).toBe(false);
+    expect(running.api.notifications).toEqual([]);
+  });
+
+  test("is sent while the git host is dead, and the other way round", async () => {
+    put();
+    put({ to: "notify" });
+    const { postOf } = channels({ notify: "/hooks/builds" }).status!;
+    const dead = {
+      host: "dead",
+      secret: "x",
+      postOf: (report: Report) => ({ ...postOf(report)!, url: "https://localhost:1/" }),
+    };
+    const to = channels({ notify: "/hooks/builds" });
+    const tried = send({ ...to, status: dead });
+    await soon(() => running.api.notifications.length).toBe(1);
+    put({ to: "notify" });
+    await soon(() => running.api.notifications.length).toBe(2);
+    for (const { name } of waiting(folder)) rmSync(join(folder, name));
+    await tried;
+  });
+});
+
+describe("the outbox", () => {
+  test("is bounded, keeps its order, and a half-written report is none", () => {
+    for (let i = 1; i <= 500; i += 1) writeFileSync(join(folder, `${i}.json`.padStart(14, "0")), "");
+    for (const reason of ["one", "two", "three"]) put({ reason });
+    writeFileSync(join(folder, ".new"), '{"to":');
+    const found = waiting(folder);
+    expect([found.length, found[0]!.name, found.at(-1)!.name]).toEqual([500, "000000004.json", "000000503.json"]);
+    expect(found.slice(-3).map(({ report }) => report?.reason)).toEqual(["one", "two", "three"]);
+  });
+
+  test("what the builder did not write is removed unread, and stops nothing", async () => {
+    const secret = join(folder, "../secret.json");
+    writeFileSync(
+      secret,
+      JSON.stringify({ to: "status", commit: one, state: "success", reason: "leaked", at: new Date().toISOString() }),
+    );
+    symlinkSync(secret, join(folder, "000000001.json"));
+    writeFileSync(join(folder, "000000002.json"), "x".repeat(1 << 20));
+    writeFileSync(join(folder, "000000003.json"), JSON.stringify({ to: "status", commit: "../..", state: "success" }));
+    writeFileSync(join(folder, "unknown"), "");
+    mkdirSync(join(folder, "000000004.json/inside"), { recursive: true });
+    put();
+    expect(await send()).toBe(false);
+    expect(lines.map(({ result }) => result).sort()).toEqual([...Array(5).fill("dropped"), "sent"]);
+    expect(running.api.results).toMatchObject([{ description: "Published." }]);
+    expect([readdirSync(folder), existsSync(secret)]).toEqual([[], true]);
+    rmSync(secret);
+  });
+});
+
+describe("the program", () => {
+  let bundle: string;
+  let home: string;
+  beforeAll(async () => {
+    home = mkdtempSync(join(tmpdir(), "pushgate-reporter-"));
+    bundle = join(home, "builder.cjs");
+    await bundled("builder", bundle);
+  });
+  afterAll(() => rmSync(home, { recursive: true, force: true }));
+
+  /** Starts the bundle as its unit does. */
+  async function run(token: string, program = bundle) {
+    const settings = join(home, "reporter.json");
+    const repository = `${running.origin}/example/site.git`;
+    writeFileSync(
+      settings,
+      JSON.stringify({
+        hook: "site",
+        folder,
+        site,
+        status: { gitHost: "gitea", repository, context: "pushgate/web1/site" },
+      }),
+    );
+    writeFileSync(join(home, "status"), `${token}\n`);
+    const env = { PUSHGATE_SETTINGS: settings, CREDENTIALS_DIRECTORY: home, NODE_EXTRA_CA_CERTS: running.caFile };
+    const child = spawn(process.execPath, [program, "report"], { env, stdio: ["ignore", "pipe", "pipe"] });
+    let said = "";
+    for (const stream of [child.stdout, child.stderr]) stream.setEncoding("utf8").on("data", (text) => (said += text));
+    const code = await new Promise((resolve) => child.once("close", resolve));
+    return { code, said };
+  }
+
+  /** Without a part of the program, the attack gets further. */
+  async function without(file: string, words: string, instead: string): Promise<string> {
+    const outfile = join(home, `without-${words.replace(/\W/g, "")}.cjs`);
+    await bundled("builder", outfile, (at, text) => {
+      if (at !== file) return text;
+      if (!text.includes(words)) throw new Error(`${file} has no longer: ${words}`);
+      return text.replace(words, instead);
+    });
+    return outfile;
+  }
+
+  test("prints no token that an API repeats, and would, without the line that removes it", async () => {
+    const { token, faults } = running.api;
+    Object.assign(faults, { status: 400, text: `your token is ${token}` });
+    put();
+    expect((await run(token)).said).toContain("your token is …");
+    put();
+    const bare = await without("reporter/send.ts", '.replaceAll(channel.secret, "…")', "");
+    expect((await run(token, bare)).said).toContain(`your token is ${token}`);
+  });
+
+  test("sends nothing of a file that a link leads to, and would, if it followed links", async () => {
+    const closed = join(home, "closed.json");
+    const report = {
+      to: "status",
+      commit: one,
+      state: "success",
+      reason: "of another site",
+      at: new Date().toISOString(),
+    };
+    writeFileSync(closed, JSON.stringify(report));
+    const link = () => symlinkSync(closed, join(folder, "000000001.json"));
+    link();
+    expect((await run(running.api.token)).code).toBe(3);
+    expect(running.api.results).toEqual([]);
+    link();
+    const following = await without("outbox.ts", "constants.O_NOFOLLOW | ", "");
+    expect((await run(running.api.token, following)).code).toBe(0);
+    expect(running.api.results).toMatchObject([{ description: "of another site" }]);
+  });
+
+  test("sends what waits and ends with 0, or 3 where a result was rejected", async () => {
+    put();
+    expect(await run(running.api.token)).toMatchObject({ code: 0, said: expect.stringContaining('"result":"sent"') });
+    expect(running.api.results).toHaveLength(1);
+    put();
+    const { code, said } = await run("wrong-0123456789abcdefghij");
+    expect(code).toBe(3);
+    expect(JSON.parse(said)).toMatchObject({ hook: "site", to: "status", result: "dropped", host: "localhost" });
+  });
+
+  test("reports all faults of its settings at once", () => {
+    const file = join(home, "wrong.json");
+    writeFileSync(file, JSON.stringify({ hook: "site", folder: "here", notify: "http://example.org/", status: {} }));
+    const read = (env: Record<string, string>) => () => readReporter(env);
+    expect(read({ PUSHGATE_SETTINGS: file })).toThrow(SettingsFault);
+    expect(read({ PUSHGATE_SETTINGS: file })).toThrow(/folder: .*\n.*status.gitHost: .*\n[\s\S]*notify: write a URL/);
+    writeFileSync(file, JSON.stringify({ hook: "site", folder, notify: "https://example.org/" }));
+    expect(read({ PUSHGATE_SETTINGS: file, CREDENTIALS_DIRECTORY: home })).toThrow(/notify is not readable \(ENOENT\)/);
+    writeFileSync(join(home, "notify"), "two words\n");
+    expect(read({ PUSHGATE_SETTINGS: file, CREDENTIALS_DIRECTORY: home })).toThrow(/notify is not one word of ASCII/);
+  });
+});
