@@ -86,7 +86,8 @@ describe("services around the chain", () => {
     ["systemctl reload nftables.service", []],
     ["systemctl restart systemd-networkd.service", []],
     ["networkctl reload", []],
-    ["systemctl restart nginx.service", [521]],
+    // nginx ends the connections whose request it has not read: 525 during the handshake, 520 after it.
+    ["systemctl restart nginx.service", [520, 521, 525]],
     ["systemctl reload nginx.service", []],
     // nginx answers 502 where the receiver ends with the connection open, and 503 while its socket is closed.
     ["systemctl restart pushgate.slice", [502, 503]],
@@ -98,7 +99,7 @@ describe("services around the chain", () => {
         () => world.deliver(),
       );
       for (const { status } of seen) expect([202, ...interrupted]).toContain(status);
-      // A restart of the slice restarts the sockets in it, and \`systemctl\` waits for the slice alone.
+      // A restart of the slice restarts the sockets in it, and systemctl waits for the slice alone.
       for (const status of await delivered()) expect(interrupted).toContain(status);
     });
     expect(accepted(seen)).toEqual([]);
