@@ -3,54 +3,13 @@
  * each, and what the git host shows, as far as the operator types it.
  */
 import { InvalidArgumentError } from "commander";
-import { type Attempt, attempts } from "../trace/attempts.ts";
 import type { Answer } from "../trace/evidence.ts";
-import { layers } from "../trace/outcomes.ts";
-import { type Verdict, verdict } from "../trace/verdict.ts";
-import { all, command, type Options, ofStack, targets } from "./command.ts";
-import { short } from "./format.ts";
-import { parseReport, type Report, reportScript } from "./host-report.ts";
-import { deliveryId, logsScript, reader } from "./logs.ts";
-import { runOnHost } from "./run-on-host.ts";
-import { readStack, UserError } from "./stack.ts";
-
-type Traced = Attempt & { readonly host?: string; readonly published?: string };
-
-/** 0 delivered, 1 rejected and named, 2 unknown. */
-const exitOf = ({ certainty, outcomes }: Verdict): number => {
-  if (certainty === "unknown") return 2;
-  return outcomes.every(({ layer }) => layer === "delivered") ? 0 : 1;
-};
-
-const reached = ({ outcomes: [first] }: Verdict): number =>
-  first === undefined || first.layer === "delivered" ? layers.length : layers.indexOf(first.layer);
-
-/** The path layer by layer, the evidence, the fix, and what was not looked at. */
-export function traceText({ host, time, answer, nginx, receiver, published }: Traced, found: Verdict): string {
-  const { certainty, outcomes } = found;
-  const at = reached(found);
-  const path = layers.map((layer, i) => {
-    if (i === 0 && at > 0) return [layer, "sent it"];
-    if (certainty === "unknown") return [layer, i < at ? "passed" : "unknown"];
-    if (i === at) return [layer, `${certainty === "likely" ? "probably " : ""}rejected it`];
-    return [layer, i < at ? "passed" : "not reached"];
-  });
-  const seen = [
-    ["the git host's page", answer === undefined ? undefined : `${answer.status} ${JSON.stringify(answer.headers)}`],
-    ["nginx", nginx === undefined ? undefined : nginx === "none" ? "no line" : JSON.stringify(nginx)],
-    ["receiver", receiver === undefined ? undefined : receiver === "none" ? "no line" : JSON.stringify(receiver)],
-  ] as const;
-  const lines = [
-    [host, time].filter((one) => one !== undefined).join(", "),
-    ...path.map(([layer = "", what = ""]) => `  ${layer.padEnd(24)}${what}`),
-    ...(outcomes.length === 0 ? ["no outcome that pushgate knows fits what was seen"] : []),
-    ...outcomes.flatMap(({ what, fix }) => [`${certainty}: ${what}.`, ...(fix === undefined ? [] : [`  fix: ${fix}`])]),
-    ...(published === undefined || exitOf(found) !== 0 ? [] : [published]),
-    "seen:",
-    ...seen.map(([source, what]) => `  ${source.padEnd(24)}${what ?? "not looked at"}`),
-  ];
-  return `${lines.filter((line) => line !== "").join("\n")}\n`;
-}
+import { verdict } from "../trace/verdict.ts";
+import { command, type Options } from "./command.ts";
+import { deliveryId } from "./logs.ts";
+import { UserError } from "./stack.ts";
+import { onHosts, type Traced } from "./trace-hosts.ts";
+import { exitOf, traceText } from "./trace-text.ts";
 
 type TraceOptions = Options & { delivery?: string; status?: number; header: Answer["headers"] };
 
@@ -64,41 +23,6 @@ const header = (text: string, former: Answer["headers"]): Answer["headers"] => {
   if (name === undefined || value === undefined) throw new InvalidArgumentError("Write it as 'name: value'.");
   return { ...former, [name.toLowerCase()]: value };
 };
-
-/** What the builder did with what the receiver accepted; undefined where the hook has no site or no build has ended. */
-function publishedText({ time, hook }: Attempt, report: Report): string | undefined {
-  const { deployed, last } = report.hooks.find(({ name }) => name === hook)?.status ?? {};
-  if (last === undefined || time === undefined) return undefined;
-  if (deployed && deployed.at >= time)
-    return `published: commit ${short(deployed.commit)} at ${deployed.at}, after this delivery`;
-  return `not published: the last build ended at ${last.at}: ${last.result}, ${last.reason}`;
-}
-
-/** Each attempt of a delivery on each host; without a line on any, one that reached none. */
-async function onHosts(delivery: string, options: Options): Promise<Traced[]> {
-  const { hosts, hooks } = await readStack(ofStack(options));
-  const wanted = {
-    sources: ["receiver", "nginx"],
-    lines: 1_000,
-    since: "7 days ago",
-    delivery,
-    follow: false,
-  } as const;
-  const built = hooks.map(({ name, site }) => ({ name, built: site !== undefined }));
-  const found = await all(
-    targets(hosts, options).map(async (host) => {
-      const text = await runOnHost(host, `(\n${logsScript(wanted)}\n)\n${reportScript(built)}`, 60);
-      const report = parseReport(host.name, text, built);
-      const lines = text.split("\n").flatMap((line) => reader(host.name)(line) ?? []);
-      return attempts(delivery, lines).map((one): Traced => {
-        const published = publishedText(one, report);
-        return { ...one, host: host.name, ...(published !== undefined && { published }) };
-      });
-    }),
-  );
-  const somewhere = found.flat().filter(({ time }) => time !== undefined);
-  return somewhere.length > 0 ? somewhere : [{ nginx: "none", receiver: "none" }];
-}
 
 export const trace = command("trace", "find the layer that rejected a delivery, and the fix", {
   takes: ["host", "json"],
