@@ -71,7 +71,7 @@ declared_files() {
     regular="$regular $path"
     [ "$size" -le "$text_cap" ] || continue
     printf '["text","%s","' "$path"
-    base64 -w0 <"$path" 2>/dev/null
+    base64 -w0 2>/dev/null <"$path"
     printf '"],\n'
   done <<SEEN
 $seen

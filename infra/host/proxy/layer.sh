@@ -23,7 +23,7 @@ processes() {
 # Process ids of the workers that are not shutting down.
 workers() {
   for pid in $(processes); do
-    [ "$(tr -d '\0' <"/proc/$pid/cmdline" 2>/dev/null)" != 'nginx: worker process' ] || echo "$pid"
+    [ "$(tr -d '\0' 2>/dev/null <"/proc/$pid/cmdline")" != 'nginx: worker process' ] || echo "$pid"
   done
 }
 
