@@ -21,6 +21,7 @@ type Build = UnitEnd & { readonly output: string; readonly printed: string };
 const mostOutput = 128 << 10; // characters of hugo's output that are kept: a person reads the end of it
 const slack = 60; // seconds beyond hugo's own in which its unit starts and ends
 const again = 250; // milliseconds between two tries while a former hugo holds the socket's only connection
+const soon = 10; // milliseconds between two looks for the result, which root writes just after the connection ends
 /** The first line, the folders and the line after them; less than what is kept of the output. */
 const mostFirst = mostPrinted + 200;
 const firstLine = /^pushgate-hugo build=([0-9a-f]{32})\n/;
@@ -122,7 +123,7 @@ async function endOf(id: string, file: string, until: number, isStopped: () => b
     // systemd 257 kills root's report together with a build that is stopped for its size.
     if (isStopped()) return { result: "signal", code: "killed", status: "KILL" };
     if (Date.now() > until) throw neverEnds();
-    await sleep(again);
+    await sleep(soon);
   }
 }
 
