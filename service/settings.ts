@@ -1,6 +1,7 @@
 /**
- * Reads all that receiver, builder and reporter start from, and is the only reader of process.env: settings from a public JSON file,
- * secrets from systemd's credentials, and systemd's sockets. It reports all faults at once, and none quotes a secret.
+ * Reads all that receiver, builder and reporter start from, and is the only reader of process.env: settings from a public
+ * JSON file, secrets from systemd's credentials, and systemd's sockets. It reports all faults at once, and none quotes a
+ * secret.
  */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";

@@ -1,10 +1,11 @@
 /**
  * `npm run check`, third step: the words that this project does not use, because a reader cannot know who or what they
- * mean. Reads comments, texts in quotes, shell scripts, units and Markdown; names in code are not prose.
+ * mean, and links of documents that lead nowhere. Reads comments, texts in quotes, shell scripts, units and Markdown; names
+ * in code are not prose.
  */
 import { execFileSync } from "node:child_process";
-import { readFileSync } from "node:fs";
-import { extname } from "node:path";
+import { existsSync, readFileSync } from "node:fs";
+import { dirname, extname, join } from "node:path";
 
 type Rule = { readonly word: RegExp; readonly instead: string };
 
@@ -43,13 +44,37 @@ function proseOf(file: string, text: string): string {
 /** Files that quote other people's words, or these, and JSON, which has keys and no prose. */
 const others = [/\.json$/, /^LICENSE$/, /^test\/prose\.ts$/, /^test\/engine\/(former|module)\//];
 
-/** Prints each word that is not in the glossary; returns how many. */
+/** The anchors of a document's headings, as git hosts make them. */
+const anchorsOf = (text: string): string[] =>
+  [...text.matchAll(/^#+ (.*)$/gm)].map(([, heading = ""]) =>
+    heading
+      .toLowerCase()
+      .replace(/[^\p{L}\p{N} _-]/gu, "")
+      .replaceAll(" ", "-"),
+  );
+
+/** Links to files and headings of this repository that are not there. */
+function brokenLinks(file: string, text: string): string[] {
+  const links = [...text.matchAll(/\]\((?!https?:)([^)#\s]*)#?([^)\s]*)\)/g)];
+  return links.flatMap(([link, to = "", anchor = ""]) => {
+    const path = to === "" ? file : join(dirname(file), to);
+    if (!existsSync(path)) return [link];
+    return anchor === "" || anchorsOf(readFileSync(path, "utf8")).includes(anchor) ? [] : [link];
+  });
+}
+
+/** Prints each word that is not in the glossary, and each broken link; returns how many. */
 function check(paths: readonly string[]): number {
   const tracked = execFileSync("git", ["ls-files", ...paths], { encoding: "utf8" })
     .trim()
     .split("\n");
   const files = tracked.filter((file) => !others.some((pattern) => pattern.test(file)) && !file.endsWith(".pem"));
   let faults = 0;
+  for (const file of files.filter((file) => file.endsWith(".md")))
+    for (const link of brokenLinks(file, readFileSync(file, "utf8"))) {
+      faults++;
+      console.log(`${file}: ${link} leads nowhere`);
+    }
   for (const file of files)
     for (const [i, line] of proseOf(file, readFileSync(file, "utf8")).split("\n").entries())
       for (const { word, instead } of rules) {
@@ -63,6 +88,6 @@ function check(paths: readonly string[]): number {
 
 if (import.meta.main) {
   const faults = check(process.argv.slice(2));
-  if (faults > 0) console.log(`${faults} words that CONTRIBUTING.md's glossary does not have.`);
+  if (faults > 0) console.log(`${faults} words that CONTRIBUTING.md's glossary does not have, or broken links.`);
   process.exitCode = faults > 0 ? 1 : 0;
 }

@@ -184,7 +184,9 @@ init.action(async ({ stack = "live", token, api, ...flags }: InitOptions) => {
     ...(token === undefined ? ["npx pulumi config set --secret cloudflare:apiToken"] : []),
     "npx pulumi preview",
     "npx pulumi up",
-    "npx pushgate hook",
+    `npx pushgate build ${hook}`,
+    "npx pushgate hook: enter at the git host what it prints, then push",
+    "npx pushgate status",
   ];
   console.log(`
 ${file} is written, with a new secret for the hook ${hook}. Next:

@@ -25,14 +25,14 @@ export function placesOf({ site, spool, asks, rootRequests }: Given) {
     /** Names of markers that are taken and not published, one a line. */
     taken: join(work, "taken"),
     clone: join(work, "clone"),
-    /** What hugo writes into; a new folder for each build. */
+    /** What Hugo writes into; a new folder for each build. */
     out: join(work, "out"),
     cache: join(work, "cache"),
-    /** What hugo writes with `build.writeStats`. */
+    /** What Hugo writes with `build.writeStats`. */
     stats: join(work, "hugo_stats.json"),
     manifests: join(work, "manifests"),
     manifest: (id: string) => join(work, "manifests", `${id}.json`),
-    /** The names of the files of a folder that is to be adopted, each ended by NUL; root has them listed. */
+    /** The names of the files to adopt, each ended by NUL. */
     listing: join(work, "listing"),
     held: join(work, "held"),
     /** Holds when the builder tries again: it ended in the middle of a run. */
@@ -53,19 +53,19 @@ export function makePlaces(places: Places): void {
 
 export function makeCache({ cache }: Places): void {
   mkdirSync(cache, { recursive: true });
-  // hugo's account writes there; no other account gets past `work`.
+  // Hugo's account writes there; no other account gets past `work`.
   chmodSync(cache, 0o777);
 }
 
-/** The head that a rollback left. While the branch stays there, only a request builds. */
+/** The branch's head when a rollback was made. Until it changes, only `npx pushgate build` builds. */
 export function heldHead({ held }: Places): string | null {
   const text = ifThere(() => readFileSync(held, "utf8"))?.trim();
   return text && /^[0-9a-f]{40,64}$/.test(text) ? text : null;
 }
 
-export const hold = ({ held }: Places, head: string): void => writeWhole(held, `${head}\n`, 0o600);
+export const holdHead = ({ held }: Places, head: string): void => writeWhole(held, `${head}\n`, 0o600);
 
-export function letGo({ held, work }: Places): void {
+export function releaseHead({ held, work }: Places): void {
   if (ifThere(() => readFileSync(held)) === undefined) return;
   remove(held);
   syncFolder(work);

@@ -9,7 +9,7 @@ import { ifThere, writeWhole } from "./files.ts";
 import type { Places } from "./places.ts";
 import { printable, setbackOf } from "./setback.ts";
 import type { BuilderSettings } from "./settings.ts";
-import type { Failing, Run } from "./status.ts";
+import { type Failing, isGood, type Run } from "./status.ts";
 
 export type Turn = "failing" | "succeeding";
 
@@ -41,14 +41,14 @@ export function reportResult(given: Given, run: Run, turn: Turn | undefined): vo
     const last = reported(given.places);
     const isOpen = last?.state === "pending";
     const built = commit ?? run.head ?? (isOpen ? last.commit : null);
-    const isGood = result === "published" || result === "nothing";
     if (built !== null && built !== last?.commit) endFormer(given, last);
     // Most runs build nothing; one ends a build that a power cut interrupted after its publish.
     if (built !== null && (result !== "nothing" || (isOpen && last.commit === built))) {
-      const next: Result = isGood
+      const next: Result = isGood(run.last)
         ? { commit: built, state: "success", reason: result === "published" ? "Published." : oneLine(reason) }
         : { commit: built, state: "failure", reason: oneLine(reason) };
-      const isKnown = last?.commit === built && last.state === next.state && (isGood || last.reason === next.reason);
+      const isKnown =
+        last?.commit === built && last.state === next.state && (isGood(run.last) || last.reason === next.reason);
       if (!isKnown) set(given, next);
     }
     if (turn !== undefined && given.settings.reports?.notify) {

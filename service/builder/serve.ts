@@ -12,7 +12,7 @@ import { currentRelease, prune, removeHalf, staying } from "./releases.ts";
 import { reportResult, turnOf } from "./reports.ts";
 import { removeHalfCheckout, type Site } from "./repository.ts";
 import { runOnce } from "./run.ts";
-import { type Entry, type Failing, Run, readStatus, writeStatus } from "./status.ts";
+import { type Entry, type Failing, isGood, Run, readStatus, writeStatus } from "./status.ts";
 import { takePause } from "./unit-end.ts";
 
 export type Journal = (entry: Entry) => void;
@@ -40,7 +40,7 @@ export async function serve(site: Site, journal: Journal, pause: Pauses | null =
 
     const run = batch.length > 0 ? await runOnce(site, batch) : cannotTake(faults);
     run.last.warnings.push(...warnings);
-    const good = run.last.result === "published" || run.last.result === "nothing";
+    const good = isGood(run.last);
     const before = failing;
     if (good) failing = undefined;
     else if (!once(batch)) failing = stillFailing(failing, pause ?? undefined);

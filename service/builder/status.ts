@@ -19,6 +19,9 @@ export type Last = {
   readonly milliseconds: Record<Step | "total", number>;
 };
 
+/** The branch's head is published, or a run had nothing to build. */
+export const isGood = ({ result }: Pick<Last, "result">): boolean => result === "published" || result === "nothing";
+
 /** Since when runs fail, how many did, and when the next starts at the latest. */
 export type Failing = { readonly since: string; readonly attempts: number; readonly next: string };
 
@@ -84,7 +87,7 @@ export function writeStatus(places: Places, hook: string, run: Run, failing: Fai
     .flatMap((id) => readManifest(places, id) ?? []);
   const deployed = known.find(({ release }) => release === current);
   const former = readStatus(places);
-  const good = last.result === "published" || last.result === "nothing";
+  const good = isGood(last);
   const status: Status = {
     hook,
     deployed: deployed ? { release: deployed.release, commit: deployed.commit, at: deployed.at } : null,

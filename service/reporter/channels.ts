@@ -1,4 +1,4 @@
-/** The two receivers of reports: the git host's API, and the URL of `site.notify`. */
+/** The two recipients of reports: the git host's API, and the URL of `site.notify`. */
 import { createHash } from "node:crypto";
 import { gitHosts, repositoryOf } from "../git-hosts/index.ts";
 import { signedHeaders } from "../git-hosts/standard-signature.ts";
@@ -26,7 +26,7 @@ function statusChannel({ settings: { status, site }, secrets: { status: token } 
   };
 }
 
-/** Signed as Standard Webhooks: a receiver finds a replay by the time, and a report that came twice by its id. */
+/** Signed as Standard Webhooks: the recipient finds a replay by the time, and a report that came twice by its id. */
 function notifyChannel({ settings, secrets: { notify: key } }: Reporter): Channel | undefined {
   const { hook, notify, site } = settings;
   if (notify === undefined || key === undefined) return undefined;

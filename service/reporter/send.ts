@@ -1,7 +1,7 @@
 /**
- * Sends what waits in the outbox, until nothing waits. The two receivers of reports are independent: while one is dead,
- * the other gets its reports. A report that its receiver rejects is dropped, since no later try would help; one that finds no answer is
- * tried again for a day.
+ * Sends what waits in the outbox, until nothing waits. The two recipients of reports are independent: while one is dead,
+ * the other gets its reports. A report that its recipient rejects is dropped, since no later try would help; one that
+ * gets no answer is tried again for a day.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { printable } from "../builder/setback.ts";
@@ -11,7 +11,7 @@ import { type Answer, type Post, post } from "./post.ts";
 export type Channel = {
   /** For the journal. */
   readonly host: string;
-  /** Appears in no text of the journal, also where the receiver repeats it. */
+  /** Appears in no text of the journal, also where the recipient repeats it. */
   readonly secret: string;
   /** undefined where there is nothing to send. */
   readonly postOf: (report: Report) => Post | undefined;
@@ -34,7 +34,7 @@ export type Terms = {
   readonly first: number;
   readonly longest: number;
   readonly age: number;
-  /** Between two looks into the outbox while a receiver rests. */
+  /** Between two looks into the outbox during the pause of a recipient. */
   readonly look: number;
   readonly answer: number;
 };
@@ -110,7 +110,7 @@ const isNewer = (later: Report | undefined, { to, commit }: Report): boolean =>
 type Sent = {
   readonly kind: "sent" | "rejected" | "delayed";
   readonly reason: string;
-  /** Milliseconds that the receiver wants to be left alone. */
+  /** Milliseconds until the recipient takes requests again, as it answered. */
   readonly pause?: number;
 };
 
@@ -129,10 +129,10 @@ function judged({ status, headers, text }: Answer): Sent {
   if (status >= 200 && status < 300) return { kind: "sent", reason: String(status) };
   if (status >= 300 && status < 400)
     return { kind: "rejected", reason: `${status}, a redirect, which is not followed` };
-  const asked = pauseIn(headers);
+  const pause = pauseIn(headers);
   // GitHub answers 403 above its rate.
-  if (status >= 500 || status === 408 || status === 429 || (status === 403 && asked > 0))
-    return { kind: "delayed", reason, pause: asked };
+  if (status >= 500 || status === 408 || status === 429 || (status === 403 && pause > 0))
+    return { kind: "delayed", reason, pause };
   return { kind: "rejected", reason };
 }
 

@@ -98,7 +98,7 @@ test("without a site the builder's layers are declared only where a host still h
   const hooks = JSON.parse(stackConfig()["pushgate:hooks"]!) as { site?: object }[];
   const alone = stackConfig({ "pushgate:hooks": hooks.map(({ site: _, ...hook }) => hook) });
   const rebuild = (declared: readonly Declared[]) =>
-    declared.map(({ name }) => name).filter((name) => /^web1-(program|egress|builder|site)/.test(name));
+    declared.map(({ name }) => name).filter((name) => /^web1-(builder-program|egress|builder|site)/.test(name));
   expect(rebuild(await evaluate({ config: alone }))).toEqual([]);
   vi.resetModules();
   const left = [

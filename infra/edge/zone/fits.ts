@@ -62,7 +62,7 @@ export function assertFits(settings: Settings, live: LiveZone): void {
     const { id, rules } = live.phases[name];
     if (ours[name].length > 0 && id !== undefined && !rules.some(isOurs))
       void pulumi.log.warn(
-        `the zone ${live.name} has a ruleset for ${phases[name].name} without a rule of pushgate's, and a phase takes one ` +
+        `the zone ${live.name} has a ruleset for ${phases[name].name} without a rule of pushgate, and a phase takes one ` +
           "ruleset: if this stack has not adopted it, `up` fails with 20217. Run npx pushgate adopt first.",
       );
   }

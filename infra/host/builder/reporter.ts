@@ -33,7 +33,7 @@ export function reporterFiles(hook: SiteHook, host: Pick<Host, "name">): HostFil
   const kinds = [...(status ? (["status"] as const) : []), ...(site.notify ? (["notify"] as const) : [])];
   const values = {
     hook: name,
-    receivers: [...(status ? ["the git host"] : []), ...(site.notify ? ["site.notify"] : [])].join(" and "),
+    recipients: [...(status ? ["the git host"] : []), ...(site.notify ? ["site.notify"] : [])].join(" and "),
     egress: units.egress,
     egressProgram: `${paths.lib}/egress`,
     program: paths.builder,

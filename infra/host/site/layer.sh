@@ -35,12 +35,12 @@ stage() { # name of what is placed
   staged=$(mktemp -d "./.$1.pushgate-XXXXXX") && step_into "$staged" && is_stage
 }
 is_stage() { case $(stat -c '%u %A' .) in "$(id -u) drwx--"[-S]---) ;; *) return 1 ;; esac; }
-# Leaves and removes it with `new`. Anything else in it stays, and keeps it.
+# Leaves the stage and removes it; if it holds more than `new`, it stays.
 drop_stage() {
   rm -rf --one-file-system -- ./new && left=${PWD##*/} && cd -P .. && rmdir -- "./$left"
 }
 
-# In the folder of a web root at which nothing but a link may be.
+# Run in the web root's parent folder. What is at the web root must be absent or a link.
 put_link() ( # hook name
   stage "$2" && ln -s "$sites/$1/current" ./new && mv -T -- ./new "../$2" || exit 1
   drop_stage || :
@@ -126,7 +126,7 @@ copy_as_is() { # function that enters the folder, its argument, name; function a
   unread=$(mktemp)
   { ("$1" "$2" && { tar --create --acls --xattrs --numeric-owner -- "./$3" || [ $? = 1 ]; }) && rm -f -- "$unread"; } |
     ("$4" "$5" && tar --extract --acls --xattrs --numeric-owner --same-owner --same-permissions) || return 1
-  # There is no other sign of a fault before the pipe.
+  # A pipe returns its last command's status, so `unread` marks a fault of the first.
   [ ! -e "$unread" ] || { rm -f -- "$unread" && return 1; }
 }
 
@@ -226,7 +226,7 @@ adopt_folder() { # keep...
       drop_stage
       exit 1
     }
-    # What came out must be what was copied, and as it was then.
+    # Undo the exchange if the folder was replaced or changed during the copy.
     late=$(find ./former -newercm "$scratch/copied" ! -type d -printf '%P\n' | head -n 1)
     [ "$(stat -c %d:%i ./former)" = "$folder" ] || late="another folder"
     [ -z "$late" ] || {
@@ -251,7 +251,7 @@ give_back() ( # hook
   { read -r former && read -r owner; } <"$records/$1"
   name=${former##*/}
   stop_building "$1"
-  # Where the folder is gone, or the path leads elsewhere, there is no link of pushgate's any more.
+  # Where the folder is gone, or the path leads elsewhere, pushgate has no link there any more.
   if ! enter "${former%/*}" || [ "$(readlink -- "./$name")" != "$sites/$hook/current" ]; then
     forget "$1"
     exit 0
@@ -288,7 +288,7 @@ give_back() ( # hook
 # In a stage: fills `new` with the current release, which belongs to the account of the record.
 fill() { # site, owner and mode
   chown -- "$builder:" ./new || return 1
-  # The builder reads and writes it. Whatever leads elsewhere in its folders leads to what it can read.
+  # cp runs as the builder, so a link in its folders cannot make root read another file.
   # shellcheck disable=SC2016
   (cd -P ./new && as_builder sh -c 'umask 022 && cp -dR --preserve=timestamps --no-preserve=mode,ownership -- "$1/." .' - "$1/current") ||
     return 1

@@ -418,7 +418,7 @@ const steps: Readonly<Record<string, Steps>> = {
   ],
   "A new host in place of a former one": [
     [
-      "# Pulumi.live.yaml, at the end of pushgate:hosts: the former host, if it still runs",
+      "# Pulumi.live.yaml, at the end of pushgate:hosts: the former host. Without it, where it no longer runs",
       async (block) => {
         await boot("web3", "packages");
         await edit(block);

@@ -21,7 +21,7 @@ const hookOf = (gitHost: GitHost, name: string, sources: readonly string[]) => (
   ...example.hooks[0]!,
   name,
   gitHost,
-  published: gitHost !== "gitea" && gitHost !== "forgejo",
+  published: gitHosts[gitHost].publishedPort !== undefined,
   sources,
 });
 const second = { ...exampleHost, name: "web2", hostname: "hooks2.example.org", originPort: 9443 };

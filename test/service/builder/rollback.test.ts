@@ -76,7 +76,7 @@ describe("a rollback", () => {
     const { first } = twoPublished();
     const publish = "if (current?.release !== release) switchTo(places, release);";
     const cut: Without = ["run.ts", publish, `${publish}\n  process.kill(process.pid, "SIGKILL");`];
-    const late: Without = ["run.ts", "else if (head !== null) hold(places, head);", ""];
+    const late: Without = ["run.ts", "else if (head !== null) holdHead(places, head);", ""];
     for (const [without, revision] of [
       [[cut], 1],
       [[cut, late], 2],
