@@ -418,7 +418,7 @@ const steps: Readonly<Record<string, Steps>> = {
   ],
   "A new host in place of a former one": [
     [
-      "# Pulumi.live.yaml, at the end of pushgate:hosts: the former host. Without it, where it no longer runs",
+      "# Pulumi.live.yaml, at the end of pushgate:hosts, if the former host still runs",
       async (block) => {
         await boot("web3", "packages");
         await edit(block);
