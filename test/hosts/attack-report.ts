@@ -84,7 +84,7 @@ function curl(address: string, port: number, { method, path, host, headers }: De
     "--silent",
     "--include",
     "--max-time",
-    "2",
+    "5",
     ...more,
     "-X",
     method,

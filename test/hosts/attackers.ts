@@ -47,7 +47,7 @@ export const direct =
     // Node writes one header line for each element of a list.
     const named = client === undefined ? {} : { "cf-connecting-ip": client as string };
     const sent = push(lab, { ...change, headers: { ...named, ...change.headers } });
-    return lab.world.contact(lab.host, from, sent, tls(lab), 1_500);
+    return lab.world.contact(lab.host, from, sent, tls(lab), 5_000);
   };
 
 /** Connects to the receiver's socket from a process on the host. */

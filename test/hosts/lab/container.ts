@@ -112,7 +112,7 @@ export class Container {
       const { stdout } = await this.inside("systemctl is-system-running --wait 2>/dev/null", { check: false });
       return /^(running|degraded)/.exec(stdout)?.[1];
     });
-    await awaited("sshd answers", () => answers(address, 22, 200));
+    await awaited("sshd answers", () => answers(address, 22, 1_000));
     // A unit that succeeded at its second attempt leaves the state "running", and this line.
     const journal = await this.inside("journalctl --boot --no-pager --output=short-precise");
     const failed = journal.stdout.split("\n").filter((line) => line.includes("Failed with result"));

@@ -177,12 +177,17 @@ export async function neighbourhood(host: Host): Promise<Neighbourhood> {
     tables,
     rules,
     nginx: Object.fromEntries(nginx),
-    shop: { v4, v6, logged: lines.map((line) => line.replace(/\[.*?\]/, "[time]")) },
+    // Two workers of nginx may have answered: neither waits for the other's line.
+    shop: { v4, v6, logged: lines.map((line) => line.replace(/\[.*?\]/, "[time]")).sort() },
   };
 }
 
+/** The log line of the request, with "pushgate" as its user agent, that the proxy layer sends to every listener. */
+const listenerCheck = / 400 .*"pushgate"$/;
+
 async function logged(host: Host): Promise<string[]> {
-  return (await host.read(`cat ${log} 2>/dev/null || true`)).split("\n").filter(Boolean);
+  const lines = (await host.read(`cat ${log} 2>/dev/null || true`)).split("\n");
+  return lines.filter((line) => line !== "" && !listenerCheck.test(line));
 }
 
 /** Status, body and the certificate's fingerprint, as one line; throws if the shop is unreachable. */

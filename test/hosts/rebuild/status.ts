@@ -111,12 +111,20 @@ export async function idle(host: Host, hook: HookName = "site"): Promise<void> {
 export async function timersEnd(host: Host): Promise<void> {
   const running = "systemctl list-units --no-legend --state=active,activating,deactivating";
   const begun = `'pushgate-reconcile-*.service' 'pushgate-build-*.service' ${units.guard}`;
-  await host.inside(`systemctl stop 'pushgate-*.timer'; while ${running} ${begun} | grep -q .; do sleep 0.1; done`);
+  // Between the two services there is the request of the first, which the .path unit has yet to see.
+  const requested = "find /var/spool/pushgate-root -mindepth 2 ! -name '.*'";
+  await host.inside(
+    `systemctl stop 'pushgate-*.timer'; while { ${running} ${begun}; ${requested}; } | grep -q .; do sleep 0.1; done`,
+  );
 }
 
-/** Starts the timers again, and waits for the builds that the elapsed ones start. */
+/**
+ * Starts the timers again, and waits for the builds that the elapsed ones start: a start of the services that they start
+ * joins the one that has begun, and returns when its request is there.
+ */
 export async function timersBegin(host: Host): Promise<void> {
+  const named = (pattern: string) => `$(systemctl list-unit-files --no-legend '${pattern}' | cut -d' ' -f1)`;
   const declared = "systemctl list-unit-files --no-legend --state=enabled 'pushgate-*.timer' | cut -d' ' -f1";
-  await host.inside(`systemctl start $(${declared})`);
+  await host.inside(`systemctl start $(${declared}) && systemctl start ${named("pushgate-reconcile-*.service")}`);
   for (const hook of ["site", "docs"] as const) await idle(host, hook);
 }

@@ -60,6 +60,11 @@ cd /var/lib/pushgate-sites/${hook}/work && rm -rf out && install -d -m 0777 -o $
     await host.inside(`systemctl start ${units.buildPath(hook)}`);
   }
 }
+/** A timer's run a minute after boot would start the .path unit and a build in the middle of a test of one. */
+function withoutTimers(): void {
+  beforeAll(() => timersEnd(host));
+  afterAll(() => timersBegin(host));
+}
 /** Runs `work` with a drop-in for the unit. */
 async function withDropIn<T>(unit: string, lines: string, work: () => Promise<T>): Promise<T> {
   const folder = `/run/systemd/system/${unit}.d`;
@@ -71,12 +76,19 @@ async function withDropIn<T>(unit: string, lines: string, work: () => Promise<T>
     await host.inside(`rm -r ${folder} && systemctl daemon-reload`);
   }
 }
+/** Waits for the end of a former build's unit: as long as it is there, systemd closes each connection at once. */
+const hugoIsGone = (hook: string) =>
+  until(
+    `the unit of hugo for ${hook} is gone`,
+    async () => (await host.read(`systemctl list-units --no-legend 'pushgate-hugo-${hook}@*'`)) === "" || undefined,
+  );
 const endOf = (hook: string) => `/run/pushgate-hugo/results/${hook}/last`;
 /**
  * Starts hugo's unit by its socket, as the builder does; returns the lines of its output and, last, how root reports
  * that this build ended.
  */
 async function startHugo(hook: string): Promise<string[]> {
+  await hugoIsGone(hook);
   const { stdout } = await host.inside(
     `runuser -u ${builderUser(hook)} -- perl -MIO::Socket::UNIX -e 'my $s = IO::Socket::UNIX->new(Peer => "/run/pushgate-hugo/${hook}.sock") or die $!; print while <$s>'`,
   );
@@ -182,6 +194,8 @@ test("the site layer adopts the folder without that file, the builder publishes,
   const ran = await direct.apply(settings, ["site"]);
   expect(ran.code, ran.stderr).toBe(0);
   await shows("/home/guest/www/index.html", "hello");
+  // Its first build starts with the timer, a minute after boot, or with a request.
+  await tick("site");
   await shows("/var/www/site/index.html", "hello");
   expect(await served("/var/lib/pushgate-sites/docs/releases/000001-adopted/index.html")).toBe("former\n");
   expect(await served("/home/guest/www/uploads/photo")).toBe("kept\n");
@@ -213,6 +227,7 @@ test("systemd rates each service at its known exposure", async () => {
 });
 
 describe("the sandbox of hugo's unit", () => {
+  withoutTimers();
   const mounts = `title = "two"
 [[module.mounts]]
 source = "/etc/pam.d"
@@ -299,11 +314,13 @@ for (1..3) { next if fork; POSIX::setsid(); fork and exit; sleep 25; exit }
   test("a build cannot write how it ended, and could if the folder were its account's", async () => {
     const forge = "/bin/sh -c 'echo forged >/result/last'";
     const forged = async () => {
+      await hugoIsGone("site");
       await withDropIn("pushgate-hugo-site@.service", `ExecStart=\nExecStart=-${forge}\nExecStopPost=`, () =>
         host.inside(
           `runuser -u ${builderUser("site")} -- perl -MIO::Socket::UNIX -e 'my $s = IO::Socket::UNIX->new(Peer => "/run/pushgate-hugo/site.sock"); print while <$s>'`,
         ),
       );
+      await hugoIsGone("site");
       return (await served(endOf("site"))) === "forged\n";
     };
     await withoutBuilds("site", async () => {
@@ -340,6 +357,7 @@ for (1..3) { next if fork; POSIX::setsid(); fork and exit; sleep 25; exit }
 });
 
 describe("the builder's unit", () => {
+  withoutTimers();
   /** What a process in the builder's unit of docs, whose repository is reached over ssh, prints. */
   async function inBuilder(script: string, lines = ""): Promise<string> {
     const seen = "/var/lib/pushgate-sites/docs/seen";
@@ -402,6 +420,7 @@ SSH_AUTH_SOCK=/run/pushgate-agent-docs/socket ssh-add -l`;
 });
 
 describe("`build.writeStats`", () => {
+  withoutTimers();
   const written = "/var/lib/pushgate-sites/site/work/hugo_stats.json";
   const stats = "\n[[module.mounts]]\nsource = 'hugo_stats.json'\ntarget = 'assets/stats/hugo_stats.json'\n";
   const mounts = ["assets", "layouts", "static"]
@@ -490,10 +509,11 @@ describe("the egress table", () => {
   const reach = async (account: string) => {
     const seen = await Promise.all(
       internal.urls.map(async (url) => {
-        const { stdout } = await host.inside(`runuser -u ${account} -- curl --silent --max-time 3 ${url}`, {
+        const { code, stdout } = await host.inside(`runuser -u ${account} -- curl --silent --max-time 10 ${url}`, {
           check: false,
         });
-        return stdout.includes(internalSecret);
+        // The table rejects and does not drop: a build would wait for an answer.
+        return code === 28 ? "no answer" : stdout.includes(internalSecret);
       }),
     );
     return new Set(seen);
@@ -501,10 +521,8 @@ describe("the egress table", () => {
 
   test("builder and hugo reach in-house services and metadata only without the table; other accounts always do", async () => {
     expect(await reach("guest")).toEqual(new Set([true]));
-    const began = performance.now();
     expect(await reach("pushgate-build-site")).toEqual(new Set([false]));
     expect(await reach("pushgate-hugo-docs")).toEqual(new Set([false]));
-    expect(performance.now() - began).toBeLessThan(5_000);
     await timersEnd(host);
     await host.inside("nft delete table inet pushgate_egress");
     expect(await reach("pushgate-build-site")).toEqual(new Set([true]));

@@ -5,6 +5,7 @@ import { deliveryOf, senders } from "../../fakes/senders.ts";
 import { deployedWorld } from "../deployed.ts";
 import type { Host } from "../lab/host.ts";
 import { actors } from "../lab/net.ts";
+import { until } from "../lab/process.ts";
 import { hostnameOf, type World } from "../world.ts";
 
 /** Git host -> its hook, and an address that it sends from. Self-hosted ones send from an address of `sources`. */
@@ -51,11 +52,11 @@ test.each(rows)(
     expect(await push(gitHost)).toMatchObject({ status: 202, servedBy: "pushgate-receiver" });
     expect(await world.spooled(host, hook)).toHaveLength(1);
     const [id] = await world.spooled(host, hook);
-    expect(
-      await host.read(
-        `grep -c '"delivery":"${id!.replace(/\.json$/, "")}","hook":"${hook}"' /var/log/nginx/pushgate*.log`,
-      ),
-    ).toMatch(/1$/);
+    const line = `"delivery":"${id!.replace(/\.json$/, "")}","hook":"${hook}"`;
+    const count = async () => Number(await host.read(`grep -c '${line}' /var/log/nginx/pushgate.log || true`));
+    // nginx writes the line after the answer.
+    await until("nginx has logged the push", async () => (await count()) || undefined);
+    expect(await count()).toBe(1);
   },
 );
 

@@ -74,10 +74,13 @@ test("a boot without IPv6 places no IPv6 rule; without its order the routing uni
   const after = "After=systemd-sysctl.service";
   const unit = `${paths.units}/${units.routing}`;
   const rules = () => v4only.read(`sysctl -n net.ipv6.conf.lo.disable_ipv6; ip -6 rule show table ${routingTable}`);
-  await v4only.writeFile(`${slow}/slow.conf`, "[Service]\nExecStartPre=/bin/sleep 1\n");
+  const wait = (command: string) =>
+    v4only.writeFile(`${slow}/slow.conf`, `[Service]\nExecStartPre=/bin/sh -c '${command}'\n`);
+  await wait("sleep 1");
   await v4only.reboot();
   expect(await rules()).toBe("1");
   await v4only.inside(`grep -qx ${after} ${unit} && cp -p ${unit} /root/ && sed -i '/^${after}$/d' ${unit}`);
+  await wait(`for _ in $$(seq 300); do systemctl is-active --quiet ${units.routing} && exit; sleep 0.1; done`);
   await v4only.reboot();
   expect(await rules()).toMatch(/^1\n.*lookup /);
   await v4only.inside(`rm -r ${slow} && mv /root/${units.routing} ${unit} && systemctl daemon-reload`);
