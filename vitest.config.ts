@@ -11,7 +11,7 @@ export default defineConfig({
     // Many tests wait for a process or a timeout and not for a core. The default of one worker on two cores takes twice
     // as long.
     maxWorkers: 3,
-    testTimeout: 60_000,
-    hookTimeout: 60_000,
+    testTimeout: 120_000,
+    hookTimeout: 120_000,
   },
 });

@@ -91,7 +91,7 @@ async function kept(): Promise<Kept> {
     "another test file has deployed the host",
     () => existsSync(at.kept) || existsSync(failure) || undefined,
     {
-      timeout: 200_000,
+      timeout: 350_000,
     },
   );
   if (existsSync(failure)) throw new Error(`the host to copy was not deployed: ${readFileSync(failure)}`);

@@ -14,7 +14,7 @@ export type HostSuite = {
   readonly order?: readonly string[];
   /** Files that run on one release only, because they take long and depend little on it. */
   readonly only?: Readonly<Record<string, Release>>;
-  /** Time limits in seconds of one test and of one vitest hook. */
+  /** Time limits in seconds of one test and of one vitest hook: they end what hangs, also on a busy computer. */
   readonly patience: readonly [test: number, hook: number];
 };
 

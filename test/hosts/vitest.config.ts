@@ -8,5 +8,5 @@ export default hostSuite({
   folder: "test/hosts/suite",
   order: ["drift", "refusals", "neighbours", "hosts", "reboot", "up", "leave", "secrets", "matrix", "trace"],
   alone: ["audit", "load"],
-  patience: [120, 240],
+  patience: [300, 400],
 });

@@ -1,8 +1,9 @@
 /** Runs the real receiver bundle as a process on loopback. */
 import { spawn } from "node:child_process";
+import { once } from "node:events";
 import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { request } from "node:http";
-import { createServer } from "node:net";
+import { type AddressInfo, createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Settings } from "../../infra/config/settings.ts";
@@ -33,16 +34,6 @@ export type Receiver = {
 
 const loopback = "127.0.0.1";
 
-const freePort = (): Promise<number> =>
-  new Promise((resolve, reject) => {
-    const probe = createServer().listen(0, loopback, () => {
-      const address = probe.address();
-      probe.close(() =>
-        address && typeof address === "object" ? resolve(address.port) : reject(new Error("no port")),
-      );
-    });
-  });
-
 /** `prepare` changes the spool before the start. */
 export async function startReceiver(
   bundle: string,
@@ -59,24 +50,29 @@ export async function startReceiver(
     const previous = "previous" in rest ? `${rest.previous}\n` : "";
     writeFileSync(join(credentials, name), `${current}\n${previous}`, { mode: 0o600 });
   }
-  const port = await freePort();
+  // As from systemd: no other program can take the port before the receiver, and connections wait until it accepts.
+  const socket = createServer().listen(0, loopback);
+  await once(socket, "listening");
+  const { port } = socket.address() as AddressInfo;
+  const { fd } = (socket as unknown as { _handle: { fd: number } })._handle;
   const settings: ReceiverSettings = {
     spool,
     hooks: hooks.map(({ name, gitHost, branch }) => ({ name, gitHost, branch })),
     limits,
-    listen: { host: loopback, port },
   };
   const settingsFile = join(root, "receiver.json");
   writeFileSync(settingsFile, JSON.stringify(settings));
 
-  const child = spawn(process.execPath, [...receiverFlags, bundle], {
-    env: { PUSHGATE_SETTINGS: settingsFile, CREDENTIALS_DIRECTORY: credentials },
-    stdio: ["ignore", "pipe", "pipe"],
+  const activated = 'export LISTEN_PID=$$ LISTEN_FDS=1; exec "$@"';
+  const child = spawn("sh", ["-c", activated, "sh", process.execPath, ...receiverFlags, bundle], {
+    env: { PATH: process.env.PATH, PUSHGATE_SETTINGS: settingsFile, CREDENTIALS_DIRECTORY: credentials },
+    stdio: ["ignore", "pipe", "pipe", fd],
   });
+  socket.close();
   const lines: string[] = [];
   let noise = "";
-  child.stdout.setEncoding("utf8").on("data", (text: string) => lines.push(...text.split("\n").filter(Boolean)));
-  child.stderr.setEncoding("utf8").on("data", (text: string) => {
+  child.stdout!.setEncoding("utf8").on("data", (text: string) => lines.push(...text.split("\n").filter(Boolean)));
+  child.stderr!.setEncoding("utf8").on("data", (text: string) => {
     noise += text;
   });
   const exited = new Promise<void>((resolve) => child.once("exit", () => resolve()));
@@ -123,7 +119,7 @@ export async function startReceiver(
       );
       attempt.end();
     });
-  for (const deadline = Date.now() + 5_000; !(await listening()); ) {
+  for (const deadline = Date.now() + 30_000; !(await listening()); ) {
     if (Date.now() > deadline || child.exitCode !== null) {
       await stop();
       throw new Error(`the receiver does not answer: ${noise || "it printed nothing"}`);

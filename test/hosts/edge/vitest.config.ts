@@ -8,5 +8,5 @@ export default hostSuite({
   folder: "test/hosts/edge",
   order: ["documents"],
   only: { documents: "trixie" },
-  patience: [240, 300],
+  patience: [400, 400],
 });

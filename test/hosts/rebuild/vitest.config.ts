@@ -5,5 +5,5 @@ export default hostSuite({
   folder: "test/hosts/rebuild",
   order: ["units", "hostile", "faults"],
   alone: ["measure"],
-  patience: [180, 300],
+  patience: [300, 400],
 });

@@ -212,9 +212,11 @@ describe("unified", () => {
     ["no common line", "a\na\n", "b\nb\n"],
     ["half of their lines in common", "a\nb\n", "b\nc\n"],
   ])("unified compares two texts of 64 KiB with %s within a second, and shows them as replaced", (_, from, to) => {
-    const started = performance.now();
+    const started = process.cpuUsage();
     const shown = unified(from.repeat(16_384), to.repeat(16_384)).split("\n");
-    expect(performance.now() - started).toBeLessThan(1_000);
+    // Of a core's time, which tests beside this one do not add to.
+    const { user, system } = process.cpuUsage(started);
+    expect(user + system).toBeLessThan(1_000_000);
     expect(shown.slice(0, 40).every((line) => line.startsWith("-"))).toBe(true);
     expect(shown.slice(40)).toEqual(["  … 65498 more lines"]);
   });
@@ -234,7 +236,7 @@ describe("unified", () => {
 });
 
 test("reconcile misses no drift, and converges, in 300 random manual changes, program changes and kills", {
-  timeout: 120_000,
+  timeout: 600_000,
 }, async () => {
   const walked = nothingWalked();
   await fc.assert(

@@ -46,7 +46,8 @@ export class Terminal {
     });
     this.child.stdout!.setEncoding("utf8").on("data", (part: string) => {
       this.text += part;
-      if (part.includes(query)) this.type(answer);
+      // The pty may hand it over in two parts.
+      if (this.text.slice(-(part.length + query.length - 1)).includes(query)) this.type(answer);
       this.changed();
     });
     this.child.on("close", () => this.changed());

@@ -1,5 +1,6 @@
 # Tests connections: each argument is "source,destination,port", and its line of output ends in "yes" or "no".
-# With arguments "listen,address,port[,mark]" it listens there instead, until it is killed.
+# With arguments "listen,address,port[,mark]" it listens there instead, and returns when it does: a child keeps the
+# sockets until the namespace ends.
 use strict; use warnings;
 use Errno qw(EINPROGRESS);
 use Fcntl qw(F_GETFL F_SETFL O_NONBLOCK);
@@ -22,7 +23,8 @@ if ($ARGV[0] =~ /^listen,/) {
         push @open, $s;
     }
     # The kernel accepts the connections; the test needs no data on them.
-    close STDOUT; sleep 60; exit;
+    exit if fork // die "fork: $!";
+    close STDOUT; sleep 300; exit;
 }
 
 my @tried = map {

@@ -39,8 +39,7 @@ const host = (setup: string, resolv: string): string => {
   const { stdout, stderr } = inNamespace(
     `
 ${cable({ v4: own, v6: own6 }, { v4: there, v6: there6 })}
-nsenter --target "$far" --net ${connect} ${listeners.join(" ")} &
-sleep 0.3
+nsenter --target "$far" --net ${connect} ${listeners.join(" ")}
 ${setup}`,
     root.at("bin"),
   );

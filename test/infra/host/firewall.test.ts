@@ -30,9 +30,7 @@ const answers = (setup: string, tried: readonly string[]): Record<string, string
   const { stdout, stderr } = inNamespace(`
 ${cable({ v4: origin, v6: origin6 }, { v4: [edge, stranger], v6: [foreignWorker, stranger6] })}
 ${setup}
-${connect} ${here.join(" ")} &
-sleep 0.3
-
+${connect} ${here.join(" ")}
 ${connect} ${loopback.v4},${loopback.v4},${port}
 nsenter --target "$far" --net ${connect} ${tried.join(" ")}`);
   if (stderr !== "") throw new Error(stderr);

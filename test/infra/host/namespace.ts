@@ -41,7 +41,7 @@ export function inNamespace(script: string, extra = ""): Ran {
   const { status, stdout, stderr } = spawnSync("unshare", [...isolated, "sh", "-ec", shell], {
     env: at,
     encoding: "utf8",
-    timeout: 20_000,
+    timeout: 50_000,
     // unshare ignores SIGTERM while it waits.
     killSignal: "SIGKILL",
   });
@@ -106,7 +106,7 @@ type Families = { readonly v4: readonly string[]; readonly v6: readonly string[]
  * `nsenter --target "$far" --net` runs a program at the other end.
  */
 export const cable = (own: { readonly v4: string; readonly v6: string }, there: Families): string => `
-unshare -n sleep 30 &
+unshare -n sleep 300 &
 far=$!
 while [ "$(readlink "/proc/$far/ns/net")" = "$(readlink /proc/self/ns/net)" ]; do sleep 0.02; done
 ip link add cable type veth peer name far netns $far

@@ -175,9 +175,9 @@ describe("nginx answers", () => {
     expect(first!.limit).toBe("PASSED");
     expect(String(first!.delivery)).toContain('a"\\{}');
     expect(second).toMatchObject({ client: stranger, in_ranges: "0", status: 403, up_connect: "-" });
-    // The kernel drops the SYN, and nginx waits for proxy_connect_timeout, half a second.
+    // The kernel drops the SYN, and nginx waits for proxy_connect_timeout, half a second; its default is 60 s.
     expect(Number(second!.rt)).toBeGreaterThanOrEqual(0.45);
-    expect(Number(second!.rt)).toBeLessThan(1.5);
+    expect(Number(second!.rt)).toBeLessThan(10);
   }, 30_000);
 
   test("nginx answers 503 with Retry-After where the receiver's socket rejects an allowed source", () => {

@@ -16,8 +16,7 @@ const connect = `perl ${new URL("connect.pl", import.meta.url).pathname}`;
 const visitor4 = "192.30.252.7";
 const visitor6 = "2a0a:a440::5";
 const listen = (withMark: number) => `
-${connect} listen,${loopback.v4},9461,${withMark} listen,${loopback.v6},9461,${withMark} &
-sleep 0.2`;
+${connect} listen,${loopback.v4},9461,${withMark} listen,${loopback.v6},9461,${withMark}`;
 const connections = `${connect} ${visitor4},${loopback.v4},9461 ${visitor6},${loopback.v6},9461 ${loopback.v4},${loopback.v4},9461`;
 const answers = (v4: string, v6: string) =>
   [

@@ -165,7 +165,7 @@ describe("a build", () => {
 [ -e ${hostile()} ] || exec hugo "$@"
 trap '' TERM
 while [ "$1" != --destination ]; do shift; done; out=$2; echo home >"$out/index.html"
-( for i in $(seq 60); do head -c 1000000 /dev/zero >"$out/$i.bin"; sleep 0.03; done; touch ${extra}/done ) & wait
+( for i in $(seq 60); do head -c 1000000 /dev/zero >"$out/$i.bin"; sleep 0.1; done; touch ${extra}/done ) & wait
 `;
     writeFileSync(path, script, { mode: 0o755 });
     return { path };

@@ -105,7 +105,10 @@ test("status.json reports a full disk, the site stays, and the next run with fre
   });
 });
 
-/** A build that fills the disk: a program in place of hugo, which reports that it could write no more. */
+/**
+ * A build that fills the disk: a program in place of hugo, which reports that it could write no more. It is slow at the
+ * end, so that a builder that looks every 50 ms, and gets no core for some of them, finds the reserve before it is used.
+ */
 const greedy: Readonly<Record<"bytes" | "files", readonly [options: string, write: string]>> = {
   bytes: ["size=64m", 'head -c 1000000 /dev/zero >"$out/$i.bin"'],
   files: ["size=64m,nr_inodes=4000", 'mkdir "$out/$i" && touch $(seq -f "$out/$i/%g.html" 50)'],
@@ -117,7 +120,10 @@ async function fill(kind: keyof typeof greedy, site: Bench, tried: (seconds: num
   const out = 'trap "" TERM; while [ "$1" != --destination ]; do shift; done; out=$2; echo home >"$out/index.html"';
   const program = `#!/bin/sh
 ${out}
-for i in $(seq 300); do ${greedy[kind][1]} || { touch ${full}; exit 1; }; sleep 0.04; done 2>/dev/null
+for i in $(seq 300); do
+  ${greedy[kind][1]} || { touch ${full}; exit 1; }
+  [ "$i" -lt 45 ] || sleep 0.15
+done 2>/dev/null
 `;
   writeFileSync(join(site.folder, "bin/hugo"), program, { mode: 0o755 });
   site.repository.push(siteFiles(2));

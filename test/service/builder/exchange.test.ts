@@ -130,5 +130,5 @@ perl '${at("exchanging.pl")}' "$2/a" '${at("link")}'-$$ '${at("go")}' >/dev/null
     mkdirSync(folder);
     const byPath: Without = ["files.ts", 'if (process.platform !== "linux") return', "return"];
     expect(await stolen(40, byPath)).toBe(1);
-  }, 120_000);
+  }, 300_000);
 });

@@ -124,7 +124,7 @@ export async function finish(site: Bench, child: ChildProcess): Promise<Status> 
   child.stderr?.setEncoding("utf8").on("data", (text: string) => {
     said += text;
   });
-  const timer = setTimeout(cut, 30_000);
+  const timer = setTimeout(cut, 120_000);
   const code = await new Promise((resolve) => child.once("close", resolve));
   clearTimeout(timer);
   if (code !== 0 && !/"failing":/.test(said)) throw new Error(`the builder ended with ${code}: ${said}`);

@@ -51,7 +51,7 @@ const kills = Number(process.env.PUSHGATE_KILLS ?? 20);
 const seed = Number(process.env.PUSHGATE_SEED ?? 20_261_121);
 
 test(`the site stays whole and no push is lost after ${kills} kills, seed ${seed}`, {
-  timeout: 20_000 + kills * 3_000,
+  timeout: 60_000 + kills * 10_000,
 }, async () => {
   const bundle = await bundledBuilder(site.folder);
   const next = random(seed);
@@ -119,7 +119,7 @@ describe("killed before a change of the file system", () => {
   };
 
   test(`the next start publishes, after each of ${points} evenly spread kills`, {
-    timeout: 20_000 + points * 4_000,
+    timeout: 60_000 + points * 15_000,
   }, async () => {
     const bundle = await bundledBuilder(site.folder);
     site.repository.push(siteFiles(2));

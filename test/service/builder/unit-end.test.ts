@@ -58,7 +58,11 @@ test.each([
 
 test("the program reports the end and the next one pauses; a push cuts the pause, and the program would run at once", async () => {
   const bundle = await bundledBuilder(site.folder);
+  /** Ends three builders in the middle of a run, so that the next pauses for 20 s: long beside a start of Node. */
   const ended = async () => {
+    for (let i = 0; i < 3; i++) await endedOnce();
+  };
+  const endedOnce = async () => {
     const env = { SERVICE_RESULT: "oom-kill", EXIT_CODE: "killed", EXIT_STATUS: "KILL" };
     const child = start(site, bundle, env, "ended");
     await once(child, "close");
@@ -68,7 +72,7 @@ test("the program reports the end and the next one pauses; a push cuts the pause
   site.deliver();
   take(site.places);
   await ended();
-  expect(site.status()).toMatchObject({ last: { result: "failed" }, failing: { attempts: 1 } });
+  expect(site.status()).toMatchObject({ last: { result: "failed" }, failing: { attempts: 3 } });
   const next = start(site, bundle);
   await sleep(2_500);
   expect(site.page()).toContain(says(1));
@@ -84,5 +88,5 @@ test("the program reports the end and the next one pauses; a push cuts the pause
   const from = performance.now();
   const hasty = await bundledBuilder(site.folder, ["serve.ts", "if (pause && until)", "if (!pause && until)"]);
   await once(start(site, hasty), "close");
-  expect(performance.now() - from).toBeLessThan(5_000);
+  expect(performance.now() - from).toBeLessThan(15_000);
 });

@@ -116,7 +116,7 @@ test("the receiver listens on the settings' address outside systemd", async () =
           ({ status }) => status,
           () => 0,
         ),
-      { timeout: 5_000 },
+      { timeout: 30_000 },
     )
     .toBe(202);
 });
@@ -149,7 +149,7 @@ describe("SIGTERM", () => {
     expect(spooledIn(spool)).toHaveLength(2);
   });
 
-  test("ends the receiver within 2 s although a client keeps a connection", async () => {
+  test("ends the receiver at once although a client keeps a connection", async () => {
     const { child, ports } = await handedOver();
     const sent = delivery();
     const kept = await dial(ports[0]!);
@@ -159,7 +159,7 @@ describe("SIGTERM", () => {
     const started = performance.now();
     child.kill("SIGTERM");
     expect(await once(child, "exit")).toEqual([0, null]);
-    expect(performance.now() - started).toBeLessThan(2_000);
+    expect(performance.now() - started).toBeLessThan(4_000); // before keepAliveTimeout, 5 s
     kept.destroy();
   });
 

@@ -117,7 +117,7 @@ describe("with signed bodies of 5 MB", () => {
 
   test.each(Object.entries(hostileBodies(5 << 20)))(
     "%s: the receiver stays at half its memory, and delays another hook's delivery less than 3 s",
-    { timeout: 30_000 },
+    { timeout: 120_000 },
     async (_, body) => {
       const { good, milliseconds, answers, peak } = await beside(bundles.with, body);
       expect(good).toBe(202);
@@ -128,12 +128,14 @@ describe("with signed bodies of 5 MB", () => {
   );
 
   test("nested brackets would take more than the receiver's MemoryMax with JSON.parse of the whole body", {
-    timeout: 60_000,
+    timeout: 180_000,
   }, async () => {
     receiver = await startReceiver(bundles.without, example);
     const body = hostileBodies(5 << 20)["nested brackets"]!;
-    // On a busy computer a delivery may end in a time-out; the memory was taken all the same.
-    await Promise.allSettled([0, 1].map(() => receiver!.deliver(delivery({ body }))));
+    // On a busy computer a delivery may end in a time-out, and the two need not be parsed one right after the other, so
+    // that V8 collects what the first took: an attacker would send more.
+    for (let round = 0; round < 8 && peakMiB(receiver) <= limit; round++)
+      await Promise.allSettled([0, 1].map(() => receiver!.deliver(delivery({ body }))));
     expect(peakMiB(receiver)).toBeGreaterThan(limit);
     await receiver.stop();
   });

@@ -197,13 +197,17 @@ describe("a full spool", () => {
     await expect(spool(entry("e"))).rejects.toThrow(SpoolFault);
   });
 
-  test("counts its files at most once per interval", async () => {
+  test("counts its files at most once per interval", async ({ onTestFinished }) => {
+    vi.useFakeTimers({ toFake: ["performance"] });
+    onTestFinished(() => void vi.useRealTimers());
     const spool = openSpool(place, ["site"], 1, 200);
     await spool(entry("a"));
     await expect(spool(entry("b"))).rejects.toThrow(SpoolFault);
     rmSync(join(place, "site/a.json"));
     await expect(spool(entry("b"))).rejects.toThrow(SpoolFault);
-    await new Promise((resolve) => setTimeout(resolve, 250));
+    vi.advanceTimersByTime(199);
+    await expect(spool(entry("b"))).rejects.toThrow(SpoolFault);
+    vi.advanceTimersByTime(1);
     await spool(entry("b"));
   });
 

@@ -177,25 +177,20 @@ describe("a result", () => {
     expect(await tried).toBe(false);
   });
 
-  test.each<[string, object, number]>([
-    ["429 and Retry-After in seconds", { status: 429, headers: { "retry-after": "77" } }, 77],
-    ["403 and Retry-After", { status: 403, headers: { "retry-after": "60" } }, 60],
-    [
-      "Retry-After as a date",
-      { status: 503, headers: { "retry-after": new Date(Date.now() + 900_500).toUTCString() } },
-      900,
-    ],
+  /** `at`: the time of the test, as the rows are made long before it. */
+  test.each<[string, number, (at: number) => Record<string, string>, number]>([
+    ["429 and Retry-After in seconds", 429, () => ({ "retry-after": "77" }), 77],
+    ["403 and Retry-After", 403, () => ({ "retry-after": "60" }), 60],
+    ["Retry-After as a date", 503, (at) => ({ "retry-after": new Date(at + 900_500).toUTCString() }), 900],
     [
       "403 at the end of GitHub's rate",
-      {
-        status: 403,
-        headers: { "x-ratelimit-remaining": "0", "x-ratelimit-reset": String(Math.floor(Date.now() / 1000) + 600) },
-      },
+      403,
+      (at) => ({ "x-ratelimit-remaining": "0", "x-ratelimit-reset": String(Math.floor(at / 1000) + 600) }),
       600,
     ],
-    ["a year, of which an hour counts", { status: 429, headers: { "retry-after": "31536000" } }, 3600],
-  ])("waits as long as the API says: %s", async (_, faults, seconds) => {
-    Object.assign(running.api.faults, faults);
+    ["a year, of which an hour counts", 429, () => ({ "retry-after": "31536000" }), 3600],
+  ])("waits as long as the API says: %s", async (_, status, headers, seconds) => {
+    Object.assign(running.api.faults, { status, headers: headers(Date.now()) });
     put();
     const tried = send();
     await soon(() => lines.length).toBe(1);

@@ -141,7 +141,7 @@ http { access_log off; ${temps.join(" ")} ${http} include ${folder}/site.conf; }
   const nginx = spawn("nginx", ["-p", folder, "-c", `${folder}/nginx.conf`], { stdio: ["ignore", "ignore", "pipe"] });
   let printed = "";
   nginx.stderr.on("data", (chunk) => (printed += chunk));
-  for (let i = 0; i < 100 && !existsSync(`${folder}/nginx.pid`); i++) await sleep(20);
+  for (let i = 0; i < 1_000 && nginx.exitCode === null && !existsSync(`${folder}/nginx.pid`); i++) await sleep(20);
   await sleep(100);
   if (nginx.exitCode !== null) throw new Error(`nginx did not start: ${printed}`);
   return nginx;
