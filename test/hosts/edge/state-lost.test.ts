@@ -113,8 +113,7 @@ test("nginx rejects no delivery while adopt and up replace a lost state, and pre
   expect(await presents(former)).toBe(400);
   const preview = await world.stack.preview("--expect-no-changes");
   expect(preview.code, preview.stdout).toBe(0);
-  // Five runs of the engine in sequence take longer than the default limit on a loaded computer.
-}, 240_000);
+});
 
 test("nginx rejects the git host until Cloudflare has changed, if nginx has only the new CA", async () => {
   await host.inside(

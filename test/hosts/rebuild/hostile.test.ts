@@ -321,7 +321,7 @@ describe("a build that forges its end, lives on and exchanges folders for links"
       await host.inside(`mv /root/builder.cjs ${builder}`);
       rmSync(folder, { recursive: true });
     }
-  }, 300_000);
+  }, 600_000);
 });
 
 /** units.test.ts in this folder tests the rules of the egress table. */

@@ -258,7 +258,7 @@ test("the timer publishes a push without a delivery, and restarts a failed path 
   await published(host, commit, { hook: "docs", timeout: 120_000 });
   expect(await host.read(`systemctl is-active ${unit}`)).toBe("active");
   expect((await rebuild.visit("/", "docs")).body).toContain("layout-never-delivered");
-}, 240_000);
+});
 
 describe("a site whose content is in its repository, in a folder, with a theme as a submodule and a schedule", () => {
   const timer = units.scheduleTimer("site");
@@ -333,7 +333,7 @@ describe("a site whose content is in its repository, in a folder, with a theme a
     await host.inside(`rm -r /run/systemd/system/${timer}.d && systemctl daemon-reload && systemctl restart ${timer}`);
     expect(status).toMatchObject({ deployed: { commit }, last: { reason: "scheduled" } });
     expect((await rebuild.visit("/posts/later/")).body).toContain("words of the future");
-  }, 300_000);
+  });
 
   test("up rejects a schedule that never comes again, before it changes anything", async () => {
     rebuild.configure("site", { schedule: "Mon 2020-01-06" });

@@ -107,7 +107,7 @@ describe("nginx answers", () => {
     const allow = (name: string) => replies[rejections.findIndex(([other]) => other === name)]!.headers.allow;
     expect(allow("GET on a hook")).toBe("POST");
     expect(allow("POST on the canary")).toBe("GET");
-  }, 30_000);
+  });
 
   test("a delivery passes on both address families, and the receiver sees its source", () => {
     const forged = {
@@ -137,7 +137,7 @@ describe("nginx answers", () => {
     expect(seen.join()).not.toContain(stranger);
     expect(seen.join()).not.toMatch(/cf-connecting-ip|x-real-ip|"forwarded"/i);
     expect(log.join()).not.toContain("sha256");
-  }, 30_000);
+  });
 
   // 2 MiB: above nginx's own default of 1 MiB. Pushes of that size are rare, and GitHub sends up to 25 MB.
   test("a push of 2 MiB and one of the declared size pass whole, with another size at http level too", () => {
@@ -157,7 +157,7 @@ describe("nginx answers", () => {
     expect(without).not.toBe(config);
     expect(statuses({ config: without })).toEqual({ statuses: [413, 413, 413], bytes: [] });
     expect(statuses({ config: without, http: "client_max_body_size 0;" }).statuses).toEqual([202, 202, 202]);
-  }, 30_000);
+  });
 
   test("the log has one line of JSON for each request, even with a hostile header", () => {
     const wild = { "X-GitHub-Delivery": 'a"\\{}é', "CF-Ray": "8f0-FRA" };
@@ -178,7 +178,7 @@ describe("nginx answers", () => {
     // The kernel drops the SYN, and nginx waits for proxy_connect_timeout, half a second; its default is 60 s.
     expect(Number(second!.rt)).toBeGreaterThanOrEqual(0.45);
     expect(Number(second!.rt)).toBeLessThan(10);
-  }, 30_000);
+  });
 
   test("nginx answers 503 with Retry-After where the receiver's socket rejects an allowed source", () => {
     const config = renderProxy(example, exampleHost)
@@ -194,14 +194,14 @@ describe("nginx answers", () => {
       ),
     });
     expect(dropped.replies.flat().map(byProxy)).toEqual([503]);
-  }, 30_000);
+  });
 
   test("nginx answers 504 for a slow receiver and 502 for one that closes the connection", () => {
     // One second instead of nine, to keep the suite short.
     const config = renderProxy(example, exampleHost).replace("proxy_read_timeout 9s", "proxy_read_timeout 1s");
     const { replies } = lab([push(github, "/webhook/site?slow=2500"), push(github, "/webhook/site?die")], { config });
     expect(replies.flat().map(byProxy)).toEqual([504, 502]);
-  }, 30_000);
+  });
 
   test("a slow body ends at nginx, and the receiver sees its sender only without nginx's buffer", () => {
     const cut = [`CF-Connecting-IP: ${github}`, "Content-Length: 100"];
@@ -214,7 +214,7 @@ describe("nginx answers", () => {
     const unbuffered = short.replace("proxy_request_buffering on", "proxy_request_buffering off");
     expect([short, unbuffered]).not.toContain(text);
     expect(lab([slow], { config: unbuffered }).seen).toHaveLength(1);
-  }, 30_000);
+  });
 
   test("nginx rejects a source above the rate with 429 and no other source", () => {
     const settings = { ...example, limits: { ...example.limits, proxyRate: 1, proxyBurst: 2 } };
@@ -226,11 +226,11 @@ describe("nginx answers", () => {
     expect(byProxy(rejected)).toBe(429);
     expect(rejected.headers["retry-after"]).toBe("10");
     expect(replies[1]![0]!.status).toBe(202);
-  }, 30_000);
+  });
 
   test("nginx listens on IPv4 alone where the kernel has no IPv6", () => {
     expect(lab([push(github)], { ipv6: false }).replies[0]![0]!.status).toBe(202);
-  }, 30_000);
+  });
 
   describe("without this directive an attack passes, or a delivery fails:", () => {
     const rendered = renderProxy(example, exampleHost);

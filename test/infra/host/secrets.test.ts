@@ -129,13 +129,13 @@ describe("on a host", () => {
     expect(Number(/^(\d+)$/m.exec(stdout)![1])).toBeGreaterThan(1000);
     for (const secret of every) expect(stdout + stderr).not.toContain(secret);
     expect(auditVerdict(audits(stdout)[0]!, plain)).toBe("as declared");
-  }, 30_000);
+  });
 
   test("the check above finds a secret in an argv", () => {
     const { stdout } = onHost(`${watched}sh -c 'systemd-creds --version >/dev/null; :' ${configured.site.current}
       grep -rlF '${configured.site.current}' /tmp/seen && echo LEAK`);
     expect(stdout).toContain("LEAK");
-  }, 30_000);
+  });
 
   test("after a rotation and after the removal of a hook the audit agrees, the salt stays, and the folder is root's alone", () => {
     const rotated: HookSecrets = {
@@ -158,7 +158,7 @@ describe("on a host", () => {
     expect(stdout).toContain(`${paths.credentials} 700 root:root\n`);
     // The active unit still loads it: the receiver layer removes the file together with that line of the unit.
     expect(stdout).toContain(`${paths.credentials}/docs`);
-  }, 30_000);
+  });
 
   test.each<[string, string, RegExp]>([
     ["a secret for a hook that is not declared", `other ${"x".repeat(40)}\n`, /not declared/],
@@ -196,7 +196,7 @@ describe("on a host", () => {
     expect(audits(stdout).map((answer) => auditVerdict(answer, withKey))).toEqual(["as declared", "differs: key:docs"]);
     const none = onHost(applied(rebuilt, plain));
     expect(none.stderr).toContain("no secret arrived for key:docs. Nothing was replaced.");
-  }, 30_000);
+  });
 
   test("the audit reports a credential that was removed or replaced on the host", () => {
     const { stdout } = onHost(`${applied(example, plain)}
@@ -204,12 +204,12 @@ describe("on a host", () => {
       printf 'forged-forged-forged-forged-forged-forged' | systemd-creds encrypt --with-key=host --name=docs - ${paths.credentials}/docs
       ${audit(example)}`);
     expect(audits(stdout).map((answer) => auditVerdict(answer, plain))).toEqual(["differs: docs", "differs: docs"]);
-  }, 30_000);
+  });
 
   test("the layer leaves nothing behind when it is removed", () => {
     const { stdout } = onHost(
       `${applied(example, plain)}(${layer.script}\n${layer.retire}); ls -A /etc/pushgate /var/lib/pushgate`,
     );
     expect(stdout).not.toMatch(/credentials|salt/);
-  }, 30_000);
+  });
 });

@@ -118,7 +118,7 @@ describe("a visitor gets", () => {
     for (const { headers } of got)
       expect(headers).toMatchObject({ "x-served-by": "pushgate-proxy", "x-content-type-options": "nosniff" });
     expect(JSON.stringify(got)).not.toMatch(new RegExp(`secret|${exampleHost.originPort}|nginx/`));
-  }, 30_000);
+  });
 
   test("nginx serves its own 404 page where the site has none, also with recursive_error_pages at http level", () => {
     const { "404.html": _, ...without } = files;
@@ -126,7 +126,7 @@ describe("a visitor gets", () => {
     const { status, body } = reply(visit("/nothing"), { http: "recursive_error_pages on;" });
     publish("000001", {});
     expect([status, body]).toEqual([404, expect.stringContaining("<h1>404 Not Found</h1>")]);
-  }, 30_000);
+  });
 
   test("nginx answers 304 while a page is the same, and sends the page of a newer or older release", () => {
     const [first, , conditional] = [reply(visit("/")), 0, (etag: string) => visit("/", { "If-None-Match": etag })];
@@ -146,7 +146,7 @@ describe("a visitor gets", () => {
       [200, "<p>older front"],
       [200, "<p>older front"],
     ]);
-  }, 30_000);
+  });
 
   test("nginx serves a publish at once, with a cache of open files at http level too", () => {
     publish("000004", { "index.html": "<p>next front" });
@@ -163,7 +163,7 @@ describe("a visitor gets", () => {
     publish("000001", {});
     expect(declared).toEqual(["<p>front page", "<p>next front"]);
     expect(without).toEqual(["<p>front page", "<p>front page"]);
-  }, 30_000);
+  });
 
   test("the site has a log of its own, with the visitor's address", () => {
     const { sites, log } = nginx.send([visit("/blog/", { "User-Agent": "a browser" })], { settings: served });
@@ -171,7 +171,7 @@ describe("a visitor gets", () => {
       expect.stringMatching(new RegExp(`^${stranger} .*"GET /blog/ HTTP/1.1" 200 .*"a browser"$`)),
     ]);
     expect(log).toEqual([]);
-  }, 30_000);
+  });
 });
 
 describe("by name", () => {
@@ -195,7 +195,7 @@ describe("by name", () => {
       if (i !== 0 && i !== 5) expect(JSON.parse(body)).toEqual({ error: "not found" });
     // The request names another server than the handshake did: nginx checked the certificate for the first one only.
     expect(reply(by(siteHostname, hooks)).status).toBe(421);
-  }, 30_000);
+  });
 
   test("nginx serves several sites, and a name as long as DNS allows", () => {
     const longest = `${`${"a".repeat(60)}.`.repeat(3)}${"b".repeat(50)}.example.org`;
@@ -206,11 +206,11 @@ describe("by name", () => {
       [200, "<p>front page"],
       [200, "<p>front page"],
     ]);
-  }, 30_000);
+  });
 
   test("nginx serves the site on IPv4 alone where the kernel has no IPv6", () => {
     expect(reply(visit("/"), { ipv6: false }).status).toBe(200);
-  }, 30_000);
+  });
 });
 
 describe("without this directive an attack passes:", () => {
@@ -265,7 +265,7 @@ describe("without this directive an attack passes:", () => {
   test("without absolute_redirect off nginx redirects a visitor to the port that only Cloudflare reaches", () => {
     const { headers } = reply(visit("/blog"), { config: without("absolute_redirect off;") });
     expect(headers.location).toContain(`:${exampleHost.originPort}/`);
-  }, 30_000);
+  });
 });
 
 test("a published site changes nothing in the hooks' server", () => {
