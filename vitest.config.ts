@@ -11,6 +11,8 @@ export default defineConfig({
     // Many tests wait for a process or a timeout and not for a core. The default of one worker on two cores takes twice
     // as long.
     maxWorkers: 3,
+    // Vitest's default of one second is short for a process on a busy computer.
+    expect: { poll: { timeout: 30_000 } },
     testTimeout: 120_000,
     hookTimeout: 120_000,
   },

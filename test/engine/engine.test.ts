@@ -94,7 +94,7 @@ describe("a program that compares and repairs", { timeout: patience }, () => {
     stack.interrupt();
     expect((await up).code).not.toBe(0);
     const process = `/proc/${readFileSync(file, "utf8").trim()}`;
-    await vi.waitFor(() => expect(existsSync(process)).toBe(false), { timeout: 10_000 });
+    await vi.waitFor(() => expect(existsSync(process)).toBe(false), { timeout: 30_000 });
     stack.configure({ "commands:script": undefined, "commands:wanted": "two" });
   });
 

@@ -73,11 +73,14 @@ const sshArray =
   );
 
 const until = async (name: string): Promise<Made> =>
-  vi.waitFor(() => {
-    const found = made.find((one) => one.name === name);
-    if (found === undefined) throw new Error(`${name} is not declared`);
-    return found;
-  });
+  vi.waitFor(
+    () => {
+      const found = made.find((one) => one.name === name);
+      if (found === undefined) throw new Error(`${name} is not declared`);
+      return found;
+    },
+    { timeout: 30_000 },
+  );
 
 /** The options a resource was given, which the mocks do not show. */
 function optionsOf(declare: (parent: pulumi.Resource) => unknown): Promise<pulumi.CustomResourceOptions> {

@@ -89,7 +89,7 @@ describe("nginx accepts hooks of every name", () => {
     const names = admitted([...words, ...wordsOfNginx(), ...random]);
     expect(names.length).toBeGreaterThan(500);
     for (const batch of batches(names, 190)) expect(faultOf(render(batch))).toBeUndefined();
-  }, 60_000);
+  });
 
   test.for(["default", "include"])("%s would be rejected as a map's key", (name, { skip }) => {
     skip(reason !== undefined, reason);
@@ -111,7 +111,7 @@ test("systemd and nft accept hooks of every name", ({ skip }) => {
     const rules = root.write("firewall.nft", firewallRules(settings, exampleHost));
     expect(inNamespace(`nft --check --file ${rules}`)).toMatchObject({ status: 0, stderr: "" });
   }
-}, 60_000);
+});
 
 test("no pattern of one hook matches a unit or a path of another", () => {
   const family = admitted(["a", "a-b", "b", "ab", "a-b-c", "b-a", "lists", "root"]);

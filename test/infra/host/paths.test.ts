@@ -84,7 +84,7 @@ describe("in a unit", () => {
     expect(report(["ExecStart=/nowhere/a%nb"])).toContain("Command /nowhere/as0.serviceb is not executable");
     for (const name of ["/a\nb", "/a\tb", "/a$b", "/a\u007f"])
       expect(() => unitWord(name)).toThrow("cannot be written into a unit");
-  }, 60_000);
+  });
 
   test("systemd accepts the units of a site with every admitted character in its paths", ({ skip }) => {
     skip(reason !== undefined, reason);
@@ -115,5 +115,5 @@ http { access_log off; ${temporary.join(" ")} ${servers.join("\n")} }`,
     expect(stdout.split("\n")).toEqual(parts.map((_, i) => `page ${i}`));
     for (const part of hostile.filter((part) => !parts.includes(part)))
       expect(() => nginxWord(`/a${part}`)).toThrow("cannot be written into nginx's configuration");
-  }, 60_000);
+  });
 });

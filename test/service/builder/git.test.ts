@@ -374,7 +374,7 @@ describe("a clone", () => {
     await git()(["gc", "--auto", "--quiet"]);
     expect([packs() > 0, existsSync(log)]).toEqual([true, false]);
     await git({ "gc.autoDetach": undefined })(["gc", "--auto", "--quiet"]);
-    await vi.waitFor(() => expect(existsSync(log)).toBe(true), { timeout: 10_000 });
+    await vi.waitFor(() => expect(existsSync(log)).toBe(true), { timeout: 30_000 });
   });
 });
 

@@ -82,7 +82,7 @@ export class OriginLab {
     const run = spawnSync("unshare", [...namespace, process.execPath, program], {
       input: JSON.stringify(task),
       encoding: "utf8",
-      timeout: 30_000,
+      timeout: 90_000,
     });
     if (run.status !== 0) throw new Error(`the lab failed: ${run.stderr}`);
     return JSON.parse(run.stdout) as LabResult;

@@ -31,7 +31,7 @@ export function onHost(script: string): Ran {
   const { status, stdout, stderr } = spawnSync("unshare", [...namespaces, "sh", "-s"], {
     input: `${prepare}\n${script}`,
     encoding: "utf8",
-    timeout: 30_000,
+    timeout: 90_000,
   });
   return { status, stdout, stderr };
 }
