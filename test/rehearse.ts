@@ -78,7 +78,8 @@ async function rehearse(lab: Lab, rebuild: Rebuild): Promise<void> {
   await engine("pulumi up, on a bare host", () => world.stack.up(), 0);
   await engine("pulumi preview --expect-no-changes: the audit", () => world.stack.preview("--expect-no-changes"), 0);
   console.log(styleText("bold", "\nThe first build of the site"));
-  await published(host, rebuild.repositories.site.head()!);
+  // The timer starts it, a minute after boot.
+  await published(host, rebuild.repositories.site.head()!, { timeout: 120_000 });
   await visited(world, "first");
   console.log(styleText("bold", "\nA push to the repository"));
   await publish(rebuild, host, "second");
@@ -98,8 +99,9 @@ async function rehearse(lab: Lab, rebuild: Rebuild): Promise<void> {
   await push("a push");
 
   console.log(styleText("bold", "\nA rollback"));
-  await rebuild.request(`rollback-${statusOf(host)!.releases[1]!.id}`);
-  await nextResult(host, statusOf(host), "rolled back");
+  const before = statusOf(host)!;
+  await rebuild.request(`rollback-${before.releases[1]!.id}`);
+  await nextResult(host, before, "rolled back");
   await visited(world, "first");
 
   console.log(styleText("bold", "\nA reboot"));

@@ -153,7 +153,8 @@ export async function worldAround<Stack extends { close(): unknown }>(
     return request(sent, { ...where, rejectUnauthorized: false, ...certificate });
   };
   const spooled = async (host: Host, hook = "site"): Promise<string[]> =>
-    (await host.read(`find /var/spool/pushgate/${hook} -type f ! -name '.*' -printf '%f\\n' 2>/dev/null`))
+    // find exits with 1 where the receiver renames a file meanwhile, and lists the others all the same.
+    (await host.read(`find /var/spool/pushgate/${hook} -type f ! -name '.*' -printf '%f\\n' 2>/dev/null || true`))
       .split("\n")
       .filter(Boolean);
   const close = async () => {

@@ -36,7 +36,7 @@ afterAll(async () => {
 test("the builder publishes both sites after up without a push, and the operator's own nginx serves them", async () => {
   for (const hook of ["site", "docs"] as const) {
     // The timer starts the first build, a minute after boot.
-    await published(host, rebuild.repositories[hook].head()!, { hook, timeout: 90_000 });
+    await published(host, rebuild.repositories[hook].head()!, { hook, timeout: 120_000 });
     expect((await rebuild.visit("/", hook)).body).toContain("layout-first");
     expect((await rebuild.visit("/posts/one/", hook)).body).toContain("words");
     expect(await host.read(`readlink ${placesOf(hook).webRoot}`)).toBe(`${placesOf(hook).site}/current`);
@@ -186,9 +186,10 @@ describe("a rollback", () => {
     const bad = await rebuild.push({ "layouts/index.html": front("regretted") });
     await published(host, bad);
     await idle(host);
-    const [, former] = statusOf(host)!.releases;
+    const regretted = statusOf(host)!;
+    const [, former] = regretted.releases;
     await rebuild.request(`rollback-${former!.id}`);
-    const back = await nextResult(host, statusOf(host), "rolled back");
+    const back = await nextResult(host, regretted, "rolled back");
     expect(back).toMatchObject({ deployed: { release: former!.id }, held: bad });
     expect((await rebuild.visit()).body).not.toContain("layout-regretted");
 

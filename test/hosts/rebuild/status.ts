@@ -82,8 +82,17 @@ export function pending(host: Host, hook: HookName = "site"): string[] {
     const at = join(host.root, folder);
     return existsSync(at) ? readdirSync(at).filter((name) => !name.startsWith(".aside-")) : [];
   });
-  const noted = join(host.root, taken);
-  return [...waiting, ...(existsSync(noted) ? readFileSync(noted, "utf8").trim().split("\n") : [])];
+  return [...waiting, ...linesOf(join(host.root, taken))];
+}
+
+/** The builder may remove the file at any moment, so a look before the read would not help. */
+function linesOf(file: string): string[] {
+  try {
+    return readFileSync(file, "utf8").trim().split("\n");
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "ENOENT") return [];
+    throw error;
+  }
 }
 
 /** Waits until nothing is pending and no build runs. */
