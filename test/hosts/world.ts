@@ -146,7 +146,7 @@ export async function worldAround<Stack extends { close(): unknown }>(
     const sent = { method: "GET", host, path, source, headers: browser, body: Buffer.alloc(0) };
     return request(sent, { ...edge.addresses[0]!, localAddress: source, ca: edge.certificate });
   };
-  const contact: World["contact"] = (host, from, sent, tls, timeout = 5_000) => {
+  const contact: World["contact"] = (host, from, sent, tls, timeout = 15_000) => {
     const to = isIPv6(from) ? host.address6! : host.address;
     const certificate = tls && { cert: tls.cert, key: tls.key };
     const where = { host: to, port: originPort, localAddress: from, timeout };

@@ -102,7 +102,7 @@ PidFile none
     await goAway();
     writeFileSync(at("sshd_config"), config(key));
     daemon = spawn("/usr/sbin/sshd", ["-D", "-e", "-f", at("sshd_config")], { stdio: ["ignore", "ignore", "ignore"] });
-    await until("the git server's sshd answers", () => answers(addresses[0]!, 22, 500));
+    await until("the git server's sshd answers", () => answers(addresses[0]!, 22, 2_000));
   }
   await start("key-host");
 
@@ -123,9 +123,10 @@ PidFile none
     await host.inside("update-ca-certificates >/dev/null 2>&1");
   };
   const close = async () => {
-    resolver.close();
     await goAway();
     await https.close();
+    // The lock on the others goes last.
+    resolver.close();
   };
   return { addresses, resolver, ssh, introduce, close };
 }

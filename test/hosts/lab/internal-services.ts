@@ -52,7 +52,8 @@ async function startSet(inHouse: string, metadata: string, metadata6: string): P
     requested,
     async close() {
       for (const server of servers) server.closeAllConnections();
-      await Promise.all(servers.map((server) => new Promise((resolve) => server.close(resolve))));
+      // The lock on the others goes last.
+      for (const server of servers.toReversed()) await new Promise((resolve) => server.close(resolve));
     },
   };
 }

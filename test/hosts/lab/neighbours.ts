@@ -194,7 +194,7 @@ async function logged(host: Host): Promise<string[]> {
 export const visitShop = (address: string, from: string): Promise<string> =>
   new Promise((resolve, reject) => {
     const options = { host: address, localAddress: from, servername: neighbourSite, headers: { host: neighbourSite } };
-    const request = get({ ...options, rejectUnauthorized: false, agent: false, timeout: 5000 }, (response) => {
+    const request = get({ ...options, rejectUnauthorized: false, agent: false, timeout: 15_000 }, (response) => {
       const { fingerprint256 } = (response.socket as TLSSocket).getPeerCertificate();
       let body = "";
       response.on("data", (chunk) => {

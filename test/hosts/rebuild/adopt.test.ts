@@ -97,7 +97,7 @@ test("the next push keeps these files too, and the operator can write them as be
 test("a rollback publishes the adopted folder", async () => {
   await rebuild.request("rollback-000001-adopted");
   await rebuild.world.stack.preview();
-  await expect.poll(async () => (await rebuild.visit()).body, { timeout: 20_000 }).toBe(former["index.html"]);
+  await expect.poll(async () => (await rebuild.visit()).body, { timeout: 60_000 }).toBe(former["index.html"]);
   const commit = await rebuild.push({ "layouts/index.html": front("third") });
   await published(host, commit);
   await idle(host);

@@ -148,7 +148,7 @@ const visit = (host: string, port: number, path: string): Promise<Page> =>
   new Promise((resolve) => {
     const none = (): void => resolve({ status: 0, body: "" });
     const sent = get(
-      { host, port, path, localAddress: actors.stranger.v4[0], agent: false, timeout: 5_000 },
+      { host, port, path, localAddress: actors.stranger.v4[0], agent: false, timeout: 15_000 },
       (answer) => {
         let body = "";
         answer.setEncoding("utf8").on("data", (part: string) => {

@@ -214,10 +214,10 @@ describe("a schedule", () => {
     });
     expect(same).toMatchObject({ deployed, releases });
 
-    // The push must be built before its date: ten builds' time.
+    // The push must be built before its date: five builds' time.
     const began = performance.now();
     await pushed({ "content/post/now.md": post("Now") });
-    const soon = Date.now() + Math.max(6_000, 10 * (performance.now() - began));
+    const soon = Date.now() + Math.max(6_000, 5 * (performance.now() - began));
     await pushed({ "content/post/later.md": post("Later", `date: ${new Date(soon).toISOString()}\n`) });
     expect(site.page()).not.toContain("/post/later/");
     const { commit } = site.status().deployed!;
