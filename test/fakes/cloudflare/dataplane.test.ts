@@ -195,7 +195,7 @@ describe("an origin that cannot be reached", () => {
     [525, "does not answer", () => {}],
   ])("%i: it %s", async (status, _, behave) => {
     const to = await listening(net.createServer((socket) => behave(socket.on("error", () => {}))));
-    await using edge = await start(zoneWith(toPort(to)), { connectTimeout: 300 });
+    await using edge = await start(zoneWith(toPort(to)), { connectTimeout: 2_000 });
     expect((await visit(edge)).status).toBe(status);
   });
   test.each<[number, (response: http.ServerResponse) => void]>([

@@ -179,7 +179,7 @@ test("any text compiles or is rejected, and nothing else", () => {
         if (fault(expression) === "") expect(typeof holds(expression)).toBe("boolean");
       },
     ),
-    { numRuns: 3000 },
+    { seed: 1, numRuns: 3000 },
   );
 });
 
@@ -191,5 +191,6 @@ test("normalising a path twice changes nothing more, unless an escape hid an esc
       expect(once).not.toMatch(/\/\/|\/\.\.?(\/|$)|\\/);
       if (!path.includes("%25")) expect(normalisedPath(once)).toBe(once);
     }),
+    { seed: 1 },
   );
 });
