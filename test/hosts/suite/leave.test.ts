@@ -172,10 +172,11 @@ test("one up removes the layers in reverse order, then the DNS records, then Clo
 });
 
 test("during the removal no stranger reaches the receiver, and no other layer answers with a success", async () => {
-  expect(strangers.length).toBeGreaterThan(10);
+  // Each silence takes 0.3 s of a removal, which a fast computer may end in two.
+  expect(strangers.length).toBeGreaterThan(3);
   // Connections to the origin port meet the firewall's silence, then nginx's 400, then a closed port.
   expect(strangers.filter(({ status }) => status !== 0 && status !== 400)).toEqual([]);
-  expect(foreign.length).toBeGreaterThan(10);
+  expect(foreign.length).toBeGreaterThan(3);
   expect(foreign.filter(({ servedBy }) => servedBy === "pushgate-receiver")).toEqual([]);
   // A git host does not send again after a 2xx.
   const told = others.filter(({ status, servedBy }) => status < 300 && status > 0 && servedBy !== "pushgate-receiver");

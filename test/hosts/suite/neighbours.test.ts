@@ -79,7 +79,7 @@ describe("an nginx without CAP_NET_RAW", () => {
     expect(await host.read(`ls ${paths.nginx} 2>/dev/null || true`)).toBe("");
     // The same workers: nginx was not reloaded.
     expect(await children()).toBe(workers);
-    expect(looks.length).toBeGreaterThan(3);
+    expect(looks.length).toBeGreaterThan(1);
     for (const look of looks) expect(look).toEqual(before);
     expect(world.api.zone.dns_records).toEqual([]);
   });
@@ -108,7 +108,7 @@ describe("with the fix", () => {
 
   test("up succeeds, and the neighbours are unchanged and serve all the time", async () => {
     expect(up.code, up.stdout).toBe(0);
-    expect(looks.length).toBeGreaterThan(3);
+    expect(looks.length).toBeGreaterThan(1);
     for (const look of looks) expect(look).toEqual(before);
   });
 
