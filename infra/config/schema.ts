@@ -280,8 +280,14 @@ const edge = object({
 
 const limits = object({
   ...receiverLimits.entries,
-  // GitHub delivers for all its users from few addresses: sized for a burst of real pushes, not for one user's.
-  proxyRate: whole(1, 10_000, 200, "a whole number", "Requests a second that nginx passes on from one source."),
+  // Not of the git host's own: its customers share them (docs/decisions/005).
+  proxyRate: whole(
+    1,
+    10_000,
+    200,
+    "a whole number",
+    "Requests a second that nginx passes on from one address outside of the git host's source ranges.",
+  ),
   proxyBurst: whole(0, 100_000, 500, "a whole number", "Requests above proxyRate that nginx passes on without delay."),
 });
 

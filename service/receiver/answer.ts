@@ -40,15 +40,15 @@ export type Exchange = ReturnType<typeof openExchange>;
 
 /** `linger`: the most bytes of an unread body that are discarded after the answer. */
 export function openExchange(req: IncomingMessage, res: ServerResponse, journal: Journal, linger: number) {
-  const started = performance.now();
   let recorded = false;
   const record = (status: number, reason: string) => {
     const { delivery, hook, source } = exchange;
-    const ms = Math.round((performance.now() - started) * 10) / 10;
+    const ms = Math.round((performance.now() - exchange.started) * 10) / 10;
     if (!recorded) journal({ delivery, hook, source, status, reason, ms });
     recorded = true;
   };
   const exchange = {
+    started: performance.now(),
     delivery: deliveryId(req),
     /** The real client's address, because nginx connects from it: no header has to be trusted. */
     source: req.socket.remoteAddress ?? null,

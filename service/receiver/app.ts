@@ -25,6 +25,7 @@ type Found = { exchange: Exchange; hook: ReceiverHook; dialect: Dialect; body: B
 type Check = RequestHandler<Record<string, string>, unknown, unknown, unknown, Found>;
 type Recovery = ErrorRequestHandler<Record<string, string>, unknown, unknown, unknown, Found>;
 
+const patience = 2_000; // ms that a request waits for a place: other customers of its git host send from its address
 const mismatch = "the signature does not match: the git host's secret differs, or the body was altered";
 
 export function createApp({ settings, secrets, limits, spool, journal }: Parts): RequestListener {
@@ -56,12 +57,14 @@ export function createApp({ settings, secrets, limits, spool, journal }: Parts):
     next(fault === undefined ? undefined : new Rejection(401, fault + otherSender(headers, res.locals.hook.gitHost)));
   };
 
-  /** Reserves the declared length, or the limit for a chunked body, which can become as large. */
+  /** Reserves the declared length, or the limit for a chunked body, which can become as large; or waits for it. */
   const place: Check = (req, res, next) => {
-    const bytes = Number(req.headers["content-length"] ?? longestBody);
-    const entered = limits.enter(sourceOf(res.locals.exchange.source), bytes);
-    if (typeof entered === "string") return next(new Rejection(429, entered, { "Retry-After": "1" }));
-    res.locals.exchange.free = entered;
+    const { exchange } = res.locals;
+    const entered = limits.enter(sourceOf(exchange.source), Number(req.headers["content-length"] ?? longestBody));
+    if (typeof entered !== "string") exchange.free = entered;
+    else if (performance.now() - exchange.started > patience)
+      return next(new Rejection(429, entered, { "Retry-After": "1" }));
+    else return void setTimeout(() => res.destroyed || place(req, res, next), 5);
     next();
   };
 
@@ -81,10 +84,8 @@ export function createApp({ settings, secrets, limits, spool, journal }: Parts):
     const { exchange, dialect, hook, body } = res.locals;
     const decision = dialect.decide(req.headers, body, hook.branch);
     if ("fault" in decision) return next(new Rejection(400, decision.fault));
-    if ("ignored" in decision) {
-      const reason = decision.ignored;
-      return exchange.answer(200, `ignored: ${reason}`, { status: "ignored", reason });
-    }
+    if ("ignored" in decision)
+      return exchange.answer(200, `ignored: ${decision.ignored}`, { status: "ignored", reason: decision.ignored });
     res.locals.push = decision.push;
     next();
   };

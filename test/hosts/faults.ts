@@ -98,6 +98,18 @@ export const forwardedForBelieved = proxyEdited("nginx trusts X-Forwarded-For", 
   edit(conf, "real_ip_header CF-Connecting-IP;", "real_ip_header X-Forwarded-For;"),
 );
 
+export const ratedByAddress = proxyEdited("nginx counts the git host's addresses, one request a second", (conf) =>
+  edit(
+    edit(conf, "limit_req_zone $pushgate_counted ", "limit_req_zone $binary_remote_addr "),
+    /(?<=zone=pushgate:1m rate=)\d+/,
+    "1",
+  ),
+);
+
+export const unbuffered = proxyEdited("nginx passes a body on while it arrives", (conf) =>
+  edit(conf, "proxy_request_buffering on;", "proxy_request_buffering off;"),
+);
+
 /** The keepalive trap: the kernel checks the list once per connection, and nginx reuses a connection for any client. */
 export const keptConnections = proxyEdited("nginx keeps its connections to the receiver open", (conf) => {
   const port = /\$pushgate_loopback:(\d+)/.exec(conf)?.[1];

@@ -7,6 +7,6 @@ import { hostSuite } from "./hosts-config.ts";
 export default hostSuite({
   folder: "test/hosts/suite",
   order: ["drift", "refusals", "neighbours", "hosts", "reboot", "up", "leave", "secrets", "matrix", "trace"],
-  alone: ["audit", "load"],
+  alone: ["audit", "flood", "load"],
   patience: [300, 400],
 });

@@ -172,7 +172,7 @@ describe("nginx answers", () => {
       status: 202,
       up_status: "202",
     });
-    expect(first!.limit).toBe("PASSED");
+    expect([first!.limit, second!.limit]).toEqual(["", "PASSED"]);
     expect(String(first!.delivery)).toContain('a"\\{}');
     expect(second).toMatchObject({ client: stranger, in_ranges: "0", status: 403, up_connect: "-" });
     // The kernel drops the SYN, and nginx waits for proxy_connect_timeout, half a second; its default is 60 s.
@@ -216,16 +216,30 @@ describe("nginx answers", () => {
     expect(lab([slow], { config: unbuffered }).seen).toHaveLength(1);
   });
 
-  test("nginx rejects a source above the rate with 429 and no other source", () => {
-    const settings = { ...example, limits: { ...example.limits, proxyRate: 1, proxyBurst: 2 } };
+  const rated = { ...example, limits: { ...example.limits, proxyRate: 1, proxyBurst: 2 } };
+  const six = (source: string) => Array.from({ length: 6 }, () => push(source));
+
+  test("nginx rejects a stranger above the rate with 429 and no other source", () => {
     const http = "limit_req_status 503; limit_req_dry_run on;";
-    const { replies } = lab([Array.from({ length: 6 }, () => push(github)), push("140.82.112.1")], { settings, http });
+    const { replies } = lab([six(stranger), push("198.51.100.8")], { settings: rated, http });
     const statuses = replies[0]!.map(({ status }) => status).sort();
-    expect(statuses).toEqual([202, 202, 202, 429, 429, 429]);
+    expect(statuses).toEqual([403, 403, 403, 429, 429, 429]);
     const rejected = replies[0]!.find(({ status }) => status === 429)!;
     expect(byProxy(rejected)).toBe(429);
     expect(rejected.headers["retry-after"]).toBe("10");
-    expect(replies[1]![0]!.status).toBe(202);
+    expect(replies[1]![0]!.status).toBe(403);
+  });
+
+  test("nginx counts no address of the git host, and with a rate by address it rejects pushes above it", () => {
+    const statuses = (config: string) =>
+      lab([six(github)], { config })
+        .replies[0]!.map(({ status }) => status)
+        .sort();
+    const rendered = renderProxy(rated, exampleHost);
+    expect(statuses(rendered)).toEqual([202, 202, 202, 202, 202, 202]);
+    const byAddress = rendered.replace("limit_req_zone $pushgate_counted", "limit_req_zone $binary_remote_addr");
+    expect(byAddress).not.toBe(rendered);
+    expect(statuses(byAddress)).toEqual([202, 202, 202, 429, 429, 429]);
   });
 
   test("nginx listens on IPv4 alone where the kernel has no IPv6", () => {

@@ -385,7 +385,7 @@ const elsewhere: readonly (readonly [mistake: string, file: string, title: strin
   [
     "a rate by the wrong key at nginx",
     "test/infra/host/proxy.test.ts",
-    "nginx rejects a source above the rate with 429 and no other source",
+    "nginx counts no address of the git host, and with a rate by address it rejects pushes above it",
   ],
   [
     "a body over the limit at nginx",

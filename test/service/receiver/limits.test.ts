@@ -181,7 +181,7 @@ describe("the receiver", () => {
     expect((await running.send(delivery({ hook: "docs" }))).status).toBe(401);
   });
 
-  test("answers 429 with Retry-After: 1 while a source has no free place, and frees a place when a sender leaves", async () => {
+  test("answers 429 with Retry-After: 1 when a source has no free place for 2 s, and frees a place when a sender leaves", async () => {
     running = await receiver({ limit: { concurrentPerSource: 2 } });
     const slow = [await dial(running.port), await dial(running.port)];
     for (const socket of slow) socket.on("error", () => {}).write(head(delivery()));
@@ -196,6 +196,31 @@ describe("the receiver", () => {
     slow[0]?.destroy();
     await until(() => running.send(delivery()).then(({ status }) => status === 202));
     slow[1]?.destroy();
+  });
+
+  test("lets a delivery wait for a place, and gives none to a sender that left while it waited", async () => {
+    let room = false;
+    let tries = 0;
+    let places = 0;
+    const enter = () => {
+      tries++;
+      if (!room) return "no place";
+      places++;
+      return () => {};
+    };
+    running = await receiver({ limits: { longestBody: 1 << 20, enter, rejected: () => 0 } });
+    const gone = await dial(running.port);
+    gone.write(head(delivery()));
+    await until(async () => tries > 0);
+    gone.destroy();
+    await until(async () => running.journal.some(({ status }) => status === 499));
+    tries = 0;
+    const good = running.send(delivery());
+    await until(async () => tries > 1);
+    expect(running.spooled()).toEqual([]);
+    room = true;
+    expect((await good).status).toBe(202);
+    expect(places).toBe(1);
   });
 
   test("reserves no place for a request without a signature", async () => {

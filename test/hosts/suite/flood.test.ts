@@ -1,0 +1,150 @@
+/**
+ * Attackers who share the git host's addresses and Cloudflare's: forged deliveries at full speed, and slow clients. Each
+ * good delivery meanwhile is accepted, at most a second later than on a quiet host. Both the good deliveries and the
+ * attackers have Cloudflare's addresses and the zone's client certificate, as only such connections reach nginx.
+ */
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { createInterface } from "node:readline";
+import { setTimeout as sleep } from "node:timers/promises";
+import { fileURLToPath } from "node:url";
+import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
+import { delivery } from "../../fakes/deliveries.ts";
+import { deployedWorld } from "../deployed.ts";
+import * as fault from "../faults.ts";
+import type { Flood } from "../flood.ts";
+import type { Host } from "../lab/host.ts";
+import { actors } from "../lab/net.ts";
+import { until } from "../lab/process.ts";
+import { hostnameOf, originPort, type World } from "../world.ts";
+
+const program = fileURLToPath(new URL("../flood.ts", import.meta.url));
+const source = actors.github.v4[0];
+const accepted = "202 pushgate-receiver";
+
+let host: Host;
+let world: World;
+const running: Attackers[] = [];
+
+beforeAll(async () => {
+  const deployed = await deployedWorld("flood");
+  world = deployed;
+  [host] = deployed.hosts;
+  await fault.noGuard.make(world, host);
+});
+
+afterEach(async () => {
+  for (const { stop } of running.splice(0)) await stop();
+});
+
+afterAll(async () => {
+  await world?.close();
+  await host?.kill();
+});
+
+/** The zone's own client certificate. */
+const own = () => {
+  const [leaf] = world.api.zone.origin_pulls.hostname_certificates;
+  return { cert: leaf!.certificate, key: leaf!.private_key };
+};
+
+const push = (secret?: string) =>
+  delivery({
+    source,
+    host: hostnameOf(host),
+    headers: { "cf-connecting-ip": source },
+    ...(secret !== undefined && { secret }),
+  });
+
+type Attackers = {
+  readonly over: () => boolean;
+  /** What the process has printed. */
+  readonly lines: readonly string[];
+  readonly stop: () => Promise<unknown>;
+};
+
+/** Starts attackers whose deliveries have the signature of another secret; resolves when they have begun. */
+async function attack(change: Pick<Flood, "connections" | "sends"> & Partial<Flood>): Promise<Attackers> {
+  const { method, path, headers, body } = push("another-secret-0123456789-abcdefghij");
+  const named = Object.entries({ host: hostnameOf(host), ...headers }).map((pair) => pair.join(": "));
+  const head = [`${method} ${path} HTTP/1.1`, ...named].join("\r\n");
+  const to = { host: host.address, port: originPort, from: actors.edge.v4, tls: own() };
+  const flood: Flood = { ...to, head, body: body.toString("latin1"), ...change };
+  const child = spawn("nice", ["-n", "19", process.execPath, program], { stdio: ["pipe", "pipe", "inherit"] });
+  const lines: string[] = [];
+  createInterface(child.stdout).on("line", (line) => lines.push(line));
+  let ended = false;
+  const end = once(child, "close").then(() => {
+    ended = true;
+  });
+  child.stdin.end(JSON.stringify(flood));
+  const stop = () => {
+    child.kill("SIGKILL");
+    return end;
+  };
+  const attackers = { over: () => ended, lines, stop };
+  running.push(attackers);
+  await until("the attackers begin", () => ended || lines.includes("ready") || undefined);
+  return attackers;
+}
+
+/** The status and the layer of a good delivery's answer, and its milliseconds. */
+async function good() {
+  const began = performance.now();
+  const { status, servedBy, error } = await world.contact(host, actors.edge.v4[0], push(), own(), 15_000);
+  return { answer: error ?? `${status} ${servedBy}`, ms: performance.now() - began };
+}
+
+/** Good deliveries in sequence until `over`: their median milliseconds, and the answers that were not 202. */
+async function deliver(over: (sent: number) => boolean) {
+  const all: Awaited<ReturnType<typeof good>>[] = [];
+  for (; !over(all.length); await sleep(50)) all.push(await good());
+  const sorted = all.map(({ ms }) => ms).sort((a, b) => a - b);
+  const others = all.map(({ answer }) => answer).filter((answer) => answer !== accepted);
+  return { count: all.length, median: sorted[sorted.length >> 1]!, longest: sorted.at(-1)!, others };
+}
+
+const quiet = () => deliver((sent) => sent === 30);
+
+test("10,000 forged deliveries from GitHub's address delay a good one from it by less than 1 s, and none is rejected", async () => {
+  const before = await quiet();
+  const attackers = await attack({ connections: 64, sends: 10_000 });
+  const during = await deliver(attackers.over);
+  console.log({ before, during, answers: attackers.lines.at(-1) });
+  expect([...before.others, ...during.others]).toEqual([]);
+  expect(during.count).toBeGreaterThan(10);
+  expect(during.median - before.median).toBeLessThan(1_000);
+  const answers: Record<string, number> = JSON.parse(attackers.lines.at(-1)!);
+  // The receiver has seen all of them, so nginx did not keep the flood away.
+  expect(Object.keys(answers).sort()).toEqual(["401 pushgate-receiver", "429 pushgate-receiver"]);
+  expect(Object.values(answers).reduce((sum, count) => sum + count)).toBe(10_000);
+}, 600_000);
+
+test("500 slow clients, and 500 strangers at the origin port, delay a good delivery by less than 1 s", async () => {
+  const before = await quiet();
+  await attack({ connections: 250, sends: "a slow head" });
+  await attack({ connections: 250, sends: "a slow body" });
+  await attack({ connections: 500, sends: "nothing", from: [actors.stranger.v4[0]] });
+  await until(
+    "nginx has 450 slow clients",
+    async () => Number(await host.read(`ss -Htn state established sport = :${originPort} | wc -l`)) >= 450 || undefined,
+    { timeout: 60_000 },
+  );
+  const during = await deliver((sent) => sent === 60);
+  console.log({ before, during });
+  expect([...before.others, ...during.others]).toEqual([]);
+  expect(during.median - before.median).toBeLessThan(1_000);
+  expect(await host.read(`ss -Htn sport = :${originPort} dst ${actors.stranger.v4[0]} | wc -l`)).toBe("0");
+}, 300_000);
+
+test("without nginx's buffer, slow clients hold the receiver's places, and it rejects a good delivery", async () => {
+  await fault.unbuffered.make(world, host);
+  await attack({ connections: 200, sends: "a slow body" });
+  await until("a 429", async () => (await good()).answer === "429 pushgate-receiver" || undefined, { timeout: 60_000 });
+}, 300_000);
+
+test("with a rate by address at nginx, forged deliveries have it reject a good one", async () => {
+  await fault.ratedByAddress.make(world, host);
+  await attack({ connections: 64, sends: 3_000 });
+  await until("a 429", async () => (await good()).answer === "429 pushgate-proxy" || undefined, { timeout: 100_000 });
+}, 300_000);
