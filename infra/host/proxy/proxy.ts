@@ -33,7 +33,7 @@ const hookLocation = (hook: string, port: number, { proxyBurst }: Settings["limi
         if ($request_method != POST) {
             return 405 '{"error":"method not allowed"}';
         }
-        limit_req zone=pushgate${proxyBurst > 0 ? ` burst=${proxyBurst} nodelay` : ""};
+        limit_req zone=pushgate_strangers${proxyBurst > 0 ? ` burst=${proxyBurst} nodelay` : ""};
         proxy_pass http://$pushgate_loopback:${port};
     }`;
 

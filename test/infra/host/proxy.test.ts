@@ -307,7 +307,7 @@ describe("the rendered layer", () => {
     const directives = outside.filter((line) => /^[a-z]/.test(line));
     for (const line of directives) {
       expect(line).toMatch(
-        /^(geo|map) (\S+|"[^"]+") \$pushgate_\w+ \{$|^limit_req_zone \S+ zone=pushgate:|^log_format pushgate /,
+        /^(geo|map) (\S+|"[^"]+") \$pushgate_\w+ \{$|^limit_req_zone \S+ zone=pushgate_\w+:|^log_format pushgate /,
       );
     }
     expect(text).not.toMatch(/^\s*upstream /m);
