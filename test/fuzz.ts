@@ -1,19 +1,20 @@
 /**
- * `npm run fuzz -- [--count N] [--seconds N] [--seed S] [--bundle path]`: altered deliveries to the receiver's bundle,
+ * `npm run fuzz -- [--count N] [--seconds N] [--seed S] [--host [--release R]]`: altered deliveries to the receiver's bundle,
  * some of them valid, over kept connections. It fails on an answer that its own HMAC contradicts, on an answer without
  * X-Served-By, on a spool file without an accepted delivery, on the end of the process, and where memory or descriptors
- * have grown between the first and the last tenth. It prints its seed, and --seed repeats it.
+ * have grown between the first and the last tenth. It prints its seed, and --seed repeats it. --host, as root,
+ * fuzzes the installed receiver in its sandbox on a throwaway host.
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { keptByNpm } from "../infra/cli/command.ts";
-import { fuzz } from "./fuzz/run.ts";
+import { fuzzBundle } from "./fuzz/run.ts";
 import { bundled } from "./service/bundles.ts";
 
 try {
-  keptByNpm(["count", "seconds", "seed"], "npm run fuzz --", process.env);
+  keptByNpm(["count", "seconds", "seed", "host", "release"], "npm run fuzz --", process.env);
 } catch (error) {
   console.error(`fuzz: ${(error as Error).message}`);
   process.exit(2);
@@ -22,6 +23,8 @@ const { values } = parseArgs({
   options: {
     count: { type: "string", default: "1000000" },
     seconds: { type: "string", default: "3600" },
+    host: { type: "boolean", default: false },
+    release: { type: "string", default: "bookworm" },
     seed: { type: "string", default: String(Date.now() % 1_000_000) },
   },
 });
@@ -30,11 +33,16 @@ if (!(count >= 100) || !(seconds > 0) || !Number.isInteger(seed)) {
   console.error("fuzz: use a number from 100 for --count, one above 0 for --seconds, and a whole number for --seed");
   process.exit(2);
 }
+if (values.host) {
+  const { ready } = await import("./hosts/ready.ts");
+  const { fuzzHost } = await import("./fuzz/host.ts");
+  await fuzzHost(await ready("fuzz", values.release), { count, seconds, seed });
+}
 console.log(`fuzz: --seed ${seed}`);
 const folder = mkdtempSync(join(tmpdir(), "pushgate-fuzz-"));
 try {
   await bundled("receiver", join(folder, "receiver.cjs"));
-  const done = await fuzz({ bundle: join(folder, "receiver.cjs"), count, seconds, seed, say: console.log });
+  const done = await fuzzBundle(join(folder, "receiver.cjs"), { count, seconds, seed, say: console.log });
   for (const fault of done.faults) console.error(`fuzz: --seed ${seed}: ${fault}`);
   console.log(JSON.stringify(done.statuses));
   console.log(`${done.sent} passed, ${done.faults.length} failed`);

@@ -1,14 +1,26 @@
-/** Sends random requests to a receiver's process, and compares each answer with the oracle of requests.ts. */
+/** Sends random requests to a running receiver, and compares each answer with the oracle of requests.ts. */
 import { readdirSync, readFileSync, rmSync } from "node:fs";
 import { connect, type Socket } from "node:net";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
+import type { Settings } from "../../infra/config/settings.ts";
 import { example } from "../fixtures.ts";
 import { startReceiver } from "../service/receiver-process.ts";
 import { generator, type Made } from "./requests.ts";
 
+/** A receiver with the settings of `fuzzed`. */
+export type Target = {
+  readonly host: string;
+  readonly port: number;
+  /** The address of a lane's connections: one address would soon use up its budget, and get 429 for any fault. */
+  readonly source: (lane: number) => string;
+  readonly pid: number;
+  /** The spool folder of the hook "site". */
+  readonly spool: string;
+};
+
 export type Fuzz = {
-  readonly bundle: string;
+  readonly target: Target;
   readonly count: number;
   /** It ends early after so long. */
   readonly seconds: number;
@@ -25,7 +37,7 @@ export type Fuzzed = {
 
 /** Requests between two looks at the spool, the process's memory and its descriptors. */
 const batch = 2_000;
-const connections = 32;
+export const connections = 32;
 /** MiB that the least memory of the last tenth may exceed the most of the first tenth by. */
 const growth = 8;
 
@@ -42,28 +54,46 @@ function faultOf({ valid, push, broken }: Made, status: number, served: boolean)
   return [200, 400, 429].includes(status) ? undefined : `answered ${status} to a signed delivery`;
 }
 
-export async function fuzz({ bundle, count, seconds, seed, say = () => {} }: Fuzz): Promise<Fuzzed> {
-  // A chunked body reserves bodyBytes: with 5 MiB the receiver would answer 429 to the fifth at a time.
-  const limits = {
+/** The example's settings with limits for a fuzzer. */
+export const fuzzed: Settings = {
+  ...example,
+  limits: {
     ...example.limits,
+    // A chunked body reserves bodyBytes: with 5 MiB it would wait for a place.
     bodyBytes: 100_000,
     refusalsPerMinute: 10_000,
     concurrentPerSource: 2 * connections,
-  };
-  const receiver = await startReceiver(bundle, { ...example, limits });
+  },
+};
+
+/** Starts the bundle as a process on loopback, every address of which is a source. */
+export async function fuzzBundle(bundle: string, run: Omit<Fuzz, "target">): Promise<Fuzzed> {
+  const receiver = await startReceiver(bundle, fuzzed);
+  const { port, pid } = receiver;
+  const source = (lane: number) => `127.0.1.${lane + 1}`;
+  try {
+    return await fuzz({ ...run, target: { host: "127.0.0.1", port, source, pid, spool: receiver.spool("site") } });
+  } finally {
+    await receiver.stop();
+  }
+}
+
+export async function fuzz({ target, count, seconds, seed, say = () => {} }: Fuzz): Promise<Fuzzed> {
   const make = generator(seed);
   const until = performance.now() + seconds * 1000;
   const faults: string[] = [];
   const statuses: Record<number, number> = {};
   const memory: number[] = [];
-  const descriptors = () => readdirSync(`/proc/${receiver.pid}/fd`).length;
+  const descriptors = () => readdirSync(`/proc/${target.pid}/fd`).length;
   let sent = 0;
 
   /** Sends one request after another, on a new connection where the last was closed, until `take` has no more. */
-  const lane = async (take: () => Made | undefined) => {
+  const lane = async (number: number, take: () => Made | undefined) => {
+    const { host, port } = target;
+    const localAddress = target.source(number);
     let socket: Socket | undefined;
     for (let made = take(); made; made = take()) {
-      if (!socket?.writable) socket = connect(receiver.port, "127.0.0.1").on("error", () => {});
+      if (!socket?.writable) socket = connect({ host, port, localAddress }).on("error", () => {});
       const { status, served, close } = await answered(socket, made.bytes);
       statuses[status] = (statuses[status] ?? 0) + 1;
       const fault = faultOf(made, status, served);
@@ -79,11 +109,12 @@ export async function fuzz({ bundle, count, seconds, seed, say = () => {} }: Fuz
       const before = statuses[202] ?? 0;
       let left = Math.min(batch, count - sent);
       sent += left;
-      await Promise.all(Array.from({ length: connections }, () => lane(() => (left-- > 0 ? make() : undefined))));
-      faults.push(...spoolFaults(receiver.spool("site"), (statuses[202] ?? 0) - before));
+      const take = () => (left-- > 0 ? make() : undefined);
+      await Promise.all(Array.from({ length: connections }, (_, number) => lane(number, take)));
+      faults.push(...spoolFaults(target.spool, (statuses[202] ?? 0) - before));
       for (let tries = 0; descriptors() > idle && tries < 200; tries++) await sleep(10);
       if (descriptors() > idle) faults.push(`${descriptors()} descriptors are open without a connection, not ${idle}`);
-      memory.push(Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${receiver.pid}/status`, "utf8"))?.[1]) / 1024);
+      memory.push(Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${target.pid}/status`, "utf8"))?.[1]) / 1024);
       if (memory.length % 25 === 0) say(`${sent} sent, ${memory.at(-1)!.toFixed(0)} MiB`);
     }
     const tenth = Math.floor(memory.length / 10);
@@ -95,8 +126,6 @@ export async function fuzz({ bundle, count, seconds, seed, say = () => {} }: Fuz
     }
   } catch (error) {
     faults.push(`the receiver ended or does not answer: ${error}`);
-  } finally {
-    await receiver.stop();
   }
   return { sent, faults, statuses };
 }

@@ -1,5 +1,5 @@
 /** bootHost boots a throwaway Debian host in seconds. Tests reach it by the operator's own ssh, like a real host. */
-import { readlinkSync, symlinkSync } from "node:fs";
+import { readdirSync, readFileSync, readlinkSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
 import { Container } from "./container.ts";
 import type { Release, Variant } from "./image.ts";
@@ -140,6 +140,29 @@ export class Host {
   /** The host's root folder as the lab sees it, without file systems that the host mounts, such as /run. */
   get root(): string {
     return rootOf(this.container.disk);
+  }
+
+  /** The id of its first process as the lab sees it, for `nsenter` into one of its namespaces. */
+  get leader(): number {
+    const leader = this.container.leader();
+    if (leader === undefined) throw new Error("the host is not running");
+    return leader;
+  }
+
+  /** The ids of a unit's processes as the lab sees them. */
+  processes(unit: string): number[] {
+    const namespace = readlinkSync(`/proc/${this.leader}/ns/pid`);
+    const isOf = (pid: string): boolean => {
+      try {
+        const inside = readlinkSync(`/proc/${pid}/ns/pid`) === namespace;
+        return inside && readFileSync(`/proc/${pid}/cgroup`, "utf8").includes(`/${unit}\n`);
+      } catch {
+        return false; // it has ended since
+      }
+    };
+    return readdirSync("/proc")
+      .filter((name) => /^\d+$/.test(name) && isOf(name))
+      .map(Number);
   }
 
   private async discard(): Promise<void> {
