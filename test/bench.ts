@@ -1,18 +1,19 @@
 /**
- * `npm run bench -- [--rounds N] [--node path] [--json] [--write]`: the receiver's bundle, with every protection on,
+ * `npm run bench -- [--rounds N] [--node path] [--host [--release R]] [--json] [--write]`: the receiver's bundle, with every protection on,
  * beside other servers that check the same deliveries. The server has one core, the client another. Ratios are medians
- * over interleaved rounds. --write stores table and plot in docs.
+ * over interleaved rounds. --write stores table and plot in docs. --host, as root, measures a delivery's whole
+ * way through a throwaway host instead.
  */
 import { spawnSync } from "node:child_process";
-import { readFileSync, rmSync, writeFileSync } from "node:fs";
+import { rmSync } from "node:fs";
 import { parseArgs } from "node:util";
 import { keptByNpm } from "../infra/cli/command.ts";
 import { measure } from "./bench/measure.ts";
-import { cpu, plot, type Report, table, times } from "./bench/report.ts";
-import { bundleAll, coldStart, peers, pinClient, type Running, start } from "./bench/servers.ts";
+import { cpu, type Report, store, table, times } from "./bench/report.ts";
+import { bundleAll, coldStart, peers, pin, type Running, start } from "./bench/servers.ts";
 
 try {
-  keptByNpm(["rounds", "ms", "node", "json", "write"], "npm run bench --", process.env);
+  keptByNpm(["rounds", "ms", "node", "host", "release", "json", "write"], "npm run bench --", process.env);
 } catch (error) {
   console.error(`bench: ${(error as Error).message}`);
   process.exit(2);
@@ -22,6 +23,8 @@ const { values } = parseArgs({
     rounds: { type: "string", default: "15" },
     ms: { type: "string", default: "400" },
     node: { type: "string", default: process.execPath },
+    host: { type: "boolean", default: false },
+    release: { type: "string", default: "bookworm" },
     json: { type: "boolean", default: false },
     write: { type: "boolean", default: false },
   },
@@ -33,7 +36,12 @@ if (!(rounds >= 1) || !(ms >= 50)) {
 }
 const say = (text: string) => void console.error(`bench: ${text}`);
 
-pinClient();
+if (values.host) {
+  const { ready } = await import("./hosts/ready.ts");
+  const { benchHost } = await import("./bench/host.ts");
+  await benchHost(await ready("bench", values.release), { rounds, ms, json: values.json, write: values.write, say });
+}
+pin();
 const bundles = await bundleAll();
 const running: Running[] = [];
 try {
@@ -51,16 +59,7 @@ try {
   const cold = `Node ${node}, ${rounds} rounds. Cold start: ${ratio} of an Express app without a route.`;
   const figures = [cold, table(report), cpu(report), times(report)].join("\n\n");
   console.log(values.json ? JSON.stringify(report, null, 2) : figures);
-  if (values.write) {
-    const docs = new URL("../docs/", import.meta.url);
-    const page = new URL("benchmark.md", docs);
-    const between = /(?<=<!-- figures -->\n)[\s\S]*(?=<!-- end -->)/;
-    writeFileSync(
-      page,
-      readFileSync(page, "utf8").replace(between, () => `\n${figures}\n\n`),
-    );
-    writeFileSync(new URL("benchmark.svg", docs), plot(report));
-  }
+  if (values.write) store("figures", figures, "benchmark.svg", report);
 } finally {
   for (const each of running) await each.stop();
   rmSync(bundles.folder, { recursive: true, force: true });

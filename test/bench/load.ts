@@ -1,18 +1,21 @@
 /** Sends prepared requests over a few kept connections, each its next request when the answer has arrived. */
-import { connect, type Socket } from "node:net";
+import type { Socket } from "node:net";
 
 export type Load = {
   /** Answers per second. */
   readonly rate: number;
-  /** Milliseconds from a request's first byte to the answer's last one. */
+  /** Milliseconds from a request's first byte, or from the start of its connection, to the answer's last byte. */
   readonly p50: number;
   readonly p99: number;
   /** How often each status came. */
   readonly statuses: Readonly<Record<string, number>>;
 };
 
+/** Opens a connection, and calls `ready` when a request can be written. */
+export type Dial = (ready: () => void) => Socket;
+
 export type Shape = {
-  readonly port: number;
+  readonly dial: Dial;
   readonly connections: number;
   /** The load ends after `ms`, or after `most` answers. */
   readonly ms: number;
@@ -36,7 +39,7 @@ function complete(text: string): { status: string; length: number; close: boolea
 }
 
 /** A connection that the server closes is opened anew, and its request without an answer is sent again. */
-export function load({ port, connections, ms, most }: Shape, next: () => Buffer): Promise<Load> {
+export function load({ dial, connections, ms, most }: Shape, next: () => Buffer): Promise<Load> {
   const times: number[] = [];
   const statuses: Record<string, number> = {};
   const started = performance.now();
@@ -51,10 +54,10 @@ export function load({ port, connections, ms, most }: Shape, next: () => Buffer)
       resolve({ rate: times.length / seconds, p50: at(0.5), p99: at(0.99), statuses });
     };
     const run = (waiting?: Buffer) => {
-      const socket: Socket = connect({ port, host: "127.0.0.1", noDelay: true });
       let request = waiting;
       let text = "";
-      let began = 0;
+      const opened = performance.now();
+      let began = opened;
       let over = false;
       const send = () => {
         if (sent >= most || performance.now() >= until) {
@@ -66,10 +69,10 @@ export function load({ port, connections, ms, most }: Shape, next: () => Buffer)
         began = performance.now();
         socket.write(request);
       };
-      socket.on("connect", () => {
-        if (request === undefined) return send();
-        began = performance.now();
-        socket.write(request);
+      const socket = dial(() => {
+        if (request === undefined) send();
+        else socket.write(request);
+        began = opened;
       });
       socket.on("data", (bytes) => {
         text = text === "" ? bytes.toString("latin1") : text + bytes.toString("latin1");

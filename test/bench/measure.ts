@@ -29,11 +29,16 @@ const allowed: Readonly<Record<Kind, readonly string[]>> = {
   malformed: ["401", "429", "400", "500"],
 };
 
-/** `ms`: of a round with one server and one kind. `say`: prints progress. */
-export async function measure(running: readonly Running[], rounds: number, ms: number, say: (text: string) => void) {
-  const next = { accepted: requests("accepted"), ignored: requests("ignored"), wrong: requests("wrong") };
-  const all = { ...next, malformed: requests("malformed") };
+/** `ms`: of a round with one server and one kind. `say`: prints progress. `headers`: more of each request. */
+export async function measure(
+  running: readonly Running[],
+  rounds: number,
+  ms: number,
+  say: (text: string) => void,
+  headers: Readonly<Record<string, string>> = {},
+) {
   const names = Object.keys(kinds) as Kind[];
+  const all = Object.fromEntries(names.map((kind) => [kind, requests(kind, headers)])) as Record<Kind, () => Buffer>;
   const loads = new Map(running.map((each) => [each, { accepted: [], ignored: [], wrong: [], malformed: [] }]));
   const of = (each: Running) => loads.get(each) as unknown as Record<Kind, (Load & { cpu: number })[]>;
   const resident = new Map<Running, number>();
@@ -45,7 +50,7 @@ export async function measure(running: readonly Running[], rounds: number, ms: n
       const most = kind === "accepted" ? bodies.accepted : Number.POSITIVE_INFINITY;
       for (const each of round % 2 ? running : [...running].reverse()) {
         const used = each.cpu();
-        const done = await load({ port: each.port, connections: 16, ms, most }, all[kind]);
+        const done = await load({ dial: each.dial, connections: 16, ms, most }, all[kind]);
         const other = Object.keys(done.statuses).find((status) => !allowed[kind].includes(status));
         if (other !== undefined) throw new Error(`${each.peer.name} answered ${other} to a request that is ${kind}`);
         const answers = Object.values(done.statuses).reduce((sum, count) => sum + count, 0);

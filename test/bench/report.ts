@@ -1,4 +1,5 @@
-/** The table and the plot of docs/benchmark.md. */
+/** The tables and the plots of docs/benchmark.md. */
+import { readFileSync, writeFileSync } from "node:fs";
 import { type Kind, kinds } from "./deliveries.ts";
 import type { Measured } from "./measure.ts";
 
@@ -10,11 +11,13 @@ export type Report = {
   readonly coldStart: { readonly receiver: number; readonly expressEmpty: number };
 };
 
+type Figures = Pick<Report, "servers">;
+
 const names = Object.keys(kinds) as Kind[];
 const line = (cells: readonly string[]) => `| ${cells.join(" | ")} |`;
 
 /** Requests per second of the first server, then ratios to it. */
-export function table({ servers }: Report): string {
+export function table({ servers }: Figures): string {
   const rows = servers.map(({ label, rows, resident }, i) => [
     label,
     ...names.map((kind) => (i === 0 ? Math.round(rows[kind].rate).toLocaleString("en") : rows[kind].ratio.toFixed(2))),
@@ -26,7 +29,7 @@ export function table({ servers }: Report): string {
 }
 
 /** Milliseconds: half of the answers, and 99 of 100. */
-export function times({ servers }: Report): string {
+export function times({ servers }: Figures): string {
   const rows = servers.map(({ label, rows }) => [
     label,
     ...names.map((kind) => `${rows[kind].p50.toFixed(2)} / ${rows[kind].p99.toFixed(1)}`),
@@ -37,7 +40,7 @@ export function times({ servers }: Report): string {
 }
 
 /** What neighbours on the computer change least. */
-export function cpu({ servers }: Report): string {
+export function cpu({ servers }: Figures): string {
   const rows = servers.map(({ label, rows }) => [label, ...names.map((kind) => rows[kind].cpu.toFixed(0))]);
   return [["µs of CPU per request", ...names.map((kind) => kinds[kind])], ["-", ...names.map(() => "-:")], ...rows]
     .map(line)
@@ -45,7 +48,7 @@ export function cpu({ servers }: Report): string {
 }
 
 /** Bars of ratios, a group for each kind. */
-export function plot({ servers }: Report): string {
+export function plot({ servers }: Figures): string {
   const [left, bar, gap, top] = [250, 12, 26, 30];
   const most = Math.max(1, ...servers.flatMap(({ rows }) => names.map((kind) => rows[kind].ratio)));
   const x = (ratio: number) => Math.round((ratio / most) * 380);
@@ -55,10 +58,10 @@ export function plot({ servers }: Report): string {
   for (const [i, kind] of names.entries()) {
     const y = top + i * group;
     parts.push(`<text x="8" y="${y - 5}" font-weight="bold">${kinds[kind]}</text>`);
-    for (const [j, { name, label, rows }] of servers.entries()) {
+    for (const [j, { label, rows }] of servers.entries()) {
       const at = y + j * bar;
       const { ratio } = rows[kind];
-      const fill = name === "receiver" ? "#2563eb" : "#9ca3af";
+      const fill = label.startsWith("pushgate") ? "#2563eb" : "#9ca3af";
       parts.push(
         `<text x="${left - 6}" y="${at + 9}" text-anchor="end">${label}</text>`,
         `<rect x="${left}" y="${at + 1}" width="${x(ratio)}" height="${bar - 2}" fill="${fill}"/>`,
@@ -72,4 +75,18 @@ export function plot({ servers }: Report): string {
 ${parts.join("\n")}
 </svg>
 `;
+}
+
+/** Replaces the figures of docs/benchmark.md that `mark` begins, and the plot beside the page. */
+export function store(mark: "figures" | "host figures", figures: string, name: string, report: Figures): void {
+  const docs = new URL("../../docs/", import.meta.url);
+  const page = new URL("benchmark.md", docs);
+  const between = new RegExp(`(?<=<!-- ${mark} -->\n)[^]*?(?=<!-- end -->)`);
+  const text = readFileSync(page, "utf8");
+  if (!between.test(text)) throw new Error(`docs/benchmark.md has no <!-- ${mark} -->`);
+  writeFileSync(
+    page,
+    text.replace(between, () => `\n${figures}\n\n`),
+  );
+  writeFileSync(new URL(name, docs), plot(report));
 }

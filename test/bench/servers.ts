@@ -11,6 +11,7 @@ import { build } from "esbuild";
 import { bundling } from "../../infra/host/programs/programs.ts";
 import { secrets } from "../fixtures.ts";
 import { bundled, receiverFlags } from "../service/bundles.ts";
+import type { Dial } from "./load.ts";
 
 const here = fileURLToPath(new URL(".", import.meta.url));
 const secret = secrets.site.current;
@@ -30,8 +31,8 @@ export const peers: readonly Peer[] = [
 ];
 
 export type Running = {
-  readonly peer: Peer;
-  readonly port: number;
+  readonly peer: Pick<Peer, "name" | "label">;
+  readonly dial: Dial;
   /** Removes what was stored: a receiver's spool holds 10,000 deliveries. */
   readonly empty: () => void;
   /** MiB. */
@@ -128,12 +129,25 @@ const hookOf = () => ({
   },
 });
 
+/** MiB. */
+export const residentOf = (pid: number): number =>
+  Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1]) / 1024;
+
+/** Microseconds, in steps of 10,000. */
+export function cpuOf(pid: number): number {
+  // The fields after the name, which may hold spaces.
+  const fields = readFileSync(`/proc/${pid}/stat`, "latin1").split(") ").at(-1)!.split(" ");
+  return (Number(fields[11]) + Number(fields[12])) * 10_000;
+}
+
 const cores = { server: "0", client: "1" };
 
-/** Puts this process, which is the client, on the second core. */
-export function pinClient(): void {
-  const { status } = spawnSync("taskset", ["-a", "-c", "-p", cores.client, String(process.pid)]);
-  if (status !== 0) throw new Error("taskset failed. Use a computer with two cores and util-linux.");
+/** Puts this process, which is the client, on the second core, and others, which serve, on the first. */
+export function pin(servers: readonly number[] = []): void {
+  const pairs = [[cores.client, process.pid] as const, ...servers.map((pid) => [cores.server, pid] as const)];
+  for (const [core, pid] of pairs)
+    if (spawnSync("taskset", ["-a", "-c", "-p", core, String(pid)]).status !== 0)
+      throw new Error("taskset failed. Use a computer with two cores and util-linux.");
 }
 
 const pinned = (command: string, args: readonly string[], env: NodeJS.ProcessEnv): ChildProcess =>
@@ -185,17 +199,13 @@ export async function start(peer: Peer, node: string, bundles: Bundles): Promise
   const coldStart = performance.now() - began;
   return {
     peer,
-    port,
+    dial: (ready) => connect({ port, host: "127.0.0.1", noDelay: true }, ready),
     empty: () => {
       for (const file of readdirSync(join(spool, "site"))) rmSync(join(spool, "site", file));
     },
     coldStart,
-    resident: () => Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${child.pid}/status`, "utf8"))?.[1]) / 1024,
-    cpu: () => {
-      // In ticks of 10 ms; the fields after the name, which may hold spaces.
-      const fields = readFileSync(`/proc/${child.pid}/stat`, "latin1").split(") ").at(-1)!.split(" ");
-      return (Number(fields[11]) + Number(fields[12])) * 10_000;
-    },
+    resident: () => residentOf(child.pid!),
+    cpu: () => cpuOf(child.pid!),
     stop: async () => {
       child.kill("SIGKILL");
       await exited;
