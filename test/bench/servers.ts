@@ -22,6 +22,7 @@ export type Peer = { readonly name: string; readonly label: string; readonly pro
 /** In the order of the table. The first is the measure of all others. */
 export const peers: readonly Peer[] = [
   { name: "node-http", label: "node:http and HMAC", program: "node" },
+  { name: "node-http-journal", label: "the same with the receiver's journal", program: "node" },
   { name: "receiver", label: "pushgate's receiver", program: "node" },
   { name: "express-raw", label: "Express with express.raw", program: "node" },
   { name: "express-rate-limit", label: "the same with express-rate-limit", program: "node" },

@@ -1,0 +1,33 @@
+/** The least that a correct server does, without a framework. `journal`: gets an entry for each request. */
+import { createServer } from "node:http";
+import type { Journal } from "../../../service/journal.ts";
+import { decide, host, longestBody, path, port, rejected, signed, wellFormed } from "./push.ts";
+
+export function serve(journal?: Journal): void {
+  createServer((req, res) => {
+    const started = performance.now();
+    const answer = (status: number, text: string): void => {
+      const ms = Math.round((performance.now() - started) * 10) / 10;
+      const source = req.socket.remoteAddress ?? null;
+      journal?.({ delivery: String(delivery), hook: "site", source, status, reason: text.trimEnd(), ms });
+      res.writeHead(status, { "Content-Type": "application/json", "Content-Length": text.length }).end(text);
+    };
+    const { "x-hub-signature-256": signature, "x-github-event": event, "x-github-delivery": delivery } = req.headers;
+    if (req.method !== "POST" || req.url !== path) return answer(404, "{}");
+    const chunks: Buffer[] = [];
+    let bytes = 0;
+    req.on("data", (chunk: Buffer) => {
+      bytes += chunk.length;
+      if (bytes > longestBody) return answer(413, "{}");
+      chunks.push(chunk);
+    });
+    req.on("end", () => {
+      const body = Buffer.concat(chunks);
+      if (!wellFormed(signature) || !signed(body, signature)) return answer(401, rejected);
+      decide(event, delivery, body).then(
+        ([status, text]) => answer(status, text),
+        () => answer(503, "{}"),
+      );
+    });
+  }).listen(port, host);
+}
