@@ -7,7 +7,8 @@ import { logsScript, reader } from "./logs.ts";
 import { runOnHost } from "./run-on-host.ts";
 import { readStack } from "./stack.ts";
 
-export type Traced = Attempt & { readonly host?: string; readonly published?: string };
+/** `notLooked`: why Cloudflare's events were not read. */
+export type Traced = Attempt & { readonly host?: string; readonly published?: string; readonly notLooked?: string };
 
 /** What the builder did with what the receiver accepted; undefined where the hook has no site or no build has ended. */
 function publishedText({ time, hook }: Attempt, report: Report): string | undefined {

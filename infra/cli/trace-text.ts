@@ -1,6 +1,7 @@
 /** A traced delivery as a person reads it: the path layer by layer, the evidence, the fix, and what was not looked at. */
+import type { SecurityEvent } from "../trace/evidence.ts";
 import { layers } from "../trace/outcomes.ts";
-import type { Verdict } from "../trace/verdict.ts";
+import { ruleText, type Verdict } from "../trace/verdict.ts";
 import type { Traced } from "./trace-hosts.ts";
 
 /** 0 delivered, 1 rejected and named, 2 unknown. */
@@ -12,7 +13,13 @@ export const exitOf = ({ certainty, outcomes }: Verdict): number => {
 const reached = ({ outcomes: [first] }: Verdict): number =>
   first === undefined || first.layer === "delivered" ? layers.length : layers.indexOf(first.layer);
 
-export function traceText({ host, time, answer, nginx, receiver, published }: Traced, found: Verdict): string {
+/** More outcomes than these are printed without a fix each: what would rule them out is the next step. */
+const fixes = 4;
+
+const eventText = (event: SecurityEvent): string => `${event.action} by ${event.source}, ${ruleText(event)}`;
+
+export function traceText(traced: Traced, found: Verdict): string {
+  const { host, time, answer, cloudflare, notLooked, nginx, receiver, published } = traced;
   const { certainty, outcomes } = found;
   const at = reached(found);
   const path = layers.map((layer, i) => {
@@ -23,6 +30,10 @@ export function traceText({ host, time, answer, nginx, receiver, published }: Tr
   });
   const seen = [
     ["the git host's page", answer === undefined ? undefined : `${answer.status} ${JSON.stringify(answer.headers)}`],
+    [
+      "Cloudflare's events",
+      cloudflare === undefined ? `not looked at: ${notLooked}` : cloudflare.map(eventText).join("; ") || "none found",
+    ],
     ["nginx", nginx === undefined ? undefined : nginx === "none" ? "no line" : JSON.stringify(nginx)],
     ["receiver", receiver === undefined ? undefined : receiver === "none" ? "no line" : JSON.stringify(receiver)],
   ] as const;
@@ -30,7 +41,10 @@ export function traceText({ host, time, answer, nginx, receiver, published }: Tr
     [host, time].filter((one) => one !== undefined).join(", "),
     ...path.map(([layer = "", what = ""]) => `  ${layer.padEnd(24)}${what}`),
     ...(outcomes.length === 0 ? ["no outcome that pushgate knows fits what was seen"] : []),
-    ...outcomes.flatMap(({ what, fix }) => [`${certainty}: ${what}.`, ...(fix === undefined ? [] : [`  fix: ${fix}`])]),
+    ...outcomes.flatMap(({ what, fix }) => [
+      `${certainty}: ${what}.`,
+      ...(fix === undefined || outcomes.length > fixes ? [] : [`  fix: ${fix}`]),
+    ]),
     ...(published === undefined || exitOf(found) !== 0 ? [] : [published]),
     "seen:",
     ...seen.map(([source, what]) => `  ${source.padEnd(24)}${what ?? "not looked at"}`),

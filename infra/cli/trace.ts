@@ -1,13 +1,14 @@
 /**
  * `npx pushgate trace`: which layer rejected a delivery, and the fix. It reads the logs of every host by one connection
- * each, and what the git host shows, as far as the operator types it.
+ * each, what the git host shows, as far as the operator types it, and Cloudflare's security events of its ray.
  */
 import { InvalidArgumentError } from "commander";
 import type { Answer } from "../trace/evidence.ts";
 import { verdict } from "../trace/verdict.ts";
-import { command, type Options } from "./command.ts";
+import { command, type Options, ofStack } from "./command.ts";
 import { deliveryId } from "./logs.ts";
 import { UserError } from "./stack.ts";
+import { atCloudflare } from "./trace-cloudflare.ts";
 import { onHosts, type Traced } from "./trace-hosts.ts";
 import { exitOf, traceText } from "./trace-text.ts";
 
@@ -39,15 +40,15 @@ export const trace = command("trace", "find the layer that rejected a delivery, 
   .action(async ({ delivery, status, header: headers, ...options }: TraceOptions) => {
     if (delivery === undefined && status === undefined)
       throw new UserError("there is nothing to trace. Add --delivery or --status, as the git host shows them.");
-    const logged: Traced[] = delivery === undefined ? [{}] : await onHosts(deliveryId(delivery), options);
     const answer = status === undefined ? undefined : { status, headers };
+    const logged: Traced[] = delivery === undefined ? [{}] : await onHosts(deliveryId(delivery), options);
+    const looked = await atCloudflare(answer, ofStack(options));
     // Of several attempts, the answer is that of those that ended with its status.
     const own = logged.filter(({ nginx }) => nginx === undefined || nginx === "none" || nginx.status === status);
     const traced = answer === undefined ? logged : own.map((one) => ({ ...one, answer }));
-    const found = (traced.length > 0 ? traced : [{ ...(answer && { answer }) }]).map((one) => ({
-      ...one,
-      ...verdict(one),
-    }));
+    const found = (traced.length > 0 ? traced : [{ ...(answer && { answer }) }])
+      .map((one) => ({ ...one, ...looked }))
+      .map((one) => ({ ...one, ...verdict(one) }));
     if (options.json) console.log(JSON.stringify(found, null, 2));
     else for (const one of found) console.log(traceText(one, one));
     process.exitCode = exitOf(found.at(-1)!);

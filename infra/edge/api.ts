@@ -1,6 +1,6 @@
 /**
  * A small client of Cloudflare's API, for what the Pulumi provider cannot do: dry runs of rulesets, the rollout of a
- * client certificate and its repair, and a search for what exists.
+ * client certificate and its repair, a search for what exists, and security events.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 
@@ -23,7 +23,9 @@ export class ApiRefusal extends Error {
 type Envelope = {
   readonly success?: boolean;
   readonly result?: unknown;
-  readonly errors?: readonly { readonly code?: number; readonly message?: string }[];
+  /** In place of a result, where GraphQL answers. */
+  readonly data?: unknown;
+  readonly errors?: readonly { readonly code?: number; readonly message?: string }[] | null;
   readonly result_info?: { readonly total_pages?: number };
 };
 
@@ -31,14 +33,18 @@ const tries = 4;
 
 export type CloudflareApi = ReturnType<typeof cloudflareApi>;
 
-/** Its functions throw ApiRefusal. A result is believed to be a T. */
-export function cloudflareApi({ baseUrl, token }: CloudflareAccess) {
+/**
+ * Its functions throw ApiRefusal. A result is believed to be a T. With a deadline, which covers all requests of the
+ * client, none is repeated.
+ */
+export function cloudflareApi({ baseUrl, token }: CloudflareAccess, deadline?: AbortSignal) {
   const headers = { authorization: `Bearer ${token}`, "content-type": "application/json" };
 
   async function send(method: string, path: string, body?: object): Promise<Envelope> {
     const url = `${baseUrl.replace(/\/$/, "")}/${path}`;
-    for (let left = tries - 1; ; left--) {
-      const request: RequestInit = { method, headers, signal: AbortSignal.timeout(20_000), redirect: "error" };
+    for (let left = deadline === undefined ? tries - 1 : 0; ; left--) {
+      const signal = deadline ?? AbortSignal.timeout(20_000);
+      const request: RequestInit = { method, headers, signal, redirect: "error" };
       if (body !== undefined) request.body = JSON.stringify(body);
       const [response, text] = await fetch(url, request)
         .then(async (answer) => [answer, await answer.text()] as const)
@@ -72,6 +78,10 @@ export function cloudflareApi({ baseUrl, token }: CloudflareAccess) {
     async put(path: string, body: object): Promise<void> {
       await send("PUT", path, body);
     },
+    /** The data that a query of the GraphQL Analytics API selects. */
+    async query<T>(query: string, variables: Readonly<Record<string, string>>): Promise<T> {
+      return (await send("POST", "graphql", { query, variables })).data as T;
+    },
     /** Writes nothing, and throws what Cloudflare would answer to the write. */
     async dryRun(method: "POST" | "PUT", path: string, body: object): Promise<void> {
       await send(method, `${path}?dry_run=true`, body);
@@ -89,7 +99,9 @@ function read(status: number, text: string): Envelope {
   } catch {
     throw new ApiRefusal(status, `${status} and no JSON`);
   }
-  if (status < 400 && envelope.success !== false) return envelope;
-  const errors = (envelope.errors ?? []).map(({ code, message = "" }) => `${shortened(message)} (${code})`);
+  // GraphQL may answer 200 to a query that it rejects, and its errors have no code.
+  const faults = envelope.errors ?? [];
+  if (status < 400 && envelope.success !== false && (envelope.success === true || faults.length === 0)) return envelope;
+  const errors = faults.map(({ code, message = "" }) => shortened(message) + (code === undefined ? "" : ` (${code})`));
   throw new ApiRefusal(status, `${status} ${errors.join("; ")}`.trim());
 }

@@ -8,6 +8,8 @@ import type { DnsRecord } from "@pulumi/cloudflare";
 import * as pulumi from "@pulumi/pulumi";
 import type { Edge, Host, Settings } from "../config/settings.ts";
 import { canaryPath, servedByProxy } from "../contract.ts";
+import type { Answer } from "../trace/evidence.ts";
+import { verdict } from "../trace/verdict.ts";
 import { type CloudflareAccess, vendorUrl } from "./api.ts";
 
 export type CanaryAnswer = {
@@ -36,31 +38,25 @@ function request(hostname: string): Promise<CanaryAnswer> {
   });
 }
 
-/** By pattern of an error code or of a status that Cloudflare answers itself; the first that fits. */
-const meanings = {
+/** What keeps this computer's request from Cloudflare, by pattern of the error code; the first that fits. */
+const failures = {
   "^(ENOTFOUND|EAI_AGAIN)$":
     "DNS does not resolve the hostname here. Wait if it is new: a resolver may keep its answer for half an hour.",
   "CERT|ALTNAME|SELF_SIGNED|UNABLE_TO|ERR_TLS|ERR_SSL":
     "the hostname shows no valid certificate. See SSL/TLS, Edge Certificates: Cloudflare's own covers one level below the " +
     "zone, and a new zone's takes a while.",
-  "^52[12]$":
-    "Cloudflare cannot connect to {where}: a firewall on the host, such as ufw, or the hosting provider's drops the " +
-    "connection. Let https://www.cloudflare.com/ips in on that port there.",
-  "^(523|530)$":
-    "Cloudflare finds no route to {where}. Check that the address in pushgate:hosts is the host's public one.",
-  "^52[56]$":
-    "what answers Cloudflare at {where} does not have pushgate's certificate. Check that the address is the host's, and " +
-    "that no proxy lies before it.",
-  "^52[04]$": "a program at {where} accepts Cloudflare's connection and does not answer. Check which program that is.",
-  "^403$":
-    "Cloudflare blocks it by a rule of the zone or account that runs before pushgate's, an IP Access rule, or bot " +
-    "management set to block, which does not concern deliveries. Look the ray up in Security Events.",
-  "^429$": "a rate limiting rule covers the hostname. Exclude the hostname from it.",
-  "^\\d":
-    "something else answers: a Worker's route, an Access application or a redirect rule covers the hostname. Exclude the " +
-    "hostname from it.",
   "": "there is no answer. Check that this computer reaches the web, and Cloudflare.",
 };
+
+/** What an answer of Cloudflare's own may mean, from the rows that `npx pushgate trace` concludes from. */
+function meaning(answer: Answer, origin: string): string {
+  const { outcomes } = verdict({ answer, nginx: "none", receiver: "none" }, origin);
+  const [first] = outcomes;
+  if (first === undefined) return "pushgate knows no reason for this answer. Look the ray up at Cloudflare.";
+  if (outcomes.length === 1) return `${first.what}. ${first.fix ?? ""}`;
+  const names = outcomes.map(({ name }) => name).join(", ");
+  return `one of these rejects the hostname: ${names}. Look the ray up at Cloudflare, Security > Events.`;
+}
 
 /** What keeps a request from the host, and what to do; undefined if nothing does, or it cannot be known from here. */
 export function obstacle(
@@ -75,8 +71,9 @@ export function obstacle(
   if (server !== undefined)
     return `${seen}: the host itself rejects the request. Run npx pulumi up, and read what it reports about the host.`;
   const where = `${[address, address6].filter((one) => one !== undefined).join(" and ")}, port ${originPort}`;
-  const [, meaning] = Object.entries(meanings).find(([pattern]) => new RegExp(pattern).test(key))!;
-  return `${seen}: ${meaning.replace("{where}", where)}`;
+  if (status === 0)
+    return `${seen}: ${Object.entries(failures).find(([pattern]) => new RegExp(pattern).test(key))![1]}`;
+  return `${seen}: ${meaning({ status, headers: {} }, where)}`;
 }
 
 /** A fake Cloudflare API has no hostname that leads to it. `canary: false` is for a computer that cannot reach the web. */

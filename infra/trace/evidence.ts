@@ -3,6 +3,8 @@
 export type Evidence = {
   /** What the git host's page of deliveries shows. */
   readonly answer?: Answer;
+  /** Cloudflare's security events of the request. They are sampled, so an empty list proves nothing. */
+  readonly cloudflare?: readonly SecurityEvent[];
   /** "none": the log was read, and has no line of this delivery. */
   readonly nginx?: NginxLine | "none";
   readonly receiver?: ReceiverLine | "none";
@@ -14,6 +16,18 @@ export type Answer = {
   /** Names in lower case. */
   readonly headers: Readonly<Record<string, string>>;
   readonly body?: string;
+};
+
+/** What one product of Cloudflare did with a request. The texts have no control characters. */
+export type SecurityEvent = {
+  /** The product, in lower case: firewallcustom, bic, botfight, … (the field Source of Cloudflare's firewall events). */
+  readonly source: string;
+  /** In lower case, without underscores: block, managedchallenge, skip, log, … */
+  readonly action: string;
+  readonly rule: string;
+  readonly description: string;
+  /** Whose rule it is, where the zone's rulesets have it. */
+  readonly owner?: "pushgate" | "zone";
 };
 
 /** A line of /var/log/nginx/pushgate.log: `log_format pushgate` of infra/host/proxy. */

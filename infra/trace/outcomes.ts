@@ -1,10 +1,12 @@
 /**
  * What can become of a delivery: one row for each way, with the layer, the fix, and the evidence that it leaves in each
- * source. Sources of the facts: Cloudflare's documentation of its status codes and error 1xxx pages, and the texts that
- * nginx and the receiver of this project answer.
+ * source. Those that Cloudflare answers are in cloudflare.ts; the others have the texts that nginx and the receiver of
+ * this project answer. `trace`, the canary and README's table read these rows.
  */
 import { servedByProxy } from "../contract.ts";
-import type { Answer, NginxLine, ReceiverLine } from "./evidence.ts";
+import type { Shape } from "./answers.ts";
+import { cloudflare, cloudflareOutcomes } from "./cloudflare.ts";
+import type { NginxLine, ReceiverLine, SecurityEvent } from "./evidence.ts";
 
 /** As README's picture counts them; 0 is the git host. */
 export const layers = [
@@ -24,43 +26,24 @@ export type Outcome = {
   readonly name: string;
   /** The layer that rejected the delivery, or "delivered". */
   readonly layer: Layer | "delivered";
-  /** A sentence without its full stop. */
+  /** A sentence without its full stop. `{origin}` in it is the host's address and port. */
   readonly what: string;
+  /** `{rule}` in it is the rule of the security event. */
   readonly fix?: string;
-  readonly answer: (answer: Answer) => boolean;
+  /** Any of these. */
+  readonly answer: readonly Shape[];
+  /** The security event that it leaves; left out where Cloudflare rejects nothing. */
+  readonly event?: (event: SecurityEvent) => boolean;
   /** "none": it leaves no line. */
   readonly nginx: "none" | ((line: NginxLine) => boolean);
   readonly receiver: "none" | ((line: ReceiverLine) => boolean);
 };
 
 const servedByReceiver = "pushgate-receiver";
-/** Whose answer it is: X-Served-By, which Cloudflare passes on. */
-const by = ({ headers }: Answer): string | undefined => headers["x-served-by"];
-
-/** An answer of Cloudflare's own, with one of these statuses. No answer at all: the git host may have waited too short. */
-const cloudflare =
-  (...statuses: number[]) =>
-  (answer: Answer): boolean =>
-    by(answer) === undefined && statuses.includes(answer.status);
-const challenged = ({ headers }: Answer): boolean => headers["cf-mitigated"] !== undefined;
-/** The number of Cloudflare's page, such as "error code: 1010"; undefined where the body is not known or has none. */
-const pageOf = ({ body = "" }: Answer): string | undefined => /\berror (?:code:? ?)?(1\d{3})\b/i.exec(body)?.[1];
-/** Whether the page's number is one of these, or not known. */
-const page = (answer: Answer, ...numbers: string[]): boolean => {
-  const found = pageOf(answer);
-  return found === undefined || numbers.includes(found);
-};
-
-const proxy =
-  (status: number, text?: RegExp) =>
-  (answer: Answer): boolean =>
-    by(answer) === servedByProxy &&
-    answer.status === status &&
-    (text === undefined || answer.body === undefined || text.test(answer.body));
-const receiver =
-  (...statuses: number[]) =>
-  (answer: Answer): boolean =>
-    by(answer) === servedByReceiver && statuses.includes(answer.status);
+const proxy = (status: number, text?: RegExp): Shape[] => [
+  { by: servedByProxy, status: [status], ...(text !== undefined && { text }) },
+];
+const receiver = (...status: number[]): Shape[] => [{ by: servedByReceiver, status }];
 
 const unset = (value: string): boolean => value === "" || value === "-";
 /** nginx answered by itself. */
@@ -82,12 +65,6 @@ const entry =
   ({ status }: ReceiverLine): boolean =>
     statuses.includes(status);
 
-/** An outcome whose answer is Cloudflare's: no log of the host has a line. */
-const atCloudflare = (row: Omit<Outcome, "nginx" | "receiver">): Outcome => ({
-  ...row,
-  nginx: "none",
-  receiver: "none",
-});
 /** An outcome whose answer is the receiver's: both logs have a line. */
 const atReceiver = (row: Omit<Outcome, "answer" | "nginx" | "receiver" | "layer">, ...statuses: number[]): Outcome => ({
   layer: "8 receiver",
@@ -97,8 +74,6 @@ const atReceiver = (row: Omit<Outcome, "answer" | "nginx" | "receiver" | "layer"
   receiver: entry(...statuses),
 });
 
-const events = "Look the ray up at Cloudflare, Security > Events: its Service says which product, and which rule.";
-
 /** nginx and the receiver have the same limit. */
 const largeBody = {
   what: "the body is larger than pushgate:limits.bodyBytes",
@@ -106,88 +81,7 @@ const largeBody = {
 };
 
 export const outcomes: readonly Outcome[] = [
-  // Cloudflare answers.
-  atCloudflare({
-    name: "no address",
-    layer: "1 DNS",
-    what: "the git host found no address or no valid certificate for the hostname",
-    fix: "npx pulumi preview shows whether the record and Cloudflare's certificate are there.",
-    answer: ({ status }) => status === 0,
-  }),
-  atCloudflare({
-    name: "challenge",
-    layer: "3 bot management",
-    what: "Cloudflare challenged the sender as a bot",
-    fix: "npx pulumi preview shows whether pushgate's skip rule is there and first. On the free plan no rule skips Bot Fight Mode: switch it off.",
-    answer: (answer) => cloudflare(403, 429, 503)(answer) && challenged(answer),
-  }),
-  atCloudflare({
-    name: "browser check",
-    layer: "3 bot management",
-    what: "Cloudflare's Browser Integrity Check rejected the sender's headers",
-    fix: "npx pulumi preview shows whether pushgate's skip rule is there and first: it skips this check.",
-    answer: (answer) => cloudflare(403)(answer) && !challenged(answer) && page(answer, "1010"),
-  }),
-  atCloudflare({
-    name: "address banned",
-    layer: "2 WAF",
-    what: "an IP Access rule, a country rule or a zone lockdown of the zone or account rejected the source",
-    fix: "Remove that rule, or let the git host's ranges pass it. It runs before pushgate's rules.",
-    answer: (answer) =>
-      cloudflare(403)(answer) &&
-      !challenged(answer) &&
-      page(answer, "1005", "1006", "1007", "1008", "1009", "1011", "1012", "1020", "1106"),
-  }),
-  atCloudflare({
-    name: "blocked",
-    layer: "2 WAF",
-    what: "a custom or managed rule of Cloudflare's WAF blocked it",
-    fix: `${events} With pushgate's own rule the path, the method, the signature header or the source is not declared.`,
-    answer: (answer) => cloudflare(403)(answer) && !challenged(answer) && page(answer, "1000", "1016"),
-  }),
-  atCloudflare({
-    name: "rate limited",
-    layer: "2 WAF",
-    what: "a rate limiting rule of the zone counted too many requests of the git host's shared addresses",
-    fix: "npx pulumi preview shows whether pushgate's skip rule is there. Exclude the hostname from a rule that it does not skip.",
-    answer: (answer) => cloudflare(429)(answer) && !challenged(answer) && page(answer, "1015"),
-  }),
-  atCloudflare({
-    name: "another program",
-    layer: "2 WAF",
-    what: "a Worker, an Access application or a redirect rule covers the hostname and answered",
-    fix: "Exclude the hostname from it.",
-    answer: (answer) =>
-      by(answer) === undefined && ((answer.status >= 200 && answer.status < 400) || answer.status === 404),
-  }),
-  atCloudflare({
-    name: "no route",
-    layer: "4 Cloudflare to origin",
-    what: "Cloudflare found no way to the host's address",
-    fix: "Check that hosts[].address is the host's public address.",
-    answer: cloudflare(523, 530),
-  }),
-  atCloudflare({
-    name: "origin certificate",
-    layer: "4 Cloudflare to origin",
-    what: "what answers at the host's address does not have pushgate's origin certificate",
-    fix: "npx pulumi up. Then check that hosts[].address is the host's, and that no proxy lies before it.",
-    answer: cloudflare(525, 526),
-  }),
-  atCloudflare({
-    name: "firewall",
-    layer: "5 firewall",
-    what: "Cloudflare could not connect: a firewall drops its connections, the host is down, or nginx is",
-    fix: "npx pushgate status, then npx pulumi preview. A hosting provider's firewall must let Cloudflare's ranges in to the origin port, too.",
-    answer: (answer) => cloudflare(521, 522, 0)(answer),
-  }),
-  atCloudflare({
-    name: "another server",
-    layer: "6 nginx",
-    what: "a program on the origin port accepted Cloudflare's connection and did not answer as nginx does",
-    fix: "On the host: ss -ltnp shows which program listens on the origin port.",
-    answer: cloudflare(520, 524),
-  }),
+  ...cloudflareOutcomes,
   // nginx answers.
   {
     name: "client certificate",
@@ -277,7 +171,7 @@ export const outcomes: readonly Outcome[] = [
     what: "the receiver closed the connection without an answer",
     fix: "npx pushgate logs receiver",
     // Cloudflare may answer with its own page in place of this one and the next.
-    answer: (answer) => proxy(502)(answer) || cloudflare(502)(answer),
+    answer: [...proxy(502), ...cloudflare(502)],
     nginx: ({ status, up_connect }) => status === 502 && !unset(up_connect),
     receiver: "none",
   },
@@ -286,7 +180,7 @@ export const outcomes: readonly Outcome[] = [
     layer: "8 receiver",
     what: "the receiver did not answer in time",
     fix: "npx pushgate logs receiver: its disk, or the host, is slow.",
-    answer: (answer) => proxy(504)(answer) || cloudflare(504, 0)(answer),
+    answer: [...proxy(504), ...cloudflare(504, 0)],
     nginx: ({ status, up_connect }) => [499, 504].includes(status) && !unset(up_connect),
     receiver: entry(499),
   },

@@ -2,29 +2,55 @@
  * What became of a delivery, from what was seen of it. Each source that was looked at rules outcomes out, and none brings
  * one in: with less evidence more outcomes are left, and the true one is always among them. Pure.
  */
-import type { Evidence } from "./evidence.ts";
+import { fitsAnswer } from "./answers.ts";
+import { rejects } from "./cloudflare.ts";
+import type { Evidence, SecurityEvent } from "./evidence.ts";
 import { type Outcome, outcomes } from "./outcomes.ts";
 
 export type Verdict = {
   /** certain: one outcome is left. likely: several of one layer. unknown: several layers, or none fits. */
   readonly certainty: "certain" | "likely" | "unknown";
-  /** What the evidence does not rule out, in the order of the path. */
-  readonly outcomes: readonly Outcome[];
+  /** What the evidence does not rule out, in the order of the path; the fix names the rule, where one is known. */
+  readonly outcomes: readonly Pick<Outcome, "name" | "layer" | "what" | "fix">[];
 };
 
-const fits = ({ answer, nginx, receiver }: Outcome, seen: Evidence): boolean =>
-  (seen.answer === undefined || answer(seen.answer)) &&
+/** An event that rejects is of the one product that decided. No such event proves nothing, as Cloudflare samples them. */
+function fitsEvents({ event }: Outcome, events: readonly SecurityEvent[]): boolean {
+  const decided = events.filter(rejects);
+  return decided.length === 0 || (event !== undefined && decided.some(event));
+}
+
+const fits = (outcome: Outcome, seen: Evidence): boolean =>
+  (seen.answer === undefined || fitsAnswer(outcome.answer, seen.answer)) &&
+  fitsEvents(outcome, seen.cloudflare ?? []) &&
   [
-    [nginx, seen.nginx],
-    [receiver, seen.receiver],
+    [outcome.nginx, seen.nginx],
+    [outcome.receiver, seen.receiver],
   ].every(([leaves, line]) => {
     if (line === undefined) return true;
     if (leaves === "none" || line === "none") return leaves === line;
     return (leaves as (line: unknown) => boolean)(line);
   });
 
-export function verdict(seen: Evidence): Verdict {
-  const left = outcomes.filter((outcome) => fits(outcome, seen));
+const owners = { pushgate: "pushgate's own rule", zone: "the zone's own rule" } as const;
+
+/** A rule as a person finds it in the dashboard. */
+export const ruleText = ({ owner, rule, description }: SecurityEvent): string =>
+  [owner === undefined ? "the rule" : owners[owner], ...(description === "" ? [] : [`"${description}"`]), rule]
+    .filter((part) => part !== "")
+    .join(" ");
+
+/** `origin`: the host's address and port. */
+export function verdict(seen: Evidence, origin = "the host's origin port"): Verdict {
+  const rule = seen.cloudflare?.find(rejects);
+  const named = (text: string): string =>
+    text.replace("{origin}", origin).replace("{rule}", () => (rule === undefined ? "that rule" : ruleText(rule)));
+  const left = outcomes
+    .filter((outcome) => fits(outcome, seen))
+    .map(({ name, layer, what, fix }) => ({
+      ...{ name, layer, what: named(what) },
+      ...(fix !== undefined && { fix: named(fix) }),
+    }));
   if (left.length === 1) return { certainty: "certain", outcomes: left };
   const layers = new Set(left.map(({ layer }) => layer));
   return { certainty: layers.size === 1 ? "likely" : "unknown", outcomes: left };

@@ -7,6 +7,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from "node:ht
 import type { AddressInfo } from "node:net";
 import { type Authority, createAuthority } from "./authority.ts";
 import { certificateRoutes } from "./certificates.ts";
+import { graphqlRoutes } from "./graphql.ts";
 import { zoneRoutes } from "./records.ts";
 import { type Fields, Refusal, type Reply, type Route } from "./refusal.ts";
 import { rulesetRoutes } from "./rulesets.ts";
@@ -52,6 +53,8 @@ export type Api = {
   readonly authority: Authority;
   readonly requests: Seen[];
   readonly faults: Fault[];
+  /** A test that changes the permissions of a token changes what is granted from then on. */
+  readonly tokens: Record<string, readonly string[]>;
   readonly close: () => Promise<void>;
 };
 
@@ -60,16 +63,19 @@ const prefix = "/client/v4";
 const longestBody = 16 << 20;
 
 export async function startApi({ zone, host = "127.0.0.1", port = 0, ...options }: ApiOptions): Promise<Api> {
-  const tokens = options.tokens ?? { [apiToken]: permissions };
+  const tokens: Record<string, readonly string[]> = { ...(options.tokens ?? { [apiToken]: permissions }) };
   const authority = options.authority ?? (await createAuthority("Origin CA of the fake Cloudflare"));
   const requests: Seen[] = [];
   const faults: Fault[] = [];
-  const routes = [...zoneRoutes(zone), ...rulesetRoutes(zone), ...certificateRoutes(zone, authority)].map(
-    ([method, path, permission, handle]: Route) => {
-      const pattern = new RegExp(`^${path.replace(/:(\w+)/g, "(?<$1>[^/]+)")}$`);
-      return { method, pattern, permission, handle };
-    },
-  );
+  const routes = [
+    ...zoneRoutes(zone),
+    ...rulesetRoutes(zone),
+    ...certificateRoutes(zone, authority),
+    ...graphqlRoutes(zone),
+  ].map(([method, path, permission, handle]: Route) => {
+    const pattern = new RegExp(`^${path.replace(/:(\w+)/g, "(?<$1>[^/]+)")}$`);
+    return { method, pattern, permission, handle };
+  });
 
   async function answer(request: IncomingMessage, url: URL, body: () => Fields): Promise<Reply> {
     const path = url.pathname.slice(prefix.length);
@@ -83,14 +89,15 @@ export async function startApi({ zone, host = "127.0.0.1", port = 0, ...options 
       Object.entries(route.pattern.exec(path)?.groups ?? {}).map(([name, value]) => [name, decodeURIComponent(value)]),
     );
     const held = path === "/ips" ? [] : granted(request.headers.authorization, tokens);
+    const holds = (permission: string) =>
+      held.includes(permission) || held.includes(permission.replace(/ Read$/, " Write"));
     const demand = (permission: string) => {
-      if (!held.includes(permission) && !held.includes(permission.replace(/ Read$/, " Write")))
-        throw new Refusal(403, 10000, "Authentication error");
+      if (!holds(permission)) throw new Refusal(403, 10000, "Authentication error");
     };
     if (route.permission !== undefined) demand(route.permission);
     if (params.zone !== undefined && params.zone !== zone.id)
       throw new Refusal(404, 7003, `Could not route to ${path}, perhaps your object identifier is invalid?`);
-    return route.handle({ params, query: url.searchParams, body: body(), demand });
+    return route.handle({ params, query: url.searchParams, body: body(), demand, holds });
   }
 
   async function serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
@@ -125,6 +132,7 @@ export async function startApi({ zone, host = "127.0.0.1", port = 0, ...options 
         status = 200,
         result,
         info,
+        raw,
       } = await answer(request, url, () => {
         body = parsed(text);
         return body;
@@ -132,7 +140,7 @@ export async function startApi({ zone, host = "127.0.0.1", port = 0, ...options 
       seen(status, body);
       const ok = { success: true, errors: [], messages: [], result, ...(info ? { result_info: info } : {}) };
       if (status === 204) response.writeHead(204).end();
-      else send(status, JSON.stringify(ok));
+      else send(status, JSON.stringify(raw ?? ok));
     } catch (error) {
       if (!(error instanceof Refusal)) throw error;
       seen(error.status, body);
@@ -150,7 +158,7 @@ export async function startApi({ zone, host = "127.0.0.1", port = 0, ...options 
   const { port: bound } = server.address() as AddressInfo;
   return {
     url: `http://${host.includes(":") ? `[${host}]` : host}:${bound}${prefix}`,
-    ...{ zone, authority, requests, faults },
+    ...{ zone, authority, requests, faults, tokens },
     close: async () => {
       server.closeAllConnections();
       await new Promise((resolve) => server.close(resolve));

@@ -13,6 +13,7 @@ import { ask, contact, forwarded, newAgents, OriginError, type OriginOptions, pa
 import { type Answer, originFault } from "./pages.ts";
 import { decide, type SecurityEvent, type Verdict } from "./plane.ts";
 import type { EdgeRequest } from "./request.ts";
+import { record } from "./security-log.ts";
 import { rulesOf, type ZoneState } from "./zone.ts";
 
 export type Listen = { readonly host: string; readonly port: number; readonly tls?: boolean };
@@ -74,8 +75,10 @@ export async function startEdge(options: EdgeOptions): Promise<Edge> {
     const ray = newRay();
     const body = await bodyOf(request);
     const seen = visitorRequest(request);
-    const asked: EdgeRequest = { ...seen, ...options.detect?.(seen, body), counted: (ref) => count(ref, seen.source) };
+    const detected = { attackLike: body.includes("${jndi:"), ...options.detect?.(seen, body) };
+    const asked: EdgeRequest = { ...seen, ...detected, counted: (ref) => count(ref, seen.source) };
     const verdict = decide(zone, asked);
+    record(zone, asked, ray, verdict.events);
     const about = { ray, source: asked.source, host: asked.host, method: asked.method, target: asked.target };
     const log = (status: number, origin?: EdgeEvent["origin"]) =>
       events.push({

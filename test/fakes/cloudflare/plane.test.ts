@@ -158,7 +158,7 @@ describe("order", () => {
       { id: "b", notes: "", mode: "whitelist", configuration: { target: "ip", value: "140.82.112.7" } },
     ];
     expect(said(zone("pro", { access_rules: rules }), { headers: {} })).toBe("forward");
-    expect(said(zone("pro", { access_rules: rules.slice(0, 1) }))).toBe("403 ip access_rule");
+    expect(said(zone("pro", { access_rules: rules.slice(0, 1) }))).toBe("403 ipRange a");
   });
   test("a rule's own response", () => {
     const response = { statusCode: 418, content: "no", contentType: "text/plain" };

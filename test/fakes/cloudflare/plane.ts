@@ -7,12 +7,15 @@ import { addressLiteral } from "./address.ts";
 import { compile, type Expression } from "./expression.ts";
 import { type Answer, blocked, challenge, coded, custom, limited } from "./pages.ts";
 import { botScore, type EdgeRequest, headerValues, isAutomated, normalisedPath } from "./request.ts";
-import { type DnsRecord, type Rule, rulesOf, type ZoneState } from "./zone.ts";
+import { type AccessRule, type DnsRecord, type Rule, rulesOf, type ZoneState } from "./zone.ts";
 
 /** Names as Security Events gives its "source". */
 export type Source =
   | "dns"
   | "ip"
+  | "ipRange"
+  | "country"
+  | "asn"
   | "firewallCustom"
   | "rateLimit"
   | "firewallManaged"
@@ -133,8 +136,12 @@ export function decide(zone: ZoneState, request: EdgeRequest): Verdict {
     return action === "managed_challenge" ? refuse("sbfm", field, action, challenge) : undefined;
   };
 
-  const access = accessRule(zone, request.source);
-  const allowed = access === "whitelist";
+  const access = accessRule(zone, request);
+  const allowed = access?.mode === "whitelist";
+  const refuseByAccess = ({ id, mode, configuration: { target } }: AccessRule): Refusal => {
+    const { source, code } = accessTargets[target]!;
+    return refuse(source, id, mode, mode === "block" ? coded(403, code) : challenge);
+  };
   const inPhase = (phase: string, run: () => Refusal | undefined) =>
     skipped.phases.includes(phase) ? undefined : run();
   const product = (name: string, on: boolean, make: () => Refusal): Refusal | undefined =>
@@ -149,8 +156,7 @@ export function decide(zone: ZoneState, request: EdgeRequest): Verdict {
 
   const refusal =
     (records.length === 0 ? refuse("dns", "no proxied record", "block", coded(409, 1001)) : undefined) ??
-    (access === "block" ? refuse("ip", "access_rule", "block", coded(403, 1006)) : undefined) ??
-    (access?.endsWith("challenge") ? refuse("ip", "access_rule", access, challenge) : undefined) ??
+    (access !== undefined && !allowed ? refuseByAccess(access) : undefined) ??
     (allowed ? undefined : customRules()) ??
     (allowed ? undefined : inPhase("http_ratelimit", rateRules)) ??
     (allowed
@@ -184,8 +190,20 @@ function within(literal: string, source: string): boolean {
   return typeof set === "function" && set(source);
 }
 
+/** By the rule's target: the source of the event, and the number of the page. */
+const accessTargets: Readonly<Record<string, { readonly source: Source; readonly code: number }>> = {
+  ip: { source: "ip", code: 1006 },
+  ip6: { source: "ip", code: 1006 },
+  ip_range: { source: "ipRange", code: 1006 },
+  country: { source: "country", code: 1009 },
+  asn: { source: "asn", code: 1005 },
+};
+
 /** An Allow beats a Block, whatever their order. */
-function accessRule({ access_rules: rules }: ZoneState, source: string): string | undefined {
-  const modes = rules.filter(({ configuration }) => within(configuration.value, source)).map(({ mode }) => mode);
-  return modes.includes("whitelist") ? "whitelist" : modes.includes("block") ? "block" : modes[0];
+function accessRule({ access_rules: rules }: ZoneState, { source, country, asn }: EdgeRequest): AccessRule | undefined {
+  const matching = rules.filter(({ configuration: { target, value } }) =>
+    target === "country" ? value === country : target === "asn" ? value === asn : within(value, source),
+  );
+  const by = (mode: string) => matching.find((rule) => rule.mode === mode);
+  return by("whitelist") ?? by("block") ?? matching[0];
 }

@@ -21,9 +21,16 @@ export type Call = {
   readonly body: Fields;
   /** Throws if the token lacks it, for a permission that depends on more than the path. */
   readonly demand: (permission: string) => void;
+  readonly holds: (permission: string) => boolean;
 };
 
-export type Reply = { readonly status?: number; readonly result: unknown; readonly info?: unknown };
+/** `raw`: the whole answer, where it has not the API's envelope. */
+export type Reply = {
+  readonly status?: number;
+  readonly result?: unknown;
+  readonly info?: unknown;
+  readonly raw?: unknown;
+};
 
 /** Method, path, the token's permission, what happens. `Read` is implied by `Write`. */
 export type Route = readonly [

@@ -22,8 +22,11 @@ export type EdgeRequest = {
   /** 1 (certainly a bot) to 99. Left out: 1 for an automated client, else 90. */
   readonly score?: number;
   readonly verifiedBot?: boolean;
-  /** The body trips the managed WAF rules, as a diff in a commit message may. */
+  /** The body trips the managed WAF rules, as a diff in a commit message may. The data plane sees Log4j's lookup. */
   readonly attackLike?: boolean;
+  /** Of the source, as IP Access rules name them: "DE", "AS36459". */
+  readonly country?: string;
+  readonly asn?: string;
   /** The source's reputation trips the security level. */
   readonly threat?: boolean;
   /** Requests this source has made in a rate rule's current period, this one included. */

@@ -16,20 +16,24 @@ describe("obstacle names the layer and what to do for", () => {
   test.each([
     [
       521,
-      /^521, ray 8f0c2d1e3a4b5c6d-FRA: Cloudflare cannot connect to 203\.0\.113\.10 and 2001:db8::10, port 8443: a firewall/,
+      /^521, ray 8f0c2d1e3a4b5c6d-FRA: Cloudflare could not connect to 203\.0\.113\.10 and 2001:db8::10, port 8443: a firewall/,
     ],
-    [522, /Let https:\/\/www\.cloudflare\.com\/ips in on that port there\.$/],
-    [523, /Check that the address .* is the host's public one/],
-    [530, /no route to 203/],
-    [525, /does not have pushgate's certificate/],
-    [526, /does not have pushgate's certificate/],
-    [520, /does not answer/],
-    [524, /does not answer/],
-    [403, /^403, ray .* runs before pushgate's.*Look the ray up in Security Events\.$/],
-    [429, /rate limiting rule/],
+    [522, /must let https:\/\/www\.cloudflare\.com\/ips in on that port, too\.$/],
+    [523, /Check that hosts\[\]\.address is the host's public address\.$/],
+    [530, /no way to 203/],
+    [525, /port 8443 does not have pushgate's origin certificate/],
+    [526, /does not have pushgate's origin certificate/],
+    [520, /did not answer as nginx does/],
+    [524, /did not answer as nginx does/],
+    [
+      403,
+      /^403, ray .*: one of these .*: .*custom rule, .*access rule, .*browser check\. Look the ray up at Cloudflare, Security > Events\.$/,
+    ],
+    [429, /one of these .*rate limit/],
     // An answer of the origin without nginx's name comes from another program.
-    [204, /something else answers/],
+    [204, /a Worker, an Access application or a redirect rule/],
     [302, /Access application/],
+    [503, /knows no reason/],
   ])("%d by Cloudflare", (status, says) => expect(reported(status)).toMatch(says));
 
   test.each([
@@ -54,7 +58,7 @@ describe("obstacle names the layer and what to do for", () => {
 
   test("a host without IPv6, by its one address", () => {
     const { address6: _, ...old } = host;
-    expect(obstacle(old, { status: 522, headers: {} })).toContain("to 203.0.113.10, port 8443: ");
+    expect(obstacle(old, { status: 522, headers: {} })).toContain("to 203.0.113.10, port 8443: a firewall");
   });
 });
 

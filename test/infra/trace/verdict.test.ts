@@ -1,6 +1,6 @@
 /** Each outcome is recognised by what it leaves in each source, and with less evidence the verdict is never another's. */
 import { describe, expect, test } from "vitest";
-import type { Answer, Evidence, NginxLine, ReceiverLine } from "../../../infra/trace/evidence.ts";
+import type { Answer, Evidence, NginxLine, ReceiverLine, SecurityEvent } from "../../../infra/trace/evidence.ts";
 import { outcomes } from "../../../infra/trace/outcomes.ts";
 import { verdict } from "../../../infra/trace/verdict.ts";
 
@@ -10,6 +10,14 @@ const own = (status: number, body?: string, headers: Answer["headers"] = {}): Ev
   nginx: "none",
   receiver: "none",
 });
+const challenged = { "cf-mitigated": "challenge" };
+const event = (source: string, action = "block", more: Partial<SecurityEvent> = {}): SecurityEvent => ({
+  ...{ source, action, rule: "5f2b", description: "a rule" },
+  ...more,
+});
+/** An answer of Cloudflare's own, and the event of the product that made it. */
+const decided = (seen: Evidence, ...cloudflare: SecurityEvent[]): Evidence => ({ ...seen, cloudflare });
+const page = "Sorry, you have been blocked";
 const line = (change: Partial<NginxLine>): NginxLine => ({
   ...{ status: 403, up_status: "", up_connect: "", in_ranges: "1", limit: "PASSED", client: "192.0.2.1" },
   ...change,
@@ -36,14 +44,55 @@ const late: Evidence = {
 
 /** What a delivery with this outcome leaves, all sources looked at. */
 const left: Readonly<Record<string, readonly Evidence[]>> = {
-  challenge: [
-    own(403, "Just a moment...", { "cf-mitigated": "challenge" }),
-    own(429, "", { "cf-mitigated": "challenge" }),
+  "no record": [own(409, "error code: 1001")],
+  "not declared": [decided(own(403, page), event("firewallcustom", "block", { owner: "pushgate" }))],
+  "custom rule": [
+    decided(own(403, page), event("firewallcustom", "block", { owner: "zone" })),
+    decided(own(418, "the zone's own text"), event("firewallcustom", "block", { owner: "zone" })),
+    decided(own(403, "error code: 1020"), event("firewallrules", "block", { owner: "zone" })),
   ],
-  "browser check": [own(403, "error code: 1010")],
-  "address banned": ["1006", "1007", "1008", "1009", "1020", "1106"].map((number) => own(403, `error code: ${number}`)),
-  "rate limited": [own(429, "error code: 1015"), own(429)],
-  "another program": [own(302), own(200, "a page"), own(404)],
+  "managed rule": ["firewallmanaged", "waf"].map((source) => decided(own(403, page), event(source))),
+  "access rule": [
+    ...["1005", "1006", "1007", "1008", "1009", "1012"].map((number) => own(403, `error code: ${number}`)),
+    ...["ip", "iprange", "country", "asn"].map((source) => decided(own(403), event(source))),
+    decided(own(403, "error code: 1106"), event("ip")),
+  ],
+  "zone lockdown": [decided(own(403, "error code: 1106"), event("zonelockdown"))],
+  "user agent rule": [decided(own(403, page), event("uablock"))],
+  "rate limit": [own(429, "error code: 1015"), decided(own(429), event("ratelimit"))],
+  "DDoS protection": [
+    decided(own(403, page), event("l7ddos")),
+    decided(own(429), event("l7ddos")),
+    decided(own(0), event("l7ddos", "connectionclose")),
+  ],
+  malformed: [decided(own(400), event("validation")), decided(own(403, page), event("sanitycheck"))],
+  "another product": [decided(own(403, page), event("apishield")), decided(own(403, "error code: 1011"), event("hot"))],
+  "another program": [own(302), own(200, "a page")],
+  "Bot Fight Mode": [
+    decided(
+      own(403, "Just a moment...", challenged),
+      event("botfight", "managedchallenge", { rule: "bot_fight_mode" }),
+    ),
+    // pushgate's rule let it pass, and cannot skip this product.
+    decided(
+      own(403, "Just a moment...", challenged),
+      event("firewallcustom", "skip", { owner: "pushgate" }),
+      event("botfight", "managedchallenge", { rule: "bot_fight_mode" }),
+    ),
+  ],
+  "Super Bot Fight Mode": [
+    decided(own(403, "Just a moment...", challenged), event("botmanagement", "managedchallenge")),
+    decided(own(403, page), event("botmanagement")),
+  ],
+  "browser check": [own(403, "error code: 1010"), decided(own(403), event("bic"))],
+  "security level": ["managedchallenge", "jschallenge", "challenge"].map((action) =>
+    decided(own(403, "Just a moment...", challenged), event("securitylevel", action)),
+  ),
+  "challenge by a rule": [
+    decided(own(403, "", challenged), event("firewallcustom", "managedchallenge", { owner: "zone" })),
+    decided(own(429, "", challenged), event("ratelimit", "managedchallenge")),
+    decided(own(403, "", challenged), event("ip", "challenge")),
+  ],
   "no route": [own(523), own(530, "error code: 1016")],
   "origin certificate": [own(525), own(526)],
   firewall: [own(521), own(522)],
@@ -78,17 +127,42 @@ const left: Readonly<Record<string, readonly Evidence[]>> = {
   ignored: [byReceiver(200)],
   accepted: [byReceiver(202)],
 };
-/** Those that no source that is looked at tells from others: what they leave, and the outcomes that leave the same. */
-const alike: Readonly<Record<string, readonly [Evidence, readonly string[]]>> = {
-  "no address": [own(0), ["no address", "firewall"]],
-  blocked: [own(403), ["browser check", "address banned", "blocked"]],
+/** What leaves several outcomes: one of them, the evidence, all of them, and the certainty. */
+const alike: Readonly<Record<string, readonly [Evidence, readonly string[], "likely" | "unknown"]>> = {
+  "no address": [own(0), ["no address", "DDoS protection", "firewall"], "unknown"],
+  "not declared": [
+    own(403, page),
+    ["not declared", "custom rule", "managed rule", "access rule", "zone lockdown", "user agent rule"].concat([
+      "DDoS protection",
+      "malformed",
+      "another product",
+      "Super Bot Fight Mode",
+    ]),
+    "unknown",
+  ],
+  // The event names a rule that the zone's rulesets do not have: it may be of the account, or deleted.
+  "custom rule": [decided(own(403, page), event("firewallcustom")), ["not declared", "custom rule"], "likely"],
+  "zone lockdown": [own(403, "error code: 1106"), ["access rule", "zone lockdown"], "likely"],
+  "rate limit": [own(429), ["custom rule", "rate limit", "DDoS protection", "another product"], "likely"],
+  malformed: [own(400), ["custom rule", "malformed", "another product"], "likely"],
+  "another program": [own(404), ["custom rule", "another program"], "likely"],
+  "security level": [
+    own(403, "Just a moment...", challenged),
+    ["Bot Fight Mode", "Super Bot Fight Mode", "browser check", "security level", "challenge by a rule"],
+    "likely",
+  ],
+  "Super Bot Fight Mode": [
+    decided(own(403, "", challenged), event("botfight", "managedchallenge")),
+    ["Bot Fight Mode", "Super Bot Fight Mode"],
+    "likely",
+  ],
 };
 const rows = [
   ...Object.entries(left).flatMap(([name, all]) => all.map((seen) => [name, seen] as const)),
   ...Object.entries(alike).map(([name, [seen]]) => [name, seen] as const),
 ];
 const namesOf = (seen: Evidence): string[] => verdict(seen).outcomes.map(({ name }) => name);
-const sources = ["answer", "nginx", "receiver"] as const;
+const sources = ["answer", "cloudflare", "nginx", "receiver"] as const;
 const without = (seen: Evidence, ...withheld: readonly string[]): Evidence =>
   Object.fromEntries(Object.entries(seen).filter(([source]) => !withheld.includes(source)));
 
@@ -102,10 +176,10 @@ describe("with all sources", () => {
       expect(verdict(seen).certainty).toBe("certain");
     }
   });
-  test.each(Object.entries(alike))("%s is one of those that look alike", (name, [seen, names]) => {
+  test.each(Object.entries(alike))("%s is one of those that look alike", (name, [seen, names, certainty]) => {
     expect(namesOf(seen)).toEqual(names);
     expect(names).toContain(name);
-    expect(verdict(seen).certainty).toBe("unknown");
+    expect(verdict(seen).certainty).toBe(certainty);
   });
 });
 
@@ -117,6 +191,43 @@ test("with any source withheld, the true outcome is among those left, and no few
         expect(namesOf(less)).toContain(name);
         for (const each of namesOf(seen)) expect(namesOf(less)).toContain(each);
       }
+});
+
+test("each outcome that an event can prove is certain by the event alone", () => {
+  const proved = Object.entries(left).flatMap(([name, all]) =>
+    all.flatMap(({ cloudflare }) => (cloudflare === undefined ? [] : [[name, cloudflare] as const])),
+  );
+  for (const [name, cloudflare] of proved) expect(namesOf({ cloudflare })).toEqual([name]);
+  expect(new Set(proved.map(([name]) => name))).toEqual(
+    new Set(outcomes.filter(({ event }) => event !== undefined).map(({ name }) => name)),
+  );
+});
+
+test("no event, and one of an action that lets the request pass or that is not known, rule nothing out", () => {
+  for (const [, seen] of rows)
+    for (const action of ["skip", "log", "allow", "bypass", "challengesolved", "managedchallengebypassed", "new"]) {
+      const { cloudflare: _, ...rest } = seen;
+      expect(namesOf({ ...rest, cloudflare: [] })).toEqual(namesOf(rest));
+      expect(namesOf(decided(rest, event("firewallcustom", action, { owner: "pushgate" })))).toEqual(namesOf(rest));
+    }
+});
+
+test("an event rules out what did not pass Cloudflare's answer on: the host has no line of what Cloudflare rejected", () =>
+  expect(namesOf(decided(byReceiver(401), event("bic")))).toEqual([]));
+
+describe("the fix names the rule of the event", () => {
+  const fixOf = (...events: SecurityEvent[]) => verdict({ cloudflare: events }).outcomes[0]?.fix;
+  test.each<[SecurityEvent, RegExp]>([
+    [
+      event("firewallcustom", "block", { owner: "zone" }),
+      /^Exclude the hostname from the zone's own rule "a rule" 5f2b\./,
+    ],
+    [event("firewallmanaged", "block", { description: "" }), /from the rule 5f2b\.$/],
+    [event("ip", "block", { rule: "", description: "" }), /^Remove the rule, or let/],
+    [event("uablock", "block", { description: "$& $1" }), /remove the rule "\$& \$1" 5f2b/],
+  ])("%j", (one, text) => expect(fixOf(event("firewallcustom", "skip", { description: "no" }), one)).toMatch(text));
+  test("and without an event, no rule", () =>
+    expect(verdict(own(429, "error code: 1015")).outcomes[0]?.fix).toContain("exclude the hostname from that rule."));
 });
 
 test("an answer alone is enough where pushgate's own layers answered, and Cloudflare's 403 is not", () => {
