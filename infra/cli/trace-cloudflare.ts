@@ -99,22 +99,37 @@ function reason(error: unknown): string {
   return `the API: ${text(error.message)}${forbidden ? `. ${permission}` : ""}`;
 }
 
-/** Reads no configuration where the answer has no ray, or comes from the host. */
-export async function atCloudflare(answer: Answer | undefined, stack: readonly string[]): Promise<Looked> {
+type Access = {
+  readonly token?: string | undefined;
+  readonly baseUrl?: string | undefined;
+  readonly zone?: string | undefined;
+};
+
+export async function accessOf(stack: readonly string[]): Promise<Access> {
+  const config = await readConfig(stack, "--show-secrets");
+  const [token, baseUrl, zone] = ["cloudflare:apiToken", "cloudflare:baseUrl", "pushgate:zone"].map(
+    (key) => config[key]?.value,
+  );
+  return { token, baseUrl, zone };
+}
+
+/** `access` is not called where the answer has no ray, or comes from the host. */
+export async function atCloudflare(
+  answer: Answer | undefined,
+  access: () => Promise<Access>,
+  seconds = patience,
+): Promise<Looked> {
   const { headers } = answer ?? { headers: {} as Answer["headers"] };
   if (headers["x-served-by"] !== undefined) return { notLooked: "it let the request pass: X-Served-By names the host" };
   const [, ray] = /^([0-9a-f]{16})(-\w+)?$/i.exec(headers["cf-ray"] ?? "") ?? [];
   if (ray === undefined)
     return { notLooked: "the answer has no ray. Add --status and --header 'cf-ray: …', as the git host shows them" };
   try {
-    const config = await readConfig(stack, "--show-secrets");
-    const [token, baseUrl, zone] = ["cloudflare:apiToken", "cloudflare:baseUrl", "pushgate:zone"].map(
-      (key) => config[key]?.value,
-    );
+    const { token, baseUrl = vendorUrl, zone } = await access();
     if (token === undefined || zone === undefined)
       return { notLooked: "cloudflare:apiToken or pushgate:zone is not set" };
-    const access = { baseUrl: baseUrl ?? vendorUrl, token };
-    return await eventsOf(cloudflareApi(access, AbortSignal.timeout(patience * 1000)), zone, ray.toLowerCase());
+    const api = cloudflareApi({ baseUrl, token }, AbortSignal.timeout(seconds * 1000));
+    return await eventsOf(api, zone, ray.toLowerCase());
   } catch (error) {
     return { notLooked: reason(error) };
   }

@@ -8,7 +8,7 @@ import { verdict } from "../trace/verdict.ts";
 import { command, type Options, ofStack } from "./command.ts";
 import { deliveryId } from "./logs.ts";
 import { UserError } from "./stack.ts";
-import { atCloudflare } from "./trace-cloudflare.ts";
+import { accessOf, atCloudflare } from "./trace-cloudflare.ts";
 import { onHosts, type Traced } from "./trace-hosts.ts";
 import { exitOf, traceText } from "./trace-text.ts";
 
@@ -42,7 +42,7 @@ export const trace = command("trace", "find the layer that rejected a delivery, 
       throw new UserError("there is nothing to trace. Add --delivery or --status, as the git host shows them.");
     const answer = status === undefined ? undefined : { status, headers };
     const logged: Traced[] = delivery === undefined ? [{}] : await onHosts(deliveryId(delivery), options);
-    const looked = await atCloudflare(answer, ofStack(options));
+    const looked = await atCloudflare(answer, () => accessOf(ofStack(options)));
     // Of several attempts, the answer is that of those that ended with its status.
     const own = logged.filter(({ nginx }) => nginx === undefined || nginx === "none" || nginx.status === status);
     const traced = answer === undefined ? logged : own.map((one) => ({ ...one, answer }));

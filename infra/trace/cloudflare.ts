@@ -34,11 +34,9 @@ const known = [
 export const cloudflare = (...status: readonly number[]): Shape[] => [{ status }];
 const page = (status: number, ...pages: readonly string[]): Shape => ({ status: [status], page: pages });
 const challenged: Shape = { status: [403, 429, 503], challenge: true };
-/** A rule may answer with a status of its own from 400 to 499. The page is then the zone's own. */
-const ownResponse: Shape = {
-  status: Array.from({ length: 100 }, (_, n) => 400 + n).filter((status) => status !== 403),
-  page: [],
-};
+const from = (first: number, last: number): number[] => Array.from({ length: last - first + 1 }, (_, n) => first + n);
+/** A rule's own response has a status from 400 to 499, a Worker's any. The page is then not Cloudflare's. */
+const ownPage: Shape = { status: from(400, 499), page: [] };
 
 type Row = Omit<Outcome, "nginx" | "receiver">;
 
@@ -71,7 +69,7 @@ const rows: readonly Row[] = [
     layer: "2 WAF",
     what: "a custom rule of the zone or account blocked it",
     fix: "Exclude the hostname from {rule}. npx pulumi up puts pushgate's rules before the zone's own.",
-    answer: [page(403, blocked, "1020"), ownResponse],
+    answer: [page(403, blocked, "1020"), ownPage],
     event: (event) => by("block", ...custom)(event) && event.owner !== "pushgate",
   },
   {
@@ -143,7 +141,7 @@ const rows: readonly Row[] = [
     layer: "2 WAF",
     what: "a Worker, an Access application or a redirect rule covers the hostname and answered",
     fix: "Exclude the hostname from it.",
-    answer: [{ status: Array.from({ length: 200 }, (_, n) => 200 + n) }, page(401), page(404)],
+    answer: [...cloudflare(...from(200, 399)), ownPage, page(500, "1101", "1102")],
   },
   // Cloudflare challenges, or takes the sender for a bot.
   {

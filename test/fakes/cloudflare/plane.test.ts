@@ -160,6 +160,23 @@ describe("order", () => {
     expect(said(zone("pro", { access_rules: rules }), { headers: {} })).toBe("forward");
     expect(said(zone("pro", { access_rules: rules.slice(0, 1) }))).toBe("403 ipRange a");
   });
+  test("an IP Access rule by its target has its own source and page", () => {
+    const of = (target: string, value: string) => ({
+      id: "a",
+      notes: "",
+      mode: "block",
+      configuration: { target, value },
+    });
+    const request = { country: "DE", asn: "AS36459" };
+    const page = (...rule: [string, string]) => {
+      const { decidedBy, answer } = decide(zone("pro", { access_rules: [of(...rule)] }), { ...delivery, ...request });
+      return `${decidedBy?.source} ${answer?.body}`;
+    };
+    expect(page("ip", "140.82.112.7")).toBe("ip error code: 1006");
+    expect(page("country", "DE")).toBe("country error code: 1009");
+    expect(page("asn", "AS36459")).toBe("asn error code: 1005");
+    expect(page("asn", "AS1")).toBe("undefined undefined");
+  });
   test("a rule's own response", () => {
     const response = { statusCode: 418, content: "no", contentType: "text/plain" };
     const verdict = decide(zone("pro", {}, { ...rest, actionParameters: { response } }), delivery);

@@ -95,10 +95,20 @@ export class Hosts {
     chmodSync(path, 0o755);
   }
 
-  /** Sets the configuration that `pulumi config --json` prints. Other calls of pulumi are in pulumi.log with their input. */
-  configure(hosts: readonly object[], hooks: readonly object[], secrets: object = {}): void {
+  /**
+   * Sets the configuration that `pulumi config --json` prints; `others` are further keys with plain values. Other calls of
+   * pulumi are in pulumi.log with their input.
+   */
+  configure(
+    hosts: readonly object[],
+    hooks: readonly object[],
+    secrets: object = {},
+    others: Readonly<Record<string, string>> = {},
+  ): void {
     const of = (objectValue: unknown) => ({ value: JSON.stringify(objectValue), objectValue, secret: false });
-    const config = { "pushgate:hosts": of(hosts), "pushgate:hooks": of(hooks), "pushgate:secrets": { secret: true } };
+    const plain = Object.fromEntries(Object.entries(others).map(([key, value]) => [key, { value, secret: false }]));
+    const lists = { "pushgate:hosts": of(hosts), "pushgate:hooks": of(hooks), "pushgate:secrets": { secret: true } };
+    const config = { ...lists, ...plain };
     writeFileSync(join(this.folder, "config.json"), JSON.stringify(config));
     const decrypted = { ...config, "pushgate:secrets": of(secrets) };
     writeFileSync(join(this.folder, "secrets.json"), JSON.stringify(decrypted));

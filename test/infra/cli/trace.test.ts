@@ -71,6 +71,7 @@ test("a delivery that systemd rejected: the path, the fix, what was seen and wha
       fix: Compare the source with the ranges that the git host publishes and with infra/networks.ts. A self-hosted git host's belong in hooks[].sources.
     seen:
       the git host's page     403 {"x-served-by":"pushgate-proxy"}
+      Cloudflare's events     not looked at: it let the request pass: X-Served-By names the host
       nginx                   {"status":403,"up_status":"504","up_connect":"-","in_ranges":"0","limit":"PASSED","client":"192.0.2.1"}
       receiver                no line
 
@@ -120,15 +121,15 @@ test("each attempt has a verdict of its own, and the last one is the exit status
 
 describe("without a line on any host", () => {
   test.each([
-    [["--status", "522"], 1, /certain: Cloudflare could not connect/],
-    [["--status", "403", "--header", "CF-Mitigated: challenge"], 1, /3 bot management +rejected it/],
+    [["--status", "522"], 1, /certain: Cloudflare could not connect to the host's origin port/],
+    [["--status", "403", "--header", "CF-Mitigated: challenge"], 1, /3 bot management +probably rejected it/],
     [
       ["--status", "403"],
       2,
-      /unknown: .*Browser Integrity Check[\s\S]*unknown: an IP Access rule[\s\S]*unknown: a custom/,
+      /unknown: a custom rule[\s\S]*unknown: an IP Access rule[\s\S]*unknown: Browser Integrity Check/,
     ],
     [[], 2, /nginx +no line/],
-    [["--status", "418"], 2, /no outcome that pushgate knows fits/],
+    [["--status", "599"], 2, /no outcome that pushgate knows fits/],
   ])("%j exits with %i", async (words, code, text) => {
     const ran = await hosts.run("trace", "--delivery", id, ...words);
     expect(ran.stdout).toMatch(text);

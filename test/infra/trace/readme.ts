@@ -6,7 +6,7 @@ import { layers, type Outcome, outcomes } from "../../../infra/trace/outcomes.ts
 type Shown = { readonly by: string; readonly challenge: boolean; readonly outcome: Outcome; readonly shapes: Shape[] };
 
 const many = 20;
-/** A response that the zone's own rule makes may have any status: it is a sign of nothing. */
+/** A page of the zone's own may have any status: it is a sign of nothing. */
 const telling = ({ status, page }: Shape): boolean => !(status.length > many && page?.length === 0);
 
 const shownBy = (outcome: Outcome): Shown[] =>

@@ -67,7 +67,7 @@ const left: Readonly<Record<string, readonly Evidence[]>> = {
   ],
   malformed: [decided(own(400), event("validation")), decided(own(403, page), event("sanitycheck"))],
   "another product": [decided(own(403, page), event("apishield")), decided(own(403, "error code: 1011"), event("hot"))],
-  "another program": [own(302), own(200, "a page")],
+  "another program": [own(302), own(200, "a page"), own(500, "error code: 1101")],
   "Bot Fight Mode": [
     decided(
       own(403, "Just a moment...", challenged),
@@ -143,8 +143,12 @@ const alike: Readonly<Record<string, readonly [Evidence, readonly string[], "lik
   // The event names a rule that the zone's rulesets do not have: it may be of the account, or deleted.
   "custom rule": [decided(own(403, page), event("firewallcustom")), ["not declared", "custom rule"], "likely"],
   "zone lockdown": [own(403, "error code: 1106"), ["access rule", "zone lockdown"], "likely"],
-  "rate limit": [own(429), ["custom rule", "rate limit", "DDoS protection", "another product"], "likely"],
-  malformed: [own(400), ["custom rule", "malformed", "another product"], "likely"],
+  "rate limit": [
+    own(429),
+    ["custom rule", "rate limit", "DDoS protection", "another product", "another program"],
+    "likely",
+  ],
+  malformed: [own(400), ["custom rule", "malformed", "another product", "another program"], "likely"],
   "another program": [own(404), ["custom rule", "another program"], "likely"],
   "security level": [
     own(403, "Just a moment...", challenged),
