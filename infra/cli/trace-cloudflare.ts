@@ -1,6 +1,6 @@
 /**
- * Cloudflare's security events of a delivery's ray, from the GraphQL Analytics API. Where they cannot be read, the reason:
- * the verdict is then less certain, and trace goes on.
+ * Cloudflare's security events of deliveries, by the rays of their answers, from the GraphQL Analytics API. Where they
+ * cannot be read, the reason: the verdict is then less certain, and trace goes on.
  */
 import { printable } from "../apply/report.ts";
 import { ApiRefusal, type CloudflareApi, cloudflareApi, vendorUrl } from "../edge/api.ts";
@@ -12,29 +12,30 @@ export type Looked = { readonly cloudflare?: readonly SecurityEvent[]; readonly 
 
 /** Seconds for all requests together. */
 const patience = 4;
-/** Seconds by which the two clocks may differ: a window that begins too early is rejected. */
+/** Seconds by which this computer's clock may differ: a time range that begins too early is rejected. */
 const skew = 60;
 /** More events than one request leaves. */
-const most = 50;
+const eachLeaves = 50;
+const largestPage = 10_000;
 const longestText = 200;
 
-/** What the plan lets a token read, in seconds. */
+/** What the plan lets a token read: how wide a time range may be and how long events are kept, in seconds. */
 type Limits = { readonly enabled: boolean; readonly maxDuration: number; readonly notOlderThan: number };
 type Zones<T> = { readonly viewer?: { readonly zones?: readonly T[] } } | null | undefined;
-type Row = Readonly<Record<"action" | "source" | "ruleId" | "description", unknown>>;
+type Row = Readonly<Record<"action" | "source" | "ruleId" | "description" | "rayName", unknown>>;
 
 const limitsQuery = `query ($zone: string!) {
   viewer { zones(filter: { zoneTag: $zone }) {
     settings { firewallEventsAdaptive { enabled maxDuration notOlderThan } }
   } }
 }`;
-const eventsQuery = `query ($zone: string!, $ray: string!, $from: Time!, $to: Time!) {
+const eventsQuery = `query ($zone: string!, $rays: [string!]!, $from: Time!, $to: Time!, $limit: uint64!) {
   viewer { zones(filter: { zoneTag: $zone }) {
     firewallEventsAdaptive(
-      filter: { rayName: $ray, datetime_geq: $from, datetime_leq: $to }
-      limit: ${most}
+      filter: { rayName_in: $rays, datetime_geq: $from, datetime_leq: $to }
+      limit: $limit
       orderBy: [datetime_DESC]
-    ) { action source ruleId description }
+    ) { action source ruleId description rayName }
   } }
 }`;
 
@@ -44,7 +45,7 @@ const phases: Readonly<Record<string, string>> = {
   ratelimit: "http_ratelimit",
 };
 
-/** Rule names are the zone's, but other texts of an event are a stranger's: a line of its own would look like trace's. */
+/** One line: a text with a line break could look like a line of trace's own. */
 const text = (value: unknown): string =>
   printable(String(value ?? ""))
     .replace(/\s+/g, " ")
@@ -52,10 +53,15 @@ const text = (value: unknown): string =>
 
 type Rule = { readonly id: string; readonly ref?: string; readonly description?: string };
 
-async function withOwner(api: CloudflareApi, zone: string, events: readonly SecurityEvent[]): Promise<SecurityEvent[]> {
+/** Without the permission to read the rules, as they are. */
+async function withOwner(api: CloudflareApi, zone: string, events: readonly Found[]): Promise<readonly Found[]> {
   const wanted = [...new Set(events.flatMap(({ source }) => phases[source] ?? []))];
   const read = wanted.map((phase) => api.get<{ rules?: Rule[] }>(`zones/${zone}/rulesets/phases/${phase}/entrypoint`));
-  const rules = (await Promise.all(read)).flatMap((ruleset) => ruleset?.rules ?? []);
+  const rulesets = await Promise.all(read).catch((error: unknown) => {
+    if (!(error instanceof ApiRefusal)) throw error;
+    return [];
+  });
+  const rules = rulesets.flatMap((ruleset) => ruleset?.rules ?? []);
   return events.map((event) => {
     const rule = rules.find(({ id }) => id === event.rule);
     if (rule === undefined) return event;
@@ -64,32 +70,36 @@ async function withOwner(api: CloudflareApi, zone: string, events: readonly Secu
   });
 }
 
-async function eventsOf(api: CloudflareApi, zoneName: string, ray: string): Promise<Looked> {
-  const [zone] = await api.list<{ id: string }>(`zones?name=${encodeURIComponent(zoneName)}`);
-  if (zone === undefined) return { notLooked: `cloudflare:apiToken cannot read a zone ${zoneName}` };
+type Found = SecurityEvent & { readonly ray: string };
+
+/** Events of these rays as far back as one query reaches, or why there are none. */
+async function eventsOf(api: CloudflareApi, name: string, rays: readonly string[]): Promise<readonly Found[] | string> {
+  const [zone] = await api.list<{ id: string }>(`zones?name=${encodeURIComponent(name)}`);
+  if (zone === undefined) return `cloudflare:apiToken cannot read a zone ${name}`;
   type Settings = { readonly settings?: { readonly firewallEventsAdaptive?: Limits } };
   const settings = await api.query<Zones<Settings>>(limitsQuery, { zone: zone.id });
   const limits = settings?.viewer?.zones?.[0]?.settings?.firewallEventsAdaptive;
-  if (limits?.enabled !== true) return { notLooked: "the zone's plan has no security events" };
-  const seconds = Math.min(limits.maxDuration, limits.notOlderThan) - skew;
-  const [to, from] = [Date.now(), Date.now() - seconds * 1000].map((at) => new Date(at).toISOString()) as [
-    string,
-    string,
-  ];
+  const seconds = Math.min(Number(limits?.maxDuration), Number(limits?.notOlderThan)) - skew;
+  if (limits?.enabled !== true || !(seconds > 0)) return "the zone's plan has no security events";
+  const to = Date.now() + skew * 1000;
   type Events = { readonly firewallEventsAdaptive?: readonly Row[] };
-  const found = await api.query<Zones<Events>>(eventsQuery, { zone: zone.id, ray, from, to });
+  const found = await api.query<Zones<Events>>(eventsQuery, {
+    ...{ zone: zone.id, rays, limit: Math.min(rays.length * eachLeaves, largestPage) },
+    ...{ from: new Date(to - seconds * 1000).toISOString(), to: new Date(to).toISOString() },
+  });
   const events = (found?.viewer?.zones?.[0]?.firewallEventsAdaptive ?? []).map(
-    ({ action, source, ruleId, description }): SecurityEvent => ({
+    ({ action, source, ruleId, description, rayName }): Found => ({
       source: text(source).toLowerCase(),
       action: text(action).toLowerCase().replaceAll("_", ""),
       rule: text(ruleId),
       description: text(description),
+      ray: text(rayName),
     }),
   );
-  return { cloudflare: await withOwner(api, zone.id, events) };
+  return withOwner(api, zone.id, events);
 }
 
-const permission = "Give cloudflare:apiToken the permission Zone > Analytics: Read";
+const permission = "Give cloudflare:apiToken the permission Zone > Analytics: Read.";
 
 /** Why the API did not answer, in one line. */
 function reason(error: unknown): string {
@@ -113,24 +123,42 @@ export async function accessOf(stack: readonly string[]): Promise<Access> {
   return { token, baseUrl, zone };
 }
 
-/** `access` is not called where the answer has no ray, or comes from the host. */
-export async function atCloudflare(
-  answer: Answer | undefined,
-  access: () => Promise<Access>,
-  seconds = patience,
-): Promise<Looked> {
+type Ray = { readonly ray: string } | { readonly notLooked: string };
+
+function rayOf(answer: Answer | undefined): Ray {
   const { headers } = answer ?? { headers: {} as Answer["headers"] };
   if (headers["x-served-by"] !== undefined) return { notLooked: "it let the request pass: X-Served-By names the host" };
   const [, ray] = /^([0-9a-f]{16})(-\w+)?$/i.exec(headers["cf-ray"] ?? "") ?? [];
-  if (ray === undefined)
-    return { notLooked: "the answer has no ray. Add --status and --header 'cf-ray: …', as the git host shows them" };
+  if (ray !== undefined) return { ray: ray.toLowerCase() };
+  return { notLooked: "the answer has no ray. Add --status and --header 'cf-ray: …', as the git host shows them" };
+}
+
+async function look(rays: readonly string[], access: () => Promise<Access>, seconds: number) {
   try {
-    const { token, baseUrl = vendorUrl, zone } = await access();
-    if (token === undefined || zone === undefined)
-      return { notLooked: "cloudflare:apiToken or pushgate:zone is not set" };
-    const api = cloudflareApi({ baseUrl, token }, AbortSignal.timeout(seconds * 1000));
-    return await eventsOf(api, zone, ray.toLowerCase());
+    const { token, baseUrl = vendorUrl, zone = "" } = await access();
+    if (token === undefined)
+      return "cloudflare:apiToken is not set. Run: npx pulumi config set --secret cloudflare:apiToken";
+    return await eventsOf(cloudflareApi({ baseUrl, token }, AbortSignal.timeout(seconds * 1000)), zone, rays);
   } catch (error) {
-    return { notLooked: reason(error) };
+    return reason(error);
   }
+}
+
+/**
+ * In the order of the answers, with three or four requests for all. `access` is not called where no answer has a ray, or
+ * each comes from a host.
+ */
+export async function atCloudflare(
+  answers: readonly (Answer | undefined)[],
+  access: () => Promise<Access>,
+  seconds = patience,
+): Promise<Looked[]> {
+  const all = answers.map(rayOf);
+  const rays = all.flatMap((one) => ("ray" in one ? [one.ray] : []));
+  const found = rays.length === 0 ? [] : await look(rays, access, seconds);
+  return all.map((one) => {
+    if (!("ray" in one)) return one;
+    if (typeof found === "string") return { notLooked: found };
+    return { cloudflare: found.filter(({ ray }) => ray === one.ray).map(({ ray: _, ...event }) => event) };
+  });
 }

@@ -32,7 +32,9 @@ export function traceText(traced: Traced, found: Verdict): string {
     ["the git host's page", answer === undefined ? undefined : `${answer.status} ${JSON.stringify(answer.headers)}`],
     [
       "Cloudflare's events",
-      cloudflare === undefined ? `not looked at: ${notLooked}` : cloudflare.map(eventText).join("; ") || "none found",
+      cloudflare === undefined
+        ? `not looked at: ${notLooked}`
+        : cloudflare.map(eventText).join("; ") || "none found; they are sampled",
     ],
     ["nginx", nginx === undefined ? undefined : nginx === "none" ? "no line" : JSON.stringify(nginx)],
     ["receiver", receiver === undefined ? undefined : receiver === "none" ? "no line" : JSON.stringify(receiver)],

@@ -29,7 +29,7 @@ export const trace = command("trace", "find the layer that rejected a delivery, 
   takes: ["host", "json"],
   examples: [
     ["trace --delivery 72d3162e-cc78-11e3-81ab-4c9367dc0958", "by the id that the git host shows"],
-    ["trace --status 403 --header 'cf-mitigated: challenge'", "by what the git host shows, without a look at a host"],
+    ["trace --status 403 --header 'cf-ray: 8f0c2d1e3a4b5c6d-FRA'", "by what the git host shows: Cloudflare's events"],
     ["trace --delivery 72d3162e-cc78-11e3-81ab-4c9367dc0958 --status 522", "by both"],
   ],
 })
@@ -42,7 +42,7 @@ export const trace = command("trace", "find the layer that rejected a delivery, 
       throw new UserError("there is nothing to trace. Add --delivery or --status, as the git host shows them.");
     const answer = status === undefined ? undefined : { status, headers };
     const logged: Traced[] = delivery === undefined ? [{}] : await onHosts(deliveryId(delivery), options);
-    const looked = await atCloudflare(answer, () => accessOf(ofStack(options)));
+    const [looked] = await atCloudflare([answer], () => accessOf(ofStack(options)));
     // Of several attempts, the answer is that of those that ended with its status.
     const own = logged.filter(({ nginx }) => nginx === undefined || nginx === "none" || nginx.status === status);
     const traced = answer === undefined ? logged : own.map((one) => ({ ...one, answer }));

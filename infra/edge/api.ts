@@ -79,7 +79,7 @@ export function cloudflareApi({ baseUrl, token }: CloudflareAccess, deadline?: A
       await send("PUT", path, body);
     },
     /** The data that a query of the GraphQL Analytics API selects. */
-    async query<T>(query: string, variables: Readonly<Record<string, string>>): Promise<T> {
+    async query<T>(query: string, variables: Readonly<Record<string, unknown>>): Promise<T> {
       return (await send("POST", "graphql", { query, variables })).data as T;
     },
     /** Writes nothing, and throws what Cloudflare would answer to the write. */

@@ -55,7 +55,7 @@ function meaning(answer: Answer, origin: string): string {
   if (first === undefined) return "pushgate knows no reason for this answer. Look the ray up at Cloudflare.";
   if (outcomes.length === 1) return `${first.what}. ${first.fix ?? ""}`;
   const names = outcomes.map(({ name }) => name).join(", ");
-  return `one of these rejects the hostname: ${names}. Look the ray up at Cloudflare, Security > Events.`;
+  return `one of these rejects it: ${names}. Look the ray up at Cloudflare, Security > Events. A signed delivery skips some.`;
 }
 
 /** What keeps a request from the host, and what to do; undefined if nothing does, or it cannot be known from here. */

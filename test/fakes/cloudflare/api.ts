@@ -38,8 +38,8 @@ export type Fault = {
 export type ApiOptions = {
   /** Used, not copied: a test that changes it makes drift. */
   readonly zone: ZoneState;
-  /** Token -> permissions. */
-  readonly tokens?: Readonly<Record<string, readonly string[]>>;
+  /** Token -> permissions. Used, not copied. */
+  readonly tokens?: Record<string, readonly string[]>;
   readonly host?: string;
   readonly port?: number;
   /** Signs origin certificates. Left out: one that is made and closed with the API. */
@@ -53,7 +53,6 @@ export type Api = {
   readonly authority: Authority;
   readonly requests: Seen[];
   readonly faults: Fault[];
-  /** A test that changes the permissions of a token changes what is granted from then on. */
   readonly tokens: Record<string, readonly string[]>;
   readonly close: () => Promise<void>;
 };
@@ -63,7 +62,7 @@ const prefix = "/client/v4";
 const longestBody = 16 << 20;
 
 export async function startApi({ zone, host = "127.0.0.1", port = 0, ...options }: ApiOptions): Promise<Api> {
-  const tokens: Record<string, readonly string[]> = { ...(options.tokens ?? { [apiToken]: permissions }) };
+  const tokens = options.tokens ?? { [apiToken]: permissions };
   const authority = options.authority ?? (await createAuthority("Origin CA of the fake Cloudflare"));
   const requests: Seen[] = [];
   const faults: Fault[] = [];

@@ -75,11 +75,19 @@ export function parse(source: string, variables: Fields): Field[] {
     return all.length > 0 ? all : broken();
   }
   /** The schema writes its scalars in lower case, but for Time; `String!` is accepted, too. */
+  function scalar(): void {
+    const type = name();
+    if (!/^(string|Time|uint64|int)$/i.test(type)) malformed(`error parsing args: unknown type "${type}"`);
+  }
   function declaration(): void {
     const variable = next();
     require(":");
-    const type = name();
-    if (!/^(string|Time|uint64|int)$/i.test(type)) malformed(`error parsing args: unknown type "${type}"`);
+    if (accept("[")) {
+      scalar();
+      accept("!");
+      require("]");
+      if (!Array.isArray(variables[variable.slice(1)] ?? [])) malformed(`error parsing args: "${variable}" is no list`);
+    } else scalar();
     if (accept("!") && variables[variable.slice(1)] === undefined)
       malformed(`error parsing args: variable "${variable}" is required`);
     declared.add(variable);

@@ -70,6 +70,10 @@ describe("a query", () => {
     const variables = { zone: api.zone.id, ray: "b".repeat(16), from: ago(hour), to: ago(0) };
     expect(await selected(query, variables)).toEqual({ firewallEventsAdaptive: [{ source: "ip" }] });
     expect(await selected(query, { ...variables, to: ago(hour * 0.7) })).toEqual({ firewallEventsAdaptive: [] });
+    const several = query.replace("$ray: string!", "$ray: [string!]!").replace("rayName: $ray", "rayName_in: $ray");
+    expect(await selected(several, { ...variables, ray: ["b".repeat(16), "c"] })).toEqual({
+      firewallEventsAdaptive: [{ source: "ip" }],
+    });
   });
   test("reads the plan's limits", async () => {
     const query = `{ viewer { zones(filter: {zoneTag: "${api.zone.id}"}) { settings { firewallEventsAdaptive { enabled maxDuration notOlderThan } } } } }`;
@@ -109,6 +113,7 @@ describe("rejected", () => {
     ["a variable that is not given", 400, /"\$a" is required/, `query ($a: string!) ${events()}`],
     ["a variable that the query has not", 400, /"a" is not declared/, events(), { a: 1 }],
     ["a variable of an unknown type", 400, /unknown type "Text"/, `query ($a: Text) ${events()}`],
+    ["a list that is none", 400, /"\$a" is no list/, `query ($a: [string!]!) ${events()}`, { a: "x" }],
     ["no query", 400, /^query contains error/, ""],
   ])("%s", async (_, status, says, query, variables) => {
     const told = await post(query, variables);

@@ -56,6 +56,9 @@ function timeOf(value: Value | undefined): number | undefined {
   return Number.isNaN(time) ? malformed(`error parsing args: cannot parse "${String(value)}" as Time`) : time;
 }
 
+/** A filter's name is that of a column, or has an operator after it. */
+const columnOf = (name: string): string => name.replace(/_in$/, "");
+
 /** `filter` takes a value for a column, and a time range, which must have both of its ends. */
 function events(zone: ZoneState, field: Field): Row[] {
   const { filter = {}, limit, orderBy = [] } = field.args;
@@ -65,7 +68,7 @@ function events(zone: ZoneState, field: Field): Row[] {
   if (typeof limit !== "number" || limit < 1 || limit > maxPageSize)
     malformed(`limit must be positive number and not greater than ${maxPageSize}`);
   const { datetime_geq, datetime_leq, datetime_gt, datetime_lt, ...wanted } = filter as Record<string, Value>;
-  const unknown = Object.keys(wanted).find((name) => !(columns as readonly string[]).includes(name));
+  const unknown = Object.keys(wanted).find((name) => !(columns as readonly string[]).includes(columnOf(name)));
   if (unknown !== undefined) malformed(`error parsing args: unknown field "${unknown}" of the filter`);
   const order = [orderBy].flat();
   if (order.some((one) => !/^datetime_(ASC|DESC)$/.test(String(one)))) malformed("error parsing args: unknown order");
@@ -78,7 +81,9 @@ function events(zone: ZoneState, field: Field): Row[] {
     (row) =>
       Date.parse(String(row.datetime)) >= from &&
       Date.parse(String(row.datetime)) <= to &&
-      Object.entries(wanted).every(([name, value]) => row[name as keyof Row] === value),
+      Object.entries(wanted).every(([name, value]) =>
+        (name.endsWith("_in") ? [value].flat() : [value]).includes(row[columnOf(name) as keyof Row]),
+      ),
   );
   if (order.includes("datetime_DESC")) found.reverse();
   return found.slice(0, limit as number);

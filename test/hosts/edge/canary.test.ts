@@ -78,12 +78,13 @@ test("preview names the firewall if one blocks Cloudflare and every layer is as 
   expect(statuses).toEqual([522]);
   expect(says).toHaveLength(1);
   expect(says[0]).toContain(
-    `${host.address} and ${host.address6}, port ${originPort}: a firewall on the host, such as ufw, or the hosting ` +
-      "provider's drops the connection. Let https://www.cloudflare.com/ips in on that port there.",
+    `${host.address} and ${host.address6}, port ${originPort}: a firewall drops its connections, the host is down, or ` +
+      "nginx is. npx pushgate status, then npx pulumi preview. A hosting provider's firewall must let " +
+      "https://www.cloudflare.com/ips in on that port, too.",
   );
   const prefix = `${deployedName}: https://${hostnameOf(host)}/.pushgate does not get through. 522, ray `;
   expect(says[0]!.startsWith(prefix), says[0]).toBe(true);
-  expect(says[0]).toMatch(/, ray [0-9a-f]+-TST: Cloudflare cannot connect to /);
+  expect(says[0]).toMatch(/, ray [0-9a-f]+-TST: Cloudflare could not connect to /);
 });
 
 test("up waits, and prints that it waits, if the firewall opens while it runs", async () => {

@@ -64,10 +64,12 @@ beforeEach(() => {
   api.zone.rulesets = [{ ...ruleset, id: "c0", phase: "http_request_firewall_custom", rules }];
 });
 
-type Answer = Parameters<typeof atCloudflare>[0];
+type Answer = Parameters<typeof atCloudflare>[0][number];
 type Access = Awaited<ReturnType<Parameters<typeof atCloudflare>[1]>>;
-const looked = (change: Access = {}, answer: Answer = rejected, seconds = 60) =>
-  atCloudflare(answer, async () => ({ token: apiToken, baseUrl: api.url, zone: "example.org", ...change }), seconds);
+const lookedAll = (answers: readonly Answer[], change: Access = {}, seconds = 60) =>
+  atCloudflare(answers, async () => ({ token: apiToken, baseUrl: api.url, zone: "example.org", ...change }), seconds);
+const looked = async (change: Access = {}, answer: Answer = rejected, seconds = 60) =>
+  (await lookedAll([answer], change, seconds))[0]!;
 
 /** The certainty, the names of the outcomes, and what is printed of the events. */
 async function traced(headers: Readonly<Record<string, string>> = {}) {
@@ -141,6 +143,28 @@ test("the events of another ray, and of another day, are not this delivery's", a
   expect((await traced()).text).toMatch(/Cloudflare's events +none found/);
 });
 
+test("the events of forty deliveries come with the requests of one, each to its own", async () => {
+  const rayOf = (n: number) => n.toString(16).padStart(16, "0");
+  const answers = Array.from({ length: 40 }, (_, n) => ({ status: 403, headers: { "cf-ray": `${rayOf(n)}-FRA` } }));
+  for (const [n] of answers.entries())
+    for (let each = 0; each < 3; each++)
+      logged({ source: each === 0 ? "bic" : "uaBlock", ruleId: `${n}`, rayName: rayOf(n) });
+  const found = await lookedAll([undefined, ...answers]);
+  expect(found[0]).toHaveProperty("notLooked");
+  expect(found.slice(1).map(({ cloudflare }) => cloudflare?.map(({ rule }) => rule))).toEqual(
+    answers.map((_, n) => [`${n}`, `${n}`, `${n}`]),
+  );
+  expect(api.requests).toHaveLength(3);
+});
+
+test("without the permission to read the rules, an event has no owner, and stays", async () => {
+  api.tokens[apiToken] = ["Zone Read", analyticsPermission];
+  logged({ ruleId: "bb22", description: "only the office" });
+  expect(await looked()).toEqual({
+    cloudflare: [{ source: "firewallcustom", action: "block", rule: "bb22", description: "only the office" }],
+  });
+});
+
 test("a skip that is logged beside the event that decided does not count", async () => {
   logged({ ruleId: "aa11", action: "skip" });
   logged({ source: "botFight", action: "managed_challenge", ruleId: "bot_fight_mode" });
@@ -177,7 +201,7 @@ describe("not looked at, and why", () => {
   });
   const unauthorized = '{"data":null,"errors":[{"message":"not authorized for that account"}]}';
   test.each<[string, Access, Fault | undefined, RegExp]>([
-    ["no token", { token: undefined }, undefined, /^cloudflare:apiToken or pushgate:zone is not set$/],
+    ["no token", { token: undefined }, undefined, /^cloudflare:apiToken is not set\. Run: /],
     ["a wrong token", { token: "x".repeat(40) }, undefined, /^the API: 401 Invalid API Token \(1000\)$/],
     [
       "a token of another zone",
@@ -213,7 +237,7 @@ describe("not looked at, and why", () => {
     api.tokens[apiToken] = permissions;
     const { certainty, names, text } = await traced();
     expect(text).toMatch(
-      /not looked at: the API: 403 zones .* are not authorized\. Give cloudflare:apiToken the permission Zone > Analytics: Read\n/,
+      /not looked at: the API: 403 zones .* are not authorized\. Give cloudflare:apiToken the permission Zone > Analytics: Read\.\n/,
     );
     expect(certainty).toBe("unknown");
     expect(names).toContain("browser check");
@@ -247,11 +271,11 @@ describe("not looked at, and why", () => {
     ],
   ])("%s: no secret is read", async (_, answer, says) => {
     const access = () => Promise.reject(new Error("the configuration was read"));
-    expect((await atCloudflare(answer, access)).notLooked).toMatch(says);
+    expect((await atCloudflare([answer], access))[0]?.notLooked).toMatch(says);
   });
 
   test("a secret that cannot be decrypted", async () => {
     const access = () => Promise.reject(new UserError("cloudflare:apiToken cannot be decrypted"));
-    expect(await atCloudflare(rejected, access)).toEqual({ notLooked: "cloudflare:apiToken cannot be decrypted" });
+    expect(await atCloudflare([rejected], access)).toEqual([{ notLooked: "cloudflare:apiToken cannot be decrypted" }]);
   });
 });

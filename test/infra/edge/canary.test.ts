@@ -27,7 +27,7 @@ describe("obstacle names the layer and what to do for", () => {
     [524, /did not answer as nginx does/],
     [
       403,
-      /^403, ray .*: one of these .*: .*custom rule, .*access rule, .*browser check\. Look the ray up at Cloudflare, Security > Events\.$/,
+      /^403, ray .*: one of these .*: .*custom rule, .*access rule, .*browser check\. Look the ray up at Cloudflare, Security > Events\. A signed/,
     ],
     [429, /one of these .*rate limit/],
     // An answer of the origin without nginx's name comes from another program.

@@ -89,7 +89,7 @@ type Cell = { readonly plan: PlanRow; readonly column: Column; readonly row: Row
 function stated({ plan, column, row: { is }, request }: Cell, without?: Removal): string {
   const here = is !== "elsewhere";
   if (here && without === "records") return "409 block dns no proxied record: error code: 1001";
-  if (column.access === "block") return "403 block ip access_rule: error code: 1006";
+  if (column.access === "block") return "403 block ip a: error code: 1006";
   const allowed = column.access === "whitelist";
   const skips = is === "delivery" && without !== "pushgate_delivery";
   const admitted = !here || is === "site" || skips || is === "canary" || without === "pushgate_rest";
