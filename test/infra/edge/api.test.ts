@@ -234,3 +234,26 @@ test.each(["POST", "PUT"] as const)("a dry run is a %s that says so, with the wh
   expect(paths()).toEqual([`${method} /zones/z/rulesets?dry_run=true`]);
   expect(requests[0]!.body).toBe('{"rules":[]}');
 });
+
+describe("a query of the GraphQL API", () => {
+  const graphql = (status: number, message: string) =>
+    json(status, { data: null, errors: [{ message, path: ["viewer"] }] });
+  test("sends the variables, and returns the data", async () => {
+    answers.push(json(200, { data: { viewer: {} }, errors: null }));
+    expect(await api().query("query", { zone: "z" })).toEqual({ viewer: {} });
+    expect(paths()).toEqual(["POST /graphql"]);
+    expect(JSON.parse(requests[0]!.body)).toEqual({ query: "query", variables: { zone: "z" } });
+  });
+  test.each([200, 400, 403])("throws the errors of an answer with status %i", async (status) => {
+    answers.push(graphql(status, 'unknown field "ref"'));
+    expect(await refusal(api().query("query", {}))).toMatchObject({ status, message: `${status} unknown field "ref"` });
+  });
+});
+
+test("with a deadline, a request is not repeated, and ends at it", async () => {
+  const until = (signal: AbortSignal) => cloudflareApi({ baseUrl: base, token }, signal);
+  answers.push(text(429, "{}", { "retry-after": "1" }));
+  await refusal(until(AbortSignal.timeout(60_000)).get("zones/z"));
+  expect([requests.length, pauses]).toEqual([1, []]);
+  expect(await refusal(until(AbortSignal.abort()).get("zones/z"))).toMatchObject({ status: 0 });
+});
