@@ -14,7 +14,7 @@ const reached = ({ outcomes: [first] }: Verdict): number =>
   first === undefined || first.layer === "delivered" ? layers.length : layers.indexOf(first.layer);
 
 /** More outcomes than these are printed without a fix each: what would rule them out is the next step. */
-const fixes = 4;
+const fixes = 5;
 
 const eventText = (event: SecurityEvent): string => `${event.action} by ${event.source}, ${ruleText(event)}`;
 

@@ -122,7 +122,11 @@ test("each attempt has a verdict of its own, and the last one is the exit status
 describe("without a line on any host", () => {
   test.each([
     [["--status", "522"], 1, /certain: Cloudflare could not connect to the host's origin port/],
-    [["--status", "403", "--header", "CF-Mitigated: challenge"], 1, /3 bot management +probably rejected it/],
+    [
+      ["--status", "403", "--header", "CF-Mitigated: challenge"],
+      1,
+      /3 bot management +probably rejected it[\s\S]*likely: Bot Fight Mode .*\n {2}fix: /,
+    ],
     [
       ["--status", "403"],
       2,
