@@ -45,7 +45,8 @@ greeting() {
     tr -d '\r' | sed -n 's/^HTTP[^ ]* \([0-9]*\).*/\1/p; s/^X-Served-By: //p' | head -n 2 | paste -sd ' ' -
 }
 
-# The other addresses on which this nginx answers HTTP, as "address port", at most eight.
+# The other addresses on which this nginx answers HTTP, as "address port", at most eight. A server that names itself as
+# pushgate's is none: it listens on the former origin port, and the reload is to end it.
 neighbours() {
   listeners | head -n 8 |
     while read -r address listens; do
@@ -54,7 +55,10 @@ neighbours() {
       address=${address#[} address=${address%]}
       # shellcheck disable=SC2016 # the inner shell's own arguments
       timeout 3 bash -c 'exec 3<>"/dev/tcp/$1/$2" && printf "HEAD / HTTP/1.0\r\nUser-Agent: pushgate\r\n\r\n" >&3 &&
-        IFS= read -r line <&3 && [[ $line = HTTP/* ]]' - "$address" "$listens" 2>/dev/null && echo "$address $listens"
+        IFS= read -r line <&3 && [[ $line = HTTP/* ]] || exit 1
+        while IFS= read -r line <&3 && [[ $line != $'"'\\r'"' ]]; do
+          [[ $line != "X-Served-By: $3"* ]] || exit 1
+        done' - "$address" "$listens" "${answer#* }" 2>/dev/null && echo "$address $listens"
     done || :
 }
 

@@ -48,6 +48,15 @@ describe("a process that calls itself nginx", () => {
     expect([status, stdout]).toEqual([0, "127.0.0.1 8081\n::1 8082"]);
   });
 
+  test("that listens as pushgate's server, on a former origin port, is no neighbour either", () => {
+    const own = "server { listen 127.0.0.1:8444; add_header X-Served-By pushgate-proxy always; return 400; }";
+    expect(beside(`${servers} ${own}`, "neighbours").stdout).toBe("127.0.0.1 8081\n::1 8082");
+    const all = /^neighbours\(\) \{[\s\S]*?^\}/m.exec(script)![0];
+    const any = all.replace('[[ $line != "X-Served-By: $3"* ]] || exit 1', ":");
+    expect(any).not.toBe(all);
+    expect(beside(`${servers} ${own}`, `${any}\nneighbours`).stdout).toContain("127.0.0.1 8444");
+  });
+
   test("would be one, and its end a lost site, if neighbours were found by name", () => {
     const byName = `listeners() { ss -Hltnp | sed -n '/("nginx",/s/^[^ ]* *[^ ]* *[^ ]* *\\([^ ]*\\):\\([0-9]*\\) .*/\\1 \\2/p' | sort -u; }\n`;
     const { stdout } = beside(servers, `${byName}${started()}neighbours\necho then\nneighbours`);
