@@ -46,19 +46,7 @@ const fingerprint = (layer: HostLayer, { stamp, files, owned, facts }: SeenLayer
 
 function arriving(layer: HostLayer, seen: SeenLayer, random: () => string): Verdict {
   const valid = seen.stamp !== undefined && stampShape.test(seen.stamp);
-  const faults: Difference[] = [
-    ...layer.files.flatMap((file) =>
-      fileFaults(file, seen.files[file.path]).map((text) => ({ of: fileRecord(file), text })),
-    ),
-    ...strays(layer.files, seen.owned).map((path) => ({
-      of: path,
-      text: `${printable(path)} is not declared and will be removed`,
-    })),
-    ...layer.facts.flatMap((fact, index) => {
-      const fault = factFault(fact, seen.facts[index]);
-      return fault === undefined ? [] : [{ of: factRecord(layer.script, fact), text: `${fact.name}: ${fault}` }];
-    }),
-  ];
+  const faults = differences(layer, seen);
   const inSync = valid && faults.length === 0;
   const stamp = inSync ? seen.stamp! : hash(layer, fingerprint(layer, seen), valid ? seen.stamp : random());
   return { stamp, inSync, drift: inSync ? [] : manualChanges(layer, seen, valid, faults) };
@@ -74,7 +62,22 @@ function leaving(layer: HostLayer, seen: SeenLayer, random: () => string): Verdi
 }
 
 /** `of`: the record line that the last apply left if it installed just this; of a stray, its path. */
-type Difference = { readonly of: string; readonly text: string };
+export type Difference = { readonly of: string; readonly text: string };
+
+/** What is not as declared, manual changes and those that the program is about to make: files, strays, facts. */
+export const differences = (layer: HostLayer, seen: SeenLayer): Difference[] => [
+  ...layer.files.flatMap((file) =>
+    fileFaults(file, seen.files[file.path]).map((text) => ({ of: fileRecord(file), text })),
+  ),
+  ...strays(layer.files, seen.owned).map((path) => ({
+    of: path,
+    text: `${printable(path)} is not declared and will be removed`,
+  })),
+  ...layer.facts.flatMap((fact, index) => {
+    const fault = factFault(fact, seen.facts[index]);
+    return fault === undefined ? [] : [{ of: factRecord(layer.script, fact), text: `${fact.name}: ${fault}` }];
+  }),
+];
 
 function fileFaults({ path, text, mode, owner }: HostFile, seen: SeenFile | undefined): string[] {
   if (seen === undefined) return [`${path} is missing`];

@@ -1,7 +1,9 @@
 # shellcheck shell=dash disable=SC2154
-# Prints log lines of this host: "z <offset of local time>" first, then "j <journal entry as JSON>" and "n <line of nginx>".
+# Prints log lines of this host: "z <offset of local time>" first, then "n <line of nginx>" and "j <journal entry as JSON>",
+# and "u" where the journal was too long to be searched whole.
 # logs.ts puts the variables in front: units, files, lines (of each log), since, delivery (a text that each line must hold, or
-# nothing), follow (yes or no).
+# nothing), around (yes: of the journal, only what is near the lines of nginx), seconds (of a search of the journal; 0: no
+# limit), follow (yes or no).
 set -u
 export LC_ALL=C
 echo "z $(date +%z)"
@@ -9,10 +11,35 @@ journal() {
   set -f
   for unit in $units; do set -- "$@" --unit="$unit"; done
   set +f
-  [ -z "$units" ] || journalctl --quiet --no-pager --output=json --output-fields=MESSAGE,_SYSTEMD_UNIT,UNIT "$@"
+  [ -z "$units" ] || timeout --foreground "$seconds" journalctl --quiet --no-pager --output=json \
+    --output-fields=MESSAGE,_SYSTEMD_UNIT,UNIT "$@"
 }
-holding() { if [ -z "$delivery" ]; then cat; else grep -F -e "$delivery"; fi; }
+# --text: after a power cut a file may hold NULs, which make grep take it for a binary.
+holding() { if [ -z "$delivery" ]; then cat; else grep --text -F -e "$delivery"; fi; }
 marked() { sed -u "s/^/$1 /"; }
+
+# The lines of a log and of its rotated files, the oldest first. Only a search reads more than the last two.
+rotated() { # file
+  if [ -z "$delivery" ]; then
+    for each in "$1.1" "$1"; do [ ! -r "$each" ] || cat -- "$each"; done
+    return
+  fi
+  oldest=$(date --date="$since" +@%s 2>/dev/null) || oldest=@0
+  find "${1%/*}" -maxdepth 1 -name "${1##*/}*" -newermt "$oldest" -printf '%T@ %p\n' 2>/dev/null | sort -n |
+    while read -r _ each; do
+      # By file: a last line that was cut does not run into the next file's first.
+      case $each in *.gz) gzip -cd -- "$each" 2>/dev/null | holding ;; *) holding <"$each" ;; esac
+    done
+}
+
+# Seconds around the lines of nginx on standard input, as "from to", merged where they overlap. The receiver writes its
+# line before nginx does, or within the minute after.
+windows() {
+  sed -n 's/^{"time":"\([0-9T:+-]*\)".*/\1/p' | date -f - +%s 2>/dev/null | sort -n |
+    awk '{ if (NR > 1 && $1 - 15 <= to) to = $1 + 60; else { if (NR > 1) print from, to; from = $1 - 15; to = $1 + 60 } }
+      END { if (NR > 0) print from, to }'
+}
+
 if [ "$follow" = yes ]; then
   journal --lines="$lines" --follow | marked j &
   for file in $files; do tail -n "$lines" -F "$file" 2>/dev/null | marked n & done
@@ -20,8 +47,22 @@ if [ "$follow" = yes ]; then
   cat >/dev/null
   kill 0
 fi
-journal --since="$since" | holding | tail -n "$lines" | marked j
-for file in $files; do
-  for each in "$file.1" "$file"; do [ ! -r "$each" ] || cat "$each"; done | holding | tail -n "$lines" | marked n
-done
-:
+found=$(for file in $files; do rotated "$file" | tail -n "$lines"; done)
+[ -z "$found" ] || printf '%s\n' "$found" | marked n
+[ -n "$delivery" ] || journal --since="$since" | tail -n "$lines" | marked j
+[ -n "$delivery" ] || exit 0
+
+# journalctl leaves out what does not match before it makes JSON, which costs ten times as much.
+pattern=$(printf '%s\n' "$delivery" | sed 's/[.]/[.]/g' | paste -sd '|' -)
+search() {
+  journal --case-sensitive=true --grep="$pattern" "$@"
+  [ $? -ne 124 ] || echo u
+}
+times=
+[ "$around" = no ] || times=$(printf '%s\n' "$found" | windows)
+if [ -n "$times" ]; then
+  printf '%s\n' "$times" | tail -n 100 | while read -r from to; do search --since="@$from" --until="@$to"; done
+  [ "$(printf '%s\n' "$times" | wc -l)" -le 100 ] || echo u
+else
+  search --since="$since"
+fi | tail -n "$lines" | sed 's/^{/j {/'

@@ -24,12 +24,21 @@ export type Line = {
   readonly text: string;
 };
 
-type Wanted = { readonly sources: readonly Source[]; lines: number; since: string; delivery: string; follow: boolean };
+type Wanted = {
+  readonly sources: readonly Source[];
+  readonly lines: number;
+  readonly since: string;
+  readonly delivery: string;
+  readonly follow: boolean;
+  /** Searches the journal only near the lines of nginx; without any, for these seconds. */
+  readonly around?: number;
+};
 
-export const logsScript = ({ sources, follow, ...values }: Wanted): string => {
+export const logsScript = ({ sources, follow, around, ...values }: Wanted): string => {
   const of = (source: Source) => (source === "nginx" ? [] : journals[source]);
   const files = sources.includes("nginx") ? [nginxLogs.access, nginxLogs.error] : [];
-  const head = variables({ units: sources.flatMap(of), files, ...values, follow: follow ? "yes" : "no" });
+  const how = { around: around === undefined ? "no" : "yes", seconds: around ?? 0 };
+  const head = variables({ units: sources.flatMap(of), files, ...values, ...how, follow: follow ? "yes" : "no" });
   return `${head}\n${scriptBeside(import.meta.url, "logs.sh")}`;
 };
 

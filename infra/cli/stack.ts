@@ -76,7 +76,8 @@ export const stackArgs = (stack: string | undefined): string[] => (stack === und
 /** urn:pulumi:stack::project::type::name, in which only the name may hold "::": an IPv6 address's record does. */
 export const nameOf = (urn: string): string => urn.split("::").slice(3).join("::");
 
-const declared = v.object({ hosts: shape.entries.hosts, hooks: shape.entries.hooks });
+const { hosts, hooks, limits } = shape.entries;
+const declared = v.object({ hosts, hooks, limits });
 export type Declared = v.InferOutput<typeof declared>;
 
 type Config = Record<
@@ -105,11 +106,11 @@ async function unreadable(stack: readonly string[], reported: string): Promise<s
   );
 }
 
-/** Hosts and hooks as the stack's configuration declares them, with the defaults filled in. */
+/** Hosts, hooks and limits as the stack's configuration declares them, with the defaults filled in. */
 export async function readStack(stack: readonly string[]): Promise<Declared> {
   const all = await readConfig(stack);
-  const of = (key: string): unknown => all[`pushgate:${key}`]?.objectValue ?? all[`pushgate:${key}`]?.value ?? [];
-  const checked = v.safeParse(declared, { hosts: of("hosts"), hooks: of("hooks") });
+  const of = (key: string): unknown => all[`pushgate:${key}`]?.objectValue ?? all[`pushgate:${key}`]?.value;
+  const checked = v.safeParse(declared, { hosts: of("hosts") ?? [], hooks: of("hooks") ?? [], limits: of("limits") });
   if (!checked.success)
     throw new UserError("the stack's configuration has faults. Run npx pulumi preview, which lists each with its fix.");
   return checked.output;

@@ -1,11 +1,16 @@
-/** What the hosts' logs hold of a delivery, and what the builder did with it, by one connection to each host. */
-import { type Attempt, attempts } from "../trace/attempts.ts";
+/**
+ * What the hosts' logs hold of a delivery, what the builder did with it, and what the hosts report of themselves, by one
+ * connection to each. A host that cannot be reached is a source that was not looked at.
+ */
+import { type Attempt, attempts, doubted } from "../trace/attempts.ts";
+import { mayLack } from "../trace/host-state.ts";
 import { all, type Options, ofStack, targets } from "./command.ts";
 import { short } from "./format.ts";
 import { parseReport, type Report, reportScript } from "./host-report.ts";
 import { logsScript, reader } from "./logs.ts";
 import { runOnHost } from "./run-on-host.ts";
-import { readStack } from "./stack.ts";
+import { readStack, UserError } from "./stack.ts";
+import { parseState, stateScript, unreachableState } from "./trace-state.ts";
 
 /** `notLooked`: why Cloudflare's events were not read. */
 export type Traced = Attempt & { readonly host?: string; readonly published?: string; readonly notLooked?: string };
@@ -21,26 +26,44 @@ function publishedText({ time, hook }: Attempt, report: Report): string | undefi
 
 /** Each attempt of a delivery on each host; without a line on any, one that reached none. */
 export async function onHosts(delivery: string, options: Options): Promise<Traced[]> {
-  const { hosts, hooks } = await readStack(ofStack(options));
+  const stack = await readStack(ofStack(options));
+  const { hosts, hooks } = stack;
   const wanted = {
     sources: ["receiver", "nginx"],
     lines: 1_000,
     since: "7 days ago",
-    delivery,
+    // The field itself: in a text that a stranger sent, both logs escape the quotes.
+    delivery: `"delivery":"${delivery}"`,
     follow: false,
+    around: 3,
   } as const;
   const built = hooks.map(({ name, site }) => ({ name, built: site !== undefined }));
   const found = await all(
-    targets(hosts, options).map(async (host) => {
-      const text = await runOnHost(host, `(\n${logsScript(wanted)}\n)\n${reportScript(built)}`, 60);
+    targets(hosts, options).map(async (host): Promise<Traced[]> => {
+      const scripts = [`(\n${logsScript(wanted)}\n)`, stateScript(stack, host), reportScript(built)];
+      const text = await runOnHost(host, scripts.join("\n"), 60).catch((error: unknown) => {
+        if (error instanceof UserError) return error;
+        throw error;
+      });
+      if (text instanceof UserError) return [{ host: host.name, state: [unreachableState(host, text.message)] }];
       const report = parseReport(host.name, text, built);
-      const lines = text.split("\n").flatMap((line) => reader(host.name)(line) ?? []);
-      return attempts(delivery, lines).map((one): Traced => {
+      const state = [parseState(text, stack, host, report.guard)];
+      const read = reader(host.name);
+      const lines = text.split("\n").flatMap((line) => read(line) ?? []);
+      const full = mayLack(state[0]!);
+      const doubtful = { nginx: full, receiver: full || /^u$/m.test(text) };
+      return attempts(delivery, lines).map((found) => {
+        const one = doubted(found, doubtful);
         const published = publishedText(one, report);
-        return { ...one, host: host.name, ...(published !== undefined && { published }) };
+        return { ...one, host: host.name, state, ...(published !== undefined && { published }) };
       });
     }),
   );
-  const somewhere = found.flat().filter(({ time }) => time !== undefined);
-  return somewhere.length > 0 ? somewhere : [{ nginx: "none", receiver: "none" }];
+  const each = found.flat();
+  const somewhere = each.filter(({ time }) => time !== undefined);
+  if (somewhere.length > 0) return somewhere;
+  const state = each.flatMap(({ state = [] }) => state);
+  // Another host, one that was not reached, may have its lines.
+  const none = (log: "nginx" | "receiver") => each.every((one) => one[log] === "none") && { [log]: "none" as const };
+  return [{ ...none("nginx"), ...none("receiver"), state }];
 }

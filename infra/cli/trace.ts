@@ -43,8 +43,8 @@ export const trace = command("trace", "find the layer that rejected a delivery, 
     const answer = status === undefined ? undefined : { status, headers };
     const logged: Traced[] = delivery === undefined ? [{}] : await onHosts(deliveryId(delivery), options);
     const [looked] = await atCloudflare([answer], () => accessOf(ofStack(options)));
-    // Of several attempts, the answer is that of those that ended with its status.
-    const own = logged.filter(({ nginx }) => nginx === undefined || nginx === "none" || nginx.status === status);
+    // Of several attempts, the answer is that of those whose lines it does not contradict.
+    const own = logged.filter((one) => answer === undefined || verdict({ ...one, answer }).outcomes.length > 0);
     const traced = answer === undefined ? logged : own.map((one) => ({ ...one, answer }));
     const found = (traced.length > 0 ? traced : [{ ...(answer && { answer }) }])
       .map((one) => ({ ...one, ...looked }))

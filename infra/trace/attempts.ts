@@ -1,4 +1,5 @@
 /** The lines of one delivery in a host's logs -> one piece of evidence for each time that the git host sent it. */
+import { printable } from "../apply/report.ts";
 import type { Evidence, NginxLine, ReceiverLine } from "./evidence.ts";
 
 type Line = { readonly time: string; readonly source: string; readonly text: string };
@@ -15,7 +16,8 @@ function of(delivery: string, { text }: Line): Record<string, unknown> | undefin
   }
 }
 
-const text = (value: unknown): string => (typeof value === "string" ? value : "");
+/** JSON can write a control character as an escape. */
+const text = (value: unknown): string => (typeof value === "string" ? printable(value) : "");
 
 /**
  * Without a line in either log there is one attempt, which reached neither. nginx logs each request, and the receiver
@@ -57,4 +59,16 @@ export function attempts(delivery: string, lines: readonly Line[]): Attempt[] {
   const rest = receiver.map(({ time, hook, line }): Attempt => ({ time, hook, receiver: line }));
   const all = [...both, ...rest];
   return all.length > 0 ? all : [{ nginx: "none", receiver: "none" }];
+}
+
+/** Without "none" of a log that may lack lines: it was not searched whole, or its file system took none. */
+export function doubted(attempt: Attempt, doubtful: Readonly<Record<"nginx" | "receiver", boolean>>): Attempt {
+  const { nginx, receiver, ...rest } = attempt;
+  const kept = <L>(line: L | "none" | undefined, doubt: boolean) => (line === "none" && doubt ? undefined : line);
+  const seen = { nginx: kept(nginx, doubtful.nginx), receiver: kept(receiver, doubtful.receiver) };
+  return {
+    ...rest,
+    ...(seen.nginx !== undefined && { nginx: seen.nginx }),
+    ...(seen.receiver !== undefined && { receiver: seen.receiver }),
+  };
 }

@@ -1,4 +1,5 @@
 /** What each source on a delivery's path shows of one delivery. An absent source was not looked at. */
+import type { HostState } from "./host-state.ts";
 
 export type Evidence = {
   /** What the git host's page of deliveries shows. */
@@ -8,6 +9,8 @@ export type Evidence = {
   /** "none": the log was read, and has no line of this delivery. */
   readonly nginx?: NginxLine | "none";
   readonly receiver?: ReceiverLine | "none";
+  /** Of the host that has its lines, or of each host that it may have been for. It explains, and rules nothing out. */
+  readonly state?: readonly HostState[];
 };
 
 export type Answer = {

@@ -37,6 +37,8 @@ export type Outcome = {
   /** "none": it leaves no line. */
   readonly nginx: "none" | ((line: NginxLine) => boolean);
   readonly receiver: "none" | ((line: ReceiverLine) => boolean);
+  /** The receiver's line may come later, or not at all. */
+  readonly unlogged?: true;
 };
 
 const servedByReceiver = "pushgate-receiver";
@@ -183,6 +185,8 @@ export const outcomes: readonly Outcome[] = [
     answer: [...proxy(504), ...cloudflare(504, 0)],
     nginx: ({ status, up_connect }) => [499, 504].includes(status) && !unset(up_connect),
     receiver: entry(499),
+    // A receiver that hangs, or does not start, writes nothing.
+    unlogged: true,
   },
   // The receiver answers.
   atReceiver(

@@ -3,6 +3,8 @@
  * one in: with less evidence more outcomes are left, and the true one is always among them. Pure.
  */
 import { fitsAnswer } from "./answers.ts";
+import type { Attempt } from "./attempts.ts";
+import { type Cause, causes } from "./causes.ts";
 import { rejects } from "./cloudflare.ts";
 import type { Evidence, SecurityEvent } from "./evidence.ts";
 import { type Outcome, outcomes } from "./outcomes.ts";
@@ -12,6 +14,8 @@ export type Verdict = {
   readonly certainty: "certain" | "likely" | "unknown";
   /** What the evidence does not rule out, in the order of the path; the fix names the rule, where one is known. */
   readonly outcomes: readonly Pick<Outcome, "name" | "layer" | "what" | "fix">[];
+  /** What is broken now and may explain one of them. */
+  readonly causes: readonly Cause[];
 };
 
 /** An event that rejects is of the one product that decided. No such event proves nothing, as Cloudflare samples them. */
@@ -20,17 +24,15 @@ function fitsEvents({ event }: Outcome, events: readonly SecurityEvent[]): boole
   return decided.length === 0 || (event !== undefined && decided.some(event));
 }
 
+/** Whether what a source shows is what an outcome leaves there: a line, or none. */
+const leaves = <Line>(left: "none" | ((line: Line) => boolean), line: Line | "none" | undefined): boolean =>
+  line === undefined || (left === "none" || line === "none" ? left === line : left(line));
+
 const fits = (outcome: Outcome, seen: Evidence): boolean =>
   (seen.answer === undefined || fitsAnswer(outcome.answer, seen.answer)) &&
   fitsEvents(outcome, seen.cloudflare ?? []) &&
-  [
-    [outcome.nginx, seen.nginx],
-    [outcome.receiver, seen.receiver],
-  ].every(([leaves, line]) => {
-    if (line === undefined) return true;
-    if (leaves === "none" || line === "none") return leaves === line;
-    return (leaves as (line: unknown) => boolean)(line);
-  });
+  leaves(outcome.nginx, seen.nginx) &&
+  ((outcome.unlogged && seen.receiver === "none") || leaves(outcome.receiver, seen.receiver));
 
 const owners = { pushgate: "pushgate's own rule", zone: "the zone's own rule" } as const;
 
@@ -41,17 +43,17 @@ export const ruleText = ({ owner, rule, description }: SecurityEvent): string =>
     .join(" ");
 
 /** `origin`: the host's address and port. */
-export function verdict(seen: Evidence, origin = "the host's origin port"): Verdict {
+export function verdict(seen: Attempt, origin = "the host's origin port"): Verdict {
   const rule = seen.cloudflare?.find(rejects);
   const named = (text: string): string =>
     text.replace("{origin}", origin).replace("{rule}", () => (rule === undefined ? "that rule" : ruleText(rule)));
-  const left = outcomes
-    .filter((outcome) => fits(outcome, seen))
-    .map(({ name, layer, what, fix }) => ({
-      ...{ name, layer, what: named(what) },
-      ...(fix !== undefined && { fix: named(fix) }),
-    }));
-  if (left.length === 1) return { certainty: "certain", outcomes: left };
+  const fitting = outcomes.filter((outcome) => fits(outcome, seen));
+  const left = fitting.map(({ name, layer, what, fix }) => ({
+    ...{ name, layer, what: named(what) },
+    ...(fix !== undefined && { fix: named(fix) }),
+  }));
+  const explained = { outcomes: left, causes: fitting.flatMap((outcome) => causes(outcome, seen)) };
+  if (left.length === 1) return { certainty: "certain", ...explained };
   const layers = new Set(left.map(({ layer }) => layer));
-  return { certainty: layers.size === 1 ? "likely" : "unknown", outcomes: left };
+  return { certainty: layers.size === 1 ? "likely" : "unknown", ...explained };
 }

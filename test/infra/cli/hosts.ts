@@ -1,13 +1,16 @@
 /**
  * Fake hosts for infra/cli: an `ssh` that runs scripts with the real shell in a folder that serves as that host's root,
  * a `systemctl` that reads its units from a file, and a `pulumi` that prints the stack's configuration. `statusJson` is
- * the builder's status.json, and `builder` the shell that a restart of its unit runs.
+ * the builder's status.json, and `builder` the shell that a restart of its unit runs. What a host reports of its layers to
+ * `trace` is in the files of its folder `state`, as no layer is installed.
  */
 import { spawn } from "node:child_process";
 import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import type { HostLayer } from "../../../infra/apply/layer.ts";
+import { plainMode, sha256 } from "../../../infra/apply/manifest.ts";
 import type { Status } from "../../../infra/cli/host-report.ts";
 
 export type Ran = { readonly code: number | null; readonly stdout: string; readonly stderr: string };
@@ -57,7 +60,9 @@ host=\${target#*@}
 [ -d "${folder}/$host" ] || { echo "ssh: Could not resolve hostname $host: Name or service not known" >&2; exit 255; }
 echo "$command" >>"${folder}/$host/ssh.log"
 exec 3>&1
-script=$(sed ${moved.map((path) => `-e "s|${path}|${folder}/$host${path}|g"`).join(" ")})
+export STATE="${folder}/$host/state"
+script=$(sed ${moved.map((path) => `-e "s|${path}|${folder}/$host${path}|g"`).join(" ")} \\
+  -e "s|^probe '.*|:|" -e 's#^  echo "state $1 .*#  cat >/dev/null; [ ! -e "$STATE/$1" ] || echo "state $1 $(base64 -w0 <"$STATE/$1")"#')
 export PATH="${folder}/$host/bin:$PATH"
 [ ! -e "${folder}/$host/prints" ] || cat "${folder}/$host/prints"
 printf '%s' "$script" | sh -c "$command"
@@ -79,6 +84,23 @@ case $1 in
     setsid ${root}/bin/builder >/dev/null 2>&1 & ;;
 esac
 `;
+
+/** What a host's probe answers where all is as declared, except for facts of these names. */
+export function probeOf(layers: readonly HostLayer[], changed: Readonly<Record<string, string>> = {}): string {
+  const files = layers.flatMap(({ files }) => files);
+  const rows = [
+    ...files.map(({ path, mode, owner }) => ["file", path, "regular file", plainMode(mode), owner]),
+    ...files.map(({ path, text }) => ["sha256", path, sha256(text)]),
+    ...layers.flatMap(({ name, facts }) =>
+      facts.map((fact, index) => {
+        const output = Buffer.from(changed[fact.name] ?? fact.want).toString("base64");
+        return ["fact64", name, index, 0, output];
+      }),
+    ),
+    ["end"],
+  ];
+  return JSON.stringify({ pushgate: 1, rows });
+}
 
 export class Hosts {
   readonly folder = mkdtempSync(join(tmpdir(), "pushgate-cli-"));
@@ -132,7 +154,7 @@ echo "$*" >>${this.folder}/pulumi.log
     return join(this.folder, host, path);
   }
 
-  write(host: string, path: string, text: string): void {
+  write(host: string, path: string, text: string | Buffer): void {
     const file = this.at(host, path);
     mkdirSync(join(file, ".."), { recursive: true });
     writeFileSync(file, text);

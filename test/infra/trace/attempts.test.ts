@@ -72,3 +72,28 @@ test("a field of another type than the logs have takes the attempt's certainty, 
       names([nginx(first, { status: value, up_status: value, client: value }), receiver(first, { source: value })]),
     ).not.toThrow();
 });
+
+test("what strangers wrote into fields and lines adds no attempt, and keeps no control character", () => {
+  const quoted = JSON.stringify({ delivery: "another", ray: `{"delivery":"${id}","status":202}`, status: 202 });
+  const hostile = [
+    quoted,
+    `{"delivery":"${id}","status":202,"delivery":"another"}`,
+    `{"__proto__":{"delivery":"${id}","status":202}}`,
+    `{"constructor":{"prototype":{"delivery":"${id}"}}}`,
+    `["delivery","${id}"]`,
+    `{"time":"${first}","delivery":"${id}`,
+    `\u001b[2J{"delivery":"${id}"}\ufffd\ufffd`,
+    `{"delivery":["${id}"],"status":202}`,
+    `{"delivery":{"toString":"${id}"},"status":202}`,
+  ].flatMap((text) => [
+    { time: first, source: "nginx", text },
+    { time: first, source: "receiver", text },
+  ]);
+  const rejected = { status: 401, up_status: "401" };
+  const own = [nginx(second, rejected), receiver(second, { status: 401, reason: "\u001b[31mred\u0007 \u202etxt" })];
+  const alone = attempts(id, own);
+  expect(attempts(id, [...hostile, ...own, ...hostile])).toEqual(alone);
+  expect(alone).toMatchObject([{ receiver: { reason: "[31mred txt" } }]);
+  expect(attempts(id, hostile)).toEqual([{ nginx: "none", receiver: "none" }]);
+  expect(({} as Record<string, unknown>).delivery).toBeUndefined();
+});

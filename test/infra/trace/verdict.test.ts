@@ -114,6 +114,7 @@ const left: Readonly<Record<string, readonly Evidence[]>> = {
   ],
   "receiver late": [
     late,
+    { ...late, receiver: "none" },
     { ...late, nginx: line({ status: 499, up_connect: "0.000" }), answer: { status: 0, headers: {} } },
   ],
   signature: [byReceiver(401)],
@@ -250,5 +251,9 @@ test("without the body of a 403, nginx's log distinguishes systemd's rejection f
 test("nothing that was looked at, and sources that contradict each other, have no verdict", () => {
   expect(verdict({}).certainty).toBe("unknown");
   expect(verdict({}).outcomes).toHaveLength(outcomes.length);
-  expect(verdict({ ...byReceiver(202), answer: own(522).answer! })).toEqual({ certainty: "unknown", outcomes: [] });
+  expect(verdict({ ...byReceiver(202), answer: own(522).answer! })).toEqual({
+    certainty: "unknown",
+    outcomes: [],
+    causes: [],
+  });
 });

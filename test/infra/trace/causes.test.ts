@@ -1,0 +1,162 @@
+/** What a host reports of itself explains an outcome that is left, and never adds or removes one. */
+import { describe, expect, test } from "vitest";
+import { units } from "../../../infra/host/paths.ts";
+import { type Attempt, doubted } from "../../../infra/trace/attempts.ts";
+import { causes } from "../../../infra/trace/causes.ts";
+import type { HostState } from "../../../infra/trace/host-state.ts";
+import { outcomes } from "../../../infra/trace/outcomes.ts";
+import { verdict } from "../../../infra/trace/verdict.ts";
+
+const [github, docs] = [units.socket("github"), units.socket("docs")];
+const room = { freeKiB: 1 << 20, freeFiles: 1000, readOnly: false };
+const state = (change: Partial<HostState> = {}): HostState => ({
+  ...{ host: "web1", ssh: "ssh root@web1", differences: [], guard: "proven", guardLines: [], drops: [], counters: {} },
+  ...{ kernelLines: [], spool: room, logs: room },
+  sockets: [
+    { unit: github, hooks: ["site"], installed: ["192.30.252.0/22"], declared: ["192.30.252.0/22", "2a0a:a440::/29"] },
+    { unit: docs, hooks: ["docs"], installed: ["198.51.100.0/28"], declared: ["198.51.100.0/28"] },
+  ],
+  ...change,
+});
+const line = {
+  status: 503,
+  up_status: "504",
+  up_connect: "-",
+  in_ranges: "1",
+  limit: "PASSED",
+  client: "192.30.252.9",
+};
+const sent: Attempt = { time: "2026-11-01T10:00:00.000Z", hook: "site", nginx: line, receiver: "none" };
+const named = (name: string) => outcomes.find((one) => one.name === name)!;
+const of = (name: string, change: Partial<HostState>, attempt: Attempt = sent) =>
+  causes(named(name), { ...attempt, state: [state(change)] }).map(
+    ({ layer, what, fix }) => `${layer}: ${what} => ${fix}`,
+  );
+const differs = (layer: string, ...texts: string[]) => ({
+  differences: texts.map((text) => ({ layer, text, file: /contents$/.test(text) })),
+});
+
+describe("each state that is broken has its own cause and fix", () => {
+  const inactive = 'nginx.service is: declared is "enabled active", the host reports "enabled inactive"';
+  const conf = "/etc/nginx/conf.d/pushgate.conf has other contents";
+  test.each<[outcome: string, change: Partial<HostState>, cause: string]>([
+    ["firewall", differs("proxy", inactive), `6 nginx: ${inactive} => ssh root@web1 systemctl start nginx.service`],
+    ["firewall", differs("proxy", conf, inactive), `6 nginx: ${conf}; 1 more of proxy differ => npx pulumi up`],
+    [
+      "firewall",
+      differs("firewall", "table inet pushgate: absent"),
+      `5 firewall: table inet pushgate: absent => ssh root@web1 systemctl restart ${units.firewall}`,
+    ],
+    [
+      "firewall",
+      { drops: ["inet other in: drop"] },
+      "5 firewall: a rule of another table may drop Cloudflare's connections: inet other in: drop => Let the origin port pass there: ssh root@web1 nft list ruleset",
+    ],
+    [
+      "firewall",
+      { unreachable: "web1: the host is unreachable" },
+      "5 firewall: ssh, too: web1: the host is unreachable => Start the host.",
+    ],
+    [
+      "origin certificate",
+      differs("origin-certificate", "origin certificate: expired"),
+      "4 Cloudflare to origin: origin certificate: expired => npx pulumi up",
+    ],
+    [
+      "socket",
+      differs("routing", "IPv4 routing rule: absent"),
+      `7 systemd: IPv4 routing rule: absent => ssh root@web1 systemctl restart ${units.routing}`,
+    ],
+    [
+      "socket",
+      { guard: "an admitted source cannot connect: x; fix: nft list ruleset" },
+      "7 systemd: the guard: an admitted source cannot connect: x => nft list ruleset",
+    ],
+    [
+      "socket",
+      { sockets: [{ unit: github, hooks: ["site"], installed: ["203.0.113.0/24"], declared: ["192.30.252.0/22"] }] },
+      `7 systemd: ${github} does not admit 192.30.252.9, which this release's ranges hold => npx pulumi up`,
+    ],
+    [
+      "outside of the ranges",
+      {},
+      `7 systemd: ${github} admits 192.30.252.9, which nginx's list did not hold => npx pulumi up`,
+    ],
+    [
+      "not spooled",
+      { spool: { ...room, freeKiB: 12 } },
+      "8 receiver: the spool's file system has 12 KiB and 1000 files left => Free space; this lists the largest folders: ssh root@web1 'du -xm / 2>/dev/null | sort -n | tail -n 20'",
+    ],
+    [
+      "not spooled",
+      { spool: { ...room, readOnly: true } },
+      "8 receiver: the spool's file system is read-only => See why the kernel made it so: ssh root@web1 journalctl --dmesg --priority=err",
+    ],
+    [
+      "receiver late",
+      differs("receiver", "/etc/pushgate/receiver.json has other contents"),
+      "8 receiver: /etc/pushgate/receiver.json has other contents => npx pulumi up",
+    ],
+  ])("%s %#", (name, change, cause) => expect(of(name, change)).toEqual([cause]));
+});
+
+test("a host in order explains nothing, and neither does what cannot concern the delivery", () => {
+  for (const { name } of outcomes.filter(({ name }) => name !== "outside of the ranges"))
+    expect(of(name, {})).toEqual([]);
+  expect(of("socket", differs("routing", "IPv6 routing rule: absent"))).toEqual([]);
+  expect(
+    of("socket", differs("receiver", `${docs} is: declared is "enabled active", the host reports "inactive"`)),
+  ).toEqual([]);
+  expect(of("signature", differs("firewall", "table inet pushgate: absent"))).toEqual([]);
+  expect(of("firewall", { guard: "closed: x; fix: y" })).toEqual([]);
+});
+
+test("a closed port points to nginx first, silence to the firewall", () => {
+  const both = {
+    differences: [...differs("firewall", "table: absent").differences, ...differs("proxy", "no").differences],
+  };
+  const first = (status: number) => of("firewall", both, { ...sent, answer: { status, headers: {} } })[0];
+  expect(first(521)).toMatch(/^6 nginx/);
+  expect(first(522)).toMatch(/^5 firewall/);
+});
+
+test("the guard's journal explains a delivery of the same minute, and no other", () => {
+  const text = "closed: the list of -.slice; fix: systemctl cat -- -.slice; the guard opens the sockets again";
+  const at = (time: string) => of("socket", { guardLines: [{ time, text }] });
+  expect(at("2026-11-01T09:59:10.000Z")).toEqual([
+    "7 systemd: the guard: the list of -.slice => systemctl cat -- -.slice",
+  ]);
+  for (const time of ["2026-11-01T09:58:00.000Z", "2026-11-01T10:00:20.000Z", "unknown time"])
+    expect(at(time)).toEqual([]);
+});
+
+test("whatever a host reports, the outcomes that are left and the certainty stay the same", () => {
+  const broken = state({
+    ...{ guard: "closed: x; fix: y", drops: ["inet other in: drop"], spool: { ...room, readOnly: true } },
+    differences: ["firewall", "proxy", "receiver", "routing", "origin-certificate"].map((layer) => ({
+      ...{ layer, text: "x" },
+      file: false,
+    })),
+  });
+  for (const seen of [{}, sent, { ...sent, answer: { status: 522, headers: {} } }] as Attempt[]) {
+    const { causes: none, ...plain } = verdict(seen);
+    expect(none).toEqual([]);
+    for (const host of [state(), broken, state({ unreachable: "gone" })]) {
+      const { causes: _, ...explained } = verdict({ ...seen, state: [host] });
+      expect(explained).toEqual(plain);
+    }
+  }
+});
+
+test("an address that is none, and a hook that is none, explain nothing and throw nothing", () => {
+  for (const client of ["", "::ffff:", "not an address", "1.2.3.4.5", "999.1.1.1"])
+    expect(of("socket", {}, { ...sent, nginx: { ...line, client } })).toEqual([]);
+  expect(of("socket", {}, { ...sent, hook: "__proto__" })).toEqual([]);
+});
+
+test("a missing line of a log that may lack lines counts as not looked at; a line counts", () => {
+  const all = { nginx: true, receiver: true };
+  expect(doubted({ nginx: "none", receiver: "none" }, all)).toEqual({});
+  expect(doubted({ nginx: line, receiver: "none" }, all)).toEqual({ nginx: line });
+  expect(doubted({ nginx: "none", receiver: "none" }, { nginx: false, receiver: true })).toEqual({ nginx: "none" });
+});
