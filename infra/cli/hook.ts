@@ -1,9 +1,14 @@
-/** Prints what to enter at the git host: one webhook for each hook and host. */
+/** Prints what to enter at the git host, one webhook for each hook and host, or enters it with the git host's token. */
 import { gitHosts } from "../../service/git-hosts/index.ts";
 import { webhookUrls } from "../config/derived.ts";
 import type { GitHost } from "../config/settings.ts";
 import { command, hooksNamed, type Options, ofStack, targets } from "./command.ts";
+import { tokenIn } from "./environment.ts";
+import { setWebhooks } from "./hook-set.ts";
+import { showPings } from "./ping.ts";
+import { placesOf } from "./places.ts";
 import { readSecrets, readStack } from "./stack.ts";
+import { apiOf, type Named } from "./webhooks.ts";
 
 export type Webhook = {
   readonly hook: string;
@@ -63,24 +68,50 @@ export function statusText(
   ].join("\n");
 }
 
-export const hook = command("hook [hook]", "print what to enter at the git host: URL, content type, secret, events", {
-  takes: ["host", "json"],
-  examples: [
-    ["hook", "every hook on every host"],
-    ["hook site --host web1 --json", "for a program"],
-  ],
-}).action(async (name: string | undefined, options: Options) => {
-  const { hosts, hooks } = await readStack(ofStack(options));
-  const declared = { hosts: targets(hosts, options), hooks: hooksNamed(hooks, name) };
-  const secrets = await readSecrets(ofStack(options));
-  const found = webhooks(declared, secrets);
-  if (options.json) return console.log(JSON.stringify(found, null, 2));
-  for (const one of found) {
-    const { gitHost, repository } = hooks.find((hook) => hook.name === one.hook)!;
-    console.log(webhookText(one, gitHost, repository));
-  }
-  for (const one of declared.hooks) {
-    const text = one.site && statusText(one, secrets[one.name]?.status !== undefined);
-    if (text) console.log(text);
-  }
-});
+/** For a person: how the git host's token lets pushgate set the webhook; undefined where it has no API for that. */
+export function setText(hook: Named): string | undefined {
+  const found = apiOf(hook);
+  if (found === undefined) return undefined;
+  const { variable, needs } = found;
+  const set = `npx pushgate hook ${hook.name} --set`;
+  if (tokenIn(variable) !== undefined) return `${set} enters it with the token of ${variable}.\n`;
+  return `${set} enters it, given ${needs}.\n`;
+}
+
+type HookOptions = Options & { set?: true };
+
+export const hook = command(
+  "hook [hook]",
+  "print what to enter at the git host, or enter it with the git host's token",
+  {
+    takes: ["host", "json", "yes"],
+    examples: [
+      ["hook", "every hook on every host"],
+      ["hook site --host web1 --json", "for a program"],
+      ["hook site --set", "creates or corrects the webhook, then pings it and follows the ping"],
+    ],
+  },
+)
+  .option("--set", "create the webhook or correct it, with the token that the command prints the variable of")
+  .action(async (name: string | undefined, { set, ...options }: HookOptions) => {
+    if (set) return setAndPing(name, options);
+    const { hosts, hooks } = await readStack(ofStack(options));
+    const declared = { hosts: targets(hosts, options), hooks: hooksNamed(hooks, name) };
+    const secrets = await readSecrets(ofStack(options));
+    const found = webhooks(declared, secrets);
+    if (options.json) return console.log(JSON.stringify(found, null, 2));
+    for (const one of found) {
+      const { gitHost, repository } = hooks.find((hook) => hook.name === one.hook)!;
+      console.log(webhookText(one, gitHost, repository));
+    }
+    for (const one of declared.hooks) {
+      const texts = [setText(one), one.site && statusText(one, secrets[one.name]?.status !== undefined)];
+      for (const text of texts) if (text) console.log(text);
+    }
+  });
+
+async function setAndPing(name: string | undefined, options: Options): Promise<void> {
+  const places = await placesOf(name, options);
+  await setWebhooks(places, options);
+  await showPings(places, options);
+}

@@ -1,9 +1,9 @@
 # shellcheck shell=dash disable=SC2154
 # Prints log lines of this host: "z <offset of local time>" first, then "n <line of nginx>" and "j <journal entry as JSON>",
 # and "u" where the journal was too long to be searched whole.
-# logs.ts puts the variables in front: units, files, lines (of each log), since, delivery (a text that each line must hold, or
-# nothing), around (yes: of the journal, only what is near the lines of nginx), seconds (of a search of the journal; 0: no
-# limit), follow (yes or no).
+# logs.ts puts the variables in front: units, files, lines (of each log), since, deliveries (texts, one a line, of which each
+# line of a log must hold one, or nothing), around (yes: of the journal, only what is near the lines of nginx), seconds (of a
+# search of the journal; 0: no limit), follow (yes or no).
 set -u
 export LC_ALL=C
 echo "z $(date +%z)"
@@ -15,12 +15,12 @@ journal() {
     --output-fields=MESSAGE,_SYSTEMD_UNIT,UNIT "$@"
 }
 # --text: after a power cut a file may hold NULs, which make grep take it for a binary.
-holding() { if [ -z "$delivery" ]; then cat; else grep --text -F -e "$delivery"; fi; }
+holding() { if [ -z "$deliveries" ]; then cat; else grep --text -F -e "$deliveries"; fi; }
 marked() { sed -u "s/^/$1 /"; }
 
 # The lines of a log and of its rotated files, the oldest first. Only a search reads more than the last two.
 rotated() { # file
-  if [ -z "$delivery" ]; then
+  if [ -z "$deliveries" ]; then
     for each in "$1.1" "$1"; do [ ! -r "$each" ] || cat -- "$each"; done
     return
   fi
@@ -49,11 +49,11 @@ if [ "$follow" = yes ]; then
 fi
 found=$(for file in $files; do rotated "$file" | tail -n "$lines"; done)
 [ -z "$found" ] || printf '%s\n' "$found" | marked n
-[ -n "$delivery" ] || journal --since="$since" | tail -n "$lines" | marked j
-[ -n "$delivery" ] || exit 0
+[ -n "$deliveries" ] || journal --since="$since" | tail -n "$lines" | marked j
+[ -n "$deliveries" ] || exit 0
 
 # journalctl leaves out what does not match before it makes JSON, which costs ten times as much.
-pattern=$(printf '%s\n' "$delivery" | sed 's/[.]/[.]/g' | paste -sd '|' -)
+pattern=$(printf '%s\n' "$deliveries" | sed 's/[.]/[.]/g' | paste -sd '|' -)
 search() {
   journal --case-sensitive=true --grep="$pattern" "$@"
   [ $? -ne 124 ] || echo u

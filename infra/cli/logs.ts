@@ -28,17 +28,19 @@ type Wanted = {
   readonly sources: readonly Source[];
   readonly lines: number;
   readonly since: string;
-  readonly delivery: string;
+  /** Texts of which each line holds one; none: every line. */
+  readonly deliveries: readonly string[];
   readonly follow: boolean;
   /** Searches the journal only near the lines of nginx; without any, for these seconds. */
   readonly around?: number;
 };
 
-export const logsScript = ({ sources, follow, around, ...values }: Wanted): string => {
+export const logsScript = ({ sources, follow, deliveries, around, ...values }: Wanted): string => {
   const of = (source: Source) => (source === "nginx" ? [] : journals[source]);
   const files = sources.includes("nginx") ? [nginxLogs.access, nginxLogs.error] : [];
-  const how = { around: around === undefined ? "no" : "yes", seconds: around ?? 0 };
-  const head = variables({ units: sources.flatMap(of), files, ...values, ...how, follow: follow ? "yes" : "no" });
+  const how = { around: around === undefined ? "no" : "yes", seconds: around ?? 0, follow: follow ? "yes" : "no" };
+  const own = { deliveries: deliveries.join("\n"), ...how };
+  const head = variables({ units: sources.flatMap(of), files, ...values, ...own });
   return `${head}\n${scriptBeside(import.meta.url, "logs.sh")}`;
 };
 
@@ -105,7 +107,7 @@ export function deliveryId(delivery: string): string {
   throw new UserError(`--delivery is ${delivery}. Use the id that the git host shows.`);
 }
 
-function wantedOf(named: readonly string[], { lines, since, delivery = "", follow = false }: LogOptions): Wanted {
+function wantedOf(named: readonly string[], { lines, since, delivery, follow = false }: LogOptions): Wanted {
   const unknown = named.find((name) => !(sources as readonly string[]).includes(name));
   if (unknown !== undefined)
     throw new UserError(`${JSON.stringify(unknown)} is no log. Use one or more of: ${sources.join(", ")}.`);
@@ -113,7 +115,8 @@ function wantedOf(named: readonly string[], { lines, since, delivery = "", follo
   if (!/^[\w:. +-]{1,40}$/.test(since))
     throw new UserError(`--since is ${since}. Use a time as journalctl reads it, such as "2 hours ago".`);
   const of = named.length > 0 ? (named as Source[]) : sources;
-  return { sources: of, lines: Number(lines), since, delivery: deliveryId(delivery), follow };
+  const deliveries = delivery === undefined || delivery === "" ? [] : [deliveryId(delivery)];
+  return { sources: of, lines: Number(lines), since, deliveries, follow };
 }
 
 async function follow(hosts: readonly Target[], wanted: Wanted, show: (line: Line) => void): Promise<void> {
@@ -122,7 +125,7 @@ async function follow(hosts: readonly Target[], wanted: Wanted, show: (line: Lin
       const read = reader(host.name);
       for await (const text of followOnHost(host, logsScript(wanted))) {
         const line = read(text);
-        if (line?.text.includes(wanted.delivery)) show(line);
+        if (line && wanted.deliveries.every((id) => line.text.includes(id))) show(line);
       }
     }),
   );

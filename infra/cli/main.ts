@@ -8,6 +8,7 @@ import { adopt } from "./adopt.ts";
 import { audit } from "./audit.ts";
 import { build } from "./build.ts";
 import { exitCodes, keptByNpm } from "./command.ts";
+import { useEnvironment } from "./environment.ts";
 import { hook } from "./hook.ts";
 import { init } from "./init.ts";
 import { logs } from "./logs.ts";
@@ -44,6 +45,7 @@ async function main(): Promise<number> {
     .helpCommand(false)
     .exitOverride();
   for (const command of commands) add(program, command);
+  useEnvironment(process.env);
   try {
     keptByNpm(["host", "stack"], `npx pushgate ${process.argv.slice(2).join(" ")}`, process.env);
     await program.parseAsync();

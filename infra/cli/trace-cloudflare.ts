@@ -127,7 +127,7 @@ type Ray = { readonly ray: string } | { readonly notLooked: string };
 
 function rayOf(answer: Answer | undefined): Ray {
   const { headers } = answer ?? { headers: {} as Answer["headers"] };
-  if (headers["x-served-by"] !== undefined) return { notLooked: "it let the request pass: X-Served-By names the host" };
+  if (headers["x-served-by"]) return { notLooked: "it let the request pass: X-Served-By names the host" };
   const [, ray] = /^([0-9a-f]{16})(-\w+)?$/i.exec(headers["cf-ray"] ?? "") ?? [];
   if (ray !== undefined) return { ray: ray.toLowerCase() };
   return { notLooked: "the answer has no ray. Add --status and --header 'cf-ray: …', as the git host shows them" };

@@ -24,42 +24,88 @@ function publishedText({ time, hook }: Attempt, report: Report): string | undefi
   return `not published: the last build ended at ${last.at}: ${last.result}, ${last.reason}`;
 }
 
-/** Each attempt of a delivery on each host; without a line on any, one that reached none. */
-export async function onHosts(delivery: string, options: Options): Promise<Traced[]> {
+/** The ids of a hook's deliveries in nginx's log of a host, the newest last. */
+export async function loggedIds(hook: string, options: Options): Promise<string[]> {
+  const { hosts } = await readStack(ofStack(options));
+  const wanted = { lines: 500, since: "1 hour ago", deliveries: [`"hook":"${hook}"`], follow: false };
+  const found = await all(
+    targets(hosts, options).map(async (host) => {
+      const read = reader(host.name);
+      const text = await runOnHost(host, logsScript({ sources: ["nginx"], ...wanted }), 60);
+      return text.split("\n").flatMap((line) => idIn(read(line)?.text ?? "", hook) ?? []);
+    }),
+  );
+  return found.flat();
+}
+
+function idIn(text: string, hook: string): string | undefined {
+  const line = /^\{.*\}$/.test(text) ? (Object(parsedLine(text)) as Record<string, unknown>) : {};
+  const { delivery } = line;
+  return line.hook === hook && typeof delivery === "string" && /^[\w.:-]{1,128}$/.test(delivery) ? delivery : undefined;
+}
+
+function parsedLine(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+/** Lines of each log for each delivery: some have several attempts, and strangers can repeat an id. */
+const linesEach = 1_000;
+
+/** Each attempt at each of these deliveries on each host; without a line on any, one that reached none. */
+export async function onHosts(
+  deliveries: readonly string[],
+  options: Options,
+): Promise<ReadonlyMap<string, readonly Traced[]>> {
+  if (deliveries.length === 0) return new Map();
   const stack = await readStack(ofStack(options));
   const { hosts, hooks } = stack;
   const wanted = {
     sources: ["receiver", "nginx"],
-    lines: 1_000,
+    lines: linesEach * deliveries.length,
     since: "7 days ago",
     // The field itself: in a text that a stranger sent, both logs escape the quotes.
-    delivery: `"delivery":"${delivery}"`,
+    deliveries: deliveries.map((delivery) => `"delivery":"${delivery}"`),
     follow: false,
     around: 3,
   } as const;
   const built = hooks.map(({ name, site }) => ({ name, built: site !== undefined }));
   const found = await all(
-    targets(hosts, options).map(async (host): Promise<Traced[]> => {
+    targets(hosts, options).map(async (host): Promise<(delivery: string) => Traced[]> => {
       const scripts = [`(\n${logsScript(wanted)}\n)`, stateScript(stack, host), reportScript(built)];
       const text = await runOnHost(host, scripts.join("\n"), 60).catch((error: unknown) => {
         if (error instanceof UserError) return error;
         throw error;
       });
-      if (text instanceof UserError) return [{ host: host.name, state: [unreachableState(host, text.message)] }];
+      if (text instanceof UserError) {
+        const away = [{ host: host.name, state: [unreachableState(host, text.message)] }];
+        return () => away;
+      }
       const report = parseReport(host.name, text, built);
       const state = [parseState(text, stack, host, report.guard)];
       const read = reader(host.name);
       const lines = text.split("\n").flatMap((line) => read(line) ?? []);
       const full = mayLack(state[0]!);
       const doubtful = { nginx: full, receiver: full || /^u$/m.test(text) };
-      return attempts(delivery, lines).map((found) => {
-        const one = doubted(found, doubtful);
-        const published = publishedText(one, report);
-        return { ...one, host: host.name, state, ...(published !== undefined && { published }) };
-      });
+      return (delivery) =>
+        attempts(
+          delivery,
+          lines.filter((line) => line.text.includes(delivery)),
+        ).map((found) => {
+          const one = doubted(found, doubtful);
+          const published = publishedText(one, report);
+          return { ...one, host: host.name, state, ...(published !== undefined && { published }) };
+        });
     }),
   );
-  const each = found.flat();
+  return new Map(deliveries.map((delivery) => [delivery, joined(found.flatMap((of) => of(delivery)))]));
+}
+
+/** Of one delivery: the attempts that have lines, else one without a line. */
+function joined(each: readonly Traced[]): readonly Traced[] {
   const somewhere = each.filter(({ time }) => time !== undefined);
   if (somewhere.length > 0) return somewhere;
   const state = each.flatMap(({ state = [] }) => state);

@@ -63,7 +63,7 @@ export function traceText(traced: Traced, found: Verdict): string {
   const at = reached(found);
   const path = layers.map((layer, i) => {
     if (i === 0 && at > 0) return [layer, "sent it"];
-    if (certainty === "unknown") return [layer, i < at ? "passed" : "unknown"];
+    if (certainty === "unknown") return [layer, outcomes.length > 0 && i < at ? "passed" : "unknown"];
     if (i === at) return [layer, `${certainty === "likely" ? "probably " : ""}rejected it`];
     return [layer, i < at ? "passed" : "not reached"];
   });

@@ -1,18 +1,27 @@
 /**
  * `npx pushgate trace`: which layer rejected a delivery, and the fix. It reads the logs of every host by one connection
- * each, what the git host shows, as far as the operator types it, and Cloudflare's security events of its ray.
+ * each, Cloudflare's security events of its ray, and what the git host shows: by its API where its token is given, else as
+ * far as the operator types it.
  */
 import { InvalidArgumentError } from "commander";
 import type { Answer } from "../trace/evidence.ts";
-import { verdict } from "../trace/verdict.ts";
+import { type Verdict, verdict } from "../trace/verdict.ts";
 import { command, type Options, ofStack } from "./command.ts";
 import { deliveryId } from "./logs.ts";
+import { showPings } from "./ping.ts";
+import { placesOf } from "./places.ts";
 import { UserError } from "./stack.ts";
 import { accessOf, atCloudflare } from "./trace-cloudflare.ts";
 import { onHosts, type Traced } from "./trace-hosts.ts";
+import { type RecordOptions, recordedAs, traceRecord } from "./trace-record.ts";
 import { exitOf, traceText } from "./trace-text.ts";
 
-type TraceOptions = Options & { delivery?: string; status?: number; header: Answer["headers"] };
+type TraceOptions = RecordOptions & {
+  delivery?: string;
+  status?: number;
+  header: Answer["headers"];
+  ping?: true;
+};
 
 const status = (text: string): number => {
   if (!/^(0|[1-5]\d\d)$/.test(text))
@@ -25,31 +34,86 @@ const header = (text: string, former: Answer["headers"]): Answer["headers"] => {
   return { ...former, [name.toLowerCase()]: value };
 };
 
+const units = { d: 24 * 3_600_000, h: 3_600_000, m: 60_000 } as const;
+/** Milliseconds. */
+const age = (text: string): number => {
+  const [, count, unit] = /^([1-9]\d{0,3})([dhm])$/.exec(text) ?? [];
+  if (count === undefined) throw new InvalidArgumentError("Write it as 3d, 12h or 30m.");
+  return Number(count) * units[unit as keyof typeof units];
+};
+const count = (text: string): number => {
+  if (!/^([1-9]\d?|1\d\d|200)$/.test(text)) throw new InvalidArgumentError("Use a number from 1 to 200.");
+  return Number(text);
+};
+
 export const trace = command("trace", "find the layer that rejected a delivery, and the fix", {
-  takes: ["host", "json"],
+  takes: ["host", "json", "yes"],
   examples: [
     ["trace --delivery 72d3162e-cc78-11e3-81ab-4c9367dc0958", "by the id that the git host shows"],
     ["trace --status 403 --header 'cf-ray: 8f0c2d1e3a4b5c6d-FRA'", "by what the git host shows: Cloudflare's events"],
     ["trace --delivery 72d3162e-cc78-11e3-81ab-4c9367dc0958 --status 522", "by both"],
+    ["trace --ping --hook site", "has the git host, or else the host itself, send a ping"],
+    ["trace --hook site", "the last failed delivery of the git host's record"],
+    ["trace --hook site --last 40", "the last 40"],
+    ["trace --since 3d --redeliver", "the failed ones of three days, and delivers each again"],
   ],
 })
   .option("--delivery <id>", "look for this id in the logs of nginx and the receiver")
   .option("--status <number>", "the status that the git host shows; 0 for none", status)
-  .option("--header <line>", "a header of the answer that the git host shows; may be repeated", header, {})
+  .option(
+    "--header <line>",
+    "a header of the answer that the git host shows; x-served-by: where it shows none; may be repeated",
+    header,
+    {},
+  )
+  .option("--hook <name>", "this hook only: its record at the git host, which needs the git host's token")
+  .option("--last <number>", "the last deliveries of the record", count)
+  .option("--since <time>", "the failed deliveries since then, such as 3d, 12h or 30m", age)
+  .option("--redeliver", "have the git host send the failed ones again, once each, after a ping has arrived")
+  .option("--ping", "send a ping and follow it")
   .addHelpText("after", "\nExit status:\n  0  delivered\n  1  rejected, and the layer is named\n  2  unknown")
-  .action(async ({ delivery, status, header: headers, ...options }: TraceOptions) => {
+  .action(async ({ delivery, status, header: headers, ping, ...options }: TraceOptions) => {
+    const { hook, last, since, redeliver } = options;
+    if (ping) return void (await showPings(await placesOf(hook, options), options));
+    const ofRecord = last ?? since ?? redeliver ?? (status === undefined && delivery === undefined ? hook : undefined);
+    if (ofRecord !== undefined) return traceRecord(options);
     if (delivery === undefined && status === undefined)
-      throw new UserError("there is nothing to trace. Add --delivery or --status, as the git host shows them.");
-    const answer = status === undefined ? undefined : { status, headers };
-    const logged: Traced[] = delivery === undefined ? [{}] : await onHosts(deliveryId(delivery), options);
-    const [looked] = await atCloudflare([answer], () => accessOf(ofStack(options)));
-    // Of several attempts, the answer is that of those whose lines it does not contradict.
-    const own = logged.filter((one) => answer === undefined || verdict({ ...one, answer }).outcomes.length > 0);
-    const traced = answer === undefined ? logged : own.map((one) => ({ ...one, answer }));
-    const found = (traced.length > 0 ? traced : [{ ...(answer && { answer }) }])
-      .map((one) => ({ ...one, ...looked }))
-      .map((one) => ({ ...one, ...verdict(one) }));
+      throw new UserError(
+        "there is nothing to trace. Add --delivery or --status, as the git host shows them, or --hook, --since or --ping.",
+      );
+    const recorded =
+      delivery === undefined || status !== undefined ? [] : await inRecord(deliveryId(delivery), options);
+    const found = recorded.length > 0 ? recorded : await byHand(delivery, status, headers, options);
     if (options.json) console.log(JSON.stringify(found, null, 2));
     else for (const one of found) console.log(traceText(one, one));
     process.exitCode = exitOf(found.at(-1)!);
   });
+
+/** What the git host recorded, where its token is given and it can be read; the hosts' logs are there without it. */
+async function inRecord(delivery: string, options: RecordOptions): Promise<(Traced & Verdict)[]> {
+  try {
+    return await recordedAs(delivery, options);
+  } catch (error) {
+    if (!(error instanceof UserError)) throw error;
+    console.error(`The git host's record is left out: ${error.message}`);
+    return [];
+  }
+}
+
+async function byHand(
+  delivery: string | undefined,
+  status: number | undefined,
+  headers: Answer["headers"],
+  options: Options,
+): Promise<(Traced & Verdict)[]> {
+  const logged: readonly Traced[] =
+    delivery === undefined ? [{}] : (await onHosts([deliveryId(delivery)], options)).get(delivery)!;
+  const answer = status === undefined ? undefined : { status, headers, partial: true as const };
+  const [looked] = await atCloudflare([answer], () => accessOf(ofStack(options)));
+  // Of several attempts, the answer is that of those whose lines it does not contradict.
+  const own = logged.filter((one) => answer === undefined || verdict({ ...one, answer }).outcomes.length > 0);
+  const traced = answer === undefined ? logged : own.map((one) => ({ ...one, answer }));
+  return (traced.length > 0 ? traced : [{ ...(answer && { answer }) }])
+    .map((one) => ({ ...one, ...looked }))
+    .map((one) => ({ ...one, ...verdict(one) }));
+}

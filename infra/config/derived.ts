@@ -18,13 +18,16 @@ export const published: Partial<Record<GitHost, readonly string[]>> = Object.fro
  */
 export const settled = ({ hooks, ...config }: Config, withStatus: readonly string[] = []): Settings => ({
   ...config,
-  hooks: hooks.map(({ sources, ...hook }) => ({
+  hooks: settledHooks(hooks, withStatus),
+});
+
+export const settledHooks = (hooks: Config["hooks"], withStatus: readonly string[] = []): Settings["hooks"] =>
+  hooks.map(({ sources, ...hook }) => ({
     ...hook,
     ...(withStatus.includes(hook.name) && { status: true as const }),
     published: published[hook.gitHost] !== undefined,
     sources: published[hook.gitHost] ?? tidy(sources ?? []),
-  })),
-});
+  }));
 
 export type SiteHook = Hook & { readonly site: Site };
 

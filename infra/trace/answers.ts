@@ -22,10 +22,12 @@ const pageOf = ({ body = "" }: Answer): string | undefined =>
   /you have been blocked/i.test(body) ? blocked : /\berror (?:code:? ?)?(1\d{3})\b/i.exec(body)?.[1];
 
 function shows({ by, status, challenge = false, page, text }: Shape, answer: Answer): boolean {
-  const { headers, body } = answer;
-  if (headers["x-served-by"] !== by || !status.includes(answer.status)) return false;
-  if (by !== undefined) return text === undefined || body === undefined || text.test(body);
-  if ((headers["cf-mitigated"] !== undefined) !== challenge) return false;
+  const { headers, body, partial } = answer;
+  const { "x-served-by": server, "cf-mitigated": mitigated } = headers;
+  const isUnseen = (value: string | undefined): boolean => partial === true && value === undefined;
+  if (!status.includes(answer.status) || !(isUnseen(server) || (server || undefined) === by)) return false;
+  if (by !== undefined) return !mitigated && (text === undefined || body === undefined || text.test(body));
+  if (!isUnseen(mitigated) && Boolean(mitigated) !== challenge) return false;
   const found = pageOf(answer);
   return page === undefined || found === undefined || page.includes(found);
 }

@@ -16,8 +16,10 @@ export type Evidence = {
 export type Answer = {
   /** 0 where the git host got no answer. */
   readonly status: number;
-  /** Names in lower case. */
+  /** Names in lower case; empty for a header that is known to be absent. */
   readonly headers: Readonly<Record<string, string>>;
+  /** A person typed some of the headers: one that is missing may have been there. */
+  readonly partial?: true;
   readonly body?: string;
 };
 

@@ -1,19 +1,11 @@
 /** Bitbucket Data Center: self-hosted. It signs as Bitbucket Cloud does, and its payload has another form. */
-import { bitbucketBody, longest } from "./bitbucket-status.ts";
-import { type Repository, segments } from "./commit-status.ts";
+import { bitbucketBody, longest, pingBody } from "./bitbucket-status.ts";
+import { bitbucketDataCenterWebhooks, dataCenterPlace } from "./bitbucket-webhooks.ts";
 import type { GitHost } from "./git-host.ts";
 import { hmacSignature } from "./hmac-signature.ts";
 import { decideChanges, notAnObject, objectAt, otherEvent, parsePayload } from "./payload.ts";
 
-const { shape, ...signature } = hmacSignature("X-Hub-Signature", "sha256=");
-
-/** Over https its address is `<base>/scm/<project>/<repository>.git`, over SSH without `scm`. */
-function placeOf({ origin, names }: Repository): { readonly base: string; readonly path: string } {
-  const [project = "", name = ""] = names.slice(-2);
-  const before = names.slice(0, -2).filter((segment, i, all) => segment !== "scm" || i < all.length - 1);
-  const base = [origin, ...before.map(encodeURIComponent)].join("/");
-  return { base, path: `projects/${segments([project])}/repos/${segments([name])}` };
-}
+const { shape, signed, ...signature } = hmacSignature("X-Hub-Signature", "sha256=");
 
 export const bitbucketDataCenter: GitHost = {
   name: "bitbucket-data-center",
@@ -42,12 +34,16 @@ export const bitbucketDataCenter: GitHost = {
       );
     },
   },
+  ping: (secret, id) => ({
+    headers: { "x-event-key": "diagnostics:ping", "x-request-id": id, ...signed(secret, pingBody) },
+    body: pingBody,
+  }),
   status: {
     tokenPage: "Repository settings > HTTP access tokens",
     permission: "Repository read",
     longest,
     request: (repository, result, token) => {
-      const { base, path } = placeOf(repository);
+      const { base, path } = dataCenterPlace(repository);
       return {
         url: `${base}/rest/api/latest/${path}/commits/${result.commit}/builds`,
         headers: { authorization: `Bearer ${token}` },
@@ -55,4 +51,5 @@ export const bitbucketDataCenter: GitHost = {
       };
     },
   },
+  webhooks: bitbucketDataCenterWebhooks,
 };

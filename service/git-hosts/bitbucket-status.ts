@@ -3,6 +3,8 @@ import { createHash } from "node:crypto";
 import { type BuildResult, cut, type StatusRequest } from "./commit-status.ts";
 
 export const longest = 255;
+/** Of pushgate's own pings. */
+export const pingBody = JSON.stringify({ test: true });
 const states = { pending: "INPROGRESS", success: "SUCCESSFUL", failure: "FAILED" } as const;
 
 /** `commitPage`: a result needs a URL, also where pushgate does not know that of the site. */

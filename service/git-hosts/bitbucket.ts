@@ -1,12 +1,13 @@
 /** Bitbucket Cloud; networks.ts has its source ranges. It sends no payload above 256 KB. */
-import { bitbucketBody, longest } from "./bitbucket-status.ts";
+import { bitbucketBody, longest, pingBody } from "./bitbucket-status.ts";
+import { bitbucketWebhooks } from "./bitbucket-webhooks.ts";
 import { segments } from "./commit-status.ts";
 import type { GitHost } from "./git-host.ts";
 import { hmacSignature } from "./hmac-signature.ts";
 import { type Change, decideChanges, type Json, notAnObject, objectAt, otherEvent, parsePayload } from "./payload.ts";
 
 // GitHub uses this header for SHA-1; Bitbucket's prefix says SHA-256.
-const { shape, ...signature } = hmacSignature("X-Hub-Signature", "sha256=");
+const { shape, signed, ...signature } = hmacSignature("X-Hub-Signature", "sha256=");
 
 /** A branch or tag before or after a push. */
 const refOf = ({ type, name }: Json): string | undefined => {
@@ -41,6 +42,15 @@ export const bitbucket: GitHost = {
       return decideChanges(Array.isArray(changes) ? changes.map(changeOf) : [], branch);
     },
   },
+  ping: (secret, id) => ({
+    headers: {
+      "x-event-key": "diagnostics:ping",
+      "x-hook-uuid": id,
+      "x-request-uuid": id,
+      ...signed(secret, pingBody),
+    },
+    body: pingBody,
+  }),
   status: {
     tokenPage: "Repository settings > Access tokens",
     // Enough to set a result: Atlassian's change notice of 2020-11-20.
@@ -52,4 +62,5 @@ export const bitbucket: GitHost = {
       body: bitbucketBody(result, `https://bitbucket.org/${segments(names)}/commits/${result.commit}`),
     }),
   },
+  webhooks: bitbucketWebhooks,
 };

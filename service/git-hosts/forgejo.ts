@@ -1,7 +1,8 @@
 /** Forgejo: self-hosted, so it publishes no source ranges; it signs as GitHub does. */
 import type { GitHost } from "./git-host.ts";
 import { giteaStatus } from "./gitea-status.ts";
-import { githubDialect } from "./github-dialect.ts";
+import { forgejoWebhooks } from "./gitea-webhooks.ts";
+import { githubDialect, marked } from "./github-dialect.ts";
 
 export const forgejo: GitHost = {
   name: "forgejo",
@@ -9,5 +10,7 @@ export const forgejo: GitHost = {
   webhookPage: "Settings > Webhooks > Add webhook > Forgejo",
   domains: ["codeberg.org"],
   ...githubDialect,
+  ping: marked("x-forgejo-event"),
   status: giteaStatus,
+  webhooks: forgejoWebhooks,
 };

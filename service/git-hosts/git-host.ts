@@ -1,6 +1,7 @@
 /** What pushgate knows of a git host. Each git host is one module of this folder and one row of the table in index.ts. */
 import type { IncomingHttpHeaders } from "node:http";
 import type { StatusApi } from "./commit-status.ts";
+import type { WebhookApi } from "./webhook-api.ts";
 
 /** A header of a signed delivery. Cloudflare's rules, which cannot read a body, test its shape; the receiver verifies it. */
 export type SignatureShape = {
@@ -57,4 +58,10 @@ export type GitHost = {
   readonly dialect: Dialect;
   /** How the result of a build is set on a commit; absent where it has no API for that. */
   readonly status?: StatusApi;
+  /** How webhooks are set and what the git host recorded of its deliveries; absent where it has no API for that. */
+  readonly webhooks?: WebhookApi;
+  /** A signed delivery that builds nothing, as the operator's computer makes one; absent where each delivery is a push. */
+  readonly ping?: (secret: string, id: string) => SignedPing;
 };
+
+export type SignedPing = { readonly headers: Readonly<Record<string, string>>; readonly body: string };

@@ -12,7 +12,11 @@ export function decide(event: string | undefined, body: Buffer, branch: string):
   return decideChanges([{ ref, before, after, deleted: deleted === true }], branch);
 }
 
-const { shape, ...signature } = hmacSignature("X-Hub-Signature-256", "sha256=");
+const { shape, signed, ...signature } = hmacSignature("X-Hub-Signature-256", "sha256=");
+
+/** The body of pushgate's own pings. */
+export const pingBody = JSON.stringify({ zen: "a ping of pushgate" });
+export const pingHeaders = (id: string) => ({ "x-github-event": "ping", "x-github-delivery": id });
 
 /** Gitea and Forgejo repeat signature, event and delivery id in headers of their own; only GitHub's are read. */
 export const githubDialect = {
@@ -22,4 +26,13 @@ export const githubDialect = {
     ...signature,
     decide: (headers, body, branch) => decide(headers["x-github-event"] as string | undefined, body, branch),
   },
+  ping: (secret, id) => ({ headers: { ...pingHeaders(id), ...signed(secret, pingBody) }, body: pingBody }),
 } as const satisfies Omit<GitHost, "name" | "mark" | "webhookPage">;
+
+/** A ping that also carries the mark of another git host. */
+export const marked =
+  (mark: string): NonNullable<GitHost["ping"]> =>
+  (secret, id) => {
+    const { headers, body } = githubDialect.ping(secret, id);
+    return { headers: { ...headers, [mark]: "ping" }, body };
+  };

@@ -2,6 +2,7 @@
 import { cut, segments } from "./commit-status.ts";
 import type { GitHost } from "./git-host.ts";
 import { githubDialect } from "./github-dialect.ts";
+import { githubHeaders, githubWebhooks } from "./github-webhooks.ts";
 
 const longest = 140;
 
@@ -18,12 +19,9 @@ export const github: GitHost = {
     longest,
     request: ({ names }, { commit, state, reason, context, url }, token) => ({
       url: `https://api.github.com/repos/${segments(names)}/statuses/${commit}`,
-      headers: {
-        accept: "application/vnd.github+json",
-        authorization: `Bearer ${token}`,
-        "x-github-api-version": "2022-11-28",
-      },
+      headers: githubHeaders(token),
       body: { state, description: cut(reason, longest), context, target_url: url },
     }),
   },
+  webhooks: githubWebhooks,
 };

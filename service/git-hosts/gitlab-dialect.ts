@@ -6,8 +6,9 @@
 import { createHash, timingSafeEqual } from "node:crypto";
 import { cut } from "./commit-status.ts";
 import type { GitHost } from "./git-host.ts";
+import { gitlabApi, gitlabWebhooks } from "./gitlab-webhooks.ts";
 import { decideChanges, notAnObject, otherEvent, parsePayload } from "./payload.ts";
-import { isMeantAsKey, standardFault, standardShape, verifyStandard } from "./standard-signature.ts";
+import { isMeantAsKey, signedHeaders, standardFault, standardShape, verifyStandard } from "./standard-signature.ts";
 
 const sha256 = (text: string) => createHash("sha256").update(text).digest();
 
@@ -46,15 +47,23 @@ export const gitlabDialect = {
       return decideChanges([{ ref, before, after, deleted: false }], branch);
     },
   },
+  // GitLab itself has no ping: its test is a push.
+  ping: (secret, id) => {
+    const body = JSON.stringify({ object_kind: "ping" });
+    const signature = isMeantAsKey(secret)
+      ? signedHeaders(secret, id, Math.floor(Date.now() / 1000), body)
+      : { "x-gitlab-token": secret };
+    return { headers: { "x-gitlab-event": "Ping", "x-gitlab-event-uuid": id, ...signature }, body };
+  },
   status: {
     tokenPage: "Settings > Access tokens of this project",
     permission: "role Developer, scope api",
     longest,
-    request: ({ host, origin, names }, { commit, state, reason, context, url }, token) => ({
-      // GitLab.com serves SSH under a second name.
-      url: `${host === "altssh.gitlab.com" ? "https://gitlab.com" : origin}/api/v4/projects/${encodeURIComponent(names.join("/"))}/statuses/${commit}`,
+    request: (repository, { commit, state, reason, context, url }, token) => ({
+      url: `${gitlabApi(repository)}/statuses/${commit}`,
       headers: { "private-token": token },
       body: { state: states[state], description: cut(reason, longest), name: context, target_url: url },
     }),
   },
+  webhooks: gitlabWebhooks,
 } as const satisfies Omit<GitHost, "name">;

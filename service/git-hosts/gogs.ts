@@ -1,9 +1,10 @@
 /** Gogs: self-hosted. Its payload and its headers of event and delivery are GitHub's; its signature is its own. */
 import type { GitHost } from "./git-host.ts";
-import { githubDialect } from "./github-dialect.ts";
+import { gogsWebhooks } from "./gitea-webhooks.ts";
+import { githubDialect, pingBody, pingHeaders } from "./github-dialect.ts";
 import { hmacSignature } from "./hmac-signature.ts";
 
-const { shape, ...signature } = hmacSignature("X-Gogs-Signature", "");
+const { shape, signed, ...signature } = hmacSignature("X-Gogs-Signature", "");
 
 export const gogs: GitHost = {
   ...githubDialect,
@@ -12,4 +13,9 @@ export const gogs: GitHost = {
   webhookPage: "Settings > Webhooks > Add a new webhook > Gogs",
   signatures: [shape],
   dialect: { ...githubDialect.dialect, ...signature },
+  ping: (secret, id) => ({
+    headers: { ...pingHeaders(id), "x-gogs-event": "ping", ...signed(secret, pingBody) },
+    body: pingBody,
+  }),
+  webhooks: gogsWebhooks,
 };

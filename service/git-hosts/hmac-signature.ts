@@ -2,7 +2,11 @@
 import { createHmac, timingSafeEqual } from "node:crypto";
 import type { Dialect, SignatureShape } from "./git-host.ts";
 
-type Signature = { readonly shape: SignatureShape } & Pick<Dialect, "signatureFault" | "verify">;
+type Signature = {
+  readonly shape: SignatureShape;
+  /** The header that signs a body which pushgate itself sends. */
+  readonly signed: (secret: string, body: string) => Readonly<Record<string, string>>;
+} & Pick<Dialect, "signatureFault" | "verify">;
 
 /** `title`: the header as the git host spells it. `prefix`: what comes before the digits. */
 export function hmacSignature(title: string, prefix: "sha256=" | ""): Signature {
@@ -11,6 +15,7 @@ export function hmacSignature(title: string, prefix: "sha256=" | ""): Signature 
   const wellFormed = new RegExp(`^${prefix}([0-9a-f]{64})$`);
   return {
     shape: { header, prefix, length: prefix.length + 64 },
+    signed: (secret, body) => ({ [header]: `${prefix}${createHmac("sha256", secret).update(body).digest("hex")}` }),
     signatureFault: ({ [header]: value }) => {
       if (value === undefined) return `${title} is missing. Set the hook's secret at the git host.`;
       return wellFormed.test(String(value))

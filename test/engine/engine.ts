@@ -95,6 +95,8 @@ export type WorkspaceOptions = {
 
 export type Workspace = {
   readonly folder: string;
+  /** The environment of each command; a test may change it. */
+  readonly env: Record<string, string | undefined>;
   /** The stack file, with `config` and `secrets`. */
   readonly stackFile: string;
   up(...flags: string[]): Promise<Run>;
@@ -204,7 +206,7 @@ export async function workspace(options: WorkspaceOptions = {}): Promise<Workspa
   const cache = join(process.env.PULUMI_HOME ?? join(homedir(), ".pulumi"), "plugins");
   if (existsSync(cache)) symlinkSync(cache, join(folder, "home", "plugins"));
 
-  const env = {
+  const env: Record<string, string | undefined> = {
     ...cleanEnvironment(),
     PULUMI_HOME: join(folder, "home"),
     PULUMI_BACKEND_URL: `file://${join(folder, "state")}`,
@@ -277,6 +279,7 @@ export async function workspace(options: WorkspaceOptions = {}): Promise<Workspa
 
   return {
     folder,
+    env,
     stackFile,
     configure,
     setSecrets,

@@ -16,6 +16,7 @@ import { join } from "node:path";
 import { createAuthority } from "./cloudflare/authority.ts";
 import { Repository } from "./git-repository.ts";
 import { StatusApi } from "./status-api.ts";
+import { WebhookApi } from "./webhook-api.ts";
 
 export type Faults = {
   /** The status of every answer: 404 for a deleted repository, 401 for one that has become private. */
@@ -46,6 +47,8 @@ export type GitHost = {
   readonly counts: { looks: number; fetches: number };
   /** Its API for the results of builds, of every form. */
   readonly status: StatusApi;
+  /** Its API for webhooks, of every form. A test says what becomes of its deliveries. */
+  readonly webhooks: WebhookApi;
   /** The headers by which clients have logged in to git. */
   readonly logins: string[];
   /** Closes the port and all connections until `comeBack`. */
@@ -80,6 +83,7 @@ export async function startGitHost(options: GitHostOptions = {}): Promise<GitHos
   const counts = { looks: 0, fetches: 0 };
   const logins: string[] = [];
   const status = new StatusApi();
+  const webhooks = new WebhookApi();
   const repositories = new Map<string, Repository>();
   const sockets = new Set<Socket>();
   let servers: Server[] = [];
@@ -87,6 +91,7 @@ export async function startGitHost(options: GitHostOptions = {}): Promise<GitHos
 
   async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
     if (status.isOwn(request)) return status.answer(request, response);
+    if (webhooks.isOwn(request)) return webhooks.answer(request, response);
     const { pathname, search } = new URL(request.url ?? "/", "https://localhost");
     if (pathname.endsWith("/info/refs")) counts.looks++;
     if (pathname.endsWith("/git-upload-pack") && !(await isLook(request))) counts.fetches++;
@@ -132,6 +137,7 @@ export async function startGitHost(options: GitHostOptions = {}): Promise<GitHos
     counts,
     logins,
     status,
+    webhooks,
     goAway,
     comeBack: listen,
     url: (repository) => `https://${name}${port === 443 ? "" : `:${port}`}/${repository}.git`,

@@ -3,14 +3,9 @@
  * reject what the real ones reject: a wrong token, one without the permission, unknown commits, states and paths, texts
  * that are too long, a result without a URL where one is required, a wrong signature.
  */
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import type { IncomingHttpHeaders, IncomingMessage, OutgoingHttpHeaders, ServerResponse } from "node:http";
-import { createServer } from "node:https";
-import type { AddressInfo, Socket } from "node:net";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { gitHosts } from "../../service/git-hosts/index.ts";
-import { createAuthority } from "./cloudflare/authority.ts";
+import { type HttpsServer, startHttpsServer } from "./https-server.ts";
 
 export type Family = "github" | "gitlab" | "gitea" | "bitbucket" | "bitbucket-data-center";
 
@@ -201,47 +196,10 @@ export class StatusApi {
   }
 }
 
-export type RunningApi = {
-  readonly api: StatusApi;
-  /** https://localhost:<port> */
-  readonly origin: string;
-  readonly ca: string;
-  readonly caFile: string;
-  readonly goAway: () => Promise<void>;
-  readonly close: () => Promise<void>;
-};
+export type RunningApi = HttpsServer & { readonly api: StatusApi };
 
 /** On a loopback port. */
 export async function startStatusApi(): Promise<RunningApi> {
-  const folder = mkdtempSync(join(tmpdir(), "pushgate-status-"));
-  const authority = await createAuthority("the status API's authority");
-  const { certificate, key } = await authority.issue("localhost", ["localhost"]);
-  const ca = authority.certificate;
-  await authority.close();
-  const caFile = join(folder, "ca.pem");
-  writeFileSync(caFile, ca);
   const api = new StatusApi();
-  const server = createServer({ cert: certificate, key }, (request, response) => void api.answer(request, response));
-  const sockets = new Set<Socket>();
-  server.on("connection", (socket: Socket) => {
-    sockets.add(socket);
-    socket.on("error", () => {}).on("close", () => sockets.delete(socket));
-  });
-  await new Promise<void>((resolve) => server.listen(0, "localhost", resolve));
-  const goAway = async () => {
-    const closed = new Promise((resolve) => server.close(resolve));
-    for (const socket of sockets) socket.destroy();
-    await closed;
-  };
-  return {
-    api,
-    origin: `https://localhost:${(server.address() as AddressInfo).port}`,
-    ca,
-    caFile,
-    goAway,
-    async close() {
-      if (server.listening) await goAway();
-      rmSync(folder, { recursive: true, force: true });
-    },
-  };
+  return { api, ...(await startHttpsServer((request, response) => api.answer(request, response))) };
 }

@@ -38,8 +38,11 @@ export type Operator = {
   readonly close: () => Promise<void>;
 };
 
-/** A person's computer with nothing of pushgate's. `env`: more variables of the shell. */
-export async function startOperator(env: Readonly<Record<string, string>>): Promise<Operator> {
+/** A person's computer with nothing of pushgate's. `env`: more variables of the shell; `names`: their addresses. */
+export async function startOperator(
+  env: Readonly<Record<string, string>>,
+  names: Readonly<Record<string, string>> = {},
+): Promise<Operator> {
   const engine = findEngine();
   if (engine === undefined) throw new Error(noEngine);
   const home = mkdtempSync(join(tmpdir(), "pushgate-operator-"));
@@ -56,7 +59,10 @@ export async function startOperator(env: Readonly<Record<string, string>>): Prom
   const others = readFileSync("/etc/passwd", "utf8").replace(new RegExp(`^${username}:.*\\n`, "m"), "");
   writeFileSync(accounts, `${username}:*:0:0:an operator:${home}:/bin/bash\n${others}`);
   symlinkSync(sshFolder(), join(home, ".ssh"));
-  const mounted = `mount --bind '${accounts}' /etc/passwd && exec "$@"`;
+  const known = join(home, "hosts");
+  const lines = Object.entries({ localhost: "127.0.0.1", ...names }).map(([name, address]) => `${address} ${name}\n`);
+  writeFileSync(known, lines.join(""));
+  const mounted = `mount --bind '${accounts}' /etc/passwd && mount --bind '${known}' /etc/hosts && exec "$@"`;
   const terminal = new Terminal({
     cwd: home,
     within: ["unshare", "--mount", "sh", "-c", mounted, "operator"],

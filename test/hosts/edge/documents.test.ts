@@ -14,7 +14,7 @@ import { emptyZone } from "../../fakes/cloudflare/zone.ts";
 import { pushPayload } from "../../fakes/deliveries.ts";
 import { enter, interrupt, type Reply } from "../../infra/cli/terminal.ts";
 import { documentText, type Typed, typedIn } from "../documents.ts";
-import { type GitServer, startGitServer } from "../lab/git-server.ts";
+import { type GitServer, gitServerName, startGitServer } from "../lab/git-server.ts";
 import { bootHost, type Host } from "../lab/host.ts";
 import { actors } from "../lab/net.ts";
 import { type Operator, startOperator, upstream } from "../operator.ts";
@@ -49,8 +49,10 @@ beforeAll(async () => {
     tokens,
   });
   source = await upstream();
-  operator = await startOperator({ CLOUDFLARE_BASE_URL: api.url });
+  const env = { CLOUDFLARE_BASE_URL: api.url, NODE_EXTRA_CA_CERTS: git.caFile };
+  operator = await startOperator(env, { [gitServerName]: git.addresses[0]! });
   world = await worldAround([], api, { close: () => operator.close() });
+  git.webhooks.deliver = (sent) => world.send({ ...sent, source: gitHostSource });
 });
 afterAll(async () => {
   await world?.close();
@@ -67,6 +69,9 @@ let passphrase = "correct horse";
 const replaced = (): Record<string, string> => ({
   "<this repository>": source.folder,
   "<id>": lastDelivery,
+  // The git host is a server of its own.
+  "<variable>": "GH_ENTERPRISE_TOKEN",
+  "<token>": git.webhooks.token,
   "<release or commit>": statusOf(web1())?.releases.at(-1)?.id ?? "",
   "203.0.113.10": hosts.get("web1")?.address ?? "",
   "203.0.113.20": hosts.get("web2")?.address ?? "",
@@ -264,6 +269,30 @@ const steps: Readonly<Record<string, Steps>> = {
       },
     ],
     ["npx pushgate logs --delivery <id>", shows(/202/)],
+  ],
+  "Trace a delivery": [
+    ["npx pushgate trace --delivery <id>", shows(/certain: the receiver accepted it\./)],
+    [
+      "npx pushgate trace --ping --hook site",
+      shows(/certain: the receiver ignored it[\s\S]*It proves nothing about DNS/),
+    ],
+    ["export <variable>=<token>", plain],
+    ["npx pushgate hook site --set", shows(/creates the webhook[\s\S]*the webhook is set[\s\S]*8 receiver +passed/)],
+    ["npx pushgate trace --hook site", shows(/No delivery has failed in the 3 days/)],
+    [
+      "npx pushgate trace --since 3d",
+      async (line) => {
+        await web1().inside("systemctl stop nginx");
+        for (let i = 0; i < 2; i++) await git.webhooks.push();
+        await web1().inside("systemctl start nginx");
+        const { code, text } = await operator.terminal.run(here(line), usual(), 240_000);
+        expect([code, text]).toEqual([1, expect.stringMatching(/rejected by 5 firewall: 2 deliveries/)]);
+      },
+    ],
+    [
+      "npx pushgate trace --since 3d --redeliver",
+      shows(/2 deliveries of site on web1 again[\s\S]*delivered: 2 deliveries\s+certain: the receiver accepted it\./),
+    ],
   ],
   "Build, and go back": [
     ["npx pushgate build site", plain],

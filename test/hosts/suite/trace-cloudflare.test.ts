@@ -39,7 +39,10 @@ type Traced = { certainty: string; outcomes: { name: string; layer: string; fix?
 async function traced(change: Change = {}) {
   const id = randomUUID();
   const answer = await world.deliver({ ...change, headers: { "x-github-delivery": id, ...change.headers } });
-  const headers = Object.entries(answer.headers).flatMap(([name, value]) => ["--header", `${name}: ${value}`]);
+  const headers = Object.entries({ "x-served-by": "", ...answer.headers }).flatMap(([name, value]) => [
+    "--header",
+    `${name}: ${value}`,
+  ]);
   const words = ["--json", "--delivery", id, "--status", `${answer.status}`, ...headers];
   const { code, stdout, stderr } = await world.stack.pushgate("trace", ...words);
   expect(stderr).toBe("");

@@ -42,7 +42,10 @@ type Looks = "by id and answer" | "by id" | "by answer";
 
 /** Traces what was sent by its id and by what a git host's page would show of the answer. */
 async function tracedAs(id: string, answer: Answer, looks: Looks = "by id and answer") {
-  const headers = Object.entries(answer.headers).flatMap(([name, value]) => ["--header", `${name}: ${value}`]);
+  const headers = Object.entries({ "x-served-by": "", ...answer.headers }).flatMap(([name, value]) => [
+    "--header",
+    `${name}: ${value}`,
+  ]);
   const { code, stdout, stderr } = await world.stack.pushgate(
     "trace",
     "--json",

@@ -5,7 +5,7 @@
  * `trace` is in the files of its folder `state`, as no layer is installed.
  */
 import { spawn } from "node:child_process";
-import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { appendFileSync, chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -101,6 +101,10 @@ export function probeOf(layers: readonly HostLayer[], changed: Readonly<Record<s
   ];
   return JSON.stringify({ pushgate: 1, rows });
 }
+const journalFields = () => ({
+  __REALTIME_TIMESTAMP: String(Date.now() * 1000),
+  _SYSTEMD_UNIT: "pushgate-receiver.service",
+});
 
 export class Hosts {
   readonly folder = mkdtempSync(join(tmpdir(), "pushgate-cli-"));
@@ -186,6 +190,19 @@ echo "$*" >>${this.folder}/pulumi.log
     this.write(host, "units", lines.join(""));
     this.write(host, "run/pushgate-guard/verdict", "proven\n");
     if (statusJson !== null) this.write(host, "var/lib/pushgate-sites/site/status.json", JSON.stringify(statusJson));
+  }
+
+  /** Appends a delivery's lines to the two logs of a host. */
+  log(host: string, nginx: object, receiver?: object): void {
+    for (const [path, line] of [
+      ["var/log/nginx/pushgate.log", nginx],
+      ["journal", receiver && { ...journalFields(), MESSAGE: JSON.stringify(receiver) }],
+    ] as const) {
+      const file = this.at(host, path);
+      mkdirSync(join(file, ".."), { recursive: true });
+      appendFileSync(file, line === undefined ? "" : `${JSON.stringify(line)}\n`);
+    }
+    this.program(join(this.folder, host, "bin/journalctl"), `#!/bin/sh\ncat ${this.at(host, "journal")}\n`);
   }
 
   /** Runs `pushgate` with these words, as npx does. */

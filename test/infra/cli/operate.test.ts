@@ -38,8 +38,8 @@ describe("hook", () => {
   test("prints what to enter at the git host, for each hook and host", async () => {
     const { code, stdout } = await hosts.run("hook");
     expect(code).toBe(0);
-    // The last is about the results of builds.
-    expect(stdout.trim().split("\n\n")).toHaveLength(5);
+    // After the four webhooks, how each hook's is set by the API, and how results of builds get onto commits.
+    expect(stdout.trim().split("\n\n")).toHaveLength(7);
     expect(stdout).toContain(`site on web1
   at            https://github.com/example/site.git: Settings > Webhooks > Add webhook
   URL           https://web1-hooks.example.org/webhook/site
@@ -199,9 +199,9 @@ describe("logs", () => {
     const reason = missing("shellcheck");
     skip(reason !== undefined, reason);
     const all = ["receiver", "builder", "nginx", "guard"] as const;
-    expect(lintShell(logsScript({ sources: all, lines: 5, since: "1 hour ago", delivery: "x", follow: true }))).toBe(
-      "",
-    );
+    expect(
+      lintShell(logsScript({ sources: all, lines: 5, since: "1 hour ago", deliveries: ["x"], follow: true })),
+    ).toBe("");
   });
 });
 

@@ -1,0 +1,96 @@
+/** A ping, followed through every layer: sent by the git host with its token, else by the host itself. */
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Recorded } from "../../service/git-hosts/webhook-api.ts";
+import { verdict } from "../trace/verdict.ts";
+import type { Options } from "./command.ts";
+import { type Followed, follow, newRecords } from "./follow.ts";
+import { pingOnHost } from "./ping-on-host.ts";
+import { nameOfPlace, type Place, wantedOf } from "./places.ts";
+import { loggedIds, onHosts } from "./trace-hosts.ts";
+import { exitOf, traceText } from "./trace-text.ts";
+import { apiOf, clientOf, ownWebhook, type WebhookClient } from "./webhooks.ts";
+
+type Pinged = Followed & {
+  /** What it does not prove, and what the git host sent in place of a ping. */
+  readonly notes: readonly string[];
+};
+
+/** Seconds until a host's log has what a git host without a record sent. */
+const patience = 20;
+
+const sentNote = ({ api }: WebhookClient): string[] =>
+  api.ping?.sends === undefined ? [] : [`The git host has no ping: it sent ${api.ping.sends}.`];
+
+/** Throws a UserError where the git host has no webhook for the place, or records no ping. */
+async function byRecord(client: WebhookClient, place: Place, options: Options): Promise<Pinged> {
+  const webhook = await ownWebhook(client, place);
+  const isPing = (one: Recorded): boolean => one.isPing || client.api.ping?.sends !== undefined;
+  const send = () => client.ping(webhook, wantedOf(place));
+  const records = await newRecords(client, webhook, send, (found) => found.some(isPing));
+  const [followed] = await follow([{ place, client, webhook, recorded: records.find(isPing)! }], options);
+  return { ...followed!, notes: sentNote(client) };
+}
+
+/** Where the git host shows no record: the first delivery to the hook that its host logs after the ping. */
+async function byLogs(client: WebhookClient, place: Place, options: Options): Promise<Pinged> {
+  const { hook, host } = place;
+  const here = { ...options, host };
+  const webhook = await ownWebhook(client, place);
+  const known = new Set(await loggedIds(hook.name, here));
+  await client.ping(webhook, wantedOf(place));
+  let delivery: string | undefined;
+  for (let waited = 0; delivery === undefined && waited < patience; waited++) {
+    await sleep(1000);
+    delivery = (await loggedIds(hook.name, here)).find((id) => !known.has(id));
+  }
+  const notes = [...sentNote(client), ...client.api.lacks];
+  const about = { hook: hook.name, host, kind: "ping", notes };
+  if (delivery === undefined) {
+    const seen = { nginx: "none", receiver: "none" } as const;
+    return { ...seen, ...verdict(seen), ...about };
+  }
+  const seen = (await onHosts([delivery], here)).get(delivery)!.at(-1)!;
+  const found = `The host's log has no delivery to this hook between the test and this one.`;
+  return { ...seen, ...verdict(seen), ...about, delivery, notes: [...notes, found] };
+}
+
+/** Why the git host cannot be made to ping. */
+function missing({ hook }: Place): string {
+  const found = apiOf(hook);
+  if (found === undefined) return `${hook.gitHost} has no API for webhooks.`;
+  const { api, variable, needs } = found;
+  if (api.ping === undefined) return api.lacks.join(" ");
+  return `${variable} is not set: the git host sends a ping given ${needs}.`;
+}
+
+async function ping(place: Place, options: Options): Promise<Pinged> {
+  const client = clientOf(place.hook);
+  if (client?.api.ping !== undefined) return (client.hasRecord() ? byRecord : byLogs)(client, place, options);
+  const found = await pingOnHost(place, options);
+  const notes = [
+    missing(place),
+    "The host sent this ping to its receiver itself. It proves nothing about DNS, Cloudflare, the firewall and nginx.",
+  ];
+  return { ...found, notes };
+}
+
+/** A test without a signature is rejected by the receiver, and by no layer before it. */
+const isExpected = ({ outcomes }: Pinged, place: Place): boolean =>
+  clientOf(place.hook)?.api.ping?.unsigned === true && outcomes.every(({ name }) => name === "signature");
+
+/** Pings each place and prints what became of it. Returns whether all arrived, and sets the exit status. */
+export async function showPings(places: readonly Place[], options: Options, print = console.log): Promise<boolean> {
+  const found: Pinged[] = [];
+  const exits: number[] = [];
+  for (const place of places) {
+    const one = await ping(place, options);
+    found.push(one);
+    exits.push(one.outcomes.length > 0 && isExpected(one, place) ? 0 : exitOf(one));
+    if (options.json) continue;
+    print(`${nameOfPlace(place)}: ping${one.delivery === undefined ? "" : ` ${one.delivery}`}`);
+    print([traceText(one, one), ...one.notes].join("\n"));
+  }
+  if (options.json) print(JSON.stringify(found, null, 2));
+  process.exitCode = Math.max(...exits);
+  return process.exitCode === 0;
+}

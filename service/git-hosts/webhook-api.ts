@@ -1,0 +1,135 @@
+/** What the git hosts' APIs for webhooks have in common: requests out, answers in. Nothing here connects. */
+import type { Repository } from "./commit-status.ts";
+
+/** Without the token. */
+export type ApiRequest = {
+  readonly method: "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
+  readonly url: string;
+  /** Sent as JSON. */
+  readonly body?: unknown;
+};
+
+export type ApiAnswer = {
+  readonly status: number;
+  /** Names in lower case. */
+  readonly headers: Readonly<Record<string, string>>;
+  /** Parsed JSON; untrusted. */
+  readonly body: unknown;
+};
+
+export type Wanted = { readonly url: string; readonly secret: string };
+
+/** A webhook as the API shows it. */
+export type Webhook = {
+  readonly id: string;
+  readonly url: string;
+  /** As a person reads them: "events" -> "push". Those that the API does not show are absent. */
+  readonly settings: Settings;
+};
+export type Settings = Readonly<Record<string, string>>;
+
+/** The answer that the git host got; its shape is that of `Answer` in infra/trace/evidence.ts. */
+export type RecordedAnswer = {
+  /** 0 where it got none. */
+  readonly status: number;
+  /** Names in lower case. */
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body?: string;
+};
+
+/** One attempt at a delivery, as the git host has recorded it. */
+export type Recorded = {
+  /** Of the attempt, in the API. */
+  readonly id: string;
+  /** Of the delivery, in its header and in the hosts' logs. */
+  readonly delivery: string;
+  /** All attempts at one delivery share it. */
+  readonly event: string;
+  readonly kind: string;
+  readonly isPing: boolean;
+  /** ISO 8601; absent where the record has no time. */
+  readonly time?: string;
+  /** 0 where the git host got no answer. */
+  readonly status: number;
+  /** Where a list has it already. */
+  readonly answer?: RecordedAnswer;
+};
+
+/** The git host's own record of deliveries. */
+export type Deliveries = {
+  /** Days that the record reaches back. */
+  readonly days: number;
+  /** The newest first; `next` of the API has the following page. */
+  readonly list: (repository: Repository, webhook: string) => ApiRequest;
+  readonly read: (body: unknown) => Recorded[];
+  /** Where a list does not have the answers: the request for one, and how to read it. */
+  readonly one?: {
+    readonly request: (repository: Repository, webhook: string, id: string) => ApiRequest;
+    readonly read: (body: unknown) => RecordedAnswer;
+  };
+  readonly redeliver: (repository: Repository, webhook: string, id: string) => ApiRequest;
+};
+
+export type WebhookApi = {
+  /** The variable of the environment with the token. */
+  readonly variable: (repository: Repository) => string;
+  /** Where a person makes it, and its least permission. */
+  readonly tokenPage: string;
+  readonly permission: string;
+  readonly authorization: (token: string) => Readonly<Record<string, string>>;
+  readonly list: (repository: Repository) => ApiRequest;
+  readonly read: (body: unknown) => Webhook[];
+  /** The address of a list's following page. */
+  readonly next: (answer: ApiAnswer, asked: string) => string | undefined;
+  /** The settings that `create` makes, as `read` shows them. */
+  readonly wanted: (wanted: Wanted) => Settings;
+  /** The whole configuration with the secret, as with `correct`: a list shows a masked secret or none. */
+  readonly create: (repository: Repository, wanted: Wanted) => ApiRequest;
+  readonly correct: (repository: Repository, webhook: string, wanted: Wanted) => readonly ApiRequest[];
+  /** A webhook that the git host has switched off is on again once a ping has arrived. */
+  readonly pingActivates?: true;
+  /** Has the git host send a delivery now. */
+  readonly ping?: {
+    readonly request: (repository: Repository, webhook: string, wanted: Wanted) => ApiRequest;
+    /** What it sends, where that is no ping. */
+    readonly sends?: string;
+    /** It signs no ping, so that the receiver rejects each with 401: what it reaches is proved, and no more. */
+    readonly unsigned?: true;
+    /** Statuses, beside 2xx, with which the API answers where the delivery was rejected. */
+    readonly rejected?: readonly number[];
+  };
+  readonly deliveries?: Deliveries;
+  /** One line for each thing that pushgate wants and the API does not have. */
+  readonly lacks: readonly string[];
+};
+
+export const objectOf = (value: unknown): Readonly<Record<string, unknown>> => Object(value) as Record<string, unknown>;
+export const listOf = (value: unknown): Readonly<Record<string, unknown>>[] =>
+  Array.isArray(value) ? value.map(objectOf) : [];
+export const textOf = (value: unknown): string =>
+  typeof value === "string" || typeof value === "number" ? String(value) : "";
+export const onOrOff = (value: unknown): string => (value === true ? "on" : "off");
+export const eventsOf = (value: unknown): string => (Array.isArray(value) ? value.map(textOf).sort().join(", ") : "");
+
+/** Names in lower case; a list of values as one text. */
+export const headersOf = (value: unknown): Record<string, string> =>
+  Object.fromEntries(
+    Object.entries(objectOf(value)).map(([name, text]) => [
+      name.toLowerCase(),
+      Array.isArray(text) ? text.join(", ") : textOf(text),
+    ]),
+  );
+
+/**
+ * The answer of a record. Without headers there was none: a git host writes a status of its own there, such as GitHub's
+ * 502 for "failed to connect".
+ */
+export function recordedAnswer(status: unknown, headers: unknown, body: unknown): RecordedAnswer {
+  const all = headersOf(headers);
+  if (Object.keys(all).length === 0) return { status: 0, headers: {} };
+  return { status: Number(status) || 0, headers: all, ...(typeof body === "string" && { body }) };
+}
+
+/** The address with rel="next" of a Link header (RFC 8288). */
+export const nextLink = ({ headers }: ApiAnswer): string | undefined =>
+  /<([^>]+)>\s*;[^,]*\brel="?next"?/.exec(headers.link ?? "")?.[1];

@@ -1,0 +1,645 @@
+/**
+ * The APIs by which git hosts set webhooks and show what they delivered, one family for each form. They reject what the
+ * real ones reject: a wrong token, one without the permission, unknown repositories, webhooks, fields and events, and a
+ * second webhook that is the same as the first. A secret never leaves them. What they deliver goes through the function
+ * that the test hands in, signed with the webhook's secret.
+ */
+import { randomUUID } from "node:crypto";
+import type { IncomingHttpHeaders, IncomingMessage, OutgoingHttpHeaders, ServerResponse } from "node:http";
+import type { GitHostName } from "../../service/git-hosts/index.ts";
+import { type Delivery, delivery, pingPayload, pushPayload, sign } from "./deliveries.ts";
+import { type HttpsServer, startHttpsServer } from "./https-server.ts";
+import { bytes, deliveryOf, senders } from "./senders.ts";
+
+export type Got = {
+  /** 0 without an answer. */
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string | string[] | undefined>>;
+  readonly body: string;
+};
+export type Deliver = (sent: Delivery) => Promise<Got>;
+
+export type StoredWebhook = {
+  readonly id: number;
+  readonly family: FamilyName;
+  readonly repository: string;
+  url: string;
+  contentType: string;
+  secret: string;
+  events: string[];
+  active: boolean;
+  verifies: boolean;
+};
+
+export type Attempt = {
+  readonly id: number;
+  readonly webhook: number;
+  /** The delivery's id in its header. */
+  readonly delivery: string;
+  /** All attempts at one delivery have it. */
+  readonly event: string;
+  readonly kind: string;
+  readonly redelivery: boolean;
+  /** Milliseconds since 1970. */
+  readonly at: number;
+  readonly sent: Delivery;
+  readonly got: Got;
+};
+
+type Body = Readonly<Record<string, unknown>>;
+type Result = { readonly status: number; readonly body?: unknown; readonly headers?: OutgoingHttpHeaders };
+export type Asked = {
+  /** As the client names it. */
+  readonly origin: string;
+  readonly method: string;
+  /** What the path's pattern captured, decoded. */
+  readonly parts: readonly string[];
+  readonly path: string;
+  readonly query: URLSearchParams;
+  readonly body: Body;
+};
+
+export type Family = {
+  /** Repository, then what follows it. */
+  readonly path: RegExp;
+  readonly tokenOf: (headers: IncomingHttpHeaders) => string | undefined;
+  /** The status of the answer to a valid token without the permission. */
+  readonly forbidden: number;
+  readonly needsUserAgent?: true;
+  readonly answer: (api: WebhookApi, asked: Asked) => Result | Promise<Result>;
+  /** What a delivery of this kind is, signed. */
+  readonly delivery: (webhook: StoredWebhook, kind: string, ids: { delivery: string; event: string }) => Delivery;
+};
+
+export const problem = (status: number, message: string): Result => ({ status, body: { message } });
+export const text = (value: unknown): string => (value === undefined || value === null ? "" : String(value));
+const bearer = ({ authorization }: IncomingHttpHeaders) => /^Bearer (\S+)$/.exec(authorization ?? "")?.[1];
+export const objectOf = (value: unknown): Body => Object(value) as Body;
+/** The first field that the API does not know. */
+export const unknownField = (body: Body, ...known: string[]): string | undefined =>
+  Object.keys(body).find((name) => !known.includes(name));
+
+const seconds = 1_000;
+const days = 24 * 3_600 * seconds;
+
+/** Where a delivery goes: the webhook's URL, taken apart. */
+export function target({ url }: StoredWebhook) {
+  const { host, pathname, search } = new URL(url);
+  return { host, path: `${pathname}${search}` };
+}
+
+function githubConfig(body: Body): Result | Partial<StoredWebhook> {
+  const config = objectOf(body.config);
+  const field = unknownField(body, "name", "active", "events", "config", "add_events", "remove_events");
+  const below = unknownField(config, "url", "content_type", "secret", "insecure_ssl");
+  if (field ?? below) return problem(422, `Invalid request. "${field ?? below}" is not a permitted key.`);
+  const events = (body.events as string[] | undefined) ?? ["push"];
+  const known = ["push", "ping", "pull_request", "issues", "release", "*"];
+  const stranger = events.find((event) => !known.includes(event));
+  if (stranger) return problem(422, `Validation Failed: ${stranger} is no event`);
+  if (!/^https?:\/\//.test(text(config.url))) return problem(422, "url is invalid");
+  return {
+    url: text(config.url),
+    contentType: text(config.content_type) || "form",
+    secret: text(config.secret),
+    events,
+    active: body.active !== false,
+    verifies: text(config.insecure_ssl) !== "1",
+  };
+}
+
+const githubShown = (webhook: StoredWebhook) => ({
+  type: "Repository",
+  id: webhook.id,
+  name: "web",
+  active: webhook.active,
+  events: webhook.events,
+  config: {
+    content_type: webhook.contentType,
+    insecure_ssl: webhook.verifies ? "0" : "1",
+    url: webhook.url,
+    ...(webhook.secret !== "" && { secret: "********" }),
+  },
+  last_response: { code: null, status: "unused", message: null },
+});
+
+const githubItem = ({ id, delivery, at, redelivery, kind, got }: Attempt) => ({
+  id,
+  guid: delivery,
+  delivered_at: new Date(at).toISOString(),
+  redelivery,
+  duration: 0.27,
+  // It writes a status of its own where it got none.
+  status: got.status === 0 ? "failed to connect" : got.status < 400 ? "OK" : `Invalid HTTP Response: ${got.status}`,
+  status_code: got.status === 0 ? 502 : got.status,
+  event: kind,
+  action: null,
+  installation_id: null,
+  repository_id: 1296269,
+  throttled_at: null,
+});
+
+const capital = (name: string): string => name.replace(/(^|-)[a-z]/g, (letter) => letter.toUpperCase());
+export const shownHeaders = (headers: Got["headers"]): Record<string, string> =>
+  Object.fromEntries(Object.entries(headers).map(([name, value]) => [capital(name), text(value)]));
+
+const github: Family = {
+  path: /^(?:\/api\/v3)?\/repos\/([^/]+\/[^/]+)\/hooks(\/.*)?$/,
+  tokenOf: bearer,
+  forbidden: 403,
+  needsUserAgent: true,
+  answer(api, asked) {
+    const { method, parts, query, body, path, origin } = asked;
+    const [repository = "", rest = ""] = parts;
+    const [, hook, what, attempt, again] = rest.split("/");
+    const size = Number(query.get("per_page") ?? 30);
+    if (hook === undefined && method === "GET") return paged(asked, api.of("github", repository), githubShown);
+    if (hook === undefined && method === "POST") {
+      const wanted = githubConfig(body);
+      if ("status" in wanted) return wanted;
+      const same = api.of("github", repository).some(({ url }) => url === (wanted as StoredWebhook).url);
+      if (same) return problem(422, "Validation Failed: Hook already exists on this repository");
+      const made = api.add("github", repository, wanted as StoredWebhook);
+      // GitHub pings each new webhook by itself.
+      void api.send(made, "ping");
+      return { status: 201, body: githubShown(made) };
+    }
+    const webhook = api.of("github", repository).find(({ id }) => `${id}` === hook);
+    if (webhook === undefined) return problem(404, "Not Found");
+    if (what === undefined && method === "PATCH") {
+      const wanted = githubConfig(body);
+      if ("status" in wanted) return wanted;
+      Object.assign(webhook, wanted);
+      return { status: 200, body: githubShown(webhook) };
+    }
+    if (what === "pings" && method === "POST") {
+      void api.send(webhook, "ping");
+      return { status: 204 };
+    }
+    if (what !== "deliveries") return problem(404, "Not Found");
+    const kept = api.attempts(webhook, 3 * days);
+    if (attempt === undefined && method === "GET") {
+      const from = kept.findIndex(({ id }) => `v1_${id}` === (query.get("cursor") ?? `v1_${id}`));
+      const page = kept.slice(from, from + Math.min(size, 100));
+      const next = kept[from + page.length];
+      const link = `<${origin}${path}?per_page=${size}&cursor=v1_${next?.id}>; rel="next"`;
+      return { status: 200, body: page.map(githubItem), ...(next && { headers: { link } }) };
+    }
+    const found = kept.find(({ id }) => `${id}` === attempt);
+    if (found === undefined) return problem(404, "Not Found");
+    if (again === "attempts" && method === "POST") {
+      void api.send(webhook, found.kind, found);
+      return { status: 202, body: {} };
+    }
+    const { sent, got } = found;
+    return {
+      status: 200,
+      body: {
+        ...githubItem(found),
+        url: webhook.url,
+        request: { headers: shownHeaders(sent.headers), payload: JSON.parse(sent.body.toString()) },
+        response: { headers: shownHeaders(got.headers), payload: got.body },
+      },
+    };
+  },
+  delivery(webhook, kind, { delivery: id }) {
+    const payload = kind === "ping" ? pingPayload() : pushPayload();
+    const body = Buffer.from(JSON.stringify(payload));
+    return delivery({
+      ...target(webhook),
+      event: kind,
+      body,
+      signature: webhook.secret === "" ? null : sign(body, webhook.secret),
+      headers: {
+        "x-github-delivery": id,
+        ...(webhook.contentType !== "json" && { "content-type": "application/x-www-form-urlencoded" }),
+      },
+    });
+  },
+};
+
+/** The push of a git host, as it sends it, signed with the webhook's secret; `id`: of the delivery, in its header. */
+function pushOf(gitHost: GitHostName, webhook: StoredWebhook, idHeaders: Readonly<Record<string, string>>): Delivery {
+  const sender = senders[gitHost];
+  const body = bytes(sender.push);
+  const { secret } = webhook;
+  const isPlain = gitHost === "gitlab-self-managed" && !secret.startsWith("whsec_");
+  const signed = isPlain ? { "x-gitlab-event": "Push Hook", "x-gitlab-token": secret } : sender.headers(body, secret);
+  return deliveryOf(gitHost, { ...target(webhook), body, headers: { ...signed, ...idHeaders } });
+}
+
+const gitlabEvents = [
+  ...["push", "confidential_issues", "confidential_note", "deployment", "feature_flag", "issues", "job"],
+  ...["merge_requests", "note", "pipeline", "releases", "resource_access_token", "tag_push", "wiki_page"],
+];
+
+function gitlabChange(body: Body): Result | Partial<StoredWebhook> {
+  const fields = ["url", "name", "description", "token", "signing_token", "enable_ssl_verification"];
+  const filters = ["push_events_branch_filter", "branch_filter_strategy", "custom_webhook_template", "custom_headers"];
+  const field = unknownField(body, ...fields, ...filters, ...gitlabEvents.map((event) => `${event}_events`));
+  if (field) return problem(400, `${field} is unknown`);
+  if (!/^https?:\/\//.test(text(body.url))) return problem(422, "Invalid url given");
+  const signing = body.signing_token;
+  if (signing !== undefined && !/^whsec_[A-Za-z0-9+/]{43}=$/.test(text(signing))) return problem(422, "signing_token");
+  return {
+    url: text(body.url),
+    contentType: "json",
+    events: gitlabEvents.filter((event) => body[`${event}_events`] === true),
+    verifies: body.enable_ssl_verification === true,
+    active: true,
+    ...(body.token !== undefined && { secret: text(body.token) }),
+    ...(signing !== undefined && { secret: text(signing) }),
+  };
+}
+
+const gitlabShown = ({ id, url, events, verifies, active, secret }: StoredWebhook) => ({
+  id,
+  url,
+  project_id: 3,
+  push_events_branch_filter: "",
+  ...Object.fromEntries(gitlabEvents.map((event) => [`${event}_events`, events.includes(event)])),
+  enable_ssl_verification: verifies,
+  alert_status: active ? "executable" : "disabled",
+  disabled_until: null,
+  token_present: secret !== "" && !secret.startsWith("whsec_"),
+  signing_token_present: secret.startsWith("whsec_"),
+});
+
+const gitlabItem = ({ id, kind, sent, got }: Attempt) => ({
+  id,
+  url: `https://${sent.host}${sent.path}`,
+  trigger: `${kind}_hooks`,
+  request_headers: { ...shownHeaders(sent.headers), "X-Gitlab-Token": "[REDACTED]" },
+  request_data: JSON.parse(sent.body.toString()),
+  response_headers: got.status === 0 ? {} : shownHeaders({ date: new Date().toUTCString(), ...got.headers }),
+  response_body: got.body,
+  execution_duration: 1.09,
+  response_status: got.status === 0 ? "internal error" : `${got.status}`,
+});
+
+/** Page by number; `next` in the Link header. */
+function paged<T>({ origin, query, path }: Asked, all: readonly T[], shown: (one: T) => unknown): Result {
+  const [size, page] = [Math.min(Number(query.get("per_page") ?? 20), 100), Number(query.get("page") ?? 1)];
+  const link = `<${origin}${path}?per_page=${size}&page=${page + 1}>; rel="next"`;
+  const body = all.slice((page - 1) * size, page * size).map(shown);
+  return { status: 200, body, ...(all.length > page * size && { headers: { link } }) };
+}
+
+const gitlab: Family = {
+  path: /^\/api\/v4\/projects\/([^/]+)\/hooks(\/.*)?$/,
+  tokenOf: (headers) => text(headers["private-token"]) || undefined,
+  forbidden: 403,
+  async answer(api, asked) {
+    const { method, parts, body } = asked;
+    const [repository = "", rest = ""] = parts;
+    const [, hook, what, which, again] = rest.split("/");
+    if (hook === undefined && method === "GET") return paged(asked, api.of("gitlab", repository), gitlabShown);
+    const webhook = api.of("gitlab", repository).find(({ id }) => `${id}` === hook);
+    if ((hook === undefined && method === "POST") || (webhook && what === undefined && method === "PUT")) {
+      const wanted = gitlabChange(body);
+      if ("status" in wanted) return wanted;
+      if (webhook === undefined)
+        return { status: 201, body: gitlabShown(api.add("gitlab", repository, { ...empty, ...wanted })) };
+      // A changed URL resets the token.
+      if (wanted.url !== webhook.url) webhook.secret = "";
+      Object.assign(webhook, wanted, { active: webhook.active });
+      return { status: 200, body: gitlabShown(webhook) };
+    }
+    if (webhook === undefined) return problem(404, "404 Not found");
+    if (what === "test" && which === "push_events" && method === "POST") {
+      const { got } = await api.send(webhook, "push");
+      webhook.active = true;
+      return got.status >= 200 && got.status < 300 ? problem(201, "201 Created") : problem(422, got.body || "failed");
+    }
+    const kept = api.attempts(webhook, 7 * days);
+    if (what === "events" && which === undefined && method === "GET") return paged(asked, kept, gitlabItem);
+    const found = kept.find(({ id }) => `${id}` === which);
+    if (what !== "events" || again !== "resend" || method !== "POST" || !found) return problem(404, "404 Not found");
+    const { got } = await api.send(webhook, found.kind, found);
+    return { status: 201, body: { response_status: got.status } };
+  },
+  // Each attempt has an id of its own.
+  delivery: (webhook, _, { event }) =>
+    pushOf("gitlab-self-managed", webhook, { "x-gitlab-event-uuid": randomUUID(), "idempotency-key": event }),
+};
+
+const empty = { url: "", contentType: "json", secret: "", events: [], active: true, verifies: true };
+
+function giteaChange(body: Body, webhook?: StoredWebhook): Result | Partial<StoredWebhook> {
+  const config = body.config as Body | undefined;
+  const fields = ["config", "events", "active", "branch_filter", "authorization_header"];
+  const field = unknownField(body, ...fields, ...(webhook ? [] : ["type"]));
+  if (field) return problem(422, `${field} is unknown`);
+  if (webhook === undefined)
+    for (const name of ["url", "content_type"])
+      if (config?.[name] === undefined) return problem(422, `Missing config option: ${name}`);
+  if (config?.content_type !== undefined && !["json", "form"].includes(text(config.content_type)))
+    return problem(422, "Invalid content type");
+  return {
+    ...(config?.url !== undefined && { url: text(config.url) }),
+    ...(config?.content_type !== undefined && { contentType: text(config.content_type) }),
+    ...(config?.secret !== undefined && { secret: text(config.secret) }),
+    events: (body.events as string[] | undefined) ?? ["push"],
+    ...(body.active !== undefined && { active: body.active === true }),
+  };
+}
+
+const giteaShown = ({ id, url, contentType, events, active }: StoredWebhook) => ({
+  id,
+  type: "gitea",
+  branch_filter: "",
+  config: { content_type: contentType, url },
+  events,
+  active,
+  authorization_header: "",
+});
+
+/** Gitea and Forgejo, and Gogs, whose PATCH keeps the former secret and which has no tests. */
+const giteaLike = (name: "gitea" | "forgejo" | "gogs"): Family => ({
+  path: new RegExp(`^/(?:${name}/)api/v1/repos/([^/]+/[^/]+)/hooks(/.*)?$`),
+  tokenOf: ({ authorization }) => /^token (\S+)$/.exec(authorization ?? "")?.[1],
+  forbidden: 403,
+  answer(api, { method, parts: [repository = "", rest = ""], query, body }) {
+    const [, hook, what] = rest.split("/");
+    const all = api.of(name, repository);
+    if (hook === undefined && method === "GET") {
+      const [size, page] = [Math.min(Number(query.get("limit") ?? 30), 50), Number(query.get("page") ?? 1)];
+      const shown = name === "gogs" ? all : all.slice((page - 1) * size, page * size);
+      return { status: 200, body: shown.map(giteaShown) };
+    }
+    const webhook = all.find(({ id }) => `${id}` === hook);
+    if (hook === undefined && method === "POST") {
+      if (body.type !== name) return problem(422, `Invalid hook type: ${body.type}`);
+      const wanted = giteaChange(body);
+      if ("status" in wanted) return wanted;
+      return { status: 201, body: giteaShown(api.add(name, repository, { ...empty, active: false, ...wanted })) };
+    }
+    if (webhook === undefined) return problem(404, "The target couldn't be found.");
+    if (what === undefined && method === "PATCH") {
+      const wanted = giteaChange(body, webhook);
+      if ("status" in wanted) return wanted;
+      Object.assign(webhook, wanted, name === "gogs" && { secret: webhook.secret });
+      return { status: 200, body: giteaShown(webhook) };
+    }
+    if (what === undefined && method === "DELETE") {
+      api.webhooks.splice(api.webhooks.indexOf(webhook), 1);
+      return { status: 204 };
+    }
+    if (what !== "tests" || method !== "POST" || name === "gogs") return problem(404, "Not Found");
+    void api.send(webhook, "push");
+    return { status: 204 };
+  },
+  delivery: (webhook, _, { delivery: id }) => pushOf(name, webhook, { "x-github-delivery": id }),
+});
+
+const atlassianProblem = (status: number, message: string): Result => ({ status, body: { error: { message } } });
+
+const bitbucketShown = ({ id, url, events, active, secret, verifies }: StoredWebhook) => ({
+  type: "webhook_subscription",
+  uuid: `{${id}}`,
+  url,
+  description: "pushgate",
+  active,
+  events,
+  secret_set: secret !== "",
+  skip_cert_verification: !verifies,
+});
+
+const bitbucket: Family = {
+  path: /^\/2\.0\/repositories\/([^/]+\/[^/]+)\/hooks(\/.*)?$/,
+  tokenOf: bearer,
+  forbidden: 403,
+  answer(api, { method, parts: [repository = "", rest = ""], query, body, path }) {
+    const hook = rest.slice(1);
+    const all = api.of("bitbucket", repository);
+    if (hook === "" && method === "GET") {
+      const [size, page] = [Math.min(Number(query.get("pagelen") ?? 10), 100), Number(query.get("page") ?? 1)];
+      const values = all.slice((page - 1) * size, page * size).map(bitbucketShown);
+      const next = `https://api.bitbucket.org${path}?pagelen=${size}&page=${page + 1}`;
+      return { status: 200, body: { values, page, pagelen: size, ...(all.length > page * size && { next }) } };
+    }
+    const field = unknownField(body, "description", "url", "active", "secret", "events", "skip_cert_verification");
+    if (field) return atlassianProblem(400, `${field}: extra keys not allowed`);
+    const events = body.events as string[] | undefined;
+    if (events === undefined || events.some((event) => !/^repo:(push|fork)$/.test(event)))
+      return atlassianProblem(400, "events: unknown event");
+    const wanted = {
+      url: text(body.url),
+      events,
+      active: body.active === true,
+      verifies: body.skip_cert_verification !== true,
+      ...(body.secret !== undefined && { secret: text(body.secret) }),
+    };
+    if (hook === "" && method === "POST")
+      return { status: 201, body: bitbucketShown(api.add("bitbucket", repository, { ...empty, ...wanted })) };
+    const webhook = all.find(({ id }) => `{${id}}` === hook);
+    if (webhook === undefined || method !== "PUT") return atlassianProblem(404, "Resource not found");
+    Object.assign(webhook, wanted);
+    return { status: 200, body: bitbucketShown(webhook) };
+  },
+  delivery: (webhook, _, { delivery: id }) => pushOf("bitbucket", webhook, { "x-request-uuid": id }),
+};
+
+const dataCenterShown = ({ id, url, events, active, secret, verifies }: StoredWebhook) => ({
+  id,
+  name: "pushgate",
+  createdDate: 1513106011000,
+  events,
+  configuration: { ...(secret !== "" && { secret }), createdBy: "bitbucket" },
+  url,
+  active,
+  scopeType: "repository",
+  sslVerificationRequired: verifies,
+});
+
+const dataCenter: Family = {
+  path: /^\/rest\/api\/latest\/projects\/([^/]+\/repos\/[^/]+)\/webhooks(\/.*)?$/,
+  tokenOf: bearer,
+  forbidden: 401,
+  answer(api, { method, parts: [repository = "", rest = ""], query, body }) {
+    const hook = rest.slice(1);
+    const all = api.of("bitbucket-data-center", repository);
+    if (hook === "" && method === "GET") {
+      const [limit, start] = [Number(query.get("limit") ?? 25), Number(query.get("start") ?? 0)];
+      const isLastPage = all.length <= start + limit;
+      const values = all.slice(start, start + limit).map(dataCenterShown);
+      return {
+        status: 200,
+        body: {
+          size: values.length,
+          limit,
+          start,
+          isLastPage,
+          values,
+          nextPageStart: isLastPage ? null : start + limit,
+        },
+      };
+    }
+    if (hook === "test" && method === "POST") {
+      const webhook = all.find(({ id, url }) => `${id}` === query.get("webhookId") && url === query.get("url"));
+      if (webhook === undefined) return atlassianProblem(404, "no such webhook");
+      void api.send(webhook, "ping");
+      return { status: 200, body: {} };
+    }
+    const fields = ["name", "url", "active", "events", "configuration", "sslVerificationRequired"];
+    const field = unknownField(body, ...fields);
+    if (field) return atlassianProblem(400, `Unrecognized field "${field}"`);
+    const wanted = {
+      url: text(body.url),
+      events: (body.events as string[] | undefined) ?? [],
+      active: body.active === true,
+      verifies: body.sslVerificationRequired !== false,
+      secret: text(objectOf(body.configuration).secret),
+    };
+    if (hook === "" && method === "POST")
+      return {
+        status: 201,
+        body: dataCenterShown(api.add("bitbucket-data-center", repository, { ...empty, ...wanted })),
+      };
+    const webhook = all.find(({ id }) => `${id}` === hook);
+    if (webhook === undefined || method !== "PUT") return atlassianProblem(404, "no such webhook");
+    Object.assign(webhook, wanted);
+    return { status: 200, body: dataCenterShown(webhook) };
+  },
+  delivery(webhook, kind, { delivery: id }) {
+    const sent = pushOf("bitbucket-data-center", webhook, { "x-request-id": id });
+    if (kind !== "ping") return sent;
+    const { "x-hub-signature": _, ...headers } = sent.headers;
+    return { ...sent, headers: { ...headers, "x-event-key": "diagnostics:ping" } };
+  },
+};
+
+const families = {
+  github,
+  gitlab,
+  gitea: giteaLike("gitea"),
+  forgejo: giteaLike("forgejo"),
+  gogs: giteaLike("gogs"),
+  bitbucket,
+  "bitbucket-data-center": dataCenter,
+};
+export type FamilyName = keyof typeof families;
+
+export class WebhookApi {
+  readonly webhooks: StoredWebhook[] = [];
+  readonly log: Attempt[] = [];
+  /** Each request's method and path. */
+  readonly requests: string[] = [];
+  /** May manage webhooks; `reader` is valid and may not. */
+  readonly token: string = "token-0123456789abcdefghij";
+  readonly reader: string = "reader-0123456789abcdefghij";
+  readonly repositories = new Set(["example/site", "example/repos/site"]);
+  /** Requests that are left before the rate limit, and milliseconds until it ends; none where absent. */
+  limit: { left: number; for: number } | undefined;
+  /** Answers all requests in place of the API. */
+  instead: Result | undefined;
+  /** Deliveries that are under way. */
+  readonly pending = new Set<Promise<unknown>>();
+  /** What becomes of a delivery. */
+  deliver: Deliver = async () => ({ status: 0, headers: {}, body: "" });
+  private ids = 1000;
+
+  /** Whether the path is one of these APIs'. */
+  readonly isOwn = ({ url = "/" }: IncomingMessage): boolean =>
+    Object.values(families).some(({ path }) => path.test(new URL(url, "https://localhost").pathname));
+
+  of(family: FamilyName, repository: string): StoredWebhook[] {
+    return this.webhooks.filter((one) => one.family === family && one.repository === repository);
+  }
+
+  add(family: FamilyName, repository: string, wanted: Omit<StoredWebhook, "id" | "family" | "repository">) {
+    const made: StoredWebhook = { ...wanted, id: ++this.ids, family, repository };
+    this.webhooks.push(made);
+    return made;
+  }
+
+  /** The newest first. */
+  attempts({ id }: StoredWebhook, age: number): Attempt[] {
+    return this.log.filter(({ webhook, at }) => webhook === id && Date.now() - at < age).reverse();
+  }
+
+  /** Delivers to a webhook, and records it. `former`: the attempt that is repeated. */
+  send(webhook: StoredWebhook, kind: string, former?: Attempt): Promise<Attempt> {
+    const sending = this.attempt(webhook, kind, former);
+    this.pending.add(sending);
+    void sending.finally(() => this.pending.delete(sending));
+    return sending;
+  }
+
+  /** As after a push: delivers to each webhook of the repository that wants it. */
+  async push(repository = "example/site"): Promise<Attempt[]> {
+    const wants = this.webhooks.filter((one) => one.repository === repository && one.active);
+    return Promise.all(
+      wants
+        .filter(({ events }) => events.some((event) => /push|refs_changed/.test(event)))
+        .map((one) => this.send(one, "push")),
+    );
+  }
+
+  private async attempt(webhook: StoredWebhook, kind: string, former?: Attempt): Promise<Attempt> {
+    const id = ++this.ids;
+    const ids = { delivery: former?.delivery ?? randomUUID(), event: former?.event ?? randomUUID() };
+    const sent = families[webhook.family].delivery(webhook, kind, ids);
+    const at = Date.now();
+    const got = await this.deliver(sent);
+    const attempt = { ...ids, id, webhook: webhook.id, kind, redelivery: former !== undefined, at, sent, got };
+    this.log.push(attempt);
+    return attempt;
+  }
+
+  async answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const parts: Buffer[] = [];
+    for await (const part of request) parts.push(part as Buffer);
+    const { status, body, headers } = await this.result(request, Buffer.concat(parts).toString());
+    response
+      .writeHead(status, { "content-type": "application/json", ...headers })
+      .end(body === undefined ? "" : JSON.stringify(body));
+  }
+
+  private async result({ method = "", url = "/", headers }: IncomingMessage, bytes: string): Promise<Result> {
+    this.requests.push(`${method} ${url}`);
+    if (this.instead !== undefined) return this.instead;
+    const { pathname, searchParams: query } = new URL(url, "https://localhost");
+    const family = Object.values(families).find(({ path }) => path.test(pathname));
+    if (family === undefined) return problem(404, "Not Found");
+    if (family.needsUserAgent && !headers["user-agent"])
+      return problem(403, "Request forbidden by administrative rules.");
+    const token = family.tokenOf(headers);
+    if (token === this.reader) return problem(family.forbidden, "Resource not accessible by this token");
+    if (token !== this.token) return problem(401, "Bad credentials");
+    if (this.limit !== undefined && this.limit.left-- <= 0) return this.limited(this.limit.for);
+    if (bytes !== "" && headers["content-type"] !== "application/json") return problem(415, "not JSON");
+    const captured = family.path
+      .exec(pathname)!
+      .slice(1)
+      .map((part) => (part === undefined ? part : decodeURIComponent(part)));
+    if (!this.repositories.has(captured[0] ?? "")) return problem(404, "Not Found");
+    const body = bytes === "" ? {} : (JSON.parse(bytes) as Body);
+    return family.answer(this, {
+      origin: `https://${headers.host}`,
+      method,
+      parts: captured as string[],
+      path: pathname,
+      query,
+      body,
+    });
+  }
+
+  private limited(milliseconds: number): Result {
+    const reset = Math.ceil((Date.now() + milliseconds) / 1000);
+    this.limit = milliseconds < 5_000 ? undefined : this.limit;
+    return {
+      ...problem(403, "API rate limit exceeded"),
+      headers: { "x-ratelimit-remaining": "0", "x-ratelimit-reset": reset },
+    };
+  }
+}
+
+export type RunningWebhookApi = HttpsServer & { readonly api: WebhookApi };
+
+/** On a loopback port. */
+export async function startWebhookApi(deliver: Deliver): Promise<RunningWebhookApi> {
+  const api = new WebhookApi();
+  api.deliver = deliver;
+  return { api, ...(await startHttpsServer((request, response) => api.answer(request, response))) };
+}

@@ -1,0 +1,282 @@
+/** Each git host's API for webhooks against its fake: what is sent where, and what is read. */
+import { request } from "node:https";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
+import { useEnvironment } from "../../../infra/cli/environment.ts";
+import { newSecret } from "../../../infra/cli/secret.ts";
+import { clientOf, differences, leadsTo, type WebhookClient } from "../../../infra/cli/webhooks.ts";
+import { type GitHostName, gitHostNames, gitHosts } from "../../../service/git-hosts/index.ts";
+import type { Delivery } from "../../fakes/deliveries.ts";
+import { type Got, type RunningWebhookApi, type StoredWebhook, startWebhookApi } from "../../fakes/webhook-api.ts";
+
+let running: RunningWebhookApi;
+let got: Got = { status: 202, headers: { "x-served-by": "pushgate-receiver" }, body: "" };
+const sent: Delivery[] = [];
+/** Origins that were connected to, each with the token in a header of the request. */
+const origins = new Set<string>();
+
+/** Leads each origin to the fake. */
+function lead(address: string | URL | Request, { method, headers, body }: RequestInit = {}): Promise<Response> {
+  const { origin, host, pathname, search } = new URL(String(address));
+  origins.add(origin);
+  return new Promise((resolve, reject) => {
+    const asked = request(`${running.origin}${pathname}${search}`, {
+      method,
+      headers: { ...(headers as Record<string, string>), host },
+      ca: running.ca,
+      servername: "localhost",
+    });
+    asked.on("error", reject).on("response", (answer) => {
+      const parts: Buffer[] = [];
+      answer.on("data", (part: Buffer) => parts.push(part));
+      answer.on("end", () => {
+        const status = answer.statusCode ?? 0;
+        const text = status === 204 ? null : Buffer.concat(parts).toString();
+        resolve(new Response(text, { status, headers: answer.headers as Record<string, string> }));
+      });
+    });
+    asked.end(body as string | undefined);
+  });
+}
+
+const repositories: Partial<Record<GitHostName, string>> = {
+  github: "https://github.com/example/site.git",
+  gitlab: "git@altssh.gitlab.com:example/site.git",
+  "gitlab-self-managed": "https://git.example.net/example/site.git",
+  gitea: "https://git.example.net/gitea/example/site.git",
+  forgejo: "https://git.example.net/forgejo/example/site.git",
+  gogs: "https://git.example.net/gogs/example/site.git",
+  bitbucket: "git@bitbucket.org:example/site.git",
+  "bitbucket-data-center": "https://git.example.net/scm/example/site.git",
+};
+const apiOrigins: Partial<Record<GitHostName, string>> = {
+  github: "https://api.github.com",
+  gitlab: "https://gitlab.com",
+  bitbucket: "https://api.bitbucket.org",
+};
+const withApi = gitHostNames.filter((name) => gitHosts[name].webhooks !== undefined);
+const url = "https://hooks.example.org/webhook/site";
+
+beforeAll(async () => {
+  running = await startWebhookApi(async (one) => {
+    sent.push(one);
+    return got;
+  });
+  vi.stubGlobal("fetch", lead);
+});
+afterAll(async () => {
+  vi.unstubAllGlobals();
+  await running.close();
+});
+beforeEach(() => {
+  origins.clear();
+});
+afterEach(async () => {
+  await Promise.all(running.api.pending);
+  running.api.webhooks.length = 0;
+  running.api.log.length = 0;
+  running.api.requests.length = 0;
+  running.api.instead = undefined;
+  sent.length = 0;
+  got = { status: 202, headers: { "x-served-by": "pushgate-receiver" }, body: "" };
+});
+
+const hookOf = (gitHost: GitHostName) => ({ name: "site", gitHost, repository: repositories[gitHost]! });
+function client(gitHost: GitHostName, token: string = running.api.token): WebhookClient {
+  const variable = gitHosts[gitHost].webhooks!.variable({ host: "github.com", origin: "", names: [] });
+  useEnvironment({ [variable]: token });
+  return clientOf(hookOf(gitHost))!;
+}
+const wantedOf = (gitHost: GitHostName) => ({ url, secret: newSecret(gitHost) });
+
+test("all git hosts but standard-webhooks have an API", () => {
+  expect(withApi.toSorted()).toEqual(Object.keys(repositories).toSorted());
+});
+
+test("each names its variable, and an empty one is none", () => {
+  const variables = withApi.map((name) => [name, client(name).variable]);
+  expect(Object.fromEntries(variables)).toEqual({
+    ...{ github: "GITHUB_TOKEN", gitlab: "GITLAB_TOKEN", "gitlab-self-managed": "GITLAB_TOKEN" },
+    ...{ gitea: "GITEA_TOKEN", forgejo: "FORGEJO_TOKEN", gogs: "GOGS_TOKEN" },
+    ...{ bitbucket: "BITBUCKET_TOKEN", "bitbucket-data-center": "BITBUCKET_TOKEN" },
+  });
+  useEnvironment({ GITHUB_TOKEN: " ", GITLAB_TOKEN: "x" });
+  expect(clientOf(hookOf("github"))).toBeUndefined();
+});
+
+test("a token of github.com is not for a server of one's own", () => {
+  useEnvironment({ GITHUB_TOKEN: "x" });
+  expect(clientOf({ ...hookOf("github"), repository: "https://ghe.example.net/example/site.git" })).toBeUndefined();
+});
+
+describe.each(withApi)("%s", (gitHost) => {
+  test("a webhook that is created has the wanted settings and the secret", async () => {
+    const wanted = wantedOf(gitHost);
+    await client(gitHost).create(wanted);
+    expect(running.api.webhooks).toMatchObject([{ url, secret: wanted.secret, active: true, verifies: true }]);
+    const [own, ...more] = await client(gitHost).own({ url });
+    expect([differences(own!.settings, client(gitHost).api.wanted(wanted)), more]).toEqual([[], []]);
+    expect([...origins]).toEqual([apiOrigins[gitHost] ?? "https://git.example.net"]);
+  });
+
+  test("every setting that its API shows is corrected, and no other webhook is touched", async () => {
+    const wanted = wantedOf(gitHost);
+    const its = client(gitHost);
+    await its.create({ ...wanted, url: "https://hooks.example.org/webhook/other" });
+    await its.create(wanted);
+    const [other, own] = running.api.webhooks as [StoredWebhook, StoredWebhook];
+    const kept = structuredClone(other);
+    Object.assign(own, { secret: "", active: false, contentType: "form", verifies: false });
+    own.events = [...own.events, gitHost === "bitbucket" ? "repo:fork" : "issues"];
+    const [before] = await its.own({ url });
+    const drift = differences(before!.settings, its.api.wanted(wanted));
+    expect(drift.length).toBeGreaterThanOrEqual(2);
+    await its.correct(before!, wanted);
+    // A test puts a webhook of GitLab's on again.
+    if (its.api.pingActivates) await its.ping((await its.own({ url }))[0]!, wanted);
+    const [after] = await its.own({ url });
+    expect(differences(after!.settings, its.api.wanted(wanted))).toEqual([]);
+    expect(running.api.webhooks.find(({ url: at }) => at === url)!.secret).toBe(wanted.secret);
+    expect(running.api.webhooks).toHaveLength(2);
+    expect(running.api.webhooks.find(({ id }) => id === kept.id)).toEqual(kept);
+  });
+
+  test("its own webhook is found on a later page", async () => {
+    const its = client(gitHost);
+    const wanted = wantedOf(gitHost);
+    for (let i = 0; i < 205; i++) await its.create({ ...wanted, url: `${url}${i}` });
+    await its.create(wanted);
+    running.api.requests.length = 0;
+    const found = await its.own({ url });
+    expect(found).toHaveLength(1);
+    // Gogs has one list.
+    expect(running.api.requests.length > 1).toBe(gitHost !== "gogs");
+  }, 30_000);
+
+  test.each([
+    ["wrong", "another-token-0123456789", /answered 401 .*_TOKEN is no valid token: make one at/],
+    ["reader", "reader-0123456789abcdefghij", /answered 40[13] /],
+  ])("a token that is %s is rejected and not repeated", async (_, token, message) => {
+    const failed = await client(gitHost, token)
+      .own({ url })
+      .catch((error: Error) => error.message);
+    expect(failed).toMatch(message);
+    expect(failed).not.toContain(token);
+  });
+
+  test("it has a ping and a record, or a line that says what is missing", async () => {
+    const its = client(gitHost);
+    const wanted = wantedOf(gitHost);
+    await its.create(wanted);
+    await Promise.all(running.api.pending);
+    const [own] = await its.own({ url });
+    if (its.api.ping === undefined) await expect(its.ping(own!, wanted)).rejects.toThrow(its.api.lacks[0]);
+    else {
+      const before = sent.length;
+      await its.ping(own!, wanted);
+      await Promise.all(running.api.pending);
+      expect(sent).toHaveLength(before + 1);
+      const { headers, body } = sent.at(-1)!;
+      expect(gitHosts[gitHost].dialect.verify([wanted.secret], body, headers)).toBe(!its.api.ping.unsigned);
+    }
+    if (!its.hasRecord()) await expect(its.recorded(own!, () => true)).rejects.toThrow(its.api.lacks.at(-1));
+  });
+
+  test("its ping, signed by pushgate itself, is a delivery that the receiver ignores", () => {
+    const { secret } = wantedOf(gitHost);
+    const { headers, body } = gitHosts[gitHost].ping!(secret, "id-1");
+    const { dialect, deliveryHeader, mark } = gitHosts[gitHost];
+    expect(dialect.signatureFault(headers)).toBeUndefined();
+    expect(dialect.verify([secret], Buffer.from(body), headers)).toBe(true);
+    expect(dialect.decide(headers, Buffer.from(body), "main")).toHaveProperty("ignored");
+    expect([headers[deliveryHeader], headers[mark]]).toEqual(["id-1", expect.anything()]);
+  });
+});
+
+describe.each(["github", "gitlab"] as const)("the record of %s", (gitHost) => {
+  async function pushed(count: number) {
+    const its = client(gitHost);
+    const wanted = wantedOf(gitHost);
+    await its.create(wanted);
+    await Promise.all(running.api.pending);
+    running.api.log.length = 0;
+    for (let i = 0; i < count; i++) await running.api.push();
+    return { its, webhook: (await its.own({ url }))[0]! };
+  }
+
+  test("has each delivery with its answer, page by page, the newest first", async () => {
+    const { its, webhook } = await pushed(205);
+    const all = await its.recorded(webhook, () => false);
+    expect(all.map(({ id }) => Number(id))).toEqual(running.api.log.map(({ id }) => id).reverse());
+    expect(all[0]).toMatchObject({ kind: "push", isPing: false, status: 202 });
+    const some = await its.recorded(webhook, (_, count) => count >= 3);
+    expect(await its.answers(webhook, some)).toEqual(
+      Array(3).fill({
+        status: 202,
+        headers: expect.objectContaining({ "x-served-by": "pushgate-receiver" }),
+        body: "",
+      }),
+    );
+  });
+
+  test("an attempt without an answer has status 0", async () => {
+    got = { status: 0, headers: {}, body: "" };
+    const { its, webhook } = await pushed(1);
+    const all = await its.recorded(webhook, () => false);
+    expect(await its.answers(webhook, all)).toEqual([{ status: 0, headers: {} }]);
+  });
+
+  test("another attempt at a delivery has its event, and reaches no further than the days that are kept", async () => {
+    const { its, webhook } = await pushed(1);
+    const [first] = await its.recorded(webhook, () => false);
+    await its.redeliver(webhook, first!);
+    await Promise.all(running.api.pending);
+    const [again, ...rest] = await its.recorded(webhook, () => false);
+    expect([again!.event, again!.id === first!.id, rest.length]).toEqual([first!.event, false, 1]);
+    const { days } = its.api.deliveries!;
+    running.api.log.splice(0, 1, { ...running.api.log[0]!, at: Date.now() - (days * 24 + 1) * 3_600_000 });
+    expect(await its.recorded(webhook, () => false)).toHaveLength(1);
+  });
+});
+
+test("a following page elsewhere gets no token", async () => {
+  running.api.instead = {
+    status: 200,
+    body: [],
+    headers: { link: '<https://elsewhere.example.net/x>; rel="next"' },
+  };
+  await expect(client("github").own({ url })).rejects.toThrow("The token is not sent there.");
+  expect([...origins]).toEqual(["https://api.github.com"]);
+});
+
+test("without the check of its origin a following page elsewhere gets the token", async () => {
+  running.api.instead = { status: 200, body: [], headers: { link: '<https://elsewhere.example.net/x>; rel="next"' } };
+  const its = client("github");
+  const { next } = its.api;
+  let origin = "https://api.github.com";
+  const follows: typeof next = (answer, from) => {
+    const following = next(answer, from)!;
+    origin = new URL(following).origin;
+    running.api.instead = { status: 200, body: [] };
+    return following;
+  };
+  Object.defineProperty(its, "origin", { get: () => origin });
+  Object.assign(its, {
+    api: {
+      ...its.api,
+      next: (...given: Parameters<typeof next>) =>
+        origin === "https://api.github.com" ? follows(...given) : undefined,
+    },
+  });
+  await its.own({ url });
+  expect([...origins]).toEqual(["https://api.github.com", "https://elsewhere.example.net"]);
+});
+
+test.each([
+  ["https://hooks.example.org/webhook/site/", true],
+  ["http://HOOKS.example.org:80/webhook/site?x", true],
+  ["https://hooks.example.org/webhook/site2", false],
+  ["https://hooks2.example.org/webhook/site", false],
+  ["no url", false],
+])("whether %s is pushgate's own webhook: %s", (found, is) => {
+  expect(leadsTo(found, url)).toBe(is);
+});
