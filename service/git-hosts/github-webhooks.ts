@@ -20,7 +20,9 @@ const isCloud = ({ host }: Repository): boolean => cloud.includes(host);
 /** GitHub Enterprise Server has its API below the repository's own origin, so that no token goes elsewhere. */
 const apiOf = (repository: Repository): string =>
   isCloud(repository) ? "https://api.github.com" : `${repository.origin}/api/v3`;
-const hooksOf = (repository: Repository): string => `${apiOf(repository)}/repos/${segments(repository.names)}/hooks`;
+export const githubRepository = (repository: Repository): string =>
+  `${apiOf(repository)}/repos/${segments(repository.names)}`;
+const hooksOf = (repository: Repository): string => `${githubRepository(repository)}/hooks`;
 
 const configuration = ({ url, secret }: { readonly url: string; readonly secret: string }) => ({
   active: true,

@@ -1,8 +1,8 @@
 /** GitHub.com; networks.ts has its source ranges. */
-import { cut, segments } from "./commit-status.ts";
+import { cut } from "./commit-status.ts";
 import type { GitHost } from "./git-host.ts";
 import { githubDialect } from "./github-dialect.ts";
-import { githubHeaders, githubWebhooks } from "./github-webhooks.ts";
+import { githubHeaders, githubRepository, githubWebhooks } from "./github-webhooks.ts";
 
 const longest = 140;
 
@@ -17,8 +17,8 @@ export const github: GitHost = {
     tokenPage: "your account's Settings > Developer settings > Fine-grained tokens, for this repository only",
     permission: "Commit statuses: Read and write",
     longest,
-    request: ({ names }, { commit, state, reason, context, url }, token) => ({
-      url: `https://api.github.com/repos/${segments(names)}/statuses/${commit}`,
+    request: (repository, { commit, state, reason, context, url }, token) => ({
+      url: `${githubRepository(repository)}/statuses/${commit}`,
       headers: githubHeaders(token),
       body: { state, description: cut(reason, longest), context, target_url: url },
     }),

@@ -104,6 +104,7 @@ test("a rule of the zone's own: the command prints it, and a fix that names it",
       Cloudflare's events     block by firewallcustom, the zone's own rule "only the office" bb22
       nginx                   not looked at
       receiver                not looked at
+      the host's layers       not looked at
 
     "
   `);

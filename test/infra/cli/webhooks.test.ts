@@ -253,13 +253,21 @@ describe("trace of the git host's record", () => {
       "3 deliveries failed of 4 in 3 days:
 
       rejected by 3 bot management: one delivery
-        certain: Cloudflare challenged the sender as a bot.
-          fix: npx pulumi preview shows whether pushgate's skip rule is there and first. On the free plan no rule skips Bot Fight Mode: switch it off.
+        likely: Bot Fight Mode challenged the git host as a bot.
+          fix: Write botFightMode: off into pushgate:edge, then npx pulumi up. No rule skips it, and it covers the whole zone.
+        likely: Super Bot Fight Mode or Bot Management took the git host for a bot.
+          fix: npx pulumi up restores pushgate's skip rule, which skips it.
+        likely: Browser Integrity Check rejected the sender's headers.
+          fix: npx pulumi up restores pushgate's skip rule, which skips this check.
+        likely: the zone's Security Level, or its Under Attack mode, challenged the sender.
+          fix: npx pulumi up restores pushgate's skip rule, which skips both.
+        likely: a rule of the zone or account challenged the sender.
+          fix: Exclude the hostname from that rule. pushgate's skip rule skips the zone's own rules, but not IP Access rules: npx pulumi up restores it.
         …  site on web1  push  …  403
 
       rejected by 5 firewall: 2 deliveries
-        certain: Cloudflare could not connect: a firewall drops its connections, the host is down, or nginx is.
-          fix: npx pushgate status, then npx pulumi preview. A hosting provider's firewall must let Cloudflare's ranges in to the origin port, too.
+        certain: Cloudflare could not connect to the host's origin port: a firewall drops its connections, the host is down, or nginx is.
+          fix: npx pushgate status, then npx pulumi preview. A hosting provider's firewall must let https://www.cloudflare.com/ips in on that port, too.
         …  site on web1  push  …  522
         …  site on web1  push  …  522
       "

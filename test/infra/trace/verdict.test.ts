@@ -198,6 +198,20 @@ test("with any source withheld, the true outcome is among those left, and no few
       }
 });
 
+test("a header that a person did not type rules nothing out; one typed as absent does", () => {
+  for (const [name, seen] of rows) {
+    if (seen.answer === undefined) continue;
+    const { status } = seen.answer;
+    const typed = (headers: Record<string, string>) => namesOf({ answer: { status, headers, partial: true } });
+    expect(typed({})).toContain(name);
+    const { "x-served-by": server = "" } = seen.answer.headers;
+    expect(typed({ "x-served-by": server })).toContain(name);
+  }
+  const notFound = (headers: Record<string, string>) =>
+    namesOf({ answer: { status: 404, headers, partial: true } }).includes("no hook");
+  expect([notFound({}), notFound({ "x-served-by": "" })]).toEqual([true, false]);
+});
+
 test("each outcome that an event can prove is certain by the event alone", () => {
   const proved = Object.entries(left).flatMap(([name, all]) =>
     all.flatMap(({ cloudflare }) => (cloudflare === undefined ? [] : [[name, cloudflare] as const])),

@@ -29,6 +29,12 @@ test.each<[GitHostName, string, string, Record<string, string>]>([
     { authorization: "Bearer the-token" },
   ],
   [
+    "github",
+    "git@github.example.net:example/site.git",
+    `https://github.example.net/api/v3/repos/example/site/statuses/${commit}`,
+    { authorization: "Bearer the-token" },
+  ],
+  [
     "gitlab",
     "https://gitlab.com/group/sub/site.git",
     `https://gitlab.com/api/v4/projects/group%2Fsub%2Fsite/statuses/${commit}`,

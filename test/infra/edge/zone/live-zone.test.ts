@@ -226,7 +226,7 @@ describe("a ruleset that the stack may not hold yet", () => {
   test("is named with the command that takes it over", async () => {
     expect(await warnings(example, ownRules)).toEqual([
       expect.stringMatching(
-        /^the zone example\.org has a ruleset for custom rules without a rule of pushgate's, .* 20217\. Run npx pushgate adopt first\.$/,
+        /^the zone example\.org has a ruleset for custom rules without a rule of pushgate, .* 20217\. Run npx pushgate adopt first\.$/,
       ),
     ]);
   });
