@@ -64,7 +64,7 @@ export async function startReceiver(
   writeFileSync(settingsFile, JSON.stringify(settings));
 
   const activated = 'export LISTEN_PID=$$ LISTEN_FDS=1; exec "$@"';
-  const child = spawn("sh", ["-c", activated, "sh", process.execPath, ...receiverFlags, bundle], {
+  const child = spawn("/bin/sh", ["-c", activated, "sh", process.execPath, ...receiverFlags, bundle], {
     env: { PATH: process.env.PATH, PUSHGATE_SETTINGS: settingsFile, CREDENTIALS_DIRECTORY: credentials },
     stdio: ["ignore", "pipe", "pipe", fd],
   });

@@ -62,9 +62,10 @@ function channels({
   token = running.api.token,
   notify,
 }: Given = {}): Channels {
+  const origin = gitHost === "github" ? "https://github.com" : running.origin;
   const settings: ReporterSettings = {
     ...{ hook: "site", folder, site },
-    status: { gitHost, repository: `${running.origin}/${path}.git`, context: "pushgate/web1/site" },
+    status: { gitHost, repository: `${origin}/${path}.git`, context: "pushgate/web1/site" },
     ...(notify !== undefined && { notify: `${running.origin}${notify}` }),
   };
   const made = channelsOf({ settings, secrets: { status: token, notify: running.api.key } });
@@ -181,7 +182,7 @@ describe("a result", () => {
   test.each<[string, number, (at: number) => Record<string, string>, number]>([
     ["429 and Retry-After in seconds", 429, () => ({ "retry-after": "77" }), 77],
     ["403 and Retry-After", 403, () => ({ "retry-after": "60" }), 60],
-    ["Retry-After as a date", 503, (at) => ({ "retry-after": new Date(at + 900_500).toUTCString() }), 900],
+    ["Retry-After as a date", 503, (at) => ({ "retry-after": new Date(at + 900_000).toUTCString() }), 900],
     [
       "403 at the end of GitHub's rate",
       403,
