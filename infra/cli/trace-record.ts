@@ -1,6 +1,7 @@
 /** `npx pushgate trace` over the git host's record: the last failed delivery, the last ones, the failed ones of some days. */
 import type { Recorded, Webhook } from "../../service/git-hosts/webhook-api.ts";
 import { printable } from "../apply/report.ts";
+import { verdict } from "../trace/verdict.ts";
 import { all, confirm, hooksNamed, type Options, ofStack } from "./command.ts";
 import { type Entry, type Followed, follow, newRecords } from "./follow.ts";
 import { showPings } from "./ping.ts";
@@ -116,6 +117,7 @@ export async function traceRecord(options: RecordOptions): Promise<void> {
   const found = await entriesOf(sources, (one) => !one.isPing && !isDelivered(one));
   const [failed] = found.filter(({ recorded }) => !recorded.isPing && !isDelivered(recorded)).sort(later);
   if (failed === undefined) {
+    if (!found.some(({ recorded }) => !recorded.isPing)) return showNone(options);
     if (options.json) console.log("[]");
     else console.log(`No delivery has failed in the ${days} days that the git host keeps.`);
     return;
@@ -127,6 +129,14 @@ export async function traceRecord(options: RecordOptions): Promise<void> {
   const one = (await follow(attempts, options))[attempts.indexOf(failed)]!;
   if (options.json) console.log(JSON.stringify([one], null, 2));
   else console.log(`${lineOf(one)}\n${traceText(one, one)}`);
+  process.exitCode = exitOf(one);
+}
+
+/** Of a record without a push. */
+function showNone({ json }: Options): void {
+  const seen = { record: "none", notLooked: "there is no delivery" } as const;
+  const one = { ...seen, ...verdict(seen) };
+  console.log(json ? JSON.stringify([one], null, 2) : traceText(one, one));
   process.exitCode = exitOf(one);
 }
 

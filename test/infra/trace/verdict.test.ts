@@ -44,6 +44,7 @@ const late: Evidence = {
 
 /** What a delivery with this outcome leaves, all sources looked at. */
 const left: Readonly<Record<string, readonly Evidence[]>> = {
+  "never sent": [{ record: "none", nginx: "none", receiver: "none" }, { record: "none" }],
   "no record": [own(409, "error code: 1001")],
   "not declared": [decided(own(403, page), event("firewallcustom", "block", { owner: "pushgate" }))],
   "custom rule": [
@@ -167,7 +168,7 @@ const rows = [
   ...Object.entries(alike).map(([name, [seen]]) => [name, seen] as const),
 ];
 const namesOf = (seen: Evidence): string[] => verdict(seen).outcomes.map(({ name }) => name);
-const sources = ["answer", "cloudflare", "nginx", "receiver"] as const;
+const sources = ["record", "answer", "cloudflare", "nginx", "receiver"] as const;
 const without = (seen: Evidence, ...withheld: readonly string[]): Evidence =>
   Object.fromEntries(Object.entries(seen).filter(([source]) => !withheld.includes(source)));
 
