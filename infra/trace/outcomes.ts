@@ -84,6 +84,9 @@ const largeBody = {
   fix: "npx pulumi config set --path pushgate:limits.bodyBytes 26214400, then npx pulumi up.",
 };
 
+const compareSource =
+  "Compare the source with the ranges that the git host publishes and with infra/networks.ts. A self-hosted git host's belong in hooks[].sources.";
+
 export const outcomes: readonly Outcome[] = [
   {
     name: "never sent",
@@ -153,8 +156,8 @@ export const outcomes: readonly Outcome[] = [
   {
     name: "too many requests",
     layer: "6 nginx",
-    what: "nginx counted too many requests of this source",
-    fix: "Send the delivery again at the git host.",
+    what: "nginx counted too many requests of this source, which is outside of the git host's ranges",
+    fix: compareSource,
     answer: proxy(429),
     nginx: (line) => line.limit === "REJECTED" && alone(429)(line),
     receiver: "none",
@@ -164,7 +167,7 @@ export const outcomes: readonly Outcome[] = [
     name: "outside of the ranges",
     layer: "7 systemd",
     what: "systemd rejected the connection: the source is outside of the git host's ranges",
-    fix: "Compare the source with the ranges that the git host publishes and with infra/networks.ts. A self-hosted git host's belong in hooks[].sources.",
+    fix: compareSource,
     answer: proxy(403, /source not allowed/),
     nginx: (line) => line.in_ranges === "0" && refused(403)(line),
     receiver: "none",
