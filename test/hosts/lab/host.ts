@@ -122,7 +122,8 @@ export class Host {
       /\n$/,
       "",
     );
-    const sums = await this.read(`cd '${folder}' && find . -type f -exec sha256sum {} +`);
+    // An apply that runs meanwhile removes its temporary files: sha256sum then exits with 1, and prints all others.
+    const sums = await this.read(`cd '${folder}' && find . -type f -exec sha256sum {} + 2>/dev/null || true`);
     const rows = new Map(kinds.split("\n").map((line) => line.split("\t") as [string, string]));
     for (const line of sums.split("\n")) {
       const [sum = "", path = ""] = line.split(/ [ *]/);
