@@ -447,7 +447,7 @@ const steps: Readonly<Record<string, Steps>> = {
   ],
   "A new host in place of a former one": [
     [
-      "# Pulumi.live.yaml, at the end of pushgate:hosts, if the former host still runs",
+      "# Pulumi.live.yaml, at the end of pushgate:hosts: only if the former host still runs",
       async (block) => {
         await boot("web3", "packages");
         await edit(block);
