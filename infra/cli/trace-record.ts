@@ -116,12 +116,7 @@ export async function traceRecord(options: RecordOptions): Promise<void> {
   }
   const found = await entriesOf(sources, (one) => !one.isPing && !isDelivered(one));
   const [failed] = found.filter(({ recorded }) => !recorded.isPing && !isDelivered(recorded)).sort(later);
-  if (failed === undefined) {
-    if (!found.some(({ recorded }) => !recorded.isPing)) return showNone(options);
-    if (options.json) console.log("[]");
-    else console.log(`No delivery has failed in the ${days} days that the git host keeps.`);
-    return;
-  }
+  if (failed === undefined) return showNone(found, days, options);
   // With the later attempts at it, so that none of their lines is taken for its own.
   const attempts = found.filter(
     ({ webhook, recorded }) => webhook === failed.webhook && recorded.event === failed.recorded.event,
@@ -132,12 +127,13 @@ export async function traceRecord(options: RecordOptions): Promise<void> {
   process.exitCode = exitOf(one);
 }
 
-/** Of a record without a push. */
-function showNone({ json }: Options): void {
-  const seen = { record: "none", notLooked: "there is no delivery" } as const;
-  const one = { ...seen, ...verdict(seen) };
-  console.log(json ? JSON.stringify([one], null, 2) : traceText(one, one));
-  process.exitCode = exitOf(one);
+/** Of a record without a failed delivery; one without any push is a verdict of its own. */
+function showNone(found: readonly Entry[], days: number, { json }: Options): void {
+  const none = verdict({ record: "none" });
+  const [never] = found.some(({ recorded }) => !recorded.isPing) ? [] : none.outcomes;
+  if (json) return void console.log(JSON.stringify(never === undefined ? [] : [none], null, 2));
+  console.log(`No delivery has failed in the ${days} days that the git host keeps.`);
+  if (never !== undefined) console.log(`${never.what}.\n  fix, if you pushed: ${never.fix}`);
 }
 
 /** The id of a delivery in the record of any webhook whose token is given: all attempts, or none. */

@@ -58,19 +58,17 @@ function stateLines(traced: Traced, state: HostState): (readonly [source: string
 }
 
 export function traceText(traced: Traced, found: Verdict): string {
-  const { host, time, record, answer, cloudflare, notLooked, nginx, receiver, published, state = [] } = traced;
+  const { host, time, answer, cloudflare, notLooked, nginx, receiver, published, state = [] } = traced;
   const { certainty, outcomes } = found;
   const at = reached(found);
   const path = layers.map((layer, i) => {
     if (i === 0 && at > 0) return [layer, "sent it"];
     if (certainty === "unknown") return [layer, outcomes.length > 0 && i < at ? "passed" : "unknown"];
-    if (i === at && i === 0) return [layer, "did not send it"];
     if (i === at) return [layer, `${certainty === "likely" ? "probably " : ""}rejected it`];
     return [layer, i < at ? "passed" : "not reached"];
   });
-  const noAnswer = record === "none" ? "no push" : undefined;
   const seen = [
-    ["the git host's page", answer === undefined ? noAnswer : `${answer.status} ${JSON.stringify(answer.headers)}`],
+    ["the git host's page", answer === undefined ? undefined : `${answer.status} ${JSON.stringify(answer.headers)}`],
     [
       "Cloudflare's events",
       cloudflare === undefined

@@ -214,9 +214,10 @@ describe("trace of the git host's record", () => {
 
   test("a record without a push", async () => {
     const { code, stdout } = await withToken("trace", "--hook", "site");
-    expect(stdout).toContain("  the git host            did not send it\n  1 DNS                   not reached\n");
-    expect(stdout).toContain("certain: the git host has sent no push to this webhook.\n  fix: npx pushgate hook --set");
-    expect(code).toBe(1);
+    expect(stdout).toContain(
+      "the git host has sent no push to this webhook.\n  fix, if you pushed: npx pushgate hook --set",
+    );
+    expect(code).toBe(0);
   });
 
   test("a delivery without an answer has status 0, whatever the git host writes there", async () => {
