@@ -5,6 +5,7 @@ import { printable } from "../apply/report.ts";
 import { paired } from "../trace/paired.ts";
 import { type Verdict, verdict } from "../trace/verdict.ts";
 import { type Options, ofStack } from "./command.ts";
+import { isDeliveryId } from "./logs.ts";
 import type { Place } from "./places.ts";
 import { UserError } from "./stack.ts";
 import { accessOf, atCloudflare, type Looked } from "./trace-cloudflare.ts";
@@ -50,9 +51,7 @@ export async function newRecords(
 
 /** In the order of the entries. */
 export async function follow(entries: readonly Entry[], options: Options): Promise<Followed[]> {
-  const ids = [
-    ...new Set(entries.map(({ recorded }) => recorded.delivery).filter((id) => /^[\w.:-]{1,128}$/.test(id))),
-  ];
+  const ids = [...new Set(entries.map(({ recorded }) => recorded.delivery).filter(isDeliveryId))];
   const byWebhook = [...Map.groupBy(entries, ({ webhook }) => webhook)];
   const [logged, ...answers] = await Promise.all([
     onHosts(ids, options),
@@ -63,17 +62,13 @@ export async function follow(entries: readonly Entry[], options: Options): Promi
       ),
     ),
   ]);
-  const shown = answers.map((list) => list.map(cleaned));
-  const looked = await atCloudflare(shown.flat(), () => accessOf(ofStack(options)));
+  const shown = answers.flat().map(cleaned);
+  const looked = await atCloudflare(shown, () => accessOf(ofStack(options)));
   const known = byWebhook
     .flatMap(([, group]) => group)
-    .map((entry, i) => ({ entry, answer: shown.flat()[i]!, looked: looked[i]! }));
-  const found = byWebhook.flatMap(([webhook]) =>
-    judged(
-      known.filter(({ entry }) => entry.webhook === webhook),
-      logged,
-    ),
-  );
+    .map((entry, i) => ({ entry, answer: shown[i]!, looked: looked[i]! }));
+  const groups = Map.groupBy(known, ({ entry }) => entry.webhook).values();
+  const found = [...groups].flatMap((group) => judged(group, logged));
   return entries.map((entry) => found.find((one) => one.entry === entry)!.followed);
 }
 

@@ -1,44 +1,31 @@
 /** Prints what to enter at the git host, one webhook for each hook and host, or enters it with the git host's token. */
 import { gitHosts } from "../../service/git-hosts/index.ts";
-import { webhookUrls } from "../config/derived.ts";
 import type { GitHost } from "../config/settings.ts";
-import { command, hooksNamed, type Options, ofStack, targets } from "./command.ts";
+import { command, type Options } from "./command.ts";
 import { tokenIn } from "./environment.ts";
 import { setWebhooks } from "./hook-set.ts";
 import { showPings } from "./ping.ts";
-import { placesOf } from "./places.ts";
-import { readSecrets, readStack } from "./stack.ts";
+import { declaredPlaces, nameOfPlace, type Place, placesOf } from "./places.ts";
 import { apiOf, type Named } from "./webhooks.ts";
 
-export type Webhook = {
-  readonly hook: string;
-  readonly host: string;
-  readonly url: string;
-  readonly contentType: "application/json";
-  readonly events: readonly ["push"];
-  /** The current one; null where none is set. */
-  readonly secret: string | null;
-};
+const contentType = "application/json";
 
-export const webhooks = (
-  declared: Parameters<typeof webhookUrls>[0],
-  secrets: Readonly<Record<string, { readonly current?: string }>>,
-): Webhook[] =>
-  webhookUrls(declared).map((one) => ({
-    ...one,
-    contentType: "application/json",
-    events: ["push"],
-    secret: secrets[one.hook]?.current ?? null,
-  }));
+/** For a program. */
+const forProgram = ({ hook, host, url, secret }: Place) => ({
+  hook: hook.name,
+  host,
+  url,
+  contentType,
+  events: ["push"],
+  secret,
+});
 
 /** For a person: the page of the git host with the form, and what to enter there. */
-export function webhookText(
-  { host, url, contentType, secret, hook }: Webhook,
-  gitHost: GitHost,
-  repository: string,
-): string {
+function webhookText(place: Place): string {
+  const { hook, url, secret } = place;
+  const { name, gitHost, repository } = hook;
   const { webhookPage, secretField = () => "secret" } = gitHosts[gitHost];
-  const noSecret = `not set; run npx pushgate secret rotate ${hook}`;
+  const noSecret = `not set; run npx pushgate secret rotate ${name}`;
   const lines = {
     at: `${repository}: ${webhookPage}`,
     URL: url,
@@ -46,7 +33,7 @@ export function webhookText(
     [secretField(secret ?? "")]: secret ?? noSecret,
     events: "push only",
   };
-  return [`${hook} on ${host}`, ...Object.entries(lines).map(([name, text]) => `  ${name.padEnd(14)}${text}`), ""].join(
+  return [nameOfPlace(place), ...Object.entries(lines).map(([name, text]) => `  ${name.padEnd(14)}${text}`), ""].join(
     "\n",
   );
 }
@@ -95,16 +82,10 @@ export const hook = command(
   .option("--set", "create the webhook or correct it, with the token that the command prints the variable of")
   .action(async (name: string | undefined, { set, ...options }: HookOptions) => {
     if (set) return setAndPing(name, options);
-    const { hosts, hooks } = await readStack(ofStack(options));
-    const declared = { hosts: targets(hosts, options), hooks: hooksNamed(hooks, name) };
-    const secrets = await readSecrets(ofStack(options));
-    const found = webhooks(declared, secrets);
-    if (options.json) return console.log(JSON.stringify(found, null, 2));
-    for (const one of found) {
-      const { gitHost, repository } = hooks.find((hook) => hook.name === one.hook)!;
-      console.log(webhookText(one, gitHost, repository));
-    }
-    for (const one of declared.hooks) {
+    const { hooks, secrets, places } = await declaredPlaces(name, options);
+    if (options.json) return console.log(JSON.stringify(places.map(forProgram), null, 2));
+    for (const place of places) console.log(webhookText(place));
+    for (const one of hooks) {
       const texts = [setText(one), one.site && statusText(one, secrets[one.name]?.status !== undefined)];
       for (const text of texts) if (text) console.log(text);
     }

@@ -56,7 +56,8 @@ export function reader(host: string): (line: string) => Line | undefined {
   };
 }
 
-function parsed(text: string): Record<string, unknown> {
+/** The JSON object of a line; an empty one where it holds none. */
+export function objectIn(text: string): Record<string, unknown> {
   try {
     return Object(JSON.parse(text)) as Record<string, unknown>;
   } catch {
@@ -68,9 +69,11 @@ const timeOf = (value: string | number): string => {
   const date = new Date(value);
   return Number.isNaN(date.getTime()) ? "unknown time" : date.toISOString();
 };
+/** Of journald's __REALTIME_TIMESTAMP. */
+export const timeOfMicros = (micros: unknown): string => timeOf(Number(micros) / 1000);
 
 function ofJournal(host: string, text: string): Line {
-  const { MESSAGE: message, UNIT, _SYSTEMD_UNIT, __REALTIME_TIMESTAMP: micros } = parsed(text);
+  const { MESSAGE: message, UNIT, _SYSTEMD_UNIT, __REALTIME_TIMESTAMP: micros } = objectIn(text);
   const unit = String(UNIT ?? _SYSTEMD_UNIT ?? "");
   const source = unit.startsWith("pushgate-receiver")
     ? "receiver"
@@ -79,11 +82,11 @@ function ofJournal(host: string, text: string): Line {
       : "guard";
   // journald hands a text that is not UTF-8 over as a list of bytes.
   const said = Array.isArray(message) ? Buffer.from(message as number[]).toString("utf8") : String(message ?? "");
-  return { time: timeOf(Number(micros) / 1000), host, source, text: printable(said) };
+  return { time: timeOfMicros(micros), host, source, text: printable(said) };
 }
 
 function ofNginx(host: string, text: string, offset: string): Line {
-  const { time } = parsed(text);
+  const { time } = objectIn(text);
   const [, day, clock] = /^(\d{4}\/\d\d\/\d\d) (\d\d:\d\d:\d\d) /.exec(text) ?? [];
   const at = typeof time === "string" ? time : `${day?.replaceAll("/", "-")}T${clock}${offset}`;
   return { time: timeOf(at), host, source: "nginx", text: printable(text) };
@@ -101,9 +104,11 @@ type LogOptions = Options & { lines: string; since: string; delivery?: string; f
 /** Seconds for a host to search its logs. */
 const patience = 60;
 
+export const isDeliveryId = (text: string): boolean => /^[\w.:-]{1,128}$/.test(text);
+
 /** Throws a UserError for what is no id of a delivery. */
 export function deliveryId(delivery: string): string {
-  if (/^[\w.:-]{0,128}$/.test(delivery)) return delivery;
+  if (delivery === "" || isDeliveryId(delivery)) return delivery;
   throw new UserError(`--delivery is ${delivery}. Use the id that the git host shows.`);
 }
 

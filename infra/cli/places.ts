@@ -12,17 +12,24 @@ export type Place = {
   readonly secret: string | null;
 };
 
-/** Of the hook of this name or of all, on the hosts that are meant. */
-export async function placesOf(name: string | undefined, options: Options): Promise<Place[]> {
-  const { hosts, hooks } = await readStack(ofStack(options));
+/** Of the hook of this name or of all, on the hosts that are meant; `hooks` also has those without a place. */
+export async function declaredPlaces(name: string | undefined, options: Options) {
+  const { hosts, hooks: all } = await readStack(ofStack(options));
   const secrets = await readSecrets(ofStack(options));
-  const named = hooksNamed(hooks, name);
-  return webhookUrls({ hosts: targets(hosts, options), hooks: named }).map(({ hook, ...one }) => ({
-    ...one,
-    hook: named.find((each) => each.name === hook)!,
-    secret: secrets[hook]?.current ?? null,
-  }));
+  const on = targets(hosts, options);
+  const hooks = hooksNamed(all, name);
+  const places = webhookUrls({ hosts: on, hooks }).map(
+    ({ hook, ...one }): Place => ({
+      ...one,
+      hook: hooks.find((each) => each.name === hook)!,
+      secret: secrets[hook]?.current ?? null,
+    }),
+  );
+  return { hooks, secrets, places };
 }
+
+export const placesOf = async (name: string | undefined, options: Options): Promise<Place[]> =>
+  (await declaredPlaces(name, options)).places;
 
 export const nameOfPlace = ({ hook, host }: Place): string => `${hook.name} on ${host}`;
 

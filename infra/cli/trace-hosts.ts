@@ -7,7 +7,7 @@ import { mayLack } from "../trace/host-state.ts";
 import { all, type Options, ofStack, targets } from "./command.ts";
 import { short } from "./format.ts";
 import { parseReport, type Report, reportScript } from "./host-report.ts";
-import { logsScript, reader } from "./logs.ts";
+import { isDeliveryId, logsScript, objectIn, reader } from "./logs.ts";
 import { runOnHost } from "./run-on-host.ts";
 import { readStack, UserError } from "./stack.ts";
 import { parseState, stateScript, unreachableState } from "./trace-state.ts";
@@ -39,17 +39,9 @@ export async function loggedIds(hook: string, options: Options): Promise<string[
 }
 
 function idIn(text: string, hook: string): string | undefined {
-  const line = /^\{.*\}$/.test(text) ? (Object(parsedLine(text)) as Record<string, unknown>) : {};
+  const line = objectIn(text);
   const { delivery } = line;
-  return line.hook === hook && typeof delivery === "string" && /^[\w.:-]{1,128}$/.test(delivery) ? delivery : undefined;
-}
-
-function parsedLine(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
+  return line.hook === hook && typeof delivery === "string" && isDeliveryId(delivery) ? delivery : undefined;
 }
 
 /** Lines of each log for each delivery: some have several attempts, and strangers can repeat an id. */

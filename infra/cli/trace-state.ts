@@ -14,6 +14,7 @@ import { hostLayers } from "../host/index.ts";
 import { paths, units } from "../host/paths.ts";
 import { clientCaPath, logs } from "../host/proxy/origin-server.ts";
 import type { HostState } from "../trace/host-state.ts";
+import { objectIn, timeOfMicros } from "./logs.ts";
 import type { Declared } from "./stack.ts";
 
 type Host = Declared["hosts"][number];
@@ -66,17 +67,6 @@ export const unreachableState = (host: Host, unreachable: string): HostState => 
   ...nothing,
 });
 
-const object = (text: string): Record<string, unknown> => {
-  try {
-    return Object(JSON.parse(text)) as Record<string, unknown>;
-  } catch {
-    return {};
-  }
-};
-const iso = (micros: unknown): string => {
-  const date = new Date(Number(micros) / 1000);
-  return Number.isNaN(date.getTime()) ? "unknown time" : date.toISOString();
-};
 /** The first line of a difference; a diff of a file is better read in a preview. */
 const headline = (text: string): string =>
   (text.split("\n")[0] ?? "").replace(/ \(- on the host, \+ declared\):$/, "").slice(0, 300);
@@ -105,8 +95,8 @@ export function parseState(answer: string, stack: Declared, host: Host, guard: s
     ...{ host: host.name, ssh: typed(host), guard },
     differences: differencesOf(texts.get("probe") ?? "", stack, host),
     guardLines: linesOf("guard").map((line) => {
-      const { MESSAGE, __REALTIME_TIMESTAMP } = object(line);
-      return { time: iso(__REALTIME_TIMESTAMP), text: printable(String(MESSAGE)) };
+      const { MESSAGE, __REALTIME_TIMESTAMP } = objectIn(line);
+      return { time: timeOfMicros(__REALTIME_TIMESTAMP), text: printable(String(MESSAGE)) };
     }),
     drops: linesOf("drops"),
     counters: Object.fromEntries([...counters].map(([, name, packets]) => [name, Number(packets)])),

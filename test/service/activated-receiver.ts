@@ -6,12 +6,13 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { request } from "node:http";
-import { type AddressInfo, createServer, type ListenOptions } from "node:net";
+import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type Delivery, delivery } from "../fakes/deliveries.ts";
 import { secrets } from "../fixtures.ts";
 import { bundled, type Rewrite } from "./bundles.ts";
+import { activated, listening } from "./inherited.ts";
 import { exchange, head, hooks, limits } from "./receiver/harness.ts";
 
 export type Answered = { readonly status: number; readonly type: string | undefined; readonly text: string };
@@ -51,8 +52,7 @@ export class ActivatedReceiver {
     const metrics = await listening({ path: `${this.path}.bound` });
     renameSync(`${this.path}.bound`, this.path);
     this.port = (deliveries.server.address() as AddressInfo).port;
-    const script = 'export LISTEN_PID=$$ LISTEN_FDS=2; exec "$@"';
-    this.child = spawn("sh", ["-c", script, "sh", process.execPath, bundle], {
+    this.child = spawn("sh", ["-c", activated(2), "sh", process.execPath, bundle], {
       env: {
         PATH: process.env.PATH,
         LISTEN_FDNAMES: names,
@@ -108,10 +108,4 @@ export class ActivatedReceiver {
     this.child?.kill("SIGKILL");
     rmSync(this.root, { recursive: true, force: true });
   }
-}
-
-async function listening(where: ListenOptions) {
-  const server = createServer().listen(where);
-  await once(server, "listening");
-  return { server, fd: (server as unknown as { _handle: { fd: number } })._handle.fd };
 }

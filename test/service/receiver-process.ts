@@ -1,9 +1,8 @@
 /** Runs the real receiver bundle as a process on loopback. */
 import { spawn } from "node:child_process";
-import { once } from "node:events";
 import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { request } from "node:http";
-import { type AddressInfo, createServer } from "node:net";
+import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Settings } from "../../infra/config/settings.ts";
@@ -11,6 +10,7 @@ import type { ReceiverSettings } from "../../service/settings.ts";
 import type { Delivery } from "../fakes/deliveries.ts";
 import { secrets } from "../fixtures.ts";
 import { receiverFlags } from "./bundles.ts";
+import { activated, listening as socketOf } from "./inherited.ts";
 
 export type Answered = {
   readonly status: number;
@@ -51,10 +51,8 @@ export async function startReceiver(
     writeFileSync(join(credentials, name), `${current}\n${previous}`, { mode: 0o600 });
   }
   // As from systemd: no other program can take the port before the receiver, and connections wait until it accepts.
-  const socket = createServer().listen(0, loopback);
-  await once(socket, "listening");
-  const { port } = socket.address() as AddressInfo;
-  const { fd } = (socket as unknown as { _handle: { fd: number } })._handle;
+  const { server, fd } = await socketOf({ host: loopback, port: 0 });
+  const { port } = server.address() as AddressInfo;
   const settings: ReceiverSettings = {
     spool,
     hooks: hooks.map(({ name, gitHost, branch }) => ({ name, gitHost, branch })),
@@ -63,12 +61,11 @@ export async function startReceiver(
   const settingsFile = join(root, "receiver.json");
   writeFileSync(settingsFile, JSON.stringify(settings));
 
-  const activated = 'export LISTEN_PID=$$ LISTEN_FDS=1; exec "$@"';
-  const child = spawn("/bin/sh", ["-c", activated, "sh", process.execPath, ...receiverFlags, bundle], {
+  const child = spawn("/bin/sh", ["-c", activated(1), "sh", process.execPath, ...receiverFlags, bundle], {
     env: { PATH: process.env.PATH, PUSHGATE_SETTINGS: settingsFile, CREDENTIALS_DIRECTORY: credentials },
     stdio: ["ignore", "pipe", "pipe", fd],
   });
-  socket.close();
+  server.close();
   const lines: string[] = [];
   let noise = "";
   child.stdout!.setEncoding("utf8").on("data", (text: string) => lines.push(...text.split("\n").filter(Boolean)));

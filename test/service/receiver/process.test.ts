@@ -5,13 +5,14 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { type AddressInfo, createServer, type Server } from "node:net";
+import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { build } from "esbuild";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { delivery } from "../../fakes/deliveries.ts";
 import { secrets } from "../../fixtures.ts";
 import { bundled } from "../bundles.ts";
+import { activated, listening } from "../inherited.ts";
 import { answer, chunk, dial, exchange, folder, head, hooks, limits, spooledIn } from "./harness.ts";
 
 let bundle: string;
@@ -58,14 +59,9 @@ function start(script: string, fds: number[] = [], more: Record<string, unknown>
   return { child, pid: child.pid!, out: () => text[0]!, err: () => text[1]! };
 }
 
-/** Sets the variables as systemd does: LISTEN_PID is the receiver's own. */
-const activated = (count: number) => `export LISTEN_PID=$$ LISTEN_FDS=${count}; exec "$@"`;
-
 /** A listening socket for a child, which still holds it after `release`. */
 async function socket(host: string): Promise<{ fd: number; port: number; release: () => void }> {
-  const server: Server = createServer().listen(0, host);
-  await once(server, "listening");
-  const { fd } = (server as unknown as { _handle: { fd: number } })._handle;
+  const { server, fd } = await listening({ host, port: 0 });
   return { fd, port: (server.address() as AddressInfo).port, release: () => server.close() };
 }
 
