@@ -11,10 +11,11 @@ import { isReported, remoteOf, type SiteHook, sitesOf } from "../../config/deriv
 import { buildPaths } from "../../config/schema.ts";
 import type { Host, Settings, Site } from "../../config/settings.ts";
 import { dropIns, enabledAndActive, file, layerOf, program, textBeside, unitFile, unitWord } from "../kit.ts";
-import { builderUser, hugoUser, paths, reporterUser, units } from "../paths.ts";
+import { builderUser, hugoUser, paths, units } from "../paths.ts";
 import { spoolGroup } from "../receiver/receiver.ts";
 import { sandbox } from "../sandbox.ts";
 import { deployKeyPath } from "../secrets/secrets.ts";
+import { commonFolders, type Folder, foldersOf, tmpfilesOf } from "./folders.ts";
 import { contentProgram, hugoResults, hugoRoot, hugoService, hugoSocketPath, noteOfContent } from "./hugo.ts";
 import { reporterFiles } from "./reporter.ts";
 
@@ -177,42 +178,6 @@ const contentScript = (): string =>
     "\n",
   );
 
-/** Path, mode and owner as `stat` prints them. */
-type Folder = readonly [path: string, mode: string, owner: string];
-
-const common = (sites: readonly SiteHook[]): Folder[] =>
-  [
-    ...[requests, rootRequests, paths.sites, paths.hugo, hugoRoot, hugoResults],
-    ...(sites.some(isReported) ? [reports] : []),
-  ].map((path) => [path, "755", "root:root"]);
-
-/**
- * A member of the group `site.writers` requests a build by making a file, and cannot list the folder; without the group
- * only root and the builder can. Root's requests have a folder of their own: the builder removes them, no member enters.
- */
-function foldersOf(hook: SiteHook): Folder[] {
-  const {
-    name,
-    site: { writers },
-  } = hook;
-  const builder = builderUser(name);
-  const owner = `${builder}:${builder}`;
-  return [
-    writers === undefined
-      ? [`${requests}/${name}`, "700", owner]
-      : [`${requests}/${name}`, "1730", `${builder}:${writers}`],
-    [`${rootRequests}/${name}`, "770", `root:${builder}`],
-    [`${paths.sites}/${name}`, "755", owner],
-    [`${paths.sites}/${name}/work`, "700", owner],
-    // Root writes there how a build ended.
-    [`${hugoResults}/${name}`, "755", "root:root"],
-    ...(isReported(hook) ? ([[`${reports}/${name}`, "770", `${builder}:${reporterUser(name)}`]] as const) : []),
-  ];
-}
-
-const tmpfilesLine = ([path, mode, owner]: Folder): string =>
-  `d ${path} ${mode.padStart(4, "0")} ${owner.replace(":", " ")} -\n`;
-
 function factsOf(sites: readonly SiteHook[]): HostFact[] {
   const hugos = new Map(
     sites.map(({ name, site: { hugo } }) => [`${hugo.path} ${hugo.minimum}`, { ...hugo, user: hugoUser(name) }]),
@@ -243,7 +208,7 @@ function factsOf(sites: readonly SiteHook[]): HostFact[] {
       read: `stale ${read.join(" ")}`,
       want: "none",
     },
-    folders("the builder's folders", common(sites)),
+    folders("the builder's folders", commonFolders(sites)),
     // A fact for each site: a host's answer is cut at 2 KiB, which the folders of six sites exceed.
     ...sites.map((hook) => folders(`the builder's folders of ${hook.name}`, foldersOf(hook))),
     {
@@ -275,7 +240,7 @@ export function builderLayer(settings: Settings, host: Pick<Host, "name">): Host
       accounts: sites.map(({ name }) => `${name}:${builderUser(name)}:${hugoUser(name)}`),
     },
     files: [
-      file(paths.builderTmpfiles, [...common(sites), ...sites.flatMap(foldersOf)].map(tmpfilesLine).join("")),
+      file(paths.builderTmpfiles, tmpfilesOf(sites)),
       ...(sites.some(({ site }) => hasContent(site)) ? [program(contentProgram, contentScript())] : []),
       ...sites.flatMap((hook) => filesOf(hook, host)),
     ],
