@@ -3,12 +3,13 @@
  * - `npm run mutate -- service/receiver infra/apply/diff.ts` changes these only,
  * - `npm run mutate -- --changed` only lines that differ from main,
  * - without arguments it changes everything, which takes hours.
- * `--quick` leaves out mutants of constants, each of which needs all tests of its folder.
- * Results are kept in node_modules/.cache: the next run repeats what changed since. `--again` repeats everything.
+ * `--sample 5` tries one in five mutants. `--quick` leaves out mutants of constants, each of which needs all tests of its
+ * folder. Results are kept in node_modules/.cache: the next run repeats what changed since. `--again` repeats everything.
  */
 import { execFileSync } from "node:child_process";
-import { readFileSync } from "node:fs";
+import { accessSync, constants, readFileSync } from "node:fs";
 import { relative, resolve } from "node:path";
+import { parseArgs } from "node:util";
 import { Stryker } from "@stryker-mutator/core";
 import { type Area, areaOf, areas } from "./areas.ts";
 import { runByHand } from "./run-by-hand.ts";
@@ -17,7 +18,18 @@ import { survivors } from "./survivors.ts";
 // Each run of the tests is a process of its own, and compiles the same libraries.
 process.env.NODE_COMPILE_CACHE ??= resolve("node_modules/.cache/compiled");
 
-const args = process.argv.slice(2);
+const { values: options, positionals: folders } = parseArgs({
+  options: {
+    again: { type: "boolean" },
+    changed: { type: "boolean" },
+    quick: { type: "boolean" },
+    sample: { type: "string" },
+  },
+  allowPositionals: true,
+});
+const { sample } = options;
+if (sample !== undefined) process.env.PUSHGATE_SAMPLE = sample;
+
 const git = (...command: string[]) => execFileSync("git", command, { encoding: "utf8" });
 
 /** A file, with the lines to mutate where not all are: `infra/apply/diff.ts:3-8`. */
@@ -37,8 +49,7 @@ function changed(): Place[] {
 }
 
 function places(): Place[] {
-  if (args.includes("--changed")) return changed();
-  const folders = args.filter((each) => !each.startsWith("--"));
+  if (options.changed) return changed();
   return git("ls-files", "--", ...folders)
     .trim()
     .split("\n");
@@ -49,18 +60,23 @@ async function mutate({ name, tests, score }: Area, mutated: Place[]): Promise<b
   const results = await new Stryker({
     mutate: mutated,
     testRunner: "vitest",
-    plugins: ["@stryker-mutator/vitest-runner", import.meta.resolve("./reporter.ts")],
+    plugins: [
+      "@stryker-mutator/vitest-runner",
+      ...["./reporter.ts", "./sample.ts"].map((file) => import.meta.resolve(file)),
+    ],
     reporters: ["as-found", "progress-append-only"],
     vitest: { pool: "forks", configFile: "test/mutate/vitest.config.ts", dir: tests, related: false },
     disableTypeChecks: false,
+    checkers: sample === undefined ? [] : ["sample"],
     concurrency: 2,
     // On a busy computer: a test that is merely late would count as one that noticed.
     timeoutMS: 20_000,
     dryRunTimeoutMinutes: 15,
-    incremental: true,
+    // A mutant that is left out counts as one with a result.
+    incremental: sample === undefined,
     incrementalFile: `node_modules/.cache/mutate/${name}.json`,
-    ignoreStatic: args.includes("--quick"),
-    force: args.includes("--again"),
+    ignoreStatic: options.quick === true,
+    force: options.again === true,
     warnings: false,
   }).runMutationTest();
 
@@ -89,6 +105,17 @@ async function mutate({ name, tests, score }: Area, mutated: Place[]): Promise<b
   return percent >= score;
 }
 
+/** wall.ts makes it so. */
+function isReadOnly(folder: string): boolean {
+  try {
+    accessSync(folder, constants.W_OK);
+    return false;
+  } catch {
+    return true;
+  }
+}
+
+if (!isReadOnly(".")) throw new Error("A mutant could remove files here. Start it with `npm run mutate`.");
 const wanted = places();
 let failed = false;
 for (const area of areas) {

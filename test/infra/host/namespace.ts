@@ -8,6 +8,7 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 
 const packageOf = {
+  bwrap: "bubblewrap",
   dash: "dash",
   ip: "iproute2",
   nft: "nftables",

@@ -1,0 +1,38 @@
+/**
+ * `npm run mutate`: starts run.ts in bubblewrap. A mutant can be any program: one of apply.sh's path that became empty
+ * would remove, as root, all that is beside the project. In here the file system is read-only but for Stryker's copies,
+ * its cache and an empty /tmp and /run, the network is a loopback interface, and no process outside is to be seen.
+ */
+import { spawnSync } from "node:child_process";
+import { mkdirSync } from "node:fs";
+import { resolve } from "node:path";
+
+const root = resolve(import.meta.dirname, "../..");
+/** What a run writes. */
+const written = [".stryker-tmp", "node_modules/.cache", "node_modules/.vite-temp"].map((folder) =>
+  resolve(root, folder),
+);
+
+/** Runs a program behind the wall, in the project's folder, and returns its exit code. */
+export function behindWall(command: readonly string[], stdio: "inherit" | "ignore" = "inherit"): number {
+  for (const folder of written) mkdirSync(folder, { recursive: true });
+  const { error, status } = spawnSync(
+    "bwrap",
+    [
+      ...["--die-with-parent", "--unshare-pid", "--unshare-net", "--unshare-ipc"],
+      ...["--ro-bind", "/", "/", "--dev-bind", "/dev", "/dev", "--proc", "/proc"],
+      ...["--tmpfs", "/tmp", "--tmpfs", "/run", "--tmpfs", "/var/tmp"],
+      // Inside the empty ones: the project itself may be below /tmp.
+      ...["--ro-bind", root, root, ...written.flatMap((folder) => ["--bind", folder, folder])],
+      // Of vitest's token.
+      ...["--setenv", "XDG_DATA_HOME", "/tmp"],
+      // Tests make namespaces of their own, as root there.
+      ...["--cap-add", "ALL", "--chdir", root, ...command],
+    ],
+    { stdio },
+  );
+  if (error) throw new Error("npm run mutate runs mutants in bubblewrap: sudo apt-get install bubblewrap");
+  return status ?? 1;
+}
+
+if (import.meta.main) process.exit(behindWall([process.execPath, "test/mutate/run.ts", ...process.argv.slice(2)]));
