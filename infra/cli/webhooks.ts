@@ -7,6 +7,7 @@
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { gitHosts, repositoryOf } from "../../service/git-hosts/index.ts";
+import { pauseOf } from "../../service/git-hosts/rate-limit.ts";
 import type {
   ApiAnswer,
   ApiRequest,
@@ -92,9 +93,9 @@ export const differences = (found: Settings, wanted: Settings): string[] =>
     .filter(([name, value]) => found[name] !== undefined && found[name] !== value)
     .map(([name, value]) => `${name}: ${printable(found[name]!)} -> ${value}`);
 
-/** Seconds: of one request; that a rate limit may have the command wait. */
-const patience = 20;
-const longestPause = 60;
+/** Milliseconds: of one request; that a rate limit may have the command wait. */
+const patience = 20_000;
+const longestPause = 60_000;
 /** Requests at once. */
 const width = 8;
 /** Pages of a list. */
@@ -194,17 +195,17 @@ export class WebhookClient {
   private async send(request: ApiRequest, secret = "", accepted: readonly number[] = []): Promise<ApiAnswer> {
     for (let tries = 0; ; tries++) {
       const answer = await this.once(request);
-      const pause = tries < 3 ? pauseOf(answer) : undefined;
+      const pause = tries < 3 ? limitOf(answer) : undefined;
       if (pause === undefined) {
         if ((answer.status >= 200 && answer.status < 300) || accepted.includes(answer.status)) return answer;
         throw new UserError(this.faultOf(answer, secret));
       }
       if (pause > longestPause)
         throw new UserError(
-          `${this.origin} accepts no more requests with ${this.variable} for ${Math.ceil(pause / 60)} min. Run the command again then.`,
+          `${this.origin} accepts no more requests with ${this.variable} for ${Math.ceil(pause / 60_000)} min. Run the command again then.`,
         );
-      console.error(`${this.origin} has pushgate wait ${Math.ceil(pause)} s.`);
-      await sleep(pause * 1000);
+      console.error(`${this.origin} has pushgate wait ${Math.ceil(pause / 1000)} s.`);
+      await sleep(pause);
     }
   }
 
@@ -218,7 +219,7 @@ export class WebhookClient {
         method,
         headers: { accept: "application/json", ...headers, ...json },
         redirect: "manual",
-        signal: AbortSignal.timeout(patience * 1000),
+        signal: AbortSignal.timeout(patience),
         ...(body !== undefined && { body: JSON.stringify(body) }),
       });
       const text = await answer.text();
@@ -251,12 +252,8 @@ function parsed(text: string): unknown {
   }
 }
 
-/** Seconds; undefined where the answer is no rate limit. GitHub answers 403 or 429, the others 429. */
-function pauseOf({ status, headers }: ApiAnswer): number | undefined {
-  const { "retry-after": after, "x-ratelimit-remaining": left, "x-ratelimit-reset": reset } = headers;
-  const limited = status === 429 || (status === 403 && (after !== undefined || left === "0"));
-  if (!limited) return undefined;
-  if (/^\d+$/.test(after ?? "")) return Number(after);
-  if (/^\d+$/.test(reset ?? "")) return Math.max(1, Number(reset) - Date.now() / 1000);
-  return longestPause;
+/** Milliseconds; undefined where the answer is no rate limit. GitHub answers 403 or 429, the others 429. */
+function limitOf({ status, headers }: ApiAnswer): number | undefined {
+  if (status === 429) return pauseOf(headers) ?? longestPause;
+  return status === 403 ? pauseOf(headers) : undefined;
 }

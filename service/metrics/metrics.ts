@@ -1,10 +1,11 @@
 /** The receiver's metrics: what it counts itself, and what it finds in the spool and in each site's status.json. */
+import { once } from "node:events";
 import { join } from "node:path";
 import type { ReceiverSettings } from "../settings.ts";
 import { createAnswers } from "./answers.ts";
 import { type Builds, readBuilds, results } from "./builds.ts";
 import { exposition, type Metric, type Sample } from "./exposition.ts";
-import { serveMetrics } from "./server.ts";
+import { createMetricsServer } from "./server.ts";
 import { waiting } from "./waiting.ts";
 
 export function createMetrics({ spool, hooks }: Pick<ReceiverSettings, "spool" | "hooks">) {
@@ -18,9 +19,12 @@ export function createMetrics({ spool, hooks }: Pick<ReceiverSettings, "spool" |
   };
   return {
     count: answers.count,
-    /** Serves on each descriptor. */
-    serve: (descriptors: readonly number[]) =>
-      Promise.all(descriptors.map((descriptor) => serveMetrics(descriptor, collect))),
+    collect,
+    /** Serves on each descriptor: listening sockets that systemd passed. */
+    async serve(descriptors: readonly number[]): Promise<void> {
+      const servers = descriptors.map((fd) => createMetricsServer(collect).listen({ fd }));
+      await Promise.all(servers.map((server) => once(server, "listening")));
+    },
   };
 }
 

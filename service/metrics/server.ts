@@ -1,5 +1,4 @@
 /** Answers `GET /metrics` on a unix socket, and nothing else. Not on the sockets for deliveries, which the git host reaches. */
-import { once } from "node:events";
 import { createServer, type RequestListener, type Server } from "node:http";
 import { contentType } from "./exposition.ts";
 
@@ -12,12 +11,10 @@ const bounds = {
 };
 const maxConnections = 16;
 
-/** `descriptor`: of a listening socket that systemd passed. The receiver ends without waiting for its connections. */
-export async function serveMetrics(descriptor: number, collect: () => Promise<string>): Promise<Server> {
+/** The receiver ends without waiting for its connections. */
+export function createMetricsServer(collect: () => Promise<string>): Server {
   const server = createServer(bounds, answer(shared(collect)));
   server.maxConnections = maxConnections;
-  server.listen({ fd: descriptor });
-  await once(server, "listening");
   return server;
 }
 

@@ -5,6 +5,7 @@
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { printable } from "../builder/setback.ts";
+import { pauseOf } from "../git-hosts/rate-limit.ts";
 import { discard, type Report, waiting } from "../outbox.ts";
 import { type Answer, type Post, post } from "./post.ts";
 
@@ -40,7 +41,7 @@ export type Terms = {
 };
 export const terms: Terms = { first: 5_000, longest: 15 * 60_000, age: 24 * 3_600_000, look: 2_000, answer: 15 };
 
-/** A server may not have the reporter wait longer. */
+/** Milliseconds: a server may not have the reporter wait longer. */
 const longestAsked = 3_600_000;
 
 type Rest = { readonly attempts: number; readonly until: number; readonly reason: string };
@@ -129,18 +130,9 @@ function judged({ status, headers, text }: Answer): Sent {
   if (status >= 200 && status < 300) return { kind: "sent", reason: String(status) };
   if (status >= 300 && status < 400)
     return { kind: "rejected", reason: `${status}, a redirect, which is not followed` };
-  const pause = pauseIn(headers);
+  const pause = pauseOf(headers);
   // GitHub answers 403 above its rate.
-  if (status >= 500 || status === 408 || status === 429 || (status === 403 && pause > 0))
-    return { kind: "delayed", reason, pause };
+  if (status >= 500 || status === 408 || status === 429 || (status === 403 && pause !== undefined))
+    return { kind: "delayed", reason, pause: Math.min(pause ?? 0, longestAsked) };
   return { kind: "rejected", reason };
-}
-
-/** In milliseconds; 0 where the answer names none. */
-function pauseIn(headers: Answer["headers"]): number {
-  const after = headers["retry-after"];
-  const reset = headers["x-ratelimit-remaining"] === "0" ? headers["x-ratelimit-reset"] : undefined;
-  const until = after === undefined ? Number(reset) * 1000 : Date.parse(after);
-  const pause = /^\d+$/.test(after ?? "") ? Number(after) * 1000 : until - Date.now();
-  return Number.isFinite(pause) ? Math.min(Math.max(pause, 0), longestAsked) : 0;
 }

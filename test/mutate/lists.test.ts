@@ -30,8 +30,11 @@ test("each area has its sources and tests, and a file belongs to the area that n
   for (const path of [...areas.flatMap(({ sources, tests }) => [...sources, tests]), ...notMutated])
     expect(existsSync(new URL(`../../${path}`, import.meta.url)), path).toBe(true);
   expect(
-    ["service/git-hosts/gitlab.ts", "service/git-hosts/index.ts", "infra/edge/zone/lock.ts", "infra/index.ts"].map(
-      (file) => areaOf(file)?.name,
-    ),
-  ).toEqual(["edge", "receiver", "edge", undefined]);
+    [
+      "service/git-hosts/gitlab.ts",
+      "service/git-hosts/gitlab-webhooks.ts",
+      "infra/edge/zone/lock.ts",
+      "infra/index.ts",
+    ].map((file) => areaOf(file)?.name),
+  ).toEqual(["receiver", "git-hosts", undefined, undefined]);
 });

@@ -5,7 +5,7 @@ export default defineConfig({
   test: {
     include: ["**/*.test.ts"],
     // Only tests of bundles, which are made of sources without a mutant.
-    exclude: ["**/process.test.ts"],
+    exclude: ["**/process.test.ts", "**/metrics.test.ts"],
     setupFiles: ["test/mutate/setup.ts"],
     // A process for each file would take three quarters of the time.
     isolate: false,

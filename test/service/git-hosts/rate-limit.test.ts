@@ -1,0 +1,24 @@
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { pauseOf } from "../../../service/git-hosts/rate-limit.ts";
+
+const now = Date.parse("2026-11-23T12:00:00Z");
+const seconds = now / 1000;
+beforeEach(() => void vi.useFakeTimers({ now }));
+afterEach(() => void vi.useRealTimers());
+
+test.each<[Record<string, string>, number | undefined]>([
+  [{}, undefined],
+  [{ "retry-after": "77" }, 77_000],
+  [{ "retry-after": "0" }, 0],
+  [{ "retry-after": "Mon, 23 Nov 2026 12:15:00 GMT" }, 900_000],
+  [{ "retry-after": "Mon, 23 Nov 2026 11:15:00 GMT" }, 0],
+  [{ "retry-after": "soon" }, undefined],
+  [{ "x-ratelimit-remaining": "0", "x-ratelimit-reset": String(seconds + 600) }, 600_000],
+  [{ "x-ratelimit-remaining": "0", "x-ratelimit-reset": String(seconds - 1) }, 0],
+  [{ "x-ratelimit-remaining": "0" }, undefined],
+  [{ "x-ratelimit-reset": String(seconds + 600) }, 600_000],
+  [{ "x-ratelimit-remaining": "4999", "x-ratelimit-reset": String(seconds + 600) }, undefined],
+  [{ "retry-after": "5", "x-ratelimit-remaining": "0", "x-ratelimit-reset": String(seconds + 600) }, 5_000],
+])("%j: the server takes requests again after %s ms", (headers, pause) => {
+  expect(pauseOf(headers)).toBe(pause);
+});

@@ -1,0 +1,233 @@
+/** What is collected and how it is served, in the test's process; metrics.test.ts has the receiver's bundle on a host's sockets. */
+import { mkdirSync, mkdtempSync, rmSync, utimesSync, writeFileSync } from "node:fs";
+import { request, type Server } from "node:http";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, onTestFinished, test } from "vitest";
+import { createMetrics } from "../../../service/metrics/metrics.ts";
+import { createMetricsServer } from "../../../service/metrics/server.ts";
+
+const docs = { name: "docs", gitHost: "github", branch: "main" } as const;
+let root: string;
+let metrics: ReturnType<typeof createMetrics>;
+beforeEach(() => {
+  root = mkdtempSync(join(tmpdir(), "pushgate-collected-"));
+  for (const hook of ["site", "docs"]) mkdirSync(join(root, "spool", hook), { recursive: true });
+  const hooks = [{ ...docs, name: "site", status: join(root, "status.json") }, docs];
+  metrics = createMetrics({ spool: join(root, "spool"), hooks });
+});
+afterEach(() => rmSync(root, { recursive: true }));
+
+const spoolFile = (name: string) => join(root, "spool", name);
+/** The lines of samples that begin so, without the beginning. */
+async function samples(beginning: string): Promise<string[]> {
+  const lines = (await metrics.collect()).split("\n").filter((line) => line.startsWith(beginning));
+  return lines.map((line) => line.slice(beginning.length));
+}
+
+test("each status counts under its reason, of the hook where there is one", async () => {
+  const reasons = {
+    0: "connections",
+    400: "payload",
+    401: "signature",
+    404: "path",
+    405: "method",
+    408: "slow",
+    413: "size",
+    415: "content_type",
+    418: "other",
+    429: "limit",
+    431: "headers",
+    499: "sender_left",
+    500: "error",
+    503: "spool",
+  };
+  for (const status of Object.keys(reasons)) {
+    metrics.count({ hook: "site", status: Number(status) });
+    metrics.count({ hook: null, status: Number(status) });
+    metrics.count({ hook: null, status: Number(status) });
+  }
+  metrics.count({ hook: "unknown", status: 401 });
+  const of = (labels: string, count: number) =>
+    Object.values(reasons).map((reason) => `{${labels}reason="${reason}"} ${count}`);
+  const sorted = (lines: string[]) => lines.sort();
+  expect(sorted(await samples("pushgate_requests_rejected_total"))).toEqual(
+    sorted([...of('hook="site",', 1), ...of('hook="docs",', 0), ...of("", 2)]),
+  );
+});
+
+test("202 counts as accepted, 200 as ignored, of a configured hook only", async () => {
+  for (const status of [202, 202, 200]) metrics.count({ hook: "docs", status });
+  for (const status of [202, 200]) for (const hook of ["unknown", null]) metrics.count({ hook, status });
+  expect(await samples("pushgate_deliveries_accepted_total")).toEqual(['{hook="site"} 0', '{hook="docs"} 2']);
+  expect(await samples("pushgate_deliveries_ignored_total")).toEqual(['{hook="site"} 0', '{hook="docs"} 1']);
+});
+
+test("the spool's files count, with the age of the oldest; hidden ones do not", async () => {
+  const now = Date.now() / 1000;
+  for (const [name, age] of [
+    ["a", 100],
+    ["b", 500],
+    ["c", 10],
+    [".half", 9_000],
+  ] as const) {
+    writeFileSync(spoolFile(`site/${name}`), "");
+    utimesSync(spoolFile(`site/${name}`), now - age, now - age);
+  }
+  writeFileSync(spoolFile("docs/ends-in-a-dot."), "");
+  // A clock that was set back.
+  utimesSync(spoolFile("docs/ends-in-a-dot."), now + 900, now + 900);
+  expect(await samples("pushgate_spool_deliveries")).toEqual(['{hook="site"} 3', '{hook="docs"} 1']);
+  const [site = "", docs] = await samples("pushgate_spool_oldest_seconds");
+  const age = Number(/^\{hook="site"\} ([\d.]+)$/.exec(site)?.[1]);
+  expect([age >= 500, age < 560, docs]).toEqual([true, true, '{hook="docs"} 0']);
+});
+
+test("a hook whose folder is gone has no line of the spool", async () => {
+  rmSync(spoolFile("site"), { recursive: true });
+  expect(await samples("pushgate_spool")).toEqual(['_deliveries{hook="docs"} 0', '_oldest_seconds{hook="docs"} 0']);
+});
+
+describe("of a status.json", () => {
+  const good = { runs: { published: 5, "rolled back": 2 }, succeeded: "2026-11-21T07:00:00.000Z" };
+  const write = (status: unknown) => writeFileSync(join(root, "status.json"), JSON.stringify(status));
+
+  test("each kind of run, the failures and the last success are reported", async () => {
+    write({ ...good, failing: { attempts: 3 } });
+    expect(await samples("pushgate_builds_total")).toEqual(
+      Object.entries({ published: 5, nothing: 0, failed: 0, rejected: 0, rolled_back: 2 }).map(
+        ([result, count]) => `{hook="site",result="${result}"} ${count}`,
+      ),
+    );
+    expect(await samples("pushgate_build_failures")).toEqual(['{hook="site"} 3']);
+    expect(await samples("pushgate_last_success_timestamp_seconds")).toEqual([
+      `{hook="site"} ${Date.parse(good.succeeded) / 1000}`,
+    ]);
+  });
+
+  test("a site that was never published has no last success, and one that does not fail has 0 failures", async () => {
+    write({ ...good, succeeded: null });
+    expect(await samples("pushgate_build_failures")).toEqual(['{hook="site"} 0']);
+    expect(await metrics.collect()).not.toContain("pushgate_last_success");
+  });
+
+  test.each<[string, unknown]>([
+    ["without runs", { succeeded: null }],
+    ["with a run of another kind", { ...good, runs: { exploded: 1 } }],
+    ["with half a run", { ...good, runs: { published: 1.5 } }],
+    ["with less than no run", { ...good, runs: { published: -1 } }],
+    ["with a count as text", { ...good, runs: { published: "1" } }],
+    ["without a last success", { runs: {} }],
+    ["with a last success that is no time", { ...good, succeeded: "yesterday" }],
+    ["with failures that are no number", { ...good, failing: { attempts: "3" } }],
+    ["with failures without their number", { ...good, failing: {} }],
+    ["of one byte over 256 KiB", { ...good, more: "x".repeat((256 << 10) + 1 - JSON.stringify(good).length - 10) }],
+  ])("one %s has no metric", async (_, status) => {
+    write(status);
+    expect(await metrics.collect()).not.toMatch(/builds_total|build_failures|last_success/);
+  });
+
+  test("one of exactly 256 KiB is read", async () => {
+    write({ ...good, more: "x".repeat((256 << 10) - JSON.stringify(good).length - 10) });
+    expect(await samples("pushgate_build_failures")).toEqual(['{hook="site"} 0']);
+  });
+});
+
+test("the whole text: each metric with help and type, and none without a sample", async () => {
+  metrics = createMetrics({ spool: join(root, "spool"), hooks: [] });
+  const words =
+    "connections payload signature path method slow size content_type limit headers sender_left error spool";
+  expect(await metrics.collect()).toBe(
+    [
+      "# HELP pushgate_requests_rejected_total Requests that the receiver rejected. Without a hook: those to no hook.",
+      "# TYPE pushgate_requests_rejected_total counter",
+      ...[...words.split(" "), "other"].map((reason) => `pushgate_requests_rejected_total{reason="${reason}"} 0`),
+      "",
+    ].join("\n"),
+  );
+  metrics = createMetrics({ spool: join(root, "spool"), hooks: [docs] });
+  expect((await metrics.collect()).split("\n").filter((line) => line.startsWith("#"))).toEqual([
+    "# HELP pushgate_deliveries_accepted_total Deliveries that the receiver spooled (202).",
+    "# TYPE pushgate_deliveries_accepted_total counter",
+    "# HELP pushgate_deliveries_ignored_total Signed deliveries that request no build, such as a ping or a push to another branch (200).",
+    "# TYPE pushgate_deliveries_ignored_total counter",
+    "# HELP pushgate_requests_rejected_total Requests that the receiver rejected. Without a hook: those to no hook.",
+    "# TYPE pushgate_requests_rejected_total counter",
+    "# HELP pushgate_spool_deliveries Accepted deliveries that the builder has not taken yet.",
+    "# TYPE pushgate_spool_deliveries gauge",
+    "# HELP pushgate_spool_oldest_seconds Age of the oldest of them; 0 without one.",
+    "# TYPE pushgate_spool_oldest_seconds gauge",
+  ]);
+});
+
+describe("the server", () => {
+  const listening = async (collect: () => Promise<string>): Promise<Server> => {
+    const server = createMetricsServer(collect);
+    await new Promise<void>((resolve) => server.listen(join(root, "socket"), resolve));
+    onTestFinished(() => void server.close());
+    return server;
+  };
+  const ask = (path = "/metrics", method = "GET") =>
+    new Promise<unknown[]>((resolve, reject) => {
+      request({ socketPath: join(root, "socket"), path, method, setHost: false }, (answer) => {
+        let text = "";
+        answer.on("data", (part) => {
+          text += part;
+        });
+        answer.on("end", () => resolve([answer.statusCode, text, answer.headers]));
+      })
+        .on("error", reject)
+        .end();
+    });
+
+  test("answers the metrics as text of Prometheus' format, and closes the connection", async () => {
+    await listening(async () => "älter 1\n");
+    expect(await ask()).toEqual([
+      200,
+      "älter 1\n",
+      expect.objectContaining({
+        "content-type": "text/plain; version=0.0.4; charset=utf-8",
+        "content-length": "9",
+        connection: "close",
+      }),
+    ]);
+  });
+
+  test("answers another path with 404, another method with 405, and a fault with 500", async () => {
+    await listening(() => Promise.reject(new Error("no")));
+    expect((await ask("/")).slice(0, 2)).toEqual([404, "The metrics are at /metrics.\n"]);
+    expect(await ask("/metrics", "POST")).toMatchObject([405, "", { allow: "GET" }]);
+    expect((await ask()).slice(0, 2)).toEqual([500, ""]);
+  });
+
+  test("collects once for requests at the same time, and anew for a later one", async () => {
+    let collections = 0;
+    let finish = () => {};
+    const server = await listening(() => {
+      collections += 1;
+      return new Promise((resolve) => {
+        finish = () => resolve(`${collections}\n`);
+      });
+    });
+    const arrived = new Promise<void>((resolve) => {
+      let requests = 0;
+      server.on("request", () => {
+        requests += 1;
+        if (requests === 3) resolve();
+      });
+    });
+    const together = Promise.all([ask(), ask(), ask()]);
+    await arrived;
+    finish();
+    expect((await together).map(([, text]) => text)).toEqual(["1\n", "1\n", "1\n"]);
+    const later = ask();
+    await expect.poll(() => collections).toBe(2);
+    finish();
+    expect((await later)[1]).toBe("2\n");
+  });
+
+  test("has bounds for slow and for many clients", async () => {
+    const server = await listening(async () => "");
+    expect([server.maxConnections, server.headersTimeout, server.requestTimeout]).toEqual([16, 5_000, 5_000]);
+  });
+});
