@@ -1,12 +1,22 @@
 /** The reporter against the git hosts' APIs: what it sends, tries again and drops, and that a build never waits for it. */
-import { spawn } from "node:child_process";
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { execFileSync, spawn } from "node:child_process";
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
 import type { GitHostName } from "../../../service/git-hosts/index.ts";
 import { add, type Report, waiting } from "../../../service/outbox.ts";
 import { channelsOf } from "../../../service/reporter/channels.ts";
+import { report } from "../../../service/reporter/report.ts";
 import { type Channels, type Line, sendAll, type Terms } from "../../../service/reporter/send.ts";
 import type { ReporterSettings } from "../../../service/reporter/settings.ts";
 import { readReporter, SettingsFault } from "../../../service/settings.ts";
@@ -251,6 +261,97 @@ describe("a result", () => {
   });
 });
 
+test.each([
+  [200, "sent", "200"],
+  [299, "sent", "299"],
+  [300, "dropped", "300, a redirect, which is not followed"],
+  [399, "dropped", "399, a redirect, which is not followed"],
+  [400, "dropped", "400 no such thing"],
+  [410, "dropped", "410 no such thing"],
+  [499, "dropped", "499 no such thing"],
+])("%i is a result that is %s, and the journal has: %s", async (status, result, reason) => {
+  Object.assign(running.api.faults, { status, text: "  no \n\t such thing\n" });
+  put();
+  expect(await send()).toBe(result === "sent");
+  expect(lines).toEqual([
+    { to: "status", host: new URL(running.origin).host.split(":")[0], state: "success", commit: one, result, reason },
+  ]);
+});
+
+test("the pause doubles up to the longest, and begins anew after a report that was sent", async () => {
+  Object.assign(running.api.faults, { status: 503 });
+  const told = () => lines.map(({ reason }) => reason.replace(/^503; the next try is in /, ""));
+  put();
+  const tried = send(channels(), { ...quick, first: 400, longest: 1_500 });
+  await soon(() => lines.length).toBe(4);
+  delete running.api.faults.status;
+  expect(await tried).toBe(true);
+  expect(told()).toEqual(["1 s", "1 s", "2 s", "2 s", "201"]);
+});
+
+describe("a recipient", () => {
+  const status = { gitHost: "gitea", repository: "https://git.example.net/a/b.git", context: "x" } as const;
+  const notify = "https://example.net:8443/hook";
+  const [token, key] = ["0123456789abcdefghij", `whsec_${Buffer.alloc(32, 7).toString("base64")}`];
+
+  test("exists where it is configured and has its secret", () => {
+    const of = (settings: object, secrets: object) =>
+      Object.keys(channelsOf({ settings: { hook: "site", folder, ...settings }, secrets }));
+    expect(of({ status, notify }, { status: token, notify: key })).toEqual(["status", "notify"]);
+    expect(of({ status, notify }, { status: token })).toEqual(["status"]);
+    expect(of({ status, notify }, { notify: key })).toEqual(["notify"]);
+    expect(of({}, { status: token, notify: key })).toEqual([]);
+    // Gogs has no such API.
+    expect(of({ status: { ...status, gitHost: "gogs" } }, { status: token })).toEqual([]);
+  });
+
+  test("of a site that another web server serves gets no address of it", () => {
+    const { status: set, notify: told } = channelsOf({
+      settings: { hook: "site", folder, status, notify },
+      secrets: { status: token, notify: key },
+    });
+    const report = {
+      to: "status",
+      commit: one,
+      state: "success",
+      reason: "Published.",
+      at: "2026-11-23T12:00:00.000Z",
+    } as const;
+    expect(JSON.parse(set!.postOf(report)!.body)).toEqual({
+      state: "success",
+      context: "x",
+      description: "Published.",
+    });
+    expect(JSON.parse(told!.postOf(report)!.body)).toEqual({
+      hook: "site",
+      site: null,
+      state: "succeeding",
+      commit: one,
+      reason: "Published.",
+      time: report.at,
+    });
+    expect([set!.host, told!.host]).toEqual(["git.example.net", "example.net:8443"]);
+    expect([set!.secret, told!.secret]).toEqual([token, key]);
+    expect(told!.postOf({ ...report, state: "failure" })!.body).toContain('"state":"failing"');
+  });
+});
+
+test("report() prints each line with its hook, and returns 0, or 3 where a result was dropped", async () => {
+  const written: string[] = [];
+  const spy = vi.spyOn(process.stdout, "write").mockImplementation((text) => written.push(String(text)) > 0);
+  try {
+    const reporter = { settings: { hook: "site", folder }, secrets: {} };
+    expect(await report(reporter)).toBe(0);
+    writeFileSync(join(folder, "000000001.json"), "{");
+    expect(await report(reporter)).toBe(3);
+  } finally {
+    spy.mockRestore();
+  }
+  expect(written).toEqual([
+    '{"hook":"site","to":null,"result":"dropped","reason":"000000001.json is no report of the builder"}\n',
+  ]);
+});
+
 describe("site.notify", () => {
   test("gets the newest turn, signed, and the same id at each try", async () => {
     const notify = { to: "notify", commit: one } as const;
@@ -310,6 +411,55 @@ describe("the outbox", () => {
     const found = waiting(folder);
     expect([found.length, found[0]!.name, found.at(-1)!.name]).toEqual([500, "000000004.json", "000000503.json"]);
     expect(found.slice(-3).map(({ report }) => report?.reason)).toEqual(["one", "two", "three"]);
+  });
+
+  test.each<[string, object]>([
+    ["another recipient", { to: "mail" }],
+    ["a commit of 39 digits", { commit: "1".repeat(39) }],
+    ["a commit of 41 digits", { commit: "1".repeat(41) }],
+    ["a commit of 65 digits", { commit: "1".repeat(65) }],
+    ["a commit in capitals", { commit: "A".repeat(40) }],
+    ["no commit", { commit: undefined }],
+    ["another state", { state: "done" }],
+    ["a reason of two lines", { reason: "one\ntwo" }],
+    ["a reason with a line separator", { reason: "one\u2028two" }],
+    ["a reason with a paragraph separator", { reason: "one\u2029two" }],
+    ["a reason of 502 characters", { reason: "x".repeat(502) }],
+    ["a day without a time", { at: "2026-11-23" }],
+  ])("reads no report with %s", (_, wrong) => {
+    put(wrong);
+    expect(waiting(folder)).toEqual([{ name: "000000001.json", report: undefined }]);
+  });
+
+  test.each<[string, Partial<Report>]>([
+    ["without a commit", { commit: null }],
+    ["of SHA-256", { commit: "a".repeat(64) }],
+    ["with the longest reason", { reason: "x".repeat(501) }],
+    ["without a reason", { reason: "" }],
+    ["to site.notify", { to: "notify", state: "failure" }],
+    ["of a build that began", { state: "pending" }],
+  ])("reads a report %s", (_, given) => {
+    put(given);
+    expect(waiting(folder)).toEqual([{ name: "000000001.json", report: expect.objectContaining(given) }]);
+  });
+
+  test("has files in the order of their numbers, and reads none of another name", () => {
+    for (let i = 0; i < 12; i++) put({ reason: String(i) });
+    expect(waiting(folder).map(({ report }) => report?.reason)).toEqual(
+      Array.from({ length: 12 }, (_, i) => String(i)),
+    );
+    const text = readFileSync(join(folder, "000000001.json"));
+    for (const name of ["x000000001.json", "000000001.json5", "00000001.json"]) writeFileSync(join(folder, name), text);
+    expect(waiting(folder).filter(({ report }) => report === undefined)).toHaveLength(3);
+  });
+
+  test("waits for no pipe, and reads no file of more than 8 KiB", () => {
+    execFileSync("mkfifo", [join(folder, "000000001.json")]);
+    put();
+    const whole = readFileSync(join(folder, "000000002.json"), "utf8");
+    writeFileSync(join(folder, "000000003.json"), whole.trim().padEnd(8 << 10));
+    writeFileSync(join(folder, "000000004.json"), `${" ".repeat(8 << 10)}${whole}`);
+    expect(waiting(folder).map(({ report }) => report !== undefined)).toEqual([false, true, true, false]);
   });
 
   test("what the builder did not write is removed unread, and stops nothing", async () => {
