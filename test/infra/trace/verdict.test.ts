@@ -272,3 +272,55 @@ test("nothing that was looked at, and sources that contradict each other, have n
     causes: [],
   });
 });
+
+test("each outcome has a layer of the picture, says what happened, and how it is fixed if it was rejected", () => {
+  for (const { name, layer, what, fix } of outcomes) {
+    expect(layer, name).toMatch(/^(the git host|[1-8] \w.+|delivered)$/);
+    expect(what, name).toMatch(/^\w.* \w/);
+    if (layer === "delivered") expect(fix, name).toBe(undefined);
+    else expect(fix, name).toMatch(/^(npx pu|[A-Z]\w+ )/);
+  }
+});
+
+describe("nginx's line alone", () => {
+  const connected = { up_connect: "0.000" };
+  test.each<[string, Partial<NginxLine>, boolean]>([
+    ["outside of the ranges", { status: 403, in_ranges: "0", up_status: "504" }, true],
+    ["outside of the ranges", { status: 403, in_ranges: "1", up_status: "504" }, false],
+    ["outside of the ranges", { status: 403, in_ranges: "0", up_status: "-" }, false],
+    ["outside of the ranges", { status: 403, in_ranges: "0", up_status: "403", ...connected }, false],
+    ["socket", { status: 503, up_status: "502" }, true],
+    ["socket", { status: 503, up_status: "502", up_connect: "-" }, true],
+    ["socket", { status: 503, up_status: "502", in_ranges: "0" }, false],
+    ["socket", { status: 503, up_status: "" }, false],
+    ["too many requests", { status: 429, limit: "REJECTED" }, true],
+    ["too many requests", { status: 429, limit: "REJECTED", up_status: "-" }, true],
+    ["too many requests", { status: 429, limit: "PASSED" }, false],
+    ["too many requests", { status: 403, limit: "REJECTED" }, false],
+    ["too many requests", { status: 429, limit: "REJECTED", up_status: "429" }, false],
+    ["receiver closed", { status: 502, up_status: "502", ...connected }, true],
+    ["receiver closed", { status: 502, up_status: "502", up_connect: "-" }, false],
+    ["receiver closed", { status: 200, up_status: "502", ...connected }, false],
+    ["receiver late", { status: 504, up_status: "504", ...connected }, true],
+    ["receiver late", { status: 499, ...connected }, true],
+    ["receiver late", { status: 499 }, false],
+    ["receiver late", { status: 502, ...connected }, false],
+    ["accepted", { status: 202, up_status: "202", ...connected }, true],
+    ["accepted", { status: 202, up_status: "200", ...connected }, false],
+    ["accepted", { status: 202, up_status: "202" }, false],
+    ["ignored", { status: 200, up_status: "200", ...connected }, true],
+    ["ignored", { status: 202, up_status: "202", ...connected }, false],
+  ])("of %s: %j is %s", (name, change, is) => {
+    const left = verdict({ nginx: line(change) }).outcomes.map((outcome) => outcome.name);
+    expect(left.includes(name)).toBe(is);
+  });
+});
+
+test.each(["error code: 1010", "error code 1010", "Error code:1010", "<h1>Error 1010</h1>"])(
+  "Cloudflare's page is known by its number: %s",
+  (body) => expect(namesOf(own(403, body))).toEqual(["browser check"]),
+);
+
+test.each(["terror code: 1010", "error code: 10101", "error code: 2010"])("a page with %s has none", (body) =>
+  expect(namesOf(own(403, body))).toEqual(namesOf(own(403, "another page"))),
+);
