@@ -269,6 +269,7 @@ case "$1 $2" in
       *IPAddressAllow\\ --value*) ;;
       *ActiveState*) if [ -s ${folder}/open ]; then cat ${folder}/shown; fi ;;
     esac ;;
+  is-enabled\\ *) ! grep -qsx "$3" ${folder}/disabled; exit ;;
   stop\\ *) : >${folder}/open ;;
   start\\ *) shift; printf '%s\\n' "$@" >${folder}/open ;;
 esac
@@ -280,6 +281,7 @@ describe("guard in a namespace", () => {
     root.write("open", `${unitOf(github)}\n${unitOf(selfHosted)}\n`);
     root.write("calls", "");
     root.write("root-list", "");
+    root.write("disabled", "");
     root.write("bin/systemctl", systemctl(root.folder), 0o755);
   });
   const runGuard = `
@@ -503,6 +505,33 @@ ${runGuard}`);
       "proven",
       "exit 0, open: 2, trial: 0",
     ]);
+  });
+
+  test("a list of a slice between the sockets' own and the root slice closes them", () => {
+    const between = systemctl(root.folder)
+      .replace("pushgate.slice\\n\\npushgate.slice", "outer-inner.slice")
+      .replace("*-.slice)", "*\\ outer.slice) echo 10.66.0.7/32 ;;\n      *IPAddressAllow\\ --value*-.slice)");
+    expect(between).toContain("*IPAddressAllow\\ --value*\\ outer.slice) echo");
+    root.write("bin/systemctl", between, 0o755);
+    const { stdout } = guarded(`nft -f ${root.at("/etc/pushgate/firewall.nft")}\n${enforced()}\n${runGuard}`);
+    expect(stdout).toMatch(/^closed: outer\.slice admits 10\.66\.0\.7\/32, /);
+    expect(stdout).toMatch(/\nexit 1, open: 0, trial: 0$/);
+  });
+
+  test("a closed socket that the operator disabled meanwhile stays closed", () => {
+    const { stdout } = guarded(`
+nft -f ${root.at("/etc/pushgate/firewall.nft")}
+{ ${runGuard}
+} >&2
+echo ${unitOf(selfHosted)} >${root.at("disabled")}
+${enforced()}
+${runGuard}`);
+    expect(stdout.split("\n")).toEqual([
+      "the proof holds again, the receiver is open",
+      "proven",
+      "exit 0, open: 1, trial: 0",
+    ]);
+    expect(readFileSync(root.at("open"), "utf8").trim()).toBe(unitOf(github));
   });
 
   test("while a closed socket is tried again, only root may connect to it", () => {

@@ -163,6 +163,11 @@ describe("on a host", () => {
   test.each<[string, string, RegExp]>([
     ["a secret for a hook that is not declared", `other ${"x".repeat(40)}\n`, /not declared/],
     ["no secret for a declared hook", `site ${configured.site.current}\n`, /no secret arrived for docs/],
+    [
+      "a secret of 31 characters",
+      `site ${"x".repeat(31)}\ndocs ${configured.docs.current}\n`,
+      /the secret of site does not decrypt to more than 32 bytes/,
+    ],
     ["a hook without its secret", "site\n", /secret that arrived for site is empty/],
   ])(
     "the host rejects %s, and the former secrets stay",
