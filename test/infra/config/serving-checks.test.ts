@@ -21,6 +21,11 @@ test("there is no fault for the zone itself as hostname, several hosts, or a sit
   expect(faultsOf({ ...served, hooks, hosts: hosts({}, { ...second, originPort: 9443 }) })).toEqual([]);
 });
 
+test("a host's certificate holds 199 sites", () => {
+  const hooks = Array.from({ length: 199 }, (_, i) => serving(example, { hostname: `s${i}.example.org` }).hooks[0]);
+  expect(faultsOf({ ...served, hooks })).toEqual([]);
+});
+
 describe("each fault names its key", () => {
   test.each([
     [

@@ -291,12 +291,16 @@ test("a repeated host or hook is named together with the first one", () => {
   expect(faults).toContainEqual(expect.stringMatching(/^hooks\[1\]\.name repeats hooks\[0\]\.name/));
 });
 
-test.each(["name", "ssh", "address"])("two hosts with one %s are a fault", (key) => {
+test.each([
+  ["name", "Use a name for each host: resource names contain it."],
+  ["ssh", "List each host once: pushgate applies to all entries at the same time."],
+  ["address", "Use an address for each host: Cloudflare finds a host by it."],
+])("two hosts with one %s are a fault", (key, advice) => {
   const second = { ...host, name: "web2", ssh: "root@web2", address: "203.0.113.11", hostname: "hooks2.example.org" };
   const of = (other: object) => faultsOf({ "pushgate:hosts": [host, { ...second, ...other }] });
   expect(of({})).toEqual([]);
   expect(of({ [key]: (host as Record<string, unknown>)[key] })).toEqual([
-    expect.stringMatching(`^hosts\\[1\\]\\.${key} repeats hosts\\[0\\]\\.${key}`),
+    expect.stringMatching(new RegExp(`^hosts\\[1\\]\\.${key} repeats hosts\\[0\\]\\.${key}.* ${advice}$`)),
   ]);
 });
 
@@ -347,6 +351,41 @@ describe("a secret in plain text is a fault", () => {
       "secrets.site.previous is plain text beside encrypted secrets. Make a new secret, and run: npx pulumi config set --secret --path pushgate:secrets.site.previous",
     ]);
     expect(faultsOf({}, true, file.replace("previous: plain", "previous: { secure: v1:abc }"))).toEqual([]);
+  });
+  test.each<[string, string, string[]]>([
+    ["nothing", "", []],
+    ["no configuration", "encryptionsalt: v1:abc", []],
+    ["null", "config:\n  pushgate:secrets: null", []],
+    ["a hook without secrets", "config:\n  pushgate:secrets:\n    site: null", []],
+    ["a list, which has a fault of its shape", "config:\n  pushgate:secrets:\n    site: [plain]", []],
+    ["an object in place of a text, too", "config:\n  pushgate:secrets:\n    site: { current: { more: plain } }", []],
+    ["a number", "config:\n  pushgate:secrets:\n    site: { current: 7 }", ["site.current"]],
+    [
+      "both secrets",
+      "config:\n  pushgate:secrets:\n    site: { current: a, previous: b }",
+      ["site.current", "site.previous"],
+    ],
+    ["a key of its own", "config:\n  pushgate:secrets.site: { current: plain }", ["site.current"]],
+    ["an encrypted object", "config:\n  pushgate:secrets:\n    secure: v1:abc", []],
+    [
+      'a hook with the name "secure"',
+      "config:\n  pushgate:secrets:\n    secure: { current: plain }",
+      ["secure.current"],
+    ],
+    [
+      "an encrypted text beside a plain one",
+      "config:\n  pushgate:secrets:\n    site: { secure: v1:abc, current: plain }",
+      ["site.secure", "site.current"],
+    ],
+    [
+      "keys of other names",
+      "config:\n  pushgate:secretsOther: { a: b }\n  other:pushgate:secrets: { a: b }\n  pushgate:zone: a",
+      [],
+    ],
+  ])("a stack file with %s", (_, file, plain) => {
+    expect(faultsOf({}, true, file).map((fault) => fault.split(" ")[0])).toEqual(
+      plain.map((path) => `secrets.${path}`),
+    );
   });
 });
 
@@ -516,6 +555,31 @@ test("every key rejects a list and an object where it declares another kind, as 
 test("another public git host is offered where the receiver verifies its signature", () => {
   const forgejo = { gitHost: "forgejo", sources: ["198.51.100.0/28"] };
   expect(faultsOf(withHook(forgejo))).toEqual([expect.stringMatching(/that delivers, or gitHost: github\.$/)]);
+});
+
+describe("a value is compared as a whole:", () => {
+  test.each<[string, Record<string, unknown>, string[]]>([
+    [
+      "words before a repository",
+      withHook({ repository: "see https://github.com/example/site.git" }),
+      ["hooks[0].repository"],
+    ],
+    [
+      "words after a repository",
+      withHook({ repository: "https://github.com/example/site.git here" }),
+      ["hooks[0].repository"],
+    ],
+    ["a branch that begins like HEAD", withHook({ branch: "HEADLINE" }), []],
+    ["a branch that begins with @", withHook({ branch: "@home" }), []],
+    ["a branch that ends in @", withHook({ branch: "home@" }), []],
+    ["a zone whose last label ends in a hyphen", { "pushgate:zone": "example.or-" }, ["zone"]],
+    ["a zone whose first label ends in a hyphen", { "pushgate:zone": "example-.org" }, ["zone"]],
+    ["a zone with a top label of one letter", { "pushgate:zone": "example.o" }, ["hosts[0].hostname"]],
+    ["a name that ends in a hyphen", withHost({ name: "web1-" }), ["hosts[0].name"]],
+    ["a token after a space", { "cloudflare:apiToken": " token" }, ["cloudflare:apiToken"]],
+  ])("%s", (_, overrides, keys) => {
+    expect(faultsOf(overrides).map((fault) => fault.split(" ")[0])).toEqual(keys);
+  });
 });
 
 test.each(["HEAD", "@", "refs/tags/v1"])("%s is no branch", (branch) => {
