@@ -6,7 +6,7 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import * as v from "valibot";
-import { builderShape, hookName, whole } from "./builder/settings.ts";
+import { absolute, builderShape, hookName, text, whole } from "./builder/settings.ts";
 import type { UnitEnd } from "./builder/unit-end.ts";
 import { gitHostNames } from "./git-hosts/index.ts";
 import { receiverLimits } from "./limits.ts";
@@ -18,14 +18,11 @@ const secretLength = 32;
 const hook = v.object({
   /** The last segment of the path /webhook/<name>. */
   name: hookName,
-  gitHost: v.picklist(
-    gitHostNames,
-    `write ${gitHostNames.join(", ").replace(/, (?=[^,]*$)/, " or ")}: the receiver verifies the signature of no other`,
-  ),
+  gitHost: v.picklist(gitHostNames),
   /** Pushes to other branches are ignored. */
-  branch: v.pipe(v.string("write a branch"), v.nonEmpty("is empty: write a branch")),
+  branch: text,
   /** Of a hook with a site: the builder's status.json, for the metrics. */
-  status: v.exactOptional(v.pipe(v.string("write an absolute file"), v.startsWith("/", "write an absolute file"))),
+  status: v.exactOptional(absolute),
 });
 
 /** FileDescriptorName= of the socket for metrics. Each other socket that systemd passes is for deliveries. */
@@ -34,19 +31,16 @@ export const metricsName = "metrics";
 // Unknown keys are accepted: an older bundle must start with the file of a newer pushgate.
 const receiverShape = v.object({
   /** The receiver writes accepted deliveries to <spool>/<hook>/. */
-  spool: v.pipe(v.string("write an absolute folder"), v.startsWith("/", "write an absolute folder")),
+  spool: absolute,
   hooks: v.pipe(
-    v.array(hook, "write a list of hooks"),
-    v.minLength(1, "is empty: write at least one hook"),
-    v.check(
-      (hooks) => new Set(hooks.map(({ name }) => name)).size === hooks.length,
-      "names a hook twice: give each hook its own name",
-    ),
+    v.array(hook),
+    v.minLength(1),
+    v.check((hooks) => new Set(hooks.map(({ name }) => name)).size === hooks.length, "names a hook twice"),
     v.readonly(),
   ),
   limits: v.required(v.object(receiverLimits.entries)),
   /** The address outside systemd, which the receiver uses only if systemd passed no socket. */
-  listen: v.exactOptional(v.object({ host: v.string("write an address"), port: whole(0, 65_535) })),
+  listen: v.exactOptional(v.object({ host: v.string(), port: whole(0, 65_535) })),
 });
 
 export type ReceiverSettings = Readonly<v.InferOutput<typeof receiverShape>>;
@@ -165,7 +159,8 @@ function readShape<S extends v.GenericSchema>(shape: S, file: string | undefined
     return report(`${file} is not JSON: \`pulumi up\` writes it anew`);
   }
   const { issues, success, output } = v.safeParse(shape, json);
-  for (const issue of issues ?? []) report(`${file}: ${v.getDotPath(issue) ?? "it"}: ${issue.message}`);
+  for (const issue of issues ?? [])
+    report(`${file}: ${v.getDotPath(issue) ?? "it"}: ${issue.message}: \`pulumi up\` writes it anew`);
   return success ? output : undefined;
 }
 

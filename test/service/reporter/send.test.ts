@@ -570,7 +570,9 @@ describe("the program", () => {
     writeFileSync(file, JSON.stringify({ hook: "site", folder: "here", notify: "http://example.org/", status: {} }));
     const read = (env: Record<string, string>) => () => readReporter(env);
     expect(read({ PUSHGATE_SETTINGS: file })).toThrow(SettingsFault);
-    expect(read({ PUSHGATE_SETTINGS: file })).toThrow(/folder: .*\n.*status.gitHost: .*\n[\s\S]*notify: write a URL/);
+    expect(read({ PUSHGATE_SETTINGS: file })).toThrow(
+      /folder: .*\n.*status.gitHost: .*\n[\s\S]*notify: .*: `pulumi up` writes it anew$/,
+    );
     writeFileSync(file, JSON.stringify({ hook: "site", folder, notify: "https://example.org/" }));
     expect(read({ PUSHGATE_SETTINGS: file, CREDENTIALS_DIRECTORY: home })).toThrow(/notify is not readable \(ENOENT\)/);
     writeFileSync(join(home, "notify"), "two words\n");
