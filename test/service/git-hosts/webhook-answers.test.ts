@@ -1,0 +1,374 @@
+/** What each git host's module reads in the answers of the API for webhooks: whole answers, and what a field's absence means. */
+import { describe, expect, test } from "vitest";
+import { type GitHostName, gitHostNames, gitHosts, repositoryOf } from "../../../service/git-hosts/index.ts";
+import { eventsOf, headersOf, nextLink, recordedAnswer } from "../../../service/git-hosts/webhook-api.ts";
+
+const apiOf = (name: GitHostName) => gitHosts[name].webhooks!;
+const url = "https://hooks.example.org/webhook/site";
+const key = `whsec_${Buffer.alloc(32, 7).toString("base64")}`;
+const plain = "x".repeat(40);
+
+describe("the settings of a webhook:", () => {
+  const config = { url, content_type: "json", secret: "********", insecure_ssl: "0" };
+  const github = { id: 7, active: true, events: ["push"], config };
+  const gitlab = {
+    ...{ id: 7, url, push_events: true, push_events_branch_filter: "", enable_ssl_verification: true },
+    ...{ alert_status: "executable", token_present: true, signing_token_present: false },
+  };
+  const gitea = { id: 7, active: true, events: ["push"], config: { url, content_type: "json" }, branch_filter: "*" };
+  const cloud = {
+    uuid: "{7}",
+    url,
+    active: true,
+    events: ["repo:push"],
+    secret_set: true,
+    skip_cert_verification: false,
+  };
+  const server = {
+    ...{ id: 7, url, active: true, events: ["repo:refs_changed"] },
+    ...{ configuration: { secret: "s" }, sslVerificationRequired: true },
+  };
+  const settingsOf = (name: GitHostName, hook: object): object => {
+    const [one] = apiOf(name).read(/bitbucket/.test(name) ? { values: [hook] } : [hook]);
+    expect(one).toMatchObject({ id: name === "bitbucket" ? "{7}" : "7", url });
+    return one!.settings;
+  };
+
+  test.each<[GitHostName, object, object]>([
+    [
+      "github",
+      github,
+      { "content type": "json", events: "push", active: "on", "TLS verification": "on", secret: "set" },
+    ],
+    [
+      "gitlab",
+      gitlab,
+      {
+        events: "push",
+        branches: "all",
+        active: "on",
+        "TLS verification": "on",
+        "secret token": "set",
+        "signing token": "none",
+      },
+    ],
+    ["gitea", gitea, { "content type": "json", events: "push", active: "on", branches: "all" }],
+    ["bitbucket", cloud, { events: "repo:push", active: "on", "TLS verification": "on", secret: "set" }],
+    [
+      "bitbucket-data-center",
+      server,
+      { events: "repo:refs_changed", active: "on", "TLS verification": "on", secret: "set" },
+    ],
+  ])("%s as pushgate made it", (name, hook, settings) => {
+    expect(settingsOf(name, hook)).toEqual(settings);
+  });
+
+  test.each<[GitHostName, string, object, object]>([
+    [
+      "github",
+      "no content type",
+      { ...github, config: { ...config, content_type: undefined } },
+      { "content type": "form" },
+    ],
+    ["github", "several events", { ...github, events: ["push", "issues"] }, { events: "issues, push" }],
+    ["github", "no verification", { ...github, config: { ...config, insecure_ssl: 1 } }, { "TLS verification": "off" }],
+    ["github", "no secret", { ...github, config: { url } }, { secret: "none" }],
+    ["github", "switched off", { ...github, active: false }, { active: "off" }],
+    ["gitlab", "another branch", { ...gitlab, push_events_branch_filter: "dev" }, { branches: "dev" }],
+    [
+      "gitlab",
+      "events that it names",
+      { ...gitlab, tag_push_events: true, job_events: true, issues_events: "true" },
+      { events: "push, job, tag_push" },
+    ],
+    ["gitlab", "no push", { ...gitlab, push_events: false }, { events: "" }],
+    ["gitlab", "disabled after failures", { ...gitlab, alert_status: "disabled" }, { active: "off" }],
+    ["gitlab", "no verification", { ...gitlab, enable_ssl_verification: false }, { "TLS verification": "off" }],
+    ["gitlab", "a signing token", { ...gitlab, signing_token_present: true }, { "signing token": "set" }],
+    ["gitea", "another branch", { ...gitea, branch_filter: "dev*" }, { branches: "dev*" }],
+    ["gitea", "a branch that ends like all", { ...gitea, branch_filter: "*dev" }, { branches: "*dev" }],
+    ["gitea", "no branch filter", { ...gitea, branch_filter: "" }, { branches: "all" }],
+    ["gitea", "a form", { ...gitea, config: { url, content_type: "form" } }, { "content type": "form" }],
+    ["bitbucket", "no secret", { ...cloud, secret_set: false }, { secret: "none" }],
+    ["bitbucket", "no verification", { ...cloud, skip_cert_verification: true }, { "TLS verification": "off" }],
+    ["bitbucket-data-center", "no secret", { ...server, configuration: {} }, { secret: "none" }],
+    [
+      "bitbucket-data-center",
+      "no verification",
+      { ...server, sslVerificationRequired: false },
+      { "TLS verification": "off" },
+    ],
+  ])("%s with %s", (name, _, hook, settings) => {
+    expect(settingsOf(name, hook)).toMatchObject(settings);
+  });
+
+  test.each<[GitHostName, object, string[]]>([
+    [
+      "gitlab",
+      { ...gitlab, alert_status: undefined, token_present: undefined, signing_token_present: undefined },
+      ["events", "branches", "TLS verification"],
+    ],
+    ["gogs", { ...gitea, branch_filter: undefined }, ["content type", "events", "active"]],
+    ["bitbucket-data-center", { ...server, sslVerificationRequired: undefined }, ["events", "active", "secret"]],
+  ])("%s of an older version, which does not show all", (name, hook, shown) => {
+    expect(Object.keys(settingsOf(name, hook))).toEqual(shown);
+  });
+
+  test.each(gitHostNames.filter((name) => gitHosts[name].webhooks))(
+    "an answer of %s that is no list has none",
+    (name) => {
+      for (const body of [undefined, null, "text", 7, {}, { values: 7 }]) expect(apiOf(name).read(body)).toEqual([]);
+    },
+  );
+});
+
+describe("what is sent", () => {
+  const at = repositoryOf("https://git.example.net/example/site.git");
+  const bodyOf = (name: GitHostName, secret: string) => apiOf(name).create(at, { url, secret }).body;
+
+  test("has the secret under the name that signs with it", () => {
+    expect(bodyOf("gitlab", plain)).toMatchObject({ token: plain });
+    expect(bodyOf("gitlab", plain)).not.toHaveProperty("signing_token");
+    expect(bodyOf("gitlab", key)).toMatchObject({ signing_token: key });
+    expect(bodyOf("gitlab", key)).not.toHaveProperty("token");
+    expect(apiOf("gitlab").wanted({ url, secret: plain })).toHaveProperty("secret token", "set");
+    expect(apiOf("gitlab").wanted({ url, secret: key })).toHaveProperty("signing token", "set");
+  });
+
+  test.each<[GitHostName, object]>([
+    [
+      "github",
+      {
+        name: "web",
+        active: true,
+        events: ["push"],
+        config: { url, content_type: "json", secret: plain, insecure_ssl: "0" },
+      },
+    ],
+    ["gitea", { type: "gitea", active: true, events: ["push"], config: { url, content_type: "json", secret: plain } }],
+    [
+      "forgejo",
+      { type: "forgejo", active: true, events: ["push"], config: { url, content_type: "json", secret: plain } },
+    ],
+    ["gogs", { type: "gogs", active: true, events: ["push"], config: { url, content_type: "json", secret: plain } }],
+    [
+      "bitbucket",
+      {
+        description: "pushgate",
+        url,
+        active: true,
+        skip_cert_verification: false,
+        secret: plain,
+        events: ["repo:push"],
+      },
+    ],
+    [
+      "bitbucket-data-center",
+      {
+        name: "pushgate",
+        url,
+        active: true,
+        events: ["repo:refs_changed"],
+        configuration: { secret: plain },
+        sslVerificationRequired: true,
+      },
+    ],
+  ])("to %s is the whole configuration", (name, body) => {
+    expect(bodyOf(name, plain)).toEqual(body);
+  });
+
+  test("to GitLab has push alone among the events, on all branches", () => {
+    const body = bodyOf("gitlab", plain) as Record<string, unknown>;
+    const events = Object.entries(body).filter(([name]) => name.endsWith("_events"));
+    expect(events.length).toBe(14);
+    expect(events.filter(([, on]) => on !== false)).toEqual([["push_events", true]]);
+    expect(body).toMatchObject({
+      url,
+      push_events_branch_filter: "",
+      branch_filter_strategy: "all_branches",
+      enable_ssl_verification: true,
+    });
+  });
+
+  test("has the token in the header that the git host reads", () => {
+    const headers = gitHostNames.flatMap((name) => {
+      const { webhooks } = gitHosts[name];
+      return webhooks === undefined ? [] : [[name, webhooks.authorization("t")]];
+    });
+    expect(Object.fromEntries(headers)).toEqual({
+      github: {
+        accept: "application/vnd.github+json",
+        authorization: "Bearer t",
+        "x-github-api-version": "2022-11-28",
+      },
+      ...{ gitlab: { "private-token": "t" }, "gitlab-self-managed": { "private-token": "t" } },
+      ...{
+        gitea: { authorization: "token t" },
+        forgejo: { authorization: "token t" },
+        gogs: { authorization: "token t" },
+      },
+      ...{ bitbucket: { authorization: "Bearer t" }, "bitbucket-data-center": { authorization: "Bearer t" } },
+    });
+  });
+
+  test("and every page, permission and missing part that a person reads has words", () => {
+    for (const name of gitHostNames) {
+      const { webhooks } = gitHosts[name];
+      if (webhooks === undefined) continue;
+      const { tokenPage, permission, lacks, ping } = webhooks;
+      for (const text of [tokenPage, permission, ...lacks]) expect(text, name).toMatch(/\w+:? \w+/);
+      if (ping?.sends !== undefined) expect(ping.sends, name).toMatch(/^(its|a) \w+ /);
+      if (ping === undefined) expect(lacks[0], name).toMatch(/no API for tests/);
+      if (webhooks.deliveries === undefined) expect(lacks.at(-1), name).toMatch(/no API for .*record of .*deliveries/);
+    }
+  });
+
+  test.each<[GitHostName, string, string]>([
+    ["github", "git@github.com:example/site.git", "https://api.github.com/repos/example/site/hooks?per_page=100"],
+    [
+      "github",
+      "ssh://git@ssh.github.com:443/example/site.git",
+      "https://api.github.com/repos/example/site/hooks?per_page=100",
+    ],
+    [
+      "github",
+      "https://ghe.example.net/example/site.git",
+      "https://ghe.example.net/api/v3/repos/example/site/hooks?per_page=100",
+    ],
+    ["gitlab", "git@altssh.gitlab.com:a/b/c.git", "https://gitlab.com/api/v4/projects/a%2Fb%2Fc/hooks?per_page=100"],
+    [
+      "gitea",
+      "https://git.example.net/below/example/site.git",
+      "https://git.example.net/below/api/v1/repos/example/site/hooks?limit=50&page=1",
+    ],
+    [
+      "bitbucket",
+      "git@bitbucket.org:example/site.git",
+      "https://api.bitbucket.org/2.0/repositories/example/site/hooks?pagelen=100",
+    ],
+    [
+      "bitbucket-data-center",
+      "https://git.example.net/below/scm/proj/site.git",
+      "https://git.example.net/below/rest/api/latest/projects/proj/repos/site/webhooks?limit=100",
+    ],
+    [
+      "bitbucket-data-center",
+      "https://git.example.net/scm/below/scm/proj/site.git",
+      "https://git.example.net/scm/below/rest/api/latest/projects/proj/repos/site/webhooks?limit=100",
+    ],
+  ])("to the list of %s for %s goes to %s", (name, repository, list) => {
+    expect(apiOf(name).list(repositoryOf(repository)).url).toBe(list);
+  });
+});
+
+describe("the following page", () => {
+  const answer = (body: unknown, link?: string) => ({ status: 200, headers: link === undefined ? {} : { link }, body });
+  const asked = "https://git.example.net/hooks?limit=2&page=3";
+
+  test.each([
+    [undefined, undefined],
+    ["", undefined],
+    ['<https://a.example/2>; rel="next"', "https://a.example/2"],
+    ["<https://a.example/2>; rel=next", "https://a.example/2"],
+    ['<https://a.example/2> ;title="x"; rel="next"', "https://a.example/2"],
+    ['<https://a.example/1>; rel="prev", <https://a.example/3>; rel="next"', "https://a.example/3"],
+    ['<https://a.example/1>; rel="prev"', undefined],
+    ['<https://a.example/1>; norel="next"', undefined],
+  ])("of a Link header %j is %j", (link, page) => {
+    expect(nextLink(answer([], link))).toBe(page);
+  });
+
+  test("of Bitbucket Cloud is in the body", () => {
+    const { next } = apiOf("bitbucket");
+    expect([
+      next(answer({ next: "https://x/2" }), asked),
+      next(answer({}), asked),
+      next(answer({ next: 7 }), asked),
+    ]).toEqual(["https://x/2", undefined, "7"]);
+  });
+
+  test("of Bitbucket Data Center has the number that the body names", () => {
+    const next = (body: unknown) => apiOf("bitbucket-data-center").next(answer(body), asked);
+    expect(next({ isLastPage: false, nextPageStart: 25 })).toBe(`${asked}&start=25`);
+    for (const last of [{ isLastPage: true, nextPageStart: 25 }, { nextPageStart: 25 }, { isLastPage: false }])
+      expect(next(last)).toBe(undefined);
+    expect(next({ isLastPage: false, nextPageStart: null })).toBe(undefined);
+  });
+
+  test("of Gitea has the next number, until a page is not full; Gogs has one page", () => {
+    const full = answer(Array(50).fill({}));
+    expect(apiOf("gitea").next(full, asked)).toBe(asked.replace("page=3", "page=4"));
+    expect(apiOf("gitea").next(answer(Array(49).fill({})), asked)).toBe(undefined);
+    expect(apiOf("gogs").next(full, asked)).toBe(undefined);
+  });
+});
+
+describe("a record of a delivery", () => {
+  test("of GitHub has the attempt, the delivery and its status", () => {
+    const { read, one, days } = apiOf("github").deliveries!;
+    expect(days).toBe(3);
+    const record = { id: 1, guid: "g", delivered_at: "2026-11-23T12:00:00Z", status_code: 202, event: "push" };
+    const asRead = {
+      id: "1",
+      delivery: "g",
+      event: "g",
+      kind: "push",
+      isPing: false,
+      time: record.delivered_at,
+      status: 202,
+    };
+    expect(read([record])).toEqual([asRead]);
+    expect(read([{ ...record, event: "ping", status_code: null }])).toEqual([
+      { ...asRead, kind: "ping", isPing: true, status: 0 },
+    ]);
+    expect(one!.read({ status_code: 202, response: { headers: { A: "b" }, payload: "text" } })).toEqual({
+      status: 202,
+      headers: { a: "b" },
+      body: "text",
+    });
+    expect(one!.read({ status_code: 502, response: { headers: {}, payload: null } })).toEqual({
+      status: 0,
+      headers: {},
+    });
+  });
+
+  test("of GitLab has the headers of both directions", () => {
+    const { read, days } = apiOf("gitlab").deliveries!;
+    expect(days).toBe(7);
+    const record = {
+      ...{ id: 1, trigger: "push_hooks", request_headers: { "X-Gitlab-Event-UUID": "d", "Idempotency-Key": "e" } },
+      ...{ response_headers: { Date: "Mon, 23 Nov 2026 12:00:00 GMT" }, response_body: "text", response_status: "202" },
+    };
+    const answer = { status: 202, headers: { date: "Mon, 23 Nov 2026 12:00:00 GMT" }, body: "text" };
+    const asRead = {
+      id: "1",
+      delivery: "d",
+      event: "e",
+      kind: "push",
+      isPing: false,
+      time: "2026-11-23T12:00:00.000Z",
+      status: 202,
+      answer,
+    };
+    expect(read([record])).toEqual([asRead]);
+    expect(read([{ ...record, request_headers: { "X-Gitlab-Event-UUID": "d" } }])).toMatchObject([
+      { delivery: "d", event: "d" },
+    ]);
+    const [bare] = read([{ id: 2, trigger: "tag_push_hooks_x" }]);
+    expect(bare).toEqual({
+      ...{ id: "2", delivery: "", event: "", kind: "tag_push_hooks_x", isPing: false, status: 0 },
+      answer: { status: 0, headers: {} },
+    });
+  });
+
+  test("has no status where it has no headers, and a body only as text", () => {
+    expect(recordedAnswer(502, {}, "x")).toEqual({ status: 0, headers: {} });
+    expect(recordedAnswer("teapot", { a: 1 }, { not: "text" })).toEqual({ status: 0, headers: { a: "1" } });
+    expect(headersOf({ "Set-Cookie": ["a", "b"], Age: 7, Other: {} })).toEqual({
+      "set-cookie": "a, b",
+      age: "7",
+      other: "",
+    });
+    expect([eventsOf(["b", "a"]), eventsOf("push")]).toEqual(["a, b", ""]);
+  });
+});
