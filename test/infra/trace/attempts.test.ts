@@ -1,6 +1,6 @@
 /** The lines of a delivery in a host's logs, among those that strangers wrote. */
 import { expect, test } from "vitest";
-import { attempts } from "../../../infra/trace/attempts.ts";
+import { attempts, doubted } from "../../../infra/trace/attempts.ts";
 import { verdict } from "../../../infra/trace/verdict.ts";
 
 const id = "72d3162e-cc78-11e3-81ab-4c9367dc0958";
@@ -96,4 +96,23 @@ test("what strangers wrote into fields and lines adds no attempt, and keeps no c
   expect(alone).toMatchObject([{ receiver: { reason: "[31mred txt" } }]);
   expect(attempts(id, hostile)).toEqual([{ nginx: "none", receiver: "none" }]);
   expect(({} as Record<string, unknown>).delivery).toBeUndefined();
+});
+
+test("a line of both logs has one status, or the receiver's 499 where nginx answered for it", () => {
+  const of = (change: Record<string, unknown>, status: number) =>
+    attempts(id, [nginx(first, change), receiver(first, { status })]).length;
+  expect(of({ status: 401, up_status: "401" }, 401)).toBe(1);
+  expect(of({ status: 401, up_status: "401" }, 202)).toBe(2);
+  expect(of({ status: 504, up_status: "504" }, 499)).toBe(1);
+  // nginx's own 499: the receiver has another line, or none.
+  expect(of({ status: 499, up_status: "-" }, 499)).toBe(2);
+});
+
+test("doubted() leaves what was found, and drops only a missing line", () => {
+  const [seen] = attempts(id, [nginx(first), receiver(first)]);
+  const all = { nginx: true, receiver: true };
+  expect(doubted(seen!, all)).toEqual(seen);
+  expect(Object.keys(doubted({ time: first }, all))).toEqual(["time"]);
+  const [bare] = attempts(id, [receiver(first)]);
+  expect(Object.keys(doubted(bare!, all))).toEqual(["time", "hook", "receiver"]);
 });

@@ -160,3 +160,105 @@ test("a missing line of a log that may lack lines counts as not looked at; a lin
   expect(doubted({ nginx: line, receiver: "none" }, all)).toEqual({ nginx: line });
   expect(doubted({ nginx: "none", receiver: "none" }, { nginx: false, receiver: true })).toEqual({ nginx: "none" });
 });
+
+test.each([
+  ["firewall", "firewall, proxy"],
+  ["another server", "proxy"],
+  ["origin certificate", "origin-certificate, proxy"],
+  ["client certificate", "proxy"],
+  ["not from Cloudflare", "firewall, proxy"],
+  ["no hook", "proxy"],
+  ["large body", "proxy"],
+  ["too many requests", "proxy"],
+  ["outside of the ranges", "receiver, proxy"],
+  ["socket", "receiver, routing, proxy"],
+  ["receiver closed", "receiver"],
+  ["receiver late", "receiver"],
+  ["no such hook", "receiver"],
+  ["not spooled", "receiver"],
+  ["a bug", "receiver"],
+  ["signature", ""],
+  ["accepted", ""],
+])("%s may be explained by a difference of %s, the likeliest first", (name, layers) => {
+  const every = ["egress", "proxy", "routing", "receiver", "origin-certificate", "firewall", "guard"];
+  const differences = every.map((layer) => ({ layer, text: `${layer} differs`, file: false }));
+  const found = of(name, { differences, sockets: [] });
+  expect(found.map((cause) => /: (\S+) differs/.exec(cause)?.[1]).join(", ")).toBe(layers);
+});
+
+describe("a cause is of the layer that broke:", () => {
+  const differing = (layer: string) => ({ differences: [{ layer, text: "x", file: false }], sockets: [] });
+  test.each([
+    ["origin certificate", "origin-certificate", "4 Cloudflare to origin"],
+    ["firewall", "firewall", "5 firewall"],
+    ["socket", "proxy", "6 nginx"],
+    ["socket", "routing", "7 systemd"],
+    ["socket", "receiver", "7 systemd"],
+    ["receiver late", "receiver", "8 receiver"],
+  ])("%s by %s: %s", (name, layer, shown) => {
+    expect(of(name, differing(layer))).toEqual([expect.stringMatching(`^${shown}: x => `)]);
+  });
+});
+
+test("the guard's words are read as it writes them, and others are no cause", () => {
+  const of_ = (guard: string) => of("socket", { guard, sockets: [] });
+  expect(of_("closed: why; not; fix: do this; the guard opens the sockets again once")).toEqual([
+    "7 systemd: the guard: why; not => do this",
+  ]);
+  expect(of_("why; fix: do this; then that")).toEqual(["7 systemd: the guard: why => do this; then that"]);
+  for (const guard of ["proven", "", "closed: why", "; fix: this"]) expect(of_(guard)).toEqual([]);
+  // Still so, and so at the delivery: one cause.
+  const text = "closed: why; fix: do this; the guard opens";
+  const guardLines = [
+    { time: "2026-11-01T09:00:00.000Z", text: "closed: long ago; fix: that" },
+    { time: "2026-11-01T10:00:05.000Z", text },
+    { time: "2026-11-01T10:00:06.000Z", text: "closed: later; fix: that" },
+  ];
+  expect(of("socket", { guard: text, guardLines, sockets: [] })).toHaveLength(1);
+  const edge = (time: string) => of("socket", { guardLines: [{ time, text }], sockets: [] }).length;
+  expect([edge("2026-11-01T09:58:30.000Z"), edge("2026-11-01T09:58:29.999Z")]).toEqual([1, 0]);
+});
+
+test("the lists of the delivery's own socket are compared, and only for the two outcomes that they can explain", () => {
+  const socket = (installed: string[], declared: string[]) => ({
+    sockets: [{ unit: github, hooks: ["site"], installed, declared }],
+  });
+  const [own, other] = [["192.30.252.0/22"], ["203.0.113.0/24"]];
+  expect(of("socket", socket(own, own))).toEqual([]);
+  expect(of("socket", socket(other, other))).toEqual([]);
+  expect(of("socket", socket([], own))).toHaveLength(1);
+  expect(of("outside of the ranges", socket([], own))).toEqual([expect.stringContaining("does not admit")]);
+  expect(of("outside of the ranges", socket(own, []))).toEqual([expect.stringContaining("admits 192.30.252.9")]);
+  for (const name of ["signature", "firewall", "receiver late"]) expect(of(name, socket([], own))).toEqual([]);
+  const { hook: _, ...unknown } = sent;
+  expect(of("socket", socket([], own), unknown)).toEqual([]);
+  // The receiver's line has the address, too.
+  const received = { ...sent, nginx: "none", receiver: { status: 499, reason: "", source: "192.30.252.9" } } as const;
+  expect(of("socket", socket([], own), received)).toHaveLength(1);
+  expect(of("socket", socket([], own), { ...received, receiver: "none" })).toEqual([]);
+});
+
+test("a difference of the other address family concerns no delivery where the family is known", () => {
+  const both = differs("routing", "IPv4 routing rule: absent", "IPv6 routing rule: absent");
+  const found = (client: string) => of("socket", { ...both, sockets: [] }, { ...sent, nginx: { ...line, client } });
+  const restart = `ssh root@web1 systemctl restart ${units.routing}`;
+  expect(found("192.0.2.1")).toEqual([`7 systemd: IPv4 routing rule: absent => ${restart}`]);
+  expect(found("2001:db8::1")).toEqual([`7 systemd: IPv6 routing rule: absent => ${restart}`]);
+  expect(found("unknown")).toEqual([`7 systemd: IPv4 routing rule: absent; 1 more of routing differ => ${restart}`]);
+  expect(of("socket", { ...differs("proxy", "IPv6 in nginx"), sockets: [] })).toHaveLength(1);
+});
+
+test("the host's own request to nginx meets a table that drops, too", () => {
+  const answer = differs("proxy", "answer of the origin port: none");
+  expect(of("another server", answer)).toHaveLength(1);
+  expect(of("another server", { ...answer, drops: ["inet other in: drop"] })).toEqual([]);
+  const rule = { ...differs("proxy", "no answer of the origin port"), drops: ["inet other in: drop"] };
+  expect(of("another server", rule)).toHaveLength(1);
+});
+
+test("a host that ssh does not reach explains what Cloudflare cannot reach either", () => {
+  for (const { name } of outcomes)
+    expect(of(name, { unreachable: "gone" })).toEqual(
+      ["firewall", "no route"].includes(name) ? [expect.stringContaining("ssh, too: gone => Start the host.")] : [],
+    );
+});

@@ -47,3 +47,17 @@ test("a line of the receiver alone has its status", () => {
   const logged: Attempt = { time: at(0), receiver: { status: 401, reason: "no signature", source: null } };
   expect(paired([record(0, 401)], [logged])).toEqual([logged]);
 });
+
+test("exactly a minute apart is still one, and of attempts that ended otherwise the nearest is taken", () => {
+  expect(paired([record(0, 403)], [attempt(60, 403)])).toEqual([attempt(60, 403)]);
+  const [far, near] = [attempt(40, 499), attempt(3, 499)];
+  expect(paired([record(0, 0)], [far, near])).toEqual([near]);
+});
+
+test("an attempt with neither log has no status, and one with both has nginx's", () => {
+  const unseen: Attempt = { time: at(0), nginx: "none", receiver: "none" };
+  expect(paired([record(0, 202)], [unseen])).toEqual([undefined]);
+  const both: Attempt = { ...attempt(0, 504), receiver: { status: 499, reason: "", source: null } };
+  expect(paired([record(0, 504)], [both])).toEqual([both]);
+  expect(paired([record(0, 499)], [both])).toEqual([undefined]);
+});
