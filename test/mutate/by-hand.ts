@@ -1,6 +1,6 @@
 /**
- * Mutants that Stryker does not make: of shell scripts, and of the programs' first files, which run in a process of their
- * own. Each weakens one protection, and names the test file that has to fail. Protections from other accounts are not
+ * Mutants that Stryker does not make: of shell scripts, and of the programs' first files and resource hooks, which run in a
+ * process of their own. Each weakens one protection, and names the test file that has to fail. Protections from other accounts are not
  * here: only hosts/rebuild/folders.test.ts has such accounts.
  */
 
@@ -46,6 +46,20 @@ export const byHand: readonly ByHand[] = [
   ...within("infra/apply/run-in-unit.sh", "test/infra/apply/ship.test.ts", [
     ["exit 75; }", "}"],
     ["[ $tries -le 5 ]", "[ $tries -le 500 ]"],
+  ]),
+  ...within("infra/edge/zone/lock.ts", "test/engine/lock.test.ts", [
+    ["if (lost.length > 0) throw", "if (false) throw"],
+    ['id === "" ? all : ', 'id === "" ? [] : '],
+    ["if (!isDeepStrictEqual(foreignRules(asInputs(rules)), foreignRules(carried)))", "if (false)"],
+    ["records.length > 0 ? { beforeDelete: [beforeDelete] } : {}", "{}"],
+    [
+      "{ hooks: { ...hooks, beforeDelete: [beforeDelete] } } : { hooks, retainOnDelete: true }",
+      "{ hooks } : { hooks }",
+    ],
+  ]),
+  ...within("infra/edge/zone/lock.ts", "test/engine/hosts-leave.test.ts", [
+    ["throw new Error(\n        `${host} would keep", "void (\n        `${host} would keep"],
+    ['one.host.state !== "present")) return;', "false)) return;"],
   ]),
   ...within("infra/host/guard/guard.sh", "test/infra/host/guard.test.ts", [
     ['printf \'%s\\n\' "$open" >"$run/closed"', ":"],

@@ -11,10 +11,9 @@ type Report = { testResults: { message: string; assertionResults: { status: stri
 function failing(copy: string, test: string): string[] {
   const outputFile = join(copy, "report.json");
   rmSync(outputFile, { force: true });
-  spawnSync("vitest", ["run", "--bail=1", "--update=none", "--reporter=json", `--outputFile=${outputFile}`, test], {
-    cwd: copy,
-    stdio: "ignore",
-  });
+  const config = test.startsWith("test/engine/") ? ["--config", "test/engine/vitest.config.ts"] : [];
+  const report = ["--bail=1", "--update=none", "--reporter=json", `--outputFile=${outputFile}`];
+  spawnSync("vitest", ["run", ...config, ...report, test], { cwd: copy, stdio: "ignore" });
   const { testResults }: Report = JSON.parse(readFileSync(outputFile, "utf8"));
   return testResults.flatMap(({ message, assertionResults }) => [
     ...assertionResults.filter(({ status }) => status === "failed").map(({ fullName }) => fullName),

@@ -3,8 +3,8 @@
  * and the content is what its owner wrote. A seed repeats a run; `npm run soak` kills a thousand times.
  */
 import { createHash } from "node:crypto";
-import { existsSync, readdirSync, readFileSync } from "node:fs";
-import { join } from "node:path";
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, afterEach, beforeEach, describe, expect, test } from "vitest";
 import { walk } from "../../../service/builder/files.ts";
@@ -99,6 +99,24 @@ test(`the site stays whole and no push is lost after ${kills} kills, seed ${seed
   expect(site.status()).toMatchObject({ head: site.repository.head(), deployed: { commit: site.repository.head() } });
   expect(readdirSync(site.places.releases).length).toBeLessThanOrEqual(5);
   expect(hash(site.content)).toBe(content);
+});
+
+test("the builder's start removes what a kill left, also where nothing is to be built", async () => {
+  const { places } = site;
+  const left = [
+    places.release("000009-half"),
+    join(places.manifests, "000009-half.json.new"),
+    join(places.clone, ".git/index.lock"),
+    join(places.out, "half.html"),
+  ];
+  for (const path of left) {
+    mkdirSync(dirname(path), { recursive: true });
+    writeFileSync(path, "");
+  }
+  const child = start(site, await bundledBuilder(site.folder));
+  await new Promise((resolve) => child.once("close", resolve));
+  expect(left.filter((path) => existsSync(path))).toEqual([]);
+  expect(seen(site)).toBe(1);
 });
 
 describe("killed before a change of the file system", () => {
