@@ -1,6 +1,7 @@
 /** The warning of preview before a certificate expires. */
-import { describe, expect, test } from "vitest";
-import { daysLeft, expiryWarning } from "../../../infra/edge/expiry.ts";
+import * as pulumi from "@pulumi/pulumi";
+import { describe, expect, test, vi } from "vitest";
+import { daysLeft, expiryWarning, warnBeforeExpiry } from "../../../infra/edge/expiry.ts";
 
 const now = new Date("2026-10-30T12:00:00Z");
 
@@ -25,4 +26,14 @@ test("preview warns from 90 days on, also about a date of another format, and ne
   expect(warning("2026-10-28T12:00:00Z")).toContain("expires 2 days ago");
   expect(warning("soon")).toContain("expires on soon");
   expect(warning()).toBeUndefined();
+});
+
+test("a run warns once about a resource that expires, and not about one that stays valid or has no date yet", () => {
+  const warn = vi.spyOn(pulumi.log, "warn").mockImplementation(async () => {});
+  const of = (expiresOn: string | undefined) =>
+    ({ expiresOn: { apply: (use: (date: string | undefined) => void) => use(expiresOn) } }) as never;
+  const [soon, late] = [of(new Date(Date.now() + 10.5 * 86_400_000).toISOString()), of("2999-01-01T00:00:00Z")];
+  for (const resource of [soon, late, of(undefined)]) warnBeforeExpiry(resource, "it", "Renew it.");
+  expect(warn.mock.calls).toEqual([["it expires in 10 days, and every delivery fails from then on. Renew it.", soon]]);
+  warn.mockRestore();
 });

@@ -241,6 +241,35 @@ describe("Cloudflare to origin", () => {
     const rules = originRules({ ...served, hosts: [exampleHost, second] });
     expect(rules.filter(({ expression }) => expression.includes(siteHostname))).toHaveLength(1);
   });
+  test("the rules are in the order of the ports, and the sites are with the lowest", () => {
+    const ports = [9443, 10443, 8443].map((originPort, i) => ({
+      ...{ ...exampleHost, name: `web${i}`, hostname: `hooks${i}.example.org`, originPort },
+    }));
+    expect(
+      originRules({ ...served, hosts: ports }).map(({ ref, expression, description }) => [
+        ref,
+        expression,
+        description,
+      ]),
+    ).toEqual([
+      [
+        "pushgate_origin_8443",
+        '(http.host in {"hooks2.example.org" "www.example.org"})',
+        "pushgate: hooks and sites come in on port 8443",
+      ],
+      [
+        "pushgate_origin_9443",
+        '(http.host in {"hooks0.example.org"})',
+        "pushgate: hooks and sites come in on port 9443",
+      ],
+      [
+        "pushgate_origin_10443",
+        '(http.host in {"hooks1.example.org"})',
+        "pushgate: hooks and sites come in on port 10443",
+      ],
+    ]);
+    expect(originRules(example)[0]?.description).toBe("pushgate: hooks come in on port 8443");
+  });
   test("hosts with one port share one origin rule", () => {
     expect(originRules({ ...example, hosts: [exampleHost, { ...second, originPort: 8443 }] })).toHaveLength(1);
     expect(originRules(everything).map(({ ref }) => ref)).toEqual(["pushgate_origin_8443", "pushgate_origin_9443"]);

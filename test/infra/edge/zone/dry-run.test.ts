@@ -4,7 +4,7 @@ import type { Settings } from "../../../../infra/config/settings.ts";
 import { cloudflareApi } from "../../../../infra/edge/api.ts";
 import { dryRunFaults, permissions } from "../../../../infra/edge/zone/dry-run.ts";
 import { rulesOf } from "../../../../infra/edge/zone/fits.ts";
-import type { LiveZone } from "../../../../infra/edge/zone/live-zone.ts";
+import { CloudflareError, type LiveZone } from "../../../../infra/edge/zone/live-zone.ts";
 import type { PhaseName } from "../../../../infra/edge/zone/phase.ts";
 import { type Api, apiToken, startApi } from "../../../fakes/cloudflare/api.ts";
 import { clientOf } from "../../../fakes/cloudflare/client.ts";
@@ -45,6 +45,44 @@ describe("the dry run of a preview", () => {
       expect(await faults()).toEqual([]);
     },
   );
+
+  test("without a host that stays nothing is read", async () => {
+    api.requests.length = 0;
+    const none = { ...settings, hosts: [{ ...exampleHost, state: "absent" as const }] };
+    expect(await dryRunFaults(cloudflareApi({ baseUrl: api.url, token: apiToken }), none, zone)).toEqual([]);
+    expect(api.requests).toEqual([]);
+  });
+
+  test("an error that is no answer of Cloudflare's is thrown", async () => {
+    const broken = {
+      ...cloudflareApi({ baseUrl: api.url, token: apiToken }),
+      get: () => Promise.reject(new TypeError("x")),
+    };
+    await expect(dryRunFaults(broken, settings, zone)).rejects.toThrow(TypeError);
+  });
+
+  test("the free plan needs Bot Management, to write it only where the operator chose so", () => {
+    const bots = (edge: object) =>
+      permissions({ edge: { generation: 1, ...edge } as never }).filter((one) => /Bot/.test(one));
+    expect(bots({ plan: "free", botFightMode: "off" })).toEqual(["Bot Management Edit"]);
+    expect(bots({ plan: "free" })).toEqual(["Bot Management Read"]);
+    expect(bots({ plan: "pro" })).toEqual([]);
+    expect(permissions({ edge: { generation: 1, plan: "pro" } as never })).toEqual([
+      "Zone Read",
+      "DNS Edit",
+      "SSL and Certificates Edit",
+      "Zone WAF Edit",
+      "Origin Rules Edit",
+      "Config Rules Edit",
+    ]);
+  });
+
+  test("an error counts its faults", () => {
+    expect(new CloudflareError(["one"]).message).toBe("Cloudflare: 1 fault, nothing was changed:\n  one");
+    expect(new CloudflareError(["one", "two"]).message).toBe(
+      "Cloudflare: 2 faults, nothing was changed:\n  one\n  two",
+    );
+  });
 
   test("the preview quotes another reason for a rejection, and tries the other phases too", async () => {
     const host = { ...exampleHost, hostname: 'hooks.example.org" or "' };
