@@ -58,7 +58,7 @@ export const byHand: readonly ByHand[] = [
     ],
   ]),
   ...within("infra/edge/zone/lock.ts", "test/engine/hosts-leave.test.ts", [
-    ["throw new Error(\n        `${host} would keep", "void (\n        `${host} would keep"],
+    ["throw new Error(\n        `${host} would keep", "String(\n        `${host} would keep"],
     ['one.host.state !== "present")) return;', "false)) return;"],
   ]),
   ...within("infra/host/guard/guard.sh", "test/infra/host/guard.test.ts", [

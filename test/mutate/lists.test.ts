@@ -27,7 +27,7 @@ test("what each mutant by hand replaces is in its file once, and its test exists
 });
 
 test("each area has its sources and tests, and a file belongs to the area that names it or its nearest folder", () => {
-  for (const path of [...areas.flatMap(({ sources, tests }) => [...sources, tests]), ...notMutated])
+  for (const path of [...areas.flatMap(({ sources, tests }) => [...sources, ...tests]), ...notMutated])
     expect(existsSync(new URL(`../../${path}`, import.meta.url)), path).toBe(true);
   expect(
     [

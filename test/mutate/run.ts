@@ -56,7 +56,8 @@ function places(): Place[] {
 }
 
 async function mutate({ name, tests, score }: Area, mutated: Place[]): Promise<boolean> {
-  console.log(`\n${name}: ${mutated.length} places, tests of ${tests}`);
+  process.env.PUSHGATE_TESTS = tests.join(" ");
+  console.log(`\n${name}: ${mutated.length} places, tests of ${tests.join(", ")}`);
   const results = await new Stryker({
     mutate: mutated,
     testRunner: "vitest",
@@ -65,7 +66,7 @@ async function mutate({ name, tests, score }: Area, mutated: Place[]): Promise<b
       ...["./reporter.ts", "./sample.ts"].map((file) => import.meta.resolve(file)),
     ],
     reporters: ["as-found", "progress-append-only"],
-    vitest: { pool: "forks", configFile: "test/mutate/vitest.config.ts", dir: tests, related: false },
+    vitest: { pool: "forks", configFile: "test/mutate/vitest.config.ts", related: false },
     disableTypeChecks: false,
     checkers: sample === undefined ? [] : ["sample"],
     concurrency: 2,
@@ -93,7 +94,7 @@ async function mutate({ name, tests, score }: Area, mutated: Place[]): Promise<b
   });
   const of = noticed + unexplained.length;
   const percent = of === 0 ? 100 : (100 * noticed) / of;
-  if (unexplained.length > 0) console.log(`\n${name}: no test of ${tests} notices`);
+  if (unexplained.length > 0) console.log(`\n${name}: no test notices`);
   for (const { fileName, location, mutatorName, replacement } of unexplained)
     console.log(
       `${relative(root, fileName)}:${location.start.line}:${location.start.column} ${mutatorName} ${JSON.stringify(replacement)}`,

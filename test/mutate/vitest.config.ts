@@ -1,9 +1,9 @@
 import { defineConfig } from "vitest/config";
 
-/** For `npm run mutate`, which sets `dir` to the folder of tests of the mutated sources. */
+/** For `npm run mutate`, which names the tests of the mutated sources. */
 export default defineConfig({
   test: {
-    include: ["**/*.test.ts"],
+    include: (process.env.PUSHGATE_TESTS ?? "").split(" ").flatMap((path) => [path, `${path}/**/*.test.ts`]),
     // Only tests of bundles, which are made of sources without a mutant.
     exclude: ["**/process.test.ts", "**/metrics.test.ts"],
     setupFiles: ["test/mutate/setup.ts"],

@@ -49,6 +49,58 @@ test("the git hosts that publish their ranges have loopback ports of their own, 
   });
 });
 
+test("each git host has its mark, its servers, its page of webhooks and the name of the field for the secret", () => {
+  const rows = all.map(([name, { mark, domains = [], webhookPage, deliveryHeader, signatures, ...more }]) => [
+    ...[name, mark, domains.join(" "), webhookPage, deliveryHeader],
+    ...[signatures.map(({ header, prefix, length = "" }) => `${header}: ${prefix}${length}`).join(", ")],
+    ...[more.keys ?? "", more.anyRepository ?? false, more.secretField?.(secret) ?? "", more.secretField?.(key) ?? ""],
+  ]);
+  const gitlab = ["x-gitlab-event", "Settings > Webhooks > Add new webhook", "x-gitlab-event-uuid"] as const;
+  const gitlabSignatures = "webhook-signature: v1, x-gitlab-token: ";
+  const sha256 = (header: string) => `${header}: sha256=71`;
+  const plain = ["", false, "", ""];
+  const byGithub = ["x-github-delivery", sha256("x-hub-signature-256")];
+  const tokens = ["some", false, "secret token", "signing token"];
+  const expected = [
+    [
+      "github",
+      "x-github-delivery",
+      "github.com ssh.github.com",
+      "Settings > Webhooks > Add webhook",
+      ...byGithub,
+      ...plain,
+    ],
+    ["gitlab", gitlab[0], "gitlab.com altssh.gitlab.com", gitlab[1], gitlab[2], gitlabSignatures, ...tokens],
+    ["gitlab-self-managed", gitlab[0], "", gitlab[1], gitlab[2], gitlabSignatures, ...tokens],
+    ["gitea", "x-gitea-event", "", "Settings > Webhooks > Add webhook > Gitea", ...byGithub, ...plain],
+    [
+      "forgejo",
+      "x-forgejo-event",
+      "codeberg.org",
+      "Settings > Webhooks > Add webhook > Forgejo",
+      ...byGithub,
+      ...plain,
+    ],
+    [
+      ...["gogs", "x-gogs-event", "", "Settings > Webhooks > Add a new webhook > Gogs", "x-github-delivery"],
+      ...["x-gogs-signature: 64", ...plain],
+    ],
+    [
+      ...["bitbucket", "x-hook-uuid", "bitbucket.org altssh.bitbucket.org"],
+      ...["Repository settings > Webhooks > Add webhook", "x-request-uuid", sha256("x-hub-signature"), ...plain],
+    ],
+    [
+      ...["bitbucket-data-center", "x-event-key", "", "Repository settings > Webhooks > Create webhook"],
+      ...["x-request-id", sha256("x-hub-signature"), ...plain],
+    ],
+    [
+      ...["standard-webhooks", "webhook-id", "", "the sender's page of webhooks", "webhook-id", "webhook-signature: v1"],
+      ...["all", true, "signing secret", "signing secret"],
+    ],
+  ];
+  expect(rows.map(String).sort()).toEqual(expected.map(String).sort());
+});
+
 test("all header names are in lower case, as Node and Cloudflare's rules find them", () => {
   for (const [, { signatures, deliveryHeader, mark }] of all)
     for (const name of [deliveryHeader, mark, ...signatures.map(({ header }) => header)])

@@ -114,6 +114,16 @@ test("the lines of one turn of the event loop are one write", async () => {
   expect(writes).toEqual([`${line({ ...entry, status: 401 })}\n${line(entry)}\n`, `${line(entry)}\n`]);
 });
 
+test("without a line nothing is written, at the process's exit either", async () => {
+  const writes: string[] = [];
+  const before = process.listeners("exit");
+  openJournal((lines) => writes.push(lines));
+  const added = process.listeners("exit").filter((listener) => !before.includes(listener));
+  expect(added).toHaveLength(1);
+  for (const listener of added) listener(0);
+  expect(writes).toEqual([]);
+});
+
 test("the journal writes the lines that it holds when the process exits", async () => {
   const source = new URL("../../../service/journal.ts", import.meta.url).href;
   const script = `import { openJournal } from ${JSON.stringify(source)};

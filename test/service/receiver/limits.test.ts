@@ -1,7 +1,9 @@
 /** The budget of rejections and the places of a source. The clock of the budget changes only where a test sets it. */
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
+import * as v from "valibot";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { receiverLimits } from "../../../service/limits.ts";
 import { createLimits, sourceOf } from "../../../service/receiver/limits.ts";
 import { delivery, sign } from "../../fakes/deliveries.ts";
 import { secrets } from "../../fixtures.ts";
@@ -17,6 +19,32 @@ describe("a source is", () => {
     ["the /64 of a link-local address with its zone", "fe80::1%eth0", "fe80:0:0:0::/64"],
     ["unknown after the connection has ended", undefined, "unknown"],
   ])("%s", (_, address, source) => expect(sourceOf(address ?? null)).toBe(source));
+});
+
+test("each limit says what a value is, with its bounds and default, and what it limits", () => {
+  expect(Object.entries(receiverLimits.entries).map(([name, schema]) => [name, v.getMetadata(schema.wrapped)])).toEqual(
+    [
+      [
+        "bodyBytes",
+        { form: "a number of bytes from 1024 to 26214400, such as 5242880", description: "Size of a delivery's body." },
+      ],
+      [
+        "refusalsPerMinute",
+        {
+          form: "a whole number from 1 to 10000, such as 60",
+          description: "Rejected requests a minute, by source and hook.",
+        },
+      ],
+      [
+        "concurrentPerSource",
+        {
+          form: "a whole number from 1 to 1000, such as 32",
+          description: "Requests that one source may have open at the receiver.",
+        },
+      ],
+    ],
+  );
+  expect(v.parse(receiverLimits, {})).toEqual({ bodyBytes: 5 << 20, refusalsPerMinute: 60, concurrentPerSource: 32 });
 });
 
 describe("the budget of rejections", () => {
