@@ -21,7 +21,7 @@ export const areas: readonly Area[] = [
       "service/settings.ts",
       "service/spool-folder.ts",
     ],
-    tests: ["test/service/receiver", "test/service/git-hosts"],
+    tests: ["test/service/receiver", "test/service/git-hosts", "test/service/reporter"],
     score: 92,
   },
   {

@@ -94,7 +94,14 @@ test("each git host has its mark, its servers, its page of webhooks and the name
       ...["x-request-id", sha256("x-hub-signature"), ...plain],
     ],
     [
-      ...["standard-webhooks", "webhook-id", "", "the sender's page of webhooks", "webhook-id", "webhook-signature: v1"],
+      ...[
+        "standard-webhooks",
+        "webhook-id",
+        "",
+        "the sender's page of webhooks",
+        "webhook-id",
+        "webhook-signature: v1",
+      ],
       ...["all", true, "signing secret", "signing secret"],
     ],
   ];
