@@ -1,0 +1,102 @@
+/** The canary of a run: which hosts it requests, how often, and what it prints. The web answers as a test lists. */
+import { EventEmitter } from "node:events";
+import * as pulumi from "@pulumi/pulumi";
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { canary } from "../../../infra/edge/canary.ts";
+import { example, exampleHost } from "../../fixtures.ts";
+import { setMocks } from "../mocks.ts";
+
+type Answer = { readonly status?: number; readonly headers?: object } | { readonly code?: string } | "silence";
+type Options = { readonly hostname: string; readonly path: string; readonly timeout: number };
+const web = vi.hoisted(() => ({ asked: [] as unknown[], answers: [] as unknown[] }));
+vi.mock("node:https", () => ({
+  get: (options: Options, use: (answer: object) => void) => {
+    web.asked.push(options);
+    const answer = web.answers.shift() as Answer;
+    const sent = Object.assign(new EventEmitter(), {
+      destroy: (error: Error) => void setImmediate(() => sent.emit("error", error)),
+    });
+    setImmediate(() => {
+      if (answer === "silence") sent.emit("timeout");
+      else if ("status" in answer) use({ statusCode: answer.status, headers: answer.headers ?? {}, resume: () => {} });
+      else sent.emit("error", answer);
+    });
+    return sent;
+  },
+}));
+
+const warn = vi.spyOn(pulumi.log, "warn");
+let info: typeof warn;
+const texts = (spy: typeof warn) => spy.mock.calls.map(([text]) => text);
+let isDryRun = true;
+beforeEach(async () => {
+  await setMocks({ call: () => ({}), newResource: () => ({ id: "", state: {} }) });
+  vi.spyOn(pulumi.runtime, "isDryRun").mockImplementation(() => isDryRun);
+  isDryRun = true;
+  // The mocks replace it.
+  info = vi.spyOn(pulumi.log, "info");
+  for (const spy of [warn, info]) spy.mockReset().mockResolvedValue(undefined);
+  web.asked.length = 0;
+});
+afterEach(() => vi.useRealTimers());
+
+const through = { status: 204, headers: { "x-served-by": "pushgate-proxy" } };
+const hosts = [
+  exampleHost,
+  { ...exampleHost, name: "web2", hostname: "hooks2.example.org", state: "absent" as const },
+  { ...exampleHost, name: "web3", hostname: "hooks3.example.org", state: "lost" as const },
+];
+/** Sends the canary, which the web answers so. Returns the hostnames that were requested. */
+async function send(answers: readonly Answer[], edge: object = { canary: true }): Promise<string[]> {
+  web.answers = [...answers];
+  canary({ ...example, hosts, edge: { ...example.edge, ...edge } }, undefined, []);
+  await vi.waitFor(() => expect(web.answers).toEqual([]), { timeout: 60_000 });
+  await new Promise((resolve) => setImmediate(() => setImmediate(resolve)));
+  return web.asked.map((options) => (options as Options).hostname);
+}
+
+test("each present host is requested once, on a connection of its own, and nothing is printed where nginx answers", async () => {
+  expect(await send([through])).toEqual([exampleHost.hostname]);
+  expect(web.asked).toEqual([
+    {
+      ...{ hostname: exampleHost.hostname, path: "/.pushgate", agent: false, timeout: 25_000 },
+      headers: { "user-agent": "pushgate", accept: "*/*" },
+    },
+  ]);
+  expect([texts(warn), texts(info)]).toEqual([[], []]);
+});
+
+test("no host is requested where the configuration says so", async () => {
+  expect(await send([], { canary: false })).toEqual([]);
+});
+
+test.each<[Answer, string]>([
+  [{ status: 521 }, "521: Cloudflare could not connect to"],
+  [{ code: "ENOTFOUND" }, "ENOTFOUND: DNS does not resolve"],
+  [{}, "no code: there is no answer"],
+  ["silence", "ETIMEDOUT: there is no answer"],
+])("a preview sends one request, and warns of %j", async (answer, words) => {
+  await send([answer]);
+  await vi.waitFor(() => expect(warn).toHaveBeenCalled());
+  expect(texts(warn)).toEqual([
+    expect.stringMatching(`^web1: https://hooks\\.example\\.org/\\.pushgate does not get through\\. ${words}`),
+  ]);
+  expect(texts(info)).toEqual([]);
+});
+
+test("up repeats the request for half a minute, and reports once that it waits", async () => {
+  isDryRun = false;
+  vi.useFakeTimers({ toFake: ["Date"] });
+  const sent = send([{ status: 521 }, { status: 521 }, through]);
+  await vi.waitFor(() => expect(web.asked).toHaveLength(3), { timeout: 30_000 });
+  await sent;
+  expect(texts(info)).toEqual(["waiting until a request to hooks.example.org gets through to web1"]);
+  expect(texts(warn)).toEqual([]);
+
+  const late = send([{ status: 521 }, { status: 522 }]);
+  await vi.waitFor(() => expect(info).toHaveBeenCalledTimes(2));
+  vi.setSystemTime(Date.now() + 30_000);
+  await late;
+  await vi.waitFor(() => expect(warn).toHaveBeenCalledTimes(1));
+  expect(texts(warn)[0]).toContain("522");
+});
