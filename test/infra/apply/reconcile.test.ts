@@ -182,6 +182,51 @@ describe("a layer that leaves", () => {
   });
 });
 
+describe("each property that is compared gives another stamp:", () => {
+  const { stamp: _, ...unstamped } = asDeclared;
+  const of = (change: object) => reconcile(layer, { ...asDeclared, facts: [], ...change }, () => "r").stamp;
+  test.each<[string, object]>([
+    ["a file's type", { files: { [file.path]: { ...seenFile, type: "directory" } } }],
+    ["its mode", { files: { [file.path]: { ...seenFile, mode: "600" } } }],
+    ["its owner", { files: { [file.path]: { ...seenFile, owner: "www-data:root" } } }],
+    ["its contents", { files: { [file.path]: { ...seenFile, sha256: sha256("x") } } }],
+    ["that it is missing", { files: {} }],
+    ["what is owned", { owned: [file.path, "/etc/pushgate/b"] }],
+    ["a fact", { facts: [{ output: "failed", status: 3 }] }],
+    ["the former stamp", { stamp: "ba9876543210" }],
+  ])("%s", (_, change) => {
+    expect(of(change)).toMatch(/^[0-9a-f]{12}$/);
+    expect(of(change)).not.toBe(of({}));
+    expect(of(change)).toBe(of(change));
+  });
+  test("the order of what is owned gives none, and an invalid stamp counts by the random value", () => {
+    const owned = ["/etc/pushgate/b", "/etc/pushgate/c"];
+    expect(of({ owned })).toBe(of({ owned: owned.toReversed() }));
+    const lost = (random: string) => reconcile(layer, { ...unstamped, facts: [] }, () => random).stamp;
+    expect(lost("one")).not.toBe(lost("two"));
+  });
+});
+
+test("a fact's text says what was found, with its exit status where that is not 0", () => {
+  const of = (output: string, status: number, want = "active") =>
+    reconcile(
+      { ...layer, facts: [{ ...fact, want }] },
+      {
+        ...asDeclared,
+        facts: [{ output, status }],
+        applied: [fileRecord(file), factRecord(undefined, { ...fact, want })],
+      },
+      () => "r",
+    ).drift;
+  expect(of("failed", 3)).toEqual(['unit x: declared is "active", the host reports "failed" (exit 3)']);
+  expect(of("failed", 0)).toEqual(['unit x: declared is "active", the host reports "failed"']);
+  for (const status of [124, 137]) expect(of("active", status)).toEqual(["unit x: no answer within 5 seconds"]);
+  expect(of("one\ntwo", 0)).toEqual(["unit x: differs (- on the host, + declared):\n- one\n- two\n+ active"]);
+  expect(of("one", 0, "one\ntwo")).toEqual(["unit x: differs (- on the host, + declared):\n  one\n+ two"]);
+  const none = { ...asDeclared, facts: [] };
+  expect(reconcile(layer, none, () => "r").drift).toEqual(["unit x: the host gave no answer"]);
+});
+
 describe("strays", () => {
   test("a folder on the way to a declared file is no stray", () => {
     const declared = [{ path: "/etc/pg/tls/ca.pem" as const }];

@@ -1,0 +1,110 @@
+/** The answer of a probe as rows, without a host: what is read of each kind, and which answers are none. */
+import { describe, expect, test } from "vitest";
+import { parseReport, printable, trimmed } from "../../../infra/apply/report.ts";
+
+type Row = readonly unknown[];
+const answer = (...rows: readonly Row[]) => JSON.stringify({ pushgate: 1, rows: [...rows, ["end"]] });
+const base64 = (text: string) => Buffer.from(text).toString("base64");
+const hash = "a".repeat(64);
+
+test("each row is of its layer, and what no row names is empty", () => {
+  const report = parseReport(
+    answer(
+      ["system", "systemd", 0, 0, " 252\n"],
+      ["system64", "odd", 1, 3, base64("\u001b[2J it's \n")],
+      ["listens", 443, "nginx"],
+      ["listens", 22, ""],
+      ["ssh", "2222"],
+      ["stamp", "firewall", "0123456789ab"],
+      ["stamp", "firewall", "file x 644 root:root /etc/a"],
+      ["stamp", "firewall", "fact y"],
+      ["stamp", "proxy", "absent-0123456789ab"],
+      ["owned", "firewall", "/etc/a"],
+      ["owned64", "firewall", base64("/etc/ä")],
+      ["owned", "proxy", "/etc/b"],
+      ["file", "/etc/a", "regular file", "644", "root:root"],
+      ["text", "/etc/a", base64("one\n")],
+      ["sha256", "/etc/a", hash],
+      ["file", "/etc/b", "symbolic link", "777", "root:root"],
+      ["fact", "firewall", 0, 0, " active \n"],
+      ["fact64", "firewall", 1, 124, base64("\t two\nlines \v")],
+      ["fact", "proxy", 0, 3, "inactive"],
+    ),
+    ["firewall", "proxy", "new"],
+  );
+  const files = {
+    "/etc/a": { type: "regular file", mode: "644", owner: "root:root", sha256: hash, text: "one\n" },
+    "/etc/b": { type: "symbolic link", mode: "777", owner: "root:root", sha256: undefined, text: undefined },
+  };
+  expect(report).toEqual({
+    system: { systemd: { output: "252", status: 0 }, odd: { output: "[2J it's", status: 3 } },
+    listeners: [
+      { port: 443, process: "nginx" },
+      { port: 22, process: "" },
+    ],
+    sshPort: 2222,
+    layers: {
+      firewall: {
+        ...{ name: "firewall", stamp: "0123456789ab", applied: ["file x 644 root:root /etc/a", "fact y"], files },
+        owned: ["/etc/a", "/etc/ä"],
+        facts: [
+          { output: "active", status: 0 },
+          { output: "two\nlines", status: 124 },
+        ],
+      },
+      proxy: {
+        ...{ name: "proxy", stamp: "absent-0123456789ab", applied: [], files, owned: ["/etc/b"] },
+        facts: [{ output: "inactive", status: 3 }],
+      },
+      new: { name: "new", applied: [], files, owned: [], facts: [] },
+    },
+  });
+  expect("stamp" in report.layers.new!).toBe(false);
+});
+
+test("an answer through sudo has no port of SSH", () => {
+  expect("sshPort" in parseReport(answer(), [])).toBe(false);
+  expect("sshPort" in parseReport(answer(["ssh", ""]), [])).toBe(false);
+});
+
+describe("an answer that is not whole is rejected, and quoted in part", () => {
+  const rejected = (stdout: string) => () => parseReport(stdout, []);
+
+  test("where it is empty", () => {
+    expect(rejected("")).toThrow(
+      "the probe's answer is not whole, so the state of this host is unknown; it is empty. If a login shell prints " +
+        "(~/.bashrc, ~/.profile), make it silent for commands.",
+    );
+  });
+
+  test("where a login shell printed into it, at most 200 characters and no terminal control", () => {
+    expect(rejected("\u001b[2JWelcome!\n{}")).toThrow("it begins: [2JWelcome!\n{}. If a login shell");
+    expect(rejected("x".repeat(300))).toThrow(`it begins: ${"x".repeat(200)}. If`);
+  });
+
+  test.each<[string, string]>([
+    ["no end", JSON.stringify({ pushgate: 1, rows: [] })],
+    ["an end before the last row", JSON.stringify({ pushgate: 1, rows: [["end"], ["ssh", "22"]] })],
+    ["another version", JSON.stringify({ pushgate: 2, rows: [["end"]] })],
+    ["a key more", JSON.stringify({ pushgate: 1, more: 1, rows: [["end"]] })],
+    ["an unknown row", answer(["elsewhere", "x"])],
+    ["a row with a cell more", answer(["ssh", "22", "x"])],
+    ["a row with a cell less", answer(["owned", "x"])],
+    ["a port as text", answer(["listens", "443", "nginx"])],
+    ["half a status", answer(["fact", "x", 0, 0.5, ""])],
+    ["a list in place of a text", answer(["text", "/etc/a", ["x"]])],
+    ["another list", "[1]"],
+  ])("with %s", (_, stdout) => {
+    expect(rejected(stdout)).toThrow("the probe's answer has an unknown shape");
+  });
+});
+
+test("printable removes each control and direction, and keeps tabs, line ends and other text", () => {
+  const controls = "\u0000\u0008\u000b\u001f\u007f\u009f\u200e\u200f\u202a\u202e\u2066\u2069";
+  expect(printable(`a${[...controls].join("b")}\t\n\u00a0ä\u{1f41f}`)).toBe(`a${"b".repeat(11)}\t\n\u00a0ä\u{1f41f}`);
+});
+
+test("trimmed removes the blanks that apply.sh removes, and no other", () => {
+  expect(trimmed(" \t\n\v\f\ra b\n c \r\f\v\n\t ")).toBe("a b\n c");
+  expect(trimmed("\u00a0a\u2003")).toBe("\u00a0a\u2003");
+});

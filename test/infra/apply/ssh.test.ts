@@ -1,0 +1,44 @@
+/** The command that reaches a host, and the one message for a host that it does not reach. */
+import { expect, test } from "vitest";
+import { sshTo, unreachable } from "../../../infra/apply/ssh.ts";
+
+const host = { name: "web1", ssh: "deploy@web1.example.org" };
+
+test("the host comes after the options, and each option is the same for every operator and host", () => {
+  const command = sshTo(host);
+  expect(command.slice(-2)).toEqual(["--", host.ssh]);
+  const options = command.slice(1, -2);
+  expect(options.filter((_, i) => i % 2 === 0)).toEqual(Array(options.length / 2).fill("-o"));
+  expect(options.filter((_, i) => i % 2 === 1)).toEqual([
+    ...["BatchMode=yes", "StrictHostKeyChecking=yes", "ConnectTimeout=15", "ServerAliveInterval=15"],
+    ...["ServerAliveCountMax=4", "ControlMaster=auto", "ControlPath=~/.ssh/pushgate-%C", "ControlPersist=60"],
+  ]);
+});
+
+test.each([
+  ["REMOTE HOST IDENTIFICATION HAS CHANGED", "its SSH host key is unknown or has changed", "Compare its fingerprint"],
+  ["No ED25519 host key is known for web1", "its SSH host key is unknown or has changed", "Compare its fingerprint"],
+  ["sudo: a terminal is required to read the password", "sudo requires a password", "Allow that login NOPASSWD"],
+  ["sudo: no askpass program specified", "sudo requires a password", "Allow that login NOPASSWD"],
+  ["sh: 1: exec: sudo: not found", "sudo is not installed or not allowed", "Log in as root, or install sudo."],
+  ["bash: sudo: command not found", "sudo is not installed or not allowed", "Log in as root, or install sudo."],
+  ["deploy is not in the sudoers file.", "sudo is not installed or not allowed", "Log in as root"],
+  ["Sorry, user deploy may not run sudo on web1.", "sudo is not installed or not allowed", "Log in as root"],
+  ["ssh: connect to host web1 port 22: No route to host", "the host is unreachable", "Start it, and open SSH"],
+  ["ssh: connect to host web1: Network is unreachable", "the host is unreachable", "Start it, and open SSH"],
+  ["Connection closed by 192.0.2.1 port 22", "the host is unreachable", "Start it, and open SSH"],
+  ["Connection reset by peer", "the host is unreachable", "Start it, and open SSH"],
+  ["something else", "the connection or the command failed", "Read what ssh printed."],
+])("%s: %s", (printed, wrong, fix) => {
+  const message = unreachable(host, printed);
+  expect(message.startsWith(`web1: ${wrong}; nothing was changed. ${fix}`)).toBe(true);
+  const sudo = wrong.startsWith("sudo") ? " sudo -n true" : "";
+  expect(message).toContain(` Check with: ssh deploy@web1.example.org${sudo}\n  ssh printed: ${printed}`);
+});
+
+test("of what ssh printed the last three lines are quoted, without frames, blanks and the engine's own line", () => {
+  const printed =
+    'error: exit status 255: running "x"\n@@@@@@@\n  one \n\n\t two\n@  WARNING @@@\nthree\u001b[2J\n four  \n';
+  expect(unreachable(host, printed).split("\n").at(-1)).toBe("  ssh printed: two / three[2J / four");
+  expect(unreachable(host, "x".repeat(600)).split("\n").at(-1)).toBe(`  ssh printed: ${"x".repeat(500)}`);
+});
