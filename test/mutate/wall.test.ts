@@ -26,3 +26,11 @@ test("a mutant sees no process and no network of this computer", ({ skip }) => {
   expect(behindWall(["sh", "-c", `kill -0 ${process.pid}`], "ignore")).not.toBe(0);
   expect(behindWall(["sh", "-c", '[ "$(tail -n +3 /proc/net/dev | wc -l)" = 1 ]'], "ignore")).toBe(0);
 });
+
+test("a test that makes namespaces of its own runs there", ({ skip }) => {
+  const reason =
+    missing("bwrap", "unshare") ?? (process.getuid?.() === 0 ? undefined : "only root mounts a /proc: run as root");
+  skip(reason !== undefined, reason);
+  const isolated = ["--user", "--map-root-user", "--net", "--pid", "--fork", "--kill-child", "--mount-proc"];
+  expect(behindWall(["unshare", ...isolated, "true"], "ignore")).toBe(0);
+});

@@ -26,8 +26,10 @@ export function behindWall(command: readonly string[], stdio: "inherit" | "ignor
       ...["--ro-bind", root, root, ...written.flatMap((folder) => ["--bind", folder, folder])],
       // Of vitest's token.
       ...["--setenv", "XDG_DATA_HOME", "/tmp"],
-      // Tests make namespaces of their own, as root there.
-      ...["--cap-add", "ALL", "--chdir", root, ...command],
+      ...["--cap-add", "ALL", "--chdir", root],
+      // Tests make namespaces of their own, with a /proc of their own, which the kernel allows where this one hides
+      // nothing. bwrap's hides /proc/sys; root alone may mount another, so start this as root to run these tests.
+      ...["sh", "-c", 'mount -t proc proc /proc 2>/dev/null; exec "$@"', "sh", ...command],
     ],
     { stdio },
   );
