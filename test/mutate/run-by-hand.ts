@@ -15,10 +15,14 @@ function failing(copy: string, test: string): string[] {
   const report = ["--bail=1", "--update=none", "--reporter=json", `--outputFile=${outputFile}`];
   spawnSync("vitest", ["run", ...config, ...report, test], { cwd: copy, stdio: "ignore" });
   const { testResults }: Report = JSON.parse(readFileSync(outputFile, "utf8"));
-  return testResults.flatMap(({ message, assertionResults }) => [
-    ...assertionResults.filter(({ status }) => status === "failed").map(({ fullName }) => fullName),
-    ...(message === "" ? [] : [message]),
-  ]);
+  const results = testResults.flatMap(({ assertionResults }) => assertionResults);
+  // A skipped test notices nothing.
+  if (results.length > 0 && results.every(({ status }) => status === "skipped"))
+    return ["all of its tests are skipped"];
+  return [
+    ...results.filter(({ status }) => status === "failed").map(({ fullName }) => fullName),
+    ...testResults.map(({ message }) => message).filter((message) => message !== ""),
+  ];
 }
 
 /** Returns whether each mutant of these files was noticed. */
