@@ -303,6 +303,121 @@ describe("hugo's socket", () => {
     expect(setback).toMatchObject({ result: "failed", message: expect.stringContaining(reason) });
   });
 
+  test.each<[string, string, string, string]>([
+    [
+      "without hugo",
+      "exit-code exited 203",
+      "",
+      "hugo can't be started. Run apt-get install hugo, or correct hooks[].site.hugo.path.",
+    ],
+    [
+      "of the unit's own program",
+      "exit-code exited 78",
+      "the content folder is missing\n",
+      "the content folder is missing",
+    ],
+    [
+      "of a core dump",
+      "core-dump dumped SEGV",
+      "",
+      "hugo was ended by the signal SEGV: by a person, or by a host without memory. See journalctl -k.",
+    ],
+    [
+      "where the kernel denied memory",
+      "exit-code exited 2",
+      "fatal error: runtime: out of memory\n",
+      "the build reached its memory limit (1024 MiB). Raise hooks[].site.limits.memoryMiB.",
+    ],
+    [
+      "where the kernel denied an address",
+      "exit-code exited 2",
+      "x\nfatal error: runtime: cannot allocate memory\n",
+      "the build reached its memory limit (1024 MiB). Raise hooks[].site.limits.memoryMiB.",
+    ],
+    [
+      "where a page only speaks of memory",
+      "exit-code exited 1",
+      "ERROR a page: fatal error: out of memory\n",
+      "hugo failed: a page: fatal error: out of memory",
+    ],
+    [
+      "of a quota",
+      "exit-code exited 1",
+      "ERROR Disk quota exceeded\n",
+      "the disk is full. Free space on the file system of /var/lib/pushgate-sites, or make the site smaller.",
+    ],
+    [
+      "without processes",
+      "exit-code exited 1",
+      "fork/exec /usr/bin/x: resource temporarily unavailable\n",
+      "hugo reached its limit of processes and threads (256). Raise hooks[].site.limits.tasks.",
+    ],
+    [
+      "of node without processes",
+      "exit-code exited 1",
+      "Error: spawn /usr/bin/x EAGAIN\n",
+      "hugo reached its limit of processes and threads (256). Raise hooks[].site.limits.tasks.",
+    ],
+    [
+      "of a shell without processes",
+      "exit-code exited 1",
+      "sh: fork: retry: Resource temporarily unavailable\n",
+      "hugo reached its limit of processes and threads (256). Raise hooks[].site.limits.tasks.",
+    ],
+    [
+      "of a template",
+      "exit-code exited 1",
+      'ERROR 2026/11/23 12:00:00 render: "/source/layouts/index.html:3:5": bad\n',
+      'the template layouts/index.html failed: render: "/source/layouts/index.html:3:5": bad',
+    ],
+    [
+      "of a theme's template",
+      "exit-code exited 1",
+      "Error: themes/t/layouts/a.html:10: bad\n",
+      "the template themes/t/layouts/a.html failed: themes/t/layouts/a.html:10: bad",
+    ],
+    [
+      "with greeting and totals",
+      "exit-code exited 1",
+      "Start building sites …\nhugo v0.111\n  | EN\n-----+---\nWARN x\nTotal in 5 ms\nsaid so\n",
+      "hugo failed: said so",
+    ],
+    [
+      "with more errors than are shown",
+      "exit-code exited 1",
+      "before\nERROR a\nERROR a\nERROR b\npanic: c\nfatal d\nafter\n",
+      "hugo failed: a | b | panic: c",
+    ],
+    [
+      "of a denied program",
+      "exit-code exited 1",
+      "Error: access denied: x; the current security configuration is:\n[security]\n",
+      "hugo failed: access denied: x",
+    ],
+    ["with counted errors", "exit-code exited 1", "ERROR a\nError: logged 1 error(s)\n", "hugo failed: a"],
+    [
+      "of an unknown kind",
+      "watchdog killed ABRT",
+      "last words\n",
+      "the unit of hugo ended by watchdog. See journalctl -u 'pushgate-hugo-*'. Its output: last words",
+    ],
+  ])("the end %s has the reason: %s", async (_, end, output, reason) => {
+    const hugo = await unit(`${id} ${end}\n`, () => first + output);
+    expect((await alone(hugo, { memoryMiB: 1024, tasks: 256 }))?.message).toBe(reason);
+  });
+
+  test("a limit that the settings do not have is not in the reason", async () => {
+    const memory = await unit(`${id} oom-kill killed KILL\n`);
+    expect((await alone(memory))?.message).toBe(
+      "the build reached its memory limit. Raise hooks[].site.limits.memoryMiB.",
+    );
+  });
+
+  test("a unit that says something else first is no build, and one that never reports an end is named", async () => {
+    const other = await setbackAfter(good, () => "Welcome!\n");
+    expect(other?.message).toMatch(/^the unit of hugo ended by no first line\. .* Its output: Welcome!$/);
+  });
+
   test("the builder tries again while the unit is busy with a former build", async () => {
     expect(await setbackAfter(good, (connection) => (connection < 3 ? "" : first))).toBeUndefined();
     expect(connections).toBe(3);

@@ -11,6 +11,7 @@ import {
   readFileSync,
   rmSync,
   symlinkSync,
+  utimesSync,
   writeFileSync,
 } from "node:fs";
 import { createServer } from "node:net";
@@ -48,6 +49,24 @@ describe("a request", () => {
     site.request("rollback-000002-abc");
     const open = { ...site.places, rootRequests: site.places.requests };
     expect(pending(open).map(({ kind }) => kind)).toContain("rollback");
+  });
+
+  test("of root come by their age, after the deliveries", () => {
+    const root = (name: string, age: number) => {
+      const path = join(site.places.rootRequests, name);
+      writeFileSync(path, "");
+      utimesSync(path, Date.now() / 1000 - age, Date.now() / 1000 - age);
+    };
+    root("a-new-one", 1);
+    root("b-old-one", 100);
+    root("c-middle", 50);
+    root("an-old-rollback-000002-abc", 200);
+    expect(pending(site.places).map(({ kind, name }) => [kind, /\((.*)\)$/.exec(name)?.[1]])).toEqual([
+      ["request", "an-old-rollback-000002-abc"],
+      ["request", "b-old-one"],
+      ["request", "c-middle"],
+      ["request", "a-new-one"],
+    ]);
   });
 
   test("of root stays until it is done, and one that replaces it meanwhile stays longer", () => {
