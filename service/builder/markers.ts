@@ -210,7 +210,7 @@ function ofRoot(file: Entry): Marker {
  * Removes markers whose work is done, and on the disk: of root's, those that root has not replaced meanwhile. A rollback
  * that came back after a power cut would undo a later publish; a push that comes back finds itself published.
  */
-export function release(places: Places, markers: readonly Marker[]): void {
+export function removeDone(places: Places, markers: readonly Marker[]): void {
   for (const { file } of markers) if (file && statOf(file.path)?.ino === file.stat?.ino) discard(file, []);
   if (markers.some(({ kind }) => kind === "rollback")) syncFolder(places.rootRequests);
   if (markers.some(({ file }) => !file)) remove(places.taken);

@@ -5,7 +5,7 @@
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { removeAsRoot, retire } from "./hugo.ts";
-import { arrived, type Marker, release, take, takeFormer } from "./markers.ts";
+import { arrived, type Marker, removeDone, take, takeFormer } from "./markers.ts";
 import { type Pauses, pauses, stillFailing } from "./pauses.ts";
 import type { Places } from "./places.ts";
 import { currentRelease, prune, removeHalf, staying } from "./releases.ts";
@@ -47,7 +47,7 @@ export async function serve(site: Site, journal: Journal, pause: Pauses | null =
     const turn = turnOf(before, failing);
     if (!once(batch) || turn) reportResult(site, run, turn);
     report(site, run, failing, journal);
-    if (good || once(batch)) release(places, batch);
+    if (good || once(batch)) removeDone(places, batch);
     pruneOld(places, run.stay);
     if (run.stay || !good) await cleanUp(site);
 

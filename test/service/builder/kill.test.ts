@@ -172,7 +172,7 @@ test("without the late removal of markers a kill loses a push", async () => {
   const early = [
     "serve.ts",
     "const batch = next(markers);",
-    "const batch = next(markers);\n    release(places, batch);",
+    "const batch = next(markers);\n    removeDone(places, batch);",
   ] as const;
   const died = async (program: string) => {
     const child = start(site, program);

@@ -17,7 +17,7 @@ import {
 import { createServer } from "node:net";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { arrived, pending, release, take, takeFormer } from "../../../service/builder/markers.ts";
+import { arrived, pending, removeDone, take, takeFormer } from "../../../service/builder/markers.ts";
 import { releases } from "../../../service/builder/releases.ts";
 import { type Bench, bundledBuilder, finish, gitHost, onCopies, start } from "./harness.ts";
 import { siteFiles } from "./hugo-site.ts";
@@ -74,9 +74,9 @@ describe("a request", () => {
     const { markers } = take(site.places);
     expect(names(site.places.rootRequests)).toEqual(["tick"]);
     site.tick();
-    release(site.places, markers);
+    removeDone(site.places, markers);
     expect(names(site.places.rootRequests)).toEqual(["tick"]);
-    release(site.places, take(site.places).markers);
+    removeDone(site.places, take(site.places).markers);
     expect(names(site.places.rootRequests)).toEqual([]);
   });
 
