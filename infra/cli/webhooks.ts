@@ -93,8 +93,9 @@ export const differences = (found: Settings, wanted: Settings): string[] =>
     .filter(([name, value]) => found[name] !== undefined && found[name] !== value)
     .map(([name, value]) => `${name}: ${printable(found[name]!)} -> ${value}`);
 
-/** Milliseconds: of one request; that a rate limit may have the command wait. */
+/** Milliseconds that the command waits for one answer. */
 const patience = 20_000;
+/** Milliseconds that the command waits for a rate limit to end. */
 const longestPause = 60_000;
 /** Requests at once. */
 const width = 8;
@@ -254,6 +255,7 @@ function parsed(text: string): unknown {
 
 /** Milliseconds; undefined where the answer is no rate limit. GitHub answers 403 or 429, the others 429. */
 function limitOf({ status, headers }: ApiAnswer): number | undefined {
-  if (status === 429) return pauseOf(headers) ?? longestPause;
-  return status === 403 ? pauseOf(headers) : undefined;
+  const { "retry-after": after, "x-ratelimit-remaining": left } = headers;
+  const isLimited = status === 429 || (status === 403 && (after !== undefined || left === "0"));
+  return isLimited ? Math.max(pauseOf(headers) ?? longestPause, 1_000) : undefined;
 }

@@ -6,17 +6,11 @@ type Headers = Readonly<Record<string, string | readonly string[] | undefined>>;
  * Milliseconds from now, 0 where they are over; undefined where the answer names no pause. Names of headers in lower case.
  * Retry-After is in seconds or a date (RFC 9110, 10.2.3); `x-ratelimit-…` is GitHub's, in seconds since 1970.
  */
-export function pauseOf({
-  "retry-after": after,
-  "x-ratelimit-remaining": left = "0",
-  "x-ratelimit-reset": reset,
-}: Headers): number | undefined {
-  const seconds = Number(after);
-  const pause =
-    after === undefined
-      ? Number(left === "0" ? reset : undefined) * 1000 - Date.now()
-      : Number.isNaN(seconds)
-        ? Date.parse(String(after)) - Date.now()
-        : seconds * 1000;
-  return Number.isNaN(pause) ? undefined : Math.max(pause, 0);
+export function pauseOf(headers: Headers): number | undefined {
+  const { "retry-after": after, "x-ratelimit-remaining": left = "0", "x-ratelimit-reset": reset } = headers;
+  const isWhole = (text: unknown): boolean => /^\d+$/.test(String(text));
+  const untilThen = (time: number) => (Number.isNaN(time) ? undefined : Math.max(time - Date.now(), 0));
+  if (isWhole(after)) return Number(after) * 1000;
+  if (after !== undefined) return / GMT$/.test(String(after)) ? untilThen(Date.parse(String(after))) : undefined;
+  return left === "0" && isWhole(reset) ? untilThen(Number(reset) * 1000) : undefined;
 }

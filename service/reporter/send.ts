@@ -132,7 +132,7 @@ function judged({ status, headers, text }: Answer): Sent {
     return { kind: "rejected", reason: `${status}, a redirect, which is not followed` };
   const pause = pauseOf(headers);
   // GitHub answers 403 above its rate.
-  if (status >= 500 || status === 408 || status === 429 || (status === 403 && pause !== undefined))
+  if (status >= 500 || status === 408 || status === 429 || (status === 403 && (pause ?? 0) > 0))
     return { kind: "delayed", reason, pause: Math.min(pause ?? 0, longestAsked) };
   return { kind: "rejected", reason };
 }

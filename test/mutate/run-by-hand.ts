@@ -7,6 +7,8 @@ import { byHand } from "./by-hand.ts";
 
 type Report = { testResults: { message: string; assertionResults: { status: string; fullName: string }[] }[] };
 
+const allSkipped = "each of its tests lacks a tool or a right";
+
 /** The tests of a file that fail, up to the first one. */
 function failing(copy: string, test: string): string[] {
   const outputFile = join(copy, "report.json");
@@ -17,8 +19,7 @@ function failing(copy: string, test: string): string[] {
   const { testResults }: Report = JSON.parse(readFileSync(outputFile, "utf8"));
   const results = testResults.flatMap(({ assertionResults }) => assertionResults);
   // A skipped test notices nothing.
-  if (results.length > 0 && results.every(({ status }) => status === "skipped"))
-    return ["all of its tests are skipped"];
+  if (results.length > 0 && results.every(({ status }) => status === "skipped")) return [allSkipped];
   return [
     ...results.filter(({ status }) => status === "failed").map(({ fullName }) => fullName),
     ...testResults.map(({ message }) => message).filter((message) => message !== ""),
@@ -38,7 +39,8 @@ export function runByHand(files: readonly string[]): boolean {
     for (const test of new Set(mutants.map(([, , , test]) => test))) {
       const [without] = failing(copy, test);
       if (without !== undefined) {
-        console.log(`${test} fails without a mutant, so its mutants are not tried: ${without}`);
+        const why = without === allSkipped ? "is skipped" : "fails without a mutant";
+        console.log(`${test} ${why}, so its mutants are not tried: ${without}`);
         continue;
       }
       for (const [file, from, to] of mutants.filter((each) => each[3] === test)) {

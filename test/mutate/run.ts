@@ -28,6 +28,8 @@ const { values: options, positionals: folders } = parseArgs({
   allowPositionals: true,
 });
 const { sample } = options;
+if (sample !== undefined && !/^[1-9]\d*$/.test(sample))
+  throw new Error(`--sample is "${sample}". Use a whole number, such as 5 for one in five mutants.`);
 if (sample !== undefined) process.env.PUSHGATE_SAMPLE = sample;
 
 const git = (...command: string[]) => execFileSync("git", command, { encoding: "utf8" });
@@ -106,7 +108,7 @@ async function mutate({ name, tests, score }: Area, mutated: Place[]): Promise<b
   return percent >= score;
 }
 
-/** wall.ts makes it so. */
+/** wall.ts mounts the project read-only. */
 function isReadOnly(folder: string): boolean {
   try {
     accessSync(folder, constants.W_OK);

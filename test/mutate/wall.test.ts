@@ -1,15 +1,25 @@
 /** What a mutant of `npm run mutate` cannot do outside of its copy of the project. */
-import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { accessSync, constants, existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { homedir } from "node:os";
 import { join, resolve } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
 import { missing } from "../infra/host/namespace.ts";
 import { behindWall } from "./wall.ts";
 
+function isWritable(folder: string): boolean {
+  try {
+    accessSync(folder, constants.W_OK);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
 test("a mutant that removes files, in the project, beside it and below /tmp, removes none", ({ skip }) => {
   const reason = missing("bwrap");
   skip(reason !== undefined, reason);
-  const files = [homedir(), resolve("..")].concat(resolve("test"), "/tmp").map((parent) => {
+  const parents = [homedir(), resolve(".."), resolve("test"), "/tmp", "/dev/shm"].filter(isWritable);
+  const files = parents.map((parent) => {
     const folder = mkdtempSync(join(parent, "pushgate-wall-"));
     onTestFinished(() => rmSync(folder, { recursive: true }));
     writeFileSync(join(folder, "file"), "");

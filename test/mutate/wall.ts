@@ -1,7 +1,7 @@
 /**
- * `npm run mutate`: starts run.ts in bubblewrap. A mutant can be any program: one of apply.sh's path that became empty
- * would remove, as root, all that is beside the project. In here the file system is read-only but for Stryker's copies,
- * its cache and an empty /tmp and /run, the network is a loopback interface, and no process outside is to be seen.
+ * `npm run mutate`: starts run.ts in bubblewrap. A mutant can be any program: one that empties a path in apply.sh would
+ * remove, as root, everything beside the project. In here the file system is read-only but for Stryker's copies, its cache,
+ * and a new /dev, /tmp and /run; the network is a loopback interface, and no process outside is to be seen.
  */
 import { spawnSync } from "node:child_process";
 import { mkdirSync } from "node:fs";
@@ -19,17 +19,17 @@ export function behindWall(command: readonly string[], stdio: "inherit" | "ignor
   const { error, status } = spawnSync(
     "bwrap",
     [
-      ...["--die-with-parent", "--unshare-pid", "--unshare-net", "--unshare-ipc"],
-      ...["--ro-bind", "/", "/", "--dev-bind", "/dev", "/dev", "--proc", "/proc"],
+      ...["--die-with-parent", "--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts"],
+      ...["--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc"],
       ...["--tmpfs", "/tmp", "--tmpfs", "/run", "--tmpfs", "/var/tmp"],
       // Inside the empty ones: the project itself may be below /tmp.
       ...["--ro-bind", root, root, ...written.flatMap((folder) => ["--bind", folder, folder])],
-      // Of vitest's token.
+      // vitest writes its token there.
       ...["--setenv", "XDG_DATA_HOME", "/tmp"],
       ...["--cap-add", "ALL", "--chdir", root],
-      // Tests make namespaces of their own, with a /proc of their own, which the kernel allows where this one hides
-      // nothing. bwrap's hides /proc/sys; root alone may mount another, so start this as root to run these tests.
-      ...["sh", "-c", 'mount -t proc proc /proc 2>/dev/null; exec "$@"', "sh", ...command],
+      // Tests make namespaces with a /proc of their own, which the kernel allows where it finds one that hides nothing.
+      // bwrap's hides /proc/sys, and root alone may mount another: start this as root to run these tests.
+      ...["sh", "-c", 'mkdir /run/proc; mount -t proc proc /run/proc 2>/dev/null; exec "$@"', "sh", ...command],
     ],
     { stdio },
   );

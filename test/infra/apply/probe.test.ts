@@ -298,7 +298,7 @@ describe("a script that is sent", () => {
       { ...whole, facts, script: "used" },
     ];
     expect(probeScript([one])).not.toContain("with-facts");
-    expect(probeScript([one])).not.toContain("Stryker");
+    expect(probeScript([one])).toContain("\nfacts() {\n:\n}\n");
     expect(probeScript([two])).toContain("script='used'\nfact 'x' '0' 'looked'\n");
     expect(probeScript([{ ...whole, facts }])).toContain("script=''\nfact 'x' '0' 'looked'\n");
   });

@@ -28,6 +28,9 @@ export function missing(...tools: readonly Tool[]): string | undefined {
   const absent = tools.filter((tool) => spawnSync("sh", ["-c", `command -v ${tool}`], { env }).status !== 0);
   if (absent.length > 0)
     return `${absent.join(", ")} not installed: apt-get install ${absent.map((tool) => packageOf[tool]).join(" ")}`;
+  const wall = ["--ro-bind", "/", "/", "--unshare-net", "true"];
+  if (tools.includes("bwrap") && spawnSync("bwrap", wall, { env }).status !== 0)
+    return "bubblewrap may make no namespaces here: run as root";
   if (tools.includes("unshare") && spawnSync("unshare", [...isolated, "true"], { env }).status !== 0)
     return "namespaces are not allowed here: run as root";
   return undefined;

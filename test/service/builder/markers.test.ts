@@ -61,7 +61,10 @@ describe("a request", () => {
     root("b-old-one", 100);
     root("c-middle", 50);
     root("an-old-rollback-000002-abc", 200);
-    expect(pending(site.places).map(({ kind, name }) => [kind, /\((.*)\)$/.exec(name)?.[1]])).toEqual([
+    site.deliver();
+    take(site.places);
+    expect(pending(site.places).map(({ kind, name }) => [kind, /\((.*)\)$/.exec(name)?.[1] ?? name])).toEqual([
+      ["delivery", "delivery delivery-1"],
       ["request", "an-old-rollback-000002-abc"],
       ["request", "b-old-one"],
       ["request", "c-middle"],

@@ -1,4 +1,4 @@
-/** What is collected and how it is served, in the test's process; metrics.test.ts has the receiver's bundle on a host's sockets. */
+/** What is collected and how it is served, in the test's process; metrics.test.ts has the receiver's bundle on inherited sockets. */
 import { mkdirSync, mkdtempSync, rmSync, utimesSync, writeFileSync } from "node:fs";
 import { request, type Server } from "node:http";
 import { tmpdir } from "node:os";

@@ -212,8 +212,13 @@ describe("a result", () => {
     expect(await tried).toBe(true);
   });
 
-  test("403 without a pause is a rejection", async () => {
-    Object.assign(running.api.faults, { status: 403, headers: { "x-ratelimit-remaining": "9" } });
+  test.each<Record<string, string>>([
+    { "x-ratelimit-remaining": "9" },
+    { "retry-after": "0" },
+    { "retry-after": "" },
+    { "x-ratelimit-remaining": "0" },
+  ])("403 without a pause (%j) is a rejection", async (headers) => {
+    Object.assign(running.api.faults, { status: 403, headers });
     put();
     expect(await send()).toBe(false);
   });
@@ -269,7 +274,7 @@ test.each([
   [400, "dropped", "400 no such thing"],
   [410, "dropped", "410 no such thing"],
   [499, "dropped", "499 no such thing"],
-])("%i is a result that is %s, and the journal has: %s", async (status, result, reason) => {
+])("a result that is answered with %i is %s, and the journal has: %s", async (status, result, reason) => {
   Object.assign(running.api.faults, { status, text: "  no \n\t such thing\n" });
   put();
   expect(await send()).toBe(result === "sent");
@@ -280,13 +285,22 @@ test.each([
 
 test("the pause doubles up to the longest, and begins anew after a report that was sent", async () => {
   Object.assign(running.api.faults, { status: 503 });
-  const told = () => lines.map(({ reason }) => reason.replace(/^503; the next try is in /, ""));
   put();
-  const tried = send(channels(), { ...quick, first: 400, longest: 1_500 });
-  await soon(() => lines.length).toBe(4);
+  put({ commit: two });
+  const { status } = channels();
+  // The second result never gets an answer.
+  const postOf = (report: Report) => ({
+    ...status!.postOf(report)!,
+    ...(report.commit === two && { url: "https://localhost:1/" }),
+  });
+  const tried = send({ status: { ...status!, postOf } }, { ...quick, first: 400, longest: 1_500 });
+  await soon(() => lines.length).toBe(3);
   delete running.api.faults.status;
-  expect(await tried).toBe(true);
-  expect(told()).toEqual(["1 s", "1 s", "2 s", "2 s", "201"]);
+  await soon(() => lines.length).toBe(5);
+  for (const { name } of waiting(folder)) rmSync(join(folder, name));
+  await tried;
+  const said = lines.map(({ reason }) => reason.replace(/^.*; the next try is in /, ""));
+  expect(said).toEqual(["1 s", "1 s", "2 s", "201", "1 s"]);
 });
 
 describe("a recipient", () => {

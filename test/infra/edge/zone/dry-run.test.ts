@@ -53,7 +53,7 @@ describe("the dry run of a preview", () => {
     expect(api.requests).toEqual([]);
   });
 
-  test("an error that is no answer of Cloudflare's is thrown", async () => {
+  test("an error that is not an answer of Cloudflare is thrown", async () => {
     const broken = {
       ...cloudflareApi({ baseUrl: api.url, token: apiToken }),
       get: () => Promise.reject(new TypeError("x")),
