@@ -1,0 +1,106 @@
+/** What holds for every layer of a host: its files are its own, and its facts are complete. */
+import picomatch from "picomatch";
+import { describe, expect, test } from "vitest";
+import { sitesOf } from "../../../infra/config/derived.ts";
+import { builderSettings } from "../../../infra/host/builder/builder.ts";
+import { hugoArguments, hugoEnvironment, mountsCommand } from "../../../infra/host/builder/hugo.ts";
+import { hostLayers } from "../../../infra/host/index.ts";
+import { template } from "../../../infra/host/kit.ts";
+import { receiverSettings } from "../../../infra/host/receiver/receiver.ts";
+import { example, exampleHost, rebuilt, served } from "../../fixtures.ts";
+
+const made = { certificate: "PEM", clientCaPem: "PEM", programs: { receiver: { sha256: "" }, builder: { sha256: "" } } };
+
+describe.each([
+  ["without a site", example],
+  ["with a served site", served],
+  ["with two sites and every option", rebuilt],
+] as const)("the layers of a host %s", (_, settings) => {
+  const layers = Object.values(hostLayers(settings, exampleHost, made));
+
+  test("own each of their files, so that a file that is no longer declared is removed", () => {
+    for (const { name, files, owns } of layers)
+      for (const { path } of files)
+        expect(
+          owns.some((glob) => picomatch.isMatch(path, glob, { dot: true })),
+          `${name}: ${path}`,
+        ).toBe(true);
+  });
+
+  test("have facts with a name, a command and a result, each name once", () => {
+    for (const { name, facts } of layers) {
+      for (const fact of facts)
+        for (const text of Object.values(fact)) expect(text, `${name}: ${fact.name}`).toMatch(/\S/);
+      expect(new Set(facts.map((fact) => fact.name)).size, name).toBe(facts.length);
+    }
+  });
+
+  test("have files with a text and a mode that only root can write", () => {
+    for (const { name, files } of layers)
+      for (const { path, text, mode, owner } of files) {
+        expect([`${name}: ${path}`, owner.split(":")[0]]).toEqual([`${name}: ${path}`, "root"]);
+        expect(Number.parseInt(mode, 8) & 0o022, path).toBe(0);
+        expect(text, path).toMatch(/\S/);
+      }
+  });
+});
+
+describe("the builder's settings", () => {
+  const [site, docs] = sitesOf(rebuilt).map(builderSettings);
+
+  test("of a site at the top of a repository over https have no folder, key or report", () => {
+    for (const key of ["content", "folder", "knownHosts", "agent", "reports"]) expect(site).not.toHaveProperty(key);
+    expect(site!.paths).toContain(".gitmodules");
+    expect(site!.paths).toContain("layouts/");
+  });
+
+  test("of a site in a folder have the paths below it, but .gitmodules", () => {
+    expect(docs).toMatchObject({ folder: "docs", content: "/home/docs/content" });
+    expect(docs!.paths.filter((path) => !path.startsWith("docs/"))).toEqual([".gitmodules"]);
+    expect(docs).toMatchObject({
+      reports: { folder: expect.stringMatching(/\/docs$/), status: true, notify: true },
+      knownHosts: expect.stringMatching(/\/docs\.known_hosts$/),
+      agent: expect.stringMatching(/-docs\/socket$/),
+    });
+  });
+});
+
+test("the receiver has the place of a site's status.json, and none for a hook without a site", () => {
+  const [site, docs] = receiverSettings(served).hooks;
+  expect(site?.status).toBe("/var/lib/pushgate-sites/site/status.json");
+  expect(docs).not.toHaveProperty("status");
+});
+
+describe("Hugo", () => {
+  const folders = { source: "/source", destination: "/out", cache: "/cache" };
+
+  test("gets the content folder only where it is outside the repository", () => {
+    expect(hugoArguments({ ...folders, content: undefined }).join(" ")).toBe(
+      "--minify --noBuildLock --noChmod --noTimes --source /source --destination /out --cacheDir /cache",
+    );
+    expect(hugoArguments({ ...folders, content: "/content" }).join(" ")).toContain(" --contentDir /content ");
+  });
+
+  test("prints the mounts without writing into its source", () => {
+    expect(mountsCommand("/usr/bin/hugo", folders).join(" ")).toBe(
+      "/usr/bin/env HUGO_PUBLISHDIR=/out HUGO_CACHEDIR=/cache /usr/bin/hugo config mounts --source /source",
+    );
+  });
+
+  test("may run and read nothing, unless the configuration names it", () => {
+    const of = (exec: string[], http: string[]) => Object.entries(hugoEnvironment("/cache", { exec, http }));
+    const policies = (all: [string, string][]) =>
+      all.filter(([name]) => /SECURITY/.test(name)).map(([, value]) => value);
+    expect(policies(of([], []))).toEqual(["none", "none"]);
+    expect(policies(of(["^npx$"], ["^https://a/"]))).toEqual(['["^npx$"]', '["^https://a/"]']);
+  });
+});
+
+test("a template rejects a place without a value, and a value without a place", () => {
+  const base = new URL("../../../infra/host/builder/builder.ts", import.meta.url).href;
+  expect(() => template(base, "pushgate-reconcile.timer", {})).toThrow(
+    /^pushgate-reconcile\.timer: @\w+@ has no value$/,
+  );
+  const values = { hook: "site", minutes: 15, more: 1, still: 2 };
+  expect(() => template(base, "pushgate-reconcile.timer", values)).toThrow(/has no place for .*more, still$/);
+});
