@@ -10,6 +10,38 @@ export type Area = {
   readonly score: number;
 };
 
+/**
+ * A layer of a host, with the tests of its name: most of a renderer is made once, when a test file is loaded, so that a
+ * mutant of it needs all tests of its area.
+ */
+const hostLayer = (name: string, folders: readonly string[], tests: readonly string[]): Area => ({
+  name: `host-${name}`,
+  sources: folders.map((folder) => `infra/host/${folder}`),
+  tests: [...tests, "layers"].map((test) => `test/infra/host/${test}.test.ts`),
+  score: 85,
+});
+
+const hostLayers: readonly Area[] = [
+  hostLayer("builder", ["builder"], ["builder"]),
+  hostLayer("egress", ["egress"], ["egress"]),
+  hostLayer("firewall", ["firewall"], ["firewall"]),
+  hostLayer("guard", ["guard"], ["guard"]),
+  hostLayer("keys", ["origin-key", "origin-certificate", "client-ca"], ["origin-key", "proxy-shell"]),
+  hostLayer("packages", ["packages"], ["packages"]),
+  hostLayer("programs", ["programs"], ["programs"]),
+  hostLayer("proxy", ["proxy"], ["proxy", "proxy-shell", "http-level", "website"]),
+  hostLayer("receiver", ["receiver", "sandbox", "sandbox.ts"], ["receiver"]),
+  hostLayer("routing", ["routing"], ["routing"]),
+  hostLayer("secrets", ["secrets"], ["secrets"]),
+  hostLayer("site", ["site"], ["site"]),
+  // What every layer uses, and what is checked before the first apply.
+  hostLayer(
+    "kit",
+    ["first-apply.ts", "index.ts", "kit.ts", "paths.ts", "preflight.ts", "summary.ts"],
+    ["first-apply", "names", "paths", "preflight", "summary"],
+  ),
+];
+
 export const areas: readonly Area[] = [
   {
     name: "receiver",
@@ -47,7 +79,7 @@ export const areas: readonly Area[] = [
   { name: "config", sources: ["infra/config"], tests: ["test/infra/config"], score: 85 },
   { name: "apply", sources: ["infra/apply"], tests: ["test/infra/apply"], score: 85 },
   { name: "edge", sources: ["infra/edge"], tests: ["test/infra/edge"], score: 85 },
-  { name: "host", sources: ["infra/host"], tests: ["test/infra/host"], score: 85 },
+  ...hostLayers,
   { name: "trace", sources: ["infra/trace"], tests: ["test/infra/trace"], score: 85 },
 ];
 

@@ -9,7 +9,11 @@ import { template } from "../../../infra/host/kit.ts";
 import { receiverSettings } from "../../../infra/host/receiver/receiver.ts";
 import { example, exampleHost, rebuilt, served } from "../../fixtures.ts";
 
-const made = { certificate: "PEM", clientCaPem: "PEM", programs: { receiver: { sha256: "" }, builder: { sha256: "" } } };
+const made = {
+  certificate: "PEM",
+  clientCaPem: "PEM",
+  programs: { receiver: { sha256: "" }, builder: { sha256: "" } },
+};
 
 describe.each([
   ["without a site", example],
