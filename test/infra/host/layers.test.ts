@@ -39,6 +39,16 @@ describe.each([
     }
   });
 
+  test("call functions that their script defines", () => {
+    const defined = (script = "") => [...script.matchAll(/^(\w+)\(\) [{(]/gm)].map(([, name]) => name);
+    const programs = ["cat", "echo", "getent", "ls", "stat", "systemctl"];
+    for (const { name, script, activate, retire, facts } of layers)
+      for (const text of [activate, retire, ...facts.map(({ read }) => read)]) {
+        const [, word] = /^(?:\w+=\S*\s+)*([a-z_]+)\b/.exec(text) ?? [];
+        if (word !== undefined && !programs.includes(word)) expect(defined(script), `${name}: ${text}`).toContain(word);
+      }
+  });
+
   test("have files with a text and a mode that only root can write", () => {
     for (const { name, files } of layers)
       for (const { path, text, mode, owner } of files) {
@@ -66,6 +76,40 @@ describe("the builder's settings", () => {
       knownHosts: expect.stringMatching(/\/docs\.known_hosts$/),
       agent: expect.stringMatching(/-docs\/socket$/),
     });
+  });
+});
+
+describe("the builder's layer", () => {
+  const layer = hostLayers(rebuilt, exampleHost, made).builder;
+  const value = (name: string) => new RegExp(`^${name}='([^']*)'$`, "m").exec(layer.script!)?.[1];
+
+  test("starts Hugo's sockets, and the path units of reporters, which wait for nothing else", () => {
+    const started = ["pushgate-hugo-site.socket", "pushgate-hugo-docs.socket", "pushgate-report-docs.path"];
+    expect(value("started")?.split(" ")).toEqual(started);
+    expect(value("writers")).toBe("docs");
+  });
+
+  test("finds a unit whose file changed after systemd read it", () => {
+    const { read, want } = layer.facts.find(({ name }) => name.startsWith("the builder's units"))!;
+    const units = ["build.service", "build.path", "hugo.socket", "stop.socket", "reconcile.timer"];
+    const ofDocs = [...units, "content.service", "schedule.timer", "report.service", "report.path"];
+    const named = (site: string, all: string[]) => all.map((unit) => `pushgate-${unit.replace(".", `-${site}.`)}`);
+    expect(read.split(" ").slice(1).sort()).toEqual([...named("site", units), ...named("docs", ofDocs)].sort());
+    expect(want).toBe("none");
+  });
+
+  test("has the folders of all sites, and those of each, with mode and owner", () => {
+    const folders = layer.facts.filter(({ name }) => name.startsWith("the builder's folders"));
+    expect(folders.map(({ name }) => name.replace("the builder's folders", ""))).toEqual(["", " of site", " of docs"]);
+    for (const { read, want } of folders) {
+      const lines = want.split("\n").map((line) => line.split(" "));
+      expect(read).toBe(`modes ${lines.map(([path]) => path).join(" ")}`);
+      for (const [path, mode, owner] of lines) {
+        expect(path).toMatch(/^\/(run|var)\//);
+        expect(mode).toMatch(/^1?7[0-7]{2}$/);
+        expect(owner).toMatch(/^[a-z-]+:[a-z-]+$/);
+      }
+    }
   });
 });
 
