@@ -2,10 +2,12 @@
 import picomatch from "picomatch";
 import { describe, expect, test } from "vitest";
 import { sitesOf } from "../../../infra/config/derived.ts";
+import type { Settings } from "../../../infra/config/settings.ts";
 import { builderSettings } from "../../../infra/host/builder/builder.ts";
 import { hugoArguments, hugoEnvironment, mountsCommand } from "../../../infra/host/builder/hugo.ts";
 import { hostLayers } from "../../../infra/host/index.ts";
 import { template } from "../../../infra/host/kit.ts";
+import { packagesLayer } from "../../../infra/host/packages/packages.ts";
 import { receiverSettings } from "../../../infra/host/receiver/receiver.ts";
 import { example, exampleHost, rebuilt, served } from "../../fixtures.ts";
 
@@ -151,4 +153,38 @@ test("a template rejects a place without a value, and a value without a place", 
   );
   const values = { hook: "site", minutes: 15, more: 1, still: 2 };
   expect(() => template(base, "pushgate-reconcile.timer", values)).toThrow(/has no place for .*more, still$/);
+});
+
+test("each layer has the name that it had in stacks of an earlier version, whose stamp it takes over", () => {
+  const formerly = Object.values(hostLayers(rebuilt, exampleHost, made)).map(({ name, formerly }) => [name, formerly]);
+  expect(Object.fromEntries(formerly.filter(([, former]) => former !== undefined))).toEqual({
+    ...{ "origin-key": "keys", "origin-certificate": "certificate", "receiver-program": "bundle" },
+    ...{ "builder-program": "program", "client-ca": "pulls" },
+  });
+});
+
+describe("the packages", () => {
+  const of = (settings: Settings) => packagesLayer(settings).facts.map(({ name }) => name.replace("package ", ""));
+  const always = ["iproute2", "nftables", "nginx", "nodejs", "openssl"];
+  const [hook] = served.hooks;
+  const withSite = (change: object, repository = "https://github.com/example/site.git") => ({
+    ...served,
+    hooks: [{ ...hook!, repository, site: { ...hook!.site!, ...change } }],
+  });
+  const another = { ...hook!.site!.hugo, path: "/opt/hugo/hugo" };
+
+  test.each<[string, Settings, string[]]>([
+    ["without a site", example, always],
+    ["of a site over https", withSite({}), [...always, "ca-certificates", "git", "hugo"]],
+    ["of a site with a hugo of its own", withSite({ hugo: another }), [...always, "ca-certificates", "git"]],
+    [
+      ...(["of a site over SSH", withSite({}, "git@github.com:example/site.git")] as const),
+      [...always, "ca-certificates", "git", "hugo", "openssh-client"],
+    ],
+  ])("%s are those that run there, sorted", (_, settings, names) => {
+    expect(of(settings)).toEqual(names.sort());
+    expect(packagesLayer(settings).script).toContain(`packages='${names.sort().join(" ")}'\n`);
+    for (const { name, read, want } of packagesLayer(settings).facts)
+      expect([read, want]).toEqual([`state_of ${name.replace("package ", "")}`, "installed"]);
+  });
 });
