@@ -4,6 +4,7 @@ import { describe, expect, test } from "vitest";
 import { sitesOf } from "../../../infra/config/derived.ts";
 import type { Settings } from "../../../infra/config/settings.ts";
 import { builderSettings } from "../../../infra/host/builder/builder.ts";
+import { foldersOf } from "../../../infra/host/builder/folders.ts";
 import { hugoArguments, hugoEnvironment, mountsCommand } from "../../../infra/host/builder/hugo.ts";
 import { hostLayers } from "../../../infra/host/index.ts";
 import { template } from "../../../infra/host/kit.ts";
@@ -31,6 +32,25 @@ describe.each([
           owns.some((glob) => picomatch.isMatch(path, glob, { dot: true })),
           `${name}: ${path}`,
         ).toBe(true);
+  });
+
+  test("of receiver and builder own the drop-ins of their units, so that one made by hand is found and removed", () => {
+    for (const { name, files, owns } of layers.filter((layer) => /^(receiver|builder)$/.test(layer.name)))
+      for (const { path } of files.filter((one) =>
+        /^\/etc\/systemd\/system\/[^/]+\.(service|socket|timer|path)$/.test(one.path),
+      ))
+        expect(
+          owns.some((glob) => picomatch.isMatch(`${path}.d/manual.conf`, glob)),
+          `${name}: ${path}.d`,
+        ).toBe(true);
+  });
+
+  test("have units that say what they are, and programs that name their interpreter", () => {
+    for (const { files } of layers)
+      for (const { path, text, mode } of files) {
+        if (/\.(service|socket|timer|path)$/.test(path)) expect(text, path).toMatch(/^Description=pushgate: \S.{6,}$/m);
+        if (mode === "0755") expect(text.split("\n")[0], path).toMatch(/^#!\/(bin\/sh|usr\/bin\/perl)$/);
+      }
   });
 
   test("have facts with a name, a command and a result, each name once", () => {
@@ -79,6 +99,35 @@ describe("the builder's settings", () => {
       agent: expect.stringMatching(/-docs\/socket$/),
     });
   });
+});
+
+test("a reporter's settings name the recipients that there are", () => {
+  const of = (change: object, status: boolean) => {
+    const hooks = rebuilt.hooks.map(({ status: _, ...hook }) => ({
+      ...hook,
+      ...(status && { status: true as const }),
+      ...(hook.site && { site: { ...hook.site, ...change } }),
+    }));
+    const { files } = hostLayers({ ...rebuilt, hooks }, exampleHost, made).builder;
+    const text = files.find(({ path }) => /reporter.*docs\.json$/.test(path))?.text;
+    const unit = files.find(({ path }) => path.endsWith("/pushgate-report-docs.service"))?.text ?? "";
+    return [
+      Object.keys(JSON.parse(text ?? "{}")).filter((key) => /status|notify/.test(key)),
+      /^Description=.*$/m.exec(unit)?.[0],
+    ];
+  };
+  const notify = "https://chat.example.org/hooks/builds";
+  const [status, notified] = [of({ notify: undefined }, true), of({ notify }, false)];
+  expect([status[0], notified[0], of({ notify }, true)[0]]).toEqual([["status"], ["notify"], ["status", "notify"]]);
+  expect(status[1]).toMatch(/the git host$/);
+  expect(notified[1]).toMatch(/site\.notify$/);
+  expect(of({ notify }, true)[1]).toMatch(/the git host and site\.notify$/);
+});
+
+test("a site's requests are for its writers, who cannot list them, or for the builder alone", () => {
+  const [site, docs] = sitesOf(rebuilt).map((hook) => foldersOf(hook)[0]!);
+  expect(site).toEqual([expect.stringMatching(/\/site$/), "700", "pushgate-build-site:pushgate-build-site"]);
+  expect(docs).toEqual([expect.stringMatching(/\/docs$/), "1730", "pushgate-build-docs:docs"]);
 });
 
 describe("the builder's layer", () => {
@@ -135,6 +184,12 @@ describe("Hugo", () => {
     expect(mountsCommand("/usr/bin/hugo", folders).join(" ")).toBe(
       "/usr/bin/env HUGO_PUBLISHDIR=/out HUGO_CACHEDIR=/cache /usr/bin/hugo config mounts --source /source",
     );
+  });
+
+  test("builds for production, without git, and keeps its resources in the cache", () => {
+    expect(hugoEnvironment("/cache", { exec: [], http: [] })).toMatchObject({
+      ...{ HUGO_ENVIRONMENT: "production", HUGO_ENABLEGITINFO: "false", HUGO_RESOURCEDIR: "/cache/resources" },
+    });
   });
 
   test("may run and read nothing, unless the configuration names it", () => {
