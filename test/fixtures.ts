@@ -119,6 +119,13 @@ export const rebuilt: Settings = settled(
   ["docs"],
 );
 
+/** What the layers of a host get from other layers. */
+export const made = {
+  certificate: "PEM",
+  clientCaPem: "PEM",
+  programs: { receiver: { sha256: "" }, builder: { sha256: "" } },
+};
+
 /** Mulberry32: the same numbers for the same seed on every host; from 0 up to, but not including, 1. */
 export function random(seed: number): () => number {
   let state = seed >>> 0;

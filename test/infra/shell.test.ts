@@ -3,11 +3,10 @@ import { spawnSync } from "node:child_process";
 import { globSync } from "node:fs";
 import { expect, test } from "vitest";
 import { hostLayers } from "../../infra/host/index.ts";
-import { exampleHost, rebuilt, served } from "../fixtures.ts";
+import { exampleHost, made, rebuilt, served } from "../fixtures.ts";
 import { lintShell, missing } from "./host/namespace.ts";
 
 const root = new URL("../../", import.meta.url).pathname;
-const made = { certificate: "", clientCaPem: "", programs: { receiver: { sha256: "" }, builder: { sha256: "" } } };
 
 test("shellcheck finds no fault in a script of infra/", ({ skip }) => {
   const reason = missing("shellcheck");

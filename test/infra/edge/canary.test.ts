@@ -1,4 +1,4 @@
-/** The report on a canary that does not arrive. test/hosts/edge/canary.test.ts tests when the canary is sent. */
+/** The report on a canary that does not arrive. canary-run.test.ts tests what is sent, and test/hosts/edge/canary.test.ts when. */
 import { describe, expect, test } from "vitest";
 import { type CanaryAnswer, obstacle, sendsCanary } from "../../../infra/edge/canary.ts";
 

@@ -21,7 +21,7 @@ const packageOf = {
 type Tool = keyof typeof packageOf;
 
 const env = { ...process.env, PATH: `${process.env.PATH}:/usr/sbin:/sbin` };
-const isolated = ["--user", "--map-root-user", "--net", "--pid", "--fork", "--kill-child", "--mount-proc"];
+export const isolated = ["--user", "--map-root-user", "--net", "--pid", "--fork", "--kill-child", "--mount-proc"];
 
 /** Why a test that needs these tools cannot run here, with the fix; undefined if it can. */
 export function missing(...tools: readonly Tool[]): string | undefined {

@@ -1,9 +1,10 @@
 /** The packages layer with fakes of apt and dpkg, below a folder that serves as the root of a host. */
 import { existsSync, readFileSync } from "node:fs";
-import { afterEach, expect, test } from "vitest";
+import { afterEach, describe, expect, test } from "vitest";
 import { quote } from "../../../infra/apply/shell.ts";
+import type { Settings } from "../../../infra/config/settings.ts";
 import { packagesLayer } from "../../../infra/host/packages/packages.ts";
-import { example } from "../../fixtures.ts";
+import { example, site as exampleSite, served, serving } from "../../fixtures.ts";
 import { inNamespace, missing, type Ran, Root } from "./namespace.ts";
 
 const layer = packagesLayer(example);
@@ -103,4 +104,25 @@ test("a host without apt-get gets an error that names the packages", ({ skip }) 
   const { status, stderr } = inNamespace(`PATH=${root.at("bin")}:/nowhere\ngrep() { return 1; }\n${activate()}`);
   expect(status).not.toBe(0);
   expect(stderr).toContain("apt-get is missing. Install iproute2 nftables nginx nodejs openssl yourself");
+});
+
+describe("the packages", () => {
+  const of = (settings: Settings) => packagesLayer(settings).facts.map(({ name }) => name.replace("package ", ""));
+  const another = { ...exampleSite.hugo, path: "/opt/hugo/hugo" };
+  const overSsh = served.hooks.map((hook) => ({ ...hook, repository: "git@github.com:example/site.git" }));
+
+  test.each<[string, Settings, string[]]>([
+    ["without a site", example, all],
+    ["of a site over https", serving(example), [...all, "ca-certificates", "git", "hugo"]],
+    ["of a site with a hugo of its own", serving(example, { hugo: another }), [...all, "ca-certificates", "git"]],
+    [
+      ...(["of a site over SSH", { ...served, hooks: overSsh }] as const),
+      [...all, "ca-certificates", "git", "hugo", "openssh-client"],
+    ],
+  ])("%s are those that run there, sorted", (_, settings, names) => {
+    expect(of(settings)).toEqual(names.sort());
+    expect(packagesLayer(settings).script).toContain(`packages='${names.sort().join(" ")}'\n`);
+    for (const { name, read, want } of packagesLayer(settings).facts)
+      expect([read, want]).toEqual([`state_of ${name.replace("package ", "")}`, "installed"]);
+  });
 });

@@ -7,7 +7,7 @@ import type { Settings } from "../../../infra/config/settings.ts";
 import { builderLayer } from "../../../infra/host/builder/builder.ts";
 import { hostLayers } from "../../../infra/host/index.ts";
 import { siteLayer } from "../../../infra/host/site/site.ts";
-import { exampleHost } from "../../fixtures.ts";
+import { exampleHost, made } from "../../fixtures.ts";
 import { hostile, hostilePath, siteAt } from "./hostile-paths.ts";
 import { noHost, onHost } from "./lab/throwaway-host.ts";
 
@@ -16,8 +16,6 @@ vi.mock("../../../infra/host/kit.ts", async (original) => {
   const asItIs = (value: string) => value;
   return { ...(await original<object>()), unitWord: asItIs, nginxWord: asItIs };
 });
-
-const made = { certificate: "", clientCaPem: "", programs: { receiver: { sha256: "" }, builder: { sha256: "" } } };
 
 /** Every text of these settings that a shell of root reads. */
 const shellOf = (settings: Settings): string[] =>

@@ -18,7 +18,7 @@ import {
 import { mark } from "../../../infra/host/routing/routing.ts";
 import { loopback } from "../../../infra/networks.ts";
 import { metricsName, readReceiver } from "../../../service/settings.ts";
-import { example } from "../../fixtures.ts";
+import { example, served } from "../../fixtures.ts";
 import { noHost, onHost } from "./lab/throwaway-host.ts";
 import { missing } from "./namespace.ts";
 
@@ -207,4 +207,10 @@ describe("read by the real parsers", () => {
 
 test("a changed range, program or hook restarts no socket by name", () => {
   expect(layer.script).not.toMatch(/systemctl (try-)?(re)?start[^\n]*(\.socket|\$\{?(unit|sockets|path))/);
+});
+
+test("the receiver has the place of a site's status.json, and none for a hook without a site", () => {
+  const [site, docs] = receiverSettings(served).hooks;
+  expect(site?.status).toBe("/var/lib/pushgate-sites/site/status.json");
+  expect(docs).not.toHaveProperty("status");
 });
