@@ -34,7 +34,7 @@ export const hostSuite = ({ folder, alone = [], order = [], only = {}, patience:
   const isHere = (name: string): boolean => only[name] === undefined || only[name] === release;
   const paths = (names: readonly string[]) => names.map((name) => `${folder}/${name}.test.ts`);
   const apart = paths(alone.filter(isHere));
-  const elsewhere = paths([...alone, ...Object.keys(only)].filter((name) => !isHere(name)));
+  const elsewhere = paths(Object.keys(only).filter((name) => !isHere(name)));
   const common = { testTimeout: test * 1000, hookTimeout: hook * 1000 };
   const together = { name: "together", include: [`${folder}/*.test.ts`], exclude: [...apart, ...elsewhere] };
   const single = { name: "alone", include: apart, maxWorkers: 1, fileParallelism: false };

@@ -7,13 +7,14 @@
  * folder. Results are kept in node_modules/.cache: the next run repeats what changed since. `--again` repeats everything.
  */
 import { execFileSync } from "node:child_process";
-import { accessSync, constants, readFileSync } from "node:fs";
+import { readFileSync } from "node:fs";
 import { relative, resolve } from "node:path";
 import { parseArgs } from "node:util";
 import { Stryker } from "@stryker-mutator/core";
 import { type Area, areaOf, areas } from "./areas.ts";
 import { runByHand } from "./run-by-hand.ts";
 import { survivors } from "./survivors.ts";
+import { isWritable } from "./wall.ts";
 
 // Each run of the tests is a process of its own, and compiles the same libraries.
 process.env.NODE_COMPILE_CACHE ??= resolve("node_modules/.cache/compiled");
@@ -108,17 +109,7 @@ async function mutate({ name, tests, score }: Area, mutated: Place[]): Promise<b
   return percent >= score;
 }
 
-/** wall.ts mounts the project read-only. */
-function isReadOnly(folder: string): boolean {
-  try {
-    accessSync(folder, constants.W_OK);
-    return false;
-  } catch {
-    return true;
-  }
-}
-
-if (!isReadOnly(".")) throw new Error("A mutant could remove files here. Start it with `npm run mutate`.");
+if (isWritable(".")) throw new Error("A mutant could remove files here. Start it with `npm run mutate`.");
 const wanted = places();
 let failed = false;
 for (const area of areas) {

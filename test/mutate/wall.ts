@@ -4,7 +4,7 @@
  * and a new /dev, /tmp and /run; the network is a loopback interface, and no process outside is to be seen.
  */
 import { spawnSync } from "node:child_process";
-import { mkdirSync } from "node:fs";
+import { accessSync, constants, mkdirSync } from "node:fs";
 import { resolve } from "node:path";
 
 const root = resolve(import.meta.dirname, "../..");
@@ -12,6 +12,16 @@ const root = resolve(import.meta.dirname, "../..");
 const written = [".stryker-tmp", "node_modules/.cache", "node_modules/.vite-temp"].map((folder) =>
   resolve(root, folder),
 );
+
+/** False behind the wall, also for root. */
+export function isWritable(folder: string): boolean {
+  try {
+    accessSync(folder, constants.W_OK);
+    return true;
+  } catch {
+    return false;
+  }
+}
 
 /** Runs a program behind the wall, in the project's folder, and returns its exit code. */
 export function behindWall(command: readonly string[], stdio: "inherit" | "ignore" = "inherit"): number {
