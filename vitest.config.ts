@@ -1,5 +1,8 @@
 import { defineConfig } from "vitest/config";
+import { keepCompiled } from "./test/engine/compile-cache.ts";
 import { long } from "./test/engine/vitest.config.ts";
+
+keepCompiled();
 
 export default defineConfig({
   test: {

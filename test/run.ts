@@ -3,6 +3,9 @@
  * `npm run check` is the same without the tests.
  */
 import { spawnSync } from "node:child_process";
+import { keepCompiled } from "./engine/compile-cache.ts";
+
+keepCompiled();
 
 const steps: [name: string, command: string, ...args: string[]][] = [
   ["format", "biome", "check"],

@@ -178,11 +178,22 @@ remove_strays() {
   for path in $strays; do
     rm -rf --one-file-system -- "$path" || fail "removing $path" "" "see whether it can be removed (chattr, mount)"
   done
+  # Folders of drop-ins that are empty now, or that a person has emptied. Each is named by a glob of its own.
+  for path in $owns; do
+    case $path in *.d/\*.conf) ;; *) continue ;; esac
+    set +f
+    for folder in ${path%/*}; do ! is_folder "$folder" || rmdir -- "$folder" 2>/dev/null || :; done
+    set -f
+  done
 }
 
-# Puts the names of these paths on the disk, or their absence.
+# Puts the names of these paths on the disk, or their absence: of a folder that is gone, by the one above it.
 sync_folders() { # paths
-  for path in $1; do [ ! -d "${path%/*}" ] || printf '%s\n' "${path%/*}"; done | sort -u >"$work/folders"
+  for path in $1; do
+    path=${path%/*}
+    until [ -d "${path:-/}" ]; do path=${path%/*}; done
+    printf '%s\n' "${path:-/}"
+  done | sort -u >"$work/folders"
   # shellcheck disable=SC2046
   [ ! -s "$work/folders" ] || sync -- $(cat "$work/folders")
 }

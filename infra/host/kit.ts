@@ -1,4 +1,5 @@
 /** What the renderers of the host layers share: files, facts, layers, and the texts that lie beside each renderer. Pure. */
+import { basename, dirname } from "node:path";
 import type { HostFact, HostFile, HostLayer } from "../apply/layer.ts";
 import { plain, textBeside, type Value, variables } from "../apply/shell.ts";
 import { paths } from "./paths.ts";
@@ -58,17 +59,19 @@ type Parts = Partial<HostLayer> & {
 };
 
 /**
- * A layer whose shell is `layerScript`, with `restore` and `retire` where layer.sh has them. It owns its files, and
- * nothing else unless `parts` says so.
+ * A layer whose shell is `layerScript`, with `restore` and `retire` where layer.sh has them. It owns its files and the
+ * drop-ins of its units, and nothing else unless `parts` says so.
  */
 export function layerOf(base: string, name: string, { values, shared, ...parts }: Parts): HostLayer {
   const script = layerScript(base, name, values, shared);
+  const owned = (parts.files ?? []).map(({ path }) => path);
+  const unitNames = owned.filter((path) => dirname(path) === paths.units).map((path) => basename(path));
   const whereDefined = (step: string): string => (script.includes(`\n${step}() {`) ? step : ":");
   return {
     name,
     script,
     files: [],
-    owns: (parts.files ?? []).map(({ path }) => path),
+    owns: [...owned, ...dropIns(...unitNames)],
     activate: "activate",
     restore: whereDefined("restore"),
     retire: whereDefined("retire"),

@@ -1,4 +1,4 @@
-/** What git reports of a remote, in words for people. The tests provoke these errors with a real git. */
+/** Why git failed, in words for people. The tests provoke these errors with a real git. */
 import type { Ended } from "./child.ts";
 import { diskFull, printable } from "./setback.ts";
 import type { BuilderSettings } from "./settings.ts";
@@ -98,4 +98,17 @@ export function lastLine(stderr: string): string {
   const lines = stderr.split("\n").filter((line) => /^(fatal|error|remote|ssh|\S+@)/.test(line));
   const fatal = lines.find((line) => line.startsWith("fatal"));
   return printable(fatal ?? lines.at(-1) ?? stderr.trim().split("\n").at(-1) ?? "", 200);
+}
+
+/**
+ * Why the files of a commit cannot be written; undefined where the clone is at fault. git gives the reason for some failed
+ * writes only, and a full disk is not among them. `free`: bytes free on the disk.
+ */
+export function checkoutFault(stderr: string, free: number): string | undefined {
+  if (/No space left on device/.test(stderr)) return diskFull;
+  if (!/unable to write /.test(stderr)) return undefined;
+  return (
+    `git can't write the commit's files, with ${Math.floor(free / (1 << 20))} MiB free on the disk. Free ` +
+    `space, or look in dmesg for a fault of the disk. (git: ${lastLine(stderr)})`
+  );
 }

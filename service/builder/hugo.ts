@@ -96,12 +96,14 @@ async function bySocket(
   isStopped: () => boolean,
 ): Promise<Build> {
   const until = Date.now() + (seconds + slack) * 1000;
+  let busy = false;
   for (;;) {
-    const { first, output } = await listen(socket, until - Date.now());
+    const { first, output } = await listen(socket, until - Date.now(), busy);
     const [line, id] = firstLine.exec(first) ?? [];
     if (line !== undefined) return { ...(await endOf(id!, result, until, isStopped)), ...parted(first, line, output) };
     if (first !== "") return { result: "no first line", code: "", status: "", output, printed: "" };
-    if (Date.now() > until) throw failed("a former build does not end. Run systemctl stop 'pushgate-hugo-*'.");
+    busy = true;
+    if (Date.now() > until) throw neverEnds(busy);
     await sleep(again);
   }
 }
@@ -127,10 +129,15 @@ async function endOf(id: string, file: string, until: number, isStopped: () => b
   }
 }
 
-const neverEnds = () => failed("the unit of hugo neither builds nor ends. Run systemctl status 'pushgate-hugo-*'.");
+const neverEnds = (busy = false): Setback =>
+  failed(
+    busy
+      ? "a former build does not end. Run systemctl stop 'pushgate-hugo-*'."
+      : "the unit of hugo neither builds nor ends. Run systemctl status 'pushgate-hugo-*'.",
+  );
 
-/** The begin and the end of what comes until the connection is closed. */
-async function listen(socket: string, milliseconds: number): Promise<{ first: string; output: string }> {
+/** The begin and the end of what comes until the connection is closed. `busy`: a former build held it until now. */
+async function listen(socket: string, milliseconds: number, busy: boolean): Promise<{ first: string; output: string }> {
   let first = "";
   let output = "";
   const connection = connect(socket).setEncoding("utf8");
@@ -143,7 +150,7 @@ async function listen(socket: string, milliseconds: number): Promise<{ first: st
   } catch (error) {
     connection.destroy();
     const { code } = error as NodeJS.ErrnoException;
-    if (code === "ABORT_ERR") throw neverEnds();
+    if (code === "ABORT_ERR") throw neverEnds(busy);
     // A unit with its one connection may reset the second.
     if (code !== "ECONNRESET" && code !== "EPIPE")
       throw failed(`${socket} does not answer (${code}). Run systemctl restart 'pushgate-hugo-*.socket'.`);

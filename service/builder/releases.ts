@@ -135,7 +135,7 @@ export function switchTo(places: Places, release: string): void {
   try {
     renameSync(next, places.current);
   } catch (error) {
-    if (!["EISDIR", "ENOTEMPTY", "EEXIST"].includes((error as NodeJS.ErrnoException).code ?? "")) throw error;
+    if ((error as NodeJS.ErrnoException).code !== "EISDIR") throw error;
     throw failed(`${places.current} is a folder and should be a link. Move it away.`);
   }
   syncFolder(places.site);

@@ -1,13 +1,13 @@
 /** The clone: made, fetched, compared, checked out. The builder removes a broken clone and fetches it again. */
-import { chmodSync, lstatSync, readFileSync, renameSync, statfsSync } from "node:fs";
+import { chmodSync, lstatSync, readFileSync, renameSync } from "node:fs";
 import { join } from "node:path";
-import { measure, onDisk } from "./disk.ts";
+import { freeOf, measure, onDisk } from "./disk.ts";
 import { below, ifThere, isUnder, namesIn, remove, walk } from "./files.ts";
 import type { Git } from "./git.ts";
-import { lastLine, remoteFault, submoduleFault } from "./git-faults.ts";
+import { checkoutFault, lastLine, remoteFault, submoduleFault } from "./git-faults.ts";
 import type { Places } from "./places.ts";
 import { readManifest, releases } from "./releases.ts";
-import { diskFull, failed, listed, mebibytes, rejected } from "./setback.ts";
+import { failed, listed, mebibytes, rejected } from "./setback.ts";
 import type { BuilderSettings } from "./settings.ts";
 
 export type Site = { readonly settings: BuilderSettings; readonly places: Places; readonly git: Git };
@@ -112,7 +112,10 @@ export async function checkOut(site: Site, commit: string): Promise<readonly str
   const { settings, places, git } = site;
   remove(places.checkedOut);
   const read = await git(["read-tree", "--reset", "-u", commit]);
-  if (read.code !== 0) throw checkoutFault(places, read.stderr);
+  if (read.code !== 0) {
+    const fault = checkoutFault(read.stderr, freeOf(places.site)?.free.bytes ?? 0);
+    throw fault ? failed(fault) : new CloneFault(`git can't check the commit out: ${lastLine(read.stderr)}`);
+  }
   const withSubmodules = settings.submodules && (await updateSubmodules(site));
   const stage = ["ls-files", "-z", "--stage", ...(withSubmodules ? ["--recurse-submodules"] : [])];
   const tracked = await git(stage);
@@ -162,18 +165,6 @@ export async function pruneClone({ git, places, settings: { limits } }: Site): P
   if (used.code !== 0 || Number(used.stdout) > 0.8 * bytes) return;
   await git(["reflog", "expire", "--expire=now", "--expire-unreachable=now", "--all"]);
   await git(["gc", "--quiet", "--prune=now"]);
-}
-
-/** git gives the reason for some failed writes only, and a full disk is not among them. */
-function checkoutFault({ site }: Places, stderr: string): Error {
-  const said = lastLine(stderr);
-  if (/No space left on device/.test(stderr)) return failed(diskFull);
-  if (!/unable to write /.test(stderr)) return new CloneFault(`git can't check the commit out: ${said}`);
-  const { bavail, bsize } = statfsSync(site);
-  return failed(
-    `git can't write the commit's files, with ${Math.floor((bavail * bsize) / (1 << 20))} MiB free on the disk. Free ` +
-      `space, or look in dmesg for a fault of the disk. (git: ${said})`,
-  );
 }
 
 /**

@@ -29,6 +29,7 @@ import { delimiter, dirname, isAbsolute, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parse, stringify } from "yaml";
 import { nameOf } from "../../infra/cli/stack.ts";
+import { compileCache } from "./compile-cache.ts";
 import { findEngine, noEngine } from "./install-engine.ts";
 
 export { engineVersion, findEngine, noEngine } from "./install-engine.ts";
@@ -217,8 +218,7 @@ export async function workspace(options: WorkspaceOptions = {}): Promise<Workspa
     // Enables the flag --event-log, which readEvents needs.
     PULUMI_DEBUG_COMMANDS: "true",
     NO_COLOR: "1",
-    // Each run starts four Node processes that load the same modules.
-    NODE_COMPILE_CACHE: join(repository, "node_modules", ".cache", "compile"),
+    NODE_COMPILE_CACHE: compileCache,
     ...options.env,
     PATH: [
       ...(options.path ?? []),

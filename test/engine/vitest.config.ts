@@ -1,5 +1,8 @@
 import { defineConfig } from "vitest/config";
+import { keepCompiled } from "./compile-cache.ts";
 import { patience } from "./engine.ts";
+
+keepCompiled();
 
 /** Files that take minutes. `npm test` leaves them out and runs program.test.ts alone of this folder. */
 export const long = [

@@ -37,6 +37,11 @@ while systemctl is-active --quiet pushgate-guard.service; do sleep 0.1; done`,
   says: ['pushgate-guard.timer is: declared is "enabled active", the host reports "disabled inactive"'],
 };
 
+/** A drop-in with which a start of the unit does nothing. */
+const idle = (unit: string) => `mkdir ${paths.units}/${unit}.d
+printf '[Service]\\nExecStart=\\nExecStart=true\\n' >${paths.units}/${unit}.d/idle.conf
+systemctl daemon-reload`;
+
 /** `hostname`: the hook hostname of the changed host. */
 export const driftRounds = (hostname: string): readonly Round[] => [
   {
@@ -47,8 +52,13 @@ export const driftRounds = (hostname: string): readonly Round[] => [
       guardAsleep,
       {
         layer: "guard",
-        change: `sed -i '2i exit 0' ${paths.lib}/guard`,
-        says: [`${paths.lib}/guard has other contents`, "\n- exit 0\n"],
+        change: `sed -i '2i exit 0' ${paths.lib}/guard
+${idle("pushgate-guard.service")}`,
+        says: [
+          `${paths.lib}/guard has other contents`,
+          "\n- exit 0\n",
+          `${paths.units}/pushgate-guard.service.d/idle.conf is not declared and will be removed`,
+        ],
       },
       {
         layer: "origin-key",
@@ -196,8 +206,10 @@ systemctl --quiet disable nginx.service`,
       },
       {
         layer: "firewall",
-        change: "systemctl --quiet disable --now pushgate-firewall.service && nft flush ruleset",
+        change: `${idle("pushgate-firewall.service")}
+systemctl --quiet disable --now pushgate-firewall.service && nft flush ruleset`,
         says: [
+          `${paths.units}/pushgate-firewall.service.d/idle.conf is not declared and will be removed`,
           'table inet pushgate: declared is "as declared", the host reports "absent"',
           'pushgate-firewall.service is: declared is "enabled active", the host reports "disabled inactive"',
         ],

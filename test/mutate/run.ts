@@ -8,16 +8,16 @@
  */
 import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";
-import { relative, resolve } from "node:path";
+import { relative } from "node:path";
 import { parseArgs } from "node:util";
 import { Stryker } from "@stryker-mutator/core";
+import { keepCompiled } from "../engine/compile-cache.ts";
 import { type Area, areaOf, areas } from "./areas.ts";
 import { runByHand } from "./run-by-hand.ts";
 import { survivors } from "./survivors.ts";
 import { isWritable } from "./wall.ts";
 
-// Each run of the tests is a process of its own, and compiles the same libraries.
-process.env.NODE_COMPILE_CACHE ??= resolve("node_modules/.cache/compiled");
+keepCompiled();
 
 const { values: options, positionals: folders } = parseArgs({
   options: {

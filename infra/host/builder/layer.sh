@@ -108,9 +108,6 @@ activate() {
       pushgate-hugo-*.socket | pushgate-stop-*.socket) systemctl stop "$name" ;;
     esac
   done
-  rmdir --ignore-fail-on-non-empty "$units"/pushgate-build-*.d "$units"/pushgate-hugo-*.d "$units"/pushgate-reconcile-*.d \
-    "$units"/pushgate-report-*.d "$units"/pushgate-schedule-*.d \
-    2>/dev/null || :
   # shellcheck disable=SC2086
   systemctl enable --quiet $started
   # shellcheck disable=SC2086

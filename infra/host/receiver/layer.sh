@@ -90,12 +90,11 @@ activate() {
       *) rmdir -- "$folder" 2>/dev/null || say "kept $folder: it holds accepted deliveries of a hook that is no longer declared" ;;
     esac
   done
-  rmdir --ignore-fail-on-non-empty "$units"/pushgate-receiver*.d "$units/$metrics.d" "$units/$slice.d" 2>/dev/null || :
 
   renew=no
   for path in $changed; do
     case $path in
-      "$settings" | "$units/$service" | "$units/$service.d"/*) renew=yes ;;
+      "$settings" | "$units/$service" | "$units/$service.d"/* | "$units"/pushgate-.*) renew=yes ;;
     esac
   done
   # shellcheck disable=SC2086

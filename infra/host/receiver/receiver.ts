@@ -183,7 +183,8 @@ export function receiverLayer(settings: Settings): HostLayer {
       paths.sysusers,
       paths.tmpfiles,
       paths.receiverSettings,
-      ...dropIns("pushgate-receiver*", units.metricsSocket, slice),
+      // The last one is for every unit whose name begins with "pushgate-".
+      ...dropIns("pushgate-receiver*", units.metricsSocket, slice, "pushgate-.*"),
       `${paths.units}/${slice}`,
       `${paths.units}/pushgate-receiver-*.socket`,
       `${paths.units}/${units.metricsSocket}`,

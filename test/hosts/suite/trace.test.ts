@@ -19,21 +19,24 @@ import { type Answer, edgeBack, hostnameOf, type World } from "../world.ts";
 
 let host: Host;
 let world: World;
+const rarely = `/usr/local/lib/systemd/system/${units.guardTimer}.d/rarely.conf`;
 
 beforeAll(async () => {
   world = await deployedWorld("trace");
   host = world.hosts[0]!;
-  // Else the guard repairs some faults within a minute. It still runs when an apply or a boot starts it.
-  await host.writeFile(
-    `/etc/systemd/system/${units.guardTimer}.d/rarely.conf`,
-    "[Timer]\nOnCalendar=\nOnCalendar=yearly\n",
-  );
+  // Else the guard repairs some faults within a minute. It still runs when an apply or a boot starts it. `up` would remove
+  // this file below /etc.
+  await host.writeFile(rarely, "[Timer]\nOnCalendar=\nOnCalendar=yearly\n");
   await host.inside("systemctl daemon-reload");
 });
 
 afterAll(async () => {
-  await world?.close();
-  await host?.kill();
+  try {
+    await host?.inside(`test -e ${rarely}`);
+  } finally {
+    await world?.close();
+    await host?.kill();
+  }
 });
 
 type Found = Attempt & Verdict;

@@ -4,6 +4,7 @@ import {
   chmodSync,
   existsSync,
   mkdirSync,
+  readdirSync,
   readFileSync,
   rmSync,
   statSync,
@@ -155,6 +156,39 @@ describe("a rejected layer changes nothing", () => {
     expect(status).toBe(1);
     expect(stderr).toContain("the account missing-account:nogroup must exist");
     expect(host.tree()).toEqual(tree);
+  });
+});
+
+describe("drop-ins of units", () => {
+  const folders = ["a.service.d", "b.timer.d", "emptied.slice.d", "conf.d"];
+  const prepared = () => {
+    const host = new ShellHost();
+    for (const folder of folders) mkdirSync(join(host.etc, folder));
+    for (const file of ["a.service.d/manual.conf", "b.timer.d/manual.conf", "b.timer.d/note.txt", "conf.d/pg.conf"])
+      writeFileSync(join(host.etc, file), "x");
+    const owns = [...folders.slice(0, 3).map((folder) => `${folder}/*.conf`), "conf.d/pg.conf"];
+    const layer: HostLayer = {
+      ...{ name: "units", files: [], facts: [], activate: ":", restore: ":", retire: ":", timeout: 60 },
+      owns: owns.map((glob) => `${host.etc}/${glob}`),
+    };
+    return { host, layer, left: () => readdirSync(host.etc, { recursive: true }).sort() };
+  };
+  const kept = ["b.timer.d", "b.timer.d/note.txt", "conf.d", "neighbour.conf"];
+
+  test.each([true, false])("apply removes them with their folder if it is empty then (present: %s)", (present) => {
+    const { host, layer, left } = prepared();
+    using _ = host;
+    expect(host.apply({ ...layer, present }, present ? stamp : `absent-${stamp}`).status).toBe(0);
+    expect(left()).toEqual(kept);
+  });
+
+  test("a failed apply restores them", () => {
+    const { host, layer, left } = prepared();
+    using _ = host;
+    expect(host.apply({ ...layer, activate: "false" }, stamp).status).toBe(1);
+    expect(left()).toEqual(
+      ["a.service.d", "a.service.d/manual.conf", "b.timer.d/manual.conf", "conf.d/pg.conf", ...kept].sort(),
+    );
   });
 });
 

@@ -2,6 +2,7 @@
 import { afterAll, beforeEach, describe, expect, test } from "vitest";
 import { egressLayer } from "../../../infra/host/egress/egress.ts";
 import { firewallLayer } from "../../../infra/host/firewall/firewall.ts";
+import { paths } from "../../../infra/host/paths.ts";
 import { example, exampleHost, rebuilt } from "../../fixtures.ts";
 import { cable, inNamespace, missing, Root, verifyUnits } from "./namespace.ts";
 
@@ -275,6 +276,47 @@ test("a reporter has the ports of the git host's API and of site.notify, and no 
   expect(ports(ssh, undefined, true)).toEqual([reporter, "'443'"]);
   expect(ports(ssh, "https://chat.example.org:8443/x")).toEqual([reporter, "'8443'"]);
   expect(ports(https, "https://chat.example.org/x", true)).toEqual([reporter, "'443, 3000'"]);
+});
+
+test("every account that the layer makes is in the list that confines it", () => {
+  const textOf = (path: string) => layer.files.find((one) => one.path === path)!.text;
+  const confined = (list: string) => new RegExp(`^${list}='(.*)'$`, "m").exec(textOf(paths.egress))?.[1]?.split(" ");
+  const lists = {
+    builders: ["pushgate-build-site", "pushgate-build-docs"],
+    hugos: ["pushgate-hugo-site", "pushgate-hugo-docs"],
+    reporters: ["pushgate-report-docs"],
+  };
+  for (const [list, accounts] of Object.entries(lists)) expect(confined(list)).toEqual(accounts);
+  const lines = textOf(paths.builderSysusers).split("\n");
+  expect(lines.filter((line) => !line.startsWith("#"))).toEqual([
+    'u pushgate-build-site - "pushgate builder of site" /var/lib/pushgate-sites',
+    'u pushgate-hugo-site - "pushgate hugo of site" /nonexistent',
+    'u pushgate-build-docs - "pushgate builder of docs" /var/lib/pushgate-sites',
+    'u pushgate-hugo-docs - "pushgate hugo of docs" /nonexistent',
+    'u pushgate-report-docs - "pushgate reporter of docs" /nonexistent',
+    "",
+  ]);
+});
+
+test("a fact for each site declares that its accounts are in their own groups only", () => {
+  const found = layer.facts.filter(({ read }) => read.startsWith("groups_of "));
+  expect(found).toEqual([
+    {
+      name: "groups of the build accounts of site",
+      read: "groups_of 'pushgate-build-site' 'pushgate-hugo-site'",
+      want: "pushgate-build-site\npushgate-hugo-site",
+    },
+    {
+      name: "groups of the build accounts of docs",
+      read: "groups_of 'pushgate-build-docs' 'pushgate-hugo-docs' 'pushgate-report-docs'",
+      want: "pushgate-build-docs\npushgate-hugo-docs\npushgate-report-docs",
+    },
+  ]);
+});
+
+test("the unit waits for the file systems that hold what it reads", () => {
+  const unit = layer.files.find(({ path }) => path.endsWith("/pushgate-egress.service"))!.text;
+  expect(unit).toContain(`\nRequiresMountsFor=${paths.etc} ${paths.lib}\n`);
 });
 
 test("systemd-analyze finds no fault in the unit", ({ skip }) => {

@@ -1,9 +1,15 @@
 /** What holds for every layer of a host: its files are its own, its facts are complete, its shell calls what it defines. */
 import picomatch from "picomatch";
 import { describe, expect, test } from "vitest";
+import type { HostFile } from "../../../infra/apply/layer.ts";
 import { hostLayers } from "../../../infra/host/index.ts";
 import { template } from "../../../infra/host/kit.ts";
+import { paths } from "../../../infra/host/paths.ts";
+import { clientCaPath } from "../../../infra/host/proxy/origin-server.ts";
 import { example, exampleHost, made, rebuilt, served } from "../../fixtures.ts";
+
+/** Variables of scripts that may be empty: a host may have no site, and `made` has no hash of a program. */
+const mayBeEmpty = ["site_logs", "sha256", "writers"];
 
 describe.each([
   ["without a site", example],
@@ -11,6 +17,8 @@ describe.each([
   ["with two sites and every option", rebuilt],
 ] as const)("the layers of a host %s", (_, settings) => {
   const layers = Object.values(hostLayers(settings, exampleHost, made));
+  /** The layers that a host with these settings has. */
+  const declared = layers.filter(({ present = true }) => present);
 
   test("own each of their files, so that a file that is no longer declared is removed", () => {
     for (const { name, files, owns } of layers)
@@ -21,10 +29,10 @@ describe.each([
         ).toBe(true);
   });
 
-  test("of receiver and builder own the drop-ins of their units, so that one made by hand is found and removed", () => {
-    for (const { name, files, owns } of layers.filter((layer) => /^(receiver|builder)$/.test(layer.name)))
+  test("own the drop-ins of their units, so that one made by hand is found and removed", () => {
+    for (const { name, files, owns } of layers)
       for (const { path } of files.filter((one) =>
-        /^\/etc\/systemd\/system\/[^/]+\.(service|socket|timer|path)$/.test(one.path),
+        /^\/etc\/systemd\/system\/[^/]+\.(service|socket|timer|path|slice)$/.test(one.path),
       ))
         expect(
           owns.some((glob) => picomatch.isMatch(`${path}.d/manual.conf`, glob)),
@@ -40,10 +48,43 @@ describe.each([
       }
   });
 
+  test("have no unit with an empty setting but three that limit it, and no script with an empty variable", () => {
+    for (const { name, files, script } of declared) {
+      for (const { path, text } of files.filter((one) => one.path.startsWith(`${paths.units}/`)))
+        for (const [line, setting] of text.matchAll(/^(\w+)=\s*$/gm))
+          expect(["AmbientCapabilities", "CapabilityBoundingSet", "DeviceAllow"], `${path}: ${line}`).toContain(
+            setting,
+          );
+      for (const [, variable] of script!.matchAll(/^(\w+)=''$/gm)) expect(mayBeEmpty, name).toContain(variable);
+    }
+  });
+
+  test("have each file that a parser can reject checked by that parser before it is installed", () => {
+    const checkOf = ({ path, text }: HostFile) =>
+      Object.entries({
+        'sh -n "$1"': path.startsWith("/etc/pushgate/") ? path.endsWith(".conf") : text.startsWith("#!/bin/sh\n"),
+        'perl -c "$1"': text.startsWith("#!/usr/bin/perl\n"),
+        'nft --check --file "$1"': path.endsWith(".nft"),
+        "nginx -t -q": path === paths.nginx,
+        'openssl x509 -in "$1" -noout': path.startsWith(paths.tls),
+      }).find(([, applies]) => applies)?.[0];
+    for (const { files } of layers)
+      for (const file of files) {
+        // The check of nginx's file reads the new CA with it.
+        const command = file.path === clientCaPath ? undefined : checkOf(file);
+        if (command === undefined) expect(file.check, file.path).toBeUndefined();
+        else expect(file.check, file.path).toContain(command);
+      }
+  });
+
   test("have facts with a name, a command and a result, each name once", () => {
-    for (const { name, facts } of layers) {
-      for (const fact of facts)
+    for (const { name, facts } of declared) {
+      // The proxy's facts show with which CAs nginx runs.
+      expect(facts.length > 0, name).toBe(name !== "client-ca");
+      for (const fact of facts) {
         for (const text of Object.values(fact)) expect(text, `${name}: ${fact.name}`).toMatch(/\S/);
+        for (const text of [fact.name, fact.read]) expect(text, `${name}: ${fact.name}`).toMatch(/^\S/);
+      }
       expect(new Set(facts.map((fact) => fact.name)).size, name).toBe(facts.length);
     }
   });

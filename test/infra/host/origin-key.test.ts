@@ -25,6 +25,13 @@ const readCsr = factOf(csrQuestion(exampleHost));
 const fresh = `rm -rf ${root.at("/etc")}; mkdir -p ${root.at("/etc")}`;
 const request = /^-----BEGIN CERTIFICATE REQUEST-----\n[A-Za-z0-9+/=\n]+-----END CERTIFICATE REQUEST-----$/;
 
+test("the probe's question for the request declares nothing", () => {
+  expect(csrQuestion(exampleHost)).toEqual({
+    ...{ name: "request", files: [], owns: [], script: layer.script },
+    facts: [{ name: "certificate request", read: "request" }],
+  });
+});
+
 describe("the origin key", () => {
   beforeEach(({ skip }) => skip(reason !== undefined, reason));
 

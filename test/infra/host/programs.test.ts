@@ -8,8 +8,8 @@ import { fileURLToPath } from "node:url";
 import { beforeEach, describe, expect, test } from "vitest";
 import { applyScript } from "../../../infra/apply/manifest.ts";
 import { paths } from "../../../infra/host/paths.ts";
-import { buildProgram, type Program, programLayer } from "../../../infra/host/programs/programs.ts";
-import { example, served } from "../../fixtures.ts";
+import { buildProgram, buildPrograms, type Program, programLayer } from "../../../infra/host/programs/programs.ts";
+import { example, rebuilt, served } from "../../fixtures.ts";
 import { noHost, onHost } from "./lab/throwaway-host.ts";
 
 const sha256 = (text: string | Buffer) => createHash("sha256").update(text).digest("hex");
@@ -29,6 +29,31 @@ test("the same source gives the same bytes in every folder", () => {
   expect(sha256(bytes)).toBe(first.sha256);
   expect(first.file).toContain(first.sha256.slice(0, 16));
   expect(bytes.toString()).not.toContain(fileURLToPath(new URL("../../..", import.meta.url)));
+});
+
+test("a host without a site gets no builder", () => {
+  const programs = (settings: typeof example) =>
+    Object.entries(buildPrograms(settings)).map(([name, { file }]) => `${name} ${/[^/]*-/.exec(file)}`);
+  expect(programs(example)).toEqual(["receiver receiver-"]);
+  expect(programs(rebuilt)).toEqual(["receiver receiver-", "builder builder-"]);
+});
+
+test.each<[Program, string, string]>([
+  ["receiver", "ActiveState=active", "pushgate-receiver.service"],
+  ["builder", "Result=success", "pushgate-build-site.service pushgate-build-docs.service"],
+])("the layer of the %s's program watches for %s of %s", (program, sound, running) => {
+  const { name, script, facts } = programLayer(program, rebuilt, { sha256: "5e" });
+  expect(name).toBe(`${program}-program`);
+  for (const line of [`sound='${sound}'`, `running='${running}'`, `program='${program}'`, "sha256='5e'"])
+    expect(script).toContain(`\n${line}\n`);
+  expect(script).toContain(`\ninstalled='${paths.receiver} ${paths.builder}'\n`);
+  expect(facts).toEqual([
+    {
+      name: `${paths[program]} is`,
+      read: `sum_of "$path"; stat -c '%a %U:%G' "$path" 2>/dev/null`,
+      want: "5e\n644 root:root",
+    },
+  ]);
 });
 
 const nodes = [process.execPath, "/usr/bin/node"].filter((node) => existsSync(node));

@@ -205,6 +205,21 @@ describe("read by the real parsers", () => {
   });
 });
 
+test("facts report sockets, credentials and the spool as declared", () => {
+  const socket = "pushgate-receiver-github.socket";
+  const found = new Map(layer.facts.map(({ name, read, want }) => [name, [read, want]]));
+  const hooks = example.hooks.map(({ name }) => name).sort();
+  const spool = hooks.map((hook) => `${paths.spool}/${hook} 2770 pushgate-receiver:pushgate-spool`);
+  const { port, cidrs } = sourceSets(example).find(({ name }) => name === "github")!;
+  expect(Object.fromEntries(found)).toMatchObject({
+    [`${socket} is`]: [`socket_state ${socket}`, `enabled active in /pushgate.slice/${socket}`],
+    [`${socket} is bound to loopback port ${port}, marked`]: [`bound ${socket} ${port}`, "yes"],
+    [`${socket} admits`]: [`admits ${socket}`, `${[...cidrs].sort().join(" ")}, not 0.0.0.0/0 ::/0`],
+    [`hooks with a credential in ${paths.credentials}`]: [`ls -A ${paths.credentials}`, hooks.join("\n")],
+    "the spool's folders": ["spool_folders", [`${paths.spool} 750 root:pushgate-spool`, ...spool].join("\n")],
+  });
+});
+
 test("a changed range, program or hook restarts no socket by name", () => {
   expect(layer.script).not.toMatch(/systemctl (try-)?(re)?start[^\n]*(\.socket|\$\{?(unit|sockets|path))/);
 });

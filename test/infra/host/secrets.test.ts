@@ -7,10 +7,13 @@ import type { Settings } from "../../../infra/config/settings.ts";
 import { paths } from "../../../infra/host/paths.ts";
 import {
   auditVerdict,
+  credentialFiles,
+  deployKeyPath,
   expectedMac,
   type HookSecrets,
   judgeSecrets,
   probedSecrets,
+  reportCredential,
   secretLines,
   secretsAudit,
   secretsLayer,
@@ -31,7 +34,16 @@ test("the layer's input is one line for each hook, its newest secret first", () 
   );
 });
 
+test("the lines are sorted by name", () => {
+  expect(secretLines({ b: ["2"], a: ["1"], d: ["4"], c: ["3"] })).toBe("a 1\nb 2\nc 3\nd 4\n");
+});
+
+test("the audit reads MACs", () => {
+  expect(secretsAudit).toEqual({ name: "installed secrets", read: "macs" });
+});
+
 test.each([
+  ["one good and one of two words", ["good", "a b"]],
   ["two words", ["a b"]],
   ["two lines", ["a\nsite b"]],
   ["missing", []],
@@ -58,6 +70,31 @@ test("expectedMac gives the known answer, and depends on secret, order and salt"
     new Set([mac, expectedMac(salt, ["x"]), expectedMac("11".repeat(32), ["It's-a-Secret-to-Everybody"])]).size,
   ).toBe(3);
   expect(expectedMac(salt, ["a", "b"])).not.toBe(expectedMac(salt, ["b", "a"]));
+});
+
+test("the audit reports absent credentials unless the host prints one salt of 64 digits", () => {
+  const salt = "5a".repeat(32);
+  const printed = (first: string) => auditVerdict(`${first}\nsite ${expectedMac(salt, plain.site!)}\n`, {});
+  expect([printed(""), printed(`salt ${salt.slice(1)}`), printed(`salt ${salt}0`), printed(`a salt ${salt}`)]).toEqual(
+    Array(4).fill("absent"),
+  );
+  expect([auditVerdict("", plain), printed(`  salt ${salt}  `)]).toEqual(["absent", "as declared"]);
+});
+
+test("the verdict sorts the names that differ", () => {
+  const secrets = { zeta: ["a"], alpha: ["b"], middle: ["c"] };
+  const printed = `salt ${"5a".repeat(32)}\nmiddle ${expectedMac("5a".repeat(32), ["c"])}`;
+  expect(auditVerdict(printed, secrets)).toBe("differs: alpha, zeta");
+});
+
+test("each credential has the file that its unit names, and a hook without a site has no deploy key", () => {
+  expect([deployKeyPath("docs"), reportCredential("status", "docs"), reportCredential("notify", "docs")]).toEqual(
+    ["docs-deploy-key", "docs.status", "docs.notify"].map((name) => `/etc/pushgate/credentials/${name}`),
+  );
+  expect(credentialFiles(rebuilt)).toEqual(["docs", "docs-deploy-key", "docs.notify", "docs.status", "site"]);
+  const docs = rebuilt.hooks.find(({ name }) => name === "docs")!;
+  const { site: _, ...without } = docs;
+  expect(credentialFiles({ hooks: [without as typeof docs] })).toEqual(["docs"]);
 });
 
 test("the declaration holds no secret, and the verdict names only the hooks that differ", () => {

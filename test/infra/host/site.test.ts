@@ -15,7 +15,7 @@ import {
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { paths } from "../../../infra/host/paths.ts";
-import { siteLayer } from "../../../infra/host/site/site.ts";
+import { folderQuestion, scheduleQuestion, siteLayer } from "../../../infra/host/site/site.ts";
 import { rebuilt } from "../../fixtures.ts";
 import { inNamespace, missing, Root } from "./namespace.ts";
 
@@ -27,6 +27,61 @@ const fakeSystemctl = `#!/bin/sh
 echo "$@" >>"$0.log"
 [ "$*" != "start pushgate-build-docs.service" ] || cp "\${0%/*}/status.json" ${paths.sites}/docs/status.json
 `;
+
+describe("the layer", () => {
+  const { activate, facts, timeout } = siteLayer(rebuilt);
+
+  test("serves each site with its content folder, time and kept paths, after other sites' units are gone", () => {
+    expect(activate.split("\n")).toEqual([
+      "remove_others",
+      "builder=pushgate-build-site",
+      "serve 'site' '/var/www/site' '' '1200'",
+      "builder=pushgate-build-docs",
+      "serve 'docs' '/home/docs/www' '/home/docs/content' '1200' '.well-known/acme-challenge'",
+      'remove_other_accounts "$accounts"',
+    ]);
+    expect(timeout).toBe(120 + 1200 + 1200);
+  });
+
+  test("looks at each web root, content folder, unit that starts builds, and at accounts of former sites", () => {
+    const units = ["site.path", "site.timer", "docs.path", "docs.timer", "docs.timer"];
+    const kinds = ["build", "reconcile", "build", "reconcile", "schedule"];
+    expect(facts.map(({ name, read, want }) => [name, read, want])).toEqual([
+      ["web root /var/www/site", "web_root 'site' '/var/www/site'", "leads to the current release of site"],
+      ["web root /home/docs/www", "web_root 'docs' '/home/docs/www'", "leads to the current release of docs"],
+      [
+        "content folder /home/docs/content",
+        "hugo=pushgate-hugo-docs\ncontent '/home/docs/content' '--groups=docs'",
+        "readable",
+      ],
+      ...units.map((name, i) => [`pushgate-${kinds[i]}-${name} is`, expect.any(String), "enabled active"]),
+      ["build accounts of no site", 'other_accounts "$accounts" | grep . || echo none', "none"],
+    ]);
+    const [site, docs] = rebuilt.hooks;
+    const { writers: _, ...without } = docs!.site!;
+    const unshared = siteLayer({ ...rebuilt, hooks: [site!, { ...docs!, site: without }] });
+    expect(unshared.facts[2]!.read).toMatch(/'\/home\/docs\/content' '--clear-groups'$/);
+  });
+
+  test("has the probe look at folders and schedules, each once", () => {
+    const { facts: asked, script: others, ...rest } = folderQuestion(rebuilt);
+    expect(rest).toEqual({ name: "folders", files: [], owns: [] });
+    expect(others).toContain("\nothers_above() {");
+    expect(asked).toEqual(
+      ["/var/www/site", "/home/docs/www", "/home/docs/content"].map((path) => ({
+        name: path,
+        read: `others_above '${path}'`,
+      })),
+    );
+    const twice = { ...rebuilt, hooks: [...rebuilt.hooks, rebuilt.hooks[1]!] };
+    const schedule = "Mon..Fri 06:00";
+    const read = `systemd-analyze calendar -- '${schedule}' 2>&1 | sed -n 's/^ *Next elapse: *//p'`;
+    expect(scheduleQuestion(twice)).toEqual({
+      ...{ name: "schedules", script: "", files: [], owns: [] },
+      facts: [{ name: schedule, read }],
+    });
+  });
+});
 
 describe("the web root of a site", () => {
   let root: Root;

@@ -8,13 +8,14 @@ import {
   mkdtempSync,
   readdirSync,
   rmSync,
+  statfsSync,
   truncateSync,
   writeFileSync,
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeEach, describe, expect, test } from "vitest";
-import { measure } from "../../../service/builder/disk.ts";
+import { freeOf, measure } from "../../../service/builder/disk.ts";
 import { releases, sizeOf } from "../../../service/builder/releases.ts";
 import {
   type Bench,
@@ -54,7 +55,26 @@ function gitAfter(script: string): string {
   return `${join(extra, "bin")}:${site.builder.path}`;
 }
 
+test("the reserve of a file system is a twentieth of it, at most 1 GiB and 65,536 inodes", () => {
+  for (const path of ["/", "/dev", "/proc"]) {
+    const { blocks, bsize, bavail, files, ffree } = statfsSync(path);
+    const { free, reserve } = freeOf(path)!;
+    expect(reserve.bytes).toBeCloseTo(Math.min((blocks * bsize) / 20, 1 << 30), 0);
+    expect(reserve.inodes).toBeCloseTo(Math.min(files / 20, 65_536), 0);
+    expect(Math.abs(free.bytes - bavail * bsize)).toBeLessThan(1 << 30);
+    if (files === 0) expect(free.inodes).toBe(Number.POSITIVE_INFINITY);
+    else expect(Math.abs(free.inodes - ffree)).toBeLessThan(10_000);
+  }
+  expect(freeOf("/proc/no such file")).toBeUndefined();
+});
+
 describe("what a folder takes", () => {
+  test("is 0 bytes if the folder was removed meanwhile, which counts as no closed folder", async () => {
+    writeFileSync(join(extra, "file"), "x");
+    for (const gone of ["missing", "file", "file/below"])
+      expect(await measure(join(extra, gone))).toEqual({ bytes: 0, closed: new Set() });
+  });
+
   const taken = () => measure(extra).then(({ bytes }) => bytes);
 
   test("a linked file counts once, a sparse file little, an empty file and a name of any bytes a block", async () => {

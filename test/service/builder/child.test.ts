@@ -17,6 +17,11 @@ test("a child that ignores SIGTERM is killed after the time limit", async () => 
   expect(performance.now() - from).toBeLessThan(10_000);
 });
 
+test("a child that obeys SIGTERM is not killed", async () => {
+  const ending = "trap 'echo ended; exit 5' TERM; while :; do sleep 0.1; done";
+  expect(await shell(ending, 1)).toMatchObject({ code: 5, stdout: "ended\n", late: true });
+});
+
 test("a grandchild that holds the pipes holds nothing up", async () => {
   const from = performance.now();
   expect(await shell("echo out; sleep 20 & exit 0")).toMatchObject({ code: 0, stdout: "out\n", late: false });

@@ -43,6 +43,10 @@ test.each(Object.entries(kinds))("%s: a change of %s starts a build", (pattern, 
   });
 });
 
+test("the pattern / matches every path", () => {
+  expect(relevant(["README.md", "a/b"], ["/"])).toEqual(["README.md", "a/b"]);
+});
+
 test.each([
   "README.md",
   "docs/layouts/index.html",

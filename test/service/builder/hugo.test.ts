@@ -394,6 +394,7 @@ describe("hugo's socket", () => {
       "Error: access denied: x; the current security configuration is:\n[security]\n",
       "hugo failed: access denied: x",
     ],
+    ["whose first error quotes another", "exit-code exited 1", "ERROR a: ERROR b\n", "hugo failed: a: ERROR b"],
     ["with counted errors", "exit-code exited 1", "ERROR a\nError: logged 1 error(s)\n", "hugo failed: a"],
     [
       "of an unknown kind",
@@ -434,6 +435,31 @@ describe("hugo's socket", () => {
     const began = performance.now();
     expect(await setbackAfter(good, () => first, 1_500)).toBeUndefined();
     expect(performance.now() - began).toBeGreaterThan(1_400);
+  });
+
+  /** Hugo's seconds with which the builder waits for one second: its unit has 60 s more to start and to end. */
+  const seconds = -59;
+
+  test("the reason reports a unit of which root reports no end", async () => {
+    const setback = await alone(await unit("", () => first), { seconds });
+    expect(setback?.message).toBe("the unit of hugo neither builds nor ends. Run systemctl status 'pushgate-hugo-*'.");
+  });
+
+  test("the reason reports a former build that does not end", async () => {
+    const setback = await alone(await unit("", () => ""), { seconds });
+    expect(setback?.message).toBe("a former build does not end. Run systemctl stop 'pushgate-hugo-*'.");
+  });
+
+  test("a build that was ended for its size needs no report of root", async () => {
+    const hugo = await unit("", () => first);
+    const stop = createServer((connection) => connection.end());
+    await new Promise<void>((resolve) => stop.listen(`${hugo.socket}.stop`, resolve));
+    try {
+      const setback = await alone(hugo, { releaseBytes: 0, seconds: seconds + 4 });
+      expect(setback?.message).toMatch(/^the site wrote more than it may: /);
+    } finally {
+      stop.close();
+    }
   });
 
   test("the reason reports a socket that does not answer", async () => {

@@ -16,7 +16,7 @@ import {
 } from "node:fs";
 import { createServer } from "node:net";
 import { join } from "node:path";
-import { describe, expect, test } from "vitest";
+import { describe, expect, test, vi } from "vitest";
 import { arrived, pending, removeDone, take, takeFormer } from "../../../service/builder/markers.ts";
 import { releases } from "../../../service/builder/releases.ts";
 import { type Bench, bundledBuilder, finish, gitHost, onCopies, start } from "./harness.ts";
@@ -142,6 +142,16 @@ describe("what a member puts into the folder of requests", () => {
     expect((await site.work()).last.warnings).toEqual([]);
   });
 
+  test("the builder warns of at most five folders with files, and of no file that it removed", () => {
+    for (let i = 0; i < 7; i++) {
+      mkdirSync(at(`folder-${i}`));
+      writeFileSync(at(`folder-${i}/in`), "");
+    }
+    expect(take(site.places).warnings).toHaveLength(5);
+    site.request("please");
+    expect(take(site.places).warnings).toEqual([]);
+  });
+
   test("it would fail the builder again and again, without another name for it", async () => {
     tricks["a folder with files"]!();
     const bundle = await bundledBuilder(site.folder, [
@@ -228,6 +238,19 @@ describe("what an earlier version had taken and not published", () => {
     ]);
     for (const folder of [site.places.spool, requests()]) expect(existsSync(former(folder))).toBe(false);
     expect((await site.work()).last.result).toBe("published");
+  });
+
+  test("a folder of another account stays as it is", () => {
+    mkdirSync(former(requests()));
+    writeFileSync(join(former(requests()), "please"), "");
+    const account = vi.spyOn(process, "getuid").mockReturnValue(4711);
+    try {
+      takeFormer(site.places);
+    } finally {
+      account.mockRestore();
+    }
+    expect(pending(site.places)).toEqual([]);
+    expect(readdirSync(former(requests()))).toEqual(["please"]);
   });
 
   test("a link that a member put there leads nowhere, and would empty the builder's own folder if it were followed", async () => {

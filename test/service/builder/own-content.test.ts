@@ -104,6 +104,7 @@ test.each<[string, Parameters<typeof movedFrom>[0]["from"], Parameters<typeof mo
   ["another folder in the repository", { folder: "", content: ["texts"] }, {}, undefined],
   ["another folder outside", { folder: "", content: "/srv/c" }, { content: "/srv/d" }, "site.content was /srv/c for r"],
   ["content outside", { folder: "", content: ["content"] }, { content: "/srv/d" }, "site.content was not set for r"],
+  ["no site.folder", { folder: "", content: ["content"] }, { folder: "docs" }, "site.folder was not set for r"],
   ["another site.folder", { folder: "docs", content: ["docs/content"] }, {}, "site.folder was docs for r"],
 ])("a release of %s is built anew: %s", (_, from, settings, reason) => {
   expect(movedFrom({ release: "r", ...(from && { from }) }, settings)).toBe(reason);
@@ -123,6 +124,8 @@ describe("what Hugo prints of the folders", () => {
       undefined,
       ["posts", "themes/t/content"],
     ],
+    ["a line that begins like a module", `{ WARN\n${module("/source", "posts")}`, undefined, ["posts"]],
+    ["a module without its last line", module("/source", "posts").replace(/\}\n$/, "} x\n"), undefined, ["content"]],
     ["the top", module("/source", "."), undefined, [""]],
     ["a folder beside the site's", module("/source/docs", "../posts", "."), "docs", ["docs", "posts"]],
     ["folders that lead out of the repository", module("/source", "..", "../x", "/etc", "posts"), undefined, ["posts"]],

@@ -1,7 +1,13 @@
 /** What each fault is called in the status and on the commit: from literal outputs, without git, Hugo and a disk. */
 import { describe, expect, test } from "vitest";
 import type { Ended } from "../../../service/builder/child.ts";
-import { lastLine, memoryFault, remoteFault, submoduleFault } from "../../../service/builder/git-faults.ts";
+import {
+  checkoutFault,
+  lastLine,
+  memoryFault,
+  remoteFault,
+  submoduleFault,
+} from "../../../service/builder/git-faults.ts";
 import { isSameBuild, type Manifest } from "../../../service/builder/releases.ts";
 import { failed, listed, mebibytes, printable, rejected, setbackOf } from "../../../service/builder/setback.ts";
 import type { BuilderSettings } from "../../../service/builder/settings.ts";
@@ -127,6 +133,22 @@ describe("the remote", () => {
     const of = (repository: string) => remoteFault(ended("", { late: true }), { ...settings, repository });
     expect(of("https://git.example.net:8443/a/b")).toContain(`from ${host} took`);
     expect(of("ssh://git@git.example.net:22/a/b")).toContain(`from ${host} took`);
+  });
+});
+
+describe("files of a commit", () => {
+  test.each([
+    ["the disk is full", "fatal: x: No space left on device", /^the disk is full\. /],
+    [
+      "git does not name a reason",
+      "error: y\nfatal: unable to write new index file",
+      /^git can't write the commit's files, with 7 MiB free on the disk\. Free space, or .* \(git: fatal: unable to write/,
+    ],
+    ["the clone is at fault", "fatal: unable to read tree", undefined],
+  ])("cannot be written: %s", (_, stderr, reason) => {
+    const found = checkoutFault(stderr, 7.9 * (1 << 20));
+    if (reason === undefined) expect(found).toBeUndefined();
+    else expect(found).toMatch(reason);
   });
 });
 

@@ -22,6 +22,7 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { walk } from "../../../service/builder/files.ts";
+import { lay } from "../../../service/builder/lay.ts";
 import { makePlaces, type Places, placesOf } from "../../../service/builder/places.ts";
 import { makeRelease } from "../../../service/builder/release.ts";
 import { deployed, differences, prune, publish, releases, removeHalf } from "../../../service/builder/releases.ts";
@@ -206,6 +207,12 @@ describe("a release changed on the disk", () => {
   });
 });
 
+test("a folder in place of a file is no part of a release", () => {
+  mkdirSync(join(places.site, "folder"));
+  const to = join(places.site, "to");
+  expect(() => lay(join(places.site, "folder"), to)).toThrow(`${places.site}/folder is no longer a file. Push again.`);
+});
+
 describe("kept paths", () => {
   test("a kept path lies outside the releases, and each release links to it", async () => {
     mkdirSync(join(places.kept, "files"), { recursive: true });
@@ -217,6 +224,11 @@ describe("kept paths", () => {
     expect(differences(places, deployed(places)!)).toEqual([]);
     renameSync(places.site, `${places.site}-moved`);
     expect(readFileSync(join(`${places.site}-moved`, "current/files/a.pdf"), "utf8")).toBe("written by its owner");
+  });
+
+  test("a kept path is not linked where the build has a file for one of its folders", async () => {
+    await release({ docs: "a file" }, { keep: ["docs/files"] });
+    expect(warnings).toEqual(["site.keep: docs/files is not linked, as the build has a file in its place"]);
   });
 
   test("a build can't write into a kept path", async () => {

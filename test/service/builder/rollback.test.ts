@@ -99,7 +99,9 @@ describe("a rollback", () => {
     site.rollback(first);
     await site.work();
     site.rollback(second);
-    expect(await site.work()).not.toHaveProperty("held");
+    const back = await site.work();
+    expect(back).not.toHaveProperty("held");
+    expect(back.last).toMatchObject({ result: "rolled back", reason: `${second} is published` });
     expect(site.page()).toContain(says(2));
     site.rollback(first);
     await site.work();

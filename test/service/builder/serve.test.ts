@@ -57,6 +57,40 @@ describe("a run", () => {
     return entries;
   }
 
+  test("a status.json that cannot be written is a warning, and the push is published", async () => {
+    rmSync(site.places.status);
+    mkdirSync(join(site.places.status, "in the way"), { recursive: true });
+    site.repository.push(siteFiles(2));
+    site.deliver();
+    await site.work().catch(() => {});
+    expect(site.journal).toMatchObject([{ result: "published" }]);
+    expect(site.journal[0]!.warnings).toEqual([expect.stringMatching(/^status\.json could not be written: E\w+: /)]);
+  });
+
+  test("status.json lists no release without a manifest", async () => {
+    for (const revision of [2, 3]) {
+      site.repository.push(siteFiles(revision));
+      site.deliver();
+      await site.work();
+    }
+    const all = site.status().releases.map(({ id }) => id);
+    expect(all).toHaveLength(3);
+    rmSync(site.places.manifest(all[1]!));
+    site.tick();
+    expect((await site.work()).releases.map(({ id }) => id)).toEqual([all[0], all[2]]);
+  });
+
+  test("the reason names the first of several faults, and counts the others", async () => {
+    for (const folder of [site.builder.settings.spool, site.builder.settings.asks]) rmSync(folder, { recursive: true });
+    site.tick();
+    await site.work();
+    const [{ result, reason } = { result: "", reason: "" }] = site.journal.filter((entry) => entry.result === "failed");
+    expect([result, reason]).toEqual([
+      "failed",
+      `${site.builder.settings.spool} is missing. Run systemd-tmpfiles --create, which makes it. And 1 more.`,
+    ]);
+  });
+
   test("the builder tries again after pauses that grow", async () => {
     const entries = await failing(3, { first: 300, longest: 30_000, least: 50 });
     expect(entries.map(({ result }) => result)).toEqual(["failed", "failed", "failed", "published"]);

@@ -23,6 +23,7 @@ test("pauses double up to the longest, however often the builder ends", () => {
     lengths.push(Math.round((Date.parse(failing.next) - Date.now()) / 1000));
   expect(lengths).toEqual([1, 2, 4, 8, 16, 32, 60, 60]);
   const often = stillFailing({ since: "2026-01-01T00:00:00.000Z", attempts: 5_000, next: "" });
+  expect(often).toMatchObject({ since: "2026-01-01T00:00:00.000Z", attempts: 5_001 });
   const seconds = ({ next }: { readonly next: string }) => Math.round((Date.parse(next) - Date.now()) / 1000);
   expect([seconds(stillFailing(undefined)), seconds(often)]).toEqual([5, 900]);
 });
