@@ -22,9 +22,12 @@ import { keeper, lock, lockHosts, ruleset } from "./edge/zone/lock.ts";
 import { declareClientCa, declareHost, probeHosts, summary } from "./host/declare.ts";
 import { buildPrograms } from "./host/programs/programs.ts";
 
+// The SDK keeps a stack of each promise, and its source-map-support takes a sixth of a preview to rewrite them.
+Reflect.deleteProperty(Error, "prepareStackTrace");
+
 const { settings, secrets } = readSettings();
 const access = readCloudflareAccess();
-const programs = buildPrograms(settings);
+const programs = await buildPrograms(settings);
 
 // What is there now. All faults of the zone and of every host are reported here, before anything changes.
 const [live, probed] = await Promise.all([inspect(settings.zone), probeHosts(settings, programs)]);

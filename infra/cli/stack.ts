@@ -85,8 +85,18 @@ type Config = Record<
   { readonly value?: string; readonly objectValue?: unknown; readonly secret?: boolean } | undefined
 >;
 
-/** Every key of the stack's configuration, in one call: each start of pulumi takes a second. */
-export async function readConfig(stack: readonly string[], ...flags: string[]): Promise<Config> {
+/** By the arguments: each start of pulumi takes a second, and parts of one command read the same. */
+const known = new Map<string, Promise<Config>>();
+
+/** Every key of the stack's configuration, in one call. What a command writes it does not read again. */
+export function readConfig(stack: readonly string[], ...flags: string[]): Promise<Config> {
+  const asked = [...flags, ...stack].join(" ");
+  const config = known.get(asked) ?? askForConfig(stack, flags);
+  known.set(asked, config);
+  return config;
+}
+
+async function askForConfig(stack: readonly string[], flags: readonly string[]): Promise<Config> {
   const { code, stdout, stderr } = await pulumi(["config", "--json", ...flags, ...stack]);
   if (code !== 0) throw new UserError(await unreadable(stack, stderr.trim()));
   return JSON.parse(stdout) as Config;
@@ -97,7 +107,7 @@ async function unreadable(stack: readonly string[], reported: string): Promise<s
   if (/incorrect passphrase/.test(reported))
     return "the passphrase is not that of this stack. Set PULUMI_CONFIG_PASSPHRASE, or PULUMI_CONFIG_PASSPHRASE_FILE, to the one that the stack was made with.";
   if (!/message authentication failed/.test(reported)) return `the stack's configuration is unreadable: ${reported}`;
-  const secret = Object.entries(await readConfig(stack)).flatMap(([key, value]) => (value?.secret ? [key] : []));
+  const secret = Object.entries(await askForConfig(stack, [])).flatMap(([key, value]) => (value?.secret ? [key] : []));
   const tried = await Promise.all(secret.map((key) => pulumi(["config", "get", key, ...stack])));
   const foreign = secret.filter((_, i) => tried[i]!.code !== 0);
   return (

@@ -43,15 +43,15 @@ export class DirectApply {
     this.host = host;
   }
 
-  private layers(settings: Settings): { layers: HostLayers; bundles: Bundles } {
-    const bundles = buildPrograms(settings);
+  private async layers(settings: Settings): Promise<{ layers: HostLayers; bundles: Bundles }> {
+    const bundles = await buildPrograms(settings);
     const made = { certificate: "", clientCaPem: "", programs: bundles };
     return { layers: hostLayers(settings, settings.hosts[0]!, made), bundles };
   }
 
   /** Applies the layers in order and returns the result of the last. Stops at the first layer that fails. */
   async apply(settings: Settings, names: readonly LayerName[], secrets: HookSecrets = {}): Promise<Ran> {
-    const { layers, bundles } = this.layers(settings);
+    const { layers, bundles } = await this.layers(settings);
     let ran: Ran | undefined;
     for (const name of names) {
       const layer = layers[name];
@@ -76,7 +76,7 @@ export class DirectApply {
 
   /** The verdict of a preview on each of these layers. */
   async probe(settings: Settings, names: readonly LayerName[]): Promise<Record<string, Verdict>> {
-    const layers = this.layers(settings).layers;
+    const { layers } = await this.layers(settings);
     const probed = names.map((name) => layers[name]);
     const { stdout } = await this.host.inside("sh -s", { stdin: probeScript(probed), timeout: 60_000 });
     const report = parseReport(stdout, names as string[]);

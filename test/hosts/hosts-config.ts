@@ -3,7 +3,7 @@ import { basename } from "node:path";
 import { defineConfig } from "vitest/config";
 import { BaseSequencer, type TestSpecification } from "vitest/node";
 import type { Release } from "./lab/image.ts";
-import { release } from "./release.ts";
+import { release, runsEachFile } from "./release.ts";
 
 export type HostSuite = {
   /** From the repository's root. */
@@ -12,8 +12,8 @@ export type HostSuite = {
   readonly alone?: readonly string[];
   /** The files to start first, in this order; all other files follow. */
   readonly order?: readonly string[];
-  /** Files that run on one release only, because they take long and depend little on it. */
-  readonly only?: Readonly<Record<string, Release>>;
+  /** Files that depend little on the release, and which one runs them unless the command line names it. */
+  readonly only?: Readonly<Partial<Record<Release, readonly string[]>>>;
   /** Time limits in seconds of one test and of one vitest hook: they end what hangs, also on a busy computer. */
   readonly patience: readonly [test: number, hook: number];
 };
@@ -31,10 +31,10 @@ const inOrder = (order: readonly string[]) =>
   };
 
 export const hostSuite = ({ folder, alone = [], order = [], only = {}, patience: [test, hook] }: HostSuite) => {
-  const isHere = (name: string): boolean => only[name] === undefined || only[name] === release;
   const paths = (names: readonly string[]) => names.map((name) => `${folder}/${name}.test.ts`);
-  const apart = paths(alone.filter(isHere));
-  const elsewhere = paths(Object.keys(only).filter((name) => !isHere(name)));
+  const others = runsEachFile ? [] : Object.entries(only).filter(([of]) => of !== release);
+  const elsewhere = paths(others.flatMap(([, names]) => names));
+  const apart = paths(alone).filter((path) => !elsewhere.includes(path));
   const common = { testTimeout: test * 1000, hookTimeout: hook * 1000 };
   const together = { name: "together", include: [`${folder}/*.test.ts`], exclude: [...apart, ...elsewhere] };
   const single = { name: "alone", include: apart, maxWorkers: 1, fileParallelism: false };
@@ -43,7 +43,7 @@ export const hostSuite = ({ folder, alone = [], order = [], only = {}, patience:
       root: new URL("../..", import.meta.url).pathname,
       reporters: ["verbose", "./test/reporter.ts"],
       sequence: { sequencer: inOrder(order) },
-      maxWorkers: 3,
+      maxWorkers: 4,
       projects: [
         { test: { ...common, ...together, sequence: { groupOrder: 0 } } },
         ...(apart.length > 0 ? [{ test: { ...common, ...single, sequence: { groupOrder: 1 } } }] : []),

@@ -1,7 +1,8 @@
 /**
  * `npm run test:host [-- release…] [-- file…]`: runs the suite on throwaway hosts with the real engine and kernel, once
  * per release; `npm run test:rebuild` tests the path from a push to the published page. Needs root, and names the
- * Debian packages that are missing. Builds missing images and a missing engine, and caches both.
+ * Debian packages that are missing. Builds missing images and a missing engine, and caches both. Without a release in
+ * its arguments, a file whose question depends little on the release runs on the one that its configuration names.
  */
 import { spawnSync } from "node:child_process";
 import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
@@ -13,7 +14,8 @@ import { step } from "./lab/process.ts";
 import { engineReady, isRelease, npmReady } from "./ready.ts";
 
 const [config, ...words] = process.argv.slice(2) as [string, ...string[]];
-const wanted = words.some(isRelease) ? words.filter(isRelease) : [...releases];
+const named = words.filter(isRelease);
+const wanted = named.length > 0 ? named : [...releases];
 const files = words.filter((word) => !isRelease(word));
 
 await engineReady();
@@ -24,7 +26,8 @@ await withLab({ releases: wanted }, async () => {
   const total = { passed: 0, failed: 0, skipped: 0 };
   for (const release of wanted) {
     const counts = join(folder, release);
-    const env = { ...process.env, PUSHGATE_RELEASE: release, PUSHGATE_COUNTS: counts };
+    const eachFile = named.length > 0 && { PUSHGATE_EACH_FILE: "1" };
+    const env = { ...process.env, PUSHGATE_RELEASE: release, PUSHGATE_COUNTS: counts, ...eachFile };
     await step(`the suite on ${release}`, async () => {
       const { status } = spawnSync("vitest", ["run", "--config", config, ...files], {
         stdio: "inherit",

@@ -5,7 +5,7 @@
 import { createHash } from "node:crypto";
 import { mkdirSync, renameSync, writeFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
-import { buildSync } from "esbuild";
+import { build } from "esbuild";
 import type { HostLayer } from "../../apply/layer.ts";
 import { sitesOf } from "../../config/derived.ts";
 import type { Settings } from "../../config/settings.ts";
@@ -32,8 +32,8 @@ const root = fileURLToPath(new URL("../../../", import.meta.url));
 export const bundling = { bundle: true, platform: "node", target: "node18", format: "cjs" } as const;
 
 /** The same source gives the same bytes, on any computer and in any folder. */
-export function buildProgram(program: Program): Bundle {
-  const built = buildSync({
+export async function buildProgram(program: Program): Promise<Bundle> {
+  const built = await build({
     absWorkingDir: root,
     entryPoints: [`service/${program}/main.ts`],
     ...bundling,
@@ -52,10 +52,11 @@ export function buildProgram(program: Program): Bundle {
   return { file: `../dist/${name}`, sha256 };
 }
 
-export const buildPrograms = (settings: Settings): Bundles => ({
-  receiver: buildProgram("receiver"),
-  ...(sitesOf(settings).length > 0 && { builder: buildProgram("builder") }),
-});
+export async function buildPrograms(settings: Settings): Promise<Bundles> {
+  const hasSites = sitesOf(settings).length > 0;
+  const [receiver, builder] = await Promise.all([buildProgram("receiver"), hasSites && buildProgram("builder")]);
+  return { receiver, ...(builder && { builder }) };
+}
 
 export function programLayer(program: Program, settings: Settings, { sha256 }: Pick<Bundle, "sha256">): HostLayer {
   const { formerly, sound } = programs[program];

@@ -16,12 +16,12 @@ const sha256 = (text: string | Buffer) => createHash("sha256").update(text).dige
 /** A path in the folder where program and plugin run. */
 const inInfra = (file: string) => fileURLToPath(new URL(file, new URL("../../../infra/", import.meta.url)));
 
-test("the same source gives the same bytes in every folder", () => {
+test("the same source gives the same bytes in every folder", async () => {
   const here = process.cwd();
-  const first = buildProgram("receiver");
+  const first = await buildProgram("receiver");
   try {
     process.chdir(tmpdir());
-    expect(buildProgram("receiver")).toEqual(first);
+    expect(await buildProgram("receiver")).toEqual(first);
   } finally {
     process.chdir(here);
   }
@@ -31,11 +31,11 @@ test("the same source gives the same bytes in every folder", () => {
   expect(bytes.toString()).not.toContain(fileURLToPath(new URL("../../..", import.meta.url)));
 });
 
-test("a host without a site gets no builder", () => {
-  const programs = (settings: typeof example) =>
-    Object.entries(buildPrograms(settings)).map(([name, { file }]) => `${name} ${/[^/]*-/.exec(file)}`);
-  expect(programs(example)).toEqual(["receiver receiver-"]);
-  expect(programs(rebuilt)).toEqual(["receiver receiver-", "builder builder-"]);
+test("a host without a site gets no builder", async () => {
+  const programs = async (settings: typeof example) =>
+    Object.entries(await buildPrograms(settings)).map(([name, { file }]) => `${name} ${/[^/]*-/.exec(file)}`);
+  expect(await programs(example)).toEqual(["receiver receiver-"]);
+  expect(await programs(rebuilt)).toEqual(["receiver receiver-", "builder builder-"]);
 });
 
 test.each<[Program, string, string]>([
@@ -57,16 +57,20 @@ test.each<[Program, string, string]>([
 });
 
 const nodes = [process.execPath, "/usr/bin/node"].filter((node) => existsSync(node));
-test.each(nodes)("the receiver runs alone in an empty folder, on %s, and names the setting that is missing", (node) => {
-  const folder = mkdtempSync(join(tmpdir(), "pushgate-bundle-"));
-  try {
-    const run = spawnSync(node, [inInfra(buildProgram("receiver").file)], { cwd: folder, env: {}, encoding: "utf8" });
-    expect(run.stderr).toContain("PUSHGATE_SETTINGS is not set");
-    expect(run.status).toBe(78);
-  } finally {
-    rmSync(folder, { recursive: true });
-  }
-});
+test.each(nodes)(
+  "the receiver runs alone in an empty folder, on %s, and names the setting that is missing",
+  async (node) => {
+    const folder = mkdtempSync(join(tmpdir(), "pushgate-bundle-"));
+    try {
+      const { file } = await buildProgram("receiver");
+      const run = spawnSync(node, [inInfra(file)], { cwd: folder, env: {}, encoding: "utf8" });
+      expect(run.stderr).toContain("PUSHGATE_SETTINGS is not set");
+      expect(run.status).toBe(78);
+    } finally {
+      rmSync(folder, { recursive: true });
+    }
+  },
+);
 
 describe("on a host", () => {
   beforeEach(({ skip }) => skip(noHost !== undefined, noHost));
