@@ -6,12 +6,12 @@ import { hostSuite } from "./hosts-config.ts";
  */
 export default hostSuite({
   folder: "test/hosts/suite",
-  order: ["drift", "neighbours", "up", "refusals", "trace", "leave", "secrets", "hosts", "reboot", "matrix"],
+  order: ["drift", "neighbours", "up", "refusals", "leave", "trace", "hosts", "trace-receiver", "reboot", "secrets"],
   alone: ["audit", "flood", "load"],
   // Bookworm has the older nginx and Node, so what they bear; trixie the newer journal, which trace reads.
   only: {
-    bookworm: ["audit", "flood", "git-hosts", "refusals", "trace-cloudflare"],
-    trixie: ["load", "trace", "trace-webhooks"],
+    bookworm: ["audit", "flood", "git-hosts", "refusals", "trace"],
+    trixie: ["load", "trace-cloudflare", "trace-receiver", "trace-webhooks"],
   },
   patience: [300, 400],
 });
