@@ -8,7 +8,7 @@ import { keepCompiled } from "./engine/compile-cache.ts";
 keepCompiled();
 
 const steps: [name: string, command: string, ...args: string[]][] = [
-  ["format", "biome", "check"],
+  ["format", "biome", "check", "--error-on-warnings"],
   ["types", "tsc"],
   ["words", "node", "test/prose.ts"],
 ];
