@@ -85,18 +85,18 @@ type Config = Record<
   { readonly value?: string; readonly objectValue?: unknown; readonly secret?: boolean } | undefined
 >;
 
-/** By the arguments: each start of pulumi takes a second, and parts of one command read the same. */
-const known = new Map<string, Promise<Config>>();
+/** What pulumi printed, by its arguments: a start of pulumi takes a second, and parts of one command need the same. */
+const configs = new Map<string, Promise<Config>>();
 
-/** Every key of the stack's configuration, in one call. What a command writes it does not read again. */
+/** Every key of the stack's configuration, from one start of pulumi. A command that writes a key does not read it again. */
 export function readConfig(stack: readonly string[], ...flags: string[]): Promise<Config> {
-  const asked = [...flags, ...stack].join(" ");
-  const config = known.get(asked) ?? askForConfig(stack, flags);
-  known.set(asked, config);
+  const args = [...flags, ...stack].join(" ");
+  const config = configs.get(args) ?? loadConfig(stack, flags);
+  configs.set(args, config);
   return config;
 }
 
-async function askForConfig(stack: readonly string[], flags: readonly string[]): Promise<Config> {
+async function loadConfig(stack: readonly string[], flags: readonly string[]): Promise<Config> {
   const { code, stdout, stderr } = await pulumi(["config", "--json", ...flags, ...stack]);
   if (code !== 0) throw new UserError(await unreadable(stack, stderr.trim()));
   return JSON.parse(stdout) as Config;
@@ -107,7 +107,8 @@ async function unreadable(stack: readonly string[], reported: string): Promise<s
   if (/incorrect passphrase/.test(reported))
     return "the passphrase is not that of this stack. Set PULUMI_CONFIG_PASSPHRASE, or PULUMI_CONFIG_PASSPHRASE_FILE, to the one that the stack was made with.";
   if (!/message authentication failed/.test(reported)) return `the stack's configuration is unreadable: ${reported}`;
-  const secret = Object.entries(await askForConfig(stack, [])).flatMap(([key, value]) => (value?.secret ? [key] : []));
+  // Not readConfig, which may wait for this very call.
+  const secret = Object.entries(await loadConfig(stack, [])).flatMap(([key, value]) => (value?.secret ? [key] : []));
   const tried = await Promise.all(secret.map((key) => pulumi(["config", "get", key, ...stack])));
   const foreign = secret.filter((_, i) => tried[i]!.code !== 0);
   return (

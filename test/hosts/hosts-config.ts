@@ -12,7 +12,7 @@ export type HostSuite = {
   readonly alone?: readonly string[];
   /** The files to start first, in this order; all other files follow. */
   readonly order?: readonly string[];
-  /** Files that depend little on the release, and which one runs them unless the command line names it. */
+  /** By release, the files that it alone runs, because they depend little on it. A named release runs all files. */
   readonly only?: Readonly<Partial<Record<Release, readonly string[]>>>;
   /** Time limits in seconds of one test and of one vitest hook: they end what hangs, also on a busy computer. */
   readonly patience: readonly [test: number, hook: number];

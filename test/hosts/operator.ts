@@ -73,6 +73,7 @@ export async function startOperator(
       npm_config_registry: await npm("registry"),
       npm_config_offline: "true",
       npm_config_update_notifier: "false",
+      // Saves compiling pushgate and the SDK again for each line that is typed.
       NODE_COMPILE_CACHE: join(home, ".cache/compile"),
       PULUMI_SKIP_UPDATE_CHECK: "true",
       PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION: "true",

@@ -3,5 +3,5 @@ import type { Release } from "./lab/image.ts";
 
 export const release = (process.env.PUSHGATE_RELEASE ?? "bookworm") as Release;
 
-/** A release that is named on the command line runs each file, also those that otherwise run on the other one only. */
-export const runsEachFile = process.env.PUSHGATE_EACH_FILE !== undefined;
+/** run.ts sets it where the command line names a release: each file then runs, also one that `only` gives to the other. */
+export const runsEachFile = process.env.PUSHGATE_EACH_FILE === "1";

@@ -42,7 +42,7 @@ export function goOnWith(booted: Host): void {
   host = booted;
 }
 
-export type Found = Attempt & Verdict;
+type Found = Attempt & Verdict;
 export const unanswered: Answer = { status: 0, servedBy: "", headers: {}, body: "" };
 type Looks = "by id and answer" | "by id" | "by answer";
 
@@ -73,7 +73,7 @@ export async function traced(change: Change = {}, looks?: Looks) {
 
 export const accepted = { code: 0, certainty: "certain", names: ["accepted"] };
 
-export type Step = () => Promise<unknown>;
+type Step = () => Promise<unknown>;
 type Fix = "up" | "ssh" | Step;
 export type Row = {
   readonly what: string;

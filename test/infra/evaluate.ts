@@ -110,10 +110,13 @@ export async function evaluate(world: World = {}): Promise<Declared[]> {
   pulumi.runtime.setAllConfig({ ...config }, [...(world.secretKeys ?? ["pushgate:secrets", "cloudflare:apiToken"])]);
   // The program itself sends no request here: it has no token of its own, and the provider's calls are mocked.
   process.env.CLOUDFLARE_API_TOKEN = "of-the-provider";
-  // vitest's, which the program removes: it finds the line of a failed test.
+  // vitest finds the line of a failed test with this function, which the program removes.
   const { prepareStackTrace } = Error;
-  await import("../../infra/index.ts");
-  if (prepareStackTrace) Error.prepareStackTrace = prepareStackTrace;
+  try {
+    await import("../../infra/index.ts");
+  } finally {
+    if (prepareStackTrace) Error.prepareStackTrace = prepareStackTrace;
+  }
   await pulumi.runtime.disconnect();
   return declared;
 }

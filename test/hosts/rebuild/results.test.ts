@@ -16,9 +16,8 @@ let rebuild: Rebuild;
 
 beforeAll(async () => {
   host = await bootHost({ name: "results", release, variant: "packages" });
-  rebuild = await buildRebuild(host, { docs: { notify: "https://git.example.net/hooks/builds" } });
-  await secrets({ status: status().token, notify: status().key });
-  await rebuild.up();
+  rebuild = await buildRebuild(host);
+  await rebuild.start();
 });
 
 afterAll(async () => {
@@ -38,6 +37,9 @@ const resultOf = (commit: string, state: string) =>
 const secrets = (docs: object) => rebuild.world.stack.setSecrets({ "pushgate:secrets": { docs } });
 
 test("the git host shows a build's success on its commit, over TLS", async () => {
+  rebuild.configure("docs", { notify: "https://git.example.net/hooks/builds" });
+  await secrets({ status: status().token, notify: status().key });
+  await rebuild.up();
   const commit = await rebuild.push({ "layouts/index.html": front("result") }, "docs");
   await published(host, commit, { hook: "docs" });
   const result = await resultOf(commit, "success");

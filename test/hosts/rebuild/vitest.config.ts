@@ -5,7 +5,7 @@ export default hostSuite({
   folder: "test/hosts/rebuild",
   order: ["units", "push", "faults", "hostile"],
   alone: ["measure"],
-  // Each release runs the sandboxes, the accounts, git and Hugo: folders, push, units. Bookworm has the older of each.
+  // folders, push and units run on both releases: they show the sandboxes, the accounts, git and Hugo.
   only: {
     bookworm: ["adopt", "drift", "hostile", "life", "measure"],
     trixie: ["bounds", "faults", "metrics", "own-content", "results"],

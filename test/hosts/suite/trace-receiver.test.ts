@@ -1,6 +1,6 @@
 /**
- * `npx pushgate trace` of deliveries that systemd or the receiver rejects, that meet the host without Cloudflare's rules,
- * among a million lines of strangers, or while the host is down.
+ * `npx pushgate trace` of deliveries with a fault in systemd or the receiver, in a zone without Cloudflare's rules, with a
+ * million lines of strangers in the logs, and while the host is down.
  */
 import { randomUUID } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";

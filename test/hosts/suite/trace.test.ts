@@ -1,6 +1,7 @@
 /**
- * `npx pushgate trace` of deliveries that the sender, Cloudflare, the firewall or nginx rejects. The layers behind are in
- * trace-receiver.test.ts, Cloudflare's own products in trace-cloudflare.test.ts.
+ * `npx pushgate trace` of deliveries without a fault, and with one at the sender, at Cloudflare, in the firewall or in
+ * nginx. Faults behind nginx are in trace-receiver.test.ts, those of Cloudflare's own products in
+ * trace-cloudflare.test.ts.
  */
 import { randomUUID } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
