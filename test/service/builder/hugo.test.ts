@@ -1,5 +1,5 @@
 /** hugo behind its unit's socket: how the builder reports each end of it, and what the gate rejects after it. */
-import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createServer, type Server } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -110,6 +110,18 @@ describe("the real hugo", () => {
     "layouts/_default/single.html": null,
     "layouts/_default/list.html": null,
   };
+
+  test("a build begins with the repository's hugo_stats.json, else with that of the last build", async () => {
+    await published();
+    const stats = () => readFileSync(site.places.stats, "utf8");
+    expect(JSON.parse(stats())).toEqual({ htmlElements: { tags: [], classes: [], ids: [] } });
+    const own = (tag: string) => JSON.stringify({ htmlElements: { tags: [tag], classes: [], ids: [] } });
+    await pushed({ "hugo_stats.json": own("main"), "static/a.css": "/* 1 */" });
+    expect(stats()).toBe(own("main"));
+    writeFileSync(site.places.stats, own("written"));
+    await pushed({ "hugo_stats.json": null, "static/a.css": "/* 2 */" });
+    expect(stats()).toBe(own("written"));
+  });
 
   test("the gate rejects a build without layouts, for which hugo exits 0 and writes nothing", async () => {
     await published();

@@ -113,6 +113,8 @@ test.each<[string, Parameters<typeof movedFrom>[0]["from"], Parameters<typeof mo
 describe("what Hugo prints of the folders", () => {
   const module = (dir: string, ...sources: string[]) =>
     `${JSON.stringify({ dir, mounts: sources.map((source) => ({ source, target: "content" })) }, null, 3)}\n`;
+  const targets = { styles: "assets", notes: "contents", posts: "/content", deep: "content/deep", odd: 7 };
+  const mountsOf = Object.entries(targets).map(([source, target]) => ({ source, target }));
   test.each<[string, string, string | undefined, string[]]>([
     ["nothing", "", undefined, ["content"]],
     ["nothing, in a folder", "", "docs", ["docs/content"]],
@@ -129,6 +131,12 @@ describe("what Hugo prints of the folders", () => {
     ["the top", module("/source", "."), undefined, [""]],
     ["a folder beside the site's", module("/source/docs", "../posts", "."), "docs", ["docs", "posts"]],
     ["folders that lead out of the repository", module("/source", "..", "../x", "/etc", "posts"), undefined, ["posts"]],
+    [
+      "mounts of other kinds, and content deeper down",
+      `${JSON.stringify({ dir: "/source", mounts: mountsOf }, null, 3)}\n`,
+      undefined,
+      ["deep", "posts"],
+    ],
     ["something else", '{\n  "dir": 7,\n  "mounts": "x"\n}\n', undefined, ["content"]],
   ])("%s", (_, printed, folder, expected) => {
     expect(contentFolders(printed, folder === undefined ? {} : { folder })).toEqual(expected);

@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { armoured } from "../../../service/builder/git.ts";
 import { pending } from "../../../service/builder/markers.ts";
+import { heldHead } from "../../../service/builder/places.ts";
 import { currentRelease, releases } from "../../../service/builder/releases.ts";
 import { rollBack } from "../../../service/builder/run.ts";
 import { type Bench, bundledBuilder, copyOf, finish, onCopies, start, type Without } from "./harness.ts";
@@ -19,6 +20,17 @@ const twoPublished = () => {
   const [second, first] = releases(site.places);
   return { first: first!, second: second! };
 };
+
+test.each([
+  ["a commit", `${"a".repeat(40)}\n`, "a".repeat(40)],
+  ["a commit of SHA-256", "b".repeat(64), "b".repeat(64)],
+  ["half a commit", "abc\n", null],
+  ["another text", "refs/heads/main\n", null],
+  ["nothing", "", null],
+])("a file of the held head with %s", (_, text, head) => {
+  writeFileSync(site.places.held, text);
+  expect(heldHead(site.places)).toBe(head);
+});
 
 describe("a rollback", () => {
   test("a rollback holds against the timer and the same push, and ends with a new commit", async () => {
