@@ -2,7 +2,7 @@ import { hostSuite } from "../hosts-config.ts";
 
 /**
  * `npm run test:edge`: the client certificate changes during deliveries, the canary reports a blocked origin, and a person
- * types what the documents say. .ci/run runs it beside test:rebuild.
+ * types what the documents say. .ci/run runs it beside the rehearsal.
  */
 export default hostSuite({
   folder: "test/hosts/edge",

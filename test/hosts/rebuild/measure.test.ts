@@ -1,7 +1,4 @@
-/**
- * Measures time, load and disk space. No other file of its suite runs at the same time; other work on the computer may, so
- * a bound follows a time that is measured beside it.
- */
+/** Measures time, load and disk space; no other test file runs at the same time. */
 import { Agent, request } from "node:https";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { median } from "../../bench/measure.ts";
