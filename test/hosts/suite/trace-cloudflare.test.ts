@@ -8,51 +8,35 @@ import { apiToken, permissions } from "../../fakes/cloudflare/api.ts";
 import { analyticsPermission } from "../../fakes/cloudflare/graphql.ts";
 import { entryPoint, type Rule, type ZoneState } from "../../fakes/cloudflare/zone.ts";
 import type { Change } from "../../fakes/deliveries.ts";
-import { deployedWorld } from "../deployed.ts";
-import type { Host } from "../lab/host.ts";
 import { actors } from "../lab/net.ts";
-import { hostnameOf, type World } from "../world.ts";
+import { endTracing, host, startTracing, tracedAs, world } from "../traced.ts";
+import { hostnameOf } from "../world.ts";
 
-let host: Host;
-let world: World;
 let zone: ZoneState;
 let asDeployed: ZoneState;
 
 beforeAll(async () => {
-  world = await deployedWorld("tracecf");
-  host = world.hosts[0]!;
+  await startTracing("tracecf");
   zone = world.api.zone;
   asDeployed = structuredClone(zone);
 });
-afterAll(async () => {
-  await world?.close();
-  await host?.kill();
-});
+afterAll(endTracing);
 beforeEach(() => {
   world.api.tokens[apiToken] = [...permissions, analyticsPermission];
   Object.assign(zone, structuredClone(asDeployed));
 });
 
-type Traced = { certainty: string; outcomes: { name: string; layer: string; fix?: string }[] };
-
 /** Sends a delivery, and traces it by what the git host shows of the answer. */
 async function traced(change: Change = {}) {
   const id = randomUUID();
   const answer = await world.deliver({ ...change, headers: { "x-github-delivery": id, ...change.headers } });
-  const headers = Object.entries({ "x-served-by": "", ...answer.headers }).flatMap(([name, value]) => [
-    "--header",
-    `${name}: ${value}`,
-  ]);
-  const words = ["--json", "--delivery", id, "--status", `${answer.status}`, ...headers];
-  const { code, stdout, stderr } = await world.stack.pushgate("trace", ...words);
-  expect(stderr).toBe("");
-  const [{ certainty, outcomes } = { certainty: "", outcomes: [] }] = JSON.parse(stdout) as Traced[];
+  const { code, certainty, names, outcomes } = await tracedAs(id, answer);
   const [first] = outcomes;
   return {
     status: answer.status,
     code,
     certainty,
-    names: outcomes.map(({ name }) => name),
+    names,
     layer: first?.layer,
     fix: first?.fix,
   };
