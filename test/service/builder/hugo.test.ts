@@ -1,4 +1,5 @@
 /** hugo behind its unit's socket: how the builder reports each end of it, and what the gate rejects after it. */
+import { once } from "node:events";
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createServer, type Server } from "node:net";
 import { tmpdir } from "node:os";
@@ -467,8 +468,11 @@ describe("hugo's socket", () => {
     const stop = createServer((connection) => connection.end());
     await new Promise<void>((resolve) => stop.listen(`${hugo.socket}.stop`, resolve));
     try {
+      const connected = once(stop, "connection");
       const setback = await alone(hugo, { releaseBytes: 0, seconds: seconds + 4 });
       expect(setback?.message).toMatch(/^the site wrote more than it may: /);
+      // A socket that closes first resets the builder's connection, and the builder exits.
+      await connected;
     } finally {
       stop.close();
     }
