@@ -25,6 +25,7 @@ describe("a program that compares and repairs", { timeout: patience }, () => {
     if (!engine) return;
     host = mkdtempSync(join(tmpdir(), "pushgate-host-"));
     stack = await workspace({
+      starts: true,
       project: program,
       config: { "commands:folder": host, "commands:wanted": "one" },
       secrets: { "commands:password": password },

@@ -25,12 +25,13 @@ import {
   writeFileSync,
 } from "node:fs";
 import { homedir, tmpdir } from "node:os";
-import { delimiter, dirname, isAbsolute, join, resolve } from "node:path";
+import { basename, delimiter, dirname, isAbsolute, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parse, stringify } from "yaml";
 import { nameOf } from "../../infra/cli/stack.ts";
 import { compileCache } from "./compile-cache.ts";
 import { findEngine, noEngine } from "./install-engine.ts";
+import { stayingPlugins } from "./staying-plugins.ts";
 
 export { engineVersion, findEngine, noEngine } from "./install-engine.ts";
 
@@ -92,6 +93,8 @@ export type WorkspaceOptions = {
   readonly path?: readonly string[];
   /** The time limit of a run in seconds; 300 by default. */
   readonly timeout?: number;
+  /** Whether the engine starts the fake plugins for each run, as it does the real ones; otherwise they stay. */
+  readonly starts?: true;
 };
 
 export type Workspace = {
@@ -229,11 +232,16 @@ export async function workspace(options: WorkspaceOptions = {}): Promise<Workspa
     ].join(delimiter),
   };
 
+  const fakes = fakePlugins(engine);
+  const staying =
+    options.starts || fakes.length === 0 ? undefined : stayingPlugins(fakes.map((path) => basename(path)));
   let running: ReturnType<typeof spawn> | undefined;
   let runs = 0;
   async function run(args: readonly string[], events?: string, command = engine!): Promise<Run> {
+    if (running && staying) throw new Error("Two runs of a stack at once need plugins that the engine starts.");
+    const found = events === undefined && command === engine ? {} : await staying?.use(env);
     const started = performance.now();
-    const child = spawn(command, args, { cwd: folder, env, stdio: ["ignore", "pipe", "pipe"] });
+    const child = spawn(command, args, { cwd: folder, env: { ...env, ...found }, stdio: ["ignore", "pipe", "pipe"] });
     running = child;
     const text = { stdout: "", stderr: "" };
     for (const name of ["stdout", "stderr"] as const) {
@@ -303,6 +311,9 @@ export async function workspace(options: WorkspaceOptions = {}): Promise<Workspa
       run([join(repository, "infra/cli/pushgate.cjs"), ...words, "--stack", stack], undefined, process.execPath),
     pulumi: (...args) => run(args),
     interrupt: () => void running?.kill("SIGINT"),
-    close: () => rmSync(folder, { recursive: true, force: true }),
+    close: () => {
+      staying?.close();
+      rmSync(folder, { recursive: true, force: true });
+    },
   };
 }

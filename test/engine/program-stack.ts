@@ -40,6 +40,7 @@ export type ProgramOptions = {
   readonly zone?: ZoneState;
   /** Token -> permissions. The fake reads it at each request. */
   readonly tokens?: Readonly<Record<string, readonly string[]>>;
+  readonly starts?: true;
 };
 
 export async function programStack({
@@ -47,6 +48,7 @@ export async function programStack({
   edge = { plan: "pro" },
   zone,
   tokens,
+  starts,
 }: ProgramOptions = {}): Promise<ProgramStack> {
   const folder = mkdtempSync(join(tmpdir(), "pushgate-program-"));
   const ssh = fakeSsh(folder);
@@ -57,6 +59,7 @@ export async function programStack({
       config: { ...stackFile, ...(!site && withoutSites), "pushgate:edge": edge, "cloudflare:baseUrl": api.url },
       secrets: { "cloudflare:apiToken": apiToken, "pushgate:secrets": secrets },
       path: [folder],
+      ...(starts && { starts }),
     });
     stacks.push(stack);
     return stack;

@@ -21,7 +21,7 @@ describe("the program", { timeout: patience }, () => {
 
   beforeAll(async () => {
     if (!engine) return;
-    all = await programStack({ site: true });
+    all = await programStack({ site: true, starts: true });
     ({ api, ssh, stack } = all);
   });
   afterAll(() => all?.close());

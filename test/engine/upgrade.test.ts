@@ -16,6 +16,7 @@ const state = readFileSync(former("state.json"), "utf8");
 /** A stack of this version's program with the earlier version's state. */
 async function takenOver(): Promise<ProgramStack> {
   const w = await programStack({
+    starts: true,
     site: true,
     zone: JSON.parse(readFileSync(former("zone.json"), "utf8")) as ZoneState,
   });

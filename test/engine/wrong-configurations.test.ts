@@ -1,13 +1,10 @@
 /**
  * Wrong configurations under the real engine, one preview each: from the stack file's YAML to what the user reads, which
- * is on one page in wrong-configurations.txt. The previews share language hosts that stay (warm-host.ts), or they would
- * take four minutes; some are repeated with the usual one.
+ * is on one page in wrong-configurations.txt. Some are repeated with plugins that the engine starts.
  */
-import { spawn } from "node:child_process";
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { parse, stringify } from "yaml";
 import { type Api, apiToken, startApi } from "../fakes/cloudflare/api.ts";
@@ -16,9 +13,9 @@ import { findEngine, noEngine, type Run, type Workspace, workspace } from "./eng
 import { type FakeSsh, fakeSsh } from "./fake-ssh.ts";
 import { type Row, right, rows } from "./wrong-configurations.ts";
 
-/** Language hosts, each with a stack of its own: two keep two cores busy. */
+/** Stacks, each with plugins of its own: two keep two cores busy. */
 const workers = 2;
-/** Of these rows the usual language host must report the same. */
+/** Of these rows a language host that the engine starts must report the same. */
 const repeated = ["zone", "hooks[0].branch", "secrets.docs.deployKey"];
 
 const engine = findEngine();
@@ -30,17 +27,6 @@ let usual: Workspace;
 let accepted: Run;
 /** The stack file's text for a row. */
 let textOf: (row: Row) => string;
-
-async function warmHost(): Promise<string> {
-  const child = spawn(process.execPath, [fileURLToPath(new URL("warm-host.ts", import.meta.url))], {
-    stdio: ["ignore", "pipe", "inherit"],
-  });
-  closing.push(() => child.kill());
-  const port = await new Promise<string>((resolve) =>
-    child.stdout.once("data", (data) => resolve(String(data).trim())),
-  );
-  return `nodejs:${port}`;
-}
 
 /** A text that stands for itself in YAML and occurs nowhere else. */
 const place = "THE-ROW";
@@ -82,6 +68,7 @@ beforeAll(async () => {
   };
   const secrets = rows.flatMap(([, written]) => (typeof written === "object" ? [written.secret] : []));
   usual = await opened({
+    starts: true,
     config: { ...right.config, "cloudflare:baseUrl": api.url },
     secrets: {
       "cloudflare:apiToken": apiToken,
@@ -100,8 +87,7 @@ beforeAll(async () => {
 
   const left = [...rows];
   const worker = async (): Promise<void> => {
-    const env = { PULUMI_DEBUG_LANGUAGES: await warmHost() };
-    const stack = await opened({ from: usual.folder, env });
+    const stack = await opened({ from: usual.folder });
     for (let row = left.shift(); row !== undefined; row = left.shift()) {
       writeFileSync(stack.stackFile, textOf(row));
       runs.set(row, await stack.preview());
@@ -160,7 +146,7 @@ test.for(rows.map((row) => [titleOf(row), row] as const))("%s", ([, row]) => {
   expect(quoted.some((value) => first.includes(value))).toBe(true);
 });
 
-test("the usual language host reports the same", async () => {
+test("a language host that the engine starts reports the same", async () => {
   const text = readFileSync(usual.stackFile, "utf8");
   for (const row of repeated.map((key) => rows.find((row) => row[0] === key)!)) {
     writeFileSync(usual.stackFile, textOf(row));

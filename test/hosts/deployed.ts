@@ -37,7 +37,7 @@ import { bootHost, type Frozen, type Host, thawCopy } from "./lab/host.ts";
 import { labFolder } from "./lab/lab.ts";
 import { until } from "./lab/process.ts";
 import { release } from "./release.ts";
-import { buildWorld, type World, worldAround } from "./world.ts";
+import { buildWorld, type World, type WorldOptions, worldAround } from "./world.ts";
 
 /** The texts that differ between copies. They occur only in the state, the stack file and the zone. */
 type Place = { readonly login: string; readonly v4: string; readonly v6: string; readonly api: string };
@@ -60,7 +60,7 @@ const place = (host: Host, api: string): Place => ({
 /** Boots a copy of the deployed host and starts a world around it. */
 export async function deployedWorld(
   alias: string,
-  options: { readonly path?: readonly string[] } = {},
+  options: Pick<WorldOptions, "path" | "starts"> = {},
 ): Promise<World & { readonly hosts: readonly [Host] }> {
   const { frozen, place: from, zone } = await kept();
   const own = mkdtempSync(join(tmpdir(), "pushgate-ca-"));

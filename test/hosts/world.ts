@@ -74,6 +74,7 @@ export type WorldOptions = {
   /** The hooks' secrets and Cloudflare's API token, if a test needs its own. */
   readonly secrets?: Readonly<Record<string, unknown>>;
   readonly token?: string;
+  readonly starts?: true;
 };
 
 export const hostEntry = (host: Host, change: Readonly<Record<string, unknown>> = {}): Record<string, unknown> => ({
@@ -94,6 +95,7 @@ export async function buildWorld(hosts: readonly Host[], options: WorldOptions =
   const api = await startApi({ zone, tokens: { [token]: permissions } });
   const stack = await workspace({
     ...(options.path && { path: options.path }),
+    ...(options.starts && { starts: options.starts }),
     config: {
       "cloudflare:baseUrl": api.url,
       "pushgate:zone": zoneName,

@@ -5,6 +5,7 @@
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Props, Refusal } from "./provider.ts";
+import { perConnection } from "./serve.ts";
 
 /** A request that failed after all retries. */
 export class ApiError extends Error {
@@ -17,8 +18,7 @@ export class ApiError extends Error {
 
 const retries = 10;
 
-let token = "";
-let base = "";
+const configured = perConnection(() => ({ token: "", base: "" }));
 
 /** The real provider's check of the configuration: the characters of a token, not its length. */
 export function configFaults(config: Props): Refusal[] {
@@ -32,8 +32,10 @@ export function configFaults(config: Props): Refusal[] {
 }
 
 export function configureApi(config: Props): void {
-  token = String(config.apiToken ?? process.env.CLOUDFLARE_API_TOKEN ?? "");
-  base = String(config.baseUrl ?? process.env.CLOUDFLARE_BASE_URL ?? "").replace(/\/$/, "");
+  Object.assign(configured(), {
+    token: String(config.apiToken ?? process.env.CLOUDFLARE_API_TOKEN ?? ""),
+    base: String(config.baseUrl ?? process.env.CLOUDFLARE_BASE_URL ?? "").replace(/\/$/, ""),
+  });
 }
 
 /** Seconds to wait before a retry; undefined if the answer is final. */
@@ -68,6 +70,7 @@ export async function callForAll(path: string): Promise<unknown[]> {
 }
 
 async function send(method: string, path: string, body?: Props): Promise<Envelope | undefined> {
+  const { token, base } = configured();
   if (base === "")
     throw new Error("The fake cloudflare plugin has no address. Set cloudflare:baseUrl to that of the fake API.");
   const url = `${base}/${path}`;

@@ -26,7 +26,7 @@ async function getZone(args: Props): Promise<Props> {
   return { ...args, ...(await object(call("GET", `zones/${zoneId}`))), zoneId };
 }
 
-await serveProvider({
+export const port = await serveProvider({
   version: "6.17.0",
   checkConfig: configFaults,
   configure: configureApi,

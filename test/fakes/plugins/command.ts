@@ -16,7 +16,7 @@ import {
   serveProvider,
   unknown,
 } from "./provider.ts";
-import type { Log } from "./serve.ts";
+import { type Log, perConnection } from "./serve.ts";
 
 type Base = {
   readonly interpreter?: readonly string[];
@@ -62,7 +62,7 @@ function refusals(inputs: Props, allowed: readonly string[]): Refusal[] {
 
 const base = ["interpreter", "dir", "environment", "stdin", "logging", "addPreviousOutputInEnv"];
 
-const running = new Set<ChildProcess>();
+const running = perConnection(() => new Set<ChildProcess>());
 
 /** Prints whole lines: a chunk seldom ends where a line does. */
 function lines(print: (line: string) => void) {
@@ -109,7 +109,7 @@ async function run(
     detached: true,
     stdio: ["pipe", "pipe", "pipe", "pipe"],
   });
-  running.add(child);
+  running().add(child);
   const printed = { stdout: "", stderr: "", both: "" };
   const logged: Promise<void>[] = [];
   const logging = args.logging ?? "stdoutAndStderr";
@@ -139,7 +139,7 @@ async function run(
       else resolve(status.trim() === "0" ? undefined : `exit status ${status.trim() || "unknown"}`);
     });
   });
-  running.delete(child);
+  running().delete(child);
   for (const printer of printers) printer.end();
   await Promise.all(logged);
   if (failure) throw new Error(`${failure}: running ${JSON.stringify(command)}:\n${printed.both}`);
@@ -187,11 +187,11 @@ async function runFunction(args: Props, log: Log): Promise<Props> {
   return { ...args, ...(await run(args.command as string, args, undefined, (line) => log("info", line))) };
 }
 
-await serveProvider({
+export const port = await serveProvider({
   version: "1.2.1",
   resources: { "command:local:Command": Command },
   functions: { "command:local:run": runFunction },
   cancel() {
-    for (const { pid } of running) if (pid) process.kill(-pid, "SIGKILL");
+    for (const { pid } of running()) if (pid) process.kill(-pid, "SIGKILL");
   },
 });

@@ -8,7 +8,7 @@ import services from "@pulumi/pulumi/proto/provider_grpc_pb.js";
 import messages from "@pulumi/pulumi/proto/provider_pb.js";
 import empty from "google-protobuf/google/protobuf/empty_pb.js";
 import struct from "google-protobuf/google/protobuf/struct_pb.js";
-import { answering, engineAddress, engineLog, type Log, pluginInfo, serve } from "./serve.ts";
+import { answering, engineAddress, engineLog, type Log, perConnection, pluginInfo, serve } from "./serve.ts";
 
 export type Props = { readonly [name: string]: unknown };
 
@@ -85,9 +85,13 @@ export function inputDiff(old: Props, inputs: Props, replacing: readonly string[
   return { changed, replaces: changed.filter((key) => replacing.includes(key)) };
 }
 
-/** Serves a provider until the engine ends the process. */
-export async function serveProvider(provider: Provider): Promise<void> {
-  let log: Log = engineLog(engineAddress());
+/** Serves a provider until the engine ends the process. Returns the port. */
+export async function serveProvider(provider: Provider): Promise<number> {
+  const engine = perConnection<{ log?: Log }>(() => ({}));
+  const log = (): Log => {
+    engine().log ??= engineLog(engineAddress());
+    return engine().log!;
+  };
   const resource = (token: string): Resource => {
     const found = provider.resources[token];
     if (!found) throw new Error(`the fake plugin has no resource ${token}. Add it in test/fakes/plugins.`);
@@ -98,15 +102,17 @@ export async function serveProvider(provider: Provider): Promise<void> {
     preview,
     urn,
     name: urn.split("::").slice(3).join("::"),
-    log,
+    log: log(),
   });
   const typeOf = (urn: string): string => urn.split("::")[2]!.split("$").at(-1)!;
 
   const handlers = {
     handshake: answering((request: InstanceType<typeof messages.ProviderHandshakeRequest>) => {
-      if (request.getEngineAddress()) log = engineLog(request.getEngineAddress());
+      if (request.getEngineAddress()) engine().log = engineLog(request.getEngineAddress());
       return new messages.ProviderHandshakeResponse();
     }),
+    // After the handshake with a plugin that the engine did not start; it says nothing new.
+    attach: answering(() => new empty.Empty()),
     getPluginInfo: pluginInfo(provider.version),
     getSchema: answering(() => {
       const response = new messages.GetSchemaResponse();
@@ -130,7 +136,7 @@ export async function serveProvider(provider: Provider): Promise<void> {
       const run = provider.functions[request.getTok()];
       if (!run) throw new Error(`the fake plugin has no function ${request.getTok()}. Add it in test/fakes/plugins.`);
       const response = new messages.InvokeResponse();
-      response.setReturn(packed(await run(plain(request.getArgs()), log)));
+      response.setReturn(packed(await run(plain(request.getArgs()), log())));
       return response;
     }),
     check: answering((request: InstanceType<typeof messages.CheckRequest>) => {
@@ -199,5 +205,5 @@ export async function serveProvider(provider: Provider): Promise<void> {
       return new empty.Empty();
     }),
   };
-  await serve(services.ResourceProviderService as never, handlers as never);
+  return serve(services.ResourceProviderService as never, handlers as never);
 }

@@ -2,6 +2,7 @@
  * What all fake plugins share: a gRPC server on loopback, whose port is the first line of standard output, and a client
  * of the engine for log lines.
  */
+import { AsyncLocalStorage } from "node:async_hooks";
 import { flushCompileCache } from "node:module";
 import grpc from "@grpc/grpc-js";
 import engineService from "@pulumi/pulumi/proto/engine_grpc_pb.js";
@@ -19,11 +20,26 @@ type Answer<Request, Response> = (request: Request) => Response | Promise<Respon
 /** The engine's limit of 400 MB for a message; the library's default of 4 MB would reject a large state. */
 const options = { "grpc.max_receive_message_length": 400 << 20, "grpc.max_send_message_length": 400 << 20 };
 
+/** The connection that a call came by. */
+const connection = new AsyncLocalStorage<string>();
+
+/** A value for each connection: plugins that stay serve several engines, and one engine may have two of a provider. */
+export function perConnection<Value>(make: () => Value): () => Value {
+  const values = new Map<string, Value>();
+  return () => {
+    const key = connection.getStore() ?? "";
+    if (!values.has(key)) values.set(key, make());
+    return values.get(key)!;
+  };
+}
+
+type Call<Request> = { readonly request: Request; getPeer(): string };
+
 /** Makes a gRPC handler of a function; the message of an error becomes the call's error text. */
 export function answering<Request, Response>(answer: Answer<Request, Response>) {
-  return (call: { request: Request }, done: (error: Partial<grpc.StatusObject> | null, value?: Response) => void) => {
-    Promise.resolve(call.request)
-      .then(answer)
+  return (call: Call<Request>, done: (error: Partial<grpc.StatusObject> | null, value?: Response) => void) => {
+    connection
+      .run(call.getPeer(), async () => answer(call.request))
       .then(
         (value) => done(null, value),
         (error: unknown) =>
@@ -42,11 +58,11 @@ export const pluginInfo = (version: string) =>
     return info;
   });
 
-/** Serves until the engine ends the process. */
+/** Serves until the engine ends the process. Returns the port. */
 export async function serve(
   service: grpc.ServiceDefinition,
   implementation: grpc.UntypedServiceImplementation,
-): Promise<void> {
+): Promise<number> {
   const server = new grpc.Server(options);
   server.addService(service, implementation);
   const port = await new Promise<number>((resolve, reject) => {
@@ -58,6 +74,7 @@ export async function serve(
   console.log(String(port));
   // Node writes the cache at exit, but the engine kills plugins, and each start would compile anew: 0.2 s of a core.
   flushCompileCache();
+  return port;
 }
 
 /** The engine's address: the first argument that is not a flag. */

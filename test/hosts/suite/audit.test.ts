@@ -10,7 +10,7 @@ let host: Host;
 let world: World;
 
 beforeAll(async () => {
-  const deployed = await deployedWorld("audit", { path: [ssh.folder] });
+  const deployed = await deployedWorld("audit", { path: [ssh.folder], starts: true });
   world = deployed;
   [host] = deployed.hosts;
 });

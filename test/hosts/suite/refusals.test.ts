@@ -79,7 +79,7 @@ exec /usr/bin/systemctl "$@"
   know("unmet", fit.address);
   know("silent", fit.address.replace(/\d+$/, "251"));
 
-  world = await buildWorld([fit], { config: { "pushgate:hosts": hosts() } });
+  world = await buildWorld([fit], { config: { "pushgate:hosts": hosts() }, starts: true });
   before = await states();
   failed = await world.stack.up();
   const errors = failed.diagnostics.filter(({ severity }) => severity === "error");

@@ -19,7 +19,7 @@ let up: Run;
 
 beforeAll(async () => {
   host = await bootHost({ name: "bare", release, variant: "bare" });
-  world = await buildWorld([host], { path: [ssh.folder] });
+  world = await buildWorld([host], { path: [ssh.folder], starts: true });
   up = await world.stack.up();
 });
 
