@@ -30,10 +30,10 @@ of() { printf '%s\n' "$servers" | sed -n "s/^$1 //p" | paste -sd , -; }
 allow() {
   [ -z "$2" ] || [ -z "$3" ] || echo "    $1 daddr { $2 } $4 dport { $3 } accept"
 }
-names() {
+names_of() { # IPv4 and IPv6 addresses of name servers
   for protocol in udp tcp; do
-    allow ip "$(of 4)" 53 "$protocol"
-    allow ip6 "$(of 6)" 53 "$protocol"
+    allow ip "$1" 53 "$protocol"
+    allow ip6 "$2" 53 "$protocol"
   done
 }
 public() { # ports
@@ -60,6 +60,8 @@ jumps_of() { # chain, accounts
 
 table() {
   servers=$(resolvers)
+  # Once, as each build waits for this program.
+  names=$(names_of "$(of 4)" "$(of 6)")
   jumps=$(jumps_of builder $builders && jumps_of hugo $hugos && jumps_of reporter $reporters) || return 1
   cat <<TABLE
 table inet pushgate_egress
@@ -76,19 +78,19 @@ table inet pushgate_egress {
     elements = { $private6 }
   }
   chain builder {
-$(names)
+$names
 $(allow ip "$also4" "$ports" tcp)
 $(allow ip6 "$also6" "$ports" tcp)
 $(public "$ports")
 $(reject)
   }
   chain hugo {
-$([ -z "$hugo_ports" ] || names)
+${hugo_ports:+$names}
 $(public "$hugo_ports")
 $(reject)
   }
   chain reporter {
-$([ -z "$report_ports" ] || names)
+${report_ports:+$names}
 $(allow ip "$also4" "$report_ports" tcp)
 $(allow ip6 "$also6" "$report_ports" tcp)
 $(public "$report_ports")

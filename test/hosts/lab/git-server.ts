@@ -119,8 +119,11 @@ PidFile none
   };
   const introduce = async (host: Host): Promise<void> => {
     await host.writeFile("/etc/resolv.conf", `nameserver ${resolver.address}\n`);
-    await host.writeFile("/usr/local/share/ca-certificates/git-server.crt", https.ca);
-    await host.inside("update-ca-certificates >/dev/null 2>&1");
+    const ca = "/usr/local/share/ca-certificates/git-server.crt";
+    await host.writeFile(ca, https.ca);
+    // What update-ca-certificates does with it, in three processes in place of 150.
+    await host.inside(`cd /etc/ssl/certs && cat ${ca} >>ca-certificates.crt
+ln -s ${ca} "$(openssl x509 -noout -hash -in ${ca}).0"`);
   };
   const close = async () => {
     await goAway();
