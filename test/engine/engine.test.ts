@@ -7,7 +7,15 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
-import { findEngine, noEngine, patience, type Step, type Workspace, workspace } from "./engine.ts";
+import {
+  findEngine,
+  noEngine,
+  patience,
+  type Step,
+  type Workspace,
+  type WorkspaceOptions,
+  workspace,
+} from "./engine.ts";
 
 const program = fileURLToPath(new URL("programs/commands", import.meta.url));
 const password = "a-password-that-must-not-be-in-the-state";
@@ -16,7 +24,10 @@ const engine = findEngine();
 const brief = (steps: readonly Step[]) => steps.map(({ op, name, changed }) => `${op} ${name} ${changed.join(",")}`);
 
 // Each test takes seconds. The limit is for a host that builds something else at the same time.
-describe("a program that compares and repairs", { timeout: patience }, () => {
+describe.each<[string, Pick<WorkspaceOptions, "starts">]>([
+  ["with plugins that the engine starts", { starts: true }],
+  ["with fake plugins that stay", {}],
+])("a program that compares and repairs, %s", { timeout: patience }, (_, plugins) => {
   let host: string;
   let stack: Workspace;
   const live = () => readFileSync(join(host, "live"), "utf8");
@@ -25,7 +36,7 @@ describe("a program that compares and repairs", { timeout: patience }, () => {
     if (!engine) return;
     host = mkdtempSync(join(tmpdir(), "pushgate-host-"));
     stack = await workspace({
-      starts: true,
+      ...plugins,
       project: program,
       config: { "commands:folder": host, "commands:wanted": "one" },
       secrets: { "commands:password": password },

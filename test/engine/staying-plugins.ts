@@ -11,33 +11,57 @@ type Environment = Readonly<Record<string, string | undefined>>;
 export type StayingPlugins = {
   /** Makes `env` the plugins' environment, as it is the engine's. Returns what the engine needs to find them. */
   use(env: Environment): Promise<Record<string, string>>;
+  /** What the plugins and the program have printed since `use`. */
+  printed(): string;
   close(): void;
 };
+
+/** The next message of the process. Throws if the process ends. */
+async function messageOf<Message>(child: ChildProcess): Promise<Message> {
+  const done = new AbortController();
+  const { signal } = done;
+  const ended = once(child, "exit", { signal }).then(([code]) => {
+    throw new Error(`The fake plugins ended with ${code}.`);
+  });
+  try {
+    const [message] = await Promise.race([once(child, "message", { signal }), ended]);
+    return message as Message;
+  } finally {
+    done.abort();
+  }
+}
 
 /** `names`: the fakes that replace a plugin which is not installed. */
 export function stayingPlugins(names: readonly string[]): StayingPlugins {
   const providers = (["command", "cloudflare"] as const).filter((name) => names.includes(name));
   let child: ChildProcess | undefined;
   let ports: Ports;
+  let printed = "";
   async function start(env: Environment): Promise<ChildProcess> {
-    const started = fork(program, { env, stdio: ["ignore", "ignore", "inherit", "ipc"] });
-    [ports] = (await once(started, "message")) as [Ports];
+    const started = fork(program, { env, stdio: ["ignore", "pipe", "pipe", "ipc"] });
+    for (const output of [started.stdout!, started.stderr!])
+      output.setEncoding("utf8").on("data", (text: string) => {
+        printed += text;
+      });
+    ports = await messageOf<Ports>(started).catch((error: Error) => {
+      throw new Error(`${error.message} ${printed}`);
+    });
     return started;
   }
   async function use(env: Environment): Promise<Record<string, string>> {
-    child ??= await start(env);
-    const answer = once(child, "message");
+    if (child?.exitCode !== null || child.signalCode !== null) child = await start(env);
+    const answer = messageOf<boolean>(child);
     child.send(env);
-    const [isBusy] = (await answer) as [boolean];
-    if (isBusy) {
+    if (await answer) {
       // The engine ended and left its program waiting; it would have killed it.
       child.kill();
       child = await start(env);
     }
+    printed = "";
     return {
       ...(names.includes("nodejs") && { PULUMI_DEBUG_LANGUAGES: `nodejs:${ports.nodejs}` }),
       PULUMI_DEBUG_PROVIDERS: providers.map((name) => `${name}:${ports[name]}`).join(","),
     };
   }
-  return { use, close: () => void child?.kill() };
+  return { use, printed: () => printed, close: () => void child?.kill() };
 }

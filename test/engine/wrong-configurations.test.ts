@@ -1,6 +1,7 @@
 /**
  * Wrong configurations under the real engine, one preview each: from the stack file's YAML to what the user reads, which
  * is on one page in wrong-configurations.txt. Some are repeated with plugins that the engine starts.
+ * Real plugins, where they are installed, start for each row.
  */
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -97,7 +98,7 @@ beforeAll(async () => {
   expect(api.requests).toEqual([]);
   expect(existsSync(ssh.log)).toBe(false);
   accepted = await usual.preview();
-}, 600_000);
+}, 1_200_000);
 afterAll(async () => {
   for (const close of closing.reverse()) await close();
 });

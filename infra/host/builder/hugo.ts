@@ -94,8 +94,8 @@ function linesOfContent({ name, site: { content, folder, hugo } }: SiteHook) {
     return {
       finding: "",
       begin: [
-        "# Then which folders are the content. Where that fails, Hugo gives the reason below. One shell for all three, as",
-        "# systemd takes 40 ms of a core to enter this unit's root.",
+        "# Hugo then prints which folders are the content. If that fails, Hugo gives the reason below.",
+        "# One shell runs all three, because systemd takes 40 ms of a core to enter this unit's root.",
         `ExecStartPre=/bin/sh -c 'echo "${build("$$INVOCATION_ID")}"; "$$@"; echo "${endOfFolders}"' sh ${mountsCommand(program, folders).join(" ")}`,
       ].join("\n"),
       hugo: [program, ...hugoArguments({ ...folders, content: undefined })],

@@ -60,7 +60,7 @@ jumps_of() { # chain, accounts
 
 table() {
   servers=$(resolvers)
-  # Once, as each build waits for this program.
+  # Three chains use these lines. They are computed once, because each build waits for this program.
   names=$(names_of "$(of 4)" "$(of 6)")
   jumps=$(jumps_of builder $builders && jumps_of hugo $hugos && jumps_of reporter $reporters) || return 1
   cat <<TABLE

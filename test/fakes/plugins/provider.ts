@@ -85,7 +85,7 @@ export function inputDiff(old: Props, inputs: Props, replacing: readonly string[
   return { changed, replaces: changed.filter((key) => replacing.includes(key)) };
 }
 
-/** Serves a provider until the engine ends the process. Returns the port. */
+/** Serves a provider until the engine, or the test, ends the process. Returns the port. */
 export async function serveProvider(provider: Provider): Promise<number> {
   const engine = perConnection<{ log?: Log }>(() => ({}));
   const log = (): Log => {
@@ -111,7 +111,7 @@ export async function serveProvider(provider: Provider): Promise<number> {
       if (request.getEngineAddress()) engine().log = engineLog(request.getEngineAddress());
       return new messages.ProviderHandshakeResponse();
     }),
-    // After the handshake with a plugin that the engine did not start; it says nothing new.
+    // After the handshake with a plugin that the engine did not start. The request holds the same address.
     attach: answering(() => new empty.Empty()),
     getPluginInfo: pluginInfo(provider.version),
     getSchema: answering(() => {

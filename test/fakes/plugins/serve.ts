@@ -58,7 +58,7 @@ export const pluginInfo = (version: string) =>
     return info;
   });
 
-/** Serves until the engine ends the process. Returns the port. */
+/** Serves until the engine, or the test, ends the process. Returns the port. */
 export async function serve(
   service: grpc.ServiceDefinition,
   implementation: grpc.UntypedServiceImplementation,

@@ -1,7 +1,8 @@
 /**
  * A fake of the nodejs language host that stays between the engine's runs. It loads packages once and evaluates the
- * program's own modules anew in each run, which saves nine tenths of what a run costs. It reports an error as the SDK's
- * own runner does. The program shares its process, and so what a package keeps.
+ * program's own modules anew in each run, which halves the cost of a run. Unlike the SDK's own runner it ends a run when
+ * the engine has answered the program's requests, without waiting for other work, and reports an error by its message,
+ * without the resource. A run shares the process with the former one, and so what a package keeps.
  */
 import { registerHooks } from "node:module";
 import { join } from "node:path";
@@ -24,8 +25,13 @@ const engine = perConnection(() => ({ address: "" }));
 let runs = 0;
 /** Of the current run. The SDK throws most errors of a program where no caller catches them. */
 let errors = new Set<unknown>();
-process.on("unhandledRejection", (error) => errors.add(error));
-process.on("uncaughtException", (error) => errors.add(error));
+for (const event of ["unhandledRejection", "uncaughtException"])
+  process.on(event, (error: Error) => {
+    errors.add(error);
+    if (isBusy()) return;
+    console.error(error);
+    process.exit(1);
+  });
 
 registerHooks({
   resolve(specifier, context, next) {

@@ -122,8 +122,10 @@ PidFile none
     const ca = "/usr/local/share/ca-certificates/git-server.crt";
     await host.writeFile(ca, https.ca);
     // What update-ca-certificates does with it, in three processes in place of 150.
-    await host.inside(`cd /etc/ssl/certs && cat ${ca} >>ca-certificates.crt
-ln -s ${ca} "$(openssl x509 -noout -hash -in ${ca}).0"`);
+    await host.inside(`set -e; cd /etc/ssl/certs
+hash=$(openssl x509 -noout -hash -in ${ca})
+cat ${ca} >>ca-certificates.crt
+ln -sf ${ca} "$hash.0"`);
   };
   const close = async () => {
     await goAway();

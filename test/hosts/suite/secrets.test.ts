@@ -42,7 +42,7 @@ const body = (pem: string): string => {
 beforeAll(async () => {
   host = await bootHost({ name: "vault", release, variant: "packages" });
   search = await secretSearch(host);
-  world = await buildWorld([host], { path: [ssh.folder], secrets, token });
+  world = await buildWorld([host], { path: [ssh.folder], secrets, token, starts: true });
   ssh.mode("record");
   const watch = watchProcesses(known);
   up = await world.stack.up();
