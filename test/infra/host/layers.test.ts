@@ -92,8 +92,8 @@ describe.each([
   test("call functions that their script defines", () => {
     const defined = (script = "") => [...script.matchAll(/^(\w+)\(\) [{(]/gm)].map(([, name]) => name);
     const programs = ["cat", "echo", "getent", "ls", "stat", "systemctl"];
-    for (const { name, script, activate, retire, facts } of layers)
-      for (const text of [activate, retire, ...facts.map(({ read }) => read)]) {
+    for (const { name, script, activate, restore = ":", retire, facts } of layers)
+      for (const text of [activate, restore, retire, ...facts.map(({ read }) => read)]) {
         const [, word] = /^(?:\w+=\S*\s+)*([a-z_]+)\b/.exec(text) ?? [];
         if (word !== undefined && !programs.includes(word)) expect(defined(script), `${name}: ${text}`).toContain(word);
       }

@@ -54,6 +54,7 @@ const report = (
 });
 
 const host = exampleHost;
+const { address6: _, ...withoutIpv6 } = host;
 const port = host.originPort;
 const check = (answers?: Parameters<typeof report>[0], more?: Partial<HostReport>, change: Partial<typeof host> = {}) =>
   preflight({ ...host, ...change }, report(answers, more), example);
@@ -79,6 +80,7 @@ describe("a fault quotes what was found and says what to do", () => {
     ],
     ["an old systemd", check({ systemd: yes("systemd 247 (247.3-7)") }), /systemd 247 found, needed is 252 or later/],
     ["no apt", check({ apt: no, os: yes("fedora 41") }), /fedora 41 has no apt-get/],
+    ["no apt and no name", check({ apt: no, os: no }), /^an unknown distribution has no apt-get/],
     ["an old nft", check({ nft: yes("nftables v0.9.8 (E.D.S.)") }), /nftables 0.9.8 found, needed is 1.0.6 or later/],
     [
       "an old nginx",
@@ -90,6 +92,11 @@ describe("a fault quotes what was found and says what to do", () => {
     [
       "no version to install",
       check({ nodejs: notInstalled, candidates: none("nodejs") }),
+      /nodejs is not installed and apt offers none/,
+    ],
+    [
+      "a list of versions that ends early",
+      check({ nodejs: notInstalled, candidates: yes("nodejs") }),
       /nodejs is not installed and apt offers none/,
     ],
     [
@@ -136,6 +143,11 @@ describe("a fault quotes what was found and says what to do", () => {
       /\/var has 10 MiB free, needed are 50/,
     ],
     [
+      "a full /etc",
+      check({ free: yes("x 1 1 900000 1% /\nx 1 1 10240 1% /etc\nx 1 1 900000 1% /var") }),
+      /^\/etc has 10 MiB free, needed are 50/,
+    ],
+    [
       "no room to install",
       check({ nginx: notInstalled, candidates: yes("nginx\n=1.22.1-9"), free: yes("x 1 1 102400 1% /") }),
       /\/ has 100 MiB free, needed are 400/,
@@ -152,6 +164,7 @@ describe("no fault", () => {
     ["pushgate's own nginx on the origin port", check({}, { ...listening(port, "nginx"), layers: installed })],
     ["pushgate's own sockets", check({}, listening(sourceSets(example)[0]!.port, "systemd"))],
     ["pushgate's own receiver", check({}, listening(sourceSets(example)[0]!.port, "node"))],
+    ["a tool that the probe did not try", check({ iprule: undefined as never })],
     [
       "newer versions",
       check({
@@ -180,7 +193,16 @@ describe("no fault, but a warning", () => {
       check({ nginx: notInstalled, candidates: yes("nginx\n=(none)"), aptlists: yes("0") }),
       /fetched first/,
     ],
-    ["no IPv6", check({ ipv6: no }, {}, { address6: "2001:db8::10" }), /no IPv6 on this host, though `address6`/],
+    [
+      "no IPv6",
+      check({ ipv6: no }, {}, { address6: "2001:db8::10" }),
+      /^no IPv6 on this host, though `address6` is 2001:db8::10: .* is answered 503\. Leave `address6` out, or /,
+    ],
+    [
+      "no IPv6 that is declared",
+      preflight(withoutIpv6, report({ ipv6: no }), example),
+      /is answered 503\. Set net\.ipv6/,
+    ],
   ])("preflight only warns of %s", (_, found, says) => {
     expect(found.faults).toEqual([]);
     expect(found.warnings.join()).toMatch(says);
@@ -255,6 +277,11 @@ describe("the schedule of a site", () => {
     expect(judged(output)).toEqual(faults);
   });
 
+  test("preflight rejects no schedule of which the probe reports nothing", () => {
+    const seen = { name: "schedules", applied: [], files: {}, owned: [], facts: [] };
+    expect(preflight(host, report({}, { layers: { schedules: seen } }), rebuilt).faults).toEqual([]);
+  });
+
   const tool = missing("systemd-analyze");
   beforeEach(({ skip, task }) => skip(tool !== undefined && task.name.startsWith("systemd says"), tool));
   test.each([
@@ -290,6 +317,12 @@ describe("the cgroup controllers of a build's limits", () => {
       ],
     });
   });
+  test("preflight speaks of a Raspberry Pi only where memory is not counted", () => {
+    expect(limits(yes("cpuset cpu io memory"))).toEqual([
+      "this kernel or container has no cgroup controller for pids, so of `site.limits` `tasks` applies to Hugo and not to " +
+        "git. In a container let its host delegate pids.",
+    ]);
+  });
   test("preflight warns of a container without controllers", () => {
     for (const none of ["", "hugetlb"]) {
       const [text, ...more] = limits(yes(none));
@@ -320,4 +353,5 @@ test("fitFaults joins the faults of a host under its name, and puts the name bef
   );
   const { warnings } = fitFaults({ ...host, name: "web1" }, report({ os: yes("ubuntu 24.04") }), example);
   expect(warnings).toEqual([expect.stringMatching(/^web1: ubuntu 24\.04 is not among the tested/)]);
+  expect(fitFaults(host, report(), example)).toEqual({ faults: [], warnings: [] });
 });

@@ -55,7 +55,7 @@ test.each([
 
 test("a deploy key travels in one line, and arrives with the final line end that ssh requires", () => {
   const key = "-----BEGIN OPENSSH PRIVATE KEY-----\r\nYQ==\r\n-----END OPENSSH PRIVATE KEY-----";
-  const sent = secretLines({ site: plain.site!, "key:site": [key] });
+  const sent = secretLines({ site: plain.site!, "key:site": [`\n${key}\r\n\n`] });
   expect(sent.split("\n")).toHaveLength(3);
   const [, base64] = /^key:site (\S+)$/m.exec(sent)!;
   expect(Buffer.from(base64!, "base64").toString()).toBe(`${key.replaceAll("\r", "")}\n`);
@@ -123,6 +123,7 @@ test("a host in sync keeps its stamp; a rotated secret gives a new one and is no
     ...plain,
     docs: [`new-${configured.docs.current}`, configured.docs.current],
   });
+  expect(judgeSecrets(layer, { ...seen, facts: [] }, plain)).toMatchObject({ inSync: false });
   expect(rotated).toMatchObject({ inSync: false, drift: [] });
   expect(rotated.stamp).not.toBe(seen.stamp);
 });
