@@ -9,9 +9,9 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
-import { keptByNpm } from "../infra/cli/command.ts";
-import { fuzzBundle } from "./fuzz/run.ts";
-import { bundled } from "./service/bundles.ts";
+import { keptByNpm } from "../../infra/cli/command.ts";
+import { bundled } from "../service/bundles.ts";
+import { fuzzBundle } from "./run.ts";
 
 try {
   keptByNpm(["count", "seconds", "seed", "host", "release"], "npm run fuzz --", process.env);
@@ -34,8 +34,8 @@ if (!(count >= 100) || !(seconds > 0) || !Number.isInteger(seed)) {
   process.exit(2);
 }
 if (values.host) {
-  const { ready } = await import("./hosts/ready.ts");
-  const { fuzzHost } = await import("./fuzz/host.ts");
+  const { ready } = await import("../hosts/ready.ts");
+  const { fuzzHost } = await import("./host.ts");
   await fuzzHost(await ready("fuzz", values.release), { count, seconds, seed });
 }
 console.log(`fuzz: --seed ${seed}`);
