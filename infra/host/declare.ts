@@ -9,6 +9,7 @@ import { namesOf } from "../config/derived.ts";
 import type { Host, Settings } from "../config/settings.ts";
 import { firstApply } from "./first-apply.ts";
 import { type HostLayers, hasBuilder, hostLayers, type Made } from "./index.ts";
+import { originCertificate } from "./origin-certificate/origin-certificate.ts";
 import { csrQuestion } from "./origin-key/origin-key.ts";
 import { fitFaults } from "./preflight.ts";
 import type { Bundle, Bundles } from "./programs/programs.ts";
@@ -138,7 +139,7 @@ function applyLayers(host: Host, report: HostReport, inputs: Inputs, parent: pul
 function certificateRequest(host: Host, report: HostReport, made: pulumi.Output<string>): pulumi.Input<string> {
   const found = report.layers.request?.facts[0]?.output;
   if (found) return found;
-  if (Object.keys(report.layers["origin-certificate"]!.files).length > 0)
+  if (originCertificate in report.layers["origin-certificate"]!.files)
     void pulumi.log.warn(
       `${host.name}: the certificate request is missing or does not fit the key or the hostname. \`up\` makes another, ` +
         "Cloudflare signs a new origin certificate for it, and the former certificate is revoked.",

@@ -2,6 +2,7 @@
 import { beforeEach, describe, expect, test, vi } from "vitest";
 import type { Declared } from "../../infra/cli/live-objects.ts";
 import { originCertificate } from "../../infra/host/origin-certificate/origin-certificate.ts";
+import { paths } from "../../infra/host/paths.ts";
 import { secrets, stackConfig } from "../fixtures.ts";
 import { bareHost, evaluate, type World } from "./evaluate.ts";
 
@@ -115,7 +116,8 @@ test("preview warns if a host has its certificate and no valid request", async (
   const installed = ["file", originCertificate, "regular file", "644", "root:root"];
   const request = ["fact", "request", 0, 0, Buffer.from("a request").toString("base64")];
   const warned: number[] = [];
-  for (const rows of [[], [installed, request], [installed]]) {
+  const other = ["file", paths.nginx, "regular file", "644", "root:root"];
+  for (const rows of [[], [other], [installed, request], [installed]]) {
     vi.resetModules();
     warn.mockClear();
     await evaluate({ probe: () => answer(...rows) });
@@ -124,7 +126,7 @@ test("preview warns if a host has its certificate and no valid request", async (
     );
   }
   warn.mockRestore();
-  expect(warned).toEqual([0, 0, 1]);
+  expect(warned).toEqual([0, 0, 0, 1]);
 });
 
 describe("the state of a host", () => {
