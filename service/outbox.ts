@@ -25,7 +25,7 @@ export type Report = Readonly<v.InferOutput<typeof reportShape>>;
 /** A file that waits. Without a report it is none that the builder made. */
 export type Waiting = { readonly name: string; readonly report: Report | undefined };
 
-/** More than a git host's outage of a day leaves of a site that is pushed to every few minutes. */
+/** Reports that may wait. A site that is pushed to every few minutes leaves fewer in a day without its git host. */
 const mostWaiting = 500;
 const mostBytes = 8 << 10;
 

@@ -187,7 +187,8 @@ remove_strays() {
   done
 }
 
-# Puts the names of these paths on the disk, or their absence: of a folder that is gone, by the one above it.
+# Syncs the folder of each path, so that its new name or its removal is on the disk. For a folder that is gone, syncs
+# the nearest folder above that exists.
 sync_folders() { # paths
   for path in $1; do
     path=${path%/*}

@@ -4,7 +4,7 @@
 #
 # - `enter` goes step by step, and each step must arrive at the folder that was looked at before;
 # - a link counts only where root alone could make it;
-# - what follows names `./name` in the folder entered, and programs that do not follow a link of that name.
+# - after `enter`, callers use only `./name` in that folder, with programs that do not follow a link of that name.
 #
 # Callers use a subshell, as the working folder changes. `say` prints to a person; `state` holds the list `made`.
 

@@ -61,7 +61,7 @@ function leaving(layer: HostLayer, seen: SeenLayer, random: () => string): Verdi
   return { stamp: `absent-${hash(layer, fingerprint(layer, seen), old)}`, inSync: false, drift };
 }
 
-/** `of`: the record line that the last apply left if it installed just this; of a stray, its path. */
+/** `of` names what differs: the record line (manifest.ts) of a declared file or fact, or the path of a stray. */
 export type Difference = { readonly of: string; readonly text: string };
 
 /** What is not as declared, manual changes and those that the program is about to make: files, strays, facts. */
@@ -101,8 +101,9 @@ function factFault(fact: HostFact, seen: SeenFact | undefined): string | undefin
 }
 
 /**
- * Only a manual change is worth a warning; preview shows what the program is about to change. The record beside the
- * stamp separates the two: a difference from what the last apply installed, and what is declared still, is manual.
+ * The texts of manual changes, for a warning; preview shows what the program is about to change. A file or fact was
+ * changed manually if its declared record line is beside the stamp, too; a stray, if no line there has its path.
+ * Without a valid stamp every difference counts.
  */
 function manualChanges(layer: HostLayer, seen: SeenLayer, valid: boolean, faults: readonly Difference[]): string[] {
   const untouched = seen.stamp === undefined && layer.files.every(({ path }) => seen.files[path] === undefined);

@@ -23,6 +23,7 @@ export type SeenLayer = {
   readonly stamp?: string;
   /** The stamp file's other lines: what the last apply installed, see `record` in manifest.ts. */
   readonly applied: readonly string[];
+  /** By path, the declared files of all probed layers, not of this one: parseReport gives every layer the same record. */
   readonly files: Readonly<Record<string, SeenFile>>;
   /** Every path one of the layer's `owns` globs matches, declared ones included. */
   readonly owned: readonly string[];

@@ -94,7 +94,7 @@ export const appliedLayers = (): ReadonlyMap<string, readonly string[]> =>
   new Map([...layersOf].map(([host, layers]) => [host, [...layers].flatMap(([name, is]) => (is ? [name] : []))]));
 
 /** The layer with its stamp, after a warning for each drift; inside `apply`, as a text may be known only later. */
-const judged = (host: Host, layer: pulumi.Input<HostLayer>, seen: SeenLayer) =>
+const judgeLayer = (host: Host, layer: pulumi.Input<HostLayer>, seen: SeenLayer) =>
   (pulumi.output(layer) as pulumi.Output<HostLayer>).apply((known) => {
     const { stamp, drift, inSync } = reconcile(known, seen);
     warn(host, known.name, drift);
@@ -102,7 +102,7 @@ const judged = (host: Host, layer: pulumi.Input<HostLayer>, seen: SeenLayer) =>
     return { layer: known, stamp };
   });
 
-function declareApply(host: Host, name: string, verdict: ReturnType<typeof judged>, placing: Placing) {
+function declareApply(host: Host, name: string, verdict: ReturnType<typeof judgeLayer>, placing: Placing) {
   note(host, name, false);
   const create = verdict.apply(({ layer }) => applyCommand(host, layer.timeout));
   const stdin = verdict.apply(({ layer, stamp }) => applyScript(layer, stamp));
@@ -116,7 +116,7 @@ export const apply = (
   layer: pulumi.Input<HostLayer>,
   seen: SeenLayer,
   placing: Placing,
-): command.local.Command => declareApply(host, seen.name, judged(host, layer, seen), placing);
+): command.local.Command => declareApply(host, seen.name, judgeLayer(host, layer, seen), placing);
 
 /**
  * Declares a layer whose `activate` installs a bundle from `<places.incoming>/<sha256>.cjs`. A command of its own sends
@@ -130,7 +130,7 @@ export function sendBundle(
   seen: SeenLayer,
   placing: Placing,
 ): command.local.Command {
-  const verdict = judged(host, layer, seen);
+  const verdict = judgeLayer(host, layer, seen);
   const interpreter = ["sh", "-c", `exec ${sshTo(host).map(word).join(" ")} "$0" <${quote(file)}`];
   // A layer that leaves receives nothing.
   const create = verdict.apply(({ layer, stamp }) =>

@@ -25,7 +25,7 @@ export type Followed = Traced &
 
 /** Seconds until the git host's record has a delivery that it was made to send. */
 const patience = 40;
-/** Attempts that are known before it is made to send one. */
+/** Newest records that are read before `send`, so that the records of what was sent can be recognized. */
 const look = 100;
 
 /** What the record has since `send`, once it is complete; the newest first. Throws a UserError where that takes too long. */

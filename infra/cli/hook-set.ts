@@ -25,6 +25,7 @@ async function stepOf(place: Place): Promise<Step> {
   const page = `${place.hook.repository}: ${gitHosts[place.hook.gitHost].webhookPage.split(" > Add")[0]}`;
   const others =
     more.length > 0 ? `\n  ${more.length} more of its webhooks lead there, and stay. Remove them at ${page}.` : "";
+  // Throws where the hook has no secret, before any webhook is changed.
   wantedOf(place);
   if (own === undefined) return { place, client, text: `${name}: creates the webhook to ${place.url}` };
   const changed = drift(client, own, place);

@@ -79,7 +79,7 @@ export const hook = command(
     ],
   },
 )
-  .option("--set", "create the webhook or correct it, with the token that the command prints the variable of")
+  .option("--set", "create or correct the webhook, with the token in the variable that the command names without --set")
   .action(async (name: string | undefined, { set, ...options }: HookOptions) => {
     if (set) return setAndPing(name, options);
     const { hooks, secrets, places } = await declaredPlaces(name, options);

@@ -1,6 +1,6 @@
 # shellcheck shell=dash disable=SC2154
-# Prints the state of this host's hooks, for `npm run status`. Reads only. host-report.ts puts the variables in front of
-# this text and the calls of `units`, `hook` and `site` behind it.
+# Prints the state of this host's hooks, for the commands status, rollback and trace. Reads only. host-report.ts puts
+# the variables before this text, and the calls of `units`, `hook` and `site` after it.
 # Output: lines of words; a text is in base64, so that it cannot pass for another line.
 set -u
 export LC_ALL=C

@@ -53,7 +53,7 @@ const text = (value: unknown): string =>
 
 type Rule = { readonly id: string; readonly ref?: string; readonly description?: string };
 
-/** Without the permission to read the rules, as they are. */
+/** Adds whose rule each event names, and its description. Without the permission to read rules, changes no event. */
 async function withOwner(api: CloudflareApi, zone: string, events: readonly Found[]): Promise<readonly Found[]> {
   const wanted = [...new Set(events.flatMap(({ source }) => phases[source] ?? []))];
   const read = wanted.map((phase) => api.get<{ rules?: Rule[] }>(`zones/${zone}/rulesets/phases/${phase}/entrypoint`));
@@ -145,8 +145,8 @@ async function look(rays: readonly string[], access: () => Promise<Access>, seco
 }
 
 /**
- * In the order of the answers, with three or four requests for all. `access` is not called where no answer has a ray, or
- * each comes from a host.
+ * Cloudflare's events of each answer, in the order of the answers, by at most five requests for all. `access` is not
+ * called where each answer lacks a ray or comes from a host.
  */
 export async function atCloudflare(
   answers: readonly (Answer | undefined)[],

@@ -47,7 +47,7 @@ function idIn(text: string, hook: string): string | undefined {
 /** Lines of each log for each delivery: some have several attempts, and strangers can repeat an id. */
 const linesEach = 1_000;
 
-/** Each attempt at each of these deliveries on each host; without a line on any, one that reached none. */
+/** Per delivery, the attempts in the logs of all hosts. If no log has a line, one attempt without a host and a time. */
 export async function onHosts(
   deliveries: readonly string[],
   options: Options,

@@ -117,7 +117,7 @@ export async function traceRecord(options: RecordOptions): Promise<void> {
   const found = await entriesOf(sources, (one) => !one.isPing && !isDelivered(one));
   const [failed] = found.filter(({ recorded }) => !recorded.isPing && !isDelivered(recorded)).sort(later);
   if (failed === undefined) return showNone(found, days, options);
-  // With the later attempts at it, so that none of their lines is taken for its own.
+  // Follows the later attempts, too, so that their log lines are not taken for those of the failed attempt.
   const attempts = found.filter(
     ({ webhook, recorded }) => webhook === failed.webhook && recorded.event === failed.recorded.event,
   );

@@ -127,7 +127,7 @@ function keyFaults(key: string, value: unknown, keys: GitHost["keys"]): Fault[] 
 }
 
 /** What pushgate's repository once held in an example: all of it can be read there for ever. */
-const published = {
+const formerExample = {
   passphrase: "example",
   salt: "v1:XxjjOfWzRQU=:",
   /** SHA-256, in hex. */
@@ -144,17 +144,17 @@ export function publicFaults(secrets: unknown, stackFile = "", passphrase = ""):
   const change = "Run: npx pulumi stack change-secrets-provider passphrase. Then make new secrets and a new token";
   return [
     ...faultsOf("secrets:passphrase", {
-      [`is that of pushgate's former example, which is public. ${change}.`]: passphrase === published.passphrase,
+      [`is that of pushgate's former example, which is public. ${change}.`]: passphrase === formerExample.passphrase,
     }),
     ...faultsOf("secrets:encryptionsalt", {
       [`is that of pushgate's former example, whose passphrase is public. ${change}.`]: stackFile.includes(
-        `encryptionsalt: ${published.salt}`,
+        `encryptionsalt: ${formerExample.salt}`,
       ),
     }),
     ...Object.entries(Object(secrets) as Record<string, unknown>).flatMap(([hook, entry]) =>
       Object.entries(Object(entry) as Record<string, unknown>).flatMap(([name, value]) => {
         const key = `secrets.${hook}.${name}`;
-        const isPublic = typeof value === "string" && published.secrets.includes(sha256(value));
+        const isPublic = typeof value === "string" && formerExample.secrets.includes(sha256(value));
         return faultsOf(key, {
           [`is that of pushgate's former example, which is public. Run: ${newSecret(key)}`]: isPublic,
         });

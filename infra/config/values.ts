@@ -48,7 +48,7 @@ export const dnsPattern = /^(?=.{1,253}$)([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.)+
 export const dnsName = (example: string, description: string) =>
   text(dnsPattern, `a DNS name in lower case, such as ${example}`, description);
 
-/** 32 characters, as user names allow. */
+/** 1 to 32 characters. An account's name has at most 31, so paths.ts shortens a long hook's name there. */
 export const slug = (description: string) =>
   text(/^[a-z0-9]([a-z0-9-]{0,30}[a-z0-9])?$/, "1 to 32 letters from a to z, digits and inner hyphens", description);
 

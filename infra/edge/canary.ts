@@ -76,7 +76,10 @@ export function obstacle(
   return `${seen}: ${meaning({ status, headers: {} }, where)}`;
 }
 
-/** A fake Cloudflare API has no hostname that leads to it. `canary: false` is for a computer that cannot reach the web. */
+/**
+ * By default, true if the API is Cloudflare's own and its token is in the stack's configuration: no hostname leads to a
+ * fake API. `canary: false` is for a computer that cannot reach the web.
+ */
 export const sendsCanary = ({ canary }: Pick<Edge, "canary">, access: CloudflareAccess | undefined): boolean =>
   canary ?? access?.baseUrl === vendorUrl;
 

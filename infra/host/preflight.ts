@@ -3,7 +3,7 @@ import type { HostReport } from "../apply/report.ts";
 import { sitesOf, sourceSets } from "../config/derived.ts";
 import type { Host, Settings } from "../config/settings.ts";
 import { paths } from "./paths.ts";
-import { foldersOf, schedulesOf } from "./site/site.ts";
+import { operatorFolders, schedulesOf } from "./site/site.ts";
 
 export type Fitness = { readonly faults: string[]; readonly warnings: string[] };
 
@@ -193,7 +193,7 @@ const ipv6: Check = ({ address6 }, report) => {
 /** Before the site layer's first apply: what would stop it midway, and what it turns into a release. Later it is drift. */
 const sites: Check = (_, { layers: { site: seen } }, settings) => {
   if (seen === undefined || seen.stamp !== undefined) return [];
-  return foldersOf(settings).flatMap(({ name }, i): Finding[] => {
+  return operatorFolders(settings).flatMap(({ name }, i): Finding[] => {
     const root = seen.facts[i]?.output ?? "";
     const found = `the ${name} is ${root}.`;
     return [
@@ -212,7 +212,7 @@ const sites: Check = (_, { layers: { site: seen } }, settings) => {
 
 /** Root changes nothing by a path that others can exchange; these decide what is served and built all the same. */
 const folders: Check = (_, { layers: { folders: seen } }, settings) =>
-  foldersOf(settings).flatMap(({ name }, i) => {
+  operatorFolders(settings).flatMap(({ name }, i) => {
     const found = seen?.facts[i]?.output ?? "";
     if (found === "") return [];
     return warning(
@@ -240,7 +240,7 @@ const controllersOfLimits = [
 
 /** Of builds only: the receiver enforces its own limits. */
 const buildLimits: Check = (_, { system: { controllers } }, settings) => {
-  // Without the file there is no unified hierarchy, which is the allowlist's fault.
+  // Without cgroup.controllers the host has no unified hierarchy, which the check `allowlist` reports.
   if (sitesOf(settings).length === 0 || controllers?.status !== 0) return [];
   const missing = controllersOfLimits.filter(({ name }) => !controllers.output.split(/\s+/).includes(name));
   if (missing.length === 0) return [];

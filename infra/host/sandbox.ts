@@ -13,7 +13,10 @@ const compiling = {
   hugo: "# Hugo 0.132 and later compile WebAssembly for formulas while they run; so does Node where `hugo.exec` allows it.\nMemoryDenyWriteExecute=no",
 } as const;
 
-/** Of receiver, builder, Hugo and ssh-agent, which handle data of foreign origin. `denied`: a comment on the calls that fail. */
+/**
+ * The sandbox of receiver, builder, reporter, Hugo and ssh-agent, which handle data of foreign origin. `denied`: a
+ * comment on the system calls that fail.
+ */
 export const sandbox = (program: keyof typeof compiling, denied = ""): string =>
   template(import.meta.url, "sandbox/program.conf", { compiling: compiling[program], denied }).trimEnd();
 

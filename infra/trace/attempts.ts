@@ -21,7 +21,8 @@ const text = (value: unknown): string => (typeof value === "string" ? printable(
 
 /**
  * Without a line in either log there is one attempt, which reached neither. nginx logs each request, and the receiver
- * those that it got: a line of both has the same status and client address.
+ * those that it got. Two lines are of one request if their client address is the same, and the receiver's status is
+ * nginx's `up_status`, or 499 while nginx's own status is another.
  */
 export function attempts(delivery: string, lines: readonly Line[]): Attempt[] {
   const found = lines.flatMap((line) => {

@@ -13,7 +13,7 @@ import type { Layer, Outcome } from "./outcomes.ts";
 export type Cause = {
   /** The outcome that it may explain. */
   readonly outcome: string;
-  /** Within the outcome's layer it may be another one that broke: nginx is down where Cloudflare finds a closed port. */
+  /** The layer that broke. It can differ from the outcome's: where nginx is down, Cloudflare finds a closed port. */
   readonly layer: Layer;
   readonly host: string;
   readonly what: string;

@@ -22,8 +22,9 @@ const apart = (record: Recorded, { time }: Attempt): number => {
 const isOther = ({ status }: Recorded): boolean => status === 0 || status === 502 || status === 504 || status >= 520;
 
 /**
- * For each record of one delivery the attempt that it is about, or undefined where it reached no host. An attempt with the
- * same status goes first, then the one nearest in time; none goes to two records.
+ * For each record of one delivery, the attempt that it is about, or undefined. First come pairs with the same status,
+ * then pairs of a record that may be Cloudflare's own answer (isOther), whatever the attempt's status. In each step the
+ * nearest in time goes first, at most `tolerance` apart; no attempt goes to two records.
  */
 export function paired(records: readonly Recorded[], attempts: readonly Attempt[]): (Attempt | undefined)[] {
   const left = new Set(attempts.filter((one) => statusOf(one) !== undefined));

@@ -18,7 +18,7 @@ export type Verdict = {
   readonly causes: readonly Cause[];
 };
 
-/** An event that rejects is of the one product that decided. No such event proves nothing, as Cloudflare samples them. */
+/** A rejecting event names the product that decided. Without one, no outcome is ruled out: events are sampled. */
 function fitsEvents({ event }: Outcome, events: readonly SecurityEvent[]): boolean {
   const decided = events.filter(rejects);
   return decided.length === 0 || (event !== undefined && decided.some(event));

@@ -5,7 +5,7 @@
 import { spawn } from "node:child_process";
 
 export type Ended = {
-  /** undefined where a signal ended it or it could not be started, and then `stderr` says why. */
+  /** The exit status; undefined where a signal ended the program, or it could not be started (`stderr` says why). */
   readonly code: number | undefined;
   readonly signal?: NodeJS.Signals;
   readonly stdout: string;

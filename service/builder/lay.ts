@@ -32,7 +32,7 @@ function read(file: string, use = (_bytes: Buffer): void => {}): Laid {
   });
 }
 
-/** undefined where there is no file of that name. */
+/** undefined where the file is missing, unreadable, or no regular file. */
 export function hashOf(file: string): Laid | undefined {
   try {
     return read(file);
@@ -45,7 +45,7 @@ export function hashOf(file: string): Laid | undefined {
 export function lay(from: string, to: string, former?: { readonly file: string; readonly sha256: string }): Laid {
   if (former) {
     const built = read(from);
-    // The manifest spares a look at what differs; what is the same is read.
+    // The published file is read only if the manifest has the built file's hash: it may have been changed on the disk.
     if (built.sha256 === former.sha256 && hashOf(former.file)?.sha256 === built.sha256)
       try {
         linkSync(former.file, to);

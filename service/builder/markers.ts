@@ -74,7 +74,7 @@ function* entriesOf(folder: string): Generator<Entry> {
   }
 }
 
-/** A member's own mount rejects it. */
+/** undefined where the entry is gone, or the builder may not look at it, as at a mount that a member made. */
 function statOf(path: Buffer): Stats | undefined {
   try {
     return lstatSync(path);

@@ -58,7 +58,7 @@ export function reportResult(given: Given, run: Run, turn: Turn | undefined): vo
   });
 }
 
-/** The host went off during a build, and the branch has another head since. */
+/** Ends a pending result of another commit, whose build was interrupted, such as by a power cut. */
 function endFormer(given: Given, last: Result | undefined): void {
   if (last?.state === "pending") set(given, { ...last, state: "failure", reason: "The build was interrupted." });
 }

@@ -22,7 +22,7 @@ const isThere = ({ clone }: Places): boolean => ifThere(() => lstatSync(join(clo
 
 async function makeClone({ places, git, settings }: Site): Promise<void> {
   if (isThere(places)) return;
-  discard(places);
+  discardClone(places);
   const half = `${places.clone}.new`;
   const init = await git(["init", "--quiet", half], places.work);
   if (init.code !== 0) throw failed(remoteFault(init, settings) ?? `git can't make a clone: ${lastLine(init.stderr)}`);
@@ -31,7 +31,7 @@ async function makeClone({ places, git, settings }: Site): Promise<void> {
   renameSync(half, places.clone);
 }
 
-export function discard({ checkedOut, clone }: Places): void {
+export function discardClone({ checkedOut, clone }: Places): void {
   for (const path of [checkedOut, clone, `${clone}.new`]) remove(path);
 }
 

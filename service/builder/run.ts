@@ -10,7 +10,7 @@ import { heldHead, holdHead, releaseHead } from "./places.ts";
 import { makeRelease } from "./release.ts";
 import { deployed, differences, isSameBuild, prune, publish, readManifest, releases, switchTo } from "./releases.ts";
 import { reportBegin } from "./reports.ts";
-import { admit, CloneFault, changes, checkOut, discard, fetchHead, lastHead, type Site } from "./repository.ts";
+import { admit, CloneFault, changes, checkOut, discardClone, fetchHead, lastHead, type Site } from "./repository.ts";
 import { makeRoom } from "./room.ts";
 import { failed, listed, rejected, setbackOf } from "./setback.ts";
 import { Run } from "./status.ts";
@@ -137,5 +137,5 @@ async function makeAnew(site: Site, fault: CloneFault, run: Run): Promise<void> 
   const fsck = await site.git(["fsck", "--connectivity-only", "--no-dangling", "--no-progress"]);
   if (fsck.code === 0) throw failed(fault.message);
   run.last.warnings.push(`the clone was broken and is made anew: ${fault.message}`);
-  discard(site.places);
+  discardClone(site.places);
 }

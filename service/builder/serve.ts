@@ -31,7 +31,8 @@ export async function serve(site: Site, journal: Journal, pause: Pauses | null =
   pruneOld(places);
   let failing = readStatus(places)?.failing;
   const until = takePause(places);
-  // All that was pending when the former builder ended is taken: what is there now came later, and ends the pause.
+  // Any entry in the folders ends the pause: a newer delivery or request, but also a request of root that the former
+  // builder left, which stays there until it is done.
   if (pause && until) await rest(places, until - Date.now(), pause.least, new Set());
   for (;;) {
     const { markers, faults, warnings, left } = take(places);
@@ -43,15 +44,15 @@ export async function serve(site: Site, journal: Journal, pause: Pauses | null =
     const good = isGood(run.last);
     const before = failing;
     if (good) failing = undefined;
-    else if (!once(batch)) failing = stillFailing(failing, pause ?? undefined);
+    else if (!runsOnce(batch)) failing = stillFailing(failing, pause ?? undefined);
     const turn = turnOf(before, failing);
-    if (!once(batch) || turn) reportResult(site, run, turn);
+    if (!runsOnce(batch) || turn) reportResult(site, run, turn);
     report(site, run, failing, journal);
-    if (good || once(batch)) removeDone(places, batch);
+    if (good || runsOnce(batch)) removeDone(places, batch);
     pruneOld(places, run.stay);
     if (run.stay || !good) await cleanUp(site);
 
-    if (good || once(batch)) continue;
+    if (good || runsOnce(batch)) continue;
     if (!pause) return;
     await rest(places, Date.parse(failing!.next) - Date.now(), pause.least, left);
   }
@@ -63,7 +64,8 @@ function next(markers: readonly Marker[]): readonly Marker[] {
   return first ? [first] : markers;
 }
 
-const once = ([first]: readonly Marker[]): boolean => first?.kind === "rollback" || first?.kind === "adopt";
+/** Such a run is alone in its batch, and not tried again. */
+const runsOnce = ([first]: readonly Marker[]): boolean => first?.kind === "rollback" || first?.kind === "adopt";
 
 /** Waits until the time is up or a new marker came. */
 async function rest(places: Places, milliseconds: number, least: number, left: ReadonlySet<string>): Promise<void> {

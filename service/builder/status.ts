@@ -19,7 +19,7 @@ export type Last = {
   readonly milliseconds: Record<Step | "total", number>;
 };
 
-/** The branch's head is published, or a run had nothing to build. */
+/** Whether a run published a build or had nothing to publish. The head may be unpublished, as after a rollback. */
 export const isGood = ({ result }: Pick<Last, "result">): boolean => result === "published" || result === "nothing";
 
 /** Since when runs fail, how many did, and when the next starts at the latest. */
@@ -35,7 +35,7 @@ export type Status = {
   readonly held?: string;
   readonly last: Last;
   readonly failing?: Failing;
-  /** How many runs ended so, and when one last ended with the branch's head published: for the metrics. */
+  /** For the metrics: how many runs ended with each result, and when a run last was good (isGood). */
   readonly runs: Builds["runs"];
   readonly succeeded: Builds["succeeded"];
   /** Newest first. */

@@ -12,7 +12,7 @@ export type BuildResult = {
   readonly url?: string;
 };
 
-/** A request that sets it, without the token. */
+/** The request that sets the result of a build. Its headers hold the token. */
 export type StatusRequest = {
   readonly url: string;
   readonly headers: Readonly<Record<string, string>>;

@@ -37,7 +37,7 @@ const read = (headers: Headers) => ({
 export function standardFault(headers: Headers): string | undefined {
   const { id, timestamp, signature } = read(headers);
   if (signature === undefined) return "webhook-signature is missing. Set the hook's secret at the git host.";
-  if (!wellFormed.test(signature)) return "webhook-signature holds no v1, and 32 bytes of base64";
+  if (!wellFormed.test(signature)) return "webhook-signature holds no v1,<32 bytes in base64>";
   if (id === "" || !/^[0-9]{1,12}$/.test(timestamp)) return "webhook-id or webhook-timestamp is missing";
   const seconds = Math.round(Date.now() / 1000) - Number(timestamp);
   if (Math.abs(seconds) <= tolerance) return undefined;

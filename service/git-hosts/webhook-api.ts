@@ -93,7 +93,7 @@ export type WebhookApi = {
     readonly request: (repository: Repository, webhook: string, wanted: Wanted) => ApiRequest;
     /** What it sends, where that is no ping. */
     readonly sends?: string;
-    /** It signs no ping, so that the receiver rejects each with 401: what it reaches is proved, and no more. */
+    /** The git host signs no ping: the receiver's 401 proves that the ping arrives, and nothing about the secret. */
     readonly unsigned?: true;
     /** Statuses, beside 2xx, with which the API answers where the delivery was rejected. */
     readonly rejected?: readonly number[];

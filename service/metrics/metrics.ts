@@ -73,7 +73,7 @@ const ofBuilds = (found: PerHook<Builds>): Metric[] => [
   {
     name: "pushgate_last_success_timestamp_seconds",
     type: "gauge",
-    help: "When a run last ended with the branch's head published.",
+    help: "When a run last published a build or had nothing to publish.",
     samples: found.flatMap(([hook, { succeeded }]): Sample[] =>
       succeeded === null ? [] : [[{ hook }, Date.parse(succeeded) / 1000]],
     ),

@@ -1,7 +1,8 @@
 /**
- * Limits the network access of each site's accounts to the host's name servers and the git hosts' ports on the internet,
- * to port 443 where submodules are read, and for the reporter to the ports that results are sent to. The layer also makes
- * the accounts: none may exist before the table that limits it.
+ * Limits the network access of each site's accounts. On the internet, the builder reaches the git hosts' ports, and 443
+ * for submodules; the reporter reaches the ports that results are sent to. Builder and reporter also reach name servers
+ * and `site.egress`. Hugo reaches nothing, or name servers and port 443 if a site sets `hugo.http`. The layer makes the
+ * accounts, then loads the table; the builder layer, whose units use the accounts, comes later.
  */
 import type { HostLayer } from "../../apply/layer.ts";
 import { call, quote } from "../../apply/shell.ts";

@@ -1,8 +1,9 @@
 #!/bin/sh
 # shellcheck disable=SC1091,SC2154 # guard.conf is rendered
-# Every minute and at boot: restores pushgate's table and routing rule, then proves the allowlist by connecting. Where
-# the proof fails, it stops the receiver and its sockets, and nothing else. It starts them again when the proof holds;
-# a socket that the operator stopped stays stopped.
+# Every minute and at boot, the guard restores the firewall's table, the egress table and the routing rule, then proves
+# the allowlist by connecting. Without the firewall or the rule, or if the proof fails, it stops the receiver and its
+# sockets, and opens them again once the proof holds; a socket that the operator stopped stays stopped. Without the
+# egress table it stops builds. If only some admitted source cannot connect, it reports that and stops nothing.
 #
 # Standard output goes to the journal, one line an event. $run/verdict holds the last finding, which preview reads;
 # $run/closed names the sockets that the guard stopped.

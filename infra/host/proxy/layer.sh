@@ -6,7 +6,8 @@
 # - So after a reload there must be live new workers, the origin port must answer as pushgate's server, and every other
 #   listener of this nginx that answered before must still answer.
 
-# They exist where nginx was not running, or not enabled, before the first apply: what `retire` goes back to.
+# An apply makes these marks where it finds nginx stopped or not enabled. `retire` then stops nginx, unless another site
+# uses nginx, or disables it.
 started=$state/proxy-started-nginx
 enabled=$state/proxy-enabled-nginx
 
@@ -181,7 +182,8 @@ greeting_of_foreigner() {
   rm -rf -- "$scratch"
 }
 
-# nginx itself reports a second one at http level. In a mount namespace, so that nothing is changed.
+# Fact: "yes" if nginx's http level has a proxy_set_body. nginx rejects the second one that this function adds, in a
+# mount namespace, so that the live configuration stays as it is.
 replaces_bodies() {
   scratch=$(mktemp -d)
   cp -a -- "${conf%/*}" "$scratch/conf.d"

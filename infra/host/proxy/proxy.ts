@@ -116,7 +116,7 @@ export function proxyLayer(settings: Settings, host: Host, clientCaPem: string):
         want: answer,
       },
       { name: "the CA that nginx trusts beside the newest", read: "trusted", want: "as declared" },
-      // No server can take this one back: where it is absent, nginx has no word for it.
+      // A server cannot undo a proxy_set_body of the http level: nginx has no value that means "not set".
       {
         name: "nginx's http level replaces the bodies of deliveries (proxy_set_body)",
         read: "replaces_bodies",

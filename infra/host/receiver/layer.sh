@@ -5,7 +5,8 @@
 # start a socket while its service runs, so a new socket starts inside the service's restart: one transaction stops the
 # service, starts the socket, starts the service, and deliveries for the other sockets wait in them.
 
-# Account databases keep their former version beside them. It is saved, so that a removal restores those too.
+# Account tools keep the former /etc/passwd as /etc/passwd-, and so on. `activate` saves these backups before it makes
+# the account; `retire` restores them once no account or group of pushgate is left.
 accounts=$state/accounts
 databases='passwd group shadow gshadow'
 
@@ -192,7 +193,7 @@ ranges() { systemctl show -p "$2" --value "$1" | tr ' ' '\n' | LC_ALL=C sort | p
 admits() { printf %s "$(ranges "$1" IPAddressAllow), not $(ranges "$1" IPAddressDeny)"; }
 hashed() { sha256sum | cut -c 1-64; }
 
-# "yes" where the service started after the newest of its files.
+# "yes" if the service started no earlier than the newest of its files changed, and systemd has read its unit's files.
 runs_what_is_installed() {
   since=$(date -d "$(systemctl show -p ExecMainStartTimestamp --value "$service")" +%s)
   newest=$(stat -c %Y "$program" "$settings" "$units/$service" "$credentials"/* | sort -n | tail -n 1)

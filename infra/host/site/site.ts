@@ -25,7 +25,7 @@ const withContent = (settings: Settings) =>
   });
 
 /** Folders of the operator's own that pushgate reads or replaces. */
-export const foldersOf = (settings: Settings): { readonly name: string; readonly path: string }[] => [
+export const operatorFolders = (settings: Settings): { readonly name: string; readonly path: string }[] => [
   ...sitesOf(settings).map(({ site: { webRoot } }) => ({ name: `web root ${webRoot}`, path: webRoot })),
   ...withContent(settings).map(({ content }) => ({ name: `content folder ${content}`, path: content })),
 ];
@@ -37,14 +37,14 @@ const question = (name: string, script: string, facts: Probed["facts"]): Probed 
 });
 
 /**
- * The probe's question for preflight: the folders above each of `foldersOf` that other accounts can write. No fact of
+ * The probe's question for preflight: the folders above each of `operatorFolders` that other accounts can write. No fact of
  * the layer, as the operator may trust these accounts.
  */
 export const folderQuestion = (settings: Settings): Probed =>
   question(
     "folders",
     textBeside(import.meta.url, "../others.sh"),
-    foldersOf(settings).map(({ path }) => ({ name: path, read: call("others_above", path) })),
+    operatorFolders(settings).map(({ path }) => ({ name: path, read: call("others_above", path) })),
   );
 
 /** The schedules of sites, each once. */
@@ -80,7 +80,7 @@ export function siteLayer(settings: Settings): HostLayer {
     // No globs: a published site cannot be rendered again. `retire` gives it back.
     activate: ["remove_others", ...sites.map(serve), 'remove_other_accounts "$accounts"'].join("\n"),
     facts: [
-      // In the order of `foldersOf`: preflight.ts reads them.
+      // In the order of `operatorFolders`: preflight.ts reads them.
       ...sites.map(({ name, site: { webRoot } }) => ({
         name: `web root ${webRoot}`,
         read: call("web_root", name, webRoot),

@@ -19,7 +19,7 @@ import { dirname, join } from "node:path";
 import { afterAll, afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { armoured, type Git } from "../../../service/builder/git.ts";
 import { makePlaces } from "../../../service/builder/places.ts";
-import { checkOut, discard, fetchHead } from "../../../service/builder/repository.ts";
+import { checkOut, discardClone, fetchHead } from "../../../service/builder/repository.ts";
 import type { GitHost } from "../../fakes/git-host.ts";
 import type { Files } from "../../fakes/git-repository.ts";
 import { type Changes, gitWith, linesOf } from "./git-lines.ts";
@@ -33,7 +33,7 @@ let hostile: HostileHost;
 beforeEach(async ({ skip }) => {
   skip(cannotBuild !== undefined, cannotBuild);
   skip(noHostileHost !== undefined, noHostileHost);
-  if (site) return discard(site.places);
+  if (site) return discardClone(site.places);
   host = await gitHost();
   site = await bench();
   hostile = hostileHost(site.folder);
@@ -70,7 +70,7 @@ describe("the host's configuration", () => {
 
   /** What of the host's configuration has had an effect. */
   async function effects(by: Git): Promise<string[]> {
-    discard(site.places);
+    discardClone(site.places);
     await checkedOut(by);
     const read = (path: string) => readFileSync(join(site.places.clone, path), "utf8");
     const lineEnds = files.filter((file) => read(file).includes("\r")).map((file) => `line ends of ${file}`);
@@ -336,7 +336,7 @@ describe("a clone", () => {
   ])("a former head stays after a forced push, and without %s is gone after %i days", async (_, days, changes) => {
     const outcomes: boolean[] = [];
     for (const by of [git(), git(changes)]) {
-      discard(site.places);
+      discardClone(site.places);
       const former = site.repository.rewrite({ "README.md": `${outcomes.length} ${days}` });
       await checkedOut(by);
       site.repository.rewrite({ "README.md": "another" });
@@ -391,7 +391,7 @@ describe("git's memory and the disk", () => {
     limited(24);
     site.repository.rewrite({ "static/large.bin": Buffer.alloc(30 * MiB) });
     expect(await checkedOut(git())).toBeUndefined();
-    discard(site.places);
+    discardClone(site.places);
     expect(await checkedOut(git({ "core.bigFileThreshold": undefined }))).toMatch(/memory/i);
   });
 
@@ -423,7 +423,7 @@ describe("git's memory and the disk", () => {
   test("each object of a fetch is on the disk before its ref, by one flush for all; without a line by none, or by one each", async () => {
     site.repository.rewrite(siteFiles(1));
     const flushes = async (changes: Changes) => {
-      discard(site.places);
+      discardClone(site.places);
       const trace = join(site.folder, "trace");
       rmSync(trace, { force: true });
       const at = { settings: site.builder.settings, places: site.places };
