@@ -113,7 +113,7 @@ describe("in a zone that held only pushgate's rules at the first `up`", { timeou
     const up = await w.stack.up();
     expect(up.code).not.toBe(0);
     expect(up.stdout).toContain(
-      "the zone's own were changed during this run, and nothing was written. Run npx pulumi up again.",
+      "the zone's own rules were changed during this run, and nothing was written. Run npx pulumi up again.",
     );
     expect(writes()).toEqual([]);
     expect(refs(custom)).toEqual(["pushgate_delivery", "pushgate_rest", "office", "late"]);

@@ -44,7 +44,7 @@ export function keeper({ id: zoneId, phases: live }: LiveZone) {
       const { rules } = await cloudflare.getRuleset({ zoneId, id });
       if (!isDeepStrictEqual(foreignRules(asInputs(rules)), foreignRules(carried)))
         throw new Error(
-          "the zone's own were changed during this run, and nothing was written. Run npx pulumi up again.",
+          "the zone's own rules were changed during this run, and nothing was written. Run npx pulumi up again.",
         );
     });
     return { beforeUpdate: [hook] };
@@ -86,7 +86,8 @@ type Locked = { readonly host: Pick<Host, "name" | "state">; readonly component:
 
 /**
  * A host on which pushgate stays must not be forgotten: it would keep everything. So each present host has a lock, whose
- * deletion fails unless the host is declared absent or lost. Like the lock above it comes after the records. The hook is registered on every run, as only a state still names a host that was removed.
+ * deletion fails unless the host is declared absent or lost. Like the lock above it comes after the records. The program
+ * registers the hook on every run, as only a state still names a host that was removed.
  */
 export function lockHosts(hosts: readonly Locked[], records: readonly pulumi.Resource[]): void {
   const stays = new pulumi.ResourceHook(
@@ -95,7 +96,8 @@ export function lockHosts(hosts: readonly Locked[], records: readonly pulumi.Res
       const host = name.replace(/ lock$/, "");
       if (hosts.some((one) => one.host.name === host && one.host.state !== "present")) return;
       throw new Error(
-        `${host} would keep all of pushgate. List it in pushgate:hosts with \`state: absent\`, which removes everything from it, or with \`state: lost\` if it is gone for good; run npx pulumi up, and only then remove it or destroy the stack.`,
+        `${host} would keep all of pushgate. List it in pushgate:hosts with \`state: absent\`, which removes everything from ` +
+          "it, or with `state: lost` if it is gone for good; run npx pulumi up, and only then remove it or destroy the stack.",
       );
     },
     { onDryRun: true },

@@ -1,5 +1,5 @@
 /**
- * The guard: at boot and every minute it restores pushgate's table and routing rule where another service removed them
+ * The guard: at boot and every minute it restores pushgate's tables and routing rule where another service removed them
  * (`flush ruleset` of nftables.service, networkd, a VPN), then proves the allowlist by connecting. A kernel without BPF
  * or the list of a parent slice opens the sockets without a message; only a connection shows it.
  */
