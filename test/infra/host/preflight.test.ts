@@ -201,7 +201,7 @@ describe("no fault, but a warning", () => {
     [
       "no IPv6 that is declared",
       preflight(withoutIpv6, report({ ipv6: no }), example),
-      /is answered 503\. Set net\.ipv6/,
+      /^no IPv6 on this host: a push .* is answered 503\. Set net\.ipv6/,
     ],
   ])("preflight only warns of %s", (_, found, says) => {
     expect(found.faults).toEqual([]);
