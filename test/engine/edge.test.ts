@@ -41,6 +41,8 @@ describe("a program of Cloudflare resources", { timeout: patience }, () => {
     const leaf = await api.authority.issue("origin pulls");
     privateKey = leaf.key;
     stack = await workspace({
+      // Its program restores a client certificate in an `apply`, for which plugins that stay would not wait.
+      starts: true,
       project: program,
       config: {
         ...{ "edge:zone": "example.org", "edge:csr": csr(folder), "edge:certificate": leaf.certificate },
