@@ -237,17 +237,19 @@ export async function workspace(options: WorkspaceOptions = {}): Promise<Workspa
     options.starts || fakes.length === 0 ? undefined : stayingPlugins(fakes.map((path) => basename(path)));
   let running: ReturnType<typeof spawn> | undefined;
   let runs = 0;
-  let isUsed = false;
-  async function run(args: readonly string[], events?: string, command = engine!): Promise<Run> {
-    const used = events === undefined && command === engine ? undefined : staying;
-    if (used && isUsed) throw new Error("Two runs of a stack at once need plugins that the engine starts.");
-    if (used) isUsed = true;
-    const found = await used?.use(env).catch((error: unknown) => {
-      isUsed = false;
-      throw error;
-    });
+  const run = (args: readonly string[], events?: string, command = engine!): Promise<Run> => {
+    const begin = (found = {}) => start(args, events, command, { ...env, ...found });
+    // Without events the engine needs no plugin.
+    return staying && (events !== undefined || command !== engine) ? staying.during(env, begin) : begin();
+  };
+  async function start(
+    args: readonly string[],
+    events: string | undefined,
+    command: string,
+    env: NodeJS.ProcessEnv,
+  ): Promise<Run> {
     const started = performance.now();
-    const child = spawn(command, args, { cwd: folder, env: { ...env, ...found }, stdio: ["ignore", "pipe", "pipe"] });
+    const child = spawn(command, args, { cwd: folder, env, stdio: ["ignore", "pipe", "pipe"] });
     running = child;
     const text = { stdout: "", stderr: "" };
     for (const name of ["stdout", "stderr"] as const) {
@@ -262,10 +264,6 @@ export async function workspace(options: WorkspaceOptions = {}): Promise<Workspa
     });
     clearTimeout(timer);
     running = undefined;
-    if (used) {
-      isUsed = false;
-      text.stderr += used.printed();
-    }
     return { code, ...text, ...readEvents(events ?? ""), seconds: (performance.now() - started) / 1000 };
   }
   function operate(...args: string[]): Promise<Run> {

@@ -9,10 +9,14 @@ const program = fileURLToPath(new URL("../fakes/plugins/staying.ts", import.meta
 type Environment = Readonly<Record<string, string | undefined>>;
 
 export type StayingPlugins = {
-  /** Makes `env` the plugins' environment, as it is the engine's. Returns what the engine needs to find them. */
-  use(env: Environment): Promise<Record<string, string>>;
-  /** What the plugins and the program have printed since `use`. */
-  printed(): string;
+  /**
+   * Starts a run of the engine with `env` as the plugins' environment, too. `found`: what the engine needs to find them.
+   * Adds to `stderr` what plugins and program print meanwhile. Throws during another run, as both would share `env`.
+   */
+  during<Run extends { readonly stderr: string }>(
+    env: Environment,
+    run: (found: Readonly<Record<string, string>>) => Promise<Run>,
+  ): Promise<Run>;
   close(): void;
 };
 
@@ -63,5 +67,16 @@ export function stayingPlugins(names: readonly string[]): StayingPlugins {
       PULUMI_DEBUG_PROVIDERS: providers.map((name) => `${name}:${ports[name]}`).join(","),
     };
   }
-  return { use, printed: () => printed, close: () => void child?.kill() };
+  let isUsed = false;
+  const during: StayingPlugins["during"] = async (env, run) => {
+    if (isUsed) throw new Error("Two runs of a stack at once need plugins that the engine starts.");
+    isUsed = true;
+    try {
+      const ended = await run(await use(env));
+      return { ...ended, stderr: ended.stderr + printed };
+    } finally {
+      isUsed = false;
+    }
+  };
+  return { during, close: () => void child?.kill() };
 }

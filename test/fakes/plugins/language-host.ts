@@ -7,10 +7,8 @@ import { spawn } from "node:child_process";
 import { existsSync } from "node:fs";
 import { createRequire } from "node:module";
 import { delimiter, dirname, join, resolve } from "node:path";
-import languageService from "@pulumi/pulumi/proto/language_grpc_pb.js";
 import type { RunRequest } from "@pulumi/pulumi/proto/language_pb.js";
-import languageMessages from "@pulumi/pulumi/proto/language_pb.js";
-import { answering, engineAddress, pluginInfo, serve } from "./serve.ts";
+import { type End, serveLanguage } from "./language.ts";
 
 /** The exit code of `cmd/run` after it has printed the error itself: the engine then adds nothing. */
 const alreadyReported = 32;
@@ -30,9 +28,7 @@ function pathFor(folder: string): string {
   return [...bins, process.env.PATH ?? ""].join(delimiter);
 }
 
-let engine = engineAddress();
-
-async function run(request: RunRequest): Promise<InstanceType<typeof languageMessages.RunResponse>> {
+async function run(request: RunRequest, engine: string): Promise<End> {
   const info = request.getInfo();
   const folder = info?.getProgramDirectory() || request.getPwd();
   const given: [flag: string, value: string][] = [
@@ -64,22 +60,8 @@ async function run(request: RunRequest): Promise<InstanceType<typeof languageMes
     child.on("error", reject);
     child.on("close", (code, signal) => resolve(code ?? signal ?? "unknown"));
   });
-  const response = new languageMessages.RunResponse();
-  if (ended === alreadyReported) response.setBail(true);
-  else if (ended !== 0) response.setError(`Program exited with non-zero exit code: ${ended}`);
-  return response;
+  if (ended === alreadyReported) return { bail: true };
+  return ended === 0 ? {} : { error: `Program exited with non-zero exit code: ${ended}` };
 }
 
-await serve(
-  languageService.LanguageRuntimeService as never,
-  {
-    handshake: answering((request: InstanceType<typeof languageMessages.LanguageHandshakeRequest>) => {
-      engine = request.getEngineAddress() || engine;
-      return new languageMessages.LanguageHandshakeResponse();
-    }),
-    getPluginInfo: pluginInfo("3.259.0"),
-    // Empty: the engine then loads each plugin when a resource first needs it.
-    getRequiredPackages: answering(() => new languageMessages.GetRequiredPackagesResponse()),
-    run: answering(run),
-  } as never,
-);
+await serveLanguage(run);

@@ -9,11 +9,9 @@ import { join } from "node:path";
 import { setImmediate } from "node:timers/promises";
 import { pathToFileURL } from "node:url";
 import * as pulumi from "@pulumi/pulumi";
-import languageService from "@pulumi/pulumi/proto/language_grpc_pb.js";
 import type { RunRequest } from "@pulumi/pulumi/proto/language_pb.js";
-import languageMessages from "@pulumi/pulumi/proto/language_pb.js";
 import * as settings from "@pulumi/pulumi/runtime/settings.js";
-import { answering, perConnection, pluginInfo, serve } from "./serve.ts";
+import { type End, serveLanguage } from "./language.ts";
 
 /** The SDK exports them, and leaves them out of its types. */
 const { waitForRPCs, signalAndWaitForShutdown } = settings as unknown as Record<
@@ -21,8 +19,13 @@ const { waitForRPCs, signalAndWaitForShutdown } = settings as unknown as Record<
   () => Promise<void>
 >;
 
-const engine = perConnection(() => ({ address: "" }));
 let runs = 0;
+/** One run follows another, as they share the process. */
+let last: Promise<unknown> = Promise.resolve();
+let waiting = 0;
+/** Whether a program still runs, although its engine may have ended. */
+export const isBusy = (): boolean => waiting > 0;
+
 /** Of the current run. The SDK throws most errors of a program where no caller catches them. */
 let errors = new Set<unknown>();
 for (const event of ["unhandledRejection", "uncaughtException"])
@@ -41,15 +44,15 @@ registerHooks({
   },
 });
 
-/** Evaluates the program for one run, and returns whether it ended without an error. */
-async function evaluate(request: RunRequest, engineAddress: string): Promise<boolean> {
+/** Evaluates the program for one run. */
+async function evaluate(request: RunRequest, engine: string): Promise<End> {
   errors = new Set();
   runs += 1;
   // The SDK's store of a run, which reads this variable when it is made.
   Reflect.deleteProperty(globalThis, "globalStore");
   process.env.PULUMI_NODEJS_ROOT_DIRECTORY = request.getInfo()?.getRootDirectory() ?? "";
   settings.resetOptions(
-    ...([request.getProject(), request.getStack(), request.getParallel(), engineAddress] as const),
+    ...([request.getProject(), request.getStack(), request.getParallel(), engine] as const),
     ...([request.getMonitorAddress(), request.getDryrun(), request.getOrganization()] as const),
   );
   const config = Object.fromEntries(request.getConfigMap().toObject());
@@ -68,32 +71,16 @@ async function evaluate(request: RunRequest, engineAddress: string): Promise<boo
     void pulumi.log.error(pulumi.RunError.isInstance(error) ? message : `Running program failed: ${stack}`);
   }
   await settings.disconnect();
-  return errors.size === 0;
+  return { bail: errors.size > 0 };
 }
 
-/** One run follows another, as they share the process. */
-let last: Promise<unknown> = Promise.resolve();
-let waiting = 0;
-/** Whether a program still runs, although its engine may have ended. */
-export const isBusy = (): boolean => waiting > 0;
-
-export const port = await serve(
-  languageService.LanguageRuntimeService as never,
-  {
-    handshake: answering((request: InstanceType<typeof languageMessages.LanguageHandshakeRequest>) => {
-      engine().address = request.getEngineAddress();
-      return new languageMessages.LanguageHandshakeResponse();
-    }),
-    getPluginInfo: pluginInfo("3.259.0"),
-    getRequiredPackages: answering(() => new languageMessages.GetRequiredPackagesResponse()),
-    run: answering(async (request: RunRequest) => {
-      const { address } = engine();
-      waiting += 1;
-      const run = last.then(() => evaluate(request, address)).finally(() => (waiting -= 1));
-      last = run.catch(() => {});
-      const response = new languageMessages.RunResponse();
-      response.setBail(!(await run));
-      return response;
-    }),
-  } as never,
-);
+export const port = await serveLanguage((request, engine) => {
+  waiting += 1;
+  const run = last
+    .then(() => evaluate(request, engine))
+    .finally(() => {
+      waiting -= 1;
+    });
+  last = run.catch(() => {});
+  return run;
+});

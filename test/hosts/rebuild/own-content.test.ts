@@ -8,7 +8,7 @@ import type { Files } from "../../fakes/git-repository.ts";
 import { bootHost, type Host } from "../lab/host.ts";
 import { release } from "../release.ts";
 import { page, siteFiles } from "./site.ts";
-import { idle, nextResult, published, statusOf, timersEnd } from "./status.ts";
+import { idle, nextResult, published, statusOf, timersBegin, timersEnd } from "./status.ts";
 import { buildRebuild, type Rebuild } from "./world.ts";
 
 let host: Host;
@@ -92,8 +92,8 @@ test("the timer publishes a post whose date has come, and makes no release while
   });
   expect(same.releases).toEqual(first.releases);
   const status = await nextResult(host, same, "published", { timeout: 120_000 });
-  await host.inside(`rm -r /run/systemd/system/${timer}.d && systemctl daemon-reload && systemctl restart ${timer}
-systemctl start $(systemctl list-unit-files --no-legend --state=enabled 'pushgate-*.timer' | cut -d' ' -f1)`);
+  await host.inside(`rm -r /run/systemd/system/${timer}.d && systemctl daemon-reload && systemctl restart ${timer}`);
+  await timersBegin(host);
   expect(status).toMatchObject({ deployed: { commit }, last: { reason: "scheduled" } });
   expect((await rebuild.visit("/posts/later/")).body).toContain("words of the future");
 });
