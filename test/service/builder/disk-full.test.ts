@@ -30,8 +30,9 @@ type Tried = Status & {
 };
 
 /**
- * Runs `work` on a copy of a published site, on a small disk at its folder. `tried` runs the builder until its first result, or for so many seconds;
- * `sh` runs a line of shell before it.
+ * Runs `work` on a copy of a published site, on a small disk at its folder. `tried` runs the builder until its first
+ * result, or for so many seconds; `sh` runs a line of shell before it. A fake Hugo in the mount namespace of that disk
+ * takes the socket from the one that published: that one would write outside the disk.
  */
 async function onSmallDisk(
   options: string,
@@ -41,13 +42,16 @@ async function onSmallDisk(
   const site = await published(1);
   const { places, folder } = site;
   const bundle = await bundledBuilder(folder, ...without);
+  const { socket } = site.builder.settings.hugo;
   const settings = join(folder, "builder.json");
   const fakeHugo = new URL("fake-hugo.ts", import.meta.url).pathname;
   mkdirSync(join(folder, "bin"));
   const script = `
 cp -a ${places.site} ${folder}/former && mount -t tmpfs -o ${options} none ${places.site} &&
 cp -a ${folder}/former/. ${places.site}/ || exit
+rm -f ${socket} ${socket}.stop
 node ${fakeHugo} ${settings} & trap "kill $!" EXIT
+until [ -S ${socket}.stop ]; do sleep 0.05; done
 while read -r seconds sh; do
   eval "$sh"
   before=$(cksum <${places.status})
