@@ -23,7 +23,10 @@ export type HostFile = {
 export type HostFact = {
   /** It appears in preview's warnings: "table inet pushgate". */
   readonly name: string;
-  /** Shell that only reads, in < 0.2 s; the probe ends it after 5. Its trimmed output, up to 2 KiB, is the fact. */
+  /**
+   * Shell that only reads, in < 0.2 s; the probe ends the facts of a layer after 15. Its trimmed output, up to 2 KiB, is
+   * the fact.
+   */
   readonly read: string;
   /** The text that `read` must print. */
   readonly want: string;

@@ -59,12 +59,20 @@ export function probeScript(layers: readonly Probed[], state: string = places.st
   const looks = layers.map(({ name, formerly = "", files, owns }) =>
     call("layer", name, files.map(({ path }) => path).join(" "), owns.join(" "), formerly),
   );
-  const facts = layers.flatMap(({ name, script = "", facts }) => [
-    ...(facts.length > 0 ? [variables({ script })] : []),
-    ...facts.map(({ read }, index) => call("fact", name, String(index), read)),
-  ]);
-  const text = scriptBeside(import.meta.url, "probe.sh");
-  return [text, shellFunction("layers", looks), shellFunction("facts", facts), call("probe", state), ""].join("\n");
+  const beside = (name: string) => scriptBeside(import.meta.url, name);
+  const facts = layers.flatMap(({ name, script = "", facts }) => {
+    const calls = facts.map(({ read }, index) => call("fact", "fact", name, String(index), read));
+    return calls.length > 0 ? [call("facts_of", [script, ...calls].join("\n"))] : [];
+  });
+  return [
+    variables({ fact_sh: beside("fact.sh") }),
+    beside("probe.sh"),
+    shellFunction("system_facts", [call("facts_of", beside("system.sh"))]),
+    shellFunction("layers", looks),
+    shellFunction("facts", facts),
+    call("probe", state),
+    "",
+  ].join("\n");
 }
 
 export const sha256 = (text: string): string => createHash("sha256").update(text).digest("hex");

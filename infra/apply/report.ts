@@ -14,7 +14,7 @@ export type SeenFile = {
   readonly text?: string | undefined;
 };
 
-/** Standard output, trimmed, up to 2 KiB, and the exit status: 124 or 137 after five seconds. */
+/** Standard output, trimmed, up to 2 KiB, and the exit status. */
 export type SeenFact = { readonly output: string; readonly status: number };
 
 export type SeenLayer = {
@@ -27,8 +27,8 @@ export type SeenLayer = {
   readonly files: Readonly<Record<string, SeenFile>>;
   /** Every path one of the layer's `owns` globs matches, declared ones included. */
   readonly owned: readonly string[];
-  /** In the order of the layer's facts. */
-  readonly facts: readonly SeenFact[];
+  /** In the order of the layer's facts. One is missing where the probe ended it. */
+  readonly facts: readonly (SeenFact | undefined)[];
 };
 
 export type HostReport = {

@@ -9,7 +9,7 @@ import { parseReport } from "../../../infra/apply/report.ts";
 import { quote } from "../../../infra/apply/shell.ts";
 import { daemonLayer, me, ShellHost } from "./shell-host.ts";
 
-test.each(["infra/apply/probe.sh", "infra/apply/apply.sh"])("dash parses %s", (script) => {
+test.each(["apply", "fact", "probe", "system"].map((name) => `infra/apply/${name}.sh`))("dash parses %s", (script) => {
   expect(spawnSync("dash", ["-n", script], { encoding: "utf8" })).toMatchObject({ status: 0, stderr: "" });
 });
 
@@ -92,11 +92,14 @@ describe("the stamp file", () => {
 describe("facts", () => {
   test("the probe reports trimmed output and exit status, and no standard error", () => {
     using host = new ShellHost();
-    const { facts } = host.see(probed(host, ["echo ' a b '; echo no >&2; exit 3", "true", "printf '\\n x'"]));
+    const { facts } = host.see(
+      probed(host, ["echo ' a b '; echo no >&2; exit 3", "true", "printf '\\n x'", "echo ${1:-none}"]),
+    );
     expect(facts).toEqual([
       { output: "a b", status: 3 },
       { output: "", status: 0 },
       { output: "x", status: 0 },
+      { output: "none", status: 0 },
     ]);
   });
 
@@ -107,7 +110,6 @@ describe("facts", () => {
       "head -c 300000 /dev/urandom",
       "printf 'a\\0b'",
       "exit 1; (",
-      "kill -9 $$",
       "exec 1>&-",
       "cat",
       "yes | head -c 100000",
@@ -122,23 +124,24 @@ describe("facts", () => {
     expect(facts[0]?.output).toBe('"],\n["end"]]}');
     expect(facts.at(-1)).toEqual({ output: "whole", status: 0 });
     // 2 KiB of it, so that a row stays one write.
-    expect(facts[7]?.output).toHaveLength(2047);
-    expect(facts[10]?.output).toBe("y".repeat(2048));
-    expect(facts.slice(11, 13).map(({ output }) => output)).toEqual(["a\\u0022,b", "a\\"]);
+    expect(facts[6]?.output).toHaveLength(2047);
+    expect(facts[9]?.output).toBe("y".repeat(2048));
+    expect(facts.slice(10, 12).map((fact) => fact?.output)).toEqual(["a\\u0022,b", "a\\"]);
   });
 
-  test("the probe ends a fact after five seconds, and reports the others", () => {
+  test("the probe ends the facts of a layer after 15 seconds, and reports those before and of other layers", () => {
     using host = new ShellHost();
-    const { facts } = host.see(probed(host, ["sleep 30", "trap '' TERM; sleep 30", "echo here"]));
-    expect(facts.map(({ status }) => status)).toEqual([124, 137, 0]);
-    expect(facts[2]?.output).toBe("here");
+    const slow = { ...probed(host, ["echo before", "trap '' TERM; sleep 60", "echo after"]), name: "slow" };
+    const { layers } = host.report([slow, probed(host, ["echo other"])]);
+    expect(layers.slow?.facts).toEqual([{ output: "before", status: 0 }]);
+    expect(layers.x?.facts).toEqual([{ output: "other", status: 0 }]);
   });
 
   test("a hundred facts with long output stay rows of their own", () => {
     using host = new ShellHost();
     const reads = Array.from({ length: 100 }, (_, index) => `printf '%02000d' ${index}`);
     const { facts } = host.see(probed(host, reads));
-    expect(facts.map(({ output }) => Number(output))).toEqual(reads.map((_, index) => index));
+    expect(facts.map((fact) => Number(fact?.output))).toEqual(reads.map((_, index) => index));
   });
 });
 
@@ -171,7 +174,7 @@ describe("the answer", () => {
       const started = performance.now();
       const { layers: seen } = host.report(layers);
       best = Math.min(best, performance.now() - started);
-      expect(Object.values(seen).flatMap(({ facts }) => facts.map(({ output }) => output))).toEqual(
+      expect(Object.values(seen).flatMap(({ facts }) => facts.map((fact) => fact?.output))).toEqual(
         Array(32).fill("200"),
       );
     }
@@ -299,7 +302,8 @@ describe("a script that is sent", () => {
     ];
     expect(probeScript([one])).not.toContain("with-facts");
     expect(probeScript([one])).toContain("\nfacts() {\n:\n}\n");
-    expect(probeScript([two])).toContain("script='used'\nfact 'x' '0' 'looked'\n");
-    expect(probeScript([{ ...whole, facts }])).toContain("script=''\nfact 'x' '0' 'looked'\n");
+    const text = (script: string) => `\nfacts_of ${quote(`${script}\nfact 'fact' 'x' '0' 'looked'`)}\n`;
+    expect(probeScript([two])).toContain(text("used"));
+    expect(probeScript([{ ...whole, facts }])).toContain(text(""));
   });
 });

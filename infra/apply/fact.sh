@@ -1,0 +1,16 @@
+# shellcheck shell=dash
+# Begins the text of a shell that reads facts. The layer's own functions and the calls of `fact` follow.
+
+# Prints a row of what the shell text prints, cut at 2 KiB, and its exit status. In base64 a row is still shorter than
+# PIPE_BUF, and so one write. Most outputs are one word: encoding each would double the number of processes.
+fact() { # kind layer index shell
+  # The text has no arguments, as in a shell of its own.
+  fact_output=$(fact_text=$4 && set -- && eval "$fact_text" 2>/dev/null </dev/null)
+  fact_status=$?
+  case $fact_output in
+    *[!\ a-zA-Z0-9/._:@+-]*)
+      printf '["%s64","%s",%d,%d,"%s"],\n' "$1" "$2" "$3" "$fact_status" "$(printf '%.2048s' "$fact_output" | base64 -w0)"
+      ;;
+    *) printf '["%s","%s",%d,%d,"%.2048s"],\n' "$1" "$2" "$3" "$fact_status" "$fact_output" ;;
+  esac
+}

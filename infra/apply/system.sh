@@ -1,0 +1,44 @@
+# shellcheck shell=dash disable=SC2016
+# What preflight reads of any host, beside the facts of the layers.
+
+system() { fact system "$1" 0 "$2"; } # name shell
+
+system os '. /etc/os-release && printf "%s %s" "$ID" "$VERSION_ID"'
+system uid 'id -u'
+system pid1 'cat /proc/1/comm'
+system container 'systemd-detect-virt --container'
+system apt 'command -v apt-get'
+system systemd 'systemctl --version | head -n 1'
+system nft 'nft --version'
+system nginx 'nginx -v 2>&1'
+system nodejs '/usr/bin/node --version'
+system openssh 'ssh -V 2>&1'
+# apt takes as long as everything else together, so it runs only if a package is missing.
+system candidates 'command -v nft >/dev/null && command -v nginx >/dev/null && [ -x /usr/bin/node ] ||
+  apt-cache policy nftables nginx nodejs | sed -n "s/^\([a-z]*\):$/\1/p; s/^  Candidate: /=/p"'
+system aptlists 'ls /var/lib/apt/lists/*_Packages* 2>/dev/null | wc -l'
+system free 'df -Pk / /etc /var | sed 1d'
+system ipv6 '[ "$(cat /proc/sys/net/ipv6/conf/lo/disable_ipv6)" = 0 ] && grep -c . /proc/net/if_inet6'
+system iprule 'ip rule show >/dev/null && echo usable'
+system nftables 'nft list tables >/dev/null && echo usable'
+system cgroup 'stat -fc %T /sys/fs/cgroup /sys/fs/cgroup/unified 2>/dev/null; :'
+# The controllers that enforce a build's limits, as far as this kernel and the container's host provide them.
+system controllers 'cat /sys/fs/cgroup/cgroup.controllers'
+# Debian runs journald, udevd or logind with IPAddressDeny=any. If PID 1 can enforce that, a program is attached to
+# the unit's cgroup. BPF_PROG_QUERY (bpf command 16) counts such programs; perl is in every Debian.
+system bpf 'perl -e '\''
+  my %number = (x86_64 => 321, aarch64 => 280, riscv64 => 280, s390x => 351, ppc64le => 361);
+  my $bpf = $number{(POSIX::uname())[4]} or exit 3;
+  my $found = 0;
+  for my $unit ("systemd-journald", "systemd-logind", "systemd-udevd") {
+    for my $root ("/sys/fs/cgroup", "/sys/fs/cgroup/unified") {
+      opendir(my $dir, "$root/system.slice/$unit.service") or next;
+      my $ids = "\0" x 256;
+      my $attr = pack("IIIIQI", fileno($dir), 0, 0, 0, unpack("Q", pack("P", $ids)), 64) . "\0" x 92;
+      $found = 1;
+      next if syscall($bpf, 16, $attr, 120) < 0;
+      if (unpack("I", substr($attr, 24, 4)) > 0) { print "enforced"; exit 0 }
+    }
+  }
+  print $found ? "absent" : "unknown"'\'' -MPOSIX'
+system dnat 'nft -t list ruleset | sed -n "/[dD][nN][aA][tT]/s/.*dport \([0-9]*\).*/\1/p" | sort -un'
