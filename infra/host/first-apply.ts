@@ -10,7 +10,6 @@ import { routingTable } from "./routing/routing.ts";
 
 type Line = (settings: Settings, host: Host, layers: HostLayers) => string;
 
-const packageName = /^package (.+)$/;
 const portsOf = (settings: Settings): string => {
   const ports = sourceSets(settings).map(({ port }) => port);
   return `${ports.length === 1 ? "port" : "ports"} ${ports.join(", ")}`;
@@ -19,8 +18,7 @@ const sitesAs = (settings: Settings, text: (hook: ReturnType<typeof sitesOf>[num
   sitesOf(settings).map(text).join(", ");
 
 const lines: Readonly<Record<keyof HostLayers, Line>> = {
-  packages: (_, __, { packages }) =>
-    `installs what is missing of ${packages.facts.flatMap(({ name }) => packageName.exec(name)?.[1] ?? []).join(", ")}`,
+  packages: (_, __, { packages }) => `installs what is missing of ${packages.facts[0]!.name.replace("packages ", "")}`,
   "origin-key": () => "makes the origin certificate's private key, which stays on the host",
   "origin-certificate": (_, { hostname }) => `installs the origin certificate for ${hostname}`,
   secrets: ({ hooks }) => `encrypts the secrets of ${hooks.map(({ name }) => name).join(", ")} with the host's key`,

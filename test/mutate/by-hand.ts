@@ -104,7 +104,9 @@ export const byHand: readonly ByHand[] = [
   ]),
   ...within("infra/host/origin-key/layer.sh", "test/infra/host/origin-key.test.ts", [
     ['  chmod 0600 "$key"\n', ""],
-    ['!= "$(key_public)" ]; then', "= never ]; then"],
+    ['!= "$(openssl pkey -in "$key" -passin pass: -pubout 2>/dev/null)" ]; then', "= never ]; then"],
+    ["-verify 2>&1) || :", "-verify 2>&1)"],
+    ["grep -q 'verify OK'", "true"],
     ['!= "DNS:$hostname" ]; then', "= never ]; then"],
     ["grep -q 'ASN1 OID: prime256v1'", "true"],
     ['[ ! -f "$key" ] || [ -L "$key" ]; then', '[ ! -f "$key" ]; then'],

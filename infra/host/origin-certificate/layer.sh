@@ -4,8 +4,8 @@ export LC_ALL=C
 
 # Prints what is wrong with the certificate in $1, or nothing.
 certificate_fault() {
-  openssl x509 -in "$1" -noout 2>/dev/null || { echo "is not a certificate"; return; }
-  [ "$(openssl x509 -in "$1" -noout -pubkey)" = "$(openssl pkey -in "$key" -passin pass: -pubout 2>/dev/null)" ] || {
+  public=$(openssl x509 -in "$1" -noout -pubkey 2>/dev/null) || { echo "is not a certificate"; return; }
+  [ "$public" = "$(openssl pkey -in "$key" -passin pass: -pubout 2>/dev/null)" ] || {
     echo "does not match the key on this host: Cloudflare signed it from another request"
     return
   }

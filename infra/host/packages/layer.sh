@@ -5,9 +5,19 @@ shim=/usr/sbin/policy-rc.d
 # Seconds that another package manager, such as unattended-upgrades, may hold a lock.
 lock_timeout=300
 
-# "installed" or "missing"
-state_of() {
-  dpkg-query -W -f='${db:Status-Status}\n' "$1" 2>/dev/null | grep -x installed || echo missing
+# Those that are not installed, in one line. dpkg-query reads its whole database for each call.
+absent() {
+  # shellcheck disable=SC2086
+  installed=" $(dpkg-query -W -f='${db:Status-Status} ${Package}\n' $packages 2>/dev/null | sed -n 's/^installed //p' | tr '\n' ' ')"
+  for package in $packages; do
+    case $installed in *" $package "*) ;; *) echo "$package" ;; esac
+  done | paste -sd ' ' -
+}
+
+# Fact: "installed", or what is missing.
+state() {
+  missing=$(absent)
+  echo "${missing:+missing: }${missing:-installed}"
 }
 
 # invoke-rc.d runs the shim: exit status 101 keeps an install from starting services. A policy-rc.d that is already on
@@ -38,13 +48,10 @@ activate() {
   export LC_ALL=C DEBIAN_FRONTEND=noninteractive
   # On Ubuntu, needrestart would restart services of other software after an install.
   export NEEDRESTART_SUSPEND=1
-  missing=
-  for package in $packages; do
-    [ "$(state_of "$package")" = installed ] || missing="$missing $package"
-  done
+  missing=$(absent)
   if [ -n "$missing" ]; then
     command -v apt-get >/dev/null || {
-      say "apt-get is missing. Install$missing yourself, or use Debian 12 or later, or an Ubuntu LTS from 24.04."
+      say "apt-get is missing. Install $missing yourself, or use Debian 12 or later, or an Ubuntu LTS from 24.04."
       exit 1
     }
     case $missing in *nginx*) mkdir -p "${new_nginx%/*}" && : >"$new_nginx" ;; esac
@@ -52,11 +59,11 @@ activate() {
     trap 'exit 1' HUP INT TERM
     shim_in
     refresh
-    say "installing$missing"
+    say "installing $missing"
     # shellcheck disable=SC2086
     apt-get -q -y --no-install-recommends --no-remove -o DPkg::Lock::Timeout="$lock_timeout" \
       -o Dpkg::Options::=--force-confdef -o Dpkg::Options::=--force-confold install $missing </dev/null >&2 || {
-      say "apt-get could not install$missing. If dpkg was interrupted, run: dpkg --configure -a"
+      say "apt-get could not install $missing. If dpkg was interrupted, run: dpkg --configure -a"
       exit 1
     }
   fi

@@ -21,7 +21,7 @@ export function packagesLayer(settings: Settings): HostLayer {
   ].sort();
   return layerOf(import.meta.url, "packages", {
     values: { packages: names, new_nginx: `${paths.state}/nginx-is-new` },
-    facts: names.map((name) => ({ name: `package ${name}`, read: `state_of ${name}`, want: "installed" })),
+    facts: [{ name: `packages ${names.join(", ")}`, read: "state", want: "installed" }],
     // A slow mirror and a held lock together.
     timeout: 900,
   });

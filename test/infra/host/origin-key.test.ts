@@ -74,6 +74,12 @@ ${readCsr}`);
       "the request is of another key",
     ],
     ["no request", `rm ${csr}`, "no request"],
+    ["a request that is no PEM", `echo damaged >${csr}`, "the request is damaged"],
+    [
+      "a request with another signature",
+      `openssl req -in ${csr} -outform DER | perl -0777 -pe 's/.\\z/chr(255 & ~ord $&)/se' | openssl req -inform DER -out ${csr}.new && mv ${csr}.new ${csr}`,
+      "the request is damaged",
+    ],
   ])("the fact reports %s and the next apply replaces it", (_, damage, says) => {
     const { stdout } = inNamespace(
       `${fresh}\n${activate()} >/dev/null\n${damage}\n${fact}\n${activate()} >/dev/null\n${fact}`,

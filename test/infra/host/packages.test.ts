@@ -22,7 +22,7 @@ function apply(before: readonly string[], apt = "true"): Ran {
   root.write("installed", before.map((name) => `${name}\n`).join(""));
   root.write(
     "bin/dpkg-query",
-    `#!/bin/sh\nfor name; do :; done\n! grep -qx "$name" ${root.at("installed")} || echo installed\n`,
+    `#!/bin/sh\nfor name; do ! grep -qx -- "$name" ${root.at("installed")} || echo "installed $name"; done\n`,
     0o755,
   );
   root.write(
@@ -101,13 +101,13 @@ test("a policy-rc.d that pushgate did not write stays as it is", ({ skip }) => {
 test("a host without apt-get gets an error that names the packages", ({ skip }) => {
   skip(reason !== undefined, reason);
   root.write("bin/dpkg-query", "#!/bin/sh\n", 0o755);
-  const { status, stderr } = inNamespace(`PATH=${root.at("bin")}:/nowhere\ngrep() { return 1; }\n${activate()}`);
+  const tools = ["sed", "tr", "paste"].map((tool) => `${tool}() { /usr/bin/${tool} "$@"; }\n`).join("");
+  const { status, stderr } = inNamespace(`PATH=${root.at("bin")}:/nowhere\n${tools}${activate()}`);
   expect(status).not.toBe(0);
   expect(stderr).toContain("apt-get is missing. Install iproute2 nftables nginx nodejs openssl yourself");
 });
 
 describe("the packages", () => {
-  const of = (settings: Settings) => packagesLayer(settings).facts.map(({ name }) => name.replace("package ", ""));
   const another = { ...exampleSite.hugo, path: "/opt/hugo/hugo" };
   const overSsh = served.hooks.map((hook) => ({ ...hook, repository: "git@github.com:example/site.git" }));
 
@@ -120,9 +120,19 @@ describe("the packages", () => {
       [...all, "ca-certificates", "git", "hugo", "openssh-client"],
     ],
   ])("%s are those that run there, sorted", (_, settings, names) => {
-    expect(of(settings)).toEqual(names.sort());
-    expect(packagesLayer(settings).script).toContain(`packages='${names.sort().join(" ")}'\n`);
-    for (const { name, read, want } of packagesLayer(settings).facts)
-      expect([read, want]).toEqual([`state_of ${name.replace("package ", "")}`, "installed"]);
+    const { script, facts } = packagesLayer(settings);
+    expect(script).toContain(`packages='${names.sort().join(" ")}'\n`);
+    expect(facts).toEqual([{ name: `packages ${names.join(", ")}`, read: "state", want: "installed" }]);
+  });
+
+  test("the fact names those that are missing", ({ skip }) => {
+    skip(reason !== undefined, reason);
+    const fact = (...installed: readonly string[]) => {
+      const rows = installed.map((name) => `echo "installed ${name}"\n`).join("");
+      root.write("bin/dpkg-query", `#!/bin/sh\necho "config-files openssl"\n${rows}exit 1\n`, 0o755);
+      return inNamespace(`${layer.script}\nstate`, root.at("bin")).stdout;
+    };
+    expect(fact(...all)).toBe("installed");
+    expect(fact("iproute2", "nftables", "nodejs", "nginx-common")).toBe("missing: nginx openssl");
   });
 });
