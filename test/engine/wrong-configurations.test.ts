@@ -1,13 +1,15 @@
 /**
- * Wrong configurations under the real engine, one preview each: from the stack file's YAML to what the user reads, which
- * is on one page in wrong-configurations.txt. Some are repeated with plugins that the engine starts.
- * Real plugins, where they are installed, start for each row.
+ * Wrong configurations under the real engine: from the stack file's YAML to what the user reads, which is on one page in
+ * wrong-configurations.txt. pushgate reports all faults at once, so a preview has as many rows as do not touch each other.
+ * Some are repeated with plugins that the engine starts. Real plugins, where they are installed, start for each preview.
  */
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import * as v from "valibot";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { parse, stringify } from "yaml";
+import { shape } from "../../infra/config/schema.ts";
 import { type Api, apiToken, startApi } from "../fakes/cloudflare/api.ts";
 import { emptyZone } from "../fakes/cloudflare/zone.ts";
 import { findEngine, noEngine, type Run, type Workspace, workspace } from "./engine.ts";
@@ -27,7 +29,7 @@ let ssh: FakeSsh;
 let usual: Workspace;
 let accepted: Run;
 /** The stack file's text for a row. */
-let textOf: (row: Row) => string;
+let textOf: (group: readonly Row[]) => string;
 
 /** A text that stands for itself in YAML and occurs nowhere else. */
 const place = "THE-ROW";
@@ -40,19 +42,59 @@ function stepsOf(key: string): (string | number)[] {
   return [first.includes(":") ? first : `pushgate:${first}`, ...steps];
 }
 
-/** `text` is that of the stack file of `right`; `encrypted` has the rows' encrypted values in their order. */
-function changed(text: string, [key, written]: Row, encrypted: unknown): string {
+/** `text` is that of the stack file of `right`; `encryptedOf` has the rows' encrypted values. */
+function changed(text: string, group: readonly Row[], encryptedOf: ReadonlyMap<Row, unknown>): string {
   const file = parse(text) as { config: Record<string, unknown> };
-  const steps = stepsOf(key);
-  let at: Record<string | number, unknown> = file.config;
-  for (const step of steps.slice(0, -1)) {
-    at[step] ??= {};
-    at = at[step] as typeof at;
+  for (const [index, row] of group.entries()) {
+    const [key, written] = row;
+    const steps = stepsOf(key);
+    let at: Record<string | number, unknown> = file.config;
+    for (const step of steps.slice(0, -1)) {
+      at[step] ??= {};
+      at = at[step] as typeof at;
+    }
+    const last = steps.at(-1)!;
+    at[last] = typeof written === "object" ? encryptedOf.get(row) : `${place}-${index}-`;
+    if (written === undefined) delete at[last];
   }
-  const last = steps.at(-1)!;
-  at[last] = typeof written === "object" ? encrypted : place;
-  if (written === undefined) delete at[last];
-  return stringify(file, { lineWidth: 0 }).replace(place, () => String(written));
+  const changed = stringify(file, { lineWidth: 0 });
+  return group.reduce((text, [, written], index) => text.replace(`${place}-${index}-`, () => String(written)), changed);
+}
+
+const full = (key: string): string => (key.includes(":") ? key : `pushgate:${key}`);
+/** The keys that a row's faults name. */
+const keysOf = ([key, , ...more]: Row): string[] => (more.length > 0 ? more : [key.replaceAll('"', "")]).map(full);
+
+/** Of more faults, pushgate writes those with one text as one line. */
+const mostFaults = 10;
+/**
+ * Rows of one preview. A wrong shape is reported whatever else is wrong. What is wrong between keys, mostly with a hook's,
+ * is reported where their shapes fit: such a row has its top-level keys and the hooks to itself.
+ */
+function grouped(all: readonly Row[]): Row[][] {
+  const hasWrongShape = (row: Row): boolean => {
+    const { config } = parse(textOf([row])) as { config: Record<string, unknown> };
+    const written = Object.keys(shape.entries).map((name) => [name, config[`pushgate:${name}`]]);
+    return !v.safeParse(shape, Object.fromEntries(written)).success;
+  };
+  const taken = (row: Row): string[] => {
+    const keys = [full(row[0].replaceAll('"', "")), ...keysOf(row)].map((key) => `${key.replaceAll("[", ".[")}.`);
+    if (keysOf(row).length === 1 && hasWrongShape(row)) return keys;
+    return ["pushgate:hooks.", ...keys.map((key) => /^[^.]+\./.exec(key)![0])];
+  };
+  const meet = (one: readonly string[], other: readonly string[]) =>
+    one.some((a) => other.some((b) => a.startsWith(b) || b.startsWith(a)));
+  const groups: { rows: Row[]; taken: string[]; faults: number }[] = [];
+  for (const row of all) {
+    const [keys, faults] = [taken(row), keysOf(row).length];
+    const fit = groups.find((group) => group.faults + faults <= mostFaults && !meet(keys, group.taken));
+    if (fit) {
+      fit.rows.push(row);
+      fit.taken.push(...keys);
+      fit.faults += faults;
+    } else groups.push({ rows: [row], taken: keys, faults });
+  }
+  return groups.map(({ rows }) => rows);
 }
 
 beforeAll(async () => {
@@ -84,14 +126,15 @@ beforeAll(async () => {
   const encryptedOf = new Map(
     rows.filter(([, written]) => typeof written === "object").map((row, i) => [row, encrypted[i]]),
   );
-  textOf = (row) => changed(text, row, encryptedOf.get(row));
+  textOf = (group) => changed(text, group, encryptedOf);
 
-  const left = [...rows];
+  const left = grouped(rows);
   const worker = async (): Promise<void> => {
     const stack = await opened({ from: usual.folder });
-    for (let row = left.shift(); row !== undefined; row = left.shift()) {
-      writeFileSync(stack.stackFile, textOf(row));
-      runs.set(row, await stack.preview());
+    for (let group = left.shift(); group !== undefined; group = left.shift()) {
+      writeFileSync(stack.stackFile, textOf(group));
+      const run = await stack.preview();
+      for (const row of group) runs.set(row, run);
     }
   };
   await Promise.all(Array.from({ length: workers }, worker));
@@ -108,8 +151,11 @@ beforeEach(({ skip }) => {
 
 const errors = ({ diagnostics }: Run): string[] =>
   diagnostics.filter(({ severity }) => severity === "error").map(({ message }) => message.trimEnd());
-/** The lines of the error, without its count: one for each fault. */
-const faultsOf = (row: Row): string[] => errors(runs.get(row)!)[0]?.split("\n").slice(1) ?? [];
+/** The lines of the error that name a key of this row: one for each fault. */
+const faultsOf = (row: Row): string[] =>
+  (errors(runs.get(row)!)[0]?.split("\n").slice(1) ?? []).filter((fault) =>
+    keysOf(row).includes(fault.trim().split(" ")[0]!),
+  );
 const titleOf = ([key, written]: Row): string =>
   `${key}: ${typeof written === "object" ? `secure ${JSON.stringify(written.secret)}` : (written ?? "left out")}`;
 
@@ -124,7 +170,7 @@ const todo =
   /\b(Use|Run|run|Remove|Check|Did you mean|Move|Keep|Add|Correct|Install|Make|Copy|Give|List|put it in quotes)\b/;
 
 test.for(rows.map((row) => [titleOf(row), row] as const))("%s", ([, row]) => {
-  const [key, written, ...more] = row;
+  const [, written] = row;
   const run = runs.get(row)!;
   expect(run.code, run.stdout).toBe(1);
   expect(errors(run)).toEqual([
@@ -133,9 +179,7 @@ test.for(rows.map((row) => [titleOf(row), row] as const))("%s", ([, row]) => {
   expect(run.stdout + run.stderr).not.toMatch(/^\s+at |file:\/\/|node:internal|unhandled/m);
   expect(run.steps.map(({ type }) => type)).toEqual(["pulumi:pulumi:Stack"]);
 
-  const keys = more.length > 0 ? more : [key.replaceAll('"', "")];
-  const full = (one: string) => (one.includes(":") ? one : `pushgate:${one}`);
-  expect(faultsOf(row).map((fault) => fault.trim().split(" ")[0])).toEqual(keys.map(full));
+  expect(faultsOf(row).map((fault) => fault.trim().split(" ")[0])).toEqual(keysOf(row));
   for (const fault of faultsOf(row)) expect(fault).toMatch(todo);
   const [first = ""] = faultsOf(row);
   if (typeof written === "object") expect(run.stdout + run.stderr).not.toContain(written.secret);
@@ -150,8 +194,10 @@ test.for(rows.map((row) => [titleOf(row), row] as const))("%s", ([, row]) => {
 test("a language host that the engine starts reports the same", async () => {
   const text = readFileSync(usual.stackFile, "utf8");
   for (const row of repeated.map((key) => rows.find((row) => row[0] === key)!)) {
-    writeFileSync(usual.stackFile, textOf(row));
-    expect(errors(await usual.preview())).toEqual(errors(runs.get(row)!));
+    writeFileSync(usual.stackFile, textOf([row]));
+    expect(errors(await usual.preview())).toEqual([
+      `1 fault in the stack configuration. Nothing was changed.\n${faultsOf(row)[0]}`,
+    ]);
   }
   writeFileSync(usual.stackFile, text);
 });
