@@ -396,6 +396,18 @@ describe("hugo's socket", () => {
       "hugo failed: said so",
     ],
     [
+      "after the folders",
+      "exit-code exited 1",
+      '{ "dir": "/source" }\nError: of the folders\npushgate-hugo begins\nsaid so\n',
+      "hugo failed: said so",
+    ],
+    [
+      "with the number of errors",
+      "exit-code exited 1",
+      "Error: error building site: logged 12 error(s)\nERROR logged 3 error(s) itself\n",
+      "hugo failed: logged 3 error(s) itself",
+    ],
+    [
       "with more errors than are shown",
       "exit-code exited 1",
       "before\nERROR a\nERROR a\nERROR b\npanic: c\nfatal d\nafter\n",

@@ -4,7 +4,7 @@ import { dirname, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, afterEach, beforeEach, describe, expect, test } from "vitest";
 import { builderSettings } from "../../../infra/host/builder/builder.ts";
-import { contentFolders, movedFrom } from "../../../service/builder/content.ts";
+import { contentFolders, contentOf, movedFrom } from "../../../service/builder/content.ts";
 import type { Files } from "../../fakes/git-repository.ts";
 import { rebuilt } from "../../fixtures.ts";
 import {
@@ -110,10 +110,26 @@ test.each<[string, Parameters<typeof movedFrom>[0]["from"], Parameters<typeof mo
   expect(movedFrom({ release: "r", ...(from && { from }) }, settings)).toBe(reason);
 });
 
+test.each<[string, Parameters<typeof contentOf>[0]["from"], Parameters<typeof contentOf>[1], readonly string[]]>([
+  ["those that Hugo printed", { folder: "", content: ["texts"] }, {}, ["texts"]],
+  ["those of Hugo's default, of an earlier version", undefined, { folder: "docs" }, ["docs/content"]],
+  ["those of Hugo's default, where it was outside", { folder: "", content: "/srv/c" }, {}, ["content"]],
+  ["none, where it is outside", { folder: "", content: ["texts"] }, { content: "/srv/c" }, []],
+])("the content folders of a release are %s", (_, from, settings, folders) => {
+  expect(contentOf({ ...(from && { from }) }, settings)).toEqual(folders);
+});
+
 describe("what Hugo prints of the folders", () => {
   const module = (dir: string, ...sources: string[]) =>
     `${JSON.stringify({ dir, mounts: sources.map((source) => ({ source, target: "content" })) }, null, 3)}\n`;
-  const targets = { styles: "assets", notes: "contents", posts: "/content", deep: "content/deep", odd: 7 };
+  const targets = {
+    styles: "assets",
+    notes: "contents",
+    mine: "assets/content",
+    posts: "/content",
+    deep: "content/deep",
+    odd: 7,
+  };
   const mountsOf = Object.entries(targets).map(([source, target]) => ({ source, target }));
   test.each<[string, string, string | undefined, string[]]>([
     ["nothing", "", undefined, ["content"]],

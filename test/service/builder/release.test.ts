@@ -222,6 +222,14 @@ describe("kept paths", () => {
     expect(readlinkSync(at(id, "download/big.iso"))).toBe("../../../kept/download/big.iso");
     expect(readFileSync(join(places.current, "files/a.pdf"), "utf8")).toBe("written by its owner");
     expect(differences(places, deployed(places)!)).toEqual([]);
+    spawnSync("chmod", ["-R", "u+w", places.release(id)]);
+    rmSync(at(id, "files"));
+    rmSync(at(id, "download/big.iso"));
+    symlinkSync("/etc", at(id, "download/big.iso"));
+    expect(differences(places, deployed(places)!)).toEqual(["download/big.iso", "files"]);
+    rmSync(at(id, "download/big.iso"));
+    symlinkSync("../../../kept/download/big.iso", at(id, "download/big.iso"));
+    symlinkSync("../../kept/files", at(id, "files"));
     renameSync(places.site, `${places.site}-moved`);
     expect(readFileSync(join(`${places.site}-moved`, "current/files/a.pdf"), "utf8")).toBe("written by its owner");
   });
