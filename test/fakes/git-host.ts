@@ -7,7 +7,7 @@
  *   spawn("git", ["-c", `http.sslCAInfo=${host.caFile}`, "clone", host.url("site")]);
  */
 import { execFileSync, spawn } from "node:child_process";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { createServer, type Server } from "node:https";
 import type { AddressInfo, Socket } from "node:net";
@@ -63,6 +63,8 @@ export type GitHostOptions = {
   /** The addresses that it listens on. */
   readonly addresses?: readonly string[];
   readonly port?: number;
+  /** The folder of a git host of that name: its certificate and repositories are copied. */
+  readonly from?: string | undefined;
 };
 
 /** The folder of git's programs, which differs between distributions. */
@@ -71,12 +73,15 @@ const backend = () => join(execFileSync("git", ["--exec-path"]).toString().trim(
 export async function startGitHost(options: GitHostOptions = {}): Promise<GitHost> {
   const { name = "localhost", addresses = ["127.0.0.1"] } = options;
   const folder = mkdtempSync(join(tmpdir(), "pushgate-git-"));
-  const authority = await createAuthority("the git host's authority");
-  const { certificate, key } = await authority.issue(name, [name]);
-  const ca = authority.certificate;
-  await authority.close();
-  const caFile = join(folder, "ca.pem");
-  writeFileSync(caFile, ca);
+  if (options.from === undefined) await writeIdentity(folder, name);
+  else cpSync(options.from, folder, { recursive: true });
+  const [caFile, certificate, key] = ["ca.pem", "own.pem", "own.key"].map((file) => join(folder, file)) as [
+    string,
+    string,
+    string,
+  ];
+  const ca = readFileSync(caFile, "utf8");
+  const identity = { cert: readFileSync(certificate), key: readFileSync(key) };
 
   const program = backend();
   const faults: Faults = {};
@@ -108,7 +113,7 @@ export async function startGitHost(options: GitHostOptions = {}): Promise<GitHos
   async function listen(): Promise<void> {
     if (servers.length > 0) return;
     for (const host of addresses) {
-      const server = createServer({ cert: certificate, key }, (request, response) => void answer(request, response));
+      const server = createServer(identity, (request, response) => void answer(request, response));
       server.on("connection", (socket: Socket) => {
         sockets.add(socket);
         socket.on("close", () => sockets.delete(socket));
@@ -151,6 +156,18 @@ export async function startGitHost(options: GitHostOptions = {}): Promise<GitHos
       rmSync(folder, { recursive: true, force: true });
     },
   };
+}
+
+async function writeIdentity(folder: string, name: string): Promise<void> {
+  const authority = await createAuthority("the git host's authority");
+  const { certificate, key } = await authority.issue(name, [name]);
+  for (const [file, text] of [
+    ["ca.pem", authority.certificate],
+    ["own.pem", certificate],
+    ["own.key", key],
+  ] as const)
+    writeFileSync(join(folder, file), text);
+  await authority.close();
 }
 
 /** In protocol 2 a request for the branches has the same path as a fetch. The bytes read here go back to the stream. */

@@ -32,7 +32,7 @@ const isolated: NodeJS.ProcessEnv = {
 export class Repository {
   readonly folder: string;
 
-  /** Creates the repository; `folder` must not exist. */
+  /** Creates the repository, unless it exists. */
   constructor(folder: string) {
     this.folder = folder;
     this.git("init", "--quiet", "--bare", "--initial-branch=main", folder);

@@ -1,7 +1,8 @@
 /**
  * A host with every layer, and its zone and state, as one `up` of a bare world leaves them. The first test file that
- * calls `deployedWorld` makes it once per release and freezes it; each caller gets a copy. A copy costs a boot, half a
- * second; an `up` costs ten seconds of both cores. For files that begin where an `up` has ended:
+ * calls `deployedWorld` makes this original once per release and freezes it; each caller gets a copy. A copy costs a boot,
+ * half a second; an `up` costs ten seconds of both cores. `rebuild/deployed.ts` has an original with published sites. For
+ * files that begin where an `up` has ended:
  *
  *   beforeAll(async () => {
  *     world = await deployedWorld("drift");
@@ -41,14 +42,38 @@ import { buildWorld, type World, type WorldOptions, worldAround } from "./world.
 
 /** The texts that differ between copies. They occur only in the state, the stack file and the zone. */
 type Place = { readonly login: string; readonly v4: string; readonly v6: string; readonly api: string };
-type Kept = { readonly frozen: Frozen; readonly place: Place; readonly zone: ZoneState };
+type Kept<More> = { readonly frozen: Frozen; readonly place: Place; readonly zone: ZoneState; readonly more: More };
 
 /** The host name of every copy, and its name in the stack. */
 export const deployedName = "deployed";
 
-const folder = join(labFolder, `deployed-${release}`);
-const at = { kept: join(folder, "kept.json"), stack: join(folder, "stack"), authority: join(folder, "authority") };
-const failure = join(folder, "failure");
+/** How an original is made. `More`: what its maker wants to know of it, as JSON. */
+export type Original<More> = {
+  /** Unique among the originals. */
+  readonly name: string;
+  /** Sets up the host, which is then frozen, and its world, which is then closed. `folder` is there for the copies. */
+  readonly deploy: (host: Host, folder: string) => Promise<{ readonly world: World; readonly more: More }>;
+};
+
+export type CopyOptions = Pick<WorldOptions, "path" | "starts"> & {
+  /** Writes to the root folder of the copy before it boots. */
+  readonly change?: (root: string) => void;
+};
+
+export type Copy = World & { readonly hosts: readonly [Host] };
+
+const bare: Original<null> = {
+  name: "deployed",
+  async deploy(host) {
+    const world = await buildWorld([host]);
+    const up = await world.stack.up();
+    if (up.code !== 0) throw new Error(up.stdout);
+    return { world, more: null };
+  },
+};
+
+/** Boots a copy of the deployed host and starts a world around it. */
+export const deployedWorld = (alias: string, options: CopyOptions = {}): Promise<Copy> => copyOf(bare, alias, options);
 
 const place = (host: Host, api: string): Place => ({
   login: `root@${host.alias}`,
@@ -57,20 +82,26 @@ const place = (host: Host, api: string): Place => ({
   api,
 });
 
-/** Boots a copy of the deployed host and starts a world around it. */
-export async function deployedWorld(
-  alias: string,
-  options: Pick<WorldOptions, "path" | "starts"> = {},
-): Promise<World & { readonly hosts: readonly [Host] }> {
-  const { frozen, place: from, zone } = await kept();
+/** Where an original is kept. */
+function placesOf({ name }: Pick<Original<unknown>, "name">) {
+  const folder = join(labFolder, `${name}-${release}`);
+  const at = (part: string) => join(folder, part);
+  return { folder, kept: at("kept.json"), stack: at("stack"), authority: at("authority"), failure: at("failure") };
+}
+
+/** Boots a copy of an original and starts a world around it. */
+export async function copyOf<More>(original: Original<More>, alias: string, options: CopyOptions): Promise<Copy> {
+  const { frozen, place: from, zone } = await kept(original);
+  const at = placesOf(original);
+  const { change, ...others } = options;
   const own = mkdtempSync(join(tmpdir(), "pushgate-ca-"));
   cpSync(at.authority, own, { recursive: true });
-  const [host, authority] = await Promise.all([thawCopy(frozen, alias), openAuthority(own)]);
+  const [host, authority] = await Promise.all([thawCopy(frozen, alias, change), openAuthority(own)]);
   const moved = (text: string, to: Place): string =>
     (Object.keys(from) as (keyof Place)[]).reduce((moving, what) => moving.replaceAll(from[what], to[what]), text);
 
   const api = await startApi({ zone: JSON.parse(moved(JSON.stringify(zone), place(host, from.api))), authority });
-  const stack = await workspace({ ...options, from: at.stack });
+  const stack = await workspace({ ...others, from: at.stack });
   for (const file of [stack.stackFile, join(stack.folder, "state/.pulumi/stacks/pushgate/test.json")])
     writeFileSync(file, moved(readFileSync(file, "utf8"), place(host, api.url)));
   const world = await worldAround([host], api, stack);
@@ -85,35 +116,33 @@ export async function deployedWorld(
 }
 
 /** The frozen original. The first caller makes it; every other caller waits for it. */
-async function kept(): Promise<Kept> {
-  if (mkdirSync(folder, { recursive: true }) !== undefined) await deploy();
+export async function kept<More>(original: Original<More>): Promise<Kept<More>> {
+  const at = placesOf(original);
+  if (mkdirSync(at.folder, { recursive: true }) !== undefined) await make(original);
   await until(
     "another test file has deployed the host",
-    () => existsSync(at.kept) || existsSync(failure) || undefined,
-    {
-      timeout: 350_000,
-    },
+    () => existsSync(at.kept) || existsSync(at.failure) || undefined,
+    { timeout: 350_000 },
   );
-  if (existsSync(failure)) throw new Error(`the host to copy was not deployed: ${readFileSync(failure)}`);
+  if (existsSync(at.failure)) throw new Error(`the host to copy was not deployed: ${readFileSync(at.failure)}`);
   return JSON.parse(readFileSync(at.kept, "utf8"));
 }
 
-async function deploy(): Promise<void> {
+async function make<More>(original: Original<More>): Promise<void> {
+  const at = placesOf(original);
   try {
     const host = await bootHost({ name: deployedName, release, variant: "packages" });
-    const world = await buildWorld([host]);
-    const up = await world.stack.up();
-    if (up.code !== 0) throw new Error(up.stdout);
+    const { world, more } = await original.deploy(host, at.folder);
     const frozen = await host.freeze();
     cpSync(join(world.stack.folder, "state"), join(at.stack, "state"), { recursive: true });
     copyFileSync(world.stack.stackFile, join(at.stack, basename(world.stack.stackFile)));
     cpSync(world.api.authority.folder, at.authority, { recursive: true });
-    const all: Kept = { frozen, place: place(host, world.api.url), zone: world.api.zone };
+    const all: Kept<More> = { frozen, place: place(host, world.api.url), zone: world.api.zone, more };
     await world.close();
     // The rename publishes the file complete: other test files wait for its name.
     writeFileSync(`${at.kept}.new`, JSON.stringify(all));
     renameSync(`${at.kept}.new`, at.kept);
   } catch (error) {
-    writeFileSync(failure, String(error));
+    writeFileSync(at.failure, String(error));
   }
 }

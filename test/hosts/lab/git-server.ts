@@ -4,7 +4,7 @@
  * repositories.
  */
 import { type ChildProcess, spawn } from "node:child_process";
-import { chmodSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { type GitHost, startGitHost } from "../../fakes/git-host.ts";
 import type { Host } from "./host.ts";
@@ -36,17 +36,22 @@ export type GitServer = GitHost & {
   };
   /** Makes a host use this server's resolver and trust its certificate authority. */
   readonly introduce: (host: Host) => Promise<void>;
+  /** Writes this server's resolver below the root folder of a host that trusts its authority, and has not booted. */
+  readonly introduceAgain: (root: string) => void;
 };
 
-/** Starts the first of the lab's git servers that does not run yet. */
-export async function startGitServer(): Promise<GitServer> {
+/**
+ * Starts the first of the lab's git servers that does not run yet. `from`: the folder of another, whose keys, certificate
+ * and repositories it gets.
+ */
+export async function startGitServer(from?: string): Promise<GitServer> {
   for (const [index, v4] of actors.gitServers.v4.entries()) {
     const addresses = [v4, actors.gitServers.v6[index]!];
     try {
       // The resolver's address is also the lock on this git server's other addresses.
       const resolver = await startResolver(actors.resolvers.v4[index]!);
       resolver.names.set(gitServerName, addresses);
-      const https = await startGitHost({ name: gitServerName, addresses, port: 443 });
+      const https = await startGitHost({ name: gitServerName, addresses, port: 443, from });
       return { ...https, ...(await withSsh(https, addresses, resolver)) };
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code !== "EADDRINUSE") throw error;
@@ -70,7 +75,7 @@ exit 1
 async function withSsh(https: GitHost, addresses: readonly string[], resolver: Resolver) {
   const at = (name: string) => join(https.folder, name);
   const keys = ["host", "impostor", "deploy", "stranger"];
-  for (const name of keys)
+  for (const name of keys.filter((name) => !existsSync(at(`key-${name}`))))
     await run("ssh-keygen", ["-q", "-t", "ed25519", "-N", "", "-C", name, "-f", at(`key-${name}`)]);
   writeFileSync(at("read-only"), readOnly(https.folder));
   chmodSync(at("read-only"), 0o755);
@@ -117,8 +122,10 @@ PidFile none
     goAway,
     comeBack: () => start("key-host"),
   };
+  const named = `nameserver ${resolver.address}\n`;
+  const introduceAgain = (root: string) => writeFileSync(join(root, "etc/resolv.conf"), named);
   const introduce = async (host: Host): Promise<void> => {
-    await host.writeFile("/etc/resolv.conf", `nameserver ${resolver.address}\n`);
+    await host.writeFile("/etc/resolv.conf", named);
     const ca = "/usr/local/share/ca-certificates/git-server.crt";
     await host.writeFile(ca, https.ca);
     // What update-ca-certificates does with it, in three processes in place of 150.
@@ -133,5 +140,5 @@ ln -sf ${ca} "$hash.0"`);
     // The lock on the others goes last.
     resolver.close();
   };
-  return { addresses, resolver, ssh, introduce, close };
+  return { addresses, resolver, ssh, introduce, introduceAgain, close };
 }

@@ -218,13 +218,18 @@ export async function thaw({ options, alias, slot, layers }: Frozen): Promise<Ho
 
 /**
  * Boots a copy of a frozen host, beside other copies: with its name, keys and files, but with new addresses. ssh
- * reaches the copy as `alias`, which must be unique among the running hosts.
+ * reaches the copy as `alias`, which must be unique among the running hosts. `change` may write to its root folder before.
  */
-export async function thawCopy({ options, layers }: Frozen, alias: string): Promise<Host> {
+export async function thawCopy(
+  { options, layers }: Frozen,
+  alias: string,
+  change: (root: string) => void = () => {},
+): Promise<Host> {
   assertName(alias);
   const slot = slotOf(alias);
   const disk = await mountDisk(alias, layers, options.diskMegabytes ?? 1024);
   readdress(rootOf(disk), { name: alias, slot, ipv6: !options.noIpv6 });
+  change(rootOf(disk));
   nameAddress(wire.host(slot).v4, alias);
   return start(options, slot, new Container(alias, disk, options.enforces));
 }

@@ -6,13 +6,13 @@ import { readFileSync, statfsSync } from "node:fs";
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
 import { paths, units } from "../../../infra/host/paths.ts";
 import { bundledBuilder, type Without } from "../../service/builder/harness.ts";
-import { bootHost, type Host } from "../lab/host.ts";
+import type { Host } from "../lab/host.ts";
 import { labFolder } from "../lab/lab.ts";
 import { until } from "../lab/process.ts";
-import { release } from "../release.ts";
+import { deployedRebuild } from "./deployed.ts";
 import { endless, front, type HookName, placesOf } from "./site.ts";
 import { awaitStatus, idle, published, statusOf, timersEnd } from "./status.ts";
-import { buildRebuild, type Rebuild } from "./world.ts";
+import type { Rebuild } from "./world.ts";
 
 let host: Host;
 let rebuild: Rebuild;
@@ -26,13 +26,9 @@ for (my $i = 0;; $i++) { open my $file, ">", "f$i" or die; print $file "x" x 100
 `;
 
 beforeAll(async () => {
-  host = await bootHost({ name: "bounds", release, variant: "packages" });
+  rebuild = await deployedRebuild("bounds", { docs: { hugo: { exec: ["^npx$", "^postcss$"] } } });
+  ({ host } = rebuild);
   for (const program of ["npx", "postcss"]) await host.writeFile(`/usr/bin/${program}`, hostileProgram, "0755");
-  rebuild = await buildRebuild(host, {
-    site: { reconcileMinutes: 60 },
-    docs: { reconcileMinutes: 60, hugo: { exec: ["^npx$", "^postcss$"] } },
-  });
-  await rebuild.start();
   await timersEnd(host);
 });
 

@@ -6,28 +6,24 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { paths, units } from "../../../infra/host/paths.ts";
 import type { Run } from "../../engine/engine.ts";
+import { deployedName } from "../deployed.ts";
 import type { Fault } from "../drift-rounds.ts";
-import { bootHost, type Host } from "../lab/host.ts";
-import { release } from "../release.ts";
+import type { Host } from "../lab/host.ts";
 import { repeatWhile } from "../repeat-while.ts";
 import { zoneName } from "../world.ts";
+import { deployedRebuild } from "./deployed.ts";
 import { front, placesOf } from "./site.ts";
 import { idle, published, statusOf } from "./status.ts";
-import { buildRebuild, type Rebuild } from "./world.ts";
+import type { Rebuild } from "./world.ts";
 
-const name = "drifter";
 const hostname = `www.${zoneName}`;
 const { webRoot, site: folder } = placesOf("site");
 let host: Host;
 let rebuild: Rebuild;
 
 beforeAll(async () => {
-  host = await bootHost({ name, release, variant: "packages" });
-  rebuild = await buildRebuild(host, {
-    site: { hostname, reconcileMinutes: 60 },
-    docs: { reconcileMinutes: 60 },
-  });
-  await rebuild.start();
+  rebuild = await deployedRebuild("drifter", { site: { hostname } });
+  ({ host } = rebuild);
   await idle(host);
   await idle(host, "docs");
 });
@@ -126,11 +122,11 @@ test("preview prints each manual change of the builder's layers, and up repairs 
     .map(({ message }) => message.replace(/^warning: /, ""));
   for (const { layer, says } of faults)
     for (const words of says)
-      expect(said.filter((line) => line.startsWith(`${name}: ${layer}: `)).join("\n"), layer).toContain(words);
+      expect(said.filter((line) => line.startsWith(`${deployedName}: ${layer}: `)).join("\n"), layer).toContain(words);
   const layers = faults.map(({ layer }) => layer);
-  const named = said.flatMap((line) => /^drifter: ([a-z-]+): /.exec(line)?.[1] ?? []);
+  const named = said.flatMap((line) => /^deployed: ([a-z-]+): /.exec(line)?.[1] ?? []);
   expect(new Set(named)).toEqual(new Set(layers));
-  const updates = [...layers, "builder-program-file"].map((layer) => `update ${name}-${layer}`).sort();
+  const updates = [...layers, "builder-program-file"].map((layer) => `update ${deployedName}-${layer}`).sort();
   expect(stepsOf(preview)).toEqual(updates);
 
   const before = statusOf(host)!.deployed;

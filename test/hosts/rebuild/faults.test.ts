@@ -6,12 +6,12 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } fr
 import type { Status } from "../../../service/builder/status.ts";
 import type { GitHost } from "../../fakes/git-host.ts";
 import type { Files } from "../../fakes/git-repository.ts";
-import { bootHost, type Host } from "../lab/host.ts";
+import type { Host } from "../lab/host.ts";
 import { until } from "../lab/process.ts";
-import { release } from "../release.ts";
+import { deployedRebuild } from "./deployed.ts";
 import { front, type HookName, placesOf } from "./site.ts";
 import { awaitStatus, idle, nextResult, published, runs, statusOf, timersEnd } from "./status.ts";
-import { buildRebuild, type Rebuild } from "./world.ts";
+import type { Rebuild } from "./world.ts";
 
 let host: Host;
 let rebuild: Rebuild;
@@ -23,14 +23,10 @@ wait
 `;
 
 beforeAll(async () => {
-  host = await bootHost({ name: "faults", release, variant: "packages" });
-  await host.writeFile("/usr/bin/npx", hungryProgram, "0755");
   const limits = { seconds: 10, memoryMiB: 256, tasks: 64, releaseMiB: 8 };
-  rebuild = await buildRebuild(host, {
-    site: { limits, hugo: { exec: ["^npx$"] }, reconcileMinutes: 60 },
-    docs: { reconcileMinutes: 60 },
-  });
-  await rebuild.start();
+  rebuild = await deployedRebuild("faults", { site: { limits, hugo: { exec: ["^npx$"] } } });
+  ({ host } = rebuild);
+  await host.writeFile("/usr/bin/npx", hungryProgram, "0755");
   // A run started by a timer in the middle of a fault would be one more than the test expects.
   await timersEnd(host);
 });

@@ -9,14 +9,14 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } fr
 import type { Files } from "../../fakes/git-repository.ts";
 import { bundledBuilder } from "../../service/builder/harness.ts";
 import { gitServerName } from "../lab/git-server.ts";
-import { bootHost, type Host } from "../lab/host.ts";
+import type { Host } from "../lab/host.ts";
 import { type Internal, internalSecret, startInternal } from "../lab/internal-services.ts";
 import { actors } from "../lab/net.ts";
 import { startResolver } from "../lab/resolver.ts";
-import { release } from "../release.ts";
+import { deployedRebuild } from "./deployed.ts";
 import { type HookName, placesOf, siteFiles } from "./site.ts";
 import { awaitStatus, idle, nextResult, published, statusOf, timersEnd } from "./status.ts";
-import { buildRebuild, type Rebuild } from "./world.ts";
+import type { Rebuild } from "./world.ts";
 
 let host: Host;
 let rebuild: Rebuild;
@@ -27,17 +27,15 @@ const secret = "SECRET-OF-THE-HOST";
 const secretFile = "/srv/private/secret.txt";
 
 beforeAll(async () => {
-  host = await bootHost({ name: "hostile", release, variant: "packages" });
   internal = await startInternal();
+  rebuild = await deployedRebuild("hostile", {
+    docs: { hugo: { exec: ["^npx$", "^postcss$"], http: [".*"] } },
+  });
+  ({ host } = rebuild);
   await host.writeFile(secretFile, `${secret}\n`);
   // hugo 0.111 starts npx, hugo 0.131 the program itself.
   for (const program of ["npx", "postcss"])
     await host.writeFile(`/usr/bin/${program}`, "#!/bin/sh\ncat\necho '/* it ran */'\n", "0755");
-  rebuild = await buildRebuild(host, {
-    site: { reconcileMinutes: 60 },
-    docs: { reconcileMinutes: 60, hugo: { exec: ["^npx$", "^postcss$"], http: [".*"] } },
-  });
-  await rebuild.start();
   await timersEnd(host);
 });
 

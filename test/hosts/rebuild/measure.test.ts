@@ -3,21 +3,20 @@ import { Agent, request } from "node:https";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { median } from "../../bench/measure.ts";
 import { delivery, pushPayload } from "../../fakes/deliveries.ts";
-import { bootHost, type Host } from "../lab/host.ts";
+import type { Host } from "../lab/host.ts";
 import { actors } from "../lab/net.ts";
-import { release } from "../release.ts";
 import { hostnameOf, originPort } from "../world.ts";
+import { deployedRebuild } from "./deployed.ts";
 import { front, placesOf } from "./site.ts";
 import { idle, published, runs, statusOf, timersEnd } from "./status.ts";
-import { buildRebuild, type Rebuild, shows } from "./world.ts";
+import { type Rebuild, shows } from "./world.ts";
 
 let host: Host;
 let rebuild: Rebuild;
 
 beforeAll(async () => {
-  host = await bootHost({ name: "measure", release, variant: "packages" });
-  rebuild = await buildRebuild(host, { site: { reconcileMinutes: 60 }, docs: false });
-  await rebuild.start();
+  rebuild = await deployedRebuild("measure");
+  ({ host } = rebuild);
   // A build started by a timer would delay the measured one.
   await timersEnd(host);
 });

@@ -7,21 +7,20 @@ import { dirname } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { paths, units } from "../../../infra/host/paths.ts";
 import { metricsGroup } from "../../../infra/host/receiver/receiver.ts";
-import { bootHost, type Host } from "../lab/host.ts";
+import type { Host } from "../lab/host.ts";
 import { until } from "../lab/process.ts";
-import { release } from "../release.ts";
 import { hostEntry } from "../world.ts";
+import { deployedRebuild } from "./deployed.ts";
 import { front } from "./site.ts";
 import { idle, published } from "./status.ts";
-import { buildRebuild, type Rebuild } from "./world.ts";
+import type { Rebuild } from "./world.ts";
 
 let host: Host;
 let rebuild: Rebuild;
 
 beforeAll(async () => {
-  host = await bootHost({ name: "metrics", release, variant: "packages" });
-  rebuild = await buildRebuild(host, { docs: false });
-  await rebuild.start();
+  rebuild = await deployedRebuild("metrics");
+  ({ host } = rebuild);
   await host.inside("apt-get -qq -y --no-install-recommends install prometheus", { timeout: 120_000 });
 });
 
@@ -126,7 +125,7 @@ test("a real Prometheus scrapes through nginx with the page's text, and sees a p
   await scraped('pushgate_requests_rejected_total{reason="signature"}', (found) => found["signature site"] === 1);
   await scraped('pushgate_builds_total{result="published"}', (found) => found["published site"]! >= 2);
   expect(await query("pushgate_spool_deliveries")).toEqual({ site: 0, docs: 0 });
-  expect(await query("time() - pushgate_last_success_timestamp_seconds < bool 600")).toEqual({ site: 1 });
+  expect(await query("time() - pushgate_last_success_timestamp_seconds < bool 600")).toEqual({ site: 1, docs: 1 });
   expect(await query('ALERTS{alertname=~"Pushgate(Down|BuildFails|SiteIsOld)"}')).toEqual({});
 });
 

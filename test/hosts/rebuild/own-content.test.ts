@@ -5,19 +5,18 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { paths, units } from "../../../infra/host/paths.ts";
 import type { Files } from "../../fakes/git-repository.ts";
-import { bootHost, type Host } from "../lab/host.ts";
-import { release } from "../release.ts";
+import type { Host } from "../lab/host.ts";
+import { deployedRebuild } from "./deployed.ts";
 import { page, siteFiles } from "./site.ts";
 import { idle, nextResult, published, statusOf, timersBegin, timersEnd } from "./status.ts";
-import { buildRebuild, type Rebuild } from "./world.ts";
+import type { Rebuild } from "./world.ts";
 
 let host: Host;
 let rebuild: Rebuild;
 
 beforeAll(async () => {
-  host = await bootHost({ name: "owncontent", release, variant: "packages" });
-  rebuild = await buildRebuild(host, { site: { reconcileMinutes: 60 }, docs: false });
-  await rebuild.start();
+  rebuild = await deployedRebuild("owncontent");
+  ({ host } = rebuild);
 });
 
 afterAll(async () => {

@@ -4,20 +4,19 @@
  */
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { builderUser, hugoUser, paths, reporterUser, units } from "../../../infra/host/paths.ts";
-import { bootHost, type Host } from "../lab/host.ts";
+import type { Host } from "../lab/host.ts";
 import { until } from "../lab/process.ts";
-import { release } from "../release.ts";
+import { deployedRebuild } from "./deployed.ts";
 import { front } from "./site.ts";
 import { published, timersBegin, timersEnd } from "./status.ts";
-import { buildRebuild, type Rebuild } from "./world.ts";
+import type { Rebuild } from "./world.ts";
 
 let host: Host;
 let rebuild: Rebuild;
 
 beforeAll(async () => {
-  host = await bootHost({ name: "results", release, variant: "packages" });
-  rebuild = await buildRebuild(host);
-  await rebuild.start();
+  rebuild = await deployedRebuild("results");
+  ({ host } = rebuild);
 });
 
 afterAll(async () => {
@@ -128,7 +127,7 @@ test("a result that the API rejects is in the journal, and its unit is failed un
 test("without token and site.notify its units, account, credentials and folder leave", async () => {
   rebuild.configure("docs", { notify: undefined });
   for (const name of ["status", "notify"])
-    await rebuild.world.stack.pulumi("config", "rm", "--path", `pushgate:secrets.docs.${name}`);
+    await rebuild.world.stack.pulumi("config", "rm", "--stack", "test", "--path", `pushgate:secrets.docs.${name}`);
   await rebuild.up();
   const left =
     "find /etc /var/spool /run/systemd -name '*pushgate-report*' -o -name 'docs.status' -o -name 'docs.notify'";

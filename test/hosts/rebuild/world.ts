@@ -27,6 +27,8 @@ export type Rebuild = {
   readonly world: World;
   readonly git: GitServer;
   readonly repositories: Readonly<Record<HookName, Repository>>;
+  /** `site` of each hook in the stack's configuration. */
+  readonly sites: Readonly<Sites>;
   /** Runs `pulumi up`; throws with its output unless it succeeds. */
   readonly up: () => Promise<Run>;
   /** Runs `up` and delivers both heads, because the timer starts the first build only a minute after boot. */
@@ -57,36 +59,44 @@ export async function buildRebuild(host: Host, options: RebuildOptions = {}): Pr
   const git = await startGitServer();
   await git.introduce(host);
   await (options.newcomer ? prepareContent(host, ["site", "docs"]) : prepareOperator(host, ["site", "docs"]));
-  const repositories = { site: git.repository("example/site"), docs: git.repository("example/docs") };
-  for (const repository of Object.values(repositories)) repository.push(siteFiles());
-
-  const sites: Record<HookName, Readonly<Record<string, unknown>> | undefined> = {
+  for (const hook of ["site", "docs"] as const) git.repository(`example/${hook}`).push(siteFiles());
+  const sites: Sites = {
     site: { ...own("site"), ...options.site },
     docs: options.docs === false ? undefined : { ...own("docs"), knownHosts: [git.ssh.knownHosts], ...options.docs },
   };
-  const hooks = () => [
-    {
-      name: "site",
-      gitHost: "github",
-      repository: git.url("example/site"),
-      branch: "main",
-      ...(sites.site && { site: sites.site }),
-    },
-    {
-      name: "docs",
-      gitHost: "forgejo",
-      sources: [`${actors.gitlab.v4[0]}/32`],
-      repository: git.ssh.url("example/docs"),
-      branch: "main",
-      ...(sites.docs && { site: sites.docs }),
-    },
-  ];
   const world = await buildWorld([host], {
     ...options.world,
-    config: { "pushgate:hooks": hooks(), ...options.world?.config },
+    config: { "pushgate:hooks": hooksOf(git, sites), ...options.world?.config },
   });
   if (sites.docs) await world.stack.setSecrets({ "pushgate:secrets": { docs: { deployKey: git.ssh.deployKey } } });
+  return rebuildAround(host, world, git, sites);
+}
 
+/** `site` of each hook. */
+export type Sites = Record<HookName, Readonly<Record<string, unknown>> | undefined>;
+
+const hooksOf = (git: GitServer, { site, docs }: Sites) => [
+  {
+    name: "site",
+    gitHost: "github",
+    repository: git.url("example/site"),
+    branch: "main",
+    ...(site && { site }),
+  },
+  {
+    name: "docs",
+    gitHost: "forgejo",
+    sources: [`${actors.gitlab.v4[0]}/32`],
+    repository: git.ssh.url("example/docs"),
+    branch: "main",
+    ...(docs && { site: docs }),
+  },
+];
+
+/** What a test does with an existing world and git host, whose stack has these sites. */
+export function rebuildAround(host: Host, world: World, git: GitServer, declared: Sites): Rebuild {
+  const repositories = { site: git.repository("example/site"), docs: git.repository("example/docs") };
+  const sites = { ...declared };
   const deliver: Rebuild["deliver"] = (commit, hook = "site") =>
     world.deliver({
       hook,
@@ -103,6 +113,7 @@ export async function buildRebuild(host: Host, options: RebuildOptions = {}): Pr
     world,
     git,
     repositories,
+    sites,
     deliver,
     up,
     async start() {
@@ -118,7 +129,7 @@ export async function buildRebuild(host: Host, options: RebuildOptions = {}): Pr
     },
     configure(hook, change) {
       sites[hook] = change === "no site" ? undefined : { ...(sites[hook] ?? own(hook)), ...change };
-      world.stack.configure({ "pushgate:hooks": hooks() });
+      world.stack.configure({ "pushgate:hooks": hooksOf(git, sites) });
     },
     async push(files, hook = "site") {
       const commit = repositories[hook].push(files);

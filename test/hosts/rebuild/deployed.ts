@@ -1,0 +1,40 @@
+/**
+ * A host with both sites published, as `../deployed.ts` has one without: made once per release, and copied for each test
+ * file that begins there. Both sites reconcile once an hour.
+ */
+import { cpSync } from "node:fs";
+import { join } from "node:path";
+import { copyOf, kept, type Original } from "../deployed.ts";
+import { startGitServer } from "../lab/git-server.ts";
+import type { HookName } from "./site.ts";
+import { idle } from "./status.ts";
+import { buildRebuild, type Rebuild, rebuildAround, type Sites } from "./world.ts";
+
+const seldom = { reconcileMinutes: 60 };
+
+const original: Original<{ readonly git: string; readonly sites: Sites }> = {
+  name: "published",
+  async deploy(host, folder) {
+    const rebuild = await buildRebuild(host, { site: seldom, docs: seldom });
+    await rebuild.start();
+    for (const hook of ["site", "docs"] as const) await idle(host, hook);
+    const git = join(folder, "git");
+    cpSync(rebuild.git.folder, git, { recursive: true });
+    await rebuild.git.close();
+    return { world: rebuild.world, more: { git, sites: rebuild.sites } };
+  },
+};
+
+/** A copy of the host with published sites, a world and a git host around it. An `up` brings `changes` to the sites. */
+export async function deployedRebuild(
+  alias: string,
+  changes: Partial<Record<HookName, Readonly<Record<string, unknown>>>> = {},
+): Promise<Rebuild> {
+  const { git: folder, sites } = (await kept(original)).more;
+  const git = await startGitServer(folder);
+  const world = await copyOf(original, alias, { change: git.introduceAgain });
+  const rebuild = rebuildAround(world.hosts[0], world, git, sites);
+  for (const [hook, change] of Object.entries(changes)) rebuild.configure(hook as HookName, change);
+  if (Object.keys(changes).length > 0) await rebuild.up();
+  return rebuild;
+}
