@@ -155,7 +155,7 @@ ln -sf /dev/null ${paths.units}/pushgate-routing.service`,
       {
         layer: "packages",
         change: "dpkg --remove --force-depends nodejs 2>&1",
-        says: ['package nodejs: declared is "installed", the host reports "missing"'],
+        says: ['nodejs, openssl: declared is "installed", the host reports "missing: nodejs"'],
       },
       {
         layer: "origin-key",
