@@ -34,7 +34,7 @@ const notes = ({ diagnostics }: Run): string[] =>
 
 /** The number of logins in the journal of the host's sshd. */
 const logins = async () =>
-  Number(await host.read("journalctl --no-pager -o cat -u ssh | grep -c 'Accepted publickey'"));
+  Number(await host.read("journalctl --sync && journalctl --no-pager -o cat -u ssh | grep -c 'Accepted publickey'"));
 
 test("up applies every layer to a bare host", () => {
   expect(up.code, up.stdout).toBe(0);
