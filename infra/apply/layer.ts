@@ -24,8 +24,8 @@ export type HostFact = {
   /** It appears in preview's warnings: "table inet pushgate". */
   readonly name: string;
   /**
-   * Shell that only reads, in < 0.2 s; the probe ends the facts of a layer after 15. Its trimmed output, up to 2 KiB, is
-   * the fact.
+   * Shell that only reads, in < 0.2 s. The probe ends the shell of a layer's facts after 15 s, apply.sh each fact after 5.
+   * Its trimmed output, up to 2 KiB, is the fact.
    */
   readonly read: string;
   /** The text that `read` must print. */

@@ -53,6 +53,15 @@ function checkApply(layer: HostLayer, input: string): void {
 const shellFunction = (name: string, calls: readonly string[]): string =>
   [`${name}() {`, ":", ...calls, "}"].join("\n");
 
+/**
+ * Facts that one shell of a probe reads: a host with 200 sites has hundreds in a layer, and a text for `sh -c` may have
+ * 128 KiB.
+ */
+const factsOfShell = 16;
+
+const inParts = <T>(all: readonly T[], most: number): T[][] =>
+  Array.from({ length: Math.ceil(all.length / most) }, (_, part) => all.slice(part * most, (part + 1) * most));
+
 /** The whole text that probes a host for these layers. Feed it to `sh -s`. */
 export function probeScript(layers: readonly Probed[], state: string = places.state): string {
   for (const layer of layers) check(layer);
@@ -60,9 +69,12 @@ export function probeScript(layers: readonly Probed[], state: string = places.st
     call("layer", name, files.map(({ path }) => path).join(" "), owns.join(" "), formerly),
   );
   const beside = (name: string) => scriptBeside(import.meta.url, name);
-  const facts = layers.flatMap(({ name, script = "", facts }) => {
+  const facts = layers.flatMap(({ name, script = ":", facts }) => {
     const calls = facts.map(({ read }, index) => call("fact", "fact", name, String(index), read));
-    return calls.length > 0 ? [call("facts_of", [script, ...calls].join("\n"))] : [];
+    // Only `fact` may print into the answer.
+    return inParts(calls, factsOfShell).map((some) =>
+      call("facts_of", ["{", script, "} >/dev/null", ...some].join("\n")),
+    );
   });
   return [
     variables({ fact_sh: beside("fact.sh") }),

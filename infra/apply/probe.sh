@@ -1,18 +1,18 @@
 # shellcheck shell=dash disable=SC2154
 # Reports to preview what is on this host: every declared path, everything the `owns` globs match, every fact, and what
-# preflight reads. manifest.ts appends the layers, and the call on the last line: a text that was cut runs nothing. It
-# only reads, and needs nothing that a bare Debian host lacks.
+# preflight reads. manifest.ts puts `fact_sh` before it, the text of fact.sh, and appends the layers and the call on the
+# last line: a text that was cut runs nothing. It only reads, and needs nothing that a bare Debian host lacks.
 # The answer is one JSON document with one row per line. No output can break it: what the host says is in base64 or
 # passed a character check, and each row is written whole, by parallel jobs if it is shorter than PIPE_BUF.
 
 # Bytes of a file's text.
 text_cap=65536
 
-# One shell reads all facts of a layer, as most take no longer than the start of a shell. `fact_sh` is fact.sh: the text
-# of the layer calls its `fact`.
+# One shell reads a layer's facts, because most facts take no longer than the start of a shell. SIGKILL ends their
+# processes, too.
 jobs_begun=0
 facts_of() { # shell
-  timeout -k 1 15 sh -c "$fact_sh$1" 2>/dev/null </dev/null &
+  timeout -s KILL 15 sh -c "$fact_sh$1" 2>/dev/null </dev/null &
   # Eight jobs use two cores while systemctl waits for its bus, and do not slow the site.
   jobs_begun=$((jobs_begun + 1))
   [ $((jobs_begun % 8)) -ne 0 ] || wait

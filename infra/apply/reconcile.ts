@@ -90,7 +90,7 @@ function fileFaults({ path, text, mode, owner }: HostFile, seen: SeenFile | unde
 }
 
 function factFault(fact: HostFact, seen: SeenFact | undefined): string | undefined {
-  if (seen === undefined) return "no answer: the facts of this layer took longer than 15 seconds";
+  if (seen === undefined) return "no answer: the shell that reads this layer's facts ended early, or took 15 seconds";
   const want = trimmed(fact.want);
   if (seen.output === want) return undefined;
   const found = printable(seen.output);

@@ -27,7 +27,7 @@ export type SeenLayer = {
   readonly files: Readonly<Record<string, SeenFile>>;
   /** Every path one of the layer's `owns` globs matches, declared ones included. */
   readonly owned: readonly string[];
-  /** In the order of the layer's facts. One is missing where the probe ended it. */
+  /** In the order of the layer's facts. Undefined where their shell was ended first. */
   readonly facts: readonly (SeenFact | undefined)[];
 };
 
@@ -46,7 +46,7 @@ const base64 = v.pipe(
   v.transform((encoded) => Buffer.from(encoded, "base64").toString("utf8")),
 );
 const count = v.pipe(v.number(), v.integer());
-/** "owned64" -> "owned" and so on: probe.sh encodes only what holds more than plain characters. */
+/** "owned64" -> "owned" and so on: fact.sh and probe.sh encode only what holds more than plain characters. */
 const kind = <K extends string>(name: K) =>
   v.pipe(
     v.literal(`${name}64`),

@@ -14,7 +14,7 @@ import { type HostReport, parseReport, type SeenLayer } from "./report.ts";
 import { quote, scriptBeside, word } from "./shell.ts";
 import { sshTo, unreachable } from "./ssh.ts";
 
-/** Seconds a host has to answer a probe. One fact of about thirty takes a fifth of a second. */
+/** Seconds a host has to answer a probe, which takes about one: three turns of eight shells, which hang for 15 seconds. */
 const probeTimeout = 60;
 
 export const probeCommand = ({ sudo }: Pick<Host, "sudo">): string =>

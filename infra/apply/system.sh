@@ -13,9 +13,6 @@ system nft 'nft --version'
 system nginx 'nginx -v 2>&1'
 system nodejs '/usr/bin/node --version'
 system openssh 'ssh -V 2>&1'
-# apt takes as long as everything else together, so it runs only if a package is missing.
-system candidates 'command -v nft >/dev/null && command -v nginx >/dev/null && [ -x /usr/bin/node ] ||
-  apt-cache policy nftables nginx nodejs | sed -n "s/^\([a-z]*\):$/\1/p; s/^  Candidate: /=/p"'
 system aptlists 'ls /var/lib/apt/lists/*_Packages* 2>/dev/null | wc -l'
 system free 'df -Pk / /etc /var | sed 1d'
 system ipv6 '[ "$(cat /proc/sys/net/ipv6/conf/lo/disable_ipv6)" = 0 ] && grep -c . /proc/net/if_inet6'
@@ -42,3 +39,6 @@ system bpf 'perl -e '\''
   }
   print $found ? "absent" : "unknown"'\'' -MPOSIX'
 system dnat 'nft -t list ruleset | sed -n "/[dD][nN][aA][tT]/s/.*dport \([0-9]*\).*/\1/p" | sort -un'
+# Last, and only if a package is missing: apt takes as long as everything else together.
+system candidates 'command -v nft >/dev/null && command -v nginx >/dev/null && [ -x /usr/bin/node ] ||
+  apt-cache policy nftables nginx nodejs | sed -n "s/^\([a-z]*\):$/\1/p; s/^  Candidate: /=/p"'

@@ -34,6 +34,11 @@ export const byHand: readonly ByHand[] = [
     ['changes=$(sort -u "$state/pending/$layer")', "changes=$touched"],
     ['  trap \'fail "being stopped"', '  : \'fail "being stopped"'],
   ]),
+  ...within("infra/apply/fact.sh", "test/infra/apply/probe.test.ts", [
+    ["&& set -- &&", "&&"],
+    ['%.2048s\' "$fact_output" | base64', '%s\' "$fact_output" | base64'],
+  ]),
+  ...within("infra/apply/probe.sh", "test/infra/apply/probe.test.ts", [["timeout -s KILL 15", "timeout 15"]]),
   ...within("infra/apply/enter.sh", "test/infra/host/site.test.ts", [
     ['&& [ "$(stat -c \'%F %d:%i\' .)" = "$found" ] && continue', "&& continue"],
     ["if written_by_us_alone && [ $((links", "if [ $((links"],
@@ -106,12 +111,13 @@ export const byHand: readonly ByHand[] = [
     ['  chmod 0600 "$key"\n', ""],
     ['!= "$(openssl pkey -in "$key" -passin pass: -pubout 2>/dev/null)" ]; then', "= never ]; then"],
     ["-verify 2>&1) || :", "-verify 2>&1)"],
-    ["grep -q 'verify OK'", "true"],
+    ["grep -qE '^(Certificate request self-signature )?verify OK$'", "true"],
     ['!= "DNS:$hostname" ]; then', "= never ]; then"],
     ["grep -q 'ASN1 OID: prime256v1'", "true"],
     ['[ ! -f "$key" ] || [ -L "$key" ]; then', '[ ! -f "$key" ]; then'],
   ]),
   ...within("infra/host/packages/layer.sh", "test/infra/host/packages.test.ts", [
+    ["s/^installed //p", "s/^[a-z-]* //p"],
     ["exit 101", "exit 0"],
     ["    trap shim_out EXIT\n", ""],
     ["! grep -qs '^# pushgate' \"$shim\" && return", "false && return"],

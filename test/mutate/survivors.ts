@@ -17,6 +17,48 @@ export const survivors: readonly Survivor[] = [
     reason: "nft reads the ranges of one line like those of several.",
   },
   {
+    file: "service/builder/content.ts",
+    line: "const modules = (printed.slice(0, mostPrinted).match(/^\\{$.*?^\\}$/gms) ?? []).flatMap(parsed);",
+    becomes: '["Stryker was here"]',
+    reason: "A text that is no JSON names no folder, like no text.",
+  },
+  {
+    file: "service/builder/git-faults.ts",
+    line: "const [, address] = /clone of '([^']+)' into submodule path/.exec(ended.stderr) ?? [];",
+    becomes: '["Stryker was here"]',
+    reason: "Only the second element is read, and neither list has one.",
+  },
+  {
+    file: "service/builder/hugo.ts",
+    line: 'if (first !== "") return { result: "no first line", code: "", status: "", output, printed: "" };',
+    becomes: '"Stryker was here!"',
+    reason: "The reason of this result holds neither code nor status nor what was printed.",
+  },
+  {
+    file: "service/builder/hugo.ts",
+    line: "if (Date.now() > until) throw neverEnds(busy);",
+    becomes: "false",
+    reason: "The next connection ends at its own limit, with the same reason.",
+  },
+  {
+    file: "service/builder/hugo.ts",
+    line: "stop(hugo.socket, () => process.exit(1));",
+    becomes: "() => undefined",
+    reason: "It would end the process of the test.",
+  },
+  {
+    file: "service/builder/markers.ts",
+    line: "for (const { file } of markers) if (file && statOf(file.path)?.ino === file.stat?.ino) discard(file, []);",
+    becomes: "file.stat.ino",
+    reason: "An entry without a stat was gone when it was found, and is no marker whose work is done.",
+  },
+  {
+    file: "service/builder/reports.ts",
+    line: 'if (reports?.status) add(reports.folder, { to: "status", ...result, at: now() });',
+    becomes: "reports.status",
+    reason: "Without reports nothing calls it; the type does not show that.",
+  },
+  {
     file: "service/git-hosts/bitbucket-data-center.ts",
     line: "const changes = Array.isArray(payload.changes) ? payload.changes.map(objectAt) : [];",
     becomes: '["Stryker was here"]',

@@ -19,7 +19,7 @@ csr_fault() {
   fi
   # One openssl: its start is most of what this costs.
   said=$(openssl req -in "$csr" -noout -pubkey -text -verify 2>&1) || :
-  if ! printf '%s\n' "$said" | grep -q 'verify OK'; then
+  if ! printf '%s\n' "$said" | grep -qE '^(Certificate request self-signature )?verify OK$'; then
     echo "the request is damaged"
   elif [ "$(printf '%s\n' "$said" | sed -n '/^-----BEGIN PUBLIC KEY/,/^-----END/p')" != "$(openssl pkey -in "$key" -passin pass: -pubout 2>/dev/null)" ]; then
     echo "the request is of another key"

@@ -90,10 +90,16 @@ export function judgeSecrets(
   secrets: HookSecrets,
 ): Verdict & { readonly script: string } {
   const audit = layer.facts.length;
-  const { output, status } = seen.facts[audit] ?? { output: "", status: 1 };
+  const found = seen.facts[audit];
   const verdict = reconcile(
     { ...layer, facts: [...layer.facts, { ...secretsAudit, want: "as declared" }] },
-    { ...seen, facts: [...seen.facts.slice(0, audit), { output: auditVerdict(output, secrets), status }] },
+    {
+      ...seen,
+      facts: [
+        ...layer.facts.map((_, index) => seen.facts[index]),
+        found && { ...found, output: auditVerdict(found.output, secrets) },
+      ],
+    },
   );
   return { ...verdict, script: applyScript(layer, verdict.stamp, paths.state, secretLines(secrets)) };
 }

@@ -1,6 +1,6 @@
 /** probe.sh with the real shell: its rows, hostile output, and texts that are cut on the way. */
 import { spawnSync } from "node:child_process";
-import { mkdirSync, symlinkSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
@@ -131,10 +131,28 @@ describe("facts", () => {
 
   test("the probe ends the facts of a layer after 15 seconds, and reports those before and of other layers", () => {
     using host = new ShellHost();
-    const slow = { ...probed(host, ["echo before", "trap '' TERM; sleep 60", "echo after"]), name: "slow" };
-    const { layers } = host.report([slow, probed(host, ["echo other"])]);
-    expect(layers.slow?.facts).toEqual([{ output: "before", status: 0 }]);
+    const pid = join(host.etc, "pid");
+    const stubborn = `sh -c 'trap "" TERM; echo $$ >${pid}; while :; do sleep 1; done'`;
+    const slow = { ...probed(host, ["echo before", stubborn, "echo after"]), name: "slow" };
+    const killed = { ...probed(host, ["echo before", "kill -9 $$", "echo after"]), name: "killed" };
+    const { layers } = host.report([slow, killed, probed(host, ["echo other"])]);
+    for (const { facts } of [layers.slow!, layers.killed!]) expect(facts).toEqual([{ output: "before", status: 0 }]);
     expect(layers.x?.facts).toEqual([{ output: "other", status: 0 }]);
+    // What has ended has no command line any more.
+    const line = `/proc/${readFileSync(pid, "utf8").trim()}/cmdline`;
+    expect(existsSync(line) ? readFileSync(line, "utf8") : "").toBe("");
+  });
+
+  test("a layer with hundreds of facts is read by several shells, each text short enough for one argument", () => {
+    using host = new ShellHost();
+    const facts = Array.from({ length: 400 }, (_, index) => ({
+      name: "f",
+      read: `echo ${index}; : ${"x".repeat(1_000)}`,
+    }));
+    const layer = { ...probed(host, []), script: `echo noise\n${"# a comment\n".repeat(2_000)}`, facts };
+    const texts = probeScript([layer]).split("\nfacts_of ").slice(1);
+    expect(Math.max(...texts.map((text) => text.length))).toBeLessThan(128 << 10);
+    expect(host.see(layer).facts.map((fact) => fact?.output)).toEqual(facts.map((_, index) => String(index)));
   });
 
   test("a hundred facts with long output stay rows of their own", () => {
@@ -302,8 +320,9 @@ describe("a script that is sent", () => {
     ];
     expect(probeScript([one])).not.toContain("with-facts");
     expect(probeScript([one])).toContain("\nfacts() {\n:\n}\n");
-    const text = (script: string) => `\nfacts_of ${quote(`${script}\nfact 'fact' 'x' '0' 'looked'`)}\n`;
+    const text = (script: string) =>
+      `\nfacts_of ${quote(`{\n${script}\n} >/dev/null\nfact 'fact' 'x' '0' 'looked'`)}\n`;
     expect(probeScript([two])).toContain(text("used"));
-    expect(probeScript([{ ...whole, facts }])).toContain(text(""));
+    expect(probeScript([{ ...whole, facts }])).toContain(text(":"));
   });
 });

@@ -67,7 +67,7 @@ const drifts: Record<string, Partial<SeenLayer>> = {
   },
   "/etc/pushgate/b is not declared and will be removed": { owned: [file.path, "/etc/pushgate/b"] },
   'unit x: declared is "active", the host reports "failed" (exit 3)': { facts: [{ output: "failed", status: 3 }] },
-  "unit x: no answer: the facts of this layer took longer than 15 seconds": { facts: [] },
+  "unit x: no answer: the shell that reads this layer's facts ended early, or took 15 seconds": { facts: [] },
 };
 
 describe("a manual change", () => {
@@ -223,7 +223,7 @@ test("a fact's text says what was found, with its exit status where that is not 
   expect(of("one", 0, "one\ntwo")).toEqual(["unit x: differs (- on the host, + declared):\n  one\n+ two"]);
   const none = { ...asDeclared, facts: [] };
   expect(reconcile(layer, none, () => "r").drift).toEqual([
-    "unit x: no answer: the facts of this layer took longer than 15 seconds",
+    "unit x: no answer: the shell that reads this layer's facts ended early, or took 15 seconds",
   ]);
 });
 
