@@ -12,7 +12,8 @@ export type Fault = { readonly key: string; readonly says: string };
 export const faultsOf = (key: string, conditions: Readonly<Record<string, boolean>>): Fault[] =>
   Object.entries(conditions).flatMap(([says, isWrong]) => (isWrong ? [{ key, says }] : []));
 
-const mostUnfolded = 10;
+/** Of more faults, those with one text become one line. */
+export const mostUnfolded = 10;
 
 /** Of many faults, those with one text become one line that names the first key. */
 function folded(faults: readonly Fault[]): readonly Fault[] {

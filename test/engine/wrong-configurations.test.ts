@@ -9,6 +9,7 @@ import { join } from "node:path";
 import * as v from "valibot";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { parse, stringify } from "yaml";
+import { mostUnfolded } from "../../infra/config/faults.ts";
 import { shape } from "../../infra/config/schema.ts";
 import { type Api, apiToken, startApi } from "../fakes/cloudflare/api.ts";
 import { emptyZone } from "../fakes/cloudflare/zone.ts";
@@ -24,6 +25,7 @@ const repeated = ["zone", "hooks[0].branch", "secrets.docs.deployKey"];
 const engine = findEngine();
 const closing: (() => unknown)[] = [];
 const runs = new Map<Row, Run>();
+let groups: readonly (readonly Row[])[] = [];
 let api: Api;
 let ssh: FakeSsh;
 let usual: Workspace;
@@ -65,11 +67,9 @@ const full = (key: string): string => (key.includes(":") ? key : `pushgate:${key
 /** The keys that a row's faults name. */
 const keysOf = ([key, , ...more]: Row): string[] => (more.length > 0 ? more : [key.replaceAll('"', "")]).map(full);
 
-/** Of more faults, pushgate writes those with one text as one line. */
-const mostFaults = 10;
 /**
- * Rows of one preview. A wrong shape is reported whatever else is wrong. What is wrong between keys, mostly with a hook's,
- * is reported where their shapes fit: such a row has its top-level keys and the hooks to itself.
+ * Rows of one preview. pushgate reports a wrong shape in any case. It compares keys with each other, mostly with a hook's,
+ * only where their shapes fit: such a row has the hooks and its top-level keys to itself.
  */
 function grouped(all: readonly Row[]): Row[][] {
   const hasWrongShape = (row: Row): boolean => {
@@ -87,7 +87,7 @@ function grouped(all: readonly Row[]): Row[][] {
   const groups: { rows: Row[]; taken: string[]; faults: number }[] = [];
   for (const row of all) {
     const [keys, faults] = [taken(row), keysOf(row).length];
-    const fit = groups.find((group) => group.faults + faults <= mostFaults && !meet(keys, group.taken));
+    const fit = groups.find((group) => group.faults + faults <= mostUnfolded && !meet(keys, group.taken));
     if (fit) {
       fit.rows.push(row);
       fit.taken.push(...keys);
@@ -128,7 +128,8 @@ beforeAll(async () => {
   );
   textOf = (group) => changed(text, group, encryptedOf);
 
-  const left = grouped(rows);
+  groups = grouped(rows);
+  const left = [...groups];
   const worker = async (): Promise<void> => {
     const stack = await opened({ from: usual.folder });
     for (let group = left.shift(); group !== undefined; group = left.shift()) {
@@ -158,6 +159,15 @@ const faultsOf = (row: Row): string[] =>
   );
 const titleOf = ([key, written]: Row): string =>
   `${key}: ${typeof written === "object" ? `secure ${JSON.stringify(written.secret)}` : (written ?? "left out")}`;
+
+test("each preview reports the faults of its rows, and no other", () => {
+  for (const group of groups) {
+    const [error = ""] = errors(runs.get(group[0]!)!);
+    const [count, ...named] = error.split("\n").map((line) => line.trim().split(" ")[0]);
+    expect(named.sort()).toEqual(group.flatMap(keysOf).sort());
+    expect(count).toBe(String(named.length));
+  }
+});
 
 test("without a change the configuration is accepted", () => {
   expect(accepted.code, accepted.stdout).toBe(0);
