@@ -51,7 +51,7 @@ export const deployedName = "deployed";
 export type Original<More> = {
   /** Unique among the originals. */
   readonly name: string;
-  /** Sets up the host, which is then frozen, and its world, which is then closed. `folder` is there for the copies. */
+  /** Sets up the host, which is then frozen, and its world, which is then closed. What the copies need goes into `folder`, which stays until the lab ends. */
   readonly deploy: (host: Host, folder: string) => Promise<{ readonly world: World; readonly more: More }>;
 };
 
@@ -83,7 +83,7 @@ const place = (host: Host, api: string): Place => ({
 });
 
 /** Where an original is kept. */
-function placesOf({ name }: Pick<Original<unknown>, "name">) {
+function folderOf({ name }: Pick<Original<unknown>, "name">) {
   const folder = join(labFolder, `${name}-${release}`);
   const at = (part: string) => join(folder, part);
   return { folder, kept: at("kept.json"), stack: at("stack"), authority: at("authority"), failure: at("failure") };
@@ -92,7 +92,7 @@ function placesOf({ name }: Pick<Original<unknown>, "name">) {
 /** Boots a copy of an original and starts a world around it. */
 export async function copyOf<More>(original: Original<More>, alias: string, options: CopyOptions): Promise<Copy> {
   const { frozen, place: from, zone } = await kept(original);
-  const at = placesOf(original);
+  const at = folderOf(original);
   const { change, ...others } = options;
   const own = mkdtempSync(join(tmpdir(), "pushgate-ca-"));
   cpSync(at.authority, own, { recursive: true });
@@ -117,7 +117,7 @@ export async function copyOf<More>(original: Original<More>, alias: string, opti
 
 /** The frozen original. The first caller makes it; every other caller waits for it. */
 export async function kept<More>(original: Original<More>): Promise<Kept<More>> {
-  const at = placesOf(original);
+  const at = folderOf(original);
   if (mkdirSync(at.folder, { recursive: true }) !== undefined) await make(original);
   await until(
     "another test file has deployed the host",
@@ -129,7 +129,7 @@ export async function kept<More>(original: Original<More>): Promise<Kept<More>> 
 }
 
 async function make<More>(original: Original<More>): Promise<void> {
-  const at = placesOf(original);
+  const at = folderOf(original);
   try {
     const host = await bootHost({ name: deployedName, release, variant: "packages" });
     const { world, more } = await original.deploy(host, at.folder);

@@ -9,7 +9,7 @@ export default hostSuite({
   order: ["drift", "neighbours", "up", "refusals", "leave", "trace", "hosts", "trace-receiver", "reboot", "secrets"],
   alone: ["audit", "flood", "load"],
   // flood loads bookworm's older nginx and Node. trixie has systemd 257, which keeps a former list in force (load,
-  // trace-receiver), boots in an order that a host without IPv6 once failed in (hosts), and has the newer journal, which
+  // trace-receiver), the boot order in which a host without IPv6 once started degraded (hosts), and the newer journal, which
   // trace reads. The others share the time of the two releases.
   only: {
     bookworm: ["audit", "flood", "git-hosts", "refusals", "trace"],

@@ -2,8 +2,8 @@ import { hostSuite } from "../hosts-config.ts";
 
 /**
  * `npm run test:edge`: the client certificate changes during deliveries, the canary reports a blocked origin, and a person
- * types what the documents say. .ci/run runs it beside the rehearsal. One release runs all files: documents.test.ts waits most of
- * the time, and is the longest of all suites.
+ * types what the documents say. .ci/run runs it beside the rehearsal. One release runs all files beside
+ * documents.test.ts, which mostly waits, and takes longer than any other file of the suites.
  */
 export default hostSuite({
   folder: "test/hosts/edge",

@@ -218,7 +218,7 @@ export async function thaw({ options, alias, slot, layers }: Frozen): Promise<Ho
 
 /**
  * Boots a copy of a frozen host, beside other copies: with its name, keys and files, but with new addresses. ssh
- * reaches the copy as `alias`, which must be unique among the running hosts. `change` may write to its root folder before.
+ * reaches the copy as `alias`, which must be unique among the running hosts. `change` may write to its root folder before it boots.
  */
 export async function thawCopy(
   { options, layers }: Frozen,

@@ -1,6 +1,6 @@
 /**
- * A host with both sites published, as `../deployed.ts` has one without: made once per release, and copied for each test
- * file that begins there. Both sites reconcile once an hour.
+ * A host with both sites published, made once per release and copied for each test file that begins there
+ * (`../deployed.ts`). Both sites reconcile once an hour.
  */
 import { cpSync } from "node:fs";
 import { join } from "node:path";

@@ -124,7 +124,7 @@ test("preview prints each manual change of the builder's layers, and up repairs 
     for (const words of says)
       expect(said.filter((line) => line.startsWith(`${deployedName}: ${layer}: `)).join("\n"), layer).toContain(words);
   const layers = faults.map(({ layer }) => layer);
-  const named = said.flatMap((line) => /^deployed: ([a-z-]+): /.exec(line)?.[1] ?? []);
+  const named = said.flatMap((line) => new RegExp(`^${deployedName}: ([a-z-]+): `).exec(line)?.[1] ?? []);
   expect(new Set(named)).toEqual(new Set(layers));
   const updates = [...layers, "builder-program-file"].map((layer) => `update ${deployedName}-${layer}`).sort();
   expect(stepsOf(preview)).toEqual(updates);

@@ -125,6 +125,9 @@ test("a real Prometheus scrapes through nginx with the page's text, and sees a p
   await scraped('pushgate_requests_rejected_total{reason="signature"}', (found) => found["signature site"] === 1);
   await scraped('pushgate_builds_total{result="published"}', (found) => found["published site"]! >= 2);
   expect(await query("pushgate_spool_deliveries")).toEqual({ site: 0, docs: 0 });
+  await rebuild.request("tick", "root", "docs");
+  await idle(host, "docs");
+  await scraped("time() - pushgate_last_success_timestamp_seconds", (found) => found.docs! < 60);
   expect(await query("time() - pushgate_last_success_timestamp_seconds < bool 600")).toEqual({ site: 1, docs: 1 });
   expect(await query('ALERTS{alertname=~"Pushgate(Down|BuildFails|SiteIsOld)"}')).toEqual({});
 });

@@ -2,7 +2,7 @@ import { hostSuite } from "../hosts-config.ts";
 
 /**
  * `npm run test:rebuild`. The files mostly wait for pauses, not for a core; `measure` measures time, so it runs alone. The
- * longest start first, so that no single file runs at the end.
+ * longest start first, so that no single file runs alone at the end.
  */
 export default hostSuite({
   folder: "test/hosts/rebuild",

@@ -28,9 +28,9 @@ test("a grandchild that holds the pipes holds nothing up", async () => {
   expect(performance.now() - from).toBeLessThan(10_000);
 });
 
-test("a child that writes without end is ended, and what it wrote first is kept", async () => {
-  const { cut, code, stdout } = await shell("yes");
-  expect({ cut, code }).toEqual({ cut: true, code: undefined });
+test("a child that writes without end and ignores SIGTERM is killed, and what it wrote first is kept", async () => {
+  const { cut, code, signal, stdout } = await shell("trap '' TERM; yes");
+  expect({ cut, code, signal }).toEqual({ cut: true, code: undefined, signal: "SIGKILL" });
   expect(stdout).toHaveLength(64 << 20);
 });
 

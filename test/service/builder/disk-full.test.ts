@@ -51,7 +51,7 @@ cp -a ${places.site} ${folder}/former && mount -t tmpfs -o ${options} none ${pla
 cp -a ${folder}/former/. ${places.site}/ || exit
 rm -f ${socket} ${socket}.stop
 node ${fakeHugo} ${settings} & trap "kill $!" EXIT
-until [ -S ${socket}.stop ]; do sleep 0.05; done
+until [ -S ${socket}.stop ]; do kill -0 $! || exit; sleep 0.05; done
 while read -r seconds sh; do
   eval "$sh"
   before=$(cksum <${places.status})

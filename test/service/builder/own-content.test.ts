@@ -113,8 +113,18 @@ test.each<[string, Parameters<typeof movedFrom>[0]["from"], Parameters<typeof mo
 test.each<[string, Parameters<typeof contentOf>[0]["from"], Parameters<typeof contentOf>[1], readonly string[]]>([
   ["those that Hugo printed", { folder: "", content: ["texts"] }, {}, ["texts"]],
   ["those of Hugo's default, of an earlier version", undefined, { folder: "docs" }, ["docs/content"]],
-  ["those of Hugo's default, where it was outside", { folder: "", content: "/srv/c" }, {}, ["content"]],
-  ["none, where it is outside", { folder: "", content: ["texts"] }, { content: "/srv/c" }, []],
+  [
+    "those of Hugo's default, where the content was outside the repository",
+    { folder: "", content: "/srv/c" },
+    {},
+    ["content"],
+  ],
+  [
+    "none, where the content is outside the repository now",
+    { folder: "", content: ["texts"] },
+    { content: "/srv/c" },
+    [],
+  ],
 ])("the content folders of a release are %s", (_, from, settings, folders) => {
   expect(contentOf({ ...(from && { from }) }, settings)).toEqual(folders);
 });

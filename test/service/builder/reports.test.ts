@@ -63,6 +63,13 @@ test("a build is pending and then a success, of the commit that was built", asyn
   expect(added()).toEqual([`status pending ${commit}`, `status success ${commit}`]);
 });
 
+test("a first run that builds nothing reports nothing, without a warning", async () => {
+  rmSync(site.places.reported);
+  site.tick();
+  expect((await site.work()).last).toMatchObject({ result: "nothing", warnings: [] });
+  expect(added()).toEqual([]);
+});
+
 test("a failing build reports its reason in one line, and its next tries report nothing that is known", async () => {
   const commit = await push(broken);
   const [, failure, turn] = all();
