@@ -34,7 +34,7 @@ import { workspace } from "../engine/engine.ts";
 import { startApi } from "../fakes/cloudflare/api.ts";
 import { openAuthority } from "../fakes/cloudflare/authority.ts";
 import type { ZoneState } from "../fakes/cloudflare/zone.ts";
-import { bootHost, type Frozen, type Host, thawCopy } from "./lab/host.ts";
+import { bootHost, type CopyOptions, type Frozen, type Host, thawCopy } from "./lab/host.ts";
 import { labFolder } from "./lab/lab.ts";
 import { until } from "./lab/process.ts";
 import { release } from "./release.ts";
@@ -51,14 +51,14 @@ export const deployedName = "deployed";
 export type Original<More> = {
   /** Unique among the originals. */
   readonly name: string;
-  /** Sets up the host, which is then frozen, and its world, which is then closed. What the copies need goes into `folder`, which stays until the lab ends. */
+  /**
+   * Sets up the host, which is then frozen, and its world, which is then closed. What the copies need goes into `folder`,
+   * which stays until the lab ends.
+   */
   readonly deploy: (host: Host, folder: string) => Promise<{ readonly world: World; readonly more: More }>;
 };
 
-export type CopyOptions = Pick<WorldOptions, "path" | "starts"> & {
-  /** Writes to the root folder of the copy before it boots. */
-  readonly change?: (root: string) => void;
-};
+export type WorldCopyOptions = Pick<WorldOptions, "path" | "starts">;
 
 export type Copy = World & { readonly hosts: readonly [Host] };
 
@@ -73,7 +73,8 @@ const bare: Original<null> = {
 };
 
 /** Boots a copy of the deployed host and starts a world around it. */
-export const deployedWorld = (alias: string, options: CopyOptions = {}): Promise<Copy> => copyOf(bare, alias, options);
+export const deployedWorld = (alias: string, options: WorldCopyOptions = {}): Promise<Copy> =>
+  copyOf(bare, alias, options);
 
 const place = (host: Host, api: string): Place => ({
   login: `root@${host.alias}`,
@@ -90,18 +91,22 @@ function folderOf({ name }: Pick<Original<unknown>, "name">) {
 }
 
 /** Boots a copy of an original and starts a world around it. */
-export async function copyOf<More>(original: Original<More>, alias: string, options: CopyOptions): Promise<Copy> {
+export async function copyOf<More>(
+  original: Original<More>,
+  alias: string,
+  options: WorldCopyOptions = {},
+  copied: CopyOptions = {},
+): Promise<Copy> {
   const { frozen, place: from, zone } = await kept(original);
   const at = folderOf(original);
-  const { change, ...others } = options;
   const own = mkdtempSync(join(tmpdir(), "pushgate-ca-"));
   cpSync(at.authority, own, { recursive: true });
-  const [host, authority] = await Promise.all([thawCopy(frozen, alias, change), openAuthority(own)]);
+  const [host, authority] = await Promise.all([thawCopy(frozen, alias, copied), openAuthority(own)]);
   const moved = (text: string, to: Place): string =>
     (Object.keys(from) as (keyof Place)[]).reduce((moving, what) => moving.replaceAll(from[what], to[what]), text);
 
   const api = await startApi({ zone: JSON.parse(moved(JSON.stringify(zone), place(host, from.api))), authority });
-  const stack = await workspace({ ...others, from: at.stack });
+  const stack = await workspace({ ...options, from: at.stack });
   for (const file of [stack.stackFile, join(stack.folder, "state/.pulumi/stacks/pushgate/test.json")])
     writeFileSync(file, moved(readFileSync(file, "utf8"), place(host, api.url)));
   const world = await worldAround([host], api, stack);

@@ -216,20 +216,27 @@ export async function thaw({ options, alias, slot, layers }: Frozen): Promise<Ho
   return start(options, slot, new Container(alias, disk, options.enforces));
 }
 
+export type CopyOptions = {
+  /** Writes to the root folder of the copy before it boots. */
+  readonly change?: (root: string) => void;
+  /** The space that the copy may fill, in MiB, beside what the host has written. Default: the host's. */
+  readonly diskMegabytes?: number;
+};
+
 /**
  * Boots a copy of a frozen host, beside other copies: with its name, keys and files, but with new addresses. ssh
- * reaches the copy as `alias`, which must be unique among the running hosts. `change` may write to its root folder before it boots.
+ * reaches the copy as `alias`, which must be unique among the running hosts.
  */
 export async function thawCopy(
   { options, layers }: Frozen,
   alias: string,
-  change: (root: string) => void = () => {},
+  { change, diskMegabytes = options.diskMegabytes ?? 1024 }: CopyOptions = {},
 ): Promise<Host> {
   assertName(alias);
   const slot = slotOf(alias);
-  const disk = await mountDisk(alias, layers, options.diskMegabytes ?? 1024);
+  const disk = await mountDisk(alias, layers, diskMegabytes);
   readdress(rootOf(disk), { name: alias, slot, ipv6: !options.noIpv6 });
-  change(rootOf(disk));
+  change?.(rootOf(disk));
   nameAddress(wire.host(slot).v4, alias);
   return start(options, slot, new Container(alias, disk, options.enforces));
 }

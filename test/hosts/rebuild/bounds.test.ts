@@ -26,7 +26,9 @@ for (my $i = 0;; $i++) { open my $file, ">", "f$i" or die; print $file "x" x 100
 `;
 
 beforeAll(async () => {
-  rebuild = await deployedRebuild("bounds", { docs: { hugo: { exec: ["^npx$", "^postcss$"] } } });
+  // Hugo fills a small disk in seconds.
+  const exec = ["^npx$", "^postcss$"];
+  rebuild = await deployedRebuild("bounds", { docs: { hugo: { exec } } }, { diskMegabytes: 256 });
   ({ host } = rebuild);
   for (const program of ["npx", "postcss"]) await host.writeFile(`/usr/bin/${program}`, hostileProgram, "0755");
   await timersEnd(host);

@@ -6,6 +6,7 @@ import { cpSync } from "node:fs";
 import { join } from "node:path";
 import { copyOf, kept, type Original } from "../deployed.ts";
 import { startGitServer } from "../lab/git-server.ts";
+import type { CopyOptions } from "../lab/host.ts";
 import type { HookName } from "./site.ts";
 import { idle } from "./status.ts";
 import { buildRebuild, type Rebuild, rebuildAround, type Sites } from "./world.ts";
@@ -29,10 +30,11 @@ const original: Original<{ readonly git: string; readonly sites: Sites }> = {
 export async function deployedRebuild(
   alias: string,
   changes: Partial<Record<HookName, Readonly<Record<string, unknown>>>> = {},
+  copied: Pick<CopyOptions, "diskMegabytes"> = {},
 ): Promise<Rebuild> {
   const { git: folder, sites } = (await kept(original)).more;
   const git = await startGitServer(folder);
-  const world = await copyOf(original, alias, { change: git.introduceAgain });
+  const world = await copyOf(original, alias, {}, { ...copied, change: git.introduceAgain });
   const rebuild = rebuildAround(world.hosts[0], world, git, sites);
   for (const [hook, change] of Object.entries(changes)) rebuild.configure(hook as HookName, change);
   if (Object.keys(changes).length > 0) await rebuild.up();
