@@ -60,6 +60,7 @@ test("the builder publishes a build after root has made the folder the first rel
   // As the site's layer does it on the host.
   rmSync(site.places.listing);
   cpSync(webRoot, site.places.release("000001-adopted"), { recursive: true });
+  symlinkSync("index.html", join(site.places.release("000001-adopted"), "home.html"));
   cpSync(join(webRoot, "uploads"), join(site.places.kept, "uploads"), { recursive: true });
   symlinkSync("releases/000001-adopted", site.places.current);
   rmSync(webRoot, { recursive: true });
@@ -70,7 +71,10 @@ test("the builder publishes a build after root has made the folder the first rel
   expect(status.last).toMatchObject({ result: "published", reason: "000001-adopted was built from no commit" });
   expect(site.page()).toContain(says(1));
   expect(readFileSync(join(webRoot, "uploads/report.pdf"), "utf8")).toBe("written by its owner");
-  expect(readManifest(site.places, "000001-adopted")?.commit).toBeNull();
+  const manifest = readManifest(site.places, "000001-adopted")!;
+  expect(manifest.commit).toBeNull();
+  expect([...manifest.files.keys()]).toEqual(["index.html", "uploads/report.pdf"]);
+  expect(manifest.links).toEqual(new Map([["home.html", "index.html"]]));
 
   // The rollback.
   site.rollback("000001-adopted");

@@ -17,7 +17,15 @@ import {
 import { createServer } from "node:net";
 import { join } from "node:path";
 import { describe, expect, test, vi } from "vitest";
-import { arrived, pending, removeDone, take, takeFormer } from "../../../service/builder/markers.ts";
+import {
+  arrived,
+  type Marker,
+  named,
+  pending,
+  removeDone,
+  take,
+  takeFormer,
+} from "../../../service/builder/markers.ts";
 import { releases } from "../../../service/builder/releases.ts";
 import { type Bench, bundledBuilder, finish, gitHost, onCopies, start } from "./harness.ts";
 import { siteFiles } from "./hugo-site.ts";
@@ -298,4 +306,13 @@ describe("old releases", () => {
     await site.work();
     expect(readdirSync(site.places.releases)).toHaveLength(5);
   });
+});
+
+test.each([
+  [2, ["delivery 0", "delivery 1"]],
+  [10, Array.from({ length: 10 }, (_, i) => `delivery ${i}`)],
+  [13, [...Array.from({ length: 10 }, (_, i) => `delivery ${i}`), "3 more"]],
+])("of %d markers status.json and the journal name ten at most", (count, names) => {
+  const markers = Array.from({ length: count }, (_, i): Marker => ({ kind: "delivery", name: `delivery ${i}` }));
+  expect(named(markers)).toEqual(names);
 });

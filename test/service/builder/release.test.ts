@@ -226,7 +226,9 @@ describe("kept paths", () => {
     rmSync(at(id, "files"));
     rmSync(at(id, "download/big.iso"));
     symlinkSync("/etc", at(id, "download/big.iso"));
-    expect(differences(places, deployed(places)!)).toEqual(["download/big.iso", "files"]);
+    writeFileSync(at(id, "z.html"), "added");
+    expect(differences(places, deployed(places)!)).toEqual(["download/big.iso", "files", "z.html"]);
+    rmSync(at(id, "z.html"));
     rmSync(at(id, "download/big.iso"));
     symlinkSync("../../../kept/download/big.iso", at(id, "download/big.iso"));
     symlinkSync("../../kept/files", at(id, "files"));
