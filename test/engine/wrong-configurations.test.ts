@@ -63,9 +63,12 @@ function changed(text: string, group: readonly Row[], encryptedOf: ReadonlyMap<R
   return group.reduce((text, [, written], index) => text.replace(`${place}-${index}-`, () => String(written)), changed);
 }
 
-const full = (key: string): string => (key.includes(":") ? key : `pushgate:${key}`);
+const full = (key: string): string => {
+  const plain = key.replaceAll('"', "");
+  return plain.includes(":") ? plain : `pushgate:${plain}`;
+};
 /** The keys that a row's faults name. */
-const keysOf = ([key, , ...more]: Row): string[] => (more.length > 0 ? more : [key.replaceAll('"', "")]).map(full);
+const keysOf = ([key, , ...more]: Row): string[] => (more.length > 0 ? more : [key]).map(full);
 
 /**
  * Rows of one preview. pushgate reports a wrong shape in any case. It compares keys with each other, mostly with a hook's,
@@ -78,7 +81,7 @@ function grouped(all: readonly Row[]): Row[][] {
     return !v.safeParse(shape, Object.fromEntries(written)).success;
   };
   const taken = (row: Row): string[] => {
-    const keys = [full(row[0].replaceAll('"', "")), ...keysOf(row)].map((key) => `${key.replaceAll("[", ".[")}.`);
+    const keys = [full(row[0]), ...keysOf(row)].map((key) => `${key.replaceAll("[", ".[")}.`);
     if (keysOf(row).length === 1 && hasWrongShape(row)) return keys;
     return ["pushgate:hooks.", ...keys.map((key) => /^[^.]+\./.exec(key)![0])];
   };
@@ -152,18 +155,17 @@ beforeEach(({ skip }) => {
 
 const errors = ({ diagnostics }: Run): string[] =>
   diagnostics.filter(({ severity }) => severity === "error").map(({ message }) => message.trimEnd());
+const firstWord = (line: string): string => line.trim().split(" ")[0]!;
 /** The lines of the error that name a key of this row: one for each fault. */
 const faultsOf = (row: Row): string[] =>
-  (errors(runs.get(row)!)[0]?.split("\n").slice(1) ?? []).filter((fault) =>
-    keysOf(row).includes(fault.trim().split(" ")[0]!),
-  );
+  (errors(runs.get(row)!)[0]?.split("\n").slice(1) ?? []).filter((fault) => keysOf(row).includes(firstWord(fault)));
 const titleOf = ([key, written]: Row): string =>
   `${key}: ${typeof written === "object" ? `secure ${JSON.stringify(written.secret)}` : (written ?? "left out")}`;
 
 test("each preview reports the faults of its rows, and no other", () => {
   for (const group of groups) {
     const [error = ""] = errors(runs.get(group[0]!)!);
-    const [count, ...named] = error.split("\n").map((line) => line.trim().split(" ")[0]);
+    const [count, ...named] = error.split("\n").map(firstWord);
     expect(named.sort()).toEqual(group.flatMap(keysOf).sort());
     expect(count).toBe(String(named.length));
   }
@@ -189,7 +191,7 @@ test.for(rows.map((row) => [titleOf(row), row] as const))("%s", ([, row]) => {
   expect(run.stdout + run.stderr).not.toMatch(/^\s+at |file:\/\/|node:internal|unhandled/m);
   expect(run.steps.map(({ type }) => type)).toEqual(["pulumi:pulumi:Stack"]);
 
-  expect(faultsOf(row).map((fault) => fault.trim().split(" ")[0])).toEqual(keysOf(row));
+  expect(faultsOf(row).map(firstWord)).toEqual(keysOf(row));
   for (const fault of faultsOf(row)) expect(fault).toMatch(todo);
   const [first = ""] = faultsOf(row);
   if (typeof written === "object") expect(run.stdout + run.stderr).not.toContain(written.secret);

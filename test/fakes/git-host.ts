@@ -75,13 +75,9 @@ export async function startGitHost(options: GitHostOptions = {}): Promise<GitHos
   const folder = mkdtempSync(join(tmpdir(), "pushgate-git-"));
   if (options.from === undefined) await writeIdentity(folder, name);
   else cpSync(options.from, folder, { recursive: true });
-  const [caFile, certificate, key] = ["ca.pem", "own.pem", "own.key"].map((file) => join(folder, file)) as [
-    string,
-    string,
-    string,
-  ];
+  const caFile = join(folder, "ca.pem");
   const ca = readFileSync(caFile, "utf8");
-  const identity = { cert: readFileSync(certificate), key: readFileSync(key) };
+  const identity = { cert: readFileSync(join(folder, "own.pem")), key: readFileSync(join(folder, "own.key")) };
 
   const program = backend();
   const faults: Faults = {};
