@@ -69,11 +69,12 @@ export function probeScript(layers: readonly Probed[], state: string = places.st
     call("layer", name, files.map(({ path }) => path).join(" "), owns.join(" "), formerly),
   );
   const beside = (name: string) => scriptBeside(import.meta.url, name);
-  const facts = layers.flatMap(({ name, script = ":", facts }) => {
+  const facts = layers.flatMap(({ name, script = "", facts }) => {
     const calls = facts.map(({ read }, index) => call("fact", "fact", name, String(index), read));
     // Only `fact` may print into the answer.
     return inParts(calls, factsOfShell).map((some) =>
-      call("facts_of", ["{", script, "} >/dev/null", ...some].join("\n")),
+      // The `:` is for a layer without a script: braces around nothing are a syntax error.
+      call("facts_of", ["{ :", script, "} >/dev/null", ...some].join("\n")),
     );
   });
   return [

@@ -89,8 +89,11 @@ function fileFaults({ path, text, mode, owner }: HostFile, seen: SeenFile | unde
   return [...faults, `${path} has other contents (- on the host, + declared):\n${unified(seen.text, text)}`];
 }
 
+/** Said of a fact of which the report holds nothing. */
+export const unread = "no answer: the shell that reads this layer's facts ended early, or took 15 seconds";
+
 function factFault(fact: HostFact, seen: SeenFact | undefined): string | undefined {
-  if (seen === undefined) return "no answer: the shell that reads this layer's facts ended early, or took 15 seconds";
+  if (seen === undefined) return unread;
   const want = trimmed(fact.want);
   if (seen.output === want) return undefined;
   const found = printable(seen.output);

@@ -11,7 +11,7 @@ import { firstApply } from "./first-apply.ts";
 import { type HostLayers, hasBuilder, hostLayers, type Made } from "./index.ts";
 import { originCertificate } from "./origin-certificate/origin-certificate.ts";
 import { csrQuestion } from "./origin-key/origin-key.ts";
-import { fitFaults } from "./preflight.ts";
+import { fitFaults, unanswered } from "./preflight.ts";
 import type { Bundle, Bundles } from "./programs/programs.ts";
 import { type HookSecrets, judgeSecrets, probedSecrets } from "./secrets/secrets.ts";
 import { folderQuestion, scheduleQuestion } from "./site/site.ts";
@@ -54,14 +54,12 @@ export async function probeHosts(settings: Settings, programs: Bundles): Promise
     settings.hosts.map(async (host): Promise<ProbedHost> => {
       if (host.state === "lost") return { host };
       const layers = hostLayers(settings, host, { ...unknown, programs });
-      const probed = {
-        ...layers,
-        secrets: probedSecrets(layers.secrets),
-        request: csrQuestion(host),
-        folders: folderQuestion(settings),
-        schedules: scheduleQuestion(settings),
-      };
-      return { host, report: await probe(host, Object.values(probed)) };
+      const questions = [csrQuestion(host), folderQuestion(settings), scheduleQuestion(settings)];
+      const probed = { ...layers, secrets: probedSecrets(layers.secrets) };
+      const report = await probe(host, [...Object.values(probed), ...questions]);
+      const gap = host.state === "present" ? unanswered(host, report, questions) : undefined;
+      if (gap !== undefined) throw new Error(gap);
+      return { host, report };
     }),
   );
   const failed = probes.flatMap((one) =>

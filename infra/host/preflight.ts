@@ -1,4 +1,6 @@
 /** Can a host carry the layers? From the probe's report alone, before anything is changed, with all faults at once. */
+import type { Probed } from "../apply/manifest.ts";
+import { unread } from "../apply/reconcile.ts";
 import type { HostReport } from "../apply/report.ts";
 import { sitesOf, sourceSets } from "../config/derived.ts";
 import type { Host, Settings } from "../config/settings.ts";
@@ -21,6 +23,17 @@ export function fitFaults(host: Host, report: HostReport, settings: Settings): F
     faults: faults.length > 0 ? [`${host.name} can't carry pushgate, nothing was changed:${listed}`] : [],
     warnings: warnings.map((text) => `${host.name}: ${text}`),
   };
+}
+
+/** What a host left unanswered, as one text. Without this, preflight would take no answer for a good one. */
+export function unanswered(host: Host, report: HostReport, questions: readonly Probed[]): string | undefined {
+  const names = questions.flatMap(({ name, facts }) =>
+    facts.flatMap((fact, i) => (report.layers[name]?.facts[i] === undefined ? [fact.name] : [])),
+  );
+  // The last fact of system.sh.
+  if (report.system.candidates === undefined) names.unshift("versions and resources");
+  if (names.length === 0) return undefined;
+  return `${host.name}: ${names.join(", ")}: ${unread}. Nothing was changed. Run the command again when the host is less busy.`;
 }
 
 export function preflight(host: Host, report: HostReport, settings: Settings): Fitness {

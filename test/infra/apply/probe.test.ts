@@ -321,8 +321,8 @@ describe("a script that is sent", () => {
     expect(probeScript([one])).not.toContain("with-facts");
     expect(probeScript([one])).toContain("\nfacts() {\n:\n}\n");
     const text = (script: string) =>
-      `\nfacts_of ${quote(`{\n${script}\n} >/dev/null\nfact 'fact' 'x' '0' 'looked'`)}\n`;
+      `\nfacts_of ${quote(`{ :\n${script}\n} >/dev/null\nfact 'fact' 'x' '0' 'looked'`)}\n`;
     expect(probeScript([two])).toContain(text("used"));
-    expect(probeScript([{ ...whole, facts }])).toContain(text(":"));
+    expect(probeScript([{ ...whole, facts }])).toContain(text(""));
   });
 });

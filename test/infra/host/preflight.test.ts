@@ -3,10 +3,12 @@ import { spawnSync } from "node:child_process";
 import { beforeEach, describe, expect, test } from "vitest";
 import type { HostReport, SeenFact } from "../../../infra/apply/report.ts";
 import { sourceSets } from "../../../infra/config/derived.ts";
+import { csrQuestion } from "../../../infra/host/origin-key/origin-key.ts";
 import { paths } from "../../../infra/host/paths.ts";
-import { fitFaults, preflight } from "../../../infra/host/preflight.ts";
-import { scheduleQuestion } from "../../../infra/host/site/site.ts";
+import { fitFaults, preflight, unanswered } from "../../../infra/host/preflight.ts";
+import { folderQuestion, scheduleQuestion } from "../../../infra/host/site/site.ts";
 import { example, exampleHost, rebuilt } from "../../fixtures.ts";
+import { ShellHost } from "../apply/shell-host.ts";
 import { missing } from "./namespace.ts";
 
 const yes = (output: string): SeenFact => ({ output, status: 0 });
@@ -277,11 +279,6 @@ describe("the schedule of a site", () => {
     expect(judged(output)).toEqual(faults);
   });
 
-  test("preflight rejects no schedule of which the probe reports nothing", () => {
-    const seen = { name: "schedules", applied: [], files: {}, owned: [], facts: [] };
-    expect(preflight(host, report({}, { layers: { schedules: seen } }), rebuilt).faults).toEqual([]);
-  });
-
   const tool = missing("systemd-analyze");
   beforeEach(({ skip, task }) => skip(tool !== undefined && task.name.startsWith("systemd says"), tool));
   test.each([
@@ -354,4 +351,25 @@ test("fitFaults joins the faults of a host under its name, and puts the name bef
   const { warnings } = fitFaults({ ...host, name: "web1" }, report({ os: yes("ubuntu 24.04") }), example);
   expect(warnings).toEqual([expect.stringMatching(/^web1: ubuntu 24\.04 is not among the tested/)]);
   expect(fitFaults(host, report(), example)).toEqual({ faults: [], warnings: [] });
+});
+
+describe("questions without an answer", () => {
+  const questions = [csrQuestion(exampleHost), folderQuestion(rebuilt), scheduleQuestion(rebuilt)];
+
+  test("a host answers each question that preflight asks", () => {
+    using asked = new ShellHost();
+    expect(unanswered(host, asked.report(questions), questions)).toBeUndefined();
+  });
+
+  test("preflight names what was not answered, and what to do", () => {
+    using asked = new ShellHost();
+    const { candidates: _, ...system } = asked.report([]).system;
+    const layers = { ...asked.report(questions).layers };
+    layers.request = { ...layers.request!, facts: [] };
+    layers.schedules = { ...layers.schedules!, facts: [] };
+    expect(unanswered(host, report({}, { system, layers }), questions)).toBe(
+      `${host.name}: versions and resources, certificate request, Mon..Fri 06:00: no answer: the shell that reads this ` +
+        "layer's facts ended early, or took 15 seconds. Nothing was changed. Run the command again when the host is less busy.",
+    );
+  });
 });
