@@ -10,11 +10,9 @@ import type { Host, Settings } from "../config/settings.ts";
 import { firstApply } from "./first-apply.ts";
 import { type HostLayers, hasBuilder, hostLayers, type Made } from "./index.ts";
 import { originCertificate } from "./origin-certificate/origin-certificate.ts";
-import { csrQuestion } from "./origin-key/origin-key.ts";
-import { fitFaults, unanswered } from "./preflight.ts";
+import { fitFaults, questionsOf } from "./preflight.ts";
 import type { Bundle, Bundles } from "./programs/programs.ts";
 import { type HookSecrets, judgeSecrets, probedSecrets } from "./secrets/secrets.ts";
-import { folderQuestion, scheduleQuestion } from "./site/site.ts";
 import { summaryText } from "./summary.ts";
 
 /** One host as it answered the probe. */
@@ -54,11 +52,8 @@ export async function probeHosts(settings: Settings, programs: Bundles): Promise
     settings.hosts.map(async (host): Promise<ProbedHost> => {
       if (host.state === "lost") return { host };
       const layers = hostLayers(settings, host, { ...unknown, programs });
-      const questions = [csrQuestion(host), folderQuestion(settings), scheduleQuestion(settings)];
       const probed = { ...layers, secrets: probedSecrets(layers.secrets) };
-      const report = await probe(host, [...Object.values(probed), ...questions]);
-      const gap = host.state === "present" ? unanswered(host, report, questions) : undefined;
-      if (gap !== undefined) throw new Error(gap);
+      const report = await probe(host, [...Object.values(probed), ...questionsOf(host, settings)]);
       return { host, report };
     }),
   );

@@ -4,8 +4,9 @@ import { unread } from "../apply/reconcile.ts";
 import type { HostReport } from "../apply/report.ts";
 import { sitesOf, sourceSets } from "../config/derived.ts";
 import type { Host, Settings } from "../config/settings.ts";
+import { csrQuestion } from "./origin-key/origin-key.ts";
 import { paths } from "./paths.ts";
-import { operatorFolders, schedulesOf } from "./site/site.ts";
+import { folderQuestion, operatorFolders, scheduleQuestion, schedulesOf } from "./site/site.ts";
 
 export type Fitness = { readonly faults: string[]; readonly warnings: string[] };
 
@@ -25,16 +26,12 @@ export function fitFaults(host: Host, report: HostReport, settings: Settings): F
   };
 }
 
-/** What a host left unanswered, as one text. Without this, preflight would take no answer for a good one. */
-export function unanswered(host: Host, report: HostReport, questions: readonly Probed[]): string | undefined {
-  const names = questions.flatMap(({ name, facts }) =>
-    facts.flatMap((fact, i) => (report.layers[name]?.facts[i] === undefined ? [fact.name] : [])),
-  );
-  // The last fact of system.sh.
-  if (report.system.candidates === undefined) names.unshift("versions and resources");
-  if (names.length === 0) return undefined;
-  return `${host.name}: ${names.join(", ")}: ${unread}. Nothing was changed. Run the command again when the host is less busy.`;
-}
+/** What is probed for preflight, and for no layer. */
+export const questionsOf = (host: Host, settings: Settings): Probed[] => [
+  csrQuestion(host),
+  folderQuestion(settings),
+  scheduleQuestion(settings),
+];
 
 export function preflight(host: Host, report: HostReport, settings: Settings): Fitness {
   const run = (...checks: readonly Check[]) => checks.flatMap((check) => check(host, report, settings));
@@ -43,6 +40,7 @@ export function preflight(host: Host, report: HostReport, settings: Settings): F
   if (host.state === "present" && found.length === 0)
     found.push(
       ...run(
+        answered,
         distribution,
         packages,
         allowlist,
@@ -83,6 +81,17 @@ const serviceManager: Check = (_, report) => {
   const version = /^systemd (\d+)/.exec(answer(report, "systemd"))?.[1];
   if (Number(version) >= 252) return [];
   return fault(`systemd ${version ?? "of an unknown version"} found, needed is 252 or later. Use Debian 12 or later.`);
+};
+
+/** The other checks take what is missing in the report for something that the host does not have. */
+const answered: Check = (host, { system, layers }, settings) => {
+  const names = questionsOf(host, settings).flatMap(({ name, facts }) =>
+    facts.flatMap((fact, i) => (layers[name]?.facts[i] === undefined ? [fact.name] : [])),
+  );
+  // The last fact of system.sh.
+  if (system.candidates === undefined) names.unshift("versions and resources");
+  if (names.length === 0) return [];
+  return fault(`${names.join(", ")}: ${unread}. Run the command again when this host is less busy.`);
 };
 
 const distribution: Check = (_, report) => {

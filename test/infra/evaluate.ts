@@ -49,8 +49,15 @@ export function bareHost(overrides: Readonly<Record<string, string>> = {}): stri
     dnat: "",
     ...overrides,
   };
+  // Enough for the folders and schedules of each test's sites.
+  const questions = [0, 1, 2, 3, 4, 5].flatMap((i) => [
+    ["fact", "folders", i, 0, ""],
+    ["fact64", "schedules", i, 0, base64("Tue 2026-11-24 06:00:00 UTC")],
+  ]);
   const rows = [
     ...Object.entries(facts).map(([name, output]) => ["system64", name, 0, output === "" ? 127 : 0, base64(output)]),
+    ["fact", "request", 0, 1, ""],
+    ...questions,
     ["listens", 22, "sshd"],
     ["ssh", "22"],
     ["end"],
