@@ -21,12 +21,13 @@ export const receiverLimits = v.strictObject({
 export type ReceiverLimits = Readonly<v.InferOutput<typeof receiverLimits>>;
 
 /**
- * Bytes of bodies that the open requests of one source, and those of all sources, may hold. One source: four of the
- * largest bodies, or 32 of the largest push seen (457 kB). All: as many as four sources, 80 MiB where a body may have 5 MiB.
+ * Bytes that one body may have, and that the bodies in the open requests of one source, and of all sources, may hold. One
+ * source: four of the largest bodies, or 32 of the largest push seen (457 kB). All: as many as four sources, 80 MiB where a
+ * body may have 5 MiB.
  */
-export function openBytes({ bodyBytes }: ReceiverLimits): { readonly ofSource: number; readonly ofAll: number } {
-  const ofSource = Math.max(4 * bodyBytes, 16 << 20);
-  return { ofSource, ofAll: 4 * ofSource };
+export function openBytes({ bodyBytes: ofBody }: ReceiverLimits): Record<"ofBody" | "ofSource" | "ofAll", number> {
+  const ofSource = Math.max(4 * ofBody, 16 << 20);
+  return { ofBody, ofSource, ofAll: 4 * ofSource };
 }
 
 /** MiB that the receiver needs: an open body is there twice while its buffer grows; Node and its code take about 100. */

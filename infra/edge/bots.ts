@@ -2,10 +2,10 @@
  * Layer 3, bot management. The rules engine runs the products of the other plans, so waf.ts's delivery rule skips them.
  * No rule skips the free plan's Bot Fight Mode: the operator can only choose to switch it off for the whole zone.
  */
-import * as cloudflare from "@pulumi/cloudflare";
 import * as pulumi from "@pulumi/pulumi";
 import { hostnames } from "../config/derived.ts";
 import type { Edge, Settings } from "../config/settings.ts";
+import { cloudflare } from "./provider.ts";
 import type { LiveZone } from "./zone/live-zone.ts";
 
 /** Only fields of the free plan: another plan's field makes the provider's result inconsistent. */

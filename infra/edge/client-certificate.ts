@@ -8,11 +8,12 @@
  *   presents the certificate.
  */
 import { readFileSync } from "node:fs";
-import * as cloudflare from "@pulumi/cloudflare";
+import type { AuthenticatedOriginPulls } from "@pulumi/cloudflare";
 import * as pulumi from "@pulumi/pulumi";
 import type { CloudflareAccess } from "./api.ts";
 import { warnBeforeExpiry } from "./expiry.ts";
 import { type AllPresented, presentedDrift, restorePresented } from "./presented.ts";
+import { cloudflare } from "./provider.ts";
 
 /** PEM. nginx trusts `ca`, which is public; Cloudflare presents `certificate` and holds its `key`. */
 export type ClientCertificate = { readonly ca: string; readonly certificate: string; readonly key: string };
@@ -38,7 +39,7 @@ export const readClientCertificate = (printed: pulumi.Output<string>): pulumi.Ou
 /** One hostname: the resource, and the certificate's id, known in a preview unless the certificate itself changes. */
 export type Presentation = {
   readonly hostname: string;
-  readonly resource: cloudflare.AuthenticatedOriginPulls;
+  readonly resource: AuthenticatedOriginPulls;
   readonly certId: pulumi.Output<string>;
 };
 

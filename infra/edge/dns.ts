@@ -2,10 +2,10 @@
  * Layer 1, the DNS records. They are always proxied: a direct connection would show browsers a certificate of
  * Cloudflare's Origin CA, which they do not trust.
  */
-import * as cloudflare from "@pulumi/cloudflare";
 import type * as pulumi from "@pulumi/pulumi";
 import { siteHostnames } from "../config/derived.ts";
 import type { Host, Settings } from "../config/settings.ts";
+import { cloudflare } from "./provider.ts";
 
 /** A, and AAAA if the host has an IPv6 address. A proxied record's ttl is 1, "automatic". */
 function recordsOf(name: string, { address, address6 }: Pick<Host, "address" | "address6">) {

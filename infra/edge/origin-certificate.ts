@@ -1,8 +1,8 @@
 /** The origin certificate, which nginx presents to Cloudflare: Cloudflare issues it for a key that stays on the host. */
-import * as cloudflare from "@pulumi/cloudflare";
 import type * as pulumi from "@pulumi/pulumi";
 import { originKey } from "../contract.ts";
 import { warnBeforeExpiry } from "./expiry.ts";
+import { cloudflare } from "./provider.ts";
 
 /** 15 years, the longest there is. */
 const validityDays = 5475;

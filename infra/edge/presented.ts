@@ -5,9 +5,9 @@
  * provider would have written. One PUT replaces the association, so no moment is without a certificate.
  */
 import { setTimeout as sleep } from "node:timers/promises";
-import * as cloudflare from "@pulumi/cloudflare";
 import * as pulumi from "@pulumi/pulumi";
 import { type ApiRefusal, type CloudflareAccess, cloudflareApi } from "./api.ts";
+import { cloudflare } from "./provider.ts";
 
 /** What Cloudflare reports of one hostname. */
 export type Presented = {

@@ -27,7 +27,7 @@ export type Limits = ReturnType<typeof createLimits>;
 /** `now`: milliseconds of a clock that never goes back. */
 export function createLimits(limits: ReceiverLimits, now = () => performance.now()) {
   const { concurrentPerSource, refusalsPerMinute } = limits;
-  const { ofSource, ofAll } = openBytes(limits);
+  const { ofBody, ofSource, ofAll } = openBytes(limits);
   const open = new Map<string, { requests: number; bytes: number }>();
   let allBytes = 0;
   const budgets = new Map<string, { left: number; at: number }>();
@@ -35,7 +35,7 @@ export function createLimits(limits: ReceiverLimits, now = () => performance.now
 
   return {
     /** Bytes of a delivery's body. */
-    longestBody: limits.bodyBytes,
+    longestBody: ofBody,
     /** Reserves a place and `bytes`. Returns the function that frees them, or the reason why there is no place. */
     enter(source: string, bytes: number): (() => void) | string {
       const held = open.get(source) ?? { requests: 0, bytes: 0 };

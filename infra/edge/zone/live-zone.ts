@@ -1,6 +1,7 @@
 /** Reads the zone on every run, before anything is declared: its id, its plan, and the rules of the phases. */
-import * as cloudflare from "@pulumi/cloudflare";
+import type { GetZoneResult } from "@pulumi/cloudflare";
 import * as pulumi from "@pulumi/pulumi";
+import { cloudflare } from "../provider.ts";
 import { asInputs, type LivePhase, type PhaseName, phaseNames, phases } from "./phase.ts";
 
 export type LiveZone = {
@@ -45,7 +46,7 @@ async function livePhase(zoneId: string, id: string | undefined, name: PhaseName
 }
 
 /** The zone of this name, or the fault that names the zone which the token can read, and which the name is below. */
-async function zoneNamed(name: string): Promise<cloudflare.GetZoneResult> {
+async function zoneNamed(name: string): Promise<GetZoneResult> {
   const zone = (filter: string) => cloudflare.getZone({ filter: { name: filter } });
   return read(
     `the zone ${name}`,

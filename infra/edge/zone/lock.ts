@@ -5,9 +5,10 @@
  * has the cases and the window that is left.
  */
 import { isDeepStrictEqual } from "node:util";
-import * as cloudflare from "@pulumi/cloudflare";
+import type { Ruleset } from "@pulumi/cloudflare";
 import * as pulumi from "@pulumi/pulumi";
 import type { Host } from "../../config/settings.ts";
+import { cloudflare } from "../provider.ts";
 import type { LiveZone } from "./live-zone.ts";
 import { asInputs, foreignRules, merged, type PhaseName, phaseNames, phases, quoted, type Rule } from "./phase.ts";
 
@@ -59,7 +60,7 @@ export function ruleset(
   ours: readonly Rule[],
   { beforeDelete, beforeUpdate }: Keeper,
   opts: pulumi.CustomResourceOptions = {},
-): cloudflare.Ruleset | undefined {
+): Ruleset | undefined {
   const { name, description, rules: live } = zone.phases[phase];
   const rules = merged(phase, ours, live);
   if (rules.length === 0) return undefined;
