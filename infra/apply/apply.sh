@@ -18,6 +18,7 @@ nl='
 
 exists() { [ -e "$1" ] || [ -L "$1" ]; }
 is_folder() { [ -d "$1" ] && [ ! -L "$1" ]; }
+is_line() { case $nl$2$nl in *"$nl$1$nl"*) ;; *) return 1 ;; esac } # line, text
 say() { printf 'pushgate: %s: %s\n' "$layer" "$*" >&2; }
 
 fail() { # step, what is wrong, fix
@@ -47,11 +48,15 @@ drop_temps() {
 # account that can write above one may have exchanged its path since.
 drop_empty_folders() {
   [ -f "$state/made" ] || return 0
+  # Most are in use: one find for all of them, and one for each only after a removal, which may empty the folder above.
+  # shellcheck disable=SC2046
+  empty=$(find $(cat -- "$state/made") -maxdepth 0 -empty 2>/dev/null)
+  removed=0
   # Written aside: a full disk must not shorten the list.
   sort -ru -- "$state/made" | while read -r folder; do
     is_folder "$folder" || continue
-    # Most are in use, and `enter` costs ten processes.
-    { [ -n "$(find "$folder" -maxdepth 0 -empty)" ] && (enter "${folder%/*}" && rmdir -- "./${folder##*/}") 2>/dev/null; } ||
+    { { [ "$removed" = 1 ] || is_line "$folder" "$empty"; } && [ -n "$(find "$folder" -maxdepth 0 -empty)" ] &&
+      (enter "${folder%/*}" && rmdir -- "./${folder##*/}") 2>/dev/null && removed=1; } ||
       printf '%s\n' "$folder" || exit 1
   done >"$state/made.new" && sync -- "$state/made.new" && mv -f -- "$state/made.new" "$state/made"
   [ -s "$state/made" ] || rm -f -- "$state/made"
@@ -71,15 +76,17 @@ make_folder() {
 }
 
 # A hidden name beside the target, which no include pattern matches.
-temp_of() { printf '%s/.%s.pushgate-new\n' "${1%/*}" "${1##*/}"; }
+temp_of() { temp=${1%/*}/.${1##*/}.pushgate-new; }
 # Before the first one is written, so that the next apply removes what a kill or a power cut leaves.
-list_temps() { for path in $touched; do temp_of "$path"; done >"$work/temps" && sync -- "$work/temps"; }
+list_temps() {
+  for path in $touched; do temp_of "$path" && printf '%s\n' "$temp"; done >"$work/temps" && sync -- "$work/temps"
+}
 
 put_back() {
   say "restoring the former files"
   complete=1
   for path in $touched; do
-    temp=$(temp_of "$path")
+    temp_of "$path"
     if exists "$work/old$path"; then
       ! is_folder "$path" || rm -rf --one-file-system -- "$path"
       # Copied where it may be on another disk, and so synced again.
@@ -102,8 +109,6 @@ put_back() {
 
 walk() { phase=$1 && manifest; }
 
-is_touched() { case $nl$touched in *"$nl$1$nl"*) ;; *) return 1 ;; esac }
-
 file() { # path mode owner check text
   case $phase in
     stage)
@@ -119,17 +124,18 @@ file() { # path mode owner check text
       touched="$touched$1$nl"
       ;;
     write)
-      is_touched "$1" || return 0
+      is_line "$1" "$touched" || return 0
       make_folder "${1%/*}" || fail "making the folder of $1" "" "$full"
-      temp=$(temp_of "$1")
+      temp_of "$1"
       # Removes what is at that name, such as a link to elsewhere.
       { rm -rf -- "$temp" && (umask 077 && set -C && cat -- "$work/new$1" >"$temp") && chown -- "$3" "$temp" &&
         chmod -- "$2" "$temp"; } || fail "writing $1 beside its place" "" "$full, and the account $3 must exist"
       temps="$temps$temp$nl"
       ;;
     rename)
-      is_touched "$1" || return 0
-      mv -fT -- "$(temp_of "$1")" "$1" || fail "renaming $1 into place" "" "see whether ${1%/*} is writable (chattr, read-only mount)"
+      is_line "$1" "$touched" || return 0
+      temp_of "$1"
+      mv -fT -- "$temp" "$1" || fail "renaming $1 into place" "" "see whether ${1%/*} is writable (chattr, read-only mount)"
       ;;
   esac
 }
