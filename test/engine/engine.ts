@@ -29,7 +29,7 @@ import { basename, delimiter, dirname, isAbsolute, join, resolve } from "node:pa
 import { fileURLToPath } from "node:url";
 import { parse, stringify } from "yaml";
 import { nameOf } from "../../infra/cli/stack.ts";
-import { compileCache } from "./compile-cache.ts";
+import { compileCache, shortRuns } from "./compile-cache.ts";
 import { findEngine, noEngine } from "./install-engine.ts";
 import { stayingPlugins } from "./staying-plugins.ts";
 
@@ -222,6 +222,7 @@ export async function workspace(options: WorkspaceOptions = {}): Promise<Workspa
     PULUMI_DEBUG_COMMANDS: "true",
     NO_COLOR: "1",
     NODE_COMPILE_CACHE: compileCache,
+    ...shortRuns,
     ...options.env,
     PATH: [
       ...(options.path ?? []),

@@ -7,6 +7,7 @@ import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writ
 import { homedir, tmpdir, userInfo } from "node:os";
 import { basename, delimiter, dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { shortRuns } from "../engine/compile-cache.ts";
 import { engineVersion, fakePlugins, findEngine, noEngine } from "../engine/engine.ts";
 import { Terminal } from "../infra/cli/terminal.ts";
 import { run } from "./lab/process.ts";
@@ -75,6 +76,7 @@ export async function startOperator(
       npm_config_update_notifier: "false",
       // Saves compiling pushgate and the SDK again for each line that is typed.
       NODE_COMPILE_CACHE: join(home, ".cache/compile"),
+      ...shortRuns,
       PULUMI_SKIP_UPDATE_CHECK: "true",
       PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION: "true",
       PULUMI_DISABLE_REGISTRY_RESOLVE: "true",
