@@ -14,8 +14,8 @@ export type Place = {
 
 /** Of the hook of this name or of all, on the hosts that are meant; `hooks` also has those without a place. */
 export async function declaredPlaces(name: string | undefined, options: Options) {
-  const { hosts, hooks: all } = await readStack(ofStack(options));
   const secrets = await readSecrets(ofStack(options));
+  const { hosts, hooks: all } = await readStack(ofStack(options));
   const on = targets(hosts, options);
   const hooks = hooksNamed(all, name);
   const places = webhookUrls({ hosts: on, hooks }).map(

@@ -25,9 +25,10 @@ const set = (hook: string, which: "current" | "previous", value: string, options
 
 /** The hook's secrets; throws a UserError for a hook that the stack does not declare. */
 async function secretsOf(name: string, options: Options) {
+  const secrets = await readSecrets(ofStack(options));
   const { hooks } = await readStack(ofStack(options));
   const { gitHost } = hooksNamed(hooks, name)[0]!;
-  return { gitHost, ...(await readSecrets(ofStack(options)))[name] };
+  return { gitHost, ...secrets[name] };
 }
 
 const show = command("show <hook>", "print the secrets of a hook", {

@@ -88,11 +88,14 @@ type Config = Record<
 /** What pulumi printed, by its arguments: a start of pulumi takes a second, and parts of one command need the same. */
 const configs = new Map<string, Promise<Config>>();
 
-/** Every key of the stack's configuration, from one start of pulumi. A command that writes a key does not read it again. */
+/**
+ * Every key of the stack's configuration, from one start of pulumi: read the secrets first where a command needs them.
+ * A command that writes a key does not read it again.
+ */
 export function readConfig(stack: readonly string[], ...flags: string[]): Promise<Config> {
-  const args = [...flags, ...stack].join(" ");
-  const config = configs.get(args) ?? loadConfig(stack, flags);
-  configs.set(args, config);
+  const argsWith = (...more: string[]) => [...more, ...stack].join(" ");
+  const config = configs.get(argsWith(...flags)) ?? configs.get(argsWith("--show-secrets")) ?? loadConfig(stack, flags);
+  configs.set(argsWith(...flags), config);
   return config;
 }
 

@@ -1,6 +1,6 @@
 /** `npx pushgate` hook, secret, build and logs, its options, and what it prints where one is wrong. */
 import { spawnSync } from "node:child_process";
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync, readFileSync, rmSync } from "node:fs";
 import { afterAll, beforeEach, describe, expect, test } from "vitest";
 import { keptByNpm } from "../../../infra/cli/command.ts";
 import { logsScript, reader } from "../../../infra/cli/logs.ts";
@@ -127,7 +127,10 @@ describe("secret", () => {
       ...{ code: 1, stderr: expect.stringContaining("Finish it first: npx pushgate secret drop site") },
     });
     expect(calls().slice(before)).toEqual([]);
+    rmSync(`${hosts.folder}/pulumi.log`);
     expect((await hosts.run("secret", "show", "site")).stdout).toBe(`current   ${current}\nprevious  ${former}\n`);
+    // A start of pulumi takes a second.
+    expect(readFileSync(`${hosts.folder}/pulumi.log`, "utf8")).toBe("config --json --show-secrets\n");
     expect((await hosts.run("secret", "drop", "site")).code).toBe(0);
     expect(calls().slice(before)).toEqual(["config rm --path pushgate:secrets.site.previous <>"]);
   });
