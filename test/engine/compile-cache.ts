@@ -3,9 +3,6 @@ import { fileURLToPath } from "node:url";
 /** Where Node keeps what it compiled. Node 22.1 and later read NODE_COMPILE_CACHE; an earlier one ignores it. */
 export const compileCache = fileURLToPath(new URL("../../node_modules/.cache/compile", import.meta.url));
 
-/** Environment of the engine and of esbuild: each runs for seconds, and ends before it needs to collect garbage. */
-export const shortRuns = { GOGC: "off", GOMEMLIMIT: "1GiB" };
-
 /**
  * For this process's children: each test file and each run of the engine start processes that load the same modules. It
  * saves a quarter of the cores' time of `npm test`.

@@ -29,11 +29,11 @@ import { basename, delimiter, dirname, isAbsolute, join, resolve } from "node:pa
 import { fileURLToPath } from "node:url";
 import { parse, stringify } from "yaml";
 import { nameOf } from "../../infra/cli/stack.ts";
-import { compileCache, shortRuns } from "./compile-cache.ts";
-import { findEngine, noEngine } from "./install-engine.ts";
+import { compileCache } from "./compile-cache.ts";
+import { findEngine, noEngine, shortRuns } from "./install-engine.ts";
 import { stayingPlugins } from "./staying-plugins.ts";
 
-export { engineVersion, findEngine, noEngine } from "./install-engine.ts";
+export { engineVersion, findEngine, noEngine, shortRuns } from "./install-engine.ts";
 
 const repository = fileURLToPath(new URL("../..", import.meta.url));
 const plugins = fileURLToPath(new URL("../fakes/plugins", import.meta.url));

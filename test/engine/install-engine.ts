@@ -14,6 +14,9 @@ import { fileURLToPath } from "node:url";
 /** The same release as @pulumi/pulumi in package.json and as test/engine/module/go.mod. */
 export const engineVersion = "3.259.0";
 
+/** Environment of Go's compiler, the engine and esbuild: each process ends before it needs to collect garbage. */
+export const shortRuns = { GOGC: "off", GOMEMLIMIT: "1500MiB" };
+
 /** The first Go release that the module's go.mod accepts. */
 const goMinimum = [1, 25, 11] as const;
 
@@ -34,8 +37,8 @@ function releaseOf(pulumi: string): string | undefined {
 }
 
 /**
- * The cached `pulumi`, whose path names its release, else an installed one of the same minor release. Never node_modules/.bin/pulumi, which downloads
- * an installer when it finds no engine.
+ * The cached `pulumi`, whose path names its release, else an installed one of the same minor release. Never
+ * node_modules/.bin/pulumi, which downloads an installer when it finds no engine.
  */
 export function findEngine(): string | undefined {
   if (existsSync(enginePath)) return enginePath;
@@ -113,9 +116,6 @@ async function takeLock(lock: string): Promise<boolean> {
   }
 }
 
-/** The compiler's processes end before they need to collect garbage, which takes a third of the build. */
-const building = { GOTOOLCHAIN: "local", GOGC: "off", GOMEMLIMIT: "1500MiB" };
-
 function build(go: string, output: string): Promise<void> {
   const started = Date.now();
   const seconds = () => Math.round((Date.now() - started) / 1000);
@@ -129,7 +129,11 @@ function build(go: string, output: string): Promise<void> {
       ...["build", "-v", "-trimpath", "-mod=readonly", "-tags", tags, "-o", output],
       ...["-ldflags", `-w -s -X ${variable}=v${engineVersion}`, "github.com/pulumi/pulumi/pkg/v3/cmd/pulumi"],
     ],
-    { cwd: moduleFolder, env: { ...process.env, ...building }, stdio: ["ignore", "inherit", "pipe"] },
+    {
+      cwd: moduleFolder,
+      env: { ...process.env, ...shortRuns, GOTOOLCHAIN: "local" },
+      stdio: ["ignore", "inherit", "pipe"],
+    },
   );
   let packages = 0;
   let tail = "";

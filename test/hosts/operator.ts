@@ -7,8 +7,7 @@ import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writ
 import { homedir, tmpdir, userInfo } from "node:os";
 import { basename, delimiter, dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { shortRuns } from "../engine/compile-cache.ts";
-import { engineVersion, fakePlugins, findEngine, noEngine } from "../engine/engine.ts";
+import { engineVersion, fakePlugins, findEngine, noEngine, shortRuns } from "../engine/engine.ts";
 import { Terminal } from "../infra/cli/terminal.ts";
 import { run } from "./lab/process.ts";
 import { sshFolder } from "./lab/ssh.ts";

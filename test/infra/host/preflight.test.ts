@@ -251,9 +251,8 @@ describe("folders of a site that the host does not have yet", () => {
 });
 
 describe("folders above a site that accounts other than root can write", () => {
-  const judged = (...outputs: string[]) => {
-    return preflight(host, report({}, { layers: { folders: layer("folders", outputs) } }), rebuilt);
-  };
+  const judged = (...outputs: string[]) =>
+    preflight(host, report({}, { layers: { folders: layer("folders", outputs) } }), rebuilt);
 
   test("preflight accepts folders that root alone can write", () => {
     expect(judged("", "", "")).toEqual({ faults: [], warnings: [] });
