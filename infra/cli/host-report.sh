@@ -7,19 +7,20 @@ export LC_ALL=C
 
 encode() { base64 2>/dev/null | tr -d '\n'; }
 count() { find "$1" -mindepth 1 -maxdepth 1 ! -name '.*' 2>/dev/null | wc -l; }
+# The age of what a build works on: markers that it took, and requests of root. Seconds since 1970, or nothing.
+oldest() { find "$sites/$1/work/taken" "$rootRequests/$1" -type f ! -name '.*' -printf '%T@\n' 2>/dev/null | sort -n | sed -n '1s/\..*//p'; }
 
 units() { # the hook they belong to or "-", unit names
   owner=$1
   shift
-  properties=Id,LoadState,ActiveState,SubState,Result,UnitFileState,ActiveEnterTimestamp
-  states=$(systemctl show -p $properties --timestamp=unix "$@" 2>/dev/null | encode)
+  states=$(systemctl show -p Id,LoadState,ActiveState,SubState,Result,UnitFileState "$@" 2>/dev/null | encode)
   echo "units $owner $states"
 }
 
 hook() { # name
   taken=0
   [ ! -f "$sites/$1/work/taken" ] || taken=$(wc -l <"$sites/$1/work/taken")
-  echo "hook $1 $(count "$spool/$1") $(($(count "$requests/$1") + $(count "$rootRequests/$1"))) $taken"
+  echo "hook $1 $(count "$spool/$1") $(($(count "$requests/$1") + $(count "$rootRequests/$1"))) $taken $(oldest "$1")"
 }
 
 site() { # hook, its units

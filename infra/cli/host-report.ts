@@ -75,13 +75,9 @@ const decoded = (base64 = ""): string => printable(Buffer.from(base64, "base64")
 function unitOf(block: string) {
   const properties = new Map(block.split("\n").map((line) => line.split("=", 2) as [string, string]));
   const word = (property: string) => properties.get(property) || "-";
-  const active = word("ActiveState");
-  const [, entered] = /^@(\d{1,12})$/.exec(word("ActiveEnterTimestamp")) ?? [];
   return {
-    ...{ name: word("Id"), load: word("LoadState"), active, sub: word("SubState") },
+    ...{ name: word("Id"), load: word("LoadState"), active: word("ActiveState"), sub: word("SubState") },
     ...{ result: word("Result"), enabled: word("UnitFileState") },
-    /** Since when it is active; ISO 8601, UTC. */
-    ...(active === "active" && entered !== undefined && { since: iso(Number(entered) * 1000) }),
   };
 }
 export type Unit = ReturnType<typeof unitOf>;
@@ -102,18 +98,19 @@ export function parseReport(name: string, answer: string, hooks: readonly Hook[]
       .split(/\n{2,}/)
       .flatMap((block) => (block === "" ? [] : [unitOf(block)]));
   const hookReport = (hook: string) => {
-    const [deliveries = 0, requests = 0, taken = 0] = (after("hook", hook) ?? []).map(Number);
+    const [deliveries = 0, requests = 0, taken = 0, oldest] = (after("hook", hook) ?? []).map(Number);
     const encoded = after("status", hook)?.[0];
     /** Absent for a hook without a site, and until the first build. */
     const status = encoded === undefined ? undefined : parseStatus(`${name}: ${hook}`, encoded);
-    const units = unitsOf(hook);
+    const owned = unitsOf(hook);
+    const runs = owned.some(({ name, sub }) => name === units.build(hook) && sub === "running");
     return {
       name: hook,
       status,
-      building: buildingSince(hook, units, status, now),
+      building: runs ? buildingSince(oldest, status, now) : undefined,
       /** Files: deliveries and requests that no build took yet, and those that a build took and has not published. */
       pending: { deliveries, requests, taken },
-      units,
+      units: owned,
     };
   };
   const reports = hooks.map((hook) => hookReport(hook.name));
@@ -123,12 +120,11 @@ export function parseReport(name: string, answer: string, hooks: readonly Hook[]
 export type Report = ReturnType<typeof parseReport>;
 export type HookReport = Report["hooks"][number];
 
-/** When the running build began: with the service, or if the same process ran more, after the last build or pause. */
-function buildingSince(hook: string, running: readonly Unit[], status: Status | undefined, now: string) {
-  const service = running.find(({ name }) => name === units.build(hook));
-  if (service?.since === undefined || service.sub !== "running") return undefined;
+/** When the running build began: with its oldest marker, or after the build or the pause before it. */
+function buildingSince(oldest: number | undefined, status: Status | undefined, now: string) {
+  if (!oldest) return undefined;
   const { last, failing } = status ?? {};
-  const began = [service.since, last?.at, failing?.next].flatMap((at) => (at === undefined ? [] : Date.parse(at)));
+  const began = [iso(oldest * 1000), last?.at, failing?.next].flatMap((at) => (at === undefined ? [] : Date.parse(at)));
   const latest = Math.max(...began.filter((at) => !Number.isNaN(at)));
   return failing !== undefined && latest > Date.parse(now) ? undefined : iso(latest);
 }

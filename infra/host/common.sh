@@ -22,18 +22,22 @@ reload_nginx() {
   systemctl reload nginx.service
 }
 
-# Restarts service $1, and fails where it does not keep property and value $2 for 1.2 s; $3 is what it does instead.
+# Restarts services $3..., and fails where one does not keep property and value $1 for 1.2 s; $2 is what it does instead.
 restart_and_watch() {
-  systemctl reset-failed "$1" 2>/dev/null || :
+  kept=$1 instead=$2
+  shift 2
+  systemctl reset-failed "$@" 2>/dev/null || :
   begun=$(date +%s)
-  systemctl restart "$1"
+  systemctl restart "$@"
   for _ in 1 2 3 4 5 6; do
     sleep 0.2
-    [ "$(systemctl show --property="${2%=*}" "$1")" = "$2" ] || {
-      say "$1 $3. Its last journal lines:"
-      journalctl -u "$1" --since "@$begun" -n 10 -o cat --no-pager >&2
-      exit 1
-    }
+    for unit; do
+      [ "$(systemctl show --property="${kept%=*}" "$unit")" = "$kept" ] || {
+        say "$unit $instead. Its last journal lines:"
+        journalctl -u "$unit" --since "@$begun" -n 10 -o cat --no-pager >&2
+        exit 1
+      }
+    done
   done
 }
 

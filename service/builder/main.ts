@@ -1,7 +1,7 @@
 /**
- * The builder: reads its settings, and works as long as markers are pending. Exits 78 (EX_CONFIG) on faulty settings.
- * systemd runs one builder per site, and ends its whole control group before it starts the next. With the word `ended`
- * it reports how systemd ended the builder before; with `report` it is the reporter.
+ * The builder: reads its settings, works as long as markers are pending, and waits for the next. Exits 78 (EX_CONFIG) on
+ * faulty settings. systemd runs one builder per site, and ends its whole control group before it starts the next. With
+ * the word `ended` it reports how systemd ended the builder before; with `report` it is the reporter.
  */
 import { report } from "../reporter/report.ts";
 import { readBuilder, readReporter, readUnitEnd, SettingsFault } from "../settings.ts";
@@ -10,6 +10,7 @@ import { makePlaces, placesOf } from "./places.ts";
 import { removeLeftovers, serve } from "./serve.ts";
 import { setbackOf } from "./setback.ts";
 import type { Entry } from "./status.ts";
+import { isConfined, nextMarker } from "./stay.ts";
 import { reportEnd } from "./unit-end.ts";
 
 async function main(): Promise<void> {
@@ -23,10 +24,17 @@ async function main(): Promise<void> {
   const { settings } = builder;
   const places = placesOf(settings);
   const journal = (entry: Entry) => void process.stdout.write(`${JSON.stringify(entry)}\n`);
-  if (process.argv[2] === "ended") return journal(reportEnd(settings, places, readUnitEnd()));
+  if (process.argv[2] === "ended") {
+    const entry = reportEnd(settings, places, readUnitEnd());
+    if (entry) journal(entry);
+    return;
+  }
   makePlaces(places);
   removeLeftovers(places);
-  await serve({ settings, places, git: armoured(builder) }, journal);
+  const site = { settings, places, git: armoured(builder) };
+  // The network is limited when the builder starts; the next one limits it again where that is undone.
+  do await serve(site, journal);
+  while ((await nextMarker(places)) && (await isConfined()));
 }
 
 // journald closes its end of the pipe when it restarts: a lost line must not stop a build.

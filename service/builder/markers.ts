@@ -119,8 +119,8 @@ export function take(places: Places): Taken {
   return { markers: attempt(() => pending(places, asked), []), faults, warnings, left };
 }
 
-/** Whether a marker came after the `take` that left these. */
-export function arrived({ spool, requests, rootRequests }: Places, left: ReadonlySet<string>): boolean {
+/** Whether a marker came after the `take` that left these, or is there beside those that can't be removed. */
+export function arrived({ spool, requests, rootRequests }: Places, left: ReadonlySet<string> = stuck): boolean {
   for (const folder of [spool, requests, rootRequests])
     try {
       for (const { key } of entriesOf(folder)) if (!left.has(key)) return true;

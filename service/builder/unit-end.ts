@@ -4,7 +4,7 @@
  */
 import { readFileSync } from "node:fs";
 import { ifThere, remove, writeWhole } from "./files.ts";
-import { named, pending } from "./markers.ts";
+import { arrived, named, pending } from "./markers.ts";
 import { stillFailing } from "./pauses.ts";
 import type { Places } from "./places.ts";
 import { currentRelease } from "./releases.ts";
@@ -16,9 +16,12 @@ import { type Entry, Run, readStatus, writeStatus } from "./status.ts";
 /** $SERVICE_RESULT, $EXIT_CODE and $EXIT_STATUS in systemd's words, such as oom-kill, killed and KILL. */
 export type UnitEnd = { readonly result: string; readonly code: string; readonly status: string };
 
-export function reportEnd(settings: BuilderSettings, places: Places, end: UnitEnd): Entry {
+/** undefined where the builder ended between two runs. */
+export function reportEnd(settings: BuilderSettings, places: Places, end: UnitEnd): Entry | undefined {
   const { hook, limits } = settings;
-  const run = new Run(named(pending(places))).end({ result: "failed", reason: reasonOf(hook, limits, end) });
+  const markers = pending(places);
+  if (markers.length === 0 && !arrived(places)) return undefined;
+  const run = new Run(named(markers)).end({ result: "failed", reason: reasonOf(hook, limits, end) });
   const before = readStatus(places)?.failing;
   const failing = stillFailing(before);
   reportResult({ settings, places }, run, turnOf(before, failing));

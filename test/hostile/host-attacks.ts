@@ -107,7 +107,8 @@ chown -R guest:writers /srv/guest; chmod -R a+rX /srv/docs`);
       async () =>
         (
           await host.inside(
-            `systemctl show -p SubState --value ${units.build(name)} | grep -q dead || grep -q '"failing"' /var/lib/pushgate-sites/${name}/status.json`,
+            `waits() { find /var/spool/pushgate/${name} ${["publish", "root"].map((of) => `/var/spool/pushgate-${of}/${name}`).join(" ")} -mindepth 1 -maxdepth 1 ! -name '.*'; ls /var/lib/pushgate-sites/${name}/work/taken; }
+[ -z "$(waits 2>/dev/null)" ] || grep -q '"failing"' /var/lib/pushgate-sites/${name}/status.json`,
             { check: false },
           )
         ).code === 0 || undefined,

@@ -1,8 +1,8 @@
 # shellcheck shell=sh disable=SC2154
 # The builder layer on the host. builder.ts lists its values.
 #
-# A running build goes on when its .path unit or Hugo's units change, as each build reads those anew. It is restarted
-# where its own unit or settings changed, which costs a build and loses nothing.
+# A builder goes on when its .path unit or Hugo's units change, as each build reads those anew. It is restarted where its
+# own unit or settings changed, which may cost a build and loses nothing.
 
 # Ends the schedule of hook $1, whose files may be gone: the timer, the link that enables it, and when it last elapsed.
 end_schedule() {
@@ -97,6 +97,16 @@ activate() {
   systemd-tmpfiles --create "$tmpfiles"
   systemctl daemon-reload
   for file in $changed; do
+    # An apply removes drop-ins, and a running service goes on with what it read of them.
+    case $file in
+      */pushgate-agent-*.service.d/* | */pushgate-build-*.service.d/* | */pushgate-report-*.service.d/*)
+        name=${file%.service.d/*} name=${name##*/}
+        # One that ends with a dash is for all units whose names begin so.
+        case $name in *-) name="$name*" ;; esac
+        ! systemctl is-active --quiet "$name.service" || systemctl restart "$name.service"
+        continue
+        ;;
+    esac
     [ -e "$file" ] || continue
     name=${file##*/}
     case $name in

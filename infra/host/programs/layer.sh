@@ -28,10 +28,12 @@ prune() {
 # Restarts the running services, never a socket or a path, and fails if one does not stay up.
 restart_running() {
   as_installed "$program" || return 0
+  active=
   for unit in $running; do
-    systemctl is-active --quiet "$unit" || continue
-    restart_and_watch "$unit" "$sound" "does not stay up with the new program"
+    ! systemctl is-active --quiet "$unit" || active="$active $unit"
   done
+  # shellcheck disable=SC2086
+  [ -z "$active" ] || restart_and_watch "$sound" "does not stay up with the new program" $active
 }
 
 activate() {

@@ -61,6 +61,11 @@ activate() {
   if systemctl is-active --quiet "$receiver" && as_installed receiver; then
     systemctl restart "$receiver"
   fi
+  # An ssh-agent, too, has the key that it was started with.
+  for name in $names; do
+    case $name in key:*) agent=pushgate-agent-${name#key:}.service ;; *) continue ;; esac
+    ! systemctl is-active --quiet "$agent" || systemctl restart "$agent"
+  done
 }
 
 # Fact: mode and owner of the folder and of each credential.

@@ -77,6 +77,11 @@ list_files() { # hook keep...
     as_builder sh -c 'umask 077 && cat >"$1"' - "$list" <"$scratch/listing"
 }
 
+# Nothing may build a site before its web root leads to releases.
+unless_built_before() { # hook
+  systemctl is-enabled --quiet "pushgate-build-$1.path" || systemctl stop "pushgate-build-$1.service"
+}
+
 # Has the builder compare what it would publish with the folder. Fails where files would be lost, and lists them, and
 # where the builder does not answer.
 compare() { # hook web-root seconds
@@ -94,12 +99,12 @@ compare() { # hook web-root seconds
       say "the builder did not report within $3 s what it would publish in place of $2. Its journal ends with:"
       journalctl -u "pushgate-build-$1.service" --since "-$3s" -n 10 -o cat --no-pager >&2
       rm -f -- "$requests/$1/adopt"
-      # Where the site was not built before, nothing else may start a build either.
-      systemctl is-enabled --quiet "pushgate-build-$1.path" || systemctl stop "pushgate-build-$1.service"
+      unless_built_before "$1"
       return 1
     }
     sleep 0.1
   done
+  unless_built_before "$1"
   /usr/bin/node -e "$adoption" "$scratch/status" "$2" "$1"
 }
 

@@ -74,10 +74,8 @@ systemctl --quiet disable --now ${units.hugoSocket("docs")}`,
     // Stops all builds, because a build would restore the egress table. Links the web root like a manual rollback.
     change: `systemctl --quiet disable --now ${units.reconcileTimer("site")}
 systemctl stop ${units.reconcileTimer("docs")}
-over() { until [ "$(systemctl is-active "$@" | sort -u)" = inactive ]; do sleep 0.1; done; }
-over ${units.reconcile("site")} ${units.reconcile("docs")}
-systemctl stop ${units.buildPath("site")} ${units.buildPath("docs")}
-over ${units.build("site")} ${units.build("docs")}
+until [ "$(systemctl is-active ${units.reconcile("site")} ${units.reconcile("docs")} | sort -u)" = inactive ]; do sleep 0.1; done
+systemctl stop ${units.buildPath("site")} ${units.buildPath("docs")} ${units.build("site")} ${units.build("docs")}
 ln -sfn "$(readlink -f ${folder}/current)" ${webRoot}`,
     says: [
       `${units.reconcileTimer("site")} is: declared is "enabled active", the host reports "disabled inactive"`,

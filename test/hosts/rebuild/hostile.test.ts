@@ -48,6 +48,7 @@ afterAll(async () => {
 /** Restores the protections that a test removed, and the site that it changed. */
 afterEach(async () => {
   await host.inside("rm -rf /run/systemd/system/pushgate-*.d && systemctl daemon-reload");
+  await host.inside("systemctl try-restart 'pushgate-build-*.service'");
   await host.inside(egressScript);
   for (const hook of ["site", "docs"] as const) {
     const { last } = statusOf(host, hook)!;
@@ -57,7 +58,7 @@ afterEach(async () => {
 
 const dropIn = async (unit: string, text: string): Promise<void> => {
   await host.writeFile(`/run/systemd/system/${unit}.d/open.conf`, text);
-  await host.inside("systemctl daemon-reload");
+  await host.inside("systemctl daemon-reload && systemctl try-restart 'pushgate-build-*.service'");
 };
 
 const egressScript = "/usr/local/lib/pushgate/egress";
@@ -179,6 +180,7 @@ describe("programs that a build can run", () => {
     await idle(host, "site");
     await host.inside(`cp -a ${builder} /root/builder.cjs`);
     await host.writeFile(builder, readFileSync(weak, "utf8"));
+    await host.inside(`systemctl try-restart pushgate-build-site.service`);
     try {
       await built({ "static/two.txt": "2" });
       expect((await ran()).split("\n")).toContain("/var/lib/pushgate-sites/site/ran");

@@ -26,9 +26,9 @@ afterAll(async () => {
   await host?.kill();
 });
 
-// A start of Node in a unit takes 0.14 s on two free cores, and this 0.45 s. The bound follows the computer, whose speed
-// varies twofold.
-test("the builder adds at most five starts of Node to git and Hugo between the 202 and the page", async () => {
+// A start of Node in a unit takes 0.11 s on two free cores, and this 0.05 s. The bound follows the computer, whose speed
+// varies twofold. The first push starts the builder, which was ended in the copied host.
+test("the builder adds at most a start of Node to git and Hugo between the 202 and the page", async () => {
   const own: number[] = [];
   const starts: number[] = [];
   for (let i = 0; i < 5; i++) {
@@ -47,7 +47,7 @@ test("the builder adds at most five starts of Node to git and Hugo between the 2
   }
   const text = (all: readonly number[]) => all.map((ms) => ms.toFixed(0)).join(", ");
   console.log(`latency beyond git and Hugo: ${text(own)} ms; starts of Node: ${text(starts)} ms`);
-  expect(median(own)).toBeLessThanOrEqual(5 * median(starts));
+  expect(median(own)).toBeLessThanOrEqual(median(starts));
 });
 
 /** Connections from Cloudflare to a host, kept open: this process cannot make 200 TLS handshakes in 2 s. */

@@ -71,7 +71,7 @@ export async function soakKills(rebuild: Rebuild, count: number, seed: number): 
       return undefined;
     });
     for (let i = 0; i < killsPerPush && total < count; i++) {
-      await new Promise((resolve) => setTimeout(resolve, next() * 900));
+      await new Promise((resolve) => setTimeout(resolve, next() * 500));
       if (statusOf(host)?.deployed?.commit === commit) break;
       const victim = victims[Math.floor(next() * victims.length)]!;
       const { stdout } = await host.inside(

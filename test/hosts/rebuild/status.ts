@@ -80,7 +80,7 @@ export function pending(host: Host, hook: HookName = "site"): string[] {
   const { spool, requests, rootRequests, taken } = placesOf(hook);
   const waiting = [spool, requests, rootRequests].flatMap((folder) => {
     const at = join(host.root, folder);
-    return existsSync(at) ? readdirSync(at).filter((name) => !name.startsWith(".aside-")) : [];
+    return existsSync(at) ? readdirSync(at).filter((name) => !name.startsWith(".")) : [];
   });
   return [...waiting, ...linesOf(join(host.root, taken))];
 }
@@ -95,17 +95,26 @@ function linesOf(file: string): string[] {
   }
 }
 
+/** The processes of the builder's unit: between two builds one Node, or none. */
+const processes = (hook: HookName) =>
+  `{ cat /sys/fs/cgroup/system.slice/pushgate-build-${hook}.service/cgroup.procs 2>/dev/null || :; } | wc -l`;
+
 /** Waits until nothing is pending and no build runs. */
 export async function idle(host: Host, hook: HookName = "site"): Promise<void> {
+  let times = 0;
   try {
     await until(
       `the builder of ${hook} is idle`,
       async () => {
-        if (pending(host, hook).length > 0) return undefined;
-        const state = await host.inside(`systemctl is-active pushgate-build-${hook}.service`, { check: false });
-        return state.stdout.trim() === "inactive" || undefined;
+        const works =
+          pending(host, hook).length > 0 ||
+          Number(await host.read(processes(hook))) > 1 ||
+          (await host.read(`systemctl list-units --no-legend 'pushgate-*-${hook}@*.service'`)) !== "";
+        // Twice: it begins to clean up at the moment when the last marker is gone.
+        times = works ? 0 : times + 1;
+        return times > 1 || undefined;
       },
-      { timeout: 60_000, pause: 100 },
+      { timeout: 60_000, pause: 50 },
     );
   } catch (error) {
     throw await explained(host, hook, error as Error);
@@ -119,12 +128,9 @@ export async function idle(host: Host, hook: HookName = "site"): Promise<void> {
  */
 export async function timersEnd(host: Host): Promise<void> {
   const running = "systemctl list-units --no-legend --state=active,activating,deactivating";
-  const begun = `'pushgate-reconcile-*.service' 'pushgate-build-*.service' ${units.guard}`;
-  // Between the two services there is the request of the first, which the .path unit has yet to see.
-  const requested = "find /var/spool/pushgate-root -mindepth 2 ! -name '.*'";
-  await host.inside(
-    `systemctl stop 'pushgate-*.timer'; while { ${running} ${begun}; ${requested}; } | grep -q .; do sleep 0.1; done`,
-  );
+  const begun = `'pushgate-reconcile-*.service' ${units.guard}`;
+  await host.inside(`systemctl stop 'pushgate-*.timer'; while ${running} ${begun} | grep -q .; do sleep 0.1; done`);
+  for (const hook of ["site", "docs"] as const) await idle(host, hook);
 }
 
 /**

@@ -2,10 +2,12 @@
  * The builder's layers on a host, with the real builder, hugo, and git over ssh and https: each sandbox, with its
  * protections removed to prove them; the adoption of a web root; and the report of manual changes.
  */
+import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Settings } from "../../../infra/config/settings.ts";
-import { builderUser, hugoUser, units } from "../../../infra/host/paths.ts";
+import { builderUser, hugoUser, paths, units } from "../../../infra/host/paths.ts";
 import type { HookSecrets } from "../../../infra/host/secrets/secrets.ts";
+import { bundled } from "../../service/bundles.ts";
 import { beneath, DirectApply, rebuildLayers, settingsOf } from "../apply-directly.ts";
 import { exposures } from "../exposure.ts";
 import { type GitServer, startGitServer } from "../lab/git-server.ts";
@@ -13,7 +15,7 @@ import { bootHost, type Host } from "../lab/host.ts";
 import { type Internal, internalSecret, startInternal } from "../lab/internal-services.ts";
 import { until } from "../lab/process.ts";
 import { release } from "../release.ts";
-import { timersBegin, timersEnd } from "./status.ts";
+import { idle, timersBegin, timersEnd } from "./status.ts";
 
 const page = "<!doctype html><title>{{ .Title }}</title>{{ .Content }}";
 const theme = {
@@ -532,11 +534,7 @@ describe("the egress table", () => {
   });
 
   test("a build does not start without the table, and starts by itself when the table can be loaded again", async () => {
-    await until("no build runs", async () =>
-      (await host.read(`systemctl show -p ActiveState --value ${units.build("site")}`)) === "inactive"
-        ? true
-        : undefined,
-    );
+    await idle(host, "site");
     await host.inside("mv /etc/pushgate/egress.conf /root/ && nft delete table inet pushgate_egress");
     try {
       git.repository("site").push({ ...theme, "layouts/index.html": `${page}<i>three</i>` });
@@ -553,6 +551,29 @@ describe("the egress table", () => {
     }
     await shows("/var/www/site/index.html", "<i>three</i>");
     expect(await host.read("nft list tables")).toContain("pushgate_egress");
+  });
+
+  test("a builder that waited while the table went has it loaded before it builds; without its check it would build", async () => {
+    const publishes = async (text: string) => {
+      await host.inside(`systemctl restart ${units.build("site")}`);
+      await idle(host, "site");
+      await host.inside("nft delete table inet pushgate_egress");
+      git.repository("site").push({ ...theme, "layouts/index.html": `${page}<i>${text}</i>` });
+      await tick("site");
+      await shows("/var/www/site/index.html", `<i>${text}</i>`);
+      return (await host.read("nft list tables")).includes("pushgate_egress");
+    };
+    await timersEnd(host);
+    expect(await publishes("checked")).toBe(true);
+    await host.inside(`cp -a ${paths.builder} /root/builder.cjs`);
+    await bundled("builder", join(host.root, paths.builder), (file, text) =>
+      file === "builder/main.ts" ? text.replace(" && (await isConfined())", "") : text,
+    );
+    expect(await publishes("unchecked")).toBe(false);
+    await host.inside(
+      `mv /root/builder.cjs ${paths.builder}; systemctl restart pushgate-egress.service ${units.build("site")}`,
+    );
+    await timersBegin(host);
   });
 
   test("the table's unit can restart any number of times, and would stay failed with systemd's default limit", async () => {
@@ -632,11 +653,7 @@ test("the timer's unit restarts a stopped path unit, whatever a member put in pl
 
 describe("what a member puts into the folder of requests", () => {
   const state = (property: string, unit: string) => host.read(`systemctl show -p ${property} --value ${unit}`);
-  /** A build is not failing, and nothing waits. */
-  const isIdle = () =>
-    until("the builder is idle", async () =>
-      (await state("ActiveState", units.build("docs"))) === "inactive" ? true : undefined,
-    );
+  const isIdle = () => idle(host, "docs");
   const tricks = `cd ${memberFolder}
 mkdir -p full/of/files empty && : >full/of/files/x && chmod 0700 full
 mkfifo pipe; ln -s /var/lib/pushgate-sites/docs/work link; : >closed && chmod 0 closed
@@ -663,9 +680,9 @@ perl -e 'for (1..3000) { open my $f, ">", "many$_" }; open my $f, ">", "\xff\n\x
 
   test("a mount there, which the builder cannot remove, delays no rollback, and the builder recovers from it", async () => {
     await isIdle();
-    // As fusermount does for a member.
+    // As fusermount does for a member. The builder would remove the folder before the mount.
     await host.inside(
-      `mkdir ${memberFolder}/mine && mount -t tmpfs tmpfs ${memberFolder}/mine && systemctl stop ${units.buildPath("docs")}`,
+      `systemctl stop ${units.buildPath("docs")} ${units.build("docs")} && mkdir ${memberFolder}/mine && mount -t tmpfs tmpfs ${memberFolder}/mine`,
     );
     await tick("docs");
     await until("the builder reports it", async () =>
@@ -724,7 +741,11 @@ describe("the probe reports each manual change, and an apply repairs it in place
       change: `echo '# by hand' >>/etc/systemd/system/${units.build("site")}
 mkdir -p /etc/systemd/system/pushgate-hugo-site@.service.d
 printf '[Service]\\nRootDirectory=\\n' >/etc/systemd/system/pushgate-hugo-site@.service.d/open.conf
+mkdir -p /etc/systemd/system/${units.build("docs")}.d
+printf '[Service]\nEnvironment=BY_HAND=1\n' >/etc/systemd/system/${units.build("docs")}.d/open.conf
 systemctl daemon-reload
+systemctl restart ${units.build("docs")}
+grep -q BY_HAND /proc/$(systemctl show -P MainPID ${units.build("docs")})/environ
 systemctl --quiet disable --now ${units.reconcileTimer("docs")}
 systemctl stop ${units.buildPath("site")}
 chmod 0777 /var/spool/pushgate-publish/site /var/spool/pushgate-root/site
@@ -756,6 +777,8 @@ echo 'nameserver 192.0.2.1' >>/etc/resolv.conf`,
     expect(ran.code, ran.stderr).toBe(0);
     for (const [name, verdict] of Object.entries(await direct.probe(settings, rebuildLayers)))
       expect(verdict, name).toMatchObject({ inSync: true });
+    // Of a builder that would go on with what it had read.
+    expect(await host.read("grep -l BY_HAND /proc/[0-9]*/environ || :")).toBe("");
   });
 });
 

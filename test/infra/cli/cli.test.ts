@@ -1,5 +1,5 @@
 /** `npx pushgate` with fake hosts that run the real shell. */
-import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, utimesSync } from "node:fs";
 import { afterAll, beforeEach, describe, expect, test } from "vitest";
 import { duration, size } from "../../../infra/cli/format.ts";
 import { parseReport, reportScript, type Status } from "../../../infra/cli/host-report.ts";
@@ -71,26 +71,38 @@ describe("status", () => {
     expect(readFileSync(`${hosts.folder}/pulumi.log`, "utf8")).toMatch(/config --json --stack prod\n$/);
   });
 
-  test("status prints when a running build began, and no build while the builder pauses between attempts", async () => {
+  test("status prints when a running build began, and no build while the builder waits or pauses between attempts", async () => {
     const now = Math.floor(Date.now() / 1000);
     const minutesAgo = (minutes: number) => new Date((now - 60 * minutes) * 1000).toISOString();
-    const units = (since: string) => ({
-      "pushgate-build-site.service": `loaded active running success static @${Date.parse(since) / 1000}`,
-    });
     const last = (at: string) => ({ ...status().last, at });
-    const building = async (starts: string, change: Partial<Status>) => {
-      hosts.add("web1", { statusJson: status(change), units: units(starts) });
+    const add = (markers: Readonly<Record<string, string>>, change: Partial<Status>, units = {}) => {
+      hosts.add("web1", { statusJson: status(change), units });
+      for (const [path, came] of Object.entries(markers)) {
+        hosts.write("web1", path, "delivery 72d3162e\n");
+        utimesSync(hosts.at("web1", path), new Date(came), new Date(came));
+      }
+    };
+    const building = async (...given: Parameters<typeof add>) => {
+      add(...given);
       const [{ hooks }] = JSON.parse((await hosts.run("status", "--json")).stdout).hosts;
       return hooks[0].building;
     };
     const failing = (minutes: number) => ({ since: minutesAgo(90), attempts: 4, next: minutesAgo(minutes) });
-    expect(await building(minutesAgo(5), { last: last(minutesAgo(60)) })).toBe(minutesAgo(5));
-    // The same run of the builder began the next build.
-    expect(await building(minutesAgo(5), { last: last(minutesAgo(2)) })).toBe(minutesAgo(2));
-    expect(await building(minutesAgo(80), { last: last(minutesAgo(10)), failing: failing(1) })).toBe(minutesAgo(1));
-    expect(await building(minutesAgo(80), { last: last(minutesAgo(10)), failing: failing(-3) })).toBeUndefined();
+    const [taken, tick] = ["var/lib/pushgate-sites/site/work/taken", "var/spool/pushgate-root/site/tick"];
+    const hourAgo = { last: last(minutesAgo(60)) };
+    expect(await building({ [taken]: minutesAgo(5) }, hourAgo)).toBe(minutesAgo(5));
+    expect(await building({ [taken]: minutesAgo(5), [tick]: minutesAgo(7) }, hourAgo)).toBe(minutesAgo(7));
+    // The next build began when the last one ended.
+    expect(await building({ [taken]: minutesAgo(5) }, { last: last(minutesAgo(2)) })).toBe(minutesAgo(2));
+    const paused = (minutes: number) => ({ last: last(minutesAgo(10)), failing: failing(minutes) });
+    expect(await building({ [taken]: minutesAgo(80) }, paused(1))).toBe(minutesAgo(1));
+    expect(await building({ [taken]: minutesAgo(80) }, paused(-3))).toBeUndefined();
+    // The builder waits for a marker, or does not run.
+    expect(await building({}, hourAgo)).toBeUndefined();
+    const ended = { "pushgate-build-site.service": "loaded inactive dead success static" };
+    expect(await building({ [taken]: minutesAgo(5) }, hourAgo, ended)).toBeUndefined();
 
-    hosts.add("web1", { statusJson: status({ last: last(minutesAgo(60)) }), units: units(minutesAgo(5)) });
+    add({ [taken]: minutesAgo(5) }, hourAgo);
     const { code, stdout } = await hosts.run("status");
     expect([code, stdout]).toEqual([
       0,

@@ -51,7 +51,7 @@ const everyUnit = (hook: string): Record<string, string> => ({
   [`pushgate-build-${hook}.path`]: "loaded active waiting success enabled",
   [`pushgate-reconcile-${hook}.timer`]: "loaded active waiting success enabled",
   [`pushgate-hugo-${hook}.socket`]: "loaded active listening success enabled",
-  [`pushgate-build-${hook}.service`]: "loaded inactive dead success static",
+  [`pushgate-build-${hook}.service`]: "loaded active running success static",
 });
 
 const ssh = (folder: string) => `#!/bin/sh
@@ -76,7 +76,7 @@ case $1 in
       while read -r id rest; do
         case $id in $unit) ;; *) continue ;; esac
         set -- $rest
-        printf 'Id=%s\\nLoadState=%s\\nActiveState=%s\\nSubState=%s\\nResult=%s\\nUnitFileState=%s\\nActiveEnterTimestamp=%s\\n\\n' "$id" "$@"
+        printf 'Id=%s\\nLoadState=%s\\nActiveState=%s\\nSubState=%s\\nResult=%s\\nUnitFileState=%s\\n\\n' "$id" "$@"
       done <${root}/units
     done ;;
   restart | start)

@@ -153,7 +153,7 @@ echo "applied $?"; cat ${paths[program]}; echo; cat /mnt/calls /mnt/state; rm -f
     return script;
   };
   const unwatched = (script: string) => {
-    const changed = script.replace(/^( *)restart_and_watch "\$unit" .*$/m, '$1systemctl restart "$unit"');
+    const changed = script.replace(/restart_and_watch .* \$active$/m, "systemctl restart $active");
     expect(changed).not.toBe(script);
     return changed;
   };

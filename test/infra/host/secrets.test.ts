@@ -248,6 +248,22 @@ describe("on a host", () => {
     expect(none.stderr).toContain("no secret arrived for key:docs. Nothing was replaced.");
   });
 
+  test("the ssh-agents that run are restarted with the key that arrived, and no other unit", () => {
+    const reports = { "status:docs": ["glpat-0123456789abcdefghij"], "notify:docs": ["n".repeat(40)] };
+    const withKey: HookSecrets = { ...plain, ...reports, "key:docs": [`-----BEGIN KEY-----\n${"a".repeat(70)}`] };
+    const systemctl = `mkdir -p /mnt/bin; PATH=/mnt/bin:$PATH; cat >/mnt/bin/systemctl <<'END'
+#!/bin/sh
+case $1 in restart) echo "systemctl $*" >>/mnt/calls ;; is-active) case $3 in pushgate-agent-*) cat /mnt/state ;; esac | grep -q active ;; esac
+END
+chmod +x /mnt/bin/systemctl; `;
+    const restarts = (state: string) =>
+      onHost(`${systemctl}echo ${state} >/mnt/state; ${applied(rebuilt, withKey)}cat /mnt/calls`).stdout.match(
+        /^systemctl .*$/gm,
+      );
+    expect(restarts("active")).toEqual(["systemctl restart pushgate-agent-docs.service"]);
+    expect(restarts("gone")).toBeNull();
+  });
+
   test("the audit reports a credential that was removed or replaced on the host", () => {
     const { stdout } = onHost(`${applied(example, plain)}
       rm ${paths.credentials}/docs; ${audit(example)}

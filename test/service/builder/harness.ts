@@ -22,7 +22,7 @@ import type { Entry, Status } from "../../../service/builder/status.ts";
 import type { Builder } from "../../../service/settings.ts";
 import { type GitHost, startGitHost } from "../../fakes/git-host.ts";
 import type { Repository } from "../../fakes/git-repository.ts";
-import { bundled } from "../bundles.ts";
+import { bundled, ending } from "../bundles.ts";
 import { type FakeHugo, startFakeHugo } from "./fake-hugo.ts";
 import { siteFiles, writeContent } from "./hugo-site.ts";
 
@@ -69,16 +69,19 @@ export const closeGitHost = async (): Promise<void> => (await host)?.close();
 /** A part of the program that a test removes: a file of service/builder, these words in it, and others instead. */
 export type Without = readonly [file: string, words: string, instead: string];
 
-/** Bundles the builder, whole or without a part. Returns the file. */
+/** Bundles the builder that ends, whole or without a part. Returns the file. */
 export async function bundledBuilder(folder: string, ...without: readonly Without[]): Promise<string> {
   const outfile = join(folder, `builder-${without.length}.cjs`);
   await bundled("builder", outfile, (at, text) =>
     without
       .filter(([file]) => `builder/${file}` === at)
-      .reduce((contents, [file, words, instead]) => {
-        if (!contents.includes(words)) throw new Error(`${file} has no longer: ${words}`);
-        return contents.replace(words, instead);
-      }, text),
+      .reduce(
+        (contents, [file, words, instead]) => {
+          if (!contents.includes(words)) throw new Error(`${file} has no longer: ${words}`);
+          return contents.replace(words, instead);
+        },
+        ending(at, text),
+      ),
   );
   return outfile;
 }

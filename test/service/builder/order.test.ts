@@ -117,6 +117,7 @@ test("the builder syncs each thing before it relies on it", async ({ skip }) => 
     "git gc",
   ]);
 
+  site.deliver();
   expect(await calls("ended"), "the report of a builder that was killed").toEqual([
     ...whole("site/work/paused", "site/work"),
     ...status,

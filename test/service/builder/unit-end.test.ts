@@ -44,7 +44,7 @@ test.each([
   const { settings } = site.builder;
   const of = { ...settings, limits: { ...settings.limits, memoryMiB: 512 } };
   for (const attempts of [1, 2]) {
-    const entry = reportEnd(of, site.places, end);
+    const entry = reportEnd(of, site.places, end)!;
     expect(entry).toMatchObject({ result: "failed", failing: { attempts } });
     expect(entry.reason).toMatch(reason);
     const { last, failing, deployed } = site.status();
@@ -54,6 +54,13 @@ test.each([
   }
   expect(pending(site.places)).toHaveLength(1);
   expect(takePause(site.places)).toBe(Date.parse(site.status().failing!.next));
+  expect(takePause(site.places)).toBeUndefined();
+});
+
+test("a builder that systemd ended between two runs is no failure", () => {
+  const before = site.status();
+  expect(reportEnd(site.builder.settings, site.places, killed)).toBeUndefined();
+  expect(site.status()).toEqual(before);
   expect(takePause(site.places)).toBeUndefined();
 });
 
@@ -82,10 +89,10 @@ test("the program reports the end and the next one pauses; a push cuts the pause
   expect(site.page()).toContain(says(2));
   expect(site.status()).not.toHaveProperty("failing");
 
+  site.tick();
   await ended();
   expect(existsSync(site.places.paused)).toBe(true);
   expect(readFileSync(site.places.paused, "utf8")).toContain(site.status().failing!.next);
-  site.tick();
   const from = performance.now();
   const hasty = await bundledBuilder(site.folder, ["serve.ts", "if (pause && until)", "if (!pause && until)"]);
   await once(start(site, hasty), "close");

@@ -1,0 +1,97 @@
+/** The builder between two runs. test/hosts/rebuild/units.test.ts has the egress table, which limits its network. */
+import { once } from "node:events";
+import { closeSync, openSync, renameSync, rmdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { expect, test, vi } from "vitest";
+import { pending } from "../../../service/builder/markers.ts";
+import { isConfined, nextMarker } from "../../../service/builder/stay.ts";
+import { bundled } from "../bundles.ts";
+import { type Bench, kill, onCopies, start } from "./harness.ts";
+import { siteFiles } from "./hugo-site.ts";
+
+let site: Bench;
+
+onCopies(1, (copy) => {
+  site = copy;
+});
+
+/** Whether it is still open after 50 ms. */
+const waits = (promise: Promise<unknown>) => Promise.race([promise, sleep(50, "waits")]);
+
+test.each([
+  ["a delivery", () => site.deliver()],
+  ["a request", () => site.request("please")],
+  ["a request of root", () => site.tick()],
+])("a wait ends at once for %s", async (_, send) => {
+  const next = nextMarker(site.places);
+  expect(await waits(next)).toBe("waits");
+  send();
+  expect(await next).toBe(true);
+});
+
+test("a wait ends for a marker that is there already, and not for a temporary file", async () => {
+  const temporary = join(site.places.spool, ".new.tmp");
+  const next = nextMarker(site.places);
+  writeFileSync(temporary, "{}\n");
+  expect(await waits(next)).toBe("waits");
+  renameSync(temporary, join(site.places.spool, "new.json"));
+  expect(await next).toBe(true);
+  expect(await nextMarker(site.places)).toBe(true);
+});
+
+test("a wait ends without a marker where a folder was removed, also one that a mount still holds", async () => {
+  const { spool } = site.places;
+  const held = openSync(spool, "r");
+  const [next, late] = [nextMarker(site.places, 20), nextMarker(site.places)];
+  rmdirSync(spool);
+  expect(await next).toBe(false);
+  expect(await waits(late)).toBe("waits");
+  closeSync(held);
+  expect(await late).toBe(false);
+  expect(await nextMarker(site.places)).toBe(false);
+});
+
+test("an account that no egress table limits may send a datagram to the host itself", async () => {
+  expect(await isConfined()).toBe(false);
+});
+
+test("one builder publishes one push after the other, and ends before a run in which its network is not limited", async () => {
+  const confined = async (is: boolean) => {
+    const program = join(site.folder, `builder-${is}.cjs`);
+    await bundled("builder", program, (file, text) =>
+      file === "builder/stay.ts" ? text.replace('code === "EPERM"', `code !== "EPERM" && ${is}`) : text,
+    );
+    return program;
+  };
+  const push = (revision: number) => {
+    const commit = site.repository.push(siteFiles(revision));
+    site.deliver();
+    return commit;
+  };
+  const isPublished = async (commit: string) => {
+    await vi.waitFor(() => expect(site.status().deployed?.commit).toBe(commit), { timeout: 20_000 });
+    await vi.waitFor(() => expect(pending(site.places)).toEqual([]));
+  };
+  const first = push(2);
+  const staying = start(site, await confined(true));
+  try {
+    await isPublished(first);
+    await isPublished(push(3));
+    expect(staying.exitCode).toBe(null);
+  } finally {
+    kill(site, staying);
+  }
+
+  const last = push(4);
+  const ending = start(site, await confined(false));
+  try {
+    await isPublished(last);
+    const end = once(ending, "exit");
+    push(5);
+    expect((await end)[0]).toBe(0);
+    expect(site.status().deployed?.commit).toBe(last);
+  } finally {
+    kill(site, ending);
+  }
+});
