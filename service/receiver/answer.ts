@@ -8,27 +8,22 @@ import { markedBy } from "../git-hosts/index.ts";
 import type { Journal } from "../journal.ts";
 import { endGently } from "./body.ts";
 
-type Texts = Readonly<Record<string, string>>;
-
-/** A failed check; its reason is for the journal. Not an Error, because capturing a stack takes time. */
-export class Rejection {
-  readonly status: number;
-  readonly reason: string;
-  readonly headers: Texts;
-  constructor(status: number, reason: string, headers: Texts = {}) {
-    this.status = status;
-    this.reason = reason;
-    this.headers = headers;
-  }
-}
+export type Texts = Readonly<Record<string, string>>;
 
 /** An answer's text and its headers: an answer without this X-Served-By comes from another layer. */
-export function rendered(body: Texts, headers: Texts) {
+function rendered(body: Texts) {
   const text = `${JSON.stringify(body)}\n`;
   const always = { "X-Served-By": "pushgate-receiver", "Content-Type": "application/json" };
-  return { text, headers: { ...always, "Content-Length": String(Buffer.byteLength(text)), ...headers } };
+  return { text, headers: { ...always, "Content-Length": String(Buffer.byteLength(text)) } };
 }
-export const nameOf = (status: number): Texts => ({ status: STATUS_CODES[status] ?? "" });
+type Rendered = ReturnType<typeof rendered>;
+
+const rejections = new Map<number, Rendered>();
+/** The answer of a rejection, rendered once for each status. */
+export function rejectionOf(status: number): Rendered {
+  if (!rejections.has(status)) rejections.set(status, rendered({ status: STATUS_CODES[status] ?? "" }));
+  return rejections.get(status)!;
+}
 
 /** The git host's id where it can be a file's name, else a random one. It proves nothing: no signature covers it. */
 function deliveryId({ headers }: IncomingMessage): string {
@@ -47,6 +42,19 @@ export function openExchange(req: IncomingMessage, res: ServerResponse, journal:
     if (!recorded) journal({ delivery, hook, source, status, reason, ms });
     recorded = true;
   };
+  const send = (status: number, reason: string, { text, headers: always }: Rendered, more?: Texts): void => {
+    record(status, reason);
+    const headers = more ? { ...always, ...more } : always;
+    // In the next phase of the event loop: after the write of the journal, and after Node has parsed a body that came
+    // together with its headers.
+    setImmediate(() => {
+      if (res.headersSent || res.destroyed) return;
+      if (req.complete) return void res.writeHead(status, headers).end(text);
+      // Without it Node would read all the rest of a rejected body, for the next request on the connection.
+      res.writeHead(status, { ...headers, Connection: "close" }).write(text);
+      void endGently(req, res, linger);
+    });
+  };
   const exchange = {
     started: performance.now(),
     delivery: deliveryId(req),
@@ -55,20 +63,8 @@ export function openExchange(req: IncomingMessage, res: ServerResponse, journal:
     hook: null as string | null,
     /** Frees what the request reserved, once its connection is free. */
     free: () => {},
-    answer(status: number, reason: string, body: Texts, more: Texts = {}): void {
-      record(status, reason);
-      const { text, headers } = rendered(body, more);
-      // In the next phase of the event loop: after the write of the journal, and after Node has parsed a body that came
-      // together with its headers.
-      setImmediate(() => {
-        if (res.headersSent || res.destroyed) return;
-        if (req.complete) return void res.writeHead(status, headers).end(text);
-        // Without it Node would read all the rest of a rejected body, for the next request on the connection.
-        res.writeHead(status, { ...headers, Connection: "close" }).write(text);
-        void endGently(req, res, linger);
-      });
-    },
-    reject: ({ status, reason, headers }: Rejection) => exchange.answer(status, reason, nameOf(status), headers),
+    answer: (status: number, reason: string, body: Texts): void => send(status, reason, rendered(body)),
+    reject: (status: number, reason: string, more?: Texts) => send(status, reason, rejectionOf(status), more),
   };
   res.on("close", () => {
     exchange.free();

@@ -7,7 +7,7 @@ import express, { type ErrorRequestHandler, type Request, type RequestHandler, t
 import { type Dialect, gitHosts, otherSender, type Push } from "../git-hosts/index.ts";
 import type { Journal } from "../journal.ts";
 import type { ReceiverHook, ReceiverSettings, Secrets } from "../settings.ts";
-import { type Exchange, openExchange, Rejection } from "./answer.ts";
+import { type Exchange, openExchange, type Texts } from "./answer.ts";
 import { readBody } from "./body.ts";
 import { type Limits, overBudget, sourceOf } from "./limits.ts";
 import { type Spool, SpoolFault } from "./spool.ts";
@@ -31,30 +31,41 @@ const mismatch = "the signature does not match: the git host's secret differs, o
 export function createApp({ settings, secrets, limits, spool, journal }: Parts): RequestListener {
   const { longestBody } = limits;
   const hooks = new Map(settings.hooks.map((hook) => [`/webhook/${hook.name}`, hook]));
-  const noHook = (url = "") => new Rejection(404, `no hook at ${url.split("?")[0]}`); // a query can hold a token
+  const noHook = (url = "") => `no hook at ${url.split("?")[0]}`; // a query can hold a token
+
+  /** A sender's fault uses its budget. A 429 does not, else it would prolong itself; a 5xx is the host's fault. */
+  const reject = (res: Response<unknown, Found>, status: number, reason: string, more?: Texts): void => {
+    const { exchange } = res.locals;
+    const charged = exchange.hook !== null && status < 500 && status !== 429;
+    const wait = charged ? limits.rejected(sourceOf(exchange.source), exchange.hook!) : 0;
+    if (wait === 0) exchange.reject(status, reason, more);
+    else exchange.reject(429, overBudget(reason), { "Retry-After": String(wait) });
+  };
 
   /** Compares the request line's bytes: Express's routes also match /WEBHOOK/site, /webhook/site/ and /webhook/%73ite. */
   const path: Check = (req, res, next) => {
     const hook = hooks.get(req.originalUrl);
-    if (!hook) return next(noHook(req.originalUrl));
+    if (!hook) return reject(res, 404, noHook(req.originalUrl));
     res.locals.hook = hook;
     res.locals.dialect = gitHosts[hook.gitHost].dialect;
     res.locals.exchange.hook = hook.name;
-    const post = req.method === "POST";
-    next(post ? undefined : new Rejection(405, `the method is ${req.method}, not POST`, { Allow: "POST" }));
+    if (req.method !== "POST") return reject(res, 405, `the method is ${req.method}, not POST`, { Allow: "POST" });
+    next();
   };
 
   const headers: Check = ({ headers }, res, next) => {
     // A form signs other bytes than it carries, and a compressed body is larger than its declared length.
     const type = headers["content-type"] ?? "missing";
     if (!/^application\/json[\t ]*(;|$)/i.test(type))
-      return next(new Rejection(415, `the content type is ${type}. Set application/json at the git host.`));
+      return reject(res, 415, `the content type is ${type}. Set application/json at the git host.`);
     const encoding = headers["content-encoding"] ?? "identity";
-    if (encoding.toLowerCase() !== "identity") return next(new Rejection(415, `the content encoding is ${encoding}`));
+    if (encoding.toLowerCase() !== "identity") return reject(res, 415, `the content encoding is ${encoding}`);
     const length = Number(headers["content-length"] ?? 0);
-    if (length > longestBody) return next(new Rejection(413, `${length} bytes are declared, ${longestBody} allowed`));
-    const fault = res.locals.dialect.signatureFault(headers);
-    next(fault === undefined ? undefined : new Rejection(401, fault + otherSender(headers, res.locals.hook.gitHost)));
+    if (length > longestBody) return reject(res, 413, `${length} bytes are declared, ${longestBody} allowed`);
+    const { dialect, hook } = res.locals;
+    const fault = dialect.signatureFault(headers);
+    if (fault !== undefined) return reject(res, 401, fault + otherSender(headers, hook.gitHost));
+    next();
   };
 
   /** Reserves the declared length, or the limit for a chunked body, which can become as large; or waits for it. */
@@ -62,8 +73,7 @@ export function createApp({ settings, secrets, limits, spool, journal }: Parts):
     const { exchange } = res.locals;
     const entered = limits.enter(sourceOf(exchange.source), Number(req.headers["content-length"] ?? longestBody));
     if (typeof entered !== "string") exchange.free = entered;
-    else if (performance.now() - exchange.started > patience)
-      return next(new Rejection(429, entered, { "Retry-After": "1" }));
+    else if (performance.now() - exchange.started > patience) return reject(res, 429, entered, { "Retry-After": "1" });
     else return void setTimeout(() => res.destroyed || place(req, res, next), 5);
     next();
   };
@@ -71,8 +81,8 @@ export function createApp({ settings, secrets, limits, spool, journal }: Parts):
   const signedBody: Check = (req, res, next) => {
     const verified = (body: Buffer | undefined) => {
       const { dialect, hook } = res.locals;
-      if (!body) return next(new Rejection(413, `the body is larger than ${longestBody} bytes`));
-      if (!dialect.verify(secrets.get(hook.name) ?? [], body, req.headers)) return next(new Rejection(401, mismatch));
+      if (!body) return reject(res, 413, `the body is larger than ${longestBody} bytes`);
+      if (!dialect.verify(secrets.get(hook.name) ?? [], body, req.headers)) return reject(res, 401, mismatch);
       res.locals.body = body;
       next();
     };
@@ -83,35 +93,29 @@ export function createApp({ settings, secrets, limits, spool, journal }: Parts):
   const branch: Check = (req, res, next) => {
     const { exchange, dialect, hook, body } = res.locals;
     const decision = dialect.decide(req.headers, body, hook.branch);
-    if ("fault" in decision) return next(new Rejection(400, decision.fault));
+    if ("fault" in decision) return reject(res, 400, decision.fault);
     if ("ignored" in decision)
       return exchange.answer(200, `ignored: ${decision.ignored}`, { status: "ignored", reason: decision.ignored });
     res.locals.push = decision.push;
     next();
   };
 
-  const spooled: Check = async (_req, res, next) => {
+  const spooled: Check = async (_req, res) => {
     const { exchange, hook, push } = res.locals;
     const { delivery } = exchange;
     try {
       await spool({ delivery, hook: hook.name, event: "push", ...push, received: new Date().toISOString() });
     } catch (error) {
       const why = error instanceof SpoolFault ? error.message : describe(error);
-      return next(new Rejection(503, `not spooled: ${why}`, { "Retry-After": "30" }));
+      return reject(res, 503, `not spooled: ${why}`, { "Retry-After": "30" });
     }
     exchange.answer(202, "accepted", { status: "accepted", delivery });
   };
 
-  /** A sender's fault uses its budget. A 429 does not, else it would prolong itself; a 5xx is the host's fault. */
-  const rejections: Recovery = (error: unknown, req, res, _next) => {
-    const { exchange } = res.locals;
-    const known = error instanceof Rejection;
-    if (!known && req.destroyed && !req.complete) return; // the sender left: the exchange writes a 499
-    const rejection = known ? error : new Rejection(500, `unhandled ${describe(error)}`);
-    const { status, reason } = rejection;
-    const charged = exchange.hook !== null && status < 500 && status !== 429;
-    const wait = charged ? limits.rejected(sourceOf(exchange.source), exchange.hook!) : 0;
-    exchange.reject(wait === 0 ? rejection : new Rejection(429, overBudget(reason), { "Retry-After": String(wait) }));
+  const errors: Recovery = (error: Partial<Error & { status: number }>, req, res, _next) => {
+    if (error.status !== undefined) return reject(res, error.status, error.message ?? "");
+    if (req.destroyed && !req.complete) return; // the sender left: the exchange writes a 499
+    reject(res, 500, `unhandled ${describe(error)}`);
   };
 
   const app = express();
@@ -125,12 +129,12 @@ export function createApp({ settings, secrets, limits, spool, journal }: Parts):
   app.use(signedBody); // 413, 401
   app.use(branch); // 400, 200
   app.use(spooled); // 202, 503
-  app.use(rejections); // what the lines above throw, 429, 500
+  app.use(errors); // 500, and what server.ts ends a body with
   return (req, res) => {
     const exchange = openExchange(req, res, journal, longestBody);
     // Express keeps these locals. It calls no middleware for a target that it cannot parse, such as "http://?".
     const response = Object.assign(res, { locals: { exchange } }) as unknown as Response;
-    app(req as Request, response, () => exchange.reject(noHook(req.url)));
+    app(req as Request, response, () => exchange.reject(404, noHook(req.url)));
   };
 }
 

@@ -4,7 +4,7 @@ import { createServer, type RequestListener, type Server, type ServerResponse, S
 import type { Socket } from "node:net";
 import type { Journal } from "../journal.ts";
 import type { Receiver } from "../settings.ts";
-import { nameOf, Rejection, rendered } from "./answer.ts";
+import { rejectionOf } from "./answer.ts";
 
 /** Milliseconds, bytes and connections. */
 export const bounds = {
@@ -53,8 +53,8 @@ export function createReceiver(app: RequestListener, journal: Journal, bound: Bo
     if (left || !socket.writable) socket.destroy();
     else if (!res || res.writableFinished) reject(socket, status, reason);
     else if (res.headersSent) socket.end(() => socket.destroy());
-    // A request whose body is incomplete: its exchange writes the journal's line.
-    else socket.end(raw(status), () => res.req.destroy(new Rejection(status, reason) as unknown as Error));
+    // A request whose body is incomplete: its exchange writes the journal's line, by the error's status.
+    else socket.end(raw(status), () => res.req.destroy(Object.assign(new Error(reason), { status })));
   };
   // After the answer to an earlier request of the same bytes (answer.ts).
   server.on("clientError", (error, socket) => void setImmediate(broken, error, socket as Socket));
@@ -64,8 +64,8 @@ export function createReceiver(app: RequestListener, journal: Journal, bound: Bo
 
 /** A rejection as bytes, for a connection without a ServerResponse. */
 function raw(status: number, more = {}): string {
-  const { text, headers } = rendered(nameOf(status), { ...more, Connection: "close" });
-  const lines = Object.entries(headers).map((pair) => `${pair.join(": ")}\r\n`);
+  const { text, headers } = rejectionOf(status);
+  const lines = Object.entries({ ...headers, ...more, Connection: "close" }).map((pair) => `${pair.join(": ")}\r\n`);
   return `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines.join("")}\r\n${text}`;
 }
 

@@ -93,19 +93,19 @@ export const survivors: readonly Survivor[] = [
   },
   {
     file: "service/receiver/answer.ts",
-    line: 'export const nameOf = (status: number): Texts => ({ status: STATUS_CODES[status] ?? "" });',
+    line: 'if (!rejections.has(status)) rejections.set(status, rendered({ status: STATUS_CODES[status] ?? "" }));',
     becomes: '"Stryker was here!"',
     reason: "The receiver answers no status that Node has no name for; the type requires a text.",
   },
   {
     file: "service/receiver/app.ts",
-    line: 'const noHook = (url = "") => new Rejection(404, `no hook at ${url.split("?")[0]}`); // a query can hold a token',
+    line: 'const noHook = (url = "") => `no hook at ${url.split("?")[0]}`; // a query can hold a token',
     becomes: '"Stryker was here!"',
     reason: "A request of a server always has a url; the type allows none.",
   },
   {
     file: "service/receiver/app.ts",
-    line: "if (!dialect.verify(secrets.get(hook.name) ?? [], body, req.headers)) return next(new Rejection(401, mismatch));",
+    line: "if (!dialect.verify(secrets.get(hook.name) ?? [], body, req.headers)) return reject(res, 401, mismatch);",
     becomes: '["Stryker was here"]',
     reason: "readReceiver starts with a secret for each hook, or not at all; the type of a Map requires a default.",
   },

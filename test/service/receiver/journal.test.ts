@@ -26,6 +26,14 @@ test.each([
   expect(printed.replace("[31m", "")).toBe("ab");
 });
 
+test("a journal line is JSON whatever characters its texts have, and has null for what is unknown", () => {
+  const each = Array.from({ length: 0x7f - 0x20 }, (_, i) => String.fromCharCode(0x20 + i));
+  for (const reason of [...each, 'a","status":202,"b":"', "\\", "ä"])
+    expect(JSON.parse(line({ ...entry, reason }))).toEqual({ ...entry, reason });
+  const unknown = { ...entry, delivery: null, hook: null, source: null };
+  expect(JSON.parse(line(unknown))).toEqual(unknown);
+});
+
 test("a journal line holds 200 characters of a longer text", () => {
   const long = "x".repeat(200);
   expect(JSON.parse(line({ ...entry, reason: long })).reason).toBe(long);
