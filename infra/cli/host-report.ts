@@ -44,7 +44,7 @@ const hookUnits = ({ name, scheduled }: Hook): string[] => {
   return [...all, `pushgate-report-${name}.*`];
 };
 const hostUnits = ["nginx.service", units.receiver, units.firewall, units.guardTimer];
-/** Services that run only while there is work: inactive is normal, failed is not. */
+/** Services that start when there is work: inactive is normal, failed is not. */
 const onDemand = (unit: string): boolean =>
   unit === units.receiver || /^pushgate-(build|report)-.*\.service$/.test(unit);
 
@@ -121,8 +121,9 @@ export type Report = ReturnType<typeof parseReport>;
 export type HookReport = Report["hooks"][number];
 
 /** When the running build began: with its oldest marker, or after the build or the pause before it. */
-function buildingSince(oldest: number | undefined, status: Status | undefined, now: string) {
-  if (!oldest) return undefined;
+function buildingSince(oldest = 0, status: Status | undefined, now: string) {
+  // A file's time can be any number, and no date is beyond 8.6e12 s.
+  if (!(oldest > 0 && oldest < 1e12)) return undefined;
   const { last, failing } = status ?? {};
   const began = [iso(oldest * 1000), last?.at, failing?.next].flatMap((at) => (at === undefined ? [] : Date.parse(at)));
   const latest = Math.max(...began.filter((at) => !Number.isNaN(at)));

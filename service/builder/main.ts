@@ -6,6 +6,7 @@
 import { report } from "../reporter/report.ts";
 import { readBuilder, readReporter, readUnitEnd, SettingsFault } from "../settings.ts";
 import { armoured } from "./git.ts";
+import { pauses } from "./pauses.ts";
 import { makePlaces, placesOf } from "./places.ts";
 import { removeLeftovers, serve } from "./serve.ts";
 import { setbackOf } from "./setback.ts";
@@ -32,9 +33,10 @@ async function main(): Promise<void> {
   makePlaces(places);
   removeLeftovers(places);
   const site = { settings, places, git: armoured(builder) };
-  // The network is limited when the builder starts; the next one limits it again where that is undone.
-  do await serve(site, journal);
-  while ((await nextMarker(places)) && (await isConfined()));
+  // Where the egress table is gone, this builder ends, and the start of the next one loads it.
+  let stays = true;
+  while (stays)
+    stays = (await serve(site, journal, pauses, isConfined)) && (await nextMarker(places)) && (await isConfined());
 }
 
 // journald closes its end of the pipe when it restarts: a lost line must not stop a build.

@@ -108,6 +108,9 @@ export function take(places: Places): Taken {
   };
 
   const [deliveries, requests, asked] = [look(places.spool), look(places.requests), look(places.rootRequests)];
+  const there = new Set([...deliveries, ...requests, ...asked].map(({ key }) => key));
+  // A later entry of that name may get the same inode.
+  for (const key of stuck) if (!there.has(key)) stuck.delete(key);
   const names = [...unstuck(deliveries).map(deliveryName), ...unstuck(requests).map(requestName)];
   const noted = attempt(() => note(places, names), false);
   const left = new Set(asked.map(({ key }) => key));

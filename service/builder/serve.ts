@@ -24,8 +24,15 @@ export function removeLeftovers(places: Places): void {
   retire(places);
 }
 
-/** Returns when nothing is pending, or at the first failure where `pause` is null. */
-export async function serve(site: Site, journal: Journal, pause: Pauses | null = pauses): Promise<void> {
+/**
+ * Returns true when nothing is pending; false at the first failure where `pause` is null, and where no further run may be.
+ */
+export async function serve(
+  site: Site,
+  journal: Journal,
+  pause: Pauses | null = pauses,
+  mayRun = async () => true,
+): Promise<boolean> {
   const { places } = site;
   takeFormer(places);
   pruneOld(places);
@@ -34,10 +41,10 @@ export async function serve(site: Site, journal: Journal, pause: Pauses | null =
   // Any entry in the folders ends the pause: a newer delivery or request, but also a request of root that the former
   // builder left, which stays there until it is done.
   if (pause && until) await rest(places, until - Date.now(), pause.least, new Set());
-  for (;;) {
+  for (let first = true; first || (await mayRun()); first = false) {
     const { markers, faults, warnings, left } = take(places);
     const batch = next(markers);
-    if (batch.length === 0 && faults.length === 0) return;
+    if (batch.length === 0 && faults.length === 0) return true;
 
     const run = batch.length > 0 ? await runOnce(site, batch) : cannotTake(faults);
     run.last.warnings.push(...warnings);
@@ -53,9 +60,10 @@ export async function serve(site: Site, journal: Journal, pause: Pauses | null =
     if (run.stay || !good) await cleanUp(site);
 
     if (good || runsOnce(batch)) continue;
-    if (!pause) return;
+    if (!pause) return false;
     await rest(places, Date.parse(failing!.next) - Date.now(), pause.least, left);
   }
+  return false;
 }
 
 /** A rollback or an adoption runs alone, before the others and once: root reads its result. */

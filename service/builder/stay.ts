@@ -3,7 +3,7 @@
  * Node 0.3 s, and a push would wait for it. Where it ends, the .path unit starts another one for the next marker.
  */
 import { createSocket } from "node:dgram";
-import { type FSWatcher, statSync, watch } from "node:fs";
+import { accessSync, constants, type FSWatcher, statSync, watch } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import { arrived } from "./markers.ts";
 import type { Places } from "./places.ts";
@@ -18,16 +18,19 @@ export async function nextMarker(places: Places, pause = often): Promise<boolean
   let wake = () => {};
   try {
     for (const folder of folders) watchers.push(watch(folder, () => wake()).on("error", () => {}));
-    while (!arrived(places)) {
-      // systemd mounted the folder into the sandbox: this builder keeps it, and deliveries come into another one.
-      if (folders.some((folder) => statSync(folder).nlink === 0)) return false;
+    for (;;) {
+      for (const folder of [...folders, places.site, places.work]) {
+        accessSync(folder, constants.R_OK | constants.W_OK | constants.X_OK);
+        // systemd mounted it into the sandbox: this builder keeps it, and deliveries come into another one.
+        if (statSync(folder).nlink === 0) return false;
+      }
+      if (arrived(places)) return true;
       const event = new AbortController();
       wake = () => event.abort();
       await sleep(pause, undefined, { signal: event.signal }).catch(() => {});
     }
-    return true;
   } catch {
-    // Without a folder, or above the kernel's limits of inotify.
+    // Without a folder or a right, which the next builder reports, or above the kernel's limits of inotify.
     return false;
   } finally {
     for (const watcher of watchers) watcher.close();
@@ -37,7 +40,7 @@ export async function nextMarker(places: Places, pause = often): Promise<boolean
 /** Whether the egress table limits this account: it has the kernel reject all datagrams but those to name servers. */
 export function isConfined(): Promise<boolean> {
   return new Promise((resolve) => {
-    const socket = createSocket("udp4");
+    const socket = createSocket("udp4").on("error", () => resolve(false));
     // Without an address, it goes to this host.
     socket.send("", 9, (error) => {
       resolve((error as NodeJS.ErrnoException | null)?.code === "EPERM");

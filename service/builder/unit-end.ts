@@ -16,7 +16,7 @@ import { type Entry, Run, readStatus, writeStatus } from "./status.ts";
 /** $SERVICE_RESULT, $EXIT_CODE and $EXIT_STATUS in systemd's words, such as oom-kill, killed and KILL. */
 export type UnitEnd = { readonly result: string; readonly code: string; readonly status: string };
 
-/** undefined where the builder ended between two runs. */
+/** undefined where nothing was pending. */
 export function reportEnd(settings: BuilderSettings, places: Places, end: UnitEnd): Entry | undefined {
   const { hook, limits } = settings;
   const markers = pending(places);

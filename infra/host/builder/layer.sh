@@ -57,6 +57,29 @@ take_over() { # hook, builder's account, Hugo's account
   done
 }
 
+# Prints the service that has read file $1: its unit, a drop-in of it, or its settings.
+reader_of() {
+  name=${1##*/}
+  case $1 in
+    */pushgate-agent-*.service.d/* | */pushgate-build-*.service.d/* | */pushgate-report-*.service.d/*)
+      name=${1%.service.d/*} name=${name##*/}
+      # One that ends with a dash is for all units whose names begin so.
+      case $name in *-) name="$name*" ;; esac
+      echo "$name.service"
+      ;;
+    */pushgate-agent-*.service | */pushgate-build-*.service | */pushgate-report-*.service) echo "$name" ;;
+    */reporter/*.json) echo "pushgate-report-${name%.json}.service" ;;
+    *.json | *.known_hosts) echo "pushgate-build-${name%.*}.service" ;;
+  esac
+}
+
+# A running service goes on with what it has read, also of a drop-in that is gone.
+restart_readers() {
+  for file in $changed; do reader_of "$file"; done | sort -u | while read -r unit; do
+    ! systemctl is-active --quiet "$unit" || systemctl restart "$unit"
+  done
+}
+
 # The hook whose build service is file $1.
 hook_of() {
   hook=${1##*/pushgate-build-} hook=${hook%.service}
@@ -83,6 +106,10 @@ activate() {
         end_reports "${name%.path}"
         continue
         ;;
+      */pushgate-agent-*.service)
+        systemctl stop "${file##*/}" 2>/dev/null || :
+        continue
+        ;;
       */pushgate-build-*.service) ;;
       *) continue ;;
     esac
@@ -96,25 +123,12 @@ activate() {
   done
   systemd-tmpfiles --create "$tmpfiles"
   systemctl daemon-reload
+  restart_readers
   for file in $changed; do
-    # An apply removes drop-ins, and a running service goes on with what it read of them.
-    case $file in
-      */pushgate-agent-*.service.d/* | */pushgate-build-*.service.d/* | */pushgate-report-*.service.d/*)
-        name=${file%.service.d/*} name=${name##*/}
-        # One that ends with a dash is for all units whose names begin so.
-        case $name in *-) name="$name*" ;; esac
-        ! systemctl is-active --quiet "$name.service" || systemctl restart "$name.service"
-        continue
-        ;;
-    esac
     [ -e "$file" ] || continue
     name=${file##*/}
     case $name in
-      pushgate-agent-*.service | pushgate-build-*.service | pushgate-build-*.path | pushgate-reconcile-*.timer | pushgate-report-*.path | pushgate-report-*.service | pushgate-schedule-*.timer) systemctl try-restart "$name" ;;
-      *.json | *.known_hosts)
-        case $file in */reporter/*) kind=report ;; *) kind=build ;; esac
-        systemctl try-restart "pushgate-$kind-${name%.*}.service"
-        ;;
+      pushgate-build-*.path | pushgate-reconcile-*.timer | pushgate-report-*.path | pushgate-schedule-*.timer) systemctl try-restart "$name" ;;
       pushgate-hugo-*.socket | pushgate-stop-*.socket) systemctl stop "$name" ;;
     esac
   done
@@ -126,12 +140,14 @@ activate() {
 
 restore() {
   systemctl daemon-reload
+  restart_readers
   for file in $changed; do
     name=${file##*/}
     case $name in
+      pushgate-agent-*.service) [ -e "$file" ] || systemctl stop "$name" ;;
       pushgate-build-*.service)
         hook_of "$file"
-        if [ -e "$file" ]; then systemctl try-restart "$name"; else stop_units "$hook"; fi
+        [ -e "$file" ] || stop_units "$hook"
         ;;
       pushgate-report-*.path)
         name=${name#pushgate-report-}

@@ -71,7 +71,7 @@ firewall() {
 }
 
 # On a host that builds sites. Without the egress table its accounts may connect to any address, so builds are stopped;
-# the next build loads the table itself, and does not start without it.
+# the next start of a builder loads the table itself, and fails without it.
 egress() {
   [ -x "$lib/egress" ] || return 0
   drift=$("$lib/egress" --print 2>/dev/null | "$lib/firewall-drift" pushgate_egress -)

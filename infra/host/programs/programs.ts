@@ -18,7 +18,7 @@ export type Bundle = { readonly file: string; readonly sha256: string };
 /** The layer of a program's name declares the units that run it. `sound`: property and value while they stay up. */
 const programs = {
   receiver: { formerly: "bundle", sound: "ActiveState=active" },
-  // A build ends at once where there is nothing to build.
+  // A builder ends where it cannot wait, and starts again for the next push.
   builder: { formerly: "program", sound: "Result=success" },
 } as const;
 export type Program = keyof typeof programs;

@@ -62,6 +62,7 @@ activate() {
     systemctl restart "$receiver"
   fi
   # An ssh-agent, too, has the key that it was started with.
+  as_installed builder || return 0
   for name in $names; do
     case $name in key:*) agent=pushgate-agent-${name#key:}.service ;; *) continue ;; esac
     ! systemctl is-active --quiet "$agent" || systemctl restart "$agent"

@@ -71,7 +71,7 @@ systemctl --quiet disable --now ${units.hugoSocket("docs")}`,
   },
   {
     layer: "site",
-    // Stops all builds, because a build would restore the egress table. Links the web root like a manual rollback.
+    // Stops all builders, because the start of one would restore the egress table. Links the web root like a manual rollback.
     change: `systemctl --quiet disable --now ${units.reconcileTimer("site")}
 systemctl stop ${units.reconcileTimer("docs")}
 until [ "$(systemctl is-active ${units.reconcile("site")} ${units.reconcile("docs")} | sort -u)" = inactive ]; do sleep 0.1; done

@@ -93,7 +93,7 @@ test("the reporter reaches the git host's API and no other port or network, and 
   };
   expect([await reaches(git, 443), await reaches(git, 22)]).toEqual(["yes", "rejected"]);
   expect(await reaches("169.254.169.254", 443)).toBe("rejected");
-  // The guard and each build restore the table.
+  // The guard and each start of a builder restore the table.
   await timersEnd(host);
   await host.inside("nft flush chain inet pushgate_egress output");
   expect(await reaches(git, 22)).toBe("yes");
