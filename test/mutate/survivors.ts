@@ -116,6 +116,18 @@ export const survivors: readonly Survivor[] = [
     reason: "Node's errors have a stack; the type allows none.",
   },
   {
+    file: "service/receiver/answer.ts",
+    line: 'if (!rejections.has(status)) rejections.set(status, rendered({ status: STATUS_CODES[status] ?? "" }));',
+    becomes: "true",
+    reason: "An answer that is rendered again is the same, only later.",
+  },
+  ...["text.length < 200", "/^[ !#-[\\]-~]$/"].map((becomes) => ({
+    file: "service/journal.ts",
+    line: 'if (text !== null && text.length <= 200 && /^[ !#-[\\]-~]*$/.test(text)) return `"${text}"`;',
+    becomes,
+    reason: "JSON.stringify writes the same text, only later.",
+  })),
+  {
     file: "service/journal.ts",
     line: 'if (lines === "") setImmediate(flush);',
     becomes: "true",
