@@ -9,6 +9,8 @@ import { startGitServer } from "../hosts/lab/git-server.ts";
 import { bootHost } from "../hosts/lab/host.ts";
 import type { Release } from "../hosts/lab/image.ts";
 import { step, until } from "../hosts/lab/process.ts";
+import type { HookName } from "../hosts/rebuild/site.ts";
+import { pending, statusOf } from "../hosts/rebuild/status.ts";
 import { type Attack, exchanger, pick } from "./attack.ts";
 
 /** In files that only root, or only another site, may read. */
@@ -101,20 +103,13 @@ chown -R guest:writers /srv/guest; chmod -R a+rX /srv/docs`);
   if (first.code !== 0) throw new Error(first.stderr);
 
   /** Waits for the builder's run; a failing one pauses. */
-  const built = async (name = "site") =>
+  const built = async (name: HookName = "site") =>
     until(
       "the builder is idle or failing",
-      async () =>
-        (
-          await host.inside(
-            `waits() { find /var/spool/pushgate/${name} ${["publish", "root"].map((of) => `/var/spool/pushgate-${of}/${name}`).join(" ")} -mindepth 1 -maxdepth 1 ! -name '.*'; ls /var/lib/pushgate-sites/${name}/work/taken; }
-[ -z "$(waits 2>/dev/null)" ] || grep -q '"failing"' /var/lib/pushgate-sites/${name}/status.json`,
-            { check: false },
-          )
-        ).code === 0 || undefined,
+      async () => pending(host, name).length === 0 || statusOf(host, name)?.failing !== undefined || undefined,
     ).catch(() => {});
   /** A site that was never built has nothing that an attack could lead elsewhere. */
-  const published = async (name: string) => {
+  const published = async (name: HookName) => {
     const shown = `test -e /var/lib/pushgate-sites/${name}/current/index.html`;
     await until(
       `${name} is published`,
@@ -145,7 +140,7 @@ chown -R guest:writers /srv/guest; chmod -R a+rX /srv/docs`);
     }
   };
   /** The site as it was, whatever a round left of it. */
-  const restore = async (name = "site") => {
+  const restore = async (name: HookName = "site") => {
     await host.inside(`systemctl stop ${units.buildPath(name)} ${units.build(name)}
 rm -rf /srv/guest/www/* /srv/guest/www/.site* /srv/guest/content /var/spool/pushgate/${name}/*
 rm -rf /var/lib/pushgate/sites/site /var/lib/pushgate-sites/${name}
@@ -158,7 +153,7 @@ printf -- '---\\ntitle: home\\n---\\nhello\\n' >/srv/guest/content/_index.md`);
   };
   const request = () => host.inside("runuser -u guest -- touch /var/spool/pushgate-publish/site/please");
 
-  for (const name of ["site", "docs"]) await published(name);
+  for (const name of ["site", "docs"] as const) await published(name);
 
   const attacks: Attack[] = [
     {

@@ -59,7 +59,7 @@ const hugoRuns = (hook: HookName) =>
   );
 
 describe("the deploy key", () => {
-  test("no file but its agent's credential, process, unit, journal, state or output contains the deploy key", async () => {
+  test("no file but its agent's credential, and no process, unit, journal, state or output contains the deploy key", async () => {
     expect(needles.length).toBeGreaterThanOrEqual(2);
     expect(duringUp).toEqual([]);
     await timersEnd(host);

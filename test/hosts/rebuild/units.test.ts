@@ -742,7 +742,7 @@ describe("the probe reports each manual change, and an apply repairs it in place
 mkdir -p /etc/systemd/system/pushgate-hugo-site@.service.d
 printf '[Service]\\nRootDirectory=\\n' >/etc/systemd/system/pushgate-hugo-site@.service.d/open.conf
 mkdir -p /etc/systemd/system/${units.build("docs")}.d
-printf '[Service]\nEnvironment=BY_HAND=1\n' >/etc/systemd/system/${units.build("docs")}.d/open.conf
+printf '[Service]\\nEnvironment=BY_HAND=1\\n' >/etc/systemd/system/${units.build("docs")}.d/open.conf
 systemctl daemon-reload
 systemctl restart ${units.build("docs")}
 grep -q BY_HAND /proc/$(systemctl show -P MainPID ${units.build("docs")})/environ
