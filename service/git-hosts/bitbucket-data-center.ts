@@ -3,7 +3,7 @@ import { bitbucketBody, longest, pingBody } from "./bitbucket-status.ts";
 import { bitbucketDataCenterWebhooks, dataCenterPlace } from "./bitbucket-webhooks.ts";
 import type { GitHost } from "./git-host.ts";
 import { hmacSignature } from "./hmac-signature.ts";
-import { decideChanges, notAnObject, objectAt, otherEvent, parsePayload } from "./payload.ts";
+import { decideChanges, listOf, notAnObject, otherEvent, parsePayload } from "./payload.ts";
 
 const { shape, signed, ...signature } = hmacSignature("X-Hub-Signature", "sha256=");
 
@@ -22,9 +22,8 @@ export const bitbucketDataCenter: GitHost = {
       if (!payload) return notAnObject;
       if (event === "diagnostics:ping") return { ignored: "ping" };
       if (event !== "repo:refs_changed") return otherEvent(event);
-      const changes = Array.isArray(payload.changes) ? payload.changes.map(objectAt) : [];
       return decideChanges(
-        changes.map(({ refId: ref, fromHash: before, toHash: after, type }) => ({
+        listOf(payload.changes).map(({ refId: ref, fromHash: before, toHash: after, type }) => ({
           ref,
           before,
           after,

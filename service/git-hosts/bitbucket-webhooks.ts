@@ -5,7 +5,8 @@
  * (runatlantis/atlantis#474).
  */
 import { type Repository, segments } from "./commit-status.ts";
-import { eventsOf, listOf, objectOf, onOrOff, textOf, type Wanted, type WebhookApi } from "./webhook-api.ts";
+import { listOf, objectOf } from "./payload.ts";
+import { eventsOf, onOrOff, textOf, type Wanted, type WebhookApi } from "./webhook-api.ts";
 
 const bearer = (token: string) => ({ authorization: `Bearer ${token}` });
 const variable = (): string => "BITBUCKET_TOKEN";

@@ -4,7 +4,16 @@ import { bitbucketWebhooks } from "./bitbucket-webhooks.ts";
 import { segments } from "./commit-status.ts";
 import type { GitHost } from "./git-host.ts";
 import { hmacSignature } from "./hmac-signature.ts";
-import { type Change, decideChanges, type Json, notAnObject, objectAt, otherEvent, parsePayload } from "./payload.ts";
+import {
+  type Change,
+  decideChanges,
+  type Json,
+  listOf,
+  notAnObject,
+  objectOf,
+  otherEvent,
+  parsePayload,
+} from "./payload.ts";
 
 // GitHub uses this header for SHA-1; Bitbucket's prefix says SHA-256.
 const { shape, signed, ...signature } = hmacSignature("X-Hub-Signature", "sha256=");
@@ -16,10 +25,9 @@ const refOf = ({ type, name }: Json): string | undefined => {
 };
 
 /** `new` is null for a deleted ref, `old` for a new one. */
-function changeOf(change: unknown): Change {
-  const { old, new: now } = objectAt(change);
-  const hash = (side: unknown): unknown => objectAt(objectAt(side).target).hash;
-  return { ref: refOf(objectAt(now ?? old)), before: hash(old), after: hash(now), deleted: now === null };
+function changeOf({ old, new: now }: Json): Change {
+  const hash = (side: unknown): unknown => objectOf(objectOf(side).target).hash;
+  return { ref: refOf(objectOf(now ?? old)), before: hash(old), after: hash(now), deleted: now === null };
 }
 
 export const bitbucket: GitHost = {
@@ -38,8 +46,7 @@ export const bitbucket: GitHost = {
       if (!payload) return notAnObject;
       const event = headers["x-event-key"] as string | undefined;
       if (event !== "repo:push") return otherEvent(event);
-      const { changes } = objectAt(payload.push);
-      return decideChanges(Array.isArray(changes) ? changes.map(changeOf) : [], branch);
+      return decideChanges(listOf(objectOf(payload.push).changes).map(changeOf), branch);
     },
   },
   ping: (secret, id) => ({

@@ -5,16 +5,8 @@
  * place of the former one there.
  */
 import { type Repository, splitNames } from "./commit-status.ts";
-import {
-  type ApiAnswer,
-  eventsOf,
-  listOf,
-  objectOf,
-  onOrOff,
-  textOf,
-  type Wanted,
-  type WebhookApi,
-} from "./webhook-api.ts";
+import { listOf, objectOf } from "./payload.ts";
+import { type ApiAnswer, eventsOf, onOrOff, textOf, type Wanted, type WebhookApi } from "./webhook-api.ts";
 
 const page = 50;
 

@@ -3,16 +3,8 @@
  * a PATCH of `config` without the secret removes it, so that every change sends the whole configuration.
  */
 import { type Repository, segments } from "./commit-status.ts";
-import {
-  eventsOf,
-  listOf,
-  nextLink,
-  objectOf,
-  onOrOff,
-  recordedAnswer,
-  textOf,
-  type WebhookApi,
-} from "./webhook-api.ts";
+import { listOf, objectOf } from "./payload.ts";
+import { eventsOf, nextLink, onOrOff, recordedAnswer, textOf, type WebhookApi } from "./webhook-api.ts";
 
 const cloud = ["github.com", "ssh.github.com"];
 const isCloud = ({ host }: Repository): boolean => cloud.includes(host);

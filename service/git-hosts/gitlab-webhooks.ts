@@ -4,17 +4,9 @@
  * and tests since 16.11; tests and resends are limited to five a minute.
  */
 import type { Repository } from "./commit-status.ts";
+import { listOf } from "./payload.ts";
 import { isMeantAsKey } from "./standard-signature.ts";
-import {
-  headersOf,
-  listOf,
-  nextLink,
-  onOrOff,
-  recordedAnswer,
-  textOf,
-  type Wanted,
-  type WebhookApi,
-} from "./webhook-api.ts";
+import { headersOf, nextLink, onOrOff, recordedAnswer, textOf, type Wanted, type WebhookApi } from "./webhook-api.ts";
 
 /** GitLab.com serves SSH under a second name. */
 export const gitlabApi = ({ host, origin, names }: Repository): string =>

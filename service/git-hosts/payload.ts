@@ -8,7 +8,9 @@ const isObject = (value: unknown): value is Json =>
   typeof value === "object" && value !== null && !Array.isArray(value);
 
 /** The value where it is an object, else an object without keys. */
-export const objectAt = (value: unknown): Json => (isObject(value) ? value : {});
+export const objectOf = (value: unknown): Json => (isObject(value) ? value : {});
+/** The values of a list as objects; none where it is no list. */
+export const listOf = (value: unknown): Json[] => (Array.isArray(value) ? value.map(objectOf) : []);
 
 /** The payload, or undefined where the body is not a JSON object. `levels`: nested values below hold nothing. */
 export function parsePayload(body: Buffer, levels = 1): Json | undefined {

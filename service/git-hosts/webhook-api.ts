@@ -1,5 +1,6 @@
 /** What the git hosts' APIs for webhooks have in common: requests out, answers in. Nothing here connects. */
 import type { Repository } from "./commit-status.ts";
+import { objectOf } from "./payload.ts";
 
 /** Without the token. */
 export type ApiRequest = {
@@ -103,9 +104,6 @@ export type WebhookApi = {
   readonly lacks: readonly string[];
 };
 
-export const objectOf = (value: unknown): Readonly<Record<string, unknown>> => Object(value) as Record<string, unknown>;
-export const listOf = (value: unknown): Readonly<Record<string, unknown>>[] =>
-  Array.isArray(value) ? value.map(objectOf) : [];
 export const textOf = (value: unknown): string =>
   typeof value === "string" || typeof value === "number" ? String(value) : "";
 export const onOrOff = (value: unknown): string => (value === true ? "on" : "off");
