@@ -111,11 +111,14 @@ test("a header with escape sequences stays one line of text in the journal", asy
 });
 
 test("the lines of one turn of the event loop are one write", async () => {
-  const writes: string[] = [];
-  const journal = openJournal((lines) => writes.push(lines));
+  const [writes, counted]: [string[], number[]] = [[], []];
+  const journal = openJournal(
+    (lines) => writes.push(lines),
+    ({ status }) => counted.push(status),
+  );
   journal({ ...entry, status: 401 });
   journal(entry);
-  expect(writes).toEqual([]);
+  expect([writes, counted]).toEqual([[], [401, 404]]);
   await new Promise((resolve) => setImmediate(resolve));
   journal(entry);
   await new Promise((resolve) => setImmediate(resolve));

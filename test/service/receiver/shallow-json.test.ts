@@ -87,6 +87,10 @@ test("the parser accepts 1,000 commas and nested values for each level that it r
   expect(() => ofLevels(3_000)).toThrow("more than 3000 fields");
 });
 
+/** MemoryMax= of the receiver's unit with a body of 5 MiB. */
+const limit = 352;
+test("the receiver's unit has 352 MiB", () => expect(receiverMemoryMiB(example.limits)).toBe(limit));
+
 describe("with signed bodies of 5 MB", () => {
   const folder = mkdtempSync(join(tmpdir(), "pushgate-shallow-"));
   const whole: Rewrite = (file, text) =>
@@ -112,10 +116,6 @@ describe("with signed bodies of 5 MB", () => {
     await receiver.stop();
     return { good: good.status, milliseconds, answers, peak };
   }
-  /** MemoryMax= of the receiver's unit with a body of 5 MiB. */
-  const limit = 352;
-  test("the receiver's unit has 352 MiB", () => expect(receiverMemoryMiB(example.limits)).toBe(limit));
-
   test.each(Object.entries(hostileBodies(5 << 20)))(
     "%s: the receiver stays at half its memory, and delays another hook's delivery less than 3 s",
     { timeout: 120_000 },
