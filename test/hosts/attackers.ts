@@ -5,7 +5,7 @@
  */
 import { type Change, delivery } from "../fakes/deliveries.ts";
 import { fromTheHost, throughOtherSite as visitOtherSite } from "./attack-report.ts";
-import { asClient, type Certificates } from "./impostor.ts";
+import type { Certificates } from "./impostor.ts";
 import type { Host } from "./lab/host.ts";
 import { actors } from "./lab/net.ts";
 import { type Answer, type ClientTls, hostnameOf, type World } from "./world.ts";
@@ -31,11 +31,7 @@ export const edge =
 
 /** The client certificate that an attacker presents to nginx. */
 type Client = (lab: Lab) => ClientTls | undefined;
-/** The zone's own client certificate, which only Cloudflare holds. */
-export const own: Client = ({ world }) => {
-  const { certificate, private_key: key } = world.api.zone.origin_pulls.hostname_certificates.at(-1)!;
-  return asClient({ certificate, key });
-};
+export const own: Client = ({ world }) => world.client();
 export const none: Client = () => undefined;
 export const shared: Client = ({ certificates }) => certificates.shared;
 export const otherCustomer: Client = ({ certificates }) => certificates.otherCustomer;

@@ -102,15 +102,10 @@ export const github6 = actors.github.v6[0];
 /** The fix that most faults have. */
 export const up = /^npx pulumi up$/;
 
-/** Client certificate and key that Cloudflare presents. */
-const presented = () => {
-  const { certificate, private_key } = world.api.zone.origin_pulls.hostname_certificates[0]!;
-  return { cert: certificate, key: private_key };
-};
 /** A request as it leaves Cloudflare, or as it does not. */
 export const straight = (id: string, from: string, more: Record<string, string> = {}, patience = 5_000) => {
   const headers = { "x-github-delivery": id, ...more };
-  return world.contact(host, from, delivery({ host: hostnameOf(host), headers }), presented(), patience);
+  return world.contact(host, from, delivery({ host: hostnameOf(host), headers }), world.client(), patience);
 };
 /** The lab's git hosts give up after 5 s, before nginx does after 9. */
 export const patient = (id: string) => straight(id, edgeBack.v4, { "cf-connecting-ip": actors.github.v4[0] }, 20_000);

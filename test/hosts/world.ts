@@ -39,6 +39,8 @@ export type World = {
   readonly visit: (host: string, path?: string) => Promise<Answer>;
   /** Connects directly to the origin port, from an address of the lab; `patience`: timeout in milliseconds. */
   readonly contact: (host: Host, from: string, sent: Delivery, tls?: ClientTls, patience?: number) => Promise<Answer>;
+  /** The zone's own client certificate, which only Cloudflare holds. */
+  readonly client: () => ClientTls;
   /** Names of the files in the spool of a hook. */
   readonly spooled: (host: Host, hook?: string) => Promise<string[]>;
   readonly close: () => Promise<void>;
@@ -154,6 +156,10 @@ export async function worldAround<Stack extends { close(): unknown }>(
     const where = { host: to, port: originPort, localAddress: from, timeout };
     return request(sent, { ...where, rejectUnauthorized: false, ...certificate });
   };
+  const client = () => {
+    const { certificate: cert, private_key: key } = api.zone.origin_pulls.hostname_certificates.at(-1)!;
+    return { cert, key };
+  };
   const spooled = async (host: Host, hook = "site"): Promise<string[]> =>
     // find exits with 1 where the receiver renames a file meanwhile, and lists the others all the same.
     (await host.read(`find /var/spool/pushgate/${hook} -type f ! -name '.*' -printf '%f\\n' 2>/dev/null || true`))
@@ -164,7 +170,7 @@ export async function worldAround<Stack extends { close(): unknown }>(
     await api.close();
     await stack.close();
   };
-  return { hosts, api, edge, stack, deliver, send, visit, contact, spooled, close };
+  return { hosts, api, edge, stack, deliver, send, visit, contact, client, spooled, close };
 }
 
 type To = {

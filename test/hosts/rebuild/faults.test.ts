@@ -4,6 +4,7 @@
  */
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import type { Status } from "../../../service/builder/status.ts";
+import { pushPayload } from "../../fakes/deliveries.ts";
 import type { GitHost } from "../../fakes/git-host.ts";
 import type { Files } from "../../fakes/git-repository.ts";
 import type { Host } from "../lab/host.ts";
@@ -248,6 +249,19 @@ describe("faults of the git host", () => {
     await rebuild.git.comeBack();
     const after = await published(host, late, { timeout: 60_000 });
     expect(after.failing).toBeUndefined();
+  });
+
+  test("a redelivery after failed builds, under the same id, is accepted and built before the builder's own next try", async () => {
+    const commit = rebuild.repositories.site.push({ "layouts/index.html": front("again") });
+    const headers = { "x-github-delivery": "72d3162e-again" };
+    const send = () => rebuild.world.deliver({ payload: { ...pushPayload(), after: commit }, headers });
+    await rebuild.git.goAway();
+    expect((await send()).status).toBe(202);
+    const { failing } = await awaitStatus(host, "a second failure", (now) => (now.failing?.attempts ?? 0) >= 2);
+    await rebuild.git.comeBack();
+    expect((await send()).status).toBe(202);
+    const { last } = await published(host, commit);
+    expect(Date.parse(last!.at)).toBeLessThan(Date.parse(failing!.next) - 2_000);
   });
 
   test.each<[string, GitHost["faults"], RegExp]>([

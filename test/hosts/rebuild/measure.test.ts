@@ -56,11 +56,10 @@ class CloudflareConnections {
   private readonly host: Host;
 
   constructor({ host, world }: Rebuild) {
-    const [leaf] = world.api.zone.origin_pulls.hostname_certificates;
     this.host = host;
     this.agent = new Agent({
       ...{ keepAlive: true, maxSockets: 16, rejectUnauthorized: false, localAddress: actors.edge.v4[0] },
-      ...{ cert: leaf!.certificate, key: leaf!.private_key, servername: hostnameOf(host) },
+      ...{ ...world.client(), servername: hostnameOf(host) },
     });
   }
 

@@ -42,12 +42,6 @@ afterAll(async () => {
   await host?.kill();
 });
 
-/** The zone's own client certificate. */
-const own = () => {
-  const [leaf] = world.api.zone.origin_pulls.hostname_certificates;
-  return { cert: leaf!.certificate, key: leaf!.private_key };
-};
-
 const push = (secret?: string) =>
   delivery({
     source,
@@ -68,7 +62,7 @@ async function attack(change: Pick<Flood, "connections" | "sends"> & Partial<Flo
   const { method, path, headers, body } = push("another-secret-0123456789-abcdefghij");
   const named = Object.entries({ host: hostnameOf(host), ...headers }).map((pair) => pair.join(": "));
   const head = [`${method} ${path} HTTP/1.1`, ...named].join("\r\n");
-  const to = { host: host.address, port: originPort, from: actors.edge.v4, tls: own() };
+  const to = { host: host.address, port: originPort, from: actors.edge.v4, tls: world.client() };
   const flood: Flood = { ...to, head, body: body.toString("latin1"), ...change };
   const child = spawn("nice", ["-n", "19", process.execPath, program], { stdio: ["pipe", "pipe", "inherit"] });
   const lines: string[] = [];
@@ -91,7 +85,7 @@ async function attack(change: Pick<Flood, "connections" | "sends"> & Partial<Flo
 /** The status and the layer of a good delivery's answer, and its milliseconds. */
 async function good() {
   const began = performance.now();
-  const { status, servedBy, error } = await world.contact(host, actors.edge.v4[0], push(), own(), 15_000);
+  const { status, servedBy, error } = await world.contact(host, actors.edge.v4[0], push(), world.client(), 15_000);
   return { answer: error ?? `${status} ${servedBy}`, ms: performance.now() - began };
 }
 

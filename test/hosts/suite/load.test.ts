@@ -62,7 +62,6 @@ function admit(source: string): void {
 
 /** Delivers a push to "docs" as Cloudflare forwards it, but without its rules, so that the host alone decides. */
 async function pushed(source: string): Promise<Pick<Answer, "status" | "servedBy">> {
-  const [leaf] = world.api.zone.origin_pulls.hostname_certificates;
   const sent = delivery({
     hook: "docs",
     secret: secrets.docs.current,
@@ -70,8 +69,7 @@ async function pushed(source: string): Promise<Pick<Answer, "status" | "servedBy
     host: hostnameOf(host),
     headers: { "cf-connecting-ip": source },
   });
-  const tls = { cert: leaf!.certificate, key: leaf!.private_key };
-  const { status, servedBy } = await world.contact(host, actors.edge.v4[0], sent, tls);
+  const { status, servedBy } = await world.contact(host, actors.edge.v4[0], sent, world.client());
   return { status, servedBy };
 }
 

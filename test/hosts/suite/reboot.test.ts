@@ -22,9 +22,8 @@ let world: World;
 
 /** A validly signed delivery of another source, with the zone's own client certificate: only the list rejects it. */
 function fromElsewhere(client: string = actors.stranger.v4[0], change: Change = {}): Promise<Answer> {
-  const { certificate, private_key: key } = world.api.zone.origin_pulls.hostname_certificates.at(-1)!;
   const sent = delivery({ host: hostnameOf(host), headers: { "cf-connecting-ip": client }, ...change });
-  return world.contact(host, actors.edge.v4[2], sent, { cert: certificate as string, key: key as string }, 3_000);
+  return world.contact(host, actors.edge.v4[2], sent, world.client(), 3_000);
 }
 /** A connection from a stranger to the origin port: the firewall must drop it before nginx sees it. */
 const direct = (patience = 300) =>

@@ -5,24 +5,14 @@ import type { Decision } from "../../../service/git-hosts/git-host.ts";
 import { type GitHostName, gitHostNames, gitHosts, markedBy } from "../../../service/git-hosts/index.ts";
 import { isKey, writtenKey } from "../../../service/git-hosts/standard-signature.ts";
 import { delivery } from "../../fakes/deliveries.ts";
-import {
-  bitbucketPayload,
-  bitbucketSide,
-  bytes,
-  dataCenterPayload,
-  deliveryOf,
-  gitlabPayload,
-  type Headers,
-  senders,
-  standardHeaders,
-} from "../../fakes/senders.ts";
+import { badlySigned, pushes } from "../../fakes/pushes.ts";
+import { bytes, deliveryOf, gitlabPayload, type Headers, senders, standardHeaders } from "../../fakes/senders.ts";
 import { type Running, receiver } from "./harness.ts";
 
 const all = Object.entries(gitHosts);
-const [one, two, zeros] = ["1".repeat(40), "2".repeat(40), "0".repeat(40)] as const;
+const [one, two] = ["1".repeat(40), "2".repeat(40)] as const;
 const { secret } = senders.github;
 const key = senders.gitlab.secret;
-const changed = (ref: string, after: string = one, before: string = two) => ({ ref, before, after });
 
 const dialectOf = (name: GitHostName) => gitHosts[name].dialect;
 const decided = (name: GitHostName, payload: unknown, headers: Headers = {}): Decision =>
@@ -125,11 +115,6 @@ describe.each(gitHostNames)("a hook of %s", (gitHost) => {
   const start = () =>
     receiver({ hooks: [{ name: "site", gitHost, branch: "main" }], secrets: new Map([["site", [own]]]) });
   const sent = (headers: Headers, bytes: Buffer = body) => deliveryOf(gitHost, { headers, body: bytes });
-  const withoutSignature = (signed: Headers, instead?: string): Headers => {
-    const names = gitHosts[gitHost].signatures.map(({ header }) => header);
-    const rest = Object.entries(signed).filter(([name]) => !names.includes(name));
-    return { ...Object.fromEntries(rest), ...(instead !== undefined && { [names[0]!]: instead }) };
-  };
   let running: Running;
   afterEach(() => running.stop());
 
@@ -147,19 +132,8 @@ describe.each(gitHostNames)("a hook of %s", (gitHost) => {
 
   test("rejects with 401, and spools nothing of, a delivery without a signature or with a wrong one", async () => {
     running = await start();
-    const good = headers(body, own);
-    const another = gitHosts[gitHost].keys ? writtenKey(Buffer.alloc(32, 8)) : `${secret}x`;
-    const [shape] = gitHosts[gitHost].signatures;
-    const wrong: [string, Headers, Buffer?][] = [
-      ["none", withoutSignature(good)],
-      ["an empty one", withoutSignature(good, "")],
-      ["the prefix alone", withoutSignature(good, shape!.prefix)],
-      ["another secret", headers(body, another)],
-      ["the empty secret", headers(body, "")],
-      ["another body", good, bytes({ ...(payload as object), more: 1 })],
-    ];
-    for (const [what, signed, bytes] of wrong)
-      expect([what, (await running.send(sent(signed, bytes))).status]).toEqual([what, 401]);
+    for (const [what, signed, body] of badlySigned(gitHost))
+      expect([what, (await running.send(sent(signed, body))).status]).toEqual([what, 401]);
     expect(running.spooled()).toEqual([]);
   });
 
@@ -184,118 +158,9 @@ test("a delivery of another git host than the hook's is named in the journal", a
   await running.stop();
 });
 
-describe("what a push means at", () => {
-  const refs = (before: unknown, after: unknown, deleted = false) => ({ before, after, deleted });
-  test.each<[GitHostName, unknown, Headers, Decision]>([
-    [
-      "gitlab",
-      gitlabPayload(changed("refs/tags/main")),
-      { "x-gitlab-event": "Tag Push Hook" },
-      { ignored: "tag main" },
-    ],
-    ["gitlab", gitlabPayload(changed("refs/heads/next")), {}, { ignored: "refs/heads/next is not the branch main" }],
-    [
-      "gitlab",
-      gitlabPayload({ ...changed("refs/heads/main", zeros), checkout_sha: null }),
-      {},
-      { ignored: "deletion of main" },
-    ],
-    [
-      "gitlab",
-      gitlabPayload({ after: null }),
-      {},
-      { push: { ref: "refs/heads/main", before: "95790bf891e76fee5e1747ab589903a6a1f80f22", after: null } },
-    ],
-    ["gitlab", gitlabPayload({ ref: null }), {}, { fault: "the push names no ref" }],
-    [
-      "gitlab",
-      gitlabPayload(),
-      { "x-gitlab-event": "Pipeline Hook" },
-      { ignored: "event Pipeline Hook is not a push" },
-    ],
-    [
-      "gogs",
-      { ref: "refs/heads/main", ...refs(zeros, one) },
-      {},
-      { push: { ref: "refs/heads/main", before: zeros, after: one } },
-    ],
-    ["gogs", { ref: "refs/heads/main", ...refs(one, null, true) }, {}, { ignored: "deletion of main" }],
-    [
-      "bitbucket",
-      bitbucketPayload({ old: null, new: bitbucketSide("main", one) }),
-      {},
-      { push: { ref: "refs/heads/main", before: null, after: one } },
-    ],
-    [
-      "bitbucket",
-      bitbucketPayload({ old: bitbucketSide("main", one), new: null }),
-      {},
-      { ignored: "deletion of main" },
-    ],
-    ["bitbucket", bitbucketPayload({ old: null, new: bitbucketSide("main", one, "tag") }), {}, { ignored: "tag main" }],
-    [
-      "bitbucket",
-      bitbucketPayload({ old: null, new: bitbucketSide("main", "--upload-pack=x") }),
-      {},
-      { push: { ref: "refs/heads/main", before: null, after: null } },
-    ],
-    [
-      "bitbucket",
-      bitbucketPayload(
-        { old: null, new: bitbucketSide("main", zeros, "tag") },
-        { old: bitbucketSide("next", one), new: null },
-        { old: bitbucketSide("main", two), new: bitbucketSide("main", one) },
-      ),
-      {},
-      { push: { ref: "refs/heads/main", before: two, after: one } },
-    ],
-    [
-      "bitbucket",
-      bitbucketPayload(
-        { old: null, new: bitbucketSide("next", one) },
-        { old: null, new: bitbucketSide("main", one, "tag") },
-      ),
-      {},
-      { ignored: "refs/heads/next and 1 more is not the branch main" },
-    ],
-    ["bitbucket", bitbucketPayload(), {}, { fault: "the push names no ref" }],
-    [
-      "bitbucket",
-      { push: { changes: [null, 1, { new: null, old: null }, { new: { name: 1 } }] } },
-      {},
-      { fault: "the push names no ref" },
-    ],
-    ["bitbucket", { push: null }, {}, { fault: "the push names no ref" }],
-    ["bitbucket", bitbucketPayload(), { "x-event-key": "repo:fork" }, { ignored: "event repo:fork is not a push" }],
-    ["bitbucket-data-center", { test: true }, { "x-event-key": "diagnostics:ping" }, { ignored: "ping" }],
-    [
-      "bitbucket-data-center",
-      dataCenterPayload({ refId: "refs/heads/main", fromHash: one, toHash: zeros, type: "DELETE" }),
-      {},
-      { ignored: "deletion of main" },
-    ],
-    [
-      "bitbucket-data-center",
-      dataCenterPayload({ refId: "refs/heads/main", fromHash: two, toHash: one, type: "DELETE" }),
-      {},
-      { ignored: "deletion of main" },
-    ],
-    [
-      "bitbucket-data-center",
-      dataCenterPayload({ refId: "refs/heads/main", fromHash: [two] as never, toHash: [one] as never, type: "UPDATE" }),
-      {},
-      { push: { ref: "refs/heads/main", before: null, after: null } },
-    ],
-    [
-      "bitbucket-data-center",
-      dataCenterPayload({ refId: "refs/tags/main", fromHash: zeros, toHash: one, type: "ADD" }),
-      {},
-      { ignored: "tag main" },
-    ],
-    ["bitbucket-data-center", { changes: null }, {}, { fault: "the push names no ref" }],
-    ["bitbucket-data-center", {}, { "x-event-key": "pr:opened" }, { ignored: "event pr:opened is not a push" }],
-  ])("%s %#", (name, payload, headers, expected) => expect(decided(name, payload, headers)).toEqual(expected));
-});
+test.each(pushes)("what a push means at %s %#", (name, payload, headers, expected) =>
+  expect(decided(name, payload, headers)).toEqual(expected),
+);
 
 test("Bitbucket's published example of a signature is accepted", () => {
   const headers = { "x-hub-signature": "sha256=a4771c39fbe90f317c7824e83ddef3caae9cb3d976c214ace1f2937e133263c9" };

@@ -78,7 +78,8 @@ test.each<[status: number, sent: Delivery, reason: string]>([
   const hook = status === 404 ? null : "site";
   expect(running.journal).toMatchObject([{ status, reason, hook, delivery: sent.headers["x-github-delivery"] }]);
   const { ms } = running.journal[0]!;
-  expect(ms).toBeGreaterThan(0);
+  // Most answers take less than the 50 µs that the journal rounds to 0; an accepted one waits for the disk.
+  expect(ms).toBeGreaterThanOrEqual(status === 202 ? 0.1 : 0);
   expect(ms).toBeLessThanOrEqual(took + 0.1);
   expect(String(ms)).toMatch(/^\d+(\.\d)?$/);
   await running.stop();

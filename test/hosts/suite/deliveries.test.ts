@@ -1,0 +1,227 @@
+/**
+ * Deliveries of each git host through every layer of a host: pushes, what else a git host sends, and what an attacker
+ * sends. Where Cloudflare would keep an attack from the host, the attacker connects to nginx as Cloudflare does, with the
+ * zone's client certificate. The spool must then hold what was accepted, and nothing else.
+ */
+import { createHmac } from "node:crypto";
+import { connect } from "node:tls";
+import { gzipSync } from "node:zlib";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { type GitHostName, gitHostNames } from "../../../service/git-hosts/index.ts";
+import type { Delivery } from "../../fakes/deliveries.ts";
+import { badlySigned, pushes } from "../../fakes/pushes.ts";
+import { bytes, deliveryOf, type Headers, senders } from "../../fakes/senders.ts";
+import { answer, chunk, head } from "../../service/receiver/harness.ts";
+import { deployedWorld } from "../deployed.ts";
+import type { Host } from "../lab/host.ts";
+import { actors } from "../lab/net.ts";
+import { until } from "../lab/process.ts";
+import { hostnameOf, originPort, type World } from "../world.ts";
+
+const { github, gitlab, bitbucket, gitServers, edge } = actors;
+/** An address that a git host sends from. The self-hosted ones share one. */
+const sourceOf = (gitHost: GitHostName): string =>
+  ({ github: github.v4[0], gitlab: gitlab.v4[0], bitbucket: bitbucket.v6[0] })[gitHost as string] ?? gitServers.v4[0];
+const longest = 1 << 20;
+
+let host: Host;
+let world: World;
+
+/** Each hook has the name of its git host. */
+const sent = (gitHost: GitHostName, change: { headers?: Headers; body?: Buffer; source?: string } = {}): Delivery =>
+  deliveryOf(gitHost, { host: hostnameOf(host), path: `/webhook/${gitHost}`, source: sourceOf(gitHost), ...change });
+
+const asCloudflare = (delivery: Delivery): Delivery => ({
+  ...delivery,
+  headers: { ...delivery.headers, "cf-connecting-ip": delivery.source },
+});
+/** Sends it to nginx as Cloudflare would, and returns the status and the layer that answered. */
+async function toNginx(delivery: Delivery): Promise<string> {
+  const { status, servedBy } = await world.contact(host, edge.v4[0], asCloudflare(delivery), world.client());
+  return `${status} ${servedBy}`;
+}
+
+/** All files below the spool, also those that are not yet whole. */
+const spooled = async () =>
+  (await host.read("find /var/spool/pushgate -type f -printf '%P\\n'")).split("\n").filter(Boolean);
+const emptySpool = () => host.inside("find /var/spool/pushgate -type f -delete");
+
+beforeAll(async () => {
+  world = await deployedWorld("deliveries");
+  host = world.hosts[0]!;
+  world.stack.configure({
+    "pushgate:limits": { bodyBytes: longest },
+    "pushgate:hooks": gitHostNames.map((gitHost) => ({
+      ...{ name: gitHost, gitHost, repository: "https://git.example.net/example/site.git", branch: "main" },
+      ...(sourceOf(gitHost) === gitServers.v4[0] && { sources: [gitServers.v4[0]] }),
+    })),
+  });
+  world.stack.configure({ "pushgate:secrets": undefined });
+  await world.stack.setSecrets({
+    "pushgate:secrets": Object.fromEntries(
+      gitHostNames.map((gitHost) => [gitHost, { current: senders[gitHost].secret }]),
+    ),
+  });
+  const { code, stdout } = await world.stack.up();
+  expect(code, stdout).toBe(0);
+});
+
+afterAll(async () => {
+  await world?.close();
+  await host?.kill();
+});
+
+describe.each(gitHostNames)("%s:", (gitHost) => {
+  test("a push is accepted, under its id in nginx's log", async () => {
+    expect(await world.send(sent(gitHost))).toMatchObject({ status: 202, servedBy: "pushgate-receiver" });
+    const files = await spooled();
+    expect(files).toEqual([expect.stringMatching(`^${gitHost}/[^/]+\\.json$`)]);
+    const id = gitHost === "standard-webhooks" ? 'msg_[^"]*' : files[0]!.slice(gitHost.length + 1, -".json".length);
+    const line = `"delivery":"${id}","hook":"${gitHost}"`;
+    const count = async () => Number(await host.read(`grep -c '${line}' /var/log/nginx/pushgate.log || true`));
+    // nginx writes the line after the answer.
+    await until("nginx has logged the push", async () => (await count()) || undefined);
+    expect(await count()).toBe(1);
+    await emptySpool();
+  });
+
+  test("a push under each wrong signature is rejected by the receiver", async () => {
+    for (const [what, headers, body] of badlySigned(gitHost))
+      expect([what, await toNginx(sent(gitHost, { headers, body }))]).toEqual([what, "401 pushgate-receiver"]);
+    expect(await spooled()).toEqual([]);
+  });
+
+  test("a push from another git host's range is rejected by Cloudflare, and without Cloudflare by systemd", async () => {
+    const source = gitHost === "github" ? gitlab.v4[0] : github.v4[0];
+    expect(await world.send(sent(gitHost, { source }))).toMatchObject({ status: 403, servedBy: "" });
+    expect(await toNginx(sent(gitHost, { source }))).toBe("403 pushgate-proxy");
+    expect(await spooled()).toEqual([]);
+  });
+
+  test("two hooks of one repository: the secret of one signs nothing for the other", async () => {
+    const other = gitHostNames.find((name) => name !== gitHost && sourceOf(name) === sourceOf(gitHost));
+    const { headers, push } = senders[gitHost];
+    const body = bytes(push);
+    const signed = sent(gitHost, { headers: headers(body, senders[other ?? gitHost].secret), body });
+    expect(other).toBeTruthy();
+    expect(await toNginx(signed)).toBe("401 pushgate-receiver");
+  });
+});
+
+test.each(pushes)("what a push means at %s %#", async (gitHost, payload, headers, decision) => {
+  const body = bytes(payload);
+  const { secret, headers: own } = senders[gitHost];
+  const status = "push" in decision ? 202 : "ignored" in decision ? 200 : 400;
+  const delivery = sent(gitHost, { headers: { ...own(body, secret), ...headers }, body });
+  expect(await toNginx(delivery)).toBe(`${status} pushgate-receiver`);
+  expect(await spooled()).toHaveLength(status === 202 ? 1 : 0);
+  await emptySpool();
+});
+
+describe("through nginx, from GitHub's address:", () => {
+  const padded = (length: number) => Buffer.from(`{"ref":"refs/heads/main","pad":"`.padEnd(length - 2, "x") + '"}');
+  const signed = (body: Buffer, more: Headers = {}) =>
+    asCloudflare(
+      sent("github", { body, headers: { ...senders.github.headers(body, senders.github.secret), ...more } }),
+    );
+  const push = bytes(senders.github.push);
+  /** Without a length. */
+  const chunked = (delivery: Delivery) => {
+    const { "content-length": _, ...headers } = delivery.headers;
+    return head({ ...delivery, headers }, "transfer-encoding: chunked");
+  };
+  const whole = (delivery: Delivery) => [head(delivery), delivery.body];
+
+  /** Writes these bytes, and returns the status and the layer that answered, or "no answer". */
+  async function raw(parts: readonly (string | Buffer)[]): Promise<string> {
+    const to = { host: host.address, port: originPort, localAddress: edge.v4[0], servername: hostnameOf(host) };
+    const socket = connect({ ...to, ...world.client(), rejectUnauthorized: false });
+    socket.on("error", () => {});
+    const answered = answer(socket);
+    for (const part of parts) socket.write(part);
+    const { status, headers } = await answered.finally(() => socket.destroy());
+    return status === 0 ? "no answer" : `${status} ${headers["x-served-by"] ?? "unnamed"}`;
+  }
+
+  const proxy = (status: number) => new RegExp(`^${status} (pushgate-proxy|unnamed)$`);
+  const receiver = (status: number) => new RegExp(`^${status} pushgate-receiver$`);
+  const sha1 = (body: Buffer) => `sha1=${createHmac("sha1", senders.github.secret).update(body).digest("hex")}`;
+
+  test.each<[what: string, answer: RegExp, parts: () => readonly (string | Buffer)[]]>([
+    ["a length and chunks", proxy(400), () => [head(signed(push), "transfer-encoding: chunked"), push]],
+    ["two lengths", proxy(400), () => [head(signed(push), "content-length: 5"), push]],
+    ["a length with a sign", proxy(400), () => whole(signed(push, { "content-length": `+${push.length}` }))],
+    ["a chunk whose length is no number", proxy(400), () => [chunked(signed(push)), "zz\r\nnot a chunk\r\n"]],
+    [
+      "a space before a colon",
+      receiver(415),
+      () => [head(signed(push)).replace("content-type:", "content-type :"), push],
+    ],
+    ["26 MB by their declared length", proxy(413), () => whole(signed(push, { "content-length": String(26 << 20) }))],
+    ["26 MB in chunks", proxy(413), () => [chunked(signed(padded(26 << 20))), chunk(padded(26 << 20)), "0\r\n\r\n"]],
+    ["one byte over the limit", proxy(413), () => whole(signed(padded(longest + 1)))],
+    [
+      "one byte over the limit, without a length",
+      proxy(413),
+      () => [chunked(signed(padded(longest + 1))), chunk(padded(longest + 1)), "0\r\n\r\n"],
+    ],
+    [
+      "a gzip bomb",
+      receiver(415),
+      () => whole(signed(gzipSync(Buffer.alloc(20 << 20, "[")), { "content-encoding": "gzip" })),
+    ],
+    ["deep JSON, rightly signed", receiver(400), () => whole(signed(Buffer.from("[".repeat(500_000))))],
+    ["names of prototypes", receiver(400), () => whole(signed(Buffer.from('{"__proto__":{"ref":"refs/heads/main"}}')))],
+    [
+      "a ref that is an option of git",
+      receiver(200),
+      () => whole(signed(bytes({ ref: "refs/heads/--upload-pack=x" }))),
+    ],
+    [
+      "SHA-1 beside a wrong SHA-256",
+      receiver(401),
+      () => whole(signed(push, { "x-hub-signature": sha1(push), "x-hub-signature-256": `sha256=${"0".repeat(64)}` })),
+    ],
+    [
+      "two signatures, both right",
+      receiver(401),
+      () => [head(signed(push), `x-hub-signature-256: ${signed(push).headers["x-hub-signature-256"]}`), push],
+    ],
+    ["a control in a header", proxy(400), () => whole(signed(push, { "content-type": "a\u001b[2J\u0001" }))],
+  ])("%s is rejected", async (_, expected, parts) => {
+    expect(await raw(parts())).toMatch(expected);
+    expect(await spooled()).toEqual([]);
+  });
+
+  test("a body that is aborted in the middle is dropped, and the next push is accepted", async () => {
+    const to = { host: host.address, port: originPort, localAddress: edge.v4[0], servername: hostnameOf(host) };
+    const socket = connect({ ...to, ...world.client(), rejectUnauthorized: false });
+    socket.on("error", () => {});
+    socket.write(head(signed(push)));
+    socket.end(push.subarray(0, 100));
+    await new Promise((resolve) => socket.resume().once("close", resolve));
+    expect(await spooled()).toEqual([]);
+  });
+
+  test("a body of the limit, with a length and without one, is accepted", async () => {
+    const body = padded(longest);
+    expect(await raw(whole(signed(body)))).toMatch(receiver(202));
+    expect(await raw([chunked(signed(body, { "x-github-delivery": "other" })), chunk(body), "0\r\n\r\n"])).toMatch(
+      receiver(202),
+    );
+    expect(await spooled()).toHaveLength(2);
+    await emptySpool();
+  });
+
+  test("each of these left one line of printable JSON, or none, in each log", async () => {
+    const logs = [
+      "cat /var/log/nginx/pushgate.log",
+      "journalctl --no-pager --output=cat --identifier=pushgate-receiver",
+    ];
+    for (const log of logs) {
+      const text = await host.read(log);
+      expect(text).not.toMatch(/[\u0000-\u0009\u000b-\u001f\u007f-\u009f]/);
+      for (const line of text.trim().split("\n")) expect(JSON.parse(line)).toHaveProperty("status");
+    }
+  });
+});
