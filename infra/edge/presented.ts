@@ -13,8 +13,9 @@ import { cloudflare } from "./provider.ts";
 export type Presented = {
   readonly certId: string;
   readonly enabled: boolean | null;
-  /** "active", "pending_deployment", "deleted" and others. */
+  /** "active", "pending_deployment", "deleted" and others: of the association, and of the certificate. */
   readonly status: string;
+  readonly certStatus: string;
 };
 
 /** By hostname; a hostname without an association is absent. */
@@ -30,8 +31,11 @@ const unassociated = /: 4(?!01|03|08|09|29)\d\d /;
 export async function readPresented(zoneId: string, hostnames: readonly string[]): Promise<AllPresented> {
   const read = async (hostname: string): Promise<[string, Presented][]> => {
     try {
-      const { certId, enabled, status } = await cloudflare.getAuthenticatedOriginPulls({ zoneId, hostname });
-      return [[hostname, { certId, enabled, status }]];
+      const { certId, enabled, status, certStatus } = await cloudflare.getAuthenticatedOriginPulls({
+        zoneId,
+        hostname,
+      });
+      return [[hostname, { certId, enabled, status, certStatus }]];
     } catch (error) {
       const message = (error instanceof Error ? error.message : String(error)).replace(/\s+/g, " ").trim();
       if (unassociated.test(message)) return [];
@@ -44,16 +48,21 @@ export async function readPresented(zoneId: string, hostnames: readonly string[]
   return new Map((await Promise.all(hostnames.map(read))).flat());
 }
 
+/** Cloudflare goes on to report what was deleted. */
+const isDeleted = (status: string | undefined): boolean => /delet/.test(status ?? "");
+
 /** The difference in words; undefined if Cloudflare presents this certificate, or has no association yet. */
 export function presentedDrift(hostname: string, live: Presented | undefined, certId: string): string | undefined {
   if (live === undefined) return undefined;
-  const gone = /delet/.test(live.status ?? "");
-  if (live.enabled === true && live.certId === certId && !gone) return undefined;
-  const state = gone ? live.status : live.enabled === true ? "on" : "off";
-  return (
-    `the client certificate of ${hostname} at Cloudflare is ${live.certId}, ${state}; declared is ${certId}, on. Run ` +
-    "npx pulumi up, which restores it."
-  );
+  const isDeclared = live.certId === certId;
+  const isOff = isDeleted(live.status);
+  const isLost = isDeclared && isDeleted(live.certStatus);
+  if (live.enabled === true && isDeclared && !isOff && !isLost) return undefined;
+  const state = isLost ? live.certStatus : isOff ? live.status : live.enabled === true ? "on" : "off";
+  const fix = isLost
+    ? "Raise pushgate:edge.generation by one, then run npx pulumi up, which makes another."
+    : "Run npx pulumi up, which restores it.";
+  return `the client certificate of ${hostname} at Cloudflare is ${live.certId}, ${state}; declared is ${certId}, on. ${fix}`;
 }
 
 const association = (zoneId: string, hostname?: string): string =>

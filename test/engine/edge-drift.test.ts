@@ -227,10 +227,28 @@ describe("in a zone whose owner has rules in every phase", { timeout: patience }
     },
   );
 
+  test("preview reports a client certificate that was deleted, and a new generation makes another", async () => {
+    const [leaf] = w.api.zone.origin_pulls.hostname_certificates.filter(({ id }) => id !== another);
+    await client.result("DELETE", `${O}/certificates/${leaf!.id}`);
+    const preview = await w.stack.preview("--expect-no-changes");
+    expect(preview.code, preview.stdout).toBe(7);
+    expect(atCloudflare(preview)).toEqual([`update ${hostname} client certificate configs`]);
+    expect(preview.stdout).toContain(`at Cloudflare is ${leaf!.id}, deleted; declared is ${leaf!.id}, on. Raise push`);
+    const up = await w.stack.up();
+    expect(up.code).toBe(1);
+    expect(up.stdout).toContain("raise pushgate:edge.generation by one");
+
+    w.stack.configure({ "pushgate:edge": { plan: "pro", generation: 2 } });
+    succeeded(await w.stack.up());
+    const [fresh] = w.api.zone.origin_pulls.hostname_certificates.filter(({ id }) => id !== another);
+    expect(w.api.zone.origin_pulls.hostnames).toMatchObject([{ cert_id: fresh!.id, enabled: true }]);
+    expect(atCloudflare(succeeded(await w.stack.preview()))).toEqual([]);
+  });
+
   test("a new generation and a manual change at once end with the new certificate, and its write is the provider's", async () => {
     const [former] = w.api.zone.origin_pulls.hostname_certificates.filter(({ id }) => id !== another);
     await associated(former!.id, false);
-    w.stack.configure({ "pushgate:edge": { plan: "pro", generation: 2 } });
+    w.stack.configure({ "pushgate:edge": { plan: "pro", generation: 3 } });
     w.api.requests.length = 0;
     const up = succeeded(await w.stack.up());
     expect(up.stdout).not.toContain("declared is");

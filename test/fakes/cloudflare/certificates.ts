@@ -86,17 +86,20 @@ export function certificateRoutes(zone: ZoneState, authority: Authority): Route[
     };
   }
 
-  const one = (of: Held, { params }: Call): ClientCertificate =>
+  /** Certificates that were deleted. Cloudflare goes on to return them; none can be associated. */
+  const deleted = new Map<string, ClientCertificate>();
+  const one = (of: Held, { params }: Call, andDeleted = false): ClientCertificate =>
     found(
-      of().find(({ id }) => id === params.id),
+      of().find(({ id }) => id === params.id) ?? (andDeleted ? deleted.get(params.id ?? "") : undefined),
       1401,
       "certificate not found",
     );
 
   function drop(from: Held): (call: Call) => Reply {
     return (call) => {
-      const gone = one(from, call);
-      from().splice(from().indexOf(gone), 1);
+      const gone = one(from, call, true);
+      if (!deleted.has(gone.id)) from().splice(from().indexOf(gone), 1);
+      deleted.set(gone.id, { ...gone, status: "deleted" });
       return { result: { ...shown(gone), status: "pending_deletion" } };
     };
   }
@@ -187,21 +190,18 @@ export function certificateRoutes(zone: ZoneState, authority: Authority): Route[
       "GET",
       `${O}/hostnames/certificates/:id`,
       `${SSL} Read`,
-      (call) => ({ result: shown(one(hostnameCertificates, call)) }),
+      (call) => ({ result: shown(one(hostnameCertificates, call, true)) }),
     ],
     ["DELETE", `${O}/hostnames/certificates/:id`, `${SSL} Write`, drop(hostnameCertificates)],
     [
       "GET",
       `${O}/hostnames/:hostname`,
       `${SSL} Read`,
-      ({ params }) => ({
-        result: found(
-          zone.origin_pulls.hostnames.find(({ hostname }) => hostname === params.hostname) ??
-            removed.get(params.hostname ?? ""),
-          1433,
-          "hostname not found",
-        ),
-      }),
+      ({ params }) => {
+        const kept = zone.origin_pulls.hostnames.find(({ hostname }) => hostname === params.hostname);
+        const result = found(kept ?? removed.get(params.hostname ?? ""), 1433, "hostname not found");
+        return { result: { ...result, ...(deleted.has(String(result.cert_id)) && { cert_status: "deleted" }) } };
+      },
     ],
     ["GET", O, `${SSL} Read`, list(zoneCertificates)],
     ["POST", O, `${SSL} Write`, upload(zoneCertificates, 50)],

@@ -8,16 +8,17 @@ import { setMocks } from "../mocks.ts";
 
 const hostname = "hooks.example.org";
 const live = (change: Partial<Presented> = {}): Presented => ({
-  ...{ certId: "declared", enabled: true, status: "active" },
+  ...{ certId: "declared", enabled: true, status: "active", certStatus: "active" },
   ...change,
 });
-const says = (is: string) =>
-  `the client certificate of ${hostname} at Cloudflare is ${is}; declared is declared, on. Run npx pulumi up, which restores it.`;
+const says = (is: string, fix = "Run npx pulumi up, which restores it.") =>
+  `the client certificate of ${hostname} at Cloudflare is ${is}; declared is declared, on. ${fix}`;
 
 test.each<[string, Presented | undefined]>([
   ["none yet: the provider creates it", undefined],
   ["the declared one", live()],
   ["the declared one, on its way to Cloudflare's locations", live({ status: "pending_deployment" })],
+  ["the declared one, before the API had a status of certificates", live({ certStatus: undefined as never })],
 ])("no drift: %s", (_, presented) => {
   expect(presentedDrift(hostname, presented, "declared")).toBeUndefined();
 });
@@ -29,9 +30,21 @@ test.each<[string, Presented, string]>([
   ["another certificate, off", live({ certId: "another", enabled: false }), "another, off"],
   ["deleted", live({ enabled: null, status: "deleted" }), "declared, deleted"],
   ["about to be deleted", live({ status: "pending_deletion" }), "declared, pending_deletion"],
+  ["another certificate, deleted", live({ certId: "another", certStatus: "deleted" }), "another, on"],
 ])("drift: %s", (_, presented, is) => {
   expect(presentedDrift(hostname, presented, "declared")).toBe(says(is));
 });
+
+test.each(["deleted", "pending_deletion"])(
+  "drift: the certificate itself is %s, so that only another can be on",
+  (certStatus) => {
+    const fix = "Raise pushgate:edge.generation by one, then run npx pulumi up, which makes another.";
+    for (const change of [{}, { enabled: false }, { enabled: null, status: "deleted" }])
+      expect(presentedDrift(hostname, live({ certStatus, ...change }), "declared")).toBe(
+        says(`declared, ${certStatus}`, fix),
+      );
+  },
+);
 
 describe("with Cloudflare", () => {
   let api: Api;
