@@ -127,9 +127,12 @@ test("no layer accepts another spelling of the hook's path", async () => {
 /** Eight allowed deliveries at once, then eight denied ones. */
 async function burst() {
   const [good, bad] = [{ source: places.github }, attacks["7 service manager"].change(places)];
+  const before = await lab.world.spooled(lab.host);
   const turns = (change: Change) => Array.from({ length: 8 }, () => lab.world.deliver(change));
   const allowed = await Promise.all(turns(good));
   const denied = await Promise.all(turns(bad));
+  const taken = [...allowed, ...denied].filter(({ status }) => status === 202).length;
+  expect((await lab.world.spooled(lab.host)).length - before.length).toBe(taken);
   const words = (answers: readonly Answer[]) => new Set(answers.map((answer) => summary(answer, lab.world.edge)));
   return { allowed: words(allowed), denied: words(denied) };
 }
