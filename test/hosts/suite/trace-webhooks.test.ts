@@ -114,7 +114,8 @@ test("40 deliveries are traced in one call", async () => {
   console.log(`40 deliveries: ${seconds.toFixed(1)} s`);
   const found = JSON.parse(stdout) as { certainty: string }[];
   expect(found.filter(({ certainty }) => certainty === "certain")).toHaveLength(40);
-  expect(code).toBe(0);
+  // Those that were sent while nginx was stopped are among them.
+  expect(code).toBe(1);
 });
 
 test("the token and the secret are nowhere on the host", async () => {
