@@ -5,7 +5,7 @@
 # An arriving layer:
 # 1. writes each new file aside and checks it with its real parser, then saves what it will replace;
 # 2. writes the new files beside their targets with owner, mode and fsync, then removes the old stamp, with fsync;
-# 3. renames all of them in one go, then removes paths that the layer owns and no longer declares;
+# 3. renames all of them, one after the other, then removes paths that the layer owns and no longer declares;
 # 4. activates, confirms the facts and writes the stamp LAST.
 # A kill or a power cut at any moment therefore leaves no valid stamp: the next preview reports that and the next apply
 # repairs it. A failure restores the former files and runs `restore`. What an apply that succeeded did is on the disk.
@@ -29,7 +29,7 @@ fail() { # step, what is wrong, fix
   if [ "$armed" = 1 ]; then
     put_back
   elif [ "$present" = 1 ]; then
-    say "nothing was changed, the former files serve"
+    say "nothing was changed"
   else
     say "the removal is not finished; the next \`pulumi up\` continues it"
   fi

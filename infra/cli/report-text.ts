@@ -61,7 +61,10 @@ function statusLines({ status }: HookReport, now: string): Line[] {
   if (adoption !== undefined) {
     const files = adoption.files.length + adoption.more;
     const some = adoption.files.slice(0, 5).join(", ");
-    lines.push(["adoption", `waits: ${files} files of the web root that no build makes: ${some}`]);
+    lines.push([
+      "web root",
+      `no build makes ${files} of its files: ${some}. Add them to site.keep, then run npx pulumi up`,
+    ]);
   }
   for (const [i, { id, at, pages, bytes }] of releases.entries()) {
     const current = id === deployed?.release ? "  <- current" : "";

@@ -7,10 +7,14 @@ import type { Config, GitHost, Hook, Host, Settings, Site } from "./schema.ts";
 
 /** Git hosts that publish their source ranges. The others are self-hosted, and `sources` holds their ranges. */
 export const published: Partial<Record<GitHost, readonly string[]>> = Object.fromEntries(
-  gitHostNames
-    .filter((name) => gitHosts[name].publishedPort !== undefined)
-    .map((name) => [name, (networks as Readonly<Record<string, Network>>)[`${name}Hooks`]!.cidrs]),
+  gitHostNames.filter((name) => gitHosts[name].publishedPort !== undefined).map((name) => [name, rangesOf(name).cidrs]),
 );
+
+function rangesOf(name: GitHost): Network {
+  const network = (networks as Readonly<Record<string, Network>>)[`${name}Hooks`];
+  if (!network) throw new Error(`infra/networks.ts has no ${name}Hooks: add the ranges that the git host publishes.`);
+  return network;
+}
 
 /**
  * Checked configuration -> Settings: each hook's ranges filled in, sorted, without overlaps. `withStatus`: hooks that have

@@ -148,7 +148,7 @@ const rows: readonly Row[] = [
     name: "Bot Fight Mode",
     layer: "3 bot management",
     what: "Bot Fight Mode challenged the git host as a bot",
-    fix: "Write botFightMode: off into pushgate:edge, then npx pulumi up. No rule skips it, and it covers the whole zone.",
+    fix: "Run npx pulumi config set --path pushgate:edge.botFightMode off, then npx pulumi up. No rule skips Bot Fight Mode; this switches it off for the whole zone.",
     answer: [challenged],
     event: by("challenge", "botfight"),
   },

@@ -53,7 +53,7 @@ export type GitHost = {
   readonly secretField?: (secret: string) => string;
   /** Which secrets are keys of Standard Webhooks: `whsec_` and base64. None where absent. */
   readonly keys?: "all" | "some";
-  /** Loopback port of its socket, from 9461 to 9469; absent where the git host publishes no source ranges. */
+  /** Loopback port of its socket, its own from 9461 to 9469; absent where the git host publishes no source ranges. */
   readonly publishedPort?: number;
   readonly dialect: Dialect;
   /** How the result of a build is set on a commit; absent where it has no API for that. */

@@ -28,8 +28,9 @@ function botFaults({ edge }: Settings, live: LiveZone): string[] {
   if (live.botFightMode !== true || edge.botFightMode === "off") return [];
   return [
     `the zone ${live.name} has Bot Fight Mode on, which no rule can skip on the free plan: Cloudflare would answer ` +
-      "deliveries with 403, and no log on the host would show them. Write botFightMode: off into pushgate:edge, which " +
-      "switches it off for the whole zone, or choose the pro plan, where a rule skips it for hooks alone.",
+      "deliveries with 403, and no log on the host would show them. Run npx pulumi config set --path " +
+      "pushgate:edge.botFightMode off, which has up switch it off for the whole zone, or choose the pro plan, where a " +
+      "rule skips it for hooks alone.",
   ];
 }
 

@@ -156,11 +156,7 @@ describe("through nginx, from GitHub's address:", () => {
     ["two lengths", proxy(400), () => [head(signed(push), "content-length: 5"), push]],
     ["a length with a sign", proxy(400), () => whole(signed(push, { "content-length": `+${push.length}` }))],
     ["a chunk whose length is no number", proxy(400), () => [chunked(signed(push)), "zz\r\nnot a chunk\r\n"]],
-    [
-      "a space before a colon",
-      proxy(400),
-      () => [head(signed(push)).replace("content-type:", "content-type :"), push],
-    ],
+    ["a space before a colon", proxy(400), () => [head(signed(push)).replace("content-type:", "content-type :"), push]],
     ["26 MB by their declared length", proxy(413), () => whole(signed(push, { "content-length": String(26 << 20) }))],
     ["26 MB in chunks", proxy(413), () => [chunked(signed(padded(26 << 20))), chunk(padded(26 << 20)), "0\r\n\r\n"]],
     ["one byte over the limit", proxy(413), () => whole(signed(padded(longest + 1)))],

@@ -75,7 +75,7 @@ describe("an nginx without CAP_NET_RAW", () => {
     const text = up.stdout + up.stderr;
     expect(text).toContain("nginx does not hold CAP_NET_RAW, so its workers would die on reload");
     expect(text).toContain("Find what removes it (CapabilityBoundingSet= or User= in systemctl cat nginx.service)");
-    expect(text).toContain("proxy: nothing was changed, the former files serve");
+    expect(text).toContain("proxy: nothing was changed");
     expect(await host.read(`ls ${paths.nginx} 2>/dev/null || true`)).toBe("");
     // The same workers: nginx was not reloaded.
     expect(await children()).toBe(workers);

@@ -88,7 +88,12 @@ describe("what runs before pushgate's rules, or is skipped by none", () => {
       "Bot Fight Mode",
       () => void Object.assign(zone, { plan: "free", bot_management: { ...zone.bot_management, fight_mode: true } }),
       () => void Object.assign(zone.bot_management, { fight_mode: false }),
-      certainly(403, "Bot Fight Mode", "3 bot management", /^Write botFightMode: off/),
+      certainly(
+        403,
+        "Bot Fight Mode",
+        "3 bot management",
+        /^Run npx pulumi config set --path pushgate:edge.botFightMode off/,
+      ),
     ],
   ])("%s", async (_, make, undo, seen) => {
     make();

@@ -262,7 +262,7 @@ describe("trace of the git host's record", () => {
 
       rejected by 3 bot management: one delivery
         likely: Bot Fight Mode challenged the git host as a bot.
-          fix: Write botFightMode: off into pushgate:edge, then npx pulumi up. No rule skips it, and it covers the whole zone.
+          fix: Run npx pulumi config set --path pushgate:edge.botFightMode off, then npx pulumi up. No rule skips Bot Fight Mode; this switches it off for the whole zone.
         likely: Super Bot Fight Mode or Bot Management took the git host for a bot.
           fix: npx pulumi up restores pushgate's skip rule, which skips it.
         likely: Browser Integrity Check rejected the sender's headers.

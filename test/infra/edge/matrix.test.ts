@@ -271,7 +271,7 @@ test("preview rejects exactly the plans on which Cloudflare would reject deliver
   );
   expect(rejectsDeliveries).toEqual([false, true, false, false, false, false]);
   expect(faults.map((each) => each.length > 0)).toEqual(rejectsDeliveries);
-  expect(faults.flat()).toEqual([expect.stringContaining("botFightMode: off")]);
+  expect(faults.flat()).toEqual([expect.stringContaining("pushgate:edge.botFightMode off")]);
   const chosen = plans.map(({ edge }) => botSettings({ ...edge, botFightMode: "off" }) !== undefined);
   expect(chosen).toEqual(plans.map(({ edge }) => edge.plan === "free"));
 });

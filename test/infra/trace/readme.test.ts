@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import { rejections } from "./readme.ts";
 
 /** The table under this heading, to the empty line that ends it. */
-const table = /(?<=## A delivery was rejected\n\n)\|[\s\S]*?(?=\n\n)/;
+const table = /(?<=`X-Served-By` of the answer:\n\n)\|[\s\S]*?(?=\n\n)/;
 
 test("README's table of rejections is generated from the outcomes that trace concludes", async () => {
   const path = "../../../README.md";

@@ -44,7 +44,7 @@ describe("plan and bots", () => {
   test("preview rejects Bot Fight Mode without the operator's choice, and names both fixes", () => {
     const [fault, ...others] = edgeFaults(free, { ...liveZone("free"), botFightMode: true });
     expect(others).toEqual([]);
-    expect(fault).toMatch(/403.*botFightMode: off.*pro plan/s);
+    expect(fault).toMatch(/403.*botFightMode off.*pro plan/s);
     expect(edgeFaults(free, { ...liveZone("free"), botFightMode: false })).toEqual([]);
     const chosen: Settings = { ...free, edge: { ...free.edge, botFightMode: "off" } };
     expect(edgeFaults(chosen, { ...liveZone("free"), botFightMode: true })).toEqual([]);

@@ -249,7 +249,9 @@ describe("bots", () => {
   );
   test("on free, without the choice, nothing is declared", async () => {
     await mock({ ...zone("free"), ...empty, getBotManagement: { fightMode: true } });
-    await expect(declare({ ...example, edge: { ...example.edge, plan: "free" } })).rejects.toThrow("botFightMode: off");
+    await expect(declare({ ...example, edge: { ...example.edge, plan: "free" } })).rejects.toThrow(
+      "pushgate:edge.botFightMode off",
+    );
     expect(declared).toEqual([]);
   });
   test.each([{ fightMode: false }, {}, { fightMode: null }])(
