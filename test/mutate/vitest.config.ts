@@ -10,8 +10,8 @@ export default defineConfig({
     // A process for each file would take three quarters of the time.
     isolate: false,
     fileParallelism: false,
-    testTimeout: 60_000,
-    hookTimeout: 60_000,
+    testTimeout: 15_000,
+    hookTimeout: 30_000,
   },
   plugins: [
     {

@@ -319,9 +319,9 @@ describe("a host's answer", () => {
       /head +dddddddddddd, held back by a rollback/,
     ],
     [
-      "an adoption that waits",
+      "a web root whose files no build makes",
       { adoption: { release: "000001-adopted", files: ["old.html"], more: 2 } },
-      /adoption +waits: 3 files .*: old\.html/,
+      /web root +no build makes 3 of its files: old\.html\. Add them to site\.keep, then run npx pulumi up/,
     ],
     ["a reason without its escape sequence", { last: { ...status().last, reason: "\u001b[2Jgone" } }, /: \[2Jgone\n/],
   ])("status prints %s", (_, change, line) => {
