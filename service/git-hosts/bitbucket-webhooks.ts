@@ -56,8 +56,7 @@ export const bitbucketWebhooks: WebhookApi = {
 /** Over https its address is `<base>/scm/<project>/<repository>.git`, over SSH without `scm`. */
 export function dataCenterPlace({ origin, names }: Repository): { readonly base: string; readonly path: string } {
   const [project = "", name = ""] = names.slice(-2);
-  const before = names.slice(0, -2).filter((segment, i, all) => segment !== "scm" || i < all.length - 1);
-  const base = [origin, ...before.map(encodeURIComponent)].join("/");
+  const base = [origin, ...names.slice(0, -3).map(encodeURIComponent)].join("/");
   return { base, path: `projects/${segments([project])}/repos/${segments([name])}` };
 }
 

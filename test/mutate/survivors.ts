@@ -64,6 +64,33 @@ export const survivors: readonly Survivor[] = [
     becomes: "true",
     reason: "A list is empty here, by shallow-json.ts, and no number reads as 40 digits: the condition is the type's.",
   },
+  ...[
+    'const [, host = "", port = "", path = ""] =',
+    "/^https:\\/\\/([^/:]+)(:\\d+)?\\/(.*)$/.exec(address) ??",
+    "[];",
+  ].map((line) => ({
+    file: "service/git-hosts/commit-status.ts",
+    line,
+    reason: "The configuration's own check admits no address that these words decide about: settings.test.ts.",
+  })),
+  {
+    file: "service/git-hosts/bitbucket-webhooks.ts",
+    line: 'const [project = "", name = ""] = names.slice(-2);',
+    becomes: '"Stryker was here!"',
+    reason: "The address of a repository has a project and a name; the type of a list allows none.",
+  },
+  {
+    file: "service/git-hosts/gitlab-webhooks.ts",
+    line: 'const at = new Date(answer.headers.date ?? "");',
+    becomes: '"Stryker was here!"',
+    reason: "Neither text is a time.",
+  },
+  {
+    file: "service/git-hosts/webhook-api.ts",
+    line: '/<([^>]+)>\\s*;[^,]*\\brel="?next"?/.exec(headers.link ?? "")?.[1];',
+    becomes: '"Stryker was here!"',
+    reason: "Neither text has a link.",
+  },
   {
     file: "service/git-hosts/payload.ts",
     line: "} catch {",

@@ -12,7 +12,8 @@ const at = (name: GitHostName, repository: string, more: object = {}) =>
 test.each([
   ["https://github.com/example/site.git", "https://github.com", ["example", "site"]],
   ["https://git.example.net:3000/a/b/c", "https://git.example.net:3000", ["a", "b", "c"]],
-  ["https://git.example.net/a/b/", "https://git.example.net", ["a", "b"]],
+  ["https://git.example.net/a/b//", "https://git.example.net", ["a", "b"]],
+  ["https://github.com/example/example.github.io", "https://github.com", ["example", "example.github.io"]],
   ["ssh://git@git.example.net:2222/a/b.git", "https://git.example.net", ["a", "b"]],
   ["ssh://git@git.example.net/a/b.git", "https://git.example.net", ["a", "b"]],
   ["git@git.example.net:a/b.git", "https://git.example.net", ["a", "b"]],
@@ -137,6 +138,7 @@ test("a reason is cut where the API takes no more, by characters", () => {
     expect(description).toMatch(/\u{1f41f}…$/u);
   }
   expect(cut("short", 140)).toBe("short");
+  expect(cut("x".repeat(140), 140)).toBe("x".repeat(140));
 });
 
 test("Gogs and senders that hold no repository have no API for results; every other git host says where its token is made", () => {

@@ -213,7 +213,8 @@ describe("what is sent", () => {
 
   test("and every page, permission and missing part that a person reads has words", () => {
     for (const name of gitHostNames) {
-      const { webhooks } = gitHosts[name];
+      const { webhooks, status } = gitHosts[name];
+      for (const text of status ? [status.tokenPage, status.permission] : []) expect(text, name).toMatch(/\w+:? \w+/);
       if (webhooks === undefined) continue;
       const { tokenPage, permission, lacks, ping } = webhooks;
       for (const text of [tokenPage, permission, ...lacks]) expect(text, name).toMatch(/\w+:? \w+/);
@@ -221,6 +222,34 @@ describe("what is sent", () => {
       if (ping === undefined) expect(lacks[0], name).toMatch(/no API for tests/);
       if (webhooks.deliveries === undefined) expect(lacks.at(-1), name).toMatch(/no API for .*record of .*deliveries/);
     }
+    const lackOf = (name: GitHostName) => gitHosts[name].webhooks?.lacks.at(-1);
+    expect(gitHosts.github.webhooks!.lacks).toEqual([]);
+    // GitLab's API answers so where its test was rejected.
+    expect(gitHosts.gitlab.webhooks!.ping!.rejected).toEqual([422]);
+    expect(lackOf("gitlab")).toContain("no signing token: run npx pushgate secret show");
+    expect([lackOf("gitea"), lackOf("forgejo")].map((text) => text?.split(" ")[0])).toEqual(["Gitea", "Forgejo"]);
+  });
+
+  test("that reads is a GET", () => {
+    const repository = repositoryOf("https://git.example.net/example/site.git");
+    for (const name of gitHostNames) {
+      const { list, deliveries } = gitHosts[name].webhooks ?? {};
+      const reads = [
+        list?.(repository),
+        deliveries?.list(repository, "1"),
+        deliveries?.one?.request(repository, "1", "2"),
+      ];
+      for (const read of reads.filter((each) => each !== undefined)) expect([name, read.method]).toEqual([name, "GET"]);
+    }
+  });
+
+  test("to GitHub Enterprise Server has a token of its own, which does not go to github.com", () => {
+    const { variable } = gitHosts.github.webhooks!;
+    const addresses = ["https://github.com/example/site.git", "https://ghe.example.net/example/site.git"];
+    expect(addresses.map((address) => variable(repositoryOf(address)))).toEqual([
+      "GITHUB_TOKEN",
+      "GH_ENTERPRISE_TOKEN",
+    ]);
   });
 
   test.each<[GitHostName, string, string]>([
