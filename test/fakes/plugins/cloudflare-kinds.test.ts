@@ -134,15 +134,40 @@ describe("a manual change at Cloudflare", () => {
         name,
       ).toBe(true);
   });
-  test.each(["DnsRecord settings", "DnsRecord tags", "DnsRecord comment"])(
-    "of %s, which is not declared",
-    async (name) => {
-      const [type, property] = name.split(" ") as [string, string];
-      const live = { settings: { ipv4_only: true }, tags: ["a"], comment: "manual" };
-      const found = await afterwards(type, (zone) => Object.assign(zone.dns_records[0]!, live));
-      expect(found!.changed.includes(property)).toBe(property === "comment");
-    },
-  );
+  /** What the program does not declare, by the second table of the page. */
+  const undeclared = [
+    ...page.split("What the program does not declare")[1]!.matchAll(/^\| (\w+) \| ([^|]+) \| (not seen|seen)/gm),
+  ]
+    .map(([, type, property, refresh]) => [`${type} ${property}`, refresh] as const)
+    .filter(([name]) => !name.startsWith("BotManagement"));
+  const undeclaredChanges: Readonly<Record<string, (zone: ZoneState) => unknown>> = {
+    "DnsRecord settings": (zone) => Object.assign(zone.dns_records[0]!, { settings: { ipv4_only: true } }),
+    "DnsRecord tags": (zone) => Object.assign(zone.dns_records[0]!, { tags: ["a"] }),
+    "DnsRecord comment": (zone) => Object.assign(zone.dns_records[0]!, { comment: "manual" }),
+    "Ruleset rules[].logging of a rule that is no skip": (zone) =>
+      Object.assign(zone.rulesets[0]!.rules.find(({ action }) => action !== "skip")!, { logging: { enabled: true } }),
+  };
+  test.each(undeclared)("of %s, which is not declared, is %s", async (name, refresh) => {
+    const found = await afterwards(name.split(" ")[0]!, undeclaredChanges[name]!);
+    expect(found!.changed.length > 0).toBe(refresh === "seen");
+  });
+  test("each of these changes belongs to a row", () => {
+    expect(undeclared.map(([name]) => name).sort()).toEqual(Object.keys(undeclaredChanges).sort());
+  });
+  test.each<[property: string, rule: "skip" | "block", change: object]>([
+    ["enabled", "block", { enabled: false }],
+    ["action", "block", { action: "log" }],
+    ["expression", "block", { expression: "true" }],
+    ["description", "block", { description: "another" }],
+    ["expression", "skip", { expression: "true" }],
+    ["logging", "skip", { logging: { enabled: false } }],
+    ["action_parameters", "skip", { action_parameters: { ruleset: "current" } }],
+  ])("of %s of a rule that is a %s is seen", async (_, rule, change) => {
+    const found = await afterwards("Ruleset", (zone) =>
+      Object.assign(zone.rulesets[0]!.rules.find(({ action }) => action === rule)!, change),
+    );
+    expect(found!.changed).toEqual(["rules"]);
+  });
   test("of a client certificate that was removed: Cloudflare goes on to return it as deleted, so it stays in the state", async () => {
     const found = await afterwards("AuthenticatedOriginPulls", async (zone) => {
       const [pull] = zone.origin_pulls.hostnames;

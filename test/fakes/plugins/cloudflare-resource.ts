@@ -39,9 +39,12 @@ const empty = (value: unknown): boolean =>
   (Array.isArray(value) && value.length === 0) ||
   (typeof value === "object" && Object.values(value).every(empty));
 
-/** A rule is on by default. */
-const fillsIn = (key: string, value: unknown): boolean =>
-  filledIn.has(key) || empty(value) || (key === "enabled" && value === true);
+/** A rule is on by default, and only a skip has its `logging` compared. `beside`: the object around. */
+const fillsIn = (key: string, value: unknown, beside: Props): boolean =>
+  filledIn.has(key) ||
+  empty(value) ||
+  (key === "enabled" && value === true) ||
+  (key === "logging" && beside.action !== "skip");
 
 /** Whether the live value equals the wanted one. Other fields may only be those that the API fills in. */
 function fits(wanted: unknown, live: unknown): boolean {
@@ -57,7 +60,7 @@ function fits(wanted: unknown, live: unknown): boolean {
   if (typeof live !== "object" || live === null) return false;
   const [want, have] = [wanted as Props, live as Props];
   return [...new Set([...Object.keys(want), ...Object.keys(have)])].every((key) =>
-    key in want ? fits(want[key], have[key]) : fillsIn(key, have[key]),
+    key in want ? fits(want[key], have[key]) : fillsIn(key, have[key], have),
   );
 }
 
@@ -69,7 +72,7 @@ function shapedAs(old: unknown, live: unknown): unknown {
   const said = (typeof old === "object" && old !== null ? old : {}) as Props;
   return Object.fromEntries(
     Object.entries(live)
-      .filter(([key, value]) => key in said || !fillsIn(key, value))
+      .filter(([key, value]) => key in said || !fillsIn(key, value, live as Props))
       .map(([key, value]) => [key, shapedAs(said[key], value)]),
   );
 }
