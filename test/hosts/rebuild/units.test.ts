@@ -590,6 +590,25 @@ describe("the egress table", () => {
     expect(await host.read("nft list tables")).toContain("pushgate_egress");
   });
 
+  test("a first attempt of the table's unit that fails is followed by another, and would be the last without its line", async () => {
+    const once = '[Service]\nExecStartPre=+/bin/sh -c "test -e /run/tried || { : >/run/tried; exit 1; }"';
+    const state = () => host.read("systemctl is-active pushgate-egress.service || true");
+    const restart = async () => {
+      const { code } = await host.inside("rm -f /run/tried; systemctl restart pushgate-egress.service", {
+        check: false,
+      });
+      return [code, await state()];
+    };
+    await withDropIn("pushgate-egress.service", once, async () => {
+      expect(await restart()).toEqual([1, "activating"]);
+      await until("the unit is active", async () => ((await state()) === "active" ? true : undefined));
+    });
+    await withDropIn("pushgate-egress.service", `${once}\nRestart=no`, async () =>
+      expect(await restart()).toEqual([1, "failed"]),
+    );
+    await host.inside("systemctl restart pushgate-egress.service");
+  });
+
   test("the table is loaded again after a restart of nftables.service, which flushes all rules", async () => {
     // After the first start of nftables.service the guard restores the table, and this test has no guard.
     await host.inside("systemctl start nftables.service && systemctl restart pushgate-egress.service");
