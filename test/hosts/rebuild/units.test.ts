@@ -591,7 +591,7 @@ describe("the egress table", () => {
   });
 
   test("a first attempt of the table's unit that fails is followed by another, and would be the last without its line", async () => {
-    const once = '[Service]\nExecStartPre=+/bin/sh -c "test -e /run/tried || { : >/run/tried; exit 1; }"';
+    const once = 'ExecStartPre=+/bin/sh -c "test -e /run/tried || { : >/run/tried; exit 1; }"';
     const state = () => host.read("systemctl is-active pushgate-egress.service || true");
     const restart = async () => {
       const { code } = await host.inside("rm -f /run/tried; systemctl restart pushgate-egress.service", {
