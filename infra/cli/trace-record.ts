@@ -67,7 +67,7 @@ function noRecord(hooks: readonly Place["hook"][]): string {
 /** The newest attempt at each delivery, pings left out. */
 function newestOf(entries: readonly Entry[]): Entry[] {
   const pushes = entries.filter(({ recorded }) => !recorded.isPing);
-  return [...Map.groupBy(pushes, ({ webhook, recorded }) => `${webhook.id} ${recorded.event}`).values()].map(
+  return [...Map.groupBy(pushes, ({ webhook, recorded }) => `${webhook.id} ${recorded.delivery}`).values()].map(
     (attempts) => attempts[0]!,
   );
 }
@@ -119,7 +119,7 @@ export async function traceRecord(options: RecordOptions): Promise<void> {
   if (failed === undefined) return showNone(found, days, options);
   // Follows the later attempts, too, so that their log lines are not taken for those of the failed attempt.
   const attempts = found.filter(
-    ({ webhook, recorded }) => webhook === failed.webhook && recorded.event === failed.recorded.event,
+    ({ webhook, recorded }) => webhook === failed.webhook && recorded.delivery === failed.recorded.delivery,
   );
   const one = (await follow(attempts, options))[attempts.indexOf(failed)]!;
   if (options.json) console.log(JSON.stringify([one], null, 2));
@@ -191,16 +191,16 @@ async function redeliver(failed: readonly Entry[], options: RecordOptions): Prom
   const again: Entry[] = [];
   for (const group of byWebhook) {
     const { client, webhook, place } = group[0]!;
-    const wanted = new Set(group.map(({ recorded }) => recorded.event));
+    const wanted = new Set(group.map(({ recorded }) => recorded.delivery));
     const send = async () => {
       for (const { recorded } of [...group].reverse()) await client.redeliver(webhook, recorded);
     };
-    const isAgain = ({ event }: Recorded): boolean => wanted.has(event);
+    const isAgain = ({ delivery }: Recorded): boolean => wanted.has(delivery);
     const records = await newRecords(
       client,
       webhook,
       send,
-      (found) => new Set(found.filter(isAgain).map(({ event }) => event)).size === wanted.size,
+      (found) => new Set(found.filter(isAgain).map(({ delivery }) => delivery)).size === wanted.size,
     );
     again.push(...records.filter(isAgain).map((recorded) => ({ client, webhook, place, recorded })));
   }

@@ -72,7 +72,6 @@ export const githubWebhooks: WebhookApi = {
       listOf(body).map(({ id, guid, delivered_at, status_code, event }) => ({
         id: textOf(id),
         delivery: textOf(guid),
-        event: textOf(guid),
         kind: textOf(event),
         isPing: event === "ping",
         time: textOf(delivered_at),

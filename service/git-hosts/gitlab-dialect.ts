@@ -29,7 +29,8 @@ export const gitlabDialect = {
   secretField: (secret) => (isMeantAsKey(secret) ? "signing token" : "secret token"),
   keys: "some",
   signatures: [standardShape, { header: "x-gitlab-token", prefix: "" }],
-  deliveryHeader: "x-gitlab-event-uuid",
+  // Since GitLab 17.4. Retries and resends keep it; each has another X-Gitlab-Event-UUID.
+  deliveryHeader: "idempotency-key",
   dialect: {
     signatureFault: (headers) => {
       if (headers["x-gitlab-token"]) return undefined;
@@ -53,7 +54,7 @@ export const gitlabDialect = {
     const signature = isMeantAsKey(secret)
       ? signedHeaders(secret, id, Math.floor(Date.now() / 1000), body)
       : { "x-gitlab-token": secret };
-    return { headers: { "x-gitlab-event": "Ping", "x-gitlab-event-uuid": id, ...signature }, body };
+    return { headers: { "x-gitlab-event": "Ping", "idempotency-key": id, ...signature }, body };
   },
   status: {
     tokenPage: "Settings > Access tokens of this project",

@@ -86,11 +86,9 @@ export const gitlabWebhooks: WebhookApi = {
         const answer = recordedAnswer(response_status, response_headers, response_body);
         // The record itself has no time.
         const at = new Date(answer.headers.date ?? "");
-        const delivery = sent["x-gitlab-event-uuid"] ?? "";
         return {
           id: textOf(id),
-          delivery,
-          event: sent["idempotency-key"] ?? delivery,
+          delivery: sent["idempotency-key"] ?? sent["x-gitlab-event-uuid"] ?? "",
           kind: textOf(trigger).replace(/_hooks$/, ""),
           isPing: false,
           ...(!Number.isNaN(at.getTime()) && { time: at.toISOString() }),

@@ -42,10 +42,8 @@ export type RecordedAnswer = {
 export type Recorded = {
   /** Of the attempt, in the API. */
   readonly id: string;
-  /** Of the delivery, in its header and in the hosts' logs. */
+  /** Of the delivery, in its header and in the hosts' logs; all attempts at it share it. */
   readonly delivery: string;
-  /** All attempts at one delivery share it. */
-  readonly event: string;
   readonly kind: string;
   readonly isPing: boolean;
   /** ISO 8601; absent where the record has no time. */

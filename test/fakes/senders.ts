@@ -100,8 +100,9 @@ const gitea = (body: Buffer, with_: string): Headers => ({
 });
 const gitlab = (body: Buffer, with_: string): Headers => ({
   "x-gitlab-event": "Push Hook",
-  "x-gitlab-event-uuid": "f3a1",
-  ...standardHeaders(body, with_),
+  "x-gitlab-event-uuid": randomUUID(),
+  "idempotency-key": "f3a1",
+  ...standardHeaders(body, with_, undefined, "f3a1"),
 });
 const push = { ...pushPayload(), before: two, after: one };
 const labPush = gitlabPayload({ ref: "refs/heads/main", before: two, after: one });

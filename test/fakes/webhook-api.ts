@@ -36,8 +36,6 @@ export type Attempt = {
   readonly webhook: number;
   /** The delivery's id in its header. */
   readonly delivery: string;
-  /** All attempts at one delivery have it. */
-  readonly event: string;
   readonly kind: string;
   readonly redelivery: boolean;
   /** Milliseconds since 1970. */
@@ -68,7 +66,7 @@ export type Family = {
   readonly needsUserAgent?: true;
   readonly answer: (api: WebhookApi, asked: Asked) => Result | Promise<Result>;
   /** What a delivery of this kind is, signed. */
-  readonly delivery: (webhook: StoredWebhook, kind: string, ids: { delivery: string; event: string }) => Delivery;
+  readonly delivery: (webhook: StoredWebhook, kind: string, ids: { delivery: string }) => Delivery;
 };
 
 export const problem = (status: number, message: string): Result => ({ status, body: { message } });
@@ -318,9 +316,9 @@ const gitlab: Family = {
     const { got } = await api.send(webhook, found.kind, found);
     return { status: 201, body: { response_status: got.status } };
   },
-  // Each attempt has an id of its own.
-  delivery: (webhook, _, { event }) =>
-    pushOf("gitlab-self-managed", webhook, { "x-gitlab-event-uuid": randomUUID(), "idempotency-key": event }),
+  // Each attempt has an event of its own, and the key of its delivery.
+  delivery: (webhook, _, { delivery }) =>
+    pushOf("gitlab-self-managed", webhook, { "x-gitlab-event-uuid": randomUUID(), "idempotency-key": delivery }),
 };
 
 const empty = { url: "", contentType: "json", secret: "", events: [], active: true, verifies: true };
@@ -578,7 +576,7 @@ export class WebhookApi {
 
   private async attempt(webhook: StoredWebhook, kind: string, former?: Attempt): Promise<Attempt> {
     const id = ++this.ids;
-    const ids = { delivery: former?.delivery ?? randomUUID(), event: former?.event ?? randomUUID() };
+    const ids = { delivery: former?.delivery ?? randomUUID() };
     const sent = families[webhook.family].delivery(webhook, kind, ids);
     const at = Date.now();
     const got = await this.deliver(sent);

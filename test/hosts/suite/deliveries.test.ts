@@ -87,6 +87,12 @@ describe.each(gitHostNames)("%s:", (gitHost) => {
     expect(await count()).toBe(1);
   });
 
+  test("a push that comes again while it waits is one spool entry", async () => {
+    const { headers } = sent(gitHost);
+    for (let i = 0; i < 3; i++) expect(await toNginx({ ...sent(gitHost), headers })).toBe("202 pushgate-receiver");
+    expect(await spooled()).toHaveLength(1);
+  });
+
   test("a push under each wrong signature is rejected by the receiver", async () => {
     for (const [what, headers, body] of badlySigned(gitHost))
       expect([what, await toNginx(sent(gitHost, { headers, body }))]).toEqual([what, "401 pushgate-receiver"]);

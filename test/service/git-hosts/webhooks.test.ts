@@ -236,7 +236,7 @@ describe.each(["github", "gitlab"] as const)("the record of %s", (gitHost) => {
     await its.redeliver(webhook, first!);
     await Promise.all(running.api.pending);
     const [again, ...rest] = await its.recorded(webhook, () => false);
-    expect([again!.event, again!.id === first!.id, rest.length]).toEqual([first!.event, false, 1]);
+    expect([again!.delivery, again!.id === first!.id, rest.length]).toEqual([first!.delivery, false, 1]);
     const { days } = its.api.deliveries!;
     running.api.log.splice(0, 1, { ...running.api.log[0]!, at: Date.now() - (days * 24 + 1) * 3_600_000 });
     expect(await its.recorded(webhook, () => false)).toHaveLength(1);

@@ -45,7 +45,7 @@ test("each git host has its mark, its servers, its page of webhooks and the name
     ...[signatures.map(({ header, prefix, length = "" }) => `${header}: ${prefix}${length}`).join(", ")],
     ...[more.keys ?? "", more.anyRepository ?? false, more.secretField?.(secret) ?? "", more.secretField?.(key) ?? ""],
   ]);
-  const gitlab = ["x-gitlab-event", "Settings > Webhooks > Add new webhook", "x-gitlab-event-uuid"] as const;
+  const gitlab = ["x-gitlab-event", "Settings > Webhooks > Add new webhook", "idempotency-key"] as const;
   const gitlabSignatures = "webhook-signature: v1, x-gitlab-token: ";
   const sha256 = (header: string) => `${header}: sha256=71`;
   const plain = ["", false, "", ""];
@@ -135,6 +135,13 @@ describe.each(gitHostNames)("a hook of %s", (gitHost) => {
     for (const [what, signed, body] of badlySigned(gitHost))
       expect([what, (await running.send(sent(signed, body))).status]).toEqual([what, 401]);
     expect(running.spooled()).toEqual([]);
+  });
+
+  test("spools one delivery once, however often it comes while it waits", async () => {
+    running = await start();
+    const signed = headers(body, own);
+    for (let i = 0; i < 3; i++) expect((await running.send(sent(signed))).status).toBe(202);
+    expect(running.spooled()).toHaveLength(1);
   });
 
   test("rejects a body that is no JSON object with 400", async () => {
