@@ -9,7 +9,7 @@ export type BuildResult = {
   /** Which build this is: other programs set results on the same commit. */
   readonly context: string;
   /** Of the site; absent where another web server serves it. */
-  readonly url?: string;
+  readonly url?: string | undefined;
 };
 
 /** The request that sets the result of a build. Its headers hold the token. */

@@ -36,8 +36,8 @@ export function createAnswers(hooks: readonly string[]) {
 
   return {
     count({ hook, status }: Entry): void {
-      if (status === 202) add(accepted, hook ?? "");
-      else if (status === 200) add(ignored, hook ?? "");
+      if (status === 202) add(accepted, hook);
+      else if (status === 200) add(ignored, hook);
       else add(rejected.get(hook), reasons[status] ?? otherReason);
     },
     metrics: (): readonly Metric[] => [
@@ -66,9 +66,8 @@ export function createAnswers(hooks: readonly string[]) {
 }
 
 /** Adds one to a count that exists; others are no configured hook's. */
-function add(counts: Map<string, number> | undefined, key: string): void {
-  const count = counts?.get(key);
-  if (count !== undefined) counts?.set(key, count + 1);
+function add(counts: Map<string | null, number> | undefined, key: string | null): void {
+  if (counts?.has(key)) counts.set(key, (counts.get(key) ?? 0) + 1);
 }
 
 const byHook = (counts: ReadonlyMap<string, number>): Sample[] => [...counts].map(([hook, count]) => [{ hook }, count]);

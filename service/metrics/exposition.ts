@@ -26,7 +26,7 @@ export const exposition = (metrics: readonly Metric[]): string =>
     .map((line) => `${line}\n`)
     .join("");
 
-function braces(labels: Sample[0]): string {
-  const pairs = Object.entries(labels).map(([name, value]) => `${name}="${value}"`);
-  return pairs.length > 0 ? `{${pairs.join(",")}}` : "";
-}
+const braces = (labels: Sample[0]): string =>
+  `{${Object.entries(labels)
+    .map(([name, value]) => `${name}="${value}"`)
+    .join(",")}}`;

@@ -21,7 +21,7 @@ export async function waiting(folder: string): Promise<{ files: number; oldest: 
   } catch {
     return undefined;
   }
-  return { files, oldest: files === 0 ? 0 : Math.max(0, (Date.now() - first) / 1000) };
+  return { files, oldest: Math.max(0, (Date.now() - first) / 1000) };
 }
 
 /** Now where the builder took the file meanwhile. */

@@ -11,15 +11,16 @@ export const channelsOf = ({ settings, secrets }: Reporter): Channels => {
 };
 
 function statusChannel({ settings: { status, site }, secrets: { status: token } }: Reporter): Channel | undefined {
-  const api = status && gitHosts[status.gitHost].status;
-  if (status === undefined || api === undefined || token === undefined) return undefined;
+  if (status === undefined || token === undefined) return undefined;
+  const api = gitHosts[status.gitHost].status;
+  if (api === undefined) return undefined;
   const repository = repositoryOf(status.repository);
   return {
     host: repository.host,
     secret: token,
     postOf({ commit, state, reason }) {
       if (commit === null) return undefined;
-      const result = { commit, state, reason, context: status.context, ...(site !== undefined && { url: site }) };
+      const result = { commit, state, reason, context: status.context, url: site };
       const { url, headers, body } = api.request(repository, result, token);
       return { url, headers, body: JSON.stringify(body) };
     },

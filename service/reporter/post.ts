@@ -26,7 +26,7 @@ export function post({ url, headers, body }: Post, seconds: number, authorities?
     const sent = request(url, {
       method: "POST",
       agent: false,
-      ...(authorities !== undefined && { ca: authorities }),
+      ca: authorities,
       headers: {
         ...headers,
         "content-type": "application/json",
@@ -34,19 +34,15 @@ export function post({ url, headers, body }: Post, seconds: number, authorities?
         "user-agent": "pushgate",
       },
     });
-    // Of the whole exchange: a socket's own time-out begins anew with each byte.
+    // Of the whole exchange: a socket's own time-out begins anew with each byte. After the exchange it does nothing, and
+    // keeps no process alive.
     const late = new Error(`no answer within ${seconds} s`);
-    const timer = setTimeout(() => sent.destroy(late), seconds * 1000);
-    const fail = (error: Error) => {
-      clearTimeout(timer);
-      reject(error);
-    };
-    sent.on("error", fail);
+    setTimeout(() => sent.destroy(late), seconds * 1000).unref();
+    sent.on("error", reject);
     sent.once("response", (answer) => {
       const parts: Buffer[] = [];
       let size = 0;
       const end = () => {
-        clearTimeout(timer);
         sent.destroy();
         const text = Buffer.concat(parts).subarray(0, mostBytes).toString();
         resolve({ status: answer.statusCode ?? 0, headers: answer.headers, text });
@@ -57,7 +53,7 @@ export function post({ url, headers, body }: Post, seconds: number, authorities?
         if (size >= mostBytes) end();
       });
       answer.once("end", end);
-      answer.on("error", fail);
+      answer.on("error", reject);
     });
     sent.end(body);
   });

@@ -98,7 +98,11 @@ export async function sendAll(
         const attempts = (rest?.attempts ?? 0) + 1;
         const pause = Math.max(Math.min(first * 2 ** (attempts - 1), longest), result.pause ?? 0);
         rests[to] = { attempts, until: performance.now() + pause, reason };
-        journal({ ...about, result: "delayed", reason: `${reason}; the next try is in ${Math.ceil(pause / 1000)} s` });
+        journal({
+          ...about,
+          result: result.kind,
+          reason: `${reason}; the next try is in ${Math.ceil(pause / 1000)} s`,
+        });
       }
     }
     if (!tried && waiting(folder).length > 0) await sleep(look);

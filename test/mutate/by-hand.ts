@@ -140,6 +140,9 @@ export const byHand: readonly ByHand[] = [
     ["? 78 : 1", "? 1 : 1"],
   ]),
   ...within("service/receiver/main.ts", "test/service/metrics/metrics.test.ts", [[", metrics.count)", ")"]]),
+  ...within("service/metrics/metrics.ts", "test/service/metrics/metrics.test.ts", [
+    ['once(server, "listening")', 'once(server, "")'],
+  ]),
   ...within("service/receiver/server.ts", "test/service/receiver/process.test.ts", [
     ["sockets.length > 0", "false"],
     ["setInterval(() => servers.map((server) => server.closeIdleConnections()), 50).unref();", ""],

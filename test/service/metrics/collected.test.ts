@@ -1,11 +1,12 @@
 /** What is collected and how it is served, in the test's process; metrics.test.ts has the receiver's bundle on inherited sockets. */
-import { mkdirSync, mkdtempSync, rmSync, utimesSync, writeFileSync } from "node:fs";
+import { closeSync, linkSync, mkdirSync, mkdtempSync, openSync, rmSync, utimesSync, writeFileSync } from "node:fs";
 import { request, type Server } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import { createMetrics } from "../../../service/metrics/metrics.ts";
 import { createMetricsServer } from "../../../service/metrics/server.ts";
+import { openIn } from "../open-files.ts";
 
 const docs = { name: "docs", gitHost: "github", branch: "main" } as const;
 let root: string;
@@ -83,6 +84,20 @@ test("the spool's files count, with the age of the oldest; hidden ones do not", 
   expect([age >= 500, age < 560, docs]).toEqual([true, true, '{hook="docs"} 0']);
 });
 
+test("a file that is gone before its age is read counts, as one of this moment", async () => {
+  // Node names it with U+FFFD, and finds no file of that name.
+  writeFileSync(Buffer.concat([Buffer.from(spoolFile("site/")), Buffer.from([0xff])]), "");
+  expect(await samples("pushgate_spool_deliveries")).toEqual(['{hook="site"} 1', '{hook="docs"} 0']);
+  const [site = ""] = await samples("pushgate_spool_oldest_seconds");
+  expect(Number(/^\{hook="site"\} ([\d.e-]+)$/.exec(site)?.[1])).toBeLessThan(60);
+});
+
+test("of a folder with more than 10,000 files, 10,000 count", async () => {
+  writeFileSync(spoolFile("site/0"), "");
+  for (let i = 1; i <= 10_000; i++) linkSync(spoolFile("site/0"), spoolFile(`site/${i}`));
+  expect(await samples("pushgate_spool_deliveries")).toEqual(['{hook="site"} 10000', '{hook="docs"} 0']);
+});
+
 test("a hook whose folder is gone has no line of the spool", async () => {
   rmSync(spoolFile("site"), { recursive: true });
   expect(await samples("pushgate_spool")).toEqual(['_deliveries{hook="docs"} 0', '_oldest_seconds{hook="docs"} 0']);
@@ -127,6 +142,14 @@ describe("of a status.json", () => {
     expect(await metrics.collect()).not.toMatch(/builds_total|build_failures|last_success/);
   });
 
+  test("the file is closed again, whatever it holds", async () => {
+    for (const status of [good, { runs: "none" }]) {
+      write(status);
+      await metrics.collect();
+      expect(openIn(root)).toEqual([]);
+    }
+  });
+
   test("one of exactly 256 KiB is read", async () => {
     write({ ...good, more: "x".repeat((256 << 10) - JSON.stringify(good).length - 10) });
     expect(await samples("pushgate_build_failures")).toEqual(['{hook="site"} 0']);
@@ -157,6 +180,16 @@ test("the whole text: each metric with help and type, and none without a sample"
     "# TYPE pushgate_spool_deliveries gauge",
     "# HELP pushgate_spool_oldest_seconds Age of the oldest of them; 0 without one.",
     "# TYPE pushgate_spool_oldest_seconds gauge",
+  ]);
+  metrics = createMetrics({ spool: join(root, "spool"), hooks: [{ ...docs, status: join(root, "status.json") }] });
+  writeFileSync(join(root, "status.json"), JSON.stringify({ runs: {}, succeeded: "2026-11-21T07:00:00.000Z" }));
+  expect((await metrics.collect()).split("\n").filter((line) => /^# .*_(builds?|last)_/.test(line))).toEqual([
+    "# HELP pushgate_builds_total Runs of the builder, by how they ended. It goes on over restarts.",
+    "# TYPE pushgate_builds_total counter",
+    "# HELP pushgate_build_failures Runs that failed since the last good one; 0 while the site is up to date.",
+    "# TYPE pushgate_build_failures gauge",
+    "# HELP pushgate_last_success_timestamp_seconds When a run last published a build or had nothing to publish.",
+    "# TYPE pushgate_last_success_timestamp_seconds gauge",
   ]);
 });
 
@@ -224,6 +257,13 @@ describe("the server", () => {
     await expect.poll(() => collections).toBe(2);
     finish();
     expect((await later)[1]).toBe("2\n");
+  });
+
+  // metrics.test.ts has the receiver's process serve on sockets.
+  test("is not started on a descriptor that is no socket, and the reason is reported", async () => {
+    const descriptor = openSync(join(root, "file"), "w");
+    onTestFinished(() => closeSync(descriptor));
+    await expect(metrics.serve([descriptor])).rejects.toThrow("listen EINVAL");
   });
 
   test("has bounds for slow and for many clients", async () => {

@@ -94,7 +94,7 @@ describe("the receiver counts", () => {
               "count({ hook, status }: Entry): void {",
               "count(entry: Entry): void {\nconst { hook, status } = entry;",
             )
-            .replace("if (count !== undefined) counts?.set(key, count + 1)", "counts?.set(key, (count ?? 0) + 1)")
+            .replace("if (counts?.has(key)) counts.set", "counts?.set")
         : text;
     await receiver.start(rewrite);
     const before = Object.keys(await receiver.series()).length;

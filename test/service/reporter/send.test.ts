@@ -12,12 +12,12 @@ import {
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, onTestFinished, test, vi } from "vitest";
 import type { GitHostName } from "../../../service/git-hosts/index.ts";
 import { add, type Report, waiting } from "../../../service/outbox.ts";
 import { channelsOf } from "../../../service/reporter/channels.ts";
 import { report } from "../../../service/reporter/report.ts";
-import { type Channels, type Line, sendAll, type Terms } from "../../../service/reporter/send.ts";
+import { type Channels, type Line, sendAll, type Terms, terms } from "../../../service/reporter/send.ts";
 import type { ReporterSettings } from "../../../service/reporter/settings.ts";
 import { readReporter, SettingsFault } from "../../../service/settings.ts";
 import { type RunningApi, startStatusApi } from "../../fakes/status-api.ts";
@@ -212,6 +212,12 @@ describe("a result", () => {
     expect(await tried).toBe(true);
   });
 
+  test("is dropped at another rejection, also where the API names a pause", async () => {
+    Object.assign(running.api.faults, { status: 400, headers: { "retry-after": "60" } });
+    put();
+    expect(await send()).toBe(false);
+  });
+
   test.each<Record<string, string>>([
     { "x-ratelimit-remaining": "9" },
     { "retry-after": "0" },
@@ -303,6 +309,60 @@ test("the pause doubles up to the longest, and begins anew after a report that w
   expect(said).toEqual(["1 s", "1 s", "2 s", "201", "1 s"]);
 });
 
+test("the pauses are 5 s to 15 min, and a result is dropped after more than 24 h without an answer", async () => {
+  vi.useFakeTimers({ toFake: ["Date", "performance"] });
+  onTestFinished(() => void vi.useRealTimers());
+  const { status } = channels();
+  const postOf = (report: Report) => ({ ...status!.postOf(report)!, url: "https://localhost:1/" });
+  const pauses: number[] = [];
+  // At the last but one try, exactly 24 h old.
+  put({ at: new Date(Date.now() - 525_000).toISOString() });
+  const journal = (line: Line) => {
+    lines.push(line);
+    const [, seconds] = /; the next try is in (\d+) s$/.exec(line.reason) ?? [];
+    if (seconds === undefined) return;
+    pauses.push(Number(seconds));
+    vi.advanceTimersByTime(Number(seconds) * 1000);
+  };
+  expect(await sendAll(folder, { status: { ...status!, postOf } }, journal, { ...terms, look: 1 }, running.ca)).toBe(
+    false,
+  );
+  expect(pauses).toEqual([5, 10, 20, 40, 80, 160, 320, 640, ...Array(95).fill(900)]);
+  expect(lines.at(-1)).toMatchObject({ result: "dropped", reason: expect.stringMatching(/, for 24 h$/) });
+});
+
+describe("between two looks into the outbox", () => {
+  const rare = { ...quick, look: 60_000 };
+
+  test("the reporter waits only where a result waits", { timeout: 10_000 }, async () => {
+    put();
+    expect(await send(channels(), rare)).toBe(true);
+    writeFileSync(join(folder, "unknown"), "");
+    expect(await send(channels(), rare)).toBe(false);
+  });
+
+  test("a result that arrives while another one is sent does not wait", { timeout: 10_000 }, async () => {
+    put();
+    const journal = (line: Line) => {
+      lines.push(line);
+      if (lines.length === 1) put({ commit: two });
+    };
+    expect(await sendAll(folder, channels(), journal, rare, running.ca)).toBe(true);
+    expect(lines.map(({ commit, result }) => [commit, result])).toEqual([
+      [one, "sent"],
+      [two, "sent"],
+    ]);
+  });
+});
+
+test("a report to a recipient that is no longer configured is removed, and the others are sent", async () => {
+  put({ to: "notify" });
+  put();
+  expect(await send()).toBe(true);
+  expect(lines).toMatchObject([{ to: "status", result: "sent" }]);
+  expect(waiting(folder)).toEqual([]);
+});
+
 describe("a recipient", () => {
   const status = { gitHost: "gitea", repository: "https://git.example.net/a/b.git", context: "x" } as const;
   const notify = "https://example.net:8443/hook";
@@ -369,7 +429,7 @@ test("report() prints each line with its hook, and returns 0, or 3 where a resul
 describe("site.notify", () => {
   test("gets the newest turn, signed, and the same id at each try", async () => {
     const notify = { to: "notify", commit: one } as const;
-    put({ ...notify, state: "failure", reason: "an older one" });
+    put({ ...notify, commit: two, state: "failure", reason: "an older one" });
     put({ ...notify, state: "failure", reason: "Hugo failed." });
     Object.assign(running.api.faults, { status: 503 });
     const tried = send(channels({ notify: "/hooks/builds" }));
@@ -587,6 +647,10 @@ describe("the program", () => {
     expect(read({ PUSHGATE_SETTINGS: file })).toThrow(
       /folder: .*\n.*status.gitHost: .*\n[\s\S]*notify: .*: `pulumi up` writes it anew$/,
     );
+    for (const notify of ["see https://example.org/", "https://example.org/ and more"]) {
+      writeFileSync(file, JSON.stringify({ hook: "site", folder, notify }));
+      expect(read({ PUSHGATE_SETTINGS: file, CREDENTIALS_DIRECTORY: home })).toThrow(/notify: /);
+    }
     writeFileSync(file, JSON.stringify({ hook: "site", folder, notify: "https://example.org/" }));
     expect(read({ PUSHGATE_SETTINGS: file, CREDENTIALS_DIRECTORY: home })).toThrow(/notify is not readable \(ENOENT\)/);
     writeFileSync(join(home, "notify"), "two words\n");
