@@ -4,10 +4,10 @@
  * builder goes on.
  */
 import { randomUUID } from "node:crypto";
-import { closeSync, constants, openSync, readdirSync, readSync, renameSync } from "node:fs";
+import { closeSync, constants, openSync, readdirSync, readSync, renameSync, unlinkSync } from "node:fs";
 import { join } from "node:path";
 import * as v from "valibot";
-import { remove, writeWhole } from "./builder/files.ts";
+import { ifThere, remove, writeWhole } from "./builder/files.ts";
 
 const reportShape = v.object({
   /** The git host's API, or the URL of `site.notify`. */
@@ -22,8 +22,8 @@ const reportShape = v.object({
 });
 export type Report = Readonly<v.InferOutput<typeof reportShape>>;
 
-/** A file that waits. Without a report it is none that the builder made. */
-export type Waiting = { readonly name: string; readonly report: Report | undefined };
+/** A file that waits, with its name in bytes. Without a report it is none that the builder made, and may have any name. */
+export type Waiting = { readonly name: Buffer; readonly report: Report | undefined };
 
 /** Reports that may wait. A site that is pushed to every few minutes leaves fewer in a day without its git host. */
 const mostWaiting = 500;
@@ -31,14 +31,14 @@ const mostBytes = 8 << 10;
 
 const isName = (name: string): boolean => /^\d{9}\.json$/.test(name);
 /** Names without those that have a leading dot, which a path unit does not see either. */
-const namesIn = (folder: string): string[] =>
-  readdirSync(folder)
-    .filter((name) => !name.startsWith("."))
-    .sort();
+const namesIn = (folder: string): Buffer[] =>
+  readdirSync(folder, "buffer")
+    .filter(([first]) => first !== 0x2e)
+    .sort(Buffer.compare);
 
 /** Adds a report behind all that wait. Above the bound, the oldest goes. */
 export function add(folder: string, report: Report): void {
-  const names = namesIn(folder).filter(isName);
+  const names = namesIn(folder).map(String).filter(isName);
   const number = Number.parseInt(names.at(-1) ?? "0", 10) + 1;
   const name = `${String(number).padStart(9, "0")}.json`;
   writeWhole(join(folder, name), `${JSON.stringify(report)}\n`, 0o644, join(folder, ".new"));
@@ -47,7 +47,7 @@ export function add(folder: string, report: Report): void {
 
 /** All that wait, oldest first. */
 export const waiting = (folder: string): Waiting[] =>
-  namesIn(folder).map((name) => ({ name, report: isName(name) ? read(join(folder, name)) : undefined }));
+  namesIn(folder).map((name) => ({ name, report: isName(`${name}`) ? read(join(folder, `${name}`)) : undefined }));
 
 /** Follows no link, waits for no pipe, and reads no more than a report has. */
 function read(path: string): Report | undefined {
@@ -66,11 +66,16 @@ function read(path: string): Report | undefined {
   }
 }
 
-/** Removes a file, whatever it is. What can't be removed gets a name that counts no more. */
-export function discard(folder: string, name: string): void {
+/** Removes a file. A folder, which no builder makes there, first gets a name that counts no more. */
+export function discard(folder: string, name: Buffer): void {
+  const path = Buffer.concat([Buffer.from(`${folder}/`), name]);
   try {
-    remove(join(folder, name));
+    ifThere(() => unlinkSync(path));
   } catch {
-    renameSync(join(folder, name), join(folder, `.aside-${randomUUID()}`));
+    const aside = join(folder, `.aside-${randomUUID()}`);
+    renameSync(path, aside);
+    try {
+      remove(aside);
+    } catch {} // deeper than a path may be
   }
 }

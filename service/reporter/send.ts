@@ -56,7 +56,7 @@ export async function sendAll(
 ): Promise<boolean> {
   const rests: Partial<Record<Report["to"], Rest>> = {};
   let allSent = true;
-  const drop = (name: string, { reason, ...about }: Omit<Line, "result">) => {
+  const drop = (name: Buffer, { reason, ...about }: Omit<Line, "result">) => {
     discard(folder, name);
     journal({ ...about, result: "dropped", reason });
     allSent = false;
@@ -67,7 +67,7 @@ export async function sendAll(
     let tried = false;
     for (const [i, { name, report }] of found.entries()) {
       if (report === undefined) {
-        drop(name, { to: null, reason: `${printable(name, 100)} is no report of the builder` });
+        drop(name, { to: null, reason: `${printable(`${name}`, 100)} is no report of the builder` });
         continue;
       }
       const { to, state, commit } = report;

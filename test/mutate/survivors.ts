@@ -206,8 +206,8 @@ export const survivors: readonly Survivor[] = [
   },
   {
     file: "service/outbox.ts",
-    line: "readdirSync(folder)",
-    becomes: 'readdirSync(folder).filter(name => !name.startsWith("."))',
+    line: 'readdirSync(folder, "buffer")',
+    becomes: 'readdirSync(folder, "buffer").filter(([first]) => first !== 0x2e)',
     reason: "libuv sorts the names, too, which Node's documentation does not promise.",
   },
   {

@@ -9,6 +9,7 @@ import {
   readdirSync,
   readFileSync,
   renameSync,
+  symlinkSync,
   writeFileSync,
   writeSync,
 } from "node:fs";
@@ -51,7 +52,20 @@ test("a folder that is too deep to be removed gets a name that counts no more", 
   const levels = "/a".repeat(1_900);
   for (const name of ["deep", "more"]) execFileSync("mkdir", ["-p", join(folder, name + levels)]);
   renameSync(join(folder, "more"), join(folder, `deep${levels}/more`));
-  discard(folder, "deep");
+  discard(folder, Buffer.from("deep"));
   expect(readdirSync(folder)).toEqual([expect.stringMatching(/^\.aside-[0-9a-f-]{36}$/)]);
   expect(waiting(folder)).toEqual([]);
+});
+
+test("a folder, a link and a file whose name is no text are removed", () => {
+  const noText = Buffer.from([0xff, 0x41]);
+  writeFileSync(Buffer.concat([Buffer.from(`${folder}/`), noText]), "");
+  symlinkSync("/etc/passwd", join(folder, "link"));
+  mkdirSync(join(folder, "folder/full"), { recursive: true });
+  const found = waiting(folder).map(({ name }) => name);
+  expect(found).toEqual([Buffer.from("folder"), Buffer.from("link"), noText]);
+  for (const name of found) discard(folder, name);
+  expect(readdirSync(folder)).toEqual([]);
+  // The builder removes the oldest of too many meanwhile.
+  discard(folder, Buffer.from("000000001.json"));
 });

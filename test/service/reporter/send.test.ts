@@ -184,7 +184,7 @@ describe("a result", () => {
       reason: expect.stringMatching(/ECONNREFUSED.*, for 24 h$/),
     });
     expect(lines[0]).toMatchObject({ result: "delayed", commit: one });
-    for (const { name } of waiting(folder)) rmSync(join(folder, name));
+    for (const { name } of waiting(folder)) rmSync(join(folder, `${name}`));
     expect(await tried).toBe(false);
   });
 
@@ -208,7 +208,7 @@ describe("a result", () => {
     const said = Number(/the next try is in (\d+) s$/.exec(lines[0]!.reason)?.[1]);
     expect(said <= seconds && said > seconds - 30, `${said}`).toBe(true);
     expect(running.api.requests).toBe(1);
-    for (const { name } of waiting(folder)) rmSync(join(folder, name));
+    for (const { name } of waiting(folder)) rmSync(join(folder, `${name}`));
     expect(await tried).toBe(true);
   });
 
@@ -267,7 +267,7 @@ describe("a result", () => {
     const tried = sendAll(folder, channels(), (line) => void lines.push(line), quick);
     await soon(() => lines.at(0)?.result).toBe("delayed");
     expect(running.api.results).toEqual([]);
-    for (const { name } of waiting(folder)) rmSync(join(folder, name));
+    for (const { name } of waiting(folder)) rmSync(join(folder, `${name}`));
     await tried;
   });
 });
@@ -303,7 +303,7 @@ test("the pause doubles up to the longest, and begins anew after a report that w
   await soon(() => lines.length).toBe(3);
   delete running.api.faults.status;
   await soon(() => lines.length).toBe(5);
-  for (const { name } of waiting(folder)) rmSync(join(folder, name));
+  for (const { name } of waiting(folder)) rmSync(join(folder, `${name}`));
   await tried;
   const said = lines.map(({ reason }) => reason.replace(/^.*; the next try is in /, ""));
   expect(said).toEqual(["1 s", "1 s", "2 s", "201", "1 s"]);
@@ -472,7 +472,7 @@ describe("site.notify", () => {
     await soon(() => running.api.notifications.length).toBe(1);
     put({ to: "notify" });
     await soon(() => running.api.notifications.length).toBe(2);
-    for (const { name } of waiting(folder)) rmSync(join(folder, name));
+    for (const { name } of waiting(folder)) rmSync(join(folder, `${name}`));
     await tried;
   });
 });
@@ -483,7 +483,11 @@ describe("the outbox", () => {
     for (const reason of ["one", "two", "three"]) put({ reason });
     writeFileSync(join(folder, ".new"), '{"to":');
     const found = waiting(folder);
-    expect([found.length, found[0]!.name, found.at(-1)!.name]).toEqual([500, "000000004.json", "000000503.json"]);
+    expect([found.length, `${found[0]!.name}`, `${found.at(-1)!.name}`]).toEqual([
+      500,
+      "000000004.json",
+      "000000503.json",
+    ]);
     expect(found.slice(-3).map(({ report }) => report?.reason)).toEqual(["one", "two", "three"]);
   });
 
@@ -502,7 +506,7 @@ describe("the outbox", () => {
     ["a day without a time", { at: "2026-11-23" }],
   ])("reads no report with %s", (_, wrong) => {
     put(wrong);
-    expect(waiting(folder)).toEqual([{ name: "000000001.json", report: undefined }]);
+    expect(waiting(folder)).toEqual([{ name: Buffer.from("000000001.json"), report: undefined }]);
   });
 
   test.each<[string, Partial<Report>]>([
@@ -514,7 +518,7 @@ describe("the outbox", () => {
     ["of a build that began", { state: "pending" }],
   ])("reads a report %s", (_, given) => {
     put(given);
-    expect(waiting(folder)).toEqual([{ name: "000000001.json", report: expect.objectContaining(given) }]);
+    expect(waiting(folder)).toEqual([{ name: Buffer.from("000000001.json"), report: expect.objectContaining(given) }]);
   });
 
   test("has files in the order of their numbers, and reads none of another name", () => {
