@@ -6,7 +6,7 @@ import { readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { environment } from "../../../service/builder/git.ts";
-import { type Bench, bundledBuilder, cannotBuild, closeGitHost, finish, published, start } from "./harness.ts";
+import { type Bench, bench, bundledBuilder, cannotBuild, closeGitHost, finish, published, start } from "./harness.ts";
 import { siteFiles } from "./hugo-site.ts";
 
 let site: Bench;
@@ -22,7 +22,7 @@ afterAll(async () => {
 });
 
 /** The calls of a run that make something last: no folders, no modes, no names that are removed before they are made. */
-async function calls(...args: readonly string[]): Promise<string[]> {
+async function calls(site: Bench, ...args: readonly string[]): Promise<string[]> {
   const list = join(site.folder, "calls");
   const env = {
     CALLS: list,
@@ -36,7 +36,9 @@ async function calls(...args: readonly string[]): Promise<string[]> {
     .replaceAll(/\b\d{6}-[0-9a-f]{12}\b/g, "ID");
   const passing = /^(chmod|mkdir) |^unlink \S+\.new$| site\/work\/(out|former-\S+)(\/|$| )/;
   const lines = text.split("\n").filter((line) => !passing.test(line));
-  const short = lines.map((line) => line.replace(/^(git \S+) .*/, "$1").replace(/ (site\/releases\/ID)\/.*/, " $1"));
+  const short = lines.map((line) =>
+    line.replace(/^(git (?!init )\S+) .*/, "$1").replace(/ (site\/releases\/ID)\/.*/, " $1"),
+  );
   // A release's files are one line.
   return short.filter(
     (line, i) => !(/^(write|link) site\/releases\/ID$/.test(line) && /releases\/ID$/.test(short[i - 1]!)),
@@ -54,10 +56,8 @@ const taken = (delivery: string): string[] => [
   `unlink spool/${delivery}.json`,
 ];
 const fetched = ["git fetch", "git ls-tree", "git merge-base", "git diff-tree", "git ls-tree"];
-const built = [
-  "unlink site/work/checked-out",
-  "git read-tree",
-  "git ls-files",
+const checkedOut = ["unlink site/work/checked-out", "git read-tree", "git ls-files"];
+const released = [
   "write site/releases/ID",
   "write site/work/manifests/ID.json.new",
   "sync -f site",
@@ -65,6 +65,7 @@ const built = [
   "sync site/work/manifests",
   ...whole("site/work/checked-out", "site/work"),
 ];
+const built = [...checkedOut, ...released];
 const switched = ["symlink site/current.new releases/ID", "rename site/current.new site/current", "sync site"];
 const status = whole("site/status.json", "site");
 
@@ -78,11 +79,45 @@ test("git syncs the objects that it fetches", ({ skip }) => {
   expect(pairs).toContainEqual(["core.fsync", "committed,loose-object"]);
 });
 
+test("the first run gives a clone its name when git has made it, and syncs all of it before it publishes", async ({
+  skip,
+}) => {
+  skip(cannotBuild !== undefined, cannotBuild);
+  const first = await bench();
+  try {
+    first.deliver();
+    expect(await calls(first)).toEqual([
+      // What a killed run could have left.
+      "unlink site/work/clone/.git/index",
+      ...taken("delivery-1"),
+      "unlink site/work/checked-out",
+      "unlink site/work/clone",
+      "git init --quiet site/work/clone.new",
+      "rename site/work/clone.new site/work/clone",
+      // There is no release to compare the commit with.
+      ...["git fetch", "git ls-tree"],
+      ...checkedOut,
+      ...[
+        "unlink site/work/hugo_stats.json",
+        "write site/work/hugo_stats.json",
+        "write site/work/clone/hugo_stats.json",
+      ],
+      ...released,
+      ...switched,
+      ...status,
+      "unlink site/work/taken",
+      "git gc",
+    ]);
+  } finally {
+    first.remove();
+  }
+});
+
 test("the builder syncs each thing before it relies on it", async ({ skip }) => {
   skip(cannotBuild !== undefined, cannotBuild);
   site.repository.push(siteFiles(2));
   site.deliver();
-  expect(await calls(), "a push").toEqual([
+  expect(await calls(site), "a push").toEqual([
     ...taken("delivery-2"),
     ...fetched,
     ...built,
@@ -93,7 +128,7 @@ test("the builder syncs each thing before it relies on it", async ({ skip }) => 
   ]);
 
   site.rollback(site.status().releases[1]!.id);
-  expect(await calls(), "a rollback").toEqual([
+  expect(await calls(site), "a rollback").toEqual([
     "git rev-parse",
     ...whole("site/work/held", "site/work"),
     ...switched,
@@ -105,7 +140,7 @@ test("the builder syncs each thing before it relies on it", async ({ skip }) => 
 
   site.repository.push(siteFiles(3));
   site.deliver();
-  expect(await calls(), "a push that ends the rollback").toEqual([
+  expect(await calls(site), "a push that ends the rollback").toEqual([
     ...taken("delivery-3"),
     ...fetched,
     ...built,
@@ -118,7 +153,7 @@ test("the builder syncs each thing before it relies on it", async ({ skip }) => 
   ]);
 
   site.deliver();
-  expect(await calls("ended"), "the report of a builder that was killed").toEqual([
+  expect(await calls(site, "ended"), "the report of a builder that was killed").toEqual([
     ...whole("site/work/paused", "site/work"),
     ...status,
   ]);
