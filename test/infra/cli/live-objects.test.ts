@@ -25,10 +25,11 @@ const declared: Declared[] = records({ ...served, hosts: [exampleHost, second] }
     ...{ type, inputs },
     name: inputs.name === siteHostname ? `${inputs.name} A ${inputs.content}` : `${inputs.name} A`,
   }));
-const live = (name: string, ...contents: string[]) =>
+const liveOf = (type: string, name: string, ...contents: string[]) =>
   api.zone.dns_records.push(
-    ...contents.map((content) => ({ id: content, name, type: "A", content, proxied: true, ttl: 1 })),
+    ...contents.map((content) => ({ id: content, name, type, content, proxied: true, ttl: 1 })),
   );
+const live = (name: string, ...contents: string[]) => liveOf("A", name, ...contents);
 const adopted = async (name: string) => {
   const access = cloudflareApi({ baseUrl: api.url, token: apiToken });
   const found = declared.filter((one) => one.inputs.name === name).map((one) => find(access, one, api.zone, declared));
@@ -52,6 +53,15 @@ test("adopt takes over one record of a hook's name, wherever it leads", async ()
   live(exampleHost.hostname, "198.51.100.7", "198.51.100.8");
   expect(await adopted(exampleHost.hostname)).toEqual([
     ["198.51.100.7", expect.stringMatching(/^also leads to 198\.51\.100\.8, .* share of deliveries: remove it$/)],
+  ]);
+});
+
+test("adopt takes over no CNAME of a hook's name, and says that it has to go", async () => {
+  liveOf("CNAME", exampleHost.hostname, "hooks.example.net");
+  liveOf("TXT", exampleHost.hostname, "verification");
+  liveOf("CNAME", second.hostname, "other.example.net");
+  expect(await adopted(exampleHost.hostname)).toEqual([
+    [undefined, "is a CNAME to hooks.example.net, beside which no address can exist: remove it"],
   ]);
 });
 
