@@ -88,7 +88,7 @@ export const absolutePath = (example: string, description: string) =>
 
 export const relativePath = (example: string, description = "", more = "") =>
   path(
-    /^(?!.*(^|\/)\.\.?(\/|$))[^/].*$/,
+    /^(?!.*(\/\/|(^|\/)\.\.?(\/|$)))[^/].*$/,
     `a relative path without "..", of ${pathForm}${more === "" ? "" : ` ${more}`}, such as ${example}`,
     description,
     more,
@@ -124,6 +124,6 @@ export const knownHost = text(
 export const withoutSlash = <T extends v.GenericSchema<string>>(path: T) =>
   v.pipe(
     path,
-    v.transform((text: string) => text.replace(/\/+$/, "")),
+    v.transform((text: string) => text.replace(/\/$/, "")),
   );
 export const keptPath = withoutSlash(relativePath("downloads"));

@@ -168,6 +168,7 @@ describe.each<[string, (text: string) => object, { absolute: boolean; such: stri
   ["webRoot", (webRoot) => ({ webRoot }), { absolute: true, such: "/var/www/site" }],
   ["content", (content) => ({ content }), { absolute: true, such: "/srv/content/site" }],
   ["hugo.path", (path) => ({ hugo: { path } }), { absolute: true, such: "/usr/local/bin/hugo" }],
+  ["folder", (folder) => ({ folder }), { absolute: false, such: "docs" }],
   ["keep[0]", (path) => ({ keep: [path] }), { absolute: false, such: "downloads" }],
   ["paths[0]", (path) => ({ paths: [path] }), { absolute: false, such: "layouts/", more: " *" }],
 ])("a path in site.%s", (key, change, { absolute: isAbsolute, such, more = "" }) => {
@@ -188,6 +189,7 @@ describe.each<[string, (text: string) => object, { absolute: boolean; such: stri
     ["srv/../etc", ""],
     ["srv/..", ""],
     ["srv/./a", ""],
+    ["srv//a", ""],
   ])("%j", (path, which) => {
     const written = start + path;
     expect(faultsOf(withSite(change(written)))).toEqual([
