@@ -64,6 +64,7 @@ async function soak(name: string, work: () => Promise<unknown>): Promise<void> {
 }
 
 await withLab({ releases: [release] }, async () => {
+  console.log(`soak: seed ${seed}`);
   const host = await step(`boot ${release}`, () => bootHost({ name: "soak", release, variant: "packages" }));
   await host.inside("groupadd writers && usermod -aG writers guest");
   const rebuild = await buildRebuild(host, { site: { writers: "writers" }, docs: false });
