@@ -70,8 +70,8 @@ type Sender = {
   readonly secret: string;
   /** A push of the commit 111… after 222… to main. */
   readonly push: Payload;
-  /** All headers of the git host's own, those of the signature included. */
-  readonly headers: (body: Buffer, secret: string) => Headers;
+  /** All headers of the git host's own, those of the signature included. `at` and `id`: those that it signs, if any. */
+  readonly headers: (body: Buffer, secret: string, at?: number, id?: string) => Headers;
 };
 
 const secret = "a-secret-that-both-sides-know-0001";
@@ -98,11 +98,11 @@ const gitea = (body: Buffer, with_: string): Headers => ({
   ...gogs(body, with_),
   "x-gitea-event": "push",
 });
-const gitlab = (body: Buffer, with_: string): Headers => ({
+const gitlab: Sender["headers"] = (body, with_, at) => ({
   "x-gitlab-event": "Push Hook",
   "x-gitlab-event-uuid": randomUUID(),
   "idempotency-key": "f3a1",
-  ...standardHeaders(body, with_, undefined, "f3a1"),
+  ...standardHeaders(body, with_, at, "f3a1"),
 });
 const push = { ...pushPayload(), before: two, after: one };
 const labPush = gitlabPayload({ ref: "refs/heads/main", before: two, after: one });
@@ -110,7 +110,7 @@ const labPush = gitlabPayload({ ref: "refs/heads/main", before: two, after: one 
 export const senders: Record<GitHostName, Sender> = {
   github: { secret, push, headers: github },
   gitea: { secret, push, headers: gitea },
-  forgejo: { secret, push, headers: (...signed) => ({ ...gitea(...signed), "x-forgejo-event": "push" }) },
+  forgejo: { secret, push, headers: (body, with_) => ({ ...gitea(body, with_), "x-forgejo-event": "push" }) },
   gogs: { secret, push, headers: gogs },
   gitlab: { secret: key, push: labPush, headers: gitlab },
   "gitlab-self-managed": { secret: key, push: labPush, headers: gitlab },

@@ -3,7 +3,9 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { gitHostNames } from "../../service/git-hosts/index.ts";
 import { bundled, hollowSignature } from "../service/bundles.ts";
+import { generator } from "./requests.ts";
 import { fuzzBundle } from "./run.ts";
 
 let folder: string;
@@ -22,6 +24,15 @@ test("the receiver answers 4,000 random requests as the oracle says", async () =
   expect(statuses[429]).toBeUndefined();
 }, 180_000);
 
+test("the generator makes valid pushes of each git host, and the same ones for a seed", () => {
+  const [make, again] = [generator(1, gitHostNames), generator(1, gitHostNames)];
+  const made = Array.from({ length: 4_000 }, make);
+  const whole = made.filter(({ valid, push, broken }) => valid && push && !broken);
+  const hooks = whole.map(({ bytes }) => /^POST \/webhook\/(\S+)/.exec(bytes.toString("latin1"))![1]!);
+  expect([...new Set(hooks)].sort()).toEqual([...gitHostNames].sort());
+  expect(Array.from({ length: 4_000 }, again).map(({ valid }) => valid)).toEqual(made.map(({ valid }) => valid));
+});
+
 test("the fuzzer finds a receiver that does not check signatures", async () => {
   const bundle = join(folder, "hollow.cjs");
   await bundled("receiver", bundle, hollowSignature);
@@ -29,11 +40,34 @@ test("the fuzzer finds a receiver that does not check signatures", async () => {
   expect(faults[0]).toContain("to a request that is not signed");
 });
 
-test("the fuzzer finds a receiver that accepts a signature of another length", async () => {
+test.each([
+  ["a signature of another length", "hmac-signature.ts", "if (key.length === 0) continue;", "matches = true;", /./],
+  [
+    "every delivery of Gogs",
+    "gogs.ts",
+    "...signature },",
+    "...signature, verify: () => true },",
+    /POST \/webhook\/gogs /,
+  ],
+  [
+    "any signature of Standard Webhooks",
+    "standard-signature.ts",
+    "(standardFault(headers) !== undefined) return false",
+    "(standardFault(headers) === undefined) return true",
+    /POST \/webhook\/(gitlab|standard-webhooks)/,
+  ],
+  [
+    "a stale timestamp",
+    "standard-signature.ts",
+    "Math.abs(seconds) <= tolerance",
+    "true",
+    /POST \/webhook\/(gitlab|standard-webhooks)/,
+  ],
+  ["a signing token as it is", "gitlab-dialect.ts", "!isMeantAsKey(secret) &&", "", /POST \/webhook\/gitlab/],
+])("the fuzzer finds a receiver that accepts %s", async (_, module, from, to, request) => {
   const bundle = join(folder, "lenient.cjs");
-  await bundled("receiver", bundle, (file, text) =>
-    file === "git-hosts/hmac-signature.ts" ? text.replace("if (key.length === 0) continue;", "matches = true;") : text,
-  );
+  await bundled("receiver", bundle, (file, text) => (file === `git-hosts/${module}` ? text.replace(from, to) : text));
   const { faults } = await fuzzBundle(bundle, { count: 2_000, seconds: 40, seed: 1 });
   expect(faults[0]).toContain("to a request that is not signed");
+  expect(faults[0]).toMatch(request);
 });

@@ -7,25 +7,26 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { sourceSets } from "../../infra/config/derived.ts";
 import { units } from "../../infra/host/paths.ts";
-import { secrets } from "../fixtures.ts";
 import { beneath, DirectApply, settingsOf } from "../hosts/apply-directly.ts";
 import { bootHost, type Host } from "../hosts/lab/host.ts";
 import type { Release } from "../hosts/lab/image.ts";
 import { withLab } from "../hosts/lab/lab.ts";
 import { run, step } from "../hosts/lab/process.ts";
 import type { Run } from "./client.ts";
+import { hookSecrets } from "./requests.ts";
 import { connections, type Fuzz, type Fuzzed, fuzzed } from "./run.ts";
 
 const client = fileURLToPath(new URL("client.ts", import.meta.url));
+/** The one git host from whose ranges the client connects. */
+const gitHost = "github";
 /** One for each lane, in GitHub's range 140.82.112.0/20. */
 const sources = Array.from({ length: connections }, (_, lane) => `140.82.112.${lane + 1}`);
 
 async function install(host: Host): Promise<number> {
   const repository = "https://github.com/example/site.git";
-  const declared = settingsOf(host, [{ name: "site", gitHost: "github", repository, branch: "main" }]);
+  const declared = settingsOf(host, [{ name: gitHost, gitHost, repository, branch: "main" }]);
   const settings = { ...declared, limits: fuzzed.limits };
-  const { current, previous } = secrets.site;
-  const applied = await new DirectApply(host).apply(settings, beneath, { site: [current, previous] });
+  const applied = await new DirectApply(host).apply(settings, beneath, { [gitHost]: hookSecrets[gitHost]! });
   if (applied.code !== 0) throw new Error(applied.stderr);
   await host.inside(`set -e
 for address in ${sources.join(" ")}; do ip address add $address/32 dev lo; done
@@ -42,12 +43,13 @@ export const fuzzHost = (release: Release, { count, seconds, seed }: Omit<Fuzz, 
     const state = () => host.read(`systemctl show -p MainPID -p NRestarts ${units.receiver}`);
     const before = await state();
     const [pid] = host.processes(units.receiver);
-    const spool = join(host.root, "var/spool/pushgate/site");
+    const spool = join(host.root, "var/spool/pushgate");
     const asked: Run = {
       host: "127.0.0.1",
       port,
       sources,
       pid: pid!,
+      hooks: [gitHost],
       spool,
       count,
       seconds,

@@ -4,18 +4,21 @@ import { connect, type Socket } from "node:net";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Settings } from "../../infra/config/settings.ts";
+import { type GitHostName, gitHostNames } from "../../service/git-hosts/index.ts";
 import { example } from "../fixtures.ts";
 import { startReceiver } from "../service/receiver-process.ts";
-import { generator, type Made } from "./requests.ts";
+import { generator, hookSecrets, type Made } from "./requests.ts";
 
-/** A receiver with the settings of `fuzzed`. */
+/** A receiver with the limits of `fuzzed`. */
 export type Target = {
   readonly host: string;
   readonly port: number;
   /** The address of a lane's connections: one address would soon use up its budget, and get 429 for any fault. */
   readonly source: (lane: number) => string;
   readonly pid: number;
-  /** The spool folder of the hook "site". */
+  /** Each hook has the name of its git host. */
+  readonly hooks: readonly GitHostName[];
+  /** The folder of all hooks' spool folders. */
   readonly spool: string;
 };
 
@@ -41,22 +44,26 @@ export const connections = 32;
 /** MiB that the least memory of the last tenth may exceed the most of the first tenth by. */
 const growth = 8;
 
-/** The answers to a request that is not accepted: those of rejections, of which 429 is one above the budget. */
-const rejections = [400, 401, 404, 405, 408, 413, 415, 429, 431];
+/** The answers to a request that is not signed; 429 is a rejection above the budget. A 400 would come from its body. */
+const rejections = [401, 404, 405, 413, 415, 429];
+/** The answers to broken HTTP, too. */
+const ofBroken = [400, 408, 431];
 
 function faultOf({ valid, push, broken }: Made, status: number, served: boolean): string | undefined {
   if (status === 0) return broken ? undefined : "closed the connection without an answer";
   if (!served) return `answered ${status} without X-Served-By`;
-  if (!valid) return rejections.includes(status) ? undefined : `answered ${status} to a request that is not signed`;
+  const rejected = rejections.includes(status) || (broken && ofBroken.includes(status));
+  if (!valid) return rejected ? undefined : `answered ${status} to a request that is not signed`;
   if (status === 202) return push ? undefined : "accepted what is not a push to the branch";
   if (broken) return undefined;
   if (push) return `answered ${status} to a valid push`;
   return [200, 400, 429].includes(status) ? undefined : `answered ${status} to a signed delivery`;
 }
 
-/** The example's settings with limits for a fuzzer. */
+/** A hook of each git host, and limits for a fuzzer. */
 export const fuzzed: Settings = {
   ...example,
+  hooks: gitHostNames.map((gitHost) => ({ ...example.hooks[0]!, name: gitHost, gitHost })),
   limits: {
     ...example.limits,
     // A chunked body reserves bodyBytes: with 5 MiB it would wait for a place.
@@ -68,18 +75,19 @@ export const fuzzed: Settings = {
 
 /** Starts the bundle as a process on loopback, every address of which is a source. */
 export async function fuzzBundle(bundle: string, run: Omit<Fuzz, "target">): Promise<Fuzzed> {
-  const receiver = await startReceiver(bundle, fuzzed);
+  const receiver = await startReceiver(bundle, fuzzed, undefined, hookSecrets);
   const { port, pid } = receiver;
   const source = (lane: number) => `127.0.1.${lane + 1}`;
   try {
-    return await fuzz({ ...run, target: { host: "127.0.0.1", port, source, pid, spool: receiver.spool("site") } });
+    const target = { host: "127.0.0.1", port, source, pid, hooks: gitHostNames, spool: receiver.spool("") };
+    return await fuzz({ ...run, target });
   } finally {
     await receiver.stop();
   }
 }
 
 export async function fuzz({ target, count, seconds, seed, say = () => {} }: Fuzz): Promise<Fuzzed> {
-  const make = generator(seed);
+  const make = generator(seed, target.hooks);
   const until = performance.now() + seconds * 1000;
   const faults: string[] = [];
   const statuses: Record<number, number> = {};
@@ -98,7 +106,8 @@ export async function fuzz({ target, count, seconds, seed, say = () => {} }: Fuz
       statuses[status] = (statuses[status] ?? 0) + 1;
       const fault = faultOf(made, status, served);
       if (fault !== undefined) faults.push(`the receiver ${fault}: ${JSON.stringify(made.bytes.toString("latin1"))}`);
-      if (close) socket.destroy();
+      // The rest of a broken request can be one of its own, whose answer would come for the next one.
+      if (close || made.broken) socket.destroy();
     }
     socket?.destroy();
   };
@@ -111,7 +120,7 @@ export async function fuzz({ target, count, seconds, seed, say = () => {} }: Fuz
       sent += left;
       const take = () => (left-- > 0 ? make() : undefined);
       await Promise.all(Array.from({ length: connections }, (_, number) => lane(number, take)));
-      faults.push(...spoolFaults(target.spool, (statuses[202] ?? 0) - before));
+      faults.push(...spoolFaults(target, (statuses[202] ?? 0) - before));
       for (let tries = 0; descriptors() > idle && tries < 200; tries++) await sleep(10);
       if (descriptors() > idle) faults.push(`${descriptors()} descriptors are open without a connection, not ${idle}`);
       memory.push(Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${target.pid}/status`, "utf8"))?.[1]) / 1024);
@@ -131,13 +140,13 @@ export async function fuzz({ target, count, seconds, seed, say = () => {} }: Fuz
 }
 
 /** Whole files only, no more than were accepted. Removes them, as the builder does. */
-function spoolFaults(folder: string, accepted: number): string[] {
-  const files = readdirSync(folder);
+function spoolFaults({ hooks, spool }: Target, accepted: number): string[] {
+  const files = hooks.flatMap((hook) => readdirSync(join(spool, hook)).map((file) => join(spool, hook, file)));
   const faults = files.length > accepted ? [`${files.length} files are in the spool, ${accepted} were accepted`] : [];
   for (const file of files) {
-    const text = readFileSync(join(folder, file), "utf8");
+    const text = readFileSync(file, "utf8");
     if (!file.endsWith(".json") || JSON.parse(text).ref !== "refs/heads/main") faults.push(`the spool holds ${file}`);
-    rmSync(join(folder, file));
+    rmSync(file);
   }
   return faults;
 }
@@ -162,9 +171,7 @@ function answered(socket: Socket, bytes: Buffer): Promise<Answer> {
       const length = Number(/\r\ncontent-length: (\d+)/.exec(head)?.[1] ?? 0);
       if (text.length < end + 4 + length) return;
       const served = head.includes("\r\nx-served-by: pushgate-receiver");
-      // A byte too many is of a request that the receiver did not get.
-      const close = head.includes("\r\nconnection: close") || text.length > end + 4 + length;
-      done({ status: Number(head.slice(9, 12)), served, close });
+      done({ status: Number(head.slice(9, 12)), served, close: head.includes("\r\nconnection: close") });
     };
     // An altered byte can make a request incomplete: the receiver waits for the rest.
     const timer = setTimeout(closed, 15_000);

@@ -6,6 +6,7 @@ import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Settings } from "../../infra/config/settings.ts";
+import type { HookSecrets } from "../../infra/host/secrets/secrets.ts";
 import type { ReceiverSettings } from "../../service/settings.ts";
 import type { Delivery } from "../fakes/deliveries.ts";
 import { secrets } from "../fixtures.ts";
@@ -34,11 +35,12 @@ export type Receiver = {
 
 const loopback = "127.0.0.1";
 
-/** `prepare` changes the spool before the start. */
+/** `prepare` changes the spool before the start. `known`: the secrets of each hook, newest first. */
 export async function startReceiver(
   bundle: string,
   { hooks, limits }: Settings,
   prepare = (_spool: string): void => {},
+  known: HookSecrets = { site: Object.values(secrets.site), docs: Object.values(secrets.docs) },
 ): Promise<Receiver> {
   const root = mkdtempSync(join(tmpdir(), "pushgate-receiver-"));
   const spool = join(root, "spool");
@@ -46,10 +48,8 @@ export async function startReceiver(
   mkdirSync(credentials);
   for (const { name } of hooks) mkdirSync(join(spool, name), { recursive: true });
   prepare(spool);
-  for (const [name, { current, ...rest }] of Object.entries(secrets)) {
-    const previous = "previous" in rest ? `${rest.previous}\n` : "";
-    writeFileSync(join(credentials, name), `${current}\n${previous}`, { mode: 0o600 });
-  }
+  for (const [name, values] of Object.entries(known))
+    writeFileSync(join(credentials, name), `${values.join("\n")}\n`, { mode: 0o600 });
   // As from systemd: no other program can take the port before the receiver, and connections wait until it accepts.
   const { server, fd } = await socketOf({ host: loopback, port: 0 });
   const { port } = server.address() as AddressInfo;
