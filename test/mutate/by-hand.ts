@@ -1,7 +1,9 @@
 /**
- * Mutants that Stryker does not make: of shell scripts, and of the programs' first files and resource hooks, which run in a
- * process of their own. Each weakens one protection, and names the test file that has to fail. Protections from other accounts are not
- * here: only hosts/rebuild/folders.test.ts has such accounts.
+ * Mutants that Stryker does not make: of the scripts on a host, and of the programs' first files and resource hooks, which
+ * run in a process of their own. Each weakens one protection, and names the test file that has to fail.
+ *
+ * Not here is what only a booted host executes: protections from other accounts (only hosts/rebuild/folders.test.ts has such
+ * accounts), and the scripts infra/host/receiver/layer.sh, firewall/layer.sh, builder/layer.sh and builder/content.sh.
  */
 
 export type ByHand = readonly [file: string, from: string, to: string, test: string];
@@ -79,6 +81,15 @@ export const byHand: readonly ByHand[] = [
     ["*-*) slice=${slice%-*}.slice ;;", "*-*) slice= ;;"],
     ["systemctl stop 'pushgate-build-*.service'", ": 'pushgate-build-*.service'"],
   ]),
+  ...within("infra/host/guard/prober.pl", "test/infra/host/guard.test.ts", [
+    ["$first, $last eq $first ? () : $last", "$first"],
+    ["usable($_) } beside($first, -1), beside($last, 1)", "usable($_) } beside($first, -1)"],
+    ["[0] // () } @units;", "[0] // () } ();"],
+    ["map { packed($_) } @ARGV;", "();"],
+    ['print "could not look: @_\\n"; exit 2', 'print "could not look: @_\\n"; exit 0'],
+    ["exit($leak ? 5 : $unproven ? 4", "exit($leak ? 5 : $unproven ? 3"],
+    ["exit($leak ? 5 : $unproven", "exit($leak ? 3 : $unproven"],
+  ]),
   ...within("infra/host/egress/egress.sh", "test/infra/host/egress.test.ts", [
     ["text=$(table) || exit 1", "text=$(table)"],
     ["|| return 1\n  cat <<TABLE", "\n  cat <<TABLE"],
@@ -107,6 +118,44 @@ export const byHand: readonly ByHand[] = [
     ['if [ ! -s "$salt" ]; then', "if true; then"],
     ['--name="$called" - ', "- "],
   ]),
+  ...within("infra/host/secrets/audit.cjs", "test/infra/host/secrets.test.ts", [
+    ['createHmac("sha256", salt).update(text).digest("hex")', 'text.toString("hex")'],
+    ['createHmac("sha256", salt)', 'createHmac("sha256", "")'],
+    // systemd-creds compares no name then.
+    ['"--name=" + called', '"--name="'],
+  ]),
+  ...within("infra/host/proxy/layer.sh", "test/infra/host/proxy-shell.test.ts", [
+    // A process that calls itself nginx.
+    ['*"socket:[$inode] "*) echo', "*) echo"],
+    ['[[ $line != "X-Served-By: $3"* ]] || exit 1', ":"],
+    // What a reload without an error can hide.
+    ["    take_up\n  else", "    systemctl reload nginx.service\n  else"],
+    ['kill -0 "$worker" 2>/dev/null && return 0', "return 0"],
+    ['if [ "$said" != "$answer" ]; then', "if false; then"],
+    ['if [ -n "$lost" ]; then', "if false; then"],
+    // Facts.
+    ['declared_trust | cmp -s - "$trusted_ca" && echo', "echo"],
+    ['greeting -cert "$scratch/certificate" -key "$scratch/key"', "greeting"],
+    ['-subj "${name#subject=}"', "-subj /CN=another"],
+    ["unshare --mount --propagation private sh -c", "sh -c"],
+    ["[ $((0x${mask:-0} >> 13 & 1)) = 1 ]", "true"],
+    ['"$conf" "$client_ca" "$trusted_ca" | sort -n', '"$conf" "$client_ca" | sort -n'],
+    ['[ $((booted + ticks / $(getconf CLK_TCK) + 1)) -ge "$newest" ]', "true"],
+  ]),
+  ...within("infra/host/proxy/check.sh", "test/infra/host/proxy-shell.test.ts", [
+    ["held=$((0x${mask:-0} >> 13 & 1))", "held=1"],
+    ["*) held=0 ;; esac", "*) held=1 ;; esac"],
+    ["\\1$staged|", "\\1|"],
+    ["unshare --mount --propagation private sh -ec", "sh -ec"],
+    ["  nginx -t -q\n", ""],
+    ['nginx -T 2>/dev/null | grep -qxF "# configuration file $3:" ||', "true ||"],
+  ]),
+  ...within("infra/host/proxy/trust.sh", "test/infra/host/proxy-shell.test.ts", [
+    ['if [ -s "$settled_ca" ]; then', "if false; then"],
+    ['[ -s "$settled_ca" ]', '[ -e "$settled_ca" ]'],
+    ['chmod 0644 "$trusted_ca.new" &&', ""],
+    ['chmod 0644 "$trusted_ca.new"', 'chmod 0666 "$trusted_ca.new"'],
+  ]),
   ...within("infra/host/origin-key/layer.sh", "test/infra/host/origin-key.test.ts", [
     ['  chmod 0600 "$key"\n', ""],
     ['!= "$(openssl pkey -in "$key" -passin pass: -pubout 2>/dev/null)" ]; then', "= never ]; then"],
@@ -133,6 +182,12 @@ export const byHand: readonly ByHand[] = [
     ['compare "$hook" "$root" "$seconds" || return 1', ":"],
     ["late=$(find ./former -newercm \"$scratch/copied\" ! -type d -printf '%P\\n' | head -n 1)", "late="],
     ['[ "$(stat -c %d:%i ./former)" = "$folder" ] ||', "true ||"],
+  ]),
+  ...within("infra/host/site/adoption.cjs", "test/infra/host/site.test.ts", [
+    ["last.reason);\n  process.exit(1);", "last.reason);\n  process.exit(0);"],
+    ["if (files.length + more === 0)", "if (files.length === 0)"],
+    ['.replace(/[\\u0000-\\u001f\\u007f-\\u009f]/g, "?")', ""],
+    ['or remove them.");\nprocess.exit(1);', 'or remove them.");'],
   ]),
   ...within("service/receiver/main.ts", "test/service/receiver/process.test.ts", [
     ['process.stdout.on("error", () => {});', ""],

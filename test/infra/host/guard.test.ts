@@ -249,6 +249,17 @@ describe("prober in a namespace", () => {
     expect([one.stdout, none.stdout]).toEqual(["exit 0", "exit 1"]);
   });
 
+  test("a prober that may not bind to foreign addresses, or is given something else, proves nothing", () => {
+    const caps = "-net_admin,-net_raw";
+    const bound = probeBy(`setpriv --bounding-set=${caps} --inh-caps=${caps} ${installed("prober")}`);
+    const misled = probe.replace(strangers(example)[0]!, "github");
+    const { stdout } = inNamespace(`${listening}\n${enforced()}\n${bound}\n${misled}`);
+    expect(stdout.split("\n")).toEqual([
+      ...["could not look: transparent socket: Operation not permitted", "exit 2"],
+      ...["could not look: github is no address", "exit 2"],
+    ]);
+  });
+
   test("it needs nothing beyond perl-base", () => {
     const run = `BEGIN { @INC = grep { m{perl-base} } @INC } $0 = "prober"; do "${installed("prober")}"; die $@ if $@;`;
     const { stderr, status } = spawnSync("perl", ["-we", run], { input: "", encoding: "utf8" });

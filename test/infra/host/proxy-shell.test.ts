@@ -1,13 +1,14 @@
 /** The proxy layer's shell beside a real nginx: which listeners are its neighbours, and what it finds out about its trust. */
-import { readFileSync, rmSync } from "node:fs";
+import { readFileSync, rmSync, statSync } from "node:fs";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { clientCaLayer } from "../../../infra/host/client-ca/client-ca.ts";
+import { paths } from "../../../infra/host/paths.ts";
 import { proxyLayer } from "../../../infra/host/proxy/proxy.ts";
 import { example, exampleHost } from "../../fixtures.ts";
 import { noNginx } from "./lab/origin.ts";
 import { inNamespace, Root } from "./namespace.ts";
 
-const { script = "" } = proxyLayer(example, exampleHost, "CA");
+const { script = "", files } = proxyLayer(example, exampleHost, "CA");
 const tls = "/etc/pushgate/tls";
 
 let root: Root;
@@ -228,18 +229,96 @@ of_each_worker holds_net_raw`,
   });
 });
 
+describe("the check of a new configuration", () => {
+  const conf = "conf.d/pushgate.conf";
+  const { check } = files.find(({ path }) => path === paths.nginx)!;
+  const server = () => `server {
+    listen 127.0.0.1:8443 ssl;
+    ssl_certificate ${root.at(tls)}/ca.pem; ssl_certificate_key ${root.at(tls)}/ca.key;
+    ssl_client_certificate ${root.at(tls)}/ca.pem; ssl_verify_client on;
+  }`;
+  /** `held`: shell that answers systemctl's two questions about nginx. `staged`: what changes in the staged files. */
+  const checked = ({ held = "echo 0 >main-pid", staged = "", includes = "conf.d", text = server() } = {}) => {
+    root.write(conf, "# former");
+    root.write("nginx.conf", main(`include ${root.at(includes)}/*.conf;`));
+    root.write(`staged${root.at(conf)}`, text);
+    root.write(`staged${root.at(tls)}/note`, "");
+    root.write(`${tls}/note`, "");
+    root.write("bounds", "cap_chown cap_net_raw cap_kill");
+    root.write("bin/nginx", `#!/bin/sh\nexec /usr/sbin/nginx -c ${root.at("nginx.conf")} "$@"\n`, 0o755);
+    root.write(
+      "bin/systemctl",
+      `#!/bin/sh\ncase $* in *MainPID*) cat ${root.at("main-pid")} ;; *CapabilityBoundingSet*) cat ${root.at("bounds")} ;; esac\n`,
+      0o755,
+    );
+    root.write("check", check!);
+    return inNamespace(
+      `cd ${root.folder}
+openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj /CN=ca -keyout ${root.at(tls)}/ca.key -out ${root.at(tls)}/ca.pem 2>/dev/null
+cp ${root.at(tls)}/ca.pem staged${root.at(tls)}/ca.pem
+${staged}
+${held}
+code=0; staged=${root.at("staged")} sh -e check ${root.at("staged")}${root.at(conf)} || code=$?
+echo "exit $code"; cat ${conf}`,
+      root.at("bin"),
+    );
+  };
+  const accepted = { stdout: "exit 0\n# former", stderr: "" };
+  /** A process in place of nginx, which the kernel shows with its capabilities. */
+  const runs = (options: string) => `${options} sleep 60 &
+until [ "$(cat /proc/$!/comm)" = sleep ]; do sleep 0.05; done
+echo $! >main-pid`;
+
+  test("passes where nginx can serve it, and the live configuration stays", () => {
+    expect(checked()).toMatchObject(accepted);
+    expect(checked({ held: runs("") })).toMatchObject(accepted);
+  });
+
+  test.each([
+    ["runs", runs("setpriv --bounding-set=-net_raw --inh-caps=-net_raw")],
+    ["would start", "echo 0 >main-pid; echo cap_chown cap_net_raw_not cap_kill >bounds"],
+  ])("fails where nginx %s without CAP_NET_RAW, although nginx -t passes", (_, held) => {
+    const { stdout, stderr } = checked({ held });
+    expect(stderr).toContain("proxy: nginx does not hold CAP_NET_RAW, so its workers would die on reload");
+    expect(stdout).toBe("exit 1\n# former");
+  });
+
+  test("fails where nginx does not read the folder, although nginx -t passes", () => {
+    const { stdout, stderr } = checked({ includes: "sites" });
+    expect(stderr).toBe(
+      `proxy: nginx does not read ${root.at(conf)}. Add "include ${root.at("conf.d")}/*.conf;" to the http block of /etc/nginx/nginx.conf.`,
+    );
+    expect(stdout).toBe("exit 1\n# former");
+  });
+
+  test("fails where nginx rejects it", () => {
+    const { stdout, stderr } = checked({ text: "server { listen 8443; nonsense on; }" });
+    expect(stderr).toContain('unknown directive "nonsense"');
+    expect(stdout).toBe("exit 1\n# former");
+  });
+
+  test("reads the CA that arrives with it, not the one in its place", () => {
+    const { stdout, stderr } = checked({ staged: `echo nothing >staged${root.at(tls)}/ca.pem` });
+    expect(stderr).toContain(`${root.at("staged")}${root.at(tls)}/ca.pem`);
+    expect(stdout).toBe("exit 1\n# former");
+    const own = server().replace("/ca.pem;", "/own.pem;");
+    const first = `mv ${root.at(tls)}/ca.pem ${root.at(tls)}/own.pem`;
+    expect(checked({ staged: first, text: own })).toMatchObject(accepted);
+  });
+});
+
 describe("the answer to a client certificate of another CA", () => {
-  const server = (verify: string) => `server {
+  const server = (verify: string, also: string) => `server {
     listen 127.0.0.1:${exampleHost.originPort} ssl;
     ssl_certificate ${root.at(tls)}/ca.pem; ssl_certificate_key ${root.at(tls)}/ca.key;
     ssl_client_certificate ${root.at(tls)}/origin-pull-ca.pem; ssl_verify_client ${verify};
-    add_header X-Served-By pushgate-proxy always; return 404;
+    add_header X-Served-By pushgate-proxy always; ${also} return 404;
   }`;
   const certificates = `openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj "/CN=pushgate origin pulls of example.org" -keyout ca.key -out ca.pem 2>/dev/null; cp ca.pem origin-pull-ca.pem`;
-  const answer = (verify: string) => {
+  const answer = (verify: string, also = "") => {
     root.write(`${tls}/note`, "");
     inNamespace(`cd ${root.at(tls)}; ${certificates}`);
-    return beside(server(verify), "greeting_of_foreigner").stdout;
+    return beside(server(verify, also), "greeting_of_foreigner").stdout;
   };
 
   test("is a rejection, although that CA has the same name", () => {
@@ -248,6 +327,11 @@ describe("the answer to a client certificate of another CA", () => {
   test.each(["off", "optional_no_ca"])("is another one where nginx verifies with ssl_verify_client %s", (verify) => {
     expect(answer(verify)).toMatch(/^404 pushgate-proxy/);
   });
+  test("is another one where nginx looks at the name of a certificate's CA alone", () => {
+    const byName = 'if ($ssl_client_i_dn != "CN=pushgate origin pulls of example.org") { return 400; }';
+    expect(answer("optional_no_ca", byName)).toMatch(/^404 pushgate-proxy/);
+    expect(answer("optional_no_ca", byName.replace("example.org", "example.net"))).toMatch(/^400 pushgate-proxy/);
+  });
 });
 
 describe("an http level that replaces the bodies of deliveries", () => {
@@ -255,8 +339,9 @@ describe("an http level that replaces the bodies of deliveries", () => {
     root.write("conf.d/pushgate.conf", `server { listen 8443; ${server} }`);
     root.write("nginx.conf", main(`${http} include ${root.at("conf.d")}/*.conf;`));
     root.write("bin/nginx", `#!/bin/sh\nexec /usr/sbin/nginx -c ${root.at("nginx.conf")} "$@"\n`, 0o755);
-    return inNamespace(`${script}\nset +e\nconf=${root.at("conf.d/pushgate.conf")}\nreplaces_bodies`, root.at("bin"))
-      .stdout;
+    // nginx would go on with the folder of the attempt, which is gone.
+    const calls = `conf=${root.at("conf.d/pushgate.conf")}\nreplaces_bodies\n[ -s "$conf" ] || echo no configuration`;
+    return inNamespace(`${script}\nset +e\n${calls}`, root.at("bin")).stdout;
   };
 
   test("is found, before or after pushgate's file", () => {
@@ -282,5 +367,24 @@ describe("the CA that nginx trusts beside the newest", () => {
     expect(wrote(ca, "changed=x\nactivate")).toBe(`ssl_trusted_certificate ${tls}/settled-ca.pem;\n`);
     expect(wrote(ca, "retire")).toBe(`ssl_trusted_certificate ${tls}/origin-pull-ca.pem;\n`);
     expect(wrote(ca, "restore")).toBe(`ssl_trusted_certificate ${tls}/settled-ca.pem;\n`);
+  });
+
+  test("is the new one where the settled one is an empty file, with which nginx would not start", () => {
+    root.write(`${tls}/settled-ca.pem`, "");
+    expect(wrote({ script }, "write_trust")).toBe(`ssl_trusted_certificate ${tls}/origin-pull-ca.pem;\n`);
+  });
+
+  test.each(["077", "000"])("is in a file that root alone can write, with a umask of %s", (umask) => {
+    wrote({ script }, `umask ${umask}\nwrite_trust`);
+    expect(statSync(root.at(`${tls}/trusted-ca.conf`)).mode & 0o777).toBe(0o644);
+  });
+
+  test("is reported by preview where the file names another one, or is missing", () => {
+    const seen = () => inNamespace(root.moved(`${script}\ntrusted`), root.at("bin")).stdout;
+    expect(seen()).toBe("another CA, or none");
+    wrote({ script }, "write_trust");
+    expect(seen()).toBe("as declared");
+    root.write(`${tls}/trusted-ca.conf`, "ssl_trusted_certificate /etc/ssl/certs/ca-certificates.crt;\n");
+    expect(seen()).toBe("another CA, or none");
   });
 });

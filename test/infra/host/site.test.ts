@@ -147,12 +147,12 @@ describe("the web root of a site", () => {
   });
 
   describe("that is a folder", () => {
-    const compared = (files: string[]) => {
+    const compared = (files: string[], status: object = { adoption: { files, more: 0 } }) => {
       root.write("/srv/www/index.html", "former");
       root.write("/srv/www/uploads/photo", "photo");
       mkdirSync(at(`${paths.sites}/docs`), { recursive: true });
       mkdirSync(at(`${paths.rootRequests}/docs`), { recursive: true });
-      root.write("bin/status.json", JSON.stringify({ last: { kinds: ["adopt"] }, adoption: { files, more: 0 } }));
+      root.write("bin/status.json", JSON.stringify({ last: { kinds: ["adopt"], reason: "Hugo failed" }, ...status }));
       return run("serve docs /srv/www /srv/content 5 uploads");
     };
 
@@ -162,6 +162,21 @@ describe("the web root of a site", () => {
       expect(stderr).toContain(`${at("/srv/www")} holds 1 files that the build does not make and site.keep does not`);
       expect(stderr).toContain("\nsite:   left?over.html\n");
       expect(readFileSync(at("/srv/www/index.html"), "utf8")).toBe("former");
+      expect(isLink("/srv/www")).toBe(false);
+    });
+
+    test("stays if the release would lose more files than the builder lists", () => {
+      const { status, stderr } = compared([], { adoption: { files: [], more: 2 } });
+      expect(status).toBe(1);
+      expect(stderr).toContain(`${at("/srv/www")} holds 2 files that the build does not make`);
+      expect(stderr).toContain("\nsite:   and 2 more\n");
+      expect(isLink("/srv/www")).toBe(false);
+    });
+
+    test("stays if the builder made nothing to compare, and the error has the builder's reason", () => {
+      const { status, stderr } = compared([], {});
+      expect(status).toBe(1);
+      expect(stderr).toContain("stays a folder, as the builder has made nothing to replace it: Hugo failed");
       expect(isLink("/srv/www")).toBe(false);
     });
 
