@@ -36,17 +36,41 @@ test("a reporter's settings name the recipients that there are", () => {
     const { files } = builderLayer({ ...rebuilt, hooks }, exampleHost);
     const text = files.find(({ path }) => /reporter.*docs\.json$/.test(path))?.text;
     const unit = files.find(({ path }) => path.endsWith("/pushgate-report-docs.service"))?.text ?? "";
-    return [
-      Object.keys(JSON.parse(text ?? "{}")).filter((key) => /status|notify/.test(key)),
-      /^Description=.*$/m.exec(unit)?.[0],
-    ];
+    const reports = builderSettings(sitesOf({ ...rebuilt, hooks })[1]!).reports;
+    return {
+      settings: Object.keys(JSON.parse(text ?? "{}")).filter((key) => /status|notify/.test(key)),
+      described: /^Description=.* of docs to (.*)$/m.exec(unit)?.[1],
+      credentials: [...unit.matchAll(/^LoadCredentialEncrypted=(\w+):/gm)].map(([, name]) => name),
+      told: [reports?.status, reports?.notify],
+    };
   };
   const notify = "https://chat.example.org/hooks/builds";
-  const [status, notified] = [of({ notify: undefined }, true), of({ notify }, false)];
-  expect([status[0], notified[0], of({ notify }, true)[0]]).toEqual([["status"], ["notify"], ["status", "notify"]]);
-  expect(status[1]).toMatch(/the git host$/);
-  expect(notified[1]).toMatch(/site\.notify$/);
-  expect(of({ notify }, true)[1]).toMatch(/the git host and site\.notify$/);
+  const kinds = (names: string[], described: string, told: boolean[]) =>
+    expect.objectContaining({ settings: names, described, credentials: names, told });
+  expect(of({ notify: undefined }, true)).toEqual(kinds(["status"], "the git host", [true, false]));
+  expect(of({ notify }, false)).toEqual(kinds(["notify"], "site.notify", [false, true]));
+  expect(of({ notify }, true)).toEqual(kinds(["status", "notify"], "the git host and site.notify", [true, true]));
+});
+
+test("a reporter's settings have the site's address where pushgate serves it", () => {
+  const siteOf = (hostname?: string) => {
+    const hooks = rebuilt.hooks.map((hook) => ({ ...hook, ...(hook.site && { site: { ...hook.site, hostname } }) }));
+    const { files } = builderLayer({ ...rebuilt, hooks } as typeof rebuilt, exampleHost);
+    return JSON.parse(files.find(({ path }) => /reporter.*docs\.json$/.test(path))!.text).site;
+  };
+  expect([siteOf(), siteOf("www.example.org")]).toEqual([undefined, "https://www.example.org/"]);
+});
+
+test("a site without content outside the repository, reports and a key has no program, folder and file of them", () => {
+  const [site] = rebuilt.hooks;
+  const alone = builderLayer({ ...rebuilt, hooks: [site!] }, exampleHost);
+  const both = builderLayer(rebuilt, exampleHost);
+  const has = (layer: typeof alone, path: string) => layer.files.some((file) => file.path.includes(path));
+  for (const path of ["/hugo-content", "docs.known_hosts", "report"])
+    expect([path, has(alone, path), has(both, path)]).toEqual([path, false, true]);
+  const common = (layer: typeof alone) => layer.facts.find(({ name }) => name === "the builder's folders")!.want;
+  expect([common(alone), common(both)].map((want) => want.includes("reports"))).toEqual([false, true]);
+  for (const { want } of [...alone.facts, ...both.facts]) expect(want).not.toContain("undefined");
 });
 
 test("a site's requests are for its writers, who cannot list them, or for the builder alone", () => {
@@ -63,6 +87,41 @@ describe("the builder's layer", () => {
     const started = ["pushgate-hugo-site.socket", "pushgate-hugo-docs.socket", "pushgate-report-docs.path"];
     expect(value("started")?.split(" ")).toEqual(started);
     expect(value("writers")).toBe("docs");
+    expect(value("hooks")).toBe("site docs");
+    expect(layer.script).toContain("\nwritten_by_others() {\n");
+  });
+
+  test("has the git host's keys one a line, and programs that begin with their shell", () => {
+    const text = (path: RegExp) => layer.files.find((file) => path.test(file.path))!.text;
+    expect(
+      text(/docs\.known_hosts$/)
+        .trim()
+        .split("\n"),
+    ).toEqual(rebuilt.hooks[1]!.site!.knownHosts);
+    expect(text(/\/hugo-content$/)).toMatch(/^#!\/bin\/sh\n#/);
+  });
+
+  test("checks each Hugo once, in the account of a site that uses it, and the units of sockets and reports", () => {
+    const hugos = layer.facts.filter(({ read }) => read.startsWith("hugo_version"));
+    expect(hugos.map(({ name, read, want }) => [name, read.split(" ").at(-1), want])).toEqual([
+      ["/usr/bin/hugo is", "pushgate-hugo-site", "0.111.3 or later"],
+      ["/opt/hugo/hugo is", "pushgate-hugo-docs", "0.131 or later"],
+    ]);
+    const same = rebuilt.hooks.map((hook) => ({
+      ...hook,
+      site: { ...hook.site!, hugo: rebuilt.hooks[0]!.site!.hugo },
+    }));
+    const facts = builderLayer({ ...rebuilt, hooks: same }, exampleHost).facts;
+    expect(facts.filter(({ read }) => read.startsWith("hugo_version"))).toHaveLength(1);
+    const enabled = layer.facts.filter(({ read }) => /is-(enabled|active)/.test(read)).map(({ name }) => name);
+    expect(enabled.filter((name) => name.includes("report"))).toEqual([expect.stringContaining("report-docs.path")]);
+  });
+
+  test("says of each request what it is for", () => {
+    const described = (unit: string) =>
+      /^Description=(.*)$/m.exec(layer.files.find(({ path }) => path.endsWith(unit))!.text)?.[1];
+    expect(described("pushgate-reconcile-docs.service")).toContain("a comparison of docs with its repository");
+    expect(described("pushgate-schedule-docs.service")).toContain("a build of docs although no commit is new");
   });
 
   test("finds a unit whose file changed after systemd read it", () => {
