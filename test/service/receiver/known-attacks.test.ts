@@ -381,7 +381,7 @@ const elsewhere: readonly (readonly [mistake: string, file: string, title: strin
   ],
   ["ranges that are out of date", "test/infra/networks.test.ts", "GitHub's list holds the three ranges of 2026-10-29"],
   ["a slow sender", "test/service/receiver/wire.test.ts", "that do not end their body receive 408"],
-  ["a slow sender at nginx", "test/infra/host/proxy.test.ts", "a slow body ends at nginx"],
+  ["a slow sender at nginx", "test/hosts/suite/flood.test.ts", "500 slow clients"],
   [
     "a rate by the wrong key at nginx",
     "test/infra/host/proxy.test.ts",
@@ -389,8 +389,8 @@ const elsewhere: readonly (readonly [mistake: string, file: string, title: strin
   ],
   [
     "a body over the limit at nginx",
-    "test/infra/host/proxy.test.ts",
-    "a push of 2 MiB and one of the declared size pass whole",
+    "test/hosts/suite/deliveries.test.ts",
+    "one byte over the limit, without a length",
   ],
   [
     "smuggling on a kept connection to the receiver",
@@ -399,8 +399,14 @@ const elsewhere: readonly (readonly [mistake: string, file: string, title: strin
   ],
   [
     "the deletion of a branch at Bitbucket, whose `new` is null",
-    "test/service/receiver/git-hosts.test.ts",
+    "test/hosts/suite/deliveries.test.ts",
     "what a push means at",
+  ],
+  ["smuggling on the way to nginx", "test/hosts/suite/deliveries.test.ts", "a length and chunks"],
+  [
+    "a push that starts one of several hooks of its repository",
+    "test/hosts/suite/deliveries.test.ts",
+    "two hooks of one repository and branch: each push starts both",
   ],
   [
     "Gitea's and Forgejo's delivery taken for GitHub's",
@@ -409,8 +415,8 @@ const elsewhere: readonly (readonly [mistake: string, file: string, title: strin
   ],
   [
     "a replay, and a redelivery that is taken for one",
-    "test/service/receiver/replays.test.ts",
-    "after the builder took it, as GitHub's Redeliver after a failed build",
+    "test/hosts/rebuild/faults.test.ts",
+    "a redelivery after failed builds, under the same id, is accepted",
   ],
   [
     "a replay that publishes an old commit",
