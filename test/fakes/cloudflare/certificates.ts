@@ -200,7 +200,9 @@ export function certificateRoutes(zone: ZoneState, authority: Authority): Route[
       ({ params }) => {
         const kept = zone.origin_pulls.hostnames.find(({ hostname }) => hostname === params.hostname);
         const result = found(kept ?? removed.get(params.hostname ?? ""), 1433, "hostname not found");
-        return { result: { ...result, ...(deleted.has(String(result.cert_id)) && { cert_status: "deleted" }) } };
+        const isHeld = hostnameCertificates().some(({ id }) => id === result.cert_id);
+        const isDeleted = !isHeld && deleted.has(String(result.cert_id));
+        return { result: { ...result, ...(isDeleted && { cert_status: "deleted" }) } };
       },
     ],
     ["GET", O, `${SSL} Read`, list(zoneCertificates)],
