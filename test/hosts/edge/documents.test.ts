@@ -258,6 +258,9 @@ const steps: Readonly<Record<string, Steps>> = {
       },
     ],
   ],
+  "A delivery was rejected": [
+    ["npx pushgate trace --delivery <id>", shows(/certain: the receiver accepted it\./)],
+  ],
   See: [
     ["npx pushgate status", shows(/No faults\./)],
     ["npx pushgate audit", plain],
@@ -543,7 +546,7 @@ const yamlHead = (text: string): string => text.slice(0, text.indexOf("\n"));
 
 test("README states how many commands the quick start has, and how long the first page takes", () => {
   const readme = documentText("README.md");
-  const [, count] = /These are (\d+) commands/.exec(readme) ?? [];
+  const [, count] = /\| (\d+) commands \(\[below\]/.exec(readme) ?? [];
   const [, minutes] = /a bare host takes under (\d+) minutes/.exec(readme) ?? [];
   expect(Number(count)).toBe(sections.get("Deploy")?.length);
   console.log(`from pulumi up to the page: ${secondsToPage.toFixed(0)} s`);
