@@ -258,9 +258,7 @@ const steps: Readonly<Record<string, Steps>> = {
       },
     ],
   ],
-  "A delivery was rejected": [
-    ["npx pushgate trace --delivery <id>", shows(/certain: the receiver accepted it\./)],
-  ],
+  "A delivery was rejected": [["npx pushgate trace --delivery <id>", shows(/certain: the receiver accepted it\./)]],
   See: [
     ["npx pushgate status", shows(/No faults\./)],
     ["npx pushgate audit", plain],

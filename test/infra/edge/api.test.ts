@@ -12,13 +12,14 @@ vi.mock("node:timers/promises", () => ({ setTimeout: async (ms: number) => void 
 
 type Answer = (response: ServerResponse) => void;
 let answers: Answer[];
-let requests: { method: string; url: string; token: string; body: string }[];
+let requests: { method: string; url: string; token: string; type: string; body: string }[];
 let base: string;
 const server = createServer(async (request: IncomingMessage, response) => {
   let body = "";
   for await (const chunk of request) body += chunk;
   const { method = "", url = "", headers } = request;
-  requests.push({ method, url, token: headers.authorization ?? "", body });
+  const [token, type] = [headers.authorization ?? "", headers["content-type"] ?? ""];
+  requests.push({ method, url, token, type, body });
   answers.shift()!(response);
 });
 beforeAll(async () => {
@@ -101,7 +102,9 @@ describe("a busy API", () => {
   test("a write is repeated with its body", async () => {
     answers.push(failed(503, []), ok([]));
     await api().put("zones/z/x", { config: [1] });
-    expect(requests.map(({ method, body }) => [method, body])).toEqual(Array(2).fill(["PUT", '{"config":[1]}']));
+    expect(requests.map(({ method, type, body }) => [method, type, body])).toEqual(
+      Array(2).fill(["PUT", "application/json", '{"config":[1]}']),
+    );
   });
 });
 
@@ -137,15 +140,28 @@ describe("a rejection", () => {
     expect(message).toBe(`400 first (1); '${"x".repeat(80)}…' is not a valid value for expression (20127)`);
   });
 
-  test.each(["", "{}"])("a status is a rejection without an envelope, too: %j", async (body) => {
-    answers.push(text(403, body));
-    const refused = await refusal(api().get("zones/z"));
-    expect([refused.status, refused.message]).toEqual([403, "403"]);
+  test.each(["", "{}"])("a status from 400 on is a rejection without an envelope, too: %j", async (body) => {
+    for (const status of [400, 403]) {
+      answers.push(text(status, body));
+      const refused = await refusal(api().get("zones/z"));
+      expect([refused.status, refused.message]).toEqual([status, `${status}`]);
+    }
   });
 
-  test("an envelope without success is a rejection, whatever the status", async () => {
-    answers.push(failed(200, [{ code: 9, message: "no" }]));
+  test("an envelope without success is a rejection, whatever the status, and with or without errors", async () => {
+    answers.push(failed(200, [{ code: 9, message: "no" }]), failed(200, []));
     expect((await refusal(api().get("zones/z"))).message).toBe("200 no (9)");
+    expect((await refusal(api().get("zones/z"))).message).toBe("200");
+  });
+
+  test("an envelope with success is none, whatever its errors", async () => {
+    answers.push(json(200, { success: true, errors: [{ code: 9, message: "deprecated" }], result: "done" }));
+    expect(await api().get("zones/z")).toBe("done");
+  });
+
+  test("an error without a message is quoted by its code", async () => {
+    answers.push(failed(400, [{ code: 9 }]));
+    expect((await refusal(api().get("zones/z"))).message).toMatch(/^400 +\(9\)$/);
   });
 });
 

@@ -1,5 +1,7 @@
 /** The canary of a run: which hosts it requests, how often, and what it prints. The web answers as a test lists. */
 import { EventEmitter } from "node:events";
+import { setTimeout as sleep } from "node:timers/promises";
+import type { DnsRecord } from "@pulumi/cloudflare";
 import * as pulumi from "@pulumi/pulumi";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { canary } from "../../../infra/edge/canary.ts";
@@ -8,17 +10,19 @@ import { setMocks } from "../mocks.ts";
 
 type Answer = { readonly status?: number; readonly headers?: object } | { readonly code?: string } | "silence";
 type Options = { readonly hostname: string; readonly path: string; readonly timeout: number };
-const web = vi.hoisted(() => ({ asked: [] as unknown[], answers: [] as unknown[] }));
+const web = vi.hoisted(() => ({ asked: [] as unknown[], answers: [] as unknown[], read: 0, onRequest: () => {} }));
 vi.mock("node:https", () => ({
   get: (options: Options, use: (answer: object) => void) => {
     web.asked.push(options);
+    web.onRequest();
     const answer = web.answers.shift() as Answer;
     const sent = Object.assign(new EventEmitter(), {
       destroy: (error: Error) => void setImmediate(() => sent.emit("error", error)),
     });
     setImmediate(() => {
       if (answer === "silence") sent.emit("timeout");
-      else if ("status" in answer) use({ statusCode: answer.status, headers: answer.headers ?? {}, resume: () => {} });
+      else if ("status" in answer)
+        use({ statusCode: answer.status, headers: answer.headers ?? {}, resume: () => void web.read++ });
       else sent.emit("error", answer);
     });
     return sent;
@@ -37,6 +41,7 @@ beforeEach(async () => {
   info = vi.spyOn(pulumi.log, "info");
   for (const spy of [warn, info]) spy.mockReset().mockResolvedValue(undefined);
   web.asked.length = 0;
+  Object.assign(web, { read: 0, onRequest: () => {} });
 });
 afterEach(() => vi.useRealTimers());
 
@@ -55,7 +60,7 @@ async function send(answers: readonly Answer[], edge: object = { canary: true })
   return web.asked.map((options) => (options as Options).hostname);
 }
 
-test("each present host is requested once, on a connection of its own, and nothing is printed where nginx answers", async () => {
+test("each present host is requested once, on a connection of its own, the answer is read to its end, and nothing is printed where nginx answers", async () => {
   expect(await send([through])).toEqual([exampleHost.hostname]);
   expect(web.asked).toEqual([
     {
@@ -63,7 +68,22 @@ test("each present host is requested once, on a connection of its own, and nothi
       headers: { "user-agent": "pushgate", accept: "*/*" },
     },
   ]);
+  expect(web.read).toBe(1);
   expect([texts(warn), texts(info)]).toEqual([[], []]);
+});
+
+test("the request waits for the records, and the run for its answer", async () => {
+  let create = (_: string): void => {};
+  const id = pulumi.output(new Promise<string>((resolve) => (create = resolve)));
+  web.answers = [{ status: 521 }];
+  canary({ ...example, edge: { ...example.edge, canary: true } }, undefined, [{ id } as DnsRecord]);
+  await sleep(20);
+  expect(web.asked).toEqual([]);
+  const ended = new Promise((resolve) => {
+    web.onRequest = () => void pulumi.runtime.disconnect().then(() => resolve(texts(warn).length));
+  });
+  create("record");
+  expect(await Promise.race([ended, sleep(3_000, "the run does not end")])).toBe(1);
 });
 
 test("no host is requested where the configuration says so", async () => {

@@ -62,6 +62,10 @@ describe("obstacle names the layer and what to do for", () => {
   });
 });
 
+test("every status that Cloudflare may answer has a text without gaps", () => {
+  for (let status = 200; status < 600; status++) expect(reported(status)).not.toContain("undefined");
+});
+
 test("the canary is sent if the API is Cloudflare's own, or the configuration says so", () => {
   const at = (baseUrl: string) => ({ baseUrl, token: "t" });
   expect(sendsCanary({}, at("https://api.cloudflare.com/client/v4"))).toBe(true);

@@ -1,15 +1,16 @@
 /** Cloudflare's client certificate: how openssl makes it, where its key goes, and when Cloudflare presents it. */
 import { spawnSync } from "node:child_process";
 import { createHash, createPrivateKey, X509Certificate } from "node:crypto";
+import { setTimeout as sleep } from "node:timers/promises";
 import * as pulumi from "@pulumi/pulumi";
-import { expect, test } from "vitest";
+import { afterEach, describe, expect, test, vi } from "vitest";
 import {
   type ClientCertificate,
   clientCertificateScript,
   presentClientCertificate,
   readClientCertificate,
 } from "../../../infra/edge/client-certificate.ts";
-import { untilPresented } from "../../../infra/edge/presented.ts";
+import { type Presented, untilPresented } from "../../../infra/edge/presented.ts";
 import { apiToken, startApi } from "../../fakes/cloudflare/api.ts";
 import { emptyZone } from "../../fakes/cloudflare/zone.ts";
 import { missing } from "../host/namespace.ts";
@@ -76,6 +77,97 @@ test("the private key is secret before the provider marks it, and no hostname up
   expect(declared).toHaveLength(2);
   const uploaded = declared.find(({ type }) => type === "AuthenticatedOriginPullsHostnameCertificate");
   expect(uploaded?.inputs.privateKey).toMatchObject({ value: "key" });
+});
+
+describe("of a hostname", () => {
+  afterEach(() => vi.restoreAllMocks());
+  const hostname = "hooks.example.org";
+  const declared: Presented = {
+    ...{ certId: "client certificate-id", enabled: true, status: "active", certStatus: "active" },
+  };
+  /** Declares the certificate where Cloudflare presents `before`, which the provider then corrects. */
+  async function present(isPreview: boolean, before: Presented, expiresOn = "2041-11-01 00:00:00 +0000 UTC") {
+    const warn = vi.spyOn(pulumi.log, "warn").mockResolvedValue(undefined);
+    const sent: unknown[] = [];
+    const configs: unknown[] = [];
+    const aliases: unknown[] = [];
+    await setMocks(
+      {
+        call: ({ inputs }) => {
+          sent.push(inputs);
+          return declared;
+        },
+        newResource: ({ name, inputs }) => {
+          configs.push(...(inputs.configs ?? []));
+          // Known, also where the program left a value open: even then a preview must not restore anything.
+          const known = { hostname, certId: declared.certId, enabled: true };
+          return { id: `${name}-id`, state: { expiresOn, ...inputs, ...(inputs.configs && { configs: [known] }) } };
+        },
+      },
+      "pushgate",
+      "prod",
+      isPreview,
+    );
+    const transformations: pulumi.ResourceTransformation[] = [
+      ({ name, opts }) => {
+        aliases.push([name, opts.aliases]);
+        return undefined;
+      },
+    ];
+    const zone = { id: "zone", live: new Map([[hostname, before]]), access: undefined };
+    const made = { certificate: "leaf", key: "key" };
+    const [presentation] = presentClientCertificate(zone, [hostname], made, { transformations });
+    const certId = await new Promise((resolve) => presentation!.certId.apply(resolve));
+    await new Promise((resolve) => presentation!.resource.configs.apply(resolve));
+    // What else waits for that has sent its request by now.
+    await sleep(20);
+    await pulumi.runtime.disconnect();
+    return {
+      presentation: presentation!,
+      certId,
+      sent,
+      configs,
+      aliases,
+      warnings: warn.mock.calls.map(([text]) => text),
+    };
+  }
+  const off = { ...declared, enabled: false };
+
+  test("resources have the names of earlier versions as aliases", async () => {
+    const { aliases, presentation } = await present(false, declared);
+    expect(presentation.hostname).toBe(hostname);
+    expect(aliases).toStrictEqual([
+      ["client certificate", [{ name: "origin pull certificate", parent: pulumi.rootStackResource }]],
+      [
+        "hooks.example.org client certificate",
+        [{ name: "hooks.example.org origin pulls", parent: pulumi.rootStackResource }],
+      ],
+    ]);
+  });
+
+  test("a preview warns of a difference and shows an update, and reads nothing again", async () => {
+    const { certId, sent, configs, warnings } = await present(true, off);
+    expect(warnings).toEqual([
+      "the client certificate of hooks.example.org at Cloudflare is client certificate-id, off; declared is client " +
+        "certificate-id, on. Run npx pulumi up, which restores it.",
+    ]);
+    expect(configs).not.toEqual([{ hostname, certId: "client certificate-id", enabled: true }]);
+    expect([certId, sent]).toEqual(["client certificate-id", []]);
+  });
+
+  test("up declares the certificate without a warning, and looks at Cloudflare again", async () => {
+    const { certId, sent, configs, warnings } = await present(false, off);
+    expect([warnings, configs]).toEqual([[], [{ hostname, certId: "client certificate-id", enabled: true }]]);
+    expect([certId, sent]).toEqual(["client certificate-id", [{ zoneId: "zone", hostname }]]);
+  });
+
+  test("a run warns before the certificate expires, with what renews it", async () => {
+    const { warnings } = await present(false, declared, new Date(Date.now() + 10.5 * 86_400_000).toISOString());
+    expect(warnings).toEqual([
+      "the client certificate that Cloudflare presents expires in 10 days, and every delivery fails from then on. Raise " +
+        "pushgate:edge.generation by one and run npx pulumi up.",
+    ]);
+  });
 });
 
 test("a certificate counts as presented when Cloudflare reports it active for the hostname, not before", async () => {

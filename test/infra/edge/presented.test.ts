@@ -1,7 +1,14 @@
 /** Which client certificate Cloudflare presents: what counts as drift, and when the program writes. */
+import { setTimeout as sleep } from "node:timers/promises";
 import * as pulumi from "@pulumi/pulumi";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
-import { type Presented, presentedDrift, readPresented, restorePresented } from "../../../infra/edge/presented.ts";
+import {
+  type Presented,
+  presentedDrift,
+  readPresented,
+  restorePresented,
+  untilPresented,
+} from "../../../infra/edge/presented.ts";
 import { type Api, apiToken, startApi } from "../../fakes/cloudflare/api.ts";
 import { emptyZone } from "../../fakes/cloudflare/zone.ts";
 import { setMocks } from "../mocks.ts";
@@ -70,8 +77,14 @@ describe("with Cloudflare", () => {
   });
   afterEach(async () => {
     vi.restoreAllMocks();
+    vi.useRealTimers();
     await api.close();
   });
+  const failureOf = (run: Promise<unknown>): Promise<string> =>
+    run.then(
+      () => "no failure",
+      (error: Error) => error?.message,
+    );
   /** As the engine reports an error of a provider. */
   const failed = (details: string) => Object.assign(new Error(), { details });
 
@@ -97,6 +110,15 @@ describe("with Cloudflare", () => {
     expect(failure).toBeInstanceOf(pulumi.RunError);
     expect((failure as Error).message).toContain(`the client certificate of ${hostname} can't be read: `);
     expect((failure as Error).message).toContain(words);
+  });
+
+  test("the failure has the provider's words in one line, and the permission that reads it", async () => {
+    answers.push(failed("403 Forbidden\n  Authentication error (10000)\n"));
+    const failure = await readPresented("zone", [hostname]).catch((error: Error) => error);
+    expect((failure as Error).message).toBe(
+      `the client certificate of ${hostname} can't be read: 403 Forbidden Authentication error (10000). Check that ` +
+        "cloudflare:apiToken has the permission SSL and Certificates Read.",
+    );
   });
 
   test("nothing is read again or written if there was no drift when the run began", async () => {
@@ -136,8 +158,69 @@ describe("with Cloudflare", () => {
   test("without a token in the configuration the run fails and names the command that sets it", async () => {
     const off = live({ enabled: false });
     answers.push(off);
-    await expect(restorePresented(undefined, api.zone.id, hostname, off, "declared")).rejects.toThrow(
-      `cannot restore the client certificate for ${hostname}. Run npx pulumi config set --secret cloudflare:apiToken`,
+    expect(await failureOf(restorePresented(undefined, api.zone.id, hostname, off, "declared"))).toBe(
+      "cloudflare:apiToken is not in the stack's configuration, so pushgate cannot restore the client certificate for " +
+        `${hostname}. Run npx pulumi config set --secret cloudflare:apiToken, then npx pulumi up.`,
+    );
+    expect(await failureOf(untilPresented(undefined, api.zone.id, hostname, "new"))).toBe(
+      "cloudflare:apiToken is not in the stack's configuration, so pushgate cannot know when Cloudflare presents the new " +
+        `client certificate for ${hostname}. Run npx pulumi config set --secret cloudflare:apiToken, then npx pulumi up. ` +
+        "Until then nginx trusts the former client certificate too.",
+    );
+  });
+
+  /** Cloudflare's answers about the hostname, each once; the last one again and again. */
+  const reports = (...results: (object | undefined)[]): void =>
+    results.forEach((result, at) => {
+      const times = at === results.length - 1 ? Number.POSITIVE_INFINITY : 1;
+      const body = JSON.stringify({ success: true, errors: [], messages: [], result });
+      const fault = { method: "GET", path: /hostnames\/hooks/, times };
+      api.faults.push(result === undefined ? { ...fault, status: 404 } : { ...fault, status: 200, body });
+    });
+  const until = () => untilPresented(access(), api.zone.id, hostname, "new", 1);
+
+  test("a run waits for the association and for the certificate in it, and reports once that it waits", async () => {
+    const pending = { cert_id: "new", status: "pending_deployment" };
+    reports(undefined, { cert_id: "former", status: "active" }, pending, { cert_id: "new", status: "active" });
+    await until();
+    expect(api.requests).toHaveLength(4);
+    expect(vi.mocked(pulumi.log.info).mock.calls).toEqual([
+      [`waiting until Cloudflare presents the new client certificate for ${hostname}`],
+    ]);
+  });
+
+  test("a run that finds the certificate presented reports nothing", async () => {
+    reports({ cert_id: "new", status: "active", cert_status: "active" });
+    await until();
+    expect([api.requests.length, vi.mocked(pulumi.log.info).mock.calls]).toEqual([1, []]);
+  });
+
+  test.each<[string, object | undefined, string]>([
+    ["no association", undefined, "no answer, none"],
+    ["one that is not active", { cert_id: "new", status: "initializing" }, "initializing, none"],
+    ["another certificate", { cert_id: "former", status: "active", cert_status: "expired" }, "active, expired"],
+  ])("a run waits for five minutes and not longer while Cloudflare reports %s", async (_, result, states) => {
+    vi.useFakeTimers({ toFake: ["Date"] });
+    reports(result);
+    const began = Date.now();
+    let failure: string | undefined;
+    const ended = failureOf(until()).then((text) => {
+      failure = text;
+    });
+    /** Until a request was sent, and answered, since the call. vi.waitFor would move the clock. */
+    const asksAgain = async () => {
+      const before = api.requests.length;
+      while (failure === undefined && api.requests.length < before + 3) await sleep(1);
+      expect(failure).toBeUndefined();
+    };
+    await asksAgain();
+    vi.setSystemTime(began + 300_000);
+    await asksAgain();
+    vi.setSystemTime(began + 300_001);
+    await ended;
+    expect(failure).toBe(
+      `Cloudflare does not present the new client certificate for ${hostname} yet (${states}). Run npx pulumi up again in ` +
+        "a few minutes. Until then nginx trusts the former client certificate too.",
     );
   });
 });

@@ -1,11 +1,12 @@
 /** The dry run of a preview with the fake API, without an engine: it checks token and rules, and writes nothing. */
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import * as pulumi from "@pulumi/pulumi";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
 import type { Settings } from "../../../../infra/config/settings.ts";
 import { cloudflareApi } from "../../../../infra/edge/api.ts";
-import { dryRunFaults, permissions } from "../../../../infra/edge/zone/dry-run.ts";
+import { dryRunFaults, permissions, tryOut } from "../../../../infra/edge/zone/dry-run.ts";
 import { rulesOf } from "../../../../infra/edge/zone/fits.ts";
 import { CloudflareError, type LiveZone } from "../../../../infra/edge/zone/live-zone.ts";
-import type { PhaseName } from "../../../../infra/edge/zone/phase.ts";
+import type { Rule as DeclaredRule, PhaseName } from "../../../../infra/edge/zone/phase.ts";
 import { type Api, apiToken, startApi } from "../../../fakes/cloudflare/api.ts";
 import { clientOf } from "../../../fakes/cloudflare/client.ts";
 import { emptyZone, type Rule, type Ruleset } from "../../../fakes/cloudflare/zone.ts";
@@ -46,6 +47,27 @@ describe("the dry run of a preview", () => {
     },
   );
 
+  test("a token that Cloudflare does not know has none of the permissions", async () => {
+    const found = await dryRunFaults(cloudflareApi({ baseUrl: api.url, token: "unknown" }), settings, zone);
+    expect(found).toHaveLength(6);
+    for (const fault of found)
+      expect(fault).toMatch(
+        /: 401 Invalid API Token \(1000\)\. Give cloudflare:apiToken the permission .* Edit for this zone\.$/,
+      );
+  });
+
+  test.each([
+    ["DNS records", /dns_records$/],
+    ["origin certificates", /\/client\/v4\/certificates$/],
+    ["client certificates", /origin_tls_client_auth\/hostnames\/certificates$/],
+  ])("the preview names %s that can't be read, with what to do", async (what, path) => {
+    api.faults.push({ path, times: 1, status: 400 });
+    expect(await faults()).toEqual([
+      `the ${what} of example.org can't be read: 400 Please wait and try again (10013). Check the connection to ` +
+        "Cloudflare and run it again.",
+    ]);
+  });
+
   test("without a host that stays nothing is read", async () => {
     api.requests.length = 0;
     const none = { ...settings, hosts: [{ ...exampleHost, state: "absent" as const }] };
@@ -85,7 +107,7 @@ describe("the dry run of a preview", () => {
   });
 
   test("the preview quotes another reason for a rejection, and tries the other phases too", async () => {
-    const host = { ...exampleHost, hostname: 'hooks.example.org" or "' };
+    const host = { ...exampleHost, hostname: 'hooks" or ".example.org' };
     const found = await dryRunFaults(
       cloudflareApi({ baseUrl: api.url, token: apiToken }),
       { ...settings, hosts: [host] },
@@ -166,6 +188,11 @@ describe("the dry run of a preview", () => {
     ]);
     expect(await withRecord({})).toEqual([]);
     expect(await withRecord({ type: "CNAME", name: "other.example.org" })).toEqual([]);
+    // The list without a name is among the three reads, and is the one that a fault names.
+    api.faults.push({ path: /dns_records$/, times: 2, status: 400 });
+    expect(await withRecord({ type: "CNAME", content: "old.example.net" })).toEqual([
+      expect.stringMatching(/^the DNS records of example\.org can't be read: 400/),
+    ]);
   });
 
   describe("a hostname two labels below the zone", () => {
@@ -195,6 +222,14 @@ describe("the dry run of a preview", () => {
         ofHost,
         ofSite,
       ]);
+    });
+    test("is no fault of an absent host, nor where the certificates can't be read", async () => {
+      const all = deeper();
+      const absent = { ...serving(settings), hosts: [all.hosts[0]!, { ...host, state: "absent" as const }] };
+      const edge = cloudflareApi({ baseUrl: api.url, token: apiToken });
+      expect(await dryRunFaults(edge, absent, zone)).toEqual([]);
+      api.faults.push({ path: /certificate_packs$/, times: 1, status: 400 });
+      expect(await dryRunFaults(edge, all, zone)).toEqual([]);
     });
     test("is accepted with one that names it, or a wildcard of its parent", async () => {
       expect(await faultsWith("active", "hooks.web1.example.org", "*.www.example.org")).toEqual([]);
@@ -231,5 +266,81 @@ describe("the dry run of a preview", () => {
     expect((put.body.rules as Rule[]).map(({ ref }) => ref)).toEqual(["pushgate_delivery", "pushgate_rest", "own"]);
     expect((put.body.rules as Rule[])[2]).toMatchObject({ logging: { enabled: true }, id: made.rules[0]!.id });
     expect(api.zone.rulesets[0]!.rules).toHaveLength(1);
+  });
+
+  describe("of a run", () => {
+    let isPreview: boolean;
+    const access = () => ({ baseUrl: api.url, token: apiToken });
+    const said = (log: typeof pulumi.log.warn) => vi.mocked(log).mock.calls.map(([text]) => text);
+    const foreign = { ref: "own", action: "block", expression: "ssl", enabled: true, description: "" };
+    /** What a run that passes prints. */
+    const printed = async (live: LiveZone, change: Partial<Settings> = {}) => {
+      await tryOut(access(), { ...settings, ...change }, live);
+      return [said(pulumi.log.warn), said(pulumi.log.info)];
+    };
+    const withRules = (rules: readonly DeclaredRule[]): LiveZone => ({
+      ...zone,
+      phases: { ...zone.phases, custom: { ...zone.phases.custom, rules } },
+    });
+    beforeEach(() => {
+      api.zone.rulesets = [];
+      isPreview = true;
+      api.requests.length = 0;
+      vi.spyOn(pulumi.runtime, "isDryRun").mockImplementation(() => isPreview);
+      for (const name of ["warn", "info"] as const) vi.spyOn(pulumi.log, name).mockResolvedValue(undefined);
+    });
+    afterEach(() => {
+      vi.restoreAllMocks();
+      tokens[apiToken] = all();
+    });
+
+    test("up tries nothing out, and prints nothing", async () => {
+      isPreview = false;
+      expect(await printed(zone)).toEqual([[], []]);
+      await tryOut(undefined, settings, zone);
+      expect([api.requests, said(pulumi.log.warn)]).toEqual([[], []]);
+    });
+
+    test("a preview without a token in the configuration warns that it checked nothing", async () => {
+      await tryOut(undefined, settings, zone);
+      expect(said(pulumi.log.warn)).toEqual([
+        "cloudflare:apiToken is not in the stack's configuration, so this preview did not check whether the token may " +
+          "write and Cloudflare accepts the rules. Run npx pulumi config set --secret cloudflare:apiToken.",
+      ]);
+      expect([api.requests, said(pulumi.log.info)]).toEqual([[], []]);
+    });
+
+    test("a preview fails with all faults", async () => {
+      tokens[apiToken] = all().filter((one) => one !== "DNS Write");
+      const failure = await tryOut(access(), settings, zone).catch((error: unknown) => error);
+      expect(failure).toBeInstanceOf(CloudflareError);
+      expect((failure as Error).message).toBe(
+        "Cloudflare: 1 fault, nothing was changed:\n  the DNS records of example.org can't be read: 403 Authentication " +
+          "error (10000). Give cloudflare:apiToken the permission DNS Edit for this zone.",
+      );
+      expect(said(pulumi.log.info)).toEqual([]);
+    });
+
+    test.each<[plan: string, edge: Settings["edge"], permissions: string]>([
+      [
+        "free, with the operator's choice",
+        { plan: "free", botFightMode: "off", generation: 1 },
+        "DNS Edit, SSL and Certificates Edit, Bot Management Edit",
+      ],
+      ["free", { plan: "free", generation: 1 }, "DNS Edit, SSL and Certificates Edit"],
+    ])("the first preview on %s names the permissions that only a write shows", async (_, edge, names) => {
+      expect(await printed(withRules([foreign]), { edge })).toEqual([
+        [],
+        [
+          `the token may write the rules and read the rest. Whether it has ${names} is known only when \`up\` writes, as ` +
+            "Cloudflare has no dry run for those.",
+        ],
+      ]);
+    });
+
+    test("a later preview does not name them again, nor does one of a removal", async () => {
+      expect(await printed(withRules([foreign, rulesOf(settings).custom[0]!]))).toEqual([[], []]);
+      expect(await printed(zone, { hosts: [{ ...exampleHost, state: "absent" }] })).toEqual([[], []]);
+    });
   });
 });

@@ -41,10 +41,21 @@ describe("plan and bots", () => {
     expect(edgeFaults(on("enterprise-bots"), liveZone("enterprise"))).toEqual([]);
     expect(edgeFaults(on("pro"), liveZone("partners_pro"))[0]).toContain("the plan whose features it shares");
   });
+  test.each(["pro", "business", "enterprise"])("preview names the zone's plan, %s, as the one to write", (plan) => {
+    expect(edgeFaults({ ...free, edge: { ...free.edge, botFightMode: "off" } }, liveZone(plan))).toEqual([
+      `pushgate:edge.plan is free, but the zone example.org is on ${plan}, and the plan decides what a rule can skip. ` +
+        `Write plan: ${plan}, or check that zone and token are the right ones.`,
+    ]);
+  });
   test("preview rejects Bot Fight Mode without the operator's choice, and names both fixes", () => {
     const [fault, ...others] = edgeFaults(free, { ...liveZone("free"), botFightMode: true });
     expect(others).toEqual([]);
-    expect(fault).toMatch(/403.*botFightMode off.*pro plan/s);
+    expect(fault).toBe(
+      "the zone example.org has Bot Fight Mode on, which no rule can skip on the free plan: Cloudflare would answer " +
+        "deliveries with 403, and no log on the host would show them. Run npx pulumi config set --path " +
+        "pushgate:edge.botFightMode off, which has up switch it off for the whole zone, or choose the pro plan, where a " +
+        "rule skips it for hooks alone.",
+    );
     expect(edgeFaults(free, { ...liveZone("free"), botFightMode: false })).toEqual([]);
     const chosen: Settings = { ...free, edge: { ...free.edge, botFightMode: "off" } };
     expect(edgeFaults(chosen, { ...liveZone("free"), botFightMode: true })).toEqual([]);
@@ -62,6 +73,12 @@ test("preview rejects a rule of the zone's own if the provider would drop its se
   expect(edgeFaults(example, liveZone("pro", { custom: [skip] }))[0]).toMatch(
     /the zone's own rule "let the office in" \(skip\) would lose settings .*\. Write the rule with others/,
   );
+  for (const action of ["route", "set_config"])
+    expect(edgeFaults(example, liveZone("pro", { origin: [{ ...skip, action }] }))).toEqual([
+      `origin rules: the zone's own rule "let the office in" (${action}) would lose settings that the Pulumi provider does ` +
+        'not know, such as phase: "current". Write the rule with others, such as ruleset: "current".',
+    ]);
+  expect(edgeFaults(example, liveZone("pro", { custom: [{ ...skip, action: "block" }] }))).toEqual([]);
   const whole = { ...skip, actionParameters: { ruleset: "current" } };
   expect(edgeFaults(example, liveZone("pro", { custom: [whole] }))).toEqual([]);
 });

@@ -5,12 +5,12 @@ import { allHostnames, namesOf } from "../../../../infra/config/derived.ts";
 import type { Settings } from "../../../../infra/config/settings.ts";
 import { bots } from "../../../../infra/edge/bots.ts";
 import { presentClientCertificate } from "../../../../infra/edge/client-certificate.ts";
-import { dns } from "../../../../infra/edge/dns.ts";
+import { dns, records } from "../../../../infra/edge/dns.ts";
 import { originCertificate } from "../../../../infra/edge/origin-certificate.ts";
 import { assertFits, rulesOf } from "../../../../infra/edge/zone/fits.ts";
 import { inspect } from "../../../../infra/edge/zone/live-zone.ts";
 import { keeper, ruleset } from "../../../../infra/edge/zone/lock.ts";
-import { phaseNames } from "../../../../infra/edge/zone/phase.ts";
+import { foreignRules, phaseNames, quoted, type Rule } from "../../../../infra/edge/zone/phase.ts";
 import { example, exampleHost, served, siteHostname } from "../../../fixtures.ts";
 import { setMocks } from "../../mocks.ts";
 
@@ -92,6 +92,7 @@ async function mock(answers: Answers): Promise<void> {
       if (answer === undefined) throw new Error(`${token} was called and has no answer`);
       if (answer instanceof Error) throw answer;
       if (token.endsWith("getRuleset")) expect(inputs).toEqual({ zoneId, id: "rs1" });
+      else if (!token.endsWith("getZone")) expect(inputs).toEqual({ zoneId });
       return answer as object;
     },
     newResource: ({ type, name, inputs }) => {
@@ -190,6 +191,39 @@ test("a served site's hostname leads to every present host, and is on the certif
   );
 });
 
+test("a host without IPv6 has one record, a host with it two", () => {
+  const { address6: _, ...old } = exampleHost;
+  const record = { name: "hooks.example.org", proxied: true, ttl: 1 };
+  const a = { ...record, type: "A", content: "203.0.113.10" };
+  expect(records({ ...example, hosts: [old] })).toEqual([a]);
+  expect(records(example)).toEqual([a, { ...record, type: "AAAA", content: "2001:db8::10" }]);
+});
+
+test("an origin certificate names its hostnames in order, ignores its validity, and warns before it expires", async () => {
+  const warn = vi.spyOn(pulumi.log, "warn").mockResolvedValue(undefined);
+  const options: pulumi.CustomResourceOptions[] = [];
+  const expiresOn = new Date(Date.now() + 10.5 * 86_400_000).toISOString();
+  await setMocks({
+    call: () => ({}),
+    newResource: ({ type, name, inputs }) => {
+      declared.push({ type, name, inputs });
+      return { id: name, state: { ...inputs, expiresOn } };
+    },
+  });
+  const note: pulumi.ResourceTransformation = ({ opts }) => void options.push(opts);
+  const hostnames = ["www.example.org", "a.example.org", "hooks.example.org"];
+  originCertificate({ hostname: "hooks.example.org", hostnames, csr: "csr" }, { transformations: [note] });
+  await pulumi.runtime.disconnect();
+  expect(declared.map(({ name, inputs }) => [name, inputs.hostnames])).toEqual([
+    ["hooks.example.org origin certificate", ["a.example.org", "hooks.example.org", "www.example.org"]],
+  ]);
+  expect(options.map(({ ignoreChanges }) => ignoreChanges)).toEqual([["requestedValidity"]]);
+  expect(warn.mock.calls.map(([text]) => text)).toEqual([
+    "the origin certificate of hooks.example.org expires in 10 days, and every delivery fails from then on. Remove " +
+      "/etc/pushgate/tls/origin.key on the host and run npx pulumi up, which makes a new key and certificate.",
+  ]);
+});
+
 test("a site has no record if every host is absent", async () => {
   await mock({ ...zone("pro"), ...empty });
   expect(await declare({ ...served, hosts: absent.hosts })).toEqual([]);
@@ -213,6 +247,17 @@ describe("rules of the zone's own", () => {
   test("are found under the provider's older name for the list, too", async () => {
     await mock({ ...zone("pro"), ...occupied, getRulesets: { results: [managed, entry] } });
     expect((await inspect("example.org")).phases.custom).toMatchObject({ id: "rs1", name: "the operator's name" });
+  });
+  test("are none in a ruleset that is returned without rules or description", async () => {
+    await mock({ ...zone("pro"), ...occupied, getRuleset: entry });
+    expect((await inspect("example.org")).phases.custom).toEqual({
+      ...{ id: "rs1", name: "the operator's name", description: "", rules: [] },
+    });
+  });
+  test("are the zone's own without a ref, too, and have their descriptions or refs in messages", async () => {
+    const { ref: _, ...nameless } = carried[2]!;
+    expect(foreignRules([nameless as Rule, ...(carried as Rule[])])).toHaveLength(4);
+    expect(quoted(carried as Rule[])).toBe('"office", "blocks", "all"');
   });
 });
 
@@ -314,12 +359,14 @@ describe("preview names the permission that it needs for", () => {
     ["getBotManagement", "the bot settings of example.org", "Bot Management Read"],
   ])("%s", async (token, what, permission) => {
     // As the engine reports it.
-    const refusal = Object.assign(new Error(), { details: "403 Forbidden\n  Authentication error (10000)" });
+    const refusal = Object.assign(new Error(), { details: "403 Forbidden\n  Authentication error (10000)\n" });
     const answers = { ...zone("free"), ...occupied, getBotManagement: { fightMode: false } };
     await mock({ ...answers, [token]: refusal });
     const failure = await inspect("example.org").catch((error: Error) => error);
     expect(failure).toBeInstanceOf(pulumi.RunError);
-    expect((failure as Error).message).toContain(`${what} can't be read: 403 Forbidden Authentication error (10000)`);
+    expect((failure as Error).message).toContain(
+      `${what} can't be read: 403 Forbidden Authentication error (10000). Check`,
+    );
     expect((failure as Error).message).toContain(`the permission ${permission}`);
   });
 });
