@@ -33,7 +33,7 @@ test("countWaiting looks at as many files as it may, and no more", () => {
 
 test("tidied makes the folder, and removes what a power cut left half written, and nothing else", () => {
   expect(tidied(spool, 10)).toBe(0);
-  const stays = ["1.json", "1.tmp", ".1.tmp.json", ".tmp"];
+  const stays = ["1.json", "1.tmp", "1.a.tmp", ".1.tmp.json", ".tmp"];
   write(...stays, ".1.tmp", ".12.json.tmp");
   mkdirSync(join(spool, ".a-folder.tmp"));
   tidied(spool, 10);
