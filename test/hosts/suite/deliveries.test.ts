@@ -4,7 +4,7 @@
  * zone's client certificate. The spool must then hold what was accepted, and nothing else.
  */
 import { createHmac } from "node:crypto";
-import { connect } from "node:tls";
+import { connect, type TLSSocket } from "node:tls";
 import { gzipSync } from "node:zlib";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { type GitHostName, gitHostNames } from "../../../service/git-hosts/index.ts";
@@ -142,11 +142,15 @@ describe("through nginx, from GitHub's address:", () => {
   };
   const whole = (delivery: Delivery) => [head(delivery), delivery.body];
 
+  /** A connection as Cloudflare opens it. */
+  function dial(): TLSSocket {
+    const to = { host: host.address, port: originPort, localAddress: edge.v4[0], servername: hostnameOf(host) };
+    return connect({ ...to, ...world.client(), rejectUnauthorized: false }).on("error", () => {});
+  }
+
   /** Writes these bytes, and returns the status and the layer that answered, or "no answer". */
   async function raw(parts: readonly (string | Buffer)[]): Promise<string> {
-    const to = { host: host.address, port: originPort, localAddress: edge.v4[0], servername: hostnameOf(host) };
-    const socket = connect({ ...to, ...world.client(), rejectUnauthorized: false });
-    socket.on("error", () => {});
+    const socket = dial();
     const answered = answer(socket);
     for (const part of parts) socket.write(part);
     const { status, headers } = await answered.finally(() => socket.destroy());
@@ -200,13 +204,13 @@ describe("through nginx, from GitHub's address:", () => {
   });
 
   test("a body that is aborted in the middle is dropped, and the next push is accepted", async () => {
-    const to = { host: host.address, port: originPort, localAddress: edge.v4[0], servername: hostnameOf(host) };
-    const socket = connect({ ...to, ...world.client(), rejectUnauthorized: false });
-    socket.on("error", () => {});
+    const socket = dial();
     socket.write(head(signed(push)));
     socket.end(push.subarray(0, 100));
     await new Promise((resolve) => socket.resume().once("close", resolve));
     expect(await spooled()).toEqual([]);
+    expect(await raw(whole(signed(push)))).toMatch(receiver(202));
+    expect(await spooled()).toHaveLength(1);
   });
 
   test("a body of the limit, with a length and without one, is accepted", async () => {
@@ -218,7 +222,7 @@ describe("through nginx, from GitHub's address:", () => {
     expect(await spooled()).toHaveLength(2);
   });
 
-  test("each of these left one line of printable JSON, or none, in each log", async () => {
+  test("every line that these left in the logs of nginx and the receiver is printable JSON", async () => {
     const logs = [
       "cat /var/log/nginx/pushgate.log",
       "journalctl --no-pager --output=cat --identifier=pushgate-receiver",
