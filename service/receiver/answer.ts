@@ -8,13 +8,16 @@ import { markedBy } from "../git-hosts/index.ts";
 import type { Journal } from "../journal.ts";
 import { endGently } from "./body.ts";
 
-export type Texts = Readonly<Record<string, string>>;
+type Texts = Readonly<Record<string, string>>;
+/** Names and values in turn. To join objects for each answer would take as long as all else of a rejection. */
+export type Headers = readonly string[];
 
 /** An answer's text and its headers: an answer without this X-Served-By comes from another layer. */
-function rendered(body: Texts) {
+function rendered(body: Texts): { text: string; headers: Headers } {
   const text = `${JSON.stringify(body)}\n`;
-  const always = { "X-Served-By": "pushgate-receiver", "Content-Type": "application/json" };
-  return { text, headers: { ...always, "Content-Length": String(Buffer.byteLength(text)) } };
+  const length = String(Buffer.byteLength(text));
+  const headers = ["X-Served-By", "pushgate-receiver", "Content-Type", "application/json", "Content-Length", length];
+  return { text, headers };
 }
 type Rendered = ReturnType<typeof rendered>;
 
@@ -42,16 +45,16 @@ export function openExchange(req: IncomingMessage, res: ServerResponse, journal:
     if (!recorded) journal({ delivery, hook, source, status, reason, ms });
     recorded = true;
   };
-  const send = (status: number, reason: string, { text, headers: always }: Rendered, more?: Texts): void => {
+  const send = (status: number, reason: string, { text, headers: always }: Rendered, more: Headers = []): void => {
     record(status, reason);
-    const headers = more ? { ...always, ...more } : always;
+    const headers = [...always, ...more];
     // In the next phase of the event loop: after the write of the journal, and after Node has parsed a body that came
     // together with its headers.
     setImmediate(() => {
       if (res.headersSent || res.destroyed) return;
       if (req.complete) return void res.writeHead(status, headers).end(text);
       // Without it Node would read all the rest of a rejected body, for the next request on the connection.
-      res.writeHead(status, { ...headers, Connection: "close" }).write(text);
+      res.writeHead(status, [...headers, "Connection", "close"]).write(text);
       void endGently(req, res, linger);
     });
   };
@@ -64,7 +67,7 @@ export function openExchange(req: IncomingMessage, res: ServerResponse, journal:
     /** Frees what the request reserved, once its connection is free. */
     free: () => {},
     answer: (status: number, reason: string, body: Texts): void => send(status, reason, rendered(body)),
-    reject: (status: number, reason: string, more?: Texts) => send(status, reason, rejectionOf(status), more),
+    reject: (status: number, reason: string, more?: Headers) => send(status, reason, rejectionOf(status), more),
   };
   res.on("close", () => {
     exchange.free();

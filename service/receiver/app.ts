@@ -7,7 +7,7 @@ import express, { type ErrorRequestHandler, type Request, type RequestHandler, t
 import { type Dialect, gitHosts, otherSender, type Push } from "../git-hosts/index.ts";
 import type { Journal } from "../journal.ts";
 import type { ReceiverHook, ReceiverSettings, Secrets } from "../settings.ts";
-import { type Exchange, openExchange, type Texts } from "./answer.ts";
+import { type Exchange, type Headers, openExchange } from "./answer.ts";
 import { readBody } from "./body.ts";
 import { type Limits, overBudget, sourceOf } from "./limits.ts";
 import { type Spool, SpoolFault } from "./spool.ts";
@@ -31,25 +31,25 @@ const mismatch = "the signature does not match: the git host's secret differs, o
 export function createApp({ settings, secrets, limits, spool, journal }: Parts): RequestListener {
   const { longestBody } = limits;
   const hooks = new Map(settings.hooks.map((hook) => [`/webhook/${hook.name}`, hook]));
-  const noHook = (url = "") => `no hook at ${url.split("?")[0]}`; // a query can hold a token
+  const noHook = (url: string) => `no hook at ${url.split("?")[0]}`; // a query can hold a token
 
   /** A sender's fault uses its budget. A 429 does not, else it would prolong itself; a 5xx is the host's fault. */
-  const reject = (res: Response<unknown, Found>, status: number, reason: string, more?: Texts): void => {
+  const reject = (res: Response<unknown, Found>, status: number, reason: string, more?: Headers): void => {
     const { exchange } = res.locals;
     const charged = exchange.hook !== null && status < 500 && status !== 429;
     const wait = charged ? limits.rejected(sourceOf(exchange.source), exchange.hook!) : 0;
     if (wait === 0) exchange.reject(status, reason, more);
-    else exchange.reject(429, overBudget(reason), { "Retry-After": String(wait) });
+    else exchange.reject(429, overBudget(reason), ["Retry-After", String(wait)]);
   };
 
   /** Compares the request line's bytes: Express's routes also match /WEBHOOK/site, /webhook/site/ and /webhook/%73ite. */
   const path: Check = (req, res, next) => {
-    const hook = hooks.get(req.originalUrl);
-    if (!hook) return reject(res, 404, noHook(req.originalUrl));
+    const hook = hooks.get(req.url);
+    if (!hook) return reject(res, 404, noHook(req.url));
     res.locals.hook = hook;
     res.locals.dialect = gitHosts[hook.gitHost].dialect;
     res.locals.exchange.hook = hook.name;
-    if (req.method !== "POST") return reject(res, 405, `the method is ${req.method}, not POST`, { Allow: "POST" });
+    if (req.method !== "POST") return reject(res, 405, `the method is ${req.method}, not POST`, ["Allow", "POST"]);
     next();
   };
 
@@ -73,7 +73,7 @@ export function createApp({ settings, secrets, limits, spool, journal }: Parts):
     const { exchange } = res.locals;
     const entered = limits.enter(sourceOf(exchange.source), Number(req.headers["content-length"] ?? longestBody));
     if (typeof entered !== "string") exchange.free = entered;
-    else if (performance.now() - exchange.started > patience) return reject(res, 429, entered, { "Retry-After": "1" });
+    else if (performance.now() - exchange.started > patience) return reject(res, 429, entered, ["Retry-After", "1"]);
     else return void setTimeout(() => res.destroyed || place(req, res, next), 5);
     next();
   };
@@ -107,7 +107,7 @@ export function createApp({ settings, secrets, limits, spool, journal }: Parts):
       await spool({ delivery, hook: hook.name, event: "push", ...push, received: new Date().toISOString() });
     } catch (error) {
       const why = error instanceof SpoolFault ? error.message : describe(error);
-      return reject(res, 503, `not spooled: ${why}`, { "Retry-After": "30" });
+      return reject(res, 503, `not spooled: ${why}`, ["Retry-After", "30"]);
     }
     exchange.answer(202, "accepted", { status: "accepted", delivery });
   };
@@ -123,18 +123,20 @@ export function createApp({ settings, secrets, limits, spool, journal }: Parts):
   // Express would give each request and answer a prototype of its own, which costs Node 20 twice the time of all else.
   app.request = IncomingMessage.prototype as Request;
   app.response = ServerResponse.prototype as Response;
-  app.use(path); // 404, 405
-  app.use(headers); // 415, 413, 401
   app.use(place); // 429
   app.use(signedBody); // 413, 401
   app.use(branch); // 400, 200
   app.use(spooled); // 202, 503
   app.use(errors); // 500, and what server.ts ends a body with
   return (req, res) => {
-    const exchange = openExchange(req, res, journal, longestBody);
-    // Express keeps these locals. It calls no middleware for a target that it cannot parse, such as "http://?".
-    const response = Object.assign(res, { locals: { exchange } }) as unknown as Response;
-    app(req as Request, response, () => exchange.reject(404, noHook(req.url)));
+    const locals = { exchange: openExchange(req, res, journal, longestBody) };
+    const [request, response] = [req, Object.assign(res, { locals })] as unknown as Parameters<Check>;
+    // Before Express, whose layers cost as much as these checks: 404, 405, 415, 413, 401. No flood is cheaper to send.
+    try {
+      path(request, response, () => headers(request, response, () => app(request as Request, response)));
+    } catch (error) {
+      errors(error, request, response, () => {});
+    }
   };
 }
 

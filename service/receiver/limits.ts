@@ -57,12 +57,15 @@ export function createLimits(limits: ReceiverLimits, now = () => performance.now
     rejected(source: string, hook: string): number {
       const key = `${source} ${hook}`;
       const at = now();
-      const known = budgets.get(key) ?? { left: refusalsPerMinute, at };
-      const left = Math.min(refusalsPerMinute, known.left + (at - known.at) * perMs);
-      // A Map keeps the order of insertion: after delete and set, its first key is the least recent.
-      budgets.delete(key);
-      if (budgets.size >= remembered) budgets.delete(budgets.keys().next().value as string);
-      budgets.set(key, { left: left >= 1 ? left - 1 : left, at });
+      if (!budgets.has(key)) {
+        // A Map keeps the order of insertion.
+        if (budgets.size >= remembered) budgets.delete(budgets.keys().next().value as string);
+        budgets.set(key, { left: refusalsPerMinute, at });
+      }
+      const budget = budgets.get(key)!;
+      const left = Math.min(refusalsPerMinute, budget.left + (at - budget.at) * perMs);
+      budget.left = left >= 1 ? left - 1 : left;
+      budget.at = at;
       return left >= 1 ? 0 : Math.ceil((1 - left) / perMs / 1000);
     },
   };

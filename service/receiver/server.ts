@@ -4,7 +4,7 @@ import { createServer, type RequestListener, type Server, type ServerResponse, S
 import type { Socket } from "node:net";
 import type { Journal } from "../journal.ts";
 import type { Receiver } from "../settings.ts";
-import { rejectionOf } from "./answer.ts";
+import { type Headers, rejectionOf } from "./answer.ts";
 
 /** Milliseconds, bytes and connections. */
 export const bounds = {
@@ -24,13 +24,15 @@ const parserStatus: Readonly<Record<string, number>> = {
   HPE_HEADER_OVERFLOW: 431,
 };
 
+/** A connection, with the answer to its latest request. */
+type Connection = Socket & { latest?: ServerResponse };
+
 export function createReceiver(app: RequestListener, journal: Journal, bound: Bounds = bounds): Server {
   // The receiver does not need a Host header, and Node's own 400 for a missing one would not carry X-Served-By.
   const server = createServer({ ...bound, requireHostHeader: false });
   server.maxConnections = bound.maxConnections;
-  const latest = new WeakMap<Socket, ServerResponse>();
   const listener: RequestListener = (req, res) => {
-    latest.set(req.socket, res);
+    (req.socket as Connection).latest = res;
     app(req, res);
   };
   server.on("request", listener);
@@ -39,14 +41,14 @@ export function createReceiver(app: RequestListener, journal: Journal, bound: Bo
 
   const record = (status: number, reason: string, source: string | undefined) =>
     journal({ delivery: null, hook: null, source: source ?? null, status, reason, ms: 0 });
-  const reject = (socket: Socket, status: number, reason: string, headers = {}) => {
+  const reject = (socket: Socket, status: number, reason: string, headers?: Headers) => {
     record(status, reason, socket.remoteAddress);
     socket.end(raw(status, headers), () => socket.destroy());
   };
 
-  server.on("connect", (_req, socket: Socket) => reject(socket, 405, "the method is CONNECT", { Allow: "POST" }));
-  const broken = (error: NodeJS.ErrnoException, socket: Socket) => {
-    const res = latest.get(socket);
+  server.on("connect", (_req, socket: Socket) => reject(socket, 405, "the method is CONNECT", ["Allow", "POST"]));
+  const broken = (error: NodeJS.ErrnoException, socket: Connection) => {
+    const res = socket.latest;
     const status = parserStatus[error.code ?? ""] ?? 400;
     const reason = `not valid HTTP: ${error.code ?? error.name}`;
     const left = error.code === "ECONNRESET" || (res !== undefined && error.code === "HPE_INVALID_EOF_STATE");
@@ -57,15 +59,15 @@ export function createReceiver(app: RequestListener, journal: Journal, bound: Bo
     else socket.end(raw(status), () => res.req.destroy(Object.assign(new Error(reason), { status })));
   };
   // After the answer to an earlier request of the same bytes (answer.ts).
-  server.on("clientError", (error, socket) => void setImmediate(broken, error, socket as Socket));
+  server.on("clientError", (error, socket) => void setImmediate(broken, error, socket as Connection));
   server.on("drop", (peer) => record(0, `${bound.maxConnections} connections are open`, peer?.remoteAddress));
   return server;
 }
 
 /** A rejection as bytes, for a connection without a ServerResponse. */
-function raw(status: number, more = {}): string {
+function raw(status: number, more: Headers = []): string {
   const { text, headers } = rejectionOf(status);
-  const lines = Object.entries({ ...headers, ...more, Connection: "close" }).map((pair) => `${pair.join(": ")}\r\n`);
+  const lines = [...headers, ...more, "Connection", "close"].map((text, i) => text + (i % 2 === 0 ? ": " : "\r\n"));
   return `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines.join("")}\r\n${text}`;
 }
 

@@ -151,12 +151,16 @@ export function pin(servers: readonly number[] = []): void {
       throw new Error("taskset failed. Use a computer with two cores and util-linux.");
 }
 
-const pinned = (command: string, args: readonly string[], env: NodeJS.ProcessEnv): ChildProcess =>
-  spawn("taskset", ["-c", cores.server, command, ...args], {
+function pinned(command: string, args: readonly string[], env: NodeJS.ProcessEnv): ChildProcess {
+  // What a server writes goes to a process of its own through a socket, as on a host: the client would lose time by it.
+  const journald = spawn("cat", { stdio: ["pipe", "ignore", "ignore"] });
+  const child = spawn("taskset", ["-c", cores.server, command, ...args], {
     env: { PATH: process.env.PATH, NODE_ENV: "production", ...env },
-    // A socket, as journald's is; what a server writes is read and dropped.
-    stdio: ["ignore", "pipe", "pipe"],
+    stdio: ["ignore", journald.stdin, "pipe"],
   });
+  journald.stdin.destroy();
+  return child;
+}
 
 export async function start(peer: Peer, node: string, bundles: Bundles): Promise<Running> {
   const folder = mkdtempSync(join(bundles.folder, `${peer.name}-`));
@@ -187,7 +191,6 @@ export async function start(peer: Peer, node: string, bundles: Bundles): Promise
     child = pinned("webhook", [...args, "-urlprefix", "webhook"], {});
   } else child = pinned(node, [bundles.of(peer.name), String(port), spool, secret], {});
   let noise = "";
-  child.stdout!.resume();
   child.stderr!.setEncoding("utf8").on("data", (text: string) => {
     noise = `${noise}${text}`.slice(-2_000);
   });

@@ -252,7 +252,9 @@ test("an unexpected exception is a 500 without its message, and the receiver con
       enter: () => {
         throw new TypeError("a secret in a message");
       },
-      rejected: () => 0,
+      rejected: () => {
+        throw new RangeError("a secret in a message");
+      },
     },
   });
   const answer = await broken.send(delivery());
@@ -260,6 +262,10 @@ test("an unexpected exception is a 500 without its message, and the receiver con
   expect(answer.headers["x-served-by"]).toBe("pushgate-receiver");
   expect(broken.journal[0]?.reason).toMatch(/^unhandled TypeError at /);
   expect(JSON.stringify(broken.journal)).not.toContain("a secret in a message");
+  expect((await broken.send(delivery({ path: "/" }))).status).toBe(404);
+  // The budget, which the checks before Express use.
+  expect((await broken.send(delivery({ signature: null }))).status).toBe(500);
+  expect(broken.journal[2]?.reason).toMatch(/^unhandled RangeError at /);
   expect((await broken.send(delivery({ path: "/" }))).status).toBe(404);
   await broken.stop();
 });
