@@ -5,10 +5,10 @@
  */
 import type { Builder } from "../settings.ts";
 import { type Ended, runChild } from "./child.ts";
+import { watchDisk } from "./disk-watch.ts";
 import { memoryFault } from "./git-faults.ts";
 import { placesOf } from "./places.ts";
 import { failed } from "./setback.ts";
-import { watch } from "./watch.ts";
 
 const configuration = Object.entries({
   // A repository that wrote into .git through a fault of git would have its hooks run.
@@ -103,7 +103,7 @@ export function armoured(builder: Builder): Git {
   const places = placesOf(settings);
   return async (args, cwd = `${site}/work/clone`, most?: number) => {
     const stop = new AbortController();
-    const unwatch = watch(limits, places, (setback) => stop.abort(setback));
+    const unwatch = watchDisk(limits, places, (setback) => stop.abort(setback));
     const ended = await runChild("git", args, { cwd, env, seconds: limits.seconds, stop: stop.signal, most });
     unwatch();
     stop.signal.throwIfAborted();

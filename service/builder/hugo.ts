@@ -9,12 +9,12 @@ import { connect } from "node:net";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { endOfFolders, mostPrinted } from "./content.ts";
+import { watchDisk } from "./disk-watch.ts";
 import { ifThere, remove } from "./files.ts";
 import type { Places } from "./places.ts";
 import { diskFull, failed, printable, rejected, type Setback } from "./setback.ts";
 import type { BuilderSettings } from "./settings.ts";
 import type { UnitEnd } from "./unit-end.ts";
-import { watch } from "./watch.ts";
 
 type Build = UnitEnd & { readonly output: string; readonly printed: string };
 
@@ -35,7 +35,7 @@ export async function build(settings: BuilderSettings, places: Places): Promise<
   chmodSync(places.out, 0o777);
   layStats(places, settings.folder);
   let over: Setback | undefined;
-  const unwatch = watch(limits, places, (setback) => {
+  const unwatch = watchDisk(limits, places, (setback) => {
     over = setback;
     // Where that fails, systemd ends hugo with the builder.
     stop(hugo.socket, () => process.exit(1));

@@ -5,10 +5,10 @@
  */
 import { report } from "../reporter/report.ts";
 import { readBuilder, readReporter, readUnitEnd, SettingsFault } from "../settings.ts";
+import { buildPending, removeLeftovers } from "./build-pending.ts";
 import { armoured } from "./git.ts";
 import { pauses } from "./pauses.ts";
 import { makePlaces, placesOf } from "./places.ts";
-import { removeLeftovers, serve } from "./serve.ts";
 import { setbackOf } from "./setback.ts";
 import type { Entry } from "./status.ts";
 import { isConfined, nextMarker } from "./stay.ts";
@@ -36,7 +36,8 @@ async function main(): Promise<void> {
   // Where the egress table is gone, this builder ends, and the start of the next one loads it.
   let stays = true;
   while (stays)
-    stays = (await serve(site, journal, pauses, isConfined)) && (await nextMarker(places)) && (await isConfined());
+    stays =
+      (await buildPending(site, journal, pauses, isConfined)) && (await nextMarker(places)) && (await isConfined());
 }
 
 // journald closes its end of the pipe when it restarts: a lost line must not stop a build.

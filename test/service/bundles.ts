@@ -38,8 +38,8 @@ export const hmacSignature = (title) => ({
 export const ending: Rewrite = (file, text) => {
   if (file !== "builder/main.ts") return text;
   const ends = text.replace(
-    /\(await serve\(site, journal, pauses, isConfined\)\) && .*;/,
-    "(await serve(site, journal)) && false;",
+    /\(await buildPending\(site, journal, pauses, isConfined\)\) && .*;/,
+    "(await buildPending(site, journal)) && false;",
   );
   if (ends === text) throw new Error(`${file} does not wait for the next marker`);
   return ends;

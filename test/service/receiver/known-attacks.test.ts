@@ -440,7 +440,7 @@ const elsewhere: readonly (readonly [mistake: string, file: string, title: strin
   ],
   [
     "a push that is lost, or a second build, while a build runs",
-    "test/service/builder/serve.test.ts",
+    "test/service/builder/build-pending.test.ts",
     "the first push of a burst is built at once",
   ],
   [

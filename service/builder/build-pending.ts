@@ -27,7 +27,7 @@ export function removeLeftovers(places: Places): void {
 /**
  * Returns true when nothing is pending; false at the first failure where `pause` is null, and where no further run may be.
  */
-export async function serve(
+export async function buildPending(
   site: Site,
   journal: Journal,
   pause: Pauses | null = pauses,

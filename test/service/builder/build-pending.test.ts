@@ -4,10 +4,10 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { buildPending } from "../../../service/builder/build-pending.ts";
 import { armoured, environment } from "../../../service/builder/git.ts";
 import { pending } from "../../../service/builder/markers.ts";
 import type { Pauses } from "../../../service/builder/pauses.ts";
-import { serve } from "../../../service/builder/serve.ts";
 import type { BuilderSettings } from "../../../service/builder/settings.ts";
 import type { Entry } from "../../../service/builder/status.ts";
 import { readBuilder, SettingsFault } from "../../../service/settings.ts";
@@ -52,7 +52,7 @@ describe("a run", () => {
     };
     site.repository.push(siteFiles(2));
     site.deliver();
-    await serve(at, journal, pauses);
+    await buildPending(at, journal, pauses);
     expect(pending(site.places)).toEqual([]);
     return entries;
   }

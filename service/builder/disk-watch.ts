@@ -19,7 +19,7 @@ const often = 50; // milliseconds between two looks at the file systems
 const shares = 3;
 
 /** Calls `end` once at most, and never after the returned function was called. */
-export function watch({ releaseBytes }: Limits, places: Places, end: (setback: Setback) => void): () => void {
+export function watchDisk({ releaseBytes }: Limits, places: Places, end: (setback: Setback) => void): () => void {
   let watching = true;
   const over = (setback: Setback) => {
     if (!watching) return;
