@@ -47,9 +47,8 @@ const dnsRecord: Find = async (api, { name, inputs }, zone, all) => {
   const listed = await api.list<DnsRecord>(`zones/${zone.id}/dns_records?name=${encodeURIComponent(inputs.name)}`);
   const live = listed.filter(({ name }) => name === inputs.name);
   const alike = live.filter(({ type }) => type === inputs.type);
-  const wanted = all
-    .filter((one) => one.inputs.name === inputs.name && one.inputs.type === inputs.type)
-    .map((one) => one.inputs.content);
+  const sameName = all.filter((one) => one.inputs.name === inputs.name);
+  const wanted = sameName.filter((one) => one.inputs.type === inputs.type).map((one) => one.inputs.content);
   const others = alike.filter(({ content }) => !wanted.includes(content));
   // A site's name has one record for each host, with the address in the resource's name; a hook's name has one record.
   const oneOfMany = name.endsWith(` ${inputs.content}`);
@@ -58,11 +57,10 @@ const dnsRecord: Find = async (api, { name, inputs }, zone, all) => {
   const traffic = oneOfMany ? "visitors" : "deliveries";
   // Once for each name.
   const left = wanted.indexOf(inputs.content) > 0 ? [] : others.filter((one) => one !== found);
+  const cnames = sameName[0]?.name === name ? live.filter(({ type }) => type === "CNAME") : [];
   const notes = [
     ...left.map(({ content }) => `also leads to ${content}, which stays and gets its share of ${traffic}: remove it`),
-    ...live
-      .filter(({ type }) => type === "CNAME")
-      .map(({ content }) => `is a CNAME to ${content}, beside which no address can exist: remove it`),
+    ...cnames.map(({ content }) => `is a CNAME to ${content}, beside which no address can exist: remove it`),
   ];
   if (found === undefined) return { notes };
   return { id: `${zone.id}/${found.id}`, what: `${found.type} record, ${found.content}`, notes };

@@ -65,6 +65,14 @@ test("adopt takes over no CNAME of a hook's name, and says that it has to go", a
   ]);
 });
 
+test("adopt names a CNAME of a site's name once, not for each host's record", async () => {
+  liveOf("CNAME", siteHostname, "pages.example.net");
+  expect(await adopted(siteHostname)).toEqual([
+    [undefined, "is a CNAME to pages.example.net, beside which no address can exist: remove it"],
+    [undefined],
+  ]);
+});
+
 /** The object's id as the import file has it, what it is, and the notes. */
 const found = async (kind: string, inputs: Declared["inputs"], name = "") => {
   const access = cloudflareApi({ baseUrl: api.url, token: apiToken });
