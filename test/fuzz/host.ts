@@ -7,6 +7,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { sourceSets } from "../../infra/config/derived.ts";
 import { units } from "../../infra/host/paths.ts";
+import { gitHostNames } from "../../service/git-hosts/index.ts";
 import { beneath, DirectApply, settingsOf } from "../hosts/apply-directly.ts";
 import { bootHost, type Host } from "../hosts/lab/host.ts";
 import type { Release } from "../hosts/lab/image.ts";
@@ -17,21 +18,21 @@ import { hookSecrets } from "./requests.ts";
 import { connections, type Fuzz, type Fuzzed, fuzzed } from "./run.ts";
 
 const client = fileURLToPath(new URL("client.ts", import.meta.url));
-/** The one git host from whose ranges the client connects. */
-const gitHost = "github";
-/** One for each lane, in GitHub's range 140.82.112.0/20. */
+/** One for each lane, in GitHub's range 140.82.112.0/20. The receiver serves every hook on each of its sockets. */
 const sources = Array.from({ length: connections }, (_, lane) => `140.82.112.${lane + 1}`);
 
 async function install(host: Host): Promise<number> {
-  const repository = "https://github.com/example/site.git";
-  const declared = settingsOf(host, [{ name: gitHost, gitHost, repository, branch: "main" }]);
-  const settings = { ...declared, limits: fuzzed.limits };
-  const applied = await new DirectApply(host).apply(settings, beneath, { [gitHost]: hookSecrets[gitHost]! });
+  const repository = "https://git.example.net/example/site.git";
+  // The address of a self-hosted git host; the others publish their ranges.
+  const hook = { repository, branch: "main", sources: ["203.0.113.7"] };
+  const hooks = gitHostNames.map((gitHost) => ({ ...hook, name: gitHost, gitHost }));
+  const settings = { ...settingsOf(host, hooks), limits: fuzzed.limits };
+  const applied = await new DirectApply(host).apply(settings, beneath, hookSecrets);
   if (applied.code !== 0) throw new Error(applied.stderr);
   await host.inside(`set -e
 for address in ${sources.join(" ")}; do ip address add $address/32 dev lo; done
 systemctl start ${units.receiver}`);
-  return sourceSets(settings)[0]!.port;
+  return sourceSets(settings).find(({ name }) => name === "github")!.port;
 }
 
 /** Exits with 1 if an answer is wrong, or the receiver ended. */
@@ -49,7 +50,7 @@ export const fuzzHost = (release: Release, { count, seconds, seed }: Omit<Fuzz, 
       port,
       sources,
       pid: pid!,
-      hooks: [gitHost],
+      hooks: gitHostNames,
       spool,
       count,
       seconds,

@@ -74,30 +74,6 @@ export function generator(seed: number, hooks: readonly GitHostName[]): () => Ma
     const off = chance(0.7) ? 0 : pick([-250, 250, -350, 350, -86_400, 0.5, Number.NaN]);
     const at = Math.floor(Date.now() / 1000) + off;
 
-    const { header, prefix } = pick(signatures);
-    const sign = (body: Buffer, secret: string, ...stamp: readonly [number, string]) =>
-      header === token ? secret : senders[gitHost].headers(body, secret, ...stamp)[header]!;
-    const secret = pick(hookSecrets[gitHost]!);
-    const own = senders[gitHost].headers(body, secret, at, id);
-    const good = header === token ? secret : own[header]!;
-    const given = chance(0.15)
-      ? good
-      : pick<() => string | undefined>([
-          () => sign(body, pick(hookSecrets[pick(gitHostNames)]!), at, id),
-          () => sign(Buffer.concat([body, Buffer.from(" ")]), secret, at, id),
-          () => sign(body, secret, ...pick([[at - 60, id] as const, [at, `${id}x`] as const])),
-          () => sign(body, "", at, id),
-          () => good.toUpperCase(),
-          () => good.slice(1),
-          () => good.slice(0, -24), // the length of SHA-1
-          () => `${good}, ${good}`,
-          () => `${sign(noise(9), secret, at, id)} ${good}`,
-          () => good.slice(prefix.length),
-          () => prefix,
-          () => String.fromCharCode(...noise(below(80)).map((byte) => 33 + (byte % 94))),
-          () => undefined,
-        ])();
-
     const right = `/webhook/${gitHost}`;
     const path = chance(0.9)
       ? right
@@ -114,6 +90,33 @@ export function generator(seed: number, hooks: readonly GitHostName[]): () => Ma
           `${right}2`,
           `/webhook/${pick(hooks)}`,
         ]);
+    // No secret of the hook at that path, if it is another one: the delivery would be valid.
+    const strangers = gitHostNames.filter((name) => path !== `/webhook/${name}`);
+
+    const { header, prefix } = pick(signatures);
+    const sign = (body: Buffer, secret: string, ...stamp: readonly [number, string]) =>
+      header === token ? secret : senders[gitHost].headers(body, secret, ...stamp)[header]!;
+    const secret = pick(hookSecrets[gitHost]!);
+    const own = senders[gitHost].headers(body, secret, at, id);
+    const good = header === token ? secret : own[header]!;
+    const given = chance(0.15)
+      ? good
+      : pick<() => string | undefined>([
+          () => sign(body, pick(hookSecrets[pick(strangers)]!), at, id),
+          () => sign(Buffer.concat([body, Buffer.from(" ")]), secret, at, id),
+          () => sign(body, secret, ...pick([[at - 60, id] as const, [at, `${id}x`] as const])),
+          () => sign(body, "", at, id),
+          () => good.toUpperCase(),
+          () => good.slice(1),
+          () => good.slice(0, -24), // the length of SHA-1
+          () => `${good}, ${good}`,
+          () => `${sign(noise(9), secret, at, id)} ${good}`,
+          () => good.slice(prefix.length),
+          () => prefix,
+          () => String.fromCharCode(...noise(below(80)).map((byte) => 33 + (byte % 94))),
+          () => undefined,
+        ])();
+
     const method = chance(0.95) ? "POST" : pick(["GET", "PUT", "DELETE", "OPTIONS", "PATCH"]);
     const type = chance(0.93)
       ? "application/json"
