@@ -51,7 +51,6 @@ export function openExchange(req: IncomingMessage, res: ServerResponse, journal:
     // In the next phase of the event loop: after the write of the journal, and after Node has parsed a body that came
     // together with its headers.
     setImmediate(() => {
-      if (res.headersSent || res.destroyed) return;
       if (req.complete) return void res.writeHead(status, headers).end(text);
       // Without it Node would read all the rest of a rejected body, for the next request on the connection.
       res.writeHead(status, [...headers, "Connection", "close"]).write(text);

@@ -112,10 +112,10 @@ export function createApp({ settings, secrets, limits, spool, journal }: Parts):
     exchange.answer(202, "accepted", { status: "accepted", delivery });
   };
 
-  const errors: Recovery = (error: Partial<Error & { status: number }>, req, res, _next) => {
-    if (error.status !== undefined) return reject(res, error.status, error.message ?? "");
-    if (req.destroyed && !req.complete) return; // the sender left: the exchange writes a 499
-    reject(res, 500, `unhandled ${describe(error)}`);
+  /** Where the sender left, the exchange has written its 499 before. */
+  const errors: Recovery = (error: Error & { status?: number }, _req, res, _next) => {
+    if (error.status !== undefined) reject(res, error.status, error.message);
+    else reject(res, 500, `unhandled ${describe(error)}`);
   };
 
   const app = express();

@@ -115,6 +115,31 @@ test("a sender that leaves in the middle of its body frees its place and is one 
   await single.stop();
 });
 
+test("a sender that leaves while its push is stored is one journal line with 499, and the receiver continues", async () => {
+  let store: (() => void) | undefined;
+  const slow = await receiver({
+    spool: () =>
+      new Promise((resolve) => {
+        store = resolve;
+      }),
+  });
+  const failed: unknown[] = [];
+  const fail = (error: unknown) => failed.push(error);
+  process.on("uncaughtException", fail);
+  const sent = delivery();
+  const socket = await dial(slow.port);
+  socket.write(head(sent));
+  socket.write(sent.body);
+  await expect.poll(() => store).toBeDefined();
+  socket.destroy();
+  await expect.poll(() => slow.journal).toMatchObject([{ status: 499 }]);
+  store!();
+  expect((await slow.send(delivery({ event: "ping" }))).status).toBe(200);
+  expect(failed).toEqual([]);
+  process.off("uncaughtException", fail);
+  await slow.stop();
+});
+
 test("the receiver accepts a push and answers the garbage after it on the same connection with 400", async () => {
   const sent = delivery();
   const socket = await dial(running.port);
