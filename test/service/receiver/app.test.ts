@@ -250,22 +250,22 @@ test("an unexpected exception is a 500 without its message, and the receiver con
     limits: {
       longestBody: 1 << 20,
       enter: () => {
-        throw new TypeError("a secret in a message");
+        throw new TypeError("found at a secret in a message");
       },
       rejected: () => {
-        throw new RangeError("a secret in a message");
+        throw new RangeError("found at a secret in a message");
       },
     },
   });
   const answer = await broken.send(delivery());
   expect([answer.status, answer.body]).toEqual([500, '{"status":"Internal Server Error"}\n']);
   expect(answer.headers["x-served-by"]).toBe("pushgate-receiver");
-  expect(broken.journal[0]?.reason).toMatch(/^unhandled TypeError at /);
+  expect(broken.journal[0]?.reason).toMatch(/^unhandled TypeError at .+app\.test\.ts:\d+:\d+\)?$/);
   expect(JSON.stringify(broken.journal)).not.toContain("a secret in a message");
   expect((await broken.send(delivery({ path: "/" }))).status).toBe(404);
   // The budget, which the checks before Express use.
   expect((await broken.send(delivery({ signature: null }))).status).toBe(500);
-  expect(broken.journal[2]?.reason).toMatch(/^unhandled RangeError at /);
+  expect(broken.journal[2]?.reason).toMatch(/^unhandled RangeError at .+app\.test\.ts:\d+:\d+\)?$/);
   expect((await broken.send(delivery({ path: "/" }))).status).toBe(404);
   await broken.stop();
 });

@@ -228,6 +228,21 @@ describe("the receiver", () => {
     slow[1]?.destroy();
   });
 
+  test("reserves the declared length of a body, and the largest for one in chunks", async () => {
+    const reserved: number[] = [];
+    const enter = (_: string, bytes: number) => {
+      reserved.push(bytes);
+      return () => {};
+    };
+    running = await receiver({ limits: { longestBody: 1 << 20, enter, rejected: () => 0 } });
+    const { headers, ...sent } = delivery();
+    const { "content-length": length, ...others } = headers;
+    expect((await running.send({ headers, ...sent })).status).toBe(202);
+    const chunked = head({ headers: others, ...sent }, "transfer-encoding: chunked");
+    expect((await running.raw(chunked, chunk(sent.body), "0\r\n\r\n")).status).toBe(202);
+    expect(reserved).toEqual([Number(length), 1 << 20]);
+  });
+
   test("lets a delivery wait for a place, and gives none to a sender that left while it waited", async () => {
     let room = false;
     let tries = 0;

@@ -132,7 +132,8 @@ test("a sender that leaves while its push is stored is one journal line with 499
   socket.write(sent.body);
   await expect.poll(() => store).toBeDefined();
   socket.destroy();
-  await expect.poll(() => slow.journal).toMatchObject([{ status: 499 }]);
+  const reason = "the sender closed the connection before the answer";
+  await expect.poll(() => slow.journal).toMatchObject([{ status: 499, reason }]);
   store!();
   expect((await slow.send(delivery({ event: "ping" }))).status).toBe(200);
   expect(failed).toEqual([]);
