@@ -11,7 +11,7 @@ export function readBody(req: IncomingMessage, limit: number, keep = true): Prom
       bytes += chunk.length;
       if (bytes > limit) return resolve(undefined);
       if (!keep) return;
-      if (bytes === chunk.length && bytes >= declared) {
+      if (bytes === chunk.length) {
         body = chunk;
         return;
       }
@@ -20,7 +20,7 @@ export function readBody(req: IncomingMessage, limit: number, keep = true): Prom
       chunk.copy(body, bytes - chunk.length);
     });
     req.on("end", () => resolve(body.subarray(0, bytes)));
-    req.on("error", reject).on("close", reject);
+    req.on("error", reject);
   });
 }
 
@@ -30,7 +30,7 @@ export function readBody(req: IncomingMessage, limit: number, keep = true): Prom
  */
 export async function endGently(req: IncomingMessage, res: ServerResponse, limit: number): Promise<void> {
   const timer = setTimeout(() => res.end(), 2_000);
-  if (!req.complete) await readBody(req, limit, false).catch(() => {});
+  await readBody(req, limit, false).catch(() => {});
   clearTimeout(timer);
   res.end();
 }
