@@ -1,6 +1,6 @@
 /**
  * `npm run check`, third step: the words that this project does not use, because a reader cannot know who or what they
- * mean, and links of documents that lead nowhere. Reads comments, texts in quotes, shell scripts, units and Markdown; names
+ * mean, and links and files' names in documents that lead nowhere. Reads comments, texts in quotes, shell scripts, units and Markdown; names
  * in code are not prose.
  */
 import { execFileSync } from "node:child_process";
@@ -63,18 +63,31 @@ function brokenLinks(file: string, text: string): string[] {
   });
 }
 
-/** Prints each word that is not in the glossary, and each broken link; returns how many. */
-function check(paths: readonly string[]): number {
-  const tracked = execFileSync("git", ["ls-files", ...paths], { encoding: "utf8" })
+/** Names of sources in a document that no file of this repository has, with or without its folders. */
+const lostFiles = (text: string, tracked: readonly string[]): string[] =>
+  [...text.matchAll(/`([\w./-]+\.(?:ts|sh|pl))`/g)].flatMap(([, name = ""]) =>
+    tracked.some((file) => `/${file}`.endsWith(`/${name}`)) ? [] : [name],
+  );
+
+const trackedBy = (...paths: string[]): string[] =>
+  execFileSync("git", ["ls-files", ...paths], { encoding: "utf8" })
     .trim()
     .split("\n");
-  const files = tracked.filter((file) => !others.some((pattern) => pattern.test(file)) && !file.endsWith(".pem"));
+
+/** Prints each word that is not in the glossary, each broken link and each lost file; returns how many. */
+function check(paths: readonly string[]): number {
+  const all = trackedBy();
+  const files = trackedBy(...paths).filter(
+    (file) => !others.some((pattern) => pattern.test(file)) && !file.endsWith(".pem"),
+  );
   let faults = 0;
-  for (const file of files.filter((file) => file.endsWith(".md")))
-    for (const link of brokenLinks(file, readFileSync(file, "utf8"))) {
+  for (const file of files.filter((file) => file.endsWith(".md"))) {
+    const text = readFileSync(file, "utf8");
+    for (const lost of [...brokenLinks(file, text), ...lostFiles(text, all)]) {
       faults++;
-      console.log(`${file}: ${link} leads nowhere`);
+      console.log(`${file}: ${lost} leads nowhere`);
     }
+  }
   for (const file of files)
     for (const [i, line] of proseOf(file, readFileSync(file, "utf8")).split("\n").entries())
       for (const { word, instead } of rules) {

@@ -51,7 +51,7 @@ export function createReceiver(app: RequestListener, journal: Journal, bound: Bo
     const res = socket.latest;
     const status = parserStatus[error.code ?? ""] ?? 400;
     const reason = `not valid HTTP: ${error.code ?? error.name}`;
-    const left = error.code === "ECONNRESET" || (res !== undefined && error.code === "HPE_INVALID_EOF_STATE");
+    const left = res !== undefined && error.code === "HPE_INVALID_EOF_STATE";
     if (left || !socket.writable) socket.destroy();
     else if (!res || res.writableFinished) reject(socket, status, reason);
     else if (res.headersSent) socket.end(() => socket.destroy());

@@ -202,7 +202,7 @@ while [ "$1" != --destination ]; do shift; done; out=$2; echo home >"$out/index.
     expect(existsSync(join(extra, "done"))).toBe(false);
     expect(used(site.places.site)).toBeLessThan(2 * MiB);
     expect(site.page()).toContain(says(1));
-    const open = await without(["watch.ts", "if (found.bytes > most)", "if (found.bytes < 0)"]);
+    const open = await without(["disk-watch.ts", "if (found.bytes > most)", "if (found.bytes < 0)"]);
     expect(open.last.reason).toMatch(/^the site takes 57\.\d MiB on the disk/);
     rmSync(hostile());
     expect((await site.work()).last.result).toBe("published");
@@ -216,7 +216,10 @@ while [ "$1" != --destination ]; do shift; done; out=$2; echo home >"$out/index.
     expect((await site.work()).last.result).toBe("rejected");
     expect(existsSync(site.places.out)).toBe(false);
     expect(readdirSync(site.places.clone)).toEqual([".git"]);
-    await without(["serve.ts", ' || last.result === "rejected"', ""], ["serve.ts", "    retire(site.places);\n", ""]);
+    await without(
+      ["build-pending.ts", ' || last.result === "rejected"', ""],
+      ["build-pending.ts", "    retire(site.places);\n", ""],
+    );
     expect(readdirSync(site.places.out)).toContain("logo.svg");
     expect(readdirSync(site.places.clone)).toContain("layouts");
   });

@@ -72,17 +72,21 @@ export type Without = readonly [file: string, words: string, instead: string];
 /** Bundles the builder that ends, whole or without a part. Returns the file. */
 export async function bundledBuilder(folder: string, ...without: readonly Without[]): Promise<string> {
   const outfile = join(folder, `builder-${without.length}.cjs`);
+  const left = new Set(without);
   await bundled("builder", outfile, (at, text) =>
     without
       .filter(([file]) => `builder/${file}` === at)
       .reduce(
-        (contents, [file, words, instead]) => {
+        (contents, part) => {
+          const [file, words, instead] = part;
           if (!contents.includes(words)) throw new Error(`${file} has no longer: ${words}`);
+          left.delete(part);
           return contents.replace(words, instead);
         },
         ending(at, text),
       ),
   );
+  for (const [file] of left) throw new Error(`the builder has no module ${file}`);
   return outfile;
 }
 

@@ -170,7 +170,7 @@ test("without the late removal of markers a kill loses a push", async () => {
     'const published = deployed(places);\n  process.kill(process.pid, "SIGKILL");',
   ] as const;
   const early = [
-    "serve.ts",
+    "build-pending.ts",
     "const batch = next(markers);",
     "const batch = next(markers);\n    removeDone(places, batch);",
   ] as const;

@@ -189,7 +189,7 @@ describe("a full spool", () => {
   test("fails with that reason, and accepts a delivery after the builder removed one", async () => {
     const spool = openSpool(place, ["site"], 3, 0);
     for (const id of ["a", "b", "c"]) await spool(entry(id));
-    await expect(spool(entry("d"))).rejects.toThrow(SpoolFault);
+    await expect(spool(entry("d"))).rejects.toThrow(new SpoolFault("the spool is full"));
     await expect(spool(entry("e"))).rejects.toThrow(SpoolFault);
     expect(readdirSync(join(place, "site"))).toHaveLength(3);
     rmSync(join(place, "site/a.json"));

@@ -1,6 +1,6 @@
 /** Requests that only a raw connection can send: incomplete, oversized, slow or invalid HTTP. */
 import { once } from "node:events";
-import type { RequestListener, Server } from "node:http";
+import { type RequestListener, type Server, STATUS_CODES } from "node:http";
 import { type AddressInfo, connect } from "node:net";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { bounds, drain, listen } from "../../../service/receiver/server.ts";
@@ -179,12 +179,43 @@ describe("the receiver answers what Node's parser rejects with X-Served-By and a
     ["CONNECT", 405, "CONNECT hooks.example.org:443 HTTP/1.1\r\nhost: hooks.example.org\r\n\r\n"],
     ["HTTP/2's preface", 400, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"],
   ])("%s: %i", async (_, status, bytes) => {
-    const answer = await running.raw(bytes);
-    expect(answer.status).toBe(status);
-    expect(answer.headers["x-served-by"]).toBe("pushgate-receiver");
-    expect(JSON.parse(answer.body)).toEqual({ status: expect.any(String) });
-    expect(running.journal).toMatchObject([{ status, source: "127.0.0.1" }]);
+    const { body, ...answer } = await running.raw(bytes);
+    expect(JSON.parse(body)).toEqual({ status: STATUS_CODES[status] });
+    expect(answer).toEqual({
+      status,
+      headers: {
+        "x-served-by": "pushgate-receiver",
+        "content-type": "application/json",
+        "content-length": String(body.length),
+        ...(status === 405 && { allow: "POST" }),
+        connection: "close",
+      },
+    });
+    const reason = status === 405 ? /^the method is CONNECT$/ : /^not valid HTTP: HPE_[A-Z_2]+$/;
+    expect(running.journal).toMatchObject([{ status, source: "127.0.0.1", reason: expect.stringMatching(reason) }]);
     expect(running.spooled()).toEqual([]);
+  });
+
+  test("half of a request's head: 400, and a journal line", async () => {
+    const socket = await dial(running.port);
+    const answered = answer(socket);
+    socket.end(head(delivery()).slice(0, 100));
+    expect((await answered).status).toBe(400);
+    expect(running.journal).toMatchObject([{ status: 400, reason: "not valid HTTP: HPE_INVALID_EOF_STATE" }]);
+  });
+
+  test("a broken chunk after a rejection: no second answer, and the connection is closed", async () => {
+    const socket = await dial(running.port);
+    let text = "";
+    socket.on("data", (bytes: Buffer) => {
+      text += bytes.toString("latin1");
+    });
+    socket.write(chunkedHead({ signature: null }));
+    await expect.poll(() => text).toContain("Unauthorized");
+    socket.write("zz\r\nnot a chunk\r\n");
+    await once(socket, "close");
+    expect(text.match(/HTTP\/1\.1/g)).toHaveLength(1);
+    expect(running.journal.map(({ status }) => status)).toEqual([401]);
   });
 
   test("a broken chunk in the middle of a body: 400, one line, and the place is free again", async () => {

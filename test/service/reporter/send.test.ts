@@ -657,7 +657,28 @@ describe("the program", () => {
     }
     writeFileSync(file, JSON.stringify({ hook: "site", folder, notify: "https://example.org/" }));
     expect(read({ PUSHGATE_SETTINGS: file, CREDENTIALS_DIRECTORY: home })).toThrow(/notify is not readable \(ENOENT\)/);
-    writeFileSync(join(home, "notify"), "two words\n");
-    expect(read({ PUSHGATE_SETTINGS: file, CREDENTIALS_DIRECTORY: home })).toThrow(/notify is not one word of ASCII/);
+    expect(read({ PUSHGATE_SETTINGS: file })).toThrow(
+      /^ +notify is not readable \(ENOENT\): the unit's LoadCredentialEncrypted=notify provides it$/m,
+    );
+    for (const words of ["two words", "keyé", ""]) {
+      writeFileSync(join(home, "notify"), `${words}\n`);
+      expect(read({ PUSHGATE_SETTINGS: file, CREDENTIALS_DIRECTORY: home })).toThrow(/notify is not one word of ASCII/);
+    }
+  });
+
+  test("reads a credential for each of its two posts, without the line's end", () => {
+    const file = join(home, "both.json");
+    const repository = "https://github.com/example/site.git";
+    const status = { gitHost: "github", repository, context: "pushgate" };
+    for (const [name, text] of Object.entries({ notify: "the-key", status: "the-token" }))
+      writeFileSync(join(home, name), `${text}\n`);
+    const secretsOf = (settings: object) => {
+      writeFileSync(file, JSON.stringify({ hook: "site", folder, ...settings }));
+      return readReporter({ PUSHGATE_SETTINGS: file, CREDENTIALS_DIRECTORY: home }).secrets;
+    };
+    const notify = "https://example.org/";
+    expect(secretsOf({ notify, status })).toEqual({ notify: "the-key", status: "the-token" });
+    expect(secretsOf({ notify })).toEqual({ notify: "the-key" });
+    expect(secretsOf({ status })).toEqual({ status: "the-token" });
   });
 });
