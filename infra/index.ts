@@ -71,7 +71,8 @@ const clientCas = hosts.map((host) => {
   return declareClientCa(host, inputs, { certId, resources: mine.map(({ resource }) => resource) }, presents);
 });
 
-// 3: what no rule can skip is the operator's stated choice. 2: a signed delivery skips the rest; the rest is blocked.
+// 3: no rule can skip Bot Fight Mode, which is off only where the operator chose that. 2: a signed delivery skips every
+// other product; every other request is blocked.
 const botManagement = bots(settings, live, after(...clientCertificates, strictTls, originPort));
 const waf = ruleset(
   live,

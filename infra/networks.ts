@@ -1,7 +1,7 @@
 /**
  * Every address and every address range this project knows, and nowhere else: `test/infra/networks.test.ts` fails on an
- * address literal in any other file. Cloudflare's rules, the firewall's sets, the proxy's real-address lines and the
- * sockets' allowlists all read this page, so one changed line changes all of them.
+ * address literal in any other file of infra or service. Cloudflare's rules, the firewall's sets, the proxy's real-address lines and the
+ * sockets' allowlists all read this file, so one changed line changes all of them.
  *
  * Each list is sorted, free of overlaps, and names its source and the day it was read.
  */
@@ -117,17 +117,18 @@ export const networks = {
     ],
   },
 
+  /** Reserved for documentation: no host has such an address, so one in a stack is the example's. */
+  documentation: {
+    source: "https://www.rfc-editor.org/rfc/rfc5737 (and RFC 3849, RFC 9637)",
+    confirmed: "2026-11-22",
+    cidrs: ["192.0.2.0/24", "198.51.100.0/24", "203.0.113.0/24", "2001:db8::/32", "3fff::/20"],
+  },
   /**
    * Not the internet: addresses of this host, its own network or its cloud. A fetch or a build that reaches them reads
    * the instance's metadata or an office's printers. They are the registry's rows that are not globally reachable, the
    * prefixes that carry an IPv4 address inside an IPv6 one (Teredo, 6to4), and multicast. Left out: the documentation
    * ranges, which no host has, and 64:ff9b::/96, by which a network without IPv4 reaches all IPv4 addresses.
    */
-  documentation: {
-    source: "https://www.rfc-editor.org/rfc/rfc5737 (and RFC 3849, RFC 9637)",
-    confirmed: "2026-11-22",
-    cidrs: ["192.0.2.0/24", "198.51.100.0/24", "203.0.113.0/24", "2001:db8::/32", "3fff::/20"],
-  },
   notPublic: {
     source: "https://www.iana.org/assignments/iana-ipv4-special-registry (and iana-ipv6-special-registry)",
     confirmed: "2026-11-21",

@@ -1,6 +1,6 @@
 /**
  * The receiver's limits, stated once: the stack configuration offers these keys, the receiver's settings require them,
- * and both programs derive what follows from them. `form` completes "Use …" in a fault.
+ * and both derive the bounds of bytes and memory from them. `form` completes "Use …" in a fault.
  */
 import * as v from "valibot";
 

@@ -148,25 +148,27 @@ function readText(file: string, fix: string, report: Report): string | undefined
 function readShape<S extends v.GenericSchema>(shape: S, file: string | undefined, report: Report) {
   if (!file)
     return report(
-      "PUSHGATE_SETTINGS is not set: it names the settings' JSON file; the unit's Environment= line sets it",
+      "PUSHGATE_SETTINGS is not set. Start the program by its unit, whose Environment= line names the file.",
     );
-  const text = readText(file, "PUSHGATE_SETTINGS names it, `pulumi up` writes it", report);
+  const text = readText(file, "PUSHGATE_SETTINGS names it, `npx pulumi up` writes it", report);
   if (text === undefined) return undefined;
   let json: unknown;
   try {
     json = JSON.parse(text);
   } catch {
-    return report(`${file} is not JSON: \`pulumi up\` writes it anew`);
+    return report(`${file} is not JSON. Run npx pulumi up, which writes it anew.`);
   }
   const { issues, success, output } = v.safeParse(shape, json);
   for (const issue of issues ?? [])
-    report(`${file}: ${v.getDotPath(issue) ?? "it"}: ${issue.message}: \`pulumi up\` writes it anew`);
+    report(`${file}: ${v.getDotPath(issue) ?? "it"}: ${issue.message}. Run npx pulumi up, which writes it anew.`);
   return success ? output : undefined;
 }
 
 function readSecrets(folder: string | undefined, hooks: readonly ReceiverHook[], report: Report): Secrets | undefined {
   if (!folder)
-    return report("CREDENTIALS_DIRECTORY is not set: the unit's LoadCredentialEncrypted= lines provide the secrets");
+    return report(
+      "CREDENTIALS_DIRECTORY is not set. Start the program by its unit, whose LoadCredentialEncrypted= lines set it.",
+    );
   return new Map(hooks.map(({ name }) => [name, readSecret(folder, name, report)]));
 }
 
@@ -177,9 +179,12 @@ function readSecret(folder: string, name: string, report: Report): readonly stri
   for (const [i, line] of lines.entries()) {
     const where = `${file}, line ${i + 1}`;
     // A carriage return or a space from an editor would be part of the key, and each delivery would be a 401.
-    if (line !== line.trim()) report(`${where}: starts or ends with white space: remove it`);
+    if (line !== line.trim())
+      report(`${where} starts or ends with white space. Run npx pushgate secret rotate ${name}, then npx pulumi up.`);
     if (line.trim().length < secretLength)
-      report(`${where}: the secret is shorter than ${secretLength} characters: make one with openssl rand -base64 32`);
+      report(
+        `${where} has fewer than ${secretLength} characters. Run npx pushgate secret rotate ${name}, then npx pulumi up.`,
+      );
   }
   return lines;
 }

@@ -31,7 +31,7 @@ fail() { # step, what is wrong, fix
   elif [ "$present" = 1 ]; then
     say "nothing was changed"
   else
-    say "the removal is not finished; the next \`pulumi up\` continues it"
+    say "the removal is not finished; the next \`npx pulumi up\` continues it"
   fi
   clean_up
   exit 1
@@ -101,7 +101,7 @@ put_back() {
   if [ "$complete" = 1 ]; then
     say "the former files are back and active"
   else
-    say "the former state is NOT complete; fix the cause, then run \`pulumi up\` again"
+    say "the former state is NOT complete; fix the cause, then run \`npx pulumi up\` again"
   fi
 }
 
@@ -281,7 +281,7 @@ apply() {
   work=$state/work
   armed=0 declared='' touched='' strays='' temps='' unmet=''
   full="see whether the disk is full or mounted read-only: df -h / /etc /var"
-  look="read journalctl -u pushgate-apply.service and systemctl --failed, then run \`pulumi up\` again"
+  look="read journalctl -u pushgate-apply.service and systemctl --failed, then run \`npx pulumi up\` again"
   mkdir -p -- "$state/stamps" "$state/pending" || fail "making $state" "" "$full"
   # A killed apply left half-written files, which never were live.
   drop_temps

@@ -28,7 +28,7 @@ step_into() { # path from here, as of `enter`
       "directory "*)
         # -P: without it the shell would name the whole path anew.
         cd -P -- "./$step" && [ "$(stat -c '%F %d:%i' .)" = "$found" ] && continue
-        say "$step of $1 was exchanged for another folder while it was entered. Run \`pulumi up\` again when no program changes it."
+        say "$step of $1 was exchanged for another folder while it was entered. Run \`npx pulumi up\` again when no program changes it."
         ;;
       "symbolic link "*)
         if written_by_us_alone && [ $((links += 1)) -le 40 ]; then

@@ -8,5 +8,5 @@ remove_partial() { rm -f "$file.new"; }
 trap remove_partial EXIT
 mkdir -p "$1"
 cat >"$file.new"
-echo "$2  $file.new" | sha256sum --check --status || { echo "pushgate: the program arrived damaged. Run pulumi up again." >&2; exit 1; }
+echo "$2  $file.new" | sha256sum --check --status || { echo "pushgate: the program arrived damaged. Run npx pulumi up again." >&2; exit 1; }
 mv -fT "$file.new" "$file"

@@ -70,9 +70,8 @@ const row = v.union([
 type Row = v.InferOutput<typeof row>;
 const answer = v.strictObject({ pushgate: v.literal(1), rows: v.array(row) });
 
-/** Text fit for a terminal: without control characters, C1 and bidirectional ones too, except tabs and line ends. */
-export const printable = (text: string): string =>
-  text.replace(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u200e\u200f\u202a-\u202e\u2066-\u2069]/g, "");
+/** Text fit for a terminal: without controls, text directions and separators, except tabs and line ends. */
+export const printable = (text: string): string => text.replace(/(?![\t\n])[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, "");
 
 /** Without blanks at either end, as apply.sh trims them. */
 export const trimmed = (text: string): string => text.replace(/^[ \t\n\v\f\r]+|[ \t\n\v\f\r]+$/g, "");

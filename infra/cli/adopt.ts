@@ -92,7 +92,7 @@ export const adopt = command("adopt", "take over what exists at Cloudflare, also
   if (found.length > 0) console.log("\nDeclared, not in the state, and at Cloudflare:");
   show(found);
   const existing = found.filter(({ id }) => id !== undefined);
-  console.log("\nHosts need no adopting: the next `up` finds each as declared and changes nothing there.");
+  console.log("\nHosts need no adopting: the next `up` compares each with the declaration and applies what differs.");
   if (existing.length === 0) return console.log("Nothing to adopt.");
   await confirm(`Take these ${existing.length} over? Nothing changes at Cloudflare by that.`, options);
   await importAll(existing, stack);

@@ -8,7 +8,7 @@ set -u
 export LC_ALL=C
 umask 022
 say() { echo "pushgate: $*" >&2; }
-[ -d "$requests/$hook" ] || { say "$hook has no builder on this host. Run pulumi up."; exit 1; }
+[ -d "$requests/$hook" ] || { say "$hook has no builder on this host. Run npx pulumi up."; exit 1; }
 sum() { [ ! -e "$status" ] || sha256sum <"$status"; }
 before=$(sum)
 new=$requests/.request-$hook

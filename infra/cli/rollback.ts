@@ -28,7 +28,7 @@ export const rollback = command("rollback <hook> [release]", "publish a kept rel
   examples: [
     ["rollback site", "the release before the current one"],
     ["rollback site 000012-0123456789ab", "this release, as `status` lists it"],
-    ["rollback site 0123456 --host web1", "the release of a commit, of seven letters or more, on one host"],
+    ["rollback site 0123456 --host web1", "the release of a commit, given by seven or more of its digits, on one host"],
   ],
 }).action(async (name: string, wanted: string | undefined, options: Options) => {
   const { hosts, hooks } = await readStack(ofStack(options));

@@ -6,9 +6,9 @@ import { layers } from "../trace/outcomes.ts";
 import { ruleText, type Verdict } from "../trace/verdict.ts";
 import type { Traced } from "./trace-hosts.ts";
 
-/** 0 delivered, 1 rejected and named, 2 unknown. */
+/** 0 delivered, 1 rejected and named, 3 unknown: 2 is a wrong command line. */
 export const exitOf = ({ certainty, outcomes }: Verdict): number => {
-  if (certainty === "unknown") return 2;
+  if (certainty === "unknown") return 3;
   return outcomes.every(({ layer }) => layer === "delivered") ? 0 : 1;
 };
 

@@ -71,7 +71,10 @@ export const trace = command("trace", "find the layer that rejected a delivery, 
   .option("--since <time>", "the failed deliveries since then, such as 3d, 12h or 30m", age)
   .option("--redeliver", "have the git host send the failed ones again, once each, after a ping has arrived")
   .option("--ping", "send a ping and follow it")
-  .addHelpText("after", "\nExit status:\n  0  delivered\n  1  rejected, and the layer is named\n  2  unknown")
+  .addHelpText(
+    "after",
+    "\nExit status:\n  0  delivered\n  1  rejected, and the layer is named\n  2  the command line is wrong\n  3  unknown",
+  )
   .action(async ({ delivery, status, header: headers, ping, ...options }: TraceOptions) => {
     const { hook, last, since, redeliver } = options;
     if (ping) return void (await showPings(await placesOf(hook, options), options));

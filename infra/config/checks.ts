@@ -10,7 +10,12 @@ import { servingFaults, siteFaults } from "./site-checks.ts";
 export const crossFaults = (config: Config): Fault[] => [
   ...config.hosts.flatMap((host, i) => hostFaults(host, `hosts[${i}]`, config.zone)),
   ...repeated(config.hosts, "hosts", "name", "Use a name for each host: resource names contain it."),
-  ...repeated(config.hosts, "hosts", "hostname", "Use a hostname for each host: the git host gets one hook for each."),
+  ...repeated(
+    config.hosts,
+    "hosts",
+    "hostname",
+    "Use a hostname for each host: the git host gets one webhook for each.",
+  ),
   ...repeated(config.hosts, "hosts", "ssh", "List each host once: pushgate applies to all entries at the same time."),
   ...repeated(config.hosts, "hosts", "address", "Use an address for each host: Cloudflare finds a host by it."),
   ...repeated(config.hooks, "hooks", "name", "Use a name for each hook: its path is /webhook/<name>."),

@@ -112,8 +112,11 @@ const site = object({
     some(
       relativePath("layouts/", "", "*"),
       "path",
-      "Paths of the repository below which a change triggers a build, beside its content; `*` is a wildcard; left out, " +
-        `in \`folder\`: ${buildPaths.map((path) => `\`${path}\``).join(" ")}.`,
+      "Paths of the repository, beside its content, below which a change triggers a build; `*` is a wildcard. Without it: " +
+        `\`.gitmodules\`, and in \`folder\`: ${buildPaths
+          .filter((path) => path !== ".gitmodules")
+          .map((path) => `\`${path}\``)
+          .join(" ")}.`,
     ),
   ),
   assets: list(extension, "extensions", "Extensions of files that open pages may still request.", assetExtensions),

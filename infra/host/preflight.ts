@@ -76,11 +76,13 @@ const serviceManager: Check = (_, report) => {
   const [first, container] = [answer(report, "pid1") || "unknown", answer(report, "container")];
   if (first !== "systemd") {
     const where = container === "" || container === "none" ? "" : ` (a ${container} container)`;
-    return fault(`process 1 is ${first}${where}, needed is systemd. Use a host that boots.`);
+    return fault(`process 1 is ${first}${where}; pushgate needs systemd. Use a host that boots.`);
   }
   const version = /^systemd (\d+)/.exec(answer(report, "systemd"))?.[1];
   if (Number(version) >= 252) return [];
-  return fault(`systemd ${version ?? "of an unknown version"} found, needed is 252 or later. Use Debian 12 or later.`);
+  return fault(
+    `systemd ${version ?? "of an unknown version"} found; pushgate needs 252 or later. Use Debian 12 or later.`,
+  );
 };
 
 /** The other checks take what is missing in the report for something that the host does not have. */
@@ -118,23 +120,23 @@ const software = [
 const packages: Check = (_, report) => {
   const lines = answer(report, "candidates").split("\n");
   return software.flatMap(({ name, command, version, least }): Finding[] => {
-    const needed = `needed is ${least} or later`;
+    const needed = `pushgate needs ${least} or later`;
     const installed = answer(report, command);
     if (installed !== "") {
       const found = version.exec(installed)?.[1];
       if (found === undefined)
         return fault(`${name} reports "${installed}", which is not ${name}. Install the distribution's package.`);
       if (!older(found, least)) return [];
-      return fault(`${name} ${found} found, ${needed}. Upgrade the package, or use Debian 12 or later.`);
+      return fault(`${name} ${found} found; ${needed}. Upgrade the package, or use Debian 12 or later.`);
     }
     const candidate = lines.includes(name) ? lines[lines.indexOf(name) + 1]?.replace(/^=/, "") : undefined;
     if (candidate !== undefined && candidate !== "(none)") {
       if (!older(candidate, least)) return [];
-      return fault(`${name} is not installed and apt offers ${candidate}, ${needed}. Use Debian 12 or later.`);
+      return fault(`${name} is not installed and apt offers ${candidate}; ${needed}. Use Debian 12 or later.`);
     }
     if (["0", ""].includes(answer(report, "aptlists")))
       return warning(`${name} is not installed and apt has no package lists yet. They are fetched first.`);
-    return fault(`${name} is not installed and apt offers none, ${needed}. Enable the distribution's main repository.`);
+    return fault(`${name} is not installed and apt offers none; ${needed}. Enable the distribution's main repository.`);
   });
 };
 
@@ -160,7 +162,7 @@ const network: Check = (_, { system }) =>
   });
 
 const originPort: Check = ({ originPort: port, hostname }, report) => {
-  const fix = `Give \`originPort\` for ${hostname} another of Cloudflare's TLS ports or any free one.`;
+  const fix = `Set \`originPort\` of the host with the hostname ${hostname} to a free port.`;
   const holders = report.listeners.filter((listener) => listener.port === port).map((listener) => listener.process);
   if (report.sshPort === port || holders.includes("sshd"))
     return fault(`the origin port ${port} is the SSH port, and admitting only Cloudflare would lock you out. ${fix}`);
@@ -199,7 +201,7 @@ const disk: Check = (_, report) => {
     const available = Number(lines[index]?.split(/\s+/)[3]) / 1024;
     const needed = installs && folder !== "/etc" ? roomToInstall : roomToWork;
     if (!(available < needed)) return [];
-    return fault(`${folder} has ${Math.floor(available)} MiB free, needed are ${needed}. Make room.`);
+    return fault(`${folder} has ${Math.floor(available)} MiB free; pushgate needs ${needed}. Free space there.`);
   });
 };
 
@@ -208,7 +210,7 @@ const ipv6: Check = ({ address6 }, report) => {
   if (answer(report, "ipv6") !== "") return [];
   const found = `no IPv6 on this host${address6 === undefined ? "" : `, though \`address6\` is ${address6}`}`;
   const leave = address6 === undefined ? "" : "Leave `address6` out, or Cloudflare may try it in vain. ";
-  const fix = "Set net.ipv6.conf.lo.disable_ipv6=0 in /etc/sysctl.d, then run `pulumi up`.";
+  const fix = "Set net.ipv6.conf.lo.disable_ipv6=0 in /etc/sysctl.d, then run `npx pulumi up`.";
   return warning(`${found}: a push that reaches Cloudflare over IPv6 is answered 503. ${leave}${fix}`);
 };
 

@@ -93,7 +93,7 @@ export function environment({ settings, path, authorities }: Builder): Readonly<
 export type Git = (args: readonly string[], cwd?: string, most?: number) => Promise<Ended>;
 
 /**
- * git in the clone or another folder, with this page's environment, the site's time limit, and a watch on the disk. Throws
+ * git in the clone or another folder, with the environment above, the site's time limit, and a watch on the disk. Throws
  * Setback where the disk, or git's memory, is at its limit: no fault of the clone.
  */
 export function armoured(builder: Builder): Git {

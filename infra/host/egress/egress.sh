@@ -51,7 +51,7 @@ jumps_of() { # chain, accounts
   shift
   for account; do
     uid=$(id -u "$account" 2>/dev/null) || {
-      echo "egress: the account $account is missing. Run pulumi up." >&2
+      echo "egress: the account $account is missing. Run npx pulumi up." >&2
       return 1
     }
     echo "    meta skuid $uid jump $chain"

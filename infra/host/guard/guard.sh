@@ -37,7 +37,7 @@ why_it_leaks() { # unit
   if systemctl show -p IPIngressPackets --value "$1" | grep -qx '\[no data\]'; then
     echo "the kernel does not enforce IPAddressAllow here; fix: use a kernel with CONFIG_CGROUP_BPF, and in a container allow bpf()"
   else
-    echo "the live list of $1 is wider than the declared one; fix: systemctl cat $1, then pulumi up"
+    echo "the live list of $1 is wider than the declared one; fix: systemctl cat $1, then run npx pulumi up"
   fi
 }
 

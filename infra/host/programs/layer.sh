@@ -39,7 +39,7 @@ restart_running() {
 activate() {
   if [ "$(sum_of "$path")" != "$sha256" ]; then
     echo "$sha256  $arrived" | sha256sum -c --status - || {
-      say "$arrived is missing or has another hash. Run \`pulumi up\` again, which sends it."
+      say "$arrived is missing or has another hash. Run \`npx pulumi up\` again, which sends it."
       exit 1
     }
     make_folder "$lib" 0755

@@ -145,7 +145,7 @@ retire() {
   rm -f "$conf" "$listen6_hooks" "$listen6_site" "$trusted_ca" || return 1
   if systemctl -q is-active nginx.service; then
     nginx -t -q || {
-      say "nginx rejects the rest of its configuration, so it cannot stop serving pushgate's. Fix what nginx -t reports, then run pulumi up again."
+      say "nginx rejects the rest of its configuration, so it cannot stop serving pushgate's. Fix what nginx -t reports, then run npx pulumi up again."
       return 1
     }
     # Debian's own placeholder page does not count as a site.

@@ -237,7 +237,7 @@ adopt_folder() { # keep...
     [ -z "$late" ] || {
       exchange "../$name" ./former || mv -nT -- ./former "../$name"
       rm -f -- ./former
-      say "a program wrote $late into $root while it was copied, so $root is a folder as before. Run pulumi up again when no program writes there."
+      say "a program wrote $late into $root while it was copied, so $root is a folder as before. Run npx pulumi up again when no program writes there."
       drop_stage
       exit 1
     }
@@ -263,7 +263,7 @@ give_back() ( # hook
   fi
   find_builder "$hook"
   as_builder true || {
-    say "the account $builder cannot read the releases. Run systemd-sysusers, then \`pulumi up\` again."
+    say "the account $builder cannot read the releases. Run systemd-sysusers, then \`npx pulumi up\` again."
     exit 1
   }
   stage "$name" && mkdir -- ./new || exit 1
@@ -277,7 +277,7 @@ give_back() ( # hook
   exchange "../$name" ./new || { drop_stage; exit 1; }
   [ "$(readlink ./new)" = "$sites/$hook/current" ] || {
     exchange "../$name" ./new
-    say "$former is no longer pushgate's link, and stays as it is. Run \`pulumi up\` again."
+    say "$former is no longer pushgate's link, and stays as it is. Run \`npx pulumi up\` again."
     drop_stage
     exit 1
   }

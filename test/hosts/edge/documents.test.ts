@@ -492,7 +492,7 @@ const steps: Readonly<Record<string, Steps>> = {
     ],
     ["npx pulumi config rm cloudflare:apiToken", plain],
     ["npx pulumi stack rm live --force --preserve-config --yes", plain],
-    ["sed -i /^encryptionsalt:/d Pulumi.live.yaml", plain],
+    ["sed -i.bak '/^encryptionsalt:/d' Pulumi.live.yaml", plain],
     ["npx pulumi stack init live", (line) => type(line, ...newPassphrase(passphrase))],
     ["npx pulumi config set --secret cloudflare:apiToken", (line) => type(line, [/value:\s*$/, `${newToken}${enter}`])],
     ["npx pushgate secret rotate site", plain],

@@ -145,23 +145,19 @@ describe("up rejects a host that ssh cannot reach", () => {
 describe("up rejects a host that cannot run pushgate", () => {
   test.each([
     ["deploy", "an ordinary login", [/deploy@fit is not root\. .*set `sudo: true`/]],
-    ["process", "a process on the origin port", [/origin port 2053 is in use by listener\. Give `originPort`/]],
-    [
-      "published",
-      "a container's published port",
-      [/a container publishes the origin port 2083 .*\. Give `originPort`/],
-    ],
+    ["process", "a process on the origin port", [/origin port 2053 is in use by listener\. Set `originPort`/]],
+    ["published", "a container's published port", [/a container publishes the origin port 2083 .*\. Set `originPort`/]],
     ["lockout", "SSH itself on the origin port", [/origin port 2087 is the SSH port, .*lock you out/]],
-    ["ancient", "an old systemd", [/systemd 247 found, needed is 252 or later\. Use Debian/]],
+    ["ancient", "an old systemd", [/systemd 247 found; pushgate needs 252 or later\. Use Debian/]],
     [
       "worn",
       "old nft, nginx and nodejs, no apt, a full disk",
       [
-        /nftables 0\.9\.8 found, needed is 1\.0\.6 or later\. Upgrade/,
-        /nginx 1\.18\.0 found, needed is 1\.22 or later\. Upgrade/,
-        /nodejs 12\.22\.12 found, needed is 18 or later\. Upgrade/,
+        /nftables 0\.9\.8 found; pushgate needs 1\.0\.6 or later\. Upgrade/,
+        /nginx 1\.18\.0 found; pushgate needs 1\.22 or later\. Upgrade/,
+        /nodejs 12\.22\.12 found; pushgate needs 18 or later\. Upgrade/,
         /debian \d+ has no apt-get\. Use Debian/,
-        /\/ has \d+ MiB free, needed are 50\. Make room/,
+        /\/ has \d+ MiB free; pushgate needs 50\. Free space there/,
       ],
     ],
     [

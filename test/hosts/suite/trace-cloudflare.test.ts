@@ -200,6 +200,6 @@ test("a token without the permission: less certain, and the true outcome is amon
   world.api.tokens[apiToken] = permissions;
   const { code, certainty, names } = await traced();
   // The body, which a git host's API has, is not typed.
-  expect([code, certainty]).toEqual([2, "unknown"]);
+  expect([code, certainty]).toEqual([3, "unknown"]);
   expect(names).toContain("access rule");
 });

@@ -44,7 +44,7 @@ test("a delivery to another branch was delivered, and ignored", async () => {
 
 test("an id that no host has seen, and nothing else", async () => {
   const { code, stdout } = await world.stack.pushgate("trace", "--delivery", randomUUID());
-  expect(code).toBe(2);
+  expect(code).toBe(3);
   expect(stdout).toMatch(/nginx +no line\n +receiver +no line/);
 });
 

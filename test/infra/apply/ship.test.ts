@@ -290,7 +290,7 @@ describe("receive.sh", () => {
     expect(receive(hash)).toEqual({ status: 0, stderr: "", files: [`${hash}.cjs`] });
   });
   test("stores nothing of a damaged program, and prints what to do", () => {
-    const stderr = "pushgate: the program arrived damaged. Run pulumi up again.\n";
+    const stderr = "pushgate: the program arrived damaged. Run npx pulumi up again.\n";
     expect(receive(sha256("another"))).toEqual({ status: 1, stderr, files: [] });
   });
 });

@@ -164,7 +164,7 @@ describe("a host that is unreachable", () => {
   });
 
   test("takes certainty, and does not end the command", async () => {
-    expect((await hosts.run("trace", "--delivery", id)).code).toBe(2);
+    expect((await hosts.run("trace", "--delivery", id)).code).toBe(3);
     logged("web1", [passed], [{ status: 202, reason: "accepted" }]);
     expect((await hosts.run("trace", "--delivery", id)).code).toBe(0);
   });
@@ -271,11 +271,11 @@ describe("without a line on any host", () => {
     ],
     [
       ["--status", "403"],
-      2,
+      3,
       /unknown: a custom rule[\s\S]*unknown: an IP Access rule[\s\S]*unknown: Browser Integrity Check/,
     ],
-    [[], 2, /nginx +no line/],
-    [["--status", "599"], 2, /no outcome that pushgate knows fits/],
+    [[], 3, /nginx +no line/],
+    [["--status", "599"], 3, /no outcome that pushgate knows fits/],
   ])("%j exits with %i", async (words, code, text) => {
     const ran = await hosts.run("trace", "--delivery", id, ...words);
     expect(ran.stdout).toMatch(text);

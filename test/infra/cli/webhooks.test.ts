@@ -200,7 +200,7 @@ describe("trace of the git host's record", () => {
     await running.api.push();
     const { code, stdout } = await withToken("trace", "--hook", "site");
     expect(stdout).toContain(`site on web1  push  ${failed!.delivery}  401`);
-    expect(code).toBe(2);
+    expect(code).toBe(3);
     // The log of this host has no line of it, which no answer of the receiver leaves.
     expect(stdout).toContain("no outcome that pushgate knows fits what was seen");
   });
@@ -379,7 +379,7 @@ describe("a git host without a record", () => {
     fault = () => byCloudflare(522);
     const lost = await as("GITEA_TOKEN", "trace", "--ping");
     expect(lost.stdout).toMatch(/unknown[\s\S]*nginx +no line/);
-    expect(lost.code).toBe(2);
+    expect(lost.code).toBe(3);
     const record = await as("GITEA_TOKEN", "trace", "--hook", "site");
     expect(record.stderr).toContain("Gitea has no API for its record of deliveries: its page has it.");
     expect(record.code).toBe(1);

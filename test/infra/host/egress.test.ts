@@ -233,7 +233,7 @@ ${drift}`,
     try {
       const { status, stderr } = inNamespace(script, root.at("bin"));
       expect(status).toBe(1);
-      expect(stderr).toContain("egress: the account pushgate-build-site is missing. Run pulumi up.");
+      expect(stderr).toContain("egress: the account pushgate-build-site is missing. Run npx pulumi up.");
     } finally {
       root.write("bin/id", asRoot, 0o755);
     }

@@ -88,19 +88,27 @@ describe("a fault quotes what was found and says what to do", () => {
     [
       "no systemd",
       check({ pid1: yes("sh"), container: yes("docker") }),
-      /process 1 is sh \(a docker container\), needed is systemd/,
+      /process 1 is sh \(a docker container\); pushgate needs systemd/,
     ],
-    ["an old systemd", check({ systemd: yes("systemd 247 (247.3-7)") }), /systemd 247 found, needed is 252 or later/],
+    [
+      "an old systemd",
+      check({ systemd: yes("systemd 247 (247.3-7)") }),
+      /systemd 247 found; pushgate needs 252 or later/,
+    ],
     ["no apt", check({ apt: no, os: yes("fedora 41") }), /fedora 41 has no apt-get/],
     ["no apt and no name", check({ apt: no, os: no }), /^an unknown distribution has no apt-get/],
-    ["an old nft", check({ nft: yes("nftables v0.9.8 (E.D.S.)") }), /nftables 0.9.8 found, needed is 1.0.6 or later/],
+    [
+      "an old nft",
+      check({ nft: yes("nftables v0.9.8 (E.D.S.)") }),
+      /nftables 0.9.8 found; pushgate needs 1.0.6 or later/,
+    ],
     [
       "an old nginx",
       check({ nginx: yes("nginx version: nginx/1.18.0 (Ubuntu)") }),
-      /nginx 1.18.0 found, needed is 1.22/,
+      /nginx 1.18.0 found; pushgate needs 1.22/,
     ],
     ["another nginx", check({ nginx: yes("nginx version: openresty/1.27.1") }), /which is not nginx/],
-    ["an old node", check({ nodejs: yes("v16.20.2") }), /nodejs 16.20.2 found, needed is 18/],
+    ["an old node", check({ nodejs: yes("v16.20.2") }), /nodejs 16.20.2 found; pushgate needs 18/],
     [
       "no version to install",
       check({ nodejs: notInstalled, candidates: none("nodejs") }),
@@ -114,7 +122,7 @@ describe("a fault quotes what was found and says what to do", () => {
     [
       "only an old version to install",
       check({ nodejs: notInstalled, candidates: yes("nftables\n=1.0.6-2\nnodejs\n=12.22.12~dfsg-1~deb11u4") }),
-      /apt offers 12.22.12\S*, needed is 18 or later/,
+      /apt offers 12.22.12\S*; pushgate needs 18 or later/,
     ],
     ["no cgroup v2", check({ cgroup: yes("tmpfs"), bpf: yes("unknown") }), /no unified cgroup hierarchy/],
     [
@@ -126,7 +134,7 @@ describe("a fault quotes what was found and says what to do", () => {
     ["ip rule not permitted", check({ iprule: no }), /ip rule is not permitted by this kernel or container/],
     ["the port is SSH's", check({}, { sshPort: port }), /the origin port \d+ is the SSH port.*lock you out/],
     ["the port is SSH's, through sudo", check({}, listening(port, "sshd")), /is the SSH port/],
-    ["the port is taken", check({}, listening(port, "java")), /origin port \d+ is in use by java\. Give `originPort`/],
+    ["the port is taken", check({}, listening(port, "java")), /origin port \d+ is in use by java\. Set `originPort`/],
     [
       "the port is taken by a container",
       check({}, listening(port, "docker-proxy")),
@@ -152,17 +160,17 @@ describe("a fault quotes what was found and says what to do", () => {
     [
       "a full disk",
       check({ free: yes("x 1 1 900000 1% /\nx 1 1 900000 1% /\nx 1 1 10240 1% /var") }),
-      /\/var has 10 MiB free, needed are 50/,
+      /\/var has 10 MiB free; pushgate needs 50/,
     ],
     [
       "a full /etc",
       check({ free: yes("x 1 1 900000 1% /\nx 1 1 10240 1% /etc\nx 1 1 900000 1% /var") }),
-      /^\/etc has 10 MiB free, needed are 50/,
+      /^\/etc has 10 MiB free; pushgate needs 50/,
     ],
     [
       "no room to install",
       check({ nginx: notInstalled, candidates: yes("nginx\n=1.22.1-9"), free: yes("x 1 1 102400 1% /") }),
-      /\/ has 100 MiB free, needed are 400/,
+      /\/ has 100 MiB free; pushgate needs 400/,
     ],
   ];
   test.each(faults)("preflight reports %s", (_, found, says) => {

@@ -103,7 +103,7 @@ describe("on a host", () => {
   ])("the host rejects a program %s and keeps the former one", (_name, arrival) => {
     const { stdout, stderr } = onHost(`${send("zero")}${applied("zero")}${arrival}${applied("one")}${look}`);
     expect(stdout).toContain("applied 0\napplied 1\nzero\n644 root:root");
-    expect(stderr).toContain("Run `pulumi up` again");
+    expect(stderr).toContain("Run `npx pulumi up` again");
   });
 
   test("the layer leaves nothing behind when it is removed", () => {

@@ -199,7 +199,7 @@ describe("settings", () => {
     };
     const said = faults(wrong);
     for (const key of ["repository", "branch", "keep.0", "site", "hugo.socket", "hugo.result", "limits.seconds"])
-      expect(said).toMatch(new RegExp(`: ${key}: .+: \`pulumi up\` writes it anew$`, "m"));
+      expect(said).toMatch(new RegExp(`: ${key}: .+\\. Run npx pulumi up, which writes it anew\\.$`, "m"));
     for (const name of ["knownHosts", "agent"])
       expect(faults({ ...good, ...overSsh, [name]: undefined })).toContain(`\`${name}\` is missing`);
   });

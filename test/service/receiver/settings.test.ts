@@ -111,7 +111,9 @@ describe("the receiver does not start", () => {
     const reported = faults();
     expect(reported).toHaveLength(count);
     for (const each of reported) {
-      expect(each).toMatch(/^\/credentials\/site, line [12]: /);
+      expect(each).toMatch(
+        /^\/credentials\/site, line [12] .*\. Run npx pushgate secret rotate site, then npx pulumi up\.$/,
+      );
       expect(each).not.toContain("0123456789");
     }
   });
@@ -152,7 +154,7 @@ describe("the receiver does not start", () => {
   test("with settings that are not readable or not JSON", () => {
     expect(faults("{")).toEqual([expect.stringMatching(/^\/receiver.json is not JSON/)]);
     expect(faults(good, { PUSHGATE_SETTINGS: "/nowhere/receiver.json" })).toEqual([
-      "/nowhere/receiver.json is not readable (ENOENT): PUSHGATE_SETTINGS names it, `pulumi up` writes it",
+      "/nowhere/receiver.json is not readable (ENOENT): PUSHGATE_SETTINGS names it, `npx pulumi up` writes it",
     ]);
   });
 
@@ -224,7 +226,7 @@ describe("the builder", () => {
   test("does not start without settings", () => {
     expect(() => readBuilder({})).toThrow(
       new SettingsFault([
-        "PUSHGATE_SETTINGS is not set: it names the settings' JSON file; the unit's Environment= line sets it",
+        "PUSHGATE_SETTINGS is not set. Start the program by its unit, whose Environment= line names the file.",
       ]),
     );
     expect(() => readBuilder({ PUSHGATE_SETTINGS: "/nowhere" })).toThrow(

@@ -649,7 +649,7 @@ describe("the program", () => {
     const read = (env: Record<string, string>) => () => readReporter(env);
     expect(read({ PUSHGATE_SETTINGS: file })).toThrow(SettingsFault);
     expect(read({ PUSHGATE_SETTINGS: file })).toThrow(
-      /folder: .*\n.*status.gitHost: .*\n[\s\S]*notify: .*: `pulumi up` writes it anew$/,
+      /folder: .*\n.*status.gitHost: .*\n[\s\S]*notify: .*\. Run npx pulumi up, which writes it anew\.$/,
     );
     for (const notify of ["see https://example.org/", "https://example.org/ and more"]) {
       writeFileSync(file, JSON.stringify({ hook: "site", folder, notify }));
