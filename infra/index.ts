@@ -4,7 +4,7 @@
  * those of the README's picture, which a delivery meets the other way round; DNS makes the hosts findable and comes last.
  */
 import * as pulumi from "@pulumi/pulumi";
-import { localOpenssl } from "./apply/ship.ts";
+import { runLocally } from "./apply/ship.ts";
 import { Component } from "./component.ts";
 import { allHostnames, namesOf, siteHostnames, webhookUrls } from "./config/derived.ts";
 import { readCloudflareAccess, readSettings } from "./config/settings.ts";
@@ -46,7 +46,7 @@ const keep = keeper(live);
 const rules = rulesOf(settings);
 
 const script = clientCertificateScript(settings.zone, settings.edge.generation);
-const made = readClientCertificate(localOpenssl("client certificate", script, { parent, formerly: "origin pulls" }));
+const made = readClientCertificate(runLocally("client certificate", script, { parent, formerly: "origin pulls" }));
 // The key beside the CA makes all of it secret. The CA is public: unmarked, preview can show what changes in nginx.
 const clientCa = pulumi.unsecret(made.apply(({ ca }) => ca));
 

@@ -165,5 +165,5 @@ export function lost({ name }: Pick<Host, "name">, placing: Placing = {}): comma
 }
 
 /** Runs a script once on the operator's computer, again only when its text changes; what it prints is secret. */
-export const localOpenssl = (name: string, script: pulumi.Input<string>, placing: Placing): pulumi.Output<string> =>
+export const runLocally = (name: string, script: pulumi.Input<string>, placing: Placing): pulumi.Output<string> =>
   pulumi.secret(declare(name, { interpreter: ["sh"], create: "-s", stdin: script }, placing, true).stdout);

@@ -62,7 +62,7 @@ export const namesOf = (settings: Pick<Settings, "hooks">, { hostname }: Pick<Ho
 ];
 
 /** Hostnames for hooks, sorted, without those of absent hosts. */
-export const hostnames = ({ hosts }: Pick<Settings, "hosts">): string[] =>
+export const hookHostnames = ({ hosts }: Pick<Settings, "hosts">): string[] =>
   hosts
     .filter(({ state }) => state !== "absent")
     .map(({ hostname }) => hostname)
@@ -71,11 +71,11 @@ export const hostnames = ({ hosts }: Pick<Settings, "hosts">): string[] =>
 /** Hostnames of served sites, sorted; none where no host is left to serve them. */
 export function siteHostnames(settings: Settings): string[] {
   const names = servedSites(settings).map(({ hostname }) => hostname);
-  return hostnames(settings).length === 0 ? [] : names.sort();
+  return hookHostnames(settings).length === 0 ? [] : names.sort();
 }
 
 /** Every hostname of the zone that leads to an origin port: for hooks first, then the sites. */
-export const allHostnames = (settings: Settings): string[] => [...hostnames(settings), ...siteHostnames(settings)];
+export const allHostnames = (settings: Settings): string[] => [...hookHostnames(settings), ...siteHostnames(settings)];
 
 /** Whether a name is outside of the zone; never where the zone itself is not known. */
 export const isOutside = (hostname: string, zone: string): boolean =>

@@ -12,8 +12,8 @@ const keyed = (hooks: Config["hooks"]): Keyed[] =>
     site ? [{ key: `hooks[${i}].site`, repository, gitHost, site }] : [],
   );
 
-const isUnder = (path: string, folder: string): boolean => path.startsWith(`${folder}/`);
-const overlap = (a: string, b: string): boolean => a === b || isUnder(a, b) || isUnder(b, a);
+const isBelow = (path: string, folder: string): boolean => path.startsWith(`${folder}/`);
+const overlap = (a: string, b: string): boolean => a === b || isBelow(a, b) || isBelow(b, a);
 
 /** Folders of the system, of pushgate, and those that a sandbox replaces. */
 const systemFolders =
@@ -49,13 +49,13 @@ const folderFaults = ({ key, site: { webRoot, content, folder } }: Keyed): Fault
   ),
   ...faultsOf(`${key}.webRoot`, {
     [`is "${webRoot}", in root's home, which no web server can read. Use another folder, such as /var/www/site.`]:
-      webRoot === "/root" || isUnder(webRoot, "/root"),
+      webRoot === "/root" || isBelow(webRoot, "/root"),
     [`is "${webRoot}", inside content, which pushgate never writes. Move it outside content.`]:
-      content !== undefined && isUnder(webRoot, content),
+      content !== undefined && isBelow(webRoot, content),
   }),
   ...faultsOf(`${key}.content`, {
     [`is "${content}", inside webRoot, which is replaced on every publish. Move it outside webRoot.`]:
-      content !== undefined && (content === webRoot || isUnder(content, webRoot)),
+      content !== undefined && (content === webRoot || isBelow(content, webRoot)),
   }),
   ...faultsOf(`${key}.folder`, {
     [`is "${folder}", in a folder that git keeps for itself. Use the folder that holds Hugo's configuration.`]:

@@ -3,7 +3,7 @@
  * No rule skips the free plan's Bot Fight Mode: the operator can only choose to switch it off for the whole zone.
  */
 import * as pulumi from "@pulumi/pulumi";
-import { hostnames } from "../config/derived.ts";
+import { hookHostnames } from "../config/derived.ts";
 import type { Edge, Settings } from "../config/settings.ts";
 import { cloudflare } from "./provider.ts";
 import type { LiveZone } from "./zone/live-zone.ts";
@@ -23,7 +23,7 @@ export function bots(
   if (wanted === undefined) return undefined;
   // Left out, the provider would switch the zone's managed robots.txt off: it fills in false (docs/decisions/022).
   const args = { zoneId, ...wanted, isRobotsTxtManaged: managedRobotsTxt === true };
-  if (hostnames(settings).length > 0) return new cloudflare.BotManagement("Bot Fight Mode", args, opts);
+  if (hookHostnames(settings).length > 0) return new cloudflare.BotManagement("Bot Fight Mode", args, opts);
   // The API cannot delete the setting, and the state does not hold the value it had before.
   void pulumi.log.warn(
     "Bot Fight Mode stays off. If the zone had it on before pushgate, switch it on in Cloudflare's dashboard.",

@@ -2,7 +2,7 @@
  * Layer 4, how Cloudflare connects to a host for pushgate's hostnames: on a port of their own, beside whatever serves
  * 443, and by strict TLS. Both are rules, so no setting of the zone changes.
  */
-import { allHostnames, hostnames, siteHostnames } from "../config/derived.ts";
+import { allHostnames, hookHostnames, siteHostnames } from "../config/derived.ts";
 import type { Settings } from "../config/settings.ts";
 import { prefix, type Rule, set } from "./zone/phase.ts";
 
@@ -19,7 +19,7 @@ export function originRules(settings: Settings): Rule[] {
       action: "route",
       enabled: true,
       description: `pushgate: ${sites.length > 0 ? "hooks and sites" : "hooks"} come in on port ${port}`,
-      expression: `(http.host in ${set([...hostnames({ hosts: alike }), ...(index === 0 ? sites : [])])})`,
+      expression: `(http.host in ${set([...hookHostnames({ hosts: alike }), ...(index === 0 ? sites : [])])})`,
       actionParameters: { origin: { port } },
     }));
 }

@@ -6,7 +6,7 @@
  * `any(starts_with(H[*], …))` is false then, but `H[0] ne ""` and `all(…)` are true.
  */
 import { gitHosts, type SignatureShape } from "../../service/git-hosts/index.ts";
-import { hostnames, sourceSets } from "../config/derived.ts";
+import { hookHostnames, sourceSets } from "../config/derived.ts";
 import type { GitHost, Hook, Settings } from "../config/settings.ts";
 import { canaryPath, webhookPath } from "../contract.ts";
 import { prefix, type Rule, set } from "./zone/phase.ts";
@@ -31,7 +31,7 @@ function delivery(settings: Settings): string {
   const clauses = sourceSets(settings).flatMap(({ hooks, cidrs }) =>
     [...Map.groupBy(hooks, ({ gitHost }) => gitHost)].map(([gitHost, alike]) => clause(gitHost, alike, cidrs)),
   );
-  const here = `ssl and http.request.method eq "POST" and http.host in ${set(hostnames(settings))}`;
+  const here = `ssl and http.request.method eq "POST" and http.host in ${set(hookHostnames(settings))}`;
   return `(${here} and http.request.uri.query eq "" and ${anyOf(clauses)})`;
 }
 
@@ -40,7 +40,7 @@ const canary = `(ssl and http.request.method eq "GET" and http.request.uri.path 
 
 /** In the order they run; none if every host is absent. */
 export function customRules(settings: Settings): Rule[] {
-  const names = hostnames(settings);
+  const names = hookHostnames(settings);
   if (names.length === 0) return [];
   return [
     {

@@ -25,7 +25,7 @@ export function removeLeftovers(places: Places): void {
 }
 
 /**
- * Returns true when nothing is pending; false at the first failure where `pause` is null, and where no further run may be.
+ * Returns true when nothing is pending; false at the first failure if `pause` is null, or if `mayRun` forbids a run.
  */
 export async function buildPending(
   site: Site,
@@ -88,7 +88,7 @@ const cannotTake = ([reason = "", ...more]: readonly string[]): Run =>
 function report({ places, settings: { hook } }: Site, run: Run, failing: Failing | undefined, journal: Journal): void {
   const { last } = run;
   try {
-    // Of use to no later run, and it may be all the room that status.json needs on a full disk.
+    // No later run uses these leftovers, and on a full disk status.json may need their room.
     if (last.result === "failed" || last.result === "rejected") removeLeftovers(places);
   } catch {}
   try {

@@ -11,7 +11,7 @@ type Given = Pick<BuilderSettings, "content" | "folder">;
 /** The line that Hugo's unit prints after the folders, and before Hugo builds. */
 export const endOfFolders = "pushgate-hugo begins";
 
-/** Characters of what Hugo prints, and folders, that are of use to a person's site. */
+/** More than a real site needs: characters of what Hugo's unit prints, and folders. */
 export const mostPrinted = 64 << 10;
 const mostFolders = 50;
 

@@ -96,7 +96,7 @@ export type Git = (args: readonly string[], cwd?: string, most?: number) => Prom
  * git in the clone or another folder, with the environment above, the site's time limit, and a watch on the disk. Throws
  * Setback where the disk, or git's memory, is at its limit: no fault of the clone.
  */
-export function armoured(builder: Builder): Git {
+export function gitOf(builder: Builder): Git {
   const env = environment(builder);
   const { settings } = builder;
   const { site, limits } = settings;

@@ -37,7 +37,7 @@ export async function build(settings: BuilderSettings, places: Places): Promise<
   let over: Setback | undefined;
   const unwatch = watchDisk(limits, places, (setback) => {
     over = setback;
-    // Where that fails, systemd ends hugo with the builder.
+    // If the connection fails, this builder exits, and systemd ends hugo with it.
     stop(hugo.socket, () => process.exit(1));
   });
   const built = await bySocket(hugo, limits.seconds, () => over !== undefined).finally(unwatch);

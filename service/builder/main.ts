@@ -6,7 +6,7 @@
 import { report } from "../reporter/report.ts";
 import { readBuilder, readReporter, readUnitEnd, SettingsFault } from "../settings.ts";
 import { buildPending, removeLeftovers } from "./build-pending.ts";
-import { armoured } from "./git.ts";
+import { gitOf } from "./git.ts";
 import { pauses } from "./pauses.ts";
 import { makePlaces, placesOf } from "./places.ts";
 import { setbackOf } from "./setback.ts";
@@ -32,7 +32,7 @@ async function main(): Promise<void> {
   }
   makePlaces(places);
   removeLeftovers(places);
-  const site = { settings, places, git: armoured(builder) };
+  const site = { settings, places, git: gitOf(builder) };
   // Where the egress table is gone, this builder ends, and the start of the next one loads it.
   let stays = true;
   while (stays)

@@ -65,7 +65,7 @@ export function heldHead({ held }: Places): string | null {
 
 export const holdHead = ({ held }: Places, head: string): void => writeWhole(held, `${head}\n`, 0o600);
 
-export function releaseHead({ held, work }: Places): void {
+export function unholdHead({ held, work }: Places): void {
   if (ifThere(() => readFileSync(held)) === undefined) return;
   remove(held);
   syncFolder(work);

@@ -6,7 +6,7 @@ import { writeWhole } from "./files.ts";
 import { gate } from "./gate.ts";
 import { build } from "./hugo.ts";
 import { type Marker, named } from "./markers.ts";
-import { heldHead, holdHead, releaseHead } from "./places.ts";
+import { heldHead, holdHead, unholdHead } from "./places.ts";
 import { makeRelease } from "./release.ts";
 import { deployed, differences, isSameBuild, prune, publish, readManifest, releases, switchTo } from "./releases.ts";
 import { reportBegin } from "./reports.ts";
@@ -86,7 +86,7 @@ async function advance(site: Site, markers: readonly Marker[], run: Run): Promis
     }
     run.stay = publish(places, made.release);
     last.result = "published";
-    if (heldHead(places) !== head) releaseHead(places);
+    if (heldHead(places) !== head) unholdHead(places);
   });
 }
 
@@ -108,7 +108,7 @@ async function decide(site: Site, head: string, markers: readonly Marker[]): Pro
     contentOf(published!, settings),
   );
   // A new head that builds nothing ends a rollback as well: what is published is what it would build.
-  if (by.commit === null && held !== null) releaseHead(places);
+  if (by.commit === null && held !== null) unholdHead(places);
   return by;
 }
 
@@ -124,7 +124,7 @@ export async function rollBack(site: Site, release: string) {
   const current = deployed(places);
   const head = (await lastHead(site)) ?? current?.commit ?? null;
   // Before the switch: a builder that is killed in between must not publish the former head again.
-  if (head === manifest.commit) releaseHead(places);
+  if (head === manifest.commit) unholdHead(places);
   else if (head !== null) holdHead(places, head);
   if (current?.release !== release) switchTo(places, release);
   const held = heldHead(places)?.slice(0, 12);

@@ -21,7 +21,7 @@ export async function nextMarker(places: Places, pause = often): Promise<boolean
     for (;;) {
       for (const folder of [...folders, places.site, places.work]) {
         accessSync(folder, constants.R_OK | constants.W_OK | constants.X_OK);
-        // systemd mounted it into the sandbox: this builder keeps it, and deliveries come into another one.
+        // The folder was removed: this sandbox still has it mounted, and deliveries come into a new one.
         if (statSync(folder).nlink === 0) return false;
       }
       if (arrived(places)) return true;
@@ -30,7 +30,7 @@ export async function nextMarker(places: Places, pause = often): Promise<boolean
       await sleep(pause, undefined, { signal: event.signal }).catch(() => {});
     }
   } catch {
-    // Without a folder or a right, which the next builder reports, or above the kernel's limits of inotify.
+    // A folder or a right is missing, which the next builder reports, or inotify's limits are reached.
     return false;
   } finally {
     for (const watcher of watchers) watcher.close();

@@ -4,7 +4,7 @@
  */
 import { isDeepStrictEqual } from "node:util";
 import * as pulumi from "@pulumi/pulumi";
-import { hostnames } from "../../config/derived.ts";
+import { hookHostnames } from "../../config/derived.ts";
 import type { Settings } from "../../config/settings.ts";
 import { rulesOf } from "./fits.ts";
 import type { LiveZone } from "./live-zone.ts";
@@ -54,7 +54,7 @@ export function phaseDrift(phase: PhaseName, live: readonly Rule[], ours: readon
 /** Prints each difference; a change of the configuration is one, too. Nothing before the first `up` and for a removal. */
 export function reportDrift(settings: Settings, live: LiveZone): void {
   const first = !phaseNames.some((name) => live.phases[name].rules.some(isOurs));
-  if (first || hostnames(settings).length === 0) return;
+  if (first || hookHostnames(settings).length === 0) return;
   const ours = rulesOf(settings);
   const ofRules = phaseNames.flatMap((name) => phaseDrift(name, live.phases[name].rules, ours[name]));
   const ofBots = live.botFightMode === true ? ["Bot Fight Mode: is on, declared off"] : [];

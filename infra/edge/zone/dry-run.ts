@@ -5,7 +5,7 @@
  */
 import { isDeepStrictEqual } from "node:util";
 import * as pulumi from "@pulumi/pulumi";
-import { hostnames, siteHostnames } from "../../config/derived.ts";
+import { hookHostnames, siteHostnames } from "../../config/derived.ts";
 import type { Settings } from "../../config/settings.ts";
 import { ApiRefusal, type CloudflareAccess, type CloudflareApi, cloudflareApi } from "../api.ts";
 import { botSettings } from "../bots.ts";
@@ -131,7 +131,7 @@ async function writeFaults(
 
 /** All reasons why an `up` would fail at Cloudflare, as far as they can be known before it writes. */
 export async function dryRunFaults(api: CloudflareApi, settings: Settings, zone: LiveZone): Promise<string[]> {
-  if (hostnames(settings).length === 0) return [];
+  if (hookHostnames(settings).length === 0) return [];
   const ours = rulesOf(settings);
   const changes = (name: PhaseName): boolean => {
     const { rules } = zone.phases[name];
@@ -157,7 +157,7 @@ export async function tryOut(access: CloudflareAccess | undefined, settings: Set
   const faults = await dryRunFaults(cloudflareApi(access), settings, zone);
   if (faults.length > 0) throw new CloudflareError(faults);
   const first = !phaseNames.some((name) => zone.phases[name].rules.some(isOurs));
-  if (hostnames(settings).length === 0 || !first) return;
+  if (hookHostnames(settings).length === 0 || !first) return;
   const withoutDryRun = [dns, certificates, bots].map((name) => `${name} Edit`);
   const unknown = permissions(settings).filter((one) => withoutDryRun.includes(one));
   void pulumi.log.info(

@@ -1,6 +1,6 @@
 /** What must hold in the live zone before anything is written to it. dry-run.ts checks quotas. */
 import * as pulumi from "@pulumi/pulumi";
-import { hostnames } from "../../config/derived.ts";
+import { hookHostnames } from "../../config/derived.ts";
 import type { Plan, Settings } from "../../config/settings.ts";
 import { configRules, originRules } from "../origin.ts";
 import { customRules } from "../waf.ts";
@@ -47,7 +47,7 @@ function lossFaults(live: LiveZone): string[] {
 
 /** Only a rule that would be damaged may stop a removal. */
 export const edgeFaults = (settings: Settings, live: LiveZone): string[] => [
-  ...(hostnames(settings).length > 0 ? [...planFaults(settings, live), ...botFaults(settings, live)] : []),
+  ...(hookHostnames(settings).length > 0 ? [...planFaults(settings, live), ...botFaults(settings, live)] : []),
   ...lossFaults(live),
 ];
 

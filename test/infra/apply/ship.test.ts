@@ -318,7 +318,7 @@ describe("secrets", () => {
   });
 
   test("the output of openssl on the operator's computer is secret", async () => {
-    const output = ship.localOpenssl("origin-pull", "openssl genpkey", {});
+    const output = ship.runLocally("origin-pull", "openssl genpkey", {});
     const { inputs } = await until("origin-pull");
     expect(inputs).toEqual({
       interpreter: ["sh"],

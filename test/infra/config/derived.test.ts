@@ -4,7 +4,7 @@ import { describe, expect, test } from "vitest";
 import {
   allHostnames,
   gitHostAt,
-  hostnames,
+  hookHostnames,
   isOutside,
   isReported,
   knownAs,
@@ -44,7 +44,7 @@ describe("hosts and sites", () => {
   });
 
   test("hostnames are sorted, without those of absent hosts, and sites have one while a host is left", () => {
-    expect(hostnames(settings)).toEqual(["a.example.org", "hooks.example.org"]);
+    expect(hookHostnames(settings)).toEqual(["a.example.org", "hooks.example.org"]);
     expect(siteHostnames(settings)).toEqual(["blog.example.org", "www.example.org"]);
     expect(allHostnames(settings)).toEqual([
       ...["a.example.org", "hooks.example.org", "blog.example.org", "www.example.org"],

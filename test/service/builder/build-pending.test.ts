@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { buildPending } from "../../../service/builder/build-pending.ts";
-import { armoured, environment } from "../../../service/builder/git.ts";
+import { environment, gitOf } from "../../../service/builder/git.ts";
 import { pending } from "../../../service/builder/markers.ts";
 import type { Pauses } from "../../../service/builder/pauses.ts";
 import type { BuilderSettings } from "../../../service/builder/settings.ts";
@@ -42,7 +42,7 @@ describe("a run", () => {
     const entries: (Entry & { readonly milliseconds: unknown; readonly since: number })[] = [];
     let last = performance.now();
     const { settings } = site.builder;
-    const at = { settings, places: site.places, git: armoured(site.builder) };
+    const at = { settings, places: site.places, git: gitOf(site.builder) };
     const journal = (entry: Entry) => {
       entries.push({ ...entry, since: performance.now() - last });
       last = performance.now();

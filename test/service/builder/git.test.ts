@@ -17,7 +17,7 @@ import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { dirname, join } from "node:path";
 import { afterAll, afterEach, beforeEach, describe, expect, test, vi } from "vitest";
-import { armoured, type Git } from "../../../service/builder/git.ts";
+import { type Git, gitOf } from "../../../service/builder/git.ts";
 import { makePlaces } from "../../../service/builder/places.ts";
 import { checkOut, discardClone, fetchHead } from "../../../service/builder/repository.ts";
 import type { GitHost } from "../../fakes/git-host.ts";
@@ -157,7 +157,7 @@ test("git gets no variable of the builder's own environment, and would", async (
   const trace = join(site.folder, "own-trace");
   process.env.GIT_TRACE = trace;
   try {
-    await armoured(site.builder)(["version"], site.folder);
+    await gitOf(site.builder)(["version"], site.folder);
     expect(existsSync(trace)).toBe(false);
     await gitWith(site.builder, {}, 5, process.env as Record<string, string>)(["version"], site.folder);
     expect(existsSync(trace)).toBe(true);

@@ -15,7 +15,7 @@ import { join } from "node:path";
 import { afterAll, afterEach, beforeEach } from "vitest";
 import { assetExtensions, buildPaths } from "../../../infra/config/schema.ts";
 import { buildPending, removeLeftovers } from "../../../service/builder/build-pending.ts";
-import { armoured } from "../../../service/builder/git.ts";
+import { gitOf } from "../../../service/builder/git.ts";
 import { makePlaces, type Places, placesOf } from "../../../service/builder/places.ts";
 import type { BuilderSettings } from "../../../service/builder/settings.ts";
 import type { Entry, Status } from "../../../service/builder/status.ts";
@@ -304,5 +304,5 @@ async function work(builder: Builder, places: Places, journal: Entry[]): Promise
   makePlaces(places);
   removeLeftovers(places);
   const write = (entry: Entry) => void journal.push(entry);
-  await buildPending({ settings, places, git: armoured(builder) }, write, null);
+  await buildPending({ settings, places, git: gitOf(builder) }, write, null);
 }

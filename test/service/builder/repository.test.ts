@@ -2,7 +2,7 @@
 import { existsSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { beforeEach, describe, expect, test } from "vitest";
-import { armoured } from "../../../service/builder/git.ts";
+import { gitOf } from "../../../service/builder/git.ts";
 import { changes } from "../../../service/builder/repository.ts";
 import type { GitHost } from "../../fakes/git-host.ts";
 import { type Bench, bundledBuilder, finish, gitHost, onCopies, start } from "./harness.ts";
@@ -78,7 +78,7 @@ describe("a push", () => {
   test("the changes of an unknown commit are unknown", async () => {
     const { head } = published();
     const { builder, places } = site;
-    const at = { settings: builder.settings, places, git: armoured(builder) };
+    const at = { settings: builder.settings, places, git: gitOf(builder) };
     expect(await changes(at, head!, "f".repeat(40))).toHaveProperty("unknown");
   });
 

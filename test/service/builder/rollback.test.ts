@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { chmodSync, mkdirSync, readlinkSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { armoured } from "../../../service/builder/git.ts";
+import { gitOf } from "../../../service/builder/git.ts";
 import { pending } from "../../../service/builder/markers.ts";
 import { heldHead } from "../../../service/builder/places.ts";
 import { currentRelease, releases } from "../../../service/builder/releases.ts";
@@ -155,7 +155,7 @@ describe("a rollback", () => {
 
   test.each(["../../../etc", "", "current", ".", "000002-x/../../work"])("to %j leads nowhere", async (release) => {
     const { builder, places } = site;
-    const at = { settings: builder.settings, places, git: armoured(builder) };
+    const at = { settings: builder.settings, places, git: gitOf(builder) };
     await expect(rollBack(at, release)).rejects.toThrow("there is no release");
     expect(site.page()).toContain(says(2));
   });

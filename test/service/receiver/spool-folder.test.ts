@@ -17,6 +17,20 @@ const write = (...names: string[]) => {
   for (const name of names) writeFileSync(join(spool, name), "");
 };
 
+test("countWaiting closes the folder, also where it fails at a file", () => {
+  write("1");
+  const open = () => readdirSync("/proc/self/fd").length;
+  const before = open();
+  for (let i = 0; i < 20; i++) countWaiting(spool, 9);
+  for (let i = 0; i < 20; i++)
+    expect(() =>
+      countWaiting(spool, 9, () => {
+        throw new Error("gone");
+      }),
+    ).toThrow("gone");
+  expect(open()).toBe(before);
+});
+
 test("countWaiting looks at as many files as it may, and no more", () => {
   write("1", "2", "3", "4", "5");
   for (const [most, count] of [
