@@ -23,7 +23,7 @@ const reportShape = v.object({
 export type Report = Readonly<v.InferOutput<typeof reportShape>>;
 
 /** A file that waits, with its name in bytes. Without a report it is none that the builder made, and may have any name. */
-export type Waiting = { readonly name: Buffer; readonly report: Report | undefined };
+type Waiting = { readonly name: Buffer; readonly report: Report | undefined };
 
 /** Reports that may wait. A site that is pushed to every few minutes leaves fewer in a day without its git host. */
 const mostWaiting = 500;

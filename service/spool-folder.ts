@@ -2,6 +2,9 @@
 import { type Dirent, mkdirSync, opendirSync, unlinkSync } from "node:fs";
 import { join } from "node:path";
 
+/** Files that may wait for a hook: 40 MB. */
+export const mostWaiting = 10_000;
+
 /** Returns how many files wait, at most `most`: a folder may hold millions. */
 export function countWaiting(folder: string, most: number, visit: (entry: Dirent) => void = () => {}): number {
   const names = opendirSync(folder);

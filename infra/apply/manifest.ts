@@ -16,7 +16,7 @@ export type Probed = Pick<HostLayer, "name" | "formerly" | "script" | "owns"> & 
 };
 
 /** Bytes of a fact's output that a probe returns; a longer one could never be confirmed. */
-export const factCap = 2048;
+const factCap = 2048;
 
 const layerName = /^[a-z][a-z0-9-]{0,31}$/;
 const pathShape = /^(\/[a-zA-Z0-9_@+:-][a-zA-Z0-9._@+:-]*|\/\.[a-zA-Z0-9_@+:-][a-zA-Z0-9._@+:-]*)+$/;

@@ -9,7 +9,7 @@ import { pulumi, readStack, UserError } from "./stack.ts";
 import { assertOneOrigin, clientOf } from "./webhooks.ts";
 
 /** `--run-program`: the engine reads Cloudflare with the token of the configuration, not with that of the last `up`. */
-export const auditArguments = ["preview", "--run-program", "--expect-no-changes", "--diff"];
+const auditArguments = ["preview", "--run-program", "--expect-no-changes", "--diff"];
 
 /** As the command's help has them. */
 const [drifted, failed] = [7, 1];

@@ -39,7 +39,7 @@ function webhookText(place: Place): string {
 }
 
 /** For a person: how the results of builds get onto commits; undefined where the git host does not take them. */
-export function statusText(
+function statusText(
   { name, gitHost, repository }: { readonly name: string; readonly gitHost: GitHost; readonly repository: string },
   hasToken: boolean,
 ): string | undefined {
@@ -56,7 +56,7 @@ export function statusText(
 }
 
 /** For a person: how the git host's token lets pushgate set the webhook; undefined where it has no API for that. */
-export function setText(hook: Named): string | undefined {
+function setText(hook: Named): string | undefined {
   const found = apiOf(hook);
   if (found === undefined) return undefined;
   const { variable, needs } = found;

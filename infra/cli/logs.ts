@@ -16,7 +16,7 @@ const journals = {
 const sources = ["receiver", "builder", "nginx", "guard"] as const;
 type Source = (typeof sources)[number];
 
-export type Line = {
+type Line = {
   /** ISO 8601, UTC. */
   readonly time: string;
   readonly host: string;

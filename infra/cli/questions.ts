@@ -14,7 +14,7 @@ const site = hook.site.wrapped.pipe[0].entries;
 
 export type Answers = Record<string, string>;
 
-export type Question = {
+type Question = {
   /** The flag's name, too. */
   readonly name: string;
   /** One line for a person. */

@@ -8,7 +8,7 @@ import { csrQuestion } from "./origin-key/origin-key.ts";
 import { paths } from "./paths.ts";
 import { folderQuestion, operatorFolders, scheduleQuestion, schedulesOf } from "./site/site.ts";
 
-export type Fitness = { readonly faults: string[]; readonly warnings: string[] };
+type Fitness = { readonly faults: string[]; readonly warnings: string[] };
 
 type Finding = { readonly fault: string } | { readonly warning: string };
 type Check = (host: Host, report: HostReport, settings: Settings) => Finding[];

@@ -31,7 +31,7 @@ export type HostState = {
   readonly logs?: Room;
 };
 
-export type Room = { readonly freeKiB: number; readonly freeFiles: number; readonly readOnly: boolean };
+type Room = { readonly freeKiB: number; readonly freeFiles: number; readonly readOnly: boolean };
 export const isFull = ({ freeKiB, freeFiles }: Room): boolean => freeKiB < 1024 || freeFiles < 100;
 /** Whether a line of a delivery may be missing because the file system took none. */
 export const mayLack = ({ logs }: HostState): boolean => logs !== undefined && (logs.readOnly || isFull(logs));

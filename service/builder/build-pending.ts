@@ -15,7 +15,7 @@ import { runOnce } from "./run.ts";
 import { type Entry, type Failing, isGood, Run, readStatus, writeStatus } from "./status.ts";
 import { takePause } from "./unit-end.ts";
 
-export type Journal = (entry: Entry) => void;
+type Journal = (entry: Entry) => void;
 
 /** Removes what a kill, a power cut or a failed run left. */
 export function removeLeftovers(places: Places): void {

@@ -11,7 +11,7 @@ import { printable, setbackOf } from "./setback.ts";
 import type { BuilderSettings } from "./settings.ts";
 import { type Failing, isGood, type Run } from "./status.ts";
 
-export type Turn = "failing" | "succeeding";
+type Turn = "failing" | "succeeding";
 
 /** What a run changed. Call it before status.json is written: a builder that is ended in between finds it again. */
 export const turnOf = (before: Failing | undefined, after: Failing | undefined): Turn | undefined =>

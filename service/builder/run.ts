@@ -5,9 +5,9 @@ import { type Plan, plan, planBy } from "./decide.ts";
 import { writeWhole } from "./files.ts";
 import { gate } from "./gate.ts";
 import { build } from "./hugo.ts";
+import { makeRelease } from "./make-release.ts";
 import { type Marker, named } from "./markers.ts";
 import { heldHead, holdHead, unholdHead } from "./places.ts";
-import { makeRelease } from "./release.ts";
 import { deployed, differences, isSameBuild, prune, publish, readManifest, releases, switchTo } from "./releases.ts";
 import { reportBegin } from "./reports.ts";
 import { admit, CloneFault, changes, checkOut, discardClone, fetchHead, lastHead, type Site } from "./repository.ts";
@@ -50,7 +50,7 @@ async function advance(site: Site, markers: readonly Marker[], run: Run): Promis
   const head = await run.timed("fetch", () => fetchHead(site));
   run.head = head;
   const { commit, reason, unlessSame } = await run.timed("decide", (): Plan | Promise<Plan> =>
-    adopting ? { commit: head, reason: "to compare" } : decide(site, head, markers),
+    adopting ? { commit: head, reason: "to compare" } : decideFrom(site, head, markers),
   );
   last.commit = commit ?? head;
   last.reason = reason;
@@ -90,7 +90,7 @@ async function advance(site: Site, markers: readonly Marker[], run: Run): Promis
   });
 }
 
-async function decide(site: Site, head: string, markers: readonly Marker[]): Promise<Plan> {
+async function decideFrom(site: Site, head: string, markers: readonly Marker[]): Promise<Plan> {
   const { places, settings } = site;
   const published = deployed(places);
   const has = (kind: Marker["kind"]) => markers.some((marker) => marker.kind === kind);

@@ -14,7 +14,7 @@ const below = v.pipe(
   v.check((path) => !path.startsWith("/") && !path.split("/").includes(".."), "is not a path below the folder"),
 );
 
-export const overSsh = (repository: string): boolean => !repository.startsWith("https://");
+const overSsh = (repository: string): boolean => !repository.startsWith("https://");
 
 // Unknown keys pass: the file is rendered from a checked type, and a newer file must not stop an older bundle.
 export const builderShape = v.pipe(

@@ -5,7 +5,7 @@ import { writeWhole } from "./files.ts";
 import { heldHead, type Places } from "./places.ts";
 import { currentRelease, type Manifest, readManifest, releases } from "./releases.ts";
 
-export type Step = "fetch" | "decide" | "checkout" | "hugo" | "publish";
+type Step = "fetch" | "decide" | "checkout" | "hugo" | "publish";
 
 export type Last = {
   result: Result;

@@ -64,4 +64,4 @@ export type GitHost = {
   readonly ping?: (secret: string, id: string) => SignedPing;
 };
 
-export type SignedPing = { readonly headers: Readonly<Record<string, string>>; readonly body: string };
+type SignedPing = { readonly headers: Readonly<Record<string, string>>; readonly body: string };

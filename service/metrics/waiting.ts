@@ -2,9 +2,7 @@
 import { lstatSync } from "node:fs";
 import { opendir } from "node:fs/promises";
 import { join } from "node:path";
-
-/** The receiver accepts no more than these. Others of the spool's group could put millions there. */
-const most = 10_000;
+import { mostWaiting } from "../spool-folder.ts";
 
 /** `oldest`: seconds, 0 where none waits. undefined where the folder can't be read. 10,000 files take 60 ms. */
 export async function waiting(folder: string): Promise<{ files: number; oldest: number } | undefined> {
@@ -16,7 +14,7 @@ export async function waiting(folder: string): Promise<{ files: number; oldest: 
       if (name.startsWith(".")) continue;
       first = Math.min(first, modified(join(folder, name)));
       files += 1;
-      if (files === most) break;
+      if (files === mostWaiting) break; // others of the spool's group could put millions there
     }
   } catch {
     return undefined;

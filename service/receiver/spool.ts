@@ -6,7 +6,7 @@ import { randomUUID } from "node:crypto";
 import { type FileHandle, open, rename, unlink } from "node:fs/promises";
 import { join } from "node:path";
 import type { Push } from "../git-hosts/index.ts";
-import { countWaiting, folderFault, tidied } from "../spool-folder.ts";
+import { countWaiting, folderFault, mostWaiting, tidied } from "../spool-folder.ts";
 
 /** What a spool file holds. `received`: ISO 8601, UTC. */
 export type Spooled = Push & Readonly<{ delivery: string; hook: string; event: "push"; received: string }>;
@@ -19,10 +19,10 @@ export class SpoolFault extends Error {}
 
 /**
  * Creates missing folders, and removes files that a power cut left half written. A folder that can't be used fails the
- * deliveries of its own hook, until it can. `most`: files that may wait for a hook, 40 MB, so that a captured delivery,
- * repeated under other ids, does not fill the disk. `recount`: milliseconds.
+ * deliveries of its own hook, until it can. `most`: files that may wait for a hook, so that a captured delivery, repeated
+ * under other ids, does not fill the disk. `recount`: milliseconds.
  */
-export function openSpool(folder: string, hooks: readonly string[], most = 10_000, recount = 1_000): Spool {
+export function openSpool(folder: string, hooks: readonly string[], most = mostWaiting, recount = 1_000): Spool {
   const waiting = new Map(hooks.map((hook) => [hook, { files: tidied(join(folder, hook), most), counted: -recount }]));
 
   return async (entry) => {

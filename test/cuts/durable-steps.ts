@@ -51,7 +51,7 @@ export const steps: readonly Step[] = [
     lost: /the clone is broken/,
   },
   {
-    ...builder("release.ts", "await syncFileSystem(places);"),
+    ...builder("make-release.ts", "await syncFileSystem(places);"),
     work: "push",
     unsynced: "names",
     lost: /a visitor finds a broken file|what is published has no manifest/,

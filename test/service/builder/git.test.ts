@@ -153,7 +153,7 @@ describe("the host's configuration", () => {
   });
 });
 
-test("git gets no variable of the builder's own environment, and would", async () => {
+test("git gets no variable of the builder's own environment, and would without the line", async () => {
   const trace = join(site.folder, "own-trace");
   process.env.GIT_TRACE = trace;
   try {
@@ -182,7 +182,7 @@ describe("a hostile remote", () => {
   });
   afterEach(() => server?.close());
 
-  test("a redirect to http is not followed, and would be", async () => {
+  test("a redirect to http is not followed, and would be without the line", async () => {
     host.faults.redirect = `http://127.0.0.1:${port}`;
     expect(await checkedOut(git())).toMatch(/Protocol "http" (not supported|disabled)/);
     expect(reached).toEqual([]);
@@ -267,7 +267,7 @@ describe("a hostile repository", () => {
     expect(hostile.marks()).toEqual(["ran"]);
   });
 
-  test("a hook in the clone is not run, and would be", async () => {
+  test("a hook in the clone is not run, and would be without the line", async () => {
     // As a fault of git could leave one: CVE-2024-32002 wrote into the folder of a submodule.
     pushed({ ".gitmodules": null, theme: null });
     await checkedOut(git());
@@ -299,7 +299,7 @@ describe("a hostile repository", () => {
 });
 
 describe("a clone", () => {
-  test("git does not take a repository above a broken clone for the clone, and would", async () => {
+  test("git does not take a repository above a broken clone for the clone, and would without the line", async () => {
     await checkedOut(git());
     const outer = join(site.places.site, ".git");
     await git()(["init", "--quiet", site.places.site], site.folder);
@@ -360,7 +360,7 @@ describe("a clone", () => {
   }
   const packs = () => readdirSync(join(site.places.clone, ".git/objects/pack")).length;
 
-  test("git collects no garbage during a fetch, and would", async () => {
+  test("git collects no garbage during a fetch, and would without the line", async () => {
     await litter();
     await checkedOut(git());
     expect(packs()).toBe(0);

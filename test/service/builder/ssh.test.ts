@@ -142,7 +142,7 @@ describe("the host's configuration", () => {
     },
   );
 
-  test("a key of the account's home is not used, and would be", async () => {
+  test("a key of the account's home is not used, and would be without the line", async () => {
     expect(await look({}, builder("no agent"))).toMatch(/Permission denied \(publickey/);
     expect(await look({ IdentityFile: undefined }, builder("no agent"))).toBe("");
   });
@@ -171,7 +171,7 @@ describe("a hostile server", () => {
     await expect.poll(attempts).toBeGreaterThan(0);
   });
 
-  test("its greeting is not part of git's error, and would be", async () => {
+  test("its greeting is not part of git's error, and would be without the line", async () => {
     expect(await look({}, builder("no agent"))).not.toContain("the words of the git host");
     expect(await look({ LogLevel: undefined }, builder("no agent"))).toContain("the words of the git host");
   });

@@ -342,7 +342,7 @@ describe("the budget of rejections:", () => {
 describe("settings:", () => {
   test("no secret, or a short one, is a default", () => {
     for (const secret of ["", "\n", "development"])
-      expect(startedWith({}, secret)).toMatchObject({ status: 78, said: expect.stringContaining("shorter than 32") });
+      expect(startedWith({}, secret)).toMatchObject({ status: 78, said: expect.stringContaining("fewer than 32") });
   });
   test("an unknown git host is a hook that is open to all", () => {
     const hooks = [{ name: "site", gitHost: "none-such", branch: "main" }];

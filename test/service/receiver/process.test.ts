@@ -120,7 +120,7 @@ test("the receiver reports all faults of its secrets without a secret in the tex
   writeFileSync(join(place, "credentials/site"), "too-short-to-be-one");
   const { child, err, out } = await handedOver();
   expect(await once(child, "exit")).toEqual([78, null]);
-  expect(err()).toMatch(/^pushgate-receiver: 2 faults, not started:\n.*site, line 1: .*\n.*docs is not readable/);
+  expect(err()).toMatch(/^pushgate-receiver: 2 faults, not started:\n.*site, line 1 has .*\n.*docs is not readable/);
   expect(err()).not.toContain("too-short-to-be-one");
   expect(out()).toBe("");
 });

@@ -182,11 +182,11 @@ describe("the receiver does not start", () => {
   });
 
   test.each([
-    ["no hook", { ...good, hooks: [] }],
-    ["a hook twice", { ...good, hooks: [hooks[0], hooks[0]] }],
-    ["a list", []],
-    ["null", "null"],
-  ])("with %s", (_, settings) => expect(faults(settings)).not.toEqual([]));
+    ["no hook", { ...good, hooks: [] }, /hooks: /],
+    ["a hook twice", { ...good, hooks: [hooks[0], hooks[0]] }, /hooks: names a hook twice\. Run npx pulumi up/],
+    ["a list", [], /it: |spool: /],
+    ["null", "null", /it: /],
+  ])("with %s", (_, settings, fault) => expect(faults(settings)[0]).toMatch(fault));
 });
 
 describe("the builder", () => {

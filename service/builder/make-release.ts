@@ -1,6 +1,6 @@
 /**
  * Makes a release: a folder that never changes again. A built file is linked or copied, as hugo may still hold a
- * descriptor. The assets of each kept release are linked into the next ones, because pages that are open refer to them.
+ * descriptor. The assets of each release that stays are linked into the next ones, because pages that are open refer to them.
  */
 import { chmodSync, linkSync, lstatSync, mkdirSync, symlinkSync } from "node:fs";
 import { basename, dirname, extname, join, relative } from "node:path";

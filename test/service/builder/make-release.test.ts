@@ -23,8 +23,8 @@ import { dirname, join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { walk } from "../../../service/builder/files.ts";
 import { lay } from "../../../service/builder/lay.ts";
+import { makeRelease } from "../../../service/builder/make-release.ts";
 import { makePlaces, type Places, placesOf } from "../../../service/builder/places.ts";
-import { makeRelease } from "../../../service/builder/release.ts";
 import { deployed, differences, prune, publish, releases, removeHalf } from "../../../service/builder/releases.ts";
 
 let folder: string;
