@@ -1,4 +1,7 @@
-/** The receiver's journal: one line of JSON for each request, printable and of bounded length. */
+/**
+ * The receiver's journal: one line of JSON for each request, printable and of bounded length. Of a flood of rejected
+ * requests it has the first lines of each second, and their number.
+ */
 
 /** A line of `journalctl -o cat -u pushgate-receiver`. */
 export type Entry = {
@@ -24,20 +27,41 @@ export function line({ delivery, hook, source, status, reason, ms }: Entry): str
   return `{${texts},"status":${status},"reason":${quoted(reason)},"ms":${ms}}`;
 }
 
+/** Lines of rejected requests a second. From 333 a second on, journald drops lines, those of accepted deliveries too. */
+const rejectionLines = 100;
+
 /**
  * Writes the lines of one turn of the event loop at once: under a flood a write for each would cost a third more.
  * `count` gets each entry as it comes.
  */
 export function openJournal(write: (lines: string) => void, count: Journal = () => {}): Journal {
   let lines = "";
+  let rejections = 0; // of this second
   const flush = () => {
     if (lines !== "") write(lines);
     lines = "";
   };
-  process.on("exit", flush);
-  return (entry) => {
-    count(entry);
+  const add = (entry: Entry) => {
     if (lines === "") setImmediate(flush);
     lines += `${line(entry)}\n`;
+  };
+  const endSecond = () => {
+    const more = rejections - rejectionLines;
+    rejections = 0;
+    const reason = `${more} more requests were rejected within a second`;
+    if (more > 0) add({ delivery: null, hook: null, source: null, status: 0, reason, ms: 1000 });
+  };
+  process.on("exit", () => {
+    endSecond();
+    flush();
+  });
+  return (entry) => {
+    count(entry);
+    if (entry.status >= 400 && entry.status < 500) {
+      if (rejections === 0) setTimeout(endSecond, 1000).unref();
+      rejections += 1;
+      if (rejections > rejectionLines) return;
+    }
+    add(entry);
   };
 }

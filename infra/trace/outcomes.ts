@@ -76,6 +76,8 @@ const atReceiver = (row: Omit<Outcome, "answer" | "nginx" | "receiver" | "layer"
   answer: receiver(...statuses),
   nginx: passed(...statuses),
   receiver: entry(...statuses),
+  // Of many rejections within a second, the journal has the lines of the first: service/journal.ts.
+  ...(statuses[0]! >= 400 && statuses[0]! < 500 && { unlogged: true }),
 });
 
 /** nginx and the receiver have the same limit. */

@@ -114,6 +114,16 @@ test("10,000 forged deliveries from GitHub's address delay a good one from it by
   // The receiver has seen all of them, so nginx did not keep the flood away.
   expect(Object.keys(answers).sort()).toEqual(["401 pushgate-receiver", "429 pushgate-receiver"]);
   expect(Object.values(answers).reduce((sum, count) => sum + count)).toBe(10_000);
+  await until("the journal counts all rejections, and has a line of each good delivery", async () => {
+    const lines = (await host.read("journalctl --no-pager --output=cat --identifier=pushgate-receiver"))
+      .split("\n")
+      .map((line) => JSON.parse(line) as { status: number; reason: string });
+    const reasons = (...statuses: number[]) =>
+      lines.filter(({ status }) => statuses.includes(status)).map(({ reason }) => reason);
+    const more = reasons(0).map((reason) => Number(/^(\d+) more requests were rejected/.exec(reason)?.[1]));
+    const rejections = more.reduce((sum, count) => sum + count, reasons(401, 429).length);
+    return (rejections === 10_000 && reasons(202).length === before.count + during.count) || undefined;
+  });
 }, 600_000);
 
 test("500 slow clients, and 500 strangers at the origin port, delay a good delivery by less than 1 s", async () => {

@@ -36,6 +36,8 @@ const byReceiver = (status: number): Evidence => ({
   nginx: line({ status, up_status: String(status), up_connect: "0.000" }),
   receiver: { status, reason: "a reason", source: "192.0.2.1" } satisfies ReceiverLine,
 });
+/** One of a flood, of which the journal has the first lines only. */
+const withoutLine = (status: number): Evidence => ({ ...byReceiver(status), receiver: "none" });
 /** A late answer: the receiver saw that nginx left. */
 const late: Evidence = {
   ...byNginx(504, { up_connect: "0.000", up_status: "504" }),
@@ -118,12 +120,12 @@ const left: Readonly<Record<string, readonly Evidence[]>> = {
     { ...late, receiver: "none" },
     { ...late, nginx: line({ status: 499, up_connect: "0.000" }), answer: { status: 0, headers: {} } },
   ],
-  signature: [byReceiver(401)],
-  "no such hook": [byReceiver(404), byReceiver(405)],
-  "too large": [byReceiver(413)],
-  "content type": [byReceiver(415)],
-  budget: [byReceiver(429)],
-  "no push": [byReceiver(400)],
+  signature: [byReceiver(401), withoutLine(401)],
+  "no such hook": [byReceiver(404), byReceiver(405), withoutLine(404), withoutLine(405)],
+  "too large": [byReceiver(413), withoutLine(413)],
+  "content type": [byReceiver(415), withoutLine(415)],
+  budget: [byReceiver(429), withoutLine(429)],
+  "no push": [byReceiver(400), withoutLine(400)],
   "not spooled": [byReceiver(503)],
   "a bug": [byReceiver(500)],
   ignored: [byReceiver(200)],

@@ -1,7 +1,7 @@
 /** A journal entry is one line of printable text with a bounded length, also where a sender chose its values. */
 import { execa } from "execa";
-import { expect, test } from "vitest";
-import { line, openJournal } from "../../../service/journal.ts";
+import { expect, onTestFinished, test, vi } from "vitest";
+import { type Entry, line, openJournal } from "../../../service/journal.ts";
 import { type Delivery, delivery } from "../../fakes/deliveries.ts";
 import { head, limits, receiver } from "./harness.ts";
 
@@ -126,6 +126,53 @@ test("the lines of one turn of the event loop are one write", async () => {
   expect(writes).toEqual([`${line({ ...entry, status: 401 })}\n${line(entry)}\n`, `${line(entry)}\n`]);
 });
 
+/** A journal that got these entries at once. */
+function flooded(entries: readonly Entry[]) {
+  vi.useFakeTimers({ toFake: ["setTimeout", "setImmediate"] });
+  onTestFinished(() => void vi.useRealTimers());
+  const [writes, counted]: [string[], number[]] = [[], []];
+  const journal = openJournal(
+    (lines) => writes.push(lines),
+    ({ status }) => counted.push(status),
+  );
+  for (const each of entries) journal(each);
+  const reasons = () =>
+    writes.splice(0).flatMap((lines) =>
+      lines
+        .trim()
+        .split("\n")
+        .map((each) => JSON.parse(each).reason),
+    );
+  return { journal, reasons, counted };
+}
+const rejected = (count: number, status: number) =>
+  Array.from({ length: count }, () => ({ ...entry, status, reason: "no" }));
+
+test.each([400, 499])(
+  "of rejected requests, here with %i, the journal writes 100 lines a second and how many more there were",
+  (status) => {
+    const { journal, reasons, counted } = flooded(rejected(102, status));
+    expect(counted).toHaveLength(102);
+    vi.advanceTimersByTime(999);
+    expect(reasons()).toEqual(Array(100).fill("no"));
+    journal({ ...entry, status });
+    vi.advanceTimersByTime(2);
+    expect(reasons()).toEqual(["3 more requests were rejected within a second"]);
+    journal({ ...entry, status, reason: "of the next second" });
+    vi.advanceTimersByTime(1001);
+    expect(reasons()).toEqual(["of the next second"]);
+  },
+);
+
+test.each([200, 202, 399, 500, 503])(
+  "each line of a %i is in the journal, however many requests are rejected",
+  (status) => {
+    const { reasons } = flooded([...rejected(1000, 401), ...rejected(150, status)]);
+    vi.advanceTimersByTime(1001);
+    expect(reasons()).toEqual([...Array(250).fill("no"), "900 more requests were rejected within a second"]);
+  },
+);
+
 test("without a line nothing is written, at the process's exit either", async () => {
   const writes: string[] = [];
   const before = process.listeners("exit");
@@ -143,4 +190,18 @@ openJournal((lines) => process.stdout.write(lines))(${JSON.stringify(entry)});
 process.exit(0);`;
   const { stdout } = await execa(process.execPath, ["--input-type=module", "-e", script]);
   expect(stdout).toBe(line(entry));
+});
+
+test("the journal writes at the process's exit how many requests were rejected without a line", async () => {
+  const source = new URL("../../../service/journal.ts", import.meta.url).href;
+  const script = `import { openJournal } from ${JSON.stringify(source)};
+const journal = openJournal((lines) => process.stdout.write(lines));
+for (let i = 0; i < 105; i += 1) journal(${JSON.stringify(entry)});`;
+  const { stdout } = await execa(process.execPath, ["--input-type=module", "-e", script]);
+  expect(
+    stdout
+      .split("\n")
+      .slice(100)
+      .map((each) => JSON.parse(each).reason),
+  ).toEqual(["5 more requests were rejected within a second"]);
 });
