@@ -1,5 +1,5 @@
 /** Ranges in CIDR notation. cidr-tools accepts any text as an address, so `rangeFault` checks each text before. */
-import { isIP } from "node:net";
+import { isIPv4, isIPv6 } from "node:net";
 import { containsCidr, parseCidr } from "cidr-tools";
 
 /** IPv4 before IPv6, then by first address, a wider range before a narrower one that starts with it. */
@@ -19,9 +19,9 @@ export const tidy = (cidrs: readonly string[]): string[] =>
 
 /** The fault of a range, or undefined. Host bits must be zero, so that the text shows which addresses it admits. */
 export function rangeFault(cidr: string): string | undefined {
-  const [, address = "", bits = "0"] = /^([^/%]+)(?:\/(\d+))?$/.exec(cidr) ?? [];
-  const width = { 0: -1, 4: 32, 6: 128 }[isIP(address)] ?? -1;
-  if (Number(bits) > width) return `is ${JSON.stringify(cidr)}`;
+  const [, address = "", bits] = /^([^/%]+)(?:\/(\d+))?$/.exec(cidr) ?? [];
+  const width = isIPv4(address) ? 32 : isIPv6(address) ? 128 : -1;
+  if (Number(bits ?? 0) > width) return `is ${JSON.stringify(cidr)}`;
   const first = parseCidr(cidr).start;
   return parseCidr(address).start === first ? undefined : `is "${cidr}", in which host bits are set`;
 }

@@ -38,6 +38,7 @@ export class SettingsError extends pulumi.RunError {
 const keyOf = (steps: readonly unknown[], at: string): string =>
   (at + steps.map((step) => (typeof step === "number" ? `[${step}]` : `.${step}`)).join("")).replace(/^\./, "");
 
+/** The schema of the value at these steps, or of the nearest one around it that is known. */
 const partAt = (schema: Schema, steps: readonly unknown[]): Schema =>
   steps.reduce<Schema>((parent, step) => {
     const child = parent.item ?? parent.entries?.[String(step)];
@@ -54,7 +55,7 @@ function similar(key: string, known: readonly string[]): string | undefined {
 function toFault(schema: Schema, issue: v.BaseIssue<unknown>, at: string, isSecret: boolean): Fault {
   const steps = (issue.path ?? []).map((step) => step.key);
   const key = keyOf(steps, at);
-  if (issue.type === "strict_object" && issue.expected === "never") {
+  if (issue.expected === "never") {
     if (at === "" && steps.length === 1 && /[.[]/.test(key)) {
       const path = `pushgate:${key}`;
       return {
@@ -62,7 +63,7 @@ function toFault(schema: Schema, issue: v.BaseIssue<unknown>, at: string, isSecr
         says: `is a part of another key, written without --path. Run: npx pulumi config rm '${path}', then set it with --path.`,
       };
     }
-    const meant = similar(String(steps.at(-1)), Object.keys(partAt(schema, steps.slice(0, -1)).entries ?? {}));
+    const meant = similar(String(steps.at(-1)), Object.keys(partAt(schema, steps).entries ?? {}));
     const advice = meant === undefined ? "Check its spelling, or remove it; see" : `Did you mean ${meant}? See`;
     return { key, says: `is not a key pushgate knows. ${advice} docs/configuration.md.` };
   }

@@ -6,6 +6,6 @@ export function found(value: unknown): string {
   if (Array.isArray(value)) return "is a list";
   if (typeof value === "object" && value !== null) return "is an object";
   if (typeof value !== "string") return `is ${value}`;
-  const shown = value.replace(/^.*:.*@/, "…@");
+  const shown = value.replace(/^.*:.*@/s, "…@");
   return `is ${JSON.stringify(shown.length > 80 ? `${shown.slice(0, 80)}…` : shown)}`;
 }

@@ -139,7 +139,7 @@ const formerExample = {
 };
 
 /** Faults of a stack that is encrypted with, or signs with, what an example of pushgate's published. */
-export function publicFaults(secrets: unknown, stackFile = "", passphrase = ""): Fault[] {
+export function publicFaults(secrets: unknown, stackFile?: string, passphrase?: string): Fault[] {
   const sha256 = (text: string) => createHash("sha256").update(text).digest("hex");
   const change = "Run: npx pulumi stack change-secrets-provider passphrase. Then make new secrets and a new token";
   return [
@@ -147,9 +147,8 @@ export function publicFaults(secrets: unknown, stackFile = "", passphrase = ""):
       [`is that of pushgate's former example, which is public. ${change}.`]: passphrase === formerExample.passphrase,
     }),
     ...faultsOf("secrets:encryptionsalt", {
-      [`is that of pushgate's former example, whose passphrase is public. ${change}.`]: stackFile.includes(
-        `encryptionsalt: ${formerExample.salt}`,
-      ),
+      [`is that of pushgate's former example, whose passphrase is public. ${change}.`]:
+        stackFile?.includes(`encryptionsalt: ${formerExample.salt}`) === true,
     }),
     ...Object.entries(Object(secrets) as Record<string, unknown>).flatMap(([hook, entry]) =>
       Object.entries(Object(entry) as Record<string, unknown>).flatMap(([name, value]) => {
@@ -166,7 +165,7 @@ export function publicFaults(secrets: unknown, stackFile = "", passphrase = ""):
 /** Paths in the stack file whose secret is plain text there. What is no text has a fault of its shape. */
 function plainLeaves(stackFile: string): string[] {
   const walk = (node: unknown, path: string): string[] => {
-    if (node === null || node === undefined) return [];
+    if (node === null) return [];
     if (typeof node !== "object") return [path];
     if (Array.isArray(node) || path.split(".").length > 2) return [];
     // A hook may have the name "secure".
@@ -182,10 +181,10 @@ function plainLeaves(stackFile: string): string[] {
 
 function deployKeyFaults(key: string, value: unknown, isNeeded: boolean): Fault[] {
   const run = `run: ${store(key)} <deploy-key`;
-  const text = typeof value === "string" ? value.replaceAll("\r", "").trim() : undefined;
+  const text = typeof value === "string" ? value.replaceAll("\r", "").trim() : "";
   const [, kind, body = ""] =
-    /^-----BEGIN ((?:[A-Z]+ )?PRIVATE KEY)-----\n([\s\S]+)\n-----END \1-----$/.exec(text ?? "") ?? [];
-  const isPublic = text !== undefined && /^(ssh-|ecdsa-)\S+ /.test(text);
+    /^-----BEGIN ((?:[A-Z]+ )?PRIVATE KEY)-----\n([\s\S]+)\n-----END \1-----$/.exec(text) ?? [];
+  const isPublic = /^(ssh-|ecdsa-)\S+ /.test(text);
   if (!isNeeded)
     return faultsOf(key, {
       "is set, but the hook has no site whose repository is read over SSH. Remove it.": value !== undefined,
@@ -195,16 +194,17 @@ function deployKeyFaults(key: string, value: unknown, isNeeded: boolean): Fault[
       value === undefined,
     [`is the public half, which belongs at the git host. Instead, ${run}`]: isPublic,
     [`is not a private key with its BEGIN and END lines. To store one, ${run}`]:
-      text !== undefined && !isPublic && kind === undefined,
-    [`has a passphrase, which a build cannot enter. Make a key without, ${newKey}, and ${run}`]:
-      kind !== undefined && isEncrypted(kind, body),
+      typeof value === "string" && !isPublic && kind === undefined,
+    [`has a passphrase, which a build cannot enter. Make a key without, ${newKey}, and ${run}`]: isEncrypted(
+      kind,
+      body,
+    ),
   });
 }
 
 /** An OpenSSH key starts with its magic, then the length and the name of its cipher. */
-function isEncrypted(kind: string, body: string): boolean {
-  if (kind === "ENCRYPTED PRIVATE KEY" || /^Proc-Type:.*ENCRYPTED/m.test(body)) return true;
-  if (kind !== "OPENSSH PRIVATE KEY") return false;
+function isEncrypted(kind: string | undefined, body: string): boolean {
+  if (kind === "ENCRYPTED PRIVATE KEY" || /Proc-Type:.*ENCRYPTED/.test(body)) return true;
   const bytes = Buffer.from(body, "base64");
   const magic = "openssh-key-v1\0";
   if (bytes.subarray(0, magic.length).toString("latin1") !== magic) return false;

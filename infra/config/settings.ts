@@ -39,14 +39,14 @@ export function parseSettings(
   raw: RawConfig,
   isSecret: (key: string) => boolean,
   stackFile?: string,
-  { hasToken = true, passphrase = "" } = {},
+  { hasToken = true, passphrase }: { readonly hasToken?: boolean; readonly passphrase?: string | undefined } = {},
 ) {
   const written: Record<string, unknown> = { secrets: {} };
   for (const [key, text] of Object.entries(raw)) {
     if (!key.startsWith(namespace)) continue;
     const name = key.slice(namespace.length);
-    // A zone is text, and its fault quotes it as written; only a list or an object comes as JSON.
-    written[name] = name === "zone" && !/^[[{]/.test(text) ? text : decoded(text);
+    // Only a list or an object comes as JSON; a fault quotes other text as written.
+    written[name] = /^[[{]/.test(text) ? decoded(text) : text;
   }
   const { secrets, ...config } = written;
   const { output, faults: shapeFaults } = checkShape(shape, config);
@@ -91,7 +91,7 @@ function faultsBetween(config: Record<string, unknown>, isReal: boolean): Fault[
     });
   const of = { hosts: fitting(hosts.pipe[0].item, config.hosts), hooks: fitting(hooks.pipe[0].item, config.hooks) };
   const asWritten = (text: string) =>
-    text.replace(/\b(hosts|hooks)\[(\d+)\]/g, (_, list: "hosts" | "hooks", i) => `${list}[${of[list][i]?.place}]`);
+    text.replace(/\b(hosts|hooks)\[(\d+)\]/g, (_, list: "hosts" | "hooks", i) => `${list}[${of[list][i]?.place ?? i}]`);
   const parts: Config = {
     zone: v.is(zone, config.zone) ? config.zone : "",
     edge: v.safeParse(edge, config.edge).success ? v.parse(edge, config.edge) : v.parse(edge, { plan: "free" }),
@@ -103,7 +103,7 @@ function faultsBetween(config: Record<string, unknown>, isReal: boolean): Fault[
   return faults.map(({ key, says }) => ({ key: asWritten(key), says: asWritten(says) }));
 }
 
-/** Objects and lists arrive as JSON; other text stays as it is, and its shape has a fault. */
+/** Text that only begins like JSON stays as it is, and its shape has a fault. */
 function decoded(text: string): unknown {
   try {
     return JSON.parse(text);
@@ -125,7 +125,7 @@ export function readSettings(): { settings: Settings; secrets: pulumi.Output<Sec
   const hasToken = ["CLOUDFLARE_API_TOKEN", "CLOUDFLARE_API_KEY"].some((name) => process.env[name]);
   const { settings, secrets } = parseSettings(pulumi.runtime.allConfig(), isConfigSecret, stackFile, {
     hasToken,
-    passphrase: process.env.PULUMI_CONFIG_PASSPHRASE ?? "",
+    passphrase: process.env.PULUMI_CONFIG_PASSPHRASE,
   });
   return { settings, secrets: pulumi.secret(secrets) };
 }

@@ -49,7 +49,7 @@ const folderFaults = ({ key, site: { webRoot, content, folder } }: Keyed): Fault
   ),
   ...faultsOf(`${key}.webRoot`, {
     [`is "${webRoot}", in root's home, which no web server can read. Use another folder, such as /var/www/site.`]:
-      webRoot === "/root" || isBelow(webRoot, "/root"),
+      isBelow(webRoot, "/root"),
     [`is "${webRoot}", inside content, which pushgate never writes. Move it outside content.`]:
       content !== undefined && isBelow(webRoot, content),
   }),
@@ -70,7 +70,8 @@ function sharedFaults({ key, site }: Keyed, before: Keyed): Fault[] {
     ["webRoot", "content"],
     ["content", "webRoot"],
   ] as const;
-  const isShared = (one = "", another = ""): boolean => one !== "" && another !== "" && overlap(one, another);
+  const isShared = (one?: string, another?: string): boolean =>
+    one !== undefined && another !== undefined && overlap(one, another);
   const [name, other] = pairs.find(([name, other]) => isShared(site[name], before.site[other])) ?? [];
   if (name === undefined) return [];
   const overlapped = `${before.key}.${other}, "${before.site[other]}"`;

@@ -88,7 +88,7 @@ export const absolutePath = (example: string, description: string) =>
 
 export const relativePath = (example: string, description = "", more = "") =>
   path(
-    /^(?!.*(\/\/|(^|\/)\.\.?(\/|$)))[^/].*$/,
+    /^(?!.*(\/\/|(^|\/)\.\.?(\/|$)))[^/]/,
     `a relative path without "..", of ${pathForm}${more === "" ? "" : ` ${more}`}, such as ${example}`,
     description,
     more,

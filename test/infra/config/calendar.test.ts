@@ -35,6 +35,17 @@ describe.each([
   });
 });
 
+test("a text of 100 characters is accepted, and no longer one", () => {
+  const minutes = (first: string, more: number) => `*:${first}${",1".repeat(more)}`;
+  expect(minutes("00", 48)).toHaveLength(100);
+  expect([isCalendar(minutes("00", 48)), isCalendar(minutes("0", 49))]).toEqual([true, false]);
+});
+
+// systemd ignores it; in a unit's line and in a shell it is a separator.
+test.each(["Mon ", " Mon", "06:00 "])("%j is rejected for the space at its end or start", (text) => {
+  expect(isCalendar(text)).toBe(false);
+});
+
 test("the fault quotes what was found, and says what to write", () => {
   const [hook] = stackFile["pushgate:hooks"];
   const config = stackConfig({ "pushgate:hooks": [{ ...hook, site: { ...hook!.site, schedule: "0 6 * * *" } }] });

@@ -29,6 +29,8 @@ test.each([
   "fe80::1%eth0",
   " 198.51.100.8",
   "198.51.100.8 ",
+  "eth0%198.51.100.8",
+  "/198.51.100.8",
 ])("%j is no range", (range) => {
   expect(rangeFault(range)).toBe(`is ${JSON.stringify(range)}`);
 });

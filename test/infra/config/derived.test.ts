@@ -114,6 +114,15 @@ test("hooks of one git host share a source set, a self-hosted hook has its own",
   ]);
 });
 
+test("hooks whose ranges differ have sets of their own, also where the texts are alike", () => {
+  const sources = [
+    ["1.1.1.1", "12.1.1.1"],
+    ["1.1.1.11", "2.1.1.1"],
+  ];
+  const hooks = sources.map((ranges, i) => ({ ...own(`docs${i}`), sources: ranges }));
+  expect(sourceSets({ hooks }).map(({ cidrs }) => cidrs)).toEqual(sources);
+});
+
 test("a source set keeps its port when other sets are added, removed or reordered", () => {
   const name = fc.stringMatching(/^[a-z][a-z0-9-]{0,10}$/);
   void fc.assert(

@@ -41,6 +41,7 @@ test.each([
   ["text", 'is "text"'],
   ["https://user:password@example.org/a", 'is "…@example.org/a"'],
   ["a:b:c@d@e", 'is "…@e"'],
+  ["a\nuser:password@example.org", 'is "…@example.org"'],
   ["a@b", 'is "a@b"'],
   ["x".repeat(80), `is "${"x".repeat(80)}"`],
   ["x".repeat(81), `is "${"x".repeat(80)}…"`],

@@ -9,6 +9,7 @@ import { secrets, stackConfig } from "../../fixtures.ts";
 
 const host = { name: "web1", ssh: "root@web1.example.org", address: "203.0.113.10", hostname: "hooks.example.org" };
 const hook = { name: "site", gitHost: "github", repository: "https://github.com/example/site.git", branch: "main" };
+const site = { webRoot: "/var/www/site", content: "/srv/content/site" };
 const fits = { "pushgate:hosts": [host], "pushgate:hooks": [hook], "pushgate:secrets": { site: secrets.site } };
 
 function faultsOf(overrides: Record<string, unknown>, encrypted = true, stackFile?: string): string[] {
@@ -23,6 +24,8 @@ function faultsOf(overrides: Record<string, unknown>, encrypted = true, stackFil
 
 const withHost = (change: object) => ({ "pushgate:hosts": [{ ...host, ...change }] });
 const withHook = (change: object) => ({ "pushgate:hooks": [{ ...hook, ...change }] });
+const selfHosted = (change: object) => withHook({ gitHost: "gitea", sources: ["198.51.100.8"], ...change });
+const real = { "cloudflare:baseUrl": undefined };
 
 test("the smallest configuration gets every default", () => {
   const { settings } = parseSettings(stackConfig({ ...fits, "pushgate:limits": undefined }), () => true);
@@ -77,6 +80,12 @@ describe("a fault names the key, quotes what was found and says what to do", () 
       "limits.bodyBytes is 1. Use a number of bytes from 1024 to 26214400, such as 5242880.",
     ],
     ["no hosts", { "pushgate:hosts": [] }, "hosts is empty. Use a list of at least one host."],
+    ["no hooks", { "pushgate:hooks": [] }, "hooks is empty. Use a list of at least one hook."],
+    [
+      "a text in place of an object",
+      { "pushgate:edge": "pro" },
+      'edge is "pro". Use an object with the keys plan, botFightMode, generation, canary.',
+    ],
     ["hosts of a wrong type", { "pushgate:hosts": "web1" }, 'hosts is "web1". Use a list of at least one host.'],
     [
       "an ssh option for a target",
@@ -211,6 +220,41 @@ describe("a fault names the key, quotes what was found and says what to do", () 
       'secrets.site is missing. Run: npx pulumi config set --secret --path pushgate:secrets.site.current "$(openssl rand -base64 32)"',
     ],
     [
+      "no secrets at all",
+      { "pushgate:secrets": undefined },
+      'secrets.site is missing. Run: npx pulumi config set --secret --path pushgate:secrets.site.current "$(openssl rand -base64 32)"',
+    ],
+    [
+      "secrets that are no object",
+      { "pushgate:secrets": "none" },
+      'secrets is no object. For each hook, run: npx pulumi config set --secret --path pushgate:secrets.<hook>.current "$(openssl rand -base64 32)"',
+    ],
+    [
+      "an unknown key beside a secret",
+      { "pushgate:secrets": { site: { ...secrets.site, colour: "red" } } },
+      "secrets.site.colour is not a key pushgate knows. Check its spelling, or remove it; see docs/configuration.md.",
+    ],
+    [
+      "a token for results with more characters than any",
+      { ...withHook({ site }), "pushgate:secrets": { site: { ...secrets.site, status: "x".repeat(1025) } } },
+      "secrets.site.status has more than 1024 characters. Use the token as the git host shows it.",
+    ],
+    ...[` ${"x".repeat(20)}`, `${"x".repeat(20)} `].map((status): [string, Record<string, unknown>, string] => [
+      `the token ${JSON.stringify(status)} for results`,
+      { ...withHook({ site }), "pushgate:secrets": { site: { ...secrets.site, status } } },
+      "secrets.site.status contains white space or a character outside ASCII, as no token does. Use the token as the git host shows it.",
+    ]),
+    [
+      "a tag for a branch",
+      withHook({ branch: "refs/tags/refs/heads/v1" }),
+      `hooks[0].branch is "refs/tags/refs/heads/v1", the full name of a ref. Use a branch's name alone, such as main.`,
+    ],
+    [
+      "the full name of another branch's ref",
+      withHook({ branch: "refs/heads/dev" }),
+      `hooks[0].branch is "refs/heads/dev", the full name of a ref. Use a branch's name alone, such as dev.`,
+    ],
+    [
       "a short secret",
       { "pushgate:secrets": { site: { current: "short" } } },
       'secrets.site.current has fewer than 32 characters. Use 32 to 512 ASCII characters without spaces. Run: npx pulumi config set --secret --path pushgate:secrets.site.current "$(openssl rand -base64 32)"',
@@ -287,8 +331,12 @@ describe("a fault names the key, quotes what was found and says what to do", () 
 
 test("a repeated host or hook is named together with the first one", () => {
   const faults = faultsOf({ "pushgate:hosts": [host, host], "pushgate:hooks": [hook, hook] });
-  expect(faults).toContainEqual(expect.stringMatching(/^hosts\[1\]\.hostname repeats hosts\[0\]\.hostname/));
-  expect(faults).toContainEqual(expect.stringMatching(/^hooks\[1\]\.name repeats hooks\[0\]\.name/));
+  expect(faults).toContain(
+    'hosts[1].hostname repeats hosts[0].hostname, "hooks.example.org". Use a hostname for each host: the git host gets one webhook for each.',
+  );
+  expect(faults).toContain(
+    'hooks[1].name repeats hooks[0].name, "site". Use a name for each hook: its path is /webhook/<name>.',
+  );
 });
 
 test.each([
@@ -314,6 +362,38 @@ test.each([
   expect(faults).toEqual(fault === undefined ? [] : [expect.stringContaining(fault)]);
 });
 
+test("each hook has its secrets, newest first, and its other credentials beside them", () => {
+  const credentials = {
+    deployKey: "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----",
+    status: "s".repeat(20),
+    notify: `whsec_${"A".repeat(43)}=`,
+  };
+  const hooks = [
+    {
+      ...hook,
+      repository: "git@github.com:example/site.git",
+      site: { ...site, knownHosts: ["github.com ssh-ed25519 AAAA"], notify: "https://chat.example.org/builds" },
+    },
+    { ...hook, name: "docs", site: { webRoot: "/var/www/docs" } },
+  ];
+  const given = { site: { ...secrets.site, ...credentials }, docs: secrets.docs };
+  const parsed = parseSettings(
+    stackConfig({ ...fits, "pushgate:hooks": hooks, "pushgate:secrets": given }),
+    () => true,
+  );
+  expect(parsed.secrets).toEqual({
+    site: [secrets.site.current, secrets.site.previous],
+    "key:site": [credentials.deployKey],
+    "status:site": [credentials.status],
+    "notify:site": [credentials.notify],
+    docs: [secrets.docs.current],
+  });
+  expect(parsed.settings.hooks.map(({ name, status }) => [name, status])).toEqual([
+    ["site", true],
+    ["docs", undefined],
+  ]);
+});
+
 test("all faults come together, those of the secrets included, and no secret is quoted", () => {
   const faults = faultsOf({
     "pushgate:zone": "nonsense",
@@ -331,11 +411,41 @@ test("all faults come together, those of the secrets included, and no secret is 
   expect(faults.join("\n")).not.toContain("hunter2");
 });
 
+test("a secret that only begins like a key of Standard Webhooks is GitHub's to decide", () => {
+  expect(faultsOf({ "pushgate:secrets": { site: { current: `whsec_${"x".repeat(41)}` } } })).toEqual([]);
+});
+
+test("a git host without an API for results needs no token for them", () => {
+  const gogs = { gitHost: "gogs", repository: "https://git.example.net/site.git", site };
+  expect(faultsOf(selfHosted(gogs))).toEqual([]);
+});
+
+test("an ssh target in the form of a place in a list is quoted as it is", () => {
+  const second = { ...host, name: "web2", address: "203.0.113.11", hostname: "hooks2.example.org" };
+  const hosts = [host, second].map((each) => ({ ...each, ssh: "hosts[77]" }));
+  expect(faultsOf({ "pushgate:hosts": hosts })).toEqual([
+    expect.stringMatching(/^hosts\[1\]\.ssh repeats hosts\[0\]\.ssh, "hosts\[77\]"\. /),
+  ]);
+});
+
+test("an entry after the tenth is named by its place", () => {
+  const hosts = Array.from({ length: 12 }, (_, i) => ({
+    ...{ name: `web${i}`, ssh: `root@web${i}`, address: `203.0.113.${i}`, hostname: `h${i}.example.org` },
+    ...(i === 11 && { hostname: "h.example.com" }),
+  }));
+  expect(faultsOf({ "pushgate:hosts": hosts })).toEqual([
+    expect.stringMatching(/^hosts\[11\]\.hostname is "h\.example\.com"/),
+  ]);
+});
+
 describe("a secret in plain text is a fault", () => {
   test("all secrets", () => {
     expect(faultsOf({}, false)).toEqual([
       'secrets is plain text. For each hook, run: npx pulumi config set --secret --path pushgate:secrets.<hook>.current "$(openssl rand -base64 32)"',
     ]);
+  });
+  test("no secrets at all", () => {
+    expect(faultsOf({ "pushgate:secrets": {} }, false)).toEqual([expect.stringMatching(/^secrets\.site is missing/)]);
   });
   test("Cloudflare's token", () => {
     const parsed = (isSecret: boolean) => () =>
@@ -402,8 +512,6 @@ test("a secret of a wrong type is not quoted", () => {
   }
 });
 
-const real = { "cloudflare:baseUrl": undefined };
-
 test("what the example has is a fault where the API is Cloudflare's own", () => {
   const sources = ["198.51.100.0/28"];
   const selfHosted = { ...hook, gitHost: "gitea", repository: "https://git.example.net/site.git", sources };
@@ -446,6 +554,8 @@ test("what pushgate once published is a fault wherever it appears: salt, passphr
   expect(parse(secrets.site, "encryptionsalt: v1:XxjjOfWzRQU=:v1:4kaB:x")).toThrow(
     /1 fault .*\n.*encryptionsalt is that of/,
   );
+  const change = "Run: npx pulumi stack change-secrets-provider passphrase. Then make new secrets and a new token.";
+  expect(parse(secrets.site, "", "example")).toThrow(`example, which is public. ${change}`);
   expect(parse(secrets.site, "encryptionsalt: v1:AAAAAAAAAAA=:v1:4kaB:x")).not.toThrow();
   expect(parse(secrets.site, "", "example")).toThrow(/1 fault .*\n.*secrets:passphrase is that of/);
   expect(parse(secrets.site, "", "another")).not.toThrow();
@@ -484,14 +594,13 @@ test("a zone of a wrong shape is one fault, and no hostname is compared with it"
 });
 
 test("a repository of a wrong shape is one fault: whether it needs a deploy key is unknown", () => {
-  const site = { webRoot: "/var/www/site", content: "/srv/content/site" };
   expect(faultsOf(withHook({ repository: "example/site", site }))).toHaveLength(1);
 });
 
 describe("one mistake is one fault", () => {
-  const site = { webRoot: "/var/www/site", content: "/srv/content/site" };
   const withKey = { "pushgate:secrets": { site: { ...secrets.site, deployKey: "x" } } };
-  test.each<[string, Record<string, unknown>, string]>([
+  const withStatus = { "pushgate:secrets": { site: { ...secrets.site, status: "s".repeat(20) } } };
+  test.each<[string, Record<string, unknown>, ...string[]]>([
     ["hooks as a mapping", { "pushgate:hooks": { site: hook } }, "hooks is an object"],
     ["a hook's name of a wrong shape", withHook({ name: "Site" }), 'hooks[0].name is "Site"'],
     [
@@ -512,8 +621,29 @@ describe("one mistake is one fault", () => {
     ["a list for an object", { "pushgate:edge": [] }, "edge is empty. Use an object"],
     ["a list for the zone", { "pushgate:zone": ["example.org"] }, "zone is a list. Use a DNS name"],
     ["a list of secrets", { "pushgate:secrets": [] }, "secrets is a list. For each hook, run"],
-  ])("%s", (_, overrides, says) => {
-    expect(faultsOf(overrides)).toEqual([expect.stringContaining(says)]);
+    [
+      "a short secret of a hook that is none",
+      { "pushgate:secrets": { ...fits["pushgate:secrets"], other: { current: "short" } } },
+      "secrets.other belongs to no hook",
+      "secrets.other.current has fewer than 32 characters",
+    ],
+    [
+      "a token for results of a hook without a site, whose git host has no API for them",
+      { ...selfHosted({ gitHost: "gogs", repository: "https://git.example.net/site.git" }), ...withStatus },
+      "secrets.site.status is set, but the hook has no site",
+    ],
+    [
+      "a token for results of an unknown git host",
+      { ...withHook({ gitHost: "sourcehut", site }), ...withStatus },
+      'hooks[0].gitHost is "sourcehut"',
+    ],
+    [
+      "a key for reports that are sent nowhere",
+      { ...withHook({ site }), "pushgate:secrets": { site: { ...secrets.site, notify: "x".repeat(40) } } },
+      "secrets.site.notify is set, but the hook has no site.notify. Remove it, or set the URL.",
+    ],
+  ])("%s", (_, overrides, ...says) => {
+    expect(faultsOf(overrides)).toEqual(says.map((text) => expect.stringContaining(text)));
   });
 });
 
@@ -533,7 +663,6 @@ function withValue(value: unknown, [step, ...rest]: readonly (string | number)[]
 }
 
 test("every key rejects a list and an object where it declares another kind, as one fault", () => {
-  const site = { webRoot: "/var/www/site", content: "/srv/content/site" };
   const config = { zone: "example.org", edge: { plan: "pro" }, hosts: [host], hooks: [{ ...hook, site }] };
   const keys = Object.entries(shape.entries).flatMap(([name, schema]) => keysOf(schema, [name]));
   expect(keys.length).toBeGreaterThan(50);
@@ -577,6 +706,59 @@ describe("a value is compared as a whole:", () => {
     ["a zone with a top label of one letter", { "pushgate:zone": "example.o" }, ["hosts[0].hostname"]],
     ["a name that ends in a hyphen", withHost({ name: "web1-" }), ["hosts[0].name"]],
     ["a token after a space", { "cloudflare:apiToken": " token" }, ["cloudflare:apiToken"]],
+    ["a token of letters, digits, hyphens and underscores", { "cloudflare:apiToken": "a-token_1" }, []],
+    ["words after an ssh target", withHost({ ssh: "root@web1 -v" }), ["hosts[0].ssh"]],
+    ["a name of one letter", withHost({ name: "w" }), []],
+    ["a hostname with a label of one letter", withHost({ hostname: "h.example.org" }), []],
+    ...["de", "info"].map((top): [string, Record<string, unknown>, string[]] => [
+      `a zone below ${top}`,
+      { "pushgate:zone": `example.${top}`, ...withHost({ hostname: `hooks.example.${top}` }) },
+      [],
+    ]),
+    ["a zone of 255 characters", { "pushgate:zone": `${"a.".repeat(126)}org` }, ["zone"]],
+    ["a port of four digits in a repository", selfHosted({ repository: "https://git.example.net:8443/site.git" }), []],
+    ["a tilde in a branch", withHook({ branch: "main~1" }), ["hooks[0].branch"]],
+    ["two dots in a branch", withHook({ branch: "main..dev" }), ["hooks[0].branch"]],
+    ["a branch that ends in .lock", withHook({ branch: "main.lock" }), ["hooks[0].branch"]],
+    ["a branch with a folder that ends in .lock", withHook({ branch: "main.lock/a" }), ["hooks[0].branch"]],
+    [
+      "a version of Hugo with two digits before the dot",
+      withHook({ site: { ...site, hugo: { minimum: "10.1" } } }),
+      [],
+    ],
+    [
+      "a version of Hugo with two digits at its end",
+      withHook({ site: { ...site, hugo: { minimum: "0.111.12" } } }),
+      [],
+    ],
+    [
+      "a scheme before the URL for reports",
+      {
+        ...withHook({ site: { ...site, notify: "javascript:https://chat.example.org/builds" } }),
+        "pushgate:secrets": { site: { ...secrets.site, notify: `whsec_${"A".repeat(43)}=` } },
+      },
+      ["hooks[0].site.notify"],
+    ],
+    ["flags of Go in a regular expression", withHook({ site: { ...site, hugo: { exec: ["(?im)^npm$"] } } }), []],
+    ["a key of the free plan", { "pushgate:edge": { plan: "free", botFightMode: "off" } }, []],
+    [
+      "a zone whose name ends like the example's, at Cloudflare itself",
+      {
+        ...real,
+        ...withHost({ address: "192.0.9.1", hostname: "hooks.myexample.org" }),
+        "pushgate:zone": "myexample.org",
+      },
+      [],
+    ],
+    [
+      "a zone whose name begins like the example's, at Cloudflare itself",
+      {
+        ...real,
+        ...withHost({ address: "192.0.9.1", hostname: "hooks.example.org.uk" }),
+        "pushgate:zone": "example.org.uk",
+      },
+      [],
+    ],
   ])("%s", (_, overrides, keys) => {
     expect(faultsOf(overrides).map((fault) => fault.split(" ")[0])).toEqual(keys);
   });
@@ -595,6 +777,12 @@ test("a key that was written without --path is named with the command that remov
 test.each(["Bearer abc", '"abc"', "abc\n", ""])("the token %j is a fault, and is not quoted", (token) => {
   const parse = () => parseSettings(stackConfig({ ...fits, "cloudflare:apiToken": token }), () => true);
   expect(parse).toThrow(/\n {2}cloudflare:apiToken has characters that no token has, such as a space\. Copy the token/);
+});
+
+test("a token that is plain text and no token has one fault", () => {
+  const parse = () =>
+    parseSettings(stackConfig({ ...fits, "cloudflare:apiToken": "a b" }), (key) => key !== "cloudflare:apiToken");
+  expect(parse).toThrow(/^1 fault .*\n {2}cloudflare:apiToken is plain text\. /);
 });
 
 test("a missing token is a fault, unless the environment has one", () => {

@@ -52,11 +52,15 @@ const both = { site: secrets.site, docs: secrets.docs };
 
 test("there is no fault for https without a key, SSH with key and host keys, or two sites beside each other", () => {
   expect(faultsOf(withSite({}))).toEqual([]);
-  expect(faultsOf([{ ...ssh, site: overSsh }], { site: { ...secrets.site, deployKey: shaped("none") } })).toEqual([]);
+  const pkcs8 = "-----BEGIN PRIVATE KEY-----\nMIIB\n-----END PRIVATE KEY-----";
+  for (const deployKey of [shaped("none"), pkcs8])
+    expect(faultsOf([{ ...ssh, site: overSsh }], { site: { ...secrets.site, deployKey } })).toEqual([]);
   expect(faultsOf([...withSite({}), other({})], both)).toEqual([]);
   expect(faultsOf(withSite({ content: undefined, folder: "docs/site", schedule: "Mon..Fri 06:00" }))).toEqual([]);
   expect(faultsOf([...withSite({ content: undefined }), other({ content: undefined })], both)).toEqual([]);
   expect(faultsOf(withSite({ folder: "docs/", submodules: false, paths: ["docs/layouts/", "shared/"] }))).toEqual([]);
+  expect(faultsOf(withSite({ webRoot: "/srv/etc/site", content: "/content/home" }))).toEqual([]);
+  expect(faultsOf(withSite({ hugo: { path: "/opt/home/hugo" } }))).toEqual([]);
   expect(faultsOf(withSite({ egress: ["10.1.0.0/16", "fd12::/16"], keep: ["a", "ab", "b/c"] }))).toEqual([]);
 });
 
@@ -115,6 +119,18 @@ describe("folders", () => {
       { content: "/tmp/content" },
       `hooks[0].site.content is "/tmp/content", which belongs to the system. Use a folder of the site's own.`,
     ],
+    ...["/lib/site", "/lib64/site", "/usr", "/boot/site"].map((webRoot): [object, string] => [
+      { webRoot },
+      `hooks[0].site.webRoot is "${webRoot}", which belongs to the system. Use a folder of the site's own.`,
+    ]),
+    ...["/var", "/root"].map((webRoot): [object, string] => [
+      { webRoot },
+      `hooks[0].site.webRoot is "${webRoot}", which holds more than this site. Use a folder below it.`,
+    ]),
+    ...[".git", "docs/.git"].map((folder): [object, string] => [
+      { folder },
+      `hooks[0].site.folder is "${folder}", in a folder that git keeps for itself. Use the folder that holds Hugo's configuration.`,
+    ]),
     [{ webRoot: "/opt" }, 'hooks[0].site.webRoot is "/opt", which holds more than this site. Use a folder below it.'],
     [
       { webRoot: "/root/www" },
@@ -386,6 +402,7 @@ describe("reports", () => {
     "https://chat/x",
     "https://a.example.org:70000/x",
     "https://a.example.org/$(id)",
+    "javascript:https://a.example.org/x",
   ])("%s is no URL for site.notify", (url) => {
     expect(given({ notify: key }, { notify: url })).toEqual([
       expect.stringMatching(/^hooks\[0\]\.site\.notify is .* Use an https:/),
@@ -414,6 +431,13 @@ describe("deploy key", () => {
       "/home/me/.ssh/id_ed25519",
       "secrets.site.deployKey is not a private key with its BEGIN and END lines. To store one, run: npx pulumi config set --secret --path pushgate:secrets.site.deployKey <deploy-key",
     ],
+    ...[`see ${shaped("none")}`, `${shaped("none")} and more`, "see ssh-ed25519 AAAA"].map(
+      (text): [string, string, string] => [
+        `the text ${JSON.stringify(text)}`,
+        text,
+        "secrets.site.deployKey is not a private key with its BEGIN and END lines. To store one, run: npx pulumi config set --secret --path pushgate:secrets.site.deployKey <deploy-key",
+      ],
+    ),
     [
       "a key without its end",
       shaped("none").slice(0, 60),
@@ -488,6 +512,10 @@ describe("egress", () => {
     [
       "169.254.169.254",
       `hooks[0].site.egress[0] is "169.254.169.254", which covers the host itself or its cloud's metadata. Use the git host's own address.`,
+    ],
+    [
+      "126.0.0.0/7",
+      `hooks[0].site.egress[0] is "126.0.0.0/7", which covers the host itself or its cloud's metadata. Use the git host's own address.`,
     ],
     [
       "fe80::/64",
