@@ -20,7 +20,7 @@ export function hmacSignature(title: string, prefix: "sha256=" | ""): Signature 
       if (value === undefined) return `${title} is missing. Set the hook's secret at the git host.`;
       return wellFormed.test(String(value))
         ? undefined
-        : `${title} is not one ${prefix && `${prefix} and `}64 hex digits`;
+        : `${title} is not ${prefix && `${prefix} and `}64 hexadecimal digits`;
     },
     verify: (secrets, body, { [header]: value }) => {
       const hex = String(value).match(wellFormed)?.[1];

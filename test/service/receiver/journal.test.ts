@@ -58,7 +58,7 @@ test.each<[status: number, sent: Delivery, reason: string]>([
   [415, delivery({ headers: { "content-encoding": "gzip" } }), "the content encoding is gzip"],
   [413, delivery({ body: tooLong }), "65537 bytes are declared, 65536 allowed"],
   [401, delivery({ signature: null }), "X-Hub-Signature-256 is missing. Set the hook's secret at the git host."],
-  [401, delivery({ signature: "sha256=" }), "X-Hub-Signature-256 is not one sha256= and 64 hex digits"],
+  [401, delivery({ signature: "sha256=" }), "X-Hub-Signature-256 is not sha256= and 64 hexadecimal digits"],
   [
     401,
     delivery({ secret: "another-secret-0123456789-abcdefghij" }),
