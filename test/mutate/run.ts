@@ -14,7 +14,7 @@ import { Stryker } from "@stryker-mutator/core";
 import { keepCompiled } from "../engine/compile-cache.ts";
 import { type Area, areaOf, areas } from "./areas.ts";
 import { runByHand } from "./run-by-hand.ts";
-import { survivors } from "./survivors.ts";
+import { isExplained } from "./survivors.ts";
 import { isWritable } from "./wall.ts";
 
 keepCompiled();
@@ -91,9 +91,7 @@ async function mutate({ name, tests, score }: Area, mutated: Place[]): Promise<b
   const unexplained = missed.filter(({ fileName, location, replacement }) => {
     const file = relative(root, fileName);
     const line = readFileSync(fileName, "utf8").split("\n")[location.start.line - 1]?.trim();
-    return !survivors.some(
-      (each) => each.file === file && each.line === line && (each.becomes ?? replacement) === replacement,
-    );
+    return !isExplained(file, line ?? "", replacement);
   });
   const of = noticed + unexplained.length;
   const percent = of === 0 ? 100 : (100 * noticed) / of;

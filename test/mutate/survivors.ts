@@ -12,6 +12,153 @@ export type Survivor = {
 const grows = "if (bytes > body.length) body = Buffer.concat([body], Math.min(limit, Math.max(declared, 2 * bytes)));";
 
 export const survivors: readonly Survivor[] = [
+  {
+    file: "infra/config/cidr.ts",
+    line: 'const [, address = "", bits] = /^([^/%]+)(?:\\/(\\d+))?$/.exec(cidr) ?? [];',
+    becomes: '"Stryker was here!"',
+    reason: "Neither text is an address.",
+  },
+  {
+    file: "infra/config/derived.ts",
+    line: "if (!network) throw new Error(`infra/networks.ts has no ${name}Hooks: add the ranges that the git host publishes.`);",
+    reason: "It stops a developer who adds a git host without its ranges; each has them.",
+  },
+  ...[
+    "export const settled = ({ hooks, ...config }: Config, withStatus: readonly string[] = []): Settings => ({",
+    'export const settledHooks = (hooks: Config["hooks"], withStatus: readonly string[] = []): Settings["hooks"] =>',
+  ].map((line) => ({
+    file: "infra/config/derived.ts",
+    line,
+    becomes: '["Stryker was here"]',
+    reason: "No hook has that name.",
+  })),
+  {
+    file: "infra/config/derived.ts",
+    line: 'const [, scheme, host = "", port] = /^(https|ssh):\\/\\/(?:[^@/]*@)?([^/:]+)(?::(\\d+))?\\//.exec(repository) ?? [];',
+    becomes: '"Stryker was here!"',
+    reason: "Without a scheme the function returns before it reads the host.",
+  },
+  {
+    file: "infra/config/faults.ts",
+    line: "const child = parent.item ?? parent.entries?.[String(step)];",
+    becomes: "parent.entries[String(step)]",
+    reason: "valibot names no step below a value without entries: a condition of the type's.",
+  },
+  {
+    file: "infra/config/faults.ts",
+    line: 'const { success, output, issues = [] } = v.safeParse(schema, value, { abortPipeEarly: true, message: () => "" });',
+    becomes: "() => undefined",
+    reason: "An empty message is read like none.",
+  },
+  {
+    file: "infra/config/schema.ts",
+    line: 'const [, name = ""] = /^https:\\/\\/([a-z0-9.-]+)(?::\\d{1,5})?\\/[A-Za-z0-9._~/?&=+,@-]*$/.exec(url) ?? [];',
+    becomes: '"Stryker was here!"',
+    reason: "Neither text is a DNS name.",
+  },
+  ...[
+    ["infra/config/schema.ts", 'relativePath("layouts/", "", "*"),'],
+    ["infra/config/values.ts", 'export const text = (pattern: RegExp, form: string, description = "") =>'],
+    [
+      "infra/config/values.ts",
+      'export const checked = (isFit: (value: string) => boolean, form: string, description = "") =>',
+    ],
+    ["infra/config/values.ts", 'export const relativePath = (example: string, description = "", more = "") =>'],
+  ].map(([file, line]) => ({
+    file: file!,
+    line: line!,
+    becomes: '"Stryker was here!"',
+    reason: "The items of a list have no description of their own in docs/configuration.md.",
+  })),
+  {
+    file: "infra/config/secret-checks.ts",
+    line: 'if (secrets === null || typeof secrets !== "object" || Array.isArray(secrets))',
+    becomes: "false",
+    reason: "settings.ts parses lists and objects only, so that null is a text: a condition of the type's.",
+  },
+  {
+    file: "infra/config/secret-checks.ts",
+    line: "const list: readonly unknown[] = Array.isArray(written) ? written : [];",
+    becomes: '["Stryker was here"]',
+    reason: "A text is no hook.",
+  },
+  {
+    file: "infra/config/secret-checks.ts",
+    line: '[`is missing, and site.notify is set. Run: ${newSecret(`${key}.notify`, "all")}`]:',
+    becomes: '""',
+    reason: "newSecret adds whsec_ for any value but undefined.",
+  },
+  ...[
+    '"75722c10f60c9cb360533832f4ab4c70dd1e6e611ff0bb0e9dd1bbc14556fd88",',
+    '"4824d2df8a8a9aee3c2c8bd0e7a816f413ff0a1ee5ab50c9bf49660d1f1b82b6",',
+  ].map((line) => ({
+    file: "infra/config/secret-checks.ts",
+    line,
+    reason: "A test would need the secret with this hash; it has that of the first.",
+  })),
+  ...[
+    ['const [, kind, body = ""] =', '"Stryker was here!"'],
+    [
+      "/^-----BEGIN ((?:[A-Z]+ )?PRIVATE KEY)-----\\n([\\s\\S]+)\\n-----END \\1-----$/.exec(text) ?? [];",
+      '["Stryker was here"]',
+    ],
+  ].map(([line, becomes]) => ({
+    file: "infra/config/secret-checks.ts",
+    line: line!,
+    becomes: becomes!,
+    reason: "Without a kind the body is read for marks of encryption, and the text has none.",
+  })),
+  {
+    file: "infra/config/settings.ts",
+    line: "written[name] = /^[[{]/.test(text) ? decoded(text) : text;",
+    becomes: "/[[{]/",
+    reason: "Text that is no JSON stays as it is.",
+  },
+  {
+    file: "infra/config/settings.ts",
+    line: "raw[token] !== undefined && isSecret(token) && !/^[\\w-]+$/.test(raw[token]),",
+    becomes: "true",
+    reason: "The word undefined has the characters of a token: a condition of the type's.",
+  },
+  {
+    file: "infra/config/settings.ts",
+    line: "if (output === undefined || faults.length > 0) throw new SettingsError(faults);",
+    becomes: "false",
+    reason: "Where the output is missing there is a fault, too: a condition of the type's.",
+  },
+  {
+    file: "infra/config/settings.ts",
+    line: "(Array.isArray(list) ? list : []).flatMap((entry: unknown, place) => {",
+    becomes: '["Stryker was here"]',
+    reason: "A text fits the shape of no entry.",
+  },
+  ...[
+    "...Object.entries({ webRoot, ...(content !== undefined && { content }) }).flatMap(([name, path]) =>",
+    "content !== undefined && isBelow(webRoot, content),",
+  ].map((line) => ({
+    file: "infra/config/site-checks.ts",
+    line,
+    becomes: "true",
+    reason: "The word undefined names no folder: a condition of the type's.",
+  })),
+  {
+    file: "infra/config/site-checks.ts",
+    line: '/(^|\\/)\\.git(\\/|$)/i.test(folder ?? ""),',
+    becomes: '"Stryker was here!"',
+    reason: "Neither text is a folder of git.",
+  },
+  {
+    file: "infra/config/values.ts",
+    line: 'new RegExp(pattern.replace(/\\(\\?[imsU-]+\\)/g, "").replaceAll("(?P<", "(?<"));',
+    becomes: '"Stryker was here!"',
+    reason: "Words in place of the flags are a regular expression, too.",
+  },
+  {
+    file: "infra/config/values.ts",
+    line: "} catch {",
+    becomes: "{}",
+    reason: "valibot takes undefined for false.",
+  },
   ...[
     'state === "absent" ? [] : [[`hosts[${i}].hostname`, hostname]],',
     "site?.hostname === undefined ? [] : [[`hooks[${i}].site.hostname`, site.hostname]],",
@@ -32,12 +179,6 @@ export const survivors: readonly Survivor[] = [
     line: "const modules = (printed.slice(0, mostPrinted).match(/^\\{$.*?^\\}$/gms) ?? []).flatMap(parsed);",
     becomes: '["Stryker was here"]',
     reason: "A text that is no JSON names no folder, like no text.",
-  },
-  {
-    file: "service/builder/git-faults.ts",
-    line: "const [, address] = /clone of '([^']+)' into submodule path/.exec(ended.stderr) ?? [];",
-    becomes: '["Stryker was here"]',
-    reason: "Only the second element is read, and neither list has one.",
   },
   {
     file: "service/builder/hugo.ts",
@@ -313,3 +454,11 @@ export const survivors: readonly Survivor[] = [
     reason: "An error of the file system has a code; the type allows none.",
   },
 ];
+
+/** Nothing matched, and the first of the elements is not read: the list with one element is like the empty one. */
+const readsAfterTheFirst = /^const \[, .*\] = .*\.exec\(.*\) \?\? \[\];$/;
+
+/** Whether a mutant that no test notices has a reason. `line`: the source's, without its indentation. */
+export const isExplained = (file: string, line: string, replacement: string | undefined): boolean =>
+  (replacement === '["Stryker was here"]' && readsAfterTheFirst.test(line)) ||
+  survivors.some((each) => each.file === file && each.line === line && (each.becomes ?? replacement) === replacement);

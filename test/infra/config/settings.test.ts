@@ -54,6 +54,7 @@ describe("a fault names the key, quotes what was found and says what to do", () 
       { "pushgate:zone": "203.0.113.1" },
       'zone is "203.0.113.1". Use a DNS name in lower case, such as example.org.',
     ],
+    ["a zone of digits", { "pushgate:zone": "7" }, 'zone is "7". Use a DNS name in lower case, such as example.org.'],
     [
       "an unknown plan",
       { "pushgate:edge": { plan: "gold" } },
