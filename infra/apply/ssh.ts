@@ -24,8 +24,11 @@ export const sshTo = ({ ssh }: Pick<Host, "ssh">): string[] => [
   ssh,
 ];
 
-/** Messages of ssh and sudo, each with its fault and fix; the first that matches counts, the last matches all. */
-const sshFaults: readonly (readonly [reported: RegExp, wrong: string, fix: string])[] = [
+/**
+ * Messages of ssh and sudo, each with its fault and fix; the first that matches counts, the last matches all. `begun`: the
+ * script may have run before.
+ */
+const sshFaults: readonly (readonly [reported: RegExp, wrong: string, fix: string, begun?: true])[] = [
   [
     /REMOTE HOST IDENTIFICATION HAS CHANGED|Host key verification failed|No \w+ host key is known/i,
     "its SSH host key is unknown or has changed",
@@ -55,18 +58,26 @@ const sshFaults: readonly (readonly [reported: RegExp, wrong: string, fix: strin
     /Connection refused|timed out|No route to host|Network is unreachable|Connection closed|Connection reset/i,
     "the host is unreachable",
     "Start it, and open SSH to your address. If it is gone for good, set `state: lost` for it.",
+    true,
   ],
-  [/exit status 124/, "the host did not answer in time", "Find out what keeps it busy."],
-  [/^/, "the connection or the command failed", "Read what ssh printed."],
+  [/exit status 124/, "the host did not answer in time", "Find out what keeps it busy.", true],
+  [/^/, "the connection or the command failed", "Read what ssh printed.", true],
 ];
 
-/** One message for a person: what is wrong, what to do, and the last lines that ssh or sudo printed. */
-export function unreachable({ name, ssh }: Pick<Host, "name" | "ssh">, reported: string): string {
-  const [, wrong, fix] = sshFaults.find(([pattern]) => pattern.test(reported))!;
+/**
+ * One message for a person: what is wrong, what to do, and the last lines that ssh or sudo printed. `effect`: what a script
+ * that had begun may have done.
+ */
+export function unreachable(
+  { name, ssh }: Pick<Host, "name" | "ssh">,
+  reported: string,
+  effect = "nothing was changed",
+): string {
+  const [, wrong, fix, begun] = sshFaults.find(([pattern]) => pattern.test(reported))!;
   const lines = printable(reported)
     .split("\n")
     .map((text) => text.trim())
     .filter((text) => text !== "" && !text.includes("exit status") && !text.includes("@@@"));
   const check = `Check with: ssh ${ssh}${wrong.startsWith("sudo") ? " sudo -n true" : ""}`;
-  return `${name}: ${wrong}; nothing was changed. ${fix} ${check}\n  ssh printed: ${lines.slice(-3).join(" / ").slice(0, 500)}`;
+  return `${name}: ${wrong}; ${begun ? effect : "nothing was changed"}. ${fix} ${check}\n  ssh printed: ${lines.slice(-3).join(" / ").slice(0, 500)}`;
 }

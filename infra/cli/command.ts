@@ -6,8 +6,9 @@ import { answerTo, type Declared, stackArgs, UserError } from "./stack.ts";
 export const exitCodes = `
 Exit status:
   0  done; nothing is wrong
-  1  it failed, or \`status\` found a fault
+  1  it failed, \`status\` found a fault, or \`trace\` names the layer that rejected
   2  the command line is wrong
+  3  \`trace\` does not know the layer
   7  \`audit\` found drift
 `;
 

@@ -189,7 +189,7 @@ init.action(async ({ stack = "live", token, api, ...flags }: InitOptions) => {
     "npx pushgate status",
   ];
   console.log(`
-${file} is written, with a new secret for the hook ${hook}. Next:
+${file} is written, with a new secret for the hook ${hook}${token === undefined ? "" : " and the token of CLOUDFLARE_API_TOKEN"}. Next:
 ${next.map((step, i) => `  ${i + 1}. ${step}`).join("\n")}
 
 Keep two things, each with a backup: the state, at ${url ?? "the place that `npx pulumi whoami -v` prints"}, and the

@@ -56,7 +56,7 @@ function answerOf(text: string): Answer | undefined {
   return { status: Number(status), headers: Object.fromEntries(headers), body };
 }
 
-/** What was seen without a connection: an address of the ranges should have one. */
+/** The verdict where no connection opened: the socket should accept an address of the ranges. */
 const deaf: Verdict = { certainty: "likely", outcomes: outcomes.filter(({ name }) => name === "socket"), causes: [] };
 
 /** Throws a UserError where each delivery of the git host is a push, so that a ping would build. */

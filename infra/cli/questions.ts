@@ -31,7 +31,12 @@ export const aboutZone: readonly Question[] = [
   { name: "zone", explains: "Name of the zone at Cloudflare, such as example.org.", schema: shape.entries.zone },
 ];
 export const aboutPlan: readonly Question[] = [
-  { name: "plan", explains: "What the zone pays for.", schema: edge.pipe[0].entries.plan, usual: ({ plan }) => plan },
+  {
+    name: "plan",
+    explains: "What the zone pays for: free, pro, business, enterprise or enterprise-bots.",
+    schema: edge.pipe[0].entries.plan,
+    usual: ({ plan }) => plan,
+  },
   { name: "ssh", explains: "Where your own ssh finds the host, such as root@web1.example.org.", schema: host.ssh },
 ];
 export const aboutRest: readonly Question[] = [
@@ -54,10 +59,14 @@ export const aboutRest: readonly Question[] = [
     schema: host.hostname,
     usual: ({ zone }) => `hooks.${zone}`,
   },
-  { name: "repository", explains: "Address of the site's repository.", schema: hook.repository },
+  {
+    name: "repository",
+    explains: "Address of the site's repository, by https:// if it is public, else by SSH, which needs a deploy key.",
+    schema: hook.repository,
+  },
   {
     name: "gitHost",
-    explains: "Git host that delivers the pushes.",
+    explains: "Git host that delivers the pushes, such as github, gitlab, bitbucket, gitea or forgejo.",
     schema: hook.gitHost,
     usual: ({ repository = "" }) => gitHostAt(repository),
   },

@@ -27,7 +27,8 @@ export const requestScript = (hook: string, { file, seconds, restart }: Request)
 
 /** Throws a UserError where the builder did not report a result. */
 export async function request(host: Target, hook: string, wanted: Request): Promise<Result> {
-  const answer = await runOnHost(host, requestScript(hook, wanted), wanted.seconds + 60);
+  const effect = "the request may have arrived: see npx pushgate status";
+  const answer = await runOnHost(host, requestScript(hook, wanted), wanted.seconds + 60, effect);
   if (answer === "")
     throw new UserError(
       `${host.name}: the builder has run again since, so the result is unknown. Run npx pushgate status.`,

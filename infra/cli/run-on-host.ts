@@ -11,15 +11,18 @@ const start = (host: Target, shell: string): [string, string[]] => {
   return [ssh, args];
 };
 
-/** Throws a UserError: what to do if the host is unreachable, or what a failed script printed after "pushgate: ". */
-export async function runOnHost(host: Target, script: string, seconds: number): Promise<string> {
+/**
+ * Throws a UserError: what to do if the host is unreachable, or what a failed script printed after "pushgate: ". `effect`:
+ * what a script that changes something may have done before the connection ended.
+ */
+export async function runOnHost(host: Target, script: string, seconds: number, effect?: string): Promise<string> {
   const ran = await execa(...start(host, `timeout ${seconds} sh -s`), {
     input: script,
     maxBuffer: 4 << 20,
     reject: false,
   });
   if (!ran.failed) return ran.stdout;
-  throw faultOf(host, ran);
+  throw faultOf(host, ran, effect);
 }
 
 /** The lines that a script prints until the operator ends it: its standard input stays open as long as ssh runs. */
@@ -38,11 +41,11 @@ type Failed = {
   readonly exitCode?: number | undefined;
 };
 
-function faultOf(host: Target, ran: Failed): UserError {
+function faultOf(host: Target, ran: Failed, effect?: string): UserError {
   if (ran.code === "ENOENT") return new UserError("ssh is not on PATH. Install the OpenSSH client.");
   if (ran.isMaxBuffer) return new UserError(`${host.name}: its answer is longer than 4 MiB. Read it on the host.`);
   const { stderr = "" } = ran;
   const own = /^pushgate: (.*)$/m.exec(stderr)?.[1];
   const reported = ran.exitCode === 124 ? "exit status 124" : stderr;
-  return new UserError(own === undefined ? unreachable(host, reported) : `${host.name}: ${own}`);
+  return new UserError(own === undefined ? unreachable(host, reported, effect) : `${host.name}: ${own}`);
 }

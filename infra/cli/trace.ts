@@ -78,6 +78,16 @@ export const trace = command("trace", "find the layer that rejected a delivery, 
   .action(async ({ delivery, status, header: headers, ping, ...options }: TraceOptions) => {
     const { hook, last, since, redeliver } = options;
     if (ping) return void (await showPings(await placesOf(hook, options), options));
+    if (delivery !== undefined || status !== undefined)
+      for (const [name, given] of Object.entries({ last, since, redeliver }))
+        if (given !== undefined)
+          throw new UserError(
+            `--delivery and --status are about one delivery, --${name} is about several. Leave one out.`,
+          );
+    if (last !== undefined && since !== undefined)
+      throw new UserError("--last and --since exclude each other. Leave one out.");
+    if (status === undefined && Object.keys(headers).length > 0)
+      throw new UserError("--header belongs to an answer. Add --status.");
     const ofRecord = last ?? since ?? redeliver ?? (status === undefined && delivery === undefined ? hook : undefined);
     if (ofRecord !== undefined) return traceRecord(options);
     if (delivery === undefined && status === undefined)

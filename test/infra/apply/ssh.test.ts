@@ -32,6 +32,11 @@ test.each([
 ])("%s: %s", (printed, wrong, fix) => {
   const message = unreachable(host, printed);
   expect(message.startsWith(`web1: ${wrong}; nothing was changed. ${fix}`)).toBe(true);
+  const begun = /unreachable|connection/.test(wrong);
+  const effect = begun ? "the request may have arrived" : "nothing was changed";
+  expect(unreachable(host, printed, "the request may have arrived")).toBe(
+    message.replace("nothing was changed", effect),
+  );
   const sudo = wrong.startsWith("sudo") ? " sudo -n true" : "";
   expect(message).toContain(` Check with: ssh deploy@web1.example.org${sudo}\n  ssh printed: ${printed}`);
 });

@@ -18,11 +18,11 @@ afterEach(() => {
 const script = "# a comment\n".repeat(100_000);
 const host = { name: "web1", ssh: "root@web1", sudo: false };
 
-function fakeSsh(body: string): Promise<string> {
+function fakeSsh(body: string, effect?: string): Promise<string> {
   writeFileSync(join(folder, "ssh"), `#!/bin/sh\n${body}\n`);
   chmodSync(join(folder, "ssh"), 0o755);
   vi.stubEnv("PATH", `${folder}:${process.env.PATH}`);
-  return runOnHost(host, script, 30);
+  return runOnHost(host, script, 30, effect);
 }
 
 test("runOnHost sends the script on standard input, and returns its output", async () => {
@@ -45,6 +45,13 @@ test.each([
   ["the host prints more than 4 MiB", "head -c 5000000 /dev/zero", /^web1: its answer is longer than 4 MiB/],
 ])("runOnHost throws one message with the host's name if %s", async (_, body, message) => {
   await expect(fakeSsh(body)).rejects.toThrow(message);
+});
+
+test("after a lost connection runOnHost says what the script may have done", async () => {
+  const lost = "echo 'Connection reset by peer' >&2; exit 255";
+  await expect(fakeSsh(lost, "the request may have arrived")).rejects.toThrow(
+    /^web1: the host is unreachable; the request may have arrived\. /,
+  );
 });
 
 test("runOnHost reports that ssh is not installed", async () => {
