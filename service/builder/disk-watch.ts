@@ -15,7 +15,7 @@ type Limits = Pick<BuilderSettings["limits"], "releaseBytes">;
 const pause = 200; // milliseconds between two walks; a walk that takes long has four times as long after it
 const often = 50; // milliseconds between two looks at the file systems
 
-/** What all but the next release may take: room.ts. */
+/** Of a site's four shares (room.ts), without that of the next release. */
 const shares = 3;
 
 /** Calls `end` once at most, and never after the returned function was called. */

@@ -85,12 +85,11 @@ function faultOf(table: typeof causes, { stderr, late }: Ended, { repository, br
 const noMemory = /out of memory|cannot allocate memory|unable to create (load_\w+ )?thread|died of signal (9|11)\b/i;
 
 /** Why git ended, where memory is the cause. */
-export function memoryFault({ stderr, signal, cut, late }: Ended, { memoryMiB }: BuilderSettings["limits"]) {
+export function memoryFault({ stderr, signal, cut, late }: Ended) {
   if (cut || late || !(signal || noMemory.test(stderr))) return undefined;
-  const limit = memoryMiB === undefined ? "" : ` (${memoryMiB} MiB)`;
   return (
-    `git reached its memory limit${limit}, or the host has no memory left. Make the commit smaller, or raise ` +
-    `hooks[].site.limits.memoryMiB. (git: ${signal ? `ended by ${signal}` : lastLine(stderr)})`
+    "git reached the builder's memory limit, or the host has no memory left. Make the commit smaller, or raise " +
+    `hooks[].site.limits.memoryMiB, which below 512 limits Hugo alone. (git: ${signal ? `ended by ${signal}` : lastLine(stderr)})`
   );
 }
 

@@ -107,7 +107,7 @@ export function gitOf(builder: Builder): Git {
     const ended = await runChild("git", args, { cwd, env, seconds: limits.seconds, stop: stop.signal, most });
     unwatch();
     stop.signal.throwIfAborted();
-    const fault = memoryFault(ended, limits);
+    const fault = memoryFault(ended);
     if (fault !== undefined) throw failed(fault);
     return ended;
   };

@@ -6,13 +6,13 @@ import type { BuilderSettings } from "./settings.ts";
 
 export type Places = ReturnType<typeof placesOf>;
 
-type Given = Pick<BuilderSettings, "site" | "spool" | "asks" | "rootRequests">;
+type Given = Pick<BuilderSettings, "site" | "spool" | "requests" | "rootRequests">;
 
-export function placesOf({ site, spool, asks, rootRequests }: Given) {
+export function placesOf({ site, spool, requests, rootRequests }: Given) {
   const work = join(site, "work");
   return {
     spool,
-    requests: asks,
+    requests,
     rootRequests,
     site,
     /** The link to releases/<id> that the web server follows. */

@@ -25,7 +25,7 @@ export const builderShape = v.pipe(
     branch: v.pipe(v.string(), v.regex(/^[^-:\s][^:\s]*$/)),
     spool: absolute,
     /** The folder for requests of the writers' group; `requests` in placesOf. */
-    asks: absolute,
+    requests: absolute,
     /** Only root and the builder enter it. */
     rootRequests: absolute,
     site: absolute,
@@ -41,7 +41,7 @@ export const builderShape = v.pipe(
     keep: v.pipe(v.array(below), v.readonly()),
     /** Extensions, without the dot, of files that are carried into the next releases. */
     assets: list,
-    /** Whether those are fetched that .gitmodules names. */
+    /** Whether the builder fetches the submodules that .gitmodules names. */
     submodules: v.boolean(),
     knownHosts: v.exactOptional(absolute),
     /** Of the ssh-agent that holds the deploy key of a repository over ssh. */
@@ -68,7 +68,7 @@ export const builderShape = v.pipe(
       pagesPercent: whole(0, 100),
       /** For a build, and for each call of git. */
       seconds: whole(1, 86_400),
-      /** Of the hugo unit, which enforces both; the builder names them in reasons. */
+      /** Of Hugo's unit, which enforces both; the builder names them in reasons. */
       memoryMiB: v.exactOptional(whole(1, 1 << 20)),
       tasks: v.exactOptional(whole(1, 1 << 20)),
     }),

@@ -18,10 +18,10 @@ export type UnitEnd = { readonly result: string; readonly code: string; readonly
 
 /** undefined where nothing was pending. */
 export function reportEnd(settings: BuilderSettings, places: Places, end: UnitEnd): Entry | undefined {
-  const { hook, limits } = settings;
+  const { hook } = settings;
   const markers = pending(places);
   if (markers.length === 0 && !arrived(places)) return undefined;
-  const run = new Run(named(markers)).end({ result: "failed", reason: reasonOf(hook, limits, end) });
+  const run = new Run(named(markers)).end({ result: "failed", reason: reasonOf(hook, end) });
   const before = readStatus(places)?.failing;
   const failing = stillFailing(before);
   reportResult({ settings, places }, run, turnOf(before, failing));
@@ -30,14 +30,13 @@ export function reportEnd(settings: BuilderSettings, places: Places, end: UnitEn
   return { hook, ...run.last, release: currentRelease(places) ?? null, failing };
 }
 
-function reasonOf(hook: string, { memoryMiB }: BuilderSettings["limits"], { result, code, status }: UnitEnd): string {
+function reasonOf(hook: string, { result, code, status }: UnitEnd): string {
   const how = printable([result, code, status].filter(Boolean).join(", "), 100);
   if (result !== "oom-kill" && status !== "KILL")
     return `the builder ended in the middle of a run (${how}). See journalctl -u pushgate-build-${hook}.`;
-  const limit = memoryMiB === undefined ? "" : ` (${memoryMiB} MiB)`;
   return (
-    `the builder was killed at its memory limit${limit}, or as the host had no memory left (${how}). Raise ` +
-    "hooks[].site.limits.memoryMiB, or see journalctl -k."
+    `the builder was killed at its memory limit, or as the host had no memory left (${how}). Raise ` +
+    "hooks[].site.limits.memoryMiB, which below 512 limits Hugo alone, or see journalctl -k."
   );
 }
 

@@ -58,7 +58,7 @@ export async function startPublishing(places: Places): Promise<Publishing> {
   const folder = mkdtempSync(join(tmpdir(), "pushgate-publish-"));
   const at = (name: string) => join(folder, name);
   const { spool, rootRequests = at("root"), site = at("site") } = places;
-  for (const path of [at("asks"), rootRequests, at("content")]) mkdirSync(path, { recursive: true });
+  for (const path of [at("requests"), rootRequests, at("content")]) mkdirSync(path, { recursive: true });
   writeContent(at("content"), 3);
   const host = await startGitHost();
   const settings: BuilderSettings = {
@@ -66,7 +66,7 @@ export async function startPublishing(places: Places): Promise<Publishing> {
     repository: host.url("site"),
     branch: "main",
     spool,
-    asks: at("asks"),
+    requests: at("requests"),
     rootRequests,
     site,
     content: at("content"),
@@ -103,7 +103,7 @@ export async function startPublishing(places: Places): Promise<Publishing> {
     });
   return {
     repository: host.repository("site"),
-    requests: at("asks"),
+    requests: at("requests"),
     command: `env -i ${words.join(" ")} ${process.execPath} ${at("builder.cjs")}`,
     build,
     page: (path = "index.html") => readFileSync(join(site, "current", path), "utf8"),

@@ -41,7 +41,7 @@ export function builderSettings(hook: SiteHook): BuilderSettings {
     repository,
     branch,
     spool: `${spool}/${name}`,
-    asks: `${requests}/${name}`,
+    requests: `${requests}/${name}`,
     rootRequests: `${rootRequests}/${name}`,
     site: `${paths.sites}/${name}`,
     ...(content !== undefined && { content }),

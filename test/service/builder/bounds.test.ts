@@ -155,7 +155,7 @@ describe("a commit", () => {
     const open = await finish(site, start(site, await bundledBuilder(site.folder, ...checks), { PATH: path }));
     expect(open.last).toMatchObject({
       result: "failed",
-      reason: expect.stringMatching(/^git reached its memory limit \(256 MiB\).*\(git: fatal: .*out of memory/),
+      reason: expect.stringMatching(/^git reached the builder's memory limit.*\(git: fatal: .*out of memory/),
     });
     expect(site.page()).toContain(says(1));
   });
@@ -171,7 +171,7 @@ describe("a commit", () => {
     const path = gitAfter(`[ "$1" != fetch ] || { echo '${said}' >&2; ${end}; }`);
     const { last } = await site.work({ ...site.builder, path });
     expect(last).toMatchObject({ result: "failed", warnings: [] });
-    expect(last.reason).toMatch(/^git reached its memory limit \(256 MiB\), or the host has no memory left/);
+    expect(last.reason).toMatch(/^git reached the builder's memory limit, or the host has no memory left/);
     expect((await site.work()).last.result).toBe("published");
   });
 });

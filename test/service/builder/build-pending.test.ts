@@ -81,7 +81,8 @@ describe("a run", () => {
   });
 
   test("the reason names the first of several faults, and counts the others", async () => {
-    for (const folder of [site.builder.settings.spool, site.builder.settings.asks]) rmSync(folder, { recursive: true });
+    for (const folder of [site.builder.settings.spool, site.builder.settings.requests])
+      rmSync(folder, { recursive: true });
     site.tick();
     await site.work();
     const [{ result, reason } = { result: "", reason: "" }] = site.journal.filter((entry) => entry.result === "failed");
@@ -143,7 +144,7 @@ describe("settings", () => {
     repository: "https://git.example.org/site.git",
     branch: "main",
     spool: "/var/spool/pushgate/site",
-    asks: "/var/spool/pushgate-publish/site",
+    requests: "/var/spool/pushgate-publish/site",
     rootRequests: "/var/spool/pushgate-root/site",
     site: "/var/lib/pushgate-sites/site",
     content: "/srv/content",

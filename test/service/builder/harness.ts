@@ -168,7 +168,7 @@ export async function bench({
   const name = nextName();
   host.repository(name).push(siteFiles(1));
   const folder = mkdtempSync(join(parent, "pushgate-builder-"));
-  for (const place of ["spool", "asks", "root", "content"]) mkdirSync(join(folder, place));
+  for (const place of ["spool", "requests", "root", "content"]) mkdirSync(join(folder, place));
   writeContent(join(folder, "content"), pages);
   const policy = {
     paths: buildPaths,
@@ -232,7 +232,7 @@ export function onCopies(revision: number, use: (copy: Bench) => void, change: C
 
 type Policy = Omit<
   BuilderSettings,
-  "hook" | "repository" | "branch" | "spool" | "asks" | "rootRequests" | "site" | "content" | "webRoot" | "hugo"
+  "hook" | "repository" | "branch" | "spool" | "requests" | "rootRequests" | "site" | "content" | "webRoot" | "hugo"
 > &
   Partial<Pick<BuilderSettings, "hugo">>;
 
@@ -251,7 +251,7 @@ async function benchIn(
     repository: host.url(name),
     branch: "main",
     spool: at("spool"),
-    asks: at("asks"),
+    requests: at("requests"),
     rootRequests: at("root"),
     site: at("site"),
     ...(ownContent ? {} : { content: at("content") }),
@@ -278,7 +278,7 @@ async function benchIn(
       delivery += 1;
       writeFileSync(join(at("spool"), `delivery-${delivery}.json`), "{}\n");
     },
-    request: (name) => request("asks", name),
+    request: (name) => request("requests", name),
     tick: () => request("root", "tick"),
     scheduled: () => request("root", "schedule"),
     adopt: () => request("root", "adopt"),

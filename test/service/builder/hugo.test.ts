@@ -52,7 +52,7 @@ async function alone(
       repository: "https://git.invalid/site.git",
       branch: "main",
       spool: at("spool"),
-      asks: at("asks"),
+      requests: at("requests"),
       rootRequests: at("root"),
     },
     ...{

@@ -36,7 +36,7 @@ beforeEach(() => {
   places = placesOf({
     site: join(folder, "site"),
     spool: join(folder, "spool"),
-    asks: join(folder, "asks"),
+    requests: join(folder, "requests"),
     rootRequests: join(folder, "root"),
   });
   makePlaces(places);

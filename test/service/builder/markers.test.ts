@@ -39,7 +39,7 @@ const kinds = () =>
   take(site.places)
     .markers.map(({ kind }) => kind)
     .sort();
-const requests = () => site.builder.settings.asks;
+const requests = () => site.builder.settings.requests;
 const names = (folder: string) => readdirSync(folder).filter((name) => !name.startsWith("."));
 
 describe("a request", () => {

@@ -195,7 +195,7 @@ describe("the builder", () => {
     repository: "https://git.example.org/site.git",
     branch: "main",
     spool: "/spool",
-    asks: "/asks",
+    requests: "/requests",
     rootRequests: "/root",
     site: "/site",
     content: "/content",
