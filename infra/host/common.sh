@@ -13,7 +13,9 @@ as_installed() {
 
 # Makes folder $1 and its parents with mode $2. apply.sh removes those that `made` lists once they are empty again.
 make_folder() {
-  [ -z "$1" ] || [ -d "$1" ] || { make_folder "${1%/*}" "$2" && mkdir -m "$2" -- "$1" && printf '%s\n' "$1" >>"$state/made"; }
+  [ -z "$1" ] || [ -d "$1" ] || {
+    make_folder "${1%/*}" "$2" && printf '%s\n' "$1" >>"$state/made" && sync -- "$state/made" && mkdir -m "$2" -- "$1"
+  }
 }
 
 reload_nginx() {
