@@ -65,8 +65,8 @@ SEEN
     sed -n 's/^\([0-9a-f]\{64\}\) [ *]\(.*\)$/["sha256","\2","\1"],/p'
 }
 
-# The port of this SSH connection as the host sees it, behind any NAT. sudo drops the variable; the listeners of sshd are
-# the second source.
+# The port of this SSH connection as the host sees it, behind any NAT. sudo drops the variable, and probeCommand sets it
+# again; the listeners of sshd are the second source.
 ssh_port() { printf '["ssh","%s"],\n' "$(printf %s "${SSH_CONNECTION##* }" | tr -cd 0-9)"; }
 
 listeners() { # port and process of each listening TCP socket; the name is empty without the right to see the process

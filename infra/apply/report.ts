@@ -35,7 +35,7 @@ export type HostReport = {
   /** For preflight: versions, resources, rights. */
   readonly system: Readonly<Record<string, SeenFact | undefined>>;
   readonly listeners: readonly { readonly port: number; readonly process: string }[];
-  /** The port of the probe's own SSH connection; absent through sudo. */
+  /** The port of the probe's own SSH connection, also through sudo; absent where sshd gives none. */
   readonly sshPort?: number;
   readonly layers: Readonly<Record<string, SeenLayer>>;
 };

@@ -52,7 +52,7 @@ export async function probe(host: Host, layers: readonly Probed[]): Promise<Host
   }
 }
 
-export type Placing = {
+type Placing = {
   readonly parent?: pulumi.Resource;
   /** Applies on one host exclude each other: each depends on the one before it. */
   readonly dependsOn?: pulumi.Input<pulumi.Input<pulumi.Resource>[]>;

@@ -52,7 +52,7 @@ const host = object({
   address: checked(
     isIPv4,
     "an IPv4 address: pushgate supports no host that has IPv6 alone",
-    "Public IPv4 address for DNS; a host behind NAT does not have it.",
+    "Public IPv4 address, for DNS; behind NAT, that of the router.",
   ),
   address6: v.exactOptional(checked(isIPv6, "an IPv6 address", "Public IPv6 address, for DNS.")),
   hostname: dnsName("hooks.example.org", "Hostname for hooks only: Cloudflare blocks everything else there."),
@@ -156,7 +156,7 @@ export const hookName = slug("Last segment of the path `/webhook/<name>`.");
 
 const hook = object({
   name: hookName,
-  gitHost: oneOf(gitHostNames, "Git host that sends the deliveries.", `one of ${gitHostNames.join(", ")}`),
+  gitHost: oneOf(gitHostNames, "Git host that sends the deliveries."),
   sources: v.exactOptional(
     some(range, "source range", "Source ranges of a self-hosted git host; other git hosts publish their ranges."),
   ),

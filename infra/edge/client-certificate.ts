@@ -37,7 +37,7 @@ export const readClientCertificate = (printed: pulumi.Output<string>): pulumi.Ou
   });
 
 /** One hostname: the resource, and the certificate's id, known in a preview unless the certificate itself changes. */
-export type Presentation = {
+type Presentation = {
   readonly hostname: string;
   readonly resource: AuthenticatedOriginPulls;
   readonly certId: pulumi.Output<string>;

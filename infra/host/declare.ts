@@ -16,7 +16,7 @@ import { type HookSecrets, judgeSecrets, probedSecrets } from "./secrets/secrets
 import { summaryText } from "./summary.ts";
 
 /** One host as it answered the probe. */
-export type ProbedHost = {
+type ProbedHost = {
   readonly host: Host;
   /** Absent for a host that is declared lost: pushgate does not connect to it. */
   readonly report?: HostReport;
@@ -37,7 +37,7 @@ export type Inputs = {
 };
 
 /** One host whose layers are declared. */
-export type DeclaredHost = ProbedHost & {
+type DeclaredHost = ProbedHost & {
   readonly component: pulumi.Resource;
   /** The layer that is applied last; Cloudflare's resources wait for it. */
   readonly last: pulumi.Resource;

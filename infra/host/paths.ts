@@ -38,7 +38,7 @@ export const paths = {
   reports: "/var/spool/pushgate-reports",
   /** One folder for each hook: an account that may request a build drops a file there. */
   requests: "/var/spool/pushgate-publish",
-  /** The same for root, who alone may enter them with the builder. */
+  /** One folder for each hook: root requests builds and rollbacks there. Only root and the builder may enter it. */
   rootRequests: "/var/spool/pushgate-root",
   /** One folder for each hook: clone, releases, and the link to the current release. */
   sites: "/var/lib/pushgate-sites",

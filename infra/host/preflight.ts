@@ -227,7 +227,7 @@ const sites: Check = (_, { layers: { site: seen } }, settings) => {
         : []),
       ...(root.startsWith("a folder")
         ? warning(
-            `${found} If it holds files that the build does not make and \`site.keep\` does not name, \`up\` lists them and changes nothing.`,
+            `${found} If it holds files that the build does not make and \`site.keep\` does not name, \`up\` lists them and stops.`,
           )
         : []),
     ];

@@ -62,7 +62,7 @@ export function attempts(delivery: string, lines: readonly Line[]): Attempt[] {
   return all.length > 0 ? all : [{ nginx: "none", receiver: "none" }];
 }
 
-/** Without "none" of a log that may lack lines: it was not searched whole, or its file system took none. */
+/** Removes "none" of a log that may lack lines, because it was not searched whole or its file system was full. */
 export function doubted(attempt: Attempt, doubtful: Readonly<Record<"nginx" | "receiver", boolean>>): Attempt {
   const { nginx, receiver, ...rest } = attempt;
   const kept = <L>(line: L | "none" | undefined, doubt: boolean) => (line === "none" && doubt ? undefined : line);

@@ -52,7 +52,7 @@ export const schedulesOf = (settings: Settings): string[] => [
   ...new Set(sitesOf(settings).flatMap(({ site: { schedule } }) => schedule ?? [])),
 ];
 
-/** The same: what systemd says of each of `schedulesOf`. It reads dates and time zones that the host knows. */
+/** The probe's question for preflight: what systemd prints for each of `schedulesOf`, with the host's time zones. */
 export const scheduleQuestion = (settings: Settings): Probed =>
   question(
     "schedules",
