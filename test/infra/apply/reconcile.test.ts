@@ -131,6 +131,7 @@ describe("an invalid stamp", () => {
     const verdict = reconcile(layer, { ...asDeclared, stamp: text }, () => "random");
     expect(verdict.inSync).toBe(false);
     expect(verdict.stamp).toMatch(/^[0-9a-f]{12}$/);
+    expect(verdict.drift).toEqual(["the stamp on the host is not valid"]);
   });
 
   const { stamp: _, ...stampless } = asDeclared;
@@ -142,6 +143,14 @@ describe("an invalid stamp", () => {
   test("without a random value reconcile misses the second deletion", () => {
     const same = () => "always the same";
     expect(reconcile(layer, stampless, same).stamp).toBe(reconcile(layer, stampless, same).stamp);
+  });
+
+  test("reconcile reports a missing stamp where one of the layer's files is there, and another is not", () => {
+    const two = { ...layer, files: [file, { ...file, path: "/etc/pushgate/b" as const }] };
+    expect(reconcile(two, stampless).drift).toEqual([
+      "no stamp: the last apply did not finish",
+      "/etc/pushgate/b is missing",
+    ]);
   });
 
   test("reconcile reports a missing stamp as an apply that did not finish", () => {
@@ -176,8 +185,9 @@ describe("a layer that leaves", () => {
     expect(reconcile(gone, { ...clean, stamp }, never).inSync).toBe(false);
   });
 
-  test("reconcile continues a removal that was killed", () => {
+  test("reconcile continues a removal that was killed, whose files are no drift", () => {
     expect(reconcile(gone, { ...clean, stamp: "removing" }).inSync).toBe(false);
+    expect(reconcile(gone, { ...clean, stamp: "removing", owned: [file.path] }).drift).toEqual([]);
   });
 });
 
@@ -244,6 +254,13 @@ describe("unified", () => {
     expect(unified(lines.join("\n"), changed.join("\n"))).toBe(
       "  line 0\n  line 1\n- line 2\n+ new\n  line 3\n  line 4\n  …\n  line 8\n  line 9\n- line 10\n  line 11",
     );
+  });
+
+  test("unified shows 40 lines whole, and 200 characters of a line", () => {
+    const added = Array.from({ length: 40 }, (_, i) => `${i}`);
+    const lines = unified("0", added.join("\n")).split("\n");
+    expect(lines.slice(-2)).toEqual(["+ 38", "+ 39"]);
+    expect(unified("a", "b".repeat(201))).toBe(`- a\n+ ${"b".repeat(200)}`);
   });
 
   test("unified shows 40 lines of a long file that changed completely", () => {

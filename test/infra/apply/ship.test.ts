@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import * as pulumi from "@pulumi/pulumi";
 import { beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
-import type { HostLayer } from "../../../infra/apply/layer.ts";
+import { type HostLayer, leaving } from "../../../infra/apply/layer.ts";
 import { applyScript, fileRecord, probeScript, sha256 } from "../../../infra/apply/manifest.ts";
 import { places } from "../../../infra/apply/places.ts";
 import type { SeenLayer } from "../../../infra/apply/report.ts";
@@ -82,25 +82,23 @@ const until = async (name: string): Promise<Made> =>
     { timeout: 30_000 },
   );
 
-/** The options a resource was given, which the mocks do not show. */
-function optionsOf(declare: (parent: pulumi.Resource) => unknown): Promise<pulumi.CustomResourceOptions> {
-  return new Promise((resolve) => {
-    const parent = new pulumi.ComponentResource(
-      "test:index:Parent",
-      `parent-${Math.random()}`,
-      {},
-      {
-        transformations: [
-          ({ opts, props }) => {
-            if (props && "create" in props) resolve(opts as pulumi.CustomResourceOptions);
-            return undefined;
-          },
-        ],
+/** The options of the first resources that `declare` makes. */
+function allOptionsOf(declare: (parent: pulumi.Resource) => void, count: number) {
+  const all: pulumi.CustomResourceOptions[] = [];
+  return new Promise<pulumi.CustomResourceOptions[]>((resolve) => {
+    const transformations: pulumi.ResourceTransformation[] = [
+      ({ opts, props }) => {
+        if (props && "create" in props && all.push(opts as pulumi.CustomResourceOptions) === count) resolve(all);
+        return undefined;
       },
-    );
-    declare(parent);
+    ];
+    declare(new pulumi.ComponentResource("test:index:Parent", `parent-${Math.random()}`, {}, { transformations }));
   });
 }
+
+/** The options a resource was given, which the mocks do not show. */
+const optionsOf = async (declare: (parent: pulumi.Resource) => unknown): Promise<pulumi.CustomResourceOptions> =>
+  (await allOptionsOf(declare, 1))[0]!;
 
 describe("probe", () => {
   const whole = '{"pushgate":1,"rows":[["system64","uid",0,0,"MAo="],["stamp","firewall","0123456789ab"],["end"]]}';
@@ -183,6 +181,21 @@ describe("apply", () => {
       logging: "stderr",
     });
     expect(warned).toEqual([]);
+    expect(ship.appliedLayers().get("web1")).not.toContain("firewall");
+  });
+
+  test("a layer is among those that this run applies where its host differs", async () => {
+    const differs = { ...host, name: "web2" };
+    ship.apply(differs, layer, { ...inSync, files: {} }, {});
+    ship.apply(
+      differs,
+      { ...layer, name: "guard", files: [], owns: [] },
+      { ...inSync, name: "guard", files: {}, owned: [] },
+      {},
+    );
+    await until("web2-firewall");
+    await until("web2-guard");
+    expect(ship.appliedLayers().get("web2")).toEqual(["firewall"]);
   });
 
   test("a manual change gives another stamp, and a warning with the diff", async () => {
@@ -238,6 +251,28 @@ describe("sendBundle", () => {
       logging: "stderr",
     });
     expect(installed.stdin).toBe(applyScript(layer, "0123456789ab"));
+  });
+
+  test("keeps the resources of a program's former name, and sends the file before it installs it", async () => {
+    const aliases = (options: pulumi.CustomResourceOptions) =>
+      options.aliases?.map((alias) => (alias as pulumi.Alias).name);
+    const options = await allOptionsOf((parent) => {
+      ship.sendBundle(host, bundle, layer, inSync, { parent, formerly: "bundle" });
+      ship.apply(host, { ...layer, name: "guard" }, { ...inSync, name: "guard" }, { parent });
+    }, 3);
+    expect(options.map(aliases)).toEqual([["web1-bundle-file"], ["web1-bundle"], undefined]);
+    expect(options.map(({ dependsOn }) => dependsOn !== undefined)).toEqual([false, true, false]);
+    expect(options.every((each) => each.parent !== undefined)).toBe(true);
+  });
+
+  test("a layer that leaves declares no file and no fact, and has systemd read its units again", () => {
+    const gone = { present: false, files: [], facts: [], activate: "systemctl daemon-reload" };
+    expect(leaving({ ...layer, facts: [{ name: "a", read: ":", want: "" }] })).toEqual({ ...layer, ...gone });
+  });
+
+  test("sends nothing to a host that the layer leaves", async () => {
+    ship.sendBundle({ ...host, name: "web3" }, bundle, leaving(layer), inSync, {});
+    expect((await until("web3-firewall-file")).inputs.create).toBe("true");
   });
 
   test("sends a bundle again that was changed on the host", async () => {
