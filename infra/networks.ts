@@ -180,9 +180,6 @@ export const local = [loopback.v4range, "169.254.0.0/16", loopback.v6, "fe80::/1
  */
 export const stranger = { v4: "192.0.2.1", v6: "2001:db8::1" } as const;
 
-/** The source of another Cloudflare customer's Worker: in Cloudflare's ranges, and not of this zone. */
-export const foreignWorker = "2a06:98c0:3600::103";
-
 export const isV4 = (cidr: string): boolean => isIPv4(cidr.split("/")[0] ?? "");
 export const v4 = (cidrs: readonly string[]): string[] => cidrs.filter(isV4);
 export const v6 = (cidrs: readonly string[]): string[] => cidrs.filter((cidr) => !isV4(cidr));

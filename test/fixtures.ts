@@ -13,6 +13,9 @@ export const secrets = {
   docs: { current: "test-docs-current-0123456789-abcdefghij" },
 };
 
+/** The source of another Cloudflare customer's Worker: in Cloudflare's ranges, and not of this zone. */
+export const foreignWorker = "2a06:98c0:3600::103";
+
 const hosts = [
   {
     name: "web1",

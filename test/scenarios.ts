@@ -2,10 +2,10 @@
  * For each layer an attack that this layer alone stops: the table of the demo, the rehearsal and the suites on hosts.
  * Each attack is sent twice, with the layer as declared and with its protection removed.
  */
-import { foreignWorker } from "../infra/networks.ts";
 import type { Chain, Way } from "./demo/chain.ts";
 import type { Rule } from "./fakes/cloudflare/zone.ts";
 import { type Change, type Delivery, delivery, from } from "./fakes/deliveries.ts";
+import { foreignWorker } from "./fixtures.ts";
 
 /** A layer's number, as in README's picture, and its name. */
 export type LayerName = "2 waf" | "3 bots" | "4 origin" | "5 firewall" | "6 proxy" | "7 service manager" | "8 receiver";

@@ -1,6 +1,6 @@
 /** Prints what to enter at the git host, one webhook for each hook and host, or enters it with the git host's token. */
 import { gitHosts } from "../../service/git-hosts/index.ts";
-import type { GitHost } from "../config/settings.ts";
+import type { GitHostName } from "../config/settings.ts";
 import { command, type Options } from "./command.ts";
 import { tokenIn } from "./environment.ts";
 import { setWebhooks } from "./hook-set.ts";
@@ -40,7 +40,7 @@ function webhookText(place: Place): string {
 
 /** For a person: how the results of builds get onto commits; undefined where the git host does not take them. */
 function statusText(
-  { name, gitHost, repository }: { readonly name: string; readonly gitHost: GitHost; readonly repository: string },
+  { name, gitHost, repository }: { readonly name: string; readonly gitHost: GitHostName; readonly repository: string },
   hasToken: boolean,
 ): string | undefined {
   const { status } = gitHosts[gitHost];

@@ -8,7 +8,7 @@ import { createInterface } from "node:readline/promises";
 import { overlapCidr } from "cidr-tools";
 import { Option } from "commander";
 import { parseDocument } from "yaml";
-import type { GitHost } from "../config/settings.ts";
+import type { GitHostName } from "../config/settings.ts";
 import { cloudflareApi, vendorUrl } from "../edge/api.ts";
 import { networks } from "../networks.ts";
 import { command } from "./command.ts";
@@ -175,7 +175,7 @@ init.action(async ({ stack = "live", token, api, ...flags }: InitOptions) => {
   } finally {
     line?.close();
   }
-  const [config, secret, hook] = [configOf(answers, api), newSecret(answers.gitHost as GitHost), answers.hook!];
+  const [config, secret, hook] = [configOf(answers, api), newSecret(answers.gitHost as GitHostName), answers.hook!];
   const left = await remaining(config, hook, secret);
   await makeStack(stack, config, hook, secret, token);
   const { url } = JSON.parse(await must(["whoami", "--json"])) as { url?: string };

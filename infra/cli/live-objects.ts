@@ -92,7 +92,7 @@ const pull: Find = async (api, { name, inputs }, zone) => {
   const hostname: string = inputs.configs?.[0]?.hostname ?? name.replace(/ client certificate$/, "");
   const live = await api.get<{ cert_id?: string; status?: string }>(`${clientAuthOf(zone)}/${hostname}`);
   if (live?.cert_id === undefined || isDeleted(live.status)) return nothing;
-  return { id: `${zone.id}/${hostname}`, what: `origin pulls with certificate ${live.cert_id}`, notes: [] };
+  return { id: `${zone.id}/${hostname}`, what: `client certificate ${live.cert_id} for ${hostname}`, notes: [] };
 };
 
 type PullCertificate = { id: string; certificate: string; status?: string; uploaded_on?: string };

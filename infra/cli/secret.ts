@@ -5,12 +5,12 @@
 import { randomBytes } from "node:crypto";
 import { gitHosts } from "../../service/git-hosts/index.ts";
 import { writtenKey } from "../../service/git-hosts/standard-signature.ts";
-import type { GitHost } from "../config/settings.ts";
+import type { GitHostName } from "../config/settings.ts";
 import { command, hooksNamed, type Options, ofStack } from "./command.ts";
 import { pulumi, readSecrets, readStack, UserError } from "./stack.ts";
 
 /** 256 bits: a key of Standard Webhooks where the git host signs with one, else 44 characters. */
-export const newSecret = (gitHost: GitHost): string =>
+export const newSecret = (gitHost: GitHostName): string =>
   gitHosts[gitHost].keys === undefined ? randomBytes(32).toString("base64") : writtenKey(randomBytes(32));
 
 const keyOf = (hook: string, which: "current" | "previous"): string => `pushgate:secrets.${hook}.${which}`;

@@ -1,16 +1,16 @@
 /** Values derived from the configuration, each in one place: Settings, sites, hostnames, source sets, repositories. */
-import { type GitHost as GitHostFacts, gitHostNames, gitHosts } from "../../service/git-hosts/index.ts";
+import { type GitHost, type GitHostName, gitHostNames, gitHosts } from "../../service/git-hosts/index.ts";
 import { webhookPath } from "../contract.ts";
 import { type Network, networks } from "../networks.ts";
 import { tidy } from "./cidr.ts";
-import type { Config, GitHost, Hook, Host, Settings, Site } from "./schema.ts";
+import type { Config, Hook, Host, Settings, Site } from "./schema.ts";
 
 /** Git hosts that publish their source ranges. The others are self-hosted, and `sources` holds their ranges. */
-export const published: Partial<Record<GitHost, readonly string[]>> = Object.fromEntries(
+export const published: Partial<Record<GitHostName, readonly string[]>> = Object.fromEntries(
   gitHostNames.filter((name) => gitHosts[name].publishedPort !== undefined).map((name) => [name, rangesOf(name).cidrs]),
 );
 
-function rangesOf(name: GitHost): Network {
+function rangesOf(name: GitHostName): Network {
   const network = (networks as Readonly<Record<string, Network>>)[`${name}Hooks`];
   if (!network) throw new Error(`infra/networks.ts has no ${name}Hooks: add the ranges that the git host publishes.`);
   return network;
@@ -105,12 +105,12 @@ export function remoteOf(repository: string): Remote {
 }
 
 /** The git host that a repository of this address lies at, if it is a public one. */
-export const gitHostAt = (repository: string): GitHost | undefined =>
+export const gitHostAt = (repository: string): GitHostName | undefined =>
   gitHostNames.find((name) => gitHosts[name].domains?.includes(remoteOf(repository).host));
 
 /** What is known of a git host as written, which may be none. */
-export const knownGitHost = (gitHost: unknown): GitHostFacts | undefined =>
-  (gitHosts as Partial<Record<string, GitHostFacts>>)[String(gitHost)];
+export const knownGitHost = (gitHost: unknown): GitHost | undefined =>
+  (gitHosts as Partial<Record<string, GitHost>>)[String(gitHost)];
 
 /** Whether the repository lies at another public git host than the one that delivers. */
 export const isElsewhere = ({ repository, gitHost }: { repository: string; gitHost: unknown }): boolean =>
@@ -148,7 +148,7 @@ function portsOf(names: readonly string[]): Map<string, number> {
   for (const name of [...names].sort()) {
     let place = hash(name) % ownPorts;
     while (taken.has(firstOwnPort + place)) place = (place + 1) % ownPorts;
-    const port = (gitHosts as Partial<Record<string, GitHostFacts>>)[name]?.publishedPort ?? firstOwnPort + place;
+    const port = (gitHosts as Partial<Record<string, GitHost>>)[name]?.publishedPort ?? firstOwnPort + place;
     taken.add(port);
     ports.set(name, port);
   }

@@ -249,7 +249,6 @@ export type Edge = Config["edge"];
 export type Plan = Edge["plan"];
 export type Host = Config["hosts"][number];
 export type Limits = Config["limits"];
-export type GitHost = Config["hooks"][number]["gitHost"];
 
 export type Hook = Omit<Config["hooks"][number], "sources"> & {
   /** Whether the git host publishes its ranges. */

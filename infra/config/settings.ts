@@ -14,7 +14,8 @@ import { checkShape, type Fault, faultsOf, SettingsError } from "./faults.ts";
 import { type Config, type HookSecrets, type Settings, shape } from "./schema.ts";
 import { publicFaults, secretFaults } from "./secret-checks.ts";
 
-export type { Edge, GitHost, Hook, Host, Limits, Plan, Settings, Site } from "./schema.ts";
+export type { GitHostName } from "../../service/git-hosts/index.ts";
+export type { Edge, Hook, Host, Limits, Plan, Settings, Site } from "./schema.ts";
 
 const namespace = "pushgate:";
 /** Keys of the Cloudflare provider. */
@@ -27,8 +28,11 @@ const { isConfigSecret } = runtimeConfig as unknown as { isConfigSecret: (key: s
 /** The configuration as the engine passes it: `namespace:key` -> text, which is JSON for an object or a list. */
 export type RawConfig = Readonly<Record<string, string>>;
 
-/** Secrets by hook, newest first; its other credentials under `key:<hook>`, `status:<hook>` and `notify:<hook>`. */
-type Secrets = Readonly<Record<string, readonly string[]>>;
+/**
+ * A hook's secrets by its name, newest first; its deploy key, one text of several lines, under `key:<hook>`; the token for
+ * results under `status:<hook>`, and the key that signs for `site.notify` under `notify:<hook>`.
+ */
+export type Credentials = Readonly<Record<string, readonly string[]>>;
 
 /**
  * Throws SettingsError with all faults. `isSecret`: whether a key is encrypted; `stackFile` is the text of
@@ -74,7 +78,7 @@ export function parseSettings(
     if (notify !== undefined) byHook[`notify:${hook}`] = [notify];
   }
   const withStatus = entries.flatMap(([hook, { status }]) => (status === undefined ? [] : [hook]));
-  return { settings: settled(output, withStatus), secrets: byHook as Secrets };
+  return { settings: settled(output, withStatus), secrets: byHook as Credentials };
 }
 
 /**
@@ -119,7 +123,7 @@ export function readCloudflareAccess(): { baseUrl: string; token: string } | und
 }
 
 /** Throws SettingsError. */
-export function readSettings(): { settings: Settings; secrets: pulumi.Output<Secrets> } {
+export function readSettings(): { settings: Settings; secrets: pulumi.Output<Credentials> } {
   const file = join(pulumi.getRootDirectory(), `Pulumi.${pulumi.getStack()}.yaml`);
   const stackFile = existsSync(file) ? readFileSync(file, "utf8") : undefined;
   const hasToken = ["CLOUDFLARE_API_TOKEN", "CLOUDFLARE_API_KEY"].some((name) => process.env[name]);

@@ -7,7 +7,7 @@
  */
 import { gitHosts, type SignatureShape } from "../../service/git-hosts/index.ts";
 import { hookHostnames, sourceSets } from "../config/derived.ts";
-import type { GitHost, Hook, Settings } from "../config/settings.ts";
+import type { GitHostName, Hook, Settings } from "../config/settings.ts";
 import { canaryPath, webhookPath } from "../contract.ts";
 import { prefix, type Rule, set } from "./zone/phase.ts";
 
@@ -20,7 +20,7 @@ function signed({ header, prefix, length }: SignatureShape): string {
 const anyOf = (terms: readonly string[]): string => (terms.length === 1 ? terms[0]! : `(${terms.join(" or ")})`);
 
 /** One clause for the hooks of one git host and one set of sources: a git host's ranges open no other git host's hook. */
-function clause(gitHost: GitHost, hooks: readonly Hook[], cidrs: readonly string[]): string {
+function clause(gitHost: GitHostName, hooks: readonly Hook[], cidrs: readonly string[]): string {
   const paths = set(hooks.map(({ name }) => webhookPath(name)));
   const shapes = anyOf(gitHosts[gitHost].signatures.map(signed));
   return `(http.request.uri.path in ${paths} and ${shapes} and ip.src in {${cidrs.join(" ")}})`;

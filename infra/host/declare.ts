@@ -6,13 +6,13 @@ import type { HostReport } from "../apply/report.ts";
 import { appliedLayers, apply, applySecrets, lost, probe, sendBundle } from "../apply/ship.ts";
 import { Component } from "../component.ts";
 import { namesOf } from "../config/derived.ts";
-import type { Host, Settings } from "../config/settings.ts";
+import type { Credentials, Host, Settings } from "../config/settings.ts";
 import { firstApply } from "./first-apply.ts";
 import { type HostLayers, hasBuilder, hostLayers, type Made } from "./index.ts";
 import { originCertificate } from "./origin-certificate/origin-certificate.ts";
 import { fitFaults, questionsOf } from "./preflight.ts";
 import type { Bundle, Bundles } from "./programs/programs.ts";
-import { type HookSecrets, judgeSecrets, probedSecrets } from "./secrets/secrets.ts";
+import { judgeSecrets, probedSecrets } from "./secrets/secrets.ts";
 import { summaryText } from "./summary.ts";
 
 /** One host as it answered the probe. */
@@ -26,7 +26,7 @@ type ProbedHost = {
 export type Inputs = {
   readonly settings: Settings;
   readonly programs: Bundles;
-  readonly secrets: pulumi.Output<HookSecrets>;
+  readonly secrets: pulumi.Output<Credentials>;
   /** PEM of the CA that signed the client certificate which Cloudflare is to present. */
   readonly clientCa: pulumi.Output<string>;
   /** Has Cloudflare sign a host's certificate request. */

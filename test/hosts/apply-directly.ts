@@ -10,11 +10,11 @@ import { reconcile, type Verdict } from "../../infra/apply/reconcile.ts";
 import { parseReport } from "../../infra/apply/report.ts";
 import { settled } from "../../infra/config/derived.ts";
 import { shape } from "../../infra/config/schema.ts";
-import type { Settings } from "../../infra/config/settings.ts";
+import type { Credentials, Settings } from "../../infra/config/settings.ts";
 import { type HostLayers, hostLayers } from "../../infra/host/index.ts";
 import { paths } from "../../infra/host/paths.ts";
 import { type Bundles, buildPrograms } from "../../infra/host/programs/programs.ts";
-import { type HookSecrets, secretLines } from "../../infra/host/secrets/secrets.ts";
+import { secretLines } from "../../infra/host/secrets/secrets.ts";
 import type { Host } from "./lab/host.ts";
 import type { Ran } from "./lab/process.ts";
 
@@ -50,7 +50,7 @@ export class DirectApply {
   }
 
   /** Applies the layers in order and returns the result of the last. Stops at the first layer that fails. */
-  async apply(settings: Settings, names: readonly LayerName[], secrets: HookSecrets = {}): Promise<Ran> {
+  async apply(settings: Settings, names: readonly LayerName[], secrets: Credentials = {}): Promise<Ran> {
     const { layers, bundles } = await this.layers(settings);
     let ran: Ran | undefined;
     for (const name of names) {

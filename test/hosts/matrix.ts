@@ -3,8 +3,9 @@
  * `summary` of attack-report.ts writes them: with every layer as declared, with the layers before its own removed, and
  * with its own layer removed too.
  */
-import { foreignWorker, loopback } from "../../infra/networks.ts";
+import { loopback } from "../../infra/networks.ts";
 import type { Change } from "../fakes/deliveries.ts";
+import { foreignWorker } from "../fixtures.ts";
 import { attacks, type LayerName } from "../scenarios.ts";
 import { answers } from "./attack-report.ts";
 import * as by from "./attackers.ts";

@@ -5,8 +5,7 @@ import { request } from "node:http";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { Settings } from "../../infra/config/settings.ts";
-import type { HookSecrets } from "../../infra/host/secrets/secrets.ts";
+import type { Credentials, Settings } from "../../infra/config/settings.ts";
 import type { ReceiverSettings } from "../../service/settings.ts";
 import type { Delivery } from "../fakes/deliveries.ts";
 import { secrets } from "../fixtures.ts";
@@ -40,7 +39,7 @@ export async function startReceiver(
   bundle: string,
   { hooks, limits }: Settings,
   prepare = (_spool: string): void => {},
-  known: HookSecrets = { site: Object.values(secrets.site), docs: Object.values(secrets.docs) },
+  known: Credentials = { site: Object.values(secrets.site), docs: Object.values(secrets.docs) },
 ): Promise<Receiver> {
   const root = mkdtempSync(join(tmpdir(), "pushgate-receiver-"));
   const spool = join(root, "spool");

@@ -13,7 +13,7 @@
 import { gitHosts } from "../../../service/git-hosts/index.ts";
 import type { HostLayer } from "../../apply/layer.ts";
 import { type SourceSet, servedSites, sourceSets } from "../../config/derived.ts";
-import type { GitHost, Host, Settings } from "../../config/settings.ts";
+import type { GitHostName, Host, Settings } from "../../config/settings.ts";
 import { canaryPath, servedByProxy, webhookPath } from "../../contract.ts";
 import { anywhere, loopback, networks } from "../../networks.ts";
 import { enabledAndActive, file, layerOf, template, textBeside } from "../kit.ts";
@@ -38,7 +38,7 @@ const hookLocation = (hook: string, port: number, { proxyBurst }: Settings["limi
     }`;
 
 /** nginx's variable for the header with the id of a git host's delivery. */
-const deliveryId = (gitHost: GitHost) => `$http_${gitHosts[gitHost].deliveryHeader.replaceAll("-", "_")}`;
+const deliveryId = (gitHost: GitHostName) => `$http_${gitHosts[gitHost].deliveryHeader.replaceAll("-", "_")}`;
 
 export function renderProxy(settings: Settings, host: Host): string {
   const { limits } = settings;

@@ -13,15 +13,9 @@ import { applyScript, type Probed } from "../../apply/manifest.ts";
 import { reconcile, type Verdict } from "../../apply/reconcile.ts";
 import type { SeenLayer } from "../../apply/report.ts";
 import { remoteOf, sitesOf } from "../../config/derived.ts";
-import type { Settings } from "../../config/settings.ts";
+import type { Credentials, Settings } from "../../config/settings.ts";
 import { layerOf, textBeside } from "../kit.ts";
 import { paths, units } from "../paths.ts";
-
-/**
- * A hook's secrets by its name, newest first; its deploy key, one text of several lines, under `key:<hook>`; the token for
- * results under `status:<hook>`, and the key that signs for `site.notify` under `notify:<hook>`.
- */
-export type HookSecrets = Readonly<Record<string, readonly string[]>>;
 
 const isKey = (name: string): boolean => name.startsWith("key:");
 /** No hook's name contains a dot. */
@@ -30,7 +24,7 @@ const pathOf = (name: string): string => `${paths.credentials}/${fileOf(name)}`;
 export const deployKeyPath = (hook: string): string => pathOf(`key:${hook}`);
 export const reportCredential = (kind: "status" | "notify", hook: string): string => pathOf(`${kind}:${hook}`);
 
-/** The names in `HookSecrets` that the configuration must contain. */
+/** The names in `Credentials` that the configuration must contain. */
 const namesIn = (settings: Pick<Settings, "hooks">): string[] => [
   ...settings.hooks.flatMap(({ name, repository, site }) =>
     site !== undefined && remoteOf(repository).ssh ? [name, `key:${name}`] : [name],
@@ -49,7 +43,7 @@ const textOf = (name: string, values: readonly string[]): string =>
   isKey(name) ? `${(values[0] ?? "").replaceAll("\r", "").trim()}\n` : values.map((value) => `${value}\n`).join("");
 
 /** What `activate` reads on standard input. Secret: wrap it before it reaches a resource. Throws on what a line can't hold. */
-export function secretLines(secrets: HookSecrets): string {
+export function secretLines(secrets: Credentials): string {
   return Object.entries(secrets)
     .sort(([a], [b]) => (a < b ? -1 : 1))
     .map(([name, values]) => {
@@ -70,7 +64,7 @@ export const expectedMac = (saltText: string, values: readonly string[], name = 
 export const secretsAudit: Omit<HostFact, "want"> = { name: "installed secrets", read: "macs" };
 
 /** "as declared", or the names that differ; never a MAC, as preview prints it. */
-export function auditVerdict(printed: string, secrets: HookSecrets): string {
+export function auditVerdict(printed: string, secrets: Credentials): string {
   const lines = printed.split("\n").map((line) => line.trim());
   const saltText = /^salt ([0-9a-f]{64})$/.exec(lines[0] ?? "")?.[1];
   if (saltText === undefined) return "absent";
@@ -87,7 +81,7 @@ export const probedSecrets = (layer: HostLayer): Probed => ({ ...layer, facts: [
 export function judgeSecrets(
   layer: HostLayer,
   seen: SeenLayer,
-  secrets: HookSecrets,
+  secrets: Credentials,
 ): Verdict & { readonly script: string } {
   const audit = layer.facts.length;
   const found = seen.facts[audit];

@@ -4,9 +4,8 @@
  */
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import type { Settings } from "../../../infra/config/settings.ts";
+import type { Credentials, Settings } from "../../../infra/config/settings.ts";
 import { builderUser, hugoUser, paths, units } from "../../../infra/host/paths.ts";
-import type { HookSecrets } from "../../../infra/host/secrets/secrets.ts";
 import { bundled } from "../../service/bundles.ts";
 import { beneath, DirectApply, rebuildLayers, settingsOf } from "../apply-directly.ts";
 import { exposures } from "../exposure.ts";
@@ -32,7 +31,7 @@ let git: GitServer;
 let internal: Internal;
 let direct: DirectApply;
 let settings: Settings;
-let secrets: HookSecrets;
+let secrets: Credentials;
 let hooks: [Record<string, unknown>, Record<string, unknown>];
 
 const served = (path: string) => host.inside(`cat ${path}`, { check: false }).then(({ stdout }) => stdout);

@@ -177,7 +177,7 @@ describe("of the origin pulls of hostnames", () => {
     pulls(siteHostname, "active");
     expect(await found(kind, { configs: [{ hostname }] })).toEqual([undefined, undefined]);
     pulls(hostname, "active");
-    const one = [`Z/${hostname}`, `origin pulls with certificate of ${hostname}`];
+    const one = [`Z/${hostname}`, `client certificate of ${hostname} for ${hostname}`];
     expect(await found(kind, { configs: [{ hostname }] })).toEqual(one);
     // A preview does not know `configs` while the certificate is to be created.
     expect(await found(kind, {}, `${hostname} client certificate`)).toEqual(one);

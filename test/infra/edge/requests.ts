@@ -4,7 +4,7 @@
  */
 import { BlockList, isIPv4 } from "node:net";
 import { parseCidr } from "cidr-tools";
-import type { GitHost, Hook, Settings } from "../../../infra/config/settings.ts";
+import type { GitHostName, Hook, Settings } from "../../../infra/config/settings.ts";
 import { canaryPath } from "../../../infra/contract.ts";
 import { networks } from "../../../infra/networks.ts";
 import { gitHosts as known } from "../../../service/git-hosts/index.ts";
@@ -20,7 +20,7 @@ export type Kind = "delivery" | "canary" | "nothing" | "site" | "elsewhere";
 export type Row = { readonly name: string; readonly is: Kind; readonly request: EdgeRequest };
 
 const digits = "0123456789abcdef".repeat(4);
-const agents: Record<GitHost, string> = {
+const agents: Record<GitHostName, string> = {
   bitbucket: "Bitbucket-Webhooks/2.0",
   "bitbucket-data-center": "Atlassian HttpClient 4.1.0 / Bitbucket-8.19.0",
   forgejo: "Go-http-client/1.1",
@@ -33,7 +33,10 @@ const agents: Record<GitHost, string> = {
 };
 const standard = `v1,${"A".repeat(43)}=`;
 /** Hook name, sources, and headers of a signed delivery. Of the self-hosted ones, one has ranges, one an address. */
-const senders: Record<GitHost, readonly [hook: string, sources: readonly string[], signed: EdgeRequest["headers"]]> = {
+const senders: Record<
+  GitHostName,
+  readonly [hook: string, sources: readonly string[], signed: EdgeRequest["headers"]]
+> = {
   bitbucket: ["bucket", networks.bitbucketHooks.cidrs, { "X-Hub-Signature": `sha256=${digits}` }],
   forgejo: ["forge", ["203.0.113.200"], { "X-Hub-Signature-256": `sha256=${digits}`, "X-Forgejo-Signature": digits }],
   gitea: ["tea", ["198.51.100.16/28", "2001:db8:7::/64"], { "X-Hub-Signature-256": `sha256=${digits}` }],
@@ -44,7 +47,7 @@ const senders: Record<GitHost, readonly [hook: string, sources: readonly string[
   gogs: ["gogs", ["203.0.113.203"], { "X-Gogs-Signature": digits }],
   "standard-webhooks": ["cms", ["203.0.113.204"], { "webhook-signature": `v1a,${"B".repeat(86)}== ${standard}` }],
 };
-export const gitHosts = Object.keys(senders) as GitHost[];
+export const gitHosts = Object.keys(senders) as GitHostName[];
 
 const siteName = `blog.${example.zone}`;
 
@@ -95,7 +98,7 @@ function listed(cidrs: readonly string[]): (address: string) => boolean {
   return (address) => list.check(address, family(address));
 }
 
-function delivery(gitHost: GitHost): EdgeRequest {
+function delivery(gitHost: GitHostName): EdgeRequest {
   const [hook, sources, signed] = senders[gitHost];
   const [[, source] = ["", ""]] = edgesOf(sources[0]!);
   const headers = { "user-agent": agents[gitHost], "content-type": "application/json", ...signed };
@@ -121,7 +124,7 @@ const getRequest = { method: "GET", source: "192.0.2.33" };
 const browser = { headers: { "user-agent": "Mozilla/5.0 (X11; Linux x86_64)" } };
 const curl = { headers: { "user-agent": "curl/8.11.0" } };
 
-type Variant = readonly [name: string, is: Kind, change: Partial<EdgeRequest>, of?: GitHost];
+type Variant = readonly [name: string, is: Kind, change: Partial<EdgeRequest>, of?: GitHostName];
 const variants: readonly Variant[] = [
   ...gitHosts.map((gitHost): Variant => [`${gitHost} delivers`, "delivery", {}, gitHost]),
   ["header names as github writes them", "delivery", { headers: { "X-HUB-SIGNATURE-256": `sha256=${digits}` } }],

@@ -2,7 +2,7 @@
 import { readdirSync } from "node:fs";
 import { basename } from "node:path";
 import { describe, expect, test } from "vitest";
-import type { GitHost, Settings } from "../../../infra/config/settings.ts";
+import type { GitHostName, Settings } from "../../../infra/config/settings.ts";
 import { canaryPath } from "../../../infra/contract.ts";
 import { records } from "../../../infra/edge/dns.ts";
 import { configRules, originRules } from "../../../infra/edge/origin.ts";
@@ -17,7 +17,7 @@ import type { EdgeRequest } from "../../fakes/cloudflare/request.ts";
 import { emptyZone, type ZoneState, zoneFromDeclarations } from "../../fakes/cloudflare/zone.ts";
 import { example, exampleHost, served, siteHostname } from "../../fixtures.ts";
 
-const hookOf = (gitHost: GitHost, name: string, sources: readonly string[]) => ({
+const hookOf = (gitHost: GitHostName, name: string, sources: readonly string[]) => ({
   ...example.hooks[0]!,
   name,
   gitHost,
@@ -108,7 +108,7 @@ describe("the rendered rules", () => {
 
 describe("a delivery of each git host", () => {
   const hex = "0123456789abcdef".repeat(4);
-  const good: Record<GitHost, [path: string, source: string, headers: EdgeRequest["headers"]]> = {
+  const good: Record<GitHostName, [path: string, source: string, headers: EdgeRequest["headers"]]> = {
     github: ["site", "2a0a:a440::7", { "X-Hub-Signature-256": `sha256=${hex}` }],
     gitlab: ["lab", "34.74.90.70", { "X-Gitlab-Token": "a-token-that-is-the-secret-itself-xx" }],
     bitbucket: ["bucket", "104.192.143.241", { "X-Hub-Signature": `sha256=${hex}` }],

@@ -2,8 +2,8 @@
 import { afterAll, beforeEach, describe, expect, test } from "vitest";
 import { sourceSets } from "../../../infra/config/derived.ts";
 import { firewallLayer, firewallRules } from "../../../infra/host/firewall/firewall.ts";
-import { foreignWorker, loopback, networks, v4, v6 } from "../../../infra/networks.ts";
-import { example, exampleHost } from "../../fixtures.ts";
+import { loopback, networks, v4, v6 } from "../../../infra/networks.ts";
+import { example, exampleHost, foreignWorker } from "../../fixtures.ts";
 import { cable, inNamespace, missing, Root, verifyUnits } from "./namespace.ts";
 
 const layer = firewallLayer(example, exampleHost);

@@ -2,8 +2,8 @@
 import { afterAll, beforeEach, describe, expect, test } from "vitest";
 import { sourceSets } from "../../../infra/config/derived.ts";
 import { proxyLayer, renderProxy } from "../../../infra/host/proxy/proxy.ts";
-import { foreignWorker, networks } from "../../../infra/networks.ts";
-import { example, exampleHost } from "../../fixtures.ts";
+import { networks } from "../../../infra/networks.ts";
+import { example, exampleHost, foreignWorker } from "../../fixtures.ts";
 import { edge, edge6, fromEdge, type LabOptions, noNginx, OriginLab, origin6, stranger } from "./lab/origin.ts";
 import type { LabReply, LabRequest } from "./lab/proxy.ts";
 

@@ -4,14 +4,13 @@ import { createHash } from "node:crypto";
 import { beforeEach, describe, expect, test } from "vitest";
 import { applyScript, factRecord } from "../../../infra/apply/manifest.ts";
 import type { SeenLayer } from "../../../infra/apply/report.ts";
-import type { Settings } from "../../../infra/config/settings.ts";
+import type { Credentials, Settings } from "../../../infra/config/settings.ts";
 import { paths } from "../../../infra/host/paths.ts";
 import {
   auditVerdict,
   credentialFiles,
   deployKeyPath,
   expectedMac,
-  type HookSecrets,
   judgeSecrets,
   probedSecrets,
   reportCredential,
@@ -22,7 +21,7 @@ import {
 import { secrets as configured, example, rebuilt } from "../../fixtures.ts";
 import { hostNode, noHost, onHost } from "./lab/throwaway-host.ts";
 
-const plain: HookSecrets = {
+const plain: Credentials = {
   site: [configured.site.current, configured.site.previous],
   docs: [configured.docs.current],
 };
@@ -150,7 +149,7 @@ chmod +x /tmp/bin/systemd-creds
 PATH=/tmp/bin:$PATH
 `;
 /** In a subshell: \`apply\` exits where it fails. */
-const applied = (settings: Settings, hookSecrets: HookSecrets) =>
+const applied = (settings: Settings, hookSecrets: Credentials) =>
   `( ${applyScript(secretsLayer(settings), "0123456789ab", paths.state, secretLines(hookSecrets))} )\necho "applied $?"\n`;
 const audit = (settings: Settings) =>
   `echo AUDIT; ( ${secretsLayer(settings).script}\n${secretsAudit.read} ); echo END\n`.replaceAll(
@@ -183,7 +182,7 @@ describe("on a host", () => {
   });
 
   test("after a rotation and after the removal of a hook the audit agrees, the salt stays, and the folder is root's alone", () => {
-    const rotated: HookSecrets = {
+    const rotated: Credentials = {
       site: [`new-${configured.site.current}`, configured.site.current],
       docs: plain.docs!,
     };
@@ -231,7 +230,7 @@ describe("on a host", () => {
     const key = `-----BEGIN OPENSSH PRIVATE KEY-----\n${"a".repeat(70)}\n${"b".repeat(70)}\n-----END OPENSSH PRIVATE KEY-----`;
     const token = "glpat-0123456789abcdefghij";
     const signing = `whsec_${Buffer.alloc(32, 7).toString("base64")}`;
-    const withKey: HookSecrets = { ...plain, "key:docs": [key], "status:docs": [token], "notify:docs": [signing] };
+    const withKey: Credentials = { ...plain, "key:docs": [key], "status:docs": [token], "notify:docs": [signing] };
     const { stdout, stderr } = onHost(`${watched}${applied(rebuilt, withKey)}${audit(rebuilt)}${list}
       systemd-creds decrypt --name=deploy-key ${paths.credentials}/docs-deploy-key - | sha256sum
       systemd-creds decrypt --name=status ${paths.credentials}/docs.status - | sha256sum
@@ -250,7 +249,7 @@ describe("on a host", () => {
 
   test("the ssh-agents that run are restarted with the key that arrived, and no other unit", () => {
     const reports = { "status:docs": ["glpat-0123456789abcdefghij"], "notify:docs": ["n".repeat(40)] };
-    const withKey: HookSecrets = { ...plain, ...reports, "key:docs": [`-----BEGIN KEY-----\n${"a".repeat(70)}`] };
+    const withKey: Credentials = { ...plain, ...reports, "key:docs": [`-----BEGIN KEY-----\n${"a".repeat(70)}`] };
     const systemctl = `mkdir -p /mnt/bin; PATH=/mnt/bin:$PATH; cat >/mnt/bin/systemctl <<'END'
 #!/bin/sh
 case $1 in restart) echo "systemctl $*" >>/mnt/calls ;; is-active) case $3 in pushgate-agent-*) cat /mnt/state ;; esac | grep -q active ;; esac
