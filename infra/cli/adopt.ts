@@ -9,7 +9,7 @@ import { join } from "node:path";
 import { cloudflareApi, vendorUrl } from "../edge/api.ts";
 import { command, confirm, type Options, ofStack } from "./command.ts";
 import { adoptable, type Declared, type Found, find, type Zone } from "./live-objects.ts";
-import { nameOf, pulumi, readConfig, UserError } from "./stack.ts";
+import { accessOf, nameOf, pulumi, UserError } from "./stack.ts";
 
 type Step = { op: string; urn: string; newState?: { type: string; inputs?: Declared["inputs"] } };
 type Digest = { steps?: Step[]; diagnostics?: { severity?: string; message?: string }[] };
@@ -37,10 +37,7 @@ async function plan(stack: readonly string[]) {
 type Adoption = Declared & Found;
 
 async function findAll(stack: readonly string[]): Promise<Adoption[]> {
-  const config = await readConfig(stack, "--show-secrets");
-  const [token, baseUrl, zoneName] = ["cloudflare:apiToken", "cloudflare:baseUrl", "pushgate:zone"].map(
-    (key) => config[key]?.value,
-  );
+  const { token, baseUrl, zone: zoneName } = await accessOf(stack);
   if (token === undefined)
     throw new UserError("cloudflare:apiToken is not set. Run: npx pulumi config set --secret cloudflare:apiToken");
   const { declared, missing } = await plan(stack);

@@ -7,8 +7,8 @@ import { type Verdict, verdict } from "../trace/verdict.ts";
 import { type Options, ofStack } from "./command.ts";
 import { isDeliveryId } from "./logs.ts";
 import type { Place } from "./places.ts";
-import { UserError } from "./stack.ts";
-import { accessOf, atCloudflare, type Looked } from "./trace-cloudflare.ts";
+import { accessOf, UserError } from "./stack.ts";
+import { atCloudflare, type Looked } from "./trace-cloudflare.ts";
 import { onHosts, type Traced } from "./trace-hosts.ts";
 import type { WebhookClient } from "./webhooks.ts";
 

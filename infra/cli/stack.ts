@@ -99,6 +99,21 @@ export function readConfig(stack: readonly string[], ...flags: string[]): Promis
   return config;
 }
 
+/** How a command queries Cloudflare: `cloudflare:apiToken`, `cloudflare:baseUrl` and `pushgate:zone`, where they are set. */
+export type Access = {
+  readonly token?: string | undefined;
+  readonly baseUrl?: string | undefined;
+  readonly zone?: string | undefined;
+};
+
+export async function accessOf(stack: readonly string[]): Promise<Access> {
+  const config = await readConfig(stack, "--show-secrets");
+  const [token, baseUrl, zone] = ["cloudflare:apiToken", "cloudflare:baseUrl", "pushgate:zone"].map(
+    (key) => config[key]?.value,
+  );
+  return { token, baseUrl, zone };
+}
+
 async function loadConfig(stack: readonly string[], flags: readonly string[]): Promise<Config> {
   const { code, stdout, stderr } = await pulumi(["config", "--json", ...flags, ...stack]);
   if (code !== 0) throw new UserError(await unreadable(stack, stderr.trim()));

@@ -6,7 +6,7 @@ import { printable } from "../apply/report.ts";
 import { ApiRefusal, type CloudflareApi, cloudflareApi, vendorUrl } from "../edge/api.ts";
 import { isOurs } from "../edge/zone/phase.ts";
 import type { Answer, SecurityEvent } from "../trace/evidence.ts";
-import { readConfig, UserError } from "./stack.ts";
+import { type Access, UserError } from "./stack.ts";
 
 export type Looked = { readonly cloudflare?: readonly SecurityEvent[]; readonly notLooked?: string };
 
@@ -107,20 +107,6 @@ function reason(error: unknown): string {
   if (!(error instanceof ApiRefusal)) throw error;
   const forbidden = error.status === 403 || /not authorized|does not have access/.test(error.message);
   return `the API: ${text(error.message)}${forbidden ? `. ${permission}` : ""}`;
-}
-
-type Access = {
-  readonly token?: string | undefined;
-  readonly baseUrl?: string | undefined;
-  readonly zone?: string | undefined;
-};
-
-export async function accessOf(stack: readonly string[]): Promise<Access> {
-  const config = await readConfig(stack, "--show-secrets");
-  const [token, baseUrl, zone] = ["cloudflare:apiToken", "cloudflare:baseUrl", "pushgate:zone"].map(
-    (key) => config[key]?.value,
-  );
-  return { token, baseUrl, zone };
 }
 
 type Ray = { readonly ray: string } | { readonly notLooked: string };
