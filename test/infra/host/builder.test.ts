@@ -1,5 +1,6 @@
 /** The builder's units as systemd reads them, and what each line of them prevents. The host suites test them running. */
 import { spawnSync } from "node:child_process";
+import { readFileSync } from "node:fs";
 import * as v from "valibot";
 import { afterAll, beforeEach, describe, expect, test } from "vitest";
 import { sitesOf } from "../../../infra/config/derived.ts";
@@ -136,6 +137,38 @@ describe("hugo's unit", () => {
     expect(docs).toContain(String.raw`Environment="HUGO_SECURITY_HTTP_URLS=[\"^https://api\\\\.example\\\\.org/\"]"`);
   });
 
+  test("each of a git host's keys is a line for ssh", () => {
+    const [, docsHook] = rebuilt.hooks;
+    const knownHosts = ["a ssh-ed25519 A", "a ssh-rsa B"];
+    const { files } = builderLayer(
+      { ...rebuilt, hooks: [{ ...docsHook!, site: { ...docsHook!.site!, knownHosts } }] },
+      exampleHost,
+    );
+    expect(files.map(({ text }) => text)).toContain("a ssh-ed25519 A\na ssh-rsa B\n");
+  });
+
+  test("systemd reads no specifier in a policy, and each variable is a line", () => {
+    const [, docsHook] = rebuilt.hooks;
+    const hugo = { ...docsHook!.site!.hugo, http: ["^https://api/%20$"] };
+    const hooks = [{ ...docsHook!, site: { ...docsHook!.site!, hugo } }];
+    const { files } = builderLayer({ ...rebuilt, hooks }, exampleHost);
+    const unit = files.find(({ path }) => path.endsWith(units.hugo("docs")))!.text;
+    expect(unit).toContain('Environment="HUGO_SECURITY_HTTP_URLS=[\\"^https://api/%%20$\\"]"');
+    expect(values(unit, "Environment").length).toBeGreaterThan(3);
+  });
+
+  test("systemd finds content outside the repository before Hugo, and notes it where Hugo's program compares it", () => {
+    for (const key of ["Wants", "After"]) expect(values(docs, key)).toContain(units.content("docs"));
+    const root = values(docs, "RootDirectory")[0];
+    expect(values(docs, "ExecStart")[0]).toContain(" run /content-of-docs ");
+    expect(values(text(units.content("docs")), "ExecStart")[0]).toMatch(
+      new RegExp(` find \\S+ ${root}/content-of-docs$`),
+    );
+    const program = layer.files.find(({ path }) => path.endsWith("/hugo-content"))!.text;
+    for (const script of ["apply/enter.sh", "host/builder/content.sh"])
+      expect(program).toContain(readFileSync(new URL(`../../../infra/${script}`, import.meta.url), "utf8"));
+  });
+
   test("builds in the folder of the site, and has its program find a content folder only where one is outside", () => {
     expect(values(docs, "WorkingDirectory")).toEqual(["/source/docs"]);
     expect(values(docs, "ExecStart")[0]).toMatch(/hugo-content run .* --source \/source\/docs --contentDir \/content /);
@@ -144,6 +177,14 @@ describe("hugo's unit", () => {
     const without = { ...rebuilt, hooks: rebuilt.hooks.slice(0, 1) };
     const declared = builderLayer(without, exampleHost);
     expect(JSON.stringify([declared.files, declared.facts])).not.toMatch(/hugo-content|pushgate-content|contentDir/);
+  });
+
+  test("content outside the repository needs no group of writers", () => {
+    const [, docsHook] = rebuilt.hooks;
+    const { writers: _, ...site } = docsHook!.site!;
+    const { files } = builderLayer({ ...rebuilt, hooks: [{ ...docsHook!, site }] }, exampleHost);
+    const unit = files.find(({ path }) => path.endsWith(units.hugo("docs")))!.text;
+    expect(values(unit, "SupplementaryGroups")).toEqual([]);
   });
 
   test("a group that may read content outside the repository is not the group of a build without such content", () => {
