@@ -22,7 +22,7 @@ const hook = v.object({
   /** Pushes to other branches are ignored. */
   branch: text,
   /** Of a hook with a site: the builder's status.json, for the metrics. */
-  status: v.exactOptional(absolute),
+  statusFile: v.exactOptional(absolute),
 });
 
 /** FileDescriptorName= of the socket for metrics. Each other socket that systemd passes is for deliveries. */

@@ -28,7 +28,7 @@ export const settled = ({ hooks, ...config }: Config, withStatus: readonly strin
 export const settledHooks = (hooks: Config["hooks"], withStatus: readonly string[] = []): Settings["hooks"] =>
   hooks.map(({ sources, ...hook }) => ({
     ...hook,
-    ...(withStatus.includes(hook.name) && { status: true as const }),
+    ...(withStatus.includes(hook.name) && { setsStatus: true as const }),
     published: published[hook.gitHost] !== undefined,
     sources: published[hook.gitHost] ?? tidy(sources ?? []),
   }));
@@ -40,13 +40,14 @@ export const sitesOf = ({ hooks }: Pick<Settings, "hooks">): SiteHook[] =>
   hooks.filter((hook): hook is SiteHook => hook.site !== undefined);
 
 /** Whether results of builds leave the host: to the git host's API, or to `site.notify`. */
-export const isReported = ({ status, site: { notify } }: SiteHook): boolean => status === true || notify !== undefined;
+export const isReported = ({ setsStatus, site: { notify } }: SiteHook): boolean =>
+  setsStatus === true || notify !== undefined;
 
 /** The ports that a hook's results are sent to. A git host that is reached over SSH has its API on 443. */
-export function reportPorts({ repository, status, site: { notify } }: SiteHook): number[] {
+export function reportPorts({ repository, setsStatus, site: { notify } }: SiteHook): number[] {
   const { ssh, port } = remoteOf(repository);
   const notified = notify === undefined ? [] : [Number(new URL(notify).port || 443)];
-  return [...(status ? [ssh ? 443 : port] : []), ...notified];
+  return [...(setsStatus ? [ssh ? 443 : port] : []), ...notified];
 }
 
 /** The sites that pushgate serves, too, in the order of their hooks. Every host serves each. */

@@ -256,7 +256,7 @@ export type Hook = Omit<Config["hooks"][number], "sources"> & {
   /** CIDRs that may deliver: sorted, without overlaps, never empty. */
   readonly sources: readonly string[];
   /** Whether `secrets.<hook>.status` is given: the result of a build is set on its commit. */
-  readonly status?: true;
+  readonly setsStatus?: true;
 };
 export type Site = NonNullable<Hook["site"]>;
 

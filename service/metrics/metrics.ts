@@ -13,7 +13,7 @@ export function createMetrics({ spool, hooks }: Pick<ReceiverSettings, "spool" |
   const collect = async () => {
     const [spooled, built] = await Promise.all([
       perHook(hooks, ({ name }) => waiting(join(spool, name))),
-      perHook(hooks, ({ status }) => (status === undefined ? undefined : readBuilds(status))),
+      perHook(hooks, ({ statusFile }) => (statusFile === undefined ? undefined : readBuilds(statusFile))),
     ]);
     return exposition([...answers.metrics(), ...ofSpool(spooled), ...ofBuilds(built)]);
   };

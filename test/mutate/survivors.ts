@@ -20,7 +20,7 @@ export const survivors: readonly Survivor[] = [
   },
   {
     file: "infra/host/builder/reporter.ts",
-    line: 'const kinds = [...(status ? (["status"] as const) : []), ...(site.notify ? (["notify"] as const) : [])];',
+    line: 'const kinds = [...(setsStatus ? (["status"] as const) : []), ...(site.notify ? (["notify"] as const) : [])];',
     becomes: '["Stryker was here"]',
     reason: "The type of a credential's kind has no such word.",
   },
@@ -442,7 +442,7 @@ export const survivors: readonly Survivor[] = [
   })),
   {
     file: "service/metrics/metrics.ts",
-    line: "perHook(hooks, ({ status }) => (status === undefined ? undefined : readBuilds(status))),",
+    line: "perHook(hooks, ({ statusFile }) => (statusFile === undefined ? undefined : readBuilds(statusFile))),",
     becomes: "false",
     reason: "Node rejects undefined as a path, and readBuilds returns undefined: the condition is the type's.",
   },

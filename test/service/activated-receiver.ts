@@ -41,7 +41,7 @@ export class ActivatedReceiver {
   async start(rewrite?: Rewrite, names = "pushgate-receiver-github.socket:metrics"): Promise<this> {
     mkdirSync(join(this.root, "credentials"), { recursive: true });
     const [site, docs] = hooks;
-    const built = { spool: this.spool, hooks: [{ ...site, status: this.status }, docs], limits: this.limits };
+    const built = { spool: this.spool, hooks: [{ ...site, statusFile: this.status }, docs], limits: this.limits };
     writeFileSync(join(this.root, "receiver.json"), JSON.stringify(built));
     for (const { name } of hooks)
       writeFileSync(join(this.root, "credentials", name), `${secrets[name as "site" | "docs"].current}\n`);

@@ -33,7 +33,7 @@ const defaultPaths = (folder?: string): string[] =>
 
 /** What `service/builder` reads. */
 export function builderSettings(hook: SiteHook): BuilderSettings {
-  const { name, repository, branch, site, status = false } = hook;
+  const { name, repository, branch, site, setsStatus = false } = hook;
   const { content, folder, webRoot, submodules } = site;
   const { releaseMiB, pagesPercent, seconds, memoryMiB, tasks } = site.limits;
   return {
@@ -53,7 +53,7 @@ export function builderSettings(hook: SiteHook): BuilderSettings {
     submodules,
     ...(remoteOf(repository).ssh && { knownHosts: knownHostsPath(name), agent: agentPath(name) }),
     ...(isReported(hook) && {
-      reports: { folder: `${reports}/${name}`, status, notify: site.notify !== undefined },
+      reports: { folder: `${reports}/${name}`, status: setsStatus, notify: site.notify !== undefined },
     }),
     hugo: { socket: hugoSocketPath(name), result: `${hugoResults}/${name}/last` },
     limits: { releaseBytes: releaseMiB * MiB, pagesPercent, seconds, memoryMiB, tasks },

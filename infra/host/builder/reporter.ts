@@ -15,25 +15,25 @@ const settingsPath = (hook: string) => `${paths.reporterSettings}/${hook}.json` 
 
 /** What `service/reporter` reads. Each host sets a result of its own: a site may be built on one and fail on another. */
 function reporterSettings(
-  { name, gitHost, repository, status, site: { hostname, notify } }: SiteHook,
+  { name, gitHost, repository, setsStatus, site: { hostname, notify } }: SiteHook,
   host: Pick<Host, "name">,
 ): ReporterSettings {
   return {
     hook: name,
     folder: `${paths.reports}/${name}`,
     ...(hostname !== undefined && { site: `https://${hostname}/` }),
-    ...(status && { status: { gitHost, repository, context: `pushgate/${host.name}/${name}` } }),
+    ...(setsStatus && { status: { gitHost, repository, context: `pushgate/${host.name}/${name}` } }),
     ...(notify !== undefined && { notify }),
   };
 }
 
 /** `hook` is one of those that `isReported`. */
 export function reporterFiles(hook: SiteHook, host: Pick<Host, "name">): HostFile[] {
-  const { name, status, site } = hook;
-  const kinds = [...(status ? (["status"] as const) : []), ...(site.notify ? (["notify"] as const) : [])];
+  const { name, setsStatus, site } = hook;
+  const kinds = [...(setsStatus ? (["status"] as const) : []), ...(site.notify ? (["notify"] as const) : [])];
   const values = {
     hook: name,
-    recipients: [...(status ? ["the git host"] : []), ...(site.notify ? ["site.notify"] : [])].join(" and "),
+    recipients: [...(setsStatus ? ["the git host"] : []), ...(site.notify ? ["site.notify"] : [])].join(" and "),
     egress: units.egress,
     egressProgram: `${paths.lib}/egress`,
     program: paths.builder,

@@ -42,7 +42,7 @@ export function receiverSettings({
 }: Settings): ReceiverSettings {
   const declared = hooks.map(({ name, gitHost, branch, site }) => ({
     ...{ name, gitHost, branch },
-    ...(site && { status: `${paths.sites}/${name}/status.json` }),
+    ...(site && { statusFile: `${paths.sites}/${name}/status.json` }),
   }));
   return { spool: paths.spool, hooks: declared, limits };
 }

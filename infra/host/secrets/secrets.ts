@@ -29,8 +29,8 @@ const namesIn = (settings: Pick<Settings, "hooks">): string[] => [
   ...settings.hooks.flatMap(({ name, repository, site }) =>
     site !== undefined && remoteOf(repository).ssh ? [name, `key:${name}`] : [name],
   ),
-  ...sitesOf(settings).flatMap(({ name, status, site: { notify } }) => [
-    ...(status ? [`status:${name}`] : []),
+  ...sitesOf(settings).flatMap(({ name, setsStatus, site: { notify } }) => [
+    ...(setsStatus ? [`status:${name}`] : []),
     ...(notify === undefined ? [] : [`notify:${name}`]),
   ]),
 ];

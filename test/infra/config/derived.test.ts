@@ -162,29 +162,33 @@ describe("results of builds", () => {
 
   test.each<[string, ReturnType<typeof with_>, number[]]>([
     ["without a token and a URL", with_({}), []],
-    ["to the git host over https", with_({ status: true, repository: "https://github.com/a/b.git" }), [443]],
-    ["to the git host on a port", with_({ status: true, repository: "https://git.example.net:8443/a/b.git" }), [8443]],
+    ["to the git host over https", with_({ setsStatus: true, repository: "https://github.com/a/b.git" }), [443]],
+    [
+      "to the git host on a port",
+      with_({ setsStatus: true, repository: "https://git.example.net:8443/a/b.git" }),
+      [8443],
+    ],
     [
       "to a git host that is read over SSH",
-      with_({ status: true, repository: "ssh://git@git.example.net:2222/a/b" }),
+      with_({ setsStatus: true, repository: "ssh://git@git.example.net:2222/a/b" }),
       [443],
     ],
     ["to site.notify", with_({}, { notify }), [443]],
     ["to site.notify on a port", with_({}, { notify: "https://example.net:8444/hook" }), [8444]],
     [
       "to both",
-      with_({ status: true, repository: "git@github.com:a/b.git" }, { notify: "https://example.net:8444/" }),
+      with_({ setsStatus: true, repository: "git@github.com:a/b.git" }, { notify: "https://example.net:8444/" }),
       [443, 8444],
     ],
   ])("%s leave the host on these ports: %s", (_, hook, ports) => {
     expect([isReported(hook), reportPorts(hook)]).toEqual([ports.length > 0, ports]);
   });
 
-  test("a hook has `status` where it has a token, and no such key where it has none", () => {
-    const { status: _, ...config } = site;
+  test("a hook has `setsStatus` where it has a token, and no such key where it has none", () => {
+    const { setsStatus: _, ...config } = site;
     const of = (withStatus: string[]) => settled({ ...example, hooks: [config] } as never, withStatus).hooks[0]!;
-    expect(of(["site"]).status).toBe(true);
-    expect(Object.keys(of(["docs"]))).not.toContain("status");
-    expect(Object.keys(settled({ ...example, hooks: [config] } as never).hooks[0]!)).not.toContain("status");
+    expect(of(["site"]).setsStatus).toBe(true);
+    expect(Object.keys(of(["docs"]))).not.toContain("setsStatus");
+    expect(Object.keys(settled({ ...example, hooks: [config] } as never).hooks[0]!)).not.toContain("setsStatus");
   });
 });

@@ -389,7 +389,7 @@ test("each hook has its secrets, newest first, and its other credentials beside 
     "notify:site": [credentials.notify],
     docs: [secrets.docs.current],
   });
-  expect(parsed.settings.hooks.map(({ name, status }) => [name, status])).toEqual([
+  expect(parsed.settings.hooks.map(({ name, setsStatus }) => [name, setsStatus])).toEqual([
     ["site", true],
     ["docs", undefined],
   ]);

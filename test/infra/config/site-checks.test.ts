@@ -337,14 +337,14 @@ describe("reports", () => {
       "pushgate:secrets": { site: { ...secrets.site, status: token, notify: key } },
     };
     const { settings, secrets: found } = parseSettings(stackConfig(config), () => true);
-    expect(settings.hooks[0]).toMatchObject({ status: true, site: { notify } });
+    expect(settings.hooks[0]).toMatchObject({ setsStatus: true, site: { notify } });
     expect(JSON.stringify(settings)).not.toMatch(/whsec_|tttt/);
     expect(found).toMatchObject({ "status:site": [token], "notify:site": [key] });
     const without = parseSettings(
       stackConfig({ "pushgate:hooks": withSite({}), "pushgate:secrets": { site: secrets.site } }),
       () => true,
     );
-    expect(without.settings.hooks[0]).not.toHaveProperty("status");
+    expect(without.settings.hooks[0]).not.toHaveProperty("setsStatus");
   });
 
   test.each<[string, object, object, object, string]>([

@@ -28,9 +28,9 @@ describe("the builder's settings", () => {
 
 test("a reporter's settings name the recipients that there are", () => {
   const of = (change: object, status: boolean) => {
-    const hooks = rebuilt.hooks.map(({ status: _, ...hook }) => ({
+    const hooks = rebuilt.hooks.map(({ setsStatus: _, ...hook }) => ({
       ...hook,
-      ...(status && { status: true as const }),
+      ...(status && { setsStatus: true as const }),
       ...(hook.site && { site: { ...hook.site, ...change } }),
     }));
     const { files } = builderLayer({ ...rebuilt, hooks }, exampleHost);

@@ -332,7 +332,7 @@ describe("the reporter", () => {
       layer.files.map(({ path }) => path).filter((path) => path.includes("report"));
     const files = [`${paths.units}/${units.report("docs")}`, `${paths.units}/${units.reportPath("docs")}`];
     expect(names(layer)).toEqual([`${paths.reporterSettings}/docs.json`, ...files]);
-    const quiet = rebuilt.hooks.map(({ status: _, site, ...hook }) => {
+    const quiet = rebuilt.hooks.map(({ setsStatus: _, site, ...hook }) => {
       const { notify: __, ...rest } = site!;
       return { ...hook, site: rest };
     });

@@ -226,6 +226,6 @@ test("a changed range, program or hook restarts no socket by name", () => {
 
 test("the receiver has the place of a site's status.json, and none for a hook without a site", () => {
   const [site, docs] = receiverSettings(served).hooks;
-  expect(site?.status).toBe("/var/lib/pushgate-sites/site/status.json");
-  expect(docs).not.toHaveProperty("status");
+  expect(site?.statusFile).toBe("/var/lib/pushgate-sites/site/status.json");
+  expect(docs).not.toHaveProperty("statusFile");
 });

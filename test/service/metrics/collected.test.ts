@@ -14,7 +14,7 @@ let metrics: ReturnType<typeof createMetrics>;
 beforeEach(() => {
   root = mkdtempSync(join(tmpdir(), "pushgate-collected-"));
   for (const hook of ["site", "docs"]) mkdirSync(join(root, "spool", hook), { recursive: true });
-  const hooks = [{ ...docs, name: "site", status: join(root, "status.json") }, docs];
+  const hooks = [{ ...docs, name: "site", statusFile: join(root, "status.json") }, docs];
   metrics = createMetrics({ spool: join(root, "spool"), hooks });
 });
 afterEach(() => rmSync(root, { recursive: true }));
@@ -181,7 +181,7 @@ test("the whole text: each metric with help and type, and none without a sample"
     "# HELP pushgate_spool_oldest_seconds Age of the oldest of them; 0 without one.",
     "# TYPE pushgate_spool_oldest_seconds gauge",
   ]);
-  metrics = createMetrics({ spool: join(root, "spool"), hooks: [{ ...docs, status: join(root, "status.json") }] });
+  metrics = createMetrics({ spool: join(root, "spool"), hooks: [{ ...docs, statusFile: join(root, "status.json") }] });
   writeFileSync(join(root, "status.json"), JSON.stringify({ runs: {}, succeeded: "2026-11-21T07:00:00.000Z" }));
   expect((await metrics.collect()).split("\n").filter((line) => /^# .*_(builds?|last)_/.test(line))).toEqual([
     "# HELP pushgate_builds_total Runs of the builder, by how they ended. It goes on over restarts.",
