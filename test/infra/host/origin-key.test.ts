@@ -2,6 +2,7 @@
 import { afterAll, beforeEach, describe, expect, test } from "vitest";
 import type { Probed } from "../../../infra/apply/manifest.ts";
 import { quote } from "../../../infra/apply/shell.ts";
+import { clientCaLayer } from "../../../infra/host/client-ca/client-ca.ts";
 import { originCertificateLayer } from "../../../infra/host/origin-certificate/origin-certificate.ts";
 import { csrQuestion, originKeyLayer } from "../../../infra/host/origin-key/origin-key.ts";
 import { example, exampleHost, served, siteHostname } from "../../fixtures.ts";
@@ -30,6 +31,27 @@ test("the probe's question for the request declares nothing", () => {
     ...{ name: "request", files: [], owns: [], script: layer.script },
     facts: [{ name: "certificate request", read: "request" }],
   });
+});
+
+test("each certificate is one file that ends in one line end, whether its PEM has it or not", () => {
+  for (const pem of ["PEM", "PEM\n"])
+    for (const { files } of [originCertificateLayer(served, exampleHost, pem), clientCaLayer(pem)])
+      expect(files.map(({ text }) => text)).toEqual(["PEM\n"]);
+  expect(clientCaLayer("\nPEM\n\n").files[0]!.text).toBe("\nPEM\n");
+});
+
+test("the second client CA is owned, and so is the file that an earlier version made", () => {
+  const { files, owns } = clientCaLayer("PEM");
+  expect(owns).toEqual([files[0]!.path, "/etc/pushgate/tls/settled-ca.conf"]);
+});
+
+test("a hostname of 64 characters is the certificate's common name, and a longer one is not", () => {
+  const subject = (length: number) => {
+    const hostname = `${"h".repeat(length - ".example.org".length)}.example.org`;
+    return [hostname, /^subject='(.*)'$/m.exec(originKeyLayer({ ...exampleHost, hostname }).script!)?.[1]];
+  };
+  const [longest, itsSubject] = subject(64);
+  expect([itsSubject, subject(65)[1]]).toEqual([`/CN=${longest}`, "/CN=pushgate origin"]);
 });
 
 describe("the origin key", () => {
