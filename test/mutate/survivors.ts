@@ -12,6 +12,47 @@ export type Survivor = {
 const grows = "if (bytes > body.length) body = Buffer.concat([body], Math.min(limit, Math.max(declared, 2 * bytes)));";
 
 export const survivors: readonly Survivor[] = [
+  ...[
+    ["infra/host/proxy/origin-server.ts", 'items.map((item) => `    ${line(item)}`).join("\\n");'],
+    [
+      "infra/host/proxy/proxy.ts",
+      'sourceGeos: sets.map((set) => geo("$remote_addr", sourceGeo(set), set.cidrs)).join("\\n\\n"),',
+    ],
+    [
+      "infra/host/proxy/proxy.ts",
+      'hookLocations: hooks.map(({ name, set }) => hookLocation(name, set.port, limits)).join("\\n\\n"),',
+    ],
+    ["infra/host/proxy/proxy.ts", 'return [server, ...websites(settings, host)].join("\\n");'],
+  ].map(([file, line]) => ({
+    file: file!,
+    line: line!,
+    becomes: '""',
+    reason: "nginx reads directives and blocks without line ends between them, too.",
+  })),
+  {
+    file: "infra/host/proxy/origin-server.ts",
+    line: 'export const whereExists = (path: string): string => path.replace(/\\.conf$/, "*.conf");',
+    becomes: "/\\.conf/",
+    reason: "Each of the paths has one such text, at its end.",
+  },
+  {
+    file: "infra/host/receiver/receiver.ts",
+    line: 'const [address = "", bits] = cidr.split("/");',
+    becomes: '"Stryker was here!"',
+    reason: "A split text has a first part: a default of the type's.",
+  },
+  {
+    file: "infra/host/secrets/secrets.ts",
+    line: 'const saltText = /^salt ([0-9a-f]{64})$/.exec(lines[0] ?? "")?.[1];',
+    becomes: '"Stryker was here!"',
+    reason: "Neither text is a salt.",
+  },
+  {
+    file: "infra/host/secrets/secrets.ts",
+    line: ".sort(([a], [b]) => (a < b ? -1 : 1))",
+    becomes: "a <= b",
+    reason: "No two names are equal.",
+  },
   {
     file: "infra/host/builder/reporter.ts",
     line: 'sandbox: sandbox("node", "# Node calls pkey_alloc: it goes on after EPERM, not after a signal."),',

@@ -2,8 +2,9 @@
 import { afterAll, beforeEach, describe, expect, test } from "vitest";
 import { sourceSets } from "../../../infra/config/derived.ts";
 import { proxyLayer, renderProxy } from "../../../infra/host/proxy/proxy.ts";
+import { websites } from "../../../infra/host/proxy/website.ts";
 import { networks } from "../../../infra/networks.ts";
-import { example, exampleHost, foreignWorker } from "../../fixtures.ts";
+import { example, exampleHost, foreignWorker, served } from "../../fixtures.ts";
 import { edge, edge6, fromEdge, type LabOptions, noNginx, OriginLab, origin6, stranger } from "./lab/origin.ts";
 import type { LabReply, LabRequest } from "./lab/proxy.ts";
 
@@ -31,6 +32,38 @@ const byProxy = ({ status, headers, body }: LabReply) => {
   }
   return status;
 };
+
+describe("the rendered text", () => {
+  test("strangers may burst as far as the limit, and not at all where it is 0", () => {
+    const burst = (proxyBurst: number) =>
+      renderProxy({ ...example, limits: { ...example.limits, proxyBurst } }, exampleHost).match(/limit_req zone=.*/g);
+    expect(burst(1)).toEqual(Array(2).fill("limit_req zone=pushgate_strangers burst=1 nodelay;"));
+    expect(burst(0)).toEqual(Array(2).fill("limit_req zone=pushgate_strangers;"));
+  });
+
+  test("a hook's name with hyphens gives a name that nginx accepts for a variable", () => {
+    const hooks = example.hooks.map((hook) => (hook.published ? hook : { ...hook, name: "our-own-docs" }));
+    const text = renderProxy({ ...example, hooks }, exampleHost);
+    expect(text).toContain("geo $remote_addr $pushgate_from_our_own_docs {");
+    expect(text).toContain("/webhook/our-own-docs $pushgate_from_our_own_docs;");
+  });
+
+  test("without a served site there is nothing of a website", () => {
+    expect(websites(example, exampleHost)).toEqual([]);
+    expect(websites(served, exampleHost)).toHaveLength(2);
+  });
+
+  test("the layer's script has each site's log, and the addresses without their ranges", () => {
+    const { script, files } = proxyLayer(served, exampleHost, "\nCA\n\n");
+    for (const line of [
+      "site_logs='/var/log/nginx/pushgate-site-site.log'",
+      "all_site_logs='/var/log/nginx/pushgate-site-*.log'",
+      "any4='0.0.0.0'",
+    ])
+      expect(script).toContain(`\n${line}\n`);
+    expect(files[0]!.text).toBe("\nCA\n");
+  });
+});
 
 describe("nginx answers", () => {
   beforeEach(({ skip }) => skip(noNginx !== undefined, noNginx));
