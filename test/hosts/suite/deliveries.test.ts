@@ -230,6 +230,7 @@ describe("through nginx, from GitHub's address:", () => {
     for (const log of logs) {
       const text = await host.read(log);
       expect(text).not.toMatch(/[\u0000-\u0009\u000b-\u001f\u007f-\u009f]/);
+      expect(text.split("\n").filter((line) => !line.startsWith("{"))).toEqual([]);
       for (const line of text.trim().split("\n")) expect(JSON.parse(line)).toHaveProperty("status");
     }
   });

@@ -260,10 +260,10 @@ test("hugo's account has a name server and a port only where a site's build may 
 });
 
 test("a reporter has the ports of the git host's API and of site.notify, and no others", () => {
-  const ports = (repository: string, notify?: string, status?: true) => {
+  const ports = (repository: string, notify?: string, setsStatus?: true) => {
     const [hook] = rebuilt.hooks;
     const site = { ...hook!.site!, ...(notify !== undefined && { notify }) };
-    const hooks = [{ ...hook!, repository, site, ...(status && { status }) }];
+    const hooks = [{ ...hook!, repository, site, ...(setsStatus && { setsStatus }) }];
     const { files } = egressLayer({ ...rebuilt, hooks });
     const { text } = files.find(({ path }) => path.endsWith("egress.conf"))!;
     return [/^reporters=(.*)$/m.exec(text)?.[1], /^report_ports=(.*)$/m.exec(text)?.[1]];
