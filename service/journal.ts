@@ -8,7 +8,7 @@ export type Entry = {
   readonly delivery: string | null;
   readonly hook: string | null;
   readonly source: string | null; // the address that the connection came from
-  readonly status: number; // 499 where the sender left before the answer, as in nginx's log; 0 without an answer
+  readonly status: number; // 499 where the sender left before the answer, as in nginx's log; 0 for a line of no answer
   readonly reason: string;
   readonly ms: number; // from the request's headers to the answer
 };
@@ -27,7 +27,13 @@ export function line({ delivery, hook, source, status, reason, ms }: Entry): str
   return `{${texts},"status":${status},"reason":${quoted(reason)},"ms":${ms}}`;
 }
 
-/** Lines of rejected requests a second. From 333 a second on, journald drops lines, those of accepted deliveries too. */
+/** The sender's fault: of many such answers the journal has not each line. It has each 5xx, which is the host's fault. */
+export const isRejection = (status: number): boolean => status >= 400 && status < 500;
+
+/**
+ * Lines of them a second. journald's default is 10,000 lines in 30 seconds, more with free disk; above that it drops lines
+ * of the service, those of accepted deliveries too.
+ */
 const rejectionLines = 100;
 
 /**
@@ -48,8 +54,9 @@ export function openJournal(write: (lines: string) => void, count: Journal = () 
   const endSecond = () => {
     const more = rejections - rejectionLines;
     rejections = 0;
+    if (more <= 0) return;
     const reason = `${more} more requests were rejected within a second`;
-    if (more > 0) add({ delivery: null, hook: null, source: null, status: 0, reason, ms: 1000 });
+    add({ delivery: null, hook: null, source: null, status: 0, reason, ms: 1000 });
   };
   process.on("exit", () => {
     endSecond();
@@ -57,7 +64,7 @@ export function openJournal(write: (lines: string) => void, count: Journal = () 
   });
   return (entry) => {
     count(entry);
-    if (entry.status >= 400 && entry.status < 500) {
+    if (isRejection(entry.status)) {
       if (rejections === 0) setTimeout(endSecond, 1000).unref();
       rejections += 1;
       if (rejections > rejectionLines) return;

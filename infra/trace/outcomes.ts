@@ -3,6 +3,7 @@
  * source. Those that Cloudflare answers are in cloudflare.ts; the others have the texts that nginx and the receiver of
  * this project answer. `trace`, the canary and README's table read these rows.
  */
+import { isRejection } from "../../service/journal.ts";
 import { servedByProxy } from "../contract.ts";
 import type { Shape } from "./answers.ts";
 import { cloudflare, cloudflareOutcomes } from "./cloudflare.ts";
@@ -76,8 +77,8 @@ const atReceiver = (row: Omit<Outcome, "answer" | "nginx" | "receiver" | "layer"
   answer: receiver(...statuses),
   nginx: passed(...statuses),
   receiver: entry(...statuses),
-  // Of many rejections within a second, the journal has the lines of the first: service/journal.ts.
-  ...(statuses[0]! >= 400 && statuses[0]! < 500 && { unlogged: true }),
+  // Of many within a second, the journal has the lines of the first.
+  ...(statuses.every(isRejection) && { unlogged: true }),
 });
 
 /** nginx and the receiver have the same limit. */

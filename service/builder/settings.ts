@@ -24,7 +24,7 @@ export const builderShape = v.pipe(
     repository: v.pipe(v.string(), v.regex(/^(?!-)(https:\/\/|ssh:\/\/|[\w.-]+@)/)),
     branch: v.pipe(v.string(), v.regex(/^[^-:\s][^:\s]*$/)),
     spool: absolute,
-    /** The folder for requests of the writers' group; `requests` in placesOf. */
+    /** The folder for requests of the writers' group. */
     requests: absolute,
     /** Only root and the builder enter it. */
     rootRequests: absolute,

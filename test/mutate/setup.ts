@@ -1,4 +1,7 @@
-/** Leaves out the tests that measure time or memory, of which Stryker's code takes more, that read the sources, or that wait. */
+/**
+ * Leaves out the tests that measure time or memory, of which Stryker's code takes more, that read the sources, or that wait
+ * for a time limit.
+ */
 import { beforeEach, vi } from "vitest";
 
 const leftOut = [

@@ -732,14 +732,6 @@ describe("a value is compared as a whole:", () => {
       withHook({ site: { ...site, hugo: { minimum: "0.111.12" } } }),
       [],
     ],
-    [
-      "a scheme before the URL for reports",
-      {
-        ...withHook({ site: { ...site, notify: "javascript:https://chat.example.org/builds" } }),
-        "pushgate:secrets": { site: { ...secrets.site, notify: `whsec_${"A".repeat(43)}=` } },
-      },
-      ["hooks[0].site.notify"],
-    ],
     ["flags of Go in a regular expression", withHook({ site: { ...site, hugo: { exec: ["(?im)^npm$"] } } }), []],
     ["a key of the free plan", { "pushgate:edge": { plan: "free", botFightMode: "off" } }, []],
     [

@@ -4,6 +4,7 @@ import { readFileSync } from "node:fs";
 import * as v from "valibot";
 import { afterAll, beforeEach, describe, expect, test } from "vitest";
 import { sitesOf } from "../../../infra/config/derived.ts";
+import type { Site } from "../../../infra/config/settings.ts";
 import { builderLayer, builderSettings } from "../../../infra/host/builder/builder.ts";
 import { builderUser, hugoUser, paths, reporterUser, units } from "../../../infra/host/paths.ts";
 import { builderShape } from "../../../service/builder/settings.ts";
@@ -15,6 +16,13 @@ const layer = builderLayer(rebuilt, exampleHost);
 const root = new Root();
 afterAll(() => root.remove());
 const text = (name: string) => layer.files.find(({ path }) => path === `${paths.units}/${name}`)!.text;
+const site = rebuilt.hooks[1]!.site!;
+/** The files of a host whose hook `docs` has this site. */
+const filesOf = (changed: Site) => {
+  const hooks = [rebuilt.hooks[0]!, { ...rebuilt.hooks[1]!, site: changed }];
+  return builderLayer({ ...rebuilt, hooks }, exampleHost).files;
+};
+const hugoOf = (changed: Site) => filesOf(changed).find(({ path }) => path.endsWith(units.hugo("docs")))!.text;
 const values = (unit: string, key: string) =>
   unit
     .split("\n")
@@ -138,21 +146,12 @@ describe("hugo's unit", () => {
   });
 
   test("each of a git host's keys is a line for ssh", () => {
-    const [, docsHook] = rebuilt.hooks;
-    const knownHosts = ["a ssh-ed25519 A", "a ssh-rsa B"];
-    const { files } = builderLayer(
-      { ...rebuilt, hooks: [{ ...docsHook!, site: { ...docsHook!.site!, knownHosts } }] },
-      exampleHost,
-    );
+    const files = filesOf({ ...site, knownHosts: ["a ssh-ed25519 A", "a ssh-rsa B"] });
     expect(files.map(({ text }) => text)).toContain("a ssh-ed25519 A\na ssh-rsa B\n");
   });
 
   test("systemd reads no specifier in a policy, and each variable is a line", () => {
-    const [, docsHook] = rebuilt.hooks;
-    const hugo = { ...docsHook!.site!.hugo, http: ["^https://api/%20$"] };
-    const hooks = [{ ...docsHook!, site: { ...docsHook!.site!, hugo } }];
-    const { files } = builderLayer({ ...rebuilt, hooks }, exampleHost);
-    const unit = files.find(({ path }) => path.endsWith(units.hugo("docs")))!.text;
+    const unit = hugoOf({ ...site, hugo: { ...site.hugo, http: ["^https://api/%20$"] } });
     expect(unit).toContain('Environment="HUGO_SECURITY_HTTP_URLS=[\\"^https://api/%%20$\\"]"');
     expect(values(unit, "Environment").length).toBeGreaterThan(3);
   });
@@ -180,11 +179,8 @@ describe("hugo's unit", () => {
   });
 
   test("content outside the repository needs no group of writers", () => {
-    const [, docsHook] = rebuilt.hooks;
-    const { writers: _, ...site } = docsHook!.site!;
-    const { files } = builderLayer({ ...rebuilt, hooks: [{ ...docsHook!, site }] }, exampleHost);
-    const unit = files.find(({ path }) => path.endsWith(units.hugo("docs")))!.text;
-    expect(values(unit, "SupplementaryGroups")).toEqual([]);
+    const { writers: _, ...changed } = site;
+    expect(values(hugoOf(changed), "SupplementaryGroups")).toEqual([]);
   });
 
   test("a group that may read content outside the repository is not the group of a build without such content", () => {
@@ -196,14 +192,8 @@ describe("hugo's unit", () => {
   });
 
   test("a path of the site that looks like a placeholder of the template stays as it is", () => {
-    const [site, docs] = rebuilt.hooks;
     const content = "/home/@user@/content";
-    const { files } = builderLayer(
-      { ...rebuilt, hooks: [site!, { ...docs!, site: { ...docs!.site!, content } }] },
-      exampleHost,
-    );
-    const unit = files.find(({ path }) => path.endsWith(units.hugo("docs")))!;
-    expect(values(unit.text, "BindReadOnlyPaths")).toContain(`-${content}:/content`);
+    expect(values(hugoOf({ ...site, content }), "BindReadOnlyPaths")).toContain(`-${content}:/content`);
   });
 
   test("limits are the site's", () => {
