@@ -13,21 +13,23 @@ const text = v.pipe(v.string(), v.transform(printable));
 const count = v.pipe(v.number(), v.integer(), v.minValue(0));
 const commit = v.nullable(text);
 
+const lastShape = v.object({
+  result: text,
+  reason: text,
+  commit,
+  at: text,
+  trigger: v.array(text),
+  warnings: v.array(text),
+  milliseconds: v.record(v.string(), v.number()),
+});
+
 /** As service/builder writes it. */
 const statusShape = v.object({
   hook: text,
   deployed: v.nullable(v.object({ release: text, commit, at: text })),
   head: commit,
   held: v.optional(text),
-  last: v.object({
-    result: text,
-    reason: text,
-    commit,
-    at: text,
-    trigger: v.array(text),
-    warnings: v.array(text),
-    milliseconds: v.record(v.string(), v.number()),
-  }),
+  last: lastShape,
   failing: v.optional(v.object({ since: text, attempts: count, next: text })),
   releases: v.array(v.object({ id: text, commit, at: text, pages: count, bytes: count })),
   adoption: v.optional(v.object({ release: text, files: v.array(text), more: count })),
@@ -131,8 +133,19 @@ function buildingSince(oldest = 0, status: Status | undefined, now: string) {
 }
 
 /** Throws a UserError for a status.json that the builder did not write. */
-export function parseStatus(object: string, base64: string): Status {
-  const checked = v.safeParse(v.pipe(v.string(), v.parseJson(), statusShape), decoded(base64));
+const parseStatus = (object: string, base64: string): Status => parseJson(statusShape, object, base64);
+
+/** The result of one run, from status.json or from the run's line in the builder's journal. */
+export function parseResult(object: string, base64: string): Status["last"] {
+  const wrapped = v.pipe(
+    v.object({ last: lastShape }),
+    v.transform(({ last }) => last),
+  );
+  return parseJson(v.union([lastShape, wrapped]), object, base64);
+}
+
+function parseJson<S extends v.GenericSchema>(shape: S, object: string, base64: string): v.InferOutput<S> {
+  const checked = v.safeParse(v.pipe(v.string(), v.parseJson(), shape), decoded(base64));
   if (checked.success) return checked.output;
   const where = v.getDotPath(checked.issues[0]) ?? "no JSON";
   throw new UserError(`${object}: its status.json is not the builder's (${where}). The next build writes it again.`);

@@ -1,6 +1,6 @@
 # shellcheck shell=dash disable=SC2154
-# Hands a request to the builder of $hook and prints the status that names it, in base64; nothing if no status did before
-# the request was gone. requests.ts puts the variables in front.
+# Hands a request to the builder of $hook and prints the status that names it, in base64. Where the builder has run again
+# since, prints the journal's line of the run, and nothing if journald lost it. requests.ts puts the variables in front.
 # - The request is in a folder of root's, which no account enters but the builder's. It arrives by a rename out of a folder
 #   that only root may write, so that no link leads it elsewhere.
 # - With $restart the builder is started anew, as it may hang in a build; it takes again what it had taken.
@@ -10,7 +10,9 @@ umask 022
 say() { echo "pushgate: $*" >&2; }
 [ -d "$requests/$hook" ] || { say "$hook has no builder on this host. Run npx pulumi up."; exit 1; }
 sum() { [ ! -e "$status" ] || sha256sum <"$status"; }
+named() { grep -E "\"($request|request of uid 0 \($request\))\""; }
 before=$(sum)
+began=$(date +%s)
 new=$requests/.request-$hook
 { printf '' >"$new" && mv -fT "$new" "$requests/$hook/$request"; } ||
   { say "the request cannot be written into $requests/$hook. Check its disk: df $requests/$hook"; exit 1; }
@@ -21,11 +23,15 @@ while [ $tries -lt $((seconds * 5)) ]; do
   # In this order: the builder removes the request after it has written the status.
   waits=no
   [ ! -e "$requests/$hook/$request" ] || waits=yes
-  if [ "$(sum)" != "$before" ] && grep -qE "\"($request|request of uid 0 \($request\))\"" "$status"; then
+  if [ "$(sum)" != "$before" ] && named <"$status" >/dev/null; then
     base64 <"$status" | tr -d '\n'
     exit 0
   fi
-  [ $waits = yes ] || exit 0
+  if [ $waits = no ]; then
+    journalctl --sync
+    journalctl -q -o cat -u "$unit" --since="@$began" | named | tail -n 1 | base64 | tr -d '\n'
+    exit 0
+  fi
   tries=$((tries + 1))
   sleep 0.2
 done

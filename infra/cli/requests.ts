@@ -2,7 +2,7 @@
 import { scriptBeside, variables } from "../apply/shell.ts";
 import { paths, units } from "../host/paths.ts";
 import type { Options } from "./command.ts";
-import { parseStatus } from "./host-report.ts";
+import { parseResult } from "./host-report.ts";
 import { runOnHost, type Target } from "./run-on-host.ts";
 import { UserError } from "./stack.ts";
 
@@ -31,9 +31,9 @@ export async function request(host: Target, hook: string, wanted: Request): Prom
   const answer = await runOnHost(host, requestScript(hook, wanted), wanted.seconds + 60, effect);
   if (answer === "")
     throw new UserError(
-      `${host.name}: the builder has run again since, so the result is unknown. Run npx pushgate status.`,
+      `${host.name}: the builder has run again since, and its journal has no line of this run. Run npx pushgate status.`,
     );
-  const { result, reason, at } = parseStatus(`${host.name}: ${hook}`, answer).last;
+  const { result, reason, at } = parseResult(`${host.name}: ${hook}`, answer);
   return { host: host.name, result, reason, at };
 }
 

@@ -199,6 +199,15 @@ describe("a build that hangs", () => {
     expect((await rebuild.visit()).body).toContain("layout-after-silence");
   });
 
+  test("build reports its own result although other runs follow it at once", async () => {
+    const tick = `${placesOf("site").rootRequests}/tick`;
+    await host.inside(`systemd-run --quiet --unit=ticks sh -c 'while :; do touch ${tick}; sleep 0.05; done'`);
+    const built = await rebuild.world.stack.pushgate("build", "site");
+    await host.inside("systemctl stop ticks");
+    expect(built, built.stdout + built.stderr).toMatchObject({ code: 0, stdout: "life: published: requested\n" });
+    await idle(host);
+  });
+
   test("build publishes the head again without a push, and logs show it with its delivery", async () => {
     await idle(host);
     await published(host, await rebuild.push({ "static/before-build.txt": "1\n" }), { timeout: 60_000 });

@@ -195,11 +195,30 @@ describe("rollback", () => {
     });
   });
 
-  test("rollback reports an unknown result if the builder has run again since", async () => {
+  /** The builder's journal has a line for a run of each marker. The builder removes the request, and writes no status. */
+  function runsAgain(...markers: readonly string[]): void {
     hosts.configure([web1], [built]);
     hosts.add("web1", { builder: 'rm "$root/var/spool/pushgate-root/site/$request"' });
-    expect((await hosts.run("rollback", "site", "--yes")).stderr).toMatch(
-      /^pushgate: web1: .* the result is unknown\. Run npx pushgate status/,
+    const lines = markers.map((name, i) =>
+      JSON.stringify({ ...status().last, hook: "site", result: "rolled back", reason: `run ${i}`, trigger: [name] }),
+    );
+    const journal = hosts.at("web1", "journal");
+    hosts.write("web1", "journal", `${lines.join("\n")}\n`);
+    hosts.program(hosts.at("web1", "bin/journalctl"), `#!/bin/sh\n[ "$1" = --sync ] || cat ${journal}\n`);
+  }
+
+  test("rollback reads its result in the journal if the builder has run again since", async () => {
+    runsAgain(`rollback-${current}`, `rollback-${before}`, "tick");
+    expect(await hosts.run("rollback", "site", "--yes")).toMatchObject({
+      code: 0,
+      stdout: "web1: rolled back: run 1\n",
+    });
+  });
+
+  test("rollback reports that the journal has no line of its run", async () => {
+    runsAgain(`rollback-${current}`, "tick");
+    expect((await hosts.run("rollback", "site", "--yes")).stderr).toBe(
+      "pushgate: web1: the builder has run again since, and its journal has no line of this run. Run npx pushgate status.\n",
     );
   });
 
