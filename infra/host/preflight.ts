@@ -266,7 +266,7 @@ const controllersOfLimits = [
 const buildLimits: Check = (_, { system: { controllers } }, settings) => {
   // Without cgroup.controllers the host has no unified hierarchy, which the check `allowlist` reports.
   if (sitesOf(settings).length === 0 || controllers?.status !== 0) return [];
-  const missing = controllersOfLimits.filter(({ name }) => !controllers.output.split(/\s+/).includes(name));
+  const missing = controllersOfLimits.filter(({ name }) => !controllers.output.split(/\s/).includes(name));
   if (missing.length === 0) return [];
   const names = missing.map(({ name }) => name).join(", ");
   const effects = missing.map(({ absent }) => absent).join("; ");

@@ -39,6 +39,16 @@ test("on a bare host each layer has a line with packages, accounts, ports, units
   ]);
 });
 
+test("the line of nginx's layer names each site that it serves", () => {
+  const hooks = ["www", "blog"].map((name) => {
+    const { site, ...hook } = served.hooks[0]!;
+    return { ...hook, name, site: { ...site!, hostname: `${name}.example.org` } };
+  });
+  expect(lines({ ...served, hooks })).toContainEqual(
+    expect.stringContaining(" for hooks and www.example.org and blog.example.org; "),
+  );
+});
+
 test("without a site the builder's layers have none", () => {
   expect(lines(example)?.map((line) => line.trim().split(" ")[0])).toEqual([
     ...["web1:", "packages", "origin-key", "origin-certificate", "secrets", "receiver-program", "receiver"],

@@ -99,14 +99,37 @@ describe.each([
       }
   });
 
+  test("call the steps that their script defines, in place of those of the kit where it has both", () => {
+    for (const { name, script = "", activate, restore = ":", retire } of declared)
+      for (const [step, called] of Object.entries({ activate, restore, retire })) {
+        const defined = [step, `${step}_unit`].find((word) => script.includes(`\n${word}() {`));
+        expect(called, name).toMatch(defined === undefined ? /\S/ : new RegExp(`^${defined}$`));
+      }
+  });
+
+  test("own drop-ins of units alone", () => {
+    for (const { owns } of layers)
+      for (const glob of owns.filter((one) => one.endsWith(".d/*.conf")))
+        expect(glob).toMatch(/(\.(service|socket|timer|path|slice)|\/pushgate-[\w-]*\*|pushgate-\.\*)\.d\/\*\.conf$/);
+  });
+
   test("have files with a text and a mode that only root can write", () => {
     for (const { name, files } of layers)
       for (const { path, text, mode, owner } of files) {
         expect([`${name}: ${path}`, owner.split(":")[0]]).toEqual([`${name}: ${path}`, "root"]);
+        expect(mode, path).toMatch(text.startsWith("#!") ? /^0755$/ : /^0[0-7]{3}$/);
         expect(Number.parseInt(mode, 8) & 0o022, path).toBe(0);
         expect(text, path).toMatch(/\S/);
       }
   });
+});
+
+test("a host's builder program has its bundle's hash, and leaves where no hook has a site", () => {
+  const programs = { receiver: { sha256: "a".repeat(64) }, builder: { sha256: "b".repeat(64) } };
+  const layers = hostLayers(rebuilt, exampleHost, { ...made, programs });
+  expect(layers["builder-program"].script).toContain(`sha256='${programs.builder.sha256}'`);
+  const { receiver } = programs;
+  expect(hostLayers(example, exampleHost, { ...made, programs: { receiver } })["builder-program"].present).toBe(false);
 });
 
 test("a template rejects a place without a value, and a value without a place", () => {

@@ -10,6 +10,7 @@ import { afterAll, describe, expect, test } from "vitest";
 import { shape } from "../../../infra/config/schema.ts";
 import { builderLayer } from "../../../infra/host/builder/builder.ts";
 import { nginxWord, unitWord } from "../../../infra/host/kit.ts";
+import { builderUser, hugoUser } from "../../../infra/host/paths.ts";
 import { exampleHost, stackFile } from "../../fixtures.ts";
 import { hostile, hostilePath, siteAt } from "./hostile-paths.ts";
 import { noNginx } from "./lab/origin.ts";
@@ -17,6 +18,14 @@ import { inNamespace, missing, Root, verifyUnits } from "./namespace.ts";
 
 const root = new Root();
 afterAll(() => root.remove());
+
+test("each account of a long hook's name is one of its own that systemd-sysusers accepts", () => {
+  const hooks = ["documentation-of-the-product-1", "documentation-of-the-product-2"];
+  const accounts = hooks.flatMap((hook) => [builderUser(hook), hugoUser(hook)]);
+  expect(new Set(accounts).size).toBe(4);
+  for (const name of accounts) expect(name).toMatch(/^pushgate-(build|hugo)-docu[a-z-]*_[0-9a-f]{8}$/);
+  for (const name of accounts) expect(name.length).toBeLessThanOrEqual(31);
+});
 
 test("the schema admits no path with a character that a shell, systemd or nginx reads as its own", () => {
   const { "pushgate:hooks": hooks, ...others } = stackFile;

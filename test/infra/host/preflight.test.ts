@@ -336,7 +336,9 @@ describe("the cgroup controllers of a build's limits", () => {
     for (const none of ["", "hugetlb"]) {
       const [text, ...more] = limits(yes(none));
       expect(more).toEqual([]);
-      expect(text).toMatch(/no cgroup controller for memory, pids, cpu,.*`tasks`.*`cpuPercent` has no effect/);
+      expect(text).toMatch(
+        /no cgroup controller for memory, pids, cpu,.* alone; `tasks` applies to Hugo and not to git; `cpuPercent` has no effect/,
+      );
     }
   });
 });
@@ -358,7 +360,7 @@ test("fitFaults joins the faults of a host under its name, and puts the name bef
     example,
   );
   expect(faults.join()).toMatch(
-    /^web1 can't carry pushgate, nothing was changed:\n {2}.*is not root.*\n {2}process 1 is unknown/,
+    /^web1 can't carry pushgate, nothing was changed:\n {2}.*is not root.* and no password\.\n {2}process 1 is unknown; /,
   );
   const { warnings } = fitFaults({ ...host, name: "web1" }, report({ os: yes("ubuntu 24.04") }), example);
   expect(warnings).toEqual([expect.stringMatching(/^web1: ubuntu 24\.04 is not among the tested/)]);
@@ -382,5 +384,14 @@ describe("questions without an answer", () => {
       "versions and resources, certificate request, Mon..Fri 06:00: no answer: the shell that reads this layer's facts " +
         "ended early, or took 15 seconds. Run the command again when this host is less busy.",
     ]);
+  });
+
+  test.each<[string, HostReport["layers"]]>([
+    ["no layer", {}],
+    ["no fact", Object.fromEntries(["site", "folders", "schedules"].map((name) => [name, layer(name, [])]))],
+  ])("preflight of a host that answers for %s ends with that fault", (_, layers) => {
+    const { controllers: __, ...system } = good;
+    const { faults } = preflight(host, { ...report(), system, layers }, rebuilt);
+    expect(faults).toEqual([expect.stringMatching(/Mon\.\.Fri 06:00: no answer: /)]);
   });
 });
