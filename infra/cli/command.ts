@@ -1,6 +1,6 @@
 /** What the commands share: options, examples, the hosts that one works on, and the question before several change. */
 import { createInterface } from "node:readline/promises";
-import { Command } from "commander";
+import { Command, InvalidArgumentError } from "commander";
 import { answerTo, type Declared, stackArgs, UserError } from "./stack.ts";
 
 export const exitCodes = `
@@ -35,6 +35,14 @@ export function command(
   const lines = examples.map(([line = "", text = ""]) => `  npx pushgate ${line.padEnd(width)}${text}`.trimEnd());
   return made.addHelpText("after", `\nExamples:\n${lines.join("\n")}`);
 }
+
+/** A parser of an option's value; `fix`: what to type in place of one that does not fit. */
+export const valued =
+  <T>(shape: RegExp, fix: string, read: (text: string) => T) =>
+  (text: string): T => {
+    if (!shape.test(text)) throw new InvalidArgumentError(fix);
+    return read(text);
+  };
 
 /** What every command gets from its options. */
 export type Options = { stack?: string; host?: string; json?: boolean; yes?: boolean };

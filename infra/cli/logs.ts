@@ -1,11 +1,12 @@
 /** The logs of receiver, builder, nginx and guard, of every host, in the order of time. */
+import { Argument } from "commander";
 import { printable } from "../apply/report.ts";
 import { scriptBeside, variables } from "../apply/shell.ts";
 import { units } from "../host/paths.ts";
 import { logs as nginxLogs } from "../host/proxy/origin-server.ts";
-import { all, command, type Options, ofStack, targets } from "./command.ts";
+import { all, command, type Options, ofStack, targets, valued } from "./command.ts";
 import { followOnHost, runOnHost, type Target } from "./run-on-host.ts";
-import { readStack, UserError } from "./stack.ts";
+import { readStack } from "./stack.ts";
 
 /** Units whose journal is a source; nginx writes files. */
 const journals = {
@@ -99,30 +100,16 @@ function print(line: Line, { json }: Options, several: boolean): void {
   console.log(json ? JSON.stringify(line) : [time, ...(several ? [host] : []), source.padEnd(8), text].join("  "));
 }
 
-type LogOptions = Options & { lines: string; since: string; delivery?: string; follow?: boolean };
+type LogOptions = Options & { lines: number; since: string; delivery?: string; follow?: boolean };
 
 /** Seconds for a host to search its logs. */
 const patience = 60;
 
-export const isDeliveryId = (text: string): boolean => /^[\w.:-]{1,128}$/.test(text);
-
-/** Throws a UserError for what is no id of a delivery. */
-export function deliveryId(delivery: string): string {
-  if (delivery === "" || isDeliveryId(delivery)) return delivery;
-  throw new UserError(`--delivery is ${delivery}. Use the id that the git host shows.`);
-}
-
-function wantedOf(named: readonly string[], { lines, since, delivery, follow = false }: LogOptions): Wanted {
-  const unknown = named.find((name) => !(sources as readonly string[]).includes(name));
-  if (unknown !== undefined)
-    throw new UserError(`${JSON.stringify(unknown)} is no log. Use one or more of: ${sources.join(", ")}.`);
-  if (!/^[1-9]\d{0,5}$/.test(lines)) throw new UserError(`--lines is ${lines}. Use a number from 1 to 999999.`);
-  if (!/^[\w:. +-]{1,40}$/.test(since))
-    throw new UserError(`--since is ${since}. Use a time as journalctl reads it, such as "2 hours ago".`);
-  const of = named.length > 0 ? (named as Source[]) : sources;
-  const deliveries = delivery === undefined || delivery === "" ? [] : [deliveryId(delivery)];
-  return { sources: of, lines: Number(lines), since, deliveries, follow };
-}
+const idShape = /^[\w.:-]{1,128}$/;
+export const isDeliveryId = (text: string): boolean => idShape.test(text);
+export const deliveryId = valued(idShape, "Use the id that the git host shows.", String);
+const count = valued(/^[1-9]\d{0,5}$/, "Use a number from 1 to 999999.", Number);
+const time = valued(/^[\w:. +-]{1,40}$/, 'Use a time as journalctl reads it, such as "2 hours ago".', String);
 
 async function follow(hosts: readonly Target[], wanted: Wanted, show: (line: Line) => void): Promise<void> {
   await all(
@@ -136,7 +123,7 @@ async function follow(hosts: readonly Target[], wanted: Wanted, show: (line: Lin
   );
 }
 
-export const logs = command("logs [log...]", `print the logs of ${sources.join(", ")}`, {
+export const logs = command("logs", `print the logs of ${sources.join(", ")}`, {
   takes: ["host", "json"],
   examples: [
     ["logs", "the last lines of all logs of every host"],
@@ -145,16 +132,20 @@ export const logs = command("logs [log...]", `print the logs of ${sources.join("
     ["logs builder --follow", "as it writes, until Ctrl-C"],
   ],
 })
+  .addArgument(new Argument("[log...]").choices(sources))
   .option("-f, --follow", "print new lines as they come")
-  .option("-n, --lines <number>", "lines of each log at most", "50")
-  .option("--since <time>", "lines since then, as journalctl reads it", "7 days ago")
-  .option("--delivery <id>", "lines that hold this id")
-  .action(async (named: readonly string[], options: LogOptions) => {
-    const wanted = wantedOf(named, options);
+  .option("-n, --lines <number>", "lines of each log at most", count, 50)
+  .option("--since <time>", "lines since then, as journalctl reads it", time, "7 days ago")
+  .option("--delivery <id>", "lines that hold this id", deliveryId)
+  .action(async (named: readonly Source[], options: LogOptions) => {
+    const { lines: most, since, delivery, follow: follows = false } = options;
+    const of = named.length > 0 ? named : sources;
+    const deliveries = delivery === undefined ? [] : [delivery];
+    const wanted = { sources: of, lines: most, since, deliveries, follow: follows };
     const { hosts } = await readStack(ofStack(options));
     const on = targets(hosts, options);
     const show = (line: Line) => print(line, options, on.length > 1);
-    if (wanted.follow) return follow(on, wanted, show);
+    if (follows) return follow(on, wanted, show);
     const answers = await all(
       on.map(async (host) => ({ host, text: await runOnHost(host, logsScript(wanted), patience) })),
     );

@@ -3,10 +3,10 @@
  * each, Cloudflare's security events of its ray, and what the git host shows: by its API where its token is given, else as
  * far as the operator types it.
  */
-import { InvalidArgumentError } from "commander";
+import { InvalidArgumentError, Option } from "commander";
 import type { Answer } from "../trace/evidence.ts";
 import { type Verdict, verdict } from "../trace/verdict.ts";
-import { command, type Options, ofStack } from "./command.ts";
+import { command, type Options, ofStack, valued } from "./command.ts";
 import { deliveryId } from "./logs.ts";
 import { showPings } from "./ping.ts";
 import { placesOf } from "./places.ts";
@@ -23,28 +23,21 @@ type TraceOptions = RecordOptions & {
   ping?: true;
 };
 
-const status = (text: string): number => {
-  if (!/^(0|[1-5]\d\d)$/.test(text))
-    throw new InvalidArgumentError("Use the status that the git host shows, or 0 for none.");
-  return Number(text);
-};
+const status = valued(/^(0|[1-5]\d\d)$/, "Use the status that the git host shows, or 0 for none.", Number);
 const header = (text: string, former: Answer["headers"]): Answer["headers"] => {
   const [, name, value] = /^([\w-]+):\s*(.*)$/.exec(text) ?? [];
   if (name === undefined || value === undefined) throw new InvalidArgumentError("Write it as 'name: value'.");
   return { ...former, [name.toLowerCase()]: value };
 };
-
 const units = { d: 24 * 3_600_000, h: 3_600_000, m: 60_000 } as const;
 /** Milliseconds. */
-const age = (text: string): number => {
-  const [, count, unit] = /^([1-9]\d{0,3})([dhm])$/.exec(text) ?? [];
-  if (count === undefined) throw new InvalidArgumentError("Write it as 3d, 12h or 30m.");
-  return Number(count) * units[unit as keyof typeof units];
-};
-const count = (text: string): number => {
-  if (!/^([1-9]\d?|1\d\d|200)$/.test(text)) throw new InvalidArgumentError("Use a number from 1 to 200.");
-  return Number(text);
-};
+const age = valued(
+  /^[1-9]\d{0,3}[dhm]$/,
+  "Write it as 3d, 12h or 30m.",
+  (text) => Number.parseInt(text, 10) * units[text.at(-1) as keyof typeof units],
+);
+const count = valued(/^([1-9]\d?|1\d\d|200)$/, "Use a number from 1 to 200.", Number);
+const ofSeveral = ["last", "since", "redeliver"];
 
 export const trace = command("trace", "find the layer that rejected a delivery, and the fix", {
   takes: ["host", "json", "yes"],
@@ -58,8 +51,16 @@ export const trace = command("trace", "find the layer that rejected a delivery, 
     ["trace --since 3d --redeliver", "the failed ones of three days, and delivers each again"],
   ],
 })
-  .option("--delivery <id>", "look for this id in the logs of nginx and the receiver")
-  .option("--status <number>", "the status that the git host shows; 0 for none", status)
+  .addOption(
+    new Option("--delivery <id>", "look for this id in the logs of nginx and the receiver")
+      .argParser(deliveryId)
+      .conflicts(ofSeveral),
+  )
+  .addOption(
+    new Option("--status <number>", "the status that the git host shows; 0 for none")
+      .argParser(status)
+      .conflicts(ofSeveral),
+  )
   .option(
     "--header <line>",
     "a header of the answer that the git host shows; x-served-by: where it shows none; may be repeated",
@@ -67,7 +68,7 @@ export const trace = command("trace", "find the layer that rejected a delivery, 
     {},
   )
   .option("--hook <name>", "this hook only: its record at the git host, which needs the git host's token")
-  .option("--last <number>", "the last deliveries of the record", count)
+  .addOption(new Option("--last <number>", "the last deliveries of the record").argParser(count).conflicts("since"))
   .option("--since <time>", "the failed deliveries since then, such as 3d, 12h or 30m", age)
   .option("--redeliver", "have the git host send the failed ones again, once each, after a ping has arrived")
   .option("--ping", "send a ping and follow it")
@@ -78,24 +79,15 @@ export const trace = command("trace", "find the layer that rejected a delivery, 
   .action(async ({ delivery, status, header: headers, ping, ...options }: TraceOptions) => {
     const { hook, last, since, redeliver } = options;
     if (ping) return void (await showPings(await placesOf(hook, options), options));
-    if (delivery !== undefined || status !== undefined)
-      for (const [name, given] of Object.entries({ last, since, redeliver }))
-        if (given !== undefined)
-          throw new UserError(
-            `--delivery and --status are about one delivery, --${name} is about several. Leave one out.`,
-          );
-    if (last !== undefined && since !== undefined)
-      throw new UserError("--last and --since exclude each other. Leave one out.");
     if (status === undefined && Object.keys(headers).length > 0)
-      throw new UserError("--header belongs to an answer. Add --status.");
+      trace.error("error: --header belongs to an answer. Add --status.");
     const ofRecord = last ?? since ?? redeliver ?? (status === undefined && delivery === undefined ? hook : undefined);
     if (ofRecord !== undefined) return traceRecord(options);
     if (delivery === undefined && status === undefined)
-      throw new UserError(
-        "there is nothing to trace. Add --delivery or --status, as the git host shows them, or --hook, --since or --ping.",
+      trace.error(
+        "error: there is nothing to trace. Add --delivery or --status, as the git host shows them, or --hook, --since or --ping.",
       );
-    const recorded =
-      delivery === undefined || status !== undefined ? [] : await inRecord(deliveryId(delivery), options);
+    const recorded = delivery === undefined || status !== undefined ? [] : await inRecord(delivery, options);
     const found = recorded.length > 0 ? recorded : await byHand(delivery, status, headers, options);
     if (options.json) console.log(JSON.stringify(found, null, 2));
     else for (const one of found) console.log(traceText(one, one));
@@ -119,8 +111,7 @@ async function byHand(
   headers: Answer["headers"],
   options: Options,
 ): Promise<(Traced & Verdict)[]> {
-  const logged: readonly Traced[] =
-    delivery === undefined ? [{}] : (await onHosts([deliveryId(delivery)], options)).get(delivery)!;
+  const logged: readonly Traced[] = delivery === undefined ? [{}] : (await onHosts([delivery], options)).get(delivery)!;
   const answer = status === undefined ? undefined : { status, headers, partial: true as const };
   const [looked] = await atCloudflare([answer], () => accessOf(ofStack(options)));
   // Of several attempts, the answer is that of those whose lines it does not contradict.
