@@ -206,6 +206,8 @@ export async function start(peer: Peer, node: string, bundles: Bundles): Promise
     dial: (ready) => connect({ port, host: "127.0.0.1", noDelay: true }, ready),
     empty: () => {
       for (const file of readdirSync(join(spool, "site"))) rmSync(join(spool, "site", file));
+      // Otherwise the first sync of the next server would write these removals.
+      spawnSync("sync");
     },
     coldStart,
     resident: () => residentOf(child.pid!),
