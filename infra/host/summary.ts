@@ -13,9 +13,7 @@ export function summaryText(settings: Settings, applied: Applied): string | unde
   if (changed.length === 0) return undefined;
   const left = changed.filter(({ state }) => state === "absent");
   // Hooks, and their secrets, come and change with this layer.
-  const withSecrets = changed.filter(
-    ({ name, state }) => state === "present" && applied.get(name)?.includes("secrets"),
-  );
+  const keyed = changed.filter(({ name, state }) => state === "present" && applied.get(name)?.includes("secrets"));
   const urlsOf = (hosts: Settings["hosts"]) =>
     webhookUrls({ ...settings, hosts: hosts.map((host) => ({ ...host, state: "present" })) });
   const next = sitesOf(settings).length > 0 ? "; `npx pushgate status` then shows the build" : "";
@@ -26,11 +24,11 @@ export function summaryText(settings: Settings, applied: Applied): string | unde
         : `${name}: applied ${applied.get(name)!.join(", ")}.`,
     ),
     ...(left.length === 0 ? [] : ["Remove these webhooks at the git host:", ...listed(urlsOf(left))]),
-    ...(withSecrets.length === 0
+    ...(keyed.length === 0
       ? []
       : [
           "The git host needs these webhooks, with content type application/json and the push event alone:",
-          ...listed(urlsOf(withSecrets)),
+          ...listed(urlsOf(keyed)),
           `Enter each with the secret that \`npx pushgate hook\` prints. Next, push${next}.`,
         ]),
   ].join("\n");

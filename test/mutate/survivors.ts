@@ -259,7 +259,7 @@ export const survivors: readonly Survivor[] = [
   },
   {
     file: "infra/host/summary.ts",
-    line: 'const withSecrets = changed.filter(({ name, state }) => state === "present" && applied.get(name)?.includes("secrets"));',
+    line: 'const keyed = changed.filter(({ name, state }) => state === "present" && applied.get(name)?.includes("secrets"));',
     becomes: "applied.get(name).includes",
     reason: "A changed host has a list: a condition of the type's.",
   },
