@@ -24,7 +24,7 @@ export function contentFolders(printed: string, given: Given): string[] {
   const [site] = modules;
   if (site === undefined) return usual(given);
   // The clone, as Hugo's unit sees it.
-  const top = posix.resolve(site.dir, ...(given.folder ?? "").split("/").map((name) => (name === "" ? "." : "..")));
+  const top = posix.resolve(site.dir, ...(given.folder?.split("/").map(() => "..") ?? []));
   const folders = modules
     .flatMap(({ dir, mounts }) => mounts.map(({ source }) => posix.relative(top, posix.resolve(dir, source))))
     .filter((path) => path !== ".." && !path.startsWith("../"));

@@ -209,7 +209,7 @@ function lastLines(output: string): string {
   );
   const errors = lines.filter((line) => /^(ERROR|Error:|panic:|fatal)/.test(line));
   const words = (errors.length > 0 ? errors.slice(0, 3) : lines.slice(-3)).map((line) =>
-    line.replace(/^(ERROR|Error:) (\d{4}\/\d\d\/\d\d \d\d:\d\d:\d\d )?|; the current security configuration is:$/g, ""),
+    line.replace(/^(ERROR|Error:) (\d{4}\/\d\d\/\d\d \d\d:\d\d:\d\d )?|; the current security configuration is:/g, ""),
   );
   return printable(words.join(" | "), 1_000);
 }

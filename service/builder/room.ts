@@ -19,7 +19,7 @@ export async function makeRoom(site: Site): Promise<void> {
   }
   const others = (await measure(work)).bytes;
   const current = currentRelease(places);
-  const stay = releases(places).filter((id) => id !== current);
+  const stay = releases(places);
   const kept = () => (current === undefined ? stay : [current, ...stay]);
   while (stay.length > 0 && others + sizeOf(places, kept()) > 2 * limits.releaseBytes) stay.pop();
   prune(places, kept());

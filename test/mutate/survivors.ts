@@ -270,6 +270,61 @@ export const survivors: readonly Survivor[] = [
     reason: "webhookUrls leaves out absent hosts, and a type has no third word.",
   },
   {
+    file: "service/builder/build-pending.ts",
+    line: "if (run.stay || !good) await cleanUp(site);",
+    becomes: "true",
+    reason: "Where a run has published nothing, there is nothing to clean up: it takes time alone.",
+  },
+  {
+    file: "service/builder/content.ts",
+    line: 'if (typeof dir !== "string" || !dir.startsWith("/")) return [];',
+    becomes: "false",
+    reason: "Another type has no startsWith, and the error has the same result: a condition of the type's.",
+  },
+  {
+    file: "service/builder/disk-watch.ts",
+    line: "const still = [...found.closed].find((folder) => closed.has(folder) && hugos.some((its) => isUnder(folder, its)));",
+    becomes: "() => undefined",
+    reason:
+      "Root, as which these tests may run, enters each folder: test/hosts/rebuild/bounds.test.ts has a build that closes one.",
+  },
+  {
+    file: "service/builder/disk-watch.ts",
+    line: "took = performance.now() - from;",
+    becomes: "performance.now() + from",
+    reason: "It decides only how long the watch rests.",
+  },
+  {
+    file: "service/builder/hugo.ts",
+    line: 'if (isStopped()) return { result: "signal", code: "killed", status: "KILL" };',
+    becomes: '""',
+    reason: "A build that was stopped has the reason of the watch.",
+  },
+  {
+    file: "service/builder/hugo.ts",
+    line: 'if (code !== "ECONNRESET" && code !== "EPIPE")',
+    becomes: "true",
+    reason: "Only systemd resets a second connection, at a moment that no test chooses.",
+  },
+  {
+    file: "service/builder/markers.ts",
+    line: 'if (code === "ENOENT") return undefined;',
+    becomes: "false",
+    reason: "An entry that goes between the look at the folder and its removal: no test chooses the moment.",
+  },
+  {
+    file: "service/builder/places.ts",
+    line: "syncFolder(work);",
+    becomes: ";",
+    reason: "test/service/builder/order.test.ts lists the calls of the bundle.",
+  },
+  {
+    file: "service/builder/stay.ts",
+    line: 'resolve((error as NodeJS.ErrnoException | null)?.code === "EPERM");',
+    becomes: "false",
+    reason: "Only a host has the egress table: test/hosts/rebuild/units.test.ts.",
+  },
+  {
     file: "service/builder/content.ts",
     line: "const modules = (printed.slice(0, mostPrinted).match(/^\\{$.*?^\\}$/gms) ?? []).flatMap(parsed);",
     becomes: '["Stryker was here"]',

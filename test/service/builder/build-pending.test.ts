@@ -1,10 +1,10 @@
 /** When a run starts, how often it is tried again, and what the program prints and exits with. */
 import { spawnSync } from "node:child_process";
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { buildPending } from "../../../service/builder/build-pending.ts";
+import { buildPending, removeLeftovers } from "../../../service/builder/build-pending.ts";
 import { environment, gitOf } from "../../../service/builder/git.ts";
 import { pending } from "../../../service/builder/markers.ts";
 import type { Pauses } from "../../../service/builder/pauses.ts";
@@ -65,6 +65,20 @@ describe("a run", () => {
     await site.work().catch(() => {});
     expect(site.journal).toMatchObject([{ result: "published" }]);
     expect(site.journal[0]!.warnings).toEqual([expect.stringMatching(/^status\.json could not be written: E\w+: /)]);
+  });
+
+  test("what a killed run left is removed, with the output of its build", () => {
+    mkdirSync(site.places.out, { recursive: true });
+    writeFileSync(join(site.places.out, "index.html"), "half");
+    removeLeftovers(site.places);
+    expect(existsSync(site.places.out)).toBe(false);
+  });
+
+  test("the builder reports to its program that it ended at a failure", async () => {
+    const settings = { ...site.builder.settings, repository: "https://git.invalid/gone.git" };
+    site.deliver();
+    const { places } = site;
+    expect(await buildPending({ settings, places, git: gitOf(site.builder) }, () => {}, null)).toBe(false);
   });
 
   test("status.json lists no release without a manifest", async () => {

@@ -215,7 +215,8 @@ describe("a program in place of hugo", () => {
     ["a linked folder", 'ln -s /etc "$out/etc"', "hugo wrote symbolic links, which may lead anywhere: etc"],
     ["a pipe, which would block its reader", 'mkfifo "$out/p"', "hugo wrote something that is no file: p"],
     ["an empty home page", ': >"$out/index.html"', "hugo wrote an empty index.html"],
-    ["a name that is not UTF-8", 'touch "$out/$(printf "\\377").html"', "hugo wrote a name that is not UTF-8"],
+    ["a name that is not UTF-8", 'touch "$out/$(printf "\\377").html"', "hugo wrote a name that is not UTF-8: "],
+    ["a name that is not UTF-8, which it shows", 'touch "$out/$(printf "x\\377").html"', "out/x"],
   ])("the gate rejects %s", async (_name, script, reason) => {
     expect(await built(script)).toMatchObject({ result: "rejected", message: expect.stringContaining(reason) });
   });
@@ -236,6 +237,22 @@ describe("a program in place of hugo", () => {
     ["a hugo without output", "exit 3", "hugo failed: "],
   ])("the reason reports %s", async (_name, script, reason) => {
     expect(await built(script)).toMatchObject({ result: "failed", message: expect.stringContaining(reason) });
+  });
+
+  test("a missing home page's reason names the links that were left out", async () => {
+    await built("");
+    rmSync(join(out, "index.html"));
+    const settings = { keep: [], limits: { releaseBytes: 1 << 30, pagesPercent: 50, seconds: 30 } };
+    const reason = (links: readonly string[]) => {
+      try {
+        gate(out, settings as unknown as BuilderSettings, null, links);
+      } catch (error) {
+        return setbackOf(error).message;
+      }
+    };
+    const missing = "hugo wrote no index.html. Add the layouts (a theme, a submodule) to the repository.";
+    expect(reason([])).toBe(missing);
+    expect(reason(["layouts"])).toBe(`${missing} These links were left out: layouts.`);
   });
 
   test("a build is ended at its time limit", async () => {

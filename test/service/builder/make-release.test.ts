@@ -25,7 +25,15 @@ import { walk } from "../../../service/builder/files.ts";
 import { lay } from "../../../service/builder/lay.ts";
 import { makeRelease } from "../../../service/builder/make-release.ts";
 import { makePlaces, type Places, placesOf } from "../../../service/builder/places.ts";
-import { deployed, differences, prune, publish, releases, removeHalf } from "../../../service/builder/releases.ts";
+import {
+  deployed,
+  differences,
+  prune,
+  publish,
+  releases,
+  removeHalf,
+  sizeOf,
+} from "../../../service/builder/releases.ts";
 
 let folder: string;
 let places: Places;
@@ -262,6 +270,17 @@ test("the next start removes half releases, and never the published one", async 
   rmSync(places.manifest(id));
   removeHalf(places);
   expect(readdirSync(places.releases)).toEqual([id]);
+});
+
+test("a manifest that cannot be read keeps no release from being made, and its release has no known size", async () => {
+  const [one, broken] = [await release({ "a.css": "a{}" }), "000009-abc"];
+  mkdirSync(places.release(broken));
+  writeFileSync(places.manifest(broken), "{");
+  expect(sizeOf(places, [broken])).toBe(0);
+  const two = await release({ "b.css": "b{}" });
+  expect(existsSync(at(two, "a.css"))).toBe(true);
+  // Both have index.html and a.css.
+  expect(sizeOf(places, [one, two])).toBe(3 * 4096);
 });
 
 test("a failed release leaves no folder behind", async () => {

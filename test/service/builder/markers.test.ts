@@ -4,6 +4,7 @@
  */
 import { execFileSync } from "node:child_process";
 import {
+  chownSync,
   existsSync,
   linkSync,
   mkdirSync,
@@ -89,6 +90,21 @@ describe("a request", () => {
     expect(names(site.places.rootRequests)).toEqual(["tick"]);
     removeDone(site.places, take(site.places).markers);
     expect(names(site.places.rootRequests)).toEqual([]);
+  });
+
+  test("of root that root takes back during its build is done, too", () => {
+    site.tick();
+    const { markers } = take(site.places);
+    rmSync(join(site.places.rootRequests, "tick"));
+    removeDone(site.places, markers);
+    expect(names(site.places.rootRequests)).toEqual([]);
+  });
+
+  test("has the account that made it in its name", ({ skip }) => {
+    skip(process.getuid?.() !== 0, "only root can give a file to another account");
+    site.request("content");
+    chownSync(join(requests(), "content"), 12_345, 0);
+    expect(take(site.places).markers.map(({ name }) => name)).toEqual(["request of uid 12345 (content)"]);
   });
 
   test("is removed after its build is published, and not before", async () => {

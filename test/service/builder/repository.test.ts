@@ -110,6 +110,18 @@ describe("a hostile repository", () => {
     expect((await site.work()).last.result).toBe("published");
   });
 
+  test.each([
+    ["a file named content", { content: "text", "layouts/x.html": "" }, "content"],
+    ["a link below it", { "content/x.md": { link: "/etc/passwd" }, "layouts/x.html": "" }, "content/x\\.md"],
+  ])("the builder rejects a commit that tracks %s, where the content is outside", async (_, files, path) => {
+    site.repository.push(files);
+    site.deliver();
+    expect((await site.work()).last).toMatchObject({
+      result: "rejected",
+      reason: expect.stringMatching(new RegExp(`tracks ${path}, but the content is in `)),
+    });
+  });
+
   const links = {
     "static/passwd.txt": { link: "/etc/passwd" },
     "static/etc": { link: "../../../../../../../../../../../../etc" },

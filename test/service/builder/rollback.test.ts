@@ -25,6 +25,8 @@ test.each([
   ["a commit", `${"a".repeat(40)}\n`, "a".repeat(40)],
   ["a commit of SHA-256", "b".repeat(64), "b".repeat(64)],
   ["half a commit", "abc\n", null],
+  ["a text that ends in a commit", `ref: ${"a".repeat(40)}\n`, null],
+  ["a text that begins with one", `${"a".repeat(64)}0\n`, null],
   ["another text", "refs/heads/main\n", null],
   ["nothing", "", null],
 ])("a file of the held head with %s", (_, text, head) => {
@@ -38,7 +40,8 @@ describe("a rollback", () => {
     const head = site.repository.head();
     site.rollback(first);
     const back = await site.work();
-    expect(back).toMatchObject({ deployed: { release: first }, held: head, last: { result: "rolled back" } });
+    const reason = `${first} is published; ${head!.slice(0, 12)} is not published again, a newer commit is`;
+    expect(back).toMatchObject({ deployed: { release: first }, held: head, last: { result: "rolled back", reason } });
     expect(site.page()).toContain(says(1));
 
     site.tick();
@@ -123,6 +126,14 @@ describe("a rollback", () => {
     const status = await site.work();
     expect(status).not.toHaveProperty("held");
     expect(status.last).toMatchObject({ result: "nothing" });
+  });
+
+  test("a rollback publishes also where the link to the published release is gone", async () => {
+    const { second } = twoPublished();
+    rmSync(site.places.current);
+    site.rollback(second);
+    expect(await site.work()).toMatchObject({ deployed: { release: second }, last: { result: "rolled back" } });
+    expect(site.page()).toContain(says(2));
   });
 
   test("a rollback works without the git host and without the clone", async () => {

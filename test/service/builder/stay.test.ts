@@ -61,6 +61,7 @@ test("there is no wait where the builder has not each right in a folder, which a
 
 test("an account that no egress table limits may send a datagram to the host itself", async () => {
   expect(await isConfined()).toBe(false);
+  await vi.waitUntil(() => !process.getActiveResourcesInfo().some((name) => /udp/i.test(name)));
 });
 
 test("one builder publishes one push after the other, and ends before a further run in which its network is open", async () => {

@@ -35,6 +35,7 @@ test.each([
     { result: "exit-code", code: "exited", status: "1" },
     /middle of a run \(exit-code, exited, 1\)\. See journalctl -u pushgate-build-site\./,
   ],
+  [{ result: "resources", code: "", status: "" }, /middle of a run \(resources\)\. See/],
 ])("the status reports a builder that systemd ended: %o", (end, reason) => {
   site.deliver();
   take(site.places);
