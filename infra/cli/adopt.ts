@@ -86,7 +86,7 @@ export const adopt = command("adopt", "take over what exists at Cloudflare, also
   const stack = ofStack(options);
   console.log("Running a preview, which lists what is declared and not in the state.");
   const found = await findAll(stack);
-  if (found.length > 0) console.log("\nDeclared, not in the state, and at Cloudflare:");
+  if (found.length > 0) console.log("\nDeclared and not in the state:");
   show(found);
   const existing = found.filter(({ id }) => id !== undefined);
   console.log("\nHosts need no adopting: the next `up` compares each with the declaration and applies what differs.");

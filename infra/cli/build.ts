@@ -1,5 +1,5 @@
 /** Builds a site now, without a push: the newest commit of its branch, or after a rollback the commit that it chose. */
-import { all, command, confirmHosts, type Options, ofStack, siteNamed, targets } from "./command.ts";
+import { command, confirmHosts, type Options, ofStack, siteNamed, targets } from "./command.ts";
 import { request, show } from "./requests.ts";
 import { readStack } from "./stack.ts";
 
@@ -19,5 +19,5 @@ export const build = command("build <hook>", "build a site now, without a push, 
   await confirmHosts(`builds ${hook}`, on, options);
   const seconds = 2 * site.limits.seconds + more;
   const results = on.map((host) => request(host, hook, { file: "build", seconds, restart: false }));
-  show(await all(results), "published", options);
+  await show(results, "published", options);
 });

@@ -88,9 +88,10 @@ function judged(
     const { name } = group[0]!.entry.place.hook;
     const { host } = group[0]!.entry.place;
     const all = logged.get(delivery) ?? [];
-    const here = all.filter((one) => one.host === host);
-    // With the hosts' state, and without "none" of a log that could not be read.
-    const unlogged = all.find((one) => one.host === undefined) ?? ({ nginx: "none", receiver: "none" } as const);
+    const here = all.filter((one) => one.host === host && one.time !== undefined);
+    // With the host's state, and without "none" of a log that could not be read.
+    const unlogged =
+      all.find((one) => one.host === host && one.time === undefined) ?? ({ nginx: "none", receiver: "none" } as const);
     const records = group.map(({ entry: { recorded }, answer: { status } }) => ({ ...recorded, status }));
     const attempts = paired(records, here);
     return group.map(({ entry, answer, looked }, i) => {

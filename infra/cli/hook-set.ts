@@ -22,7 +22,7 @@ async function stepOf(place: Place): Promise<Step> {
   const client = neededClient(place.hook, "set the webhook");
   const [own, ...more] = await client.own(place);
   const name = nameOfPlace(place);
-  const page = `${place.hook.repository}: ${gitHosts[place.hook.gitHost].webhookPage.split(" > Add")[0]}`;
+  const page = `${place.hook.repository}: ${gitHosts[place.hook.gitHost].webhookPage.replace(/ > (Add|Create)\b.*$/, "")}`;
   const others =
     more.length > 0 ? `\n  ${more.length} more of its webhooks lead there, and stay. Remove them at ${page}.` : "";
   // Throws where the hook has no secret, before any webhook is changed.

@@ -46,7 +46,7 @@ const hookUnits = ({ name, scheduled }: Hook): string[] => {
   return [...all, `pushgate-report-${name}.*`];
 };
 const hostUnits = ["nginx.service", units.receiver, units.firewall, units.guardTimer];
-/** Services that start when there is work: inactive is normal, failed is not. */
+/** Services that a socket or a path unit starts when there is work: inactive is normal, failed is not. */
 const onDemand = (unit: string): boolean =>
   unit === units.receiver || /^pushgate-(build|report)-.*\.service$/.test(unit);
 
@@ -122,7 +122,7 @@ export function parseReport(name: string, answer: string, hooks: readonly Hook[]
 export type Report = ReturnType<typeof parseReport>;
 export type HookReport = Report["hooks"][number];
 
-/** When the running build began: with its oldest marker, or after the build or the pause before it. */
+/** When the running build began: as it took its markers, or after the build or the pause before it. */
 function buildingSince(oldest = 0, status: Status | undefined, now: string) {
   // A file's time can be any number, and no date is beyond 8.6e12 s.
   if (!(oldest > 0 && oldest < 1e12)) return undefined;

@@ -1,16 +1,16 @@
 # shellcheck shell=dash disable=SC2154
-# Prints log lines of this host: "z <offset of local time>" first, then "n <line of nginx>" and "j <journal entry as JSON>",
-# and "u" where the journal was too long to be searched whole.
-# logs.ts puts the variables in front: units, files, lines (of each log), since, deliveries (texts, one a line, of which each
-# line of a log must hold one, or nothing), around (yes: of the journal, only what is near the lines of nginx), seconds (of a
-# search of the journal; 0: no limit), follow (yes or no).
-set -u
+# Prints log lines of this host: "z <offset of local time>" first and "s <since, as seconds>", then "n <line of nginx>" and
+# "j <journal entry as JSON>", and "u" where the journal was too long to be searched whole.
+# logs.ts puts the variables in front: journals (the units of each log, joined by commas), files, lines (of each log), since,
+# deliveries (texts, one a line, of which each line of a log must hold one, or nothing), around (yes: of the journal, only
+# what is near the lines of nginx), seconds (of a search of the journal; 0: no limit), follow (yes or no).
+set -uf
 export LC_ALL=C
 echo "z $(date +%z)"
+date --date="$since" '+s %s' 2>/dev/null
+units=$(echo "$journals" | tr , ' ')
 journal() {
-  set -f
   for unit in $units; do set -- "$@" --unit="$unit"; done
-  set +f
   [ -z "$units" ] || timeout --foreground "$seconds" journalctl --quiet --no-pager --output=json \
     --output-fields=MESSAGE,_SYSTEMD_UNIT,UNIT "$@"
 }
@@ -49,8 +49,13 @@ if [ "$follow" = yes ]; then
 fi
 found=$(for file in $files; do rotated "$file" | tail -n "$lines"; done)
 [ -z "$found" ] || printf '%s\n' "$found" | marked n
-[ -n "$deliveries" ] || journal --since="$since" | tail -n "$lines" | marked j
-[ -n "$deliveries" ] || exit 0
+if [ -z "$deliveries" ]; then
+  for log in $journals; do
+    units=$(echo "$log" | tr , ' ')
+    journal --since="$since" | tail -n "$lines" | marked j
+  done
+  exit 0
+fi
 
 # journalctl leaves out what does not match before it makes JSON, which costs ten times as much.
 pattern=$(printf '%s\n' "$deliveries" | sed 's/[.]/[.]/g' | paste -sd '|' -)
@@ -61,7 +66,11 @@ search() {
 times=
 [ "$around" = no ] || times=$(printf '%s\n' "$found" | windows)
 if [ -n "$times" ]; then
-  printf '%s\n' "$times" | tail -n 100 | while read -r from to; do search --since="@$from" --until="@$to"; done
+  began=$(date +%s)
+  printf '%s\n' "$times" | tail -n 100 | while read -r from to; do
+    [ $(($(date +%s) - began)) -lt 30 ] || { echo u; break; }
+    search --since="@$from" --until="@$to"
+  done
   [ "$(printf '%s\n' "$times" | wc -l)" -le 100 ] || echo u
 else
   search --since="$since"

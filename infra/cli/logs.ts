@@ -1,12 +1,12 @@
 /** The logs of receiver, builder, nginx and guard, of every host, in the order of time. */
-import { Argument } from "commander";
+import { Argument, Option } from "commander";
 import { printable } from "../apply/report.ts";
 import { scriptBeside, variables } from "../apply/shell.ts";
 import { units } from "../host/paths.ts";
 import { logs as nginxLogs } from "../host/proxy/origin-server.ts";
 import { all, command, type Options, ofStack, targets, valued } from "./command.ts";
 import { followOnHost, runOnHost, type Target } from "./run-on-host.ts";
-import { readStack } from "./stack.ts";
+import { readStack, UserError } from "./stack.ts";
 
 /** Units whose journal is a source; nginx writes files. */
 const journals = {
@@ -32,16 +32,16 @@ type Wanted = {
   /** Texts of which each line holds one; none: every line. */
   readonly deliveries: readonly string[];
   readonly follow: boolean;
-  /** Searches the journal only near the lines of nginx; without any, for these seconds. */
+  /** Searches the journal only near the lines of nginx, where there are any; for these seconds each time. */
   readonly around?: number;
 };
 
 export const logsScript = ({ sources, follow, deliveries, around, ...values }: Wanted): string => {
-  const of = (source: Source) => (source === "nginx" ? [] : journals[source]);
+  const of = (source: Source) => (source === "nginx" ? [] : [journals[source].join(",")]);
   const files = sources.includes("nginx") ? [nginxLogs.access, nginxLogs.error] : [];
   const how = { around: around === undefined ? "no" : "yes", seconds: around ?? 0, follow: follow ? "yes" : "no" };
   const own = { deliveries: deliveries.join("\n"), ...how };
-  const head = variables({ units: sources.flatMap(of), files, ...values, ...own });
+  const head = variables({ journals: sources.flatMap(of), files, ...values, ...own });
   return `${head}\n${scriptBeside(import.meta.url, "logs.sh")}`;
 };
 
@@ -112,15 +112,20 @@ const count = valued(/^[1-9]\d{0,5}$/, "Use a number from 1 to 999999.", Number)
 const time = valued(/^[\w:. +-]{1,40}$/, 'Use a time as journalctl reads it, such as "2 hours ago".', String);
 
 async function follow(hosts: readonly Target[], wanted: Wanted, show: (line: Line) => void): Promise<void> {
-  await all(
-    hosts.map(async (host) => {
-      const read = reader(host.name);
-      for await (const text of followOnHost(host, logsScript(wanted))) {
-        const line = read(text);
-        if (line && wanted.deliveries.every((id) => line.text.includes(id))) show(line);
-      }
-    }),
-  );
+  const followed = async (host: Target): Promise<void> => {
+    const read = reader(host.name);
+    for await (const text of followOnHost(host, logsScript(wanted))) {
+      const line = read(text);
+      if (line && wanted.deliveries.every((id) => line.text.includes(id))) show(line);
+    }
+  };
+  // The other hosts are followed until Ctrl-C, so that a fault is printed at once.
+  const reported = (error: unknown) => {
+    if (!(error instanceof UserError)) throw error;
+    console.error(`pushgate: ${error.message}`);
+    process.exitCode = 1;
+  };
+  await all(hosts.map((host) => followed(host).catch(reported)));
 }
 
 export const logs = command("logs", `print the logs of ${sources.join(", ")}`, {
@@ -133,7 +138,7 @@ export const logs = command("logs", `print the logs of ${sources.join(", ")}`, {
   ],
 })
   .addArgument(new Argument("[log...]").choices(sources))
-  .option("-f, --follow", "print new lines as they come")
+  .addOption(new Option("-f, --follow", "print new lines as they come").conflicts("since"))
   .option("-n, --lines <number>", "lines of each log at most", count, 50)
   .option("--since <time>", "lines since then, as journalctl reads it", time, "7 days ago")
   .option("--delivery <id>", "lines that hold this id", deliveryId)
@@ -149,6 +154,13 @@ export const logs = command("logs", `print the logs of ${sources.join(", ")}`, {
     const answers = await all(
       on.map(async (host) => ({ host, text: await runOnHost(host, logsScript(wanted), patience) })),
     );
-    const lines = answers.flatMap(({ host, text }) => text.split("\n").map(reader(host.name)));
-    for (const line of lines.filter((line) => line !== undefined).sort(byTime)) show(line);
+    const lines = answers.flatMap(({ host, text }) => {
+      const seconds = /^s (\d{1,12})$/m.exec(text)?.[1];
+      const from = new Date(1000 * Number(seconds ?? 0)).toISOString();
+      return text
+        .split("\n")
+        .flatMap((line) => reader(host.name)(line) ?? [])
+        .filter(({ time }) => time >= from);
+    });
+    for (const line of lines.sort(byTime)) show(line);
   });

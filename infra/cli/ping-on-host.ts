@@ -84,7 +84,7 @@ export async function pingOnHost(place: Place, options: Options): Promise<Follow
   // The ping did not pass nginx, so that its log says nothing.
   const seen: Traced = {
     ...(answer !== undefined && { answer }),
-    receiver: logged?.receiver ?? "none",
+    ...(logged?.receiver !== undefined && { receiver: logged.receiver }),
     ...(logged?.time && { time: logged.time }),
   };
   return { ...seen, ...about, ...verdict(seen) };

@@ -6,6 +6,7 @@ import type { Options } from "./command.ts";
 import { type Followed, follow, newRecords } from "./follow.ts";
 import { pingOnHost } from "./ping-on-host.ts";
 import { nameOfPlace, type Place, wantedOf } from "./places.ts";
+import { UserError } from "./stack.ts";
 import { loggedIds, onHosts } from "./trace-hosts.ts";
 import { exitOf, traceText } from "./trace-text.ts";
 import { apiOf, clientOf, ownWebhook, type WebhookClient } from "./webhooks.ts";
@@ -74,23 +75,23 @@ async function ping(place: Place, options: Options): Promise<Pinged> {
   return { ...found, notes };
 }
 
-/** A test without a signature is rejected by the receiver, and by no layer before it. */
-const isExpected = ({ outcomes }: Pinged, place: Place): boolean =>
-  clientOf(place.hook)?.api.ping?.unsigned === true && outcomes.every(({ name }) => name === "signature");
-
 /** Pings each place and prints what became of it. Returns whether all arrived, and sets the exit status. */
 export async function showPings(places: readonly Place[], options: Options, print = console.log): Promise<boolean> {
   const found: Pinged[] = [];
-  const exits: number[] = [];
+  const faults: string[] = [];
   for (const place of places) {
-    const one = await ping(place, options);
+    const one = await ping(place, options).catch((error: unknown) => {
+      if (!(error instanceof UserError)) throw error;
+      faults.push(error.message);
+    });
+    if (one === undefined) continue;
     found.push(one);
-    exits.push(one.outcomes.length > 0 && isExpected(one, place) ? 0 : exitOf(one));
     if (options.json) continue;
     print(`${nameOfPlace(place)}: ping${one.delivery === undefined ? "" : ` ${one.delivery}`}`);
     print([traceText(one, one), ...one.notes].join("\n"));
   }
   if (options.json) print(JSON.stringify(found, null, 2));
-  process.exitCode = Math.max(...exits);
+  if (faults.length > 0) throw new UserError(faults.join("\n"));
+  process.exitCode = Math.max(...found.map(exitOf));
   return process.exitCode === 0;
 }

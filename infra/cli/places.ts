@@ -12,7 +12,7 @@ export type Place = {
   readonly secret: string | null;
 };
 
-/** Of the hook of this name or of all, on the hosts that are meant; `hooks` also has those without a place. */
+/** The places of the hook of this name, or of all hooks, on the hosts that the options name. */
 export async function declaredPlaces(name: string | undefined, options: Options) {
   const secrets = await readSecrets(ofStack(options));
   const { hosts, hooks: all } = await readStack(ofStack(options));

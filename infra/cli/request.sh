@@ -10,7 +10,8 @@ umask 022
 say() { echo "pushgate: $*" >&2; }
 [ -d "$requests/$hook" ] || { say "$hook has no builder on this host. Run npx pulumi up."; exit 1; }
 sum() { [ ! -e "$status" ] || sha256sum <"$status"; }
-named() { grep -E "\"($request|request of uid 0 \($request\))\""; }
+# As an item of a list: a hook may have the request's name.
+named() { grep -E "(^ *|[[,])\"($request|request of uid 0 \($request\))\""; }
 before=$(sum)
 began=$(date +%s)
 new=$requests/.request-$hook
@@ -18,8 +19,7 @@ new=$requests/.request-$hook
   { say "the request cannot be written into $requests/$hook. Check its disk: df $requests/$hook"; exit 1; }
 if [ "$restart" = yes ]; then verb=restart; else verb=start; fi
 systemctl "$verb" "$unit" || { say "$unit does not start. Read: systemctl status $unit"; exit 1; }
-tries=0
-while [ $tries -lt $((seconds * 5)) ]; do
+while [ $(($(date +%s) - began)) -lt "$seconds" ]; do
   # In this order: the builder removes the request after it has written the status.
   waits=no
   [ ! -e "$requests/$hook/$request" ] || waits=yes
@@ -32,7 +32,6 @@ while [ $tries -lt $((seconds * 5)) ]; do
     journalctl -q -o cat -u "$unit" --since="@$began" | named | tail -n 1 | base64 | tr -d '\n'
     exit 0
   fi
-  tries=$((tries + 1))
   sleep 0.2
 done
 say "the builder of $hook has not answered in $seconds s. It will carry out the request when it does. Read: journalctl -u $unit"

@@ -1,7 +1,7 @@
 /** Requests of root to a site's builder, and what the builder reports of them. */
 import { scriptBeside, variables } from "../apply/shell.ts";
 import { paths, units } from "../host/paths.ts";
-import type { Options } from "./command.ts";
+import { all, type Options } from "./command.ts";
 import { parseResult } from "./host-report.ts";
 import { runOnHost, type Target } from "./run-on-host.ts";
 import { UserError } from "./stack.ts";
@@ -37,11 +37,21 @@ export async function request(host: Target, hook: string, wanted: Request): Prom
   return { host: host.name, result, reason, at };
 }
 
-/** Prints a line for each host; throws a UserError with those that ended in another way. */
-export function show(results: readonly Result[], wanted: string, { json }: Options): void {
+/** Prints a line for each host; throws a UserError with those that ended in another way, or that did not answer. */
+export async function show(running: readonly Promise<Result>[], wanted: string, { json }: Options): Promise<void> {
+  const ended = await Promise.allSettled(running);
+  const results = ended.flatMap((one) => (one.status === "fulfilled" ? [one.value] : []));
   const line = ({ host, result, reason }: Result) => `${host}: ${result}: ${reason}`;
   const [good, bad] = [true, false].map((is) => results.filter(({ result }) => (result === wanted) === is));
   if (json) console.log(JSON.stringify(results, null, 2));
   else for (const one of good!) console.log(line(one));
-  if (bad!.length > 0) throw new UserError(bad!.map(line).join("\n"));
+  const silent = await all(running).then(
+    () => [],
+    (error: unknown) => {
+      if (error instanceof UserError) return [error.message];
+      throw error;
+    },
+  );
+  const faults = [...bad!.map(line), ...silent];
+  if (faults.length > 0) throw new UserError(faults.join("\n"));
 }

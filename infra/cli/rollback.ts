@@ -38,5 +38,5 @@ export const rollback = command("rollback <hook> [release]", "publish a kept rel
   await confirmHosts(`publishes a former release of ${hook}`, on, options);
   const roll = (host: Target, i: number) =>
     request(host, hook, { file: `rollback-${releases[i]}`, seconds: patience, restart: true });
-  show(await all(on.map(roll)), "rolled back", options);
+  await show(on.map(roll), "rolled back", options);
 });

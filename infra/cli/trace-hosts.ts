@@ -16,8 +16,8 @@ import { parseState, stateScript, unreachableState } from "./trace-state.ts";
 export type Traced = Attempt & { readonly host?: string; readonly published?: string; readonly notLooked?: string };
 
 /** What the builder did with what the receiver accepted; undefined where the hook has no site or no build has ended. */
-function publishedText({ time, hook }: Attempt, report: Report): string | undefined {
-  const { deployed, last } = report.hooks.find(({ name }) => name === hook)?.status ?? {};
+function publishedText({ time, hook }: Attempt, report: Report | undefined): string | undefined {
+  const { deployed, last } = report?.hooks.find(({ name }) => name === hook)?.status ?? {};
   if (last === undefined || time === undefined) return undefined;
   if (deployed && deployed.at >= time)
     return `published: commit ${short(deployed.commit)} at ${deployed.at}, after this delivery`;
@@ -47,7 +47,7 @@ function idIn(text: string, hook: string): string | undefined {
 /** Lines of each log for each delivery: some have several attempts, and strangers can repeat an id. */
 const linesEach = 1_000;
 
-/** Per delivery, the attempts in the logs of all hosts. If no log has a line, one attempt without a host and a time. */
+/** Per delivery, the attempts in the logs of each host; for a host whose logs have no line, one attempt without a time. */
 export async function onHosts(
   deliveries: readonly string[],
   options: Options,
@@ -76,8 +76,8 @@ export async function onHosts(
         const away = [{ host: host.name, state: [unreachableState(host, text.message)] }];
         return () => away;
       }
-      const report = parseReport(host.name, text, built);
-      const state = [parseState(text, stack, host, report.guard)];
+      const report = reportIn(host.name, text, built);
+      const state = [parseState(text, stack, host, report?.guard ?? "")];
       const read = reader(host.name);
       const lines = text.split("\n").flatMap((line) => read(line) ?? []);
       const full = mayLack(state[0]!);
@@ -93,14 +93,28 @@ export async function onHosts(
         });
     }),
   );
-  return new Map(deliveries.map((delivery) => [delivery, joined(found.flatMap((of) => of(delivery)))]));
+  return new Map(deliveries.map((delivery) => [delivery, found.flatMap((of) => of(delivery))]));
 }
 
-/** Of one delivery: the attempts that have lines, else one without a line. */
-function joined(each: readonly Traced[]): readonly Traced[] {
-  const somewhere = each.filter(({ time }) => time !== undefined);
-  if (somewhere.length > 0) return somewhere;
+/** undefined where a status.json is not the builder's: the logs are of more use than what it publishes. */
+function reportIn(host: string, text: string, hooks: Parameters<typeof parseReport>[2]): Report | undefined {
+  try {
+    return parseReport(host, text, hooks);
+  } catch (error) {
+    if (error instanceof UserError) return undefined;
+    throw error;
+  }
+}
+
+/**
+ * The attempts of one delivery to any host: those that have lines, with the state of hosts that were not reached, else
+ * one without a line.
+ */
+export function joined(each: readonly Traced[]): readonly Traced[] {
+  const lined = each.filter(({ time }) => time !== undefined);
   const state = each.flatMap(({ state = [] }) => state);
+  const unreached = state.filter(({ unreachable }) => unreachable !== undefined);
+  if (lined.length > 0) return lined.map((one) => ({ ...one, state: [...(one.state ?? []), ...unreached] }));
   // Another host, one that was not reached, may have its lines.
   const none = (log: "nginx" | "receiver") => each.every((one) => one[log] === "none") && { [log]: "none" as const };
   return [{ ...none("nginx"), ...none("receiver"), state }];

@@ -13,6 +13,7 @@ import { settled, sourceSets } from "../config/derived.ts";
 import { hostLayers } from "../host/index.ts";
 import { paths, units } from "../host/paths.ts";
 import { clientCaPath, logs } from "../host/proxy/origin-server.ts";
+import { credentialsFact } from "../host/receiver/receiver.ts";
 import type { HostState } from "../trace/host-state.ts";
 import { objectIn, timeOfMicros } from "./logs.ts";
 import type { Declared } from "./stack.ts";
@@ -33,6 +34,8 @@ export function layersOf(stack: Declared, host: Host): HostLayer[] {
     const known = ({ path }: { path: string }) => path !== clientCaPath && name !== "origin-certificate";
     return {
       ...layer,
+      // The secrets, which trace does not read, decide whether a hook has a token for the commit's status.
+      facts: layer.facts.filter((fact) => fact.name !== credentialsFact),
       files: files.filter(known),
       owns: owns.filter((path) => known({ path })),
     };

@@ -12,7 +12,7 @@ import { showPings } from "./ping.ts";
 import { placesOf } from "./places.ts";
 import { accessOf, UserError } from "./stack.ts";
 import { atCloudflare } from "./trace-cloudflare.ts";
-import { onHosts, type Traced } from "./trace-hosts.ts";
+import { joined, onHosts, type Traced } from "./trace-hosts.ts";
 import { type RecordOptions, recordedAs, traceRecord } from "./trace-record.ts";
 import { exitOf, traceText } from "./trace-text.ts";
 
@@ -91,7 +91,9 @@ export const trace = command("trace", "find the layer that rejected a delivery, 
     const found = recorded.length > 0 ? recorded : await byHand(delivery, status, headers, options);
     if (options.json) console.log(JSON.stringify(found, null, 2));
     else for (const one of found) console.log(traceText(one, one));
-    process.exitCode = exitOf(found.at(-1)!);
+    // A delivery to several hosts has one id: of each, the newest attempt counts.
+    const newest = [...Map.groupBy(found, ({ host }) => host).values()].map((attempts) => attempts.at(-1)!);
+    process.exitCode = Math.max(...newest.map(exitOf));
   });
 
 /** What the git host recorded, where its token is given and it can be read; the hosts' logs are there without it. */
@@ -111,7 +113,8 @@ async function byHand(
   headers: Answer["headers"],
   options: Options,
 ): Promise<(Traced & Verdict)[]> {
-  const logged: readonly Traced[] = delivery === undefined ? [{}] : (await onHosts([delivery], options)).get(delivery)!;
+  const logged: readonly Traced[] =
+    delivery === undefined ? [{}] : joined((await onHosts([delivery], options)).get(delivery)!);
   const answer = status === undefined ? undefined : { status, headers, partial: true as const };
   const [looked] = await atCloudflare([answer], () => accessOf(ofStack(options)));
   // Of several attempts, the answer is that of those whose lines it does not contradict.

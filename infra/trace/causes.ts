@@ -106,7 +106,9 @@ function fixOf(layer: string, all: HostState["differences"], { ssh }: HostState)
   const unit = all.flatMap(({ text }) => stopped.exec(text)?.groups?.unit ?? [])[0];
   if (all.some(({ file }) => file)) return up;
   if (oneshots[layer] !== undefined) return `${ssh} systemctl restart ${oneshots[layer]}`;
-  return unit === undefined ? up : `${ssh} systemctl start ${unit}`;
+  if (unit === undefined) return up;
+  // systemd starts no socket while its service runs.
+  return unit.endsWith(".socket") ? `${ssh} systemctl restart ${units.receiver}` : `${ssh} systemctl start ${unit}`;
 }
 
 /** The differences of one layer as one cause: a stopped nginx differs in seven ways. */
@@ -174,7 +176,13 @@ function ofSpool(outcome: Outcome, { spool, ssh }: HostState): Found {
 function found(outcome: Outcome, attempt: Attempt, state: HostState): Found {
   if (state.unreachable !== undefined)
     return outcome.name === "firewall" || outcome.name === "no route"
-      ? [{ layer: outcome.layer as Layer, what: `ssh, too: ${state.unreachable}`, fix: "Start the host." }]
+      ? [
+          {
+            layer: outcome.layer as Layer,
+            what: `ssh, too: ${state.unreachable}`,
+            fix: "Start the host if it is off, else correct what ssh reports.",
+          },
+        ]
       : [];
   const layers = explainedBy[outcome.name] ?? [];
   // 521 is a closed port, 522 is silence.

@@ -106,7 +106,7 @@ export const outcomes: readonly Outcome[] = [
   {
     name: "client certificate",
     layer: "6 nginx",
-    what: "nginx got no client certificate of this zone, or a request that is no HTTP",
+    what: "nginx got no client certificate of this zone, a request that is no HTTP, or a header above 8 KiB",
     fix: "npx pulumi up, which presents the client certificate again.",
     answer: proxy(400),
     nginx: alone(400),

@@ -1,6 +1,6 @@
 /**
- * File operations. None of them follows a symbolic link, also where another process exchanges a folder for a link while
- * they run: a folder is opened once, and what is below it is reached through that descriptor.
+ * File operations. But for `withFile` and `syncFolder` none follows a symbolic link, also where another process exchanges
+ * a folder for a link while they run: a folder is opened once, and what is below it is reached through that descriptor.
  */
 import {
   chmodSync,

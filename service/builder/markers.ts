@@ -219,8 +219,9 @@ export function removeDone(places: Places, markers: readonly Marker[]): void {
   if (markers.some(({ file }) => !file)) remove(places.taken);
 }
 
-/** For status and journal. */
+/** For status and journal; root's requests first, as their commands look for them there. */
 export function named(markers: readonly Marker[], most = 10): string[] {
-  const names = markers.slice(0, most).map(({ name }) => name);
+  const ofRoot = markers.filter(({ file }) => file !== undefined);
+  const names = [...new Set([...ofRoot, ...markers])].slice(0, most).map(({ name }) => name);
   return markers.length > most ? [...names, `${markers.length - most} more`] : names;
 }

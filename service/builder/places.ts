@@ -57,7 +57,7 @@ export function makeCache({ cache }: Places): void {
   chmodSync(cache, 0o777);
 }
 
-/** The branch's head when a rollback was made. Until it changes, only `npx pushgate build` builds. */
+/** The branch's head when a rollback was made. Until it changes, no push and no comparison publishes it. */
 export function heldHead({ held }: Places): string | null {
   const text = ifThere(() => readFileSync(held, "utf8"))?.trim();
   return text && /^[0-9a-f]{40,64}$/.test(text) ? text : null;

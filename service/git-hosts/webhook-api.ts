@@ -92,8 +92,6 @@ export type WebhookApi = {
     readonly request: (repository: Repository, webhook: string, wanted: Wanted) => ApiRequest;
     /** What it sends, where that is no ping. */
     readonly sends?: string;
-    /** The git host signs no ping: the receiver's 401 proves that the ping arrives, and nothing about the secret. */
-    readonly unsigned?: true;
     /** Statuses, beside 2xx, with which the API answers where the delivery was rejected. */
     readonly rejected?: readonly number[];
   };

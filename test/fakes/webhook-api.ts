@@ -473,12 +473,6 @@ const dataCenter: Family = {
         },
       };
     }
-    if (hook === "test" && method === "POST") {
-      const webhook = all.find(({ id, url }) => `${id}` === query.get("webhookId") && url === query.get("url"));
-      if (webhook === undefined) return atlassianProblem(404, "no such webhook");
-      void api.send(webhook, "ping");
-      return { status: 200, body: {} };
-    }
     const fields = ["name", "url", "active", "events", "configuration", "sslVerificationRequired"];
     const field = unknownField(body, ...fields);
     if (field) return atlassianProblem(400, `Unrecognized field "${field}"`);
@@ -499,12 +493,7 @@ const dataCenter: Family = {
     Object.assign(webhook, wanted);
     return { status: 200, body: dataCenterShown(webhook) };
   },
-  delivery(webhook, kind, { delivery: id }) {
-    const sent = pushOf("bitbucket-data-center", webhook, { "x-request-id": id });
-    if (kind !== "ping") return sent;
-    const { "x-hub-signature": _, ...headers } = sent.headers;
-    return { ...sent, headers: { ...headers, "x-event-key": "diagnostics:ping" } };
-  },
+  delivery: (webhook, _, { delivery: id }) => pushOf("bitbucket-data-center", webhook, { "x-request-id": id }),
 };
 
 const families = {

@@ -126,6 +126,8 @@ function socketFacts({ name, port, cidrs }: SourceSet): HostFact[] {
   ];
 }
 
+export const credentialsFact = `hooks with a credential in ${paths.credentials}`;
+
 export function receiverLayer(settings: Settings): HostLayer {
   const sets = sourceSets(settings);
   const hooks = settings.hooks.map(({ name }) => name);
@@ -210,7 +212,7 @@ export function receiverLayer(settings: Settings): HostLayer {
       enabledAndActive(units.receiver),
       { name: `${units.receiver} runs what is installed`, read: "runs_what_is_installed", want: "yes" },
       {
-        name: `hooks with a credential in ${paths.credentials}`,
+        name: credentialsFact,
         read: `ls -A ${paths.credentials}`,
         want: encrypted.join("\n"),
       },

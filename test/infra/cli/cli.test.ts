@@ -1,5 +1,6 @@
 /** `npx pushgate` with fake hosts that run the real shell. */
-import { existsSync, readdirSync, readFileSync, utimesSync } from "node:fs";
+import { spawnSync } from "node:child_process";
+import { existsSync, readdirSync, readFileSync, rmSync, utimesSync } from "node:fs";
 import { afterAll, beforeEach, describe, expect, test } from "vitest";
 import { duration, size } from "../../../infra/cli/format.ts";
 import { parseReport, reportScript, type Status } from "../../../infra/cli/host-report.ts";
@@ -220,6 +221,27 @@ describe("rollback", () => {
     expect((await hosts.run("rollback", "site", "--yes")).stderr).toBe(
       "pushgate: web1: the builder has run again since, and its journal has no line of this run. Run npx pushgate status.\n",
     );
+  });
+
+  test("rollback prints the hosts that did it although another one did not", async () => {
+    for (const host of ["web1", "web2"]) hosts.add(host, good);
+    rmSync(hosts.at("web2", "var/spool/pushgate-root/site"), { recursive: true });
+    const { code, stdout, stderr } = await hosts.run("rollback", "site", "--yes");
+    expect([code, stdout]).toEqual([1, "web1: rolled back: it is published; cccccccccccc is not published again\n"]);
+    expect(stderr).toMatch(/^pushgate: web2: site has no builder on this host\./);
+  });
+
+  test("a command waits for its own run where the hook is called like the request", async () => {
+    const script = requestScript("build", { file: "build", seconds: 1, restart: false });
+    const pattern = /^named\(\) \{ (.*); \}$/m.exec(script)![1]!;
+    const names = (text: string) =>
+      spawnSync("sh", ["-c", `request=build; ${pattern}`], { input: text, encoding: "utf8" }).status === 0;
+    const trigger = "request of uid 0 (build)";
+    const indented = (object: object) => JSON.stringify(object, null, 2);
+    expect(names(indented({ hook: "build", last: { trigger: ["tick"] } }))).toBe(false);
+    expect(names(indented({ hook: "build", last: { trigger: ["tick", trigger] } }))).toBe(true);
+    expect(names(JSON.stringify({ hook: "build", trigger: ["tick"] }))).toBe(false);
+    expect(names(JSON.stringify({ hook: "build", trigger: [trigger, "tick"] }))).toBe(true);
   });
 
   test("rollback changes no host and lists the releases if one host lacks the release", async () => {

@@ -64,14 +64,14 @@ test("writes a stack whose configuration has no fault, from four flags and what 
   expect(stdout).toMatch(/each with a backup: the state, at file:\/\/\/backed-up, and the\npassphrase/);
 });
 
-test("has content outside the repository only where a flag names its folder", async () => {
+test("init declares content outside the repository only where a flag names its folder", async () => {
   const { code } = await init(...needed, "--plan", "free", "--content", "/srv/content/site");
   expect(code).toBe(0);
   const { config } = parse(readFileSync(join(folder, "Pulumi.live.yaml"), "utf8"));
   expect(config["pushgate:hooks"][0].site).toEqual({ webRoot: "/var/www/site", content: "/srv/content/site" });
 });
 
-test("for a repository over SSH it prints what remains to be done, and preview does", async () => {
+test("for a repository over SSH init prints what remains to be done, and preview does", async () => {
   const { code, stdout } = await init(...needed.with(5, "git@github.com:example/site.git"), "--plan", "free");
   expect(code).toBe(0);
   expect(stdout).toMatch(/1\. pushgate:hooks\[0\]\.site\.knownHosts is missing, .*ssh-keyscan github\.com/);
@@ -79,7 +79,7 @@ test("for a repository over SSH it prints what remains to be done, and preview d
   expect(existsSync(join(folder, "Pulumi.live.yaml"))).toBe(true);
 });
 
-test("names every missing flag at once, and writes nothing", async () => {
+test("init names every missing flag at once, and writes nothing", async () => {
   const { code, stderr } = await init("--zone", "pushgate.dev");
   expect(code).toBe(1);
   expect(stderr.split("\n").map((line) => line.split(":").slice(0, 2).join(":"))).toEqual([
@@ -109,7 +109,7 @@ test.each([
   expect(readdirSync(folder)).toEqual([]);
 });
 
-test("overwrites nothing", async () => {
+test("init overwrites no stack file", async () => {
   expect((await init(...needed, "--plan", "pro")).code).toBe(0);
   const before = readFileSync(join(folder, "Pulumi.live.yaml"), "utf8");
   const { code, stderr } = await init(...needed, "--plan", "free");

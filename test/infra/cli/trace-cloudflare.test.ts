@@ -123,7 +123,7 @@ test("a configuration that cannot be read: the command goes on without the event
   expect(code).toBe(1);
 });
 
-test("pushgate's own rule", async () => {
+test("trace names pushgate's own rule that blocked a delivery", async () => {
   logged({ ruleId: "aa11" });
   const { certainty, names, text } = await traced();
   expect([certainty, names]).toEqual(["certain", ["not declared"]]);

@@ -112,7 +112,7 @@ test("a delivery that systemd rejected: the path, the fix, what was seen and wha
 
 const refused = { status: 503, up_status: "504", up_connect: "-" };
 
-test("a stopped socket: what the host reports now is a likely cause, with the command that starts it", async () => {
+test("a stopped socket: what the host reports now is a likely cause, with the command that starts it, which systemd does only without its service", async () => {
   logged("web1", [refused], []);
   const unit = "pushgate-receiver-github.socket";
   reported("web1", { [`${unit} is`]: `enabled inactive in` });
@@ -120,7 +120,7 @@ test("a stopped socket: what the host reports now is a likely cause, with the co
   expect(code).toBe(1);
   expect(stdout).toContain(
     `  likely, as web1 is now: 7 systemd: ${unit} is: declared is "enabled active in /pushgate.slice/${unit}", the host reports "enabled inactive in"\n` +
-      `  fix: ssh root@web1 systemctl start ${unit}\n`,
+      "  fix: ssh root@web1 systemctl restart pushgate-receiver.service\n",
   );
 });
 
@@ -153,6 +153,24 @@ test("where all is in order now, no cause is printed, and the outcome's own fix 
   expect(stdout).toMatch(/web1's layers now +as declared/);
 });
 
+test("a delivery that one host rejected and another accepted exits with 1", async () => {
+  logged("web1", [{ status: 403, up_status: "504", up_connect: "-", in_ranges: "0" }], []);
+  logged("web2", [passed], [{ status: 202, reason: "accepted" }]);
+  expect((await hosts.run("trace", "--delivery", id)).code).toBe(1);
+});
+
+test("a status.json that is not the builder's does not end the trace", async () => {
+  logged("web1", [passed], [{ status: 202, reason: "accepted" }]);
+  hosts.write("web1", "var/lib/pushgate-sites/site/status.json", "{");
+  expect((await hosts.run("trace", "--delivery", id)).code).toBe(0);
+});
+
+test("the credentials are no difference, as the secrets decide whether there is one for the commit's status", () => {
+  const names = layersOf(stack, stack.hosts[0]!).flatMap(({ facts }) => facts.map(({ name }) => name));
+  expect(names.join("\n")).toContain("pushgate-receiver.service runs what is installed");
+  expect(names.filter((name) => /credential/.test(name))).toEqual([]);
+});
+
 describe("a host that is unreachable", () => {
   beforeEach(() => hosts.configure([host("web1"), host("gone")], [hook]));
 
@@ -166,7 +184,9 @@ describe("a host that is unreachable", () => {
   test("takes certainty, and does not end the command", async () => {
     expect((await hosts.run("trace", "--delivery", id)).code).toBe(3);
     logged("web1", [passed], [{ status: 202, reason: "accepted" }]);
-    expect((await hosts.run("trace", "--delivery", id)).code).toBe(0);
+    const { code, stdout } = await hosts.run("trace", "--delivery", id);
+    expect(code).toBe(0);
+    expect(stdout).toMatch(/gone now +gone: its name does not resolve/);
   });
 });
 

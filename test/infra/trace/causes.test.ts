@@ -55,7 +55,7 @@ describe("each state that is broken has its own cause and fix", () => {
     [
       "firewall",
       { unreachable: "web1: the host is unreachable" },
-      "5 firewall: ssh, too: web1: the host is unreachable => Start the host.",
+      "5 firewall: ssh, too: web1: the host is unreachable => Start the host if it is off, else correct what ssh reports.",
     ],
     [
       "origin certificate",
@@ -259,6 +259,8 @@ test("the host's own request to nginx meets a table that drops, too", () => {
 test("a host that ssh does not reach explains what Cloudflare cannot reach either", () => {
   for (const { name } of outcomes)
     expect(of(name, { unreachable: "gone" })).toEqual(
-      ["firewall", "no route"].includes(name) ? [expect.stringContaining("ssh, too: gone => Start the host.")] : [],
+      ["firewall", "no route"].includes(name)
+        ? [expect.stringContaining("ssh, too: gone => Start the host if it is off")]
+        : [],
     );
 });

@@ -324,6 +324,13 @@ describe("old releases", () => {
   });
 });
 
+test("a list of markers begins with root's requests, which their commands look for in it", () => {
+  const deliveries = Array.from({ length: 12 }, (_, i): Marker => ({ kind: "delivery", name: `delivery ${i}` }));
+  site.tick();
+  const [tick] = take(site.places).markers;
+  expect(named([...deliveries, tick!]).slice(0, 2)).toEqual(["tick", "delivery 0"]);
+});
+
 test.each([
   [2, ["delivery 0", "delivery 1"]],
   [10, Array.from({ length: 10 }, (_, i) => `delivery ${i}`)],
