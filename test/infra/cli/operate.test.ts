@@ -191,11 +191,48 @@ describe("logs", () => {
     ["an unknown log", ["apache"], /value 'apache' is invalid .* are receiver, builder, nginx, guard\./],
     ["a number of lines", ["--lines", "none"], /argument 'none' is invalid\. Use a number/],
     ["an id with a quote", ["--delivery", "'x"], /argument ''x' is invalid\. Use the id/],
+    [
+      "a time for lines that are to come",
+      ["--follow", "--since", "1 hour ago"],
+      /'-f, --follow' cannot be used with .*'--since/,
+    ],
     ["an id that is an option", ["--since", "`id`"], /argument '`id`' is invalid\. Use a time/],
   ])("rejects %s", async (_, words, line) => {
     const { code, stderr } = await hosts.run("logs", ...words);
     expect(code).toBe(2);
     expect(stderr).toMatch(line);
+  });
+
+  test("each log has its own last lines, and --since counts for nginx's files, too", async () => {
+    hosts.add("web1");
+    const ago = (minutes: number) => new Date(Date.now() - 60_000 * minutes).toISOString().replace(/\.\d+Z/, "+00:00");
+    const access = [20, 3, 2].map((minutes) => `${JSON.stringify({ time: ago(minutes), status: minutes })}\n`);
+    hosts.write("web1", "var/log/nginx/pushgate.log", access.join(""));
+    // A journal of three lines for each unit that is asked for.
+    const micros = Date.now() * 1000;
+    hosts.program(
+      hosts.at("web1", "bin/journalctl"),
+      `#!/bin/sh
+for i in 1 2 3; do
+  case "$*" in
+    *=pushgate-guard.service*) echo '{"__REALTIME_TIMESTAMP":"${micros}","_SYSTEMD_UNIT":"pushgate-guard.service","MESSAGE":"proven"}' ;;
+    *=pushgate-receiver.service*) echo '{"__REALTIME_TIMESTAMP":"${micros}","_SYSTEMD_UNIT":"pushgate-receiver.service","MESSAGE":"accepted"}' ;;
+  esac
+done
+`,
+    );
+    const { stdout } = await hosts.run("logs", "--host", "web1", "--lines", "2", "--since", "10 min ago", "--json");
+    const lines = stdout.trim().split("\n");
+    const sources = lines.map((line) => JSON.parse(line).source).sort();
+    expect(sources).toEqual(["guard", "guard", "nginx", "nginx", "receiver", "receiver"]);
+    const older = await hosts.run("logs", "nginx", "--host", "web1", "--since", "150 sec ago", "--json");
+    expect(older.stdout.trim().split("\n")).toHaveLength(1);
+  });
+
+  test("a host that cannot be followed is reported at once, not when the others end", async () => {
+    hosts.configure([host("gone")], [hook]);
+    const { code, stderr } = await hosts.run("logs", "guard", "--follow");
+    expect([code, stderr]).toEqual([1, expect.stringMatching(/^pushgate: gone: its name does not resolve/)]);
   });
 
   test("its script passes shellcheck", ({ skip }) => {
