@@ -88,17 +88,17 @@ const originCertificate: Find = async (api, { inputs }, zone) => {
 const isDeleted = (status = ""): boolean => ["deleted", "pending_deletion"].includes(status);
 const clientAuthOf = (zone: Zone): string => `zones/${zone.id}/origin_tls_client_auth/hostnames`;
 
-const pull: Find = async (api, { name, inputs }, zone) => {
+const originPulls: Find = async (api, { name, inputs }, zone) => {
   const hostname: string = inputs.configs?.[0]?.hostname ?? name.replace(/ client certificate$/, "");
   const live = await api.get<{ cert_id?: string; status?: string }>(`${clientAuthOf(zone)}/${hostname}`);
   if (live?.cert_id === undefined || isDeleted(live.status)) return nothing;
   return { id: `${zone.id}/${hostname}`, what: `client certificate ${live.cert_id} for ${hostname}`, notes: [] };
 };
 
-type PullCertificate = { id: string; certificate: string; status?: string; uploaded_on?: string };
+type ClientCertificate = { id: string; certificate: string; status?: string; uploaded_on?: string };
 
 /** Whether pushgate made it, for this zone. */
-function isOwn({ certificate, status }: PullCertificate, zone: Zone): boolean {
+function isOwn({ certificate, status }: ClientCertificate, zone: Zone): boolean {
   try {
     return !isDeleted(status) && new X509Certificate(certificate).issuer === `CN=pushgate origin pulls of ${zone.name}`;
   } catch {
@@ -106,8 +106,8 @@ function isOwn({ certificate, status }: PullCertificate, zone: Zone): boolean {
   }
 }
 
-const pullCertificate: Find = async (api, _resource, zone) => {
-  const live = await api.list<PullCertificate>(`${clientAuthOf(zone)}/certificates`);
+const clientCertificate: Find = async (api, _resource, zone) => {
+  const live = await api.list<ClientCertificate>(`${clientAuthOf(zone)}/certificates`);
   const own = live.filter((one) => isOwn(one, zone));
   const [found, ...more] = byDate(own, ({ uploaded_on }) => uploaded_on);
   if (found === undefined) return nothing;
@@ -127,13 +127,13 @@ const finders: Readonly<Record<string, Find>> = {
   "cloudflare:index/ruleset:Ruleset": ruleset,
   "cloudflare:index/dnsRecord:DnsRecord": dnsRecord,
   "cloudflare:index/originCaCertificate:OriginCaCertificate": originCertificate,
-  "cloudflare:index/authenticatedOriginPulls:AuthenticatedOriginPulls": pull,
+  "cloudflare:index/authenticatedOriginPulls:AuthenticatedOriginPulls": originPulls,
   "cloudflare:index/authenticatedOriginPullsHostnameCertificate:AuthenticatedOriginPullsHostnameCertificate":
-    pullCertificate,
+    clientCertificate,
   "cloudflare:index/botManagement:BotManagement": bots,
 };
 
 export const adoptable = ({ type }: Pick<Declared, "type">): boolean => type in finders;
 
-/** Throws ApiRefusal. */
+/** Throws ApiError. */
 export const find: Find = (api, resource, ...rest) => finders[resource.type]!(api, resource, ...rest);

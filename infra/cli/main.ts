@@ -3,7 +3,7 @@
  * folder and a line of this table; `--help` prints what each takes.
  */
 import { Command, CommanderError } from "commander";
-import { ApiRefusal } from "../edge/api.ts";
+import { ApiError } from "../edge/api.ts";
 import { adopt } from "./adopt.ts";
 import { audit } from "./audit.ts";
 import { build } from "./build.ts";
@@ -53,7 +53,7 @@ async function main(): Promise<number> {
   } catch (error) {
     // Commander has printed its own; 0 is that of --help.
     if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2;
-    if (!(error instanceof UserError || error instanceof ApiRefusal)) throw error;
+    if (!(error instanceof UserError || error instanceof ApiError)) throw error;
     console.error(`pushgate: ${error.message}`);
     return 1;
   }

@@ -3,7 +3,7 @@
  * cannot be read, the reason: the verdict is then less certain, and trace goes on.
  */
 import { printable } from "../apply/report.ts";
-import { ApiRefusal, type CloudflareApi, cloudflareApi, vendorUrl } from "../edge/api.ts";
+import { ApiError, type CloudflareApi, cloudflareApi, vendorUrl } from "../edge/api.ts";
 import { isOurs } from "../edge/zone/phase.ts";
 import type { Answer, SecurityEvent } from "../trace/evidence.ts";
 import { type Access, UserError } from "./stack.ts";
@@ -58,7 +58,7 @@ async function withOwner(api: CloudflareApi, zone: string, events: readonly Foun
   const wanted = [...new Set(events.flatMap(({ source }) => phases[source] ?? []))];
   const read = wanted.map((phase) => api.get<{ rules?: Rule[] }>(`zones/${zone}/rulesets/phases/${phase}/entrypoint`));
   const rulesets = await Promise.all(read).catch((error: unknown) => {
-    if (!(error instanceof ApiRefusal)) throw error;
+    if (!(error instanceof ApiError)) throw error;
     return [];
   });
   const rules = rulesets.flatMap((ruleset) => ruleset?.rules ?? []);
@@ -104,7 +104,7 @@ const permission = "Give cloudflare:apiToken the permission Zone > Analytics: Re
 /** Why the API did not answer, in one line. */
 function reason(error: unknown): string {
   if (error instanceof UserError) return text(error.message);
-  if (!(error instanceof ApiRefusal)) throw error;
+  if (!(error instanceof ApiError)) throw error;
   const forbidden = error.status === 403 || /not authorized|does not have access/.test(error.message);
   return `the API: ${text(error.message)}${forbidden ? `. ${permission}` : ""}`;
 }

@@ -11,7 +11,7 @@ export const vendorUrl = "https://api.cloudflare.com/client/v4";
 export type CloudflareAccess = { readonly baseUrl: string; readonly token: string };
 
 /** The error that Cloudflare answered, or that there was no answer. */
-export class ApiRefusal extends Error {
+export class ApiError extends Error {
   /** Of HTTP; 0 without an answer. */
   readonly status: number;
   constructor(status: number, message: string) {
@@ -34,7 +34,7 @@ const tries = 4;
 export type CloudflareApi = ReturnType<typeof cloudflareApi>;
 
 /**
- * Its functions throw ApiRefusal. A result is believed to be a T. With a deadline, which covers all requests of the
+ * Its functions throw ApiError. A result is believed to be a T. With a deadline, which covers all requests of the
  * client, none is repeated.
  */
 export function cloudflareApi({ baseUrl, token }: CloudflareAccess, deadline?: AbortSignal) {
@@ -49,7 +49,7 @@ export function cloudflareApi({ baseUrl, token }: CloudflareAccess, deadline?: A
       const [response, text] = await fetch(url, request)
         .then(async (answer) => [answer, await answer.text()] as const)
         .catch((error: Error) => {
-          throw new ApiRefusal(0, `no answer from ${new URL(url).host} (${error.cause ?? error.message})`);
+          throw new ApiError(0, `no answer from ${new URL(url).host} (${error.cause ?? error.message})`);
         });
       const busy = response.status === 429 || response.status >= 500;
       if (!busy || left === 0) return read(response.status, text);
@@ -62,7 +62,7 @@ export function cloudflareApi({ baseUrl, token }: CloudflareAccess, deadline?: A
     /** undefined for 404. */
     async get<T>(path: string): Promise<T | undefined> {
       const answer = await send("GET", path).catch((error: unknown) => {
-        if (!(error instanceof ApiRefusal) || error.status !== 404) throw error;
+        if (!(error instanceof ApiError) || error.status !== 404) throw error;
       });
       return answer?.result as T | undefined;
     },
@@ -97,11 +97,11 @@ function read(status: number, text: string): Envelope {
   try {
     envelope = text === "" ? {} : (JSON.parse(text) as Envelope);
   } catch {
-    throw new ApiRefusal(status, `${status} and no JSON`);
+    throw new ApiError(status, `${status} and no JSON`);
   }
   // GraphQL may answer 200 to a query that it rejects, and its errors have no code.
   const faults = envelope.errors ?? [];
   if (status < 400 && envelope.success !== false && (envelope.success === true || faults.length === 0)) return envelope;
   const errors = faults.map(({ code, message = "" }) => shortened(message) + (code === undefined ? "" : ` (${code})`));
-  throw new ApiRefusal(status, `${status} ${errors.join("; ")}`.trim());
+  throw new ApiError(status, `${status} ${errors.join("; ")}`.trim());
 }

@@ -6,7 +6,7 @@
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import * as pulumi from "@pulumi/pulumi";
-import { type ApiRefusal, type CloudflareAccess, cloudflareApi } from "./api.ts";
+import { type ApiError, type CloudflareAccess, cloudflareApi } from "./api.ts";
 import { cloudflare } from "./provider.ts";
 
 /** What Cloudflare reports of one hostname. */
@@ -93,7 +93,7 @@ export async function restorePresented(
     await cloudflareApi(access).put(association(zoneId), { config: [{ hostname, cert_id: certId, enabled: true }] });
   } catch (error) {
     throw new pulumi.RunError(
-      `the client certificate of ${hostname} can't be restored: ${(error as ApiRefusal).message}. If ${certId} no longer exists at ` +
+      `the client certificate of ${hostname} can't be restored: ${(error as ApiError).message}. If ${certId} no longer exists at ` +
         "Cloudflare, raise pushgate:edge.generation by one. Then run npx pulumi up.",
     );
   }

@@ -7,7 +7,7 @@ import { isDeepStrictEqual } from "node:util";
 import * as pulumi from "@pulumi/pulumi";
 import { hookHostnames, siteHostnames } from "../../config/derived.ts";
 import type { Settings } from "../../config/settings.ts";
-import { ApiRefusal, type CloudflareAccess, type CloudflareApi, cloudflareApi } from "../api.ts";
+import { ApiError, type CloudflareAccess, type CloudflareApi, cloudflareApi } from "../api.ts";
 import { botSettings } from "../bots.ts";
 import { rulesOf } from "./fits.ts";
 import { CloudflareError, type LiveZone } from "./live-zone.ts";
@@ -33,7 +33,7 @@ const smallerBy: Readonly<Record<PhaseName, string>> = {
 };
 
 function fault(what: string, permission: string, error: unknown, otherwise: string): string[] {
-  if (!(error instanceof ApiRefusal)) throw error;
+  if (!(error instanceof ApiError)) throw error;
   const forbidden = error.status === 401 || error.status === 403;
   const remedy = forbidden ? `Give cloudflare:apiToken the permission ${permission} Edit for this zone.` : otherwise;
   return [`${what}: ${error.message}. ${remedy}`];

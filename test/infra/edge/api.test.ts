@@ -5,7 +5,7 @@
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
-import { ApiRefusal, cloudflareApi } from "../../../infra/edge/api.ts";
+import { ApiError, cloudflareApi } from "../../../infra/edge/api.ts";
 
 const pauses = vi.hoisted((): number[] => []);
 vi.mock("node:timers/promises", () => ({ setTimeout: async (ms: number) => void pauses.push(ms) }));
@@ -46,11 +46,11 @@ const failed = (status: number, errors: readonly object[], headers?: Record<stri
   json(status, { success: false, errors, messages: [], result: null }, headers);
 
 /** The failure of a request that must fail. */
-async function refusal(request: Promise<unknown>): Promise<ApiRefusal> {
+async function refusal(request: Promise<unknown>): Promise<ApiError> {
   const error = await request.catch((error: unknown) => error);
-  expect(error).toBeInstanceOf(ApiRefusal);
+  expect(error).toBeInstanceOf(ApiError);
   expect((error as Error).message).not.toContain(token);
-  return error as ApiRefusal;
+  return error as ApiError;
 }
 const paths = () => requests.map(({ method, url }) => `${method} ${url.replace("/client/v4", "")}`);
 
