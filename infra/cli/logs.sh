@@ -7,7 +7,9 @@
 set -uf
 export LC_ALL=C
 echo "z $(date +%z)"
-date --date="$since" '+s %s' 2>/dev/null
+# In seconds since 1970; date(1) reads "today" as now.
+from=$(systemd-analyze timestamp "$since" 2>/dev/null | sed -n 's/^ *UNIX seconds: @\([0-9]*\).*/\1/p')
+echo "s ${from:=0}"
 units=$(echo "$journals" | tr , ' ')
 journal() {
   for unit in $units; do set -- "$@" --unit="$unit"; done
@@ -24,8 +26,7 @@ rotated() { # file
     for each in "$1.1" "$1"; do [ ! -r "$each" ] || cat -- "$each"; done
     return
   fi
-  oldest=$(date --date="$since" +@%s 2>/dev/null) || oldest=@0
-  find "${1%/*}" -maxdepth 1 -name "${1##*/}*" -newermt "$oldest" -printf '%T@ %p\n' 2>/dev/null | sort -n |
+  find "${1%/*}" -maxdepth 1 -name "${1##*/}*" -newermt "@$from" -printf '%T@ %p\n' 2>/dev/null | sort -n |
     while read -r _ each; do
       # By file: a last line that was cut does not run into the next file's first.
       case $each in *.gz) gzip -cd -- "$each" 2>/dev/null | holding ;; *) holding <"$each" ;; esac

@@ -155,12 +155,14 @@ export const logs = command("logs", `print the logs of ${sources.join(", ")}`, {
       on.map(async (host) => ({ host, text: await runOnHost(host, logsScript(wanted), patience) })),
     );
     const lines = answers.flatMap(({ host, text }) => {
-      const seconds = /^s (\d{1,12})$/m.exec(text)?.[1];
-      const from = new Date(1000 * Number(seconds ?? 0)).toISOString();
+      const read = reader(host.name);
+      const from = new Date(1000 * Number(/^s (\d{1,12})$/m.exec(text)?.[1] ?? 0)).toISOString();
+      // journalctl has filtered its own.
+      const wanted = ({ source, time }: Line) => source !== "nginx" || time >= from;
       return text
         .split("\n")
-        .flatMap((line) => reader(host.name)(line) ?? [])
-        .filter(({ time }) => time >= from);
+        .flatMap((line) => read(line) ?? [])
+        .filter(wanted);
     });
     for (const line of lines.sort(byTime)) show(line);
   });
