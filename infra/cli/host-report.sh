@@ -7,7 +7,8 @@ export LC_ALL=C
 
 encode() { base64 2>/dev/null | tr -d '\n'; }
 count() { find "$1" -mindepth 1 -maxdepth 1 ! -name '.*' 2>/dev/null | wc -l; }
-# Prints when the builder took its markers, or the time of root's oldest request if that is earlier: seconds since 1970, or nothing.
+# Prints when the builder took its markers, or the time of root's oldest request if that is earlier: seconds since 1970,
+# or nothing.
 oldest() { find "$sites/$1/work/taken" "$rootRequests/$1" -type f ! -name '.*' -printf '%T@\n' 2>/dev/null | sort -n | sed -n '1s/\..*//p'; }
 
 units() { # the hook they belong to or "-", unit names

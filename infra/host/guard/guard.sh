@@ -5,8 +5,8 @@
 # sockets, and opens them again once the proof holds; a socket that the operator stopped stays stopped. Without the
 # egress table it stops builds. If only some admitted source cannot connect, it reports that and stops nothing.
 #
-# Standard output goes to the journal: the finding of each run, and a line for each repair. $run/verdict holds the last finding, which preview reads;
-# $run/closed names the sockets that the guard stopped.
+# Standard output goes to the journal: the finding of each run, and a line for each repair. $run/verdict holds the last
+# finding, which preview reads; $run/closed names the sockets that the guard stopped.
 set -u
 export LC_ALL=C
 # strangers: sources that no socket may admit; ports: of the sockets; table: the firewall's file; receiver: the service.
