@@ -748,7 +748,7 @@ install -o pushgate-receiver -m 0640 /dev/null ${former[0]}/former.json; install
   await tick("docs");
   await until("both are built", async () => {
     const journal = await host.journal(units.build("docs"));
-    return /"trigger":\["delivery former","request of uid \d+ \(please\)","tick"\]/.test(journal) ? true : undefined;
+    return /"trigger":\["tick","delivery former","request of uid \d+ \(please\)"\]/.test(journal) ? true : undefined;
   });
   expect(await host.read(`ls -d ${former.join(" ")} 2>/dev/null || :`)).toBe("");
 });
