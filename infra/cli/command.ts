@@ -98,14 +98,21 @@ export async function confirmHosts(what: string, hosts: readonly Host[], options
   await confirm(`This ${what} on ${hosts.map(({ name }) => name).join(" and ")}.`, options);
 }
 
-/** Waits for all, and throws their UserErrors as one. */
-export async function all<T>(promises: readonly Promise<T>[]): Promise<T[]> {
-  const ended = await Promise.allSettled(promises);
-  const errors = ended.flatMap((one) => (one.status === "rejected" ? [one.reason as Error] : []));
+/** Waits for all: what they resolve to, and the messages of their UserErrors. */
+export async function ended<T>(promises: readonly Promise<T>[]): Promise<{ values: T[]; faults: string[] }> {
+  const settled = await Promise.allSettled(promises);
+  const errors = settled.flatMap((one) => (one.status === "rejected" ? [one.reason as Error] : []));
   const bug = errors.find((error) => !(error instanceof UserError));
   if (bug) throw bug;
-  if (errors.length > 0) throw new UserError(errors.map(({ message }) => message).join("\n"));
-  return Promise.all(promises);
+  const values = settled.flatMap((one) => (one.status === "fulfilled" ? [one.value] : []));
+  return { values, faults: errors.map(({ message }) => message) };
+}
+
+/** Waits for all, and throws their UserErrors as one. */
+export async function all<T>(promises: readonly Promise<T>[]): Promise<T[]> {
+  const { values, faults } = await ended(promises);
+  if (faults.length > 0) throw new UserError(faults.join("\n"));
+  return values;
 }
 
 /**

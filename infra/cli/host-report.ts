@@ -103,7 +103,7 @@ export function parseReport(name: string, answer: string, hooks: readonly Hook[]
     const [deliveries = 0, requests = 0, taken = 0, oldest] = (after("hook", hook) ?? []).map(Number);
     const encoded = after("status", hook)?.[0];
     /** Absent for a hook without a site, and until the first build. */
-    const status = encoded === undefined ? undefined : parseStatus(`${name}: ${hook}`, encoded);
+    const status = encoded === undefined ? undefined : parseJson(statusShape, `${name}: ${hook}`, encoded);
     const owned = unitsOf(hook);
     const runs = owned.some(({ name, sub }) => name === units.build(hook) && sub === "running");
     return {
@@ -132,9 +132,6 @@ function buildingSince(oldest = 0, status: Status | undefined, now: string) {
   return failing !== undefined && latest > Date.parse(now) ? undefined : iso(latest);
 }
 
-/** Throws a UserError for a status.json that the builder did not write. */
-const parseStatus = (object: string, base64: string): Status => parseJson(statusShape, object, base64);
-
 /** The result of one run, from status.json or from the run's line in the builder's journal. */
 export function parseResult(object: string, base64: string): Status["last"] {
   const wrapped = v.pipe(
@@ -144,6 +141,7 @@ export function parseResult(object: string, base64: string): Status["last"] {
   return parseJson(v.union([lastShape, wrapped]), object, base64);
 }
 
+/** Throws a UserError for what the builder did not write. */
 function parseJson<S extends v.GenericSchema>(shape: S, object: string, base64: string): v.InferOutput<S> {
   const checked = v.safeParse(v.pipe(v.string(), v.parseJson(), shape), decoded(base64));
   if (checked.success) return checked.output;

@@ -10,8 +10,9 @@ echo "z $(date +%z)"
 # In seconds since 1970; date(1) reads "today" as now.
 from=$(systemd-analyze timestamp "$since" 2>/dev/null | sed -n 's/^ *UNIX seconds: @\([0-9]*\).*/\1/p')
 echo "s ${from:=0}"
-units=$(echo "$journals" | tr , ' ')
-journal() {
+journal() { # logs, arguments of journalctl
+  units=$(echo "$1" | tr , ' ')
+  shift
   for unit in $units; do set -- "$@" --unit="$unit"; done
   [ -z "$units" ] || timeout --foreground "$seconds" journalctl --quiet --no-pager --output=json \
     --output-fields=MESSAGE,_SYSTEMD_UNIT,UNIT "$@"
@@ -42,7 +43,7 @@ windows() {
 }
 
 if [ "$follow" = yes ]; then
-  journal --lines="$lines" --follow | marked j &
+  journal "$journals" --lines="$lines" --follow | marked j &
   for file in $files; do tail -n "$lines" -F "$file" 2>/dev/null | marked n & done
   # Standard input ends when the operator's ssh does.
   cat >/dev/null
@@ -51,17 +52,14 @@ fi
 found=$(for file in $files; do rotated "$file" | tail -n "$lines"; done)
 [ -z "$found" ] || printf '%s\n' "$found" | marked n
 if [ -z "$deliveries" ]; then
-  for log in $journals; do
-    units=$(echo "$log" | tr , ' ')
-    journal --since="$since" | tail -n "$lines" | marked j
-  done
+  for log in $journals; do journal "$log" --since="$since" | tail -n "$lines" | marked j; done
   exit 0
 fi
 
 # journalctl leaves out what does not match before it makes JSON, which costs ten times as much.
 pattern=$(printf '%s\n' "$deliveries" | sed 's/[.]/[.]/g' | paste -sd '|' -)
 search() {
-  journal --case-sensitive=true --grep="$pattern" "$@"
+  journal "$journals" --case-sensitive=true --grep="$pattern" "$@"
   [ $? -ne 124 ] || echo u
 }
 times=

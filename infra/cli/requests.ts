@@ -1,7 +1,7 @@
 /** Requests of root to a site's builder, and what the builder reports of them. */
 import { scriptBeside, variables } from "../apply/shell.ts";
 import { paths, units } from "../host/paths.ts";
-import { all, type Options } from "./command.ts";
+import { ended, type Options } from "./command.ts";
 import { parseResult } from "./host-report.ts";
 import { runOnHost, type Target } from "./run-on-host.ts";
 import { UserError } from "./stack.ts";
@@ -39,19 +39,11 @@ export async function request(host: Target, hook: string, wanted: Request): Prom
 
 /** Prints a line for each host; throws a UserError with those that ended in another way, or that did not answer. */
 export async function show(running: readonly Promise<Result>[], wanted: string, { json }: Options): Promise<void> {
-  const ended = await Promise.allSettled(running);
-  const results = ended.flatMap((one) => (one.status === "fulfilled" ? [one.value] : []));
+  const { values: results, faults: silent } = await ended(running);
   const line = ({ host, result, reason }: Result) => `${host}: ${result}: ${reason}`;
   const [good, bad] = [true, false].map((is) => results.filter(({ result }) => (result === wanted) === is));
   if (json) console.log(JSON.stringify(results, null, 2));
   else for (const one of good!) console.log(line(one));
-  const silent = await all(running).then(
-    () => [],
-    (error: unknown) => {
-      if (error instanceof UserError) return [error.message];
-      throw error;
-    },
-  );
   const faults = [...bad!.map(line), ...silent];
   if (faults.length > 0) throw new UserError(faults.join("\n"));
 }
