@@ -260,7 +260,7 @@ test("a host that ssh does not reach explains what Cloudflare cannot reach eithe
   for (const { name } of outcomes)
     expect(of(name, { unreachable: "gone" })).toEqual(
       ["firewall", "no route"].includes(name)
-        ? [expect.stringContaining("ssh, too: gone => Start the host if it is off")]
+        ? [expect.stringContaining("ssh, too: gone => Start the host if it is off, else correct what ssh reports.")]
         : [],
     );
 });

@@ -6,15 +6,14 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { measure } from "../../../service/builder/disk.ts";
 import { watchDisk } from "../../../service/builder/disk-watch.ts";
-import { makePlaces, type Places, placesOf } from "../../../service/builder/places.ts";
+import type { Places } from "../../../service/builder/places.ts";
+import { placesIn } from "./harness.ts";
 
 let folder: string;
 let places: Places;
 beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), "pushgate-watch-"));
-  const [spool, requests, rootRequests] = ["spool", "requests", "root"].map((name) => join(folder, name));
-  places = placesOf({ site: join(folder, "site"), spool: spool!, requests: requests!, rootRequests: rootRequests! });
-  makePlaces(places);
+  places = placesIn(folder);
 });
 afterEach(() => rmSync(folder, { recursive: true }));
 

@@ -58,6 +58,15 @@ export type Bench = {
   remove(): void;
 };
 
+/** The places of a site without a repository. */
+export function placesIn(folder: string): Places {
+  const at = (name: string) => join(folder, name);
+  const given = { site: at("site"), spool: at("spool"), requests: at("requests"), rootRequests: at("root") };
+  const places = placesOf(given);
+  makePlaces(places);
+  return places;
+}
+
 let host: Promise<GitHost> | undefined;
 /** One git host for each test file. */
 export const gitHost = (): Promise<GitHost> => {

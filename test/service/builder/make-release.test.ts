@@ -24,7 +24,7 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { walk } from "../../../service/builder/files.ts";
 import { lay } from "../../../service/builder/lay.ts";
 import { makeRelease } from "../../../service/builder/make-release.ts";
-import { makePlaces, type Places, placesOf } from "../../../service/builder/places.ts";
+import type { Places } from "../../../service/builder/places.ts";
 import {
   deployed,
   differences,
@@ -34,6 +34,7 @@ import {
   removeHalf,
   sizeOf,
 } from "../../../service/builder/releases.ts";
+import { placesIn } from "./harness.ts";
 
 let folder: string;
 let places: Places;
@@ -41,13 +42,7 @@ let warnings: string[];
 beforeEach(() => {
   // 25,000 small files, made and removed: in memory where possible.
   folder = mkdtempSync(join(existsSync("/dev/shm") ? "/dev/shm" : tmpdir(), "pushgate-release-"));
-  places = placesOf({
-    site: join(folder, "site"),
-    spool: join(folder, "spool"),
-    requests: join(folder, "requests"),
-    rootRequests: join(folder, "root"),
-  });
-  makePlaces(places);
+  places = placesIn(folder);
   warnings = [];
 });
 afterEach(() => {
