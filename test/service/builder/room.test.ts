@@ -1,11 +1,12 @@
 /** Which former releases go where a site has no room for them. bounds.test.ts has a build that needs the room. */
-import { rmSync } from "node:fs";
+import { readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { expect, test } from "vitest";
 import { measure } from "../../../service/builder/disk.ts";
 import { gitOf } from "../../../service/builder/git.ts";
 import { currentRelease, releases, sizeOf, switchTo } from "../../../service/builder/releases.ts";
 import { makeRoom } from "../../../service/builder/room.ts";
-import { type Bench, onCopies } from "./harness.ts";
+import { type Bench, onCopies, placesIn } from "./harness.ts";
 
 let site: Bench;
 onCopies(3, (copy) => {
@@ -14,14 +15,18 @@ onCopies(3, (copy) => {
 
 /** The releases that stay where a share is as large as half of all but the releases, and these. */
 async function staying(...fit: readonly string[]): Promise<string[]> {
-  const { places, builder } = site;
+  const { places } = site;
   // A cache above its own share goes first.
   rmSync(places.cache, { recursive: true, force: true });
-  const others = (await measure(places.work)).bytes + 4096;
-  const releaseBytes = Math.ceil((others + sizeOf(places, fit)) / 2);
+  const others = (await measure(places.work)).bytes;
+  await withReleasesOf((others + sizeOf(places, fit)) / 2);
+  return releases(places);
+}
+
+async function withReleasesOf(releaseBytes: number): Promise<void> {
+  const { places, builder } = site;
   const settings = { ...builder.settings, limits: { ...builder.settings.limits, releaseBytes } };
   await makeRoom({ settings, places, git: gitOf(builder) });
-  return releases(places);
 }
 
 test("all stay where they fit, then the oldest goes first, and the published one last", async () => {
@@ -37,4 +42,19 @@ test("the published one stays also where it is the oldest", async () => {
   expect(await staying(third, first)).toEqual([third, first]);
   expect(await staying()).toEqual([first]);
   expect(currentRelease(site.places)).toBe(first);
+});
+
+test("a cache above a quarter of a release goes, and Hugo's account may write to the next one", async () => {
+  const { places } = site;
+  const write = (bytes: number) => writeFileSync(join(places.cache, "cached"), Buffer.alloc(bytes));
+  rmSync(places.cache, { recursive: true, force: true });
+  const { cache } = placesIn(site.folder);
+  expect(statSync(cache).mode & 0o777).toBe(0o777);
+  write(64 << 10);
+  const { bytes } = await measure(cache);
+  await withReleasesOf(4 * bytes);
+  expect(readdirSync(cache)).toEqual(["cached"]);
+  await withReleasesOf(4 * bytes - 4);
+  expect(readdirSync(cache)).toEqual([]);
+  expect(statSync(cache).mode & 0o777).toBe(0o777);
 });

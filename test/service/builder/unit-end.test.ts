@@ -1,10 +1,11 @@
 /** A builder that is killed in the middle of a run: what the status reports, and how long the next one pauses. */
 import { once } from "node:events";
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync, readFileSync, rmSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect, test } from "vitest";
 import { pending, take } from "../../../service/builder/markers.ts";
 import { type Pauses, stillFailing } from "../../../service/builder/pauses.ts";
+import { currentRelease } from "../../../service/builder/releases.ts";
 import { reportEnd, takePause } from "../../../service/builder/unit-end.ts";
 import { type Bench, bundledBuilder, onCopies, start } from "./harness.ts";
 import { says, siteFiles } from "./hugo-site.ts";
@@ -31,6 +32,7 @@ test("pauses double up to the longest, however often the builder ends", () => {
 test.each([
   [killed, /^the builder was killed at its memory limit, or as the host had no memory left \(oom-kill, killed/],
   [{ ...killed, result: "signal" }, /^the builder was killed at its memory limit/],
+  [{ ...killed, status: "TERM" }, /^the builder was killed .* limits Hugo alone, or see journalctl -k\.$/],
   [
     { result: "exit-code", code: "exited", status: "1" },
     /middle of a run \(exit-code, exited, 1\)\. See journalctl -u pushgate-build-site\./,
@@ -43,7 +45,7 @@ test.each([
   const of = { ...settings, limits: { ...settings.limits, memoryMiB: 512 } };
   for (const attempts of [1, 2]) {
     const entry = reportEnd(of, site.places, end)!;
-    expect(entry).toMatchObject({ result: "failed", failing: { attempts } });
+    expect(entry).toMatchObject({ result: "failed", failing: { attempts }, release: currentRelease(site.places) });
     expect(entry.reason).toMatch(reason);
     const { last, failing, deployed } = site.status();
     expect(last).toMatchObject({ result: "failed", reason: entry.reason, trigger: ["delivery delivery-1"] });
@@ -53,6 +55,16 @@ test.each([
   expect(pending(site.places)).toHaveLength(1);
   expect(takePause(site.places)).toBe(Date.parse(site.status().failing!.next));
   expect(takePause(site.places)).toBeUndefined();
+});
+
+test("a site's very first builder can be one that systemd ends", () => {
+  site.deliver();
+  rmSync(site.places.status);
+  rmSync(site.places.current);
+  expect(reportEnd(site.builder.settings, site.places, killed)).toMatchObject({
+    failing: { attempts: 1 },
+    release: null,
+  });
 });
 
 test("a builder that systemd ended between two runs is no failure", () => {
