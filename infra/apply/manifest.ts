@@ -5,9 +5,9 @@
  */
 import { createHash } from "node:crypto";
 import type { HostFact, HostFile, HostLayer } from "./layer.ts";
-import { places } from "./places.ts";
 import { trimmed } from "./report.ts";
 import { call, scriptBeside, variables } from "./shell.ts";
+import { stateFolders } from "./state-folders.ts";
 
 /** The part of a layer that a probe needs. It has no contents, so that a layer whose text is known later can be probed. */
 export type Probed = Pick<HostLayer, "name" | "formerly" | "script" | "owns"> & {
@@ -63,7 +63,7 @@ const inParts = <T>(all: readonly T[], most: number): T[][] =>
   Array.from({ length: Math.ceil(all.length / most) }, (_, part) => all.slice(part * most, (part + 1) * most));
 
 /** The whole text that probes a host for these layers. Feed it to `sh -s`. */
-export function probeScript(layers: readonly Probed[], state: string = places.state): string {
+export function probeScript(layers: readonly Probed[], state: string = stateFolders.state): string {
   for (const layer of layers) check(layer);
   const looks = layers.map(({ name, formerly = "", files, owns }) =>
     call("layer", name, files.map(({ path }) => path).join(" "), owns.join(" "), formerly),
@@ -100,7 +100,7 @@ export const factRecord = (script: string | undefined, { read, want }: HostFact)
   `fact ${sha256(`${script ?? ""}\0${read}\0${want}`).slice(0, 16)}`;
 
 /** The text for root's `sh -s` that brings a layer to a host. `input`: what `activate` reads; it may be a secret. */
-export function applyScript(layer: HostLayer, stamp: string, state: string = places.state, input = ""): string {
+export function applyScript(layer: HostLayer, stamp: string, state: string = stateFolders.state, input = ""): string {
   checkApply(layer, input);
   const { name, formerly = "", script = "", files, facts, owns, activate, restore = ":", retire } = layer;
   const installed = [...files.map(fileRecord), ...facts.map((fact) => factRecord(script, fact))];

@@ -14,7 +14,7 @@ import type { HostFact, HostFile, HostLayer } from "./layer.ts";
 import { factRecord, fileRecord, plainMode, sha256, strays } from "./manifest.ts";
 import { printable, type SeenFact, type SeenFile, type SeenLayer, trimmed } from "./report.ts";
 
-export type Verdict = {
+export type Reconciled = {
   readonly stamp: string;
   readonly inSync: boolean;
   /** Manual changes on the host since the last apply, for a person; a diff follows on further lines. */
@@ -24,7 +24,7 @@ export type Verdict = {
 const stampShape = /^[0-9a-f]{12}$/;
 const tombstoneShape = /^absent-[0-9a-f]{12}$/;
 
-export function reconcile(layer: HostLayer, seen: SeenLayer, random: () => string = randomUUID): Verdict {
+export function reconcile(layer: HostLayer, seen: SeenLayer, random: () => string = randomUUID): Reconciled {
   return layer.present !== false ? arriving(layer, seen, random) : leaving(layer, seen, random);
 }
 
@@ -44,7 +44,7 @@ const fingerprint = (layer: HostLayer, { stamp, files, owned, facts }: SeenLayer
   facts,
 ];
 
-function arriving(layer: HostLayer, seen: SeenLayer, random: () => string): Verdict {
+function arriving(layer: HostLayer, seen: SeenLayer, random: () => string): Reconciled {
   const valid = seen.stamp !== undefined && stampShape.test(seen.stamp);
   const faults = differences(layer, seen);
   const inSync = valid && faults.length === 0;
@@ -52,7 +52,7 @@ function arriving(layer: HostLayer, seen: SeenLayer, random: () => string): Verd
   return { stamp, inSync, drift: inSync ? [] : manualChanges(layer, seen, valid, faults) };
 }
 
-function leaving(layer: HostLayer, seen: SeenLayer, random: () => string): Verdict {
+function leaving(layer: HostLayer, seen: SeenLayer, random: () => string): Reconciled {
   const tombstone = seen.stamp !== undefined && tombstoneShape.test(seen.stamp);
   if (neverCame(seen) || (tombstone && seen.owned.length === 0))
     return { stamp: seen.stamp ?? "absent", inSync: true, drift: [] };

@@ -23,7 +23,7 @@ export type SeenLayer = {
   readonly stamp?: string;
   /** The stamp file's other lines: what the last apply installed, see `record` in manifest.ts. */
   readonly applied: readonly string[];
-  /** By path, the declared files of all probed layers, not of this one: parseReport gives every layer the same record. */
+  /** By path, the declared files of all probed layers, not of this one: parseProbe gives every layer the same record. */
   readonly files: Readonly<Record<string, SeenFile>>;
   /** Every path one of the layer's `owns` globs matches, declared ones included. */
   readonly owned: readonly string[];
@@ -92,7 +92,7 @@ function readRows(stdout: string): Row[] {
 }
 
 /** `names`: the probed layers. Throws if the answer is cut, or does not come from probe.sh. */
-export function parseReport(stdout: string, names: readonly string[]): HostReport {
+export function parseProbe(stdout: string, names: readonly string[]): HostReport {
   const rows = readRows(stdout);
   const of = <K extends Row[0]>(kind: K) =>
     rows.filter((row): row is Extract<Row, readonly [K, ...unknown[]]> => row[0] === kind);

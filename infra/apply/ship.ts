@@ -8,11 +8,11 @@ import * as pulumi from "@pulumi/pulumi";
 import type { Host } from "../config/settings.ts";
 import type { HostLayer } from "./layer.ts";
 import { applyScript, type Probed, probeScript } from "./manifest.ts";
-import { places } from "./places.ts";
 import { reconcile } from "./reconcile.ts";
-import { type HostReport, parseReport, type SeenLayer } from "./report.ts";
+import { type HostReport, parseProbe, type SeenLayer } from "./report.ts";
 import { quote, scriptBeside, word } from "./shell.ts";
 import { sshTo, unreachable } from "./ssh.ts";
+import { stateFolders } from "./state-folders.ts";
 
 /** Seconds a host has to answer a probe, which takes about one: three turns of eight shells, which hang for 15 seconds. */
 const probeTimeout = 60;
@@ -30,7 +30,7 @@ export const applyCommand = (host: Pick<Host, "sudo" | "name">, timeout: number)
 
 /** Stores a program from standard input where its layer's `activate` finds it. */
 export const receiveCommand = (host: Pick<Host, "sudo">, sha256: string, stamp: string): string =>
-  asRoot(host, "receive.sh", places.incoming, sha256, stamp);
+  asRoot(host, "receive.sh", stateFolders.incoming, sha256, stamp);
 
 const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
 
@@ -46,7 +46,7 @@ export async function probe(host: Host, layers: readonly Probed[]): Promise<Host
     });
   const names = layers.map(({ name }) => name);
   try {
-    return parseReport(stdout, names);
+    return parseProbe(stdout, names);
   } catch (error) {
     throw new pulumi.RunError(`${host.name}: ${messageOf(error)}`);
   }
@@ -119,7 +119,7 @@ export const apply = (
 ): command.local.Command => declareApply(host, seen.name, judgeLayer(host, layer, seen), placing);
 
 /**
- * Declares a layer whose `activate` installs a bundle from `<places.incoming>/<sha256>.cjs`. A command of its own sends
+ * Declares a layer whose `activate` installs a bundle from `<stateFolders.incoming>/<sha256>.cjs`. A command of its own sends
  * the file by redirection, so that it is not in the state. Both commands carry the layer's stamp, so that a bundle that
  * was changed on the host is sent again. `file` is relative to the working directory of program and plugin.
  */

@@ -3,8 +3,8 @@
  * token is in the environment, its webhooks are, too; their secrets cannot be, since a git host shows none.
  */
 import { command, type Options, ofStack } from "./command.ts";
+import { type Endpoint, endpointsOf, nameOfEndpoint } from "./endpoints.ts";
 import { drift } from "./hook-set.ts";
-import { nameOfPlace, type Place, placesOf } from "./places.ts";
 import { pulumi, readStack, UserError } from "./stack.ts";
 import { assertOneOrigin, clientOf } from "./webhooks.ts";
 
@@ -27,22 +27,22 @@ async function auditWebhooks(options: Options): Promise<number> {
   const { hosts, hooks } = await readStack(ofStack(options));
   const hasToken = hooks.some((hook) => clientOf(hook) !== undefined);
   if (!hasToken || !hosts.some(({ state }) => state === "present")) return 0;
-  const places = (await placesOf(undefined, options)).filter(({ hook }) => clientOf(hook) !== undefined);
-  assertOneOrigin(places.map(({ hook }) => hook));
-  const found = await Promise.all(places.map(lookAt));
+  const endpoints = (await endpointsOf(undefined, options)).filter(({ hook }) => clientOf(hook) !== undefined);
+  assertOneOrigin(endpoints.map(({ hook }) => hook));
+  const found = await Promise.all(endpoints.map(lookAt));
   console.log("Webhooks:");
   for (const { text } of found) console.log(`  ${text}`);
   return found.some(({ exit }) => exit === failed) ? failed : Math.max(...found.map(({ exit }) => exit));
 }
 
-async function lookAt(place: Place): Promise<{ readonly text: string; readonly exit: number }> {
-  const name = nameOfPlace(place);
-  const fix = `npx pushgate hook ${place.hook.name} --set`;
+async function lookAt(endpoint: Endpoint): Promise<{ readonly text: string; readonly exit: number }> {
+  const name = nameOfEndpoint(endpoint);
+  const fix = `npx pushgate hook ${endpoint.hook.name} --set`;
   try {
-    const client = clientOf(place.hook)!;
-    const [own, ...more] = await client.own(place);
+    const client = clientOf(endpoint.hook)!;
+    const [own, ...more] = await client.own(endpoint);
     if (own === undefined) return { text: `${name}: missing. Run ${fix}.`, exit: drifted };
-    const lines = [...drift(client, own, place), ...(more.length > 0 ? [`${more.length} more lead there`] : [])];
+    const lines = [...drift(client, own, endpoint), ...(more.length > 0 ? [`${more.length} more lead there`] : [])];
     if (lines.length > 0) return { text: `${name}: ${lines.join("; ")}. Run ${fix}.`, exit: drifted };
     return { text: `${name}: as declared`, exit: 0 };
   } catch (error) {

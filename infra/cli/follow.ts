@@ -5,8 +5,8 @@ import { printable } from "../apply/report.ts";
 import { paired } from "../trace/paired.ts";
 import { type Verdict, verdict } from "../trace/verdict.ts";
 import { type Options, ofStack } from "./command.ts";
+import type { Endpoint } from "./endpoints.ts";
 import { isDeliveryId } from "./logs.ts";
-import type { Place } from "./places.ts";
 import { accessOf, UserError } from "./stack.ts";
 import { atCloudflare, type Looked } from "./trace-cloudflare.ts";
 import { onHosts, type Traced } from "./trace-hosts.ts";
@@ -14,7 +14,7 @@ import type { WebhookClient } from "./webhooks.ts";
 
 /** One attempt at a delivery to one host, as the git host recorded it. */
 export type Entry = {
-  readonly place: Place;
+  readonly endpoint: Endpoint;
   readonly client: WebhookClient;
   readonly webhook: Webhook;
   readonly recorded: Recorded;
@@ -85,8 +85,8 @@ function judged(
   logged: ReadonlyMap<string, readonly Traced[]>,
 ): { readonly entry: Entry; readonly followed: Followed }[] {
   return [...Map.groupBy(known, ({ entry }) => entry.recorded.delivery)].flatMap(([delivery, group]) => {
-    const { name } = group[0]!.entry.place.hook;
-    const { host } = group[0]!.entry.place;
+    const { name } = group[0]!.entry.endpoint.hook;
+    const { host } = group[0]!.entry.endpoint;
     const all = logged.get(delivery) ?? [];
     const here = all.filter((one) => one.host === host && one.time !== undefined);
     // With the host's state, and without "none" of a log that could not be read.

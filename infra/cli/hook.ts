@@ -2,16 +2,16 @@
 import { gitHosts } from "../../service/git-hosts/index.ts";
 import type { GitHostName } from "../config/settings.ts";
 import { command, type Options } from "./command.ts";
+import { declaredEndpoints, type Endpoint, endpointsOf, nameOfEndpoint } from "./endpoints.ts";
 import { tokenIn } from "./environment.ts";
 import { setWebhooks } from "./hook-set.ts";
 import { showPings } from "./ping.ts";
-import { declaredPlaces, nameOfPlace, type Place, placesOf } from "./places.ts";
 import { apiOf, type Named } from "./webhooks.ts";
 
 const contentType = "application/json";
 
 /** For a program. */
-const forProgram = ({ hook, host, url, secret }: Place) => ({
+const forProgram = ({ hook, host, url, secret }: Endpoint) => ({
   hook: hook.name,
   host,
   url,
@@ -21,8 +21,8 @@ const forProgram = ({ hook, host, url, secret }: Place) => ({
 });
 
 /** For a person: the page of the git host with the form, and what to enter there. */
-function webhookText(place: Place): string {
-  const { hook, url, secret } = place;
+function webhookText(endpoint: Endpoint): string {
+  const { hook, url, secret } = endpoint;
   const { name, gitHost, repository } = hook;
   const { webhookPage, secretField = () => "secret" } = gitHosts[gitHost];
   const noSecret = `not set; run npx pushgate secret rotate ${name}`;
@@ -33,9 +33,11 @@ function webhookText(place: Place): string {
     [secretField(secret ?? "")]: secret ?? noSecret,
     events: "push only",
   };
-  return [nameOfPlace(place), ...Object.entries(lines).map(([name, text]) => `  ${name.padEnd(14)}${text}`), ""].join(
-    "\n",
-  );
+  return [
+    nameOfEndpoint(endpoint),
+    ...Object.entries(lines).map(([name, text]) => `  ${name.padEnd(14)}${text}`),
+    "",
+  ].join("\n");
 }
 
 /** For a person: how the results of builds get onto commits; undefined where the git host does not take them. */
@@ -82,9 +84,9 @@ export const hook = command(
   .option("--set", "create or correct the webhook, with the token in the variable that the command names without --set")
   .action(async (name: string | undefined, { set, ...options }: HookOptions) => {
     if (set) return setAndPing(name, options);
-    const { hooks, secrets, places } = await declaredPlaces(name, options);
-    if (options.json) return console.log(JSON.stringify(places.map(forProgram), null, 2));
-    for (const place of places) console.log(webhookText(place));
+    const { hooks, secrets, endpoints } = await declaredEndpoints(name, options);
+    if (options.json) return console.log(JSON.stringify(endpoints.map(forProgram), null, 2));
+    for (const endpoint of endpoints) console.log(webhookText(endpoint));
     for (const one of hooks) {
       const texts = [setText(one), one.site && statusText(one, secrets[one.name]?.status !== undefined)];
       for (const text of texts) if (text) console.log(text);
@@ -92,7 +94,7 @@ export const hook = command(
   });
 
 async function setAndPing(name: string | undefined, options: Options): Promise<void> {
-  const places = await placesOf(name, options);
-  await setWebhooks(places, options);
-  await showPings(places, options);
+  const endpoints = await endpointsOf(name, options);
+  await setWebhooks(endpoints, options);
+  await showPings(endpoints, options);
 }

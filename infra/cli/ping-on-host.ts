@@ -11,8 +11,8 @@ import type { Answer } from "../trace/evidence.ts";
 import { outcomes } from "../trace/outcomes.ts";
 import { type Verdict, verdict } from "../trace/verdict.ts";
 import { all, type Options, ofStack, targets } from "./command.ts";
+import { type Endpoint, nameOfEndpoint, wantedOf } from "./endpoints.ts";
 import type { Followed } from "./follow.ts";
-import { nameOfPlace, type Place, wantedOf } from "./places.ts";
 import { runOnHost } from "./run-on-host.ts";
 import { readStack, UserError } from "./stack.ts";
 import { onHosts, type Traced } from "./trace-hosts.ts";
@@ -60,12 +60,12 @@ function answerOf(text: string): Answer | undefined {
 const deaf: Verdict = { certainty: "likely", outcomes: outcomes.filter(({ name }) => name === "socket"), causes: [] };
 
 /** Throws a UserError where each delivery of the git host is a push, so that a ping would build. */
-export async function pingOnHost(place: Place, options: Options): Promise<Followed> {
-  const { hook, host: name, url } = place;
+export async function pingOnHost(endpoint: Endpoint, options: Options): Promise<Followed> {
+  const { hook, host: name, url } = endpoint;
   const { ping } = gitHosts[hook.gitHost];
   if (ping === undefined)
     throw new UserError(
-      `${nameOfPlace(place)}: each delivery of ${hook.gitHost} is a push, so pushgate sends no ping. Send a test from the sender's page.`,
+      `${nameOfEndpoint(endpoint)}: each delivery of ${hook.gitHost} is a push, so pushgate sends no ping. Send a test from the sender's page.`,
     );
   const { hosts, hooks } = await readStack(ofStack(options));
   const [host] = targets(hosts, { ...options, host: name });
@@ -74,7 +74,7 @@ export async function pingOnHost(place: Place, options: Options): Promise<Follow
   )!;
   const source = sourceIn(set.cidrs);
   const delivery = randomUUID();
-  const request = requestOf(url, ping(wantedOf(place).secret, delivery));
+  const request = requestOf(url, ping(wantedOf(endpoint).secret, delivery));
   const [text] = await all([runOnHost(host!, pingScript(request, source, set.port), 30)]);
   const [, connected, hex = ""] = /^(connected )?([0-9a-f]*)$/.exec(text!.trim()) ?? [];
   const about = { hook: hook.name, host: name, delivery, kind: "ping" };

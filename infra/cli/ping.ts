@@ -3,16 +3,16 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { Recorded } from "../../service/git-hosts/webhook-api.ts";
 import { verdict } from "../trace/verdict.ts";
 import type { Options } from "./command.ts";
+import { type Endpoint, nameOfEndpoint, wantedOf } from "./endpoints.ts";
 import { type Followed, follow, newRecords } from "./follow.ts";
 import { pingOnHost } from "./ping-on-host.ts";
-import { nameOfPlace, type Place, wantedOf } from "./places.ts";
 import { UserError } from "./stack.ts";
 import { loggedIds, onHosts } from "./trace-hosts.ts";
 import { exitOf, traceText } from "./trace-text.ts";
 import { apiOf, clientOf, ownWebhook, type WebhookClient } from "./webhooks.ts";
 
 type Pinged = Followed & {
-  /** What it does not prove, and what the git host sent in place of a ping. */
+  /** What it does not prove, and what the git host sent in endpoint of a ping. */
   readonly notes: readonly string[];
 };
 
@@ -22,23 +22,23 @@ const patience = 20;
 const sentNote = ({ api }: WebhookClient): string[] =>
   api.ping?.sends === undefined ? [] : [`The git host has no ping: it sent ${api.ping.sends}.`];
 
-/** Throws a UserError where the git host has no webhook for the place, or records no ping. */
-async function byRecord(client: WebhookClient, place: Place, options: Options): Promise<Pinged> {
-  const webhook = await ownWebhook(client, place);
+/** Throws a UserError where the git host has no webhook for the endpoint, or records no ping. */
+async function byRecord(client: WebhookClient, endpoint: Endpoint, options: Options): Promise<Pinged> {
+  const webhook = await ownWebhook(client, endpoint);
   const isPing = (one: Recorded): boolean => one.isPing || client.api.ping?.sends !== undefined;
-  const send = () => client.ping(webhook, wantedOf(place));
+  const send = () => client.ping(webhook, wantedOf(endpoint));
   const records = await newRecords(client, webhook, send, (found) => found.some(isPing));
-  const [followed] = await follow([{ place, client, webhook, recorded: records.find(isPing)! }], options);
+  const [followed] = await follow([{ endpoint, client, webhook, recorded: records.find(isPing)! }], options);
   return { ...followed!, notes: sentNote(client) };
 }
 
 /** Where the git host shows no record: the first delivery to the hook that its host logs after the ping. */
-async function byLogs(client: WebhookClient, place: Place, options: Options): Promise<Pinged> {
-  const { hook, host } = place;
+async function byLogs(client: WebhookClient, endpoint: Endpoint, options: Options): Promise<Pinged> {
+  const { hook, host } = endpoint;
   const here = { ...options, host };
-  const webhook = await ownWebhook(client, place);
+  const webhook = await ownWebhook(client, endpoint);
   const known = new Set(await loggedIds(hook.name, here));
-  await client.ping(webhook, wantedOf(place));
+  await client.ping(webhook, wantedOf(endpoint));
   let delivery: string | undefined;
   for (let waited = 0; delivery === undefined && waited < patience; waited++) {
     await sleep(1000);
@@ -56,7 +56,7 @@ async function byLogs(client: WebhookClient, place: Place, options: Options): Pr
 }
 
 /** Why the git host cannot be made to ping. */
-function missing({ hook }: Place): string {
+function missing({ hook }: Endpoint): string {
   const found = apiOf(hook);
   if (found === undefined) return `${hook.gitHost} has no API for webhooks.`;
   const { api, variable, needs } = found;
@@ -64,30 +64,34 @@ function missing({ hook }: Place): string {
   return `${variable} is not set: the git host sends a ping given ${needs}.`;
 }
 
-async function ping(place: Place, options: Options): Promise<Pinged> {
-  const client = clientOf(place.hook);
-  if (client?.api.ping !== undefined) return (client.hasRecord() ? byRecord : byLogs)(client, place, options);
-  const found = await pingOnHost(place, options);
+async function ping(endpoint: Endpoint, options: Options): Promise<Pinged> {
+  const client = clientOf(endpoint.hook);
+  if (client?.api.ping !== undefined) return (client.hasRecord() ? byRecord : byLogs)(client, endpoint, options);
+  const found = await pingOnHost(endpoint, options);
   const notes = [
-    missing(place),
+    missing(endpoint),
     "The host sent this ping to its receiver itself. It proves nothing about DNS, Cloudflare, the firewall and nginx.",
   ];
   return { ...found, notes };
 }
 
-/** Pings each place and prints what became of it. Returns whether all arrived, and sets the exit status. */
-export async function showPings(places: readonly Place[], options: Options, print = console.log): Promise<boolean> {
+/** Pings each endpoint and prints what became of it. Returns whether all arrived, and sets the exit status. */
+export async function showPings(
+  endpoints: readonly Endpoint[],
+  options: Options,
+  print = console.log,
+): Promise<boolean> {
   const found: Pinged[] = [];
   const faults: string[] = [];
-  for (const place of places) {
-    const one = await ping(place, options).catch((error: unknown) => {
+  for (const endpoint of endpoints) {
+    const one = await ping(endpoint, options).catch((error: unknown) => {
       if (!(error instanceof UserError)) throw error;
       faults.push(error.message);
     });
     if (one === undefined) continue;
     found.push(one);
     if (options.json) continue;
-    print(`${nameOfPlace(place)}: ping${one.delivery === undefined ? "" : ` ${one.delivery}`}`);
+    print(`${nameOfEndpoint(endpoint)}: ping${one.delivery === undefined ? "" : ` ${one.delivery}`}`);
     print([traceText(one, one), ...one.notes].join("\n"));
   }
   if (options.json) print(JSON.stringify(found, null, 2));

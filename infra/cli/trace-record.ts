@@ -3,9 +3,9 @@ import type { Recorded, Webhook } from "../../service/git-hosts/webhook-api.ts";
 import { printable } from "../apply/report.ts";
 import { verdict } from "../trace/verdict.ts";
 import { all, confirm, hooksNamed, type Options, ofStack } from "./command.ts";
+import { type Endpoint, endpointsOf, nameOfEndpoint } from "./endpoints.ts";
 import { type Entry, type Followed, follow, newRecords } from "./follow.ts";
 import { showPings } from "./ping.ts";
-import { nameOfPlace, type Place, placesOf } from "./places.ts";
 import { readStack, UserError } from "./stack.ts";
 import { exitOf, traceText } from "./trace-text.ts";
 import { apiOf, assertOneOrigin, clientOf, neededClient, ownWebhook, type WebhookClient } from "./webhooks.ts";
@@ -24,13 +24,13 @@ const day = 24 * 3_600_000;
 
 const isDelivered = ({ status }: Recorded): boolean => status >= 200 && status < 300;
 
-type Source = { readonly place: Place; readonly client: WebhookClient; readonly webhook: Webhook };
+type Source = { readonly endpoint: Endpoint; readonly client: WebhookClient; readonly webhook: Webhook };
 
 /** The webhooks whose record can be read; throws a UserError where there is none. */
 async function sourcesOf({ hook, ...options }: RecordOptions): Promise<Source[]> {
-  const places = await placesOf(hook, options);
-  assertOneOrigin(places.map((place) => place.hook));
-  const hooks = new Set(places.map((place) => place.hook));
+  const endpoints = await endpointsOf(hook, options);
+  assertOneOrigin(endpoints.map((endpoint) => endpoint.hook));
+  const hooks = new Set(endpoints.map((endpoint) => endpoint.hook));
   const usable = [...hooks].filter((one) => hook !== undefined || clientOf(one)?.hasRecord());
   if (usable.length === 0) throw new UserError(noRecord([...hooks]));
   const clients = new Map(usable.map((one) => [one, neededClient(one, "read the git host's record")]));
@@ -39,9 +39,9 @@ async function sourcesOf({ hook, ...options }: RecordOptions): Promise<Source[]>
       throw new UserError(
         `${client.lacks()} Trace one by the id that its page shows: npx pushgate trace --delivery <id>`,
       );
-  const found = places.flatMap((place) => {
-    const client = clients.get(place.hook);
-    const source = client && ownWebhook(client, place).then((webhook): Source => ({ place, client, webhook }));
+  const found = endpoints.flatMap((endpoint) => {
+    const client = clients.get(endpoint.hook);
+    const source = client && ownWebhook(client, endpoint).then((webhook): Source => ({ endpoint, client, webhook }));
     // Of all hooks, those without a webhook are named and left out.
     return source === undefined ? [] : [hook === undefined ? source.catch(leftOut) : source];
   });
@@ -55,7 +55,7 @@ function leftOut(error: unknown): undefined {
   console.error(error.message);
 }
 
-function noRecord(hooks: readonly Place["hook"][]): string {
+function noRecord(hooks: readonly Endpoint["hook"][]): string {
   const needs = hooks.flatMap((hook) => {
     const found = apiOf(hook);
     return found?.api.deliveries === undefined ? [] : [`${hook.name} needs ${found.needs}`];
@@ -141,21 +141,21 @@ export async function recordedAs(delivery: string, { hook, ...options }: RecordO
   const { hooks } = await readStack(ofStack(options));
   const readable = hooksNamed(hooks, hook).filter((one) => clientOf(one)?.hasRecord());
   if (readable.length === 0) return [];
-  const places = (await placesOf(hook, options)).filter((place) =>
-    readable.some(({ name }) => name === place.hook.name),
+  const endpoints = (await endpointsOf(hook, options)).filter((endpoint) =>
+    readable.some(({ name }) => name === endpoint.hook.name),
   );
-  assertOneOrigin(places.map((place) => place.hook));
+  assertOneOrigin(endpoints.map((endpoint) => endpoint.hook));
   const found: Entry[] = [];
-  for (const place of places) {
-    const client = clientOf(place.hook)!;
-    const [webhook] = await client.own(place);
+  for (const endpoint of endpoints) {
+    const client = clientOf(endpoint.hook)!;
+    const [webhook] = await client.own(endpoint);
     if (webhook === undefined) continue;
     const records = await client.recorded(webhook, () => false);
     for (const recorded of records)
-      if (recorded.delivery === delivery) found.push({ place, client, webhook, recorded });
+      if (recorded.delivery === delivery) found.push({ endpoint, client, webhook, recorded });
     if (found.length === 0)
       console.error(
-        `${nameOfPlace(place)}: the git host's record of ${client.api.deliveries!.days} days does not have it.`,
+        `${nameOfEndpoint(endpoint)}: the git host's record of ${client.api.deliveries!.days} days does not have it.`,
       );
   }
   return follow(found.sort(later).reverse(), options);
@@ -179,18 +179,18 @@ async function redeliver(failed: readonly Entry[], options: RecordOptions): Prom
     return;
   }
   const byWebhook = [...Map.groupBy(failed, ({ webhook }) => webhook).values()];
-  const places = byWebhook.map(([first]) => first!.place);
+  const endpoints = byWebhook.map(([first]) => first!.endpoint);
   // Standard output is for JSON.
   const print = options.json ? console.error : console.log;
-  if (!(await showPings(places, { ...options, json: false }, print)))
+  if (!(await showPings(endpoints, { ...options, json: false }, print)))
     throw new UserError(
       "nothing was delivered again: the ping did not arrive. Apply the fix above, then run this command again.",
     );
-  const where = byWebhook.map((group) => `${countOf(group.length)} of ${nameOfPlace(group[0]!.place)}`);
+  const where = byWebhook.map((group) => `${countOf(group.length)} of ${nameOfEndpoint(group[0]!.endpoint)}`);
   await confirm(`This has the git host send ${where.join(", ")} again.`, options);
   const again: Entry[] = [];
   for (const group of byWebhook) {
-    const { client, webhook, place } = group[0]!;
+    const { client, webhook, endpoint } = group[0]!;
     const wanted = new Set(group.map(({ recorded }) => recorded.delivery));
     const send = async () => {
       for (const { recorded } of [...group].reverse()) await client.redeliver(webhook, recorded);
@@ -202,7 +202,7 @@ async function redeliver(failed: readonly Entry[], options: RecordOptions): Prom
       send,
       (found) => new Set(found.filter(isAgain).map(({ delivery }) => delivery)).size === wanted.size,
     );
-    again.push(...records.filter(isAgain).map((recorded) => ({ client, webhook, place, recorded })));
+    again.push(...records.filter(isAgain).map((recorded) => ({ client, webhook, endpoint, recorded })));
   }
   showGroups(await follow(again, options), `${countOf(again.length)} sent again`, options);
 }

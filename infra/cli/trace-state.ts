@@ -7,7 +7,7 @@ import { dirname } from "node:path";
 import type { HostLayer } from "../apply/layer.ts";
 import { probeScript } from "../apply/manifest.ts";
 import { differences } from "../apply/reconcile.ts";
-import { parseReport, printable } from "../apply/report.ts";
+import { parseProbe, printable } from "../apply/report.ts";
 import { scriptBeside, variables, word } from "../apply/shell.ts";
 import { settled, sourceSets } from "../config/derived.ts";
 import { hostLayers } from "../host/index.ts";
@@ -115,7 +115,7 @@ export function parseState(answer: string, stack: Declared, host: Host, guard: s
 function differencesOf(probe: string, stack: Declared, host: Host): HostState["differences"] {
   const layers = layersOf(stack, host);
   try {
-    const report = parseReport(
+    const report = parseProbe(
       probe,
       layers.map(({ name }) => name),
     );

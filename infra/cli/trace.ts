@@ -7,9 +7,9 @@ import { InvalidArgumentError, Option } from "commander";
 import type { Answer } from "../trace/evidence.ts";
 import { type Verdict, verdict } from "../trace/verdict.ts";
 import { command, type Options, ofStack, valued } from "./command.ts";
+import { endpointsOf } from "./endpoints.ts";
 import { deliveryId } from "./logs.ts";
 import { showPings } from "./ping.ts";
-import { placesOf } from "./places.ts";
 import { accessOf, UserError } from "./stack.ts";
 import { atCloudflare } from "./trace-cloudflare.ts";
 import { joined, onHosts, type Traced } from "./trace-hosts.ts";
@@ -78,7 +78,7 @@ export const trace = command("trace", "find the layer that rejected a delivery, 
   )
   .action(async ({ delivery, status, header: headers, ping, ...options }: TraceOptions) => {
     const { hook, last, since, redeliver } = options;
-    if (ping) return void (await showPings(await placesOf(hook, options), options));
+    if (ping) return void (await showPings(await endpointsOf(hook, options), options));
     if (status === undefined && Object.keys(headers).length > 0)
       trace.error("error: --header belongs to an answer. Add --status.");
     const ofRecord = last ?? since ?? redeliver ?? (status === undefined && delivery === undefined ? hook : undefined);

@@ -21,8 +21,8 @@ import type {
 } from "../../service/git-hosts/webhook-api.ts";
 import { printable } from "../apply/report.ts";
 import type { Hook } from "../config/settings.ts";
+import { type Endpoint, nameOfEndpoint } from "./endpoints.ts";
 import { tokenIn } from "./environment.ts";
-import { nameOfPlace, type Place } from "./places.ts";
 import { UserError } from "./stack.ts";
 
 export type Named = Pick<Hook, "name" | "gitHost" | "repository">;
@@ -78,12 +78,12 @@ export function leadsTo(url: string, wanted: string): boolean {
   return URL.canParse(url) && parts(url) === parts(wanted);
 }
 
-/** Throws a UserError where the git host has no webhook for this place. */
-export async function ownWebhook(client: WebhookClient, place: Place): Promise<Webhook> {
-  const [own] = await client.own(place);
+/** Throws a UserError where the git host has no webhook for this endpoint. */
+export async function ownWebhook(client: WebhookClient, endpoint: Endpoint): Promise<Webhook> {
+  const [own] = await client.own(endpoint);
   if (own !== undefined) return own;
   throw new UserError(
-    `${nameOfPlace(place)}: ${place.hook.repository} has no webhook to ${place.url}. Run npx pushgate hook ${place.hook.name} --set.`,
+    `${nameOfEndpoint(endpoint)}: ${endpoint.hook.repository} has no webhook to ${endpoint.url}. Run npx pushgate hook ${endpoint.hook.name} --set.`,
   );
 }
 

@@ -3,10 +3,10 @@
  * names the paths that it uses.
  */
 import { createHash } from "node:crypto";
-import { places } from "../apply/places.ts";
+import { stateFolders } from "../apply/state-folders.ts";
 
 export const paths = {
-  ...places,
+  ...stateFolders,
   /** Rendered, public configuration. */
   etc: "/etc/pushgate",
   units: "/etc/systemd/system",

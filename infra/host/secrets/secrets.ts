@@ -10,7 +10,7 @@
 import { createHmac } from "node:crypto";
 import type { HostFact, HostLayer } from "../../apply/layer.ts";
 import { applyScript, type Probed } from "../../apply/manifest.ts";
-import { reconcile, type Verdict } from "../../apply/reconcile.ts";
+import { type Reconciled, reconcile } from "../../apply/reconcile.ts";
 import type { SeenLayer } from "../../apply/report.ts";
 import { remoteOf, sitesOf } from "../../config/derived.ts";
 import type { Credentials, Settings } from "../../config/settings.ts";
@@ -82,7 +82,7 @@ export function judgeSecrets(
   layer: HostLayer,
   seen: SeenLayer,
   secrets: Credentials,
-): Verdict & { readonly script: string } {
+): Reconciled & { readonly script: string } {
   const audit = layer.facts.length;
   const found = seen.facts[audit];
   const verdict = reconcile(

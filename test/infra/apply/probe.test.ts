@@ -5,7 +5,7 @@ import { join } from "node:path";
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { applyScript, type Probed, probeScript, sha256 } from "../../../infra/apply/manifest.ts";
-import { parseReport } from "../../../infra/apply/report.ts";
+import { parseProbe } from "../../../infra/apply/report.ts";
 import { quote } from "../../../infra/apply/shell.ts";
 import { daemonLayer, me, ShellHost } from "./shell-host.ts";
 
@@ -207,14 +207,14 @@ describe("the answer", () => {
     expect(host.tree(host.root)).toEqual(before);
   });
 
-  test("parseReport rejects an answer that was cut, or that a login shell printed into", () => {
+  test("parseProbe rejects an answer that was cut, or that a login shell printed into", () => {
     using host = new ShellHost();
     const { stdout } = host.run(probeScript([probed(host, ["echo x"])], host.state));
-    expect(() => parseReport(stdout, ["x"])).not.toThrow();
+    expect(() => parseProbe(stdout, ["x"])).not.toThrow();
     for (const answer of [stdout.slice(0, -5), `Welcome!\n${stdout}`, "", '{"pushgate":1,"rows":[]}', "[]"])
-      expect(() => parseReport(answer, ["x"])).toThrow(/probe's answer/);
-    expect(() => parseReport("Welcome!\u001b[2J", ["x"])).toThrow(/login shell.*silent/);
-    expect(() => parseReport(stdout.replace('["end"]', '["fact","x",0,"0","eA=="],["end"]'), ["x"])).toThrow(/shape/);
+      expect(() => parseProbe(answer, ["x"])).toThrow(/probe's answer/);
+    expect(() => parseProbe("Welcome!\u001b[2J", ["x"])).toThrow(/login shell.*silent/);
+    expect(() => parseProbe(stdout.replace('["end"]', '["fact","x",0,"0","eA=="],["end"]'), ["x"])).toThrow(/shape/);
   });
 });
 

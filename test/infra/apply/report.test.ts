@@ -1,6 +1,6 @@
 /** The answer of a probe as rows, without a host: what is read of each kind, and which answers are none. */
 import { describe, expect, test } from "vitest";
-import { parseReport, printable, trimmed } from "../../../infra/apply/report.ts";
+import { parseProbe, printable, trimmed } from "../../../infra/apply/report.ts";
 
 type Row = readonly unknown[];
 const answer = (...rows: readonly Row[]) => JSON.stringify({ pushgate: 1, rows: [...rows, ["end"]] });
@@ -8,7 +8,7 @@ const base64 = (text: string) => Buffer.from(text).toString("base64");
 const hash = "a".repeat(64);
 
 test("each row is of its layer, and what no row names is empty", () => {
-  const report = parseReport(
+  const report = parseProbe(
     answer(
       ["system", "systemd", 0, 0, " 252\n"],
       ["system64", "odd", 1, 3, base64("\u001b[2J it's \n")],
@@ -63,12 +63,12 @@ test("each row is of its layer, and what no row names is empty", () => {
 });
 
 test("an answer through sudo has no port of SSH", () => {
-  expect("sshPort" in parseReport(answer(), [])).toBe(false);
-  expect("sshPort" in parseReport(answer(["ssh", ""]), [])).toBe(false);
+  expect("sshPort" in parseProbe(answer(), [])).toBe(false);
+  expect("sshPort" in parseProbe(answer(["ssh", ""]), [])).toBe(false);
 });
 
 describe("an answer that is not whole is rejected, and quoted in part", () => {
-  const rejected = (stdout: string) => () => parseReport(stdout, []);
+  const rejected = (stdout: string) => () => parseProbe(stdout, []);
 
   test("where it is empty", () => {
     expect(rejected("")).toThrow(

@@ -21,7 +21,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { HostFile, HostLayer } from "../../../infra/apply/layer.ts";
 import { applyScript, type Probed, probeScript, sha256 } from "../../../infra/apply/manifest.ts";
-import { type HostReport, parseReport, type SeenLayer } from "../../../infra/apply/report.ts";
+import { type HostReport, parseProbe, type SeenLayer } from "../../../infra/apply/report.ts";
 
 /** "user:group" of the user who runs the test. */
 export const me = spawnSync("sh", ["-c", 'printf "%s:%s" "$(id -un)" "$(id -gn)"'], { encoding: "utf8" }).stdout;
@@ -71,7 +71,7 @@ export class ShellHost {
   report(layers: readonly Probed[]): HostReport {
     const { stdout, stderr } = this.run(probeScript(layers, this.state));
     try {
-      return parseReport(
+      return parseProbe(
         stdout,
         layers.map(({ name }) => name),
       );
@@ -86,7 +86,7 @@ export class ShellHost {
       "\nlayers() {",
       "\nsystem_facts() { :; }\nlisteners() { :; }\nlayers() {",
     );
-    return parseReport(this.run(script).stdout, [layer.name]).layers[layer.name]!;
+    return parseProbe(this.run(script).stdout, [layer.name]).layers[layer.name]!;
   }
 
   script(layer: HostLayer, stamp: string): string {

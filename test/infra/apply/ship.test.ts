@@ -7,8 +7,8 @@ import * as pulumi from "@pulumi/pulumi";
 import { beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
 import { type HostLayer, leaving } from "../../../infra/apply/layer.ts";
 import { applyScript, fileRecord, probeScript, sha256 } from "../../../infra/apply/manifest.ts";
-import { places } from "../../../infra/apply/places.ts";
 import type { SeenLayer } from "../../../infra/apply/report.ts";
+import { stateFolders } from "../../../infra/apply/state-folders.ts";
 import { exampleHost } from "../../fixtures.ts";
 
 type Made = { type: string; name: string; inputs: Record<string, unknown> };
@@ -314,7 +314,7 @@ describe("receive.sh", () => {
     const folder = mkdtempSync(join(tmpdir(), "pushgate-incoming-"));
     const command = ship
       .receiveCommand(host, sha256, "0123456789ab")
-      .replace(places.incoming, join(folder, "incoming"));
+      .replace(stateFolders.incoming, join(folder, "incoming"));
     const { status, stderr } = spawnSync("sh", ["-c", command], { input: text, encoding: "utf8" });
     const files = readdirSync(join(folder, "incoming"));
     rmSync(folder, { recursive: true });

@@ -1,6 +1,6 @@
 /** The lines that preview prints before the first `up` on a host: one for each layer that the host never had. */
 import { expect, test } from "vitest";
-import { parseReport } from "../../../infra/apply/report.ts";
+import { parseProbe } from "../../../infra/apply/report.ts";
 import type { Settings } from "../../../infra/config/settings.ts";
 import { firstApply } from "../../../infra/host/first-apply.ts";
 import { hostLayers } from "../../../infra/host/index.ts";
@@ -15,7 +15,7 @@ function lines(settings: Settings, ...had: string[]): string[] | undefined {
   const { rows } = JSON.parse(bareHost()) as { rows: unknown[] };
   const stamps = had.map((name) => ["stamp", name, "0123456789ab"]);
   const answer = JSON.stringify({ pushgate: 1, rows: [...stamps, ...rows] });
-  return firstApply(settings, exampleHost, layers, parseReport(answer, Object.keys(layers)))?.split("\n");
+  return firstApply(settings, exampleHost, layers, parseProbe(answer, Object.keys(layers)))?.split("\n");
 }
 
 test("on a bare host each layer has a line with packages, accounts, ports, units or files", () => {

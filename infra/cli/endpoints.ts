@@ -3,7 +3,7 @@ import { webhookUrls } from "../config/derived.ts";
 import { hooksNamed, type Options, ofStack, targets } from "./command.ts";
 import { type Declared, readSecrets, readStack, UserError } from "./stack.ts";
 
-export type Place = {
+export type Endpoint = {
   readonly hook: Declared["hooks"][number];
   /** Its name. */
   readonly host: string;
@@ -12,29 +12,29 @@ export type Place = {
   readonly secret: string | null;
 };
 
-/** The places of the hook of this name, or of all hooks, on the hosts that the options name. */
-export async function declaredPlaces(name: string | undefined, options: Options) {
+/** The endpoints of the hook of this name, or of all hooks, on the hosts that the options name. */
+export async function declaredEndpoints(name: string | undefined, options: Options) {
   const secrets = await readSecrets(ofStack(options));
   const { hosts, hooks: all } = await readStack(ofStack(options));
   const on = targets(hosts, options);
   const hooks = hooksNamed(all, name);
-  const places = webhookUrls({ hosts: on, hooks }).map(
-    ({ hook, ...one }): Place => ({
+  const endpoints = webhookUrls({ hosts: on, hooks }).map(
+    ({ hook, ...one }): Endpoint => ({
       ...one,
       hook: hooks.find((each) => each.name === hook)!,
       secret: secrets[hook]?.current ?? null,
     }),
   );
-  return { hooks, secrets, places };
+  return { hooks, secrets, endpoints };
 }
 
-export const placesOf = async (name: string | undefined, options: Options): Promise<Place[]> =>
-  (await declaredPlaces(name, options)).places;
+export const endpointsOf = async (name: string | undefined, options: Options): Promise<Endpoint[]> =>
+  (await declaredEndpoints(name, options)).endpoints;
 
-export const nameOfPlace = ({ hook, host }: Place): string => `${hook.name} on ${host}`;
+export const nameOfEndpoint = ({ hook, host }: Endpoint): string => `${hook.name} on ${host}`;
 
 /** Throws a UserError where the hook has no secret yet. */
-export function wantedOf({ hook, url, secret }: Place): { readonly url: string; readonly secret: string } {
+export function wantedOf({ hook, url, secret }: Endpoint): { readonly url: string; readonly secret: string } {
   if (secret === null)
     throw new UserError(`${hook.name} has no secret. Run npx pushgate secret rotate ${hook.name}, and npx pulumi up.`);
   return { url, secret };
