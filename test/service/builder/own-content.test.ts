@@ -164,6 +164,15 @@ describe("what Hugo prints of the folders", () => {
       ["deep", "posts"],
     ],
     ["something else", '{\n  "dir": 7,\n  "mounts": "x"\n}\n', undefined, ["content"]],
+    ["a line that ends with a bracket", `WARN see {\n${module("/source", "texts")}`, undefined, ["texts"]],
+    ["no JSON, then a module", `{\n"dir"\n}\n${module("/source", "texts")}`, undefined, ["texts"]],
+    ["a folder that is not absolute", module("source", "texts"), undefined, ["content"]],
+    [
+      "a target that is a list",
+      '{\n"dir": "/source",\n"mounts": [{"source": "texts", "target": ["content"]}]\n}\n',
+      undefined,
+      [],
+    ],
   ])("%s", (_, printed, folder, expected) => {
     expect(contentFolders(printed, folder === undefined ? {} : { folder })).toEqual(expected);
   });
