@@ -112,6 +112,17 @@ describe("decided without the repository", () => {
     expect(plan(at)).toMatchObject({ commit, reason: expect.stringContaining(reason) });
   });
 
+  test("a rollback holds a schedule back as it holds a push back, and says why", () => {
+    const reason = (release: string) =>
+      `rolled back to ${release}, away from bbbbbbbbbbbb: a new commit is published again`;
+    const adopted = { release: "000001-adopted", commit: null };
+    expect(plan(held)).toEqual({ commit: null, reason: reason("000002-aaaaaaaaaaaa") });
+    expect(plan({ ...held, scheduled: true, deployed: adopted })).toEqual({
+      commit: null,
+      reason: reason("000001-adopted"),
+    });
+  });
+
   test("the changed paths decide on a new head after a rollback", () => {
     expect(plan({ ...known, held: "c".repeat(40) })).toBeUndefined();
   });
