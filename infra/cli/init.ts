@@ -193,7 +193,7 @@ ${file} is written, with a new secret for the hook ${hook}${token === undefined 
 ${next.map((step, i) => `  ${i + 1}. ${step}`).join("\n")}
 
 Keep two things, each with a backup: the state, at ${url ?? "the place that `npx pulumi whoami -v` prints"}, and the
-passphrase, if pulumi has one for this stack: it decrypts the secrets in ${file}. Without them nothing that pushgate made can be changed.`);
+passphrase, if pulumi has one for this stack: it decrypts the secrets in ${file}. docs/operating.md says what to do when one of them is lost.`);
 });
 
 export { init };

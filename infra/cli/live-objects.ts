@@ -45,10 +45,9 @@ type DnsRecord = { id: string; name: string; type: string; content: string };
 
 const dnsRecord: Find = async (api, { name, inputs }, zone, all) => {
   const listed = await api.list<DnsRecord>(`zones/${zone.id}/dns_records?name=${encodeURIComponent(inputs.name)}`);
-  const live = listed.filter(({ name }) => name === inputs.name);
-  const alike = live.filter(({ type }) => type === inputs.type);
-  const sameName = all.filter((one) => one.inputs.name === inputs.name);
-  const wanted = sameName.filter((one) => one.inputs.type === inputs.type).map((one) => one.inputs.content);
+  const isAlike = ({ name, type }: { name?: string; type?: string }) => name === inputs.name && type === inputs.type;
+  const alike = listed.filter(isAlike);
+  const wanted = all.filter((one) => isAlike(one.inputs)).map((one) => one.inputs.content);
   const others = alike.filter(({ content }) => !wanted.includes(content));
   // A site's name has one record for each host, with the address in the resource's name; a hook's name has one record.
   const oneOfMany = name.endsWith(` ${inputs.content}`);
@@ -57,11 +56,9 @@ const dnsRecord: Find = async (api, { name, inputs }, zone, all) => {
   const traffic = oneOfMany ? "visitors" : "deliveries";
   // Once for each name.
   const left = wanted.indexOf(inputs.content) > 0 ? [] : others.filter((one) => one !== found);
-  const cnames = sameName[0]?.name === name ? live.filter(({ type }) => type === "CNAME") : [];
-  const notes = [
-    ...left.map(({ content }) => `also leads to ${content}, which stays and gets its share of ${traffic}: remove it`),
-    ...cnames.map(({ content }) => `is a CNAME to ${content}, beside which no address can exist: remove it`),
-  ];
+  const notes = left.map(
+    ({ content }) => `also leads to ${content}, which stays and gets its share of ${traffic}: remove it`,
+  );
   if (found === undefined) return { notes };
   return { id: `${zone.id}/${found.id}`, what: `${found.type} record, ${found.content}`, notes };
 };

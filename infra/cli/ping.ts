@@ -12,7 +12,7 @@ import { exitOf, traceText } from "./trace-text.ts";
 import { apiOf, clientOf, ownWebhook, type WebhookClient } from "./webhooks.ts";
 
 type Pinged = Followed & {
-  /** What it does not prove, and what the git host sent in endpoint of a ping. */
+  /** What it does not prove, and what the git host sent in place of a ping. */
   readonly notes: readonly string[];
 };
 

@@ -5,6 +5,7 @@ import { gitHostAt, published } from "../config/derived.ts";
 import { formOf, type Schema, unwrapped } from "../config/form.ts";
 import { found } from "../config/found.ts";
 import { shape } from "../config/schema.ts";
+import { checked, range } from "../config/values.ts";
 import { answerTo, UserError } from "./stack.ts";
 
 const { hosts, hooks, edge } = shape.entries;
@@ -66,14 +67,18 @@ export const aboutRest: readonly Question[] = [
   },
   {
     name: "gitHost",
-    explains: "Git host that delivers the pushes, such as github, gitlab, bitbucket, gitea or forgejo.",
+    explains:
+      "Git host that delivers the pushes, such as github or forgejo; a GitLab of your own is gitlab-self-managed.",
     schema: hook.gitHost,
     usual: ({ repository = "" }) => gitHostAt(repository),
   },
   {
     name: "sources",
     explains: "Addresses that the self-hosted git host delivers from, with commas between them.",
-    schema: v.string(),
+    schema: checked(
+      (answer) => answer.split(",").every((one) => v.is(range, one.trim())),
+      "addresses or ranges in CIDR notation, with commas between them",
+    ),
     isNeeded: isSelfHosted,
   },
   { name: "branch", explains: "Branch that is published.", schema: hook.branch, usual: () => "main" },

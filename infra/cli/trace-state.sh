@@ -1,7 +1,7 @@
 # shellcheck shell=dash disable=SC2154
 # Prints what a host reports of its own layers, for `npx pushgate trace`: lines of "state <what> <text in base64>". Reads
-# only. trace-state.ts puts the variables in front (port: the origin port; spool and logs: folders; sockets: units) and the
-# probe of the layers, the function `probed`, behind.
+# only. trace-state.ts puts the variables in front (port: the origin port; spool and logs: folders; sockets: units), and the
+# probe of the layers behind.
 set -u
 export LC_ALL=C PATH="$PATH:/usr/local/sbin:/usr/sbin:/sbin"
 state() { # what; the text comes on standard input

@@ -63,7 +63,7 @@ export const trace = command("trace", "find the layer that rejected a delivery, 
   )
   .option(
     "--header <line>",
-    "a header of the answer that the git host shows; x-served-by: where it shows none; may be repeated",
+    "a header of the answer, as 'name: value'; 'x-served-by:' if the answer lacks that one; may be repeated",
     header,
     {},
   )

@@ -156,7 +156,10 @@ export const hookName = slug("Last segment of the path `/webhook/<name>`.");
 
 const hook = object({
   name: hookName,
-  gitHost: oneOf(gitHostNames, "Git host that sends the deliveries."),
+  gitHost: oneOf(
+    gitHostNames,
+    "Git host that sends the deliveries; `gitlab` and `bitbucket` are gitlab.com and bitbucket.org.",
+  ),
   sources: v.exactOptional(
     some(range, "source range", "Source ranges of a self-hosted git host; other git hosts publish their ranges."),
   ),

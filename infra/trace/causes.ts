@@ -34,6 +34,7 @@ const explainedBy: Readonly<Record<string, readonly string[]>> = {
   "no hook": ["proxy"],
   "large body": ["proxy"],
   "too many requests": ["proxy"],
+  "nginx failed": ["proxy"],
   "outside of the ranges": ["receiver", "proxy"],
   socket: ["receiver", "routing", "proxy"],
   "receiver closed": ["receiver"],
@@ -152,21 +153,27 @@ function ofTables(outcome: Outcome, { drops, ssh }: HostState): Found {
   }));
 }
 
-function ofSpool(outcome: Outcome, { spool, ssh }: HostState): Found {
-  if (outcome.name !== "not spooled" || spool === undefined) return [];
-  const { freeKiB, freeFiles, readOnly } = spool;
+function ofDisk(outcome: Outcome, { spool, logs, ssh }: HostState): Found {
+  const rooms: Readonly<Record<string, readonly [room: HostState["spool"], whose: string]>> = {
+    "not spooled": [spool, "the spool's file system"],
+    "nginx failed": [logs, "the file system of nginx's logs"],
+  };
+  const [room, whose] = rooms[outcome.name] ?? [];
+  if (room === undefined) return [];
+  const { freeKiB, freeFiles, readOnly } = room;
+  const layer = outcome.layer as Layer;
   return [
     readOnly
       ? {
-          layer: "8 receiver",
-          what: "the spool's file system is read-only",
+          layer,
+          what: `${whose} is read-only`,
           fix: `See why the kernel made it so: ${ssh} journalctl --dmesg --priority=err`,
         }
       : undefined,
-    isFull(spool)
+    isFull(room)
       ? {
-          layer: "8 receiver",
-          what: `the spool's file system has ${freeKiB} KiB and ${freeFiles} files left`,
+          layer,
+          what: `${whose} has ${freeKiB} KiB and ${freeFiles} files left`,
           fix: `Free space; this lists the largest folders: ${ssh} 'du -xm / 2>/dev/null | sort -n | tail -n 20'`,
         }
       : undefined,
@@ -190,7 +197,7 @@ function found(outcome: Outcome, attempt: Attempt, state: HostState): Found {
   return [
     ...ofGuard(outcome, attempt, state),
     ...ofList(outcome, attempt, state),
-    ...ofSpool(outcome, state),
+    ...ofDisk(outcome, state),
     ...(closed ? layers.toReversed() : layers).flatMap((layer) => ofLayer(layer, outcome, attempt, state)),
     ...ofTables(outcome, state),
   ];

@@ -4,6 +4,7 @@
  * this project answer. `trace`, the canary and README's table read these rows.
  */
 import { isRejection } from "../../service/journal.ts";
+import { isOverBudget } from "../../service/receiver/limits.ts";
 import { servedByProxy } from "../contract.ts";
 import type { Shape } from "./answers.ts";
 import { cloudflare, cloudflareOutcomes } from "./cloudflare.ts";
@@ -165,6 +166,15 @@ export const outcomes: readonly Outcome[] = [
     nginx: (line) => line.limit === "REJECTED" && alone(429)(line),
     receiver: "none",
   },
+  {
+    name: "nginx failed",
+    layer: "6 nginx",
+    what: "nginx failed before it connected to the receiver: on a full disk it cannot store a body above 16 KiB",
+    fix: "Free space on the host's disk; /var/log/nginx/pushgate-error.log has the reason. Then send the delivery again.",
+    answer: proxy(500),
+    nginx: alone(500),
+    receiver: "none",
+  },
   // systemd rejects the connection, and nginx reports it.
   {
     name: "outside of the ranges",
@@ -238,13 +248,43 @@ export const outcomes: readonly Outcome[] = [
     },
     415,
   ),
+  {
+    ...atReceiver(
+      {
+        name: "no place",
+        what: "too many requests of this source were open",
+        fix: "Send the delivery again at the git host.",
+      },
+      429,
+    ),
+    receiver: (line) => entry(429)(line) && !isOverBudget(line.reason),
+  },
+  {
+    ...atReceiver(
+      {
+        name: "budget",
+        what: "the receiver rejected the delivery, as many of this source before",
+        fix: "npx pushgate logs receiver has the reason for which it rejects them: correct that.",
+      },
+      429,
+    ),
+    receiver: (line) => entry(429)(line) && isOverBudget(line.reason),
+  },
   atReceiver(
     {
-      name: "budget",
-      what: "too many requests of this source are open, or too many of its deliveries were rejected",
+      name: "large headers",
+      what: "the delivery's headers are larger than 8 KiB",
+      fix: "Remove what adds headers on the way, such as a transform rule at Cloudflare.",
+    },
+    431,
+  ),
+  atReceiver(
+    {
+      name: "slow",
+      what: "the delivery did not arrive whole within 8 s",
       fix: "Send the delivery again at the git host.",
     },
-    429,
+    408,
   ),
   atReceiver(
     {

@@ -1,6 +1,6 @@
 /**
  * What became of a delivery, from what was seen of it. Each source that was looked at rules outcomes out, and none brings
- * one in: with less evidence more outcomes are left. No outcome is for a request that ended before it was whole. Pure.
+ * one in: with less evidence more outcomes are left. Pure.
  */
 import { fitsAnswer } from "./answers.ts";
 import type { Attempt } from "./attempts.ts";

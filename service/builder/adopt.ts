@@ -15,12 +15,12 @@ const mostNamed = 100;
 export const isAdoptable = ({ listing }: Places): boolean => ifThere(() => lstatSync(listing)) !== undefined;
 
 /** The files of the folder that are neither built nor kept. The builder does not see the folder itself. */
-export function compare({ listing }: Places, keep: readonly string[], { release, files }: Manifest): Adoption {
+export function compare({ listing }: Places, keep: readonly string[], { files }: Manifest): Adoption {
   const found = readFileSync(listing, "utf8")
     .split("\0")
     .filter((path) => path !== "" && !isKept(path, keep));
   const lost = found.filter((path) => !files.has(path)).sort();
-  return { release, files: lost.slice(0, mostNamed), more: Math.max(0, lost.length - mostNamed) };
+  return { files: lost.slice(0, mostNamed), more: Math.max(0, lost.length - mostNamed) };
 }
 
 /** Gives the adopted folder a manifest, so that it is a release of no commit. */

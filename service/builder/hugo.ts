@@ -102,6 +102,8 @@ async function bySocket(
     const [line, id] = firstLine.exec(first) ?? [];
     if (line !== undefined) return { ...(await endOf(id!, result, until, isStopped)), ...parted(first, line, output) };
     if (first !== "") return { result: "no first line", code: "", status: "", output, printed: "" };
+    // Its stop ended the former build, and the disk is no longer watched.
+    if (isStopped()) return { result: "signal", code: "killed", status: "KILL", output, printed: "" };
     busy = true;
     if (Date.now() > until) throw neverEnds(busy);
     await sleep(again);

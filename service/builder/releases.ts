@@ -158,6 +158,12 @@ export function prune(places: Places, stay: readonly string[]): void {
   for (const id of old) remove(places.release(id));
 }
 
+export const discard = (places: Places, release: string): void =>
+  prune(
+    places,
+    releases(places).filter((id) => id !== release),
+  );
+
 /** Removes releases that were never finished. What is published stays, whatever it lacks. */
 export function removeHalf(places: Places): void {
   remove(`${places.current}.new`);

@@ -8,7 +8,17 @@ import { build } from "./hugo.ts";
 import { makeRelease } from "./make-release.ts";
 import { type Marker, named } from "./markers.ts";
 import { heldHead, holdHead, unholdHead } from "./places.ts";
-import { deployed, differences, isSameBuild, prune, publish, readManifest, releases, switchTo } from "./releases.ts";
+import {
+  currentRelease,
+  deployed,
+  differences,
+  discard,
+  isSameBuild,
+  publish,
+  readManifest,
+  releases,
+  switchTo,
+} from "./releases.ts";
 import { reportBegin } from "./reports.ts";
 import { admit, CloneFault, changes, checkOut, discardClone, fetchHead, lastHead, type Site } from "./repository.ts";
 import { makeRoom } from "./room.ts";
@@ -67,26 +77,26 @@ async function advance(site: Site, markers: readonly Marker[], run: Run): Promis
     const found = gate(places.out, settings, adopting ? null : (published?.pages ?? null), links);
     const from = fromOf(settings, printed);
     const made = await makeRelease(settings, places, { commit, from }, found, last.warnings);
-    // The checkout is on the disk with the release.
-    writeWhole(places.checkedOut, `${commit}\n`);
-    if (adopting) {
-      run.adoption = compare(places, settings.keep, made);
-      const lost = run.adoption.files.length + run.adoption.more;
-      last.reason = `${settings.webRoot} was compared with ${made.release}: ${lost} files are neither built nor kept`;
-      return;
+    try {
+      // The checkout is on the disk with the release.
+      writeWhole(places.checkedOut, `${commit}\n`);
+      if (adopting) {
+        run.adoption = compare(places, settings.keep, made);
+        const lost = run.adoption.files.length + run.adoption.more;
+        last.reason = `${settings.webRoot} was compared with a build: ${lost} files are neither built nor kept`;
+        return;
+      }
+      if (unlessSame && published && isSameBuild(made, published)) {
+        last.reason = `${reason}: the build is the same as ${published.release}`;
+        return;
+      }
+      run.stay = publish(places, made.release);
+      last.result = "published";
+      if (heldHead(places) !== head) unholdHead(places);
+    } finally {
+      // A rollback goes back to what was published, and five others would leave no such release.
+      if (currentRelease(places) !== made.release) discard(places, made.release);
     }
-    if (unlessSame && published && isSameBuild(made, published)) {
-      // Releases are for rollbacks: five of a schedule would leave no former one.
-      prune(
-        places,
-        releases(places).filter((id) => id !== made.release),
-      );
-      last.reason = `${reason}: the build is the same as ${published.release}`;
-      return;
-    }
-    run.stay = publish(places, made.release);
-    last.result = "published";
-    if (heldHead(places) !== head) unholdHead(places);
   });
 }
 

@@ -26,7 +26,7 @@ export const isGood = ({ result }: Pick<Last, "result">): boolean => result === 
 export type Failing = { readonly since: string; readonly attempts: number; readonly next: string };
 
 /** Files of the folder to be adopted that neither the build makes nor site.keep names. */
-export type Adoption = { readonly release: string; readonly files: readonly string[]; readonly more: number };
+export type Adoption = { readonly files: readonly string[]; readonly more: number };
 
 export type Status = {
   readonly hook: string;

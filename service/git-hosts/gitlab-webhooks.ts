@@ -101,5 +101,8 @@ export const gitlabWebhooks: WebhookApi = {
       url: `${hooksOf(repository)}/${webhook}/events/${id}/resend`,
     }),
   },
-  lacks: ["GitLab before 19 has no signing token: run npx pushgate secret show, and store a secret without whsec_."],
+  lacks: [
+    "GitLab before 19 has no signing token. Store a secret token instead: npx pulumi config set --secret --path " +
+      'pushgate:secrets.<hook>.current "$(openssl rand -base64 32)", then npx pulumi up.',
+  ],
 };

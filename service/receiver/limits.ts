@@ -21,6 +21,7 @@ export function sourceOf(address: string | null): string {
 
 /** The reason of a 429 in place of a rejection above the budget. */
 export const overBudget = (reason: string): string => `the source exceeded refusalsPerMinute: ${reason}`;
+export const isOverBudget = (reason: string): boolean => reason.startsWith(overBudget(""));
 
 export type Limits = ReturnType<typeof createLimits>;
 

@@ -13,7 +13,7 @@ export const bounds = {
   requestTimeout: 8_000, // and a second until the next check: nginx gives up after 9 s, GitHub after 10 s
   connectionsCheckingInterval: 1_000, // Node's default is 30 s
   keepAliveTimeout: 5_000, // for direct clients only: nginx opens a connection for each request
-  maxConnections: 512, // 16 sources with 32 open requests each; systemd allows 1,024 descriptors
+  maxConnections: 512, // of each socket: 16 sources with 32 open requests each. Node raises its own limit of descriptors
 } as const;
 export type Bounds = { readonly [name in keyof typeof bounds]: number };
 

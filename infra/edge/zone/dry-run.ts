@@ -5,7 +5,7 @@
  */
 import { isDeepStrictEqual } from "node:util";
 import * as pulumi from "@pulumi/pulumi";
-import { hookHostnames, siteHostnames } from "../../config/derived.ts";
+import { allHostnames, hookHostnames } from "../../config/derived.ts";
 import type { Settings } from "../../config/settings.ts";
 import { ApiError, type CloudflareAccess, type CloudflareApi, cloudflareApi } from "../api.ts";
 import { botSettings } from "../bots.ts";
@@ -39,29 +39,34 @@ function fault(what: string, permission: string, error: unknown, otherwise: stri
   return [`${what}: ${error.message}. ${remedy}`];
 }
 
+const reconnect = "Check the connection to Cloudflare and run it again.";
+
 function readFaults(api: CloudflareApi, { id, name }: LiveZone): Promise<string[]>[] {
-  const otherwise = "Check the connection to Cloudflare and run it again.";
-  const read = async (what: string, permission: string, path: string): Promise<string[]> => {
-    const failed = (error: unknown) => fault(`the ${what} of ${name} can't be read`, permission, error, otherwise);
+  const read = async (what: string, path: string): Promise<string[]> => {
+    const failed = (error: unknown) => fault(`the ${what} of ${name} can't be read`, certificates, error, reconnect);
     return api.get(path).then(() => [], failed);
   };
   return [
-    read("DNS records", dns, `zones/${id}/dns_records?per_page=1`),
-    read("origin certificates", certificates, `certificates?zone_id=${id}`),
-    read("client certificates", certificates, `zones/${id}/origin_tls_client_auth/hostnames/certificates`),
+    read("origin certificates", `certificates?zone_id=${id}`),
+    read("client certificates", `zones/${id}/origin_tls_client_auth/hostnames/certificates`),
   ];
 }
 
-/** A site's hostname often exists before pushgate. An unreadable list is reported by `readFaults`. */
-async function cnameFaults(api: CloudflareApi, zone: LiveZone, hostname: string): Promise<string[]> {
-  const path = `zones/${zone.id}/dns_records?name=${hostname}&type=CNAME`;
-  const live = await api.list<{ type: string; content: string }>(path).catch(() => []);
-  return live
-    .filter(({ type }) => type === "CNAME")
-    .map(
-      ({ content }) =>
-        `${hostname} is a CNAME to ${content}, and a CNAME allows no address beside it. Remove the CNAME, then run ` +
-        "npx pulumi up, which makes the name lead to the hosts.",
+/** A hostname often exists before pushgate, such as a site's that another service serves, or a hook's of a tunnel. */
+async function dnsFaults(api: CloudflareApi, zone: LiveZone, hostnames: readonly string[]): Promise<string[]> {
+  const failed = (error: unknown) => fault(`the DNS records of ${zone.name} can't be read`, dns, error, reconnect);
+  return api
+    .list<{ name: string; content: string }>(`zones/${zone.id}/dns_records?type=CNAME`)
+    .then(
+      (cnames) =>
+        cnames
+          .filter(({ name }) => hostnames.includes(name))
+          .map(
+            ({ name, content }) =>
+              `${name} is a CNAME to ${content}, and a CNAME allows no address beside it. Remove the CNAME, then run ` +
+              "npx pulumi up, which makes the name lead to the hosts.",
+          ),
+      failed,
     );
 }
 
@@ -139,7 +144,7 @@ export async function dryRunFaults(api: CloudflareApi, settings: Settings, zone:
   };
   const faults = [
     ...readFaults(api, zone),
-    ...siteHostnames(settings).map((hostname) => cnameFaults(api, zone, hostname)),
+    dnsFaults(api, zone, allHostnames(settings)),
     certificateFaults(api, settings, zone),
     ...phaseNames.filter(changes).map((name) => writeFaults(api, name, ours[name], zone)),
   ];

@@ -207,9 +207,9 @@ async function newVersion(): Promise<void> {
   await source.release("the next version");
 }
 
-/** The operator's computer has the clone, and pulumi knows no state. */
+/** The operator's computer has the clone, and pulumi knows no state and no login. */
 function loseState(): void {
-  rmSync(join(operator.home, ".pulumi/stacks"), { recursive: true });
+  for (const lost of ["stacks", "credentials.json"]) rmSync(join(operator.home, ".pulumi", lost), { recursive: true });
 }
 
 /** Nothing of pushgate is left in /etc. */
@@ -410,7 +410,7 @@ const steps: Readonly<Record<string, Steps>> = {
   ],
   "Upgrade pushgate": [
     [
-      "git pull && npm ci",
+      "git pull --rebase && npm ci",
       async (line) => {
         await newVersion();
         await type(line);
@@ -472,13 +472,15 @@ const steps: Readonly<Record<string, Steps>> = {
     ],
     ["npx pulumi stack export --file live.json", plain],
     // The next operator's computer has the clone and no state.
-    ["npx pulumi login --local --non-interactive", first(loseState)],
+    ["npm ci", first(loseState)],
+    ["npx pulumi login --local --non-interactive", plain],
     ["npx pulumi stack init live", plain],
     ["npx pulumi stack import --file live.json", plain],
     ["npx pulumi preview", shows(/unchanged/)],
   ],
   "The state is lost": [
-    ["npx pulumi stack init live", first(loseState)],
+    ["npx pulumi login --local --non-interactive", first(loseState)],
+    ["npx pulumi stack init live", plain],
     ["npx pushgate adopt", shows(/\d+ adopted\./)],
     ["npx pulumi up", then(() => push("adopted", ["web3"]))],
   ],
@@ -495,8 +497,8 @@ const steps: Readonly<Record<string, Steps>> = {
     ["sed -i.bak '/^encryptionsalt:/d' Pulumi.live.yaml", plain],
     ["npx pulumi stack init live", (line) => type(line, ...newPassphrase(passphrase))],
     ["npx pulumi config set --secret cloudflare:apiToken", (line) => type(line, [/value:\s*$/, `${newToken}${enter}`])],
-    ["npx pushgate secret rotate site", plain],
-    ["npx pushgate secret rotate docs", plain],
+    // "For each hook".
+    ["npx pushgate secret rotate site", then(() => type("npx pushgate secret rotate docs"))],
     ["npx pushgate adopt", shows(/\d+ adopted\./)],
     ["npx pulumi up", plain],
     ["npx pushgate hook", then(() => push("remade", ["web3"]), enterWebhooks)],

@@ -361,7 +361,7 @@ describe("a host's answer", () => {
     ],
     [
       "a web root whose files no build makes",
-      { adoption: { release: "000001-adopted", files: ["old.html"], more: 2 } },
+      { adoption: { files: ["old.html"], more: 2 } },
       /web root +no build makes 3 of its files: old\.html\. Add them to site\.keep, then run npx pulumi up/,
     ],
     ["a reason without its escape sequence", { last: { ...status().last, reason: "\u001b[2Jgone" } }, /: \[2Jgone\n/],

@@ -56,21 +56,9 @@ test("adopt takes over one record of a hook's name, wherever it leads", async ()
   ]);
 });
 
-test("adopt takes over no CNAME of a hook's name, and says that it has to go", async () => {
+test("adopt takes over no record of another type", async () => {
   liveOf("CNAME", exampleHost.hostname, "hooks.example.net");
-  liveOf("TXT", exampleHost.hostname, "verification");
-  liveOf("CNAME", second.hostname, "other.example.net");
-  expect(await adopted(exampleHost.hostname)).toEqual([
-    [undefined, "is a CNAME to hooks.example.net, beside which no address can exist: remove it"],
-  ]);
-});
-
-test("adopt names a CNAME of a site's name once, not for each host's record", async () => {
-  liveOf("CNAME", siteHostname, "pages.example.net");
-  expect(await adopted(siteHostname)).toEqual([
-    [undefined, "is a CNAME to pages.example.net, beside which no address can exist: remove it"],
-    [undefined],
-  ]);
+  expect(await adopted(exampleHost.hostname)).toEqual([[undefined]]);
 });
 
 /** The object's id as the import file has it, what it is, and the notes. */

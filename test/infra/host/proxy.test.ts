@@ -229,6 +229,16 @@ describe("nginx answers", () => {
     expect(dropped.replies.flat().map(byProxy)).toEqual([503]);
   });
 
+  test("nginx answers 500 for a body that it cannot store, and does not blame the receiver's socket", () => {
+    const large = [`CF-Connecting-IP: ${github}`, "Content-Length: 100000"];
+    const sent = fromEdge({ raw: raw("POST", "/webhook/site", large, "x".repeat(100_000)) });
+    const gone = { ...sent, before: `rm -r ${nginx.folder}/temp/client_body` };
+    const { replies, log } = lab([sent, gone]);
+    expect(replies.flat().map(({ status }) => status)).toEqual([202, 500]);
+    expect(replies[1]![0]!.headers["x-served-by"]).toBe("pushgate-proxy");
+    expect(JSON.parse(log[1]!)).toMatchObject({ status: 500, up_status: "", in_ranges: "1" });
+  });
+
   test("nginx answers 504 for a slow receiver and 502 for one that closes the connection", () => {
     // One second instead of nine, to keep the suite short.
     const config = renderProxy(example, exampleHost).replace("proxy_read_timeout 9s", "proxy_read_timeout 1s");

@@ -93,6 +93,11 @@ describe("each state that is broken has its own cause and fix", () => {
       "8 receiver: the spool's file system is read-only => See why the kernel made it so: ssh root@web1 journalctl --dmesg --priority=err",
     ],
     [
+      "nginx failed",
+      { logs: { ...room, freeKiB: 12 } },
+      "6 nginx: the file system of nginx's logs has 12 KiB and 1000 files left => Free space; this lists the largest folders: ssh root@web1 'du -xm / 2>/dev/null | sort -n | tail -n 20'",
+    ],
+    [
       "receiver late",
       differs("receiver", "/etc/pushgate/receiver.json has other contents"),
       "8 receiver: /etc/pushgate/receiver.json has other contents => npx pulumi up",

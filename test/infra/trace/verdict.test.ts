@@ -31,10 +31,10 @@ const byNginx = (status: number, change: Partial<NginxLine> = {}, error?: string
   nginx: line({ status, ...change }),
   receiver: "none",
 });
-const byReceiver = (status: number): Evidence => ({
+const byReceiver = (status: number, reason = "a reason"): Evidence => ({
   answer: { status, headers: { ...ray, "x-served-by": "pushgate-receiver" } },
   nginx: line({ status, up_status: String(status), up_connect: "0.000" }),
-  receiver: { status, reason: "a reason", source: "192.0.2.1" } satisfies ReceiverLine,
+  receiver: { status, reason, source: "192.0.2.1" } satisfies ReceiverLine,
 });
 /** One of a flood, of which the journal has the first lines only. */
 const withoutLine = (status: number): Evidence => ({ ...byReceiver(status), receiver: "none" });
@@ -124,7 +124,11 @@ const left: Readonly<Record<string, readonly Evidence[]>> = {
   "no such hook": [byReceiver(404), byReceiver(405), withoutLine(404), withoutLine(405)],
   "too large": [byReceiver(413), withoutLine(413)],
   "content type": [byReceiver(415), withoutLine(415)],
-  budget: [byReceiver(429), withoutLine(429)],
+  "nginx failed": [byNginx(500, {}, "nginx failed before it connected to the receiver")],
+  "no place": [byReceiver(429, "32 requests of this source are open")],
+  budget: [byReceiver(429, "the source exceeded refusalsPerMinute: X-Hub-Signature-256 is missing")],
+  "large headers": [byReceiver(431), withoutLine(431)],
+  slow: [byReceiver(408), withoutLine(408)],
   "no push": [byReceiver(400), withoutLine(400)],
   "not spooled": [byReceiver(503)],
   "a bug": [byReceiver(500)],

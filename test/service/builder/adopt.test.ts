@@ -37,11 +37,10 @@ test("an adoption request names each file that would be lost, and neither publis
   site.adopt();
   const status = await site.work();
   expect(status.adoption).toEqual({
-    release: status.releases[0]?.id,
     files: ["google123.html", "home.html"],
     more: 0,
   });
-  expect(status).toMatchObject({ deployed: null, last: { result: "nothing", trigger: ["adopt"] } });
+  expect(status).toMatchObject({ deployed: null, last: { result: "nothing", trigger: ["adopt"] }, releases: [] });
   expect(existsSync(site.places.current)).toBe(false);
   expect(readFileSync(join(webRoot, "index.html"), "utf8")).toBe("as before");
 });
@@ -73,6 +72,8 @@ test("the builder publishes a build after root has made the folder the first rel
   const status = await site.work();
   expect(status.last).toMatchObject({ result: "published", reason: "000001-adopted was built from no commit" });
   expect(site.page()).toContain(says(1));
+  // What a rollback without a name goes back to is the folder, not the build that it was compared with.
+  expect(status.releases.map(({ id }) => id)).toEqual([status.deployed!.release, "000001-adopted"]);
   expect(readFileSync(join(webRoot, "uploads/report.pdf"), "utf8")).toBe("written by its owner");
   const manifest = readManifest(site.places, "000001-adopted")!;
   expect(manifest.commit).toBeNull();

@@ -509,6 +509,21 @@ describe("hugo's socket", () => {
     }
   });
 
+  test("no other build starts after the stop of one that was ended while it waited for a former one", async () => {
+    const hugo = await unit("", () => "");
+    const stop = createServer((connection) => connection.end());
+    await new Promise<void>((resolve) => stop.listen(`${hugo.socket}.stop`, resolve));
+    try {
+      const stopped = once(stop, "connection").then(() => connections);
+      const setback = await alone(hugo, { releaseBytes: 0, seconds: seconds + 4 });
+      expect(setback?.message).toMatch(/^the site wrote more than it may: /);
+      // One that it was in the middle of, and none for the seconds that are left.
+      expect(connections - (await stopped)).toBeLessThanOrEqual(1);
+    } finally {
+      stop.close();
+    }
+  });
+
   test("the reason reports a socket that does not answer", async () => {
     const setback = await alone({ socket: join(extra, "missing.sock"), result: join(extra, "none") });
     expect(setback?.message).toContain("does not answer (ENOENT). Run systemctl restart");

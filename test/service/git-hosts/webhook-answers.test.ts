@@ -226,7 +226,9 @@ describe("what is sent", () => {
     expect(gitHosts.github.webhooks!.lacks).toEqual([]);
     // GitLab's API answers so where its test was rejected.
     expect(gitHosts.gitlab.webhooks!.ping!.rejected).toEqual([422]);
-    expect(lackOf("gitlab")).toContain("no signing token: run npx pushgate secret show");
+    expect(lackOf("gitlab")).toContain(
+      "no signing token. Store a secret token instead: npx pulumi config set --secret",
+    );
     expect([lackOf("gitea"), lackOf("forgejo")].map((text) => text?.split(" ")[0])).toEqual(["Gitea", "Forgejo"]);
   });
 
