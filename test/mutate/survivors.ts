@@ -324,6 +324,50 @@ export const survivors: readonly Survivor[] = [
     becomes: "false",
     reason: "Only a host has the egress table: test/hosts/rebuild/units.test.ts.",
   },
+  ...[
+    "if (statSync(folder).nlink === 0) return false;",
+    'const socket = createSocket("udp4").on("error", () => resolve(false));',
+  ].map((line) => ({
+    file: "service/builder/stay.ts",
+    line,
+    reason: "Only a mount shows a folder that was removed, and only a kernel without IPv4 has no such socket.",
+  })),
+  {
+    file: "service/builder/stay.ts",
+    line: 'for (const folder of folders) watchers.push(watch(folder, () => wake()).on("error", () => {}));',
+    becomes: '""',
+    reason: "inotify reports no error of a folder that exists.",
+  },
+  {
+    file: "service/builder/stay.ts",
+    line: 'socket.send("", 9, (error) => {',
+    becomes: '"Stryker was here!"',
+    reason: "The kernel rejects a datagram whatever is in it.",
+  },
+  {
+    file: "service/builder/stay.ts",
+    line: 'resolve((error as NodeJS.ErrnoException | null)?.code === "EPERM");',
+    becomes: '""',
+    reason: "Only a host has the egress table: test/hosts/rebuild/units.test.ts.",
+  },
+  {
+    file: "service/builder/setback.ts",
+    line: "const known = code !== undefined ? byCode[code] : undefined;",
+    becomes: "true",
+    reason: "No row is named undefined: a condition of the type's.",
+  },
+  {
+    file: "service/builder/room.ts",
+    line: "const kept = () => (current === undefined ? stay : [current, ...stay]);",
+    becomes: "false",
+    reason: "No release is named undefined: a condition of the type's.",
+  },
+  {
+    file: "service/builder/room.ts",
+    line: "needRoom(places.site);",
+    becomes: ";",
+    reason: "Each later step of the run looks for room, too: this one ends it sooner.",
+  },
   {
     file: "service/builder/lay.ts",
     line: "} catch {",

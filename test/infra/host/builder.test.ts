@@ -396,5 +396,7 @@ test("its settings name what the units hold, and are what the builder reads", ()
   for (const key of ["knownHosts", "agent"]) expect(plain).not.toHaveProperty(key);
   for (const settings of [plain, docs])
     expect(v.parse(builderShape, JSON.parse(JSON.stringify(settings)))).toEqual(settings);
+  expect(v.is(builderShape, { ...plain, folder: "docs/" })).toBe(true);
+  for (const folder of ["/docs", "docs/../..", ""]) expect(v.is(builderShape, { ...plain, folder })).toBe(false);
   expect(docs).toMatchObject({ knownHosts: `${paths.builderSettings}/docs.known_hosts`, submodules: false });
 });

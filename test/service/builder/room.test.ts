@@ -1,5 +1,5 @@
 /** Which former releases go where a site has no room for them. bounds.test.ts has a build that needs the room. */
-import { readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { existsSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { measure } from "../../../service/builder/disk.ts";
@@ -23,10 +23,10 @@ async function staying(...fit: readonly string[]): Promise<string[]> {
   return releases(places);
 }
 
-async function withReleasesOf(releaseBytes: number): Promise<void> {
+async function withReleasesOf(releaseBytes: number, git = gitOf(site.builder)): Promise<void> {
   const { places, builder } = site;
   const settings = { ...builder.settings, limits: { ...builder.settings.limits, releaseBytes } };
-  await makeRoom({ settings, places, git: gitOf(builder) });
+  await makeRoom({ settings, places, git });
 }
 
 test("all stay where they fit, then the oldest goes first, and the published one last", async () => {
@@ -42,6 +42,16 @@ test("the published one stays also where it is the oldest", async () => {
   expect(await staying(third, first)).toEqual([third, first]);
   expect(await staying()).toEqual([first]);
   expect(currentRelease(site.places)).toBe(first);
+});
+
+test("a clone above a release that cannot be pruned goes, and one within it stays", async () => {
+  const { places } = site;
+  const broken = () => Promise.reject(new Error("no room"));
+  const { bytes } = await measure(join(places.clone, ".git"));
+  await withReleasesOf(bytes, broken);
+  expect(existsSync(places.clone)).toBe(true);
+  await withReleasesOf(bytes - 4, broken);
+  expect(existsSync(places.clone)).toBe(false);
 });
 
 test("a cache above a quarter of a release goes, and Hugo's account may write to the next one", async () => {
