@@ -4,7 +4,7 @@
  */
 
 /** A line of `journalctl -o cat -u pushgate-receiver`. */
-export type Entry = {
+export type JournalLine = {
   readonly delivery: string | null;
   readonly hook: string | null;
   readonly source: string | null; // the address that the connection came from
@@ -13,7 +13,7 @@ export type Entry = {
   readonly ms: number; // from the request's headers to the answer
 };
 
-export type Journal = (entry: Entry) => void;
+export type Journal = (entry: JournalLine) => void;
 
 /** Controls, text directions and separators, which change or hide text on a terminal. */
 const unprintable = /[\p{C}\p{Zl}\p{Zp}]/gu;
@@ -22,7 +22,7 @@ function quoted(text: string | null): string {
   if (text !== null && text.length <= 200 && /^[ !#-[\]-~]*$/.test(text)) return `"${text}"`;
   return JSON.stringify(text?.slice(0, 200).replace(unprintable, "") ?? null);
 }
-export function line({ delivery, hook, source, status, reason, ms }: Entry): string {
+export function line({ delivery, hook, source, status, reason, ms }: JournalLine): string {
   const texts = `"delivery":${quoted(delivery)},"hook":${quoted(hook)},"source":${quoted(source)}`;
   return `{${texts},"status":${status},"reason":${quoted(reason)},"ms":${ms}}`;
 }
@@ -47,7 +47,7 @@ export function openJournal(write: (lines: string) => void, count: Journal = () 
     if (lines !== "") write(lines);
     lines = "";
   };
-  const add = (entry: Entry) => {
+  const add = (entry: JournalLine) => {
     if (lines === "") setImmediate(flush);
     lines += `${line(entry)}\n`;
   };

@@ -13,7 +13,7 @@ import { onHosts, type Traced } from "./trace-hosts.ts";
 import type { WebhookClient } from "./webhooks.ts";
 
 /** One attempt at a delivery to one host, as the git host recorded it. */
-export type Entry = {
+export type RecordedAttempt = {
   readonly endpoint: Endpoint;
   readonly client: WebhookClient;
   readonly webhook: Webhook;
@@ -50,7 +50,7 @@ export async function newRecords(
 }
 
 /** In the order of the entries. */
-export async function follow(entries: readonly Entry[], options: Options): Promise<Followed[]> {
+export async function follow(entries: readonly RecordedAttempt[], options: Options): Promise<Followed[]> {
   const ids = [...new Set(entries.map(({ recorded }) => recorded.delivery).filter(isDeliveryId))];
   const byWebhook = [...Map.groupBy(entries, ({ webhook }) => webhook)];
   const [logged, ...answers] = await Promise.all([
@@ -81,9 +81,9 @@ const cleaned = ({ status, headers, body }: RecordedAnswer): RecordedAnswer => (
 
 /** Of one webhook. Attempts at one delivery to several hosts have one id. */
 function judged(
-  known: readonly { readonly entry: Entry; readonly answer: RecordedAnswer; readonly looked: Looked }[],
+  known: readonly { readonly entry: RecordedAttempt; readonly answer: RecordedAnswer; readonly looked: Looked }[],
   logged: ReadonlyMap<string, readonly Traced[]>,
-): { readonly entry: Entry; readonly followed: Followed }[] {
+): { readonly entry: RecordedAttempt; readonly followed: Followed }[] {
   return [...Map.groupBy(known, ({ entry }) => entry.recorded.delivery)].flatMap(([delivery, group]) => {
     const { name } = group[0]!.entry.endpoint.hook;
     const { host } = group[0]!.entry.endpoint;

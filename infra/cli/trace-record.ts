@@ -4,7 +4,7 @@ import { printable } from "../apply/report.ts";
 import { verdict } from "../trace/verdict.ts";
 import { all, confirm, hooksNamed, type Options, ofStack } from "./command.ts";
 import { type Endpoint, endpointsOf, nameOfEndpoint } from "./endpoints.ts";
-import { type Entry, type Followed, follow, newRecords } from "./follow.ts";
+import { type Followed, follow, newRecords, type RecordedAttempt } from "./follow.ts";
 import { showPings } from "./ping.ts";
 import { readStack, UserError } from "./stack.ts";
 import { exitOf, traceText } from "./trace-text.ts";
@@ -65,7 +65,7 @@ function noRecord(hooks: readonly Endpoint["hook"][]): string {
 }
 
 /** The newest attempt at each delivery, pings left out. */
-function newestOf(entries: readonly Entry[]): Entry[] {
+function newestOf(entries: readonly RecordedAttempt[]): RecordedAttempt[] {
   const pushes = entries.filter(({ recorded }) => !recorded.isPing);
   return [...Map.groupBy(pushes, ({ webhook, recorded }) => `${webhook.id} ${recorded.delivery}`).values()].map(
     (attempts) => attempts[0]!,
@@ -73,13 +73,14 @@ function newestOf(entries: readonly Entry[]): Entry[] {
 }
 
 /** Those of which the newest attempt failed. */
-const failedOf = (entries: readonly Entry[]): Entry[] =>
+const failedOf = (entries: readonly RecordedAttempt[]): RecordedAttempt[] =>
   newestOf(entries)
     .filter(({ recorded }) => !isDelivered(recorded))
     .sort(later);
 
 /** The newest first; those without a time as the record has them, at the end. */
-const later = (a: Entry, b: Entry): number => (b.recorded.time ?? "").localeCompare(a.recorded.time ?? "");
+const later = (a: RecordedAttempt, b: RecordedAttempt): number =>
+  (b.recorded.time ?? "").localeCompare(a.recorded.time ?? "");
 
 /** Of each webhook the newest first. */
 async function entriesOf(sources: readonly Source[], enough: (one: Recorded, count: number) => boolean) {
@@ -128,7 +129,7 @@ export async function traceRecord(options: RecordOptions): Promise<void> {
 }
 
 /** Of a record without a failed delivery; one without any push is a verdict of its own. */
-function showNone(found: readonly Entry[], days: number, { json }: Options): void {
+function showNone(found: readonly RecordedAttempt[], days: number, { json }: Options): void {
   const none = verdict({ record: "none" });
   const [never] = found.some(({ recorded }) => !recorded.isPing) ? [] : none.outcomes;
   if (json) return void console.log(JSON.stringify(never === undefined ? [] : [none], null, 2));
@@ -145,7 +146,7 @@ export async function recordedAs(delivery: string, { hook, ...options }: RecordO
     readable.some(({ name }) => name === endpoint.hook.name),
   );
   assertOneOrigin(endpoints.map((endpoint) => endpoint.hook));
-  const found: Entry[] = [];
+  const found: RecordedAttempt[] = [];
   for (const endpoint of endpoints) {
     const client = clientOf(endpoint.hook)!;
     const [webhook] = await client.own(endpoint);
@@ -161,7 +162,7 @@ export async function recordedAs(delivery: string, { hook, ...options }: RecordO
   return follow(found.sort(later).reverse(), options);
 }
 
-async function showFailed(failed: readonly Entry[], what: string, options: RecordOptions): Promise<void> {
+async function showFailed(failed: readonly RecordedAttempt[], what: string, options: RecordOptions): Promise<void> {
   const shown = failed.slice(0, most);
   if (shown.length < failed.length)
     console.error(`Only the newest ${most} of ${failed.length} failed deliveries are traced.`);
@@ -171,7 +172,7 @@ async function showFailed(failed: readonly Entry[], what: string, options: Recor
 }
 
 /** Sends each once, after a ping to each of their webhooks has been delivered. */
-async function redeliver(failed: readonly Entry[], options: RecordOptions): Promise<void> {
+async function redeliver(failed: readonly RecordedAttempt[], options: RecordOptions): Promise<void> {
   if (failed.length === 0) {
     if (options.json) console.log("[]");
     else console.log("There is nothing to deliver again.");
@@ -188,7 +189,7 @@ async function redeliver(failed: readonly Entry[], options: RecordOptions): Prom
     );
   const where = byWebhook.map((group) => `${countOf(group.length)} of ${nameOfEndpoint(group[0]!.endpoint)}`);
   await confirm(`This has the git host send ${where.join(", ")} again.`, options);
-  const again: Entry[] = [];
+  const again: RecordedAttempt[] = [];
   for (const group of byWebhook) {
     const { client, webhook, endpoint } = group[0]!;
     const wanted = new Set(group.map(({ recorded }) => recorded.delivery));

@@ -52,5 +52,5 @@ export type NginxLine = {
   readonly client: string;
 };
 
-/** A line of the receiver's journal: `Entry` of service/journal.ts. */
+/** A line of the receiver's journal: `JournalLine` of service/journal.ts. */
 export type ReceiverLine = { readonly status: number; readonly reason: string; readonly source: string | null };

@@ -4,7 +4,7 @@
  * this project answer. `trace`, the canary and README's table read these rows.
  */
 import { isRejection } from "../../service/journal.ts";
-import { isOverBudget } from "../../service/receiver/limits.ts";
+import { isOverBudget } from "../../service/receiver/limiter.ts";
 import { servedByProxy } from "../contract.ts";
 import type { Shape } from "./answers.ts";
 import { cloudflare, cloudflareOutcomes } from "./cloudflare.ts";

@@ -5,7 +5,7 @@ import { ifThere, isKept, walk } from "./files.ts";
 import { pagesOf } from "./gate.ts";
 import { hashOf } from "./lay.ts";
 import type { Places } from "./places.ts";
-import { currentRelease, draft, type Entry, type Manifest, readManifest, seal } from "./releases.ts";
+import { currentRelease, draft, type Manifest, type ReleaseFile, readManifest, seal } from "./releases.ts";
 import type { Adoption } from "./status.ts";
 
 /** Names in status.json; the rest is a number. */
@@ -29,7 +29,7 @@ export function registerAdopted(places: Places, keep: readonly string[]): void {
   if (release === undefined || readManifest(places, release)) return;
   const folder = places.release(release);
   const found = walk(folder);
-  const files = new Map<string, Entry>();
+  const files = new Map<string, ReleaseFile>();
   for (const path of found.files) {
     const laid = hashOf(join(folder, path));
     if (laid) files.set(path, { ...laid, built: release });

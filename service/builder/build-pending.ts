@@ -12,10 +12,10 @@ import { currentRelease, prune, removeHalf, staying } from "./releases.ts";
 import { reportResult, turnOf } from "./reports.ts";
 import { removeHalfCheckout, type Site } from "./repository.ts";
 import { runOnce } from "./run.ts";
-import { type Entry, type Failing, isGood, Run, readStatus, writeStatus } from "./status.ts";
+import { type Failing, isGood, Run, type RunLine, readStatus, writeStatus } from "./status.ts";
 import { takePause } from "./unit-end.ts";
 
-type Journal = (entry: Entry) => void;
+type Journal = (entry: RunLine) => void;
 
 /** Removes what a kill, a power cut or a failed run left. */
 export function removeLeftovers(places: Places): void {

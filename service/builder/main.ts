@@ -10,7 +10,7 @@ import { gitOf } from "./git.ts";
 import { pauses } from "./pauses.ts";
 import { makePlaces, placesOf } from "./places.ts";
 import { setbackOf } from "./setback.ts";
-import type { Entry } from "./status.ts";
+import type { RunLine } from "./status.ts";
 import { isConfined, nextMarker } from "./stay.ts";
 import { reportEnd } from "./unit-end.ts";
 
@@ -24,7 +24,7 @@ async function main(): Promise<void> {
   process.umask(0o022);
   const { settings } = builder;
   const places = placesOf(settings);
-  const journal = (entry: Entry) => void process.stdout.write(`${JSON.stringify(entry)}\n`);
+  const journal = (entry: RunLine) => void process.stdout.write(`${JSON.stringify(entry)}\n`);
   if (process.argv[2] === "ended") {
     const entry = reportEnd(settings, places, readUnitEnd());
     if (entry) journal(entry);

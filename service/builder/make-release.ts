@@ -10,7 +10,7 @@ import { below, type Found, isKept, isUnder, remove, walk } from "./files.ts";
 import { pagesOf } from "./gate.ts";
 import { hashOf, lay } from "./lay.ts";
 import type { Places } from "./places.ts";
-import { deployed, draft, type Entry, type Manifest, nextId, readManifest, seal, staying } from "./releases.ts";
+import { deployed, draft, type Manifest, nextId, type ReleaseFile, readManifest, seal, staying } from "./releases.ts";
 import { failed, listed } from "./setback.ts";
 import type { BuilderSettings } from "./settings.ts";
 
@@ -20,7 +20,7 @@ type Draft = Rules & {
   readonly places: Places;
   readonly release: string;
   readonly folder: string;
-  readonly files: Map<string, Entry>;
+  readonly files: Map<string, ReleaseFile>;
   readonly warnings: string[];
 };
 

@@ -28,11 +28,11 @@ export type Marker = {
   /** Of a rollback. */
   readonly release?: string;
   /** Of root's requests. */
-  readonly file?: Entry;
+  readonly file?: FoundFile;
 };
 
 /** `name` and `path` in bytes, as a member may give any. `key` distinguishes it from a later one of the same name. */
-type Entry = {
+type FoundFile = {
   readonly folder: string;
   readonly name: Buffer;
   readonly path: Buffer;
@@ -59,7 +59,7 @@ const mostNoted = 1_000;
 const stuck = new Set<string>();
 
 /** Without names that have a leading dot. */
-function* entriesOf(folder: string): Generator<Entry> {
+function* entriesOf(folder: string): Generator<FoundFile> {
   const opened = opendirSync(folder, { encoding: "buffer" as BufferEncoding });
   try {
     for (let entry = opened.readSync(); entry; entry = opened.readSync()) {
@@ -83,8 +83,8 @@ function statOf(path: Buffer): Stats | undefined {
   }
 }
 
-function found(folder: string): Entry[] {
-  const entries: Entry[] = [];
+function found(folder: string): FoundFile[] {
+  const entries: FoundFile[] = [];
   for (const entry of entriesOf(folder)) if (entries.push(entry) === mostTaken) break;
   return entries;
 }
@@ -101,7 +101,7 @@ export function take(places: Places): Taken {
       return otherwise;
     }
   };
-  const look = (folder: string): Entry[] => {
+  const look = (folder: string): FoundFile[] => {
     const entries = attempt(() => ifThere(() => found(folder)), []);
     if (!entries) faults.push(`${folder} is missing. Run systemd-tmpfiles --create, which makes it.`);
     return entries ?? [];
@@ -153,7 +153,7 @@ export function takeFormer(places: Places): void {
 }
 
 /** Removes it, whatever it is; a folder with files in it gets a name that counts no more. Returns why it can't. */
-function discard({ path, folder, name, key }: Entry, warnings: string[]): string | undefined {
+function discard({ path, folder, name, key }: FoundFile, warnings: string[]): string | undefined {
   const shown = `${folder}/${printable(name.toString(), 100)}`;
   const aside = `.aside-${randomUUID()}`;
   const ways = [unlinkSync, rmdirSync, (from: Buffer) => renameSync(from, `${folder}/${aside}`)];
@@ -173,11 +173,12 @@ function discard({ path, folder, name, key }: Entry, warnings: string[]): string
   return `${shown} can't be removed (${code}). Remove it.`;
 }
 
-const unstuck = (entries: readonly Entry[]): Entry[] => entries.filter(({ key }) => !stuck.has(key));
+const unstuck = (entries: readonly FoundFile[]): FoundFile[] => entries.filter(({ key }) => !stuck.has(key));
 
 const isDelivery = (name: string): boolean => name.startsWith("delivery ");
-const deliveryName = ({ name }: Entry): string => `delivery ${printable(name.toString().replace(/\.json$/, ""), 100)}`;
-const requestName = ({ name, stat }: Entry): string =>
+const deliveryName = ({ name }: FoundFile): string =>
+  `delivery ${printable(name.toString().replace(/\.json$/, ""), 100)}`;
+const requestName = ({ name, stat }: FoundFile): string =>
   `request of uid ${stat?.uid ?? "unknown"} (${printable(name.toString(), 50)})`;
 
 /** Deliveries first. */
@@ -195,13 +196,13 @@ function note(places: Places, names: readonly string[]): true {
 }
 
 /** Markers that are taken and not published, and root's requests by age. */
-export function pending(places: Places, asked: readonly Entry[] = found(places.rootRequests)): readonly Marker[] {
+export function pending(places: Places, asked: readonly FoundFile[] = found(places.rootRequests)): readonly Marker[] {
   const taken = noted(places).map((name): Marker => ({ kind: isDelivery(name) ? "delivery" : "request", name }));
   const byAge = unstuck(asked).sort((a, b) => (a.stat?.mtimeMs ?? 0) - (b.stat?.mtimeMs ?? 0));
   return [...taken, ...byAge.map(ofRoot)];
 }
 
-function ofRoot(file: Entry): Marker {
+function ofRoot(file: FoundFile): Marker {
   const name = file.name.toString();
   if (name === "tick" || name === "schedule" || name === "adopt") return { kind: name, name, file };
   const release = /^rollback-(.+)$/.exec(name)?.[1];

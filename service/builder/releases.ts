@@ -7,7 +7,7 @@ import { hashOf } from "./lay.ts";
 import type { Places } from "./places.ts";
 import { failed } from "./setback.ts";
 
-export type Entry = {
+export type ReleaseFile = {
   readonly size: number;
   readonly sha256: string;
   /** The release whose build made the file: another one where an asset is carried along. */
@@ -31,7 +31,7 @@ export type Manifest = {
   readonly pages: number;
   readonly from?: From;
   readonly bytes: number;
-  readonly files: ReadonlyMap<string, Entry>;
+  readonly files: ReadonlyMap<string, ReleaseFile>;
   /** Symbolic links and their targets: to kept paths, and any of an adopted folder. */
   readonly links: ReadonlyMap<string, string>;
 };

@@ -44,7 +44,7 @@ export type Status = {
 };
 
 /** A line of the journal: `journalctl -o cat -u pushgate-build-<hook>`. */
-export type Entry = Last & { readonly hook: string; readonly release: string | null; readonly failing?: Failing };
+export type RunLine = Last & { readonly hook: string; readonly release: string | null; readonly failing?: Failing };
 
 /** A run's result so far and its clock. */
 export class Run {

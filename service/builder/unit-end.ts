@@ -11,13 +11,13 @@ import { currentRelease } from "./releases.ts";
 import { reportResult, turnOf } from "./reports.ts";
 import { printable } from "./setback.ts";
 import type { BuilderSettings } from "./settings.ts";
-import { type Entry, Run, readStatus, writeStatus } from "./status.ts";
+import { Run, type RunLine, readStatus, writeStatus } from "./status.ts";
 
 /** $SERVICE_RESULT, $EXIT_CODE and $EXIT_STATUS in systemd's words, such as oom-kill, killed and KILL. */
 export type UnitEnd = { readonly result: string; readonly code: string; readonly status: string };
 
 /** undefined where nothing was pending. */
-export function reportEnd(settings: BuilderSettings, places: Places, end: UnitEnd): Entry | undefined {
+export function reportEnd(settings: BuilderSettings, places: Places, end: UnitEnd): RunLine | undefined {
   const { hook } = settings;
   const markers = pending(places);
   if (markers.length === 0 && !arrived(places)) return undefined;

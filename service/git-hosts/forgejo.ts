@@ -2,14 +2,14 @@
 import type { GitHost } from "./git-host.ts";
 import { giteaStatus } from "./gitea-status.ts";
 import { forgejoWebhooks } from "./gitea-webhooks.ts";
-import { githubDialect, marked } from "./github-dialect.ts";
+import { githubLike, marked } from "./github-like.ts";
 
 export const forgejo: GitHost = {
   name: "forgejo",
   mark: "x-forgejo-event",
   webhookPage: "Settings > Webhooks > Add webhook > Forgejo",
   domains: ["codeberg.org"],
-  ...githubDialect,
+  ...githubLike,
   ping: marked("x-forgejo-event"),
   status: giteaStatus,
   webhooks: forgejoWebhooks,

@@ -2,13 +2,13 @@
 import type { GitHost } from "./git-host.ts";
 import { giteaStatus } from "./gitea-status.ts";
 import { giteaWebhooks } from "./gitea-webhooks.ts";
-import { githubDialect, marked } from "./github-dialect.ts";
+import { githubLike, marked } from "./github-like.ts";
 
 export const gitea: GitHost = {
   name: "gitea",
   mark: "x-gitea-event",
   webhookPage: "Settings > Webhooks > Add webhook > Gitea",
-  ...githubDialect,
+  ...githubLike,
   ping: marked("x-gitea-event"),
   status: giteaStatus,
   webhooks: giteaWebhooks,

@@ -1,7 +1,7 @@
 /** GitHub.com; networks.ts has its source ranges. */
 import { cut } from "./commit-status.ts";
 import type { GitHost } from "./git-host.ts";
-import { githubDialect } from "./github-dialect.ts";
+import { githubLike } from "./github-like.ts";
 import { githubHeaders, githubRepository, githubWebhooks } from "./github-webhooks.ts";
 
 const longest = 140;
@@ -12,7 +12,7 @@ export const github: GitHost = {
   webhookPage: "Settings > Webhooks > Add webhook",
   domains: ["github.com", "ssh.github.com"],
   publishedPort: 9461,
-  ...githubDialect,
+  ...githubLike,
   status: {
     tokenPage: "your account's Settings > Developer settings > Fine-grained tokens, for this repository only",
     permission: "Commit statuses: Read and write",

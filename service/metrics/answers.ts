@@ -22,7 +22,7 @@ const reasons: Readonly<Record<number, string>> = {
 };
 const otherReason = "other";
 
-type Entry = { readonly hook: string | null; readonly status: number };
+type Answered = { readonly hook: string | null; readonly status: number };
 
 export function createAnswers(hooks: readonly string[]) {
   const perHook = () => new Map(hooks.map((hook) => [hook, 0]));
@@ -35,7 +35,7 @@ export function createAnswers(hooks: readonly string[]) {
   );
 
   return {
-    count({ hook, status }: Entry): void {
+    count({ hook, status }: Answered): void {
       if (status === 202) add(accepted, hook);
       else if (status === 200) add(ignored, hook);
       else add(rejected.get(hook), reasons[status] ?? otherReason);

@@ -9,13 +9,13 @@ import type { Journal } from "../journal.ts";
 import type { ReceiverHook, ReceiverSettings, Secrets } from "../settings.ts";
 import { type Exchange, type Headers, openExchange } from "./answer.ts";
 import { readBody } from "./body.ts";
-import { type Limits, overBudget, sourceOf } from "./limits.ts";
+import { type Limiter, overBudget, sourceOf } from "./limiter.ts";
 import { type Spool, SpoolFault } from "./spool.ts";
 
 export type Parts = {
   readonly settings: Pick<ReceiverSettings, "hooks">;
   readonly secrets: Secrets;
-  readonly limits: Limits;
+  readonly limiter: Limiter;
   readonly spool: Spool;
   readonly journal: Journal;
 };
@@ -28,8 +28,8 @@ type Recovery = ErrorRequestHandler<Record<string, string>, unknown, unknown, un
 const patience = 2_000; // ms that a request waits for a place: other customers of its git host send from its address
 const mismatch = "the signature does not match: the git host's secret differs, or the body was altered";
 
-export function createApp({ settings, secrets, limits, spool, journal }: Parts): RequestListener {
-  const { longestBody } = limits;
+export function createApp({ settings, secrets, limiter, spool, journal }: Parts): RequestListener {
+  const { longestBody } = limiter;
   const hooks = new Map(settings.hooks.map((hook) => [`/webhook/${hook.name}`, hook]));
   const noHook = (url: string) => `no hook at ${url.split("?")[0]}`; // a query can hold a token
 
@@ -37,7 +37,7 @@ export function createApp({ settings, secrets, limits, spool, journal }: Parts):
   const reject = (res: Response<unknown, Found>, status: number, reason: string, more?: Headers): void => {
     const { exchange } = res.locals;
     const charged = exchange.hook !== null && status < 500 && status !== 429;
-    const wait = charged ? limits.rejected(sourceOf(exchange.source), exchange.hook!) : 0;
+    const wait = charged ? limiter.rejected(sourceOf(exchange.source), exchange.hook!) : 0;
     if (wait === 0) exchange.reject(status, reason, more);
     else exchange.reject(429, overBudget(reason), ["Retry-After", String(wait)]);
   };
@@ -71,7 +71,7 @@ export function createApp({ settings, secrets, limits, spool, journal }: Parts):
   /** Reserves the declared length, or the limit for a chunked body, which can become as large; or waits for it. */
   const place: Check = (req, res, next) => {
     const { exchange } = res.locals;
-    const entered = limits.enter(sourceOf(exchange.source), Number(req.headers["content-length"] ?? longestBody));
+    const entered = limiter.enter(sourceOf(exchange.source), Number(req.headers["content-length"] ?? longestBody));
     if (typeof entered !== "string") exchange.free = entered;
     else if (performance.now() - exchange.started > patience) return reject(res, 429, entered, ["Retry-After", "1"]);
     else return void setTimeout(() => res.destroyed || place(req, res, next), 5);

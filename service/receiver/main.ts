@@ -3,7 +3,7 @@ import { openJournal } from "../journal.ts";
 import { createMetrics } from "../metrics/metrics.ts";
 import { readReceiver, SettingsFault } from "../settings.ts";
 import { createApp } from "./app.ts";
-import { createLimits } from "./limits.ts";
+import { createLimiter } from "./limiter.ts";
 import { drain, listen } from "./server.ts";
 import { openSpool } from "./spool.ts";
 
@@ -14,7 +14,7 @@ async function main(): Promise<void> {
   const journal = openJournal((lines) => process.stdout.write(lines), metrics.count);
   const hooks = settings.hooks.map(({ name }) => name);
   const spool = openSpool(settings.spool, hooks);
-  const app = createApp({ settings, secrets, limits: createLimits(settings.limits), spool, journal });
+  const app = createApp({ settings, secrets, limiter: createLimiter(settings.limits), spool, journal });
   const servers = await listen(receiver, app, journal);
   await metrics.serve(receiver.metrics);
   process.once("SIGTERM", () => void drain(servers).then(() => process.exit(0)));

@@ -63,7 +63,7 @@ test.each([
     "true",
     /POST \/webhook\/(gitlab|standard-webhooks)/,
   ],
-  ["a signing token as it is", "gitlab-dialect.ts", "!isMeantAsKey(secret) &&", "", /POST \/webhook\/gitlab/],
+  ["a signing token as it is", "gitlab-like.ts", "!isMeantAsKey(secret) &&", "", /POST \/webhook\/gitlab/],
 ])("the fuzzer finds a receiver that accepts %s", async (_, module, from, to, request) => {
   const bundle = join(folder, "lenient.cjs");
   await bundled("receiver", bundle, (file, text) => (file === `git-hosts/${module}` ? text.replace(from, to) : text));

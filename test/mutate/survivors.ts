@@ -507,18 +507,18 @@ export const survivors: readonly Survivor[] = [
     reason: "readReceiver starts with a secret for each hook, or not at all; the type of a Map requires a default.",
   },
   {
-    file: "service/receiver/limits.ts",
+    file: "service/receiver/limiter.ts",
     line: "if (address !== null && isIPv4(address)) return address;",
     reason: "ipaddr.js returns the same text, only later, and isIPv4 is false for null: a condition of the type's.",
   },
   ...["address === null && !ipaddr.isValid(address)", "false"].map((becomes) => ({
-    file: "service/receiver/limits.ts",
+    file: "service/receiver/limiter.ts",
     line: 'if (address === null || !ipaddr.isValid(address)) return "unknown";',
     becomes,
     reason: "ipaddr.js finds null invalid, too: a condition of the type's.",
   })),
   {
-    file: "service/receiver/limits.ts",
+    file: "service/receiver/limiter.ts",
     line: "return left >= 1 ? 0 : Math.ceil((1 - left) / perMs / 1000);",
     becomes: "left > 1",
     reason: "For 1, the seconds are 0, too.",

@@ -9,7 +9,7 @@ import { environment, gitOf } from "../../../service/builder/git.ts";
 import { pending } from "../../../service/builder/markers.ts";
 import type { Pauses } from "../../../service/builder/pauses.ts";
 import type { BuilderSettings } from "../../../service/builder/settings.ts";
-import type { Entry } from "../../../service/builder/status.ts";
+import type { RunLine } from "../../../service/builder/status.ts";
 import { readBuilder, SettingsFault } from "../../../service/settings.ts";
 import { type Bench, bundledBuilder, cannotBuild, finish, gitHost, onCopies, start } from "./harness.ts";
 import { siteFiles } from "./hugo-site.ts";
@@ -39,11 +39,11 @@ describe("a run", () => {
   async function failing(times: number, pauses: Pauses, then = () => {}) {
     const { faults } = await gitHost();
     faults.status = 500;
-    const entries: (Entry & { readonly milliseconds: unknown; readonly since: number })[] = [];
+    const entries: (RunLine & { readonly milliseconds: unknown; readonly since: number })[] = [];
     let last = performance.now();
     const { settings } = site.builder;
     const at = { settings, places: site.places, git: gitOf(site.builder) };
-    const journal = (entry: Entry) => {
+    const journal = (entry: RunLine) => {
       entries.push({ ...entry, since: performance.now() - last });
       last = performance.now();
       if (entries.length < times) return;

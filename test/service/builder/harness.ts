@@ -18,7 +18,7 @@ import { buildPending, removeLeftovers } from "../../../service/builder/build-pe
 import { gitOf } from "../../../service/builder/git.ts";
 import { makePlaces, type Places, placesOf } from "../../../service/builder/places.ts";
 import type { BuilderSettings } from "../../../service/builder/settings.ts";
-import type { Entry, Status } from "../../../service/builder/status.ts";
+import type { RunLine, Status } from "../../../service/builder/status.ts";
 import type { Builder } from "../../../service/settings.ts";
 import { type GitHost, startGitHost } from "../../fakes/git-host.ts";
 import type { Repository } from "../../fakes/git-repository.ts";
@@ -38,7 +38,7 @@ export type Bench = {
   readonly builder: Builder;
   readonly repository: Repository;
   readonly content: string;
-  readonly journal: Entry[];
+  readonly journal: RunLine[];
   /** Puts a delivery into the spool. */
   deliver(): void;
   /** Requests of a member of the writers' group. */
@@ -269,7 +269,7 @@ async function benchIn(
   const builder: Builder = { settings, path: process.env.PATH ?? "", authorities: host.caFile };
   const places = placesOf(settings);
   const hugo = policy.hugo === undefined ? await startFakeHugo(settings, fake) : undefined;
-  const journal: Entry[] = [];
+  const journal: RunLine[] = [];
   let delivery = 0;
   const request = (folder: string, name: string) => {
     writeFileSync(at(".new"), "");
@@ -308,10 +308,10 @@ async function benchIn(
 }
 
 /** As main.ts does, without pauses. */
-async function work(builder: Builder, places: Places, journal: Entry[]): Promise<void> {
+async function work(builder: Builder, places: Places, journal: RunLine[]): Promise<void> {
   const { settings } = builder;
   makePlaces(places);
   removeLeftovers(places);
-  const write = (entry: Entry) => void journal.push(entry);
+  const write = (entry: RunLine) => void journal.push(entry);
   await buildPending({ settings, places, git: gitOf(builder) }, write, null);
 }

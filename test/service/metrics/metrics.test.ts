@@ -91,8 +91,8 @@ describe("the receiver counts", () => {
         ? text
             .replace("reasons[status] ?? otherReason", "(entry as unknown as { reason: string }).reason")
             .replace(
-              "count({ hook, status }: Entry): void {",
-              "count(entry: Entry): void {\nconst { hook, status } = entry;",
+              "count({ hook, status }: Answered): void {",
+              "count(entry: Answered): void {\nconst { hook, status } = entry;",
             )
             .replace("if (counts?.has(key)) counts.set", "counts?.set")
         : text;

@@ -172,7 +172,7 @@ test("the receiver charges a sender's faults to its hook, and neither unknown pa
   const spool = () => Promise.reject(new Error("full"));
   const counting = await receiver({
     spool,
-    limits: { longestBody: 1 << 20, enter: () => entered(), rejected: (_, hook) => charged.push(hook) * 0 },
+    limiter: { longestBody: 1 << 20, enter: () => entered(), rejected: (_, hook) => charged.push(hook) * 0 },
   });
   const status = async (sent = delivery()) => (await counting.send(sent)).status;
   expect(await status(delivery({ path: "/" }))).toBe(404);
@@ -247,7 +247,7 @@ test("the receiver answers 503 with Retry-After while the disk is full, and acce
 
 test("an unexpected exception is a 500 without its message, and the receiver continues", async () => {
   const broken = await receiver({
-    limits: {
+    limiter: {
       longestBody: 1 << 20,
       enter: () => {
         throw new TypeError("found at a secret in a message");

@@ -3,9 +3,9 @@ import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:
 import { type AddressInfo, connect, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { type Entry, line } from "../../../service/journal.ts";
+import { type JournalLine, line } from "../../../service/journal.ts";
 import { createApp, type Parts } from "../../../service/receiver/app.ts";
-import { createLimits } from "../../../service/receiver/limits.ts";
+import { createLimiter } from "../../../service/receiver/limiter.ts";
 import { type Bounds, bounds, createReceiver } from "../../../service/receiver/server.ts";
 import { openSpool, type Spooled } from "../../../service/receiver/spool.ts";
 import type { ReceiverSettings } from "../../../service/settings.ts";
@@ -20,7 +20,7 @@ export type Answer = {
 
 export type Running = {
   readonly port: number;
-  readonly journal: readonly Entry[];
+  readonly journal: readonly JournalLine[];
   readonly spool: string;
   /** The spool's files, also dot files, as [path below the spool, content]. */
   spooled(): [string, Spooled][];
@@ -59,12 +59,12 @@ type Change = Partial<Parts> & {
 
 export async function receiver({ bound, limit, hooks: declared = hooks, ...change }: Change = {}): Promise<Running> {
   const spool = folder();
-  const journal: Entry[] = [];
+  const journal: JournalLine[] = [];
   const settings = { hooks: declared, limits: { ...limits, ...limit } };
   const parts: Parts = {
     settings,
     secrets: bySecrets,
-    limits: createLimits(settings.limits),
+    limiter: createLimiter(settings.limits),
     spool: openSpool(
       spool,
       hooks.map(({ name }) => name),

@@ -1,7 +1,7 @@
 /** A journal entry is one line of printable text with a bounded length, also where a sender chose its values. */
 import { execa } from "execa";
 import { expect, onTestFinished, test, vi } from "vitest";
-import { type Entry, line, openJournal } from "../../../service/journal.ts";
+import { type JournalLine, line, openJournal } from "../../../service/journal.ts";
 import { type Delivery, delivery } from "../../fakes/deliveries.ts";
 import { head, limits, receiver } from "./harness.ts";
 
@@ -127,7 +127,7 @@ test("the lines of one turn of the event loop are one write", async () => {
 });
 
 /** A journal that got these entries at once. */
-function flooded(entries: readonly Entry[]) {
+function flooded(entries: readonly JournalLine[]) {
   vi.useFakeTimers({ toFake: ["setTimeout", "setImmediate"] });
   onTestFinished(() => void vi.useRealTimers());
   const [writes, counted]: [string[], number[]] = [[], []];

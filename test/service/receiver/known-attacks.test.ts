@@ -132,7 +132,7 @@ describe("the signature:", () => {
     // A difference of nanoseconds is in no test's reach.
     expect(text("hmac-signature.ts")).toContain("given.length === expected.length && timingSafeEqual(given, expected)");
     expect(text("standard-signature.ts")).toContain("matchesOne(");
-    expect(text("gitlab-dialect.ts")).toContain("timingSafeEqual(sha256(secret), sha256(given))");
+    expect(text("gitlab-like.ts")).toContain("timingSafeEqual(sha256(secret), sha256(given))");
   });
 
   test("an answer or a journal line with the expected signature", async () => {

@@ -2,7 +2,7 @@
 import { createRequire } from "node:module";
 import * as fc from "fast-check";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { decide } from "../../../service/git-hosts/github-dialect.ts";
+import { decide } from "../../../service/git-hosts/github-like.ts";
 import { delivery, sign } from "../../fakes/deliveries.ts";
 import { secrets } from "../../fixtures.ts";
 import { bySecrets, type Running, receiver } from "./harness.ts";

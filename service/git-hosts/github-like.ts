@@ -19,7 +19,7 @@ export const pingBody = JSON.stringify({ zen: "a ping of pushgate" });
 export const pingHeaders = (id: string) => ({ "x-github-event": "ping", "x-github-delivery": id });
 
 /** Gitea and Forgejo repeat signature, event and delivery id in headers of their own; only GitHub's are read. */
-export const githubDialect = {
+export const githubLike = {
   signatures: [shape],
   deliveryHeader: "x-github-delivery",
   dialect: {
@@ -33,6 +33,6 @@ export const githubDialect = {
 export const marked =
   (mark: string): NonNullable<GitHost["ping"]> =>
   (secret, id) => {
-    const { headers, body } = githubDialect.ping(secret, id);
+    const { headers, body } = githubLike.ping(secret, id);
     return { headers: { ...headers, [mark]: "ping" }, body };
   };

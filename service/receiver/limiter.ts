@@ -23,10 +23,10 @@ export function sourceOf(address: string | null): string {
 export const overBudget = (reason: string): string => `the source exceeded refusalsPerMinute: ${reason}`;
 export const isOverBudget = (reason: string): boolean => reason.startsWith(overBudget(""));
 
-export type Limits = ReturnType<typeof createLimits>;
+export type Limiter = ReturnType<typeof createLimiter>;
 
 /** `now`: milliseconds of a clock that never goes back. */
-export function createLimits(limits: ReceiverLimits, now = () => performance.now()) {
+export function createLimiter(limits: ReceiverLimits, now = () => performance.now()) {
   const { concurrentPerSource, refusalsPerMinute } = limits;
   const { ofBody, ofSource, ofAll } = openBytes(limits);
   const open = new Map<string, { requests: number; bytes: number }>();

@@ -4,7 +4,7 @@ import { runInNewContext } from "node:vm";
 import * as v from "valibot";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { receiverLimits } from "../../../service/limits.ts";
-import { createLimits, sourceOf } from "../../../service/receiver/limits.ts";
+import { createLimiter, sourceOf } from "../../../service/receiver/limiter.ts";
 import { delivery, sign } from "../../fakes/deliveries.ts";
 import { secrets } from "../../fixtures.ts";
 import { answer, chunk, dial, head, limits, type Running, receiver } from "./harness.ts";
@@ -49,7 +49,7 @@ test("each limit says what a value is, with its bounds and default, and what it 
 
 describe("the budget of rejections", () => {
   let now = 0;
-  const budget = (refusalsPerMinute: number) => createLimits({ ...limits, refusalsPerMinute }, () => now);
+  const budget = (refusalsPerMinute: number) => createLimiter({ ...limits, refusalsPerMinute }, () => now);
   beforeEach(() => {
     now = 0;
   });
@@ -101,7 +101,7 @@ describe("the budget of rejections", () => {
 
 describe("places", () => {
   test("are concurrentPerSource for each source, and are free again after use", () => {
-    const { enter } = createLimits({ ...limits, concurrentPerSource: 2 });
+    const { enter } = createLimiter({ ...limits, concurrentPerSource: 2 });
     const leave = enter("a", 1);
     enter("a", 1);
     expect(enter("a", 1)).toBe("2 requests of this source are open");
@@ -111,17 +111,17 @@ describe("places", () => {
   });
 
   test("of one source hold four of the largest bodies, or 16 MiB", () => {
-    const big = createLimits({ ...limits, bodyBytes: 5 << 20 });
+    const big = createLimiter({ ...limits, bodyBytes: 5 << 20 });
     for (let i = 0; i < 4; i++) expect(big.enter("a", 5 << 20)).toBeTypeOf("function");
     expect(big.enter("a", 1)).toBe("the open requests of this source hold too many bytes");
     expect(big.enter("b", 5 << 20)).toBeTypeOf("function");
-    const small = createLimits({ ...limits, bodyBytes: 1 << 20 });
+    const small = createLimiter({ ...limits, bodyBytes: 1 << 20 });
     for (let i = 0; i < 16; i++) expect(small.enter("a", 1 << 20)).toBeTypeOf("function");
     expect(small.enter("a", 1)).toBe("the open requests of this source hold too many bytes");
   });
 
   test("give their bytes back, to their source and to all sources", () => {
-    const { enter } = createLimits({ ...limits, bodyBytes: 5 << 20, concurrentPerSource: 4 });
+    const { enter } = createLimiter({ ...limits, bodyBytes: 5 << 20, concurrentPerSource: 4 });
     const through = (source: string, bytes: number) => {
       const leave = enter(source, bytes);
       expect(leave).toBeTypeOf("function");
@@ -140,7 +140,7 @@ describe("places", () => {
   test("of a source that has none nothing stays in memory", () => {
     setFlagsFromString("--expose-gc");
     const collect: () => void = runInNewContext("gc");
-    const { enter } = createLimits({ ...limits, bodyBytes: 5 << 20 });
+    const { enter } = createLimiter({ ...limits, bodyBytes: 5 << 20 });
     /** MiB that 100,000 sources leave. */
     const left = (leaves: boolean) => {
       collect();
@@ -157,12 +157,12 @@ describe("places", () => {
   });
 
   test("of one source hold 32 of the largest push seen", () => {
-    const { enter } = createLimits({ ...limits, bodyBytes: 5 << 20 });
+    const { enter } = createLimiter({ ...limits, bodyBytes: 5 << 20 });
     for (let i = 0; i < 32; i++) expect(enter("a", 457_000)).toBeTypeOf("function");
   });
 
   test("of all sources together hold 16 of the largest bodies", () => {
-    const { enter } = createLimits({ ...limits, bodyBytes: 5 << 20 });
+    const { enter } = createLimiter({ ...limits, bodyBytes: 5 << 20 });
     const entered = Array.from({ length: 40 }, (_, i) => enter(`source ${i}`, 5 << 20));
     expect(entered.filter((each) => typeof each === "function")).toHaveLength(16);
     expect(entered[16]).toBe("the open requests of all sources hold too many bytes");
@@ -234,7 +234,7 @@ describe("the receiver", () => {
       reserved.push(bytes);
       return () => {};
     };
-    running = await receiver({ limits: { longestBody: 1 << 20, enter, rejected: () => 0 } });
+    running = await receiver({ limiter: { longestBody: 1 << 20, enter, rejected: () => 0 } });
     const { headers, ...sent } = delivery();
     const { "content-length": length, ...others } = headers;
     expect((await running.send({ headers, ...sent })).status).toBe(202);
@@ -253,7 +253,7 @@ describe("the receiver", () => {
       places++;
       return () => {};
     };
-    running = await receiver({ limits: { longestBody: 1 << 20, enter, rejected: () => 0 } });
+    running = await receiver({ limiter: { longestBody: 1 << 20, enter, rejected: () => 0 } });
     const gone = await dial(running.port);
     gone.write(head(delivery()));
     await until(async () => tries > 0);

@@ -23,7 +23,7 @@ function isToken(secrets: readonly string[], given: string): boolean {
 const longest = 255;
 const states = { pending: "running", success: "success", failure: "failed" } as const;
 
-export const gitlabDialect = {
+export const gitlabLike = {
   mark: "x-gitlab-event",
   webhookPage: "Settings > Webhooks > Add new webhook",
   secretField: (secret) => (isMeantAsKey(secret) ? "signing token" : "secret token"),
