@@ -89,9 +89,10 @@ async function certificateFaults(api: CloudflareApi, settings: Settings, { id, n
     hostname.endsWith(`.${name}`) ? hostname.slice(0, -name.length - 1) : "";
   const deeper = declaredNames(settings).filter(([, hostname]) => belowZone(hostname).includes("."));
   if (deeper.length === 0) return [];
-  type Pack = { readonly status: string; readonly hosts: readonly string[] };
+  // Active ones: Cloudflare lists others only with status=all.
+  type Pack = { readonly hosts: readonly string[] };
   const packs = await api.list<Pack>(`zones/${id}/ssl/certificate_packs`).catch(() => undefined);
-  const covered = packs?.flatMap(({ status, hosts }) => (status === "active" ? hosts : []));
+  const covered = packs?.flatMap(({ hosts }) => hosts);
   return deeper
     .filter(([, hostname]) => !(covered ?? [hostname]).some((one) => one === hostname || one === wildcardOf(hostname)))
     .map(
