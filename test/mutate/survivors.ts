@@ -322,7 +322,7 @@ export const survivors: readonly Survivor[] = [
   },
   {
     file: "infra/edge/zone/dry-run.ts",
-    line: "return ours[name].length > 0 && !isDeepStrictEqual(rules, merged(name, ours[name], rules));",
+    line: "return declared[name].length > 0 && !isDeepStrictEqual(rules, merged(name, declared[name], rules));",
     reason: "A dry run of a ruleset that `up` does not write finds no fault of its own: the condition saves a request.",
   },
   {

@@ -138,16 +138,16 @@ async function writeFaults(
 /** All reasons why an `up` would fail at Cloudflare, as far as they can be known before it writes. */
 export async function dryRunFaults(api: CloudflareApi, settings: Settings, zone: LiveZone): Promise<string[]> {
   if (hookHostnames(settings).length === 0) return [];
-  const ours = rulesOf(settings);
+  const declared = rulesOf(settings);
   const changes = (name: PhaseName): boolean => {
     const { rules } = zone.phases[name];
-    return ours[name].length > 0 && !isDeepStrictEqual(rules, merged(name, ours[name], rules));
+    return declared[name].length > 0 && !isDeepStrictEqual(rules, merged(name, declared[name], rules));
   };
   const faults = [
     ...readFaults(api, zone),
     dnsFaults(api, zone, allHostnames(settings)),
     certificateFaults(api, settings, zone),
-    ...phaseNames.filter(changes).map((name) => writeFaults(api, name, ours[name], zone)),
+    ...phaseNames.filter(changes).map((name) => writeFaults(api, name, declared[name], zone)),
   ];
   return (await Promise.all(faults)).flat();
 }
