@@ -338,6 +338,19 @@ export const survivors: readonly Survivor[] = [
     reason: "What is undefined is returned by the third line, too.",
   },
   {
+    file: "infra/host/index.ts",
+    line: '"builder-program": ofBuilder(programLayer("builder", settings, made.programs.builder ?? { sha256: "" })),',
+    reason: "Only a stack without a site has no builder's program, and it has no such layer.",
+  },
+  ...[
+    [
+      'const [found = ""] = /\\d+(\\.\\d+)*/.exec(version.replace(/^\\d+:/, "")) ?? [];',
+      "The shell prints no version without a number.",
+    ],
+    ['const root = seen.facts[i]?.output ?? "";', "The probe answers each fact, or preflight stops before."],
+    ['const found = seen?.facts[i]?.output ?? "";', "The probe answers each fact, or preflight stops before."],
+  ].map(([line, reason]) => ({ file: "infra/host/preflight.ts", line: line!, reason: reason! })),
+  {
     file: "infra/host/firewall/firewall.ts",
     line: 'const elements = (cidrs: readonly string[]): string => cidrs.map((cidr) => `      ${cidr},`).join("\\n");',
     becomes: '""',

@@ -44,9 +44,11 @@ test("the line of nginx's layer names each site that it serves", () => {
     const { site, ...hook } = served.hooks[0]!;
     return { ...hook, name, site: { ...site!, hostname: `${name}.example.org` } };
   });
-  expect(lines({ ...served, hooks })).toContainEqual(
-    expect.stringContaining(" for hooks and www.example.org and blog.example.org; "),
-  );
+  const text = lines({ ...served, hooks })!.join("\n");
+  expect(text).toContain(" for hooks and www.example.org and blog.example.org; ");
+  expect(text).toContain("installs the units that build www, blog (");
+  // Both are of one git host.
+  expect(text).toContain(" on loopback, port 9461 (");
 });
 
 test("without a site the builder's layers have none", () => {

@@ -95,6 +95,7 @@ describe("a fault quotes what was found and says what to do", () => {
       check({ systemd: yes("systemd 247 (247.3-7)") }),
       /systemd 247 found; pushgate needs 252 or later/,
     ],
+    ["a systemd without a number", check({ systemd: yes("") }), /systemd of an unknown version found; pushgate needs/],
     ["no apt", check({ apt: no, os: yes("fedora 41") }), /fedora 41 has no apt-get/],
     ["no apt and no name", check({ apt: no, os: no }), /^an unknown distribution has no apt-get/],
     [
@@ -151,6 +152,11 @@ describe("a fault quotes what was found and says what to do", () => {
       "the port is taken beside pushgate's own files",
       check({}, { ...listening(port, "caddy"), layers: installed }),
       /by caddy/,
+    ],
+    [
+      "the receiver's port is taken, and the kernel names no process",
+      check({}, listening(sourceSets(example)[0]!.port, "")),
+      /is in use by another process\. Move that process\.$/,
     ],
     [
       "the receiver's port is taken",
