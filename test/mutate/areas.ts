@@ -39,7 +39,7 @@ const hostLayers: readonly Area[] = [
   hostLayer(
     "kit",
     ["first-apply.ts", "index.ts", "kit.ts", "paths.ts", "preflight.ts", "summary.ts"],
-    ["first-apply", "names", "paths", "preflight", "summary"],
+    ["first-apply", "kit", "names", "paths", "preflight", "summary"],
   ),
 ];
 

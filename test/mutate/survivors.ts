@@ -338,6 +338,18 @@ export const survivors: readonly Survivor[] = [
     reason: "What is undefined is returned by the third line, too.",
   },
   {
+    file: "infra/host/kit.ts",
+    line: 'const text = textBeside(base, name).replace(/^@(\\w+)@\\n|@(\\w+)@/gm, (_, line?: string, word = "") => {',
+    becomes: '"Stryker was here!"',
+    reason: "A match has one of the two: a default of the type's.",
+  },
+  {
+    file: "infra/host/preflight.ts",
+    line: 'const version = /^systemd (\\d+)/.exec(answer(report, "systemd"))?.[1];',
+    becomes: "/systemd (\\d+)/",
+    reason: "systemctl --version begins with that word.",
+  },
+  {
     file: "infra/host/index.ts",
     line: '"builder-program": ofBuilder(programLayer("builder", settings, made.programs.builder ?? { sha256: "" })),',
     reason: "Only a stack without a site has no builder's program, and it has no such layer.",

@@ -91,6 +91,11 @@ describe("a fault quotes what was found and says what to do", () => {
       /process 1 is sh \(a docker container\); pushgate needs systemd/,
     ],
     [
+      "no systemd, and no word of what the host is",
+      check({ pid1: yes("sh"), container: yes("") }),
+      /^process 1 is sh; pushgate needs systemd/,
+    ],
+    [
       "an old systemd",
       check({ systemd: yes("systemd 247 (247.3-7)") }),
       /systemd 247 found; pushgate needs 252 or later/,
@@ -212,7 +217,11 @@ describe("no fault", () => {
 
 describe("no fault, but a warning", () => {
   test.each([
-    ["an untested distribution", check({ os: yes("ubuntu 24.04") }), /ubuntu 24.04 is not among the tested/],
+    [
+      "an untested distribution",
+      check({ os: yes("ubuntu 24.04") }),
+      /^ubuntu 24\.04 is not among the tested distributions \(debian 12, debian 13\)\.$/,
+    ],
     ["enforcement that could not be seen", check({ bpf: notInstalled }), /The guard proves it/],
     [
       "no package lists yet",
@@ -357,6 +366,15 @@ test("preflight reports all faults at once", () => {
 test("an absent host needs only root and systemd", () => {
   const found = check({ nodejs: yes("v12.0.0"), bpf: yes("absent") }, listening(port, "java"), { state: "absent" });
   expect(found.faults).toEqual([]);
+});
+
+test("without root, and on a host that is only cleaned, the other answers mean nothing", () => {
+  const other = { apt: no, os: yes("fedora 41") };
+  expect(check({ ...other, uid: yes("1000") }, {}, { sudo: false })).toEqual({
+    faults: [expect.stringContaining("is not root")],
+    warnings: [],
+  });
+  expect(check(other, {}, { state: "absent" })).toEqual({ faults: [], warnings: [] });
 });
 
 test("fitFaults joins the faults of a host under its name, and puts the name before each warning", () => {

@@ -1,0 +1,40 @@
+/** How a layer's files are made of templates, and where systemd looks for drop-ins. */
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { pathToFileURL } from "node:url";
+import { expect, onTestFinished, test } from "vitest";
+import { dropIns, template } from "../../../infra/host/kit.ts";
+
+function filled(text: string, values: Parameters<typeof template>[2]): string {
+  const folder = mkdtempSync(join(tmpdir(), "pushgate-kit-"));
+  onTestFinished(() => rmSync(folder, { recursive: true }));
+  writeFileSync(join(folder, "unit"), text);
+  return template(pathToFileURL(join(folder, "layer.ts")).href, "unit", values);
+}
+
+test("a line that is a placeholder goes when its value is empty, and any other line stays", () => {
+  expect(filled("a @one@ b\n@two@\n@gone@\nend @gone@\n", { one: "1", two: "2\n3", gone: "" })).toBe(
+    "a 1 b\n2\n3\nend \n",
+  );
+});
+
+test("a placeholder without a value, and a value without a place, are mistakes", () => {
+  expect(() => filled("@one@\n", {})).toThrow("unit: @one@ has no value");
+  expect(() => filled("text\n", { one: "1", two: "" })).toThrow("unit has no place for one, two");
+});
+
+test("a value may hold what looks like a placeholder", () => {
+  expect(filled("@path@ @path@\n", { path: "/srv/@web@" })).toBe("/srv/@web@ /srv/@web@\n");
+});
+
+test("drop-ins are in each folder where systemd looks for them", () => {
+  expect(dropIns("a.service", "b.socket")).toEqual(
+    [
+      "/etc/systemd/system",
+      "/etc/systemd/system.control",
+      "/run/systemd/system",
+      "/run/systemd/system.control",
+    ].flatMap((folder) => [`${folder}/a.service.d/*.conf`, `${folder}/b.socket.d/*.conf`]),
+  );
+});
