@@ -54,7 +54,7 @@ export async function buildPending(
     else if (!runsOnce(batch)) failing = stillFailing(failing, pause ?? undefined);
     const turn = turnOf(before, failing);
     if (!runsOnce(batch) || turn) reportResult(site, run, turn);
-    report(site, run, failing, journal);
+    record(site, run, failing, journal);
     if (good || runsOnce(batch)) removeDone(places, batch);
     pruneOld(places, run.stay);
     if (run.stay || !good) await cleanUp(site);
@@ -85,7 +85,8 @@ async function rest(places: Places, milliseconds: number, least: number, left: R
 const cannotTake = ([reason = "", ...more]: readonly string[]): Run =>
   new Run([]).end({ result: "failed", reason: more.length > 0 ? `${reason} And ${more.length} more.` : reason });
 
-function report({ places, settings: { hook } }: Site, run: Run, failing: Failing | undefined, journal: Journal): void {
+/** Into status.json and the journal. */
+function record({ places, settings: { hook } }: Site, run: Run, failing: Failing | undefined, journal: Journal): void {
   const { last } = run;
   try {
     // No later run uses these leftovers, and on a full disk status.json may need their room.
