@@ -91,7 +91,7 @@ const attacks: Attack[] = [
   { http: "ssl_ocsp on; resolver 127.0.0.1;", stopped: "ssl_ocsp off;", request: push(), without: 400 },
   { http: "ssl_reject_handshake on;", stopped: "ssl_reject_handshake off;", request: push(), without: 0 },
   // A delivery arrives otherwise, twice or not at all.
-  { http: "auth_request /denied;", stopped: "auth_request off;", request: push(), without: 503 },
+  { http: "auth_request /denied;", stopped: "auth_request off;", request: push(), without: 500 },
   {
     http: "proxy_method GET;",
     stopped: "proxy_method POST;",
