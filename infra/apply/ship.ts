@@ -119,9 +119,9 @@ export const apply = (
 ): command.local.Command => declareApply(host, seen.name, judgeLayer(host, layer, seen), placing);
 
 /**
- * Declares a layer whose `activate` installs a bundle from `<stateFolders.incoming>/<sha256>.cjs`. A command of its own sends
- * the file by redirection, so that it is not in the state. Both commands carry the layer's stamp, so that a bundle that
- * was changed on the host is sent again. `file` is relative to the working directory of program and plugin.
+ * Declares a layer whose `activate` installs a bundle from `<stateFolders.incoming>/<sha256>.cjs`. A command of its own
+ * sends the file by redirection, so that it is not in the state. Both commands carry the layer's stamp, so that a bundle
+ * that was changed on the host is sent again. `file` is relative to the working directory of program and plugin.
  */
 export function sendBundle(
   host: Host,

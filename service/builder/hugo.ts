@@ -90,6 +90,9 @@ export function removeAsRoot({ hugo }: BuilderSettings, { work }: Places): void 
   if (readdirSync(work).some((name) => name.startsWith("former-"))) stop(hugo.socket, () => {});
 }
 
+/** How a build ends that the disk's watch has stopped. */
+const stopped: UnitEnd = { result: "signal", code: "killed", status: "KILL" };
+
 async function bySocket(
   { socket, result }: BuilderSettings["hugo"],
   seconds: number,
@@ -103,7 +106,7 @@ async function bySocket(
     if (line !== undefined) return { ...(await endOf(id!, result, until, isStopped)), ...parted(first, line, output) };
     if (first !== "") return { result: "no first line", code: "", status: "", output, printed: "" };
     // Its stop ended the former build, and the disk is no longer watched.
-    if (isStopped()) return { result: "signal", code: "killed", status: "KILL", output, printed: "" };
+    if (isStopped()) return { ...stopped, output, printed: "" };
     busy = true;
     if (Date.now() > until) throw neverEnds(busy);
     await sleep(again);
@@ -125,7 +128,7 @@ async function endOf(id: string, file: string, until: number, isStopped: () => b
     const [build, result = "", code = "", status = ""] = text.trimEnd().split(" ");
     if (build === id) return { result, code, status };
     // systemd 257 kills root's report together with a build that is stopped for its size.
-    if (isStopped()) return { result: "signal", code: "killed", status: "KILL" };
+    if (isStopped()) return stopped;
     if (Date.now() > until) throw neverEnds();
     await sleep(soon);
   }

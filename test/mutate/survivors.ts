@@ -407,7 +407,7 @@ export const survivors: readonly Survivor[] = [
   },
   {
     file: "service/builder/hugo.ts",
-    line: 'if (isStopped()) return { result: "signal", code: "killed", status: "KILL" };',
+    line: 'const stopped: UnitEnd = { result: "signal", code: "killed", status: "KILL" };',
     becomes: '""',
     reason: "A build that was stopped has the reason of the watch.",
   },

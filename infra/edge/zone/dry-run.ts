@@ -39,35 +39,39 @@ function fault(what: string, permission: string, error: unknown, otherwise: stri
   return [`${what}: ${error.message}. ${remedy}`];
 }
 
-const reconnect = "Check the connection to Cloudflare and run it again.";
+const unread =
+  (what: string, permission: string, { name }: LiveZone) =>
+  (error: unknown): string[] =>
+    fault(
+      `the ${what} of ${name} can't be read`,
+      permission,
+      error,
+      "Check the connection to Cloudflare and run it again.",
+    );
 
-function readFaults(api: CloudflareApi, { id, name }: LiveZone): Promise<string[]>[] {
-  const read = async (what: string, path: string): Promise<string[]> => {
-    const failed = (error: unknown) => fault(`the ${what} of ${name} can't be read`, certificates, error, reconnect);
-    return api.get(path).then(() => [], failed);
-  };
+function readFaults(api: CloudflareApi, zone: LiveZone): Promise<string[]>[] {
+  const read = (what: string, path: string): Promise<string[]> =>
+    api.get(path).then(() => [], unread(what, certificates, zone));
   return [
-    read("origin certificates", `certificates?zone_id=${id}`),
-    read("client certificates", `zones/${id}/origin_tls_client_auth/hostnames/certificates`),
+    read("origin certificates", `certificates?zone_id=${zone.id}`),
+    read("client certificates", `zones/${zone.id}/origin_tls_client_auth/hostnames/certificates`),
   ];
 }
 
 /** A hostname often exists before pushgate, such as a site's that another service serves, or a hook's of a tunnel. */
 async function dnsFaults(api: CloudflareApi, zone: LiveZone, hostnames: readonly string[]): Promise<string[]> {
-  const failed = (error: unknown) => fault(`the DNS records of ${zone.name} can't be read`, dns, error, reconnect);
-  return api
-    .list<{ name: string; content: string }>(`zones/${zone.id}/dns_records?type=CNAME`)
-    .then(
-      (cnames) =>
-        cnames
-          .filter(({ name }) => hostnames.includes(name))
-          .map(
-            ({ name, content }) =>
-              `${name} is a CNAME to ${content}, and a CNAME allows no address beside it. Remove the CNAME, then run ` +
-              "npx pulumi up, which makes the name lead to the hosts.",
-          ),
-      failed,
-    );
+  try {
+    const cnames = await api.list<{ name: string; content: string }>(`zones/${zone.id}/dns_records?type=CNAME`);
+    return cnames
+      .filter(({ name }) => hostnames.includes(name))
+      .map(
+        ({ name, content }) =>
+          `${name} is a CNAME to ${content}, and a CNAME allows no address beside it. Remove the CNAME, then run ` +
+          "npx pulumi up, which makes the name lead to the hosts.",
+      );
+  } catch (error) {
+    return unread("DNS records", dns, zone)(error);
+  }
 }
 
 /** The hostnames of hosts that are not absent and of sites, each with its key. */
