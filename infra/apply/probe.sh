@@ -69,12 +69,16 @@ SEEN
 # again; the listeners of sshd are the second source.
 ssh_port() { printf '["ssh","%s"],\n' "$(printf %s "${SSH_CONNECTION##* }" | tr -cd 0-9)"; }
 
-listeners() { # port and process of each listening TCP socket; the name is empty without the right to see the process
-  ss -Hltnp 2>/dev/null </dev/null | awk '
-    { port = $4; sub(/.*:/, "", port); name = ""
+# Port, process and unit of each listening TCP socket. The process is empty without the right to see it; the unit is the
+# one that made the socket, also where another has inherited it.
+listeners() {
+  ss -Hltnpe 2>/dev/null </dev/null | awk '
+    { port = $4; sub(/.*:/, "", port); name = ""; unit = ""
       if (match($0, /"[^"]*"/)) name = substr($0, RSTART + 1, RLENGTH - 2)
-      gsub(/[^a-zA-Z0-9._:@+-]/, "?", name)
-      if (port ~ /^[0-9]+$/ && !seen[port " " name]++) print "[\"listens\"," port ",\"" name "\"]," }'
+      if (match($0, / cgroup:[^ ]*/)) { unit = substr($0, RSTART, RLENGTH); sub(/.*[:\/]/, "", unit) }
+      gsub(/[^a-zA-Z0-9._:@+-]/, "?", name); gsub(/[^a-zA-Z0-9._:@+-]/, "?", unit)
+      if (port ~ /^[0-9]+$/ && !seen[port " " name " " unit]++)
+        print "[\"listens\"," port ",\"" name "\",\"" unit "\"]," }'
 }
 
 probe() { # state folder

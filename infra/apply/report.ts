@@ -31,10 +31,19 @@ export type SeenLayer = {
   readonly facts: readonly (SeenFact | undefined)[];
 };
 
+/** A listening TCP socket, of whatever program. */
+export type Listener = {
+  readonly port: number;
+  /** "" without the right to see it. */
+  readonly process: string;
+  /** The unit that made the socket; "" where the kernel does not know. */
+  readonly unit: string;
+};
+
 export type HostReport = {
   /** For preflight: versions, resources, rights. */
   readonly system: Readonly<Record<string, SeenFact | undefined>>;
-  readonly listeners: readonly { readonly port: number; readonly process: string }[];
+  readonly listeners: readonly Listener[];
   /** The port of the probe's own SSH connection, also through sudo; absent where sshd gives none. */
   readonly sshPort?: number;
   readonly layers: Readonly<Record<string, SeenLayer>>;
@@ -63,7 +72,7 @@ const row = v.union([
   v.strictTuple([kind("fact"), text, count, count, base64]),
   v.strictTuple([v.literal("system"), text, count, count, text]),
   v.strictTuple([kind("system"), text, count, count, base64]),
-  v.strictTuple([v.literal("listens"), count, text]),
+  v.strictTuple([v.literal("listens"), count, text, text]),
   v.strictTuple([v.literal("ssh"), text]),
   v.strictTuple([v.literal("end")]),
 ]);
@@ -118,7 +127,7 @@ export function parseProbe(stdout: string, names: readonly string[]): HostReport
   const port = of("ssh")[0]?.[1] ?? "";
   return {
     system,
-    listeners: of("listens").map(([, port, process]) => ({ port, process })),
+    listeners: of("listens").map(([, port, process, unit]) => ({ port, process, unit })),
     ...(port !== "" && { sshPort: Number(port) }),
     layers: Object.fromEntries(names.map((name) => [name, seenLayer(name)])),
   };

@@ -180,8 +180,8 @@ const originPort: Check = ({ originPort: port, hostname }, report) => {
 const receiverPorts: Check = (_, { listeners }, settings) =>
   sourceSets(settings).flatMap(({ port, name }) =>
     listeners
-      // systemd holds pushgate's sockets, and the receiver's node has inherited them.
-      .filter((one) => one.port === port && !["systemd", "node", "MainThread"].includes(one.process))
+      // By the unit: the receiver inherits its sockets, and until systemd has executed it has a name of systemd's.
+      .filter((one) => one.port === port && !/^pushgate-receiver-.+\.socket$/.test(one.unit))
       .flatMap(({ process }) =>
         fault(
           `port ${port}, the receiver's for ${name}, is in use by ${process || "another process"}. Move that process.`,

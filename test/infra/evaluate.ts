@@ -58,7 +58,7 @@ export function bareHost(overrides: Readonly<Record<string, string>> = {}): stri
     ...Object.entries(facts).map(([name, output]) => ["system64", name, 0, output === "" ? 127 : 0, base64(output)]),
     ["fact", "request", 0, 1, ""],
     ...questions,
-    ["listens", 22, "sshd"],
+    ["listens", 22, "sshd", "ssh.service"],
     ["ssh", "22"],
     ["end"],
   ];

@@ -123,6 +123,21 @@ const receiver: Row[] = [
     by: sh(`systemctl kill --signal=CONT ${units.receiver}`),
   },
   {
+    // `up` knows its sockets by their unit: the process that holds them has another name here, as it has for a moment
+    // in each start of the receiver.
+    what: "waits for a receiver in whose place a drop-in runs another program",
+    make: async () => {
+      const dropIn = "[Service]\nExecStart=\nExecStart=/usr/bin/sleep infinity\n";
+      await host.writeFile(`${paths.units}/${units.receiver}.d/other.conf`, dropIn);
+      await host.inside(`systemctl daemon-reload && systemctl restart ${units.receiver}`);
+    },
+    send: patient,
+    name: "receiver late",
+    cause: /^8 receiver: \/etc\/systemd\/system\/pushgate-receiver\.service\.d\/other\.conf is not declared/,
+    fix: up,
+    by: "up",
+  },
+  {
     what: "waits for a receiver whose settings do not parse, so that it ends at each start",
     make: async () => {
       await host.writeFile(paths.receiverSettings, "{");

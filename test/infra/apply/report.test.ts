@@ -12,8 +12,8 @@ test("each row is of its layer, and what no row names is empty", () => {
     answer(
       ["system", "systemd", 0, 0, " 252\n"],
       ["system64", "odd", 1, 3, base64("\u001b[2J it's \n")],
-      ["listens", 443, "nginx"],
-      ["listens", 22, ""],
+      ["listens", 443, "nginx", "nginx.service"],
+      ["listens", 22, "", ""],
       ["ssh", "2222"],
       ["stamp", "firewall", "0123456789ab"],
       ["stamp", "firewall", "file x 644 root:root /etc/a"],
@@ -39,8 +39,8 @@ test("each row is of its layer, and what no row names is empty", () => {
   expect(report).toEqual({
     system: { systemd: { output: "252", status: 0 }, odd: { output: "[2J it's", status: 3 } },
     listeners: [
-      { port: 443, process: "nginx" },
-      { port: 22, process: "" },
+      { port: 443, process: "nginx", unit: "nginx.service" },
+      { port: 22, process: "", unit: "" },
     ],
     sshPort: 2222,
     layers: {
@@ -90,7 +90,7 @@ describe("an answer that is not whole is rejected, and quoted in part", () => {
     ["an unknown row", answer(["elsewhere", "x"])],
     ["a row with a cell more", answer(["ssh", "22", "x"])],
     ["a row with a cell less", answer(["owned", "x"])],
-    ["a port as text", answer(["listens", "443", "nginx"])],
+    ["a port as text", answer(["listens", "443", "nginx", "nginx.service"])],
     ["half a status", answer(["fact", "x", 0, 0.5, ""])],
     ["a list in place of a text", answer(["text", "/etc/a", ["x"]])],
     ["another list", "[1]"],

@@ -57,8 +57,8 @@ const report = (
 ): HostReport => ({
   system: { ...good, ...answers },
   listeners: [
-    { port: 22, process: "sshd" },
-    { port: 443, process: "nginx" },
+    { port: 22, process: "sshd", unit: "ssh.service" },
+    { port: 443, process: "nginx", unit: "nginx.service" },
   ],
   sshPort: 22,
   ...more,
@@ -71,7 +71,9 @@ const port = host.originPort;
 const check = (answers?: Parameters<typeof report>[0], more?: Partial<HostReport>, change: Partial<typeof host> = {}) =>
   preflight({ ...host, ...change }, report(answers, more), example);
 
-const listening = (port: number, process: string) => ({ listeners: [{ port, process }] });
+const listening = (port: number, process: string, unit = "") => ({ listeners: [{ port, process, unit }] });
+const receiverPort = sourceSets(example)[0]!.port;
+const ownSocket = "pushgate-receiver-github.socket";
 const installed = {
   x: { name: "x", applied: [], owned: [], facts: [], files: { [paths.nginx]: { type: "", mode: "", owner: "" } } },
 };
@@ -160,13 +162,18 @@ describe("a fault quotes what was found and says what to do", () => {
     ],
     [
       "the receiver's port is taken, and the kernel names no process",
-      check({}, listening(sourceSets(example)[0]!.port, "")),
+      check({}, listening(receiverPort, "")),
       /is in use by another process\. Move that process\.$/,
     ],
     [
       "the receiver's port is taken",
-      check({}, listening(sourceSets(example)[0]!.port, "mongod")),
+      check({}, listening(receiverPort, "mongod")),
       /port \d+, the receiver's for \w+, is in use by mongod/,
+    ],
+    [
+      "the receiver's port is taken by another program in Node",
+      check({}, listening(receiverPort, "node", "blog.service")),
+      /port \d+, the receiver's for \w+, is in use by node/,
     ],
     [
       "a full disk",
@@ -193,8 +200,9 @@ describe("a fault quotes what was found and says what to do", () => {
 describe("no fault", () => {
   test.each([
     ["pushgate's own nginx on the origin port", check({}, { ...listening(port, "nginx"), layers: installed })],
-    ["pushgate's own sockets", check({}, listening(sourceSets(example)[0]!.port, "systemd"))],
-    ["pushgate's own receiver", check({}, listening(sourceSets(example)[0]!.port, "node"))],
+    ["pushgate's own socket, held by systemd", check({}, listening(receiverPort, "systemd", ownSocket))],
+    ["pushgate's own socket, held by the receiver", check({}, listening(receiverPort, "node", ownSocket))],
+    ["pushgate's own socket, held by a receiver that starts", check({}, listening(receiverPort, "?node", ownSocket))],
     ["a tool that the probe did not try", check({ iprule: undefined as never })],
     [
       "newer versions",
