@@ -7,6 +7,14 @@ import { writeFileSync } from "node:fs";
 import { stripVTControlCharacters } from "node:util";
 import type { Reporter, TestModule } from "vitest/node";
 
+/** The beginning and the end of a long message: an engine's output names its error near the end. */
+function onOneLine(message: string): string {
+  const line = stripVTControlCharacters(message)
+    .trim()
+    .replaceAll(/\s*\n\s*/g, " | ");
+  return line.length <= 1_500 ? line : `${line.slice(0, 300)} ... ${line.slice(-1_200)}`;
+}
+
 export default class Summary implements Reporter {
   onTestRunEnd(modules: readonly TestModule[], errors: readonly unknown[]): void {
     const tests = modules.flatMap((module) => [...module.children.allTests()]);
@@ -34,7 +42,7 @@ export default class Summary implements Reporter {
     const release = process.env.PUSHGATE_RELEASE;
     const where = release ? `${release}: ` : "";
     const report = (name: string, found: { message?: string } | undefined): void =>
-      console.log(`failed: ${where}${name}: ${stripVTControlCharacters(found?.message ?? "?").split("\n", 1)[0]}`);
+      console.log(`failed: ${where}${name}: ${onOneLine(found?.message ?? "?")}`);
     for (const module of broken) report(module.relativeModuleId, module.errors()[0]);
     for (const test of by("failed"))
       report(`${test.module.relativeModuleId}: ${test.fullName}`, test.result().errors?.[0]);
