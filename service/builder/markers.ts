@@ -107,19 +107,19 @@ export function take(places: Places): Taken {
     return entries ?? [];
   };
 
-  const [deliveries, requests, asked] = [look(places.spool), look(places.requests), look(places.rootRequests)];
-  const there = new Set([...deliveries, ...requests, ...asked].map(({ key }) => key));
+  const [deliveries, requests, rootRequests] = [look(places.spool), look(places.requests), look(places.rootRequests)];
+  const there = new Set([...deliveries, ...requests, ...rootRequests].map(({ key }) => key));
   // A later entry of that name may get the same inode.
   for (const key of stuck) if (!there.has(key)) stuck.delete(key);
   const names = [...unstuck(deliveries).map(deliveryName), ...unstuck(requests).map(requestName)];
   const noted = attempt(() => note(places, names), false);
-  const left = new Set(asked.map(({ key }) => key));
+  const left = new Set(rootRequests.map(({ key }) => key));
   for (const entry of [...deliveries, ...requests]) {
     const fault = noted ? discard(entry, warnings) : undefined;
     if (fault !== undefined) faults.push(fault);
     if (!noted || fault !== undefined) left.add(entry.key);
   }
-  return { markers: attempt(() => pending(places, asked), []), faults, warnings, left };
+  return { markers: attempt(() => pending(places, rootRequests), []), faults, warnings, left };
 }
 
 /** Whether a marker came after the `take` that left these, or is there beside those that can't be removed. */
@@ -196,9 +196,12 @@ function note(places: Places, names: readonly string[]): true {
 }
 
 /** Markers that are taken and not published, and root's requests by age. */
-export function pending(places: Places, asked: readonly FoundFile[] = found(places.rootRequests)): readonly Marker[] {
+export function pending(
+  places: Places,
+  rootRequests: readonly FoundFile[] = found(places.rootRequests),
+): readonly Marker[] {
   const taken = noted(places).map((name): Marker => ({ kind: isDelivery(name) ? "delivery" : "request", name }));
-  const byAge = unstuck(asked).sort((a, b) => (a.stat?.mtimeMs ?? 0) - (b.stat?.mtimeMs ?? 0));
+  const byAge = unstuck(rootRequests).sort((a, b) => (a.stat?.mtimeMs ?? 0) - (b.stat?.mtimeMs ?? 0));
   return [...taken, ...byAge.map(ofRoot)];
 }
 

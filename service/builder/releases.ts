@@ -171,8 +171,7 @@ export function removeHalf(places: Places): void {
   for (const name of readdirSync(places.releases))
     if (releaseId.test(name) && !finished.has(name)) remove(places.release(name));
   for (const name of readdirSync(places.manifests))
-    if (name.endsWith(".new") || !ifThere(() => lstatSync(places.release(name.replace(/\.json$/, "")))))
-      remove(join(places.manifests, name));
+    if (!ifThere(() => lstatSync(places.release(name.replace(/\.json$/, ""))))) remove(join(places.manifests, name));
 }
 
 /** Whether two releases were built with the same files; what they carry along may differ. */

@@ -5,7 +5,7 @@
  */
 import { readFileSync } from "node:fs";
 import { add, type Report } from "../outbox.ts";
-import { ifThere, writeWhole } from "./files.ts";
+import { writeWhole } from "./files.ts";
 import type { Places } from "./places.ts";
 import { printable, setbackOf } from "./setback.ts";
 import type { BuilderSettings } from "./settings.ts";
@@ -41,7 +41,7 @@ export function reportResult(given: Given, run: Run, turn: Turn | undefined): vo
     const last = reported(given.places);
     const isOpen = last?.state === "pending";
     const built = commit ?? run.head ?? (isOpen ? last.commit : null);
-    if (built !== null && built !== last?.commit) endFormer(given, last);
+    if (built !== last?.commit) endFormer(given, last);
     // Most runs build nothing; one ends a build that a power cut interrupted after its publish.
     if (built !== null && (result !== "nothing" || (isOpen && last.commit === built))) {
       const next: Result = isGood(run.last)
@@ -71,10 +71,10 @@ function set({ settings: { reports }, places }: Given, result: Result): void {
 
 const now = (): string => new Date().toISOString();
 
+/** undefined where it can't be read. */
 function reported({ reported }: Places): Result | undefined {
-  const text = ifThere(() => readFileSync(reported, "utf8"));
   try {
-    return text === undefined ? undefined : (JSON.parse(text) as Result);
+    return JSON.parse(readFileSync(reported, "utf8"));
   } catch {
     return undefined;
   }

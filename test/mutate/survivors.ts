@@ -479,12 +479,12 @@ export const survivors: readonly Survivor[] = [
     becomes: ";",
     reason: "Each later step of the run looks for room, too: this one ends it sooner.",
   },
-  {
-    file: "service/builder/lay.ts",
+  ...["lay", "markers", "releases", "reports"].map((name) => ({
+    file: `service/builder/${name}.ts`,
     line: "} catch {",
     becomes: "{}",
     reason: "A function that ends without return gives undefined, too.",
-  },
+  })),
   {
     file: "service/builder/gate.ts",
     line: 'if (code !== "ENOENT") throw error;',
@@ -526,6 +526,85 @@ export const survivors: readonly Survivor[] = [
     line: "for (const { file } of markers) if (file && statOf(file.path)?.ino === file.stat?.ino) discard(file, []);",
     becomes: "file.stat.ino",
     reason: "An entry without a stat was gone when it was found, and is no marker whose work is done.",
+  },
+  {
+    file: "service/builder/child.ts",
+    line: 'end("SIGTERM");',
+    becomes: '""',
+    reason: "Node reads an empty name of a signal as SIGTERM.",
+  },
+  {
+    file: "service/builder/markers.ts",
+    line: "if (fstatSync(descriptor).uid !== process.getuid?.()) return;",
+    becomes: "process.getuid()",
+    reason: "Only Windows has no getuid: a condition of the type's.",
+  },
+  ...[
+    "for (const entry of entries) discard(entry, []);",
+    "for (const { file } of markers) if (file && statOf(file.path)?.ino === file.stat?.ino) discard(file, []);",
+  ].map((line) => ({
+    file: "service/builder/markers.ts",
+    line,
+    becomes: '["Stryker was here"]',
+    reason: "These warnings go to no one: what is in that list does not matter.",
+  })),
+  {
+    file: "service/builder/markers.ts",
+    line: 'if (code === "ENOENT") return undefined;',
+    becomes: '""',
+    reason: "An entry that goes between the look at the folder and its removal: no test chooses the moment.",
+  },
+  ...[
+    "const byAge = unstuck(rootRequests).sort((a, b) => (a.stat?.mtimeMs ?? 0) - (b.stat?.mtimeMs ?? 0));",
+    '`request of uid ${stat?.uid ?? "unknown"} (${printable(name.toString(), 50)})`;',
+  ].map((line) => ({
+    file: "service/builder/markers.ts",
+    line,
+    reason:
+      "An entry has no stat only where it goes at that moment, or is a mount that a member's FUSE closed to others.",
+  })),
+  ...[
+    ["markers", 'if (markers.some(({ kind }) => kind === "rollback")) syncFolder(places.rootRequests);'],
+    ["releases", "syncFolder(places.site);"],
+  ].map(([name, line]) => ({
+    file: `service/builder/${name}.ts`,
+    line: line!,
+    becomes: ";",
+    reason: "test/service/builder/order.test.ts lists the calls of the bundle.",
+  })),
+  {
+    file: "service/builder/releases.ts",
+    line: 'const { files, links, ...rest } = JSON.parse(text ?? "");',
+    becomes: '"Stryker was here!"',
+    reason: "Neither text is JSON.",
+  },
+  ...[
+    "const finished = new Set(ifThere(() => readdirSync(manifests)) ?? []);",
+    "return (ifThere(() => readdirSync(releases)) ?? [])",
+  ].map((line) => ({
+    file: "service/builder/releases.ts",
+    line,
+    becomes: '["Stryker was here"]',
+    reason: "No release has such a name.",
+  })),
+  {
+    file: "service/builder/releases.ts",
+    line: 'if (!ifThere(() => lstatSync(places.release(name.replace(/\\.json$/, ""))))) remove(join(places.manifests, name));',
+    becomes: "/\\.json/",
+    reason: "No release is named like what is left of a draft's name, either.",
+  },
+  {
+    file: "service/builder/releases.ts",
+    line: 'if ((error as NodeJS.ErrnoException).code !== "EISDIR") throw error;',
+    becomes: "false",
+    reason:
+      "A rename in a folder that the builder has just written into has no other error, except of a disk that fails.",
+  },
+  {
+    file: "service/builder/reports.ts",
+    line: "if (turn !== undefined && given.settings.reports?.notify) {",
+    becomes: "given.settings.reports.notify",
+    reason: "Without reports nothing calls it; the type does not show that.",
   },
   {
     file: "service/builder/reports.ts",

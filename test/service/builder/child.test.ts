@@ -22,6 +22,17 @@ test("a child that obeys SIGTERM is not killed", async () => {
   expect(await shell(ending, 1)).toMatchObject({ code: 5, stdout: "ended\n", late: true });
 });
 
+test("a child that is stopped ends at once, with what it started, whatever it does about SIGTERM", async () => {
+  const stop = new AbortController();
+  const from = performance.now();
+  setTimeout(() => stop.abort(), 200);
+  const env = { PATH: process.env.PATH ?? "" };
+  const script = "trap '' TERM; sleep 60; sleep 60";
+  const ended = await runChild("sh", ["-c", script], { cwd: "/", env, seconds: 60, stop: stop.signal });
+  expect(ended).toMatchObject({ code: undefined, signal: "SIGKILL", late: false });
+  expect(performance.now() - from).toBeLessThan(10_000);
+});
+
 test("a grandchild that holds the pipes holds nothing up", async () => {
   const from = performance.now();
   expect(await shell("echo out; sleep 20 & exit 0")).toMatchObject({ code: 0, stdout: "out\n", late: false });

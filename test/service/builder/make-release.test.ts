@@ -267,6 +267,11 @@ test("the next start removes half releases, and never the published one", async 
   expect(readdirSync(places.releases)).toEqual([id]);
 });
 
+test("a name that only looks like a release's does not count for the next number", async () => {
+  mkdirSync(join(places.releases, "copy-of-000009-abc"));
+  expect(await release({})).toMatch(/^000002-/);
+});
+
 test("a manifest that cannot be read keeps no release from being made, and its release has no known size", async () => {
   const [one, broken] = [await release({ "a.css": "a{}" }), "000009-abc"];
   mkdirSync(places.release(broken));

@@ -2,7 +2,7 @@
  * What starts a build: deliveries, requests of the writers' group, requests of root. Members of groups put anything into
  * their folders, and stop nothing.
  */
-import { execFileSync } from "node:child_process";
+import { execFileSync, spawnSync } from "node:child_process";
 import {
   chownSync,
   existsSync,
@@ -44,12 +44,14 @@ const requests = () => site.builder.settings.requests;
 const names = (folder: string) => readdirSync(folder).filter((name) => !name.startsWith("."));
 
 describe("a request", () => {
-  test("in root's folder is a tick, an adoption, a rollback or a build, by its name", () => {
+  test("in root's folder is a tick, a schedule, an adoption, a rollback or a build, by its name", () => {
     site.tick();
+    site.scheduled();
     site.adopt();
     site.rollback("000002-abc");
     writeFileSync(join(site.places.rootRequests, "please"), "");
-    expect(kinds()).toEqual(["adopt", "request", "rollback", "tick"]);
+    writeFileSync(join(site.places.rootRequests, "rollback-000002-abc\nof two lines"), "");
+    expect(kinds()).toEqual(["adopt", "request", "request", "rollback", "schedule", "tick"]);
   });
 
   test("in the members' folder is a build, whatever its name; with root's folder open to them it would be a rollback", () => {
@@ -229,6 +231,60 @@ describe("what a member puts into the folder of requests", () => {
     take(site.places);
     site.deliver();
     expect(new Set(kinds())).toEqual(new Set(["delivery", "request"]));
+  });
+});
+
+describe("what the builder cannot remove", () => {
+  const at = () => join(requests(), "mounted");
+  const mount = () => {
+    mkdirSync(at(), { recursive: true });
+    return spawnSync("mount", ["-t", "tmpfs", "tmpfs", at()]).status === 0;
+  };
+  const unmount = () => spawnSync("umount", [at()]);
+
+  test("requests one build, also where it stays; and one more once another has taken its place", ({ skip }) => {
+    skip(!mount(), "only root with CAP_SYS_ADMIN can mount");
+    try {
+      const fault = `${at()} can't be removed (EBUSY). Remove it.`;
+      const first = take(site.places);
+      expect(first).toMatchObject({ markers: [{ kind: "request" }], faults: [fault] });
+      removeDone(site.places, first.markers);
+      expect(take(site.places)).toMatchObject({ markers: [], faults: [fault] });
+      expect(arrived(site.places)).toBe(false);
+      expect(arrived(site.places, new Set())).toBe(true);
+      site.request("another");
+      expect(arrived(site.places)).toBe(true);
+      const others = take(site.places);
+      expect(others.markers.map(({ name }) => name)).toEqual([expect.stringContaining("(another)")]);
+      expect(arrived(site.places, others.left)).toBe(false);
+      removeDone(site.places, others.markers);
+      // The folder below has another inode, and the root of a new tmpfs the same as the former one's.
+      unmount();
+      const after = take(site.places);
+      expect(after.faults).toEqual([]);
+      removeDone(site.places, after.markers);
+      mount();
+      expect(take(site.places).markers).toHaveLength(1);
+    } finally {
+      unmount();
+    }
+  });
+
+  test("a folder that is a file is one fault, and the markers of the others are taken", () => {
+    rmSync(requests(), { recursive: true });
+    writeFileSync(requests(), "");
+    site.deliver();
+    const { markers, faults } = take(site.places);
+    expect(markers.map(({ kind }) => kind)).toEqual(["delivery"]);
+    expect(faults).toEqual([expect.stringContaining("ENOTDIR")]);
+  });
+
+  test("nothing is removed before it is noted", () => {
+    mkdirSync(join(site.places.taken, "in the way"), { recursive: true });
+    site.deliver();
+    const { markers, faults, left } = take(site.places);
+    expect([markers, faults.length, left.size]).toEqual([[], 2, 1]);
+    expect(names(site.places.spool)).toHaveLength(1);
   });
 });
 

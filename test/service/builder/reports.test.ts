@@ -6,6 +6,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeEach, describe, expect, test } from "vitest";
 import { take } from "../../../service/builder/markers.ts";
+import { reportResult } from "../../../service/builder/reports.ts";
+import { Run } from "../../../service/builder/status.ts";
 import { reportEnd } from "../../../service/builder/unit-end.ts";
 import { type Report, waiting } from "../../../service/outbox.ts";
 import { type RunningApi, startStatusApi } from "../../fakes/status-api.ts";
@@ -87,6 +89,36 @@ test("a failing build reports its reason in one line, and its next tries report 
   expect(added()).toEqual([`status pending ${good}`, `status success ${good}`, `notify success ${good}`]);
 });
 
+test("a first build is pending without a former result", async () => {
+  rmSync(site.places.reported);
+  const commit = await push(siteFiles(2));
+  expect(site.status().last.warnings).toEqual([]);
+  expect(added()).toEqual([`status pending ${commit}`, `status success ${commit}`]);
+});
+
+test("a commit that is rejected before its build fails once for each reason", async () => {
+  rmSync(site.places.reported);
+  const commit = short(site.repository.push({ "static/large.txt": "words ".repeat(400_000) }));
+  site.deliver();
+  const { settings } = site.builder;
+  const withMost = (releaseBytes: number) =>
+    site.work({ ...site.builder, settings: { ...settings, limits: { ...settings.limits, releaseBytes } } });
+  const { last } = await withMost(2 << 20);
+  expect(last).toMatchObject({ result: "rejected", commit: null, warnings: [] });
+  expect(added()).toEqual([`status failure ${commit}`, `notify failure ${commit}`]);
+  await withMost(2 << 20);
+  expect(added()).toEqual([]);
+  await withMost(1 << 20);
+  expect(site.status().last.reason).not.toBe(last.reason);
+  expect(added()).toEqual([`status failure ${commit}`]);
+});
+
+test("a reason of several lines is reported in one", () => {
+  const run = new Run([]).end({ result: "failed", commit: "c".repeat(40), reason: "  one\n\n  two \t three\n" });
+  reportResult({ settings: site.builder.settings, places: site.places }, run, undefined);
+  expect(all().map(({ reason }) => reason)).toEqual(["one two three"]);
+});
+
 test("a push that builds nothing, a comparison and a requested build of the same commit report nothing", async () => {
   await push({ "README.md": "words" });
   site.tick();
@@ -163,7 +195,11 @@ test("a result that a power cut took after the publish is reported with the next
   writeFileSync(site.places.reported, JSON.stringify({ commit: head, state: "pending", reason: "The build runs." }));
   site.tick();
   await site.work();
+  expect(all()[0]!.reason).not.toBe("Published.");
   expect(added()).toEqual([`status success ${short(head)}`]);
+  site.request("again");
+  expect((await site.work()).last.result).toBe("published");
+  expect(added()).toEqual([]);
 });
 
 test("only what is declared is written", async () => {
