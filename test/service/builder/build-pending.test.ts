@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { buildPending, removeLeftovers } from "../../../service/builder/build-pending.ts";
 import { environment, gitOf } from "../../../service/builder/git.ts";
-import { pending } from "../../../service/builder/markers.ts";
+import { pending, take } from "../../../service/builder/markers.ts";
 import type { Pauses } from "../../../service/builder/pauses.ts";
 import type { BuilderSettings } from "../../../service/builder/settings.ts";
 import type { RunLine } from "../../../service/builder/status.ts";
@@ -79,6 +79,40 @@ describe("a run", () => {
     site.deliver();
     const { places } = site;
     expect(await buildPending({ settings, places, git: gitOf(site.builder) }, () => {}, null)).toBe(false);
+  });
+
+  test("the builder reports to its program that it may not run again", async () => {
+    site.repository.push(siteFiles(2));
+    site.deliver();
+    const { builder, places } = site;
+    const at = { settings: builder.settings, places, git: gitOf(builder) };
+    expect(
+      await buildPending(
+        at,
+        () => {},
+        null,
+        async () => false,
+      ),
+    ).toBe(false);
+    expect(pending(places)).toEqual([]);
+  });
+
+  test("a builder rests until the time that the end of the one before it has set", async () => {
+    const at = { settings: site.builder.settings, places: site.places, git: gitOf(site.builder) };
+    site.deliver();
+    take(site.places);
+    const until = Date.now() + 1_500;
+    writeFileSync(site.places.paused, `${new Date(until).toISOString()}\n`);
+    let ran = 0;
+    await buildPending(
+      at,
+      () => {
+        ran = Date.now();
+      },
+      { first: 300, longest: 30_000, least: 50 },
+    );
+    expect(ran).toBeGreaterThanOrEqual(until - 1);
+    expect(ran).toBeLessThan(until + 10_000);
   });
 
   test("status.json lists no release without a manifest", async () => {

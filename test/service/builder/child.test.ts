@@ -1,6 +1,8 @@
 /** The limits of a child process, whatever the program does. */
+import { readFileSync } from "node:fs";
 import { expect, test } from "vitest";
 import { runChild } from "../../../service/builder/child.ts";
+import { ifThere } from "../../../service/builder/files.ts";
 
 const shell = (script: string, seconds = 30) =>
   runChild("sh", ["-c", script], { cwd: "/", env: { PATH: process.env.PATH ?? "" }, seconds });
@@ -24,13 +26,23 @@ test("a child that obeys SIGTERM is not killed", async () => {
 
 test("a child that is stopped ends at once, with what it started, whatever it does about SIGTERM", async () => {
   const stop = new AbortController();
-  const from = performance.now();
-  setTimeout(() => stop.abort(), 200);
   const env = { PATH: process.env.PATH ?? "" };
-  const script = "trap '' TERM; sleep 60; sleep 60";
-  const ended = await runChild("sh", ["-c", script], { cwd: "/", env, seconds: 60, stop: stop.signal });
+  const script = "trap '' TERM; sleep 60 & echo $!; wait";
+  const running = runChild("sh", ["-c", script], { cwd: "/", env, seconds: 60, stop: stop.signal });
+  const from = performance.now();
+  setTimeout(() => stop.abort(), 300);
+  const { stdout, ...ended } = await running;
   expect(ended).toMatchObject({ code: undefined, signal: "SIGKILL", late: false });
-  expect(performance.now() - from).toBeLessThan(10_000);
+  expect(performance.now() - from).toBeLessThan(2_000);
+  // Of a process that has ended, /proc has no command line.
+  const command = () => ifThere(() => readFileSync(`/proc/${Number(stdout)}/cmdline`, "utf8")) ?? "";
+  await expect.poll(command).toBe("");
+});
+
+test("a child that writes more than its caller wants is cut there", async () => {
+  const env = { PATH: process.env.PATH ?? "" };
+  const ended = await runChild("sh", ["-c", "yes"], { cwd: "/", env, seconds: 30, most: 10 });
+  expect(ended).toMatchObject({ cut: true, stdout: "y\ny\ny\ny\ny\n" });
 });
 
 test("a grandchild that holds the pipes holds nothing up", async () => {

@@ -3,6 +3,7 @@ import { execFileSync } from "node:child_process";
 import { readdirSync, rmSync, statSync, truncateSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
+import { lastLine } from "../../../service/builder/git-faults.ts";
 import type { GitHost } from "../../fakes/git-host.ts";
 import { type Bench, bundledBuilder, finish, gitHost, onCopies, start } from "./harness.ts";
 import { says, siteFiles } from "./hugo-site.ts";
@@ -116,4 +117,14 @@ test("a repository's names that are not UTF-8 stop a build and no later one, and
   site.repository.push(siteFiles(2));
   site.deliver();
   expect((await site.work()).last.result).toBe("published");
+});
+
+test.each([
+  ["hint: a\nerror: b\nfatal: c\nremote: d\n", "fatal: c"],
+  ["noise\nerror: b\nremote: d\nnoise\n", "remote: d"],
+  ["noise\ngit@example.org: Permission denied\nnoise\n", "git@example.org: Permission denied"],
+  ["some\nnoise\n", "noise"],
+  ["", ""],
+])("of git's output %j a reason quotes %j", (stderr, line) => {
+  expect(lastLine(stderr)).toBe(line);
 });

@@ -4,9 +4,10 @@ import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSyn
 import { createServer, type Server } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, afterEach, beforeEach, describe, expect, test } from "vitest";
 import { gate } from "../../../service/builder/gate.ts";
-import { build } from "../../../service/builder/hugo.ts";
+import { build, removeAsRoot } from "../../../service/builder/hugo.ts";
 import { makePlaces, placesOf } from "../../../service/builder/places.ts";
 import { type Setback, setbackOf } from "../../../service/builder/setback.ts";
 import type { BuilderSettings } from "../../../service/builder/settings.ts";
@@ -487,6 +488,45 @@ describe("hugo's socket", () => {
   test("the reason reports a unit of which root reports no end", async () => {
     const setback = await alone(await unit("", () => first), { seconds });
     expect(setback?.message).toBe("the unit of hugo neither builds nor ends. Run systemctl status 'pushgate-hugo-*'.");
+  });
+
+  test("a connection that stays open past its time is ended", async () => {
+    const socket = join(extra, "socket");
+    server = createServer((connection) => void connection.on("error", () => {}).resume());
+    await new Promise<void>((resolve) => server.listen(socket, resolve));
+    const setback = await alone({ socket, result: join(extra, "result") }, { seconds });
+    expect(setback?.message).toBe("the unit of hugo neither builds nor ends. Run systemctl status 'pushgate-hugo-*'.");
+    const open = () => new Promise((resolve) => server.getConnections((_, count) => resolve(count)));
+    await expect.poll(open).toBe(0);
+  });
+
+  test("root is to remove the folders that the builder could not, and only then", async () => {
+    const at = (name: string) => join(extra, name);
+    const places = placesOf({
+      site: at("site"),
+      spool: at("spool"),
+      requests: at("requests"),
+      rootRequests: at("root"),
+    });
+    makePlaces(places);
+    const hugo = { socket: at("hugo.sock"), result: at("result") };
+    const settings = { hugo } as BuilderSettings;
+    let stops = 0;
+    server = createServer((connection) => {
+      stops += 1;
+      connection.end();
+    });
+    await new Promise<void>((resolve) => server.listen(`${hugo.socket}.stop`, resolve));
+    removeAsRoot(settings, places);
+    mkdirSync(join(places.work, "not-former-1"));
+    await sleep(200);
+    expect(stops).toBe(0);
+    mkdirSync(join(places.work, "former-1-2"));
+    removeAsRoot(settings, places);
+    await expect.poll(() => stops).toBe(1);
+    // A stop that cannot be reached ends nothing: the next publish tries again.
+    removeAsRoot({ ...settings, hugo: { ...hugo, socket: at("missing") } }, places);
+    await sleep(200);
   });
 
   test("the reason reports a former build that does not end", async () => {

@@ -290,3 +290,22 @@ test("a failed release leaves no folder behind", async () => {
   await expect(makeRelease(settings, places, { commit: "f".repeat(40) }, found, warnings)).rejects.toThrow("ENOENT");
   expect(readdirSync(places.releases)).toHaveLength(1);
 });
+
+test("an asset that is gone is not carried along, and the others are", async () => {
+  const one = await release({ "a.css": "a{}", "b.css": "b{}" });
+  spawnSync("chmod", ["u+w", places.release(one)]);
+  rmSync(at(one, "a.css"));
+  const two = await release({ "c.css": "c{}" });
+  expect([existsSync(at(two, "a.css")), existsSync(at(two, "b.css"))]).toEqual([false, true]);
+  expect(warnings).toEqual([`assets changed on the disk are not carried along: ${one}/a.css`]);
+});
+
+test("a release that the disk does not take is an error, and leaves no folder", async () => {
+  mkdirSync(places.out, { recursive: true });
+  writeFileSync(join(places.out, "index.html"), "home");
+  const elsewhere = { ...places, site: join(folder, "missing") };
+  const made = makeRelease(settings, elsewhere, { commit: "a".repeat(40) }, walk(places.out), warnings);
+  await expect(made).rejects.toThrow(/^the disk did not take what was written: sync: .*missing.*: No such file/);
+  expect(releases(places)).toEqual([]);
+  expect(readdirSync(places.releases)).toEqual([]);
+});
