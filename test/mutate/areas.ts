@@ -61,12 +61,23 @@ const builderParts: readonly Area[] = [
   builderPart(
     "disk",
     ["disk", "disk-watch", "files", "lay", "room"],
-    ["bounds", "disk-watch", "exchange", "gate", "make-release", "room"],
+    ["bounds", "disk-watch", "exchange", "gate", "git-faults", "hugo", "make-release", "reports", "room"],
   ),
   builderPart(
     "releases",
     ["adopt", "gate", "make-release", "releases"],
-    ["adopt", "gate", "make-release", "markers", "publish", "removal", "rollback"],
+    [
+      "adopt",
+      "gate",
+      "make-release",
+      "markers",
+      "own-content",
+      "publish",
+      "removal",
+      "reports",
+      "rollback",
+      "unit-end",
+    ],
   ),
   builderPart("hugo", ["content", "hugo", "setback", "settings"], ["build-pending", "hugo", "own-content", "reasons"]),
   builderPart(
