@@ -61,7 +61,7 @@ const builderParts: readonly Area[] = [
   builderPart(
     "disk",
     ["disk", "disk-watch", "files", "lay", "room"],
-    ["bounds", "disk-watch", "exchange", "gate", "git-faults", "hugo", "make-release", "reports", "room"],
+    ["bounds", "disk", "disk-watch", "exchange", "gate", "git-faults", "hugo", "make-release", "reports", "room"],
   ),
   builderPart(
     "releases",

@@ -28,6 +28,8 @@ import type { Places } from "../../../service/builder/places.ts";
 import {
   deployed,
   differences,
+  isSameBuild,
+  type Manifest,
   prune,
   publish,
   releases,
@@ -308,4 +310,24 @@ test("a release that the disk does not take is an error, and leaves no folder", 
   await expect(made).rejects.toThrow(/^the disk did not take what was written: sync: .*missing.*: No such file/);
   expect(releases(places)).toEqual([]);
   expect(readdirSync(places.releases)).toEqual([]);
+});
+
+describe("two releases are the same build", () => {
+  const manifest = (id: string, files: Record<string, [sha256: string, built: string]>): Manifest => ({
+    ...{ release: id, commit: null, at: "", pages: 0, bytes: 0, links: new Map() },
+    files: new Map(Object.entries(files).map(([path, [sha256, built]]) => [path, { size: 1, sha256, built }])),
+  });
+  const published = manifest("two", { a: ["1", "two"], b: ["2", "two"], old: ["9", "one"] });
+
+  test.each<[string, Parameters<typeof manifest>[1], boolean]>([
+    ["where they built the same files", { a: ["1", "three"], b: ["2", "three"] }, true],
+    ["whatever they carry along", { a: ["1", "three"], b: ["2", "three"], other: ["8", "two"] }, true],
+    ["unless one file differs", { a: ["1", "three"], b: ["3", "three"] }, false],
+    ["unless one has fewer", { a: ["1", "three"] }, false],
+    ["unless one has more", { a: ["1", "three"], b: ["2", "three"], c: ["3", "three"] }, false],
+    ["unless one has another name", { a: ["1", "three"], c: ["2", "three"] }, false],
+    ["unless a file is only carried along", { a: ["1", "three"], b: ["2", "two"] }, false],
+  ])("%s", (_, files, same) => {
+    expect(isSameBuild(manifest("three", files), published)).toBe(same);
+  });
 });
