@@ -118,7 +118,7 @@ async function decideFrom(site: Site, head: string, markers: readonly Marker[]):
     contentOf(published!, settings),
   );
   // A new head that builds nothing ends a rollback as well: what is published is what it would build.
-  if (by.commit === null && held !== null) unholdHead(places);
+  if (by.commit === null) unholdHead(places);
   return by;
 }
 
@@ -131,12 +131,11 @@ export async function rollBack(site: Site, release: string) {
   const differ = differences(places, manifest);
   if (differ.length > 0)
     throw rejected(`${release} is not what was published: ${listed(differ)} differ. Use another release, or push.`);
-  const current = deployed(places);
-  const head = (await lastHead(site)) ?? current?.commit ?? null;
+  const head = (await lastHead(site)) ?? deployed(places)?.commit ?? null;
   // Before the switch: a builder that is killed in between must not publish the former head again.
   if (head === manifest.commit) unholdHead(places);
   else if (head !== null) holdHead(places, head);
-  if (current?.release !== release) switchTo(places, release);
+  switchTo(places, release);
   const held = heldHead(places)?.slice(0, 12);
   const hint = held ? `; ${held} is not published again, a newer commit is` : "";
   return { result: "rolled back", commit: manifest.commit, reason: `${release} is published${hint}` } as const;

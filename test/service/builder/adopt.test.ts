@@ -49,9 +49,11 @@ test("an adoption names 100 lost files and counts the others", async () => {
   for (let i = 0; i < 130; i += 1) writeFileSync(join(site.builder.settings.webRoot, `old-${i}.html`), "");
   list();
   site.adopt();
-  const { adoption } = await site.work();
+  const { adoption, last } = await site.work();
   expect(adoption?.files).toHaveLength(100);
   expect(adoption?.more).toBe(30);
+  const { webRoot } = site.builder.settings;
+  expect(last.reason).toBe(`${webRoot} was compared with a build: 130 files are neither built nor kept`);
 });
 
 test("the builder publishes a build after root has made the folder the first release, and can roll back to the folder", async () => {

@@ -1,6 +1,6 @@
 /** When a run starts, how often it is tried again, and what the program prints and exits with. */
 import { spawnSync } from "node:child_process";
-import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
@@ -113,6 +113,18 @@ describe("a run", () => {
     );
     expect(ran).toBeGreaterThanOrEqual(until - 1);
     expect(ran).toBeLessThan(until + 10_000);
+  });
+
+  test("a run reports how long each of its steps took, and notes the commit that is checked out", async () => {
+    const commit = site.repository.push(siteFiles(2));
+    site.deliver();
+    const { last } = await site.work();
+    const { total, ...steps } = last.milliseconds;
+    expect(Object.keys(steps).sort()).toEqual(["checkout", "decide", "fetch", "hugo", "publish"]);
+    for (const each of Object.values(steps))
+      expect([each, each > 0, each <= total]).toEqual([Math.round(each), true, true]);
+    expect(total).toBeLessThan(60_000);
+    expect(readFileSync(site.places.checkedOut, "utf8")).toBe(`${commit}\n`);
   });
 
   test("status.json lists no release without a manifest", async () => {

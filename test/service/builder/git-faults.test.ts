@@ -1,9 +1,12 @@
 /** Faults of the remote and of the clone: how the reason reports them, and what happens next. */
 import { execFileSync } from "node:child_process";
-import { readdirSync, rmSync, statSync, truncateSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, rmSync, statSync, truncateSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
+import { gitOf } from "../../../service/builder/git.ts";
 import { lastLine } from "../../../service/builder/git-faults.ts";
+import { take } from "../../../service/builder/markers.ts";
+import { runOnce } from "../../../service/builder/run.ts";
 import type { GitHost } from "../../fakes/git-host.ts";
 import { type Bench, bundledBuilder, finish, gitHost, onCopies, start } from "./harness.ts";
 import { says, siteFiles } from "./hugo-site.ts";
@@ -78,6 +81,22 @@ test("the builder makes a broken clone anew", async () => {
   const { last } = await site.work();
   expect(last).toMatchObject({ result: "published", warnings: [expect.stringContaining("made anew")] });
   expect(site.page()).toContain(says(2));
+});
+
+test("a fault that is not the clone's leaves the clone, and git's words are the reason", async () => {
+  const { builder, places } = site;
+  const at = { settings: builder.settings, places, git: gitOf(builder) };
+  const head = join(places.clone, ".git/refs/pushgate/head");
+  await at.git(["pack-refs", "--all"]);
+  // git removes empty folders where a ref is to be, and no others.
+  mkdirSync(head, { recursive: true });
+  writeFileSync(join(head, "other.lock"), "");
+  site.repository.push(siteFiles(2));
+  site.deliver();
+  const { last } = await runOnce(at, take(places).markers);
+  expect(last).toMatchObject({ result: "failed", warnings: [] });
+  expect(last.reason).toMatch(/^git can't fetch: .*refs\/pushgate\/head/);
+  expect(existsSync(head)).toBe(true);
 });
 
 test("the next start removes the files of a checkout that did not end", async () => {
