@@ -39,10 +39,24 @@ test("a child that is stopped ends at once, with what it started, whatever it do
   await expect.poll(command).toBe("");
 });
 
-test("a child that writes more than its caller wants is cut there", async () => {
-  const env = { PATH: process.env.PATH ?? "" };
-  const ended = await runChild("sh", ["-c", "yes"], { cwd: "/", env, seconds: 30, most: 10 });
-  expect(ended).toMatchObject({ cut: true, stdout: "y\ny\ny\ny\ny\n" });
+test("a child that writes more than its caller wants is cut there, and not a byte before", async () => {
+  const terms = { cwd: "/", env: { PATH: process.env.PATH ?? "" }, seconds: 30, most: 10 };
+  expect(await runChild("sh", ["-c", "yes"], terms)).toMatchObject({ cut: true, stdout: "y\ny\ny\ny\ny\n" });
+  const whole = await runChild("printf", ["0123456789"], terms);
+  expect(whole).toMatchObject({ cut: false, code: 0, stdout: "0123456789" });
+});
+
+test("no timer of a child that has ended is left", async () => {
+  const timers = () => process.getActiveResourcesInfo().filter((name) => name === "Timeout").length;
+  const before = timers();
+  await shell("exit 0");
+  expect(timers()).toBe(before);
+});
+
+test("what a child left behind ends with it, whatever it does about SIGTERM", async () => {
+  const { stdout } = await shell("trap '' TERM; sleep 60 >/dev/null 2>&1 & echo $!");
+  const command = () => ifThere(() => readFileSync(`/proc/${Number(stdout)}/cmdline`, "utf8")) ?? "";
+  await expect.poll(command).toBe("");
 });
 
 test("a grandchild that holds the pipes holds nothing up", async () => {

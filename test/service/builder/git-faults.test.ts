@@ -142,7 +142,7 @@ test.each([
   ["hint: a\nerror: b\nfatal: c\nremote: d\n", "fatal: c"],
   ["noise\nerror: b\nremote: d\nnoise\n", "remote: d"],
   ["noise\ngit@example.org: Permission denied\nnoise\n", "git@example.org: Permission denied"],
-  ["some\nnoise\n", "noise"],
+  ["some\nmore\nnoise\n", "noise"],
   ["", ""],
 ])("of git's output %j a reason quotes %j", (stderr, line) => {
   expect(lastLine(stderr)).toBe(line);

@@ -1,6 +1,6 @@
 /** hugo behind its unit's socket: how the builder reports each end of it, and what the gate rejects after it. */
 import { once } from "node:events";
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { createServer, type Server } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -72,6 +72,8 @@ async function alone(
   makePlaces(places);
   mkdirSync(places.clone);
   out = places.out;
+  // Of a build that was killed.
+  mkdirSync(join(out, "former"), { recursive: true });
   const fake = "socket" in hugo ? undefined : await startFakeHugo(settings, hugo);
   try {
     await build(settings, places);
@@ -123,6 +125,16 @@ describe("the real hugo", () => {
     writeFileSync(site.places.stats, own("written"));
     await pushed({ "hugo_stats.json": null, "static/a.css": "/* 2 */" });
     expect(stats()).toBe(own("written"));
+    // Hugo's unit mounts over this one.
+    expect(readFileSync(join(site.places.clone, "hugo_stats.json"), "utf8")).toBe("");
+    await pushed({ "hugo_stats.json": "", "static/a.css": "/* 3 */" });
+    expect(stats()).toBe(own("written"));
+    expect(
+      await pushed({ "hugo_stats.json": null, "hugo_stats.json/in": "a folder", "static/a.css": "/* 4 */" }),
+    ).toMatchObject({
+      result: "rejected",
+      reason: "hugo_stats.json in the repository is no file. Remove it.",
+    });
   });
 
   test("the gate rejects a build without layouts, for which hugo exits 0 and writes nothing", async () => {
@@ -256,6 +268,13 @@ describe("a program in place of hugo", () => {
     const missing = "hugo wrote no index.html. Add the layouts (a theme, a submodule) to the repository.";
     expect(reason([])).toBe(missing);
     expect(reason(["layouts"])).toBe(`${missing} These links were left out: layouts.`);
+  });
+
+  test("Hugo's account may write into the output and into the list of what the pages use", async () => {
+    await built("");
+    const mode = (path: string) => statSync(path).mode & 0o777;
+    expect([mode(out), mode(join(out, "../hugo_stats.json"))]).toEqual([0o777, 0o666]);
+    expect(readdirSync(out)).toEqual(["index.html"]);
   });
 
   test("a build is ended at its time limit", async () => {
