@@ -69,13 +69,13 @@ SEEN
 # again; the listeners of sshd are the second source.
 ssh_port() { printf '["ssh","%s"],\n' "$(printf %s "${SSH_CONNECTION##* }" | tr -cd 0-9)"; }
 
-# Port, process and unit of each listening TCP socket. The process is empty without the right to see it; the unit is the
-# one that made the socket, also where another has inherited it.
+# Port, process and unit of each listening TCP socket. The process is empty without the right to see it. The unit is the
+# one that made the socket, also where another has inherited it; it is empty where that unit is stopped.
 listeners() {
   ss -Hltnpe 2>/dev/null </dev/null | awk '
     { port = $4; sub(/.*:/, "", port); name = ""; unit = ""
       if (match($0, /"[^"]*"/)) name = substr($0, RSTART + 1, RLENGTH - 2)
-      if (match($0, / cgroup:[^ ]*/)) { unit = substr($0, RSTART, RLENGTH); sub(/.*[:\/]/, "", unit) }
+      if (match($0, / cgroup:\/[^ ]*/)) { unit = substr($0, RSTART, RLENGTH); sub(/.*\//, "", unit) }
       gsub(/[^a-zA-Z0-9._:@+-]/, "?", name); gsub(/[^a-zA-Z0-9._:@+-]/, "?", unit)
       if (port ~ /^[0-9]+$/ && !seen[port " " name " " unit]++)
         print "[\"listens\"," port ",\"" name "\",\"" unit "\"]," }'

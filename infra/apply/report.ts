@@ -36,7 +36,7 @@ export type Listener = {
   readonly port: number;
   /** "" without the right to see it. */
   readonly process: string;
-  /** The unit that made the socket; "" where the kernel does not know. */
+  /** The unit that made the socket; "" where that unit is stopped. */
   readonly unit: string;
 };
 

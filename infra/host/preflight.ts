@@ -1,7 +1,7 @@
 /** Can a host carry the layers? From the probe's report alone, before anything is changed, with all faults at once. */
 import type { Probed } from "../apply/manifest.ts";
 import { unread } from "../apply/reconcile.ts";
-import type { HostReport } from "../apply/report.ts";
+import type { HostReport, Listener } from "../apply/report.ts";
 import { sitesOf, sourceSets } from "../config/derived.ts";
 import type { Host, Settings } from "../config/settings.ts";
 import { csrQuestion } from "./origin-key/origin-key.ts";
@@ -177,11 +177,18 @@ const originPort: Check = ({ originPort: port, hostname }, report) => {
   return fault(`the origin port ${port} is in use by ${name}${published}${site}. ${fix}`);
 };
 
+/**
+ * By the unit: until systemd has executed the receiver, the process that holds its sockets has a name of systemd's. Where
+ * a person has stopped a socket, the receiver still holds it.
+ */
+const isOfReceiver = ({ unit, process }: Listener): boolean =>
+  /^pushgate-receiver-.+\.socket$/.test(unit) ||
+  (unit === "" && ["systemd", "node", "MainThread", "?node"].includes(process));
+
 const receiverPorts: Check = (_, { listeners }, settings) =>
   sourceSets(settings).flatMap(({ port, name }) =>
     listeners
-      // By the unit: the receiver inherits its sockets, and until systemd has executed it has a name of systemd's.
-      .filter((one) => one.port === port && !/^pushgate-receiver-.+\.socket$/.test(one.unit))
+      .filter((one) => one.port === port && !isOfReceiver(one))
       .flatMap(({ process }) =>
         fault(
           `port ${port}, the receiver's for ${name}, is in use by ${process || "another process"}. Move that process.`,

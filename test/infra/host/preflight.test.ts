@@ -203,6 +203,10 @@ describe("no fault", () => {
     ["pushgate's own socket, held by systemd", check({}, listening(receiverPort, "systemd", ownSocket))],
     ["pushgate's own socket, held by the receiver", check({}, listening(receiverPort, "node", ownSocket))],
     ["pushgate's own socket, held by a receiver that starts", check({}, listening(receiverPort, "?node", ownSocket))],
+    ...(["systemd", "node", "MainThread", "?node"] as const).map((holder): [string, ReturnType<typeof check>] => [
+      `pushgate's own socket that a person stopped, held by ${holder}`,
+      check({}, listening(receiverPort, holder)),
+    ]),
     ["a tool that the probe did not try", check({ iprule: undefined as never })],
     [
       "newer versions",
