@@ -77,7 +77,7 @@ function hookLines(hook: HookReport, { site }: Declared["hooks"][number], now: s
   if (site === undefined) return [["pending", `${pendingText(hook)}; no site, so nothing builds`]];
   return [
     ...statusLines(hook, now),
-    ...(hook.building === undefined ? [] : [["building", `since ${age(hook.building, now)}`] as const]),
+    ...(hook.building === undefined ? [] : [["building", `begun ${age(hook.building, now)}`] as const]),
     ["pending", pendingText(hook)],
     ["units", hook.units.map(unitText).join(", ")],
   ];

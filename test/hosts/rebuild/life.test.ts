@@ -146,7 +146,7 @@ describe("a build that hangs", () => {
     const { deployed } = statusOf(host, "docs")!;
     expect(docs).toMatch(new RegExp(`published +${deployed!.release}, `));
     expect(docs).toMatch(
-      /building +since \d+(\.\d)? (s|min) ago \(.*\)\n +pending +(1 request, )?1 taken and not published yet/,
+      /building +begun (just now|\d+(\.\d)? (s|min) ago) \(.*\)\n +pending +(1 request, )?1 taken and not published yet/,
     );
     const { hosts } = JSON.parse((await rebuild.world.stack.pushgate("status", "--json")).stdout);
     expect(hosts).toMatchObject([{ name: "life", hooks: [{ name: "site" }, { name: "docs" }] }]);

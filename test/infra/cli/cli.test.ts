@@ -107,7 +107,7 @@ describe("status", () => {
     const { code, stdout } = await hosts.run("status");
     expect([code, stdout]).toEqual([
       0,
-      expect.stringMatching(/published +000003-c[\s\S]*building +since 5 min ago \(/),
+      expect.stringMatching(/published +000003-c[\s\S]*building +begun 5 min ago \(/),
     ]);
   });
 
