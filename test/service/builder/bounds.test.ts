@@ -1,21 +1,10 @@
 /** The bounds of a site on the disk, and of git's memory: what a push can take, and what it could take without each. */
 import { spawnSync } from "node:child_process";
 import { randomBytes } from "node:crypto";
-import {
-  existsSync,
-  linkSync,
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  rmSync,
-  statfsSync,
-  truncateSync,
-  writeFileSync,
-} from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeEach, describe, expect, test } from "vitest";
-import { freeOf, measure } from "../../../service/builder/disk.ts";
 import { releases, sizeOf } from "../../../service/builder/releases.ts";
 import {
   type Bench,
@@ -54,61 +43,6 @@ function gitAfter(script: string): string {
   writeFileSync(join(extra, "bin/git"), text, { mode: 0o755 });
   return `${join(extra, "bin")}:${site.builder.path}`;
 }
-
-test("the reserve of a file system is a twentieth of it, at most 1 GiB and 65,536 inodes", () => {
-  for (const path of ["/", "/dev", "/proc"]) {
-    const { blocks, bsize, bavail, files, ffree } = statfsSync(path);
-    const { free, reserve } = freeOf(path)!;
-    expect(reserve.bytes).toBeCloseTo(Math.min((blocks * bsize) / 20, 1 << 30), 0);
-    expect(reserve.inodes).toBeCloseTo(Math.min(files / 20, 65_536), 0);
-    expect(Math.abs(free.bytes - bavail * bsize)).toBeLessThan(1 << 30);
-    if (files === 0) expect(free.inodes).toBe(Number.POSITIVE_INFINITY);
-    else expect(Math.abs(free.inodes - ffree)).toBeLessThan(10_000);
-  }
-  expect(freeOf("/proc/no such file")).toBeUndefined();
-});
-
-describe("what a folder takes", () => {
-  test("is 0 bytes if the folder was removed meanwhile, which counts as no closed folder", async () => {
-    writeFileSync(join(extra, "file"), "x");
-    for (const gone of ["missing", "file", "file/below"])
-      expect(await measure(join(extra, gone))).toEqual({ bytes: 0, closed: new Set() });
-  });
-
-  const taken = () => measure(extra).then(({ bytes }) => bytes);
-
-  test("a linked file counts once, a sparse file little, an empty file and a name of any bytes a block", async () => {
-    writeFileSync(join(extra, "one"), Buffer.alloc(MiB, 1));
-    for (let i = 0; i < 9; i += 1) linkSync(join(extra, "one"), join(extra, `link-${i}`));
-    expect(Math.abs((await taken()) - MiB)).toBeLessThan(10_000);
-    writeFileSync(join(extra, "sparse"), "");
-    truncateSync(join(extra, "sparse"), 1 << 30);
-    writeFileSync(Buffer.concat([Buffer.from(`${extra}/`), Buffer.from([0xff, 0xfe])]), Buffer.alloc(MiB, 1));
-    mkdirSync(join(extra, "sub"));
-    for (let i = 0; i < 100; i += 1) writeFileSync(join(extra, "sub", `${i}`), "");
-    expect(Math.abs((await taken()) - 2 * MiB - 102 * 4096)).toBeLessThan(20_000);
-  });
-
-  test("a folder that is nested deeper than a path may be is named", async () => {
-    const deep = `chdir "${extra}"; for (1..40) { mkdir "d" x 200; chdir "d" x 200 or die }`;
-    expect(spawnSync("perl", ["-e", deep]).status).toBe(0);
-    expect((await measure(extra)).closed.size).toBe(1);
-    spawnSync("rm", ["-rf", extra]);
-  });
-
-  test("a walk ends above a sum, and lets other work of the process go on", async () => {
-    for (let i = 0; i < 20_000; i += 1) writeFileSync(join(extra, `${i}`), "");
-    let looks = 0;
-    const timer = setInterval(() => {
-      looks += 1;
-    }, 1);
-    const { bytes } = await measure(extra);
-    clearInterval(timer);
-    expect(bytes).toBe(20_000 * 4096);
-    expect(looks).toBeGreaterThan(3);
-    expect((await measure(extra, 10 * 4096)).bytes).toBe(11 * 4096);
-  });
-});
 
 describe("a commit", () => {
   const many = Object.fromEntries(Array.from({ length: 100 }, (_, i) => [`static/${i}.bin`, Buffer.alloc(MiB)]));

@@ -5,13 +5,13 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { buildPending, removeLeftovers } from "../../../service/builder/build-pending.ts";
-import { environment, gitOf } from "../../../service/builder/git.ts";
+import { environment } from "../../../service/builder/git.ts";
 import { pending, take } from "../../../service/builder/markers.ts";
 import type { Pauses } from "../../../service/builder/pauses.ts";
 import type { BuilderSettings } from "../../../service/builder/settings.ts";
 import type { RunLine } from "../../../service/builder/status.ts";
 import { readBuilder, SettingsFault } from "../../../service/settings.ts";
-import { type Bench, bundledBuilder, cannotBuild, finish, gitHost, onCopies, start } from "./harness.ts";
+import { type Bench, bundledBuilder, cannotBuild, finish, gitHost, onCopies, siteOf, start } from "./harness.ts";
 import { siteFiles } from "./hugo-site.ts";
 
 describe("a run", () => {
@@ -41,8 +41,6 @@ describe("a run", () => {
     faults.status = 500;
     const entries: (RunLine & { readonly milliseconds: unknown; readonly since: number })[] = [];
     let last = performance.now();
-    const { settings } = site.builder;
-    const at = { settings, places: site.places, git: gitOf(site.builder) };
     const journal = (entry: RunLine) => {
       entries.push({ ...entry, since: performance.now() - last });
       last = performance.now();
@@ -52,7 +50,7 @@ describe("a run", () => {
     };
     site.repository.push(siteFiles(2));
     site.deliver();
-    await buildPending(at, journal, pauses);
+    await buildPending(siteOf(site), journal, pauses);
     expect(pending(site.places)).toEqual([]);
     return entries;
   }
@@ -77,40 +75,27 @@ describe("a run", () => {
   test("the builder reports to its program that it ended at a failure", async () => {
     const settings = { ...site.builder.settings, repository: "https://git.invalid/gone.git" };
     site.deliver();
-    const { places } = site;
-    expect(await buildPending({ settings, places, git: gitOf(site.builder) }, () => {}, null)).toBe(false);
+    expect(await buildPending({ ...siteOf(site), settings }, () => {}, null)).toBe(false);
   });
 
   test("the builder reports to its program that it may not run again", async () => {
     site.repository.push(siteFiles(2));
     site.deliver();
-    const { builder, places } = site;
-    const at = { settings: builder.settings, places, git: gitOf(builder) };
-    expect(
-      await buildPending(
-        at,
-        () => {},
-        null,
-        async () => false,
-      ),
-    ).toBe(false);
-    expect(pending(places)).toEqual([]);
+    const never = async () => false;
+    expect(await buildPending(siteOf(site), () => {}, null, never)).toBe(false);
+    expect(pending(site.places)).toEqual([]);
   });
 
   test("a builder rests until the time that the end of the one before it has set", async () => {
-    const at = { settings: site.builder.settings, places: site.places, git: gitOf(site.builder) };
     site.deliver();
     take(site.places);
     const until = Date.now() + 1_500;
     writeFileSync(site.places.paused, `${new Date(until).toISOString()}\n`);
     let ran = 0;
-    await buildPending(
-      at,
-      () => {
-        ran = Date.now();
-      },
-      { first: 300, longest: 30_000, least: 50 },
-    );
+    const journal = () => {
+      ran = Date.now();
+    };
+    await buildPending(siteOf(site), journal, { first: 300, longest: 30_000, least: 50 });
     expect(ran).toBeGreaterThanOrEqual(until - 1);
     expect(ran).toBeLessThan(until + 10_000);
   });

@@ -4,8 +4,12 @@ import { expect, test } from "vitest";
 import { runChild } from "../../../service/builder/child.ts";
 import { ifThere } from "../../../service/builder/files.ts";
 
-const shell = (script: string, seconds = 30) =>
-  runChild("sh", ["-c", script], { cwd: "/", env: { PATH: process.env.PATH ?? "" }, seconds });
+const shell = (script: string, more: Partial<Parameters<typeof runChild>[2]> = {}) =>
+  runChild("sh", ["-c", script], { cwd: "/", env: { PATH: process.env.PATH ?? "" }, seconds: 30, ...more });
+
+/** The process whose number this is ends soon: /proc has no command line of one that has ended. */
+const ends = (pid: string) =>
+  expect.poll(() => ifThere(() => readFileSync(`/proc/${Number(pid)}/cmdline`, "utf8")) ?? "").toBe("");
 
 test("a child's exit code and outputs are returned", async () => {
   expect(await shell("echo out; echo err >&2; exit 3")).toEqual({
@@ -15,34 +19,32 @@ test("a child's exit code and outputs are returned", async () => {
 
 test("a child that ignores SIGTERM is killed after the time limit", async () => {
   const from = performance.now();
-  expect(await shell("trap '' TERM; sleep 60; sleep 60", 1)).toMatchObject({ code: undefined, late: true });
+  expect(await shell("trap '' TERM; sleep 60; sleep 60", { seconds: 1 })).toMatchObject({
+    code: undefined,
+    late: true,
+  });
   expect(performance.now() - from).toBeLessThan(10_000);
 });
 
 test("a child that obeys SIGTERM is not killed", async () => {
   const ending = "trap 'echo ended; exit 5' TERM; while :; do sleep 0.1; done";
-  expect(await shell(ending, 1)).toMatchObject({ code: 5, stdout: "ended\n", late: true });
+  expect(await shell(ending, { seconds: 1 })).toMatchObject({ code: 5, stdout: "ended\n", late: true });
 });
 
 test("a child that is stopped ends at once, with what it started, whatever it does about SIGTERM", async () => {
   const stop = new AbortController();
-  const env = { PATH: process.env.PATH ?? "" };
-  const script = "trap '' TERM; sleep 60 & echo $!; wait";
-  const running = runChild("sh", ["-c", script], { cwd: "/", env, seconds: 60, stop: stop.signal });
+  const running = shell("trap '' TERM; sleep 60 & echo $!; wait", { seconds: 60, stop: stop.signal });
   const from = performance.now();
   setTimeout(() => stop.abort(), 300);
   const { stdout, ...ended } = await running;
   expect(ended).toMatchObject({ code: undefined, signal: "SIGKILL", late: false });
   expect(performance.now() - from).toBeLessThan(2_000);
-  // Of a process that has ended, /proc has no command line.
-  const command = () => ifThere(() => readFileSync(`/proc/${Number(stdout)}/cmdline`, "utf8")) ?? "";
-  await expect.poll(command).toBe("");
+  await ends(stdout);
 });
 
 test("a child that writes more than its caller wants is cut there, and not a byte before", async () => {
-  const terms = { cwd: "/", env: { PATH: process.env.PATH ?? "" }, seconds: 30, most: 10 };
-  expect(await runChild("sh", ["-c", "yes"], terms)).toMatchObject({ cut: true, stdout: "y\ny\ny\ny\ny\n" });
-  const whole = await runChild("printf", ["0123456789"], terms);
+  expect(await shell("yes", { most: 10 })).toMatchObject({ cut: true, stdout: "y\ny\ny\ny\ny\n" });
+  const whole = await shell("printf 0123456789", { most: 10 });
   expect(whole).toMatchObject({ cut: false, code: 0, stdout: "0123456789" });
 });
 
@@ -55,8 +57,7 @@ test("no timer of a child that has ended is left", async () => {
 
 test("what a child left behind ends with it, whatever it does about SIGTERM", async () => {
   const { stdout } = await shell("trap '' TERM; sleep 60 >/dev/null 2>&1 & echo $!");
-  const command = () => ifThere(() => readFileSync(`/proc/${Number(stdout)}/cmdline`, "utf8")) ?? "";
-  await expect.poll(command).toBe("");
+  await ends(stdout);
 });
 
 test("a grandchild that holds the pipes holds nothing up", async () => {

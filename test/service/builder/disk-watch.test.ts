@@ -4,10 +4,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import { measure } from "../../../service/builder/disk.ts";
 import { watchDisk } from "../../../service/builder/disk-watch.ts";
 import type { Places } from "../../../service/builder/places.ts";
-import { placesIn } from "./harness.ts";
+import { cannotMount, mountTmpfs, placesIn, unmount } from "./harness.ts";
 
 let folder: string;
 let places: Places;
@@ -42,13 +41,24 @@ test("nothing is ended after the end of the watch", async () => {
   expect(ends).toEqual([]);
 });
 
-test("a walk lets other work go on, and ends where that work ends it", async () => {
-  for (let i = 0; i < 3_000; i += 1) writeFileSync(join(places.work, `${i}`), "");
-  let turns = 0;
-  const timer = setInterval(() => (turns += 1), 1);
-  const whole = await measure(places.work);
-  clearInterval(timer);
-  expect(turns).toBeGreaterThan(0);
-  const { bytes } = await measure(places.work, Number.POSITIVE_INFINITY, () => false);
-  expect(bytes).toBeLessThan(whole.bytes);
+test("a build is ended once where the disk comes below its reserve, and not before", async ({ skip }) => {
+  skip(!mountTmpfs(places.site, "size=8m,nr_inodes=1000"), cannotMount);
+  try {
+    placesIn(folder);
+    const ends: string[] = [];
+    const unwatch = watchDisk({ releaseBytes: 1 << 30 }, places, ({ message }) => ends.push(message));
+    write(4 << 20);
+    await sleep(300);
+    expect(ends).toEqual([]);
+    write((8 << 20) - (300 << 10));
+    await vi.waitUntil(() => ends.length > 0, { timeout: 5_000 });
+    await sleep(200);
+    unwatch();
+    expect(ends).toEqual([
+      `the disk is full. Free space on the file system of ${places.site}, or make the site smaller: a build leaves ` +
+        "0.4 MiB and 50 inodes of it free.",
+    ]);
+  } finally {
+    unmount(places.site);
+  }
 });

@@ -3,12 +3,11 @@ import { execFileSync } from "node:child_process";
 import { existsSync, mkdirSync, readdirSync, rmSync, statSync, truncateSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { gitOf } from "../../../service/builder/git.ts";
 import { lastLine } from "../../../service/builder/git-faults.ts";
 import { take } from "../../../service/builder/markers.ts";
 import { runOnce } from "../../../service/builder/run.ts";
 import type { GitHost } from "../../fakes/git-host.ts";
-import { type Bench, bundledBuilder, finish, gitHost, onCopies, start } from "./harness.ts";
+import { type Bench, bundledBuilder, finish, gitHost, onCopies, siteOf, start } from "./harness.ts";
 import { says, siteFiles } from "./hugo-site.ts";
 
 let site: Bench;
@@ -84,16 +83,15 @@ test("the builder makes a broken clone anew", async () => {
 });
 
 test("a fault that is not the clone's leaves the clone, and git's words are the reason", async () => {
-  const { builder, places } = site;
-  const at = { settings: builder.settings, places, git: gitOf(builder) };
-  const head = join(places.clone, ".git/refs/pushgate/head");
+  const at = siteOf(site);
+  const head = join(site.places.clone, ".git/refs/pushgate/head");
   await at.git(["pack-refs", "--all"]);
   // git removes empty folders where a ref is to be, and no others.
   mkdirSync(head, { recursive: true });
   writeFileSync(join(head, "other.lock"), "");
   site.repository.push(siteFiles(2));
   site.deliver();
-  const { last } = await runOnce(at, take(places).markers);
+  const { last } = await runOnce(at, take(site.places).markers);
   expect(last).toMatchObject({ result: "failed", warnings: [] });
   expect(last.reason).toMatch(/^git can't fetch: .*refs\/pushgate\/head/);
   expect(existsSync(head)).toBe(true);

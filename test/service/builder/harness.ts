@@ -17,6 +17,7 @@ import { assetExtensions, buildPaths } from "../../../infra/config/schema.ts";
 import { buildPending, removeLeftovers } from "../../../service/builder/build-pending.ts";
 import { gitOf } from "../../../service/builder/git.ts";
 import { makePlaces, type Places, placesOf } from "../../../service/builder/places.ts";
+import type { Site } from "../../../service/builder/repository.ts";
 import type { BuilderSettings } from "../../../service/builder/settings.ts";
 import type { RunLine, Status } from "../../../service/builder/status.ts";
 import type { Builder } from "../../../service/settings.ts";
@@ -66,6 +67,14 @@ export function placesIn(folder: string): Places {
   makePlaces(places);
   return places;
 }
+
+/** Mounts a tmpfs there. False where it cannot, and the test is to be skipped: `cannotMount` is the reason. */
+export function mountTmpfs(folder: string, options = "size=8m"): boolean {
+  mkdirSync(folder, { recursive: true });
+  return spawnSync("mount", ["-t", "tmpfs", "-o", options, "tmpfs", folder]).status === 0;
+}
+export const unmount = (folder: string) => void spawnSync("umount", [folder]);
+export const cannotMount = "only root with CAP_SYS_ADMIN can mount";
 
 let host: Promise<GitHost> | undefined;
 /** One git host for each test file. */
@@ -307,11 +316,15 @@ async function benchIn(
   };
 }
 
+/** What the builder's own functions take. */
+export const siteOf = ({ builder, places }: Pick<Bench, "builder" | "places">): Site => {
+  return { settings: builder.settings, places, git: gitOf(builder) };
+};
+
 /** As main.ts does, without pauses. */
 async function work(builder: Builder, places: Places, journal: RunLine[]): Promise<void> {
-  const { settings } = builder;
   makePlaces(places);
   removeLeftovers(places);
   const write = (entry: RunLine) => void journal.push(entry);
-  await buildPending({ settings, places, git: gitOf(builder) }, write, null);
+  await buildPending(siteOf({ builder, places }), write, null);
 }

@@ -2,7 +2,7 @@
  * What starts a build: deliveries, requests of the writers' group, requests of root. Members of groups put anything into
  * their folders, and stop nothing.
  */
-import { execFileSync, spawnSync } from "node:child_process";
+import { execFileSync } from "node:child_process";
 import {
   chownSync,
   existsSync,
@@ -28,7 +28,17 @@ import {
   takeFormer,
 } from "../../../service/builder/markers.ts";
 import { releases } from "../../../service/builder/releases.ts";
-import { type Bench, bundledBuilder, finish, gitHost, onCopies, start } from "./harness.ts";
+import {
+  type Bench,
+  bundledBuilder,
+  cannotMount,
+  finish,
+  gitHost,
+  mountTmpfs,
+  onCopies,
+  start,
+  unmount,
+} from "./harness.ts";
 import { siteFiles } from "./hugo-site.ts";
 
 let site: Bench;
@@ -236,14 +246,9 @@ describe("what a member puts into the folder of requests", () => {
 
 describe("what the builder cannot remove", () => {
   const at = () => join(requests(), "mounted");
-  const mount = () => {
-    mkdirSync(at(), { recursive: true });
-    return spawnSync("mount", ["-t", "tmpfs", "tmpfs", at()]).status === 0;
-  };
-  const unmount = () => spawnSync("umount", [at()]);
 
   test("requests one build, also where it stays; and one more once another has taken its place", ({ skip }) => {
-    skip(!mount(), "only root with CAP_SYS_ADMIN can mount");
+    skip(!mountTmpfs(at()), cannotMount);
     try {
       const fault = `${at()} can't be removed (EBUSY). Remove it.`;
       const first = take(site.places);
@@ -259,14 +264,14 @@ describe("what the builder cannot remove", () => {
       expect(arrived(site.places, others.left)).toBe(false);
       removeDone(site.places, others.markers);
       // The folder below has another inode, and the root of a new tmpfs the same as the former one's.
-      unmount();
+      unmount(at());
       const after = take(site.places);
       expect(after.faults).toEqual([]);
       removeDone(site.places, after.markers);
-      mount();
+      mountTmpfs(at());
       expect(take(site.places).markers).toHaveLength(1);
     } finally {
-      unmount();
+      unmount(at());
     }
   });
 

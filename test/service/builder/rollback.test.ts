@@ -3,12 +3,11 @@ import { once } from "node:events";
 import { chmodSync, mkdirSync, readlinkSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { gitOf } from "../../../service/builder/git.ts";
 import { pending } from "../../../service/builder/markers.ts";
 import { heldHead } from "../../../service/builder/places.ts";
 import { currentRelease, releases } from "../../../service/builder/releases.ts";
 import { rollBack } from "../../../service/builder/run.ts";
-import { type Bench, bundledBuilder, copyOf, finish, onCopies, start, type Without } from "./harness.ts";
+import { type Bench, bundledBuilder, copyOf, finish, onCopies, siteOf, start, type Without } from "./harness.ts";
 import { says, siteFiles, writePage } from "./hugo-site.ts";
 
 let site: Bench;
@@ -165,9 +164,7 @@ describe("a rollback", () => {
   });
 
   test.each(["../../../etc", "", "current", ".", "000002-x/../../work"])("to %j leads nowhere", async (release) => {
-    const { builder, places } = site;
-    const at = { settings: builder.settings, places, git: gitOf(builder) };
-    await expect(rollBack(at, release)).rejects.toThrow("there is no release");
+    await expect(rollBack(siteOf(site), release)).rejects.toThrow("there is no release");
     expect(site.page()).toContain(says(2));
   });
 });

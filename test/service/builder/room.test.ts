@@ -3,10 +3,9 @@ import { existsSync, readdirSync, rmSync, statSync, writeFileSync } from "node:f
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { measure } from "../../../service/builder/disk.ts";
-import { gitOf } from "../../../service/builder/git.ts";
 import { currentRelease, releases, sizeOf, switchTo } from "../../../service/builder/releases.ts";
 import { makeRoom } from "../../../service/builder/room.ts";
-import { type Bench, onCopies, placesIn } from "./harness.ts";
+import { type Bench, onCopies, placesIn, siteOf } from "./harness.ts";
 
 let site: Bench;
 onCopies(3, (copy) => {
@@ -23,10 +22,9 @@ async function staying(...fit: readonly string[]): Promise<string[]> {
   return releases(places);
 }
 
-async function withReleasesOf(releaseBytes: number, git = gitOf(site.builder)): Promise<void> {
-  const { places, builder } = site;
-  const settings = { ...builder.settings, limits: { ...builder.settings.limits, releaseBytes } };
-  await makeRoom({ settings, places, git });
+async function withReleasesOf(releaseBytes: number, git = siteOf(site).git): Promise<void> {
+  const { settings, ...at } = siteOf(site);
+  await makeRoom({ ...at, git, settings: { ...settings, limits: { ...settings.limits, releaseBytes } } });
 }
 
 test("all stay where they fit, then the oldest goes first, and the published one last", async () => {
