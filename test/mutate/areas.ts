@@ -61,7 +61,19 @@ const builderParts: readonly Area[] = [
   builderPart(
     "disk",
     ["disk", "disk-watch", "files", "lay", "room"],
-    ["bounds", "disk", "disk-watch", "exchange", "gate", "git-faults", "hugo", "make-release", "reports", "room"],
+    [
+      "bounds",
+      "disk",
+      "disk-watch",
+      "exchange",
+      "files",
+      "gate",
+      "git-faults",
+      "hugo",
+      "make-release",
+      "reports",
+      "room",
+    ],
   ),
   builderPart(
     "releases",
@@ -80,14 +92,18 @@ const builderParts: readonly Area[] = [
     ],
   ),
   builderPart("hugo", ["content", "hugo", "setback", "settings"], ["build-pending", "hugo", "own-content", "reasons"]),
-  builderPart(
-    "runs",
-    ["build-pending", "decide", "markers", "pauses", "places", "reports", "run", "status", "stay", "unit-end"],
-    [
-      ...["adopt", "build-pending", "decide", "git-faults", "kill", "markers", "own-content", "replays", "reports"],
-      ...["repository", "rollback", "stay", "unit-end"],
-    ],
-  ),
+  {
+    ...builderPart(
+      "runs",
+      [],
+      [
+        ...["adopt", "build-pending", "decide", "git-faults", "kill", "markers", "own-content", "replays", "reports"],
+        ...["repository", "rollback", "stay", "unit-end"],
+      ],
+    ),
+    // All other files, those that are new, too.
+    sources: ["service/builder"],
+  },
 ];
 
 export const areas: readonly Area[] = [

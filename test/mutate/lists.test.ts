@@ -33,8 +33,10 @@ test("each area has its sources and tests, and a file belongs to the area that n
     [
       "service/git-hosts/gitlab.ts",
       "service/git-hosts/gitlab-webhooks.ts",
+      "service/builder/disk.ts",
+      "service/builder/a-new-file.ts",
       "infra/edge/zone/lock.ts",
       "infra/index.ts",
     ].map((file) => areaOf(file)?.name),
-  ).toEqual(["receiver", "git-hosts", undefined, undefined]);
+  ).toEqual(["receiver", "git-hosts", "builder-disk", "builder-runs", undefined, undefined]);
 });
