@@ -1,7 +1,6 @@
 /**
  * `npm run bench -- [--rounds N] [--node path] [--host [--release R]] [--json] [--write]`: the receiver's bundle, with every protection on,
- * beside other servers that check the same deliveries. The server has one core, the client another. Ratios are medians
- * over interleaved rounds. --write stores table and plot in docs. --host, as root, measures a delivery's whole
+ * beside other servers that check the same deliveries. The server has one core, the client another. --write stores table and plot in docs. --host, as root, measures a delivery's whole
  * way through a throwaway host instead.
  */
 import { spawnSync } from "node:child_process";
@@ -10,7 +9,7 @@ import { parseArgs } from "node:util";
 import { keptByNpm } from "../infra/cli/command.ts";
 import { measure } from "./bench/measure.ts";
 import { cpu, type Report, store, table, times } from "./bench/report.ts";
-import { bundleAll, coldStart, peers, pin, type Running, start } from "./bench/servers.ts";
+import { bundleAll, coldStart, peers, pin, startAll } from "./bench/servers.ts";
 
 try {
   keptByNpm(["rounds", "ms", "node", "host", "release", "json", "write"], "npm run bench --", process.env);
@@ -41,18 +40,15 @@ if (values.host) {
   const { benchHost } = await import("./bench/host.ts");
   await benchHost(await ready("bench", values.release), { rounds, ms, json: values.json, write: values.write, say });
 }
+const hasWebhook = !spawnSync("webhook", ["-version"]).error;
+if (!hasWebhook) say("adnanh/webhook is skipped: the program webhook is missing. Run apt-get install webhook.");
+const present = peers.filter(({ program }) => program !== "webhook" || hasWebhook);
 pin();
 const bundles = await bundleAll();
-const running: Running[] = [];
 try {
   const receiver = await coldStart("receiver", values.node, bundles, 7);
   const expressEmpty = await coldStart("express-empty", values.node, bundles, 7);
-  for (const peer of peers) {
-    if (peer.program === "webhook" && spawnSync("webhook", ["-version"]).error)
-      say("adnanh/webhook is skipped: the program webhook is missing. Run apt-get install webhook.");
-    else running.push(await start(peer, values.node, bundles));
-  }
-  const servers = await measure(running, rounds, ms, say);
+  const servers = await measure(() => startAll(present, values.node, bundles), { rounds, ms, say });
   const node = spawnSync(values.node, ["--version"], { encoding: "utf8" }).stdout.trim();
   const report: Report = { node, rounds, servers, coldStart: { receiver, expressEmpty } };
   const ratio = (receiver / expressEmpty).toFixed(2);
@@ -61,6 +57,5 @@ try {
   console.log(values.json ? JSON.stringify(report, null, 2) : figures);
   if (values.write) store("figures", figures, "benchmark.svg", report);
 } finally {
-  for (const each of running) await each.stop();
   rmSync(bundles.folder, { recursive: true, force: true });
 }

@@ -5,7 +5,7 @@
  * nginx and the receiver have one core, the client has the other. nginx counts no address of GitHub's ranges, so its
  * rate is not what is measured.
  */
-import { readdirSync, rmSync } from "node:fs";
+import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { connect, createSecureContext } from "node:tls";
 import { originKey } from "../../infra/contract.ts";
@@ -21,7 +21,7 @@ import { step } from "../hosts/lab/process.ts";
 import { buildWorld, originPort } from "../hosts/world.ts";
 import { measure } from "./measure.ts";
 import { cpu, store, table, times } from "./report.ts";
-import { cpuOf, pin, type Running, residentOf } from "./servers.ts";
+import { cpuOf, moveAway, pin, type Running, residentOf } from "./servers.ts";
 
 type Options = {
   readonly rounds: number;
@@ -68,6 +68,8 @@ export const benchHost = (release: Release, { rounds, ms, json, write, say }: Op
     pin(processes);
     const sum = (of: (pid: number) => number) => processes.reduce((all, pid) => all + of(pid), 0);
     const spool = join(host.root, "var/spool/pushgate/site");
+    const stored = join(host.root, "var/spool/stored");
+    mkdirSync(stored);
     const { certificate: cert, private_key: key } = world.api.zone.origin_pulls.hostname_certificates[0]!;
     const running = chains.map(({ port, ...peer }): Running => {
       const secureContext = createSecureContext(port === originPort ? { cert, key } : {});
@@ -75,16 +77,19 @@ export const benchHost = (release: Release, { rounds, ms, json, write, say }: Op
       return {
         peer,
         dial: (ready) => connect({ ...to, secureContext }, ready).setNoDelay(),
-        empty: () => {
-          for (const file of readdirSync(spool)) rmSync(join(spool, file));
-        },
+        empty: () => moveAway(spool, stored),
         resident: () => sum(residentOf),
         cpu: () => sum(cpuOf),
         coldStart: 0,
         stop: async () => {},
       };
     });
-    const servers = await measure(running, rounds, ms, say, { "cf-connecting-ip": places.github });
+    const servers = await measure(async () => running, {
+      rounds,
+      ms,
+      say,
+      headers: { "cf-connecting-ip": places.github },
+    });
     const versions = await host.read("node --version; nginx -v 2>&1 | sed 's/.*nginx.//'");
     const [node, nginx] = versions.split("\n");
     const first = `Debian's ${release}: Node ${node}, nginx ${nginx}. ${rounds} rounds.`;

@@ -43,7 +43,7 @@ export const peers: readonly Peer[] = [
 export type Running = {
   readonly peer: Pick<Peer, "name" | "label">;
   readonly dial: Dial;
-  /** Removes what was stored: a receiver's spool holds 10,000 deliveries. */
+  /** Moves away what was stored: a receiver's spool holds 10,000 deliveries. */
   readonly empty: () => void;
   /** MiB. */
   readonly resident: () => number;
@@ -171,6 +171,13 @@ function pinned(command: string, args: readonly string[], env: NodeJS.ProcessEnv
   return child;
 }
 
+/** Moved, not removed: ext4 looks at each lately freed inode for a new file, which took a third of a server's time. */
+export function moveAway(from: string, to: string): void {
+  for (const file of readdirSync(from)) renameSync(join(from, file), join(to, file));
+  // Otherwise the first sync of the next server would write this.
+  spawnSync("sync");
+}
+
 export async function start(peer: Peer, node: string, bundles: Bundles): Promise<Running> {
   const folder = mkdtempSync(join(bundles.folder, `${peer.name}-`));
   // One for all: what a new file costs ext4 depends on the place of its folder on the disk.
@@ -215,12 +222,7 @@ export async function start(peer: Peer, node: string, bundles: Bundles): Promise
   return {
     peer,
     dial: (ready) => connect({ port, host: "127.0.0.1", noDelay: true }, ready),
-    empty: () => {
-      // Moved, not removed: ext4 looks at each lately freed inode for a new file, which took a third of a server's time.
-      for (const file of readdirSync(join(spool, "site"))) renameSync(join(spool, "site", file), join(stored, file));
-      // Otherwise the first sync of the next server would write this.
-      spawnSync("sync");
-    },
+    empty: () => moveAway(join(spool, "site"), stored),
     coldStart,
     resident: () => residentOf(child.pid!),
     cpu: () => cpuOf(child.pid!),
@@ -230,4 +232,16 @@ export async function start(peer: Peer, node: string, bundles: Bundles): Promise
       rmSync(folder, { recursive: true, force: true });
     },
   };
+}
+
+/** Where one does not start, it stops the others and fails. */
+export async function startAll(peers: readonly Peer[], node: string, bundles: Bundles): Promise<Running[]> {
+  const running: Running[] = [];
+  try {
+    for (const peer of peers) running.push(await start(peer, node, bundles));
+  } catch (error) {
+    for (const each of running) await each.stop();
+    throw error;
+  }
+  return running;
 }
