@@ -1,7 +1,9 @@
 /** Faults between keys of the configuration. Each check returns its faults, so that a user reads all of them at once. */
+
 import { overlapCidr } from "cidr-tools";
+import { repositoryOf } from "../../service/git-hosts/repository.ts";
 import { loopback, networks } from "../networks.ts";
-import { gitHostAt, isElsewhere, isOutside, published, remoteOf } from "./derived.ts";
+import { gitHostAt, isElsewhere, isOutside, published } from "./derived.ts";
 import { type Fault, faultsOf } from "./faults.ts";
 import type { Config, Host } from "./schema.ts";
 import { servingFaults, siteFaults } from "./site-checks.ts";
@@ -88,7 +90,7 @@ function hookFaults(hook: Config["hooks"][number], key: string): Fault[] {
 }
 
 function repositoryFaults(hook: Config["hooks"][number], key: string): Fault[] {
-  const { host } = remoteOf(hook.repository);
+  const { host } = repositoryOf(hook.repository);
   const name = gitHostAt(hook.repository);
   return faultsOf(key, {
     [`is at ${host}, and gitHost is "${hook.gitHost}". Use a repository of the git host that delivers, or gitHost: ${name}.`]:

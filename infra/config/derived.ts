@@ -1,5 +1,12 @@
 /** Values derived from the configuration, each in one place: Settings, sites, hostnames, source sets, repositories. */
-import { type GitHost, type GitHostName, gitHostNames, gitHosts } from "../../service/git-hosts/index.ts";
+import {
+  type GitHost,
+  type GitHostName,
+  gitHostNames,
+  gitHosts,
+  type Repository,
+  repositoryOf,
+} from "../../service/git-hosts/index.ts";
 import { webhookPath } from "../contract.ts";
 import { type Network, networks } from "../networks.ts";
 import { tidy } from "./cidr.ts";
@@ -45,7 +52,7 @@ export const isReported = ({ setsStatus, site: { notify } }: SiteHook): boolean 
 
 /** The ports that a hook's results are sent to. A git host that is reached over SSH has its API on 443. */
 export function reportPorts({ repository, setsStatus, site: { notify } }: SiteHook): number[] {
-  const { ssh, port } = remoteOf(repository);
+  const { ssh, port } = repositoryOf(repository);
   const notified = notify === undefined ? [] : [Number(new URL(notify).port || 443)];
   return [...(setsStatus ? [ssh ? 443 : port] : []), ...notified];
 }
@@ -96,18 +103,9 @@ export const webhookUrls = ({
       .map((host) => ({ hook, host: host.name, url: `https://${host.hostname}${webhookPath(hook)}` })),
   );
 
-type Remote = { readonly ssh: boolean; readonly host: string; readonly port: number };
-
-/** Parses a repository's address that schema.ts accepted: `https://…`, `ssh://user@host…`, or `user@host:path`. */
-export function remoteOf(repository: string): Remote {
-  const [, scheme, host = "", port] = /^(https|ssh):\/\/(?:[^@/]*@)?([^/:]+)(?::(\d+))?\//.exec(repository) ?? [];
-  if (scheme === undefined) return { ssh: true, host: /@([^:]+):/.exec(repository)?.[1] ?? "", port: 22 };
-  return { ssh: scheme === "ssh", host, port: Number(port ?? (scheme === "ssh" ? 22 : 443)) };
-}
-
 /** The git host that a repository of this address lies at, if it is a public one. */
 export const gitHostAt = (repository: string): GitHostName | undefined =>
-  gitHostNames.find((name) => gitHosts[name].domains?.includes(remoteOf(repository).host));
+  gitHostNames.find((name) => gitHosts[name].domains?.includes(repositoryOf(repository).host));
 
 /** What is known of a git host as written, which may be none. */
 export const knownGitHost = (gitHost: unknown): GitHost | undefined =>
@@ -118,7 +116,8 @@ export const isElsewhere = ({ repository, gitHost }: { repository: string; gitHo
   !knownGitHost(gitHost)?.anyRepository && ![undefined, gitHost].includes(gitHostAt(repository));
 
 /** The name of a repository's host in ssh's known_hosts. */
-export const knownAs = ({ host, port }: Remote): string => (port === 22 ? host : `[${host}]:${port}`);
+export const knownAs = ({ host, port }: Pick<Repository, "host" | "port">): string =>
+  port === 22 ? host : `[${host}]:${port}`;
 
 /** Above the ports Debian's services use and those of git hosts that publish their ranges, below the ephemeral ones. */
 const firstOwnPort = 9470;

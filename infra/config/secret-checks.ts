@@ -1,10 +1,12 @@
 /** Faults of the secrets: those that git hosts sign with, deploy keys, tokens and keys of reports. No fault quotes a value. */
+
 import { createHash } from "node:crypto";
 import * as v from "valibot";
 import { parse as parseYaml } from "yaml";
 import type { GitHost } from "../../service/git-hosts/index.ts";
+import { repositoryOf } from "../../service/git-hosts/repository.ts";
 import { isKey, isMeantAsKey } from "../../service/git-hosts/standard-signature.ts";
-import { isElsewhere, knownGitHost, remoteOf } from "./derived.ts";
+import { isElsewhere, knownGitHost } from "./derived.ts";
 import { checkShape, type Fault, faultsOf } from "./faults.ts";
 import { hookName, hookSecrets, repositoryShape } from "./schema.ts";
 
@@ -16,7 +18,7 @@ const writtenHooks = (hooks: readonly unknown[]) =>
   hooks.flatMap((hook) => {
     const { name, gitHost, repository, site }: Record<string, unknown> = Object(hook);
     const remote =
-      v.is(repositoryShape, repository) && !isElsewhere({ repository, gitHost }) ? remoteOf(repository) : undefined;
+      v.is(repositoryShape, repository) && !isElsewhere({ repository, gitHost }) ? repositoryOf(repository) : undefined;
     return v.is(hookName, name)
       ? [
           {

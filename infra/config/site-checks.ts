@@ -1,7 +1,9 @@
 /** Faults of the sites: their folders, SSH host keys, ranges and hostnames. */
+
 import { containsCidr, overlapCidr } from "cidr-tools";
+import { repositoryOf } from "../../service/git-hosts/repository.ts";
 import { local, networks } from "../networks.ts";
-import { isElsewhere, isOutside, knownAs, remoteOf } from "./derived.ts";
+import { isElsewhere, isOutside, knownAs } from "./derived.ts";
 import { type Fault, faultsOf } from "./faults.ts";
 import type { Config, Site } from "./schema.ts";
 
@@ -88,7 +90,7 @@ const keepFaults = ({ key, site: { keep } }: Keyed): Fault[] =>
 
 function knownHostsFaults({ key, repository, gitHost, site: { knownHosts } }: Keyed): Fault[] {
   if (isElsewhere({ repository, gitHost })) return [];
-  const remote = remoteOf(repository);
+  const remote = repositoryOf(repository);
   const name = knownAs(remote);
   if (!remote.ssh || knownHosts.some((line) => line.split(" ")[0]!.split(",").includes(name))) return [];
   const wrong = knownHosts.length === 0 ? "is missing, and the repository is read over SSH" : `has no line for ${name}`;

@@ -1,4 +1,5 @@
 /** Why git failed, in words for people. The tests provoke these errors with a real git. */
+import { repositoryOf } from "../git-hosts/repository.ts";
 import type { Ended } from "./child.ts";
 import { diskFull, printable } from "./setback.ts";
 import type { BuilderSettings } from "./settings.ts";
@@ -74,7 +75,7 @@ export function submoduleFault(ended: Ended, settings: BuilderSettings): string 
 }
 
 function faultOf(table: typeof causes, { stderr, late }: Ended, { repository, branch, limits }: BuilderSettings) {
-  const host = /^(?:\w+:\/\/)?(?:[^@/]*@)?([^:/]+)/.exec(repository)?.[1] ?? repository;
+  const host = repositoryOf(repository).host || repository;
   if (late) return `the fetch from ${host} took longer than ${limits.seconds} s. Raise hooks[].site.limits.seconds.`;
   const words: Readonly<Record<string, string>> = { host, repository, branch };
   const cause = table.find(([pattern]) => pattern.test(stderr))?.[1];

@@ -1,7 +1,6 @@
 /** Bitbucket Cloud; networks.ts has its source ranges. It sends no payload above 256 KB. */
 import { bitbucketBody, longest, pingBody } from "./bitbucket-status.ts";
 import { bitbucketWebhooks } from "./bitbucket-webhooks.ts";
-import { segments } from "./commit-status.ts";
 import type { GitHost } from "./git-host.ts";
 import { hmacSignature } from "./hmac-signature.ts";
 import {
@@ -14,6 +13,7 @@ import {
   otherEvent,
   parsePayload,
 } from "./payload.ts";
+import { segments } from "./repository.ts";
 
 // GitHub uses this header for SHA-1; Bitbucket's prefix says SHA-256.
 const { shape, signed, ...signature } = hmacSignature("X-Hub-Signature", "sha256=");

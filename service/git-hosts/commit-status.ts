@@ -1,4 +1,5 @@
 /** What the git hosts' APIs for the result of a build on a commit have in common. */
+import type { Repository } from "./repository.ts";
 
 /** The result of a build, for the commit that was built. */
 export type BuildResult = {
@@ -27,38 +28,6 @@ export type StatusApi = {
   readonly longest: number;
   readonly request: (repository: Repository, result: BuildResult, token: string) => StatusRequest;
 };
-
-/** Where a repository is. A server that is reached over SSH has its API on port 443 of the same name. */
-export type Repository = {
-  readonly host: string;
-  readonly origin: string;
-  /** Of its path, without `.git`. */
-  readonly names: readonly string[];
-};
-
-/** Of an address as the configuration allows it: `https://…`, `ssh://user@host…` or `user@host:path`. */
-export function repositoryOf(address: string): Repository {
-  const [, host = "", port = "", path = ""] =
-    /^https:\/\/([^/:]+)(:\d+)?\/(.*)$/.exec(address) ??
-    /^ssh:\/\/[^@/]*@([^/:]+)()(?::\d+)?\/(.*)$/.exec(address) ??
-    /^[^@]*@([^:]+)():(.*)$/.exec(address) ??
-    [];
-  const names = path
-    .replace(/\/+$/, "")
-    .replace(/\.git$/, "")
-    .split("/")
-    .filter((name) => name !== "");
-  return { host, origin: `https://${host}${port}`, names };
-}
-
-/** Names as segments of a URL. */
-export const segments = (names: readonly string[]): string => names.map(encodeURIComponent).join("/");
-
-/** The last two names, and those before them: of a server whose pages are below a path. */
-export function splitNames({ names }: Repository): { readonly prefix: string; readonly last: string } {
-  const prefix = segments(names.slice(0, -2));
-  return { prefix: prefix === "" ? "" : `/${prefix}`, last: segments(names.slice(-2)) };
-}
 
 /** The reason, cut where the API takes no more. */
 export function cut(reason: string, longest: number): string {

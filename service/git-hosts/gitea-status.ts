@@ -1,5 +1,6 @@
 /** The API by which Gitea and Forgejo take the result of a build. */
-import { cut, type StatusApi, splitNames } from "./commit-status.ts";
+import { cut, type StatusApi } from "./commit-status.ts";
+import { splitNames } from "./repository.ts";
 
 /** They name no limit; it is GitLab's. */
 const longest = 255;

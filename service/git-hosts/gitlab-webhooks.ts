@@ -3,8 +3,9 @@
  * changed URL removes the secret token, so that every change sends it. Events are there since 17.3, `resend` since 17.4,
  * and tests since 16.11; tests and resends are limited to five a minute.
  */
-import type { Repository } from "./commit-status.ts";
+
 import { listOf } from "./payload.ts";
+import type { Repository } from "./repository.ts";
 import { isMeantAsKey } from "./standard-signature.ts";
 import { headersOf, nextLink, onOrOff, recordedAnswer, textOf, type Wanted, type WebhookApi } from "./webhook-api.ts";
 

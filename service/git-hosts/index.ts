@@ -41,5 +41,5 @@ export function otherSender(headers: IncomingHttpHeaders, gitHost: GitHostName):
   return carries ? ` The headers are those of ${name}, and the hook's gitHost is ${gitHost}.` : "";
 }
 
-export { repositoryOf } from "./commit-status.ts";
 export type { Decision, Dialect, GitHost, Push, SignatureShape } from "./git-host.ts";
+export { type Repository, repositoryOf } from "./repository.ts";

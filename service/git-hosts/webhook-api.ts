@@ -1,6 +1,7 @@
 /** What the git hosts' APIs for webhooks have in common: requests out, answers in. Nothing here connects. */
-import type { Repository } from "./commit-status.ts";
+
 import { objectOf } from "./payload.ts";
+import type { Repository } from "./repository.ts";
 
 /** Without the token. */
 export type ApiRequest = {

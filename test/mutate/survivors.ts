@@ -116,12 +116,6 @@ export const survivors: readonly Survivor[] = [
     reason: "No hook has that name.",
   })),
   {
-    file: "infra/config/derived.ts",
-    line: 'const [, scheme, host = "", port] = /^(https|ssh):\\/\\/(?:[^@/]*@)?([^/:]+)(?::(\\d+))?\\//.exec(repository) ?? [];',
-    becomes: '"Stryker was here!"',
-    reason: "Without a scheme the function returns before it reads the host.",
-  },
-  {
     file: "infra/config/faults.ts",
     line: "const child = parent.item ?? parent.entries?.[String(step)];",
     becomes: "parent.entries[String(step)]",
@@ -645,11 +639,10 @@ export const survivors: readonly Survivor[] = [
     reason: "A list is empty here, by shallow-json.ts, and no number reads as 40 digits: the condition is the type's.",
   },
   ...[
-    'const [, host = "", port = "", path = ""] =',
-    "/^https:\\/\\/([^/:]+)(:\\d+)?\\/(.*)$/.exec(address) ??",
-    "[];",
+    'const [, scheme, host = "", port, path = ""] =',
+    "/^(https|ssh):\\/\\/(?:[^@/]*@)?([^/:]+)(?::(\\d+))?\\/(.*)$/.exec(url) ?? [];",
   ].map((line) => ({
-    file: "service/git-hosts/commit-status.ts",
+    file: "service/git-hosts/repository.ts",
     line,
     reason: "The configuration's own check admits no address that these words decide about: settings.test.ts.",
   })),

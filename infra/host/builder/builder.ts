@@ -4,10 +4,12 @@
  * Hugo's units (hugo.ts), and the reporter's (reporter.ts). The site layer starts the .path unit and the timers once the
  * web root is a link to a release.
  */
+
 import type { BuilderSettings } from "../../../service/builder/settings.ts";
+import { repositoryOf } from "../../../service/git-hosts/repository.ts";
 import type { HostFact, HostFile, HostLayer } from "../../apply/layer.ts";
 import { quote } from "../../apply/shell.ts";
-import { isReported, remoteOf, type SiteHook, sitesOf } from "../../config/derived.ts";
+import { isReported, type SiteHook, sitesOf } from "../../config/derived.ts";
 import { buildPaths } from "../../config/schema.ts";
 import type { Host, Settings, Site } from "../../config/settings.ts";
 import { dropIns, enabledAndActive, file, layerOf, program, textBeside, unitFile, unitWord } from "../kit.ts";
@@ -51,7 +53,7 @@ export function builderSettings(hook: SiteHook): BuilderSettings {
     keep: site.keep,
     assets: site.assets,
     submodules,
-    ...(remoteOf(repository).ssh && { knownHosts: knownHostsPath(name), agent: agentPath(name) }),
+    ...(repositoryOf(repository).ssh && { knownHosts: knownHostsPath(name), agent: agentPath(name) }),
     ...(isReported(hook) && {
       reports: { folder: `${reports}/${name}`, status: setsStatus, notify: site.notify !== undefined },
     }),
@@ -75,7 +77,7 @@ function buildService(hook: SiteHook): HostFile {
     egressProgram: `${paths.lib}/egress`,
     program: paths.builder,
     settings: settingsPath(name),
-    agent: remoteOf(repository).ssh ? `Wants=${units.agent(name)}\nAfter=${units.agent(name)}` : "",
+    agent: repositoryOf(repository).ssh ? `Wants=${units.agent(name)}\nAfter=${units.agent(name)}` : "",
     user: builderUser(name),
     spoolGroup,
     spool,
@@ -120,7 +122,7 @@ function filesOf(hook: SiteHook, host: Pick<Host, "name">): HostFile[] {
     unitFile(import.meta.url, unitName, { hook: name, ...values }, templateName);
   return [
     file(settingsPath(name), `${JSON.stringify(builderSettings(hook), null, 2)}\n`),
-    ...(remoteOf(repository).ssh
+    ...(repositoryOf(repository).ssh
       ? [file(knownHostsPath(name), `${site.knownHosts.join("\n")}\n`), agentService(hook)]
       : []),
     buildService(hook),

@@ -4,9 +4,10 @@
  * and `site.egress`. Hugo reaches nothing, or name servers and port 443 if a site sets `hugo.http`. The layer makes the
  * accounts, then loads the table; the builder layer, whose units use the accounts, comes later.
  */
+import { repositoryOf } from "../../../service/git-hosts/repository.ts";
 import type { HostLayer } from "../../apply/layer.ts";
 import { call, quote } from "../../apply/shell.ts";
-import { isReported, remoteOf, reportPorts, type SiteHook, sitesOf } from "../../config/derived.ts";
+import { isReported, reportPorts, type SiteHook, sitesOf } from "../../config/derived.ts";
 import type { Settings } from "../../config/settings.ts";
 import { isV4, loopback, networks, v4, v6 } from "../../networks.ts";
 import { driftText } from "../firewall/firewall.ts";
@@ -29,7 +30,7 @@ export function egressLayer(settings: Settings): HostLayer {
   const unit = units.egress;
   const sites = sitesOf(settings);
   const ports = sites.flatMap(({ repository, site: { submodules } }) => [
-    remoteOf(repository).port,
+    repositoryOf(repository).port,
     // A theme's host is another one than the repository's.
     ...(submodules ? [443] : []),
   ]);

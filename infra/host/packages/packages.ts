@@ -3,8 +3,9 @@
  * recommended packages, and without removing or upgrading an installed package. pushgate never removes them, as other
  * software on the host may use them by then.
  */
+import { repositoryOf } from "../../../service/git-hosts/repository.ts";
 import type { HostLayer } from "../../apply/layer.ts";
-import { remoteOf, sitesOf } from "../../config/derived.ts";
+import { sitesOf } from "../../config/derived.ts";
 import type { Settings } from "../../config/settings.ts";
 import { layerOf } from "../kit.ts";
 import { paths } from "../paths.ts";
@@ -17,7 +18,7 @@ export function packagesLayer(settings: Settings): HostLayer {
     ...(sites.length > 0 ? ["ca-certificates", "git"] : []),
     // A hugo at another path is the operator's to install.
     ...(sites.some(({ site }) => site.hugo.path === "/usr/bin/hugo") ? ["hugo"] : []),
-    ...(sites.some(({ repository }) => remoteOf(repository).ssh) ? ["openssh-client"] : []),
+    ...(sites.some(({ repository }) => repositoryOf(repository).ssh) ? ["openssh-client"] : []),
   ].sort();
   return layerOf(import.meta.url, "packages", {
     values: { packages: names, new_nginx: `${paths.state}/nginx-is-new` },

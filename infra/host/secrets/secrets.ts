@@ -7,12 +7,14 @@
  * - Preview compares HMACs, keyed with a salt that only root on the host can read.
  * - `--with-key=host`: the default may bind to a TPM, and a host moved to other hardware could no longer decrypt.
  */
+
 import { createHmac } from "node:crypto";
+import { repositoryOf } from "../../../service/git-hosts/repository.ts";
 import type { HostFact, HostLayer } from "../../apply/layer.ts";
 import { applyScript, type Probed } from "../../apply/manifest.ts";
 import { type Reconciled, reconcile } from "../../apply/reconcile.ts";
 import type { SeenLayer } from "../../apply/report.ts";
-import { remoteOf, sitesOf } from "../../config/derived.ts";
+import { sitesOf } from "../../config/derived.ts";
 import type { Credentials, Settings } from "../../config/settings.ts";
 import { layerOf, textBeside } from "../kit.ts";
 import { paths, units } from "../paths.ts";
@@ -27,7 +29,7 @@ export const reportCredential = (kind: "status" | "notify", hook: string): strin
 /** The names in `Credentials` that the configuration must contain. */
 const namesIn = (settings: Pick<Settings, "hooks">): string[] => [
   ...settings.hooks.flatMap(({ name, repository, site }) =>
-    site !== undefined && remoteOf(repository).ssh ? [name, `key:${name}`] : [name],
+    site !== undefined && repositoryOf(repository).ssh ? [name, `key:${name}`] : [name],
   ),
   ...sitesOf(settings).flatMap(({ name, setsStatus, site: { notify } }) => [
     ...(setsStatus ? [`status:${name}`] : []),

@@ -1,4 +1,5 @@
 /** Values derived from the configuration; source sets: hooks grouped by ranges, each set on a port that does not change. */
+
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import {
@@ -9,7 +10,6 @@ import {
   isReported,
   knownAs,
   namesOf,
-  remoteOf,
   reportPorts,
   servedSites,
   settled,
@@ -19,6 +19,7 @@ import {
   webhookUrls,
 } from "../../../infra/config/derived.ts";
 import type { Hook } from "../../../infra/config/settings.ts";
+import { repositoryOf } from "../../../service/git-hosts/repository.ts";
 import { example, served } from "../../fixtures.ts";
 
 describe("hosts and sites", () => {
@@ -98,7 +99,7 @@ test.each([
   ["git@gitlab.com:a/https://b/c.git", { ssh: true, host: "gitlab.com", port: 22 }, "gitlab", "gitlab.com"],
   ["nothing", { ssh: true, host: "", port: 22 }, undefined, ""],
 ])("the repository %s lies at %j", (repository, remote, gitHost, known) => {
-  expect(remoteOf(repository)).toEqual(remote);
+  expect(repositoryOf(repository)).toMatchObject(remote);
   expect(gitHostAt(repository)).toBe(gitHost);
   expect(knownAs(remote)).toBe(known);
 });

@@ -4,7 +4,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi 
 import { useEnvironment } from "../../../infra/cli/environment.ts";
 import { newSecret } from "../../../infra/cli/secret.ts";
 import { clientOf, differences, leadsTo, type WebhookClient } from "../../../infra/cli/webhooks.ts";
-import { type GitHostName, gitHostNames, gitHosts } from "../../../service/git-hosts/index.ts";
+import { type GitHostName, gitHostNames, gitHosts, repositoryOf } from "../../../service/git-hosts/index.ts";
 import type { Delivery } from "../../fakes/deliveries.ts";
 import { type Got, type RunningWebhookApi, type StoredWebhook, startWebhookApi } from "../../fakes/webhook-api.ts";
 
@@ -82,7 +82,7 @@ afterEach(async () => {
 
 const hookOf = (gitHost: GitHostName) => ({ name: "site", gitHost, repository: repositories[gitHost]! });
 function client(gitHost: GitHostName, token: string = running.api.token): WebhookClient {
-  const variable = gitHosts[gitHost].webhooks!.variable({ host: "github.com", origin: "", names: [] });
+  const variable = gitHosts[gitHost].webhooks!.variable(repositoryOf("https://github.com/example/site"));
   useEnvironment({ [variable]: token });
   return clientOf(hookOf(gitHost))!;
 }

@@ -1,0 +1,40 @@
+/** Where a repository is, by its address, and its names in the URLs of its git host's API. */
+
+export type Repository = {
+  /** Read over SSH, else over HTTPS. */
+  readonly ssh: boolean;
+  readonly host: string;
+  readonly port: number;
+  /** Of the API. A server that is reached over SSH has it on port 443 of the same name. */
+  readonly origin: string;
+  /** Of its path, without `.git`. */
+  readonly names: readonly string[];
+};
+
+/** Of an address as the configuration allows it: `https://…`, `ssh://user@host…` or `user@host:path`. */
+export function repositoryOf(address: string): Repository {
+  const url = address.replace(/^([^@/]*@[^:/]+):/, "ssh://$1/");
+  const [, scheme, host = "", port, path = ""] =
+    /^(https|ssh):\/\/(?:[^@/]*@)?([^/:]+)(?::(\d+))?\/(.*)$/.exec(url) ?? [];
+  const ssh = scheme !== "https";
+  const names = path
+    .replace(/\/+$/, "")
+    .replace(/\.git$/, "")
+    .split("/");
+  return {
+    ssh,
+    host,
+    port: Number(port ?? (ssh ? 22 : 443)),
+    origin: `https://${host}${port === undefined || ssh ? "" : `:${port}`}`,
+    names: names.filter((name) => name !== ""),
+  };
+}
+
+/** Names as segments of a URL. */
+export const segments = (names: readonly string[]): string => names.map(encodeURIComponent).join("/");
+
+/** The last two names, and those before them: of a server whose pages are below a path. */
+export function splitNames({ names }: Repository): { readonly prefix: string; readonly last: string } {
+  const prefix = segments(names.slice(0, -2));
+  return { prefix: prefix === "" ? "" : `/${prefix}`, last: segments(names.slice(-2)) };
+}
