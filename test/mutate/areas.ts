@@ -56,7 +56,7 @@ const builderParts: readonly Area[] = [
   builderPart(
     "repository",
     ["repository"],
-    ["bounds", "git", "git-faults", "own-content", "repository", "rollback", "room"],
+    ["bounds", "clone", "git", "git-faults", "own-content", "repository", "rollback", "room"],
   ),
   builderPart(
     "disk",
