@@ -85,6 +85,7 @@ const builderParts: readonly Area[] = [
       "markers",
       "own-content",
       "publish",
+      "releases",
       "removal",
       "reports",
       "rollback",
