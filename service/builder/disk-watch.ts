@@ -28,8 +28,9 @@ export function watchDisk({ releaseBytes }: Limits, places: Places, end: (setbac
   };
   // Hugo's /tmp and /var/tmp are folders of the host's own. Where another program has filled them, a build may go on.
   const disks = [places.site, "/tmp", "/var/tmp"].flatMap((path) => {
-    const { free, reserve } = freeOf(path) ?? {};
-    if (!free || !reserve) return [];
+    const found = freeOf(path);
+    if (!found) return [];
+    const { free, reserve } = found;
     const least = {
       bytes: Math.min(reserve.bytes, free.bytes / 2),
       inodes: Math.min(reserve.inodes, free.inodes / 2),
@@ -38,8 +39,8 @@ export function watchDisk({ releaseBytes }: Limits, places: Places, end: (setbac
   });
   const timer = setInterval(() => {
     for (const { path, least } of disks) {
-      const { free } = freeOf(path) ?? {};
-      if (free && isLess(free, least)) over(reserveReached(path, least));
+      const found = freeOf(path);
+      if (found && isLess(found.free, least)) over(reserveReached(path, least));
     }
   }, often);
   const stop = () => {

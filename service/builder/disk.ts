@@ -42,8 +42,9 @@ export const reserveReached = (path: string, { bytes, inodes }: Free): Setback =
 
 /** Throws where a file of this size would leave less than the reserve. */
 export function needRoom(path: string, bytes = 0): void {
-  const { free, reserve } = freeOf(path) ?? {};
-  if (free && reserve && isLess({ ...free, bytes: free.bytes - bytes }, reserve)) throw reserveReached(path, reserve);
+  const found = freeOf(path);
+  if (found && isLess({ ...found.free, bytes: found.free.bytes - bytes }, found.reserve))
+    throw reserveReached(path, found.reserve);
 }
 
 export type Measured = {

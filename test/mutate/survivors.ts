@@ -9,6 +9,12 @@ export type Survivor = {
   readonly reason: string;
 };
 
+const gone = "An entry goes between the look at the folder and the look at it: no test chooses the moment.";
+const ordered = "test/service/builder/order.test.ts lists the calls of the bundle.";
+const asRoot =
+  "Root, as which these tests may run, may write into any folder; the host suite has the builder's own account.";
+const sorted = "libuv sorts the names of a folder, which Node does not promise.";
+
 const grows = "if (bytes > body.length) body = Buffer.concat([body], Math.min(limit, Math.max(declared, 2 * bytes)));";
 
 export const survivors: readonly Survivor[] = [
@@ -386,13 +392,106 @@ export const survivors: readonly Survivor[] = [
     becomes: "false",
     reason: "Another type has no startsWith, and the error has the same result: a condition of the type's.",
   },
-  {
-    file: "service/builder/disk-watch.ts",
-    line: "const still = [...found.closed].find((folder) => closed.has(folder) && hugos.some((its) => isUnder(folder, its)));",
-    becomes: "() => undefined",
-    reason:
-      "Root, as which these tests may run, enters each folder: test/hosts/rebuild/bounds.test.ts has a build that closes one.",
-  },
+  ...[
+    [
+      "disk",
+      "for (let at = folders.pop(); at !== undefined && bytes <= most; at = folders.pop())",
+      "true",
+      "The loop below adds nothing then: it ends later alone.",
+    ],
+    [
+      "disk",
+      "if (stat) bytes += Math.max(stat.blocks * 512, block) / (stat.isDirectory() ? 1 : stat.nlink);",
+      "true",
+      gone,
+    ],
+    ["disk", "if (stat?.isDirectory()) folders.push(path);", "stat.isDirectory", gone],
+    [
+      "disk",
+      "if (stat?.isDirectory()) folders.push(path);",
+      "true",
+      "To open what is no folder fails with ENOTDIR, which the walk expects.",
+    ],
+    [
+      "disk",
+      "if (performance.now() - from < slice) continue;",
+      undefined,
+      "It decides only how often other work goes on.",
+    ],
+    [
+      "disk",
+      'const { code = "", syscall } = error as NodeJS.ErrnoException;',
+      '"Stryker was here!"',
+      "An error with a system call has a code: a default of the type's.",
+    ],
+    [
+      "disk-watch",
+      "if (!found) return [];",
+      undefined,
+      "A Debian host has /tmp and /var/tmp, as the tests' computer has.",
+    ],
+    [
+      "disk-watch",
+      'const disks = [places.site, "/tmp", "/var/tmp"].flatMap((path) => {',
+      '""',
+      "No test fills the computer's own /tmp; a build that fills a host's is in test/hosts/rebuild/bounds.test.ts.",
+    ],
+    [
+      "disk-watch",
+      "await sleep(Math.max(pause, 4 * took), undefined, { ref: false });",
+      undefined,
+      "It decides only how long the watch rests.",
+    ],
+    ["disk-watch", "if (!watching) return;", "false", "`over` does nothing after the end of the watch."],
+    [
+      "disk-watch",
+      "const found = await measure(places.work, most, () => watching);",
+      "() => undefined",
+      "Its test, a build that writes too many files, is left out (setup.ts).",
+    ],
+    [
+      "disk-watch",
+      "if (found.bytes > most) over(tooMuch(shares * releaseBytes));",
+      "found.bytes >= most",
+      "A site that takes the limit to the byte.",
+    ],
+    ["files", 'if (process.platform !== "linux") return use(`${folder}`);', undefined, "The tests run on Linux."],
+    [
+      "files",
+      "if (`${path}`.startsWith(here)) Object.assign(error as Error, { path: folder + `${path}`.slice(here.length) });",
+      "true",
+      "All errors of these calls have a path below it.",
+    ],
+    [
+      "files",
+      'const [first = "", ...rest] = path.split("/");',
+      '"Stryker was here!"',
+      "A split text has a first part: a default of the type's.",
+    ],
+    ["files", "fsyncSync(descriptor);", ";", ordered],
+    ["files", "syncFolder(dirname(path));", ";", ordered],
+    ["files", "chmodSync(here, 0o755);", ";", asRoot],
+    ["files", "if ((stat.mode & 0o700) !== 0o700)", undefined, asRoot],
+    ["files", "try {", "{}", asRoot],
+    [
+      "files",
+      "skip = (_path: string): boolean => false,",
+      "() => undefined",
+      "undefined is as little a reason to skip.",
+    ],
+    ["files", "for (const entry of entries.sort((a, b) => (a.name < b.name ? -1 : 1))) {", undefined, sorted],
+    [
+      "lay",
+      "if (built.sha256 === former.sha256 && hashOf(former.file)?.sha256 === built.sha256)",
+      "true",
+      "It saves the reading of a file that cannot be the same.",
+    ],
+  ].map(([name, line, becomes, reason]) => ({
+    file: `service/builder/${name}.ts`,
+    line: line!,
+    ...(becomes !== undefined && { becomes }),
+    reason: reason!,
+  })),
   {
     file: "service/builder/disk-watch.ts",
     line: "took = performance.now() - from;",
@@ -421,7 +520,7 @@ export const survivors: readonly Survivor[] = [
     file: "service/builder/places.ts",
     line: "syncFolder(work);",
     becomes: ";",
-    reason: "test/service/builder/order.test.ts lists the calls of the bundle.",
+    reason: ordered,
   },
   {
     file: "service/builder/stay.ts",
@@ -590,7 +689,7 @@ export const survivors: readonly Survivor[] = [
     file: `service/builder/${name}.ts`,
     line: line!,
     becomes: ";",
-    reason: "test/service/builder/order.test.ts lists the calls of the bundle.",
+    reason: ordered,
   })),
   {
     file: "service/builder/releases.ts",
@@ -612,13 +711,6 @@ export const survivors: readonly Survivor[] = [
     line: 'if (!ifThere(() => lstatSync(places.release(name.replace(/\\.json$/, ""))))) remove(join(places.manifests, name));',
     becomes: "/\\.json/",
     reason: "No release is named like what is left of a draft's name, either.",
-  },
-  {
-    file: "service/builder/releases.ts",
-    line: 'if ((error as NodeJS.ErrnoException).code !== "EISDIR") throw error;',
-    becomes: "false",
-    reason:
-      "A rename in a folder that the builder has just written into has no other error, except of a disk that fails.",
   },
   {
     file: "service/builder/reports.ts",

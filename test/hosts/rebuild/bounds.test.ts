@@ -104,7 +104,11 @@ test("a push whose templates fill the disk is stopped at the reserve, and fills 
   expect(bavail / blocks).toBeGreaterThan(0.5);
   expect(await host.read("systemctl list-units --no-legend 'pushgate-hugo-*@*' 'pushgate-stop-*@*'")).toBe("");
 
-  await withBuilder(["disk-watch.ts", "if (free && isLess(free, least))", "if (free && isLess(free, free))"]);
+  await withBuilder([
+    "disk-watch.ts",
+    "if (found && isLess(found.free, least))",
+    "if (found && isLess(found.free, found.free))",
+  ]);
   expect(await leastFree(() => failed(`${greedy} `))).toBe(0);
   await withBuilder();
 });

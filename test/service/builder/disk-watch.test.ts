@@ -37,7 +37,12 @@ test("a site that takes more than its shares is ended once", async () => {
 test("nothing is ended after the end of the watch", async () => {
   const ends: string[] = [];
   write(400_000);
-  watchDisk({ releaseBytes }, places, ({ message }) => ends.push(message))();
+  const timers = () => process.getActiveResourcesInfo().filter((name) => name === "Timeout").length;
+  const before = timers();
+  const unwatch = watchDisk({ releaseBytes }, places, ({ message }) => ends.push(message));
+  expect(timers()).toBe(before + 1);
+  unwatch();
+  expect(timers()).toBe(before);
   await sleep(500);
   expect(ends).toEqual([]);
 });
@@ -71,9 +76,12 @@ const unnest = () => void spawnSync("rm", ["-rf", places.work]);
 test.each(["out", "cache"] as const)("a folder of Hugo's that cannot be read ends the build: %s", async (name) => {
   const ends: string[] = [];
   mkdirSync(places[name], { recursive: true });
+  const began = performance.now();
   const unwatch = watchDisk({ releaseBytes: 1 << 30 }, places, ({ message }) => ends.push(message));
   nest(places[name]);
   await vi.waitUntil(() => ends.length > 0, { timeout: 5_000 });
+  // Not at the first walk, as a program may make a folder and open it after that.
+  expect(performance.now() - began).toBeGreaterThan(390);
   await sleep(500);
   unwatch();
   unnest();

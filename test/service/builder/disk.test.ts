@@ -66,6 +66,10 @@ describe("what a folder takes", () => {
       expect(await measure(at(gone))).toEqual({ bytes: 0, closed: new Set() });
   });
 
+  test("is not known of a path that Node does not accept, which no state of the disk explains", async () => {
+    await expect(measure("a\0b")).rejects.toThrow(/null bytes/);
+  });
+
   const taken = () => measure(folder).then(({ bytes }) => bytes);
 
   test("a linked file counts once, a sparse file little, an empty file and a name of any bytes a block", async () => {

@@ -1,10 +1,19 @@
 /** What is removed and walked, where no other process interferes. exchange.test.ts has one that does. */
 import { spawnSync } from "node:child_process";
-import { chmodSync, mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import {
+  chmodSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { remove, walk } from "../../../service/builder/files.ts";
+import { below, remove, walk, within } from "../../../service/builder/files.ts";
 
 let folder: string;
 beforeEach(() => {
@@ -21,6 +30,19 @@ test("a folder that may not be written into is removed with all below it, and a 
   remove(at("a"));
   remove(at("a"));
   expect(readdirSync(folder)).toEqual([]);
+});
+
+test("what is below a folder is reached through each folder on the way, and errors name the whole path", () => {
+  mkdirSync(at("a/b/c"), { recursive: true });
+  writeFileSync(at("a/b/c/file"), "text");
+  expect(below(folder, "a/b/c", (here) => readFileSync(`${here}/file`, "utf8"))).toBe("text");
+  expect(below(at("a/b/c"), "", (here) => readFileSync(`${here}/file`, "utf8"))).toBe("text");
+  expect(() => within(at("a"), (here) => readFileSync(`${here}/b/gone`))).toThrow(
+    expect.objectContaining({ code: "ENOENT", path: at("a/b/gone") }),
+  );
+  expect(() => within(at("a"), () => readFileSync(at("gone")))).toThrow(expect.objectContaining({ path: at("gone") }));
+  symlinkSync("b", at("a/link"));
+  expect(() => below(folder, "a/link/c", () => "inside")).toThrow(/^ENOTDIR|^ELOOP/);
 });
 
 test("a walk is in the order of names, and leaves out what it is to skip", () => {

@@ -1,5 +1,6 @@
 /** What a release is made of and how much room it takes, without git and hugo. */
 import { spawnSync } from "node:child_process";
+import { createHash } from "node:crypto";
 import {
   appendFileSync,
   chmodSync,
@@ -94,6 +95,15 @@ describe("files", () => {
     expect(readFileSync(at(two, "other.html"), "utf8")).toBe("two");
     expect(statSync(at(two, "grown.png")).size).toBe(large.length + 1);
     expect(differences(places, deployed(places)!)).toEqual([]);
+  });
+
+  test("a manifest has the size and the hash of each file", async () => {
+    const text = "a".repeat(3 << 20);
+    await release({ "large.txt": text });
+    expect(deployed(places)!.files.get("large.txt")).toMatchObject({
+      size: 3 << 20,
+      sha256: createHash("sha256").update(text).digest("hex"),
+    });
   });
 
   test("a large file that differs only in its last byte is copied", async () => {
