@@ -56,13 +56,11 @@ export async function fetchHead(site: Site): Promise<string> {
     const fault = remoteFault(fetch, settings);
     throw fault ? failed(fault) : new CloneFault(`git can't fetch: ${lastLine(fetch.stderr)}`);
   }
-  const commit = /^[0-9a-f]{40,64}/.exec(readFileSync(join(places.clone, ".git", "FETCH_HEAD"), "utf8"))?.[0];
-  if (commit === undefined) throw new CloneFault("git fetched nothing");
-  return commit;
+  return readFileSync(join(places.clone, ".git", "FETCH_HEAD"), "utf8").split("\t")[0]!;
 }
 
-export async function lastHead({ git, places }: Site): Promise<string | null> {
-  if (!isThere(places)) return null;
+/** null without a clone, too. */
+export async function lastHead({ git }: Site): Promise<string | null> {
   const { code, stdout } = await git(["rev-parse", "--verify", "--quiet", `${head}^{commit}`]);
   return code === 0 ? stdout.trim() : null;
 }
@@ -163,7 +161,7 @@ export async function pruneClone({ git, places, settings: { limits } }: Site): P
   for (const ref of former) await git(["update-ref", "-d", ref]);
   const used = await git(["rev-list", "--disk-usage", "--objects", "--all"]);
   if (used.code !== 0 || Number(used.stdout) > 0.8 * bytes) return;
-  await git(["reflog", "expire", "--expire=now", "--expire-unreachable=now", "--all"]);
+  await git(["reflog", "expire", "--expire=now", "--all"]);
   await git(["gc", "--quiet", "--prune=now"]);
 }
 

@@ -486,6 +486,48 @@ export const survivors: readonly Survivor[] = [
       "true",
       "It saves the reading of a file that cannot be the same.",
     ],
+    [
+      "repository",
+      "const left = ifThere(() => walk(git))?.files.filter((path) => /\\.lock$|(^|\\/)gc\\.pid$|\\/tmp_/.test(path)) ?? [];",
+      '["Stryker was here"]',
+      "The clone has no such file.",
+    ],
+    [
+      "repository",
+      "const fault = checkoutFault(read.stderr, freeOf(places.site)?.free.bytes ?? 0);",
+      "freeOf(places.site).free",
+      "The site's folder exists: a condition of the type's.",
+    ],
+    [
+      "repository",
+      "const commits = releases(places).flatMap((id) => readManifest(places, id)?.commit ?? []);",
+      '["Stryker was here"]',
+      "git rejects the name of such a ref.",
+    ],
+    [
+      "repository",
+      'const former = stdout.split("\\n").filter((ref) => ref !== "" && !commits.some((commit) => ref.endsWith(commit)));',
+      "true",
+      "git rejects a ref without a name.",
+    ],
+    [
+      "repository",
+      'const former = stdout.split("\\n").filter((ref) => ref !== "" && !commits.some((commit) => ref.endsWith(commit)));',
+      '"Stryker was here!"',
+      "git rejects a ref without a name.",
+    ],
+    [
+      "repository",
+      "if (used.code !== 0 || Number(used.stdout) > 0.8 * bytes) return;",
+      "Number(used.stdout) >= 0.8 * bytes",
+      "A clone of which four fifths to the byte are in use.",
+    ],
+    [
+      "repository",
+      'const clean = isNamed || isThere(".git/modules") ? [["clean", "-ffdxq"]] : [];',
+      '""',
+      "Where no submodule was, there is nothing to clean: it takes time alone.",
+    ],
   ].map(([name, line, becomes, reason]) => ({
     file: `service/builder/${name}.ts`,
     line: line!,

@@ -66,6 +66,7 @@ describe("the clone", () => {
     expect(await fetchHead(siteOf(site))).toBe(commit);
     expect(statSync(clone(".git")).mode & 0o777).toBe(0o700);
     expect(existsSync(`${site.places.clone}.new`)).toBe(false);
+    expect(readdirSync(clone())).toEqual([".git"]);
     expect(refs()).toEqual(["refs/pushgate/head"]);
   });
 
