@@ -84,7 +84,7 @@ function byFolder(paths: readonly string[]): Map<string, string[]> {
 function carryAssets({ keep, assets, places, release, folder, files, warnings }: Draft): void {
   const extensions = new Set(assets.map((extension) => `.${extension}`));
   const changed: string[] = [];
-  for (const id of staying(places, release).filter((id) => id !== release)) {
+  for (const id of staying(places, release)) {
     for (const [path, entry] of readManifest(places, id)?.files ?? []) {
       const carried = entry.built === id && extensions.has(extname(path).toLowerCase());
       if (!carried || files.has(path) || isKept(path, keep)) continue;

@@ -317,7 +317,9 @@ test("a release that the disk does not take is an error, and leaves no folder", 
   writeFileSync(join(places.out, "index.html"), "home");
   const elsewhere = { ...places, site: join(folder, "missing") };
   const made = makeRelease(settings, elsewhere, { commit: "a".repeat(40) }, walk(places.out), warnings);
-  await expect(made).rejects.toThrow(/^the disk did not take what was written: sync: .*missing.*: No such file/);
+  await expect(made).rejects.toThrow(
+    /^the disk did not take what was written: sync: .*missing.*: No such file or directory$/,
+  );
   expect(releases(places)).toEqual([]);
   expect(readdirSync(places.releases)).toEqual([]);
 });
