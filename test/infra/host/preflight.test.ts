@@ -84,144 +84,161 @@ test("a fit host has neither faults nor warnings", () => {
 
 describe("a fault quotes what was found and says what to do", () => {
   const none = (name: string) => yes(`${name}\n=(none)`);
-  const faults: [string, ReturnType<typeof check>, RegExp][] = [
-    ["no root", check({ uid: yes("1000") }, {}, { sudo: false }), /is not root\. Log in as root, or set `sudo: true`/],
-    ["sudo to another account", check({ uid: yes("1000") }, {}, { sudo: true }), /sudo does not make .* root/],
+  const faults: [string, () => ReturnType<typeof check>, RegExp][] = [
+    [
+      "no root",
+      () => check({ uid: yes("1000") }, {}, { sudo: false }),
+      /is not root\. Log in as root, or set `sudo: true`/,
+    ],
+    ["sudo to another account", () => check({ uid: yes("1000") }, {}, { sudo: true }), /sudo does not make .* root/],
     [
       "no systemd",
-      check({ pid1: yes("sh"), container: yes("docker") }),
+      () => check({ pid1: yes("sh"), container: yes("docker") }),
       /process 1 is sh \(a docker container\); pushgate needs systemd/,
     ],
     [
       "no systemd, and no word of what the host is",
-      check({ pid1: yes("sh"), container: yes("") }),
+      () => check({ pid1: yes("sh"), container: yes("") }),
       /^process 1 is sh; pushgate needs systemd/,
     ],
     [
       "an old systemd",
-      check({ systemd: yes("systemd 247 (247.3-7)") }),
+      () => check({ systemd: yes("systemd 247 (247.3-7)") }),
       /systemd 247 found; pushgate needs 252 or later/,
     ],
-    ["a systemd without a number", check({ systemd: yes("") }), /systemd of an unknown version found; pushgate needs/],
-    ["no apt", check({ apt: no, os: yes("fedora 41") }), /fedora 41 has no apt-get/],
-    ["no apt and no name", check({ apt: no, os: no }), /^an unknown distribution has no apt-get/],
+    [
+      "a systemd without a number",
+      () => check({ systemd: yes("") }),
+      /systemd of an unknown version found; pushgate needs/,
+    ],
+    ["no apt", () => check({ apt: no, os: yes("fedora 41") }), /fedora 41 has no apt-get/],
+    ["no apt and no name", () => check({ apt: no, os: no }), /^an unknown distribution has no apt-get/],
     [
       "an old nft",
-      check({ nft: yes("nftables v0.9.8 (E.D.S.)") }),
+      () => check({ nft: yes("nftables v0.9.8 (E.D.S.)") }),
       /nftables 0.9.8 found; pushgate needs 1.0.6 or later/,
     ],
     [
       "an old nginx",
-      check({ nginx: yes("nginx version: nginx/1.18.0 (Ubuntu)") }),
+      () => check({ nginx: yes("nginx version: nginx/1.18.0 (Ubuntu)") }),
       /nginx 1.18.0 found; pushgate needs 1.22/,
     ],
-    ["another nginx", check({ nginx: yes("nginx version: openresty/1.27.1") }), /which is not nginx/],
-    ["an old node", check({ nodejs: yes("v16.20.2") }), /nodejs 16.20.2 found; pushgate needs 18/],
+    ["another nginx", () => check({ nginx: yes("nginx version: openresty/1.27.1") }), /which is not nginx/],
+    ["an old node", () => check({ nodejs: yes("v16.20.2") }), /nodejs 16.20.2 found; pushgate needs 18/],
     [
       "no version to install",
-      check({ nodejs: notInstalled, candidates: none("nodejs") }),
+      () => check({ nodejs: notInstalled, candidates: none("nodejs") }),
       /nodejs is not installed and apt offers none/,
     ],
     [
       "a list of versions that ends early",
-      check({ nodejs: notInstalled, candidates: yes("nodejs") }),
+      () => check({ nodejs: notInstalled, candidates: yes("nodejs") }),
       /nodejs is not installed and apt offers none/,
     ],
     [
       "only an old version to install",
-      check({ nodejs: notInstalled, candidates: yes("nftables\n=1.0.6-2\nnodejs\n=12.22.12~dfsg-1~deb11u4") }),
+      () => check({ nodejs: notInstalled, candidates: yes("nftables\n=1.0.6-2\nnodejs\n=12.22.12~dfsg-1~deb11u4") }),
       /apt offers 12.22.12\S*; pushgate needs 18 or later/,
     ],
-    ["no cgroup v2", check({ cgroup: yes("tmpfs"), bpf: yes("unknown") }), /no unified cgroup hierarchy/],
+    ["no cgroup v2", () => check({ cgroup: yes("tmpfs"), bpf: yes("unknown") }), /no unified cgroup hierarchy/],
     [
       "no BPF",
-      check({ bpf: yes("absent") }),
+      () => check({ bpf: yes("absent") }),
       /cannot enforce a packet filter .*silently admit every source.*virtual machine/,
     ],
-    ["nft not permitted", check({ nftables: no }), /nft is not permitted by this kernel or container/],
-    ["ip rule not permitted", check({ iprule: no }), /ip rule is not permitted by this kernel or container/],
-    ["the port is SSH's", check({}, { sshPort: port }), /the origin port \d+ is the SSH port.*lock you out/],
-    ["the port is SSH's, through sudo", check({}, listening(port, "sshd")), /is the SSH port/],
-    ["the port is taken", check({}, listening(port, "java")), /origin port \d+ is in use by java\. Set `originPort`/],
+    ["nft not permitted", () => check({ nftables: no }), /nft is not permitted by this kernel or container/],
+    ["ip rule not permitted", () => check({ iprule: no }), /ip rule is not permitted by this kernel or container/],
+    ["the port is SSH's", () => check({}, { sshPort: port }), /the origin port \d+ is the SSH port.*lock you out/],
+    ["the port is SSH's, through sudo", () => check({}, listening(port, "sshd")), /is the SSH port/],
+    [
+      "the port is taken",
+      () => check({}, listening(port, "java")),
+      /origin port \d+ is in use by java\. Set `originPort`/,
+    ],
     [
       "the port is taken by a container",
-      check({}, listening(port, "docker-proxy")),
+      () => check({}, listening(port, "docker-proxy")),
       /by docker-proxy \(a container's published port\)/,
     ],
     [
       "the port is taken by a container without a proxy",
-      check({ dnat: yes(`80\n${port}`) }),
+      () => check({ dnat: yes(`80\n${port}`) }),
       /a container publishes the origin port/,
     ],
-    ["the port is taken by another site", check({}, listening(port, "nginx")), /by nginx, for another site/],
-    ["the port is taken by the kernel", check({}, listening(port, "")), /by a process without a name/],
+    ["the port is taken by another site", () => check({}, listening(port, "nginx")), /by nginx, for another site/],
+    ["the port is taken by the kernel", () => check({}, listening(port, "")), /by a process without a name/],
     [
       "the port is taken beside pushgate's own files",
-      check({}, { ...listening(port, "caddy"), layers: installed }),
+      () => check({}, { ...listening(port, "caddy"), layers: installed }),
       /by caddy/,
     ],
     [
       "the receiver's port is taken, and the kernel names no process",
-      check({}, listening(receiverPort, "")),
+      () => check({}, listening(receiverPort, "")),
       /is in use by another process\. Move that process\.$/,
     ],
     [
       "the receiver's port is taken",
-      check({}, listening(receiverPort, "mongod")),
+      () => check({}, listening(receiverPort, "mongod")),
       /port \d+, the receiver's for \w+, is in use by mongod/,
     ],
     [
       "the receiver's port is taken by another program in Node",
-      check({}, listening(receiverPort, "node", "blog.service")),
+      () => check({}, listening(receiverPort, "node", "blog.service")),
       /port \d+, the receiver's for \w+, is in use by node/,
     ],
     [
       "a full disk",
-      check({ free: yes("x 1 1 900000 1% /\nx 1 1 900000 1% /\nx 1 1 10240 1% /var") }),
+      () => check({ free: yes("x 1 1 900000 1% /\nx 1 1 900000 1% /\nx 1 1 10240 1% /var") }),
       /\/var has 10 MiB free; pushgate needs 50/,
     ],
     [
       "a full /etc",
-      check({ free: yes("x 1 1 900000 1% /\nx 1 1 10240 1% /etc\nx 1 1 900000 1% /var") }),
+      () => check({ free: yes("x 1 1 900000 1% /\nx 1 1 10240 1% /etc\nx 1 1 900000 1% /var") }),
       /^\/etc has 10 MiB free; pushgate needs 50/,
     ],
     [
       "no room to install",
-      check({ nginx: notInstalled, candidates: yes("nginx\n=1.22.1-9"), free: yes("x 1 1 102400 1% /") }),
+      () => check({ nginx: notInstalled, candidates: yes("nginx\n=1.22.1-9"), free: yes("x 1 1 102400 1% /") }),
       /\/ has 100 MiB free; pushgate needs 400/,
     ],
   ];
-  test.each(faults)("preflight reports %s", (_, found, says) => {
-    expect(found.faults).toHaveLength(1);
-    expect(found.faults[0]).toMatch(says);
+  test.each(faults)("preflight reports %s", (_, look, says) => {
+    const { faults } = look();
+    expect(faults).toHaveLength(1);
+    expect(faults[0]).toMatch(says);
   });
 });
 
 describe("no fault", () => {
   test.each([
-    ["pushgate's own nginx on the origin port", check({}, { ...listening(port, "nginx"), layers: installed })],
+    ["pushgate's own nginx on the origin port", () => check({}, { ...listening(port, "nginx"), layers: installed })],
     // "?node": a receiver that systemd has not executed yet.
-    ...["systemd", "node", "MainThread", "?node"].flatMap((holder): [string, ReturnType<typeof check>][] => [
-      [`pushgate's own socket, held by ${holder}`, check({}, listening(receiverPort, holder, ownSocket))],
-      [`the same, and a person has stopped the socket, held by ${holder}`, check({}, listening(receiverPort, holder))],
+    ...["systemd", "node", "MainThread", "?node"].flatMap((holder): [string, () => ReturnType<typeof check>][] => [
+      [`pushgate's own socket, held by ${holder}`, () => check({}, listening(receiverPort, holder, ownSocket))],
+      [
+        `the same, and a person has stopped the socket, held by ${holder}`,
+        () => check({}, listening(receiverPort, holder)),
+      ],
     ]),
-    ["a tool that the probe did not try", check({ iprule: undefined as never })],
+    ["a tool that the probe did not try", () => check({ iprule: undefined as never })],
     [
       "newer versions",
-      check({
-        os: yes("debian 13"),
-        systemd: yes("systemd 257 (257.13)"),
-        nft: yes("nftables v1.1.3"),
-        nginx: yes("nginx version: nginx/1.26.3"),
-        nodejs: yes("v20.19.2"),
-      }),
+      () =>
+        check({
+          os: yes("debian 13"),
+          systemd: yes("systemd 257 (257.13)"),
+          nft: yes("nftables v1.1.3"),
+          nginx: yes("nginx version: nginx/1.26.3"),
+          nodejs: yes("v20.19.2"),
+        }),
     ],
     [
       "packages still to come",
-      check({ nft: notInstalled, nftables: notInstalled, candidates: yes("nftables\n=1.0.6-2+deb12u2") }),
+      () => check({ nft: notInstalled, nftables: notInstalled, candidates: yes("nftables\n=1.0.6-2+deb12u2") }),
     ],
-  ])("preflight accepts %s", (_, found) => {
-    expect(found).toEqual({ faults: [], warnings: [] });
+  ])("preflight accepts %s", (_, look) => {
+    expect(look()).toEqual({ faults: [], warnings: [] });
   });
 });
 
@@ -229,28 +246,29 @@ describe("no fault, but a warning", () => {
   test.each([
     [
       "an untested distribution",
-      check({ os: yes("ubuntu 24.04") }),
+      () => check({ os: yes("ubuntu 24.04") }),
       /^ubuntu 24\.04 is not among the tested distributions \(debian 12, debian 13\)\.$/,
     ],
-    ["enforcement that could not be seen", check({ bpf: notInstalled }), /The guard proves it/],
+    ["enforcement that could not be seen", () => check({ bpf: notInstalled }), /The guard proves it/],
     [
       "no package lists yet",
-      check({ nginx: notInstalled, candidates: yes("nginx\n=(none)"), aptlists: yes("0") }),
+      () => check({ nginx: notInstalled, candidates: yes("nginx\n=(none)"), aptlists: yes("0") }),
       /fetched first/,
     ],
     [
       "no IPv6",
-      check({ ipv6: no }, {}, { address6: "2001:db8::10" }),
+      () => check({ ipv6: no }, {}, { address6: "2001:db8::10" }),
       /^no IPv6 on this host, though `address6` is 2001:db8::10: .* is answered 503\. Leave `address6` out, or /,
     ],
     [
       "no IPv6 that is declared",
-      preflight(withoutIpv6, report({ ipv6: no }), example),
+      () => preflight(withoutIpv6, report({ ipv6: no }), example),
       /^no IPv6 on this host: a push .* is answered 503\. Set net\.ipv6/,
     ],
-  ])("preflight only warns of %s", (_, found, says) => {
-    expect(found.faults).toEqual([]);
-    expect(found.warnings.join()).toMatch(says);
+  ])("preflight only warns of %s", (_, look, says) => {
+    const { faults, warnings } = look();
+    expect(faults).toEqual([]);
+    expect(warnings.join()).toMatch(says);
   });
 });
 
