@@ -4,14 +4,28 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { expect, onTestFinished, test } from "vitest";
-import { dropIns, template } from "../../../infra/host/kit.ts";
+import {
+  dropIns,
+  enabledAndActive,
+  file,
+  layerOf,
+  layerScript,
+  oneshotLayer,
+  program,
+  template,
+  unitFile,
+} from "../../../infra/host/kit.ts";
 
-function filled(text: string, values: Parameters<typeof template>[2]): string {
+/** The `base` of a layer whose folder has these files. */
+function baseWith(files: Readonly<Record<string, string>>): string {
   const folder = mkdtempSync(join(tmpdir(), "pushgate-kit-"));
   onTestFinished(() => rmSync(folder, { recursive: true }));
-  writeFileSync(join(folder, "unit"), text);
-  return template(pathToFileURL(join(folder, "layer.ts")).href, "unit", values);
+  for (const [name, text] of Object.entries(files)) writeFileSync(join(folder, name), text);
+  return pathToFileURL(join(folder, "layer.ts")).href;
 }
+
+const filled = (text: string, values: Parameters<typeof template>[2]): string =>
+  template(baseWith({ unit: text }), "unit", values);
 
 test("a line that is a placeholder goes when its value is empty, and any other line stays", () => {
   expect(filled("a @one@ b\n@two@\n@gone@\nend @gone@\n", { one: "1", two: "2\n3", gone: "" })).toBe(
@@ -37,4 +51,59 @@ test("drop-ins are in each folder where systemd looks for them", () => {
       "/run/systemd/system.control",
     ].flatMap((folder) => [`${folder}/a.service.d/*.conf`, `${folder}/b.socket.d/*.conf`]),
   );
+});
+
+test("a file is root's and public, a program can be run and is checked, a unit is a filled template", () => {
+  expect(file("/etc/x", "text")).toEqual({ path: "/etc/x", text: "text", mode: "0644", owner: "root:root" });
+  expect(file("/etc/x", "text", { mode: "0600", owner: "a:b", check: "true" })).toEqual({
+    ...{ path: "/etc/x", text: "text", mode: "0600", owner: "a:b", check: "true" },
+  });
+  expect(program("/usr/x", "text")).toEqual({
+    ...{ path: "/usr/x", text: "text", mode: "0755", owner: "root:root", check: 'sh -n "$1"' },
+  });
+  const base = baseWith({ "a.service": "a @one@\n", "b.service": "b @one@\n" });
+  expect(unitFile(base, "a.service", { one: "1" })).toEqual(file("/etc/systemd/system/a.service", "a 1\n"));
+  expect(unitFile(base, "a.service", { one: "1" }, "b.service").text).toBe("b 1\n");
+});
+
+test("the fact of a unit asks systemd whether it is enabled and active", () => {
+  expect(enabledAndActive("a.timer")).toEqual({
+    name: "a.timer is",
+    read: 'echo "$(systemctl is-enabled a.timer 2>/dev/null) $(systemctl is-active a.timer)"',
+    want: "enabled active",
+  });
+});
+
+test("a layer's script has its values, what all layers share, and then its own text", () => {
+  const script = layerScript(baseWith({ "layer.sh": "own\n" }), "name", { one: "it's" }, ["oneshot.sh"]);
+  expect(script).toMatch(/^layer='name'\n/);
+  expect(script).toContain("units='/etc/systemd/system'\n");
+  expect(script).toContain("one='it'\\''s'\n");
+  expect(script.indexOf("\nactivate_unit() {")).toBeGreaterThan(script.indexOf("one='"));
+  expect(script).toMatch(/\nown\n$/);
+  expect(layerScript(baseWith({ "layer.sh": "own\n" }), "name")).not.toContain("activate_unit");
+});
+
+test("a layer owns its files and the drop-ins of its units, and restores and retires where its script does", () => {
+  const base = baseWith({ "layer.sh": "activate() {\n:\n}\n\nretire() {\n:\n}\n" });
+  const files = [file("/etc/systemd/system/a.service", "a"), file("/etc/other.conf", "b")];
+  const { script: _, ...layer } = layerOf(base, "name", { files, facts: [] });
+  expect(layer).toEqual({
+    ...{ name: "name", files, facts: [], activate: "activate", restore: ":", retire: "retire", timeout: 60 },
+    owns: ["/etc/systemd/system/a.service", "/etc/other.conf", ...dropIns("a.service")],
+  });
+  expect(layerOf(base, "name", { facts: [] })).toMatchObject({ files: [], owns: [] });
+  expect(layerOf(base, "name", { files, facts: [], owns: ["/x"], timeout: 5 })).toMatchObject({
+    owns: ["/x"],
+    timeout: 5,
+  });
+});
+
+test("a layer of one unit starts, restores and stops it by the script of all such layers", () => {
+  const base = baseWith({ "layer.sh": "own\n", "more.sh": "" });
+  const values = { unit: "a.service", needs: "" };
+  const { script, ...layer } = oneshotLayer(base, "name", { values, facts: [] });
+  expect(layer).toMatchObject({ activate: "activate_unit", restore: "restore_unit", retire: "retire_unit" });
+  for (const step of ["activate", "restore", "retire"]) expect(script).toContain(`\n${step}_unit() {`);
+  expect(oneshotLayer(base, "name", { values, facts: [], restore: "other" }).restore).toBe("other");
 });

@@ -90,7 +90,11 @@ describe("a fault quotes what was found and says what to do", () => {
       () => check({ uid: yes("1000") }, {}, { sudo: false }),
       /is not root\. Log in as root, or set `sudo: true`/,
     ],
-    ["sudo to another account", () => check({ uid: yes("1000") }, {}, { sudo: true }), /sudo does not make .* root/],
+    [
+      "sudo to another account",
+      () => check({ uid: yes("1000") }, {}, { sudo: true }),
+      /sudo does not make .* root\. Allow that login `NOPASSWD: ALL` in \/etc\/sudoers\.d\.$/,
+    ],
     [
       "no systemd",
       () => check({ pid1: yes("sh"), container: yes("docker") }),
@@ -111,7 +115,11 @@ describe("a fault quotes what was found and says what to do", () => {
       () => check({ systemd: yes("") }),
       /systemd of an unknown version found; pushgate needs/,
     ],
-    ["no apt", () => check({ apt: no, os: yes("fedora 41") }), /fedora 41 has no apt-get/],
+    [
+      "no apt",
+      () => check({ apt: no, os: yes("fedora 41") }),
+      /^fedora 41 has no apt-get\. Use Debian 12 or later, or another distribution with apt\.$/,
+    ],
     ["no apt and no name", () => check({ apt: no, os: no }), /^an unknown distribution has no apt-get/],
     [
       "an old nft",
@@ -123,8 +131,16 @@ describe("a fault quotes what was found and says what to do", () => {
       () => check({ nginx: yes("nginx version: nginx/1.18.0 (Ubuntu)") }),
       /nginx 1.18.0 found; pushgate needs 1.22/,
     ],
-    ["another nginx", () => check({ nginx: yes("nginx version: openresty/1.27.1") }), /which is not nginx/],
-    ["an old node", () => check({ nodejs: yes("v16.20.2") }), /nodejs 16.20.2 found; pushgate needs 18/],
+    [
+      "another nginx",
+      () => check({ nginx: yes("nginx version: openresty/1.27.1") }),
+      /^nginx reports ".*openresty.*", which is not nginx\. Install the distribution's package\.$/,
+    ],
+    [
+      "an old node",
+      () => check({ nodejs: yes("v16.20.2") }),
+      /^nodejs 16\.20\.2 found; pushgate needs 18 or later\. Upgrade the package, or use Debian 12 or later\.$/,
+    ],
     [
       "no version to install",
       () => check({ nodejs: notInstalled, candidates: none("nodejs") }),
@@ -140,13 +156,21 @@ describe("a fault quotes what was found and says what to do", () => {
       () => check({ nodejs: notInstalled, candidates: yes("nftables\n=1.0.6-2\nnodejs\n=12.22.12~dfsg-1~deb11u4") }),
       /apt offers 12.22.12\S*; pushgate needs 18 or later/,
     ],
-    ["no cgroup v2", () => check({ cgroup: yes("tmpfs"), bpf: yes("unknown") }), /no unified cgroup hierarchy/],
+    [
+      "no cgroup v2",
+      () => check({ cgroup: yes("tmpfs"), bpf: yes("unknown") }),
+      /^no unified cgroup hierarchy found, so the receiver's .* admit every source\. Boot with .*; in a container allow /,
+    ],
     [
       "no BPF",
       () => check({ bpf: yes("absent") }),
       /cannot enforce a packet filter .*silently admit every source.*virtual machine/,
     ],
-    ["nft not permitted", () => check({ nftables: no }), /nft is not permitted by this kernel or container/],
+    [
+      "nft not permitted",
+      () => check({ nftables: no }),
+      /^nft is not permitted by this kernel or container \(exit 1\)\. Grant CAP_NET_ADMIN, or use a virtual machine\.$/,
+    ],
     ["ip rule not permitted", () => check({ iprule: no }), /ip rule is not permitted by this kernel or container/],
     ["the port is SSH's", () => check({}, { sshPort: port }), /the origin port \d+ is the SSH port.*lock you out/],
     ["the port is SSH's, through sudo", () => check({}, listening(port, "sshd")), /is the SSH port/],
