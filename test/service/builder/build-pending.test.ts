@@ -246,6 +246,7 @@ describe("settings", () => {
     const said = faults(wrong);
     for (const key of ["repository", "branch", "keep.0", "site", "hugo.socket", "hugo.result", "limits.seconds"])
       expect(said).toMatch(new RegExp(`: ${key}: .+\\. Run npx pulumi up, which writes it anew\\.$`, "m"));
+    for (const keep of ["/etc", "a/../../etc"]) expect(faults({ ...good, keep: [keep] })).toMatch(/: keep\.0: /);
     for (const name of ["knownHosts", "agent"])
       expect(faults({ ...good, ...overSsh, [name]: undefined })).toContain(`\`${name}\` is missing`);
   });

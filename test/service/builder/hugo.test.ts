@@ -425,8 +425,8 @@ describe("hugo's socket", () => {
     [
       "of a theme's template",
       "exit-code exited 1",
-      "Error: themes/t/layouts/a.html:10: bad\n",
-      "the template themes/t/layouts/a.html failed: themes/t/layouts/a.html:10: bad",
+      "Error: themes/plain/layouts/a.html:10: bad\n",
+      "the template themes/plain/layouts/a.html failed: themes/plain/layouts/a.html:10: bad",
     ],
     [
       "with greeting and totals",
@@ -445,6 +445,12 @@ describe("hugo's socket", () => {
       "exit-code exited 1",
       "Error: error building site: logged 12 error(s)\nERROR logged 3 error(s) itself\n",
       "hugo failed: logged 3 error(s) itself",
+    ],
+    [
+      "without an error, with words that only hold those of errors, warnings and greetings",
+      "exit-code exited 1",
+      "one\nno ERROR here\nsee hugo v0.1\nno WARN\n",
+      "hugo failed: no ERROR here | see hugo v0.1 | no WARN",
     ],
     [
       "with more errors than are shown",
