@@ -359,6 +359,10 @@ export const survivors: readonly Survivor[] = [
       'const [found = ""] = /\\d+(\\.\\d+)*/.exec(version.replace(/^\\d+:/, "")) ?? [];',
       "The shell prints no version without a number.",
     ],
+    [
+      'const candidate = lines.includes(name) ? lines[lines.indexOf(name) + 1]?.replace(/^=/, "") : undefined;',
+      "The line begins with it, or is empty.",
+    ],
     ['const root = seen.facts[i]?.output ?? "";', "The probe answers each fact, or preflight stops before."],
     ['const found = seen?.facts[i]?.output ?? "";', "The probe answers each fact, or preflight stops before."],
   ].map(([line, reason]) => ({ file: "infra/host/preflight.ts", line: line!, reason: reason! })),

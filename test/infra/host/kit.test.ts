@@ -92,6 +92,8 @@ test("a layer owns its files and the drop-ins of its units, and restores and ret
     ...{ name: "name", files, facts: [], activate: "activate", restore: ":", retire: "retire", timeout: 60 },
     owns: ["/etc/systemd/system/a.service", "/etc/other.conf", ...dropIns("a.service")],
   });
+  const other = baseWith({ "layer.sh": "\nrestore() {\n:\n}\n" });
+  expect(layerOf(other, "name", { facts: [] })).toMatchObject({ restore: "restore", retire: ":" });
   expect(layerOf(base, "name", { facts: [] })).toMatchObject({ files: [], owns: [] });
   expect(layerOf(base, "name", { files, facts: [], owns: ["/x"], timeout: 5 })).toMatchObject({
     owns: ["/x"],

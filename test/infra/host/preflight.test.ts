@@ -106,6 +106,11 @@ describe("a fault quotes what was found and says what to do", () => {
       /^process 1 is sh; pushgate needs systemd/,
     ],
     [
+      "no systemd, and no container",
+      () => check({ pid1: yes("sh"), container: yes("none") }),
+      /^process 1 is sh; pushgate needs systemd/,
+    ],
+    [
       "an old systemd",
       () => check({ systemd: yes("systemd 247 (247.3-7)") }),
       /systemd 247 found; pushgate needs 252 or later/,
@@ -207,13 +212,25 @@ describe("a fault quotes what was found and says what to do", () => {
       /port \d+, the receiver's for \w+, is in use by mongod/,
     ],
     [
+      "the port is taken by two programs",
+      () => check({}, { listeners: ["java", "caddy", "java"].map((process) => ({ port, process, unit: "" })) }),
+      /is in use by java, caddy\. Set/,
+    ],
+    ...["my-pushgate-receiver-github.socket", "pushgate-receiver-github.socket.service"].map(
+      (unit): [string, () => ReturnType<typeof check>, RegExp] => [
+        `the receiver's port is taken by ${unit}`,
+        () => check({}, listening(receiverPort, "node", unit)),
+        /the receiver's for \w+, is in use by node/,
+      ],
+    ),
+    [
       "the receiver's port is taken by another program in Node",
       () => check({}, listening(receiverPort, "node", "blog.service")),
       /port \d+, the receiver's for \w+, is in use by node/,
     ],
     [
       "a full disk",
-      () => check({ free: yes("x 1 1 900000 1% /\nx 1 1 900000 1% /\nx 1 1 10240 1% /var") }),
+      () => check({ free: yes("x 1 1 900000 1% /\nx 1 1 900000 1% /\nx   1 1   10240 1% /var") }),
       /\/var has 10 MiB free; pushgate needs 50/,
     ],
     [
@@ -257,6 +274,16 @@ describe("no fault", () => {
           nodejs: yes("v20.19.2"),
         }),
     ],
+    ["a version whose last number has more digits", () => check({ nft: yes("nftables v1.0.10") })],
+    [
+      "disks with just enough room, of which /etc needs none for packages",
+      () =>
+        check({
+          nginx: notInstalled,
+          candidates: yes("nginx\n=1.22.1-9"),
+          free: yes("x 1 1 409600 1% /\nx 1 1 51200 1% /etc\nx 1 1 409600 1% /var"),
+        }),
+    ],
     [
       "packages still to come",
       () => check({ nft: notInstalled, nftables: notInstalled, candidates: yes("nftables\n=1.0.6-2+deb12u2") }),
@@ -278,6 +305,11 @@ describe("no fault, but a warning", () => {
       "no package lists yet",
       () => check({ nginx: notInstalled, candidates: yes("nginx\n=(none)"), aptlists: yes("0") }),
       /fetched first/,
+    ],
+    [
+      "no folder of package lists",
+      () => check({ nginx: notInstalled, candidates: yes("nginx\n=(none)"), aptlists: no }),
+      /^nginx is not installed and apt has no package lists yet\. They are fetched first\.$/,
     ],
     [
       "no IPv6",
