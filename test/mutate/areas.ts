@@ -52,7 +52,11 @@ const builderPart = (name: string, sources: readonly string[], tests: readonly s
 });
 
 const builderParts: readonly Area[] = [
-  builderPart("git", ["child", "git", "git-faults"], ["child", "git", "git-faults", "reasons", "repository", "ssh"]),
+  builderPart(
+    "git",
+    ["child", "git", "git-faults"],
+    ["child", "clone", "git", "git-faults", "reasons", "repository", "ssh"],
+  ),
   builderPart(
     "repository",
     ["repository"],

@@ -655,6 +655,32 @@ export const survivors: readonly Survivor[] = [
       "output + part",
       "A bound of memory: a reason holds the last lines alone.",
     ],
+    [
+      "git",
+      "const quoted = (word: string): string => `'${word.replaceAll(\"'\", \"'\\\\''\")}'`;",
+      '""',
+      "test/service/builder/build-pending.test.ts has such a path.",
+    ],
+    ["git", 'GIT_COMMITTER_EMAIL: "builder@localhost",', '""', "git takes an empty address, too."],
+    ["git", 'GIT_TEMPLATE_DIR: "",', '"Stryker was here!"', "git goes on without a folder that is missing."],
+    [
+      "git",
+      'GIT_SSH_COMMAND: agent && knownHosts ? sshCommand(agent, knownHosts) : "false",',
+      "agent || knownHosts",
+      "The settings have both or none.",
+    ],
+    [
+      "git",
+      "...(authorities !== undefined && { GIT_SSL_CAINFO: authorities }),",
+      "true",
+      "Node leaves out a variable that is undefined.",
+    ],
+    [
+      "git-faults",
+      'return printable(fatal ?? lines.at(-1) ?? stderr.trim().split("\\n").at(-1) ?? "", 200);',
+      '"Stryker was here!"',
+      "A split text has a last part: a default of the type's.",
+    ],
   ].map(([name, line, becomes, reason]) => ({
     file: `service/builder/${name}.ts`,
     line: line!,

@@ -66,7 +66,7 @@ test("a file is root's and public, a program can be run and is checked, a unit i
   expect(unitFile(base, "a.service", { one: "1" }, "b.service").text).toBe("b 1\n");
 });
 
-test("the fact of a unit asks systemd whether it is enabled and active", () => {
+test("the fact of a unit is systemd's answer, whether it is enabled and active", () => {
   expect(enabledAndActive("a.timer")).toEqual({
     name: "a.timer is",
     read: 'echo "$(systemctl is-enabled a.timer 2>/dev/null) $(systemctl is-active a.timer)"',

@@ -113,6 +113,18 @@ describe("the clone", () => {
     ]);
   });
 
+  test("is not at fault where git has no memory, and git leaves no timer behind", async () => {
+    const timers = () => process.getActiveResourcesInfo().filter((name) => name === "Timeout").length;
+    const before = timers();
+    const at = withCommand("fetch", "kill -9 $$");
+    expect(await faultOf(fetchHead(at))).toEqual([
+      "another",
+      expect.stringMatching(/^git reached the builder's memory/),
+    ]);
+    expect(await lastHead(at)).toBe(site.repository.head());
+    expect(timers()).toBe(before);
+  });
+
   test("a commit that the disk did not take is no fault of the clone", async () => {
     const at = withCommand("read-tree", "echo 'error: unable to write file x' >&2; exit 128");
     expect(await faultOf(checkOut(at, "HEAD"))).toEqual([

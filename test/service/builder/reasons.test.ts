@@ -168,7 +168,7 @@ describe("a submodule", () => {
       "a submodule: themes/a is not there. Correct its address in .gitmodules.",
     ],
     [
-      "Submodule 'a' (ssh://h/x) registered: submodule 'a' (ssh://h/x)\nCould not read from remote repository",
+      "Submodule 'a' (ssh://h/x) registered: submodule 'themes/a' (ssh://h/x)\nCould not read from remote repository",
       "a submodule: ssh://h/x is read over SSH, with the deploy key and the known hosts of the site.",
     ],
     [
