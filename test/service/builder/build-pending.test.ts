@@ -1,6 +1,6 @@
 /** When a run starts, how often it is tried again, and what the program prints and exits with. */
 import { spawnSync } from "node:child_process";
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
@@ -8,6 +8,7 @@ import { buildPending, removeLeftovers } from "../../../service/builder/build-pe
 import { environment } from "../../../service/builder/git.ts";
 import { pending, take } from "../../../service/builder/markers.ts";
 import type { Pauses } from "../../../service/builder/pauses.ts";
+import { draft, releases, seal } from "../../../service/builder/releases.ts";
 import type { BuilderSettings } from "../../../service/builder/settings.ts";
 import type { RunLine } from "../../../service/builder/status.ts";
 import { readBuilder, SettingsFault } from "../../../service/settings.ts";
@@ -65,11 +66,73 @@ describe("a run", () => {
     expect(site.journal[0]!.warnings).toEqual([expect.stringMatching(/^status\.json could not be written: E\w+: /)]);
   });
 
-  test("what a killed run left is removed, with the output of its build", () => {
-    mkdirSync(site.places.out, { recursive: true });
-    writeFileSync(join(site.places.out, "index.html"), "half");
+  test("what a killed run left is removed: output, half a release, git's locks", () => {
+    const { out, release, clone } = site.places;
+    const left = [out, release("000009-aaaaaaaaaaaa"), join(clone, ".git/index.lock")];
+    for (const folder of left) mkdirSync(folder, { recursive: true });
+    rmSync(left[2]!, { recursive: true });
+    writeFileSync(left[2]!, "");
     removeLeftovers(site.places);
+    expect(left.filter((path) => existsSync(path))).toEqual([]);
+  });
+
+  /** Finished releases, older than what is published next. */
+  const older = (...numbers: readonly number[]) => {
+    for (const number of numbers) {
+      const release = `${String(number).padStart(6, "0")}-aaaaaaaaaaaa`;
+      mkdirSync(site.places.release(release));
+      draft(site.places, {
+        ...{ release, commit: "a".repeat(40), at: "", pages: 1, files: new Map(), links: new Map() },
+      });
+      seal(site.places, release);
+    }
+  };
+
+  test("five releases stay, at the start and after a publish, which leaves no output either", async () => {
+    older(11, 12, 13, 14, 15, 16, 17);
+    await site.work();
+    expect(releases(site.places)).toHaveLength(5);
+    site.repository.push(siteFiles(2));
+    site.deliver();
+    await site.work();
+    expect(site.journal).toMatchObject([{ result: "published", release: site.status().deployed!.release }]);
+    expect(releases(site.places)).toHaveLength(5);
     expect(existsSync(site.places.out)).toBe(false);
+  });
+
+  test.each([
+    ["failed", { "layouts/index.html": "{{ nothing }}" }],
+    ["rejected", { "layouts/index.html": "" }],
+  ])("a run with the result %s leaves neither output nor checkout", async (result, files) => {
+    site.repository.push(files);
+    site.deliver();
+    expect((await site.work()).last.result).toBe(result);
+    expect(existsSync(site.places.out)).toBe(false);
+    expect(readdirSync(site.places.clone)).toEqual([".git"]);
+  });
+
+  test("a rollback and a comparison run alone, and a delivery beside them is a run of its own", async () => {
+    site.repository.push(siteFiles(2));
+    site.deliver();
+    site.adopt();
+    site.rollback("none");
+    await site.work();
+    expect(site.journal.map(({ trigger, result }) => [trigger.length, result])).toEqual([
+      [1, "rejected"],
+      [1, "nothing"],
+      [1, "published"],
+    ]);
+  });
+
+  test("a comparison that fails is not tried again", async () => {
+    const { faults } = await gitHost();
+    writeFileSync(site.places.listing, "index.html\0");
+    faults.status = 500;
+    site.adopt();
+    await site.work();
+    delete faults.status;
+    expect(site.journal.map(({ result }) => result)).toEqual(["failed"]);
+    expect(pending(site.places)).toEqual([]);
   });
 
   test("the builder reports to its program that it ended at a failure", async () => {
@@ -130,9 +193,9 @@ describe("a run", () => {
       rmSync(folder, { recursive: true });
     site.tick();
     await site.work();
-    const [{ result, reason } = { result: "", reason: "" }] = site.journal.filter((entry) => entry.result === "failed");
-    expect([result, reason]).toEqual([
-      "failed",
+    const [failed] = site.journal.filter((entry) => entry.result === "failed");
+    expect([failed?.trigger, failed?.reason]).toEqual([
+      [],
       `${site.builder.settings.spool} is missing. Run systemd-tmpfiles --create, which makes it. And 1 more.`,
     ]);
   });
@@ -147,13 +210,13 @@ describe("a run", () => {
 
   test("a new marker cuts a pause short, and not below the shortest", async () => {
     let came = false;
-    const entries = await failing(1, { first: 30_000, longest: 30_000, least: 500 }, () => {
+    const entries = await failing(1, { first: 30_000, longest: 30_000, least: 1_200 }, () => {
       if (!came) setTimeout(() => site.deliver(), 50);
       came = true;
     });
     expect(entries.map(({ result }) => result)).toEqual(["failed", "published"]);
     expect(entries[1]!.trigger).toHaveLength(2);
-    expect(entries[1]!.since).toBeGreaterThan(500);
+    expect(entries[1]!.since).toBeGreaterThan(1_190);
     expect(entries[1]!.since).toBeLessThan(20_000);
   });
 
