@@ -1,7 +1,8 @@
 /**
- * `npm run bench -- [--rounds N] [--node path] [--host [--release R]] [--json] [--write]`: the receiver's bundle, with every protection on,
- * beside other servers that check the same deliveries. The server has one core, the client another. --write stores table and plot in docs. --host, as root, measures a delivery's whole
- * way through a throwaway host instead.
+ * `npm run bench -- [--rounds N] [--node path] [--host [--release R]] [--json] [--write]`: the receiver's bundle, with
+ * every protection on, beside other servers that check the same deliveries. The server has one core, the client another.
+ * --write stores table and plot in docs. --host, as root, measures a delivery's whole way through a throwaway host
+ * instead.
  */
 import { spawnSync } from "node:child_process";
 import { rmSync } from "node:fs";

@@ -1,5 +1,4 @@
 /** Faults between keys of the configuration. Each check returns its faults, so that a user reads all of them at once. */
-
 import { overlapCidr } from "cidr-tools";
 import { repositoryOf } from "../../service/git-hosts/repository.ts";
 import { loopback, networks } from "../networks.ts";

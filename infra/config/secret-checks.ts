@@ -1,5 +1,4 @@
 /** Faults of the secrets: those that git hosts sign with, deploy keys, tokens and keys of reports. No fault quotes a value. */
-
 import { createHash } from "node:crypto";
 import * as v from "valibot";
 import { parse as parseYaml } from "yaml";

@@ -1,5 +1,4 @@
 /** Faults of the sites: their folders, SSH host keys, ranges and hostnames. */
-
 import { containsCidr, overlapCidr } from "cidr-tools";
 import { repositoryOf } from "../../service/git-hosts/repository.ts";
 import { local, networks } from "../networks.ts";

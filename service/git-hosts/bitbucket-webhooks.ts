@@ -4,7 +4,6 @@
  * shows the secret itself; it is read no further than whether there is one. Data Center's test carries no signature
  * (runatlantis/atlantis#474).
  */
-
 import { listOf, objectOf } from "./payload.ts";
 import { type Repository, segments } from "./repository.ts";
 import { eventsOf, onOrOff, textOf, type Wanted, type WebhookApi } from "./webhook-api.ts";

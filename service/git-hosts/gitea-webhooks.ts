@@ -4,7 +4,6 @@
  * authorization header that it does not name. A PATCH of Gogs keeps the former secret, so that a new webhook takes the
  * place of the former one there.
  */
-
 import { listOf, objectOf } from "./payload.ts";
 import { type Repository, splitNames } from "./repository.ts";
 import { type ApiAnswer, eventsOf, onOrOff, textOf, type Wanted, type WebhookApi } from "./webhook-api.ts";

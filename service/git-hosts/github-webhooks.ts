@@ -2,7 +2,6 @@
  * GitHub's API for webhooks, version 2022-11-28: docs.github.com/en/rest/repos/webhooks. A secret reads as `********`, and
  * a PATCH of `config` without the secret removes it, so that every change sends the whole configuration.
  */
-
 import { listOf, objectOf } from "./payload.ts";
 import { type Repository, segments } from "./repository.ts";
 import { eventsOf, nextLink, onOrOff, recordedAnswer, textOf, type WebhookApi } from "./webhook-api.ts";

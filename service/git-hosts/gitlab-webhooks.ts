@@ -3,7 +3,6 @@
  * changed URL removes the secret token, so that every change sends it. Events are there since 17.3, `resend` since 17.4,
  * and tests since 16.11; tests and resends are limited to five a minute.
  */
-
 import { listOf } from "./payload.ts";
 import type { Repository } from "./repository.ts";
 import { isMeantAsKey } from "./standard-signature.ts";

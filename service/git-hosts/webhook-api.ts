@@ -1,5 +1,4 @@
 /** What the git hosts' APIs for webhooks have in common: requests out, answers in. Nothing here connects. */
-
 import { objectOf } from "./payload.ts";
 import type { Repository } from "./repository.ts";
 

@@ -7,7 +7,6 @@
  * - Preview compares HMACs, keyed with a salt that only root on the host can read.
  * - `--with-key=host`: the default may bind to a TPM, and a host moved to other hardware could no longer decrypt.
  */
-
 import { createHmac } from "node:crypto";
 import { repositoryOf } from "../../../service/git-hosts/repository.ts";
 import type { HostFact, HostLayer } from "../../apply/layer.ts";

@@ -1,5 +1,4 @@
 /** Values derived from the configuration; source sets: hooks grouped by ranges, each set on a port that does not change. */
-
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import {

@@ -1,7 +1,7 @@
 /** The bounds of a site on the disk, and of git's memory: what a push can take, and what it could take without each. */
 import { spawnSync } from "node:child_process";
 import { randomBytes } from "node:crypto";
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeEach, describe, expect, test } from "vitest";
@@ -12,6 +12,7 @@ import {
   cannotBuild,
   closeGitHost,
   finish,
+  gitAfter,
   published,
   start,
   type Without,
@@ -35,14 +36,6 @@ const limit = { releaseBytes: 4 * MiB, memoryMiB: 256 };
 const used = (folder: string) => Number(spawnSync("du", ["-sk", folder]).stdout.toString().split("\t")[0]) << 10;
 /** Runs the bundle without a part, until its first result. */
 const without = async (...parts: Without[]) => finish(site, start(site, await bundledBuilder(site.folder, ...parts)));
-
-/** A program in place of git: this script, and then the real git. Returns the PATH on which it is. */
-function gitAfter(script: string): string {
-  mkdirSync(join(extra, "bin"));
-  const text = `#!/bin/sh\nPATH=\${PATH#*:}\n${script}\nexec git "$@"\n`;
-  writeFileSync(join(extra, "bin/git"), text, { mode: 0o755 });
-  return `${join(extra, "bin")}:${site.builder.path}`;
-}
 
 describe("a commit", () => {
   const many = Object.fromEntries(Array.from({ length: 100 }, (_, i) => [`static/${i}.bin`, Buffer.alloc(MiB)]));
@@ -83,7 +76,7 @@ describe("a commit", () => {
     repository.point(repository.git("commit-tree", "-p", repository.head()!, "-m", "x", nested));
     site.deliver();
     // As the unit's LimitDATA=.
-    const path = gitAfter("ulimit -d 262144");
+    const path = gitAfter("ulimit -d 262144", join(extra, "bin"), site.builder.path);
     const { last } = await site.work({ ...site.builder, path });
     expect(last).toMatchObject({ result: "rejected", reason: expect.stringContaining("is too large: its files take") });
     const open = await finish(site, start(site, await bundledBuilder(site.folder, ...checks), { PATH: path }));
@@ -102,7 +95,11 @@ describe("a commit", () => {
     site = await published(1, { limit });
     site.repository.push(siteFiles(2));
     site.deliver();
-    const path = gitAfter(`[ "$1" != fetch ] || { echo '${said}' >&2; ${end}; }`);
+    const path = gitAfter(
+      `[ "$1" != fetch ] || { echo '${said}' >&2; ${end}; }`,
+      join(extra, "bin"),
+      site.builder.path,
+    );
     const { last } = await site.work({ ...site.builder, path });
     expect(last).toMatchObject({ result: "failed", warnings: [] });
     expect(last.reason).toMatch(/^git reached the builder's memory limit, or the host has no memory left/);

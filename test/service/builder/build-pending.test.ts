@@ -8,11 +8,22 @@ import { buildPending, removeLeftovers } from "../../../service/builder/build-pe
 import { environment } from "../../../service/builder/git.ts";
 import { pending, take } from "../../../service/builder/markers.ts";
 import type { Pauses } from "../../../service/builder/pauses.ts";
-import { draft, releases, seal } from "../../../service/builder/releases.ts";
+import { releases } from "../../../service/builder/releases.ts";
 import type { BuilderSettings } from "../../../service/builder/settings.ts";
 import type { RunLine } from "../../../service/builder/status.ts";
 import { readBuilder, SettingsFault } from "../../../service/settings.ts";
-import { type Bench, bundledBuilder, cannotBuild, finish, gitHost, onCopies, siteOf, start } from "./harness.ts";
+import {
+  type Bench,
+  bundledBuilder,
+  cannotBuild,
+  finish,
+  gitHost,
+  makeReleases,
+  onCopies,
+  releaseId,
+  siteOf,
+  start,
+} from "./harness.ts";
 import { siteFiles } from "./hugo-site.ts";
 
 describe("a run", () => {
@@ -68,7 +79,7 @@ describe("a run", () => {
 
   test("what a killed run left is removed: output, half a release, git's locks", () => {
     const { out, release, clone } = site.places;
-    const left = [out, release("000009-aaaaaaaaaaaa"), join(clone, ".git/index.lock")];
+    const left = [out, release(releaseId(9)), join(clone, ".git/index.lock")];
     for (const folder of left) mkdirSync(folder, { recursive: true });
     rmSync(left[2]!, { recursive: true });
     writeFileSync(left[2]!, "");
@@ -76,20 +87,8 @@ describe("a run", () => {
     expect(left.filter((path) => existsSync(path))).toEqual([]);
   });
 
-  /** Finished releases, older than what is published next. */
-  const older = (...numbers: readonly number[]) => {
-    for (const number of numbers) {
-      const release = `${String(number).padStart(6, "0")}-aaaaaaaaaaaa`;
-      mkdirSync(site.places.release(release));
-      draft(site.places, {
-        ...{ release, commit: "a".repeat(40), at: "", pages: 1, files: new Map(), links: new Map() },
-      });
-      seal(site.places, release);
-    }
-  };
-
   test("five releases stay, at the start and after a publish, which leaves no output either", async () => {
-    older(11, 12, 13, 14, 15, 16, 17);
+    makeReleases(site.places, 11, 12, 13, 14, 15, 16, 17);
     await site.work();
     expect(releases(site.places)).toHaveLength(5);
     site.repository.push(siteFiles(2));

@@ -3,6 +3,7 @@ import { readFileSync } from "node:fs";
 import { expect, test } from "vitest";
 import { runChild } from "../../../service/builder/child.ts";
 import { ifThere } from "../../../service/builder/files.ts";
+import { timers } from "./harness.ts";
 
 const shell = (script: string, more: Partial<Parameters<typeof runChild>[2]> = {}) =>
   runChild("sh", ["-c", script], { cwd: "/", env: { PATH: process.env.PATH ?? "" }, seconds: 30, ...more });
@@ -49,7 +50,6 @@ test("a child that writes more than its caller wants is cut there, and not a byt
 });
 
 test("no timer of a child that has ended is left", async () => {
-  const timers = () => process.getActiveResourcesInfo().filter((name) => name === "Timeout").length;
   const before = timers();
   await shell("exit 0");
   expect(timers()).toBe(before);

@@ -16,7 +16,7 @@ import {
   pruneClone,
   removeHalfCheckout,
 } from "../../../service/builder/repository.ts";
-import { type Bench, onCopies, siteOf } from "./harness.ts";
+import { type Bench, gitAfter, onCopies, siteOf, timers } from "./harness.ts";
 import { siteFiles } from "./hugo-site.ts";
 
 const MiB = 1 << 20;
@@ -32,19 +32,13 @@ const refs = () =>
     .split("\n")
     .toSorted();
 
-const withLimit = (releaseBytes: number) => {
-  const { settings, ...at } = siteOf(site);
-  return { ...at, settings: { ...settings, limits: { ...settings.limits, releaseBytes } } };
-};
+const withLimit = (releaseBytes: number) => siteOf(site, { releaseBytes });
 
 /** The real git, but for one command of it, which this script answers. */
 function withCommand(command: string, script: string) {
-  const folder = join(site.folder, "bin");
-  mkdirSync(folder);
-  const text = `#!/bin/sh\nPATH=\${PATH#*:}\nif [ "$1" = ${command} ]; then\n${script}\nfi\nexec git "$@"\n`;
-  writeFileSync(join(folder, "git"), text, { mode: 0o755 });
-  const builder = { ...site.builder, path: `${folder}:${site.builder.path}` };
-  return { ...siteOf(site), git: gitOf(builder) };
+  const answer = `if [ "$1" = ${command} ]; then\n${script}\nfi`;
+  const path = gitAfter(answer, join(site.folder, "bin"), site.builder.path);
+  return siteOf({ ...site, builder: { ...site.builder, path } });
 }
 
 /** The error's kind and message. */
@@ -114,7 +108,6 @@ describe("the clone", () => {
   });
 
   test("is not at fault where git has no memory, and git leaves no timer behind", async () => {
-    const timers = () => process.getActiveResourcesInfo().filter((name) => name === "Timeout").length;
     const before = timers();
     const at = withCommand("fetch", "kill -9 $$");
     expect(await faultOf(fetchHead(at))).toEqual([

@@ -7,7 +7,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { watchDisk } from "../../../service/builder/disk-watch.ts";
 import type { Places } from "../../../service/builder/places.ts";
-import { cannotMount, mountTmpfs, placesIn, unmount } from "./harness.ts";
+import { cannotMount, mountTmpfs, nest, placesIn, timers, unmount } from "./harness.ts";
 
 let folder: string;
 let places: Places;
@@ -37,7 +37,6 @@ test("a site that takes more than its shares is ended once", async () => {
 test("nothing is ended after the end of the watch", async () => {
   const ends: string[] = [];
   write(400_000);
-  const timers = () => process.getActiveResourcesInfo().filter((name) => name === "Timeout").length;
   const before = timers();
   const unwatch = watchDisk({ releaseBytes }, places, ({ message }) => ends.push(message));
   expect(timers()).toBe(before + 1);
@@ -66,11 +65,6 @@ test("what the releases take is not left for a build", async () => {
   ]);
 });
 
-/** Makes folders in each other until no path leads to the last, which can then not be read. */
-const nest = (folder: string) =>
-  expect(
-    spawnSync("perl", ["-e", `chdir "${folder}"; for (1..40) { mkdir "d" x 200; chdir "d" x 200 or die }`]).status,
-  ).toBe(0);
 const unnest = () => void spawnSync("rm", ["-rf", places.work]);
 
 test.each(["out", "cache"] as const)("a folder of Hugo's that cannot be read ends the build: %s", async (name) => {

@@ -17,6 +17,7 @@ import { assetExtensions, buildPaths } from "../../../infra/config/schema.ts";
 import { buildPending, removeLeftovers } from "../../../service/builder/build-pending.ts";
 import { gitOf } from "../../../service/builder/git.ts";
 import { makePlaces, type Places, placesOf } from "../../../service/builder/places.ts";
+import { draft, type Manifest, seal } from "../../../service/builder/releases.ts";
 import type { Site } from "../../../service/builder/repository.ts";
 import type { BuilderSettings } from "../../../service/builder/settings.ts";
 import type { RunLine, Status } from "../../../service/builder/status.ts";
@@ -75,6 +76,38 @@ export function mountTmpfs(folder: string, options = "size=8m"): boolean {
 }
 export const unmount = (folder: string) => void spawnSync("umount", [folder]);
 export const cannotMount = "only root with CAP_SYS_ADMIN can mount";
+
+/** A program in place of git, in this folder: this script, and then the git on `path`. Returns the PATH on which it is. */
+export function gitAfter(script: string, folder: string, path: string): string {
+  mkdirSync(folder);
+  const text = `#!/bin/sh\nPATH=\${PATH#*:}\n${script}\nexec git "$@"\n`;
+  writeFileSync(join(folder, "git"), text, { mode: 0o755 });
+  return `${folder}:${path}`;
+}
+
+/** Makes folders in each other until no path leads to the last, which can then not be read. Only `rm -rf` removes them. */
+export function nest(folder: string): void {
+  const deep = `chdir "${folder}"; for (1..40) { mkdir "d" x 200; chdir "d" x 200 or die }`;
+  execFileSync("perl", ["-e", deep]);
+}
+
+/** How many timers keep this process from ending. */
+export const timers = (): number => process.getActiveResourcesInfo().filter((name) => name === "Timeout").length;
+
+/** The id of a release that no build of a test makes. */
+export const releaseId = (number: number): string => `${String(number).padStart(6, "0")}-aaaaaaaaaaaa`;
+export const manifestOf = (release: string, files: Manifest["files"] = new Map()): Omit<Manifest, "bytes"> => ({
+  ...{ release, commit: "a".repeat(40), at: "2026-01-01T00:00:00.000Z", pages: 1, files },
+  links: new Map([["uploads", "../../kept/uploads"]]),
+});
+/** Makes finished releases without files. */
+export function makeReleases(places: Places, ...numbers: readonly number[]): void {
+  for (const release of numbers.map(releaseId)) {
+    mkdirSync(places.release(release));
+    draft(places, manifestOf(release));
+    seal(places, release);
+  }
+}
 
 let host: Promise<GitHost> | undefined;
 /** One git host for each test file. */
@@ -316,9 +349,13 @@ async function benchIn(
   };
 }
 
-/** What the builder's own functions take. */
-export const siteOf = ({ builder, places }: Pick<Bench, "builder" | "places">): Site => {
-  return { settings: builder.settings, places, git: gitOf(builder) };
+/** What the builder's own functions take. `limits`: others than the site's. */
+export const siteOf = (
+  { builder, places }: Pick<Bench, "builder" | "places">,
+  limits: Partial<BuilderSettings["limits"]> = {},
+): Site => {
+  const { settings } = builder;
+  return { settings: { ...settings, limits: { ...settings.limits, ...limits } }, places, git: gitOf(builder) };
 };
 
 /** As main.ts does, without pauses. */

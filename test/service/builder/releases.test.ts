@@ -18,11 +18,9 @@ import {
   deployed,
   discard,
   draft,
-  type Manifest,
   nextId,
   prune,
   publish,
-  type ReleaseFile,
   readManifest,
   releases,
   removeHalf,
@@ -30,7 +28,7 @@ import {
   staying,
   switchTo,
 } from "../../../service/builder/releases.ts";
-import { placesIn } from "./harness.ts";
+import { releaseId as id, makeReleases, manifestOf, placesIn } from "./harness.ts";
 
 let folder: string;
 let places: Places;
@@ -40,34 +38,18 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(folder, { recursive: true }));
 
-const id = (number: number) => `${String(number).padStart(6, "0")}-aaaaaaaaaaaa`;
-const manifest = (release: string, files: Record<string, ReleaseFile> = {}): Omit<Manifest, "bytes"> => ({
-  release,
-  commit: "a".repeat(40),
-  at: "2026-01-01T00:00:00.000Z",
-  pages: 1,
-  files: new Map(Object.entries(files)),
-  links: new Map([["uploads", "../../kept/uploads"]]),
-});
-/** Makes finished releases. */
-function make(...numbers: readonly number[]): void {
-  for (const release of numbers.map(id)) {
-    mkdirSync(places.release(release));
-    draft(places, manifest(release));
-    seal(places, release);
-  }
-}
+const make = (...numbers: readonly number[]) => makeReleases(places, ...numbers);
 
 describe("a manifest", () => {
-  const files = {
-    "index.html": { size: 3, sha256: "1".repeat(64), built: id(3) },
-    "app.css": { size: 5, sha256: "2".repeat(64), built: id(2) },
-  };
+  const files = new Map([
+    ["index.html", { size: 3, sha256: "1".repeat(64), built: id(3) }],
+    ["app.css", { size: 5, sha256: "2".repeat(64), built: id(2) }],
+  ]);
 
   test("counts once it is sealed, with the sum of its files and the release that built each", () => {
     mkdirSync(places.release(id(3)));
     writeFileSync(`${places.manifest(id(3))}.new`, "what a kill left");
-    expect(draft(places, manifest(id(3), files)).bytes).toBe(8);
+    expect(draft(places, manifestOf(id(3), files)).bytes).toBe(8);
     expect([releases(places), readManifest(places, id(3))]).toEqual([[], undefined]);
     seal(places, id(3));
     expect(releases(places)).toEqual([id(3)]);
@@ -75,7 +57,7 @@ describe("a manifest", () => {
       ["index.html", 3, "1".repeat(64)],
       ["app.css", 5, "2".repeat(64), id(2)],
     ]);
-    expect(readManifest(places, id(3))).toEqual({ ...manifest(id(3), files), bytes: 8 });
+    expect(readManifest(places, id(3))).toEqual({ ...manifestOf(id(3), files), bytes: 8 });
   });
 
   test("of another release, and one that is no JSON, is none", () => {

@@ -23,8 +23,7 @@ async function staying(...fit: readonly string[]): Promise<string[]> {
 }
 
 async function withReleasesOf(releaseBytes: number, git = siteOf(site).git): Promise<void> {
-  const { settings, ...at } = siteOf(site);
-  await makeRoom({ ...at, git, settings: { ...settings, limits: { ...settings.limits, releaseBytes } } });
+  await makeRoom({ ...siteOf(site, { releaseBytes }), git });
 }
 
 test("all stay where they fit, then the oldest goes first, and the published one last", async () => {
