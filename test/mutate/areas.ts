@@ -103,7 +103,7 @@ const builderParts: readonly Area[] = [
       [],
       [
         ...["adopt", "build-pending", "decide", "git-faults", "kill", "markers", "own-content", "replays", "reports"],
-        ...["repository", "rollback", "stay", "unit-end"],
+        ...["places", "repository", "rollback", "stay", "unit-end"],
       ],
     ),
     // All other files, those that are new, too.

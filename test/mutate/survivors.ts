@@ -10,6 +10,7 @@ export type Survivor = {
 };
 
 const gone = "An entry goes between the look at the folder and the look at it: no test chooses the moment.";
+const noneGiven = "There is a marker, or it is not called: a condition of the type's.";
 const ordered = "test/service/builder/order.test.ts lists the calls of the bundle.";
 const asRoot =
   "Root, as which these tests may run, may write into any folder; the host suite has the builder's own account.";
@@ -717,12 +718,85 @@ export const survivors: readonly Survivor[] = [
       "true",
       "The word null is no commit, so that nothing is held.",
     ],
+    [
+      "build-pending",
+      'if (last.result === "failed" || last.result === "rejected") removeLeftovers(places);',
+      "true",
+      "After another run nothing is left: it saves a walk of the clone.",
+    ],
+    [
+      "run",
+      'if (first?.kind === "rollback") Object.assign(run.last, await rollBack(site, first.release ?? ""));',
+      "first.kind",
+      noneGiven,
+    ],
+    ["run", 'const adopting = markers[0]?.kind === "adopt";', "markers[0].kind", noneGiven],
+    [
+      "run",
+      'adopting ? { commit: head, reason: "to compare" } : decideFrom(site, head, markers),',
+      '""',
+      "The result of the comparison takes the place of this reason.",
+    ],
+    [
+      "status",
+      'this.last = { result: "nothing", reason: "", commit: null, at: "", trigger, warnings: [], milliseconds };',
+      '"Stryker was here!"',
+      "Each run sets both before status.json is written.",
+    ],
+    [
+      "status",
+      'return JSON.parse(readFileSync(places.status, "utf8"));',
+      '""',
+      "JSON.parse reads bytes as UTF-8, too.",
+    ],
+    [
+      "places",
+      "if (ifThere(() => readFileSync(held)) === undefined) return;",
+      "false",
+      "It saves the sync of a folder.",
+    ],
+    [
+      "reports",
+      "if (turn !== undefined && given.settings.reports?.notify) {",
+      "given.settings.reports.notify",
+      "`attempt` returns where there are none: a condition of the type's.",
+    ],
+    [
+      "reports",
+      'if (reports?.status) add(reports.folder, { to: "status", ...result, at: now() });',
+      "reports.status",
+      "`attempt` returns where there are none: a condition of the type's.",
+    ],
+    [
+      "markers",
+      'yield { folder, name, path, stat, key: `${path.toString("latin1")} ${stat?.ino}` };',
+      "stat.ino",
+      gone,
+    ],
+    ["markers", '`request of uid ${stat?.uid ?? "unknown"} (${printable(name.toString(), 50)})`;', "stat.uid", gone],
+    [
+      "markers",
+      "const byAge = unstuck(rootRequests).sort((a, b) => (a.stat?.mtimeMs ?? 0) - (b.stat?.mtimeMs ?? 0));",
+      "a.stat.mtimeMs",
+      gone,
+    ],
+    [
+      "markers",
+      "const byAge = unstuck(rootRequests).sort((a, b) => (a.stat?.mtimeMs ?? 0) - (b.stat?.mtimeMs ?? 0));",
+      "b.stat.mtimeMs",
+      gone,
+    ],
+    ["markers", 'if (code === "ENOENT") return undefined;', undefined, gone],
+    [
+      "markers",
+      'if (markers.some(({ kind }) => kind === "rollback")) syncFolder(places.rootRequests);',
+      undefined,
+      ordered,
+    ],
     ["child", "if (child.pid !== undefined) process.kill(-child.pid, signal);", "true", "The error is caught."],
     ["child", 'end("SIGTERM");', '""', "SIGKILL follows."],
     ["child", 'child.stderr.setEncoding("utf8").on("data", (part: string) => {', '""', "It is Node's default."],
     ["reports", 'return JSON.parse(readFileSync(reported, "utf8"));', '""', "JSON.parse reads bytes as UTF-8, too."],
-    ["reports", "} catch {", "{}", "A function without a return returns undefined."],
-    ["markers", "} catch {", "{}", "A function without a return returns undefined."],
   ].map(([name, line, becomes, reason]) => ({
     file: `service/builder/${name}.ts`,
     line: line!,
@@ -740,12 +814,6 @@ export const survivors: readonly Survivor[] = [
     line: 'const stopped: UnitEnd = { result: "signal", code: "killed", status: "KILL" };',
     becomes: '""',
     reason: "A build that was stopped has the reason of the watch.",
-  },
-  {
-    file: "service/builder/markers.ts",
-    line: 'if (code === "ENOENT") return undefined;',
-    becomes: "false",
-    reason: "An entry that goes between the look at the folder and its removal: no test chooses the moment.",
   },
   {
     file: "service/builder/places.ts",
@@ -803,7 +871,7 @@ export const survivors: readonly Survivor[] = [
     becomes: ";",
     reason: "Each later step of the run looks for room, too: this one ends it sooner.",
   },
-  ...["lay", "markers", "releases", "reports"].map((name) => ({
+  ...["lay", "markers", "releases", "reports", "status"].map((name) => ({
     file: `service/builder/${name}.ts`,
     line: "} catch {",
     becomes: "{}",

@@ -96,6 +96,8 @@ describe("a run", () => {
     await site.work();
     expect(site.journal).toMatchObject([{ result: "published", release: site.status().deployed!.release }]);
     expect(releases(site.places)).toHaveLength(5);
+    // Those that are being removed are none of them.
+    expect(site.status().releases.map(({ id }) => id)).toEqual(releases(site.places));
     expect(existsSync(site.places.out)).toBe(false);
   });
 
@@ -140,6 +142,11 @@ describe("a run", () => {
     expect(await buildPending({ ...siteOf(site), settings }, () => {}, null)).toBe(false);
   });
 
+  test("the builder reports to its program that nothing is pending", async () => {
+    site.deliver();
+    expect(await buildPending(siteOf(site), () => {}, null)).toBe(true);
+  });
+
   test("the builder reports to its program that it may not run again", async () => {
     site.repository.push(siteFiles(2));
     site.deliver();
@@ -172,6 +179,40 @@ describe("a run", () => {
       expect([each, each > 0, each <= total]).toEqual([Math.round(each), true, true]);
     expect(total).toBeLessThan(60_000);
     expect(readFileSync(site.places.checkedOut, "utf8")).toBe(`${commit}\n`);
+  });
+
+  test("status.json has the time when the run ended, how long it took, and the head where it builds nothing", async () => {
+    const [at, from] = [Date.now(), performance.now()];
+    site.deliver();
+    const { last } = await site.work();
+    const took = performance.now() - from;
+    expect(last).toMatchObject({ result: "nothing", commit: site.repository.head() });
+    expect(Date.parse(last.at)).toBeGreaterThanOrEqual(at);
+    expect(Date.parse(last.at)).toBeLessThanOrEqual(at + took + 1);
+    expect(last.milliseconds.total).toBeLessThanOrEqual(took + 1);
+  });
+
+  test("status.json of an earlier version, which counts no runs, is read", async () => {
+    const { runs: _, ...earlier } = site.status();
+    writeFileSync(site.places.status, JSON.stringify(earlier));
+    site.tick();
+    expect(await site.work()).toMatchObject({ last: { warnings: [] }, runs: { nothing: 1, published: 0 } });
+  });
+
+  test("a schedule without a change makes no release", async () => {
+    const { deployed } = site.status();
+    site.scheduled();
+    const reason = `scheduled: the build is the same as ${deployed!.release}`;
+    expect(await site.work()).toMatchObject({ deployed, last: { result: "nothing", reason } });
+  });
+
+  test("a build with fewer than half of the published release's pages is rejected", async () => {
+    rmSync(join(site.content, "post"), { recursive: true });
+    site.request("content");
+    expect((await site.work()).last).toMatchObject({
+      result: "rejected",
+      reason: expect.stringMatching(/^only 1 pages were built and the published release has 5\./),
+    });
   });
 
   test("status.json lists no release without a manifest", async () => {

@@ -7,13 +7,14 @@ import {
   readdirSync,
   readFileSync,
   rmSync,
+  statSync,
   symlinkSync,
   writeFileSync,
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { below, remove, walk, within } from "../../../service/builder/files.ts";
+import { below, remove, walk, within, writeWhole } from "../../../service/builder/files.ts";
 
 let folder: string;
 beforeEach(() => {
@@ -43,6 +44,17 @@ test("what is below a folder is reached through each folder on the way, and erro
   expect(() => within(at("a"), () => readFileSync(at("gone")))).toThrow(expect.objectContaining({ path: at("gone") }));
   symlinkSync("b", at("a/link"));
   expect(() => below(folder, "a/link/c", () => "inside")).toThrow(/^ENOTDIR|^ELOOP/);
+});
+
+test("a file is written whole over the half that a killed builder left", () => {
+  writeFileSync(at("a"), "former");
+  writeFileSync(at("a.new"), "ha");
+  writeWhole(at("a"), "whole", 0o600);
+  expect([readdirSync(folder), readFileSync(at("a"), "utf8"), statSync(at("a")).mode & 0o777]).toEqual([
+    ["a"],
+    "whole",
+    0o600,
+  ]);
 });
 
 test("a walk is in the order of names, and leaves out what it is to skip", () => {

@@ -2,7 +2,7 @@
  * What starts a build: deliveries, requests of the writers' group, requests of root. Members of groups put anything into
  * their folders, and stop nothing.
  */
-import { execFileSync } from "node:child_process";
+import { execFileSync, spawnSync } from "node:child_process";
 import {
   chownSync,
   existsSync,
@@ -95,13 +95,22 @@ describe("a request", () => {
 
   test("of root stays until it is done, and one that replaces it meanwhile stays longer", () => {
     site.tick();
-    const { markers } = take(site.places);
+    const { markers, left } = take(site.places);
     expect(names(site.places.rootRequests)).toEqual(["tick"]);
+    expect(arrived(site.places, left)).toBe(false);
     site.tick();
+    expect(arrived(site.places, left)).toBe(true);
     removeDone(site.places, markers);
     expect(names(site.places.rootRequests)).toEqual(["tick"]);
     removeDone(site.places, take(site.places).markers);
     expect(names(site.places.rootRequests)).toEqual([]);
+  });
+
+  test("of root and a delivery beside it are one run", async () => {
+    site.tick();
+    site.deliver();
+    await site.work();
+    expect(site.journal.map(({ trigger }) => trigger)).toEqual([["tick", "delivery delivery-1"]]);
   });
 
   test("of root that root takes back during its build is done, too", () => {
@@ -236,6 +245,29 @@ describe("what a member puts into the folder of requests", () => {
     expect(performance.now() - began).toBeLessThan(20_000);
   });
 
+  test("the builder notes a thousand deliveries and a thousand requests", () => {
+    for (let i = 0; i < 1_002; i++) {
+      site.deliver();
+      site.request(`${i}`);
+    }
+    const noted = kinds();
+    for (const kind of ["delivery", "request"]) expect(noted.filter((each) => each === kind)).toHaveLength(1_000);
+  });
+
+  test("a delivery's name is the file's without its last ending", () => {
+    writeFileSync(join(site.places.spool, "1.json.2.json"), "");
+    expect(take(site.places).markers).toEqual([{ kind: "delivery", name: "delivery 1.json.2" }]);
+  });
+
+  test("each look closes the folders that it opens", () => {
+    const open = () => readdirSync("/proc/self/fd").length;
+    site.request("please");
+    const before = open();
+    for (let i = 0; i < 20; i++) arrived(site.places);
+    take(site.places);
+    expect(open()).toBe(before);
+  });
+
   test("a thousand requests hide no delivery", () => {
     for (let i = 0; i < 1_001; i++) site.request(`${i}`);
     take(site.places);
@@ -273,6 +305,23 @@ describe("what the builder cannot remove", () => {
     } finally {
       unmount(at());
     }
+  });
+
+  test("counts again once it could be removed, also a new file with the same inode", ({ skip }) => {
+    site.request("mounted");
+    const other = join(site.folder, "other-name");
+    linkSync(at(), other);
+    skip(spawnSync("mount", ["--bind", at(), at()]).status !== 0, cannotMount);
+    try {
+      const { markers } = take(site.places);
+      expect(markers).toHaveLength(1);
+      removeDone(site.places, markers);
+    } finally {
+      unmount(at());
+    }
+    expect(take(site.places)).toMatchObject({ markers: [], faults: [] });
+    linkSync(other, at());
+    expect(take(site.places).markers).toHaveLength(1);
   });
 
   test("a folder that is a file is one fault, and the markers of the others are taken", () => {
@@ -316,13 +365,11 @@ describe("what an earlier version had taken and not published", () => {
       mkdirSync(former(folder), { mode: 0o700 });
       writeFileSync(join(former(folder), name), "");
     }
-    takeFormer(site.places);
-    expect(pending(site.places).map(({ name }) => name)).toEqual([
-      "delivery 1",
-      `request of uid ${process.getuid?.()} (please)`,
-    ]);
+    const { last } = await site.work();
+    expect(last).toMatchObject({
+      ...{ result: "published", trigger: ["delivery 1", `request of uid ${process.getuid?.()} (please)`] },
+    });
     for (const folder of [site.places.spool, requests()]) expect(existsSync(former(folder))).toBe(false);
-    expect((await site.work()).last.result).toBe("published");
   });
 
   test("a folder of another account stays as it is", () => {

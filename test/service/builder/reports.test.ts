@@ -1,12 +1,12 @@
 /** What the builder has the reporter send: a result for each build, and a turn only where runs begin to fail or succeed. */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeEach, describe, expect, test } from "vitest";
 import { take } from "../../../service/builder/markers.ts";
-import { reportResult } from "../../../service/builder/reports.ts";
+import { reportResult, turnOf } from "../../../service/builder/reports.ts";
 import { Run } from "../../../service/builder/status.ts";
 import { reportEnd } from "../../../service/builder/unit-end.ts";
 import { type Report, waiting } from "../../../service/outbox.ts";
@@ -113,6 +113,16 @@ test("a commit that is rejected before its build fails once for each reason", as
   expect(added()).toEqual([`status failure ${commit}`]);
 });
 
+const since = { since: "2026-01-01T00:00:00.000Z", attempts: 1, next: "2026-01-01T00:00:05.000Z" };
+test.each([
+  ["the first failure", undefined, since, "failing"],
+  ["a further failure", since, { ...since, attempts: 2 }, undefined],
+  ["the first success", since, undefined, "succeeding"],
+  ["a further success", undefined, undefined, undefined],
+])("%s is a turn where runs begin to fail or succeed", (_, before, after, turn) => {
+  expect(turnOf(before, after)).toBe(turn);
+});
+
 test("a reason of several lines is reported in one", () => {
   const run = new Run([]).end({ result: "failed", commit: "c".repeat(40), reason: "  one\n\n  two \t three\n" });
   reportResult({ settings: site.builder.settings, places: site.places }, run, undefined);
@@ -121,10 +131,14 @@ test("a reason of several lines is reported in one", () => {
 
 test("a push that builds nothing, a comparison and a requested build of the same commit report nothing", async () => {
   await push({ "README.md": "words" });
+  site.repository.push(siteFiles(2));
+  writeFileSync(site.places.listing, "");
+  site.adopt();
+  expect((await site.work()).adoption).toBeDefined();
+  rmSync(site.places.listing);
+  expect(added()).toEqual([]);
   site.tick();
   await site.work();
-  expect(added()).toEqual([]);
-  await push(siteFiles(2));
   added();
   site.request("again");
   await site.work();
@@ -209,10 +223,12 @@ test("only what is declared is written", async () => {
   await site.work({ ...site.builder, settings });
   expect(added().map((line) => line.split(" ")[0])).toEqual(["notify"]);
   const { reports: _, ...without } = site.builder.settings;
+  rmSync(site.places.reported);
   site.repository.push(siteFiles(4));
   site.deliver();
-  await site.work({ ...site.builder, settings: without });
+  expect((await site.work({ ...site.builder, settings: without })).last.result).toBe("published");
   expect(added()).toEqual([]);
+  expect(existsSync(site.places.reported)).toBe(false);
 });
 
 test("an outbox that cannot be written is a warning, and the site is published", async () => {

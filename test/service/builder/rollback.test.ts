@@ -127,6 +127,18 @@ describe("a rollback", () => {
     expect(status.last).toMatchObject({ result: "nothing" });
   });
 
+  test("a rollback holds where a newer commit fails and the branch is set back", async () => {
+    const { first } = twoPublished();
+    const head = site.repository.head()!;
+    site.rollback(first);
+    await site.work();
+    site.repository.push({ "layouts/index.html": "{{ nothing }}" });
+    site.deliver();
+    expect(await site.work()).toMatchObject({ held: head, last: { result: "failed" } });
+    site.repository.point(head);
+    expect(await site.work()).toMatchObject({ deployed: { release: first }, last: { result: "nothing" } });
+  });
+
   test("a rollback publishes also where the link to the published release is gone", async () => {
     const { second } = twoPublished();
     rmSync(site.places.current);
