@@ -56,7 +56,10 @@ const rotate = command("rotate <hook>", "make a new secret; the current one stay
     `npx pushgate hook ${name}  and enter the secret at the git host, for each host`,
     ...(current === undefined
       ? []
-      : [`npx pushgate secret drop ${name}  once each delivery shows 202 or 200`, "npx pulumi up"]),
+      : [
+          `npx pushgate secret drop ${name}  once npx pushgate logs receiver shows no new "signed with the previous secret"`,
+          "npx pulumi up",
+        ]),
   ];
   console.log(`${name} has a new secret. Next:\n${steps.map((step, i) => `  ${i + 1}. ${step}`).join("\n")}`);
 });

@@ -28,8 +28,8 @@ export type Decision = { readonly push: Push } | { readonly ignored: string } | 
 export type Dialect = {
   /** Why the headers hold no signature, found without hashing; undefined where they hold one. */
   readonly signatureFault: (headers: IncomingHttpHeaders) => string | undefined;
-  /** Whether the headers sign exactly these bytes with one of the secrets. It never throws. */
-  readonly verify: (secrets: readonly string[], body: Buffer, headers: IncomingHttpHeaders) => boolean;
+  /** Whether the headers sign exactly these bytes with this secret. It never throws. */
+  readonly verify: (secret: string, body: Buffer, headers: IncomingHttpHeaders) => boolean;
   /** What a verified delivery means for a hook of this branch. It never throws. */
   readonly decide: (headers: IncomingHttpHeaders, body: Buffer, branch: string) => Decision;
 };

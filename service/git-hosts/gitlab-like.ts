@@ -12,13 +12,9 @@ import { isMeantAsKey, signedHeaders, standardFault, standardShape, verifyStanda
 
 const sha256 = (text: string) => createHash("sha256").update(text).digest();
 
-/** Compares digests, which have one length, with all tokens, so that its time reveals nothing. A key is no token. */
-function isToken(secrets: readonly string[], given: string): boolean {
-  let matches = false;
-  for (const secret of secrets)
-    if (secret !== "" && !isMeantAsKey(secret) && timingSafeEqual(sha256(secret), sha256(given))) matches = true;
-  return matches;
-}
+/** Compares digests, which have one length, so that its time reveals nothing. A key is no token. */
+const isToken = (secret: string, given: string): boolean =>
+  secret !== "" && !isMeantAsKey(secret) && timingSafeEqual(sha256(secret), sha256(given));
 
 const longest = 255;
 const states = { pending: "running", success: "success", failure: "failed" } as const;
@@ -37,8 +33,8 @@ export const gitlabLike = {
       if (headers["webhook-signature"] !== undefined) return standardFault(headers);
       return "webhook-signature and X-Gitlab-Token are missing. Set the hook's signing token at the git host.";
     },
-    verify: (secrets, body, headers) =>
-      verifyStandard(secrets, body, headers) || isToken(secrets, String(headers["x-gitlab-token"] ?? "")),
+    verify: (secret, body, headers) =>
+      verifyStandard(secret, body, headers) || isToken(secret, String(headers["x-gitlab-token"] ?? "")),
     decide: (headers, body, branch) => {
       const event = headers["x-gitlab-event"] as string | undefined;
       const payload = parsePayload(body);

@@ -21,7 +21,7 @@ export type Parts = {
 };
 
 /** Results of earlier checks, in `res.locals`. */
-type Found = { exchange: Exchange; hook: ReceiverHook; dialect: Dialect; body: Buffer; push: Push };
+type Found = { exchange: Exchange; hook: ReceiverHook; dialect: Dialect; body: Buffer; signed: string; push: Push };
 type Check = RequestHandler<Record<string, string>, unknown, unknown, unknown, Found>;
 type Recovery = ErrorRequestHandler<Record<string, string>, unknown, unknown, unknown, Found>;
 
@@ -82,8 +82,11 @@ export function createApp({ settings, secrets, limiter, spool, journal }: Parts)
     const verified = (body: Buffer | undefined) => {
       const { dialect, hook } = res.locals;
       if (!body) return reject(res, 413, `the body is larger than ${longestBody} bytes`);
-      if (!dialect.verify(secrets.get(hook.name) ?? [], body, req.headers)) return reject(res, 401, mismatch);
+      // With each secret, so that the time does not depend on which one matches.
+      const matches = (secrets.get(hook.name) ?? []).map((secret) => dialect.verify(secret, body, req.headers));
+      if (!matches.includes(true)) return reject(res, 401, mismatch);
       res.locals.body = body;
+      res.locals.signed = matches[0] ? "" : ", signed with the previous secret";
       next();
     };
     readBody(req, longestBody).then(verified).catch(next);
@@ -91,17 +94,20 @@ export function createApp({ settings, secrets, limiter, spool, journal }: Parts)
 
   /** An ignored delivery is a 200: git hosts report a 4xx as a failure, and GitLab disables a hook that fails. */
   const branch: Check = (req, res, next) => {
-    const { exchange, dialect, hook, body } = res.locals;
+    const { exchange, dialect, hook, body, signed } = res.locals;
     const decision = dialect.decide(req.headers, body, hook.branch);
     if ("fault" in decision) return reject(res, 400, decision.fault);
     if ("ignored" in decision)
-      return exchange.answer(200, `ignored: ${decision.ignored}`, { status: "ignored", reason: decision.ignored });
+      return exchange.answer(200, `ignored: ${decision.ignored}${signed}`, {
+        status: "ignored",
+        reason: decision.ignored,
+      });
     res.locals.push = decision.push;
     next();
   };
 
   const spooled: Check = async (_req, res) => {
-    const { exchange, hook, push } = res.locals;
+    const { exchange, hook, push, signed } = res.locals;
     const { delivery } = exchange;
     try {
       await spool({ delivery, hook: hook.name, event: "push", ...push, received: new Date().toISOString() });
@@ -109,7 +115,7 @@ export function createApp({ settings, secrets, limiter, spool, journal }: Parts)
       const why = error instanceof SpoolFault ? error.message : describe(error);
       return reject(res, 503, `not spooled: ${why}`, ["Retry-After", "30"]);
     }
-    exchange.answer(202, "accepted", { status: "accepted", delivery });
+    exchange.answer(202, `accepted${signed}`, { status: "accepted", delivery });
   };
 
   /** Where the sender left, the exchange has written its 499 before. */

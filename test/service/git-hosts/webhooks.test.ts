@@ -176,7 +176,7 @@ describe.each(withApi)("%s", (gitHost) => {
       await Promise.all(running.api.pending);
       expect(sent).toHaveLength(before + 1);
       const { headers, body } = sent.at(-1)!;
-      expect(gitHosts[gitHost].dialect.verify([wanted.secret], body, headers)).toBe(true);
+      expect(gitHosts[gitHost].dialect.verify(wanted.secret, body, headers)).toBe(true);
     }
     if (!its.hasRecord()) await expect(its.recorded(own!, () => true)).rejects.toThrow(its.api.lacks.at(-1));
   });
@@ -186,7 +186,7 @@ describe.each(withApi)("%s", (gitHost) => {
     const { headers, body } = gitHosts[gitHost].ping!(secret, "id-1");
     const { dialect, deliveryHeader, mark } = gitHosts[gitHost];
     expect(dialect.signatureFault(headers)).toBeUndefined();
-    expect(dialect.verify([secret], Buffer.from(body), headers)).toBe(true);
+    expect(dialect.verify(secret, Buffer.from(body), headers)).toBe(true);
     const ignored = expect.stringMatching(/^(ping|event (Ping|diagnostics:ping) is not a push)$/);
     expect(dialect.decide(headers, Buffer.from(body), "main")).toEqual({ ignored });
     expect([headers[deliveryHeader], headers[mark]]).toEqual([

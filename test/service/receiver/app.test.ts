@@ -51,8 +51,19 @@ test("every answer carries X-Served-By, and no header names Express", async () =
   }
 });
 
-test("the receiver accepts the previous secret as well as the current one", async () => {
-  expect((await running.send(delivery({ secret: secrets.site.previous }))).status).toBe(202);
+test("the receiver accepts the previous secret as well as the current one, and its journal says so", async () => {
+  const signed = ", signed with the previous secret";
+  for (const [event, status, reason] of [
+    ["push", 202, "accepted"],
+    ["ping", 200, "ignored: ping"],
+  ] as const)
+    for (const [secret, by] of [
+      [secrets.site.current, ""],
+      [secrets.site.previous, signed],
+    ] as const) {
+      expect((await running.send(delivery({ event, secret }))).status).toBe(status);
+      expect(running.journal.at(-1)!.reason).toBe(reason + by);
+    }
 });
 
 test("the receiver rejects a delivery that is signed with another hook's secret", async () => {

@@ -173,8 +173,8 @@ test("Bitbucket's published example of a signature is accepted", () => {
   const headers = { "x-hub-signature": "sha256=a4771c39fbe90f317c7824e83ddef3caae9cb3d976c214ace1f2937e133263c9" };
   for (const name of ["bitbucket", "bitbucket-data-center"] as const) {
     const { verify } = dialectOf(name);
-    expect(verify(["It's a Secret to Everybody"], Buffer.from("Hello World!"), headers)).toBe(true);
-    expect(verify(["It's a Secret to Everybody"], Buffer.from("Hello World"), headers)).toBe(false);
+    expect(verify("It's a Secret to Everybody", Buffer.from("Hello World!"), headers)).toBe(true);
+    expect(verify("It's a Secret to Everybody", Buffer.from("Hello World"), headers)).toBe(false);
   }
 });
 
@@ -185,7 +185,7 @@ describe("Standard Webhooks", () => {
     "webhook-timestamp": "1614265330",
     "webhook-signature": "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=",
   };
-  const secrets = ["whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"];
+  const published = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
   const body = Buffer.from('{"test": 2432232314}');
   const { verify, signatureFault } = dialectOf("standard-webhooks");
   const at = (seconds: number) => vi.useFakeTimers({ now: seconds * 1000, toFake: ["Date"] });
@@ -199,7 +199,7 @@ describe("Standard Webhooks", () => {
       [-301, false],
     ] as const) {
       at(1614265330 + seconds);
-      expect([seconds, verify(secrets, body, example)]).toEqual([seconds, fits]);
+      expect([seconds, verify(published, body, example)]).toEqual([seconds, fits]);
       expect(signatureFault(example) === undefined).toBe(fits);
     }
     at(1614265330 + 301);
@@ -212,14 +212,14 @@ describe("Standard Webhooks", () => {
 
   test("id and timestamp are signed", () => {
     at(1614265330);
-    expect(verify(secrets, body, { ...example, "webhook-id": "msg_other" })).toBe(false);
-    expect(verify(secrets, body, { ...example, "webhook-timestamp": "1614265331" })).toBe(false);
+    expect(verify(published, body, { ...example, "webhook-id": "msg_other" })).toBe(false);
+    expect(verify(published, body, { ...example, "webhook-timestamp": "1614265331" })).toBe(false);
   });
 
   test("one of several signatures is enough, and those of other versions count as none", () => {
     at(1614265330);
     const other = `v1,${"A".repeat(43)}=`;
-    const signed = (value: string) => verify(secrets, body, { ...example, "webhook-signature": value });
+    const signed = (value: string) => verify(published, body, { ...example, "webhook-signature": value });
     const own = example["webhook-signature"];
     for (const value of [`${other} ${own}`, `${own} ${other}`, `v1a,${"B".repeat(86)}== ${own}`, `v1,short ${own}`])
       expect(signed(value)).toBe(true);
@@ -234,8 +234,8 @@ describe("Standard Webhooks", () => {
     const bytes = Buffer.from(text.slice("whsec_".length), "base64");
     const mac = createHmac("sha256", bytes).update("msg.1614265330.").update(body).digest("base64");
     const headers = { ...example, "webhook-id": "msg", "webhook-signature": `v1,${mac}` };
-    expect(verify([writtenKey(bytes)], body, headers)).toBe(true);
-    expect(verify([text], body, headers)).toBe(false);
+    expect(verify(writtenKey(bytes), body, headers)).toBe(true);
+    expect(verify(text, body, headers)).toBe(false);
   });
 
   test.each([
@@ -248,7 +248,7 @@ describe("Standard Webhooks", () => {
     at(1614265330);
     const headers = { ...example, [name]: value };
     expect(signatureFault(headers)).toContain(fault);
-    expect(verify(secrets, body, headers)).toBe(false);
+    expect(verify(published, body, headers)).toBe(false);
   });
 
   test.each([
@@ -270,25 +270,25 @@ describe("GitLab's tokens", () => {
   const signed = (with_: string) => standardHeaders(body, with_);
 
   test("the secret token is accepted where the hook's secret is one", () => {
-    expect(verify([secret], body, token)).toBe(true);
+    expect(verify(secret, body, token)).toBe(true);
     for (const other of [`${secret}x`, secret.slice(1), secret.toUpperCase(), "", `${secret}, ${secret}`])
-      expect([other, verify([secret], body, { "x-gitlab-token": other })]).toEqual([other, false]);
-    expect(verify([""], body, { "x-gitlab-token": "" })).toBe(false);
+      expect([other, verify(secret, body, { "x-gitlab-token": other })]).toEqual([other, false]);
+    expect(verify("", body, { "x-gitlab-token": "" })).toBe(false);
     expect(signatureFault({ "x-gitlab-token": "" })).toContain("are missing");
   });
 
   test("a signing token that each delivery carries as a secret token is not accepted", () => {
-    expect(verify([key], body, { "x-gitlab-token": key })).toBe(false);
+    expect(verify(key, body, { "x-gitlab-token": key })).toBe(false);
   });
 
   test("during a change of the kind of token either is accepted, as long as the hook has both secrets", () => {
     for (const headers of [token, signed(key), { ...token, ...signed(key) }]) {
       expect(signatureFault(headers)).toBeUndefined();
-      expect(verify([key, secret], body, headers)).toBe(true);
+      expect([key, secret].some((each) => verify(each, body, headers))).toBe(true);
     }
-    expect(verify([key], body, { ...token, ...signed(key) })).toBe(true);
-    expect(verify([key], body, token)).toBe(false);
-    expect(verify([secret], body, signed(key))).toBe(false);
+    expect(verify(key, body, { ...token, ...signed(key) })).toBe(true);
+    expect(verify(key, body, token)).toBe(false);
+    expect(verify(secret, body, signed(key))).toBe(false);
   });
 
   test("the ids that come with either token prove nothing", () => {
@@ -297,9 +297,9 @@ describe("GitLab's tokens", () => {
 
   test("a captured delivery with a signing token is rejected after five minutes", () => {
     const captured = signed(key);
-    expect(verify([key], body, captured)).toBe(true);
+    expect(verify(key, body, captured)).toBe(true);
     vi.useFakeTimers({ now: Date.now() + 302_000, toFake: ["Date"] });
     expect(signatureFault(captured)).toContain("it is a replay, or a clock is wrong");
-    expect(verify([key], body, captured)).toBe(false);
+    expect(verify(key, body, captured)).toBe(false);
   });
 });
