@@ -100,6 +100,8 @@ async function type(line: string, ...replies: Reply[]): Promise<string> {
 
 type Step = (line: string) => Promise<unknown>;
 const plain: Step = (line) => type(line);
+/** The comment of such a line names a case that is not the one here. */
+const otherCase: Step = async () => {};
 const shows =
   (pattern: RegExp, ...replies: Reply[]): Step =>
   async (line) =>
@@ -153,8 +155,8 @@ async function push(mark: string, to: readonly string[] = ["web1"]): Promise<voi
   for (const name of to) await published(hosts.get(name)!, commit, { timeout: 90_000 });
   await serves(mark);
 }
-async function serves(mark: string): Promise<void> {
-  const { status, body } = await world.visit("www.example.org");
+async function serves(mark: string, hostname = "www.example.org"): Promise<void> {
+  const { status, body } = await world.visit(hostname);
   expect([status, /layout-\w+/.exec(body)?.[0]], body).toEqual([200, `layout-${mark}`]);
 }
 
@@ -328,7 +330,13 @@ const steps: Readonly<Record<string, Steps>> = {
     ],
   ],
   "A second hook": [
-    ["# Pulumi.live.yaml, at the end of pushgate:hooks", edit],
+    [
+      "# Pulumi.live.yaml, at the end of pushgate:hooks",
+      async (block) => {
+        git.repository("example/docs").push({ ...siteFiles("docs"), "content/_index.md": page("Docs") });
+        await edit(block);
+      },
+    ],
     ["npx pushgate secret rotate docs", shows(/docs has a new secret/)],
     ["npx pulumi up", plain],
     [
@@ -336,6 +344,7 @@ const steps: Readonly<Record<string, Steps>> = {
       async (line) => {
         await enterWebhooks(line);
         expect(await deliverDocs()).toMatchObject({ status: 202 });
+        await expect.poll(() => serves("docs", "docs.example.org"), { timeout: 60_000 }).toBeUndefined();
       },
     ],
   ],
@@ -368,6 +377,7 @@ const steps: Readonly<Record<string, Steps>> = {
     ],
     ["npx pulumi up", then(() => push("rotated", ["web1", "web2"]))],
     ["npx pushgate hook site", then(() => push("entered", ["web1", "web2"]), enterWebhooks)],
+    ["npx pushgate logs receiver", shows(/accepted, signed with the previous secret/)],
     ["npx pushgate secret drop site", plain],
     [
       "npx pulumi up",
@@ -396,8 +406,11 @@ const steps: Readonly<Record<string, Steps>> = {
   ],
   "Change the git host": [
     ["npx pulumi config set --path 'pushgate:hooks[0].gitHost' forgejo", plain],
-    ["npx pulumi config set --path 'pushgate:hooks[0].sources[0]' 198.51.100.7", plain],
     ["npx pulumi config set --path 'pushgate:hooks[0].repository' https://git.example.net/example/site.git", plain],
+    ["npx pulumi config set --path 'pushgate:hooks[0].sources[0]' 198.51.100.7", plain],
+    ["npx pulumi config rm --path 'pushgate:hooks[0].sources'", otherCase],
+    ["npx pulumi config set --secret --path pushgate:secrets.site.status", otherCase],
+    ["npx pushgate secret rotate site", otherCase],
     ["npx pulumi up", plain],
     [
       "npx pushgate hook site",
