@@ -3,6 +3,7 @@
  * faulty settings. systemd runs one builder per site, and ends its whole control group before it starts the next. With
  * the word `ended` it reports how systemd ended the builder before; with `report` it is the reporter.
  */
+import { isConfined } from "../confined.ts";
 import { report } from "../reporter/report.ts";
 import { readBuilder, readReporter, readUnitEnd, SettingsFault } from "../settings.ts";
 import { buildPending, removeLeftovers } from "./build-pending.ts";
@@ -11,7 +12,7 @@ import { pauses } from "./pauses.ts";
 import { makePlaces, placesOf } from "./places.ts";
 import { setbackOf } from "./setback.ts";
 import type { RunLine } from "./status.ts";
-import { isConfined, nextMarker } from "./stay.ts";
+import { nextMarker } from "./stay.ts";
 import { reportEnd } from "./unit-end.ts";
 
 async function main(): Promise<void> {

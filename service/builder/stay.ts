@@ -2,7 +2,6 @@
  * The builder stays between two runs: to start one, with its sandbox and the agent of its deploy key, takes systemd and
  * Node 0.3 s, and a push would wait for it. Where it ends, the .path unit starts another one for the next marker.
  */
-import { createSocket } from "node:dgram";
 import { accessSync, constants, type FSWatcher, statSync, watch } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import { arrived } from "./markers.ts";
@@ -35,16 +34,4 @@ export async function nextMarker(places: Places, pause = often): Promise<boolean
   } finally {
     for (const watcher of watchers) watcher.close();
   }
-}
-
-/** Whether the egress table limits this account: it has the kernel reject all datagrams but those to name servers. */
-export function isConfined(): Promise<boolean> {
-  return new Promise((resolve) => {
-    const socket = createSocket("udp4").on("error", () => resolve(false));
-    // Without an address, it goes to this host.
-    socket.send("", 9, (error) => {
-      resolve((error as NodeJS.ErrnoException | null)?.code === "EPERM");
-      socket.close();
-    });
-  });
 }

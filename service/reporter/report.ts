@@ -1,4 +1,5 @@
 /** The reporter: sends what the builder has put into the outbox. It runs in a unit of its own, from the builder's bundle. */
+import { isConfined } from "../confined.ts";
 import type { Reporter } from "../settings.ts";
 import { channelsOf } from "./channels.ts";
 import { sendAll } from "./send.ts";
@@ -10,5 +11,5 @@ const rejected = 3;
 export async function report(reporter: Reporter): Promise<number> {
   const { hook, folder } = reporter.settings;
   const journal = (line: object) => void process.stdout.write(`${JSON.stringify({ hook, ...line })}\n`);
-  return (await sendAll(folder, channelsOf(reporter), journal)) ? 0 : rejected;
+  return (await sendAll(folder, channelsOf(reporter), journal, isConfined)) ? 0 : rejected;
 }

@@ -4,7 +4,7 @@
  * gets no answer is tried again for a day.
  */
 import { setTimeout as sleep } from "node:timers/promises";
-import { printable } from "../builder/setback.ts";
+import { failed, printable } from "../builder/setback.ts";
 import { pauseOf } from "../git-hosts/rate-limit.ts";
 import { discard, type Report, waiting } from "../outbox.ts";
 import { type Answer, type Post, post } from "./post.ts";
@@ -46,11 +46,12 @@ const longestAsked = 3_600_000;
 
 type Rest = { readonly attempts: number; readonly until: number; readonly reason: string };
 
-/** Returns whether all were sent. */
+/** Returns whether all were sent. Throws before it connects where `mayConnect` forbids that. */
 export async function sendAll(
   folder: string,
   channels: Channels,
   journal: (line: Line) => void,
+  mayConnect: () => Promise<boolean>,
   { first, longest, age, look, answer }: Terms = terms,
   authorities?: string,
 ): Promise<boolean> {
@@ -86,6 +87,8 @@ export async function sendAll(
         continue;
       }
       if (rest && performance.now() < rest.until) continue;
+      if (!(await mayConnect()))
+        throw failed("the nft table that limits this account's network is gone. The unit's next start loads it.");
       tried = true;
       const result = await send(post, answer, authorities);
       const reason = printable(result.reason.replaceAll(channel.secret, "…"), 300);

@@ -141,7 +141,7 @@ export const areas: readonly Area[] = [
   ...builderParts,
   {
     name: "reporter",
-    sources: ["service/reporter", "service/outbox.ts"],
+    sources: ["service/reporter", "service/confined.ts", "service/outbox.ts"],
     tests: ["test/service/reporter"],
     score: 85,
   },

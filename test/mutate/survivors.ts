@@ -822,19 +822,21 @@ export const survivors: readonly Survivor[] = [
     reason: ordered,
   },
   {
-    file: "service/builder/stay.ts",
+    file: "service/confined.ts",
     line: 'resolve((error as NodeJS.ErrnoException | null)?.code === "EPERM");',
     becomes: "false",
     reason: "Only a host has the egress table: test/hosts/rebuild/units.test.ts.",
   },
-  ...[
-    "if (statSync(folder).nlink === 0) return false;",
-    'const socket = createSocket("udp4").on("error", () => resolve(false));',
-  ].map((line) => ({
+  {
     file: "service/builder/stay.ts",
-    line,
-    reason: "Only a mount shows a folder that was removed, and only a kernel without IPv4 has no such socket.",
-  })),
+    line: "if (statSync(folder).nlink === 0) return false;",
+    reason: "Only a mount shows a folder that was removed.",
+  },
+  {
+    file: "service/confined.ts",
+    line: 'const socket = createSocket("udp4").on("error", () => resolve(false));',
+    reason: "Only a kernel without IPv4 has no such socket.",
+  },
   {
     file: "service/builder/stay.ts",
     line: 'for (const folder of folders) watchers.push(watch(folder, () => wake()).on("error", () => {}));',
@@ -842,13 +844,13 @@ export const survivors: readonly Survivor[] = [
     reason: "inotify reports no error of a folder that exists.",
   },
   {
-    file: "service/builder/stay.ts",
+    file: "service/confined.ts",
     line: 'socket.send("", 9, (error) => {',
     becomes: '"Stryker was here!"',
     reason: "The kernel rejects a datagram whatever is in it.",
   },
   {
-    file: "service/builder/stay.ts",
+    file: "service/confined.ts",
     line: 'resolve((error as NodeJS.ErrnoException | null)?.code === "EPERM");',
     becomes: '""',
     reason: "Only a host has the egress table: test/hosts/rebuild/units.test.ts.",

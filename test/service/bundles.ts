@@ -31,12 +31,20 @@ export const hmacSignature = (title) => ({
 `
     : text;
 
+/** The reporter, changed so that it sends from an account without an egress table. */
+export const anywhere: Rewrite = (file, text) => {
+  if (file !== "reporter/report.ts") return text;
+  const changed = text.replace("journal, isConfined)", "journal, async () => true)");
+  if (changed === text) throw new Error(`${file} does not look for the egress table`);
+  return changed;
+};
+
 /**
  * The builder, changed so that it ends where it would wait for the next push, which a test can wait for, and runs as often
  * as it likes without an egress table.
  */
 export const ending: Rewrite = (file, text) => {
-  if (file !== "builder/main.ts") return text;
+  if (file !== "builder/main.ts") return anywhere(file, text);
   const ends = text.replace(
     /\(await buildPending\(site, journal, pauses, isConfined\)\) && .*;/,
     "(await buildPending(site, journal)) && false;",

@@ -2,8 +2,10 @@
  * The result of each build is shown on the commit at the git host, and site.notify gets each turn: through the reporter's
  * unit, which alone has the token. The tests run on one host, in this order.
  */
+import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { builderUser, hugoUser, paths, reporterUser, units } from "../../../infra/host/paths.ts";
+import { anywhere, bundled } from "../../service/bundles.ts";
 import type { Host } from "../lab/host.ts";
 import { until } from "../lab/process.ts";
 import { deployedRebuild } from "./deployed.ts";
@@ -47,6 +49,13 @@ test("the git host shows a build's success on its commit, over TLS", async () =>
   expect(status().notifications).toEqual([]);
   const preview = await rebuild.world.stack.preview("--expect-no-changes");
   expect(preview.code, preview.stdout).toBe(0);
+});
+
+test("it shows that a build runs", async () => {
+  const busy = "{{ range seq 2000 }}{{ range seq 2000 }}{{ end }}{{ end }}";
+  const commit = await rebuild.push({ "layouts/index.html": `${front("busy")}${busy}` }, "docs");
+  expect(await resultOf(commit, "pending")).toMatchObject({ description: "The build runs." });
+  await resultOf(commit, "success");
 });
 
 test("it shows a failure with its reason, and site.notify gets each turn once", async () => {
@@ -100,6 +109,27 @@ test("the reporter reaches the git host's API and no other port or network, and 
   await host.inside(`${paths.lib}/egress`);
   await timersBegin(host);
   expect(await reaches(git, 22)).toBe("rejected");
+});
+
+test("a reporter that waits while the table goes has it loaded before it sends; without its look it would send", async () => {
+  const sends = async (mark: string) => {
+    status().faults.status = 503;
+    const before = status().requests;
+    const commit = await rebuild.push({ "layouts/index.html": front(mark) }, "docs");
+    await published(host, commit, { hook: "docs" });
+    await until("the API has rejected a result", () => (status().requests > before ? true : undefined));
+    await host.inside("nft delete table inet pushgate_egress");
+    delete status().faults.status;
+    await resultOf(commit, "success");
+    return (await host.read("nft list tables")).includes("pushgate_egress");
+  };
+  await timersEnd(host);
+  expect(await sends("looked")).toBe(true);
+  await host.inside(`cp -a ${paths.builder} /root/builder.cjs`);
+  await bundled("builder", join(host.root, paths.builder), anywhere);
+  expect(await sends("unlooked")).toBe(false);
+  await host.inside(`mv /root/builder.cjs ${paths.builder}; systemctl restart pushgate-egress.service`);
+  await timersBegin(host);
 });
 
 test("a result that the API rejects is in the journal, and its unit is failed until the next is taken", async () => {

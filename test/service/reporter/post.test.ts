@@ -58,6 +58,13 @@ test("a report that is answered with a status below 100 is dropped", async () =>
   add(folder, { to: "status", commit: null, state: "success", reason: "Published.", at: new Date().toISOString() });
   const lines: Line[] = [];
   const channel = { host: "localhost", secret: "a-secret", postOf: what };
-  const sent = await sendAll(folder, { status: channel }, (line) => void lines.push(line), undefined, server.ca);
+  const sent = await sendAll(
+    folder,
+    { status: channel },
+    (line) => void lines.push(line),
+    async () => true,
+    undefined,
+    server.ca,
+  );
   expect([sent, lines]).toEqual([false, [expect.objectContaining({ result: "dropped", reason: "99 no such thing" })]]);
 });

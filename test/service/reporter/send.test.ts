@@ -21,7 +21,7 @@ import { type Channels, type Line, sendAll, type Terms, terms } from "../../../s
 import type { ReporterSettings } from "../../../service/reporter/settings.ts";
 import { readReporter, SettingsFault } from "../../../service/settings.ts";
 import { type RunningApi, startStatusApi } from "../../fakes/status-api.ts";
-import { bundled } from "../bundles.ts";
+import { anywhere, bundled } from "../bundles.ts";
 
 const [one, two] = ["1".repeat(40), "2".repeat(40)] as const;
 const site = "https://www.example.org/";
@@ -88,8 +88,9 @@ function channels({
   return { ...made, status: { ...status!, postOf } };
 }
 
+const always = async () => true;
 const send = (to: Channels = channels(), terms: Terms = quick) =>
-  sendAll(folder, to, (line) => void lines.push(line), terms, running.ca);
+  sendAll(folder, to, (line) => void lines.push(line), always, terms, running.ca);
 
 describe("a result", () => {
   test.each<[GitHostName, string, string]>([
@@ -178,7 +179,14 @@ describe("a result", () => {
     const to = channelsOf({ settings: settings as ReporterSettings, secrets: { status: "0123456789abcdefghij" } });
     put();
     put({ commit: two, at: new Date(Date.now() - 24 * 3_600_000 - 1_000).toISOString() });
-    const tried = sendAll(folder, to, (line) => void lines.push(line), { ...quick, age: 24 * 3_600_000 }, gone.ca);
+    const tried = sendAll(
+      folder,
+      to,
+      (line) => void lines.push(line),
+      always,
+      { ...quick, age: 24 * 3_600_000 },
+      gone.ca,
+    );
     await soon(() => lines.find(({ result }) => result === "dropped")).toMatchObject({
       commit: two,
       reason: expect.stringMatching(/ECONNREFUSED.*, for 24 h$/),
@@ -264,7 +272,7 @@ describe("a result", () => {
 
   test("a certificate of an unknown authority is no git host's", async () => {
     put();
-    const tried = sendAll(folder, channels(), (line) => void lines.push(line), quick);
+    const tried = sendAll(folder, channels(), (line) => void lines.push(line), always, quick);
     await soon(() => lines.at(0)?.result).toBe("delayed");
     expect(running.api.results).toEqual([]);
     for (const { name } of waiting(folder)) rmSync(join(folder, `${name}`));
@@ -324,9 +332,9 @@ test("the pauses are 5 s to 15 min, and a result is dropped after more than 24 h
     pauses.push(Number(seconds));
     vi.advanceTimersByTime(Number(seconds) * 1000);
   };
-  expect(await sendAll(folder, { status: { ...status!, postOf } }, journal, { ...terms, look: 1 }, running.ca)).toBe(
-    false,
-  );
+  expect(
+    await sendAll(folder, { status: { ...status!, postOf } }, journal, always, { ...terms, look: 1 }, running.ca),
+  ).toBe(false);
   expect(pauses).toEqual([5, 10, 20, 40, 80, 160, 320, 640, ...Array(95).fill(900)]);
   expect(lines.at(-1)).toMatchObject({ result: "dropped", reason: expect.stringMatching(/, for 24 h$/) });
 });
@@ -347,7 +355,7 @@ describe("between two looks into the outbox", () => {
       lines.push(line);
       if (lines.length === 1) put({ commit: two });
     };
-    expect(await sendAll(folder, channels(), journal, rare, running.ca)).toBe(true);
+    expect(await sendAll(folder, channels(), journal, always, rare, running.ca)).toBe(true);
     expect(lines.map(({ commit, result }) => [commit, result])).toEqual([
       [one, "sent"],
       [two, "sent"],
@@ -566,7 +574,7 @@ describe("the program", () => {
   beforeAll(async () => {
     home = mkdtempSync(join(tmpdir(), "pushgate-reporter-"));
     bundle = join(home, "builder.cjs");
-    await bundled("builder", bundle);
+    await bundled("builder", bundle, anywhere);
   });
   afterAll(() => rmSync(home, { recursive: true, force: true }));
 
@@ -596,12 +604,24 @@ describe("the program", () => {
   async function without(file: string, words: string, instead: string): Promise<string> {
     const outfile = join(home, `without-${words.replace(/\W/g, "")}.cjs`);
     await bundled("builder", outfile, (at, text) => {
-      if (at !== file) return text;
+      if (at !== file) return anywhere(at, text);
       if (!text.includes(words)) throw new Error(`${file} has no longer: ${words}`);
       return text.replace(words, instead);
     });
     return outfile;
   }
+
+  test("sends nothing where no table limits its account, and would, without the look for it", async () => {
+    put();
+    const whole = join(home, "whole.cjs");
+    await bundled("builder", whole);
+    const { code, said } = await run(running.api.token, whole);
+    expect([code, running.api.results]).toEqual([1, []]);
+    expect(said).toBe(
+      "pushgate-builder: the nft table that limits this account's network is gone. The unit's next start loads it.\n",
+    );
+    expect(await run(running.api.token)).toMatchObject({ code: 0, said: expect.stringContaining('"result":"sent"') });
+  });
 
   test("prints no token that an API repeats, and would, without the line that removes it", async () => {
     const { token, faults } = running.api;
