@@ -159,6 +159,8 @@ describe("a manual change at Cloudflare", () => {
     ["action", "block", { action: "log" }],
     ["expression", "block", { expression: "true" }],
     ["description", "block", { description: "another" }],
+    ["ref", "block", { ref: "another" }],
+    ["action_parameters", "block", { action_parameters: { response: { status_code: 404 } } }],
     ["expression", "skip", { expression: "true" }],
     ["logging", "skip", { logging: { enabled: false } }],
     ["action_parameters", "skip", { action_parameters: { ruleset: "current" } }],

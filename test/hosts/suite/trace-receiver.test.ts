@@ -320,7 +320,11 @@ test("a delivery while the host is down", async () => {
   });
   lessCertain(found, found.names[0]!);
   goOnWith(await thaw(frozen));
-  await until("a delivery is accepted after the boot", async () =>
-    (await world.deliver()).status === 202 ? true : undefined,
-  );
+  // What Cloudflare answers for a host that boots, and nginx before the receiver's socket is there.
+  await until("a delivery is accepted after the boot", async () => {
+    const { status } = await world.deliver();
+    if (status === 202) return true;
+    expect([502, 503, 520, 521, 522, 523]).toContain(status);
+    return undefined;
+  });
 });

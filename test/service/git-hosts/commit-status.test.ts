@@ -130,11 +130,15 @@ test("the body has the reason, the build's name and the site's URL; Bitbucket ne
 
 test("a reason is cut where the API takes no more, by characters", () => {
   for (const name of gitHostNames) {
-    const { status } = gitHosts[name];
-    if (status === undefined) continue;
-    const reason = "\u{1f41f}".repeat(status.longest + 1);
-    const { description } = at(name, "https://git.example.net/example/site.git", { reason }).body;
-    expect([...description!]).toHaveLength(status.longest);
+    if (gitHosts[name].status === undefined) continue;
+    const longest = name === "github" ? 140 : 255;
+    const of = (characters: number) => {
+      const reason = "\u{1f41f}".repeat(characters);
+      return at(name, "https://git.example.net/example/site.git", { reason }).body.description!;
+    };
+    expect(of(longest)).not.toContain("…");
+    const description = of(longest + 1);
+    expect([...description]).toHaveLength(longest);
     expect(description).toMatch(/\u{1f41f}…$/u);
   }
   expect(cut("short", 140)).toBe("short");

@@ -121,6 +121,18 @@ export function dial(port: number): Promise<Socket> {
   });
 }
 
+/** Sends until a delivery is accepted. Throws where one before it gets another answer than this one. */
+export async function untilAccepted(send: () => Promise<{ readonly status: number }>, before: number): Promise<void> {
+  const end = performance.now() + 30_000;
+  for (;;) {
+    const { status } = await send();
+    if (status === 202) return;
+    if (status !== before) throw new Error(`a delivery got ${status} before one was accepted, not ${before}`);
+    if (performance.now() > end) throw new Error("no delivery was accepted within 30 s");
+    await new Promise((resolve) => setTimeout(resolve, 10));
+  }
+}
+
 /** One chunk of a chunked body. */
 export const chunk = (bytes: Buffer | string): Buffer =>
   Buffer.concat([Buffer.from(`${Buffer.byteLength(bytes).toString(16)}\r\n`), Buffer.from(bytes), Buffer.from("\r\n")]);
