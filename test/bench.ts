@@ -9,7 +9,7 @@ import { rmSync } from "node:fs";
 import { parseArgs } from "node:util";
 import { keptByNpm } from "../infra/cli/command.ts";
 import { measure } from "./bench/measure.ts";
-import { cpu, type Report, store, table, times } from "./bench/report.ts";
+import { cpu, type Report, starts, store, table, times } from "./bench/report.ts";
 import { bundleAll, coldStart, peers, pin, startAll } from "./bench/servers.ts";
 
 try {
@@ -52,9 +52,9 @@ try {
   const servers = await measure(() => startAll(present, values.node, bundles), { rounds, ms, say });
   const node = spawnSync(values.node, ["--version"], { encoding: "utf8" }).stdout.trim();
   const report: Report = { node, rounds, servers, coldStart: { receiver, expressEmpty } };
-  const ratio = (receiver / expressEmpty).toFixed(2);
-  const cold = `Node ${node}, ${rounds} rounds. Cold start: ${ratio} of an Express app without a route.`;
-  const figures = [cold, table(report), cpu(report), times(report)].join("\n\n");
+  const figures = [`Node ${node}, ${rounds} rounds.`, table(report), starts(report), cpu(report), times(report)].join(
+    "\n\n",
+  );
   console.log(values.json ? JSON.stringify(report, null, 2) : figures);
   if (values.write) store("figures", figures, "benchmark.svg", report);
 } finally {

@@ -20,6 +20,8 @@ export type Measured = {
   readonly rows: Readonly<Record<Kind, Row>>;
   /** MiB: the largest after a round. */
   readonly resident: number;
+  /** Milliseconds until the server accepts a connection, the least of its starts. */
+  readonly coldStart: number;
 };
 
 export const median = (values: readonly number[]): number =>
@@ -60,6 +62,7 @@ export async function measure(begin: () => Promise<Running[]>, { rounds, ms, say
     return samples.get(key) ?? samples.set(key, []).get(key)!;
   };
   const resident = new Map<string, number>();
+  const coldStart = new Map<string, number>();
   let peers: Running["peer"][] = [];
 
   const round = async (running: readonly Running[], keep: boolean) => {
@@ -83,6 +86,8 @@ export async function measure(begin: () => Promise<Running[]>, { rounds, ms, say
     const running = await begin();
     try {
       peers = running.map(({ peer }) => peer);
+      for (const { peer, coldStart: ms } of running)
+        coldStart.set(peer.name, Math.min(coldStart.get(peer.name) ?? ms, ms));
       // The first two rounds let the servers compile what they run.
       for (let number = first - 2; number < Math.min(rounds, first + roundsOfStart); number++) {
         say(number < first ? "warming up" : `round ${number + 1} of ${rounds}`);
@@ -114,6 +119,7 @@ export async function measure(begin: () => Promise<Running[]>, { rounds, ms, say
       label,
       rows: Object.fromEntries(names.map((kind) => [kind, row(name, kind)])) as Measured["rows"],
       resident: resident.get(name)!,
+      coldStart: coldStart.get(name)!,
     }),
   );
 }

@@ -41,7 +41,7 @@ export type Fuzzed = {
 /** Requests between two looks at the spool, the process's memory and its descriptors. */
 const batch = 2_000;
 export const connections = 32;
-/** MiB that the least memory of the last tenth may exceed the most of the first tenth by. */
+/** MiB that the median memory of the last tenth may exceed that of the first by. */
 const growth = 8;
 
 /** The answers to a request that is not signed; 429 is a rejection above the budget. A 400 would come from its body. */
@@ -129,8 +129,9 @@ export async function fuzz({ target, count, seconds, seed, say = () => {} }: Fuz
     const tenth = Math.floor(memory.length / 10);
     // Fewer requests say nothing: V8 has not yet collected.
     if (sent >= 500_000) {
-      const [first, last] = [Math.max(...memory.slice(0, tenth)), Math.min(...memory.slice(-tenth))];
-      say(`memory: at most ${first.toFixed(0)} MiB in the first tenth, at least ${last.toFixed(0)} MiB in the last`);
+      const median = (all: number[]) => all.sort((a, b) => a - b)[all.length >> 1]!;
+      const [first, last] = [median(memory.slice(0, tenth)), median(memory.slice(-tenth))];
+      say(`memory, the median: ${first.toFixed(0)} MiB in the first tenth, ${last.toFixed(0)} MiB in the last`);
       if (last > first + growth) faults.push(`the memory grew from ${first.toFixed(0)} to ${last.toFixed(0)} MiB`);
     }
   } catch (error) {

@@ -94,7 +94,8 @@ async function mutate({ name, tests, score }: Area, mutated: Place[]): Promise<b
     return !isExplained(file, line ?? "", replacement);
   });
   const of = noticed + unexplained.length;
-  const percent = of === 0 ? 100 : (100 * noticed) / of;
+  const percentOf = (all: number) => (all === 0 ? 100 : (100 * noticed) / all);
+  const percent = percentOf(of);
   if (unexplained.length > 0) console.log(`\n${name}: no test notices`);
   for (const { fileName, location, mutatorName, replacement } of unexplained)
     console.log(
@@ -102,7 +103,8 @@ async function mutate({ name, tests, score }: Area, mutated: Place[]): Promise<b
     );
   console.log(
     `${name}: ${noticed} of ${of} mutants noticed, ${percent.toFixed(1)} % (wanted: ${score}), ${count("Timeout")} of them ` +
-      `by a time limit; ${missed.length - unexplained.length} more have a reason in survivors.ts`,
+      `by a time limit; ${missed.length - unexplained.length} more have a reason in survivors.ts: with them ` +
+      `${percentOf(noticed + missed.length).toFixed(1)} %`,
   );
   return percent >= score;
 }

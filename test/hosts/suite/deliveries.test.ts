@@ -23,7 +23,7 @@ const { github, gitlab, bitbucket, gitServers, edge } = actors;
 /** An address that a git host sends from. The self-hosted ones share one. */
 const sourceOf = (gitHost: GitHostName): string =>
   ({ github: github.v4[0], gitlab: gitlab.v4[0], bitbucket: bitbucket.v6[0] })[gitHost as string] ?? gitServers.v4[0];
-const longest = 1 << 20;
+const longest = 2 << 20; // nginx, without its line, has 1 MiB
 
 /** Each hook has the name of its git host; "second" is another one of gitea's. */
 const hooks = [...gitHostNames.map((gitHost) => [gitHost, gitHost] as const), ["second", "gitea"] as const];
