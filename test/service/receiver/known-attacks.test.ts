@@ -1,7 +1,7 @@
 /**
- * What went wrong at other receivers of webhooks, and what an attacker tries: one test for each, against the receiver's
- * bundle on the sockets that systemd passes. Each asserts the answer and that nothing was spooled. `elsewhere` names the
- * tests of what another layer does, and `noPlace` says why a mistake has no place here.
+ * What went wrong at other receivers of webhooks, and what an attacker tries: one test for each, named by what this
+ * receiver does instead, against its bundle on the sockets that systemd passes. Each asserts the answer and that
+ * nothing was spooled. `elsewhere` names the tests of other layers, and `noPlace` says why a mistake has no place here.
  */
 import { spawnSync } from "node:child_process";
 import { createHmac } from "node:crypto";
@@ -24,19 +24,19 @@ afterAll(() => receiver.remove());
 
 const spooled = (): string[] => ["site", "docs"].flatMap((hook) => readdirSync(join(receiver.spool, hook)));
 
-/** Sends it and asserts that nothing was spooled. */
+/** Sends a delivery, and asserts its status and that nothing was spooled. */
 async function rejected(sent: Delivery, status: number): Promise<Answer> {
   const answer = await receiver.send(sent);
   expect([answer.status, spooled()]).toEqual([status, []]);
   expect(answer.headers["x-served-by"]).toBe("pushgate-receiver");
   return answer;
 }
-/** Sends these bytes and asserts that nothing was spooled. */
+/** Sends these bytes, and asserts the status and that nothing was spooled. */
 async function rejectedBytes(parts: readonly (string | Buffer)[], status: number): Promise<void> {
   const answer = await exchange(receiver.port, parts);
   expect([answer.status, spooled()]).toEqual([status, []]);
 }
-/** Sends it, asserts that it alone was spooled, and takes it as the builder does. */
+/** Sends a delivery, asserts that it alone was spooled, and takes it as the builder does. */
 async function accepted(sent: Delivery): Promise<void> {
   expect((await receiver.send(sent)).status).toBe(202);
   expect(spooled()).toHaveLength(1);
@@ -77,56 +77,56 @@ function startedWith(change: Record<string, unknown>, secret = good) {
 }
 
 describe("the signature:", () => {
-  test.each<[mistake: string, value: string | null]>([
-    ["a missing header is accepted", null],
-    ["an empty header equals an empty signature", ""],
-    ["`sha256=`, which Gitea sends without a secret, equals the empty secret", "sha256="],
-    ["a short signature is compared as far as it goes", right.slice(0, 20)],
+  test.each<[header: string, value: string | null]>([
+    ["a missing header", null],
+    ["an empty header", ""],
+    ["`sha256=`, which Gitea sends without a secret", "sha256="],
+    ["the first 20 characters of the right signature", right.slice(0, 20)],
     ["a signature that is one digit short", right.slice(0, -1)],
     ["two signatures in one header", `${right}, ${right}`],
     ["another prefix before the right digits", right.replace("sha256", "sha1")],
     ["the digits without a prefix", right.slice("sha256=".length)],
-    ["the empty secret", sign(push, "")],
-    ["a default secret, such as Probot's", sign(push, "development")],
-    ["the secret of another hook of the same repository", sign(push, secrets.docs.current)],
-  ])("%s", async (_, value) => void (await rejected(signature(value), 401)));
+    ["a signature by the empty secret", sign(push, "")],
+    ["a signature by a default secret, such as Probot's", sign(push, "development")],
+    ["a signature by the secret of another hook of the same repository", sign(push, secrets.docs.current)],
+  ])("the receiver rejects %s", async (_, value) => void (await rejected(signature(value), 401)));
 
-  test("a header that comes twice, both right", () =>
+  test("the receiver rejects a header that comes twice, both right", () =>
     rejectedBytes(
       [head(signature(null), `x-hub-signature-256: ${right}`, `x-hub-signature-256: ${right}`), push],
       401,
     ));
 
-  test("a downgrade to SHA-1, alone and beside a wrong SHA-256", async () => {
+  test("the receiver rejects a downgrade to SHA-1, alone and beside a wrong SHA-256", async () => {
     const sha1 = `sha1=${createHmac("sha1", good).update(push).digest("hex")}`;
     await rejected(delivery({ body: push, signature: null, headers: { "x-hub-signature": sha1 } }), 401);
     const both = { body: push, signature: sign(push, "x".repeat(40)), headers: { "x-hub-signature": sha1 } };
     await rejected(delivery(both), 401);
   });
 
-  test("Gitea's delivery, which carries GitHub's headers, at a hook of GitHub", async () => {
+  test("a hook of GitHub rejects Gitea's delivery, which carries GitHub's headers", async () => {
     const headers = { "x-gitea-event": "push", "x-gitea-signature": right.slice(7), "x-gitea-delivery": "a" };
     await rejected(delivery({ body: push, signature: null, headers }), 401);
   });
 
-  test("a signature over JSON that was parsed and written again", async () => {
+  test("the receiver verifies the body's own bytes, not JSON that was parsed and written again", async () => {
     const pretty = Buffer.from(`${JSON.stringify(pushPayload(), null, 2)}\n`);
     await rejected(delivery({ body: pretty, signature: right }), 401);
     await accepted(delivery({ body: pretty }));
   });
 
-  test("emoji, escapes and white space, which such code gets wrong", async () => {
+  test("the receiver accepts emoji, escapes and white space, which rewritten JSON would change", async () => {
     await accepted(text('{ "ref" : "refs\\/heads\\/main", "é": "\\u00e9 👩‍💻 \\ud83d\\ude80" }\n\n'));
   });
 
-  test("a form: GitHub signs its bytes, Gitea the JSON in it", async () => {
+  test("the receiver rejects a form, of which GitHub signs the bytes and Gitea the JSON in it", async () => {
     const form = Buffer.from(`payload=${encodeURIComponent(push.toString())}`);
     const headers = { "content-type": "application/x-www-form-urlencoded" };
     await rejected(delivery({ body: form, headers }), 415);
     await rejected(delivery({ body: form, signature: right, headers }), 415);
   });
 
-  test("a comparison that takes longer for a better guess", () => {
+  test("the receiver compares a signature in constant time, whatever the guess", () => {
     const text = (module: string) =>
       readFileSync(new URL(`../../../service/git-hosts/${module}`, import.meta.url), "utf8");
     // A difference of nanoseconds is in no test's reach.
@@ -135,25 +135,25 @@ describe("the signature:", () => {
     expect(text("gitlab-like.ts")).toContain("timingSafeEqual(sha256(secret), sha256(given))");
   });
 
-  test("an answer or a journal line with the expected signature", async () => {
+  test("no answer and no line of the journal contains the expected signature", async () => {
     const answer = await rejected(signature(sign(push, "x".repeat(40))), 401);
     expect(JSON.stringify(answer) + receiver.journal).not.toContain(right.slice("sha256=".length));
   });
 });
 
 describe("before the signature is checked:", () => {
-  test("the body is parsed: hostile JSON without a right signature", async () => {
+  test("the receiver parses no body before it has verified the signature", async () => {
     for (const body of ["[".repeat(200_000), '{"a":'.repeat(50_000), "\u0000", '{"ref":null}', "[]", '"'])
       await rejected(text(body, "x".repeat(40)), 401);
   });
 
-  test("a body of any size is read: 26 MB declared, and without a length", async () => {
+  test("the receiver rejects a declared length of 26 MB, and an unsigned body without a length", async () => {
     await rejected(delivery({ headers: { "content-length": String(26 << 20) }, body: Buffer.alloc(0) }), 413);
     const unsigned = delivery({ signature: null });
     await rejectedBytes([chunkedHead(unsigned), chunk(Buffer.alloc(100_000))], 401);
   });
 
-  test("a compressed body, which grows to a thousand times its size", async () => {
+  test("the receiver rejects a compressed body, which can grow to a thousand times its size", async () => {
     const bomb = gzipSync(Buffer.alloc(20 * megabyte, "["));
     for (const encoding of ["gzip", "deflate", "br"])
       await rejected(delivery({ body: bomb, headers: { "content-encoding": encoding } }), 415);
@@ -164,10 +164,13 @@ describe("before the signature is checked:", () => {
     "application/x-www-form-urlencoded",
     "multipart/form-data; boundary=x",
     "application/vnd.api+json",
-  ])("a parser for %s", async (type) => void (await rejected(delivery({ headers: { "content-type": type } }), 415)));
+  ])(
+    "the receiver rejects the content type %s",
+    async (type) => void (await rejected(delivery({ headers: { "content-type": type } }), 415)),
+  );
 
   test.each(["GET", "PUT", "DELETE", "HEAD", "OPTIONS"])(
-    "%s starts a build",
+    "the receiver rejects the method %s",
     async (method) => void (await rejected(delivery({ method }), 405)),
   );
 });
@@ -178,16 +181,17 @@ describe("the body's size:", () => {
     const empty = '{"ref":"refs/heads/main","pad":""}';
     return empty.replace('""', `"${"x".repeat(bytes - empty.length)}"`);
   };
-  test("real pushes are larger than Express's 100 kB: 457 kB were seen", () => accepted(text(padded(457_000))));
-  test("GitHub's most: 2048 commits", () =>
+  test("the receiver accepts a push of 457 kB, the largest seen: Express's default is 100 kB", () =>
+    accepted(text(padded(457_000))));
+  test("the receiver accepts a push of 2048 commits, the most that GitHub sends", () =>
     accepted(
       delivery({ payload: { ...pushPayload(), commits: Array(2048).fill({ id: "a".repeat(40), added: ["x"] }) } }),
     ));
-  test("one byte over the limit", async () => {
+  test("the receiver accepts a body at the limit, and rejects one byte more", async () => {
     await accepted(text(padded(megabyte)));
     await rejected(text(padded(megabyte + 1)), 413);
   });
-  test("a long body without a length is cut and accepted", async () => {
+  test("the receiver rejects a long body without a length, also where the signature is of its beginning", async () => {
     const sent = text(padded(megabyte + 1));
     await rejectedBytes([chunkedHead(sent), chunk(sent.body), "0\r\n\r\n"], 413);
     await rejectedBytes(
@@ -202,7 +206,7 @@ describe("the body's size:", () => {
       413,
     );
   });
-  test("a body that is aborted in the middle", async () => {
+  test("the receiver spools nothing of an aborted body, and accepts the next delivery", async () => {
     const socket = await dial(receiver.port);
     socket.on("error", () => {});
     socket.write(head(delivery({ body: push })));
@@ -211,7 +215,7 @@ describe("the body's size:", () => {
     expect(spooled()).toEqual([]);
     await accepted(delivery());
   });
-  test("deep JSON, rightly signed", async () => {
+  test("the receiver rejects signed deep JSON that does not end, and accepts deep JSON that does", async () => {
     await rejected(text("[".repeat(500_000)), 400);
     await accepted(text(`{"ref":"refs/heads/main","deep":${"[".repeat(100_000)}${"]".repeat(100_000)}}`));
   });
@@ -219,34 +223,38 @@ describe("the body's size:", () => {
 
 describe("what a delivery means:", () => {
   const change = (more: Record<string, unknown>) => delivery({ payload: { ...pushPayload(), ...more } });
-  test("a ping is shown as failed", () => ignored(delivery({ event: "ping", payload: pingPayload() }), "ping"));
-  test("a push to another branch is shown as failed", () =>
+  test("the receiver answers a ping with 200", () =>
+    ignored(delivery({ event: "ping", payload: pingPayload() }), "ping"));
+  test("the receiver answers a push to another branch with 200", () =>
     ignored(delivery({ payload: pushPayload("next") }), "refs/heads/next is not the branch main"));
-  test("an event that the receiver does not know ends it", async () => {
+  test("the receiver ignores an event that it does not know, and goes on", async () => {
     await ignored(delivery({ event: "none-such", payload: { action: null } }), "event none-such is not a push");
     await accepted(delivery());
   });
-  test("the branch's deletion starts a build, or its null fields end the receiver", () =>
+  test("the receiver ignores the deletion of the branch, whose fields are null", () =>
     ignored(change({ deleted: true, after: "0".repeat(40), head_commit: null }), "deletion of main"));
-  test("a tag of the branch's name starts a build", () => ignored(change({ ref: "refs/tags/main" }), "tag main"));
-  test.each<[field: string, more: Record<string, unknown>, status: number]>([
-    ["ref", { ref: null }, 400],
-    ["ref as a list", { ref: ["refs/heads/main"] }, 400],
-    ["ref in __proto__", { ref: undefined, ["__proto__"]: { ref: "refs/heads/main" } }, 400],
-  ])("%s is wrong", async (_, more, status) => void (await rejected(change(more), status)));
-  test("null in place of commits, sender, repository and pusher", () =>
+  test("the receiver ignores a tag of the branch's name", () => ignored(change({ ref: "refs/tags/main" }), "tag main"));
+  test.each<[ref: string, more: Record<string, unknown>, status: number]>([
+    ["null", { ref: null }, 400],
+    ["a list", { ref: ["refs/heads/main"] }, 400],
+    ["in __proto__", { ref: undefined, ["__proto__"]: { ref: "refs/heads/main" } }, 400],
+  ])(
+    "the receiver rejects a push whose ref is %s",
+    async (_, more, status) => void (await rejected(change(more), status)),
+  );
+  test("the receiver accepts null in place of commits, sender, repository and pusher", () =>
     accepted(change({ commits: null, sender: null, repository: null, pusher: null, head_commit: null })));
-  test("names of prototypes become properties of all objects", async () => {
+  test("the receiver accepts a delivery with the names of prototypes, and the next one", async () => {
     await accepted(
       text('{"ref":"refs/heads/main","__proto__":{"polluted":1},"constructor":{"prototype":{"polluted":1}}}'),
     );
     await accepted(delivery());
   });
   test.each(["--upload-pack=touch /tmp/x", "$(touch /tmp/x)", "`id`", "main; id", "main\u0000", "../../main"])(
-    "ref %j reaches a command or a file's name",
+    "the receiver ignores a push to the ref %j, and spools nothing",
     async (branch) => void (await rejected(delivery({ payload: pushPayload(branch) }), 200)),
   );
-  test("addresses in the payload are fetched: the receiver stores none of them", async () => {
+  test("the receiver stores no address of the payload", async () => {
     const metadata = "http://169.254.169.254/latest/meta-data/";
     const repository = { url: metadata, clone_url: metadata, hooks_url: metadata };
     expect((await receiver.send(change({ repository, compare: metadata }))).status).toBe(202);
@@ -267,19 +275,22 @@ describe("paths, headers and logs:", () => {
     "SITE",
     "constructor",
     "__proto__",
-  ])("the name %s leads to a hook", async (name) => void (await rejected(delivery({ path: `/webhook/${name}` }), 404)));
-  test("a token in the query is enough, and is logged", async () => {
+  ])(
+    "the receiver finds no hook under the name %s",
+    async (name) => void (await rejected(delivery({ path: `/webhook/${name}` }), 404)),
+  );
+  test("the receiver ignores and does not log a token in the query", async () => {
     await rejected(delivery({ path: `/webhook/site?token=${good}`, signature: null }), 404);
     expect(receiver.journal).not.toContain(good);
   });
-  test("a delivery id is a path: it becomes another", async () => {
+  test("the receiver spools a delivery under an id of its own where the sender's could be a path", async () => {
     for (const id of ["../../docs/x", "..", "a/b", "x".repeat(300), ".hidden"]) {
       expect((await receiver.send(delivery({ headers: { "x-github-delivery": id } }))).status).toBe(202);
       expect(spooled()).toEqual([expect.stringMatching(/^[0-9a-f-]{36}\.json$/)]);
       receiver.take();
     }
   });
-  test("controls of a terminal in headers and fields reach the log", async () => {
+  test("the journal holds no controls of a terminal, which headers and fields can hold", async () => {
     await rejected(delivery({ headers: { "content-type": "a\u001b[2J" } }), 400);
     await rejected(delivery({ headers: { "content-type": "a\u009b31m" } }), 415);
     await rejected(delivery({ payload: pushPayload("a\r\nb\u001b[2J\u202e") }), 200);
@@ -302,11 +313,11 @@ describe("paths, headers and logs:", () => {
     ],
     ["an obsolete folded line", () => [head(delivery({ body: push }), "x: y\r\n z"), push], 400],
     ["a chunk whose length is no number", () => [chunkedHead(delivery({ body: push })), "zz\r\nnot a chunk\r\n"], 400],
-  ])("smuggling by %s", (_, parts, status) => rejectedBytes(parts(), status));
+  ])("the receiver rejects smuggling by %s", (_, parts, status) => rejectedBytes(parts(), status));
 });
 
 describe("a rejection:", () => {
-  test("is answered with 2xx or a redirect, so that it looks delivered", async () => {
+  test("is answered with 4xx and no redirect, so that it does not look delivered", async () => {
     for (const sent of [signature(null), signature(sign(push, "x".repeat(40))), delivery({ path: "/webhook/site/" })]) {
       const { status, headers } = await receiver.send(sent);
       expect([status >= 400 && status < 500, headers.location]).toEqual([true, undefined]);
@@ -323,7 +334,7 @@ describe("the budget of rejections:", () => {
   });
   afterAll(() => limited.remove());
 
-  test("another X-Forwarded-For is another source; and a used-up budget keeps good deliveries out", async () => {
+  test("a forged X-Forwarded-For is no other source, and a used-up budget keeps no good delivery out", async () => {
     const answers: number[] = [];
     for (let i = 0; i < 5; i++) {
       const forged = {
@@ -340,17 +351,17 @@ describe("the budget of rejections:", () => {
 });
 
 describe("settings:", () => {
-  test("no secret, or a short one, is a default", () => {
+  test("the receiver does not start with a missing or short secret", () => {
     for (const secret of ["", "\n", "development"])
       expect(startedWith({}, secret)).toMatchObject({ status: 78, said: expect.stringContaining("fewer than 32") });
   });
-  test("an unknown git host is a hook that is open to all", () => {
+  test("the receiver does not start with an unknown git host", () => {
     const hooks = [{ name: "site", gitHost: "none-such", branch: "main" }];
     expect(startedWith({ hooks })).toMatchObject({ status: 78, said: expect.stringContaining("gitHost") });
   });
 });
 
-/** Who holds it, and in which test. Titles are the beginning of a test's or a describe's, or a row of its table. */
+/** The test of another layer. Titles are the beginning of a test's or a describe's, or a row of its table. */
 const elsewhere: readonly (readonly [mistake: string, file: string, title: string])[] = [
   [
     "a source outside the ranges, by its own address",
