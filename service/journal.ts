@@ -27,12 +27,12 @@ export function line({ delivery, hook, source, status, reason, ms }: JournalLine
   return `{${texts},"status":${status},"reason":${quoted(reason)},"ms":${ms}}`;
 }
 
-/** The sender's fault: of many such answers the journal has not each line. It has each 5xx, which is the host's fault. */
+/** Whether the sender is at fault: of many such answers the journal omits lines. It has each 5xx, the host's fault. */
 export const isRejection = (status: number): boolean => status >= 400 && status < 500;
 
 /**
- * Lines of them a second. journald's default is 10,000 lines in 30 seconds, more with free disk; above that it drops lines
- * of the service, those of accepted deliveries too.
+ * Lines of rejections a second. journald's default is 10,000 lines of a service in 30 seconds, more with free disk.
+ * Above that journald drops lines, those of accepted deliveries too.
  */
 const rejectionLines = 100;
 

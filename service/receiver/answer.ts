@@ -9,7 +9,7 @@ import type { Journal } from "../journal.ts";
 import { endGently } from "./body.ts";
 
 type Texts = Readonly<Record<string, string>>;
-/** Names and values in turn. To join objects for each answer would take as long as all else of a rejection. */
+/** Names and values in turn. To join objects for each answer would take as long as all the rest of a rejection. */
 export type Headers = readonly string[];
 
 /** An answer's text and its headers: an answer without this X-Served-By comes from another layer. */
@@ -28,7 +28,7 @@ export function rejectionOf(status: number): Rendered {
   return rejections.get(status)!;
 }
 
-/** The git host's id where it can be a file's name, else a random one. It proves nothing: no signature covers it. */
+/** The git host's id where it can be a file's name, else a random one. No signature covers it. */
 function deliveryId({ headers }: IncomingMessage): string {
   const id = headers[markedBy(headers)?.deliveryHeader ?? ""];
   return typeof id === "string" && /^[A-Za-z0-9_-]{1,64}$/.test(id) ? id : randomUUID();
@@ -52,7 +52,7 @@ export function openExchange(req: IncomingMessage, res: ServerResponse, journal:
     // together with its headers.
     setImmediate(() => {
       if (req.complete) return void res.writeHead(status, headers).end(text);
-      // Without it Node would read all the rest of a rejected body, for the next request on the connection.
+      // Without `Connection: close` Node would read the whole rest of a rejected body, to reach the next request.
       res.writeHead(status, [...headers, "Connection", "close"]).write(text);
       void endGently(req, res, linger);
     });

@@ -33,7 +33,10 @@ export function createApp({ settings, secrets, limiter, spool, journal }: Parts)
   const hooks = new Map(settings.hooks.map((hook) => [`/webhook/${hook.name}`, hook]));
   const noHook = (url: string) => `no hook at ${url.split("?")[0]}`; // a query can hold a token
 
-  /** A sender's fault uses its budget. A 429 does not, else it would prolong itself; a 5xx is the host's fault. */
+  /**
+   * A rejection that the sender caused uses the sender's budget. A 429 does not: it would prolong itself. A 5xx is the
+   * host's fault.
+   */
   const reject = (res: Response<unknown, Found>, status: number, reason: string, more?: Headers): void => {
     const { exchange } = res.locals;
     const charged = exchange.hook !== null && status < 500 && status !== 429;
@@ -54,7 +57,7 @@ export function createApp({ settings, secrets, limiter, spool, journal }: Parts)
   };
 
   const headers: Check = ({ headers }, res, next) => {
-    // A form signs other bytes than it carries, and a compressed body is larger than its declared length.
+    // A form's signature may cover other bytes than the body, and a compressed body grows beyond its declared length.
     const type = headers["content-type"] ?? "missing";
     if (!/^application\/json[\t ]*(;|$)/i.test(type))
       return reject(res, 415, `the content type is ${type}. Set application/json at the git host.`);
@@ -68,7 +71,7 @@ export function createApp({ settings, secrets, limiter, spool, journal }: Parts)
     next();
   };
 
-  /** Reserves the declared length, or the limit for a chunked body, which can become as large; or waits for it. */
+  /** Reserves the declared length, for a chunked body the limit. Without room, the request waits. */
   const place: Check = (req, res, next) => {
     const { exchange } = res.locals;
     const entered = limiter.enter(sourceOf(exchange.source), Number(req.headers["content-length"] ?? longestBody));
@@ -118,7 +121,7 @@ export function createApp({ settings, secrets, limiter, spool, journal }: Parts)
     exchange.answer(202, `accepted${signed}`, { status: "accepted", delivery });
   };
 
-  /** Where the sender left, the exchange has written its 499 before. */
+  /** If the sender closed the connection, the exchange has already written its 499. */
   const errors: Recovery = (error: Error & { status?: number }, _req, res, _next) => {
     if (error.status !== undefined) reject(res, error.status, error.message);
     else reject(res, 500, `unhandled ${describe(error)}`);
@@ -137,7 +140,8 @@ export function createApp({ settings, secrets, limiter, spool, journal }: Parts)
   return (req, res) => {
     const locals = { exchange: openExchange(req, res, journal, longestBody) };
     const [request, response] = [req, Object.assign(res, { locals })] as unknown as Parameters<Check>;
-    // Before Express, whose layers cost as much as these checks: 404, 405, 415, 413, 401. No flood is cheaper to send.
+    // These checks run before Express, whose layers cost as much as they do: 404, 405, 415, 413, 401. A flood of the
+    // requests that they reject is the cheapest to send.
     try {
       path(request, response, () => headers(request, response, () => app(request as Request, response)));
     } catch (error) {

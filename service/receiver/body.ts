@@ -1,7 +1,7 @@
 /** Reads a request's body up to a limit. express.raw would read an oversized body to its end before it rejects it. */
 import type { IncomingMessage, ServerResponse } from "node:http";
 
-/** Resolves with the body, or with undefined one byte over the limit. Fails where the sender leaves. */
+/** Resolves with the body, or with undefined one byte over the limit. Rejects if the sender closes the connection. */
 export function readBody(req: IncomingMessage, limit: number, keep = true): Promise<Buffer | undefined> {
   return new Promise((resolve, reject) => {
     const declared = Number(req.headers["content-length"] ?? 16 << 10);

@@ -51,14 +51,14 @@ export function createReceiver(app: RequestListener, journal: Journal, bound: Bo
     const res = socket.latest;
     const status = parserStatus[error.code ?? ""] ?? 400;
     const reason = `not valid HTTP: ${error.code ?? error.name}`;
-    const left = res !== undefined && error.code === "HPE_INVALID_EOF_STATE";
-    if (left || !socket.writable) socket.destroy();
+    const senderLeft = res !== undefined && error.code === "HPE_INVALID_EOF_STATE";
+    if (senderLeft || !socket.writable) socket.destroy();
     else if (!res || res.writableFinished) reject(socket, status, reason);
     else if (res.headersSent) socket.end(() => socket.destroy());
-    // A request whose body is incomplete: its exchange writes the journal's line, by the error's status.
+    // The request's body is incomplete: its exchange writes the journal's line, with the error's status.
     else socket.end(raw(status), () => res.req.destroy(Object.assign(new Error(reason), { status })));
   };
-  // After the answer to an earlier request of the same bytes (answer.ts).
+  // Delayed, so that the answer to an earlier request in the same bytes goes first (answer.ts).
   server.on("clientError", (error, socket) => void setImmediate(broken, error, socket as Connection));
   server.on("drop", (peer) => record(0, `${bound.maxConnections} connections are open`, peer?.remoteAddress));
   return server;

@@ -1,6 +1,7 @@
 /**
- * The spool: one file <spool>/<hook>/<delivery id>.json per delivery, whole or absent, also after a power cut. The
- * builder's .path unit ignores its dot name until the rename. GitHub's "Redeliver" keeps the id, and replaces the file.
+ * The spool: one file <spool>/<hook>/<delivery id>.json per delivery, whole or absent, also after a power cut. A file's
+ * name begins with a dot until the file is whole: the builder's .path unit ignores such names. GitHub's "Redeliver"
+ * keeps the id, and replaces the file.
  */
 import { randomUUID } from "node:crypto";
 import { type FileHandle, open, rename, unlink } from "node:fs/promises";
@@ -18,9 +19,9 @@ export type Spool = (entry: Spooled) => Promise<void>;
 export class SpoolFault extends Error {}
 
 /**
- * Creates missing folders, and removes files that a power cut left half written. A folder that can't be used fails the
- * deliveries of its own hook, until it can. `most`: files that may wait for a hook, so that a captured delivery, repeated
- * under other ids, does not fill the disk. `recount`: milliseconds.
+ * Creates missing folders, and removes files that a power cut left half written. While a folder cannot be used, the
+ * deliveries of its hook fail, and no others. `most`: files that may wait for a hook, so that a captured delivery that
+ * comes again under other ids does not fill the disk. `recount`: milliseconds.
  */
 export function openSpool(folder: string, hooks: readonly string[], most = mostWaiting, recount = 1_000): Spool {
   const waiting = new Map(hooks.map((hook) => [hook, { files: tidied(join(folder, hook), most), counted: -recount }]));
