@@ -107,7 +107,7 @@ function linesOfContent({ name, site: { content, folder, hugo } }: SiteHook) {
     begin: `ExecStartPre=/bin/echo "${build("$" + "{INVOCATION_ID}")}"`,
     hugo: [...[contentProgram, "run", noteOfContent(name), program], ...hugoArguments(folders)],
     content: [
-      `# By its path, links included; the program of ExecStart= compares it with what ${unit} found.`,
+      `# systemd follows links in this path; ExecStart= compares the folder with the one that ${unit} found.`,
       `BindReadOnlyPaths=-${unitWord(content)}:/content`,
     ].join("\n"),
   };
