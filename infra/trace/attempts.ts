@@ -7,7 +7,7 @@ type Line = { readonly time: string; readonly source: string; readonly text: str
 export type Attempt = Evidence & { readonly time?: string; readonly hook?: string };
 
 /** The object of a line that holds this delivery; other lines may quote its id. */
-function of(delivery: string, { text }: Line): Record<string, unknown> | undefined {
+function entryOf(delivery: string, { text }: Line): Record<string, unknown> | undefined {
   try {
     const found = Object(JSON.parse(text)) as Record<string, unknown>;
     return found.delivery === delivery ? found : undefined;
@@ -26,7 +26,7 @@ const text = (value: unknown): string => (typeof value === "string" ? printable(
  */
 export function attempts(delivery: string, lines: readonly Line[]): Attempt[] {
   const found = lines.flatMap((line) => {
-    const object = of(delivery, line);
+    const object = entryOf(delivery, line);
     return object === undefined ? [] : [{ ...line, object }];
   });
   const receiver = found

@@ -3,7 +3,7 @@ import { lstatSync, readFileSync, readlinkSync } from "node:fs";
 import { join } from "node:path";
 import { ifThere, isKept, walk } from "./files.ts";
 import { pagesOf } from "./gate.ts";
-import { hashOf } from "./lay.ts";
+import { hashOf } from "./link-or-copy.ts";
 import type { Places } from "./places.ts";
 import { currentRelease, draft, type Manifest, type ReleaseFile, readManifest, seal } from "./releases.ts";
 import type { Adoption } from "./status.ts";
@@ -31,8 +31,8 @@ export function registerAdopted(places: Places, keep: readonly string[]): void {
   const found = walk(folder);
   const files = new Map<string, ReleaseFile>();
   for (const path of found.files) {
-    const laid = hashOf(join(folder, path));
-    if (laid) files.set(path, { ...laid, built: release });
+    const hashed = hashOf(join(folder, path));
+    if (hashed) files.set(path, { ...hashed, built: release });
   }
   const at = lstatSync(folder).mtime.toISOString();
   const links = new Map(found.links.map((path) => [path, readlinkSync(join(folder, path))]));

@@ -10,7 +10,7 @@ import { type Pauses, pauses, stillFailing } from "./pauses.ts";
 import type { Places } from "./places.ts";
 import { currentRelease, prune, removeHalf, staying } from "./releases.ts";
 import { reportResult, turnOf } from "./reports.ts";
-import { removeHalfCheckout, type Site } from "./repository.ts";
+import { type BuildContext, removeHalfCheckout } from "./repository.ts";
 import { runOnce } from "./run.ts";
 import { type Failing, isGood, Run, type RunLine, readStatus, writeStatus } from "./status.ts";
 import { takePause } from "./unit-end.ts";
@@ -28,12 +28,12 @@ export function removeLeftovers(places: Places): void {
  * Returns true when nothing is pending; false at the first failure if `pause` is null, or if `mayRun` forbids a run.
  */
 export async function buildPending(
-  site: Site,
+  context: BuildContext,
   journal: Journal,
   pause: Pauses | null = pauses,
   mayRun = async () => true,
 ): Promise<boolean> {
-  const { places } = site;
+  const { places } = context;
   takeFormer(places);
   pruneOld(places);
   let failing = readStatus(places)?.failing;
@@ -46,18 +46,18 @@ export async function buildPending(
     const batch = next(markers);
     if (batch.length === 0 && faults.length === 0) return true;
 
-    const run = batch.length > 0 ? await runOnce(site, batch) : cannotTake(faults);
+    const run = batch.length > 0 ? await runOnce(context, batch) : cannotTake(faults);
     run.last.warnings.push(...warnings);
     const good = isGood(run.last);
     const before = failing;
     if (good) failing = undefined;
     else if (!runsOnce(batch)) failing = stillFailing(failing, pause ?? undefined);
     const turn = turnOf(before, failing);
-    if (!runsOnce(batch) || turn) reportResult(site, run, turn);
-    record(site, run, failing, journal);
+    if (!runsOnce(batch) || turn) reportResult(context, run, turn);
+    record(context, run, failing, journal);
     if (good || runsOnce(batch)) removeDone(places, batch);
     pruneOld(places, run.stay);
-    if (run.stay || !good) await cleanUp(site);
+    if (run.stay || !good) await cleanUp(context);
 
     if (good || runsOnce(batch)) continue;
     if (!pause) return false;
@@ -86,7 +86,12 @@ const cannotTake = ([reason = "", ...more]: readonly string[]): Run =>
   new Run([]).end({ result: "failed", reason: more.length > 0 ? `${reason} And ${more.length} more.` : reason });
 
 /** Into status.json and the journal. */
-function record({ places, settings: { hook } }: Site, run: Run, failing: Failing | undefined, journal: Journal): void {
+function record(
+  { places, settings: { hook } }: BuildContext,
+  run: Run,
+  failing: Failing | undefined,
+  journal: Journal,
+): void {
   const { last } = run;
   try {
     // No later run uses these leftovers, and on a full disk status.json may need their room.
@@ -109,10 +114,10 @@ function pruneOld(places: Places, stay?: readonly string[]): void {
 }
 
 /** No run depends on it: what fails here is done after the next publish. */
-async function cleanUp(site: Site): Promise<void> {
+async function cleanUp(context: BuildContext): Promise<void> {
   try {
-    retire(site.places);
-    removeAsRoot(site.settings, site.places);
-    await site.git(["gc", "--auto", "--quiet"]);
+    retire(context.places);
+    removeAsRoot(context.settings, context.places);
+    await context.git(["gc", "--auto", "--quiet"]);
   } catch {}
 }

@@ -1,4 +1,4 @@
-/** Decides whether to build, which commit, and why. Where it can't know, it builds. */
+/** Decides whether to build, which commit, and why. Builds where the changes are unknown. */
 import picomatch from "picomatch";
 import { isUnder } from "./files.ts";
 import type { Changes } from "./repository.ts";
@@ -7,18 +7,18 @@ import { listed } from "./setback.ts";
 /** Of picomatch's syntax only the star is used: a bracket or a brace in a pattern is a character of a name. */
 const escaped = (name: string): string => name.replace(/[^\p{L}\p{N}*/]/gu, "\\$&").replace(/\*+/g, "*");
 
-/** The paths that a pattern leads: `static` and `static/` lead all below, `deploy*` leads deploy.sh and deploy/run. */
+/** The paths that match a pattern: `static` and `static/` match all below, `deploy*` matches deploy.sh and deploy/run. */
 export function relevant(paths: readonly string[], patterns: readonly string[]): string[] {
   const globs = patterns.map((pattern) => escaped(pattern.split("/").filter(Boolean).join("/") || "*"));
-  const leads = picomatch([...globs, ...globs.map((glob) => `${glob}/**`)], { dot: true, flags: "s" });
-  return paths.filter((path) => leads(path));
+  const matches = picomatch([...globs, ...globs.map((glob) => `${glob}/**`)], { dot: true, flags: "s" });
+  return paths.filter((path) => matches(path));
 }
 
 export type Known = {
   readonly head: string;
   /** null: nothing is published. Its commit is null where a release was adopted, not built. */
   readonly deployed: { readonly release: string; readonly commit: string | null } | null;
-  /** The head that a rollback left. */
+  /** The head from which a rollback went back. */
   readonly held: string | null;
   readonly requested: boolean;
   /** The time of `site.schedule` has come. */
@@ -49,8 +49,8 @@ export function plan({ head, deployed, held, requested, scheduled, moved, tamper
   if (why !== undefined && commit !== null) return { commit, reason: why };
   if (scheduled && commit !== null) return { commit, reason: "scheduled", unlessSame: commit === deployed.commit };
   if (holding) {
-    const says = why === undefined ? "" : `${why}; but `;
-    const reason = `${says}rolled back to ${deployed.release}, away from ${short(head)}: a new commit is published again`;
+    const but = why === undefined ? "" : `${why}; but `;
+    const reason = `${but}rolled back to ${deployed.release}, away from ${short(head)}: a new commit is published again`;
     return { commit: null, reason };
   }
   if (deployed.commit === null) return { commit: head, reason: `${deployed.release} was built from no commit` };
@@ -69,8 +69,8 @@ export function planBy(
   if ("unknown" in changes) return { commit: head, reason: changes.unknown };
   // A folder's name may have any character, a pattern only some.
   const isContent = (path: string) => content.some((folder) => folder === "" || isUnder(path, folder));
-  const led = new Set(relevant(changes.paths, patterns));
-  const building = changes.paths.filter((path) => led.has(path) || isContent(path));
+  const matched = new Set(relevant(changes.paths, patterns));
+  const building = changes.paths.filter((path) => matched.has(path) || isContent(path));
   if (building.length > 0) return { commit: head, reason: `changed: ${listed(building)}` };
   if (changes.paths.length === 0) return { commit: null, reason: `${short(head)} changes no file` };
   return {

@@ -33,7 +33,7 @@ export async function build(settings: BuilderSettings, places: Places): Promise<
   retire(places);
   mkdirSync(places.out);
   chmodSync(places.out, 0o777);
-  layStats(places, settings.folder);
+  provideStats(places, settings.folder);
   let over: Setback | undefined;
   const unwatch = watchDisk(limits, places, (setback) => {
     over = setback;
@@ -50,7 +50,7 @@ export async function build(settings: BuilderSettings, places: Places): Promise<
  * What hugo writes with `build.writeStats` is in a file beside the clone, which its unit mounts over the one in the
  * source. A build begins with the repository's file, else with that of the last build.
  */
-function layStats({ clone, stats }: Places, folder = ""): void {
+function provideStats({ clone, stats }: Places, folder = ""): void {
   const inSource = join(clone, folder, statsName);
   const stat = ifThere(() => lstatSync(inSource));
   if (stat && !stat.isFile()) throw rejected(`${statsName} in the repository is no file. Remove it.`);
@@ -105,7 +105,7 @@ async function bySocket(
     const [line, id] = firstLine.exec(first) ?? [];
     if (line !== undefined) return { ...(await endOf(id!, result, until, isStopped)), ...parted(first, line, output) };
     if (first !== "") return { result: "no first line", code: "", status: "", output, printed: "" };
-    // Its stop ended the former build, and the disk is no longer watched.
+    // The disk watch stopped the former build. Do not start another: the disk is no longer watched.
     if (isStopped()) return { ...stopped, output, printed: "" };
     busy = true;
     if (Date.now() > until) throw neverEnds(busy);

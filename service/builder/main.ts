@@ -33,12 +33,12 @@ async function main(): Promise<void> {
   }
   makePlaces(places);
   removeLeftovers(places);
-  const site = { settings, places, git: gitOf(builder) };
+  const context = { settings, places, git: gitOf(builder) };
   // Where the egress table is gone, this builder ends, and the start of the next one loads it.
   let stays = true;
   while (stays)
     stays =
-      (await buildPending(site, journal, pauses, isConfined)) && (await nextMarker(places)) && (await isConfined());
+      (await buildPending(context, journal, pauses, isConfined)) && (await nextMarker(places)) && (await isConfined());
 }
 
 // journald closes its end of the pipe when it restarts: a lost line must not stop a build.

@@ -8,7 +8,7 @@ import { runChild } from "./child.ts";
 import { needRoom } from "./disk.ts";
 import { below, type Found, isKept, isUnder, remove, walk } from "./files.ts";
 import { pagesOf } from "./gate.ts";
-import { hashOf, lay } from "./lay.ts";
+import { hashOf, linkOrCopy } from "./link-or-copy.ts";
 import type { Places } from "./places.ts";
 import { deployed, draft, type Manifest, nextId, type ReleaseFile, readManifest, seal, staying } from "./releases.ts";
 import { failed, listed } from "./setback.ts";
@@ -34,7 +34,7 @@ export async function makeRelease(rules: Rules, places: Places, source: Source, 
   const draftOf: Draft = { ...rules, places, release, folder, files: new Map(), warnings };
   try {
     mkdirSync(folder);
-    layBuilt(draftOf, found);
+    addBuilt(draftOf, found);
     carryAssets(draftOf);
     const links = linkKept(draftOf);
     for (const path of ["", ...walk(folder).folders]) chmodSync(join(folder, path), 0o555);
@@ -45,13 +45,13 @@ export async function makeRelease(rules: Rules, places: Places, source: Source, 
     seal(places, release);
     return manifest;
   } catch (error) {
-    // Gives its room back at once on a full disk.
+    // On a full disk, this frees the release's space at once.
     remove(folder);
     throw error;
   }
 }
 
-function layBuilt({ keep, places, release, folder, files, warnings }: Draft, found: Found): void {
+function addBuilt({ keep, places, release, folder, files, warnings }: Draft, found: Found): void {
   const former = deployed(places);
   for (const path of found.folders) if (!isKept(path, keep)) mkdirSync(join(folder, path));
   const built = found.files.filter((path) => !isKept(path, keep));
@@ -62,7 +62,7 @@ function layBuilt({ keep, places, release, folder, files, warnings }: Draft, fou
         needRoom(places.site, lstatSync(source).size);
         const known = former?.files.get(path);
         const published = known && { sha256: known.sha256, file: join(places.release(former!.release), path) };
-        files.set(path, { ...lay(source, join(folder, path), published), built: release });
+        files.set(path, { ...linkOrCopy(source, join(folder, path), published), built: release });
       }
     });
   const shadowed = found.files.filter((path) => isKept(path, keep));

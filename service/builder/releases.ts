@@ -3,7 +3,7 @@ import { lstatSync, readdirSync, readFileSync, readlinkSync, renameSync, symlink
 import { join } from "node:path";
 import { onDisk } from "./disk.ts";
 import { ifThere, remove, syncFolder, walk } from "./files.ts";
-import { hashOf } from "./lay.ts";
+import { hashOf } from "./link-or-copy.ts";
 import type { Places } from "./places.ts";
 import { failed } from "./setback.ts";
 
@@ -190,7 +190,7 @@ export function differences(places: Places, { release, files, links }: Manifest)
   if (!found) return [release];
   const added = [...found.files, ...found.others].filter((path) => !files.has(path));
   const changed = [...files].filter(([path, entry]) => hashOf(join(folder, path))?.sha256 !== entry.sha256);
-  const led = found.links.filter((path) => links.get(path) !== readlinkSync(join(folder, path)));
+  const changedLinks = found.links.filter((path) => links.get(path) !== readlinkSync(join(folder, path)));
   const unlinked = [...links.keys()].filter((path) => !found.links.includes(path));
-  return [...new Set([...added, ...changed.map(([path]) => path), ...led, ...unlinked])].sort();
+  return [...new Set([...added, ...changed.map(([path]) => path), ...changedLinks, ...unlinked])].sort();
 }

@@ -10,7 +10,7 @@ import { readManifest, releases } from "./releases.ts";
 import { failed, listed, mebibytes, rejected } from "./setback.ts";
 import type { BuilderSettings } from "./settings.ts";
 
-export type Site = { readonly settings: BuilderSettings; readonly places: Places; readonly git: Git };
+export type BuildContext = { readonly settings: BuilderSettings; readonly places: Places; readonly git: Git };
 
 /** The only ref: where the branch was at the last fetch. */
 const head = "refs/pushgate/head";
@@ -20,7 +20,7 @@ export class CloneFault extends Error {}
 
 const isThere = ({ clone }: Places): boolean => ifThere(() => lstatSync(join(clone, ".git", "HEAD"))) !== undefined;
 
-async function makeClone({ places, git, settings }: Site): Promise<void> {
+async function makeClone({ places, git, settings }: BuildContext): Promise<void> {
   if (isThere(places)) return;
   discardClone(places);
   const half = `${places.clone}.new`;
@@ -47,9 +47,9 @@ export function removeHalfCheckout({ clone, checkedOut }: Places): void {
 }
 
 /** Fetches the branch with its whole history, and returns the commit of its head. Throws Setback, CloneFault. */
-export async function fetchHead(site: Site): Promise<string> {
-  const { settings, places, git } = site;
-  await makeClone(site);
+export async function fetchHead(context: BuildContext): Promise<string> {
+  const { settings, places, git } = context;
+  await makeClone(context);
   const refspec = `+refs/heads/${settings.branch}:${head}`;
   const fetch = await git(["fetch", "--quiet", "--no-tags", "--force", "--", settings.repository, refspec]);
   if (fetch.code !== 0) {
@@ -60,7 +60,7 @@ export async function fetchHead(site: Site): Promise<string> {
 }
 
 /** null without a clone, too. */
-export async function lastHead({ git }: Site): Promise<string | null> {
+export async function lastHead({ git }: BuildContext): Promise<string | null> {
   const { code, stdout } = await git(["rev-parse", "--verify", "--quiet", `${head}^{commit}`]);
   return code === 0 ? stdout.trim() : null;
 }
@@ -69,7 +69,7 @@ export async function lastHead({ git }: Site): Promise<string | null> {
  * Rejects a commit that is larger than a release may be, before git compares it or checks it out: git holds all of its
  * paths in memory then, and 200 KiB of nested folders have 100 million of them. ls-tree prints them one by one.
  */
-export async function admit({ git, settings: { limits } }: Site, commit: string): Promise<void> {
+export async function admit({ git, settings: { limits } }: BuildContext, commit: string): Promise<void> {
   // A block and 256 characters for each file.
   const most = Math.max(1 << 20, limits.releaseBytes / 16);
   const { code, cut, stdout, stderr } = await git(
@@ -92,7 +92,7 @@ export async function admit({ git, settings: { limits } }: Site, commit: string)
 export type Changes = { readonly paths: readonly string[] } | { readonly unknown: string };
 
 /** The paths in which two commits differ, or why they are unknown. */
-export async function changes({ git }: Site, from: string, to: string): Promise<Changes> {
+export async function changes({ git }: BuildContext, from: string, to: string): Promise<Changes> {
   // At once: each takes 5 ms, most of it the start of a process.
   const [ancestor, diff] = await Promise.all([
     git(["merge-base", "--is-ancestor", from, to]),
@@ -106,15 +106,15 @@ export async function changes({ git }: Site, from: string, to: string): Promise<
 }
 
 /** Checks a commit out without its links, and returns their names. Rejects a commit that tracks the content. */
-export async function checkOut(site: Site, commit: string): Promise<readonly string[]> {
-  const { settings, places, git } = site;
+export async function checkOut(context: BuildContext, commit: string): Promise<readonly string[]> {
+  const { settings, places, git } = context;
   remove(places.checkedOut);
   const read = await git(["read-tree", "--reset", "-u", commit]);
   if (read.code !== 0) {
     const fault = checkoutFault(read.stderr, freeOf(places.site)?.free.bytes ?? 0);
     throw fault ? failed(fault) : new CloneFault(`git can't check the commit out: ${lastLine(read.stderr)}`);
   }
-  const withSubmodules = settings.submodules && (await updateSubmodules(site));
+  const withSubmodules = settings.submodules && (await updateSubmodules(context));
   const stage = ["ls-files", "-z", "--stage", ...(withSubmodules ? ["--recurse-submodules"] : [])];
   const tracked = await git(stage);
   if (tracked.code !== 0 || tracked.cut) throw new CloneFault(`git can't list the files: ${lastLine(tracked.stderr)}`);
@@ -151,7 +151,7 @@ function needFolder({ clone }: Places, folder: string, commit: string, tracked: 
 const kept = "refs/pushgate/kept";
 
 /** Where the clone is larger than a release may be, and a fifth of it was left by forced pushes: removes that. */
-export async function pruneClone({ git, places, settings: { limits } }: Site): Promise<void> {
+export async function pruneClone({ git, places, settings: { limits } }: BuildContext): Promise<void> {
   const { bytes } = await measure(join(places.clone, ".git"));
   if (bytes <= limits.releaseBytes) return;
   const commits = releases(places).flatMap((id) => readManifest(places, id)?.commit ?? []);
@@ -169,7 +169,7 @@ export async function pruneClone({ git, places, settings: { limits } }: Site): P
  * Fetches what .gitmodules names, and returns whether it names anything. The repository chooses these addresses; git's
  * environment and the egress table limit which of them are reached.
  */
-async function updateSubmodules({ git, places, settings }: Site): Promise<boolean> {
+async function updateSubmodules({ git, places, settings }: BuildContext): Promise<boolean> {
   const isThere = (path: string) => ifThere(() => lstatSync(join(places.clone, path))) !== undefined;
   const isNamed = isThere(".gitmodules");
   const update = [

@@ -6,11 +6,11 @@ import { measure, needRoom } from "./disk.ts";
 import { retire } from "./hugo.ts";
 import { makeCache } from "./places.ts";
 import { currentRelease, prune, releases, sizeOf } from "./releases.ts";
-import { discardClone, pruneClone, type Site } from "./repository.ts";
+import { type BuildContext, discardClone, pruneClone } from "./repository.ts";
 
 /** Before a run: two shares are free afterwards, or nothing is left to remove. Throws Setback on a full disk. */
-export async function makeRoom(site: Site): Promise<void> {
-  const { places, settings } = site;
+export async function makeRoom(context: BuildContext): Promise<void> {
+  const { places, settings } = context;
   const { limits } = settings;
   const { cache, work } = places;
   if ((await measure(cache)).bytes > limits.releaseBytes / 4) {
@@ -24,6 +24,6 @@ export async function makeRoom(site: Site): Promise<void> {
   while (stay.length > 0 && others + sizeOf(places, kept()) > 2 * limits.releaseBytes) stay.pop();
   prune(places, kept());
   // Where it can't be pruned in the room that is left, it is fetched again.
-  await pruneClone(site).catch(() => discardClone(places));
+  await pruneClone(context).catch(() => discardClone(places));
   needRoom(places.site);
 }

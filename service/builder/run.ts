@@ -20,25 +20,34 @@ import {
   switchTo,
 } from "./releases.ts";
 import { reportBegin } from "./reports.ts";
-import { admit, CloneFault, changes, checkOut, discardClone, fetchHead, lastHead, type Site } from "./repository.ts";
+import {
+  admit,
+  type BuildContext,
+  CloneFault,
+  changes,
+  checkOut,
+  discardClone,
+  fetchHead,
+  lastHead,
+} from "./repository.ts";
 import { makeRoom } from "./room.ts";
 import { failed, listed, rejected, setbackOf } from "./setback.ts";
 import { Run } from "./status.ts";
 
 /** Never rejects: an error is in the result. */
-export async function runOnce(site: Site, markers: readonly Marker[]): Promise<Run> {
+export async function runOnce(context: BuildContext, markers: readonly Marker[]): Promise<Run> {
   const run = new Run(named(markers));
   try {
-    registerAdopted(site.places, site.settings.keep);
+    registerAdopted(context.places, context.settings.keep);
     const [first] = markers;
-    if (first?.kind === "rollback") Object.assign(run.last, await rollBack(site, first.release ?? ""));
+    if (first?.kind === "rollback") Object.assign(run.last, await rollBack(context, first.release ?? ""));
     else
       try {
-        await advance(site, markers, run);
+        await advance(context, markers, run);
       } catch (error) {
         if (!(error instanceof CloneFault)) throw error;
-        await makeAnew(site, error, run);
-        await advance(site, markers, run);
+        await makeAnew(context, error, run);
+        await advance(context, markers, run);
       }
   } catch (error) {
     const { result, message } = error instanceof CloneFault ? failed(error.message) : setbackOf(error);
@@ -47,8 +56,8 @@ export async function runOnce(site: Site, markers: readonly Marker[]): Promise<R
   return run.end();
 }
 
-async function advance(site: Site, markers: readonly Marker[], run: Run): Promise<void> {
-  const { settings, places } = site;
+async function advance(context: BuildContext, markers: readonly Marker[], run: Run): Promise<void> {
+  const { settings, places } = context;
   const { last } = run;
   const adopting = markers[0]?.kind === "adopt";
   if (adopting && !isAdoptable(places)) {
@@ -56,20 +65,20 @@ async function advance(site: Site, markers: readonly Marker[], run: Run): Promis
     return;
   }
   const published = deployed(places);
-  await makeRoom(site);
-  const head = await run.timed("fetch", () => fetchHead(site));
+  await makeRoom(context);
+  const head = await run.timed("fetch", () => fetchHead(context));
   run.head = head;
   const { commit, reason, unlessSame } = await run.timed("decide", (): Plan | Promise<Plan> =>
-    adopting ? { commit: head, reason: "to compare" } : decideFrom(site, head, markers),
+    adopting ? { commit: head, reason: "to compare" } : decideFrom(context, head, markers),
   );
   last.commit = commit ?? head;
   last.reason = reason;
   if (commit === null) return;
-  if (!adopting) reportBegin(site, commit, run);
+  if (!adopting) reportBegin(context, commit, run);
 
   const links = await run.timed("checkout", async () => {
-    await admit(site, commit);
-    return checkOut(site, commit);
+    await admit(context, commit);
+    return checkOut(context, commit);
   });
   if (links.length > 0) last.warnings.push(`symbolic links are left out: ${listed(links)}`);
   const printed = await run.timed("hugo", () => build(settings, places));
@@ -100,8 +109,8 @@ async function advance(site: Site, markers: readonly Marker[], run: Run): Promis
   });
 }
 
-async function decideFrom(site: Site, head: string, markers: readonly Marker[]): Promise<Plan> {
-  const { places, settings } = site;
+async function decideFrom(context: BuildContext, head: string, markers: readonly Marker[]): Promise<Plan> {
+  const { places, settings } = context;
   const published = deployed(places);
   const has = (kind: Marker["kind"]) => markers.some((marker) => marker.kind === kind);
   const held = heldHead(places);
@@ -110,9 +119,9 @@ async function decideFrom(site: Site, head: string, markers: readonly Marker[]):
   const [requested, scheduled] = [has("request"), has("schedule")];
   const at = plan({ head, deployed: published ?? null, held, requested, scheduled, moved, tampered });
   if (at) return at;
-  await admit(site, head);
+  await admit(context, head);
   const by = planBy(
-    await changes(site, published!.commit!, head),
+    await changes(context, published!.commit!, head),
     settings.paths,
     head,
     contentOf(published!, settings),
@@ -123,15 +132,15 @@ async function decideFrom(site: Site, head: string, markers: readonly Marker[]):
 }
 
 /** Publishes a kept release again, without the git host and hugo. Throws Setback with nothing changed. */
-export async function rollBack(site: Site, release: string) {
-  const { places } = site;
+export async function rollBack(context: BuildContext, release: string) {
+  const { places } = context;
   const known = releases(places);
   const manifest = known.includes(release) ? readManifest(places, release) : undefined;
   if (!manifest) throw rejected(`there is no release ${listed([release])}. Use one of ${listed(known)}.`);
   const differ = differences(places, manifest);
   if (differ.length > 0)
     throw rejected(`${release} is not what was published: ${listed(differ)} differ. Use another release, or push.`);
-  const head = (await lastHead(site)) ?? deployed(places)?.commit ?? null;
+  const head = (await lastHead(context)) ?? deployed(places)?.commit ?? null;
   // Before the switch: a builder that is killed in between must not publish the former head again.
   if (head === manifest.commit) unholdHead(places);
   else if (head !== null) holdHead(places, head);
@@ -142,9 +151,9 @@ export async function rollBack(site: Site, release: string) {
 }
 
 /** Throws the clone away where git itself finds it broken; else the fault is not the clone's. */
-async function makeAnew(site: Site, fault: CloneFault, run: Run): Promise<void> {
-  const fsck = await site.git(["fsck", "--connectivity-only", "--no-dangling", "--no-progress"]);
+async function makeAnew(context: BuildContext, fault: CloneFault, run: Run): Promise<void> {
+  const fsck = await context.git(["fsck", "--connectivity-only", "--no-dangling", "--no-progress"]);
   if (fsck.code === 0) throw failed(fault.message);
   run.last.warnings.push(`the clone was broken and is made anew: ${fault.message}`);
-  discardClone(site.places);
+  discardClone(context.places);
 }

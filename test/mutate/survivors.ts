@@ -480,7 +480,7 @@ export const survivors: readonly Survivor[] = [
     ],
     ["files", "for (const entry of entries.sort((a, b) => (a.name < b.name ? -1 : 1))) {", undefined, sorted],
     [
-      "lay",
+      "link-or-copy",
       "if (built.sha256 === former.sha256 && hashOf(former.file)?.sha256 === built.sha256)",
       "true",
       "It saves the reading of a file that cannot be the same.",
@@ -678,19 +678,19 @@ export const survivors: readonly Survivor[] = [
     ],
     [
       "build-pending",
-      "if (run.stay || !good) await cleanUp(site);",
+      "if (run.stay || !good) await cleanUp(context);",
       undefined,
       "What is left takes room alone, and goes after the next publish.",
     ],
     [
       "build-pending",
-      "removeAsRoot(site.settings, site.places);",
+      "removeAsRoot(context.settings, context.places);",
       ";",
       "Only a host has folders that root has to remove: test/hosts/rebuild/bounds.test.ts.",
     ],
     [
       "build-pending",
-      'await site.git(["gc", "--auto", "--quiet"]);',
+      'await context.git(["gc", "--auto", "--quiet"]);',
       undefined,
       "git packs a clone by itself after thousands of objects.",
     ],
@@ -708,7 +708,7 @@ export const survivors: readonly Survivor[] = [
     ],
     [
       "run",
-      'if (first?.kind === "rollback") Object.assign(run.last, await rollBack(site, first.release ?? ""));',
+      'if (first?.kind === "rollback") Object.assign(run.last, await rollBack(context, first.release ?? ""));',
       '"Stryker was here!"',
       "A rollback names a release: a default of the type's.",
     ],
@@ -726,14 +726,14 @@ export const survivors: readonly Survivor[] = [
     ],
     [
       "run",
-      'if (first?.kind === "rollback") Object.assign(run.last, await rollBack(site, first.release ?? ""));',
+      'if (first?.kind === "rollback") Object.assign(run.last, await rollBack(context, first.release ?? ""));',
       "first.kind",
       noneGiven,
     ],
     ["run", 'const adopting = markers[0]?.kind === "adopt";', "markers[0].kind", noneGiven],
     [
       "run",
-      'adopting ? { commit: head, reason: "to compare" } : decideFrom(site, head, markers),',
+      'adopting ? { commit: head, reason: "to compare" } : decideFrom(context, head, markers),',
       '""',
       "The result of the comparison takes the place of this reason.",
     ],
@@ -873,7 +873,7 @@ export const survivors: readonly Survivor[] = [
     becomes: ";",
     reason: "Each later step of the run looks for room, too: this one ends it sooner.",
   },
-  ...["lay", "markers", "releases", "reports", "status"].map((name) => ({
+  ...["link-or-copy", "markers", "releases", "reports", "status"].map((name) => ({
     file: `service/builder/${name}.ts`,
     line: "} catch {",
     becomes: "{}",
@@ -887,7 +887,7 @@ export const survivors: readonly Survivor[] = [
   },
   {
     file: "service/builder/adopt.ts",
-    line: "if (laid) files.set(path, { ...laid, built: release });",
+    line: "if (hashed) files.set(path, { ...hashed, built: release });",
     becomes: "true",
     reason: "Only a file that is removed between two calls has no hash.",
   },

@@ -46,8 +46,8 @@ export const anywhere: Rewrite = (file, text) => {
 export const ending: Rewrite = (file, text) => {
   if (file !== "builder/main.ts") return anywhere(file, text);
   const ends = text.replace(
-    /\(await buildPending\(site, journal, pauses, isConfined\)\) && .*;/,
-    "(await buildPending(site, journal)) && false;",
+    /\(await buildPending\(context, journal, pauses, isConfined\)\) && .*;/,
+    "(await buildPending(context, journal)) && false;",
   );
   if (ends === text) throw new Error(`${file} does not wait for the next marker`);
   return ends;

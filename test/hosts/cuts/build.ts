@@ -6,7 +6,7 @@ import { spawnSync } from "node:child_process";
 import { existsSync, readdirSync, readFileSync, readlinkSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
-import { hashOf } from "../../../service/builder/lay.ts";
+import { hashOf } from "../../../service/builder/link-or-copy.ts";
 import { startFakeHugo } from "../../service/builder/fake-hugo.ts";
 import {
   type Bench,

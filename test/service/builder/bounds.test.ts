@@ -39,7 +39,7 @@ const without = async (...parts: Without[]) => finish(site, start(site, await bu
 
 describe("a commit", () => {
   const many = Object.fromEntries(Array.from({ length: 100 }, (_, i) => [`static/${i}.bin`, Buffer.alloc(MiB)]));
-  const checks = ["  await admit(site, head);\n", "    await admit(site, commit);\n"].map(
+  const checks = ["  await admit(context, head);\n", "    await admit(context, commit);\n"].map(
     (words): Without => ["run.ts", words, ""],
   );
 
@@ -149,7 +149,7 @@ while [ "$1" != --destination ]; do shift; done; out=$2; echo home >"$out/index.
     expect(readdirSync(site.places.clone)).toEqual([".git"]);
     await without(
       ["build-pending.ts", ' || last.result === "rejected"', ""],
-      ["build-pending.ts", "    retire(site.places);\n", ""],
+      ["build-pending.ts", "    retire(context.places);\n", ""],
     );
     expect(readdirSync(site.places.out)).toContain("logo.svg");
     expect(readdirSync(site.places.clone)).toContain("layouts");

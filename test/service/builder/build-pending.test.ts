@@ -16,12 +16,12 @@ import {
   type Bench,
   bundledBuilder,
   cannotBuild,
+  contextOf,
   finish,
   gitHost,
   makeReleases,
   onCopies,
   releaseId,
-  siteOf,
   start,
 } from "./harness.ts";
 import { siteFiles } from "./hugo-site.ts";
@@ -62,7 +62,7 @@ describe("a run", () => {
     };
     site.repository.push(siteFiles(2));
     site.deliver();
-    await buildPending(siteOf(site), journal, pauses);
+    await buildPending(contextOf(site), journal, pauses);
     expect(pending(site.places)).toEqual([]);
     return entries;
   }
@@ -139,19 +139,19 @@ describe("a run", () => {
   test("the builder reports to its program that it ended at a failure", async () => {
     const settings = { ...site.builder.settings, repository: "https://git.invalid/gone.git" };
     site.deliver();
-    expect(await buildPending({ ...siteOf(site), settings }, () => {}, null)).toBe(false);
+    expect(await buildPending({ ...contextOf(site), settings }, () => {}, null)).toBe(false);
   });
 
   test("the builder reports to its program that nothing is pending", async () => {
     site.deliver();
-    expect(await buildPending(siteOf(site), () => {}, null)).toBe(true);
+    expect(await buildPending(contextOf(site), () => {}, null)).toBe(true);
   });
 
   test("the builder reports to its program that it may not run again", async () => {
     site.repository.push(siteFiles(2));
     site.deliver();
     const never = async () => false;
-    expect(await buildPending(siteOf(site), () => {}, null, never)).toBe(false);
+    expect(await buildPending(contextOf(site), () => {}, null, never)).toBe(false);
     expect(pending(site.places)).toEqual([]);
   });
 
@@ -164,7 +164,7 @@ describe("a run", () => {
     const journal = () => {
       ran = Date.now();
     };
-    await buildPending(siteOf(site), journal, { first: 300, longest: 30_000, least: 50 });
+    await buildPending(contextOf(site), journal, { first: 300, longest: 30_000, least: 50 });
     expect(ran).toBeGreaterThanOrEqual(until - 1);
     expect(ran).toBeLessThan(until + 10_000);
   });

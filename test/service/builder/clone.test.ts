@@ -16,7 +16,7 @@ import {
   pruneClone,
   removeHalfCheckout,
 } from "../../../service/builder/repository.ts";
-import { type Bench, gitAfter, onCopies, siteOf, timers } from "./harness.ts";
+import { type Bench, contextOf, gitAfter, onCopies, timers } from "./harness.ts";
 import { siteFiles } from "./hugo-site.ts";
 
 const MiB = 1 << 20;
@@ -32,13 +32,13 @@ const refs = () =>
     .split("\n")
     .toSorted();
 
-const withLimit = (releaseBytes: number) => siteOf(site, { releaseBytes });
+const withLimit = (releaseBytes: number) => contextOf(site, { releaseBytes });
 
 /** The real git, but for one command of it, which this script answers. */
 function withCommand(command: string, script: string) {
   const answer = `if [ "$1" = ${command} ]; then\n${script}\nfi`;
   const path = gitAfter(answer, join(site.folder, "bin"), site.builder.path);
-  return siteOf({ ...site, builder: { ...site.builder, path } });
+  return contextOf({ ...site, builder: { ...site.builder, path } });
 }
 
 /** The error's kind and message. */
@@ -57,7 +57,7 @@ describe("the clone", () => {
     rmSync(site.places.clone, { recursive: true });
     mkdirSync(`${site.places.clone}.new`);
     writeFileSync(join(`${site.places.clone}.new`, "left"), "");
-    expect(await fetchHead(siteOf(site))).toBe(commit);
+    expect(await fetchHead(contextOf(site))).toBe(commit);
     expect(statSync(clone(".git")).mode & 0o777).toBe(0o700);
     expect(existsSync(`${site.places.clone}.new`)).toBe(false);
     expect(readdirSync(clone())).toEqual([".git"]);
@@ -68,20 +68,20 @@ describe("the clone", () => {
     const commit = site.repository.head()!;
     rmSync(clone(".git/HEAD"));
     writeFileSync(clone("left"), "");
-    expect(await fetchHead(siteOf(site))).toBe(commit);
+    expect(await fetchHead(contextOf(site))).toBe(commit);
     expect(readdirSync(clone())).toEqual([".git"]);
     expect(existsSync(site.places.checkedOut)).toBe(false);
   });
 
   test("knows the head of its last fetch, and none without one", async () => {
-    expect(await lastHead(siteOf(site))).toBe(site.repository.head());
+    expect(await lastHead(contextOf(site))).toBe(site.repository.head());
     spawnSync("git", ["-C", clone(), "update-ref", "-d", "refs/pushgate/head"]);
-    expect(await lastHead(siteOf(site))).toBeNull();
+    expect(await lastHead(contextOf(site))).toBeNull();
     rmSync(site.places.clone, { recursive: true });
-    expect(await lastHead(siteOf(site))).toBeNull();
+    expect(await lastHead(contextOf(site))).toBeNull();
   });
 
-  test.each<[string, (at: ReturnType<typeof siteOf>) => Promise<unknown>, string, string]>([
+  test.each<[string, (at: ReturnType<typeof contextOf>) => Promise<unknown>, string, string]>([
     ["fetch", fetchHead, "of the clone", "git can't fetch: fatal: a riddle"],
     ["ls-tree", (at) => admit(at, "HEAD"), "of the clone", "git can't list the commit: fatal: a riddle"],
     ["read-tree", (at) => checkOut(at, "HEAD"), "of the clone", "git can't check the commit out: fatal: a riddle"],
@@ -173,7 +173,7 @@ describe("the size of a commit", () => {
   test("may be that of a release, and no block more", async () => {
     const commit = site.repository.prepare({ ...files, module: { submodule: "c".repeat(40) } }, null);
     site.repository.point(commit);
-    await fetchHead(siteOf(site));
+    await fetchHead(contextOf(site));
     expect(await faultOf(admit(withLimit(total), commit))).toEqual(["none", ""]);
     expect(await faultOf(admit(withLimit(total - 1), commit))).toEqual([
       "another",
@@ -187,7 +187,7 @@ describe("the size of a commit", () => {
     const many = Object.fromEntries(Array.from({ length: 4_500 }, (_, i) => [`${"x".repeat(200)}${i}`, ""]));
     const commit = site.repository.prepare(many, null);
     site.repository.point(commit);
-    await fetchHead(siteOf(site));
+    await fetchHead(contextOf(site));
     const [, message] = await faultOf(admit(withLimit(MiB), commit));
     expect(message).toMatch(
       /^the commit \w{12} is too large: its files take more than 1[56]\.\d MiB on the disk, and may take 1\.0\. /,
@@ -200,8 +200,8 @@ describe("the changes between two commits", () => {
   test("are paths of any characters, in both directions of a move", async () => {
     const from = site.repository.head()!;
     const to = site.repository.push({ "static/logo.svg": null, "docs/a b\n.svg": "x" });
-    await fetchHead(siteOf(site));
-    expect(await changes(siteOf(site), from, to)).toEqual({ paths: ["docs/a b\n.svg", "static/logo.svg"] });
+    await fetchHead(contextOf(site));
+    expect(await changes(contextOf(site), from, to)).toEqual({ paths: ["docs/a b\n.svg", "static/logo.svg"] });
   });
 
   test.each([
@@ -224,14 +224,14 @@ describe("what forced pushes left in the clone", () => {
   /** Fetches a commit without a parent and with this many bytes. */
   async function forced(bytes: number): Promise<string> {
     site.repository.rewrite({ ...siteFiles(2), "static/large.bin": randomBytes(bytes) });
-    return fetchHead(siteOf(site));
+    return fetchHead(contextOf(site));
   }
 
   test("goes above the size of a release; the releases' commits stay, and those of former releases go", async () => {
     const former = await forced(MiB);
     const first = site.repository.prepare({ "a.txt": "another former release" }, null);
     site.repository.point(first);
-    await fetchHead(siteOf(site));
+    await fetchHead(contextOf(site));
     for (const commit of [former, first]) spawnSync("git", ["-C", clone(), "update-ref", kept(commit), commit]);
     const last = await forced(1_000);
     await pruneClone(withLimit(await size()));

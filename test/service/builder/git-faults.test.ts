@@ -7,7 +7,7 @@ import { lastLine } from "../../../service/builder/git-faults.ts";
 import { take } from "../../../service/builder/markers.ts";
 import { runOnce } from "../../../service/builder/run.ts";
 import type { GitHost } from "../../fakes/git-host.ts";
-import { type Bench, bundledBuilder, finish, gitHost, onCopies, siteOf, start } from "./harness.ts";
+import { type Bench, bundledBuilder, contextOf, finish, gitHost, onCopies, start } from "./harness.ts";
 import { says, siteFiles } from "./hugo-site.ts";
 
 let site: Bench;
@@ -83,7 +83,7 @@ test("the builder makes a broken clone anew", async () => {
 });
 
 test("a fault that is not the clone's leaves the clone, and git's words are the reason", async () => {
-  const at = siteOf(site);
+  const at = contextOf(site);
   const head = join(site.places.clone, ".git/refs/pushgate/head");
   await at.git(["pack-refs", "--all"]);
   // git removes empty folders where a ref is to be, and no others.

@@ -18,7 +18,7 @@ import { buildPending, removeLeftovers } from "../../../service/builder/build-pe
 import { gitOf } from "../../../service/builder/git.ts";
 import { makePlaces, type Places, placesOf } from "../../../service/builder/places.ts";
 import { draft, type Manifest, seal } from "../../../service/builder/releases.ts";
-import type { Site } from "../../../service/builder/repository.ts";
+import type { BuildContext } from "../../../service/builder/repository.ts";
 import type { BuilderSettings } from "../../../service/builder/settings.ts";
 import type { RunLine, Status } from "../../../service/builder/status.ts";
 import type { Builder } from "../../../service/settings.ts";
@@ -350,10 +350,10 @@ async function benchIn(
 }
 
 /** What the builder's own functions take. `limits`: others than the site's. */
-export const siteOf = (
+export const contextOf = (
   { builder, places }: Pick<Bench, "builder" | "places">,
   limits: Partial<BuilderSettings["limits"]> = {},
-): Site => {
+): BuildContext => {
   const { settings } = builder;
   return { settings: { ...settings, limits: { ...settings.limits, ...limits } }, places, git: gitOf(builder) };
 };
@@ -363,5 +363,5 @@ async function work(builder: Builder, places: Places, journal: RunLine[]): Promi
   makePlaces(places);
   removeLeftovers(places);
   const write = (entry: RunLine) => void journal.push(entry);
-  await buildPending(siteOf({ builder, places }), write, null);
+  await buildPending(contextOf({ builder, places }), write, null);
 }

@@ -8,7 +8,7 @@ import { dirname, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, afterEach, beforeEach, describe, expect, test } from "vitest";
 import { walk } from "../../../service/builder/files.ts";
-import { hashOf } from "../../../service/builder/lay.ts";
+import { hashOf } from "../../../service/builder/link-or-copy.ts";
 import { pending } from "../../../service/builder/markers.ts";
 import { deployed, differences } from "../../../service/builder/releases.ts";
 import { random } from "../../fixtures.ts";

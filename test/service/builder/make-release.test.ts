@@ -23,7 +23,7 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { walk } from "../../../service/builder/files.ts";
-import { lay } from "../../../service/builder/lay.ts";
+import { linkOrCopy } from "../../../service/builder/link-or-copy.ts";
 import { makeRelease } from "../../../service/builder/make-release.ts";
 import type { Places } from "../../../service/builder/places.ts";
 import {
@@ -225,7 +225,9 @@ describe("a release changed on the disk", () => {
 test("a folder in place of a file is no part of a release", () => {
   mkdirSync(join(places.site, "folder"));
   const to = join(places.site, "to");
-  expect(() => lay(join(places.site, "folder"), to)).toThrow(`${places.site}/folder is no longer a file. Push again.`);
+  expect(() => linkOrCopy(join(places.site, "folder"), to)).toThrow(
+    `${places.site}/folder is no longer a file. Push again.`,
+  );
 });
 
 describe("kept paths", () => {

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { beforeEach, describe, expect, test } from "vitest";
 import { changes } from "../../../service/builder/repository.ts";
 import type { GitHost } from "../../fakes/git-host.ts";
-import { type Bench, bundledBuilder, finish, gitHost, onCopies, siteOf, start } from "./harness.ts";
+import { type Bench, bundledBuilder, contextOf, finish, gitHost, onCopies, start } from "./harness.ts";
 import { says, siteFiles } from "./hugo-site.ts";
 
 let site: Bench;
@@ -76,7 +76,7 @@ describe("a push", () => {
 
   test("the changes of an unknown commit are unknown", async () => {
     const { head } = published();
-    expect(await changes(siteOf(site), head!, "f".repeat(40))).toHaveProperty("unknown");
+    expect(await changes(contextOf(site), head!, "f".repeat(40))).toHaveProperty("unknown");
   });
 
   test("the site stays when the branch was deleted, and the reason names the branch", async () => {

@@ -7,7 +7,7 @@ import { pending } from "../../../service/builder/markers.ts";
 import { heldHead } from "../../../service/builder/places.ts";
 import { currentRelease, releases } from "../../../service/builder/releases.ts";
 import { rollBack } from "../../../service/builder/run.ts";
-import { type Bench, bundledBuilder, copyOf, finish, onCopies, siteOf, start, type Without } from "./harness.ts";
+import { type Bench, bundledBuilder, contextOf, copyOf, finish, onCopies, start, type Without } from "./harness.ts";
 import { says, siteFiles, writePage } from "./hugo-site.ts";
 
 let site: Bench;
@@ -176,7 +176,7 @@ describe("a rollback", () => {
   });
 
   test.each(["../../../etc", "", "current", ".", "000002-x/../../work"])("to %j leads nowhere", async (release) => {
-    await expect(rollBack(siteOf(site), release)).rejects.toThrow("there is no release");
+    await expect(rollBack(contextOf(site), release)).rejects.toThrow("there is no release");
     expect(site.page()).toContain(says(2));
   });
 });

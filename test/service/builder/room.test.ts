@@ -5,7 +5,7 @@ import { expect, test } from "vitest";
 import { measure } from "../../../service/builder/disk.ts";
 import { currentRelease, releases, sizeOf, switchTo } from "../../../service/builder/releases.ts";
 import { makeRoom } from "../../../service/builder/room.ts";
-import { type Bench, onCopies, placesIn, siteOf } from "./harness.ts";
+import { type Bench, contextOf, onCopies, placesIn } from "./harness.ts";
 
 let site: Bench;
 onCopies(3, (copy) => {
@@ -22,8 +22,8 @@ async function staying(...fit: readonly string[]): Promise<string[]> {
   return releases(places);
 }
 
-async function withReleasesOf(releaseBytes: number, git = siteOf(site).git): Promise<void> {
-  await makeRoom({ ...siteOf(site, { releaseBytes }), git });
+async function withReleasesOf(releaseBytes: number, git = contextOf(site).git): Promise<void> {
+  await makeRoom({ ...contextOf(site, { releaseBytes }), git });
 }
 
 test("all stay where they fit, then the oldest goes first, and the published one last", async () => {
