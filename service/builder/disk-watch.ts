@@ -9,14 +9,12 @@ import type { Places } from "./places.ts";
 import { releases, sizeOf } from "./releases.ts";
 import { mebibytes, printable, rejected, type Setback } from "./setback.ts";
 import type { BuilderSettings } from "./settings.ts";
+import { shares } from "./shares.ts";
 
 type Limits = Pick<BuilderSettings["limits"], "releaseBytes">;
 
 const pause = 200; // milliseconds between two walks; a walk that takes long has four times as long after it
 const often = 50; // milliseconds between two looks at the file systems
-
-/** Of a site's four shares (room.ts), without that of the next release. */
-const shares = 3;
 
 /** Calls `end` once at most, and never after the returned function was called. */
 export function watchDisk({ releaseBytes }: Limits, places: Places, end: (setback: Setback) => void): () => void {
@@ -56,9 +54,9 @@ export function watchDisk({ releaseBytes }: Limits, places: Places, end: (setbac
       if (!watching) return;
       const from = performance.now();
       // Not at the start: most calls of git end before the first walk.
-      most ??= shares * releaseBytes - sizeOf(places, releases(places));
+      most ??= shares.whileWriting * releaseBytes - sizeOf(places, releases(places));
       const found = await measure(places.work, most, () => watching);
-      if (found.bytes > most) over(tooMuch(shares * releaseBytes));
+      if (found.bytes > most) over(tooMuch(shares.whileWriting * releaseBytes));
       // A program may make a folder and open it after that.
       const still = [...found.closed].find((folder) => closed.has(folder) && hugos.some((its) => isUnder(folder, its)));
       if (still !== undefined) over(hidden(still));
@@ -73,8 +71,8 @@ export function watchDisk({ releaseBytes }: Limits, places: Places, end: (setbac
 const tooMuch = (bytes: number): Setback =>
   rejected(
     `the site wrote more than it may: clone, checkout, cache, hugo's output and the releases take more than ` +
-      `${mebibytes(bytes)} MiB on the disk, ${shares} times hooks[].site.limits.releaseMiB. Make the site smaller, or ` +
-      "raise it.",
+      `${mebibytes(bytes)} MiB on the disk, ${shares.whileWriting} times hooks[].site.limits.releaseMiB. Make the site ` +
+      "smaller, or raise it.",
   );
 
 const hidden = (folder: string): Setback =>

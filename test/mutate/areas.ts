@@ -64,7 +64,7 @@ const builderParts: readonly Area[] = [
   ),
   builderPart(
     "disk",
-    ["disk", "disk-watch", "files", "link-or-copy", "room"],
+    ["disk", "disk-watch", "files", "link-or-copy", "room", "shares"],
     [
       "bounds",
       "disk",

@@ -450,7 +450,7 @@ export const survivors: readonly Survivor[] = [
     ],
     [
       "disk-watch",
-      "if (found.bytes > most) over(tooMuch(shares * releaseBytes));",
+      "if (found.bytes > most) over(tooMuch(shares.whileWriting * releaseBytes));",
       "found.bytes >= most",
       "A site that takes the limit to the byte.",
     ],

@@ -5,6 +5,7 @@
  * web root is a link to a release.
  */
 import type { BuilderSettings } from "../../../service/builder/settings.ts";
+import { shares } from "../../../service/builder/shares.ts";
 import { repositoryOf } from "../../../service/git-hosts/repository.ts";
 import type { HostFact, HostFile, HostLayer } from "../../apply/layer.ts";
 import { quote } from "../../apply/shell.ts";
@@ -64,9 +65,6 @@ export function builderSettings(hook: SiteHook): BuilderSettings {
 /** git indexes a pack in memory, and Node takes 100 MiB. */
 const leastMemoryMiB = 512;
 
-/** What a site may take: service/builder/room.ts. */
-const shares = 4;
-
 function buildService(hook: SiteHook): HostFile {
   const { name, repository, site } = hook;
   const memoryMiB = Math.max(site.limits.memoryMiB, leastMemoryMiB);
@@ -89,7 +87,7 @@ function buildService(hook: SiteHook): HostFile {
     cpuPercent: site.limits.cpuPercent,
     memoryMiB,
     dataMiB: 2 * memoryMiB,
-    siteMiB: shares * site.limits.releaseMiB,
+    siteMiB: shares.ofSite * site.limits.releaseMiB,
     tasks: site.limits.tasks,
     sandbox: sandbox(
       "node",
