@@ -19,7 +19,7 @@ export function countWaiting(folder: string, most: number, visit: (entry: Dirent
 
 /**
  * Makes a missing folder, and removes files that a power cut left half written. Returns how many files wait, or `most`
- * where the folder can't be used, so that the next delivery counts again.
+ * where the folder cannot be used, so that the next delivery counts again.
  */
 export function tidied(folder: string, most: number): number {
   try {
@@ -32,9 +32,9 @@ export function tidied(folder: string, most: number): number {
   }
 }
 
-/** Why the folder can't be used; undefined where the error is about something else. */
+/** Why the folder cannot be used; undefined where the error is about something else. */
 export function folderFault(folder: string, error: unknown): string | undefined {
   const { code = "" } = error as NodeJS.ErrnoException;
   if (!/^(EACCES|EEXIST|ENOENT|ENOTDIR|EPERM)$/.test(code)) return undefined;
-  return `${folder} can't be used (${code}). Run systemd-tmpfiles --create, which makes it.`;
+  return `${folder} cannot be used (${code}). Run systemd-tmpfiles --create, which makes it.`;
 }

@@ -137,7 +137,7 @@ process.exit(faults.length > 0 ? 1 : 0);
 /** Pushes to a real repository, sends their deliveries through the chain, and builds the page. */
 async function rebuild(chain: Chain): Promise<void> {
   say(
-    `${styleText("bold", "9 rebuild")}          ${styleText("dim", "service/builder, real, with git over https and hugo")}`,
+    `${styleText("bold", "9 rebuild")}          ${styleText("dim", "service/builder, real, with git over HTTPS and Hugo")}`,
   );
   const absent = cannotPublish();
   if (absent !== undefined) {

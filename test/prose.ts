@@ -21,6 +21,14 @@ const rules: readonly Rule[] = [
   { word: /\bstands\b(?! for)|\bstood in\b|\bstand-?ins?\b/i, instead: "is active; a stand-in of the tests is a fake" },
   { word: /\b(a|the|some) hand\b|\bhand's\b/i, instead: "a manual change" },
   { word: /\bthe edge\b/i, instead: "Cloudflare" },
+  // `can't evaluate field` is an error of Go.
+  { word: /\bcan't\b(?! evaluate)/i, instead: "cannot" },
+  // In lower case only as a command, a package or a part of a name.
+  {
+    word: /\bhugo's\b|\b(an?|by|of|that|the|where|while|with) hugo\b(?![-./:])|\bhugo (ended|exits|failed|was|wrote)\b/,
+    instead: "Hugo",
+  },
+  { word: /\bover ssh\b(?![-./:])|\bssh (address|connection|session)/, instead: "SSH" },
 ];
 
 /** Comments, and texts in quotes that hold a blank: a key or a name is no prose. */

@@ -18,7 +18,7 @@ import { runOnHost } from "./run-on-host.ts";
 import { newSecret } from "./secret.ts";
 import { pulumi, UserError } from "./stack.ts";
 
-/** What the host says of itself. Throws a UserError with the fix where ssh or root cannot be reached. */
+/** What the host says of itself. Throws a UserError with the fix where SSH or root cannot be reached. */
 async function tryHost(ssh: string): Promise<Answers> {
   const script = `id -u
 sudo -n true 2>/dev/null && echo sudo || echo none

@@ -40,7 +40,7 @@ export async function readPresented(zoneId: string, hostnames: readonly string[]
       const message = (error instanceof Error ? error.message : String(error)).replace(/\s+/g, " ").trim();
       if (unassociated.test(message)) return [];
       throw new pulumi.RunError(
-        `the client certificate of ${hostname} can't be read: ${message}. Check that cloudflare:apiToken has the ` +
+        `the client certificate of ${hostname} cannot be read: ${message}. Check that cloudflare:apiToken has the ` +
           "permission SSL and Certificates Read.",
       );
     }
@@ -93,8 +93,8 @@ export async function restorePresented(
     await cloudflareApi(access).put(association(zoneId), { config: [{ hostname, cert_id: certId, enabled: true }] });
   } catch (error) {
     throw new pulumi.RunError(
-      `the client certificate of ${hostname} can't be restored: ${(error as ApiError).message}. If ${certId} no longer exists at ` +
-        "Cloudflare, raise pushgate:edge.generation by one. Then run npx pulumi up.",
+      `the client certificate of ${hostname} cannot be restored: ${(error as ApiError).message}. If ${certId} no ` +
+        "longer exists at Cloudflare, raise pushgate:edge.generation by one. Then run npx pulumi up.",
     );
   }
   void pulumi.log.info(`Cloudflare presents client certificate ${certId} for ${hostname} again`);

@@ -21,7 +21,7 @@ export function fitFaults(host: Host, report: HostReport, settings: Settings): F
   const { faults, warnings } = preflight(host, report, settings);
   const listed = faults.map((text) => `\n  ${text}`).join("");
   return {
-    faults: faults.length > 0 ? [`${host.name} can't carry pushgate, nothing was changed:${listed}`] : [],
+    faults: faults.length > 0 ? [`${host.name} cannot carry pushgate, nothing was changed:${listed}`] : [],
     warnings: warnings.map((text) => `${host.name}: ${text}`),
   };
 }

@@ -1,6 +1,6 @@
 /**
  * Runs git or sync with a limit of time and of output, and ends it with all that it started. Not by execa: when a program
- * failed after 64 MiB of output, execa took 974 MiB of memory to word the error; execFile can't end a whole group.
+ * failed after 64 MiB of output, execa took 974 MiB of memory to word the error; execFile cannot end a whole group.
  */
 import { spawn } from "node:child_process";
 

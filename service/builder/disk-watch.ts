@@ -64,13 +64,13 @@ export function watchDisk({ releaseBytes }: Limits, places: Places, end: (setbac
       took = performance.now() - from;
     }
   };
-  walks().catch((error: Error) => over(rejected(`the folders of the site can't be measured: ${error.message}`)));
+  walks().catch((error: Error) => over(rejected(`the folders of the site cannot be measured: ${error.message}`)));
   return stop;
 }
 
 const tooMuch = (bytes: number): Setback =>
   rejected(
-    `the site wrote more than it may: clone, checkout, cache, hugo's output and the releases take more than ` +
+    `the site wrote more than it may: clone, checkout, cache, Hugo's output and the releases take more than ` +
       `${mebibytes(bytes)} MiB on the disk, ${shares.whileWriting} times hooks[].site.limits.releaseMiB. Make the site ` +
       "smaller, or raise it.",
   );

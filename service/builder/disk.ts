@@ -49,7 +49,7 @@ export function needRoom(path: string, bytes = 0): void {
 
 export type Measured = {
   readonly bytes: number;
-  /** Folders that can't be read, so their size is unknown. */
+  /** Folders that cannot be read, so their size is unknown. */
   readonly closed: ReadonlySet<string>;
 };
 

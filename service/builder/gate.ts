@@ -1,6 +1,6 @@
 /**
  * Checks a build before it is published: an index.html, enough pages, no links, not too large. The exit status is not
- * enough, as hugo exits with 0 and writes nothing where the layouts are missing.
+ * enough, as Hugo exits with 0 and writes nothing where the layouts are missing.
  */
 import { lstatSync } from "node:fs";
 import { onDisk } from "./disk.ts";
@@ -18,14 +18,14 @@ export function gate(
   const { found, sizes } = lookAt(out);
   const hint = leftOut.length > 0 ? ` These links were left out: ${listed(leftOut)}.` : "";
   if (found.links.length > 0)
-    throw rejected(`hugo wrote symbolic links, which may lead anywhere: ${listed(found.links)}. Remove them.`);
+    throw rejected(`Hugo wrote symbolic links, which may lead anywhere: ${listed(found.links)}. Remove them.`);
   if (found.others.length > 0)
-    throw rejected(`hugo wrote something that is no file: ${listed(found.others)}. Remove it.`);
+    throw rejected(`Hugo wrote something that is no file: ${listed(found.others)}. Remove it.`);
   const index = found.files.indexOf("index.html");
   if (index < 0)
-    throw rejected(`hugo wrote no index.html. Add the layouts (a theme, a submodule) to the repository.${hint}`);
+    throw rejected(`Hugo wrote no index.html. Add the layouts (a theme, a submodule) to the repository.${hint}`);
   if (sizes[index] === 0)
-    throw rejected(`hugo wrote an empty index.html. Correct layouts/index.html, which gives nothing.${hint}`);
+    throw rejected(`Hugo wrote an empty index.html. Correct layouts/index.html, which gives nothing.${hint}`);
   const pages = pagesOf(found.files, keep);
   const least = Math.ceil(((former ?? 0) * limits.pagesPercent) / 100);
   if (pages < least)
@@ -53,6 +53,6 @@ function lookAt(out: string): { found: Found; sizes: readonly number[] } {
   } catch (error) {
     const { code, path } = error as NodeJS.ErrnoException;
     if (code !== "ENOENT") throw error;
-    throw rejected(`hugo wrote a name that is not UTF-8: ${listed([String(path)])}. Rename it.`);
+    throw rejected(`Hugo wrote a name that is not UTF-8: ${listed([String(path)])}. Rename it.`);
   }
 }

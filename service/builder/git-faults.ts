@@ -22,17 +22,17 @@ const causes: readonly (readonly [RegExp, string])[] = [
   [
     /could not read Username|Authentication failed|HTTP 40[13]|returned error: 40[13]/,
     "the git host requires a login for {repository}: it is private, or its name is wrong. Correct the name, or use an " +
-      "ssh address with a deploy key.",
+      "SSH address with a deploy key.",
   ],
   [
     /[Rr]epository.*not found|not found: |returned error: 404|does not appear to be a git repository/,
     "{repository} is not there. Correct hooks[].repository, or allow the deploy key to read the repository.",
   ],
-  [/Could not resolve host/, "the name {host} can't be resolved. Check /etc/resolv.conf."],
+  [/Could not resolve host/, "the name {host} cannot be resolved. Check /etc/resolv.conf."],
   [/SSL|certificate/, "the certificate of {host} is not trusted. Update ca-certificates, or renew the certificate."],
   [
     /Failed to connect|Could not connect|Couldn't connect|Connection (refused|timed out)|No route to host|Network is unreachable/,
-    "{host} can't be reached. Check that it is up; if its address is private, add it to hooks[].site.egress.",
+    "{host} cannot be reached. Check that it is up; if its address is private, add it to hooks[].site.egress.",
   ],
   [
     /Operation too slow|early EOF|hung up|unexpected disconnect|Connection (closed|reset)|RPC failed|returned error: 5\d\d|Empty reply|Operation timed out/,
@@ -108,7 +108,7 @@ export function checkoutFault(stderr: string, free: number): string | undefined 
   if (/No space left on device/.test(stderr)) return diskFull;
   if (!/unable to write /.test(stderr)) return undefined;
   return (
-    `git can't write the commit's files, with ${Math.floor(free / (1 << 20))} MiB free on the disk. Free ` +
+    `git cannot write the commit's files, with ${Math.floor(free / (1 << 20))} MiB free on the disk. Free ` +
     `space, or look in dmesg for a fault of the disk. (git: ${lastLine(stderr)})`
   );
 }

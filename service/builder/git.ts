@@ -13,8 +13,8 @@ import { failed } from "./setback.ts";
 const configuration = Object.entries({
   // A repository that wrote into .git through a fault of git would have its hooks run.
   "core.hooksPath": "/dev/null",
-  // hugo would publish a link's target, such as /etc/passwd. git writes the link's text, and the builder removes it, where
-  // its name is UTF-8.
+  // Hugo would publish a link's target, such as /etc/passwd. git writes a file with the link's text instead, and the
+  // builder removes that file, where its name is UTF-8.
   "core.symlinks": "false",
   // A small fetch leaves loose objects; unsynced they are empty files after a power cut.
   "core.fsync": "committed,loose-object",
@@ -83,7 +83,7 @@ export function environment({ settings, path, authorities }: Builder): Readonly<
     ...Object.fromEntries(pairs),
     // No hook and no configuration of the distribution's in the clone, and in those of submodules.
     GIT_TEMPLATE_DIR: "",
-    // Without a deploy key there is no ssh, whatever address a submodule has.
+    // Without a deploy key there is no SSH, whatever address a submodule has.
     GIT_SSH_COMMAND: agent && knownHosts ? sshCommand(agent, knownHosts) : "false",
     ...(authorities !== undefined && { GIT_SSL_CAINFO: authorities }),
   };

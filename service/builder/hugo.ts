@@ -1,7 +1,7 @@
 /**
- * The build: a connection to the hugo unit's socket starts hugo and brings its output. How it ended is in a file that
- * root alone writes, after the last process of the build: the repository's code may write what it likes to the
- * connection, and close it when it likes.
+ * The build: a connection to the socket of Hugo's unit starts Hugo and brings its output. How the build ended is in a
+ * file that root alone writes, after the last process of the build: the repository's code may write what it likes to
+ * the connection, and close it when it likes.
  */
 import { once } from "node:events";
 import { chmodSync, lstatSync, mkdirSync, readdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
@@ -18,9 +18,9 @@ import type { UnitEnd } from "./unit-end.ts";
 
 type Build = UnitEnd & { readonly output: string; readonly printed: string };
 
-const mostOutput = 128 << 10; // characters of hugo's output that are kept: a person reads the end of it
-const slack = 60; // seconds beyond hugo's own in which its unit starts and ends
-const again = 250; // milliseconds between two tries while a former hugo holds the socket's only connection
+const mostOutput = 128 << 10; // characters of Hugo's output that are kept: a person reads the end of it
+const slack = 60; // seconds beyond Hugo's own in which its unit starts and ends
+const again = 250; // milliseconds between two tries while a former Hugo holds the socket's only connection
 const soon = 10; // milliseconds between two looks for the result, which root writes just after the connection ends
 /** The first line, the folders and the line after them; less than what is kept of the output. */
 const mostFirst = mostPrinted + 200;
@@ -29,7 +29,7 @@ const firstLine = /^pushgate-hugo build=([0-9a-f]{32})\n/;
 /** Builds into an empty `out`. Returns what the unit printed of the content's folders. Throws Setback. */
 export async function build(settings: BuilderSettings, places: Places): Promise<string> {
   const { hugo, limits } = settings;
-  // A hugo that still runs keeps writing into the former folder, which is removed.
+  // Hugo that still runs keeps writing into the former folder, which is removed.
   retire(places);
   mkdirSync(places.out);
   chmodSync(places.out, 0o777);
@@ -37,7 +37,7 @@ export async function build(settings: BuilderSettings, places: Places): Promise<
   let over: Setback | undefined;
   const unwatch = watchDisk(limits, places, (setback) => {
     over = setback;
-    // If the connection fails, this builder exits, and systemd ends hugo with it.
+    // If the connection fails, this builder exits, and systemd ends Hugo with it.
     stop(hugo.socket, () => process.exit(1));
   });
   const built = await bySocket(hugo, limits.seconds, () => over !== undefined).finally(unwatch);
@@ -47,7 +47,7 @@ export async function build(settings: BuilderSettings, places: Places): Promise<
 }
 
 /**
- * What hugo writes with `build.writeStats` is in a file beside the clone, which its unit mounts over the one in the
+ * What Hugo writes with `build.writeStats` is in a file beside the clone, which its unit mounts over the one in the
  * source. A build begins with the repository's file, else with that of the last build.
  */
 function provideStats({ clone, stats }: Places, folder = ""): void {
@@ -61,20 +61,20 @@ function provideStats({ clone, stats }: Places, folder = ""): void {
 }
 
 const statsName = "hugo_stats.json";
-/** Of a site without pages, in hugo's words. */
+/** Of a site without pages, in Hugo's words. */
 const noStats = '{"htmlElements":{"tags":[],"classes":[],"ids":[]}}\n';
 
 function writeAnew(path: string, text: Buffer | string): void {
   remove(path);
   writeFileSync(path, text, { flag: "wx" });
-  // hugo's account writes it; no other account gets past `work`.
+  // Hugo's account writes it; no other account gets past `work`.
   chmodSync(path, 0o666);
 }
 
-/** A connection starts a unit of root that kills hugo's and removes what the builder could not. */
+/** A connection starts a unit of root that kills Hugo's and removes what the builder could not. */
 const stop = (socket: string, orElse: () => void): void => void connect(`${socket}.stop`).on("error", orElse).resume();
 
-/** Moves the former output, or another folder that hugo writes, away and removes it. */
+/** Moves the former output, or another folder that Hugo writes, away and removes it. */
 export function retire({ work, out }: Places, folder = out): void {
   ifThere(() => renameSync(folder, join(work, `former-${Date.now()}-${process.pid}`)));
   for (const name of readdirSync(work).filter((name) => name.startsWith("former-")))
@@ -138,7 +138,7 @@ const neverEnds = (busy = false): Setback =>
   failed(
     busy
       ? "a former build does not end. Run systemctl stop 'pushgate-hugo-*'."
-      : "the unit of hugo neither builds nor ends. Run systemctl status 'pushgate-hugo-*'.",
+      : "Hugo's unit neither builds nor ends. Run systemctl status 'pushgate-hugo-*'.",
   );
 
 /** The begin and the end of what comes until the connection is closed. `busy`: a former build held it until now. */
@@ -171,32 +171,32 @@ function reasonOf({ result, code, status, output }: Build, limits: BuilderSettin
   const of = (limit: number | undefined, unit = "") => (limit === undefined ? "" : ` (${limit}${unit})`);
   if (/no space left on device|disk quota exceeded/i.test(output)) return diskFull;
   if (noMoreProcesses.test(output))
-    return `hugo reached its limit of processes and threads${of(limits.tasks)}. Raise hooks[].site.limits.tasks.`;
-  // Go's own words, where the kernel denied memory instead of killing hugo (LimitDATA=).
+    return `Hugo reached its limit of processes and threads${of(limits.tasks)}. Raise hooks[].site.limits.tasks.`;
+  // Go's own words, where the kernel denied memory instead of killing Hugo (LimitDATA=).
   const memoryDenied = /^fatal error: .*(out of memory|cannot allocate memory)/m.test(output);
   const said = lastLines(output);
   switch (memoryDenied ? "oom-kill" : result) {
     case "oom-kill":
       return `the build reached its memory limit${of(limits.memoryMiB, " MiB")}. Raise hooks[].site.limits.memoryMiB.`;
     case "timeout":
-      if (code === "exited") return "hugo ended, and its unit did not: the host is too busy to build. Reduce its load.";
+      if (code === "exited") return "Hugo ended, and its unit did not: the host is too busy to build. Reduce its load.";
       return `the build took longer than its ${limits.seconds} s. Raise hooks[].site.limits.seconds.`;
     // systemd calls SIGTERM a success.
     case "success":
     case "signal":
     case "core-dump":
-      return `hugo was ended by the signal ${status}: by a person, or by a host without memory. See journalctl -k.`;
+      return `Hugo was ended by the signal ${status}: by a person, or by a host without memory. See journalctl -k.`;
     case "resources":
-      return "the host lacks the resources to start hugo. See journalctl -u 'pushgate-hugo-*'.";
+      return "the host lacks the resources to start Hugo. See journalctl -u 'pushgate-hugo-*'.";
     case "exit-code":
-      // systemd's status where it can't execute a program.
+      // systemd's status where it cannot execute a program.
       if (status === "203")
-        return "hugo can't be started. Run apt-get install hugo, or correct hooks[].site.hugo.path.";
-      // Of the unit's own program, which did not start hugo and says why.
+        return "Hugo cannot be started. Run apt-get install hugo, or correct hooks[].site.hugo.path.";
+      // Of the unit's own program, which did not start Hugo and says why.
       if (status === "78") return said;
-      return `${templateOf(output) ?? "hugo failed"}: ${said}`;
+      return `${templateOf(output) ?? "Hugo failed"}: ${said}`;
     default:
-      return `the unit of hugo ended by ${printable(result, 30)}. See journalctl -u 'pushgate-hugo-*'. Its output: ${said}`;
+      return `Hugo's unit ended by ${printable(result, 30)}. See journalctl -u 'pushgate-hugo-*'. Its output: ${said}`;
   }
 }
 
@@ -205,7 +205,7 @@ const templateOf = (output: string): string | undefined => {
   return path && `the template ${printable(path, 200)} failed`;
 };
 
-/** hugo's errors, without greeting, totals and its whole security configuration. */
+/** Hugo's errors, without greeting, totals and its whole security configuration. */
 function lastLines(output: string): string {
   const lines = [...new Set(output.split("\n").map((line) => line.trim()))].filter(
     (line) =>

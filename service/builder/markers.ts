@@ -43,7 +43,7 @@ type FoundFile = {
 type Taken = {
   /** Also those taken before. */
   readonly markers: readonly Marker[];
-  /** Why some can't be taken. */
+  /** Why some cannot be taken. */
   readonly faults: readonly string[];
   readonly warnings: readonly string[];
   /** Keys of entries that stay in the folders. */
@@ -55,7 +55,7 @@ const mostTaken = 10_000;
 /** Noted deliveries, and requests. One more would add only its name. */
 const mostNoted = 1_000;
 
-/** Keys of entries that can't be removed, such as mount points: they request one build, not one after the other. */
+/** Keys of entries that cannot be removed, such as mount points: they request one build, not one after the other. */
 const stuck = new Set<string>();
 
 /** Without names that have a leading dot. */
@@ -122,7 +122,7 @@ export function take(places: Places): Taken {
   return { markers: attempt(() => pending(places, rootRequests), []), faults, warnings, left };
 }
 
-/** Whether a marker came after the `take` that left these, or is there beside those that can't be removed. */
+/** Whether a marker came after the `take` that left these, or is there beside those that cannot be removed. */
 export function arrived({ spool, requests, rootRequests }: Places, left: ReadonlySet<string> = stuck): boolean {
   for (const folder of [spool, requests, rootRequests])
     try {
@@ -152,7 +152,7 @@ export function takeFormer(places: Places): void {
     } catch {}
 }
 
-/** Removes it, whatever it is; a folder with files in it gets a name that counts no more. Returns why it can't. */
+/** Removes it, whatever it is; a folder with files in it gets a name that counts no more. Returns why it cannot. */
 function discard({ path, folder, name, key }: FoundFile, warnings: string[]): string | undefined {
   const shown = `${folder}/${printable(name.toString(), 100)}`;
   const aside = `.aside-${randomUUID()}`;
@@ -170,7 +170,7 @@ function discard({ path, folder, name, key }: FoundFile, warnings: string[]): st
       if (code === "ENOENT") return undefined;
     }
   stuck.add(key);
-  return `${shown} can't be removed (${code}). Remove it.`;
+  return `${shown} cannot be removed (${code}). Remove it.`;
 }
 
 const unstuck = (entries: readonly FoundFile[]): FoundFile[] => entries.filter(({ key }) => !stuck.has(key));

@@ -25,8 +25,8 @@ async function makeClone({ places, git, settings }: BuildContext): Promise<void>
   discardClone(places);
   const half = `${places.clone}.new`;
   const init = await git(["init", "--quiet", half], places.work);
-  if (init.code !== 0) throw failed(remoteFault(init, settings) ?? `git can't make a clone: ${lastLine(init.stderr)}`);
-  // hugo's account reads the files beside it.
+  if (init.code !== 0) throw failed(remoteFault(init, settings) ?? `git cannot make a clone: ${lastLine(init.stderr)}`);
+  // Hugo's account reads the files beside it.
   chmodSync(join(half, ".git"), 0o700);
   renameSync(half, places.clone);
 }
@@ -54,7 +54,7 @@ export async function fetchHead(context: BuildContext): Promise<string> {
   const fetch = await git(["fetch", "--quiet", "--no-tags", "--force", "--", settings.repository, refspec]);
   if (fetch.code !== 0) {
     const fault = remoteFault(fetch, settings);
-    throw fault ? failed(fault) : new CloneFault(`git can't fetch: ${lastLine(fetch.stderr)}`);
+    throw fault ? failed(fault) : new CloneFault(`git cannot fetch: ${lastLine(fetch.stderr)}`);
   }
   return readFileSync(join(places.clone, ".git", "FETCH_HEAD"), "utf8").split("\t")[0]!;
 }
@@ -77,7 +77,7 @@ export async function admit({ git, settings: { limits } }: BuildContext, commit:
     undefined,
     most,
   );
-  if (!cut && code !== 0) throw new CloneFault(`git can't list the commit: ${lastLine(stderr)}`);
+  if (!cut && code !== 0) throw new CloneFault(`git cannot list the commit: ${lastLine(stderr)}`);
   let bytes = 0;
   // Mode, type, name and size, which is a hyphen for a submodule. The path after it is of no interest, and is long.
   for (let at = 0; at < stdout.length; at = stdout.indexOf("\0", at) + 1 || stdout.length)
@@ -112,12 +112,12 @@ export async function checkOut(context: BuildContext, commit: string): Promise<r
   const read = await git(["read-tree", "--reset", "-u", commit]);
   if (read.code !== 0) {
     const fault = checkoutFault(read.stderr, freeOf(places.site)?.free.bytes ?? 0);
-    throw fault ? failed(fault) : new CloneFault(`git can't check the commit out: ${lastLine(read.stderr)}`);
+    throw fault ? failed(fault) : new CloneFault(`git cannot check the commit out: ${lastLine(read.stderr)}`);
   }
   const withSubmodules = settings.submodules && (await updateSubmodules(context));
   const stage = ["ls-files", "-z", "--stage", ...(withSubmodules ? ["--recurse-submodules"] : [])];
   const tracked = await git(stage);
-  if (tracked.code !== 0 || tracked.cut) throw new CloneFault(`git can't list the files: ${lastLine(tracked.stderr)}`);
+  if (tracked.code !== 0 || tracked.cut) throw new CloneFault(`git cannot list the files: ${lastLine(tracked.stderr)}`);
   const lines = tracked.stdout.split("\0");
   const pathOf = (line: string): string => line.slice(line.indexOf("\t") + 1);
   const links = lines.filter((line) => line.startsWith("120000 ")).map(pathOf);

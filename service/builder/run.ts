@@ -131,7 +131,7 @@ async function decideFrom(context: BuildContext, head: string, markers: readonly
   return by;
 }
 
-/** Publishes a kept release again, without the git host and hugo. Throws Setback with nothing changed. */
+/** Publishes a kept release again, without the git host and Hugo. Throws Setback with nothing changed. */
 export async function rollBack(context: BuildContext, release: string) {
   const { places } = context;
   const known = releases(places);

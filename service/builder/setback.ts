@@ -30,7 +30,7 @@ export function setbackOf(error: unknown): Setback {
   if (known) return failed(known);
   if ((code === "EACCES" || code === "EPERM") && path)
     return failed(
-      `${path} can't be used (${code}): its owner or mode was changed. Run \`npx pulumi up\`, which sets both.`,
+      `${path} cannot be used (${code}): its owner or mode was changed. Run \`npx pulumi up\`, which sets both.`,
     );
   return failed(`unexpected: ${printable(message ?? String(error), 300)}`);
 }

@@ -29,7 +29,7 @@ export const builderShape = v.pipe(
     /** Only root and the builder enter it. */
     rootRequests: absolute,
     site: absolute,
-    /** Outside the clone; hugo's unit checks and reads it. Without it, the clone has the content. */
+    /** Outside the clone; Hugo's unit checks and reads it. Without it, the clone has the content. */
     content: v.exactOptional(absolute),
     /** The site's folder in the clone; without it, the site is at the clone's top. */
     folder: v.exactOptional(below),
@@ -44,7 +44,7 @@ export const builderShape = v.pipe(
     /** Whether the builder fetches the submodules that .gitmodules names. */
     submodules: v.boolean(),
     knownHosts: v.exactOptional(absolute),
-    /** Of the ssh-agent that holds the deploy key of a repository over ssh. */
+    /** Of the ssh-agent that holds the deploy key of a repository over SSH. */
     agent: v.exactOptional(absolute),
     /** What the reporter is to send, where it sends anything. */
     reports: v.exactOptional(
@@ -75,11 +75,11 @@ export const builderShape = v.pipe(
   }),
   v.check(
     ({ repository, agent }) => !overSsh(repository) || agent !== undefined,
-    "`agent` is missing: a repository over ssh needs the ssh-agent with its deploy key",
+    "`agent` is missing: a repository over SSH needs the ssh-agent with its deploy key",
   ),
   v.check(
     ({ repository, knownHosts }) => !overSsh(repository) || knownHosts !== undefined,
-    "`knownHosts` is missing: a repository over ssh needs its host's keys pinned",
+    "`knownHosts` is missing: a repository over SSH needs its host's keys pinned",
   ),
 );
 

@@ -104,7 +104,7 @@ export function writeStatus(places: Places, hook: string, run: Run, failing: Fai
   writeWhole(places.status, `${JSON.stringify(status, null, 2)}\n`);
 }
 
-/** The former status; undefined where it can't be read. */
+/** The former status; undefined where it cannot be read. */
 export function readStatus(places: Places): Status | undefined {
   try {
     return JSON.parse(readFileSync(places.status, "utf8"));

@@ -10,7 +10,7 @@ import type { Places } from "./places.ts";
 /** Milliseconds between two looks without an event: the kernel reports none for a folder that was removed. */
 const often = 30_000;
 
-/** True when a marker is there; false where this builder can't see the next one. */
+/** True when a marker is there; false where this builder cannot see the next one. */
 export async function nextMarker(places: Places, pause = often): Promise<boolean> {
   const folders = [places.spool, places.requests, places.rootRequests];
   const watchers: FSWatcher[] = [];

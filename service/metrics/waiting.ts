@@ -4,7 +4,7 @@ import { opendir } from "node:fs/promises";
 import { join } from "node:path";
 import { mostWaiting } from "../spool-folder.ts";
 
-/** `oldest`: seconds, 0 where none waits. undefined where the folder can't be read. 10,000 files take 60 ms. */
+/** `oldest`: seconds, 0 where none waits. undefined where the folder cannot be read. 10,000 files take 60 ms. */
 export async function waiting(folder: string): Promise<{ files: number; oldest: number } | undefined> {
   let files = 0;
   let first = Number.POSITIVE_INFINITY;

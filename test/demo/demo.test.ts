@@ -42,7 +42,7 @@ test("cannotPublish names each missing program with the command that installs it
   for (const name of ["git", "openssl"]) program(name, "#!/bin/sh\n");
   expect(cannotPublish()).toBe("hugo not installed: apt-get install hugo");
   program("hugo", "#!/bin/sh\necho hugo v0.92.2+extended linux/amd64\n");
-  expect(cannotPublish()).toMatch(/^hugo is 0\.92, older than 0\.111: apt-get install hugo, on Debian 12/);
+  expect(cannotPublish()).toMatch(/^Hugo is 0\.92, older than 0\.111: apt-get install hugo, on Debian 12/);
   rmSync(folder, { recursive: true });
 });
 

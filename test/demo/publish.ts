@@ -1,6 +1,6 @@
 /**
  * From a push to a page without root: a git host over https, the receiver's own spool, the builder as the program that
- * is installed on a host, and a fake of hugo's units. The host suite tests what confines them there.
+ * is installed on a host, and a fake of Hugo's units. The host suite tests what confines them there.
  */
 import { execFileSync, spawn } from "node:child_process";
 import { chmodSync, globSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -35,7 +35,7 @@ export function cannotPublish(): string | undefined {
   const [major = 0, minor = 0] = (/v(\d+)\.(\d+)/.exec(hugo!)?.slice(1) ?? []).map(Number);
   const [least = 0, leastMinor = 0] = oldestHugo;
   if (major > least || (major === least && minor >= leastMinor)) return undefined;
-  return `hugo is ${major}.${minor}, older than ${oldestHugo.join(".")}: apt-get install hugo, on Debian 12 or later`;
+  return `Hugo is ${major}.${minor}, older than ${oldestHugo.join(".")}: apt-get install hugo, on Debian 12 or later`;
 }
 
 export type Publishing = {

@@ -266,7 +266,7 @@ describe("in a zone whose owner has rules in every phase", { timeout: patience }
     w.api.faults.push({ method: "PUT", path: /auth\/hostnames$/, times: 1, status: 400 });
     const up = await w.stack.up();
     expect(up.code).toBe(1);
-    expect(up.stdout).toContain(`the client certificate of ${hostname} can't be restored: 400 Please wait`);
+    expect(up.stdout).toContain(`the client certificate of ${hostname} cannot be restored: 400 Please wait`);
     expect(up.stdout).toContain("raise pushgate:edge.generation by one");
     succeeded(await w.stack.up());
     expect(w.api.zone.origin_pulls.hostnames).toMatchObject([{ cert_id: leaf!.id, enabled: true }]);

@@ -75,7 +75,7 @@ describe("a run", { timeout: patience }, () => {
     api.faults.push({ method: "GET", path: reads.program, times: 4, status: 502, ...page });
     const preview = await stack.preview();
     expect(preview.code).toBe(1);
-    expect(preview.stdout).toContain("the client certificates of example.org can't be read: 502 and no JSON.");
+    expect(preview.stdout).toContain("the client certificates of example.org cannot be read: 502 and no JSON.");
     expect(written()).toEqual([]);
     expect(api.faults.every(({ times }) => times === 0)).toBe(true);
   });
@@ -100,7 +100,7 @@ describe("a run", { timeout: patience }, () => {
     for (const kind of rules)
       expect(preview.stdout).toMatch(new RegExp(`rules that \`up\` would write .* the permission ${kind} Edit`));
     for (const kind of ["DNS", "SSL and Certificates"])
-      expect(preview.stdout).toMatch(new RegExp(`can't be read: .* the permission ${kind} Edit`));
+      expect(preview.stdout).toMatch(new RegExp(`cannot be read: .* the permission ${kind} Edit`));
     expect(preview.stdout).not.toContain(apiToken);
     expect(written()).toEqual([]);
   });
@@ -116,7 +116,7 @@ describe("a run", { timeout: patience }, () => {
     const named = await stack.pushgate("audit");
     expect(named.code).toBe(1);
     expect(named.stdout + named.stderr).toMatch(
-      /the DNS records of example\.org can't be read: .* the permission DNS Edit/,
+      /the DNS records of example\.org cannot be read: .* the permission DNS Edit/,
     );
   });
 

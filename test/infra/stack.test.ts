@@ -191,8 +191,8 @@ describe("the program declares nothing", () => {
       config: hosts({}, second),
       probe: (target) => bareHost(target === "root@web2" ? { uid: "1000" } : { bpf: "absent" }),
     });
-    expect(message).toMatch(/web1 can't carry pushgate/);
-    expect(message).toMatch(/web2 can't carry pushgate/);
+    expect(message).toMatch(/web1 cannot carry pushgate/);
+    expect(message).toMatch(/web2 cannot carry pushgate/);
   });
 
   test("while the zone is on another plan than declared", async () => {

@@ -1222,7 +1222,7 @@ export const survivors: readonly Survivor[] = [
     file: "service/metrics/metrics.ts",
     line: 'await Promise.all(servers.map((server) => once(server, "listening")));',
     becomes: '""',
-    reason: "A process can't listen twice on its own socket: metrics.test.ts passes one; by-hand.ts has the mutant.",
+    reason: "A process cannot listen twice on its own socket: metrics.test.ts passes one; by-hand.ts has the mutant.",
   },
   {
     file: "service/outbox.ts",

@@ -43,7 +43,7 @@ const unread =
   (what: string, permission: string, { name }: LiveZone) =>
   (error: unknown): string[] =>
     fault(
-      `the ${what} of ${name} can't be read`,
+      `the ${what} of ${name} cannot be read`,
       permission,
       error,
       "Check the connection to Cloudflare and run it again.",

@@ -32,8 +32,8 @@ async function read<T>(what: string, permission: string, answer: Promise<T>): Pr
     if (error instanceof CloudflareError) throw error;
     const message = error instanceof Error ? error.message : String(error);
     throw new CloudflareError([
-      `${what} can't be read: ${message.replace(/\s+/g, " ").trim()}. Check that cloudflare:apiToken is set, belongs to ` +
-        `this zone and has the permission ${permission} Read.`,
+      `${what} cannot be read: ${message.replace(/\s+/g, " ").trim()}. Check that cloudflare:apiToken is set, ` +
+        `belongs to this zone and has the permission ${permission} Read.`,
     ]);
   }
 }

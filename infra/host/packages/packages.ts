@@ -16,7 +16,7 @@ export function packagesLayer(settings: Settings): HostLayer {
     // The guard's perl-base and util-linux are Essential on Debian and Ubuntu, so every host has them.
     ...["iproute2", "nftables", "nginx", "nodejs", "openssl"],
     ...(sites.length > 0 ? ["ca-certificates", "git"] : []),
-    // A hugo at another path is the operator's to install.
+    // Hugo at another path is the operator's to install.
     ...(sites.some(({ site }) => site.hugo.path === "/usr/bin/hugo") ? ["hugo"] : []),
     ...(sites.some(({ repository }) => repositoryOf(repository).ssh) ? ["openssh-client"] : []),
   ].sort();

@@ -43,7 +43,10 @@ export const credentialFiles = (settings: Pick<Settings, "hooks">): string[] => 
 const textOf = (name: string, values: readonly string[]): string =>
   isKey(name) ? `${(values[0] ?? "").replaceAll("\r", "").trim()}\n` : values.map((value) => `${value}\n`).join("");
 
-/** What `activate` reads on standard input. Secret: wrap it before it reaches a resource. Throws on what a line can't hold. */
+/**
+ * What `activate` reads on standard input. The text is secret: wrap it before it reaches a resource. Throws on what a
+ * line cannot hold.
+ */
 export function secretLines(secrets: Credentials): string {
   return Object.entries(secrets)
     .sort(([a], [b]) => (a < b ? -1 : 1))

@@ -58,7 +58,7 @@ export class Host {
     this.container = container;
   }
 
-  /** Runs a command over a new ssh connection, as the operator. Throws on a non-zero exit unless `check: false`. */
+  /** Runs a command over a new SSH connection, as the operator. Throws on a non-zero exit unless `check: false`. */
   ssh(command: string, { user = "root", ...options }: HostRunOptions = {}): Promise<Ran> {
     return run("ssh", ["-o", "BatchMode=yes", `${user}@${this.alias}`, command], options);
   }

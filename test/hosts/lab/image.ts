@@ -26,7 +26,7 @@ export type Release = (typeof releases)[number];
 /** bare: a minimal installation. packages: with curl and the packages that the program's packages layer installs. */
 export type Variant = "bare" | "packages";
 
-/** Packages that a minimal installation needs for ordinary ssh sessions; perl-base is part of every Debian. */
+/** Packages that a minimal installation needs for ordinary SSH sessions; perl-base is part of every Debian. */
 const base = [
   "ca-certificates",
   "dbus",

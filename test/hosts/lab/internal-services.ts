@@ -33,7 +33,7 @@ async function startSet(inHouse: string, metadata: string, metadata6: string): P
     new Promise<Server>((resolve, reject) => {
       const server: Server = createServer((_, response) => {
         requested.push(address);
-        // hugo rejects a response without a known content type.
+        // Hugo rejects a response without a known content type.
         response.setHeader("content-type", "text/plain").end(`${internalSecret}\n`);
       });
       server.once("error", reject).listen(port, address, () => resolve(server));

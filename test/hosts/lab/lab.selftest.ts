@@ -84,7 +84,7 @@ async function bareHost(release: Release): Promise<void> {
 
 async function readyHost(release: Release): Promise<void> {
   const host = await bootHost({ name: "web1", release, variant: "packages" });
-  await check(release, "systemd-run passes stdin, output and exit code over ssh; its unit name is a lock", async () => {
+  await check(release, "systemd-run passes stdin, output and exit code over SSH; its unit name is a lock", async () => {
     const unit = "systemd-run --quiet --wait --pipe --collect --unit=lab-apply sh -s";
     const ran = await host.ssh(unit, { stdin: "cat /proc/self/cgroup; echo to stderr >&2; exit 7", check: false });
     assert.match(ran.stdout, /lab-apply\.service/);

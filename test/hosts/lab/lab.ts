@@ -118,7 +118,7 @@ async function setUp(): Promise<void> {
   const names = join(labFolder, "names");
   writeFileSync(names, "127.0.0.1 localhost\n::1 localhost\n");
   await run("mount", ["--bind", names, "/etc/hosts"]);
-  // The account "git", which every ssh address of a repository names.
+  // The account "git", which every SSH address of a repository names.
   const accounts = join(labFolder, "accounts");
   const others = readFileSync("/etc/passwd", "utf8").replace(/^git:.*\n/m, "");
   writeFileSync(accounts, `${others}git:*:64999:65534:a git host:/:/bin/sh\n`);

@@ -34,7 +34,7 @@ export const actors = {
   metadata: { v4: ["169.254.169.254", "169.254.170.23"], v6: ["fd00:ec2::254", "fd00:ec2::23"] },
   /** Outside the ranges of Cloudflare and of every git host. */
   stranger: { v4: ["198.51.100.66", "192.0.2.66"], v6: ["2001:db8:bad::66"] },
-  /** The operator's computer, from which `pulumi up` opens its ssh connections. */
+  /** The operator's computer, from which `pulumi up` opens its SSH connections. */
   operator: { v4: ["198.51.100.7"], v6: ["2001:db8:7::7"] },
 } as const satisfies Record<string, { v4: readonly string[]; v6: readonly string[] }>;
 

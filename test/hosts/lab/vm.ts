@@ -46,7 +46,7 @@ export function vmIsMissing(): string | undefined {
 }
 
 export type Vm = {
-  /** Runs a command as root over ssh; throws on a non-zero exit unless `check: false`. */
+  /** Runs a command as root over SSH; throws on a non-zero exit unless `check: false`. */
   readonly ssh: (command: string, options?: { readonly check?: boolean }) => Promise<Ran>;
   /** The trimmed standard output of `ssh`. */
   readonly read: (command: string) => Promise<string>;

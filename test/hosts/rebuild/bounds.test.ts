@@ -1,6 +1,6 @@
 /**
- * Pushes that take the host's disk or end its builder, with the real hugo and the real units, and the same pushes without
- * the bound that holds them. The tests run on one host, in this order.
+ * Pushes that take the host's disk or end its builder, with the real Hugo and the real units, and the same pushes
+ * without the bound that holds them. The tests run on one host, in this order.
  */
 import { readFileSync, statfsSync } from "node:fs";
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
@@ -165,7 +165,7 @@ test("a builder that is killed is reported, Hugo ends with it, and the next paus
   });
   expect(status.failing!.attempts).toBe(1);
   expect(status.deployed).toEqual(before.deployed);
-  await until("hugo has ended", async () => (await host.read(hugo)) === "" || undefined);
+  await until("Hugo has ended", async () => (await host.read(hugo)) === "" || undefined);
   expect(await subState()).toBe("auto-restart");
   await dropIn("");
   await host.inside(`systemctl restart --no-block ${units.build("site")} ${units.buildPath("site")}`);

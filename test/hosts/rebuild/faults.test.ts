@@ -85,12 +85,12 @@ describe("faults of the repository and the host", () => {
   test.each<[string, Files, RegExp, Files?]>([
     ["a template error", { "layouts/index.html": "{{ .NoSuchThing }}" }, /NoSuchThing/],
     [
-      "missing layouts, with which hugo succeeds and makes no page",
+      "missing layouts, with which Hugo succeeds and makes no page",
       { "layouts/index.html": null, "layouts/_default/single.html": null, "layouts/_default/list.html": null },
-      /^hugo wrote no index\.html\. /,
+      /^Hugo wrote no index\.html\. /,
       { "layouts/_default/single.html": "{{ .Content }}", "layouts/_default/list.html": "{{ .Title }}" },
     ],
-    ["an empty front page", { "layouts/index.html": "" }, /^hugo wrote (no|an empty) index\.html\. /],
+    ["an empty front page", { "layouts/index.html": "" }, /^Hugo wrote (no|an empty) index\.html\. /],
     ["an endless build", { "layouts/index.html": nest("") }, /^the build took longer than its 10 s\. /],
     [
       "a build that uses too much memory",
@@ -100,7 +100,7 @@ describe("faults of the repository and the host", () => {
     [
       "a build that starts too many processes",
       { "layouts/index.html": css },
-      /^hugo reached its limit of processes and threads \(64\)\. /,
+      /^Hugo reached its limit of processes and threads \(64\)\. /,
     ],
     [
       "a release that is larger than allowed",
@@ -243,7 +243,7 @@ describe("faults of the git host", () => {
     const before = statusOf(host)!;
     await rebuild.git.goAway();
     const late = await rebuild.push({ "layouts/index.html": front("late") });
-    const status = await failed(before, /can't be reached/);
+    const status = await failed(before, /cannot be reached/);
     expect(status.failing).toMatchObject({ attempts: expect.any(Number), next: expect.any(String) });
     expect((await served()).body).not.toContain("layout-late");
     await rebuild.git.comeBack();
@@ -270,7 +270,7 @@ describe("faults of the git host", () => {
     [
       "a redirect leads into the host's network",
       { redirect: "https://169.254.169.254" },
-      /can't be reached\. .*169\.254\.169\.254/,
+      /cannot be reached\. .*169\.254\.169\.254/,
     ],
     ["an answer ends in the middle", { stalls: true }, /^the fetch from git\.example\.net took longer than 10 s\. /],
   ])("the builder fails with the reason: %s", async (_, fault, reason) => {
@@ -284,7 +284,7 @@ describe("faults of the git host", () => {
   test.each<[string, (ssh: Rebuild["git"]["ssh"]) => unknown, RegExp]>([
     ["the git host rejects the deploy key", (ssh) => ssh.rejectKey(true), /rejected the deploy key/],
     ["an impostor answers at its address", (ssh) => ssh.impersonate(true), /host key .* is not the pinned one/],
-    ["its sshd is down", (ssh) => ssh.goAway(), /can't be reached/],
+    ["its sshd is down", (ssh) => ssh.goAway(), /cannot be reached/],
   ])("the builder fails with the reason over ssh: %s", async (_, make, reason) => {
     const before = statusOf(host, "docs")!;
     await make(rebuild.git.ssh);

@@ -33,7 +33,7 @@ beforeAll(async () => {
   });
   ({ host } = rebuild);
   await host.writeFile(secretFile, `${secret}\n`);
-  // hugo 0.111 starts npx, hugo 0.131 the program itself.
+  // Hugo 0.111 starts npx, Hugo 0.131 the program itself.
   for (const program of ["npx", "postcss"])
     await host.writeFile(`/usr/bin/${program}`, "#!/bin/sh\ncat\necho '/* it ran */'\n", "0755");
   await timersEnd(host);
@@ -210,14 +210,14 @@ describe("programs that a build can run", () => {
   const remote = (url: string) =>
     `<p>front</p>{{ with resources.GetRemote "${url}" }}{{ with .Err }}ERR {{ . }}{{ else }}{{ .Content }}{{ end }}{{ else }}NOTHING{{ end }}`;
 
-  test("hugo reads no address, even if the site's own configuration allows all", async () => {
+  test("Hugo reads no address, even if the site's own configuration allows all", async () => {
     const url = "https://git.example.net/example/docs.git/HEAD";
     await built({ "hugo.toml": openPolicy, "layouts/index.html": remote(url) });
     expect((await rebuild.visit()).body).not.toContain("refs/heads/main");
     expect(statusOf(host)!.last!.result === "failed" || (await rebuild.visit()).body.includes("ERR")).toBe(true);
   });
 
-  test("hugo reads an address that the operator allows; it reads the cloud's metadata only without the egress table", async () => {
+  test("Hugo reads an address that the operator allows; it reads the cloud's metadata only without the egress table", async () => {
     await built({ "layouts/index.html": remote("https://git.example.net/example/docs.git/HEAD") }, "docs");
     expect((await rebuild.visit("/", "docs")).body).toContain("refs/heads/main");
 
@@ -349,7 +349,7 @@ describe("servers that a build can reach", () => {
     const requested = internal.requested.length;
     const commit = await rebuild.push(siteFiles("in-house"));
     const status = await nextResult(host, before, "failed");
-    expect(status.last!.reason).toMatch(/can't be reached.*egress/);
+    expect(status.last!.reason).toMatch(/cannot be reached.*egress/);
     rebuild.git.resolver.names.set(gitServerName, rebuild.git.addresses);
     await published(host, commit, { timeout: 60_000 });
     expect(internal.requested.length).toBe(requested);

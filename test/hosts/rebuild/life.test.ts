@@ -125,7 +125,7 @@ describe("a build that hangs", () => {
   let former: string;
   let pushed: number;
 
-  test("while hugo hangs, the deploy key is only in its agent's credential, in memory, and no other account can read it", async () => {
+  test("while Hugo hangs, the deploy key is only in its agent's credential, in memory, and no other account can read it", async () => {
     former = (await rebuild.visit("/", "docs")).body;
     pushed = Date.now();
     await rebuild.push({ "layouts/index.html": endless }, "docs");

@@ -1,5 +1,5 @@
 /**
- * A push becomes a published page, for each kind of path that triggers a build, over https and over ssh. Also: reports
+ * A push becomes a published page, for each kind of path that triggers a build, over https and over SSH. Also: reports
  * of pushes that trigger none, other writers, rollbacks and the timer. The tests run on one host, in this order.
  */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -70,7 +70,7 @@ describe("the receiver answers a push with 202 and the page changes", () => {
     ".gitmodules": [{ ".gitmodules": "" }],
   };
   const others = buildPaths.filter((path) => /^(config|hugo)\.\w+$/.test(path) && path !== "hugo.toml");
-  // Of several configuration files hugo reads only the first, but a change of any must trigger a build.
+  // Of several configuration files Hugo reads only the first, but a change of any must trigger a build.
   for (const path of others) kinds[path] = [{ [path]: path.endsWith("json") ? "{}" : "" }];
 
   test("every default path is in the table", () => {
@@ -83,7 +83,7 @@ describe("the receiver answers a push with 202 and the page changes", () => {
     expect(status.last).toMatchObject({ result: "published", commit });
     expect(status.head).toBe(commit);
     if (shown !== undefined) expect((await rebuild.visit()).body).toContain(shown);
-    // This file could hide the next configuration file in hugo's order.
+    // This file could hide the next configuration file in Hugo's order.
     if (others.includes(Object.keys(files)[0]!)) rebuild.repositories.site.push({ [Object.keys(files)[0]!]: null });
   });
 
@@ -102,7 +102,7 @@ describe("the receiver answers a push with 202 and the page changes", () => {
     expect((await rebuild.visit("/former.html")).status).toBe(404);
   });
 
-  test("the builder fetches over ssh with the deploy key and the pinned host key", async () => {
+  test("the builder fetches over SSH with the deploy key and the pinned host key", async () => {
     const commit = await rebuild.push({ "layouts/index.html": front("by-ssh") }, "docs");
     await published(host, commit, { hook: "docs" });
     expect((await rebuild.visit("/", "docs")).body).toContain("layout-by-ssh");

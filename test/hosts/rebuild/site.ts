@@ -35,7 +35,7 @@ export const front = (mark: string): string => `<!doctype html>
 </body></html>
 `;
 
-/** A layout that hugo never finishes. */
+/** A layout that Hugo never finishes. */
 export const endless = "{{ range seq 2000 }}{{ range seq 2000 }}{{ range seq 2000 }}{{ end }}{{ end }}{{ end }}";
 
 export const page = (title: string, text = "words") => `---\ntitle: ${title}\n---\n${text}\n`;

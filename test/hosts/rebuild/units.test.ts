@@ -1,5 +1,5 @@
 /**
- * The builder's layers on a host, with the real builder, hugo, and git over ssh and https: each sandbox, with its
+ * The builder's layers on a host, with the real builder, Hugo, and git over SSH and HTTPS: each sandbox, with its
  * protections removed to prove them; the adoption of a web root; and the report of manual changes.
  */
 import { join } from "node:path";
@@ -51,7 +51,7 @@ async function runOnce(hook: string) {
     return now?.at === before ? undefined : now;
   });
 }
-/** Runs `work` while no build runs, with the folder and the file that hugo's unit binds. */
+/** Runs `work` while no build runs, with the folder and the file that Hugo's unit binds. */
 async function withoutBuilds<T>(hook: string, work: () => Promise<T>): Promise<T> {
   await host.inside(`systemctl stop ${units.buildPath(hook)} ${units.build(hook)}
 cd /var/lib/pushgate-sites/${hook}/work && rm -rf out && install -d -m 0777 -o ${builderUser(hook)} out`);
@@ -80,12 +80,12 @@ async function withDropIn<T>(unit: string, lines: string, work: () => Promise<T>
 /** Waits for the end of a former build's unit: as long as it is there, systemd closes each connection at once. */
 const hugoIsGone = (hook: string) =>
   until(
-    `the unit of hugo for ${hook} is gone`,
+    `Hugo's unit for ${hook} is gone`,
     async () => (await host.read(`systemctl list-units --no-legend 'pushgate-hugo-${hook}@*'`)) === "" || undefined,
   );
 const endOf = (hook: string) => `/run/pushgate-hugo/results/${hook}/last`;
 /**
- * Starts hugo's unit by its socket, as the builder does; returns the lines of its output and, last, how root reports
+ * Starts Hugo's unit by its socket, as the builder does; returns the lines of its output and, last, how root reports
  * that this build ended.
  */
 async function startHugo(hook: string): Promise<string[]> {
@@ -227,7 +227,7 @@ test("systemd rates each service at its known exposure", async () => {
   });
 });
 
-describe("the sandbox of hugo's unit", () => {
+describe("the sandbox of Hugo's unit", () => {
   withoutTimers();
   const mounts = `title = "two"
 [[module.mounts]]
@@ -260,7 +260,7 @@ target = "content"
     expect(await runOnce("site")).toMatchObject({ result: "published" });
   });
 
-  test("hugo's unit reports how it ended: a time limit, a signal, an exit code, too many tasks, too much memory", async () => {
+  test("Hugo's unit reports how it ended: a time limit, a signal, an exit code, too many tasks, too much memory", async () => {
     const ended = (exec: string, lines = "") =>
       withDropIn("pushgate-hugo-site@.service", `ExecStart=\nExecStart=${exec}\n${lines}`, () => startHugo("site"));
     const many =
@@ -347,7 +347,7 @@ for (1..3) { next if fork; POSIX::setsid(); fork and exit; sleep 25; exit }
     await host.inside("systemctl reset-failed victim.service");
   });
 
-  test("hugo's unit has no network, no account database and no home", async () => {
+  test("Hugo's unit has no network, no account database and no home", async () => {
     const probe = "/bin/sh -c 'cat /etc/passwd; ls /home /var/lib /run/credentials; cat /proc/net/dev'";
     const said = await withoutBuilds("site", () =>
       withDropIn("pushgate-hugo-site@.service", `ExecStart=\nExecStart=-${probe}`, () => startHugo("site")),
@@ -359,7 +359,7 @@ for (1..3) { next if fork; POSIX::setsid(); fork and exit; sleep 25; exit }
 
 describe("the builder's unit", () => {
   withoutTimers();
-  /** What a process in the builder's unit of docs, whose repository is reached over ssh, prints. */
+  /** What a process in the builder's unit of docs, whose repository is reached over SSH, prints. */
   async function inBuilder(script: string, lines = ""): Promise<string> {
     const seen = "/var/lib/pushgate-sites/docs/seen";
     await host.writeFile("/usr/local/lib/look", `#!/bin/sh\n${script}\n`, "0755");
@@ -520,7 +520,7 @@ describe("the egress table", () => {
     return new Set(seen);
   };
 
-  test("builder and hugo reach in-house services and metadata only without the table; other accounts always do", async () => {
+  test("builder and Hugo reach in-house services and metadata only without the table; other accounts always do", async () => {
     expect(await reach("guest")).toEqual(new Set([true]));
     expect(await reach("pushgate-build-site")).toEqual(new Set([false]));
     expect(await reach("pushgate-hugo-docs")).toEqual(new Set([false]));
@@ -704,7 +704,7 @@ perl -e 'for (1..3000) { open my $f, ">", "many$_" }; open my $f, ">", "\xff\n\x
     );
     await tick("docs");
     await until("the builder reports it", async () =>
-      (await last("docs"))?.reason === `${memberFolder}/mine can't be removed (EBUSY). Remove it.` ? true : undefined,
+      (await last("docs"))?.reason === `${memberFolder}/mine cannot be removed (EBUSY). Remove it.` ? true : undefined,
     );
     const current = (await host.read("readlink /var/lib/pushgate-sites/docs/current")).replace("releases/", "");
     await host.inside(`: >/var/spool/pushgate-root/.new && mv -T /var/spool/pushgate-root/.new ${rootFolder}/rollback-${current}
@@ -776,7 +776,7 @@ echo x >>/usr/local/lib/pushgate/builder.cjs`,
         site: `${units.buildPath("site")} is: declared is "enabled active", the host reports "enabled inactive"`,
       },
     },
-    "a hugo socket, known hosts and the resolver": {
+    "Hugo's socket, known hosts and the resolver": {
       change: `systemctl --quiet disable --now ${units.hugoSocket("docs")}
 rm /etc/pushgate/builder/docs.known_hosts
 echo 'nameserver 192.0.2.1' >>/etc/resolv.conf`,

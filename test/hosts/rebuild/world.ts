@@ -1,6 +1,6 @@
 /**
  * A world with a builder: a throwaway host with an operator's web server and content, a git host on the internet, the
- * hook `site`, whose repository is fetched over https, and the hook `docs`, whose repository is fetched over ssh.
+ * hook `site`, whose repository is fetched over https, and the hook `docs`, whose repository is fetched over SSH.
  *
  *   const world = await buildRebuild(host);
  *   await world.start();

@@ -122,7 +122,7 @@ const hosts = () => {
 /** The lines of the error about one entry: its first line, and the indented lines below it. */
 const about = (name: string): string => {
   const lines = printed.split("\n");
-  const first = lines.findIndex((line) => line.startsWith(`${name}: `) || line.startsWith(`${name} can't `));
+  const first = lines.findIndex((line) => line.startsWith(`${name}: `) || line.startsWith(`${name} cannot `));
   if (first < 0) return "";
   const more = lines.slice(first + 1).findIndex((line) => !line.startsWith("  "));
   return lines.slice(first, more < 0 ? undefined : first + 1 + more).join("\n");
@@ -162,12 +162,12 @@ describe("up rejects a host that cannot run pushgate", () => {
     ],
     [
       "blind",
-      "a container whose manager can't enforce an address list",
+      "a container whose manager cannot enforce an address list",
       [/cannot enforce a packet filter .*--system-call-filter=bpf/],
     ],
   ])("%s: %s", (name, _, says) => {
     const text = about(name);
-    expect(text).toContain(`${name} can't carry pushgate, nothing was changed`);
+    expect(text).toContain(`${name} cannot carry pushgate, nothing was changed`);
     for (const fault of says) expect(text).toMatch(fault);
   });
 });

@@ -41,7 +41,7 @@ afterAll(async () => {
 const unit = "pushgate-hugo-site@";
 const status = async () => JSON.parse(await vm.read(`cat ${placesOf("site").site}/status.json`)) as Status;
 
-/** Pushes this layout and returns the result. On the emulated processor hugo alone takes three seconds. */
+/** Pushes this layout and returns the result. On the emulated processor Hugo alone takes three seconds. */
 async function built(index: string): Promise<Last> {
   const commit = await rebuild.push({ "layouts/index.html": index });
   return until(
@@ -111,7 +111,7 @@ test("the kernel denies a build one process too many, and the status names the l
   await byGroupAlone(async () => {
     expect(await built(css)).toMatchObject({
       result: "failed",
-      reason: "hugo reached its limit of processes and threads (64). Raise hooks[].site.limits.tasks.",
+      reason: "Hugo reached its limit of processes and threads (64). Raise hooks[].site.limits.tasks.",
     });
   });
   expect(await kernelSaid()).toContain(`fork rejected by pids controller in /system.slice/${unit}`);

@@ -103,7 +103,7 @@ const optionsOf = async (declare: (parent: pulumi.Resource) => unknown): Promise
 describe("probe", () => {
   const whole = '{"pushgate":1,"rows":[["system64","uid",0,0,"MAo="],["stamp","firewall","0123456789ab"],["end"]]}';
 
-  test("is one call over ssh, with the probe's text", async () => {
+  test("is one call over SSH, with the probe's text", async () => {
     answer = () => ({ stdout: whole });
     const report = await ship.probe(host, [layer]);
     expect(called).toEqual([

@@ -421,7 +421,7 @@ test("a git host without an API for results needs no token for them", () => {
   expect(faultsOf(selfHosted(gogs))).toEqual([]);
 });
 
-test("an ssh target in the form of a place in a list is quoted as it is", () => {
+test("an SSH target in the form of a place in a list is quoted as it is", () => {
   const second = { ...host, name: "web2", address: "203.0.113.11", hostname: "hooks2.example.org" };
   const hosts = [host, second].map((each) => ({ ...each, ssh: "hosts[77]" }));
   expect(faultsOf({ "pushgate:hosts": hosts })).toEqual([
@@ -708,7 +708,7 @@ describe("a value is compared as a whole:", () => {
     ["a name that ends in a hyphen", withHost({ name: "web1-" }), ["hosts[0].name"]],
     ["a token after a space", { "cloudflare:apiToken": " token" }, ["cloudflare:apiToken"]],
     ["a token of letters, digits, hyphens and underscores", { "cloudflare:apiToken": "a-token_1" }, []],
-    ["words after an ssh target", withHost({ ssh: "root@web1 -v" }), ["hosts[0].ssh"]],
+    ["words after an SSH target", withHost({ ssh: "root@web1 -v" }), ["hosts[0].ssh"]],
     ["a name of one letter", withHost({ name: "w" }), []],
     ["a hostname with a label of one letter", withHost({ hostname: "h.example.org" }), []],
     ...["de", "info"].map((top): [string, Record<string, unknown>, string[]] => [

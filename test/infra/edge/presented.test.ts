@@ -108,7 +108,7 @@ describe("with Cloudflare", () => {
     answers.push(failed(`failed to make http request: GET "…": ${words}`));
     const failure = await readPresented("zone", [hostname]).catch((error: Error) => error);
     expect(failure).toBeInstanceOf(pulumi.RunError);
-    expect((failure as Error).message).toContain(`the client certificate of ${hostname} can't be read: `);
+    expect((failure as Error).message).toContain(`the client certificate of ${hostname} cannot be read: `);
     expect((failure as Error).message).toContain(words);
   });
 
@@ -116,7 +116,7 @@ describe("with Cloudflare", () => {
     answers.push(failed("403 Forbidden\n  Authentication error (10000)\n"));
     const failure = await readPresented("zone", [hostname]).catch((error: Error) => error);
     expect((failure as Error).message).toBe(
-      `the client certificate of ${hostname} can't be read: 403 Forbidden Authentication error (10000). Check that ` +
+      `the client certificate of ${hostname} cannot be read: 403 Forbidden Authentication error (10000). Check that ` +
         "cloudflare:apiToken has the permission SSL and Certificates Read.",
     );
   });
@@ -151,7 +151,7 @@ describe("with Cloudflare", () => {
     const off = live({ enabled: false });
     answers.push(off);
     await expect(restorePresented(access(), api.zone.id, hostname, off, "declared")).rejects.toThrow(
-      /can't be restored: 400 certificate declared was not found \(1432\)\. .* raise pushgate:edge\.generation by one/,
+      /cannot be restored: 400 certificate declared was not found \(1432\)\. .* raise pushgate:edge\.generation by one/,
     );
   });
 

@@ -88,7 +88,7 @@ describe("read by the real parsers", () => {
   });
 });
 
-describe("hugo's unit", () => {
+describe("Hugo's unit", () => {
   const [plain, docs] = [text(units.hugo("site")), text(units.hugo("docs"))];
 
   test("sees the distribution, the clone and the content, and writes what it made and its cache", () => {
@@ -125,7 +125,7 @@ describe("hugo's unit", () => {
       expect(folders).toContain(`\nd ${paths.hugo}/results${folder} 0755 root root -\n`);
   });
 
-  test("a hugo that runs programs, reads addresses or is outside /usr gets what that needs, and no more", () => {
+  test("Hugo that runs programs, reads addresses or is outside /usr gets what that needs, and no more", () => {
     const bound = (unit: string) => values(unit, "BindReadOnlyPaths").flatMap((line) => line.split(" "));
     expect(bound(docs).filter((path) => !path.includes(":") && !bound(plain).includes(path))).toEqual([
       "/opt/hugo/hugo",
@@ -138,7 +138,7 @@ describe("hugo's unit", () => {
     expect(values(docs, "SupplementaryGroups")).toEqual(["docs"]);
   });
 
-  test("policies are closed unless the configuration opens them, and reach hugo as they are written", () => {
+  test("policies are closed unless the configuration opens them, and reach Hugo as they are written", () => {
     expect(plain).toContain('Environment="HUGO_SECURITY_EXEC_ALLOW=none"');
     expect(plain).toContain('Environment="HUGO_SECURITY_HTTP_URLS=none"');
     expect(docs).toContain('Environment="HUGO_SECURITY_EXEC_ALLOW=[\\"^npx$\\"]"');
@@ -209,7 +209,7 @@ describe("hugo's unit", () => {
 });
 
 describe("the build's unit", () => {
-  test("has no secret: the ssh-agent of a repository over ssh has the deploy key, the reporter what it sends with", () => {
+  test("has no secret: the ssh-agent of a repository over SSH has the deploy key, the reporter what it sends with", () => {
     const credentials = layer.files.flatMap(({ path, text }) =>
       values(text, "LoadCredentialEncrypted").map((value) => [path, value]),
     );

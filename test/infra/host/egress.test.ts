@@ -240,7 +240,7 @@ ${drift}`,
   });
 });
 
-test("a builder that reads its repository over ssh reaches https too, for submodules, unless the site has them off", () => {
+test("a builder that reads its repository over SSH reaches https too, for submodules, unless the site has them off", () => {
   const [, docs] = rebuilt.hooks;
   const opened = (submodules: boolean) => {
     const hooks = [{ ...docs!, site: { ...docs!.site!, submodules } }];
@@ -250,7 +250,7 @@ test("a builder that reads its repository over ssh reaches https too, for submod
   expect([opened(true), opened(false)]).toEqual(["'443, 2222'", "'2222'"]);
 });
 
-test("hugo's account has a name server and a port only where a site's build may read addresses", () => {
+test("Hugo's account has a name server and a port only where a site's build may read addresses", () => {
   const chain = (settings: typeof rebuilt) =>
     egressLayer(settings).files.find(({ path }) => path.endsWith("egress.conf"))!.text;
   expect(chain(rebuilt)).toContain("hugo_ports='443'");

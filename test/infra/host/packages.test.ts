@@ -114,7 +114,7 @@ describe("the packages", () => {
   test.each<[string, Settings, string[]]>([
     ["without a site", example, all],
     ["of a site over https", serving(example), [...all, "ca-certificates", "git", "hugo"]],
-    ["of a site with a hugo of its own", serving(example, { hugo: another }), [...all, "ca-certificates", "git"]],
+    ["of a site with a Hugo of its own", serving(example, { hugo: another }), [...all, "ca-certificates", "git"]],
     [
       ...(["of a site over SSH", { ...served, hooks: overSsh }] as const),
       [...all, "ca-certificates", "git", "hugo", "openssh-client"],

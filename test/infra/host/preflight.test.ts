@@ -468,7 +468,7 @@ test("fitFaults joins the faults of a host under its name, and puts the name bef
     example,
   );
   expect(faults.join()).toMatch(
-    /^web1 can't carry pushgate, nothing was changed:\n {2}.*is not root.* and no password\.\n {2}process 1 is unknown; /,
+    /^web1 cannot carry pushgate, nothing was changed:\n {2}.*is not root.* and no password\.\n {2}process 1 is unknown; /,
   );
   const { warnings } = fitFaults({ ...host, name: "web1" }, report({ os: yes("ubuntu 24.04") }), example);
   expect(warnings).toEqual([expect.stringMatching(/^web1: ubuntu 24\.04 is not among the tested/)]);

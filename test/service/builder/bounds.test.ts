@@ -108,7 +108,7 @@ describe("a commit", () => {
 });
 
 describe("a build", () => {
-  /** The real hugo; while there is a file `hostile`, a program that ignores SIGTERM and writes 60 MB. */
+  /** The real Hugo; while there is a file `hostile`, a program that ignores SIGTERM and writes 60 MB. */
   const hostile = () => join(extra, "hostile");
   const program = () => {
     const path = join(extra, "hugo");

@@ -330,7 +330,7 @@ describe("settings", () => {
     }
   };
 
-  test("the builder reads the rendered settings, over https and over ssh", () => {
+  test("the builder reads the rendered settings, over https and over SSH", () => {
     expect(read(good).settings).toEqual(good);
     expect(read({ ...good, ...overSsh }).settings).toEqual({ ...good, ...overSsh });
     expect(read({ ...good, later: "a newer key" }).settings).toEqual(good);

@@ -82,14 +82,14 @@ describe("the clone", () => {
   });
 
   test.each<[string, (at: ReturnType<typeof contextOf>) => Promise<unknown>, string, string]>([
-    ["fetch", fetchHead, "of the clone", "git can't fetch: fatal: a riddle"],
-    ["ls-tree", (at) => admit(at, "HEAD"), "of the clone", "git can't list the commit: fatal: a riddle"],
-    ["read-tree", (at) => checkOut(at, "HEAD"), "of the clone", "git can't check the commit out: fatal: a riddle"],
+    ["fetch", fetchHead, "of the clone", "git cannot fetch: fatal: a riddle"],
+    ["ls-tree", (at) => admit(at, "HEAD"), "of the clone", "git cannot list the commit: fatal: a riddle"],
+    ["read-tree", (at) => checkOut(at, "HEAD"), "of the clone", "git cannot check the commit out: fatal: a riddle"],
     [
       "ls-files",
       (at) => checkOut(at, site.repository.head()!),
       "of the clone",
-      "git can't list the files: fatal: a riddle",
+      "git cannot list the files: fatal: a riddle",
     ],
   ])("is at fault where git %s fails for no reason that is known", async (command, work, kind, message) => {
     const at = withCommand(command, "echo 'fatal: a riddle' >&2; exit 128");
@@ -99,7 +99,7 @@ describe("the clone", () => {
   test("that cannot be made is no fault of a clone", async () => {
     rmSync(site.places.clone, { recursive: true });
     const at = withCommand("init", "echo 'fatal: a riddle' >&2; exit 128");
-    expect(await faultOf(fetchHead(at))).toEqual(["another", "git can't make a clone: fatal: a riddle"]);
+    expect(await faultOf(fetchHead(at))).toEqual(["another", "git cannot make a clone: fatal: a riddle"]);
     const none = gitOf({ ...site.builder, path: join(site.folder, "nowhere") });
     expect(await faultOf(fetchHead({ ...at, git: none }))).toEqual([
       "another",
@@ -122,7 +122,7 @@ describe("the clone", () => {
     const at = withCommand("read-tree", "echo 'error: unable to write file x' >&2; exit 128");
     expect(await faultOf(checkOut(at, "HEAD"))).toEqual([
       "another",
-      expect.stringMatching(/^git can't write the commit's files, with [1-9]\d* MiB free/),
+      expect.stringMatching(/^git cannot write the commit's files, with [1-9]\d* MiB free/),
     ]);
   });
 });

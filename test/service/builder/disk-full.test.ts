@@ -110,7 +110,7 @@ test("status.json reports a full disk, the site stays, and the next run with fre
 });
 
 /**
- * A build that fills the disk: a program in place of hugo, which reports that it could write no more. It is slow at the
+ * A build that fills the disk: a program in place of Hugo, which reports that it could write no more. It is slow at the
  * end, so that a builder that looks every 50 ms, and gets no core for some of them, finds the reserve before it is used.
  */
 const greedy: Readonly<Record<"bytes" | "files", readonly [options: string, write: string]>> = {

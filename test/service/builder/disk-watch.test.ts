@@ -60,8 +60,8 @@ test("what the releases take is not left for a build", async () => {
   await vi.waitUntil(() => ends.length > 0, { timeout: 5_000 });
   unwatch();
   expect(ends).toEqual([
-    "the site wrote more than it may: clone, checkout, cache, hugo's output and the releases take more than 0.3 MiB on the " +
-      "disk, 3 times hooks[].site.limits.releaseMiB. Make the site smaller, or raise it.",
+    "the site wrote more than it may: clone, checkout, cache, Hugo's output and the releases take more than 0.3 MiB on " +
+      "the disk, 3 times hooks[].site.limits.releaseMiB. Make the site smaller, or raise it.",
   ]);
 });
 
@@ -100,7 +100,7 @@ test("folders that cannot be measured end the build", async () => {
   const unwatch = watchDisk({ releaseBytes }, { ...places, manifests: "\0" }, ({ message }) => ends.push(message));
   await vi.waitUntil(() => ends.length > 0, { timeout: 5_000 });
   unwatch();
-  expect(ends).toEqual([expect.stringMatching(/^the folders of the site can't be measured: ./)]);
+  expect(ends).toEqual([expect.stringMatching(/^the folders of the site cannot be measured: ./)]);
 });
 
 /** Of 8 MiB and 1,000 inodes. */

@@ -1,5 +1,5 @@
 /**
- * A fake of hugo's units: a connection to its socket starts hugo as a child process with the unit's arguments and
+ * A fake of Hugo's units: a connection to its socket starts Hugo as a child process with the unit's arguments and
  * environment, and without its sandbox. A first line and the output go back over the connection, and the end into a
  * file, as from the unit.
  * `node test/service/builder/fake-hugo.ts <builder.json>` runs it alone.
@@ -68,7 +68,7 @@ export async function startFakeHugo(
       writeFileSync(hugo.result, `${id} ${result} ${code} ${status}\n`);
       connection.end();
     };
-    // systemd's status of an ExecStart= that can't be executed.
+    // systemd's status of an ExecStart= that cannot be executed.
     child.on("error", () => report("exit-code", "exited", "203"));
     child.on("exit", () => kill("SIGKILL"));
     child.on("close", (code, signal) => {
@@ -76,7 +76,7 @@ export async function startFakeHugo(
       else if (child.pid !== undefined) report(code === 0 ? "success" : "exit-code", "exited", String(code));
     });
   });
-  // The unit that kills hugo's.
+  // The unit that kills Hugo's.
   const stop = createServer((connection) => {
     end();
     connection.destroy();

@@ -62,27 +62,27 @@ describe("a build is rejected", () => {
   test("with a link", () => {
     home();
     symlinkSync("/etc", join(built, "etc"));
-    expect(reason()).toBe("rejected: hugo wrote symbolic links, which may lead anywhere: etc. Remove them.");
+    expect(reason()).toBe("rejected: Hugo wrote symbolic links, which may lead anywhere: etc. Remove them.");
   });
 
   test("with a pipe", () => {
     home();
     spawnSync("mkfifo", [join(built, "p")]);
-    expect(reason()).toBe("rejected: hugo wrote something that is no file: p. Remove it.");
+    expect(reason()).toBe("rejected: Hugo wrote something that is no file: p. Remove it.");
   });
 
   test("with a name that is not UTF-8", () => {
     home();
     writeFileSync(Buffer.concat([Buffer.from(`${built}/x`), Buffer.from([0xff])]), "");
-    expect(reason()).toMatch(/^rejected: hugo wrote a name that is not UTF-8: .*x.*\. Rename it\.$/);
+    expect(reason()).toMatch(/^rejected: Hugo wrote a name that is not UTF-8: .*x.*\. Rename it\.$/);
   });
 
   test("without a home page, with an empty one, or with too few pages; each names the links that were left out", () => {
     const left = " These links were left out: layouts.";
-    const missing = "rejected: hugo wrote no index.html. Add the layouts (a theme, a submodule) to the repository.";
+    const missing = "rejected: Hugo wrote no index.html. Add the layouts (a theme, a submodule) to the repository.";
     expect([reason(), reason(null, ["layouts"])]).toEqual([missing, missing + left]);
     home("");
-    const empty = "rejected: hugo wrote an empty index.html. Correct layouts/index.html, which gives nothing.";
+    const empty = "rejected: Hugo wrote an empty index.html. Correct layouts/index.html, which gives nothing.";
     expect([reason(), reason(null, ["layouts"])]).toEqual([empty, empty + left]);
     home();
     const few =

@@ -30,7 +30,7 @@ test("a delivery is published when an unreachable git host is back", async () =>
   const failing = await site.work();
   expect(failing).toMatchObject({
     deployed: { commit: head },
-    last: { result: "failed", reason: expect.stringContaining("localhost can't be reached. Check that it is up") },
+    last: { result: "failed", reason: expect.stringContaining("localhost cannot be reached. Check that it is up") },
     failing: { attempts: 1 },
   });
   await host.comeBack();
@@ -42,7 +42,7 @@ test("a delivery is published when an unreachable git host is back", async () =>
 
 test.each([
   [404, /is not there\. Correct hooks\[\]\.repository/],
-  [401, /requires a login .* or use an ssh address with a deploy key/],
+  [401, /requires a login .* or use an SSH address with a deploy key/],
   [403, /requires a login/],
   [500, /localhost closed the connection/],
 ])("the reason reports that the git host answers %i", async (status, reason) => {
@@ -56,7 +56,7 @@ test("the reason reports an untrusted certificate and an unknown name", async ()
   const { authorities: _, ...others } = site.builder;
   expect((await site.work(others)).last.reason).toContain("the certificate of localhost is not trusted");
   const settings = { ...site.builder.settings, repository: "https://git.invalid/site.git" };
-  expect((await site.work({ ...site.builder, settings })).last.reason).toContain("git.invalid can't be resolved");
+  expect((await site.work({ ...site.builder, settings })).last.reason).toContain("git.invalid cannot be resolved");
 });
 
 test("the next start removes the locks of a killed git", async () => {
@@ -93,7 +93,7 @@ test("a fault that is not the clone's leaves the clone, and git's words are the 
   site.deliver();
   const { last } = await runOnce(at, take(site.places).markers);
   expect(last).toMatchObject({ result: "failed", warnings: [] });
-  expect(last.reason).toMatch(/^git can't fetch: .*refs\/pushgate\/head/);
+  expect(last.reason).toMatch(/^git cannot fetch: .*refs\/pushgate\/head/);
   expect(existsSync(head)).toBe(true);
 });
 
@@ -119,7 +119,7 @@ test("a repository's names that are not UTF-8 stop a build and no later one, and
   site.deliver();
   expect((await site.work()).last).toMatchObject({
     result: "rejected",
-    reason: expect.stringContaining("hugo wrote a name that is not UTF-8"),
+    reason: expect.stringContaining("Hugo wrote a name that is not UTF-8"),
   });
   expect(readdirSync(site.places.clone)).toEqual([".git"]);
   // As text, such a name is another one.

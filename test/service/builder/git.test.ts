@@ -50,7 +50,7 @@ afterAll(async () => {
 const git = (changes: Changes = {}, seconds?: number) =>
   gitWith({ ...site.builder, path: hostile.path }, changes, seconds);
 
-/** Fetches the head and checks it out, as a run does. Returns why it can't. */
+/** Fetches the head and checks it out, as a run does. Returns why it cannot. */
 async function checkedOut(by: Git, submodules = false): Promise<string | undefined> {
   const at = { settings: { ...site.builder.settings, submodules }, places: site.places, git: by };
   try {
@@ -238,7 +238,7 @@ describe("a hostile repository", () => {
       /transport 'git' not allowed/,
     ],
     [
-      "a host over ssh, where the site has no deploy key",
+      "a host over SSH, where the site has no deploy key",
       () => "ssh://git@127.0.0.1/x.git",
       { GIT_SSH_COMMAND: undefined },
       /Could not read from remote repository|clone of 'ssh:/,

@@ -196,7 +196,7 @@ const nextName = () => {
 };
 
 export type Change = Partial<BuilderSettings> & {
-  /** Options of the fake that answers hugo's socket. */
+  /** Options of the fake that answers Hugo's socket. */
   readonly fake?: FakeHugo;
   readonly pages?: number;
   /** The repository has the content; there is no folder outside it. */

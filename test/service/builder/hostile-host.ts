@@ -8,7 +8,7 @@ import { dirname, join } from "node:path";
 
 const isolated = ["--user", "--map-root-user", "--mount", "--uts"];
 
-/** Why it can't be made here; undefined if it can. */
+/** Why it cannot be made here; undefined if it can. */
 export const noHostileHost =
   spawnSync("unshare", [...isolated, "true"]).status === 0 ? undefined : "namespaces are not allowed here: run as root";
 

@@ -1,4 +1,4 @@
-/** A small hugo site: layouts, one asset that is renamed with each revision, and content outside the repository. */
+/** A small Hugo site: layouts, one asset that is renamed with each revision, and content outside the repository. */
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Files } from "../../fakes/git-repository.ts";
@@ -30,7 +30,7 @@ export const siteFiles = (revision: number): Files => ({
   ...(revision > 1 && { [`static/${asset(revision - 1)}`]: null }),
 });
 
-/** `count` pages of content. hugo makes a home page and a list beside them. */
+/** `count` pages of content. Hugo makes a home page and a list beside them. */
 export function writeContent(folder: string, count: number): void {
   mkdirSync(join(folder, "post"), { recursive: true });
   for (let index = 0; index < count; index += 1) writePage(folder, index);

@@ -1,4 +1,4 @@
-/** hugo behind its unit's socket: how the builder reports each end of it, and what the gate rejects after it. */
+/** Hugo behind its unit's socket: how the builder reports each end of it, and what the gate rejects after it. */
 import { once } from "node:events";
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { createServer, type Server } from "node:net";
@@ -98,8 +98,8 @@ const pushed = async (files: Parameters<Bench["repository"]["push"]>[0]) => {
   return (await site.work()).last;
 };
 
-describe("the real hugo", () => {
-  test("the reason names a failing template with hugo's message, and the next good push is published", async () => {
+describe("the real Hugo", () => {
+  test("the reason names a failing template with Hugo's message, and the next good push is published", async () => {
     await published();
     const last = await pushed({ "layouts/index.html": "{{ .Nonsense }}" });
     expect(last.result).toBe("failed");
@@ -137,11 +137,11 @@ describe("the real hugo", () => {
     });
   });
 
-  test("the gate rejects a build without layouts, for which hugo exits 0 and writes nothing", async () => {
+  test("the gate rejects a build without layouts, for which Hugo exits 0 and writes nothing", async () => {
     await published();
     expect(await pushed(noLayouts)).toMatchObject({
       result: "rejected",
-      reason: "hugo wrote no index.html. Add the layouts (a theme, a submodule) to the repository.",
+      reason: "Hugo wrote no index.html. Add the layouts (a theme, a submodule) to the repository.",
     });
     expect(site.page()).toContain(says(1));
   });
@@ -191,7 +191,7 @@ describe("the real hugo", () => {
     });
   });
 
-  test("a site's configuration can't open hugo's policies", async () => {
+  test("a site's configuration cannot open Hugo's policies", async () => {
     const open = "[security.exec]\nallow = ['.*']\n[security.http]\nurls = ['.*']\n";
     const reads =
       '{{ with resources.GetRemote "https://localhost:1/" }}{{ with .Err }}{{ errorf "%s" . }}{{ end }}{{ end }}';
@@ -214,7 +214,7 @@ describe("the real hugo", () => {
   });
 });
 
-describe("a program in place of hugo", () => {
+describe("a program in place of Hugo", () => {
   /** A program that writes a site into `$out` and then runs this script. */
   const program = (script: string): FakeHugo => {
     const path = join(extra, "hugo");
@@ -226,30 +226,26 @@ describe("a program in place of hugo", () => {
   const built = (script: string, limit: Partial<BuilderSettings["limits"]> = {}) => alone(program(script), limit);
 
   test.each([
-    ["a link", 'ln -s /etc/passwd "$out/x.txt"', "hugo wrote symbolic links, which may lead anywhere: x.txt"],
-    ["a linked folder", 'ln -s /etc "$out/etc"', "hugo wrote symbolic links, which may lead anywhere: etc"],
-    ["a pipe, which would block its reader", 'mkfifo "$out/p"', "hugo wrote something that is no file: p"],
-    ["an empty home page", ': >"$out/index.html"', "hugo wrote an empty index.html"],
-    ["a name that is not UTF-8", 'touch "$out/$(printf "\\377").html"', "hugo wrote a name that is not UTF-8: "],
+    ["a link", 'ln -s /etc/passwd "$out/x.txt"', "Hugo wrote symbolic links, which may lead anywhere: x.txt"],
+    ["a linked folder", 'ln -s /etc "$out/etc"', "Hugo wrote symbolic links, which may lead anywhere: etc"],
+    ["a pipe, which would block its reader", 'mkfifo "$out/p"', "Hugo wrote something that is no file: p"],
+    ["an empty home page", ': >"$out/index.html"', "Hugo wrote an empty index.html"],
+    ["a name that is not UTF-8", 'touch "$out/$(printf "\\377").html"', "Hugo wrote a name that is not UTF-8: "],
     ["a name that is not UTF-8, which it shows", 'touch "$out/$(printf "x\\377").html"', "out/x"],
   ])("the gate rejects %s", async (_name, script, reason) => {
     expect(await built(script)).toMatchObject({ result: "rejected", message: expect.stringContaining(reason) });
   });
 
   test.each([
-    ["a killed hugo", "kill -9 $$", "hugo was ended by the signal KILL"],
+    ["a killed Hugo", "kill -9 $$", "Hugo was ended by the signal KILL"],
     ["a full disk", 'echo "write /out/x: no space left on device" >&2; exit 255', "the disk is full. Free space"],
-    [
-      "a hugo without threads",
-      "echo 'runtime: pthread_create failed' >&2; exit 2",
-      "its limit of processes and threads",
-    ],
+    ["Hugo without threads", "echo 'runtime: pthread_create failed' >&2; exit 2", "its limit of processes and threads"],
     [
       "a shell that may not fork",
       "echo 'Error: POSTCSS: failed to transform \"a.css\": /usr/bin/npx: 0: Cannot fork' >&2; exit 255",
       "its limit of processes and threads",
     ],
-    ["a hugo without output", "exit 3", "hugo failed: "],
+    ["Hugo without output", "exit 3", "Hugo failed: "],
   ])("the reason reports %s", async (_name, script, reason) => {
     expect(await built(script)).toMatchObject({ result: "failed", message: expect.stringContaining(reason) });
   });
@@ -265,7 +261,7 @@ describe("a program in place of hugo", () => {
         return setbackOf(error).message;
       }
     };
-    const missing = "hugo wrote no index.html. Add the layouts (a theme, a submodule) to the repository.";
+    const missing = "Hugo wrote no index.html. Add the layouts (a theme, a submodule) to the repository.";
     expect(reason([])).toBe(missing);
     expect(reason(["layouts"])).toBe(`${missing} These links were left out: layouts.`);
   });
@@ -282,18 +278,18 @@ describe("a program in place of hugo", () => {
     expect(setback?.message).toBe("the build took longer than its 1 s. Raise hooks[].site.limits.seconds.");
   });
 
-  test("the reason holds the end of hugo's output without control characters", async () => {
+  test("the reason holds the end of Hugo's output without control characters", async () => {
     const noise = "yes 'noise' | head -c 20000000 >&2; printf '\\nE\\033[2J\\342\\200\\256rror\\n' >&2; exit 1";
-    expect((await built(noise))?.message).toBe("hugo failed: noise | no | E?[2J?rror");
+    expect((await built(noise))?.message).toBe("Hugo failed: noise | no | E?[2J?rror");
   });
 
-  test("the reason reports a missing hugo", async () => {
+  test("the reason reports a missing Hugo", async () => {
     const none = await alone({ path: "/nonexistent/hugo" });
-    expect(none?.message).toBe("hugo can't be started. Run apt-get install hugo, or correct hooks[].site.hugo.path.");
+    expect(none?.message).toBe("Hugo cannot be started. Run apt-get install hugo, or correct hooks[].site.hugo.path.");
   });
 });
 
-describe("hugo's socket", () => {
+describe("Hugo's socket", () => {
   let server: Server;
   let connections: number;
   afterEach(() => server?.close());
@@ -342,14 +338,14 @@ describe("hugo's socket", () => {
   });
 
   test.each([
-    ["exit-code exited 255", "hugo failed: it went wrong"],
+    ["exit-code exited 255", "Hugo failed: it went wrong"],
     ["oom-kill killed KILL", "its memory limit (1024 MiB). Raise hooks[].site.limits.memoryMiB"],
     ["timeout killed TERM", "longer than its 30 s. Raise hooks[].site.limits.seconds"],
-    ["timeout exited 0", "hugo ended, and its unit did not: the host is too busy to build"],
+    ["timeout exited 0", "Hugo ended, and its unit did not: the host is too busy to build"],
     ["signal killed KILL", "ended by the signal KILL"],
     ["success killed TERM", "ended by the signal TERM"],
-    ["resources", "lacks the resources to start hugo"],
-    ["protocol", "the unit of hugo ended by protocol"],
+    ["resources", "lacks the resources to start Hugo"],
+    ["protocol", "Hugo's unit ended by protocol"],
   ])("the end %s has a reason of its own", async (end, reason) => {
     const setback = await setbackAfter(`${id} ${end}\n`);
     expect(setback).toMatchObject({ result: "failed", message: expect.stringContaining(reason) });
@@ -357,10 +353,10 @@ describe("hugo's socket", () => {
 
   test.each<[string, string, string, string]>([
     [
-      "without hugo",
+      "without Hugo",
       "exit-code exited 203",
       "",
-      "hugo can't be started. Run apt-get install hugo, or correct hooks[].site.hugo.path.",
+      "Hugo cannot be started. Run apt-get install hugo, or correct hooks[].site.hugo.path.",
     ],
     [
       "of the unit's own program",
@@ -372,7 +368,7 @@ describe("hugo's socket", () => {
       "of a core dump",
       "core-dump dumped SEGV",
       "",
-      "hugo was ended by the signal SEGV: by a person, or by a host without memory. See journalctl -k.",
+      "Hugo was ended by the signal SEGV: by a person, or by a host without memory. See journalctl -k.",
     ],
     [
       "where the kernel denied memory",
@@ -390,7 +386,7 @@ describe("hugo's socket", () => {
       "where a page only speaks of memory",
       "exit-code exited 1",
       "ERROR a page: fatal error: out of memory\n",
-      "hugo failed: a page: fatal error: out of memory",
+      "Hugo failed: a page: fatal error: out of memory",
     ],
     [
       "of a quota",
@@ -402,19 +398,19 @@ describe("hugo's socket", () => {
       "without processes",
       "exit-code exited 1",
       "fork/exec /usr/bin/x: resource temporarily unavailable\n",
-      "hugo reached its limit of processes and threads (256). Raise hooks[].site.limits.tasks.",
+      "Hugo reached its limit of processes and threads (256). Raise hooks[].site.limits.tasks.",
     ],
     [
       "of node without processes",
       "exit-code exited 1",
       "Error: spawn /usr/bin/x EAGAIN\n",
-      "hugo reached its limit of processes and threads (256). Raise hooks[].site.limits.tasks.",
+      "Hugo reached its limit of processes and threads (256). Raise hooks[].site.limits.tasks.",
     ],
     [
       "of a shell without processes",
       "exit-code exited 1",
       "sh: fork: retry: Resource temporarily unavailable\n",
-      "hugo reached its limit of processes and threads (256). Raise hooks[].site.limits.tasks.",
+      "Hugo reached its limit of processes and threads (256). Raise hooks[].site.limits.tasks.",
     ],
     [
       "of a template",
@@ -432,45 +428,45 @@ describe("hugo's socket", () => {
       "with greeting and totals",
       "exit-code exited 1",
       "Start building sites …\nhugo v0.111\n  | EN\n-----+---\nWARN x\nTotal in 5 ms\nsaid so\n",
-      "hugo failed: said so",
+      "Hugo failed: said so",
     ],
     [
       "after the folders",
       "exit-code exited 1",
       '{ "dir": "/source" }\nError: of the folders\npushgate-hugo begins\nsaid so\n',
-      "hugo failed: said so",
+      "Hugo failed: said so",
     ],
     [
       "with the number of errors",
       "exit-code exited 1",
       "Error: error building site: logged 12 error(s)\nERROR logged 3 error(s) itself\n",
-      "hugo failed: logged 3 error(s) itself",
+      "Hugo failed: logged 3 error(s) itself",
     ],
     [
       "without an error, with words that only hold those of errors, warnings and greetings",
       "exit-code exited 1",
       "one\nno ERROR here\nsee hugo v0.1\nno WARN\n",
-      "hugo failed: no ERROR here | see hugo v0.1 | no WARN",
+      "Hugo failed: no ERROR here | see hugo v0.1 | no WARN",
     ],
     [
       "with more errors than are shown",
       "exit-code exited 1",
       "before\nERROR a\nERROR a\nERROR b\npanic: c\nfatal d\nafter\n",
-      "hugo failed: a | b | panic: c",
+      "Hugo failed: a | b | panic: c",
     ],
     [
       "of a denied program",
       "exit-code exited 1",
       "Error: access denied: x; the current security configuration is:\n[security]\n",
-      "hugo failed: access denied: x",
+      "Hugo failed: access denied: x",
     ],
-    ["whose first error quotes another", "exit-code exited 1", "ERROR a: ERROR b\n", "hugo failed: a: ERROR b"],
-    ["with counted errors", "exit-code exited 1", "ERROR a\nError: logged 1 error(s)\n", "hugo failed: a"],
+    ["whose first error quotes another", "exit-code exited 1", "ERROR a: ERROR b\n", "Hugo failed: a: ERROR b"],
+    ["with counted errors", "exit-code exited 1", "ERROR a\nError: logged 1 error(s)\n", "Hugo failed: a"],
     [
       "of an unknown kind",
       "watchdog killed ABRT",
       "last words\n",
-      "the unit of hugo ended by watchdog. See journalctl -u 'pushgate-hugo-*'. Its output: last words",
+      "Hugo's unit ended by watchdog. See journalctl -u 'pushgate-hugo-*'. Its output: last words",
     ],
   ])("the end %s has the reason: %s", async (_, end, output, reason) => {
     const hugo = await unit(`${id} ${end}\n`, () => first + output);
@@ -486,7 +482,7 @@ describe("hugo's socket", () => {
 
   test("a unit that says something else first is no build", async () => {
     const other = await setbackAfter(good, () => "Welcome!\n");
-    expect(other?.message).toMatch(/^the unit of hugo ended by no first line\. .* Its output: Welcome!$/);
+    expect(other?.message).toMatch(/^Hugo's unit ended by no first line\. .* Its output: Welcome!$/);
   });
 
   test("the builder tries again while the unit is busy with a former build", async () => {
@@ -497,7 +493,7 @@ describe("hugo's socket", () => {
   test("what repository code writes to the connection is no result, and no other build", async () => {
     const forged = `pushgate-hugo result=success code=exited status=0\n${good}pushgate-hugo build=${"f".repeat(32)}\n`;
     const setback = await setbackAfter(`${id} exit-code exited 1\n`, () => `${first}${forged}Error: it went wrong\n`);
-    expect(setback?.message).toBe("hugo failed: it went wrong");
+    expect(setback?.message).toBe("Hugo failed: it went wrong");
   });
 
   test("a build that closes its connection has not ended, and the end of the build before it is not its end", async () => {
@@ -513,7 +509,7 @@ describe("hugo's socket", () => {
 
   test("the reason reports a unit of which root reports no end", async () => {
     const setback = await alone(await unit("", () => first), { seconds });
-    expect(setback?.message).toBe("the unit of hugo neither builds nor ends. Run systemctl status 'pushgate-hugo-*'.");
+    expect(setback?.message).toBe("Hugo's unit neither builds nor ends. Run systemctl status 'pushgate-hugo-*'.");
   });
 
   test("a connection that stays open past its time is ended", async () => {
@@ -521,7 +517,7 @@ describe("hugo's socket", () => {
     server = createServer((connection) => void connection.on("error", () => {}).resume());
     await new Promise<void>((resolve) => server.listen(socket, resolve));
     const setback = await alone({ socket, result: join(extra, "result") }, { seconds });
-    expect(setback?.message).toBe("the unit of hugo neither builds nor ends. Run systemctl status 'pushgate-hugo-*'.");
+    expect(setback?.message).toBe("Hugo's unit neither builds nor ends. Run systemctl status 'pushgate-hugo-*'.");
     const open = () => new Promise((resolve) => server.getConnections((_, count) => resolve(count)));
     await expect.poll(open).toBe(0);
   });

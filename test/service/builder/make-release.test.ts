@@ -1,4 +1,4 @@
-/** What a release is made of and how much room it takes, without git and hugo. */
+/** What a release is made of and how much room it takes, without git and Hugo. */
 import { spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import {
@@ -129,7 +129,7 @@ describe("files", () => {
     expect(used() - before).toBeLessThan(500);
   });
 
-  test("a file that hugo still writes changes no release, as it was copied and not moved", async () => {
+  test("a file that Hugo still writes changes no release, as it was copied and not moved", async () => {
     mkdirSync(places.out);
     const id = await release({ "a.html": "built" });
     appendFileSync(join(places.out, "a.html"), " and still written to");
@@ -258,7 +258,7 @@ describe("kept paths", () => {
     expect(warnings).toEqual(["site.keep: docs/files is not linked, as the build has a file in its place"]);
   });
 
-  test("a build can't write into a kept path", async () => {
+  test("a build cannot write into a kept path", async () => {
     mkdirSync(join(places.kept, "files"), { recursive: true });
     await release({ "files/evil.html": "x" }, { keep: ["files", "files/deeper"] });
     expect(readdirSync(join(places.kept, "files"))).toEqual([]);

@@ -206,7 +206,7 @@ describe("what a member puts into the folder of requests", () => {
     ]);
     const { last, failing } = await finish(site, start(site, bundle));
     expect(failing).toMatchObject({ attempts: 1 });
-    expect(last.reason).toBe(`${at("x")} can't be removed (ENOTEMPTY). Remove it.`);
+    expect(last.reason).toBe(`${at("x")} cannot be removed (ENOTEMPTY). Remove it.`);
   });
 
   test("a folder that stays requests one build, not one after the other, and delays no delivery", async () => {
@@ -282,7 +282,7 @@ describe("what the builder cannot remove", () => {
   test("requests one build, also where it stays; and one more once another has taken its place", ({ skip }) => {
     skip(!mountTmpfs(at()), cannotMount);
     try {
-      const fault = `${at()} can't be removed (EBUSY). Remove it.`;
+      const fault = `${at()} cannot be removed (EBUSY). Remove it.`;
       const first = take(site.places);
       expect(first).toMatchObject({ markers: [{ kind: "request" }], faults: [fault] });
       removeDone(site.places, first.markers);

@@ -74,7 +74,7 @@ describe("content in the repository", () => {
     await published();
     expect(await pushed({ "hugo.toml": "nonsense [" })).toMatchObject({
       result: "failed",
-      reason: expect.stringMatching(/^hugo failed: .*hugo\.toml:1/),
+      reason: expect.stringMatching(/^Hugo failed: .*hugo\.toml:1/),
     });
     expect(await pushed({ ...siteFiles(2), "hugo.toml": siteFiles(1)["hugo.toml"]! })).toMatchObject({
       result: "published",

@@ -1,4 +1,4 @@
-/** From a delivery to the page, by real git over https and the real hugo. */
+/** From a delivery to the page, by real git over https and the real Hugo. */
 import { afterAll, afterEach, beforeEach, expect, test } from "vitest";
 import { type Bench, bench, cannotBuild, closeGitHost } from "./harness.ts";
 import { asset, says, siteFiles } from "./hugo-site.ts";

@@ -457,7 +457,7 @@ const elsewhere: readonly (readonly [mistake: string, file: string, title: strin
   [
     "a failed build that is reported as good",
     "test/service/builder/hugo.test.ts",
-    "the reason names a failing template with hugo's message",
+    "the reason names a failing template with Hugo's message",
   ],
   ["a failed build that is published", "test/service/builder/hugo.test.ts", "the gate rejects a build without layouts"],
   [
@@ -478,7 +478,7 @@ const elsewhere: readonly (readonly [mistake: string, file: string, title: strin
   [
     "an address of the cloud's metadata that a build reads",
     "test/hosts/rebuild/hostile.test.ts",
-    "hugo reads an address that the operator allows",
+    "Hugo reads an address that the operator allows",
   ],
   ["a command that a repository's names lead to", "test/service/builder/git.test.ts", "a hostile repository"],
 ];

@@ -233,7 +233,7 @@ describe("one hook's broken spool:", () => {
     expect((await send(ports[0]!)).status).toBe(202);
     const { status, headers } = await docs();
     expect([status, headers["retry-after"]]).toEqual([503, "30"]);
-    const reason = `not spooled: ${spool}/docs can't be used (ENOTDIR). Run systemd-tmpfiles --create, which makes it.`;
+    const reason = `not spooled: ${spool}/docs cannot be used (ENOTDIR). Run systemd-tmpfiles --create, which makes it.`;
     expect(JSON.parse(out().trim().split("\n").at(-1)!)).toMatchObject({ hook: "docs", status: 503, reason });
     rmSync(join(spool, "docs"));
     mkdirSync(join(spool, "docs"));

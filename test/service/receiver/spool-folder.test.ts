@@ -54,7 +54,7 @@ test("tidied makes the folder, and removes what a power cut left half written, a
   expect(readdirSync(spool).sort()).toEqual([...stays, ".a-folder.tmp"].sort());
 });
 
-test("tidied takes a folder that can't be used for a full one", () => {
+test("tidied takes a folder that cannot be used for a full one", () => {
   mkdirSync(join(spool, ".."), { recursive: true });
   writeFileSync(spool, "a file in the folder's place");
   expect(tidied(spool, 10)).toBe(10);
@@ -64,7 +64,7 @@ test("folderFault reports errors of the folder, and no other", () => {
   const coded = (code?: string) => Object.assign(new Error("x"), code === undefined ? {} : { code });
   for (const code of ["EACCES", "EEXIST", "ENOENT", "ENOTDIR", "EPERM"])
     expect(folderFault("/spool", coded(code))).toBe(
-      `/spool can't be used (${code}). Run systemd-tmpfiles --create, which makes it.`,
+      `/spool cannot be used (${code}). Run systemd-tmpfiles --create, which makes it.`,
     );
   for (const code of ["ENOSPC", "XEACCES", "EACCESX", undefined])
     expect(folderFault("/spool", coded(code))).toBeUndefined();

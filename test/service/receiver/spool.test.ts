@@ -125,7 +125,7 @@ describe("what another member of the spool's group puts into a folder", () => {
   });
 });
 
-describe("a folder that can't be used", () => {
+describe("a folder that cannot be used", () => {
   const broken: Record<string, [make: () => void, heal: () => void, code: string]> = {
     "is missing": [
       () => rmSync(join(place, "site"), { recursive: true }),
@@ -150,7 +150,7 @@ describe("a folder that can't be used", () => {
     async (_, [make, heal, code]) => {
       const spool = openSpool(place, ["site", "docs"]);
       make();
-      for (let i = 0; i < 3; i++) await expect(spool(entry("a"))).rejects.toThrow(`site can't be used (${code}). Run`);
+      for (let i = 0; i < 3; i++) await expect(spool(entry("a"))).rejects.toThrow(`site cannot be used (${code}). Run`);
       await spool({ ...entry("a"), hook: "docs" });
       heal();
       await spool(entry("b"));
@@ -161,7 +161,7 @@ describe("a folder that can't be used", () => {
   test("at the start, too", async () => {
     writeFileSync(join(place, "site"), "");
     const spool = openSpool(place, ["site", "docs"]);
-    for (let i = 0; i < 3; i++) await expect(spool(entry("a"))).rejects.toThrow("site can't be used (ENOTDIR). Run");
+    for (let i = 0; i < 3; i++) await expect(spool(entry("a"))).rejects.toThrow("site cannot be used (ENOTDIR). Run");
     await spool({ ...entry("a"), hook: "docs" });
     rmSync(join(place, "site"));
     mkdirSync(join(place, "site"));

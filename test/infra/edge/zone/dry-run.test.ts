@@ -60,10 +60,10 @@ describe("the dry run of a preview", () => {
     ["DNS records", /dns_records$/],
     ["origin certificates", /\/client\/v4\/certificates$/],
     ["client certificates", /origin_tls_client_auth\/hostnames\/certificates$/],
-  ])("the preview names %s that can't be read, with what to do", async (what, path) => {
+  ])("the preview names %s that cannot be read, with what to do", async (what, path) => {
     api.faults.push({ path, times: 1, status: 400 });
     expect(await faults()).toEqual([
-      `the ${what} of example.org can't be read: 400 Please wait and try again (10013). Check the connection to ` +
+      `the ${what} of example.org cannot be read: 400 Please wait and try again (10013). Check the connection to ` +
         "Cloudflare and run it again.",
     ]);
   });
@@ -193,7 +193,7 @@ describe("the dry run of a preview", () => {
     expect(await withRecord({ type: "CNAME", name: "other.example.org" })).toEqual([]);
     api.faults.push({ path: /dns_records$/, times: 1, status: 400 });
     expect(await withRecord({ type: "CNAME", content: "old.example.net" })).toEqual([
-      expect.stringMatching(/^the DNS records of example\.org can't be read: 400/),
+      expect.stringMatching(/^the DNS records of example\.org cannot be read: 400/),
     ]);
   });
 
@@ -225,7 +225,7 @@ describe("the dry run of a preview", () => {
         ofSite,
       ]);
     });
-    test("is no fault of an absent host, nor where the certificates can't be read", async () => {
+    test("is no fault of an absent host, nor where the certificates cannot be read", async () => {
       const all = deeper();
       const absent = { ...serving(settings), hosts: [all.hosts[0]!, { ...host, state: "absent" as const }] };
       const edge = cloudflareApi({ baseUrl: api.url, token: apiToken });
@@ -317,7 +317,7 @@ describe("the dry run of a preview", () => {
       const failure = await tryOut(access(), settings, zone).catch((error: unknown) => error);
       expect(failure).toBeInstanceOf(CloudflareError);
       expect((failure as Error).message).toBe(
-        "Cloudflare: 1 fault, nothing was changed:\n  the DNS records of example.org can't be read: 403 Authentication " +
+        "Cloudflare: 1 fault, nothing was changed:\n  the DNS records of example.org cannot be read: 403 Authentication " +
           "error (10000). Give cloudflare:apiToken the permission DNS Edit for this zone.",
       );
       expect(said(pulumi.log.info)).toEqual([]);

@@ -347,7 +347,7 @@ describe("a zone that the account lacks", () => {
   });
   test.each(["example.net", "blog.example.net"])("%s is not, if no zone above it is known", async (zone) => {
     await having("example.org", "net");
-    expect(await failure(zone)).toContain(`the zone ${zone} can't be read: failed to find exactly one result`);
+    expect(await failure(zone)).toContain(`the zone ${zone} cannot be read: failed to find exactly one result`);
   });
 });
 
@@ -365,7 +365,7 @@ describe("preview names the permission that it needs for", () => {
     const failure = await inspect("example.org").catch((error: Error) => error);
     expect(failure).toBeInstanceOf(pulumi.RunError);
     expect((failure as Error).message).toContain(
-      `${what} can't be read: 403 Forbidden Authentication error (10000). Check`,
+      `${what} cannot be read: 403 Forbidden Authentication error (10000). Check`,
     );
     expect((failure as Error).message).toContain(`the permission ${permission}`);
   });
