@@ -1,7 +1,8 @@
 /**
- * The path of a delivery as Pulumi resources, in the order in which they are applied: each line declares one layer and
- * hands what it made to the next, so that no layer can be reached before the layers that protect it. The numbers are
- * those of the README's picture, which a delivery meets the other way round; DNS makes the hosts findable and comes last.
+ * The path of a delivery as Pulumi resources, in the order in which they are applied: each statement declares one layer
+ * at Cloudflare, or all layers of the hosts, and hands what it made to the next, so that no layer can be reached before
+ * the layers that protect it. The numbers are those of README's picture, which a delivery meets the other way round; DNS
+ * makes the hosts findable and comes last.
  */
 import * as pulumi from "@pulumi/pulumi";
 import { runLocally } from "./apply/ship.ts";
@@ -50,7 +51,8 @@ const made = readClientCertificate(runLocally("client certificate", script, { pa
 // The key beside the CA makes all of it secret. The CA is public: unmarked, preview can show what changes in nginx.
 const clientCa = pulumi.unsecret(made.apply(({ ca }) => ca));
 
-// 9 to 5: builder, receiver, systemd's sockets, nginx, firewall.
+// The hosts' layers, in the order of `applyLayers`: receiver and sockets (8, 7), builder and site (9), nginx (6),
+// firewall (5).
 const inputs = { settings, programs, secrets, clientCa, signOrigin: originCertificate };
 const hosts = probed.map((host) => declareHost(host, inputs));
 const applied = hosts.map(({ last }) => last);

@@ -1,4 +1,7 @@
-/** Every layer of one host by name, in the order they are applied; the goldens and the probe loop over it. */
+/**
+ * Every layer of one host by name. Golden files and probe loop over them, a removal backwards. `applyLayers` in declare.ts
+ * states the order of an apply: a new layer needs a line there, too.
+ */
 
 import { type HostLayer, leaving } from "../apply/layer.ts";
 import { sitesOf } from "../config/derived.ts";

@@ -1,9 +1,10 @@
 /** The program, evaluated without an engine: its resources, their order, and the secret marks. */
 import { beforeEach, describe, expect, test, vi } from "vitest";
 import type { Declared } from "../../infra/cli/live-objects.ts";
+import { hostLayers } from "../../infra/host/index.ts";
 import { originCertificate } from "../../infra/host/origin-certificate/origin-certificate.ts";
 import { paths } from "../../infra/host/paths.ts";
-import { secrets, stackConfig } from "../fixtures.ts";
+import { exampleHost, made, secrets, served, stackConfig } from "../fixtures.ts";
 import { bareHost, evaluate, type World } from "./evaluate.ts";
 
 beforeEach(() => {
@@ -67,6 +68,12 @@ test("the program declares every layer on the host and at Cloudflare", async () 
       "Zone example.org",
     ]
   `);
+});
+
+test("the program applies each layer that hostLayers lists", async () => {
+  const declared = (await evaluate()).map(({ name }) => name);
+  const layers = Object.keys(hostLayers(served, exampleHost, made));
+  expect(layers.filter((name) => !declared.includes(`web1-${name}`))).toEqual([]);
 });
 
 test("the program passes a secret only to the secrets layer, and marked as a secret", async () => {
