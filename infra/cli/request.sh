@@ -8,21 +8,21 @@ set -u
 export LC_ALL=C
 umask 022
 say() { echo "pushgate: $*" >&2; }
-[ -d "$requests/$hook" ] || { say "$hook has no builder on this host. Run npx pulumi up."; exit 1; }
+[ -d "$rootRequests/$hook" ] || { say "$hook has no builder on this host. Run npx pulumi up."; exit 1; }
 sum() { [ ! -e "$status" ] || sha256sum <"$status"; }
 # As an item of a list: a hook may have the request's name.
 named() { grep -E "(^ *|[[,])\"($request|request of uid 0 \($request\))\""; }
 before=$(sum)
 began=$(date +%s)
-new=$requests/.request-$hook
-{ printf '' >"$new" && mv -fT "$new" "$requests/$hook/$request"; } ||
-  { say "the request cannot be written into $requests/$hook. Check its disk: df $requests/$hook"; exit 1; }
+new=$rootRequests/.request-$hook
+{ printf '' >"$new" && mv -fT "$new" "$rootRequests/$hook/$request"; } ||
+  { say "the request cannot be written into $rootRequests/$hook. Check its disk: df $rootRequests/$hook"; exit 1; }
 if [ "$restart" = yes ]; then verb=restart; else verb=start; fi
 systemctl "$verb" "$unit" || { say "$unit does not start. Read: systemctl status $unit"; exit 1; }
 while [ $(($(date +%s) - began)) -lt "$seconds" ]; do
   # In this order: the builder removes the request after it has written the status.
   waits=no
-  [ ! -e "$requests/$hook/$request" ] || waits=yes
+  [ ! -e "$rootRequests/$hook/$request" ] || waits=yes
   if [ "$(sum)" != "$before" ] && named <"$status" >/dev/null; then
     base64 <"$status" | tr -d '\n'
     exit 0

@@ -20,7 +20,7 @@ export type Result = { readonly host: string; readonly result: string; readonly 
 export const requestScript = (hook: string, { file, seconds, restart }: Request): string => {
   const values = variables({
     ...{ hook, request: file, seconds, restart: restart ? "yes" : "no" },
-    ...{ requests: paths.rootRequests, status: `${paths.sites}/${hook}/status.json`, unit: units.build(hook) },
+    ...{ rootRequests: paths.rootRequests, status: `${paths.sites}/${hook}/status.json`, unit: units.build(hook) },
   });
   return `${values}\n${scriptBeside(import.meta.url, "request.sh")}`;
 };

@@ -87,8 +87,8 @@ unless_built_before() { # hook
 compare() { # hook web-root seconds
   status=$sites/$1/status.json
   : >"$scratch/begun"
-  : >"$requests/.adopt-$1"
-  mv -fT -- "$requests/.adopt-$1" "$requests/$1/adopt"
+  : >"$rootRequests/.adopt-$1"
+  mv -fT -- "$rootRequests/.adopt-$1" "$rootRequests/$1/adopt"
   systemctl reset-failed "pushgate-build-$1.service" 2>/dev/null || :
   systemctl start "pushgate-build-$1.service" || :
   deadline=$(($(date +%s) + $3))
@@ -98,7 +98,7 @@ compare() { # hook web-root seconds
     [ "$(date +%s)" -le "$deadline" ] || {
       say "the builder did not report within $3 s what it would publish in place of $2. Its journal ends with:"
       journalctl -u "pushgate-build-$1.service" --since "-$3s" -n 10 -o cat --no-pager >&2
-      rm -f -- "$requests/$1/adopt"
+      rm -f -- "$rootRequests/$1/adopt"
       unless_built_before "$1"
       return 1
     }

@@ -69,7 +69,7 @@ export function siteLayer(settings: Settings): HostLayer {
   return layerOf(import.meta.url, "site", {
     values: {
       sites: paths.sites,
-      requests: paths.rootRequests,
+      rootRequests: paths.rootRequests,
       // A file for each site: its web root, and what was there before.
       records: `${paths.state}/sites`,
       hooks: sites.map(({ name }) => name),
