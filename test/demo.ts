@@ -95,7 +95,7 @@ try {
     rows.push({ layer, declaredIn, attack, how, with: seen(intact), without: seen(removed) });
     if (!same(intact, scenario.with)) faults.push(`${layer}: as declared: ${plain(intact)}`);
     if (!same(removed, scenario.without)) faults.push(`${layer}: ${scenario.removal.says}: ${plain(removed)}`);
-    say(`${styleText("bold", layer.padEnd(18))} ${styleText("dim", `${declaredIn}, ${how}`)}`);
+    say(`${styleText("bold", layer.padEnd(23))} ${styleText("dim", `${declaredIn}, ${how}`)}`);
     paragraph(attack, "  ");
     row("    as declared", plain(intact), verdict(intact, scenario.with));
     row(`    ${scenario.removal.says}`, plain(removed), same(removed, scenario.without) ? "yellow" : "red");
@@ -115,7 +115,7 @@ try {
   row("    the receiver's journal", before.logs.receiver === 0 ? "empty" : `${before.logs.receiver} lines`);
   row("  with pushgate's rules", plain(after), verdict(after, accepted));
   say();
-  if (!same(before, { status: 403, stoppedBy: "3 bots" }) || before.logs.proxy + before.logs.receiver > 0)
+  if (!same(before, { status: 403, stoppedBy: "3 bot management" }) || before.logs.proxy + before.logs.receiver > 0)
     faults.push(`the incident without pushgate's rules: ${plain(before)}`);
   if (!same(after, accepted)) faults.push(`the incident with pushgate's rules: ${plain(after)}`);
 
@@ -137,7 +137,7 @@ process.exit(faults.length > 0 ? 1 : 0);
 /** Pushes to a real repository, sends their deliveries through the chain, and builds the page. */
 async function rebuild(chain: Chain): Promise<void> {
   say(
-    `${styleText("bold", "9 rebuild")}          ${styleText("dim", "service/builder, real, with git over HTTPS and Hugo")}`,
+    `${styleText("bold", "9 builder".padEnd(23))} ${styleText("dim", "service/builder, real, with git over HTTPS and Hugo")}`,
   );
   const absent = cannotPublish();
   if (absent !== undefined) {
@@ -160,7 +160,7 @@ async function rebuild(chain: Chain): Promise<void> {
     row("    the page shows", `${read}`, read === page ? "green" : "red");
     say();
     if (answered.status !== 202 || last.result !== result || read !== page)
-      faults.push(`9 rebuild: ${what}: ${answered.status}, ${last.result}: ${last.reason}; the page shows ${read}`);
+      faults.push(`9 builder: ${what}: ${answered.status}, ${last.result}: ${last.reason}; the page shows ${read}`);
   };
   try {
     await push("a push with a site", siteFiles(1), "published", says(1));
@@ -186,8 +186,8 @@ function dns(declared: readonly Declared[]): void {
   const records = declared.filter(({ type }) => type === "cloudflare:index/dnsRecord:DnsRecord");
   const open = records.filter(({ inputs }) => inputs.proxied !== true);
   const names = [...new Set(records.map(({ inputs }) => String(inputs.name)))].join(" and ");
-  if (records.length === 0 || open.length > 0) faults.push(`1 dns: ${open.length} of ${records.length} not proxied`);
-  say(`${styleText("bold", "1 dns".padEnd(18))} ${styleText("dim", "infra/edge/dns.ts, evaluated")}`);
+  if (records.length === 0 || open.length > 0) faults.push(`1 DNS: ${open.length} of ${records.length} not proxied`);
+  say(`${styleText("bold", "1 DNS".padEnd(23))} ${styleText("dim", "infra/edge/dns.ts, evaluated")}`);
   paragraph(`a visitor looks up ${names}`, "  ");
   row("    as declared", "Cloudflare's addresses, not the host's", open.length === 0 ? "green" : "red");
   say();

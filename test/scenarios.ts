@@ -2,13 +2,14 @@
  * For each layer an attack that this layer alone stops: the table of the demo, the rehearsal and the suites on hosts.
  * Each attack is sent twice, with the layer as declared and with its protection removed.
  */
+import type { PathLayer } from "../infra/trace/outcomes.ts";
 import type { Chain, Way } from "./demo/chain.ts";
 import type { Rule } from "./fakes/cloudflare/zone.ts";
 import { type Change, type Delivery, delivery, from } from "./fakes/deliveries.ts";
 import { foreignWorker } from "./fixtures.ts";
 
-/** A layer's number, as in README's picture, and its name. */
-export type LayerName = "2 waf" | "3 bots" | "4 origin" | "5 firewall" | "6 proxy" | "7 service manager" | "8 receiver";
+/** Layers that reject deliveries. */
+export type RejectingLayer = Exclude<PathLayer, "the git host" | "1 DNS">;
 
 /** The addresses that attacks are sent from: those of deliveries.ts, or the lab's. */
 export type Places = { readonly github: string; readonly stranger: string };
@@ -22,8 +23,8 @@ type Attack = {
 };
 
 /** The demo evaluates these attacks; the suites on hosts send them to real hosts. */
-export const attacks: Readonly<Record<LayerName, Attack>> = {
-  "2 waf": {
+export const attacks: Readonly<Record<RejectingLayer, Attack>> = {
+  "2 WAF": {
     says: "a scanner requests /.env from the hooks' hostname",
     change: ({ stranger }) => ({
       method: "GET",
@@ -35,12 +36,12 @@ export const attacks: Readonly<Record<LayerName, Attack>> = {
     }),
     removal: "the blocking rule deleted",
   },
-  "3 bots": {
+  "3 bot management": {
     says: "Cloudflare's bot management is on, and the git host sends a correctly signed delivery",
     change: ({ github }) => ({ source: github }),
     removal: "pushgate's rules deleted",
   },
-  "4 origin": {
+  "4 Cloudflare to origin": {
     says: "another host answers at the origin's address, with a self-signed certificate",
     change: ({ github }) => ({ source: github }),
     removal: "strict TLS off",
@@ -50,12 +51,12 @@ export const attacks: Readonly<Record<LayerName, Attack>> = {
     change: ({ stranger }) => ({ source: stranger }),
     removal: "the drop rule deleted",
   },
-  "6 proxy": {
+  "6 nginx": {
     says: "another Cloudflare customer's worker sends from Cloudflare's addresses, without this zone's client certificate",
     change: ({ github }) => ({ source: github }),
     removal: "client certificate optional",
   },
-  "7 service manager": {
+  "7 systemd": {
     says: "a stranger signs with a leaked secret, outside the git host's ranges, and Cloudflare's rules are deleted",
     change: ({ stranger }) => ({ source: stranger }),
     removal: "IPAddressDeny= deleted",
@@ -71,7 +72,7 @@ export const attacks: Readonly<Record<LayerName, Attack>> = {
 type Expected = { readonly status: number; readonly stoppedBy: string };
 
 export type Scenario = {
-  readonly layer: LayerName;
+  readonly layer: RejectingLayer;
   readonly declaredIn: string;
   readonly attack: string;
   /** Whether the demo runs the real layer, or evaluates what is declared and rendered. */
@@ -122,7 +123,7 @@ export const fightingBots = (chain: Chain): Chain => ({
   },
 });
 
-const evaluated = (layer: LayerName) => ({
+const evaluated = (layer: RejectingLayer) => ({
   attack: attacks[layer].says,
   how: "evaluated" as const,
   delivery: () => delivery(attacks[layer].change(from)),
@@ -130,35 +131,35 @@ const evaluated = (layer: LayerName) => ({
 
 /** The incident that this project began with. */
 export const incident: Scenario = {
-  layer: "3 bots",
+  layer: "3 bot management",
   declaredIn: "infra/edge/waf.ts, infra/edge/bots.ts",
-  ...evaluated("3 bots"),
+  ...evaluated("3 bot management"),
   opened: fightingBots,
   removal: { says: "the skip rule deleted", of: withoutAction("skip") },
   with: { status: 202, stoppedBy: "none" },
   // The zone of the incident had neither of pushgate's rules.
-  without: { status: 403, stoppedBy: "3 bots" },
+  without: { status: 403, stoppedBy: "3 bot management" },
 };
 
 /** `unverifying`: the receiver without its signature check. */
 export function scenarios(unverifying: Chain["receiver"]): Scenario[] {
   return [
     {
-      layer: "2 waf",
+      layer: "2 WAF",
       declaredIn: "infra/edge/waf.ts",
-      ...evaluated("2 waf"),
-      removal: { says: attacks["2 waf"].removal, of: withoutAction("block") },
-      with: { status: 403, stoppedBy: "2 waf" },
-      without: { status: 404, stoppedBy: "6 proxy" },
+      ...evaluated("2 WAF"),
+      removal: { says: attacks["2 WAF"].removal, of: withoutAction("block") },
+      with: { status: 403, stoppedBy: "2 WAF" },
+      without: { status: 404, stoppedBy: "6 nginx" },
     },
-    { ...incident, removal: { says: attacks["3 bots"].removal, of: noRules } },
+    { ...incident, removal: { says: attacks["3 bot management"].removal, of: noRules } },
     {
-      layer: "4 origin",
+      layer: "4 Cloudflare to origin",
       declaredIn: "infra/edge/origin.ts",
-      ...evaluated("4 origin"),
+      ...evaluated("4 Cloudflare to origin"),
       opened: (chain) => ({ ...chain, impostor: true }),
-      removal: { says: attacks["4 origin"].removal, of: rules("http_config_settings", () => []) },
-      with: { status: 526, stoppedBy: "4 origin" },
+      removal: { says: attacks["4 Cloudflare to origin"].removal, of: rules("http_config_settings", () => []) },
+      with: { status: 526, stoppedBy: "4 Cloudflare to origin" },
       without: { status: 200, stoppedBy: "none: the other host answers" },
     },
     {
@@ -171,30 +172,30 @@ export function scenarios(unverifying: Chain["receiver"]): Scenario[] {
         of: (chain) => ({ ...chain, firewall: edit(chain.firewall, /^.*counter name not_edge drop$/m, "") }),
       },
       with: { status: 0, stoppedBy: "5 firewall" },
-      without: { status: 400, stoppedBy: "6 proxy" },
+      without: { status: 400, stoppedBy: "6 nginx" },
     },
     {
-      layer: "6 proxy",
+      layer: "6 nginx",
       declaredIn: "infra/host/proxy/proxy.ts",
-      ...evaluated("6 proxy"),
+      ...evaluated("6 nginx"),
       way: { through: "another customer", client: foreignWorker },
       removal: {
-        says: attacks["6 proxy"].removal,
+        says: attacks["6 nginx"].removal,
         of: (chain) => ({ ...chain, proxy: edit(chain.proxy, "ssl_verify_client on;", "ssl_verify_client off;") }),
       },
-      with: { status: 400, stoppedBy: "6 proxy" },
-      without: { status: 403, stoppedBy: "7 service manager" },
+      with: { status: 400, stoppedBy: "6 nginx" },
+      without: { status: 403, stoppedBy: "7 systemd" },
     },
     {
-      layer: "7 service manager",
+      layer: "7 systemd",
       declaredIn: "infra/host/receiver/receiver.ts",
-      ...evaluated("7 service manager"),
+      ...evaluated("7 systemd"),
       opened: noRules,
       removal: {
-        says: attacks["7 service manager"].removal,
+        says: attacks["7 systemd"].removal,
         of: (chain) => ({ ...chain, socket: (port) => edit(chain.socket(port), /^IPAddressDeny=any$/m, "") }),
       },
-      with: { status: 403, stoppedBy: "7 service manager" },
+      with: { status: 403, stoppedBy: "7 systemd" },
       without: { status: 202, stoppedBy: "none" },
     },
     {

@@ -2,7 +2,7 @@
 import { admission } from "../trace/causes.ts";
 import type { SecurityEvent } from "../trace/evidence.ts";
 import type { HostState } from "../trace/host-state.ts";
-import { layers } from "../trace/outcomes.ts";
+import { pathLayers } from "../trace/outcomes.ts";
 import { ruleText, type Verdict } from "../trace/verdict.ts";
 import type { Traced } from "./trace-hosts.ts";
 
@@ -13,7 +13,7 @@ export const exitOf = ({ certainty, outcomes }: Verdict): number => {
 };
 
 const reached = ({ outcomes: [first] }: Verdict): number =>
-  first === undefined || first.layer === "delivered" ? layers.length : layers.indexOf(first.layer);
+  first === undefined || first.layer === "delivered" ? pathLayers.length : pathLayers.indexOf(first.layer);
 
 /** More outcomes than these are printed without a fix each: what would rule them out is the next step. */
 const mostFixes = 5;
@@ -61,7 +61,7 @@ export function traceText(traced: Traced, found: Verdict): string {
   const { host, time, answer, cloudflare, notLooked, nginx, receiver, published, state = [] } = traced;
   const { certainty, outcomes } = found;
   const at = reached(found);
-  const path = layers.map((layer, i) => {
+  const path = pathLayers.map((layer, i) => {
     if (i === 0 && at > 0) return [layer, "sent it"];
     if (certainty === "unknown") return [layer, outcomes.length > 0 && i < at ? "passed" : "unknown"];
     if (i === at) return [layer, `${certainty === "likely" ? "probably " : ""}rejected it`];

@@ -8,13 +8,13 @@ import { units } from "../host/paths.ts";
 import { isV4 } from "../networks.ts";
 import type { Attempt } from "./attempts.ts";
 import { type HostState, isFull } from "./host-state.ts";
-import type { Layer, Outcome } from "./outcomes.ts";
+import type { Outcome, PathLayer } from "./outcomes.ts";
 
 export type Cause = {
   /** The outcome that it may explain. */
   readonly outcome: string;
   /** The layer that broke. It can differ from the outcome's: where nginx is down, Cloudflare finds a closed port. */
-  readonly layer: Layer;
+  readonly layer: PathLayer;
   readonly host: string;
   readonly what: string;
   /** A command for the operator's shell, or what to do by hand. */
@@ -24,7 +24,7 @@ export type Cause = {
 const up = "npx pulumi up";
 type Found = readonly (Omit<Cause, "outcome" | "host"> | undefined)[];
 
-/** Per outcome, the host's layers whose differences may explain it, the likeliest first. */
+/** Per outcome, the layers of infra/host whose differences may explain it, the likeliest first. */
 const explainedBy: Readonly<Record<string, readonly string[]>> = {
   firewall: ["firewall", "proxy"],
   "another server": ["proxy"],
@@ -44,7 +44,8 @@ const explainedBy: Readonly<Record<string, readonly string[]>> = {
   "a bug": ["receiver"],
 };
 
-const layerOf = (layer: string, outcome: Outcome): Layer => {
+/** Where on the path a layer of infra/host is. */
+const pathLayerOf = (layer: string, outcome: Outcome): PathLayer => {
   if (layer === "origin-certificate") return "4 Cloudflare to origin";
   if (layer === "firewall") return "5 firewall";
   if (layer === "proxy") return "6 nginx";
@@ -118,7 +119,7 @@ function ofLayer(layer: string, outcome: Outcome, attempt: Attempt, state: HostS
   const [first, ...rest] = all;
   if (first === undefined) return [];
   const more = rest.length === 0 ? "" : `; ${rest.length} more of ${layer} differ`;
-  return [{ layer: layerOf(layer, outcome), what: `${first.text}${more}`, fix: fixOf(layer, all, state) }];
+  return [{ layer: pathLayerOf(layer, outcome), what: `${first.text}${more}`, fix: fixOf(layer, all, state) }];
 }
 
 function ofGuard(outcome: Outcome, { time }: Attempt, { guard, guardLines }: HostState): Found {
@@ -161,7 +162,7 @@ function ofDisk(outcome: Outcome, { spool, logs, ssh }: HostState): Found {
   const [room, whose] = rooms[outcome.name] ?? [];
   if (room === undefined) return [];
   const { freeKiB, freeFiles, readOnly } = room;
-  const layer = outcome.layer as Layer;
+  const layer = outcome.layer as PathLayer;
   return [
     readOnly
       ? {
@@ -185,7 +186,7 @@ function found(outcome: Outcome, attempt: Attempt, state: HostState): Found {
     return outcome.name === "firewall" || outcome.name === "no route"
       ? [
           {
-            layer: outcome.layer as Layer,
+            layer: outcome.layer as PathLayer,
             what: `ssh, too: ${state.unreachable}`,
             fix: "Start the host if it is off, else correct what ssh reports.",
           },

@@ -8,8 +8,8 @@ import type { NginxLine, ReceiverLine, SecurityEvent } from "./evidence.ts";
 import { proxyOutcomes } from "./proxy.ts";
 import { receiverOutcomes } from "./receiver.ts";
 
-/** As README's picture counts them; 0 is the git host. */
-export const layers = [
+/** The layers on a delivery's path, as README's picture counts them; 0 is the git host. */
+export const pathLayers = [
   "the git host",
   "1 DNS",
   "2 WAF",
@@ -20,12 +20,12 @@ export const layers = [
   "7 systemd",
   "8 receiver",
 ] as const;
-export type Layer = (typeof layers)[number];
+export type PathLayer = (typeof pathLayers)[number];
 
 export type Outcome = {
   readonly name: string;
   /** The layer that rejected the delivery, or "delivered". */
-  readonly layer: Layer | "delivered";
+  readonly layer: PathLayer | "delivered";
   /** A sentence without its full stop. `{origin}` in it is the host's address and port. */
   readonly what: string;
   /** `{rule}` in it is the rule of the security event. */

@@ -41,7 +41,7 @@ export type Outcome = {
 const cloudflareAddress = "104.16.0.1";
 
 /** Custom rules are layer 2, Cloudflare's products are layer 3. */
-const layerOf = (source: string): string => (source === "firewallCustom" ? "2 waf" : "3 bots");
+const layerOf = (source: string): string => (source === "firewallCustom" ? "2 WAF" : "3 bot management");
 
 export async function walk(chain: Chain, delivery: Delivery, way: Way = { through: "zone" }): Promise<Outcome> {
   const stopped = (status: number, stoppedBy: string, proxy = 0, receiver = 0): Outcome => ({
@@ -64,9 +64,11 @@ export async function walk(chain: Chain, delivery: Delivery, way: Way = { throug
     };
     const verdict = decide(chain.zone, request);
     if (verdict.answer) return stopped(verdict.answer.status, layerOf(verdict.decidedBy?.source ?? ""));
-    if (verdict.origin.port !== port) return stopped(521, "4 origin");
+    if (verdict.origin.port !== port) return stopped(521, "4 Cloudflare to origin");
     if (chain.impostor)
-      return verdict.origin.ssl === "strict" ? stopped(526, "4 origin") : stopped(200, "none: the other host answers");
+      return verdict.origin.ssl === "strict"
+        ? stopped(526, "4 Cloudflare to origin")
+        : stopped(200, "none: the other host answers");
     ownCertificate = chain.zone.origin_pulls.hostnames.some(
       ({ hostname, enabled }) => hostname === delivery.host && enabled,
     );
@@ -81,10 +83,10 @@ export async function walk(chain: Chain, delivery: Delivery, way: Way = { throug
 
   const { method, path, body } = delivery;
   const passage = proxyPasses(chain.proxy, { peer, ownCertificate, client, method, path, bodyBytes: body.length });
-  if ("status" in passage) return stopped(passage.status, passage.status < 400 ? "none" : "6 proxy", 1);
+  if ("status" in passage) return stopped(passage.status, passage.status < 400 ? "none" : "6 nginx", 1);
 
   // nginx answers 403 for a connection that the kernel rejects, but the rejecting layer is systemd's allowlist.
-  if (!socketAdmits(chain.socket(passage.port), passage.bind)) return stopped(403, "7 service manager", 1);
+  if (!socketAdmits(chain.socket(passage.port), passage.bind)) return stopped(403, "7 systemd", 1);
 
   const { status, lines } = await chain.receiver(delivery);
   return stopped(status, status < 300 ? "none" : "8 receiver", 1, lines);

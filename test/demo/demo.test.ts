@@ -18,8 +18,8 @@ test("the demo ends with a published page", ({ skip }) => {
   const { status, stdout, stderr } = demo();
   expect(status, stderr).toBe(0);
   expect(stdout.split("\n").filter((line) => line.length > 80)).toEqual([]);
-  expect([..."123456789"].filter((number) => !new RegExp(`^${number} [a-z]`, "m").test(stdout))).toEqual([]);
-  const end = stdout.slice(stdout.indexOf("9 rebuild"));
+  expect([..."123456789"].filter((number) => !new RegExp(`^${number} [A-Za-z]`, "m").test(stdout))).toEqual([]);
+  const end = stdout.slice(stdout.indexOf("9 builder"));
   expect(end).toMatch(/a push with a site +202 accepted\n.* published, .*\n +the page shows +revision 1\n/);
   expect(end).toMatch(/changes layouts +202 accepted\n.* published, [\s\S]*?\n +the page shows +revision 2\n/);
   expect(end).toMatch(/README\.md +202 accepted\n.* nothing, .*only\n? *README\.md.*\n +the page shows +revision 2\n/);

@@ -33,8 +33,8 @@ const emptied = (phase: string, says: string): Fault => ({
   },
 });
 
-export const noRules = emptied("http_request_firewall_custom", attacks["3 bots"].removal);
-export const notStrict = emptied("http_config_settings", attacks["4 origin"].removal);
+export const noRules = emptied("http_request_firewall_custom", attacks["3 bot management"].removal);
+export const notStrict = emptied("http_config_settings", attacks["4 Cloudflare to origin"].removal);
 
 /** A setting of the zone, which the program never changes. */
 export const bots = (action: "managed_challenge" | "allow"): Fault => ({
@@ -81,7 +81,7 @@ const proxyEdited = (says: string, change: (conf: string) => string): Fault => (
   },
 });
 
-export const noClientCertificate = proxyEdited(attacks["6 proxy"].removal, (conf) =>
+export const noClientCertificate = proxyEdited(attacks["6 nginx"].removal, (conf) =>
   edit(conf, "ssl_verify_client on;", "ssl_verify_client off;"),
 );
 
@@ -129,7 +129,7 @@ export const keptConnections = proxyEdited("nginx keeps its connections to the r
  * receiver must not restart.
  */
 export const noList: Fault = {
-  says: attacks["7 service manager"].removal,
+  says: attacks["7 systemd"].removal,
   make: async (_world, host) => {
     const socket = units.socket("github");
     await host.writeFile(`${paths.units}/${socket}.d/open.conf`, "[Socket]\nIPAddressDeny=\nIPAddressAllow=\n");

@@ -6,7 +6,7 @@
 import { loopback } from "../../infra/networks.ts";
 import type { Change } from "../fakes/deliveries.ts";
 import { foreignWorker } from "../fixtures.ts";
-import { attacks, type LayerName } from "../scenarios.ts";
+import { attacks, type RejectingLayer } from "../scenarios.ts";
 import { answers } from "./attack-report.ts";
 import * as by from "./attackers.ts";
 import * as fault from "./faults.ts";
@@ -29,7 +29,7 @@ export type Row = {
 };
 
 export type Stage = {
-  readonly layer: LayerName;
+  readonly layer: RejectingLayer;
   /** A fault that these attacks need; it is undone after them. */
   readonly during?: { readonly made: fault.Fault; readonly undone: (host: Host) => fault.Fault };
   readonly removal: fault.Fault;
@@ -47,12 +47,12 @@ const sees = release === "bookworm" ? "first" : "all";
 
 export const stages: readonly Stage[] = [
   {
-    layer: "2 waf",
+    layer: "2 WAF",
     removal: fault.noRules,
     rows: [
       {
-        attack: attacks["2 waf"].says,
-        send: by.edge(attacks["2 waf"].change(places)),
+        attack: attacks["2 WAF"].says,
+        send: by.edge(attacks["2 WAF"].change(places)),
         declared: blocked,
         reaches: "404 proxy: not found",
       },
@@ -78,7 +78,7 @@ export const stages: readonly Stage[] = [
     ],
   },
   {
-    layer: "3 bots",
+    layer: "3 bot management",
     removal: fault.bots("allow"),
     rows: [
       {
@@ -102,11 +102,17 @@ export const stages: readonly Stage[] = [
         stopped: challenged,
         reaches: notAllowed,
       },
-      { attack: attacks["3 bots"].says, send: by.edge({}), declared: accepted, stopped: challenged, reaches: accepted },
+      {
+        attack: attacks["3 bot management"].says,
+        send: by.edge({}),
+        declared: accepted,
+        stopped: challenged,
+        reaches: accepted,
+      },
     ],
   },
   {
-    layer: "4 origin",
+    layer: "4 Cloudflare to origin",
     during: {
       made: fault.recordsAt(by.impostors),
       undone: ({ address, address6 }) => fault.recordsAt({ A: address, AAAA: address6! }),
@@ -114,7 +120,7 @@ export const stages: readonly Stage[] = [
     removal: fault.notStrict,
     rows: [
       {
-        attack: attacks["4 origin"].says,
+        attack: attacks["4 Cloudflare to origin"].says,
         send: by.edge({}),
         declared: accepted,
         stopped: "526 edge",
@@ -154,11 +160,11 @@ export const stages: readonly Stage[] = [
     ],
   },
   {
-    layer: "6 proxy",
+    layer: "6 nginx",
     removal: fault.noClientCertificate,
     rows: [
       {
-        attack: attacks["6 proxy"].says,
+        attack: attacks["6 nginx"].says,
         send: by.direct(foreignWorker, foreignWorker, by.otherCustomer),
         declared: noCertificate,
         reaches: notAllowed,
@@ -178,7 +184,7 @@ export const stages: readonly Stage[] = [
     ],
   },
   {
-    layer: "6 proxy",
+    layer: "6 nginx",
     removal: fault.anyPeer,
     rows: [
       {
@@ -191,7 +197,7 @@ export const stages: readonly Stage[] = [
     ],
   },
   {
-    layer: "6 proxy",
+    layer: "6 nginx",
     removal: fault.anyClient,
     rows: [
       {
@@ -215,7 +221,7 @@ export const stages: readonly Stage[] = [
     ],
   },
   {
-    layer: "6 proxy",
+    layer: "6 nginx",
     removal: fault.forwardedForBelieved,
     rows: [
       {
@@ -227,12 +233,12 @@ export const stages: readonly Stage[] = [
     ],
   },
   {
-    layer: "7 service manager",
+    layer: "7 systemd",
     removal: fault.noList,
     rows: [
       {
-        attack: attacks["7 service manager"].says,
-        send: by.edge(attacks["7 service manager"].change(places)),
+        attack: attacks["7 systemd"].says,
+        send: by.edge(attacks["7 systemd"].change(places)),
         declared: blocked,
         stopped: notAllowed,
         reaches: accepted,

@@ -8,7 +8,7 @@ import { paths } from "../../../infra/host/paths.ts";
 import type { Run } from "../../engine/engine.ts";
 import type { Rule } from "../../fakes/cloudflare/zone.ts";
 import type { Change } from "../../fakes/deliveries.ts";
-import { attacks, type LayerName } from "../../scenarios.ts";
+import { attacks, type RejectingLayer } from "../../scenarios.ts";
 import { addOtherSite, answers, logged, summary } from "../attack-report.ts";
 import { deployedWorld } from "../deployed.ts";
 import * as fault from "../faults.ts";
@@ -126,7 +126,7 @@ test("no layer accepts another spelling of the hook's path", async () => {
 
 /** Eight allowed deliveries at once, then eight denied ones. */
 async function burst() {
-  const [good, bad] = [{ source: places.github }, attacks["7 service manager"].change(places)];
+  const [good, bad] = [{ source: places.github }, attacks["7 systemd"].change(places)];
   const before = await lab.world.spooled(lab.host);
   const turns = (change: Change) => Array.from({ length: 8 }, () => lab.world.deliver(change));
   const allowed = await Promise.all(turns(good));
@@ -138,8 +138,8 @@ async function burst() {
 }
 
 /** Extra tests before a layer's rows, with the layers before it open. */
-const before: Partial<Record<LayerName, () => void>> = {
-  "3 bots": () => {
+const before: Partial<Record<RejectingLayer, () => void>> = {
+  "3 bot management": () => {
     test("without the declared rules the git host gets a 403 and no log has a line; with them it gets 202", async () => {
       const { world, host } = lab;
       const rules = "http_request_firewall_custom";
@@ -165,7 +165,7 @@ const before: Partial<Record<LayerName, () => void>> = {
       expect(receiver.slice(-2)).toEqual(["before", "after"]);
     });
   },
-  "7 service manager": () => {
+  "7 systemd": () => {
     test("a denied source gets in after an allowed one only if nginx keeps its connections open", async () => {
       const { world, host } = lab;
       expect(await burst()).toEqual({ allowed: new Set([accepted]), denied: new Set([notAllowed]) });

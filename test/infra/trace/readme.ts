@@ -1,6 +1,6 @@
 /** README's table of rejections, from the rows of infra/trace. */
 import type { Shape } from "../../../infra/trace/answers.ts";
-import { layers, type Outcome, outcomes } from "../../../infra/trace/outcomes.ts";
+import { type Outcome, outcomes, pathLayers } from "../../../infra/trace/outcomes.ts";
 
 /** What a group of rows shows: answers by the same program, for the same layer. */
 type Shown = { readonly by: string; readonly challenge: boolean; readonly outcome: Outcome; readonly shapes: Shape[] };
@@ -35,7 +35,7 @@ const reasons = (group: readonly Shown[]): string => {
 export function rejections(): string {
   const shown = outcomes.filter(({ layer }) => layer !== "delivered").flatMap(shownBy);
   const rank = ({ by, challenge, outcome: { layer } }: Shown): number =>
-    (by === "" ? 0 : 100) + layers.indexOf(layer as never) - (challenge ? 0.5 : 0);
+    (by === "" ? 0 : 100) + pathLayers.indexOf(layer as never) - (challenge ? 0.5 : 0);
   const groups = Map.groupBy(
     shown.toSorted((a, b) => rank(a) - rank(b)),
     ({ by, challenge, outcome }) => `${by} ${challenge} ${outcome.layer}`,
