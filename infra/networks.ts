@@ -1,7 +1,7 @@
 /**
  * Every address and every address range this project knows, and nowhere else: `test/infra/networks.test.ts` fails on an
- * address literal in any other file of infra or service. Cloudflare's rules, the firewall's sets, the proxy's real-address lines and the
- * sockets' allowlists all read this file, so one changed line changes all of them.
+ * address literal in any other file of infra or service. Cloudflare's rules, the firewall's sets, the proxy's
+ * real-address lines and the sockets' allowlists all read this file, so one changed line changes all of them.
  *
  * Each list is sorted, free of overlaps, and names its source and the day it was read.
  */
@@ -175,10 +175,10 @@ export const loopback = { v4: "127.0.0.1", v6: "::1", v4range: "127.0.0.0/8" } a
 export const local = [loopback.v4range, "169.254.0.0/16", loopback.v6, "fe80::/10"] as const;
 
 /**
- * Addresses reserved for documentation (RFC 5737, RFC 3849): no host sends from them, so the guard uses them as the
- * source that every allowlist must reject.
+ * Addresses reserved for documentation (RFC 5737, RFC 3849), which no host has. The guard connects from them, as every
+ * allowlist must reject them; the routing layer looks up the way of a reply to them.
  */
-export const stranger = { v4: "192.0.2.1", v6: "2001:db8::1" } as const;
+export const exampleAddress = { v4: "192.0.2.1", v6: "2001:db8::1" } as const;
 
 export const isV4 = (cidr: string): boolean => isIPv4(cidr.split("/")[0] ?? "");
 export const v4 = (cidrs: readonly string[]): string[] => cidrs.filter(isV4);

@@ -57,7 +57,11 @@ function answerOf(text: string): Answer | undefined {
 }
 
 /** The verdict where no connection opened: the socket should accept an address of the ranges. */
-const deaf: Verdict = { certainty: "likely", outcomes: outcomes.filter(({ name }) => name === "socket"), causes: [] };
+const notAccepted: Verdict = {
+  certainty: "likely",
+  outcomes: outcomes.filter(({ name }) => name === "socket"),
+  causes: [],
+};
 
 /** Throws a UserError where each delivery of the git host is a push, so that a ping would build. */
 export async function pingOnHost(endpoint: Endpoint, options: Options): Promise<Followed> {
@@ -78,7 +82,7 @@ export async function pingOnHost(endpoint: Endpoint, options: Options): Promise<
   const [text] = await all([runOnHost(host!, pingScript(request, source, set.port), 30)]);
   const [, connected, hex = ""] = /^(connected )?([0-9a-f]*)$/.exec(text!.trim()) ?? [];
   const about = { hook: hook.name, host: name, delivery, kind: "ping" };
-  if (connected === undefined) return { ...about, ...deaf };
+  if (connected === undefined) return { ...about, ...notAccepted };
   const answer = answerOf(Buffer.from(hex, "hex").toString());
   const [logged] = (await onHosts([delivery], { ...options, host: name })).get(delivery)!;
   // The ping did not pass nginx, so that its log says nothing.

@@ -51,7 +51,7 @@ function stateLines(traced: Traced, state: HostState): (readonly [source: string
       : [
           [
             admitted.unit,
-            `${admitted.client} is ${yes(admitted.installed)} the installed ranges, ${yes(admitted.declared)} those of this release`,
+            `${admitted.client} is ${yes(admitted.installed)} the installed allowlist, ${yes(admitted.declared)} this release's`,
           ] as const,
         ]),
   ];

@@ -140,16 +140,16 @@ const packages: Check = (_, report) => {
   });
 };
 
-/** systemd reports no error if the kernel cannot enforce the address list on the receiver's sockets. */
+/** systemd reports no error if the kernel cannot enforce the allowlists of the receiver's sockets. */
 const allowlist: Check = (_, report) => {
   const fix =
-    "so the receiver's address list would silently admit every source. Boot with systemd.unified_cgroup_hierarchy=1; in " +
+    "so the receiver's sockets would silently admit every source. Boot with systemd.unified_cgroup_hierarchy=1; in " +
     "a container allow the bpf system call (systemd-nspawn: --system-call-filter=bpf), or use a virtual machine.";
   if (!answer(report, "cgroup").includes("cgroup2fs")) return fault(`no unified cgroup hierarchy found, ${fix}`);
   if (answer(report, "bpf") === "enforced") return [];
   return answer(report, "bpf") === "absent"
     ? fault(`this kernel or container cannot enforce a packet filter on systemd's own units, ${fix}`)
-    : warning("enforcement of address lists is unknown. The guard proves it, or keeps the socket closed.");
+    : warning("enforcement of the allowlist is unknown. The guard proves it, or keeps the sockets closed.");
 };
 
 const network: Check = (_, { system }) =>

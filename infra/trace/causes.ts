@@ -64,7 +64,7 @@ const clientOf = ({ nginx, receiver }: Attempt): string | undefined => {
   return client && /^[0-9a-f.:]+$/i.test(client) ? client : undefined;
 };
 
-/** The socket of the delivery's hook, and whether its client address is in the two lists. */
+/** The socket of the delivery's hook, and whether its installed and its declared allowlist have the client address. */
 export function admission(attempt: Attempt, { sockets }: HostState) {
   const client = clientOf(attempt);
   const socket = sockets.find(({ hooks }) => attempt.hook !== undefined && hooks.includes(attempt.hook));
@@ -134,14 +134,14 @@ function ofGuard(outcome: Outcome, { time }: Attempt, { guard, guardLines }: Hos
   });
 }
 
-function ofList(outcome: Outcome, attempt: Attempt, state: HostState): Found {
+function ofAllowlist(outcome: Outcome, attempt: Attempt, state: HostState): Found {
   const { client, unit, installed, declared } = admission(attempt, state) ?? {};
   if (client === undefined || !["socket", "outside of the ranges"].includes(outcome.name)) return [];
   const layer = "7 systemd";
   if (declared && !installed)
-    return [{ layer, what: `${unit} does not admit ${client}, which this release's ranges hold`, fix: up }];
+    return [{ layer, what: `${unit} does not admit ${client}, which this release's source ranges hold`, fix: up }];
   if (installed && outcome.name === "outside of the ranges")
-    return [{ layer, what: `${unit} admits ${client}, which nginx's list did not hold`, fix: up }];
+    return [{ layer, what: `${unit} admits ${client}, which nginx's source ranges did not hold`, fix: up }];
   return [];
 }
 
@@ -197,7 +197,7 @@ function found(outcome: Outcome, attempt: Attempt, state: HostState): Found {
   const closed = attempt.answer?.status === 521;
   return [
     ...ofGuard(outcome, attempt, state),
-    ...ofList(outcome, attempt, state),
+    ...ofAllowlist(outcome, attempt, state),
     ...ofDisk(outcome, state),
     ...(closed ? layers.toReversed() : layers).flatMap((layer) => ofLayer(layer, outcome, attempt, state)),
     ...ofTables(outcome, state),

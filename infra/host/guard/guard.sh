@@ -9,7 +9,8 @@
 # finding, which preview reads; $run/closed names the sockets that the guard stopped.
 set -u
 export LC_ALL=C
-# strangers: sources that no socket may admit; ports: of the sockets; table: the firewall's file; receiver: the service.
+# must_reject: sources that every socket must reject; ports: of the sockets; table: the firewall's file; receiver: the
+# service.
 . /etc/pushgate/guard.conf
 lib=/usr/local/lib/pushgate
 run=${RUNTIME_DIRECTORY:-/run/pushgate-guard}
@@ -37,18 +38,18 @@ why_it_leaks() { # unit
   if systemctl show -p IPIngressPackets --value "$1" | grep -qx '\[no data\]'; then
     echo "the kernel does not enforce IPAddressAllow here; fix: use a kernel with CONFIG_CGROUP_BPF, and in a container allow bpf()"
   else
-    echo "the live list of $1 is wider than the declared one; fix: systemctl cat $1, then run npx pulumi up"
+    echo "the live allowlist of $1 is wider than the declared one; fix: systemctl cat $1, then run npx pulumi up"
   fi
 }
 
-# The list of a slice above a socket is added to that of the socket, and `systemctl show` of a socket omits it. Each
-# slice is read by name, because its list may admit none of the sources that the prober tries.
+# What a slice above a socket admits is added to the socket's allowlist, and `systemctl show` of the socket omits it. Each
+# slice is read by name, because it may admit none of the sources that the prober tries.
 parents() {
   for slice in $(systemctl show -p Slice --value "$sockets" | sort -u); do
     while [ -n "$slice" ]; do
       allowed=$(systemctl show -p IPAddressAllow --value -- "$slice")
       [ -z "$allowed" ] ||
-        close "$slice admits $allowed, and a slice's list is added to those of its sockets" "remove IPAddressAllow from $slice: systemctl cat -- $slice shows its file"
+        close "$slice admits $allowed, which is added to the allowlists of the sockets below it" "remove IPAddressAllow from $slice: systemctl cat -- $slice shows its file"
       case $slice in
         -.slice) slice= ;;
         *-*) slice=${slice%-*}.slice ;;
@@ -107,11 +108,11 @@ TABLE
 }
 
 # An admitted source may meet a full backlog: a source that must connect has three attempts, one that must not has one.
-# The second miss restarts the receiver, which loses nothing, and with which systemd 257 puts a changed list in force.
+# The second miss restarts the receiver, which loses nothing, and with which systemd 257 enforces a changed allowlist.
 probe() {
   for attempt in 1 2 3; do
     # shellcheck disable=SC2086
-    said=$(systemctl show -p Id -p ActiveState -p Listen -p IPAddressAllow "$sockets" | "$lib/prober" $strangers 2>&1)
+    said=$(systemctl show -p Id -p ActiveState -p Listen -p IPAddressAllow "$sockets" | "$lib/prober" $must_reject 2>&1)
     code=$?
     case $code in 3 | 4) ;; *) break ;; esac
     [ "$attempt" != 2 ] || systemctl try-restart "$receiver"
@@ -138,11 +139,11 @@ case $code in
     finish 0 proven
     ;;
   1) finish 0 "nothing to prove: no socket of the receiver is listening" ;;
-  3) finish 1 "an admitted source cannot connect, no other can: $faults; fix: see whether something filters lo (nft list ruleset), and systemctl status '$sockets'" ;;
-  4) close "no admitted source can connect, so nothing is proven: $faults" "see whether something filters lo (nft list ruleset), and systemctl status '$sockets'" ;;
+  3) finish 1 "the allowlist holds, but not every admitted source can connect ($faults); fix: see whether something filters lo (nft list ruleset), and systemctl status '$sockets'" ;;
+  4) close "no admitted source can connect, so nothing is proven ($faults)" "see whether something filters lo (nft list ruleset), and systemctl status '$sockets'" ;;
   5)
-    because=$(why_it_leaks "$(printf '%s\n' "$said" | sed -n 's/^leak \([^ ]*\) .*/\1/p' | head -n 1)")
-    close "a source connects that must not ($faults): ${because%; fix: *}" "${because##*; fix: }"
+    because=$(why_it_leaks "$(printf '%s\n' "$said" | sed -n 's/^connects and must not: \([^ ]*\) .*/\1/p' | head -n 1)")
+    close "the allowlist does not hold ($faults): ${because%; fix: *}" "${because##*; fix: }"
     ;;
   *) close "the allowlist could not be probed: $faults" "systemctl status pushgate-guard.service" ;;
 esac

@@ -1,13 +1,13 @@
 /**
  * The guard: at boot and every minute it restores pushgate's tables and routing rule where another service removed them
- * (`flush ruleset` of nftables.service, networkd, a VPN), then proves the allowlist by connecting. A kernel without BPF
- * or the list of a parent slice opens the sockets without a message; only a connection shows it.
+ * (`flush ruleset` of nftables.service, networkd, a VPN), then proves the allowlist by connecting. A kernel without
+ * BPF, or IPAddressAllow= of a parent slice, opens the sockets without a message; only a connection shows that.
  */
 import { containsCidr } from "cidr-tools";
 import type { HostLayer } from "../../apply/layer.ts";
 import { sourceSets } from "../../config/derived.ts";
 import type { Settings } from "../../config/settings.ts";
-import { isV4, loopback, networks, stranger, v4, v6 } from "../../networks.ts";
+import { exampleAddress, isV4, loopback, networks, v4, v6 } from "../../networks.ts";
 import { enabledAndActive, file, layerOf, program, template, textBeside, unitFile } from "../kit.ts";
 import { paths, units } from "../paths.ts";
 
@@ -15,13 +15,13 @@ const guardScript = `${paths.lib}/guard` as const;
 export const guardConfiguration = `${paths.etc}/guard.conf` as const;
 
 /**
- * Sources that no socket may admit: documentation addresses, the host itself, and Cloudflare, from whose address nginx
- * would connect if the visitor's were missing. An address that a hook's sources cover is left out.
+ * Sources that every socket must reject: documentation addresses, the host itself, and Cloudflare, from whose address
+ * nginx would connect if the visitor's were missing. An address that a hook's sources cover is left out.
  */
-export function strangers(settings: Pick<Settings, "hooks">): string[] {
+export function mustReject(settings: Pick<Settings, "hooks">): string[] {
   const edge = [v4(networks.cloudflare.cidrs), v6(networks.cloudflare.cidrs)].map((cidrs) => cidrs[0]!.split("/")[0]!);
   const admitted = sourceSets(settings).flatMap(({ cidrs }) => cidrs);
-  return [stranger.v4, stranger.v6, loopback.v4, loopback.v6, ...edge]
+  return [exampleAddress.v4, exampleAddress.v6, loopback.v4, loopback.v6, ...edge]
     .filter((address) => !containsCidr(admitted, address))
     .sort((a, b) => Number(isV4(b)) - Number(isV4(a)));
 }
@@ -29,7 +29,7 @@ export function strangers(settings: Pick<Settings, "hooks">): string[] {
 export function guardLayer(settings: Settings): HostLayer {
   const configuration = template(import.meta.url, "guard.conf", {
     program: guardScript,
-    strangers: strangers(settings),
+    mustReject: mustReject(settings),
     ports: sourceSets(settings)
       .map(({ port }) => port)
       .join(", "),

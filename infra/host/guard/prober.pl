@@ -1,16 +1,16 @@
 #!/usr/bin/perl
-# Connects to each of the receiver's sockets and prints each connection that its allowlist does not explain. From the
-# first and the last address of each range of the list it must connect, from the addresses just below and just above the
-# range it must not. This is the proof that counts: unit files, `systemctl show` and `systemd-analyze security` read the
-# same whether or not the kernel enforces them.
+# Connects to each of the receiver's sockets and prints each connection that the socket's allowlist does not explain. A
+# connection must open from the first and the last address of each range of the allowlist, and must not open from the
+# addresses just below and just above the range. This is the proof that counts: unit files, `systemctl show` and
+# `systemd-analyze security` read the same whether or not the kernel enforces them.
 #
 # Arguments: addresses that every socket must reject. Standard input: `systemctl show -p Id -p ActiveState -p Listen
-# -p IPAddressAllow` of the sockets. The lists are those of the running units, so that the proof holds in the middle of
-# a change of the ranges. Needs root, ip, and no module beyond perl-base.
+# -p IPAddressAllow` of the sockets. The allowlists are those of the running units, so that the proof holds in the
+# middle of a change of the ranges. Needs root, ip, and no module beyond perl-base.
 #
-# Prints a line a fault: "leak unit destination source", "deaf unit destination source", "unproven unit". Exit status:
-# 0 proven, 1 nothing to probe, 2 could not look, 3 some admitted source cannot connect, 4 none of a socket's can,
-# 5 a source connects that must not.
+# Prints a line a fault: "connects and must not: UNIT from SOURCE", "cannot connect: UNIT from SOURCE", "no admitted
+# source connects: UNIT". Exit status: 0 proven, 1 nothing to probe, 2 could not look, 3 some admitted source cannot
+# connect, 4 no admitted source of a socket can connect, 5 a source connects that must not.
 use strict;
 use warnings;
 use Errno qw(EINPROGRESS);
@@ -97,7 +97,7 @@ for my $unit (@units) {
     for my $to (grep { $here{ length $_->[0] } } @{ $unit->{listen} }) {
         my $of_family = sub { grep { length $_->[0] == length $to->[0] } @{ $_[0]{allow} } };
         my @ranges = $of_family->($unit);
-        # One source of each other socket: what is admitted there is not therefore admitted here.
+        # One admitted source of each other socket, which this socket need not admit.
         my @elsewhere = map { (map { edges($_) } $of_family->($_))[0] // () } @units;
         my @rejected = grep { length $_ == length $to->[0] } map { packed($_) } @ARGV;
         for my $source (@elsewhere, map { neighbours($_) } @ranges) {
@@ -141,19 +141,18 @@ while (my @pending = grep { $_->{pending} } @probes) {
     }
 }
 
-my ($leak, $deaf, $unproven, %heard) = (0, 0, 0);
+my ($open, $closed, $unproven, %connects) = (0, 0, 0);
 for my $probe (@probes) {
-    $heard{ $probe->{unit} } //= 0;
-    $heard{ $probe->{unit} } ||= $probe->{admitted} && $probe->{connected};
+    $connects{ $probe->{unit} } //= 0;
+    $connects{ $probe->{unit} } ||= $probe->{admitted} && $probe->{connected};
     next if !$probe->{admitted} == !$probe->{connected};
-    my ($address, $port) = @{ $probe->{to} };
-    my $fault = $probe->{admitted} ? 'deaf' : 'leak';
-    printf "%s %s %s port %d %s\n", $fault, $probe->{unit}, text($address), $port, text($probe->{from});
-    $probe->{admitted} ? $deaf++ : $leak++;
+    my $fault = $probe->{admitted} ? 'cannot connect' : 'connects and must not';
+    printf "%s: %s from %s\n", $fault, $probe->{unit}, text($probe->{from});
+    $probe->{admitted} ? $closed++ : $open++;
 }
-for my $unit (sort keys %heard) {
-    next if $heard{$unit};
-    print "unproven $unit\n";
+for my $unit (sort keys %connects) {
+    next if $connects{$unit};
+    print "no admitted source connects: $unit\n";
     $unproven++;
 }
-exit($leak ? 5 : $unproven ? 4 : $deaf ? 3 : 0);
+exit($open ? 5 : $unproven ? 4 : $closed ? 3 : 0);

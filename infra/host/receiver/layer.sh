@@ -12,7 +12,7 @@ databases='passwd group shadow gshadow'
 
 # Listeners on port $1, one a line: address, mark, control group. These come from the kernel, not from the unit: after a
 # daemon-reload the unit shows the file's values, and a running service still holds the former listener. The kernel
-# enforces the list of the listener's control group.
+# enforces the allowlist of the listener's control group.
 listening() {
   ss -Hltne "sport = :$1" 2>/dev/null |
     sed -n 's/^[^ ]* *[^ ]* *[^ ]* *\([^ ]*\) .* fwmark:\(0x[0-9a-f]*\) cgroup:\([^ ]*\).*/\1 \2 \3/p' | sort
@@ -64,8 +64,8 @@ take_up() {
   systemctl is-active --quiet "$metrics" || renew=yes
   # A receiver that cannot use its settings exits within a second.
   [ "$renew" = no ] || restart_and_watch ActiveState=active "exits after its start" "$service"
-  # systemd 252 enforces a changed list with the daemon-reload. 257 does so only when a unit starts in the same slice,
-  # and admits a removed range until then.
+  # systemd 252 enforces a changed allowlist with the daemon-reload. 257 does so only when a unit starts in the same
+  # slice, and admits a removed range until then.
   systemd-run --quiet --wait --collect --slice="$slice" --unit=pushgate-receiver-lists true
 }
 
@@ -115,13 +115,14 @@ activate() {
   prove
 }
 
-# Proves the lists that are in force, by connecting: the guard's verdict fails the apply. Where a later layer of this `up`
-# replaces files that the guard works with, its verdict is not about the lists, and the guard's layer runs it again.
+# Proves the allowlists that are in force, by connecting: the guard's verdict fails the apply. Where a later layer of
+# this `up` replaces files that the guard works with, the verdict is not about the allowlists, and the guard's layer
+# starts the guard again.
 prove() {
   [ -e "$units/$guard" ] || return 0
   current=yes
   for other in routing firewall guard; do as_installed "$other" || current=no; done
-  grep -qxF "strangers='$strangers'" "$guardConfiguration" || current=no
+  grep -qxF "must_reject='$mustReject'" "$guardConfiguration" || current=no
   # The sockets that the guard closed are open again: they are proven in any case.
   [ "$current" = yes ] || [ -s /run/pushgate-guard/closed ] || return 0
   # A run that has begun may have looked before the change.

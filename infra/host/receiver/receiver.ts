@@ -2,8 +2,8 @@
  * Layers 7 and 8 on the host: one socket for each source set, whose allowlist the kernel enforces, and the receiver's
  * service in its sandbox.
  * - The allowlist is on the .socket: IPAddressAllow= on a service does not hold for inherited sockets.
- * - The sockets have a slice of their own: the list of a slice above a socket also admits, and the socket does not show it.
- * - `localhost` is in no list: an nginx that lost its transparent bind is rejected.
+ * - The sockets have a slice of their own: what a slice above a socket admits, the socket admits, too, and does not show.
+ * - `localhost` is in no allowlist: an nginx that lost its transparent bind is rejected.
  */
 import { createHash } from "node:crypto";
 import ipaddr from "ipaddr.js";
@@ -13,7 +13,7 @@ import type { HostFact, HostFile, HostLayer } from "../../apply/layer.ts";
 import { type SourceSet, sourceSets } from "../../config/derived.ts";
 import type { Settings } from "../../config/settings.ts";
 import { anywhere, loopback } from "../../networks.ts";
-import { guardConfiguration, strangers } from "../guard/guard.ts";
+import { guardConfiguration, mustReject } from "../guard/guard.ts";
 import { dropIns, enabledAndActive, file, layerOf, template, unitFile } from "../kit.ts";
 import { paths, receiverUser, units } from "../paths.ts";
 import { mark } from "../routing/routing.ts";
@@ -109,7 +109,7 @@ const spoolFolders = ({ hooks }: Settings): string =>
     .sort()
     .join("\n");
 
-/** A list whose fact would be cut at 2 KiB is compared by its hash. */
+/** An allowlist whose fact would be cut at 2 KiB is compared by its hash. */
 const admitted = (unit: string, want: string): Pick<HostFact, "read" | "want"> =>
   want.length <= 1500
     ? { read: `admits ${unit}`, want }
@@ -155,7 +155,7 @@ export function receiverLayer(settings: Settings): HostLayer {
       mark: hexMark,
       guard: units.guard,
       guardConfiguration,
-      strangers: strangers(settings),
+      mustReject: mustReject(settings),
     },
     files: [
       file(
@@ -195,7 +195,7 @@ export function receiverLayer(settings: Settings): HostLayer {
     facts: [
       ...sets.flatMap(socketFacts),
       {
-        name: `address lists of ${slice} and -.slice, which would widen the sockets'`,
+        name: `IPAddressAllow= of ${slice} and -.slice, which would widen the sockets' allowlists`,
         read: `systemctl show -p IPAddressAllow --value ${slice} -- -.slice | grep . || echo none`,
         want: "none",
       },

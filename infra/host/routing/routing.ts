@@ -4,7 +4,7 @@
  * ends in a 504. One rule and one route for each address family, in a routing table of pushgate's own.
  */
 import type { HostFact, HostLayer } from "../../apply/layer.ts";
-import { loopback, stranger } from "../../networks.ts";
+import { exampleAddress, loopback } from "../../networks.ts";
 import { oneshotLayer, program, template, unitFile } from "../kit.ts";
 import { paths, units } from "../paths.ts";
 import { oneshotSandbox } from "../sandbox.ts";
@@ -29,8 +29,8 @@ const hex = (value: number): string => `0x${value.toString(16)}`;
 const fwmark = `${hex(mark)}/${hex(markMask)}`;
 
 const families = [
-  { family: 4, source: loopback.v4, visitor: stranger.v4 },
-  { family: 6, source: loopback.v6, visitor: stranger.v6 },
+  { family: 4, source: loopback.v4, visitor: exampleAddress.v4 },
+  { family: 6, source: loopback.v6, visitor: exampleAddress.v6 },
 ] as const;
 
 function familyFacts({ family, source, visitor }: (typeof families)[number]): HostFact[] {
@@ -59,9 +59,9 @@ export function routingLayer(): HostLayer {
         pref,
         fwmark,
         loopback4: loopback.v4,
-        visitor4: stranger.v4,
+        visitor4: exampleAddress.v4,
         loopback6: loopback.v6,
-        visitor6: stranger.v6,
+        visitor6: exampleAddress.v6,
       }),
     ),
     unitFile(import.meta.url, unit, {

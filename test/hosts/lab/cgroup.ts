@@ -33,7 +33,7 @@ function hierarchies(): string[] {
 export function makeGroup(): string {
   const [unified] = hierarchies();
   if (unified === undefined) {
-    throw new Error("no cgroup2 file system is mounted, so the kernel cannot enforce systemd's address lists here");
+    throw new Error("no cgroup2 file system is mounted, so the kernel cannot enforce systemd's allowlists here");
   }
   const group = join(unified, `${prefix}${self()}`);
   mkdirSync(group);

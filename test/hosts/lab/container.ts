@@ -9,7 +9,7 @@ import { type Disk, rootOf } from "./root-disk.ts";
 
 /** Privileges beyond nspawn's default. */
 const privileges = ["--capability=CAP_BPF,CAP_SYS_ADMIN,CAP_NET_ADMIN", "--private-network", "--network-bridge=lab0"];
-/** Without bpf calls systemd silently enforces no address list. */
+/** Without bpf calls systemd silently enforces no allowlist. */
 const enforcing = (enforces: boolean) => `--system-call-filter=${enforces ? "" : "~"}bpf`;
 /** nspawn neither registers with the outer systemd nor copies its files. */
 const isolated = ["--register=no", "--keep-unit", "--resolv-conf=off", "--timezone=off", "--link-journal=no"];

@@ -17,7 +17,7 @@ export type BootOptions = {
   readonly noIpv6?: boolean;
   /** The space that the host may fill, in MiB. Default 1024. */
   readonly diskMegabytes?: number;
-  /** false forbids the container to call bpf, so its systemd enforces no address list. Default true. */
+  /** false forbids the container to call bpf, so its systemd enforces no allowlist. Default true. */
   readonly enforces?: boolean;
 };
 

@@ -1,6 +1,6 @@
 /**
  * The smallest chain of nginx and an allowlisted socket, not made by the program's renderers. It proves that a host of
- * the lab enforces address lists, so that a failure with rendered files is the renderer's fault.
+ * the lab enforces allowlists, so that a failure with rendered files is the renderer's fault.
  */
 import type { Host } from "./host.ts";
 

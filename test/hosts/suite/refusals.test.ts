@@ -162,7 +162,7 @@ describe("up rejects a host that cannot run pushgate", () => {
     ],
     [
       "blind",
-      "a container whose manager cannot enforce an address list",
+      "a container whose manager cannot enforce an allowlist",
       [/cannot enforce a packet filter .*--system-call-filter=bpf/],
     ],
   ])("%s: %s", (name, _, says) => {

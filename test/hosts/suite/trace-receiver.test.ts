@@ -84,7 +84,7 @@ const systemd: Row[] = [
     },
     name: "socket",
     cause:
-      /^7 systemd: pushgate-receiver-github\.socket does not admit 192\.30\.252\.10, which this release's ranges hold/,
+      /^7 systemd: pushgate-receiver-github\.socket does not admit 192\.30\.252\.10, which this release's source ranges hold/,
     fix: up,
     by: "up",
   },

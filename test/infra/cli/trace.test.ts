@@ -104,7 +104,7 @@ test("a delivery that systemd rejected: the path, the fix, what was seen and wha
       web2's guard now        proven
       web2's layers now       as declared
       web2's packets          not_edge 12
-      pushgate-receiver-github.socket 192.0.2.1 is not in the installed ranges, not in those of this release
+      pushgate-receiver-github.socket 192.0.2.1 is not in the installed allowlist, not in this release's
 
     "
   `);
@@ -126,7 +126,7 @@ test("a stopped socket: what the host reports now is a likely cause, with the co
 
 test("the guard's own reason and fix come first, now and from its journal at the time of the delivery", async () => {
   logged("web1", [refused], []);
-  const why = "closed: -.slice admits 192.0.2.0/24, and a slice's list is added to those of its sockets";
+  const why = "closed: -.slice admits 192.0.2.0/24, which is added to the allowlists of the sockets below it";
   const closed = `${why}; fix: systemctl cat -- -.slice; the guard opens the sockets again once the proof holds`;
   hosts.write("web1", "run/pushgate-guard/verdict", `${closed}\n`);
   const now = await hosts.run("trace", "--delivery", id);

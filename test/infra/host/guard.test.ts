@@ -7,9 +7,9 @@ import { readFileSync, rmSync } from "node:fs";
 import { afterAll, beforeEach, describe, expect, test } from "vitest";
 import { sourceSets } from "../../../infra/config/derived.ts";
 import { firewallLayer } from "../../../infra/host/firewall/firewall.ts";
-import { guardLayer, strangers } from "../../../infra/host/guard/guard.ts";
+import { guardLayer, mustReject } from "../../../infra/host/guard/guard.ts";
 import { mark, routingLayer } from "../../../infra/host/routing/routing.ts";
-import { loopback, networks, v4, v6 } from "../../../infra/networks.ts";
+import { isV4, loopback, networks, v4, v6 } from "../../../infra/networks.ts";
 import { example, exampleHost } from "../../fixtures.ts";
 import { inNamespace, lintShell, missing, Root, verifyUnits } from "./namespace.ts";
 
@@ -68,13 +68,17 @@ TABLE
 `;
 };
 const probeBy = (program: string) =>
-  `code=0; ${program} ${strangers(example).join(" ")} <${root.at("shown")} || code=$?; echo "exit $code"`;
+  `code=0; ${program} ${mustReject(example).join(" ")} <${root.at("shown")} || code=$?; echo "exit $code"`;
 const probe = probeBy(installed("prober"));
 /** The same by a prober without one part of its text, which must be needed. */
 const probeWithout = (part: string, instead = "") => {
   expect(prober).toContain(part);
   return probeBy(root.write("mutant", prober.replace(part, instead), 0o755));
 };
+type Named = Parameters<typeof unitOf>[0];
+/** The prober's lines of a source that connects and must not, and of an admitted one that cannot. */
+const opens = (set: Named, source: string) => `connects and must not: ${unitOf(set)} from ${source}`;
+const cannotConnect = (set: Named, source: string) => `cannot connect: ${unitOf(set)} from ${source}`;
 const reason = missing("unshare", "ip", "nft", "perl");
 
 /** Runs a script, again where it took longer than `most` milliseconds: other tests that run beside this one add time. */
@@ -100,20 +104,18 @@ describe("prober in a namespace", () => {
     const { stdout } = inNamespace(`${listening}\n${probe}`);
     const lines = stdout.split("\n");
     expect(lines.at(-1)).toBe("exit 5");
-    const foreign = strangers(example);
-    for (const source of foreign)
-      expect(stdout).toContain(
-        `leak ${unitOf(github)} ${source.includes(":") ? loopback.v6 : loopback.v4} port ${github.port} ${source}`,
-      );
-    expect(stdout).toContain(`leak ${unitOf(github)} ${loopback.v4} port ${github.port} 198.51.100.0\n`);
-    expect(stdout).toContain(`leak ${unitOf(selfHosted)} ${loopback.v6} port ${selfHosted.port} 2606:50c0::\n`);
-    expect(stdout).not.toMatch(/deaf|unproven/);
+    const foreign = mustReject(example);
+    for (const source of foreign) expect(stdout).toContain(opens(github, source));
+    expect(lines).toContain(opens(github, "198.51.100.0"));
+    expect(lines).toContain(opens(selfHosted, "2606:50c0::"));
+    expect(stdout).not.toMatch(/cannot connect|no admitted source/);
   });
 
   test("without enforcement the addresses beside each range are named, unless the next range admits them", () => {
     const { stdout } = inNamespace(`${listening}\n${probe}`);
-    const leaks = stdout.split("\n").filter((line) => line.startsWith(`leak ${unitOf(github)} ${loopback.v4}`));
-    expect(leaks.map((line) => line.split(" ").at(-1)).slice(strangers(example).length / 2 + 1)).toEqual(
+    const opened = stdout.split("\n").filter((line) => line.startsWith(opens(github, "")));
+    const sources = opened.map((line) => line.split(" ").at(-1)!).filter(isV4);
+    expect(sources.slice(mustReject(example).length / 2 + 1)).toEqual(
       ["9.234.98.159", "9.234.98.192", "9.234.106.47", "9.234.106.64"].concat(
         ["140.82.111.255", "140.82.128.0", "143.55.63.255", "143.55.80.0"],
         ["185.199.107.255", "185.199.112.0", "192.30.251.255", "192.31.0.0"],
@@ -125,11 +127,7 @@ describe("prober in a namespace", () => {
     const { stdout } = inNamespace(
       `${listening}\n${enforced([github, selfHosted].map(({ cidrs }) => [...cidrs, loopback.v4range]))}\n${probe}`,
     );
-    expect(stdout.split("\n")).toEqual([
-      `leak ${unitOf(github)} ${loopback.v4} port ${github.port} ${loopback.v4}`,
-      `leak ${unitOf(selfHosted)} ${loopback.v4} port ${selfHosted.port} ${loopback.v4}`,
-      "exit 5",
-    ]);
+    expect(stdout.split("\n")).toEqual([opens(github, loopback.v4), opens(selfHosted, loopback.v4), "exit 5"]);
   });
 
   test("a list that admits no source proves nothing", () => {
@@ -137,22 +135,22 @@ describe("prober in a namespace", () => {
       `${listening}\n${enforced()}\nnft insert rule inet kernel input tcp dport ${selfHosted.port} drop\n${probe}`,
     );
     expect(stdout.split("\n")).toEqual([
-      `deaf ${unitOf(selfHosted)} ${loopback.v4} port ${selfHosted.port} 198.51.100.0`,
-      `deaf ${unitOf(selfHosted)} ${loopback.v4} port ${selfHosted.port} 198.51.100.15`,
-      `unproven ${unitOf(selfHosted)}`,
+      cannotConnect(selfHosted, "198.51.100.0"),
+      cannotConnect(selfHosted, "198.51.100.15"),
+      `no admitted source connects: ${unitOf(selfHosted)}`,
       "exit 4",
     ]);
   });
 
   const below6 = "2a0a:a43f:ffff:ffff:ffff:ffff:ffff:ffff";
-  const deaf6 = (source: string) => `deaf ${unitOf(github)} ${loopback.v6} port ${github.port} ${source}`;
-  test("IPv6 dropped on loopback: its sources are deaf, and IPv4 is still proven", () => {
+  const cannot6 = (source: string) => cannotConnect(github, source);
+  test("IPv6 dropped on loopback: its sources cannot connect, and IPv4 is still proven", () => {
     const { stdout } = inNamespace(
       `${listening}\n${enforced()}\nnft insert rule inet kernel input meta nfproto ipv6 drop\n${probe}`,
     );
     expect(stdout.split("\n")).toEqual([
-      ...["2606:50c0::", "2606:50c0:ffff:ffff:ffff:ffff:ffff:ffff"].map(deaf6),
-      ...["2a0a:a440::", "2a0a:a447:ffff:ffff:ffff:ffff:ffff:ffff"].map(deaf6),
+      ...["2606:50c0::", "2606:50c0:ffff:ffff:ffff:ffff:ffff:ffff"].map(cannot6),
+      ...["2a0a:a440::", "2a0a:a447:ffff:ffff:ffff:ffff:ffff:ffff"].map(cannot6),
       "exit 3",
     ]);
   });
@@ -162,8 +160,8 @@ describe("prober in a namespace", () => {
     const { stdout } = inNamespace(`${listening}\n${enforced()}\n${probe}`);
     root.write("shown", shown());
     expect(stdout.split("\n")).toEqual([
-      `deaf ${unitOf(github)} ${loopback.v4} port ${github.port} 203.0.113.128`,
-      `deaf ${unitOf(github)} ${loopback.v4} port ${github.port} 203.0.113.255`,
+      cannotConnect(github, "203.0.113.128"),
+      cannotConnect(github, "203.0.113.255"),
       "exit 3",
     ]);
   });
@@ -175,14 +173,22 @@ describe("prober in a namespace", () => {
   };
   const [last4, last6] = [v4(github.cidrs).at(-1)!, v6(github.cidrs).at(-1)!];
   const wider: readonly (readonly [what: string, list: () => string, found: string])[] = [
-    ["one address above a range", () => inForce(last4, last4, "192.31.0.0/32"), "leak 192.31.0.0"],
-    ["one address below a range", () => inForce(last6, last6, `${below6}/128`), `leak ${below6}`],
-    ["a range wider by one bit, below", () => inForce("140.82.112.0/20", "140.82.96.0/19"), "leak 140.82.111.255"],
-    ["a range wider by one bit, above", () => inForce(last6, "2a0a:a440::/28"), "leak 2a0a:a448::"],
+    ["one address above a range", () => inForce(last4, last4, "192.31.0.0/32"), "connects and must not: 192.31.0.0"],
+    ["one address below a range", () => inForce(last6, last6, `${below6}/128`), `connects and must not: ${below6}`],
+    [
+      "a range wider by one bit, below",
+      () => inForce("140.82.112.0/20", "140.82.96.0/19"),
+      "connects and must not: 140.82.111.255",
+    ],
+    ["a range wider by one bit, above", () => inForce(last6, "2a0a:a440::/28"), "connects and must not: 2a0a:a448::"],
   ];
   const narrower: typeof wider = [
-    ["a range missing", () => inForce("185.199.108.0/22"), "deaf 185.199.108.0, deaf 185.199.111.255"],
-    ["a range narrower by one bit", () => inForce(last4, "192.30.252.0/23"), "deaf 192.30.255.255"],
+    [
+      "a range missing",
+      () => inForce("185.199.108.0/22"),
+      "cannot connect: 185.199.108.0, cannot connect: 185.199.111.255",
+    ],
+    ["a range narrower by one bit", () => inForce(last4, "192.30.252.0/23"), "cannot connect: 192.30.255.255"],
     ["two adjacent ranges as one", () => inForce("9.234.98.160/28", "9.234.98.160/27"), ""],
   ];
   const found = (text: string) =>
@@ -213,7 +219,7 @@ describe("prober in a namespace", () => {
     const naive = probeWithout(" && !$broadcast{$address}");
     const { stdout } = inNamespace(`${own}\n${listening}\n${enforced(lists)}\n${probe}\n${naive}`);
     root.write("shown", shown());
-    expect(stdout).toBe(`exit 0\ndeaf ${unitOf(github)} ${loopback.v4} port ${github.port} 10.77.0.255\nexit 3`);
+    expect(stdout).toBe(`exit 0\n${cannotConnect(github, "10.77.0.255")}\nexit 3`);
   });
 
   test.each([
@@ -229,7 +235,7 @@ describe("prober in a namespace", () => {
     root.write("shown", shown());
     expect(seen).toEqual([
       { found: "exit 0", fast: true },
-      { found: expect.stringMatching(/^leak (10\.6\.61\.0|13\.52\.5\.112)\nexit 5$/), fast: true },
+      { found: expect.stringMatching(/^connects and must not: (10\.6\.61\.0|13\.52\.5\.112)\nexit 5$/), fast: true },
     ]);
   });
 
@@ -252,7 +258,7 @@ describe("prober in a namespace", () => {
   test("a prober that may not bind to foreign addresses, or is given something else, proves nothing", () => {
     const caps = "-net_admin,-net_raw";
     const bound = probeBy(`setpriv --bounding-set=${caps} --inh-caps=${caps} ${installed("prober")}`);
-    const misled = probe.replace(strangers(example)[0]!, "github");
+    const misled = probe.replace(mustReject(example)[0]!, "github");
     const { stdout } = inNamespace(`${listening}\n${enforced()}\n${bound}\n${misled}`);
     expect(stdout.split("\n")).toEqual([
       ...["could not look: transparent socket: Operation not permitted", "exit 2"],
@@ -365,7 +371,7 @@ nft list table inet kernel | diff ${root.at("before")} -`);
   test("without enforcement the sockets and the receiver are stopped and nothing else, with cause and fix", () => {
     const { stdout } = guarded(`nft -f ${root.at("/etc/pushgate/firewall.nft")}\n${runGuard}`);
     expect(stdout).toMatch(
-      /^closed: a source connects that must not \(leak .*\): the kernel does not enforce IPAddressAllow here; fix: use a kernel with CONFIG_CGROUP_BPF/,
+      /^closed: the allowlist does not hold \(connects and must not: .*\): the kernel does not enforce IPAddressAllow here; fix: use a kernel with CONFIG_CGROUP_BPF/,
     );
     expect(stdout).toMatch(/exit 1, open: 0, trial: 0$/);
     expect(verdict()).toMatch(/^closed: /);
@@ -401,7 +407,7 @@ nft list table inet kernel | diff ${root.at("before")} -`);
         "no admitted source can connect",
         enforced([[], []]),
         enforced(),
-        /^closed: no admitted source can connect, so nothing is proven: deaf /,
+        /^closed: no admitted source can connect, so nothing is proven \(cannot connect: /,
         /^ {2}4\) close/m,
       ],
       [
@@ -566,21 +572,21 @@ ${runGuard}`);
     expect(readFileSync(root.at("calls"), "utf8")).not.toMatch(/systemctl (start|stop)/);
   });
 
-  test("deaf in one family: reported, and open for the other", () => {
+  test("no source of one family can connect: reported, and open for the other", () => {
     const { stdout } = guarded(`
 nft -f ${root.at("/etc/pushgate/firewall.nft")}
 ${enforced()}
 nft insert rule inet kernel input meta nfproto ipv6 drop
 ${runGuard}`);
-    expect(stdout).toMatch(/^an admitted source cannot connect, no other can: deaf /);
+    expect(stdout).toMatch(/^the allowlist holds, but not every admitted source can connect \(cannot connect: /);
     expect(stdout).toMatch(/exit 1, open: 2, trial: 0$/);
   });
 });
 
-test("strangers are none of the hooks' sources", () => {
+test("what every socket must reject is none of the hooks' sources", () => {
   const hook = { ...example.hooks[0]!, sources: ["192.0.2.0/24"] };
   const edge = networks.cloudflare.cidrs.map((cidr) => cidr.split("/")[0]!);
-  expect(strangers({ hooks: [hook] })).toEqual([
+  expect(mustReject({ hooks: [hook] })).toEqual([
     "127.0.0.1",
     edge[0],
     "2001:db8::1",

@@ -69,18 +69,18 @@ describe("each state that is broken has its own cause and fix", () => {
     ],
     [
       "socket",
-      { guard: "an admitted source cannot connect: x; fix: nft list ruleset" },
-      "7 systemd: the guard: an admitted source cannot connect: x => nft list ruleset",
+      { guard: "not every admitted source can connect (x); fix: nft list ruleset" },
+      "7 systemd: the guard: not every admitted source can connect (x) => nft list ruleset",
     ],
     [
       "socket",
       { sockets: [{ unit: github, hooks: ["site"], installed: ["203.0.113.0/24"], declared: ["192.30.252.0/22"] }] },
-      `7 systemd: ${github} does not admit 192.30.252.9, which this release's ranges hold => npx pulumi up`,
+      `7 systemd: ${github} does not admit 192.30.252.9, which this release's source ranges hold => npx pulumi up`,
     ],
     [
       "outside of the ranges",
       {},
-      `7 systemd: ${github} admits 192.30.252.9, which nginx's list did not hold => npx pulumi up`,
+      `7 systemd: ${github} admits 192.30.252.9, which nginx's source ranges did not hold => npx pulumi up`,
     ],
     [
       "not spooled",
