@@ -1,8 +1,8 @@
 /**
  * The path of a delivery as Pulumi resources, in the order in which they are applied: each statement declares one layer
  * at Cloudflare, or all layers of the hosts, and hands what it made to the next, so that no layer can be reached before
- * the layers that protect it. The numbers are those of README's picture, which a delivery meets the other way round; DNS
- * makes the hosts findable and comes last.
+ * the layers that protect it. The numbers are those of README's picture, which a delivery meets the other way round;
+ * DNS makes the hosts findable and comes last.
  */
 import * as pulumi from "@pulumi/pulumi";
 import { runLocally } from "./apply/ship.ts";

@@ -59,7 +59,7 @@ function answerOf(text: string): Answer | undefined {
 /** The verdict where no connection opened: the socket should accept an address of the ranges. */
 const notAccepted: Verdict = {
   certainty: "likely",
-  outcomes: outcomes.filter(({ name }) => name === "socket"),
+  outcomes: outcomes.filter(({ name }) => name === "unreachable socket"),
   causes: [],
 };
 

@@ -55,7 +55,7 @@ function meaning(answer: Answer, origin: string): string {
   if (first === undefined) return "pushgate knows no reason for this answer. Look the ray up at Cloudflare.";
   if (outcomes.length === 1) return `${first.what}. ${first.fix ?? ""}`;
   const names = outcomes.map(({ name }) => name).join(", ");
-  return `one of these rejects it: ${names}. Look the ray up at Cloudflare, Security > Events. A signed delivery skips some.`;
+  return `one of these rejects the request: ${names}. Look the ray up at Cloudflare, Security > Events. A signed delivery skips some.`;
 }
 
 /** What keeps a request from the host, and what to do; undefined if nothing does, or it cannot be known from here. */
@@ -64,7 +64,7 @@ export function obstacle(
   { status, error = "", headers }: CanaryAnswer,
 ): string | undefined {
   const { "x-served-by": server, "cf-ray": ray, "cf-mitigated": challenged } = headers;
-  // A challenge meets a program without a signature. A delivery skips it.
+  // Cloudflare may challenge this request, which has no signature. A signed delivery skips the challenge.
   if (challenged !== undefined || (status === 204 && server === servedByProxy)) return undefined;
   const key = status === 0 ? error : `${status}`;
   const seen = [key, ...(server ? [`by ${server}`] : []), ...(ray ? [`ray ${ray}`] : [])].join(", ");
@@ -85,7 +85,7 @@ export const sendsCanary = ({ canary }: Pick<Edge, "canary">, access: Cloudflare
 
 /**
  * Sends the canary to each host that is present, and warns of what keeps it from the host: in `up` for half a minute
- * after the last resource, in a preview once. It never fails a run, which could not take anything back.
+ * after the last resource, in a preview once. It only warns: at the end of `up`, a failure could undo nothing.
  */
 export function canary({ hosts, edge }: Settings, access: CloudflareAccess | undefined, records: DnsRecord[]): void {
   if (!sendsCanary(edge, access)) return;

@@ -1,6 +1,6 @@
 /**
- * Every layer of one host by name. Golden files and probe loop over them, a removal backwards. `applyLayers` in declare.ts
- * states the order of an apply: a new layer needs a line there, too.
+ * Every layer of one host by name. Golden files and probe loop over them, a removal backwards. `applyLayers` in
+ * declare.ts states the order of an apply: a new layer needs a line there, too.
  */
 
 import { type HostLayer, leaving } from "../apply/layer.ts";

@@ -27,7 +27,7 @@ type Found = readonly (Omit<Cause, "outcome" | "host"> | undefined)[];
 /** Per outcome, the layers of infra/host whose differences may explain it, the likeliest first. */
 const explainedBy: Readonly<Record<string, readonly string[]>> = {
   firewall: ["firewall", "proxy"],
-  "another server": ["proxy"],
+  "another program on the origin port": ["proxy"],
   "origin certificate": ["origin-certificate", "proxy"],
   "client certificate": ["proxy"],
   "not from Cloudflare": ["firewall", "proxy"],
@@ -36,9 +36,9 @@ const explainedBy: Readonly<Record<string, readonly string[]>> = {
   "too many requests": ["proxy"],
   "nginx failed": ["proxy"],
   "outside of the ranges": ["receiver", "proxy"],
-  socket: ["receiver", "routing", "proxy"],
-  "receiver closed": ["receiver"],
-  "receiver late": ["receiver"],
+  "unreachable socket": ["receiver", "routing", "proxy"],
+  "closed connection": ["receiver"],
+  "receiver timeout": ["receiver"],
   "no such hook": ["receiver"],
   "not spooled": ["receiver"],
   "a bug": ["receiver"],
@@ -123,7 +123,7 @@ function ofLayer(layer: string, outcome: Outcome, attempt: Attempt, state: HostS
 }
 
 function ofGuard(outcome: Outcome, { time }: Attempt, { guard, guardLines }: HostState): Found {
-  if (outcome.name !== "socket") return [];
+  if (outcome.name !== "unreachable socket") return [];
   // While a fault lasts the guard reports it each minute, so the last line before the delivery counts.
   const late = (at: string) => Date.parse(at) - Date.parse(time ?? "");
   const then = guardLines.filter(({ time: at }) => late(at) <= after).at(-1);
@@ -136,7 +136,7 @@ function ofGuard(outcome: Outcome, { time }: Attempt, { guard, guardLines }: Hos
 
 function ofAllowlist(outcome: Outcome, attempt: Attempt, state: HostState): Found {
   const { client, unit, installed, declared } = admission(attempt, state) ?? {};
-  if (client === undefined || !["socket", "outside of the ranges"].includes(outcome.name)) return [];
+  if (client === undefined || !["unreachable socket", "outside of the ranges"].includes(outcome.name)) return [];
   const layer = "7 systemd";
   if (declared && !installed)
     return [{ layer, what: `${unit} does not admit ${client}, which this release's source ranges hold`, fix: up }];

@@ -18,7 +18,7 @@ const by =
   (event: SecurityEvent): boolean =>
     actions[action].includes(event.action) && sources.includes(event.source);
 
-/** Products by the source of their events, "waf" and "firewallrules" being older ones. */
+/** Products by the source of their events; "waf" and "firewallrules" are sources of older events. */
 const custom = ["firewallcustom", "firewallrules"];
 const managed = ["firewallmanaged", "waf"];
 const access = ["ip", "iprange", "country", "asn"];
@@ -35,7 +35,7 @@ export const cloudflare = (...status: readonly number[]): Shape[] => [{ status }
 const page = (status: number, ...pages: readonly string[]): Shape => ({ status: [status], page: pages });
 const challenged: Shape = { status: [403, 429, 503], challenge: true };
 const from = (first: number, last: number): number[] => Array.from({ length: last - first + 1 }, (_, n) => first + n);
-/** A rule's own response has a status from 400 to 499, a Worker's any. The page is then not Cloudflare's. */
+/** A response of a rule's own has a status from 400 to 499, a Worker's any. The page is then not Cloudflare's. */
 const ownPage: Shape = { status: from(400, 499), page: [] };
 
 type Row = Omit<Outcome, "nginx" | "receiver">;
@@ -59,7 +59,7 @@ const rows: readonly Row[] = [
   {
     name: "not declared",
     layer: "2 WAF",
-    what: "pushgate's own rule blocked it, as it blocks all but declared deliveries",
+    what: "pushgate's own rule blocked the request: it is not a declared delivery",
     fix: "Compare the URL, the signature and the source with what is declared: npx pushgate hook prints the first two, npx pulumi preview what was changed at Cloudflare.",
     answer: [page(403, blocked)],
     event: (event) => by("block", ...custom)(event) && event.owner !== "zone",
@@ -67,7 +67,7 @@ const rows: readonly Row[] = [
   {
     name: "custom rule",
     layer: "2 WAF",
-    what: "a custom rule of the zone or account blocked it",
+    what: "a custom rule of the zone or account blocked the request",
     fix: "Exclude the hostname from {rule}. npx pulumi up puts pushgate's rules before the zone's own.",
     answer: [page(403, blocked, "1020"), ownPage],
     event: (event) => by("block", ...custom)(event) && event.owner !== "pushgate",
@@ -129,18 +129,18 @@ const rows: readonly Row[] = [
     event: by("block", ...validation),
   },
   {
-    name: "another product",
+    name: "another Cloudflare product",
     layer: "2 WAF",
-    what: "another product of Cloudflare blocked it",
+    what: "another product of Cloudflare blocked the request",
     fix: "Exclude the hostname from {rule}.",
     answer: [page(400), page(403, blocked, "1011"), page(429)],
     event: (event) => actions.block.includes(event.action) && !known.includes(event.source),
   },
   {
-    name: "another program",
+    name: "another program at Cloudflare",
     layer: "2 WAF",
     what: "a Worker, an Access application or a redirect rule covers the hostname and answered",
-    fix: "Exclude the hostname from it.",
+    fix: "Exclude the hostname from that Worker, application or rule.",
     answer: [...cloudflare(...from(200, 399)), ownPage, page(500, "1101", "1102")],
   },
   // Cloudflare challenges, or takes the sender for a bot.
@@ -156,7 +156,7 @@ const rows: readonly Row[] = [
     name: "Super Bot Fight Mode",
     layer: "3 bot management",
     what: "Super Bot Fight Mode or Bot Management took the git host for a bot",
-    fix: "npx pulumi up restores pushgate's skip rule, which skips it.",
+    fix: "npx pulumi up restores pushgate's skip rule, which skips both.",
     answer: [challenged, page(403, blocked)],
     event: ({ source, rule }) => bots.includes(source) && rule !== "bot_fight_mode",
   },
@@ -202,12 +202,12 @@ const rows: readonly Row[] = [
   {
     name: "firewall",
     layer: "5 firewall",
-    what: "Cloudflare could not connect to {origin}: a firewall drops its connections, the host is down, or nginx is",
+    what: "Cloudflare could not connect to {origin}: a firewall drops its connections, or the host or nginx is down",
     fix: "npx pushgate status, then npx pulumi preview. A hosting provider's firewall must let https://www.cloudflare.com/ips in on that port, too.",
     answer: cloudflare(521, 522, 0),
   },
   {
-    name: "another server",
+    name: "another program on the origin port",
     layer: "6 nginx",
     what: "a program at {origin} accepted Cloudflare's connection and did not answer as nginx does",
     fix: "On the host: ss -ltnp shows which program listens on the origin port.",

@@ -104,7 +104,7 @@ const rows: readonly Omit<Outcome, "receiver">[] = [
     nginx: (line) => line.in_ranges === "0" && refused(403)(line),
   },
   {
-    name: "socket",
+    name: "unreachable socket",
     layer: "7 systemd",
     what: "the source is inside of the ranges, and the receiver's socket did not accept the connection",
     fix: "npx pushgate status shows what the guard found; npx pulumi up repairs it.",

@@ -1,4 +1,4 @@
-/** The outcomes at the receiver: it answers, or it took the connection and does not. */
+/** The outcomes at the receiver, which answers, or accepts the connection and does not answer. */
 import { isRejection } from "../../service/journal.ts";
 import { isOverBudget } from "../../service/receiver/limiter.ts";
 import type { Shape } from "./answers.ts";
@@ -26,14 +26,14 @@ const atReceiver = (row: Omit<Outcome, "answer" | "nginx" | "receiver" | "layer"
   answer: receiver(...statuses),
   nginx: passed(...statuses),
   receiver: entry(...statuses),
-  // Of many within a second, the journal has the lines of the first.
+  // Above 100 rejections a second the journal has only the first 100 (service/journal.ts).
   ...(statuses.every(isRejection) && { unlogged: true }),
 });
 
 export const receiverOutcomes: readonly Outcome[] = [
-  // The receiver took the connection, and did not answer.
+  // The receiver accepted the connection, and did not answer.
   {
-    name: "receiver closed",
+    name: "closed connection",
     layer: "8 receiver",
     what: "the receiver closed the connection without an answer",
     fix: "npx pushgate logs receiver",
@@ -43,7 +43,7 @@ export const receiverOutcomes: readonly Outcome[] = [
     receiver: "none",
   },
   {
-    name: "receiver late",
+    name: "receiver timeout",
     layer: "8 receiver",
     what: "the receiver did not answer in time",
     fix: "npx pushgate logs receiver: its disk, or the host, is slow.",
@@ -88,7 +88,7 @@ export const receiverOutcomes: readonly Outcome[] = [
   {
     ...atReceiver(
       {
-        name: "no place",
+        name: "too many open requests",
         what: "too many requests of this source were open",
         fix: "Send the delivery again at the git host.",
       },
@@ -99,9 +99,9 @@ export const receiverOutcomes: readonly Outcome[] = [
   {
     ...atReceiver(
       {
-        name: "budget",
-        what: "the receiver rejected the delivery, as many of this source before",
-        fix: "npx pushgate logs receiver has the reason for which it rejects them: correct that.",
+        name: "too many rejected requests",
+        what: "this source has more rejected requests than refusalsPerMinute allows",
+        fix: "npx pushgate logs receiver has the reason for which the receiver rejects them: correct that.",
       },
       429,
     ),
@@ -141,8 +141,11 @@ export const receiverOutcomes: readonly Outcome[] = [
   ),
   atReceiver({ name: "a bug", what: "the receiver failed", fix: "npx pushgate logs receiver" }, 500),
   {
-    ...atReceiver({ name: "ignored", what: "the receiver ignored it, as it is no push to the hook's branch" }, 200),
+    ...atReceiver(
+      { name: "ignored", what: "the receiver ignored the delivery, as it is no push to the hook's branch" },
+      200,
+    ),
     layer: "delivered",
   },
-  { ...atReceiver({ name: "accepted", what: "the receiver accepted it" }, 202), layer: "delivered" },
+  { ...atReceiver({ name: "accepted", what: "the receiver accepted the delivery" }, 202), layer: "delivered" },
 ];

@@ -1,6 +1,6 @@
 /**
- * What became of a delivery, from what was seen of it. Each source that was looked at rules outcomes out, and none brings
- * one in: with less evidence more outcomes are left. Pure.
+ * What became of a delivery. Starts from all outcomes. Each source that was read removes those that it contradicts; no
+ * source adds one. Pure.
  */
 import { fitsAnswer } from "./answers.ts";
 import type { Attempt } from "./attempts.ts";

@@ -113,7 +113,7 @@ export const byHand: readonly ByHand[] = [
     ["  umask 077\n", "  umask 022\n"],
     ['-gt "$least" ] ||', "-ge 0 ] ||"],
     ['  chmod 0700 "$credentials"\n', ""],
-    ['[ -n "$newest" ] ||', "true ||"],
+    ['[ -n "$current" ] ||', "true ||"],
     ['case $arrived in *" $name "*) ;;', "case $arrived in *) ;;"],
     ['if [ ! -s "$salt" ]; then', "if true; then"],
     ['--name="$called" - ', "- "],

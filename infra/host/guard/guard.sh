@@ -42,8 +42,8 @@ why_it_leaks() { # unit
   fi
 }
 
-# What a slice above a socket admits is added to the socket's allowlist, and `systemctl show` of the socket omits it. Each
-# slice is read by name, because it may admit none of the sources that the prober tries.
+# What a slice above a socket admits is added to the socket's allowlist, and `systemctl show` of the socket omits it.
+# Each slice is read by name, because it may admit none of the sources that the prober tries.
 parents() {
   for slice in $(systemctl show -p Slice --value "$sockets" | sort -u); do
     while [ -n "$slice" ]; do

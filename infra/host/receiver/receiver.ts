@@ -2,7 +2,7 @@
  * Layers 7 and 8 on the host: one socket for each source set, whose allowlist the kernel enforces, and the receiver's
  * service in its sandbox.
  * - The allowlist is on the .socket: IPAddressAllow= on a service does not hold for inherited sockets.
- * - The sockets have a slice of their own: what a slice above a socket admits, the socket admits, too, and does not show.
+ * - The sockets have a slice of their own: a socket also admits what a slice above it admits, and does not show that.
  * - `localhost` is in no allowlist: an nginx that lost its transparent bind is rejected.
  */
 import { createHash } from "node:crypto";

@@ -10,8 +10,8 @@ written=$state/credentials.sha256
 # The text of a credential, from one line of standard input. A deploy key has several lines, and arrives as base64.
 plain_text() {
   case $name in
-    key:*) printf '%s\n' "$newest" | base64 -d ;;
-    *) printf '%s\n' "$newest"; [ -z "$older" ] || printf '%s\n' "$older" ;;
+    key:*) printf '%s\n' "$current" | base64 -d ;;
+    *) printf '%s\n' "$current"; [ -z "$previous" ] || printf '%s\n' "$previous" ;;
   esac
 }
 
@@ -23,9 +23,9 @@ activate() {
   chmod 0700 "$credentials"
   rm -f "$credentials"/.*.new
   arrived=' '
-  while read -r name newest older; do
+  while read -r name current previous; do
     case " $names " in *" $name "*) ;; *) say "a secret arrived for a hook that is not declared. Nothing was replaced."; exit 1 ;; esac
-    [ -n "$newest" ] || { say "the secret that arrived for $name is empty. Nothing was replaced."; exit 1; }
+    [ -n "$current" ] || { say "the secret that arrived for $name is empty. Nothing was replaced."; exit 1; }
     # `called`: the name by which a unit loads it, which systemd-creds binds it to. A token is as short as its git host
     # makes it.
     least=32

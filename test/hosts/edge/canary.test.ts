@@ -104,7 +104,7 @@ test("up applies its changes and names the firewall if it stays closed for half 
   await closed();
   const { statuses, says } = await during(() => world.stack.up());
   expect(new Set(statuses)).toEqual(new Set([522]));
-  expect(says.at(-1)).toContain("a firewall drops its connections, the host is down, or nginx is");
+  expect(says.at(-1)).toContain("a firewall drops its connections, or the host or nginx is down");
 });
 
 test("preview requests no canary of a lost host, or with canary: false", async () => {

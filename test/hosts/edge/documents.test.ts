@@ -260,7 +260,9 @@ const steps: Readonly<Record<string, Steps>> = {
       },
     ],
   ],
-  "A delivery was rejected": [["npx pushgate trace --delivery <id>", shows(/certain: the receiver accepted it\./)]],
+  "A delivery was rejected": [
+    ["npx pushgate trace --delivery <id>", shows(/certain: the receiver accepted the delivery\./)],
+  ],
   See: [
     ["npx pushgate status", shows(/No faults\./)],
     ["npx pushgate audit", plain],
@@ -274,10 +276,10 @@ const steps: Readonly<Record<string, Steps>> = {
     ["npx pushgate logs --delivery <id>", shows(/202/)],
   ],
   "Trace a delivery": [
-    ["npx pushgate trace --delivery <id>", shows(/certain: the receiver accepted it\./)],
+    ["npx pushgate trace --delivery <id>", shows(/certain: the receiver accepted the delivery\./)],
     [
       "npx pushgate trace --ping --hook site",
-      shows(/certain: the receiver ignored it[\s\S]*It proves nothing about DNS/),
+      shows(/certain: the receiver ignored the delivery[\s\S]*It proves nothing about DNS/),
     ],
     ["export <variable>=<token>", plain],
     ["npx pushgate hook site --set", shows(/creates the webhook[\s\S]*the webhook is set[\s\S]*8 receiver +passed/)],
@@ -294,7 +296,9 @@ const steps: Readonly<Record<string, Steps>> = {
     ],
     [
       "npx pushgate trace --since 3d --redeliver",
-      shows(/2 deliveries of site on web1 again[\s\S]*delivered: 2 deliveries\s+certain: the receiver accepted it\./),
+      shows(
+        /2 deliveries of site on web1 again[\s\S]*delivered: 2 deliveries\s+certain: the receiver accepted the delivery\./,
+      ),
     ],
   ],
   "Build, and go back": [

@@ -42,7 +42,7 @@ const systemd: Row[] = [
   {
     what: "comes while the receiver's socket is stopped",
     make: sh(`systemctl stop ${socket} ${units.receiver}`),
-    name: "socket",
+    name: "unreachable socket",
     cause: /^7 systemd: pushgate-receiver-github\.socket is: .*inactive/,
     fix: new RegExp(`systemctl restart ${units.receiver}$`),
     by: "ssh",
@@ -53,7 +53,7 @@ const systemd: Row[] = [
       await host.writeFile(`${paths.units}/pushgate.slice.d/open.conf`, "[Slice]\nIPAddressAllow=198.51.100.0/24\n");
       await host.inside(`${inForce}; systemctl start ${units.guard} && exit 1 || :`);
     },
-    name: "socket",
+    name: "unreachable socket",
     cause: /^7 systemd: the guard: pushgate\.slice admits 198\.51\.100\.0\/24/,
     fix: /^remove IPAddressAllow from pushgate\.slice: systemctl cat/,
     by: sh(`rm ${paths.units}/pushgate.slice.d/open.conf; ${inForce}; systemctl start ${units.guard}`),
@@ -61,7 +61,7 @@ const systemd: Row[] = [
   {
     what: "comes while the answers' IPv4 routing rule is missing",
     make: sh(route),
-    name: "socket",
+    name: "unreachable socket",
     cause: /^7 systemd: IPv4 routing rule/,
     fix: new RegExp(`systemctl restart ${units.routing}$`),
     by: "ssh",
@@ -70,7 +70,7 @@ const systemd: Row[] = [
     what: "comes by IPv6 while the answers' IPv6 routing rule is missing",
     make: sh(route.replace("ip rule", "ip -6 rule")),
     change: { source: github6 },
-    name: "socket",
+    name: "unreachable socket",
     cause: /^7 systemd: IPv6 routing rule/,
     fix: new RegExp(`systemctl restart ${units.routing}$`),
     by: "ssh",
@@ -82,7 +82,7 @@ const systemd: Row[] = [
       await host.writeFile(`${paths.units}/${socket}.d/stale.conf`, list);
       await host.inside(inForce);
     },
-    name: "socket",
+    name: "unreachable socket",
     cause:
       /^7 systemd: pushgate-receiver-github\.socket does not admit 192\.30\.252\.10, which this release's source ranges hold/,
     fix: up,
@@ -109,7 +109,7 @@ const receiver: Row[] = [
       await host.writeFile(`${paths.units}/${units.receiver}.d/dies.conf`, dropIn);
       await host.inside(`systemctl daemon-reload && systemctl restart ${units.receiver}`);
     },
-    name: "receiver closed",
+    name: "closed connection",
     cause: /^8 receiver: \/etc\/systemd\/system\/pushgate-receiver\.service\.d\/dies\.conf is not declared/,
     fix: up,
     by: "up",
@@ -118,7 +118,7 @@ const receiver: Row[] = [
     what: "waits for a receiver that hangs, longer than the git host does",
     make: sh(`systemctl kill --signal=STOP ${units.receiver}`),
     send: patient,
-    name: "receiver late",
+    name: "receiver timeout",
     fix: /npx pushgate logs receiver/,
     by: sh(`systemctl kill --signal=CONT ${units.receiver}`),
   },
@@ -132,7 +132,7 @@ const receiver: Row[] = [
       await host.inside(`systemctl daemon-reload && systemctl restart ${units.receiver}`);
     },
     send: patient,
-    name: "receiver late",
+    name: "receiver timeout",
     cause: /^8 receiver: \/etc\/systemd\/system\/pushgate-receiver\.service\.d\/other\.conf is not declared/,
     fix: up,
     by: "up",
@@ -144,7 +144,7 @@ const receiver: Row[] = [
       await host.inside(`systemctl restart ${units.receiver} || :`);
     },
     send: patient,
-    name: "receiver late",
+    name: "receiver timeout",
     cause: /^8 receiver: \/etc\/pushgate\/receiver\.json has other contents/,
     fix: up,
     by: "up",

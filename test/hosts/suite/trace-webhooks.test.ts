@@ -55,7 +55,7 @@ test("hook --set creates the webhook, and the git host's ping passes every layer
   expect(stderr).toBe(`site on ${name}: creates the webhook to ${url()}\n`);
   expect(stdout).toContain(`site on ${name}: the webhook is set.`);
   expect(stdout).toMatch(
-    /8 receiver +passed\ncertain: the receiver ignored it[\s\S]*git host's page +200 .*pushgate-receiver/,
+    /8 receiver +passed\ncertain: the receiver ignored the delivery[\s\S]*git host's page +200 .*pushgate-receiver/,
   );
   expect(code).toBe(0);
   expect(running.api.webhooks).toMatchObject([
@@ -65,7 +65,7 @@ test("hook --set creates the webhook, and the git host's ping passes every layer
 
 test("the host's own ping reaches its receiver without the token", async () => {
   const { code, stdout } = await world.stack.pushgate("trace", "--ping", "--hook", "site");
-  expect(stdout).toContain("certain: the receiver ignored it");
+  expect(stdout).toContain("certain: the receiver ignored the delivery");
   expect(stdout).toContain("It proves nothing about DNS, Cloudflare, the firewall and nginx.");
   expect(code).toBe(0);
   // Of a self-hosted git host, whose socket has ranges of its own.
@@ -100,7 +100,7 @@ test("failed deliveries are grouped by their layer, and sent again once, after t
   await host.inside("systemctl start nginx");
   const { code, stdout } = await pushgate("trace", "--since", "3d", "--redeliver", "--yes");
   expect(stdout).toMatch(
-    /3 deliveries sent again:\n\ndelivered: 3 deliveries\n {2}certain: the receiver accepted it\./,
+    /3 deliveries sent again:\n\ndelivered: 3 deliveries\n {2}certain: the receiver accepted the delivery\./,
   );
   expect(code).toBe(0);
   expect(statuses(running.api.log.filter(({ redelivery }) => redelivery))).toEqual([202, 202, 202]);

@@ -97,7 +97,7 @@ test("a rule of the zone's own: the command prints it, and a fix that names it",
       6 nginx                 not reached
       7 systemd               not reached
       8 receiver              not reached
-    certain: a custom rule of the zone or account blocked it.
+    certain: a custom rule of the zone or account blocked the request.
       fix: Exclude the hostname from the zone's own rule "only the office" bb22. npx pulumi up puts pushgate's rules before the zone's own.
     seen:
       the git host's page     403 {"cf-ray":"8f0c2d1e3a4b5c6d-FRA"}

@@ -245,7 +245,7 @@ test("a delivery that was accepted exits with 0, and names the release that was 
   logged("web1", [passed], [{ status: 202, reason: "accepted" }]);
   const { code, stdout } = await hosts.run("trace", "--delivery", id);
   expect(code).toBe(0);
-  expect(stdout).toContain("certain: the receiver accepted it.");
+  expect(stdout).toContain("certain: the receiver accepted the delivery.");
   expect(stdout).toContain(`published: commit ${releases[0]!.commit.slice(0, 12)} at 2026-11-23T10:00:00.000Z`);
 });
 

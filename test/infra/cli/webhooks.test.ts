@@ -87,7 +87,7 @@ describe("hook --set", () => {
     const { code, stdout, stderr } = await set();
     expect(stderr).toBe(`site on web1: creates the webhook to ${url}\n`);
     expect(stdout).toMatch(/site on web1: the webhook is set\.\nsite on web1: ping [\w-]{36}\n/);
-    expect(stdout).toMatch(/8 receiver +passed\ncertain: the receiver ignored it/);
+    expect(stdout).toMatch(/8 receiver +passed\ncertain: the receiver ignored the delivery/);
     expect(code).toBe(0);
     expect(running.api.webhooks).toEqual([
       {
@@ -184,7 +184,7 @@ describe("trace of the git host's record", () => {
 
   test("a ping is traced, and one that is rejected is named", async () => {
     const good = await withToken("trace", "--ping", "--hook", "site");
-    expect(good.stdout).toContain("certain: the receiver ignored it");
+    expect(good.stdout).toContain("certain: the receiver ignored the delivery");
     expect(good.code).toBe(0);
     fault = () => byCloudflare(522);
     const bad = await withToken("trace", "--ping", "--hook", "site");
@@ -264,7 +264,7 @@ describe("trace of the git host's record", () => {
         likely: Bot Fight Mode challenged the git host as a bot.
           fix: Run npx pulumi config set --path pushgate:edge.botFightMode off, then npx pulumi up. No rule skips Bot Fight Mode; this switches it off for the whole zone.
         likely: Super Bot Fight Mode or Bot Management took the git host for a bot.
-          fix: npx pulumi up restores pushgate's skip rule, which skips it.
+          fix: npx pulumi up restores pushgate's skip rule, which skips both.
         likely: Browser Integrity Check rejected the sender's headers.
           fix: npx pulumi up restores pushgate's skip rule, which skips this check.
         likely: the zone's Security Level, or its Under Attack mode, challenged the sender.
@@ -274,7 +274,7 @@ describe("trace of the git host's record", () => {
         …  site on web1  push  …  403
 
       rejected by 5 firewall: 2 deliveries
-        certain: Cloudflare could not connect to the host's origin port: a firewall drops its connections, the host is down, or nginx is.
+        certain: Cloudflare could not connect to the host's origin port: a firewall drops its connections, or the host or nginx is down.
           fix: npx pushgate status, then npx pulumi preview. A hosting provider's firewall must let https://www.cloudflare.com/ips in on that port, too.
         …  site on web1  push  …  522
         …  site on web1  push  …  522
@@ -303,7 +303,7 @@ describe("trace of the git host's record", () => {
     );
     const { code, stdout } = await withToken("trace", "--since", "3d", "--redeliver", "--yes");
     expect(stdout).toMatch(
-      /3 deliveries sent again:\n\ndelivered: 3 deliveries\n {2}certain: the receiver accepted it\./,
+      /3 deliveries sent again:\n\ndelivered: 3 deliveries\n {2}certain: the receiver accepted the delivery\./,
     );
     expect(code).toBe(0);
     const again = running.api.log.filter(({ redelivery }) => redelivery);
@@ -372,7 +372,7 @@ describe("a git host without a record", () => {
   test("gitea: --set sends its test, which is followed in the hosts' logs", async () => {
     configured("gitea", "/gitea");
     const { code, stdout } = await as("GITEA_TOKEN", "hook", "site", "--set", "--yes");
-    expect(stdout).toContain("certain: the receiver accepted it.");
+    expect(stdout).toContain("certain: the receiver accepted the delivery.");
     expect(stdout).toContain("The git host has no ping: it sent its last commit as a push.");
     expect(stdout).toMatch(/the git host's page +not looked at/);
     expect(code).toBe(0);

@@ -63,17 +63,17 @@ describe("each state that is broken has its own cause and fix", () => {
       "4 Cloudflare to origin: origin certificate: expired => npx pulumi up",
     ],
     [
-      "socket",
+      "unreachable socket",
       differs("routing", "IPv4 routing rule: absent"),
       `7 systemd: IPv4 routing rule: absent => ssh root@web1 systemctl restart ${units.routing}`,
     ],
     [
-      "socket",
+      "unreachable socket",
       { guard: "not every admitted source can connect (x); fix: nft list ruleset" },
       "7 systemd: the guard: not every admitted source can connect (x) => nft list ruleset",
     ],
     [
-      "socket",
+      "unreachable socket",
       { sockets: [{ unit: github, hooks: ["site"], installed: ["203.0.113.0/24"], declared: ["192.30.252.0/22"] }] },
       `7 systemd: ${github} does not admit 192.30.252.9, which this release's source ranges hold => npx pulumi up`,
     ],
@@ -98,7 +98,7 @@ describe("each state that is broken has its own cause and fix", () => {
       "6 nginx: the file system of nginx's logs has 12 KiB and 1000 files left => Free space; this lists the largest folders: ssh root@web1 'du -xm / 2>/dev/null | sort -n | tail -n 20'",
     ],
     [
-      "receiver late",
+      "receiver timeout",
       differs("receiver", "/etc/pushgate/receiver.json has other contents"),
       "8 receiver: /etc/pushgate/receiver.json has other contents => npx pulumi up",
     ],
@@ -108,9 +108,12 @@ describe("each state that is broken has its own cause and fix", () => {
 test("a host in order explains nothing, and neither does what cannot concern the delivery", () => {
   for (const { name } of outcomes.filter(({ name }) => name !== "outside of the ranges"))
     expect(of(name, {})).toEqual([]);
-  expect(of("socket", differs("routing", "IPv6 routing rule: absent"))).toEqual([]);
+  expect(of("unreachable socket", differs("routing", "IPv6 routing rule: absent"))).toEqual([]);
   expect(
-    of("socket", differs("receiver", `${docs} is: declared is "enabled active", the host reports "inactive"`)),
+    of(
+      "unreachable socket",
+      differs("receiver", `${docs} is: declared is "enabled active", the host reports "inactive"`),
+    ),
   ).toEqual([]);
   expect(of("signature", differs("firewall", "table inet pushgate: absent"))).toEqual([]);
   expect(of("firewall", { guard: "closed: x; fix: y" })).toEqual([]);
@@ -127,7 +130,7 @@ test("a closed port points to nginx first, silence to the firewall", () => {
 
 test("the guard's journal explains a delivery of the same minute, and no other", () => {
   const text = "closed: the list of -.slice; fix: systemctl cat -- -.slice; the guard opens the sockets again";
-  const at = (time: string) => of("socket", { guardLines: [{ time, text }] });
+  const at = (time: string) => of("unreachable socket", { guardLines: [{ time, text }] });
   expect(at("2026-11-01T09:59:10.000Z")).toEqual([
     "7 systemd: the guard: the list of -.slice => systemctl cat -- -.slice",
   ]);
@@ -155,8 +158,8 @@ test("whatever a host reports, the outcomes that are left and the certainty stay
 
 test("an address that is none, and a hook that is none, explain nothing and throw nothing", () => {
   for (const client of ["", "::ffff:", "not an address", "1.2.3.4.5", "999.1.1.1"])
-    expect(of("socket", {}, { ...sent, nginx: { ...line, client } })).toEqual([]);
-  expect(of("socket", {}, { ...sent, hook: "__proto__" })).toEqual([]);
+    expect(of("unreachable socket", {}, { ...sent, nginx: { ...line, client } })).toEqual([]);
+  expect(of("unreachable socket", {}, { ...sent, hook: "__proto__" })).toEqual([]);
 });
 
 test("a missing line of a log that may lack lines counts as not looked at; a line counts", () => {
@@ -168,7 +171,7 @@ test("a missing line of a log that may lack lines counts as not looked at; a lin
 
 test.each([
   ["firewall", "firewall, proxy"],
-  ["another server", "proxy"],
+  ["another program on the origin port", "proxy"],
   ["origin certificate", "origin-certificate, proxy"],
   ["client certificate", "proxy"],
   ["not from Cloudflare", "firewall, proxy"],
@@ -176,9 +179,9 @@ test.each([
   ["large body", "proxy"],
   ["too many requests", "proxy"],
   ["outside of the ranges", "receiver, proxy"],
-  ["socket", "receiver, routing, proxy"],
-  ["receiver closed", "receiver"],
-  ["receiver late", "receiver"],
+  ["unreachable socket", "receiver, routing, proxy"],
+  ["closed connection", "receiver"],
+  ["receiver timeout", "receiver"],
   ["no such hook", "receiver"],
   ["not spooled", "receiver"],
   ["a bug", "receiver"],
@@ -196,17 +199,17 @@ describe("a cause is of the layer that broke:", () => {
   test.each([
     ["origin certificate", "origin-certificate", "4 Cloudflare to origin"],
     ["firewall", "firewall", "5 firewall"],
-    ["socket", "proxy", "6 nginx"],
-    ["socket", "routing", "7 systemd"],
-    ["socket", "receiver", "7 systemd"],
-    ["receiver late", "receiver", "8 receiver"],
+    ["unreachable socket", "proxy", "6 nginx"],
+    ["unreachable socket", "routing", "7 systemd"],
+    ["unreachable socket", "receiver", "7 systemd"],
+    ["receiver timeout", "receiver", "8 receiver"],
   ])("%s by %s: %s", (name, layer, shown) => {
     expect(of(name, differing(layer))).toEqual([expect.stringMatching(`^${shown}: x => `)]);
   });
 });
 
 test("the guard's words are read as it writes them, and others are no cause", () => {
-  const of_ = (guard: string) => of("socket", { guard, sockets: [] });
+  const of_ = (guard: string) => of("unreachable socket", { guard, sockets: [] });
   expect(of_("closed: why; not; fix: do this; the guard opens the sockets again once")).toEqual([
     "7 systemd: the guard: why; not => do this",
   ]);
@@ -219,8 +222,8 @@ test("the guard's words are read as it writes them, and others are no cause", ()
     { time: "2026-11-01T10:00:05.000Z", text },
     { time: "2026-11-01T10:00:06.000Z", text: "closed: later; fix: that" },
   ];
-  expect(of("socket", { guard: text, guardLines, sockets: [] })).toHaveLength(1);
-  const edge = (time: string) => of("socket", { guardLines: [{ time, text }], sockets: [] }).length;
+  expect(of("unreachable socket", { guard: text, guardLines, sockets: [] })).toHaveLength(1);
+  const edge = (time: string) => of("unreachable socket", { guardLines: [{ time, text }], sockets: [] }).length;
   expect([edge("2026-11-01T09:58:30.000Z"), edge("2026-11-01T09:58:29.999Z")]).toEqual([1, 0]);
 });
 
@@ -229,36 +232,37 @@ test("the lists of the delivery's own socket are compared, and only for the two 
     sockets: [{ unit: github, hooks: ["site"], installed, declared }],
   });
   const [own, other] = [["192.30.252.0/22"], ["203.0.113.0/24"]];
-  expect(of("socket", socket(own, own))).toEqual([]);
-  expect(of("socket", socket(other, other))).toEqual([]);
-  expect(of("socket", socket([], own))).toHaveLength(1);
+  expect(of("unreachable socket", socket(own, own))).toEqual([]);
+  expect(of("unreachable socket", socket(other, other))).toEqual([]);
+  expect(of("unreachable socket", socket([], own))).toHaveLength(1);
   expect(of("outside of the ranges", socket([], own))).toEqual([expect.stringContaining("does not admit")]);
   expect(of("outside of the ranges", socket(own, []))).toEqual([expect.stringContaining("admits 192.30.252.9")]);
-  for (const name of ["signature", "firewall", "receiver late"]) expect(of(name, socket([], own))).toEqual([]);
+  for (const name of ["signature", "firewall", "receiver timeout"]) expect(of(name, socket([], own))).toEqual([]);
   const { hook: _, ...unknown } = sent;
-  expect(of("socket", socket([], own), unknown)).toEqual([]);
+  expect(of("unreachable socket", socket([], own), unknown)).toEqual([]);
   // The receiver's line has the address, too.
   const received = { ...sent, nginx: "none", receiver: { status: 499, reason: "", source: "192.30.252.9" } } as const;
-  expect(of("socket", socket([], own), received)).toHaveLength(1);
-  expect(of("socket", socket([], own), { ...received, receiver: "none" })).toEqual([]);
+  expect(of("unreachable socket", socket([], own), received)).toHaveLength(1);
+  expect(of("unreachable socket", socket([], own), { ...received, receiver: "none" })).toEqual([]);
 });
 
 test("a difference of the other address family concerns no delivery where the family is known", () => {
   const both = differs("routing", "IPv4 routing rule: absent", "IPv6 routing rule: absent");
-  const found = (client: string) => of("socket", { ...both, sockets: [] }, { ...sent, nginx: { ...line, client } });
+  const found = (client: string) =>
+    of("unreachable socket", { ...both, sockets: [] }, { ...sent, nginx: { ...line, client } });
   const restart = `ssh root@web1 systemctl restart ${units.routing}`;
   expect(found("192.0.2.1")).toEqual([`7 systemd: IPv4 routing rule: absent => ${restart}`]);
   expect(found("2001:db8::1")).toEqual([`7 systemd: IPv6 routing rule: absent => ${restart}`]);
   expect(found("unknown")).toEqual([`7 systemd: IPv4 routing rule: absent; 1 more of routing differ => ${restart}`]);
-  expect(of("socket", { ...differs("proxy", "IPv6 in nginx"), sockets: [] })).toHaveLength(1);
+  expect(of("unreachable socket", { ...differs("proxy", "IPv6 in nginx"), sockets: [] })).toHaveLength(1);
 });
 
 test("the host's own request to nginx meets a table that drops, too", () => {
   const answer = differs("proxy", "answer of the origin port: none");
-  expect(of("another server", answer)).toHaveLength(1);
-  expect(of("another server", { ...answer, drops: ["inet other in: drop"] })).toEqual([]);
+  expect(of("another program on the origin port", answer)).toHaveLength(1);
+  expect(of("another program on the origin port", { ...answer, drops: ["inet other in: drop"] })).toEqual([]);
   const rule = { ...differs("proxy", "no answer of the origin port"), drops: ["inet other in: drop"] };
-  expect(of("another server", rule)).toHaveLength(1);
+  expect(of("another program on the origin port", rule)).toHaveLength(1);
 });
 
 test("a host that ssh does not reach explains what Cloudflare cannot reach either", () => {
