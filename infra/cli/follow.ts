@@ -1,4 +1,4 @@
-/** Deliveries of the git host's record, followed into the hosts' logs, by one connection to each host. */
+/** Entries of the git host's delivery history, followed into the hosts' logs, by one connection to each host. */
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Recorded, RecordedAnswer, Webhook } from "../../service/git-hosts/webhook-api.ts";
 import { printable } from "../apply/report.ts";
@@ -23,17 +23,17 @@ export type RecordedAttempt = {
 export type Followed = Traced &
   Verdict & { readonly hook: string; readonly host: string; readonly delivery?: string; readonly kind?: string };
 
-/** Seconds until the git host's record has a delivery that it was made to send. */
+/** Seconds until the git host's delivery history has a delivery that pushgate had it send. */
 const patience = 40;
-/** Newest records that are read before `send`, so that the records of what was sent can be recognized. */
+/** Newest entries that are read before `send`, so that the entries of what was sent can be recognized. */
 const look = 100;
 
-/** What the record has since `send`, once it is complete; the newest first. Throws a UserError where that takes too long. */
-export async function newRecords(
+/** The entries since `send`, once `isComplete`; the newest first. Throws a UserError where that takes too long. */
+export async function newEntries(
   client: WebhookClient,
   webhook: Webhook,
   send: () => Promise<void>,
-  isComplete: (records: readonly Recorded[]) => boolean,
+  isComplete: (entries: readonly Recorded[]) => boolean,
 ): Promise<Recorded[]> {
   const known = new Set((await client.recorded(webhook, (_, count) => count >= look)).map(({ id }) => id));
   await send();
@@ -43,7 +43,7 @@ export async function newRecords(
     if (isComplete(found)) return found;
     if (waited >= patience)
       throw new UserError(
-        `${client.hook.name}: after ${patience} s the git host's record does not show what it was made to send. Run npx pushgate trace --hook ${client.hook.name} later.`,
+        `${client.hook.name}: after ${patience} s the git host's delivery history does not show what pushgate had it send. Run npx pushgate trace --hook ${client.hook.name} later.`,
       );
     await sleep(1000);
   }
@@ -92,8 +92,8 @@ function judged(
     // With the host's state, and without "none" of a log that could not be read.
     const unlogged =
       all.find((one) => one.host === host && one.time === undefined) ?? ({ nginx: "none", receiver: "none" } as const);
-    const records = group.map(({ entry: { recorded }, answer: { status } }) => ({ ...recorded, status }));
-    const attempts = paired(records, here);
+    const recorded = group.map(({ entry: { recorded }, answer: { status } }) => ({ ...recorded, status }));
+    const attempts = paired(recorded, here);
     return group.map(({ entry, answer, looked }, i) => {
       const { time, kind } = entry.recorded;
       const evidence: Traced = { ...(attempts[i] ?? unlogged), answer, ...looked };

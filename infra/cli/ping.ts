@@ -4,7 +4,7 @@ import type { Recorded } from "../../service/git-hosts/webhook-api.ts";
 import { verdict } from "../trace/verdict.ts";
 import type { Options } from "./command.ts";
 import { type Endpoint, nameOfEndpoint, wantedOf } from "./endpoints.ts";
-import { type Followed, follow, newRecords } from "./follow.ts";
+import { type Followed, follow, newEntries } from "./follow.ts";
 import { pingOnHost } from "./ping-on-host.ts";
 import { UserError } from "./stack.ts";
 import { loggedIds, onHosts } from "./trace-hosts.ts";
@@ -16,23 +16,23 @@ type Pinged = Followed & {
   readonly notes: readonly string[];
 };
 
-/** Seconds until a host's log has what a git host without a record sent. */
+/** Seconds until a host's log has what a git host without a delivery history sent. */
 const patience = 20;
 
 const sentNote = ({ api }: WebhookClient): string[] =>
   api.ping?.sends === undefined ? [] : [`The git host has no ping: it sent ${api.ping.sends}.`];
 
-/** Throws a UserError where the git host has no webhook for the endpoint, or records no ping. */
-async function byRecord(client: WebhookClient, endpoint: Endpoint, options: Options): Promise<Pinged> {
+/** Throws a UserError where the git host has no webhook for the endpoint, or its delivery history gets no ping. */
+async function byHistory(client: WebhookClient, endpoint: Endpoint, options: Options): Promise<Pinged> {
   const webhook = await ownWebhook(client, endpoint);
   const isPing = (one: Recorded): boolean => one.isPing || client.api.ping?.sends !== undefined;
   const send = () => client.ping(webhook, wantedOf(endpoint));
-  const records = await newRecords(client, webhook, send, (found) => found.some(isPing));
-  const [followed] = await follow([{ endpoint, client, webhook, recorded: records.find(isPing)! }], options);
+  const entries = await newEntries(client, webhook, send, (found) => found.some(isPing));
+  const [followed] = await follow([{ endpoint, client, webhook, recorded: entries.find(isPing)! }], options);
   return { ...followed!, notes: sentNote(client) };
 }
 
-/** Where the git host shows no record: the first delivery to the hook that its host logs after the ping. */
+/** Where the git host shows no delivery history: the first delivery to the hook that its host logs after the ping. */
 async function byLogs(client: WebhookClient, endpoint: Endpoint, options: Options): Promise<Pinged> {
   const { hook, host } = endpoint;
   const here = { ...options, host };
@@ -66,7 +66,7 @@ function missing({ hook }: Endpoint): string {
 
 async function ping(endpoint: Endpoint, options: Options): Promise<Pinged> {
   const client = clientOf(endpoint.hook);
-  if (client?.api.ping !== undefined) return (client.hasRecord() ? byRecord : byLogs)(client, endpoint, options);
+  if (client?.api.ping !== undefined) return (client.hasHistory() ? byHistory : byLogs)(client, endpoint, options);
   const found = await pingOnHost(endpoint, options);
   const notes = [
     missing(endpoint),

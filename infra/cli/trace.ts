@@ -12,11 +12,11 @@ import { deliveryId } from "./logs.ts";
 import { showPings } from "./ping.ts";
 import { accessOf, UserError } from "./stack.ts";
 import { atCloudflare } from "./trace-cloudflare.ts";
+import { type HistoryOptions, recordedAs, traceHistory } from "./trace-history.ts";
 import { joined, onHosts, type Traced } from "./trace-hosts.ts";
-import { type RecordOptions, recordedAs, traceRecord } from "./trace-record.ts";
 import { exitOf, traceText } from "./trace-text.ts";
 
-type TraceOptions = RecordOptions & {
+type TraceOptions = HistoryOptions & {
   delivery?: string;
   status?: number;
   header: Answer["headers"];
@@ -46,7 +46,7 @@ export const trace = command("trace", "find the layer that rejected a delivery, 
     ["trace --status 403 --header 'cf-ray: 8f0c2d1e3a4b5c6d-FRA'", "by what the git host shows: Cloudflare's events"],
     ["trace --delivery 72d3162e-cc78-11e3-81ab-4c9367dc0958 --status 522", "by both"],
     ["trace --ping --hook site", "has the git host, or else the host itself, send a ping"],
-    ["trace --hook site", "the last failed delivery of the git host's record"],
+    ["trace --hook site", "the last failed delivery of the git host's delivery history"],
     ["trace --hook site --last 40", "the last 40"],
     ["trace --since 3d --redeliver", "the failed ones of three days, and delivers each again"],
   ],
@@ -67,8 +67,8 @@ export const trace = command("trace", "find the layer that rejected a delivery, 
     header,
     {},
   )
-  .option("--hook <name>", "this hook only: its record at the git host, which needs the git host's token")
-  .addOption(new Option("--last <number>", "the last deliveries of the record").argParser(count).conflicts("since"))
+  .option("--hook <name>", "this hook only: its delivery history at the git host, which needs the git host's token")
+  .addOption(new Option("--last <number>", "the last deliveries of the history").argParser(count).conflicts("since"))
   .option("--since <time>", "the failed deliveries since then, such as 3d, 12h or 30m", age)
   .option("--redeliver", "have the git host send the failed ones again, once each, after a ping has arrived")
   .option("--ping", "send a ping and follow it")
@@ -81,13 +81,13 @@ export const trace = command("trace", "find the layer that rejected a delivery, 
     if (ping) return void (await showPings(await endpointsOf(hook, options), options));
     if (status === undefined && Object.keys(headers).length > 0)
       trace.error("error: --header belongs to an answer. Add --status.");
-    const ofRecord = last ?? since ?? redeliver ?? (status === undefined && delivery === undefined ? hook : undefined);
-    if (ofRecord !== undefined) return traceRecord(options);
+    const ofHistory = last ?? since ?? redeliver ?? (status === undefined && delivery === undefined ? hook : undefined);
+    if (ofHistory !== undefined) return traceHistory(options);
     if (delivery === undefined && status === undefined)
       trace.error(
         "error: there is nothing to trace. Add --delivery or --status, as the git host shows them, or --hook, --since or --ping.",
       );
-    const recorded = delivery === undefined || status !== undefined ? [] : await inRecord(delivery, options);
+    const recorded = delivery === undefined || status !== undefined ? [] : await inHistory(delivery, options);
     const found = recorded.length > 0 ? recorded : await byHand(delivery, status, headers, options);
     if (options.json) console.log(JSON.stringify(found, null, 2));
     else for (const one of found) console.log(traceText(one, one));
@@ -96,13 +96,13 @@ export const trace = command("trace", "find the layer that rejected a delivery, 
     process.exitCode = Math.max(...newest.map(exitOf));
   });
 
-/** What the git host recorded, where its token is given and it can be read; the hosts' logs are there without it. */
-async function inRecord(delivery: string, options: RecordOptions): Promise<(Traced & Verdict)[]> {
+/** What the delivery history has, where the git host's token is given; without it trace reads the hosts' logs alone. */
+async function inHistory(delivery: string, options: HistoryOptions): Promise<(Traced & Verdict)[]> {
   try {
     return await recordedAs(delivery, options);
   } catch (error) {
     if (!(error instanceof UserError)) throw error;
-    console.error(`The git host's record is left out: ${error.message}`);
+    console.error(`The git host's delivery history is left out: ${error.message}`);
     return [];
   }
 }

@@ -147,25 +147,25 @@ export class WebhookClient {
   }
 
   /** The answers to these, in their order. */
-  async answers({ id }: Webhook, records: readonly Recorded[]): Promise<RecordedAnswer[]> {
+  async answers({ id }: Webhook, entries: readonly Recorded[]): Promise<RecordedAnswer[]> {
     const { one } = this.deliveries();
     const answers: RecordedAnswer[] = [];
-    const next = records.entries();
+    const next = entries.entries();
     const work = async (): Promise<void> => {
-      for (const [i, { answer, id: record }] of next) {
+      for (const [i, { answer, id: entry }] of next) {
         if (answer !== undefined) answers[i] = answer;
-        else if (one !== undefined) answers[i] = one.read((await this.send(one.request(this.at, id, record))).body);
+        else if (one !== undefined) answers[i] = one.read((await this.send(one.request(this.at, id, entry))).body);
       }
     };
     await Promise.all(Array.from({ length: width }, work));
     return answers;
   }
 
-  async redeliver({ id }: Webhook, record: Recorded): Promise<void> {
-    await this.send(this.deliveries().redeliver(this.at, id, record.id));
+  async redeliver({ id }: Webhook, entry: Recorded): Promise<void> {
+    await this.send(this.deliveries().redeliver(this.at, id, entry.id));
   }
 
-  hasRecord(): boolean {
+  hasHistory(): boolean {
     return this.api.deliveries !== undefined;
   }
 

@@ -2,8 +2,8 @@
 import type { HostState } from "./host-state.ts";
 
 export type Evidence = {
-  /** "none": the git host's record of the webhook was read, and has no push. */
-  readonly record?: "none";
+  /** "none": the git host's delivery history of the webhook was read, and has no push. */
+  readonly history?: "none";
   /** What the git host's page of deliveries shows. */
   readonly answer?: Answer;
   /** Cloudflare's security events of the request. They are sampled, so an empty list proves nothing. */

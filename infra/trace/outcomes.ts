@@ -30,8 +30,8 @@ export type Outcome = {
   readonly what: string;
   /** `{rule}` in it is the rule of the security event. */
   readonly fix?: string;
-  /** What the git host's record must lack. */
-  readonly record?: "none";
+  /** "none": the git host's delivery history has no push. */
+  readonly history?: "none";
   /** Any of these. */
   readonly answer: readonly Shape[];
   /** The security event that it leaves; left out where Cloudflare rejects nothing. */
@@ -49,7 +49,7 @@ export const outcomes: readonly Outcome[] = [
     layer: "the git host",
     what: "the git host has sent no push to this webhook",
     fix: "npx pushgate hook --set, which creates or corrects the webhook. GitHub sends no push above 25 MB, of more than 5,000 branches or of more than 3 tags, GitLab none of more than 3 branches or tags.",
-    record: "none",
+    history: "none",
     answer: [],
     nginx: "none",
     receiver: "none",

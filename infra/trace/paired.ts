@@ -1,8 +1,8 @@
-/** Which attempt in the hosts' logs is which of the git host's record. Pure. */
+/** Pairs each entry of the git host's delivery history with an attempt in the hosts' logs. Pure. */
 import type { Attempt } from "./attempts.ts";
 
-/** `time`: ISO 8601; absent where the record has none. `status`: 0 without an answer. */
-export type Recorded = { readonly time?: string; readonly status: number };
+/** `time`: ISO 8601; absent where the history has none. `status`: 0 without an answer. */
+export type Entry = { readonly time?: string; readonly status: number };
 
 /** Seconds between the git host's clock and the host's, with the time that a delivery takes. */
 const tolerance = 60;
@@ -13,26 +13,26 @@ const statusOf = ({ nginx, receiver }: Attempt): number | undefined => {
 };
 
 /** In seconds; 0 where one of them has no time. */
-const apart = (record: Recorded, { time }: Attempt): number => {
-  const between = Math.abs(Date.parse(record.time ?? "") - Date.parse(time ?? "")) / 1000;
+const apart = (entry: Entry, { time }: Attempt): number => {
+  const between = Math.abs(Date.parse(entry.time ?? "") - Date.parse(time ?? "")) / 1000;
   return Number.isNaN(between) ? 0 : between;
 };
 
-/** Cloudflare answers by itself where the origin was late, so that the host's log has another status than the record. */
-const isOther = ({ status }: Recorded): boolean => status === 0 || status === 502 || status === 504 || status >= 520;
+/** Cloudflare answers by itself where the origin was late: the host's log then has another status than the history. */
+const isOther = ({ status }: Entry): boolean => status === 0 || status === 502 || status === 504 || status >= 520;
 
 /**
- * For each record of one delivery, the attempt that it is about, or undefined. First come pairs with the same status,
- * then pairs of a record that may be Cloudflare's own answer (isOther), whatever the attempt's status. In each step the
- * nearest in time goes first, at most `tolerance` apart; no attempt goes to two records.
+ * For each entry of one delivery, the attempt that it is about, or undefined. First come pairs with the same status,
+ * then pairs of an entry that may be Cloudflare's own answer (isOther), whatever the attempt's status. In each step the
+ * pair that is nearest in time goes first, at most `tolerance` apart; no attempt goes to two entries.
  */
-export function paired(records: readonly Recorded[], attempts: readonly Attempt[]): (Attempt | undefined)[] {
+export function paired(entries: readonly Entry[], attempts: readonly Attempt[]): (Attempt | undefined)[] {
   const left = new Set(attempts.filter((one) => statusOf(one) !== undefined));
-  const found: (Attempt | undefined)[] = records.map(() => undefined);
-  const take = (fits: (record: Recorded, attempt: Attempt) => boolean): void => {
-    const pairs = records
-      .flatMap((record, i) => [...left].map((attempt) => ({ i, record, attempt, apart: apart(record, attempt) })))
-      .filter(({ record, attempt, apart }) => apart <= tolerance && fits(record, attempt))
+  const found: (Attempt | undefined)[] = entries.map(() => undefined);
+  const take = (fits: (entry: Entry, attempt: Attempt) => boolean): void => {
+    const pairs = entries
+      .flatMap((entry, i) => [...left].map((attempt) => ({ i, entry, attempt, apart: apart(entry, attempt) })))
+      .filter(({ entry, attempt, apart }) => apart <= tolerance && fits(entry, attempt))
       .sort((a, b) => a.apart - b.apart);
     for (const { i, attempt } of pairs) {
       if (found[i] !== undefined || !left.has(attempt)) continue;
@@ -40,7 +40,7 @@ export function paired(records: readonly Recorded[], attempts: readonly Attempt[
       left.delete(attempt);
     }
   };
-  take((record, attempt) => statusOf(attempt) === record.status);
-  take((record) => isOther(record));
+  take((entry, attempt) => statusOf(attempt) === entry.status);
+  take((entry) => isOther(entry));
   return found;
 }

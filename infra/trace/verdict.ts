@@ -29,7 +29,7 @@ const leaves = <Line>(left: "none" | ((line: Line) => boolean), line: Line | "no
   line === undefined || (left === "none" || line === "none" ? left === line : left(line));
 
 const fits = (outcome: Outcome, seen: Evidence): boolean =>
-  (seen.record === undefined || outcome.record === seen.record) &&
+  (seen.history === undefined || outcome.history === seen.history) &&
   (seen.answer === undefined || fitsAnswer(outcome.answer, seen.answer)) &&
   fitsEvents(outcome, seen.cloudflare ?? []) &&
   leaves(outcome.nginx, seen.nginx) &&

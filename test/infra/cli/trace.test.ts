@@ -318,7 +318,7 @@ test.each([
       new RegExp(`^error: option '--${one} <\\w+>' cannot be used with option '--${other}`),
     ]),
   ),
-  ["two bounds of the record", ["--last", "1", "--since", "1d"], /'--last <number>' cannot be used with .*'--since/],
+  ["two bounds of the history", ["--last", "1", "--since", "1d"], /'--last <number>' cannot be used with .*'--since/],
   ["a header without the status of its answer", ["--delivery", "a", "--header", "a: b"], /Add --status/],
   ["an id with a quote", ["--delivery", "'x"], /argument ''x' is invalid\. Use the id/],
   ["an empty id", ["--delivery", ""], /argument '' is invalid\. Use the id/],

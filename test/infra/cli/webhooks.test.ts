@@ -175,7 +175,7 @@ describe("hook --set", () => {
   });
 });
 
-describe("trace of the git host's record", () => {
+describe("trace of the git host's delivery history", () => {
   beforeEach(async () => {
     running.api.add("github", "example/site", {
       ...{ url, contentType: "json", secret: secrets.site.current, events: ["push"], active: true, verifies: true },
@@ -192,7 +192,7 @@ describe("trace of the git host's record", () => {
     expect(bad.code).toBe(1);
   });
 
-  test("the last failed delivery, with the answer of the record", async () => {
+  test("the last failed delivery, with the answer of the history", async () => {
     await running.api.push();
     fault = () => byReceiver(401);
     const [failed] = await running.api.push();
@@ -227,7 +227,7 @@ describe("trace of the git host's record", () => {
     expect(found).toMatchObject({ answer: { status: 0 }, nginx: "none", receiver: "none", hook: "site", host: "web1" });
   });
 
-  test("a delivery by its id has the record's answer, too", async () => {
+  test("a delivery by its id has the history's answer, too", async () => {
     const [sent] = await running.api.push();
     const { code, stdout } = await withToken("trace", "--delivery", sent!.delivery);
     expect(stdout).toMatch(/the git host's page +202 \{"x-served-by":"pushgate-receiver"/);
@@ -283,9 +283,9 @@ describe("trace of the git host's record", () => {
     expect(code).toBe(1);
   });
 
-  test("what is older than the record says so", async () => {
+  test("what is older than the history says so", async () => {
     expect((await withToken("trace", "--since", "9d")).stderr).toBe(
-      "The git host keeps 3 days: what failed before is not in its record.\n",
+      "The git host keeps 3 days: what failed before is not in its delivery history.\n",
     );
   });
 
@@ -316,10 +316,10 @@ describe("trace of the git host's record", () => {
 
   test("without the token --hook says what it needs", async () => {
     const { code, stderr } = await hosts.run("trace", "--hook", "site");
-    expect(stderr).toContain(`${variable} is not set, so pushgate cannot read the git host's record.`);
+    expect(stderr).toContain(`${variable} is not set, so pushgate cannot read the git host's delivery history.`);
     expect(code).toBe(1);
     expect((await hosts.run("trace", "--since", "3d")).stderr).toContain(
-      "there is no git host's record to read. site needs a token",
+      "there is no git host's delivery history to read. site needs a token",
     );
   });
 

@@ -46,7 +46,7 @@ const late: Evidence = {
 
 /** What a delivery with this outcome leaves, all sources looked at. */
 const left: Readonly<Record<string, readonly Evidence[]>> = {
-  "never sent": [{ record: "none", nginx: "none", receiver: "none" }, { record: "none" }],
+  "never sent": [{ history: "none", nginx: "none", receiver: "none" }, { history: "none" }],
   "no record": [own(409, "error code: 1001")],
   "not declared": [decided(own(403, page), event("firewallcustom", "block", { owner: "pushgate" }))],
   "custom rule": [

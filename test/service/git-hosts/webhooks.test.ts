@@ -178,7 +178,7 @@ describe.each(withApi)("%s", (gitHost) => {
       const { headers, body } = sent.at(-1)!;
       expect(gitHosts[gitHost].dialect.verify(wanted.secret, body, headers)).toBe(true);
     }
-    if (!its.hasRecord()) await expect(its.recorded(own!, () => true)).rejects.toThrow(its.api.lacks.at(-1));
+    if (!its.hasHistory()) await expect(its.recorded(own!, () => true)).rejects.toThrow(its.api.lacks.at(-1));
   });
 
   test("its ping, signed by pushgate itself, is a delivery that the receiver ignores", () => {
@@ -197,7 +197,7 @@ describe.each(withApi)("%s", (gitHost) => {
   });
 });
 
-describe.each(["github", "gitlab"] as const)("the record of %s", (gitHost) => {
+describe.each(["github", "gitlab"] as const)("the delivery history of %s", (gitHost) => {
   async function pushed(count: number) {
     const its = client(gitHost);
     const wanted = wantedOf(gitHost);

@@ -1,16 +1,16 @@
-/** `npx pushgate trace` over the git host's record: the last failed delivery, the last ones, the failed ones of some days. */
+/** `npx pushgate trace` over the git host's delivery history: the last failure, the newest entries, recent failures. */
 import type { Recorded, Webhook } from "../../service/git-hosts/webhook-api.ts";
 import { printable } from "../apply/report.ts";
 import { verdict } from "../trace/verdict.ts";
 import { all, confirm, hooksNamed, type Options, ofStack } from "./command.ts";
 import { type Endpoint, endpointsOf, nameOfEndpoint } from "./endpoints.ts";
-import { type Followed, follow, newRecords, type RecordedAttempt } from "./follow.ts";
+import { type Followed, follow, newEntries, type RecordedAttempt } from "./follow.ts";
 import { showPings } from "./ping.ts";
 import { readStack, UserError } from "./stack.ts";
 import { exitOf, traceText } from "./trace-text.ts";
 import { apiOf, assertOneOrigin, clientOf, neededClient, ownWebhook, type WebhookClient } from "./webhooks.ts";
 
-export type RecordOptions = Options & {
+export type HistoryOptions = Options & {
   hook?: string;
   last?: number;
   /** Milliseconds. */
@@ -26,16 +26,16 @@ const isDelivered = ({ status }: Recorded): boolean => status >= 200 && status <
 
 type Source = { readonly endpoint: Endpoint; readonly client: WebhookClient; readonly webhook: Webhook };
 
-/** The webhooks whose record can be read; throws a UserError where there is none. */
-async function sourcesOf({ hook, ...options }: RecordOptions): Promise<Source[]> {
+/** The webhooks whose delivery history can be read; throws a UserError where there is none. */
+async function sourcesOf({ hook, ...options }: HistoryOptions): Promise<Source[]> {
   const endpoints = await endpointsOf(hook, options);
   assertOneOrigin(endpoints.map((endpoint) => endpoint.hook));
   const hooks = new Set(endpoints.map((endpoint) => endpoint.hook));
-  const usable = [...hooks].filter((one) => hook !== undefined || clientOf(one)?.hasRecord());
-  if (usable.length === 0) throw new UserError(noRecord([...hooks]));
-  const clients = new Map(usable.map((one) => [one, neededClient(one, "read the git host's record")]));
+  const usable = [...hooks].filter((one) => hook !== undefined || clientOf(one)?.hasHistory());
+  if (usable.length === 0) throw new UserError(noHistory([...hooks]));
+  const clients = new Map(usable.map((one) => [one, neededClient(one, "read the git host's delivery history")]));
   for (const client of clients.values())
-    if (!client.hasRecord())
+    if (!client.hasHistory())
       throw new UserError(
         `${client.lacks()} Trace one by the id that its page shows: npx pushgate trace --delivery <id>`,
       );
@@ -46,7 +46,7 @@ async function sourcesOf({ hook, ...options }: RecordOptions): Promise<Source[]>
     return source === undefined ? [] : [hook === undefined ? source.catch(leftOut) : source];
   });
   const sources = (await all<Source | undefined>(found)).filter((source) => source !== undefined);
-  if (sources.length === 0) throw new UserError("there is no git host's record to read.");
+  if (sources.length === 0) throw new UserError("there is no git host's delivery history to read.");
   return sources;
 }
 
@@ -55,13 +55,14 @@ function leftOut(error: unknown): undefined {
   console.error(error.message);
 }
 
-function noRecord(hooks: readonly Endpoint["hook"][]): string {
+function noHistory(hooks: readonly Endpoint["hook"][]): string {
   const needs = hooks.flatMap((hook) => {
     const found = apiOf(hook);
     return found?.api.deliveries === undefined ? [] : [`${hook.name} needs ${found.needs}`];
   });
-  const what = needs.length > 0 ? `${needs.join("; ")}.` : "No git host of this stack has an API for its record.";
-  return `there is no git host's record to read. ${what}`;
+  const what =
+    needs.length > 0 ? `${needs.join("; ")}.` : "No git host of this stack has an API for its delivery history.";
+  return `there is no git host's delivery history to read. ${what}`;
 }
 
 /** The newest attempt at each delivery, pings left out. */
@@ -78,7 +79,7 @@ const failedOf = (entries: readonly RecordedAttempt[]): RecordedAttempt[] =>
     .filter(({ recorded }) => !isDelivered(recorded))
     .sort(later);
 
-/** The newest first; those without a time as the record has them, at the end. */
+/** The newest first; those without a time at the end, in the history's order. */
 const later = (a: RecordedAttempt, b: RecordedAttempt): number =>
   (b.recorded.time ?? "").localeCompare(a.recorded.time ?? "");
 
@@ -94,14 +95,14 @@ async function entriesOf(sources: readonly Source[], enough: (one: Recorded, cou
 
 const countOf = (count: number): string => (count === 1 ? "one delivery" : `${count} deliveries`);
 
-/** Prints what the record holds, as the options say, and sets the exit status. */
-export async function traceRecord(options: RecordOptions): Promise<void> {
+/** Prints what the history holds, as the options say, and sets the exit status. */
+export async function traceHistory(options: HistoryOptions): Promise<void> {
   const sources = await sourcesOf(options);
   const days = Math.min(...sources.map(({ client }) => client.api.deliveries!.days));
   const { last, redeliver } = options;
   const since = options.since ?? (last === undefined && redeliver ? days * day : undefined);
   if (since !== undefined && since > days * day)
-    console.error(`The git host keeps ${days} days: what failed before is not in its record.`);
+    console.error(`The git host keeps ${days} days: what failed before is not in its delivery history.`);
   if (since !== undefined) {
     const from = new Date(Date.now() - since).toISOString();
     const isOld = ({ time }: Recorded): boolean => time !== undefined && time < from;
@@ -128,19 +129,19 @@ export async function traceRecord(options: RecordOptions): Promise<void> {
   process.exitCode = exitOf(one);
 }
 
-/** Of a record without a failed delivery; one without any push is a verdict of its own. */
+/** Of a history without a failed delivery; a history without any push is a verdict of its own. */
 function showNone(found: readonly RecordedAttempt[], days: number, { json }: Options): void {
-  const none = verdict({ record: "none" });
+  const none = verdict({ history: "none" });
   const [never] = found.some(({ recorded }) => !recorded.isPing) ? [] : none.outcomes;
   if (json) return void console.log(JSON.stringify(never === undefined ? [] : [none], null, 2));
   console.log(`No delivery has failed in the ${days} days that the git host keeps.`);
   if (never !== undefined) console.log(`${never.what}.\n  fix, if you pushed: ${never.fix}`);
 }
 
-/** The id of a delivery in the record of any webhook whose token is given: all attempts, or none. */
-export async function recordedAs(delivery: string, { hook, ...options }: RecordOptions): Promise<Followed[]> {
+/** The id of a delivery in the history of any webhook whose token is given: all attempts, or none. */
+export async function recordedAs(delivery: string, { hook, ...options }: HistoryOptions): Promise<Followed[]> {
   const { hooks } = await readStack(ofStack(options));
-  const readable = hooksNamed(hooks, hook).filter((one) => clientOf(one)?.hasRecord());
+  const readable = hooksNamed(hooks, hook).filter((one) => clientOf(one)?.hasHistory());
   if (readable.length === 0) return [];
   const endpoints = (await endpointsOf(hook, options)).filter((endpoint) =>
     readable.some(({ name }) => name === endpoint.hook.name),
@@ -151,18 +152,18 @@ export async function recordedAs(delivery: string, { hook, ...options }: RecordO
     const client = clientOf(endpoint.hook)!;
     const [webhook] = await client.own(endpoint);
     if (webhook === undefined) continue;
-    const records = await client.recorded(webhook, () => false);
-    for (const recorded of records)
+    const entries = await client.recorded(webhook, () => false);
+    for (const recorded of entries)
       if (recorded.delivery === delivery) found.push({ endpoint, client, webhook, recorded });
     if (found.length === 0)
       console.error(
-        `${nameOfEndpoint(endpoint)}: the git host's record of ${client.api.deliveries!.days} days does not have it.`,
+        `${nameOfEndpoint(endpoint)}: the git host's delivery history of ${client.api.deliveries!.days} days does not have it.`,
       );
   }
   return follow(found.sort(later).reverse(), options);
 }
 
-async function showFailed(failed: readonly RecordedAttempt[], what: string, options: RecordOptions): Promise<void> {
+async function showFailed(failed: readonly RecordedAttempt[], what: string, options: HistoryOptions): Promise<void> {
   const shown = failed.slice(0, most);
   if (shown.length < failed.length)
     console.error(`Only the newest ${most} of ${failed.length} failed deliveries are traced.`);
@@ -172,7 +173,7 @@ async function showFailed(failed: readonly RecordedAttempt[], what: string, opti
 }
 
 /** Sends each once, after a ping to each of their webhooks has been delivered. */
-async function redeliver(failed: readonly RecordedAttempt[], options: RecordOptions): Promise<void> {
+async function redeliver(failed: readonly RecordedAttempt[], options: HistoryOptions): Promise<void> {
   if (failed.length === 0) {
     if (options.json) console.log("[]");
     else console.log("There is nothing to deliver again.");
@@ -197,13 +198,13 @@ async function redeliver(failed: readonly RecordedAttempt[], options: RecordOpti
       for (const { recorded } of [...group].reverse()) await client.redeliver(webhook, recorded);
     };
     const isAgain = ({ delivery }: Recorded): boolean => wanted.has(delivery);
-    const records = await newRecords(
+    const entries = await newEntries(
       client,
       webhook,
       send,
       (found) => new Set(found.filter(isAgain).map(({ delivery }) => delivery)).size === wanted.size,
     );
-    again.push(...records.filter(isAgain).map((recorded) => ({ client, webhook, endpoint, recorded })));
+    again.push(...entries.filter(isAgain).map((recorded) => ({ client, webhook, endpoint, recorded })));
   }
   showGroups(await follow(again, options), `${countOf(again.length)} sent again`, options);
 }
