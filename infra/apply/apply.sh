@@ -8,10 +8,11 @@
 # 3. renames all of them, one after the other, then removes paths that the layer owns and no longer declares;
 # 4. activates, confirms the facts and writes the stamp LAST.
 # A kill or a power cut at any moment therefore leaves no valid stamp: the next preview reports that and the next apply
-# repairs it. A failure restores the former files and runs `restore`. What an apply that succeeded did is on the disk.
+# repairs it. A failure restores the former files and runs `reactivate`. What a successful apply did is on the disk.
 #
-# Under `state`: stamps/<layer>; made, the folders that applies made; pending/<layer>, the paths changed since the layer
-# was last in sync; work, only while an apply runs. Standard output carries only what `activate` prints there.
+# Under `state`: stamps/<layer>, the stamp and below it the list of what is installed; made, the folders that applies
+# made; pending/<layer>, the paths changed since the layer was last in sync; work, only while an apply runs. Standard
+# output carries only what `activate` prints there.
 
 nl='
 '
@@ -26,8 +27,8 @@ fail() { # step, what is wrong, fix
   say "failed at: $1"
   [ -z "$2" ] || printf '%s\n' "$2" >&2
   say "fix: $3"
-  if [ "$armed" = 1 ]; then
-    put_back
+  if [ "$files_changed" = 1 ]; then
+    restore_former
   elif [ "$present" = 1 ]; then
     say "nothing was changed"
   else
@@ -37,18 +38,20 @@ fail() { # step, what is wrong, fix
   exit 1
 }
 
-# A kill or a power cut may have shortened the last line of the list.
+# Removes the temporary files that `work/temps` lists. A kill or a power cut may have cut its last line, so only names
+# of this form count.
 drop_temps() {
   [ ! -f "$work/temps" ] || while read -r temp; do
     case $temp in */.*.pushgate-new) rm -rf -- "$temp" ;; esac
   done <"$work/temps"
 }
 
-# Removes folders that applies made and that are empty again, deepest first. One in use stays, and stays listed. An
-# account that can write above one may have exchanged its path since.
+# Removes folders that applies made and that are empty again, deepest first. A folder in use stays, and stays listed. An
+# account that can write above a folder may have exchanged its path since, so `enter` goes there.
 drop_empty_folders() {
   [ -f "$state/made" ] || return 0
-  # Most are in use: one find for all of them, and one for each only after a removal, which may empty the folder above.
+  # Most folders are in use: one find looks at all of them, and one at each only after a removal, which may empty the
+  # folder above.
   # shellcheck disable=SC2046
   empty=$(find $(cat -- "$state/made") -maxdepth 0 -empty 2>/dev/null)
   removed=0
@@ -77,19 +80,21 @@ make_folder() {
 
 # A hidden name beside the target, which no include pattern matches.
 temp_of() { temp=${1%/*}/.${1##*/}.pushgate-new; }
-# Before the first one is written, so that the next apply removes what a kill or a power cut leaves.
+# Lists the temporary files before the first one is written, so that the next apply removes what a kill or a power cut
+# leaves.
 list_temps() {
   for path in $touched; do temp_of "$path" && printf '%s\n' "$temp"; done >"$work/temps" && sync -- "$work/temps"
 }
 
-put_back() {
+# Restores the former files, then has the layer activate them again.
+restore_former() {
   say "restoring the former files"
   complete=1
   for path in $touched; do
     temp_of "$path"
     if exists "$work/old$path"; then
       ! is_folder "$path" || rm -rf --one-file-system -- "$path"
-      # Copied where it may be on another disk, and so synced again.
+      # `work` may be on another disk: copies beside the target, and syncs again, before the rename.
       { rm -rf -- "$temp" && make_folder "${path%/*}" && cp -a -- "$work/old$path" "$temp" &&
         find "$temp" -type f -exec sync -- {} + && mv -fT -- "$temp" "$path"; } ||
         { complete=0; say "could not restore $path"; }
@@ -97,7 +102,8 @@ put_back() {
       rm -f -- "$path" || { complete=0; say "could not remove $path"; }
     fi
   done
-  changed=$touched sh -c "$script$nl$restore" sh >&2 </dev/null || { complete=0; say "restore failed, see above"; }
+  changed=$touched sh -c "$script$nl$reactivate" sh >&2 </dev/null ||
+    { complete=0; say "activating the former files failed, see above"; }
   if [ "$complete" = 1 ]; then
     say "the former files are back and active"
   else
@@ -111,7 +117,7 @@ walk() { phase=$1 && manifest; }
 
 file() { # path mode owner check text
   case $phase in
-    stage)
+    candidates)
       declared="$declared$1$nl"
       { mkdir -p -- "$work/new${1%/*}" && printf %s "$5" >"$work/new$1"; } || fail "writing the candidate of $1" "" "$full"
       ! is_folder "$1" || fail "$1" "it is a folder, and declared is a file" "move the folder away"
@@ -127,7 +133,7 @@ file() { # path mode owner check text
       is_line "$1" "$touched" || return 0
       make_folder "${1%/*}" || fail "making the folder of $1" "" "$full"
       temp_of "$1"
-      # Removes what is at that name, such as a link to elsewhere.
+      # First removes what is at the temporary name, such as a link to elsewhere.
       { rm -rf -- "$temp" && (umask 077 && set -C && cat -- "$work/new$1" >"$temp") && chown -- "$3" "$temp" &&
         chmod -- "$2" "$temp"; } || fail "writing $1 beside its place" "" "$full, and the account $3 must exist"
       temps="$temps$temp$nl"
@@ -151,7 +157,7 @@ fact() { # name read want
   unmet="$unmet  $1: declared is \"$3\", the host reports \"$out\" (exit $status)$(sed 's/^/; /;q' "$work/output")$nl"
 }
 
-# Daemons settle a moment after their reload: read the facts for two seconds before reporting one.
+# Daemons settle a moment after their reload: reads the facts for two seconds before it reports a difference.
 facts_hold() {
   for _ in 1 2 3 4 5 6 7 8 9; do
     unmet=
@@ -163,11 +169,11 @@ facts_hold() {
 }
 
 run_activate() { # changed paths
-  # A pipe from a function: what it holds is in no argv, no environment and no file.
+  # A pipe from a shell function: what `input` prints, such as secrets, is in no argv, no environment and no file.
   input | changed=$1 sh -ec "$script$nl$activate" sh >&3 || fail "activate" "exit $?; its output is above" "$look"
 }
 
-# What the globs match and the layer does not declare, except folders on the way to a declared file.
+# Sets `strays` to what the globs match and the layer does not declare, except folders on the way to a declared file.
 find_strays() {
   strays=
   set +f
@@ -184,7 +190,7 @@ remove_strays() {
   for path in $strays; do
     rm -rf --one-file-system -- "$path" || fail "removing $path" "" "see whether it can be removed (chattr, mount)"
   done
-  # Folders of drop-ins that are empty now, or that a person has emptied. Each is named by a glob of its own.
+  # Folders of drop-ins that are empty now, or that a person has emptied. Each has a glob of its own in `owns`.
   for path in $owns; do
     case $path in *.d/\*.conf) ;; *) continue ;; esac
     set +f
@@ -212,7 +218,7 @@ save_former() {
   done
 }
 
-write_stamp() { # stamp, record of what is installed
+write_stamp() { # stamp, list of what is installed
   new=$state/stamps/.$layer.new
   { printf '%s\n%s' "$1" "$2" >"$new" && sync -- "$new" && rm -rf -- "$state/stamps/$layer" &&
     mv -fT -- "$new" "$state/stamps/$layer" && sync -- "$state/stamps"; } || fail "writing the stamp" "" "$full"
@@ -220,7 +226,7 @@ write_stamp() { # stamp, record of what is installed
 }
 
 arrive() {
-  walk stage
+  walk candidates
   walk check
   find_strays
   touched="$touched$strays"
@@ -231,16 +237,17 @@ arrive() {
   # shellcheck disable=SC2086
   [ -z "$temps" ] || sync -- $temps || fail "syncing the new files" "" "$full"
 
-  # From here on there is no stamp until all of it succeeded.
+  # From here on there is no stamp until all steps have succeeded.
   { rm -rf -- "$state/stamps/$layer" && printf %s "$touched" >>"$state/pending/$layer" &&
     sync -- "$state/pending/$layer" "$state/pending" "$state/stamps"; } || fail "noting what changes" "" "$full"
-  armed=1
+  # From here on `fail` restores the former files.
+  files_changed=1
   walk rename
   remove_strays
   sync_folders "$touched"
 
-  # Every file is as declared and a fact is not, as after a flushed table or a stopped unit: report every file as
-  # changed, because `activate` does nothing for files that did not change.
+  # Every file is as declared and a fact is not, as after a flushed table or a stopped unit: `activate` gets every file
+  # as changed, because it does nothing for files that did not change.
   changes=$(sort -u "$state/pending/$layer")
   [ -n "$changes" ] || { unmet= && walk facts; [ -z "$unmet" ] || changes=$declared; }
   run_activate "$changes"
@@ -250,12 +257,12 @@ arrive() {
     run_activate "$declared"
     facts_hold || fail "confirming the facts" "$unmet" "$look"
   fi
-  write_stamp "$stamp" "$record"
+  write_stamp "$stamp" "$installed"
   rm -f -- "$state/pending/$layer"
 }
 
 leave() {
-  # Not a valid stamp: a killed removal is seen as unfinished even if every file is gone.
+  # "removing" is no valid stamp: a preview sees a killed removal as unfinished even if every file is gone.
   write_stamp removing ''
   rm -f -- "$state/pending/$layer"
   sh -c "$script$nl$retire" sh >&2 </dev/null || fail "retire" "exit $?; its output is above" "$look"
@@ -279,11 +286,11 @@ apply() {
   export LC_ALL=C PATH="$PATH:/usr/local/sbin:/usr/sbin:/sbin"
   exec 3>&1 1>&2
   work=$state/work
-  armed=0 declared='' touched='' strays='' temps='' unmet=''
+  files_changed=0 declared='' touched='' strays='' temps='' unmet=''
   full="see whether the disk is full or mounted read-only: df -h / /etc /var"
   look="read journalctl -u pushgate-apply.service and systemctl --failed, then run \`npx pulumi up\` again"
   mkdir -p -- "$state/stamps" "$state/pending" || fail "making $state" "" "$full"
-  # A killed apply left half-written files, which never were live.
+  # Temporary files of a killed apply, which never were live.
   drop_temps
   { rm -rf -- "$work" && mkdir -m 0700 -- "$work"; } || fail "making $work" "" "$full"
   trap 'fail "being stopped" "a signal arrived, or the time limit of this layer is over" "$look"' TERM INT HUP

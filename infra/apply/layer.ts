@@ -37,7 +37,7 @@ export type HostLayer = {
   readonly name: string;
   /** The name in stacks of an earlier version: its stamp is read under this name and removed by the next apply. */
   readonly formerly?: string;
-  /** Shell before `activate`, `restore`, `retire` and each fact's `read`: values, and functions (layer.sh). */
+  /** Shell before `activate`, `reactivate`, `retire` and each fact's `read`: values, and functions (layer.sh). */
   readonly script?: string;
   readonly files: readonly HostFile[];
   /** Shell globs of paths that only pushgate writes. An apply removes what they match and `files` does not declare. */
@@ -48,7 +48,7 @@ export type HostLayer = {
    */
   readonly activate: string;
   /** Shell that runs after a failed `activate`, once the former files are back, so that the former state serves. */
-  readonly restore?: string;
+  readonly reactivate?: string;
   readonly facts: readonly HostFact[];
   /** Shell that undoes `activate` when the layer leaves the host; it runs while the files are still in place. */
   readonly retire: string;

@@ -38,8 +38,8 @@ function check(layer: Probed, more: readonly (string | undefined)[] = []): void 
 
 function checkApply(layer: HostLayer, input: string): void {
   const wrong = (what: string) => new Error(`layer ${layer.name}: ${what}`);
-  const { activate, restore, retire, files } = layer;
-  check(layer, [input, activate, restore, retire, ...files.flatMap(({ text, check }) => [text, check])]);
+  const { activate, reactivate, retire, files } = layer;
+  check(layer, [input, activate, reactivate, retire, ...files.flatMap(({ text, check }) => [text, check])]);
   if (layer.present === false && files.length > 0) throw wrong("a layer that leaves declares no files");
   for (const { path, mode, owner } of files)
     if (!/^0[0-7]{3}$/.test(mode) || !ownerShape.test(owner))
@@ -93,18 +93,21 @@ export const sha256 = (text: string): string => createHash("sha256").update(text
 /** Mode as `stat -c %a` prints it. */
 export const plainMode = (mode: string): string => mode.replace(/^0+(?=.)/, "");
 
-/** One line for each file and fact as installed, kept beside the stamp: it separates manual changes from the program's. */
-export const fileRecord = ({ path, text, mode, owner }: HostFile): string =>
+/**
+ * The lines of the installed list, which is kept below the stamp, one for each file and fact. They separate manual
+ * changes from the program's.
+ */
+export const fileLine = ({ path, text, mode, owner }: HostFile): string =>
   `file ${sha256(text)} ${plainMode(mode)} ${owner} ${path}`;
-export const factRecord = (script: string | undefined, { read, want }: HostFact): string =>
+export const factLine = (script: string | undefined, { read, want }: HostFact): string =>
   `fact ${sha256(`${script ?? ""}\0${read}\0${want}`).slice(0, 16)}`;
 
 /** The text for root's `sh -s` that brings a layer to a host. `input`: what `activate` reads; it may be a secret. */
 export function applyScript(layer: HostLayer, stamp: string, state: string = stateFolders.state, input = ""): string {
   checkApply(layer, input);
-  const { name, formerly = "", script = "", files, facts, owns, activate, restore = ":", retire } = layer;
-  const installed = [...files.map(fileRecord), ...facts.map((fact) => factRecord(script, fact))];
-  const record = installed.map((line) => `${line}\n`).join("");
+  const { name, formerly = "", script = "", files, facts, owns, activate, reactivate = ":", retire } = layer;
+  const lines = [...files.map(fileLine), ...facts.map((fact) => factLine(script, fact))];
+  const installed = lines.map((line) => `${line}\n`).join("");
   return [
     scriptBeside(import.meta.url, "enter.sh"),
     scriptBeside(import.meta.url, "apply.sh"),
@@ -115,8 +118,8 @@ export function applyScript(layer: HostLayer, stamp: string, state: string = sta
     // The shell's own printf: a program would have the text in its argv, and a here-document may become a file.
     shellFunction("input", [call("printf %s", input)]),
     `present=${layer.present === false ? 0 : 1}`,
-    variables({ layer: name, formerly, stamp, state, owns: owns.join("\n"), record }),
-    variables({ script, activate, restore, retire }),
+    variables({ layer: name, formerly, stamp, state, owns: owns.join("\n"), installed }),
+    variables({ script, activate, reactivate, retire }),
     "apply",
     "",
   ].join("\n");

@@ -11,7 +11,7 @@
 import { randomUUID } from "node:crypto";
 import { unified } from "./diff.ts";
 import type { HostFact, HostFile, HostLayer } from "./layer.ts";
-import { factRecord, fileRecord, plainMode, sha256, strays } from "./manifest.ts";
+import { factLine, fileLine, plainMode, sha256, strays } from "./manifest.ts";
 import { printable, type SeenFact, type SeenFile, type SeenLayer, trimmed } from "./report.ts";
 
 export type Reconciled = {
@@ -61,13 +61,13 @@ function leaving(layer: HostLayer, seen: SeenLayer, random: () => string): Recon
   return { stamp: `absent-${hash(layer, fingerprint(layer, seen), old)}`, inSync: false, drift };
 }
 
-/** `of` names what differs: the record line (manifest.ts) of a declared file or fact, or the path of a stray. */
+/** `of` names what differs: the line (manifest.ts) of a declared file or fact, or the path of a stray. */
 export type Difference = { readonly of: string; readonly text: string };
 
 /** What is not as declared, manual changes and those that the program is about to make: files, strays, facts. */
 export const differences = (layer: HostLayer, seen: SeenLayer): Difference[] => [
   ...layer.files.flatMap((file) =>
-    fileFaults(file, seen.files[file.path]).map((text) => ({ of: fileRecord(file), text })),
+    fileFaults(file, seen.files[file.path]).map((text) => ({ of: fileLine(file), text })),
   ),
   ...strays(layer.files, seen.owned).map((path) => ({
     of: path,
@@ -75,7 +75,7 @@ export const differences = (layer: HostLayer, seen: SeenLayer): Difference[] => 
   })),
   ...layer.facts.flatMap((fact, index) => {
     const fault = factFault(fact, seen.facts[index]);
-    return fault === undefined ? [] : [{ of: factRecord(layer.script, fact), text: `${fact.name}: ${fault}` }];
+    return fault === undefined ? [] : [{ of: factLine(layer.script, fact), text: `${fact.name}: ${fault}` }];
   }),
 ];
 
@@ -89,7 +89,7 @@ function fileFaults({ path, text, mode, owner }: HostFile, seen: SeenFile | unde
   return [...faults, `${path} has other contents (- on the host, + declared):\n${unified(seen.text, text)}`];
 }
 
-/** Said of a fact of which the report holds nothing. */
+/** The fault of a fact of which the report holds nothing. */
 export const unread = "no answer: the shell that reads this layer's facts ended early, or took 15 seconds";
 
 function factFault(fact: HostFact, seen: SeenFact | undefined): string | undefined {
@@ -104,8 +104,8 @@ function factFault(fact: HostFact, seen: SeenFact | undefined): string | undefin
 
 /**
  * The texts of manual changes, for a warning; preview shows what the program is about to change. A file or fact was
- * changed manually if its declared record line is beside the stamp, too; a stray, if no line there has its path.
- * Without a valid stamp every difference counts.
+ * changed manually if the installed list has its declared line; a stray, if no line of the list has its path. Without a
+ * valid stamp every difference counts.
  */
 function manualChanges(layer: HostLayer, seen: SeenLayer, valid: boolean, faults: readonly Difference[]): string[] {
   const untouched = seen.stamp === undefined && layer.files.every(({ path }) => seen.files[path] === undefined);

@@ -19,11 +19,11 @@ export type SeenFact = { readonly output: string; readonly status: number };
 
 export type SeenLayer = {
   readonly name: string;
-  /** First line of the stamp file, undefined when there is none. Not to be trusted before `reconcile` has looked. */
+  /** First line of the stamp file, undefined when there is none. Any text: `reconcile` checks it. */
   readonly stamp?: string;
-  /** The stamp file's other lines: what the last apply installed, see `record` in manifest.ts. */
+  /** The stamp file's other lines: the installed list of the last apply, see `fileLine` in manifest.ts. */
   readonly applied: readonly string[];
-  /** By path, the declared files of all probed layers, not of this one: parseProbe gives every layer the same record. */
+  /** By path, the declared files of all probed layers, not of this one: every layer has the same object. */
   readonly files: Readonly<Record<string, SeenFile>>;
   /** Every path one of the layer's `owns` globs matches, declared ones included. */
   readonly owned: readonly string[];

@@ -4,7 +4,7 @@
 
 say() { printf '%s: %s\n' "$layer" "$*" >&2; }
 
-# Whether the files of layer $1 are as its last apply installed them, by the record beside its stamp. A daemon takes up
+# Whether the files of layer $1 are as its last apply installed them, by the list below its stamp. A daemon takes up
 # all of its files at once, those of later layers too. If one of those was changed by hand, the reload of an earlier
 # layer would fail in each `up`, before the layer that restores that file has its turn.
 as_installed() {
@@ -43,8 +43,8 @@ restart_and_watch() {
   done
 }
 
-# For `restore`: stop the units whose files a failed apply took back, and remove the links that enable them, which
-# `systemctl disable` does only while the file exists. Units whose former file is back stay as they are.
+# For `reactivate`: stops the units whose new files a failed apply removed, and removes the links that enable them,
+# which `systemctl disable` does only while the file exists. Units whose former file is back stay as they are.
 forget_missing() {
   for unit; do
     [ ! -e "$units/$unit" ] || continue

@@ -59,8 +59,8 @@ type Parts = Partial<HostLayer> & {
 };
 
 /**
- * A layer whose shell is `layerScript`, with `restore` and `retire` where layer.sh has them. It owns its files and the
- * drop-ins of its units, and nothing else unless `parts` says so.
+ * A layer whose shell is `layerScript`, with `reactivate` and `retire` where layer.sh has them. It owns its files and
+ * the drop-ins of its units, and nothing else unless `parts` says so.
  */
 export function layerOf(base: string, name: string, { values, shared, ...parts }: Parts): HostLayer {
   const script = layerScript(base, name, values, shared);
@@ -73,14 +73,14 @@ export function layerOf(base: string, name: string, { values, shared, ...parts }
     files: [],
     owns: [...owned, ...dropIns(...unitNames)],
     activate: "activate",
-    restore: whereDefined("restore"),
+    reactivate: whereDefined("reactivate"),
     retire: whereDefined("retire"),
     timeout: 60,
     ...parts,
   };
 }
 
-const byUnit = { activate: "activate_unit", restore: "restore_unit", retire: "retire_unit" };
+const byUnit = { activate: "activate_unit", reactivate: "reactivate_unit", retire: "retire_unit" };
 
 /** A layer of one oneshot unit that places something in the kernel: oneshot.sh. */
 export const oneshotLayer = (

@@ -11,7 +11,7 @@ activate_unit() {
   }
 }
 
-restore_unit() {
+reactivate_unit() {
   forget_missing "$unit"
   if [ -e "$needs" ]; then systemctl restart "$unit"; else take_out; fi
 }

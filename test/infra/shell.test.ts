@@ -24,14 +24,14 @@ test.for([
   skip(reason !== undefined, reason);
   const texts = Object.values(hostLayers(settings, exampleHost, made))
     .filter(({ script }) => script !== undefined)
-    .map(({ script, activate, restore = ":", retire, facts }) =>
+    .map(({ script, activate, reactivate = ":", retire, facts }) =>
       // One text for each layer, as starting shellcheck costs more than its work.
       [
         "# shellcheck disable=SC2034",
         // apply.sh sets it in the environment of `activate`.
         "changed=",
         script,
-        ...[activate, restore, retire, ...facts.map(({ read }) => read)].map((text) => `(\n${text}\n)`),
+        ...[activate, reactivate, retire, ...facts.map(({ read }) => read)].map((text) => `(\n${text}\n)`),
       ].join("\n"),
     );
   expect(texts.map(lintShell).join("")).toBe("");

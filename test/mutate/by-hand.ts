@@ -20,7 +20,7 @@ export const byHand: readonly ByHand[] = [
     // The parser's check, the facts, a failed step's way back.
     ['sh -ec "$4" check', 'true "$4" check'],
     ['[ "$out" != "$3" ] || [ "$status" = 124 ]', 'return 0; [ "$out" != "$3" ] || [ "$status" = 124 ]'],
-    ["  armed=1\n  walk rename", "  walk rename"],
+    ["  files_changed=1\n  walk rename", "  walk rename"],
     ["    facts_hold || fail", "    facts_hold || : fail"],
     ['[ "$complete" = 1 ]; then\n    say "the former files are back', 'true; then\n    say "the former files are back'],
     // What a layer no longer declares.

@@ -39,7 +39,7 @@ stop_units() {
   end_reports "$1"
 }
 
-# `.taken` is of an earlier version.
+# Removes hook $1's builder. `.taken` is from an earlier version.
 remove_builder() {
   stop_units "$1"
   rm -rf --one-file-system -- "$spool/$1/.taken" "${requests:?}/$1" "${rootRequests:?}/$1"
@@ -51,7 +51,7 @@ take_over() { # hook, builder's account, Hugo's account
   { id pushgate-builder >/dev/null 2>&1 && [ -d "$sites/$1" ]; } || return 0
   systemctl stop "pushgate-build-$1.path" "pushgate-reconcile-$1.timer" "pushgate-build-$1.service" "pushgate-hugo-$1@*.service" 2>/dev/null || :
   chown -hR --from=pushgate-hugo "$3:$3" -- "$sites/$1" || return 1
-  # `.taken` is of an earlier version.
+  # `.taken` is from an earlier version.
   for folder in "$sites/$1" "$spool/$1/.taken" "$requests/$1/.taken"; do
     [ ! -d "$folder" ] || chown -hR --from=pushgate-builder "$2:$2" -- "$folder" || return 1
   done
@@ -80,7 +80,7 @@ restart_readers() {
   done
 }
 
-# The hook whose build service is file $1.
+# Sets `hook` to the name in the path of build service $1.
 hook_of() {
   hook=${1##*/pushgate-build-} hook=${hook%.service}
 }
@@ -138,7 +138,7 @@ activate() {
   systemctl start $started
 }
 
-restore() {
+reactivate() {
   systemctl daemon-reload
   restart_readers
   for file in $changed; do

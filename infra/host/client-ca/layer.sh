@@ -5,7 +5,7 @@ activate() {
   [ -z "$changed" ] || { write_trust && reload_nginx; }
 }
 
-restore() { write_trust && reload_nginx; }
+reactivate() { write_trust && reload_nginx; }
 
 # The proxy layer leaves later. Until then nginx must not read a file that is about to be removed.
 retire() {

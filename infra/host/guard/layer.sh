@@ -12,7 +12,7 @@ activate() {
   }
 }
 
-restore() {
+reactivate() {
   forget_missing "$timer" "$service"
   if [ -x "$program" ]; then
     systemctl start "$service"

@@ -37,6 +37,6 @@ activate() {
   case "$changed" in *"$certificate"*) take_up ;; esac
 }
 
-restore() {
+reactivate() {
   [ ! -f "$certificate" ] || take_up
 }

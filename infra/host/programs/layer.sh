@@ -52,7 +52,7 @@ activate() {
   chmod 0644 "$path"
 }
 
-restore() {
+reactivate() {
   set -e
   [ -f "$former" ] || return 0
   put "$former"

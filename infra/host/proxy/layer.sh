@@ -134,7 +134,7 @@ activate() {
 }
 
 # The former files are back; the workers of the rejected configuration may be dead.
-restore() {
+reactivate() {
   write_trust
   systemctl -q is-active nginx.service || return 0
   nginx -t -q && take_up

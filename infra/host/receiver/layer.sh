@@ -134,7 +134,7 @@ prove() {
 }
 
 # The former files are back; sockets may still be bound for the rejected ones.
-restore() {
+reactivate() {
   renew=yes
   if [ -e "$units/$service" ]; then
     take_up

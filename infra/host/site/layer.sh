@@ -25,42 +25,42 @@ exchange() {
   if mv -T -- "$2" "$1"; then mv -T -- ./away "$2"; else mv -T -- ./away "$1" && return 1; fi
 }
 
-# Makes and enters a folder that root alone can enter, in the working folder and so on its file system. The account that
-# owns the working folder can rename it, and no more.
-stage() { # name of what is placed
+# Makes and enters a folder that root alone can enter, in the working folder and so on the same file system. The account
+# that owns the working folder can rename the private folder, and no more.
+private_folder() { # name of what is placed
   for left in "./.$1.pushgate-"*; do
-    [ ! -d "$left" ] || (step_into "$left" && is_stage && drop_stage) ||
-      say "${PWD%/}/${left#./} holds what an interrupted \`pulumi up\` replaced. Remove it if no file is missing."
+    [ ! -d "$left" ] || (step_into "$left" && is_private && drop_private_folder) ||
+      say "${PWD%/}/${left#./} holds what an interrupted \`pulumi up\` replaced. Compare it with the web root, then remove it."
   done
-  staged=$(mktemp -d "./.$1.pushgate-XXXXXX") && step_into "$staged" && is_stage
+  private=$(mktemp -d "./.$1.pushgate-XXXXXX") && step_into "$private" && is_private
 }
-is_stage() { case $(stat -c '%u %A' .) in "$(id -u) drwx--"[-S]---) ;; *) return 1 ;; esac; }
-# Leaves the stage and removes it; if it holds more than `new`, it stays.
-drop_stage() {
+is_private() { case $(stat -c '%u %A' .) in "$(id -u) drwx--"[-S]---) ;; *) return 1 ;; esac; }
+# Leaves the private folder and removes it; if it holds more than `new`, it stays.
+drop_private_folder() {
   rm -rf --one-file-system -- ./new && left=${PWD##*/} && cd -P .. && rmdir -- "./$left"
 }
 
 # Run in the web root's parent folder. What is at the web root must be absent or a link.
 put_link() ( # hook name
-  stage "$2" && ln -s "$sites/$1/current" ./new && mv -T -- ./new "../$2" || exit 1
-  drop_stage || :
+  private_folder "$2" && ln -s "$sites/$1/current" ./new && mv -T -- ./new "../$2" || exit 1
+  drop_private_folder || :
 )
 
 stop_building() { # hook
   systemctl stop "pushgate-build-$1.path" "pushgate-reconcile-$1.timer" "pushgate-schedule-$1.timer" "pushgate-build-$1.service" 2>/dev/null || :
 }
 
-# Records where the site is served, and what was there before: "absent", or owner and mode of a folder.
-record() { # hook web-root former
-  mkdir -p -- "$records"
-  printf '%s\n%s\n' "$2" "$3" >"$records/.$1.new"
-  sync "$records/.$1.new"
-  mv -fT -- "$records/.$1.new" "$records/$1"
+# Notes where the site is served, and what was there before: "absent", or owner and mode of a folder.
+write_note() { # hook web-root former
+  mkdir -p -- "$notes"
+  printf '%s\n%s\n' "$2" "$3" >"$notes/.$1.new"
+  sync "$notes/.$1.new"
+  mv -fT -- "$notes/.$1.new" "$notes/$1"
 }
 
 forget() { # hook
-  rm -f -- "$records/$1"
-  rmdir -- "$records" 2>/dev/null || :
+  rm -f -- "$notes/$1"
+  rmdir -- "$notes" 2>/dev/null || :
 }
 
 # In a folder to be adopted: gives the builder the names of its files that are not kept.
@@ -121,7 +121,7 @@ copy_public() { # release keep...
   { as_builder tar --create --mode=u+rwX,go=rX --anchored --no-wildcards "$@" . || [ $? = 1 ] || : >"$scratch/unread"; } |
     as_builder tar --extract --directory="$release" || return 1
   [ ! -e "$scratch/unread" ] || {
-    say "files above cannot be read by every account, as those of a release can. Run chmod -R a+rX on them, or name them in \`site.keep\`."
+    say "the files listed above are not readable by every account, which files of a release must be. Run chmod -R a+rX on them, or name them in \`site.keep\`."
     return 1
   }
 }
@@ -224,11 +224,11 @@ adopt_folder() { # keep...
     return 1
   }
   (
-    stage "$name" && ln -s "$sites/$hook/current" ./former && record "$hook" "$root" "$owner" || exit 1
+    private_folder "$name" && ln -s "$sites/$hook/current" ./former && write_note "$hook" "$root" "$owner" || exit 1
     exchange "../$name" ./former || {
       rm -f -- ./former
       say "$root could not be exchanged for a link, and is as it was. See the error above."
-      drop_stage
+      drop_private_folder
       exit 1
     }
     # Undo the exchange if the folder was replaced or changed during the copy.
@@ -238,11 +238,11 @@ adopt_folder() { # keep...
       exchange "../$name" ./former || mv -nT -- ./former "../$name"
       rm -f -- ./former
       say "a program wrote $late into $root while it was copied, so $root is a folder as before. Run npx pulumi up again when no program writes there."
-      drop_stage
+      drop_private_folder
       exit 1
     }
     # From here on the folder is adopted, whatever remains of it.
-    rm -rf --one-file-system -- ./former && drop_stage || :
+    rm -rf --one-file-system -- ./former && drop_private_folder || :
   ) || { forget "$hook"; return 1; }
 }
 
@@ -251,9 +251,9 @@ find_builder() { builder=$(stat -c %U -- "$sites/$1" 2>/dev/null) || builder=655
 
 # Turns the link back into a folder with the current release, which the web server goes on serving.
 give_back() ( # hook
-  [ -f "$records/$1" ] || exit 0
+  [ -f "$notes/$1" ] || exit 0
   hook=$1
-  { read -r former && read -r owner; } <"$records/$1"
+  { read -r former && read -r owner; } <"$notes/$1"
   name=${former##*/}
   stop_building "$1"
   # Where the folder is gone, or the path leads elsewhere, pushgate has no link there any more.
@@ -266,22 +266,22 @@ give_back() ( # hook
     say "the account $builder cannot read the releases. Run systemd-sysusers, then \`npx pulumi up\` again."
     exit 1
   }
-  stage "$name" && mkdir -- ./new || exit 1
+  private_folder "$name" && mkdir -- ./new || exit 1
   is_served=no
   if as_builder test -d "$sites/$hook/current/"; then
     is_served=yes
-    fill "$sites/$hook" "$owner" || { drop_stage; exit 1; }
+    fill "$sites/$hook" "$owner" || { drop_private_folder; exit 1; }
   elif [ "$owner" != absent ]; then
     chown -- "${owner% *}" ./new && chmod -- "${owner#* }" ./new || exit 1
   fi
-  exchange "../$name" ./new || { drop_stage; exit 1; }
+  exchange "../$name" ./new || { drop_private_folder; exit 1; }
   [ "$(readlink ./new)" = "$sites/$hook/current" ] || {
     exchange "../$name" ./new
     say "$former is no longer pushgate's link, and stays as it is. Run \`npx pulumi up\` again."
-    drop_stage
+    drop_private_folder
     exit 1
   }
-  drop_stage || :
+  drop_private_folder || :
   if [ "$is_served" = yes ]; then
     say "$former is a folder again, with the release that was served; pushgate no longer changes it"
   elif [ "$owner" = absent ]; then
@@ -290,7 +290,7 @@ give_back() ( # hook
   forget "$1"
 )
 
-# In a stage: fills `new` with the current release, which belongs to the account of the record.
+# In a private folder: fills `new` with the current release, and gives it to the owner that the note has, or to root.
 fill() { # site, owner and mode
   chown -- "$builder:" ./new || return 1
   # cp runs as the builder, so a link in its folders cannot make root read another file.
@@ -328,8 +328,8 @@ serve() ( # hook web-root content seconds keep...
     exit 1
   }
   [ -z "$content" ] || (enter "$content") || exit 1
-  if [ -f "$records/$hook" ]; then
-    read -r former <"$records/$hook"
+  if [ -f "$notes/$hook" ]; then
+    read -r former <"$notes/$hook"
     [ "$former" = "$root" ] || give_back "$hook" || exit 1
   fi
   enter "${root%/*}" make || exit 1
@@ -346,15 +346,15 @@ serve() ( # hook web-root content seconds keep...
         exit 1
         ;;
     esac
-    [ -f "$records/$hook" ] || record "$hook" "$root" absent
+    [ -f "$notes/$hook" ] || write_note "$hook" "$root" absent
   elif [ ! -e "./$name" ]; then
-    record "$hook" "$root" absent
+    write_note "$hook" "$root" absent
     put_link "$hook" "$name" || exit 1
   elif [ ! -d "./$name" ]; then
     say "$root is neither a folder nor a link. Set \`site.webRoot\` to another path, or move what is there."
     exit 1
   elif owner=$(stat -c '%u:%g %a' -- "./$name") && rmdir -- "./$name" 2>/dev/null; then
-    record "$hook" "$root" "$owner"
+    write_note "$hook" "$root" "$owner"
     put_link "$hook" "$name" || exit 1
   else
     adopt "$hook" "$root" "$seconds" "$@" || exit 1
@@ -370,7 +370,7 @@ serve() ( # hook web-root content seconds keep...
 )
 
 remove_others() {
-  for file in "$records"/*; do
+  for file in "$notes"/*; do
     [ -f "$file" ] || continue
     case " $hooks " in *" ${file##*/} "*) ;; *) remove_site "${file##*/}" ;; esac
   done
@@ -380,7 +380,7 @@ retire() {
   for unit in "$units"/pushgate-build-*.path "$units"/pushgate-reconcile-*.timer "$units"/pushgate-schedule-*.timer; do
     [ ! -e "$unit" ] || systemctl disable --quiet --now "${unit##*/}" || exit 1
   done
-  for file in "$records"/* "$sites"/*; do
+  for file in "$notes"/* "$sites"/*; do
     [ ! -e "$file" ] || remove_site "${file##*/}" || exit 1
   done
   [ ! -d "$sites" ] || rmdir --ignore-fail-on-non-empty "$sites"

@@ -70,8 +70,8 @@ export function siteLayer(settings: Settings): HostLayer {
     values: {
       sites: paths.sites,
       rootRequests: paths.rootRequests,
-      // A file for each site: its web root, and what was there before.
-      records: `${paths.state}/sites`,
+      // A note for each site: its web root, and what was there before.
+      notes: `${paths.state}/sites`,
       hooks: sites.map(({ name }) => name),
       accounts: accountsOf(sites),
       adoption: textBeside(import.meta.url, "adoption.cjs"),

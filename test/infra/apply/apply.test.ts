@@ -168,7 +168,7 @@ describe("drop-ins of units", () => {
       writeFileSync(join(host.etc, file), "x");
     const owns = [...folders.slice(0, 3).map((folder) => `${folder}/*.conf`), "conf.d/pg.conf"];
     const layer: HostLayer = {
-      ...{ name: "units", files: [], facts: [], activate: ":", restore: ":", retire: ":", timeout: 60 },
+      ...{ name: "units", files: [], facts: [], activate: ":", reactivate: ":", retire: ":", timeout: 60 },
       owns: owns.map((glob) => `${host.etc}/${glob}`),
     };
     return { host, layer, left: () => readdirSync(host.etc, { recursive: true }).sort() };
@@ -231,7 +231,7 @@ describe("a failed apply", () => {
 
   test("reports that the former state is not complete if the restore fails, too", () => {
     using host = appliedHost();
-    const layer = { ...daemonLayer(host, after), activate: "false", restore: "echo stuck >&2; false" };
+    const layer = { ...daemonLayer(host, after), activate: "false", reactivate: "echo stuck >&2; false" };
     expect(host.apply(layer, next).stderr).toMatch(/stuck[\s\S]*the former state is NOT complete/);
   });
 

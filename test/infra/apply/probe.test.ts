@@ -285,7 +285,7 @@ describe("a script that is sent", () => {
     ["owner", { ...whole, files: [{ ...file, owner: "root:root:root" }] }],
     ["owner", { ...whole, files: [{ ...file, owner: "Root:root" }] }],
     ["NUL", { ...whole, script: "\0" }],
-    ["NUL", { ...whole, restore: "\0" }],
+    ["NUL", { ...whole, reactivate: "\0" }],
     ["NUL", { ...whole, retire: "\0" }],
     ["NUL", { ...whole, files: [{ ...file, check: "\0" }] }],
     ["NUL", { ...whole, facts: [{ name: "f", read: "\0", want: "" }] }],

@@ -3,7 +3,7 @@ import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { unified } from "../../../infra/apply/diff.ts";
 import type { HostLayer } from "../../../infra/apply/layer.ts";
-import { factRecord, fileRecord, sha256, strays } from "../../../infra/apply/manifest.ts";
+import { factLine, fileLine, sha256, strays } from "../../../infra/apply/manifest.ts";
 import { reconcile } from "../../../infra/apply/reconcile.ts";
 import type { SeenLayer } from "../../../infra/apply/report.ts";
 import { actions, nothingWalked, walk } from "./reconcile-walk.ts";
@@ -24,7 +24,7 @@ const stamp = "0123456789ab";
 const asDeclared: SeenLayer = {
   name: "x",
   stamp,
-  applied: [fileRecord(file), factRecord(undefined, fact)],
+  applied: [fileLine(file), factLine(undefined, fact)],
   files: {
     [file.path]: { type: "regular file", mode: "644", owner: "root:root", sha256: sha256(file.text), text: file.text },
   },
@@ -114,7 +114,7 @@ describe("a change of the program", () => {
     const other = "/etc/pushgate/old";
     const seen = { ...asDeclared, owned: [file.path, other] };
     expect(reconcile(layer, seen, never).drift).toHaveLength(1);
-    const applied = [...seen.applied, fileRecord({ ...file, path: other })];
+    const applied = [...seen.applied, fileLine({ ...file, path: other })];
     expect(reconcile(layer, { ...seen, applied }, never)).toMatchObject({ inSync: false, drift: [] });
   });
 
@@ -223,7 +223,7 @@ test("a fact's text says what was found, with its exit status where that is not 
       {
         ...asDeclared,
         facts: [{ output, status }],
-        applied: [fileRecord(file), factRecord(undefined, { ...fact, want })],
+        applied: [fileLine(file), factLine(undefined, { ...fact, want })],
       },
       () => "r",
     ).drift;

@@ -160,7 +160,7 @@ done`;
       check: `if grep -q REJECTED "$1"; then echo "line 1: REJECTED in \${1##*/}"; exit 1; fi`,
     })),
     activate: load,
-    restore: load,
+    reactivate: load,
     retire: `rm -f ${live}/*`,
     // One fact for all files: a process for each would be most of a walk's time.
     facts: [{ name: "loaded", read: `cd ${live} && sha256sum * | sort`, want: loaded.sort().join("\n") }],

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import * as pulumi from "@pulumi/pulumi";
 import { beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
 import { type HostLayer, leaving } from "../../../infra/apply/layer.ts";
-import { applyScript, fileRecord, probeScript, sha256 } from "../../../infra/apply/manifest.ts";
+import { applyScript, fileLine, probeScript, sha256 } from "../../../infra/apply/manifest.ts";
 import type { SeenLayer } from "../../../infra/apply/report.ts";
 import { stateFolders } from "../../../infra/apply/state-folders.ts";
 import { exampleHost } from "../../fixtures.ts";
@@ -59,7 +59,7 @@ const file = layer.files[0]!;
 const inSync: SeenLayer = {
   name: "firewall",
   stamp: "0123456789ab",
-  applied: [fileRecord(file)],
+  applied: [fileLine(file)],
   files: {
     [file.path]: { type: "regular file", mode: "644", owner: "root:root", sha256: sha256(file.text), text: file.text },
   },

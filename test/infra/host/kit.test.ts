@@ -84,16 +84,16 @@ test("a layer's script has its values, what all layers share, and then its own t
   expect(layerScript(baseWith({ "layer.sh": "own\n" }), "name")).not.toContain("activate_unit");
 });
 
-test("a layer owns its files and the drop-ins of its units, and restores and retires where its script does", () => {
+test("a layer owns its files and the drop-ins of its units, and reactivates and retires where its script does", () => {
   const base = baseWith({ "layer.sh": "activate() {\n:\n}\n\nretire() {\n:\n}\n" });
   const files = [file("/etc/systemd/system/a.service", "a"), file("/etc/other.conf", "b")];
   const { script: _, ...layer } = layerOf(base, "name", { files, facts: [] });
   expect(layer).toEqual({
-    ...{ name: "name", files, facts: [], activate: "activate", restore: ":", retire: "retire", timeout: 60 },
+    ...{ name: "name", files, facts: [], activate: "activate", reactivate: ":", retire: "retire", timeout: 60 },
     owns: ["/etc/systemd/system/a.service", "/etc/other.conf", ...dropIns("a.service")],
   });
-  const other = baseWith({ "layer.sh": "\nrestore() {\n:\n}\n" });
-  expect(layerOf(other, "name", { facts: [] })).toMatchObject({ restore: "restore", retire: ":" });
+  const other = baseWith({ "layer.sh": "\nreactivate() {\n:\n}\n" });
+  expect(layerOf(other, "name", { facts: [] })).toMatchObject({ reactivate: "reactivate", retire: ":" });
   expect(layerOf(base, "name", { facts: [] })).toMatchObject({ files: [], owns: [] });
   expect(layerOf(base, "name", { files, facts: [], owns: ["/x"], timeout: 5 })).toMatchObject({
     owns: ["/x"],
@@ -101,11 +101,11 @@ test("a layer owns its files and the drop-ins of its units, and restores and ret
   });
 });
 
-test("a layer of one unit starts, restores and stops it by the script of all such layers", () => {
+test("a layer of one unit starts, reactivates and stops it by the script of all such layers", () => {
   const base = baseWith({ "layer.sh": "own\n", "more.sh": "" });
   const values = { unit: "a.service", needs: "" };
   const { script, ...layer } = oneshotLayer(base, "name", { values, facts: [] });
-  expect(layer).toMatchObject({ activate: "activate_unit", restore: "restore_unit", retire: "retire_unit" });
-  for (const step of ["activate", "restore", "retire"]) expect(script).toContain(`\n${step}_unit() {`);
-  expect(oneshotLayer(base, "name", { values, facts: [], restore: "other" }).restore).toBe("other");
+  expect(layer).toMatchObject({ activate: "activate_unit", reactivate: "reactivate_unit", retire: "retire_unit" });
+  for (const step of ["activate", "reactivate", "retire"]) expect(script).toContain(`\n${step}_unit() {`);
+  expect(oneshotLayer(base, "name", { values, facts: [], reactivate: "other" }).reactivate).toBe("other");
 });

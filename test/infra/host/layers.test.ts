@@ -92,16 +92,16 @@ describe.each([
   test("call functions that their script defines", () => {
     const defined = (script = "") => [...script.matchAll(/^(\w+)\(\) [{(]/gm)].map(([, name]) => name);
     const programs = ["cat", "echo", "getent", "ls", "stat", "systemctl"];
-    for (const { name, script, activate, restore = ":", retire, facts } of layers)
-      for (const text of [activate, restore, retire, ...facts.map(({ read }) => read)]) {
+    for (const { name, script, activate, reactivate = ":", retire, facts } of layers)
+      for (const text of [activate, reactivate, retire, ...facts.map(({ read }) => read)]) {
         const [, word] = /^(?:\w+=\S*\s+)*([a-z_]+)\b/.exec(text) ?? [];
         if (word !== undefined && !programs.includes(word)) expect(defined(script), `${name}: ${text}`).toContain(word);
       }
   });
 
   test("call the steps that their script defines, in place of those of the kit where it has both", () => {
-    for (const { name, script = "", activate, restore = ":", retire } of declared)
-      for (const [step, called] of Object.entries({ activate, restore, retire })) {
+    for (const { name, script = "", activate, reactivate = ":", retire } of declared)
+      for (const [step, called] of Object.entries({ activate, reactivate, retire })) {
         const defined = [step, `${step}_unit`].find((word) => script.includes(`\n${word}() {`));
         expect(called, name).toMatch(defined === undefined ? /\S/ : new RegExp(`^${defined}$`));
       }

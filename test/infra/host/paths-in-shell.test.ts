@@ -20,10 +20,10 @@ vi.mock("../../../infra/host/kit.ts", async (original) => {
 /** Every text of these settings that a shell of root reads. */
 const shellOf = (settings: Settings): string[] =>
   Object.values(hostLayers(settings, exampleHost, made)).flatMap(
-    ({ script = "", activate, restore = "", retire, facts, files }) => [
+    ({ script = "", activate, reactivate = "", retire, facts, files }) => [
       script,
       activate,
-      restore,
+      reactivate,
       retire,
       ...facts.map(({ read }) => read),
       ...files.flatMap(({ check = "" }) => check),

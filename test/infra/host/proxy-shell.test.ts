@@ -366,7 +366,7 @@ describe("the CA that nginx trusts beside the newest", () => {
     root.write(`${tls}/settled-ca.pem`, "settled");
     expect(wrote(ca, "changed=x\nactivate")).toBe(`ssl_trusted_certificate ${tls}/settled-ca.pem;\n`);
     expect(wrote(ca, "retire")).toBe(`ssl_trusted_certificate ${tls}/origin-pull-ca.pem;\n`);
-    expect(wrote(ca, "restore")).toBe(`ssl_trusted_certificate ${tls}/settled-ca.pem;\n`);
+    expect(wrote(ca, "reactivate")).toBe(`ssl_trusted_certificate ${tls}/settled-ca.pem;\n`);
   });
 
   test("is the new one where the settled one is an empty file, with which nginx would not start", () => {

@@ -2,7 +2,7 @@
 import { spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import { beforeEach, describe, expect, test } from "vitest";
-import { applyScript, factRecord } from "../../../infra/apply/manifest.ts";
+import { applyScript, factLine } from "../../../infra/apply/manifest.ts";
 import type { SeenLayer } from "../../../infra/apply/report.ts";
 import type { Credentials, Settings } from "../../../infra/config/settings.ts";
 import { paths } from "../../../infra/host/paths.ts";
@@ -125,7 +125,7 @@ test("a host in sync keeps its stamp; a rotated secret gives a new one and is no
   });
   const unread = "no answer: the shell that reads this layer's facts ended early, or took 15 seconds";
   const applied = [...layer.facts, { ...secretsAudit, want: "as declared" }].map((fact) =>
-    factRecord(layer.script, fact),
+    factLine(layer.script, fact),
   );
   const driftOf = (facts: SeenLayer["facts"]) => judgeSecrets(layer, { ...seen, applied, facts }, plain).drift;
   expect(driftOf(seen.facts.slice(0, -1))).toEqual([`installed secrets: ${unread}`]);
