@@ -1,7 +1,7 @@
 /**
  * `npm run check`, third step: the words that this project does not use, because a reader cannot know who or what they
- * mean, and links and files' names in documents that lead nowhere. Reads comments, texts in quotes, shell scripts, units and Markdown; names
- * in code are not prose.
+ * mean, and links and files' names in documents that lead nowhere. Reads comments, texts in quotes, shell scripts, units
+ * and Markdown; names in code are not prose.
  */
 import { execFileSync } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
@@ -82,7 +82,7 @@ const trackedBy = (...paths: string[]): string[] =>
     .trim()
     .split("\n");
 
-/** Prints each word that is not in the glossary, each broken link and each lost file; returns how many. */
+/** Prints each rejected word, each broken link and each missing file; returns how many. */
 function check(paths: readonly string[]): number {
   const all = trackedBy();
   const files = trackedBy(...paths).filter(
@@ -109,6 +109,6 @@ function check(paths: readonly string[]): number {
 
 if (import.meta.main) {
   const faults = check(process.argv.slice(2));
-  if (faults > 0) console.log(`${faults} words that CONTRIBUTING.md's glossary does not have, or broken links.`);
+  if (faults > 0) console.log(`${faults} rejected words (rules in test/prose.ts), broken links or missing files.`);
   process.exitCode = faults > 0 ? 1 : 0;
 }

@@ -152,7 +152,10 @@ export const areas: readonly Area[] = [
   { name: "trace", sources: ["infra/trace"], tests: ["test/infra/trace"], score: 85 },
 ];
 
-/** Run only in a bundle or under the engine: by-hand.ts has the mutants of these. */
+/**
+ * Run only in a bundle or under the engine. by-hand.ts has mutants of the first three, and none of declare.ts, which
+ * test/infra/stack.test.ts evaluates without an engine and test/engine runs with one.
+ */
 export const notMutated = [
   "service/receiver/main.ts",
   "service/builder/main.ts",

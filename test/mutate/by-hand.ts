@@ -2,8 +2,13 @@
  * Mutants that Stryker does not make: of the scripts on a host, and of the programs' first files and resource hooks, which
  * run in a process of their own. Each weakens one protection, and names the test file that has to fail.
  *
- * Not here is what only a booted host executes: protections from other accounts (only hosts/rebuild/folders.test.ts has such
- * accounts), and the scripts infra/host/receiver/layer.sh, firewall/layer.sh, builder/layer.sh and builder/content.sh.
+ * Not here is what only a booted host executes: protections from other accounts (only hosts/rebuild/folders.test.ts has
+ * such accounts), and most of these scripts of infra/host, which test/hosts/suite and test/hosts/rebuild run: the layer.sh
+ * of builder, egress, firewall, guard and receiver, builder/content.sh, accounts.sh, common.sh and oneshot.sh. Each other
+ * script without a mutant is short, and a test compares all of its results: client-ca/layer.sh (proxy-shell.test.ts),
+ * origin-certificate/layer.sh (origin-key.test.ts), routing/layer.sh (routing.test.ts) and others.sh
+ * (hosts/rebuild/folders.test.ts) of infra/host, apply/system.sh (probe.test.ts, preflight.test.ts) and
+ * edge/client-certificate.sh (client-certificate.test.ts).
  */
 
 export type ByHand = readonly [file: string, from: string, to: string, test: string];
