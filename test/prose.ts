@@ -1,7 +1,7 @@
 /**
  * `npm run check`, third step: the words that this project does not use, because a reader cannot know who or what they
- * mean, and links and files' names in documents that lead nowhere. Reads comments, texts in quotes, shell scripts, units
- * and Markdown; names in code are not prose.
+ * mean, and links and files' names in documents that lead nowhere. Reads comments, texts in quotes, shell scripts,
+ * units and Markdown; names in code are not prose.
  */
 import { execFileSync } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";

@@ -1,6 +1,6 @@
 # shellcheck shell=dash disable=SC2154
 # Brings one layer to this host, or removes it. manifest.ts appends the layer's values, and the call on the last line: a
-# text that was cut runs nothing. It runs as root in a transient unit, so a lost connection does not stop it.
+# text that was cut runs nothing. Root runs the text in a transient unit, so a lost connection does not stop the apply.
 #
 # An arriving layer:
 # 1. writes each new file aside and checks it with its real parser, then saves what it will replace;

@@ -3,7 +3,7 @@
 # a link at any moment, so root never gives such a path to a program:
 #
 # - `enter` goes step by step, and each step must arrive at the folder that was looked at before;
-# - a link counts only where root alone could make it;
+# - `enter` follows a link only where root alone could make that link;
 # - after `enter`, callers use only `./name` in that folder, with programs that do not follow a link of that name.
 #
 # Callers use a subshell, as the working folder changes. `say` prints to a person; `state` holds the list `made`.

@@ -1,6 +1,6 @@
 /**
- * The declaration of a layer. Pure data: a renderer makes it, `reconcile.ts` compares it, `ship.ts` sends it. It holds no
- * secret, so all of it is fit for a golden file.
+ * The declaration of a layer. Pure data: a renderer makes it, `reconcile.ts` compares it with the host, `ship.ts` sends
+ * it. A declaration holds no secret, so all of it is fit for a golden file.
  */
 
 /** A public file on the host. */
@@ -21,7 +21,7 @@ export type HostFile = {
 
 /** One property of the live system. */
 export type HostFact = {
-  /** It appears in preview's warnings: "table inet pushgate". */
+  /** As in preview's warnings: "table inet pushgate". */
   readonly name: string;
   /**
    * Shell that only reads, in < 0.2 s. The probe ends the shell of a layer's facts after 15 s, apply.sh each fact after 5.

@@ -1,9 +1,9 @@
 # shellcheck shell=dash disable=SC2154
 # Reports to preview what is on this host: every declared path, everything the `owns` globs match, every fact, and what
 # preflight reads. manifest.ts puts `fact_sh` before it, the text of fact.sh, and appends the layers and the call on the
-# last line: a text that was cut runs nothing. It only reads, and needs nothing that a bare Debian host lacks.
-# The answer is one JSON document with one row per line. No output can break it: what the host says is in base64 or
-# passed a character check, and each row is written whole, by parallel jobs if it is shorter than PIPE_BUF.
+# last line: a text that was cut runs nothing. A probe only reads, and needs nothing that a bare Debian host lacks.
+# The answer is one JSON document with one row per line. No output can break that form: what the host says is in base64
+# or passed a character check, and each row is written whole, by parallel jobs if it is shorter than PIPE_BUF.
 
 # Bytes of a file's text.
 text_cap=65536
@@ -70,7 +70,7 @@ SEEN
 ssh_port() { printf '["ssh","%s"],\n' "$(printf %s "${SSH_CONNECTION##* }" | tr -cd 0-9)"; }
 
 # Port, process and unit of each listening TCP socket. The process is empty without the right to see it. The unit is the
-# one that made the socket, also where another has inherited it; it is empty where that unit is stopped.
+# one that made the socket, also where another unit has inherited the socket, and is empty where that unit is stopped.
 listeners() {
   ss -Hltnpe 2>/dev/null </dev/null | awk '
     { port = $4; sub(/.*:/, "", port); name = ""; unit = ""

@@ -1,6 +1,6 @@
 # shellcheck shell=sh
 # Receives a program on standard input, whole and with this hash or not at all: `sh -c <this text> sh FOLDER SHA256 STAMP`.
-# STAMP is not read. It changes with the layer's stamp, so that Pulumi runs the command again.
+# The script does not read STAMP, which changes with the layer's stamp, so that Pulumi runs the command again.
 set -e
 umask 077
 file=$1/$2.cjs

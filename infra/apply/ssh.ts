@@ -3,8 +3,8 @@ import type { Host } from "../config/settings.ts";
 import { printable } from "./report.ts";
 
 /**
- * Part of every command's input, so equal for each host and operator: it must hold nothing that differs between them.
- * `~` and `%C` are for ssh to expand.
+ * Part of every command's input, which must be equal for each host and operator: no option may differ between them. ssh
+ * expands `~` and `%C`.
  */
 const sshOptions = [
   "BatchMode=yes",

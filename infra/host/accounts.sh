@@ -1,6 +1,6 @@
 # shellcheck shell=sh disable=SC2154
-# The build accounts that pushgate made, except those that $1 lists: of a site that left, and those that all sites shared
-# before each had its own.
+# The build accounts that pushgate made, except those that $1 lists: accounts of a site that left, and the accounts that
+# all sites shared before each site had its own.
 
 other_accounts() {
   while IFS=: read -r name _ _ _ about _; do

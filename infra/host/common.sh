@@ -24,7 +24,8 @@ reload_nginx() {
   systemctl reload nginx.service
 }
 
-# Restarts services $3..., and fails where one does not keep property and value $1 for 1.2 s; $2 is what it does instead.
+# Restarts services $3..., and fails where a service does not keep property and value $1 for 1.2 s; the error says $2,
+# which is what the service does instead.
 restart_and_watch() {
   kept=$1 instead=$2
   shift 2

@@ -1,6 +1,6 @@
 # shellcheck shell=sh disable=SC2154
-# For a layer of one oneshot, `unit`, which runs with the file `needs` and places something in the kernel. Its layer.sh
-# defines `take_out`, which removes that.
+# For a layer of one oneshot unit, `unit`, which needs the file `needs` and places something in the kernel. The layer.sh
+# of such a layer defines `take_out`, which removes what the unit placed.
 
 activate_unit() {
   systemctl daemon-reload

@@ -11,9 +11,9 @@ import { type HostState, isFull } from "./host-state.ts";
 import type { Outcome, PathLayer } from "./outcomes.ts";
 
 export type Cause = {
-  /** The outcome that it may explain. */
+  /** The name of the outcome that the cause may explain. */
   readonly outcome: string;
-  /** The layer that broke. It can differ from the outcome's: where nginx is down, Cloudflare finds a closed port. */
+  /** The layer that broke. The outcome's layer can be another: where nginx is down, Cloudflare finds a closed port. */
   readonly layer: PathLayer;
   readonly host: string;
   readonly what: string;

@@ -6,7 +6,7 @@ import { blocked, type Shape } from "./answers.ts";
 import type { SecurityEvent } from "./evidence.ts";
 import type { Outcome } from "./outcomes.ts";
 
-/** What keeps a request from the host. Other actions, such as log and skip, let it pass. */
+/** Actions that keep a request from the host. Others, such as log and skip, let the request pass. */
 const actions = {
   block: ["block", "drop", "connectionclose", "forceconnectionclose"],
   challenge: ["challenge", "jschallenge", "managedchallenge"],

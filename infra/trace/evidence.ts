@@ -11,7 +11,7 @@ export type Evidence = {
   /** "none": the log was read, and has no line of this delivery. */
   readonly nginx?: NginxLine | "none";
   readonly receiver?: ReceiverLine | "none";
-  /** Of the host that has its lines, or of each host that it may have been for. It explains, and rules nothing out. */
+  /** Of the host with the delivery's lines, or of each host that it may have been sent to. State rules nothing out. */
   readonly state?: readonly HostState[];
 };
 

@@ -1,6 +1,6 @@
 /**
- * What can become of a delivery: one row for each way, with the layer, the fix, and the evidence that it leaves in each
- * source. `trace`, the canary and README's table read these rows.
+ * What can become of a delivery: one row for each outcome, with the layer, the fix, and the evidence that the outcome
+ * leaves in each source. `trace`, the canary and README's table read these rows.
  */
 import type { Shape } from "./answers.ts";
 import { cloudflareOutcomes } from "./cloudflare.ts";
@@ -34,9 +34,9 @@ export type Outcome = {
   readonly history?: "none";
   /** Any of these. */
   readonly answer: readonly Shape[];
-  /** The security event that it leaves; left out where Cloudflare rejects nothing. */
+  /** The security event that the outcome leaves; absent where Cloudflare rejects nothing. */
   readonly event?: (event: SecurityEvent) => boolean;
-  /** "none": it leaves no line. */
+  /** "none": the outcome leaves no line. */
   readonly nginx: "none" | ((line: NginxLine) => boolean);
   readonly receiver: "none" | ((line: ReceiverLine) => boolean);
   /** The receiver's line may come later, or not at all. */

@@ -1,9 +1,9 @@
 # Has Hugo read the content folder that the configuration names, and no folder that an account exchanged for it: systemd
 # mounts the path into Hugo's unit as root, and follows every link. So root finds the folder step by step (enter.sh, which
-# builder.ts puts before this), and the unit starts Hugo only if that folder is what it has.
+# builder.ts puts before this), and the unit starts Hugo only if that folder is mounted there.
 #
-# hugo-content find <content> <note>: outside the unit, as root; notes the folder's number, or why there is none.
-# hugo-content run <note> <program>...: in the unit, whose mounts stay as they are from here on.
+# hugo-content find <content> <note>: root runs it outside the unit; notes the folder's number, or why there is none.
+# hugo-content run <note> <program>...: the unit runs it; the unit's mounts stay as they are from here on.
 set -u
 export LC_ALL=C
 

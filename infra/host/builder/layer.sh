@@ -1,8 +1,8 @@
 # shellcheck shell=sh disable=SC2154
 # The builder layer on the host. builder.ts lists its values.
 #
-# A builder goes on when its .path unit or Hugo's units change, as each build reads those anew. It is restarted where its
-# own unit or settings changed, which may cost a build and loses nothing.
+# A builder goes on when its .path unit or Hugo's units change, as each build reads those anew. A change of its own unit
+# or settings restarts it, which may end a build and loses nothing.
 
 # Ends the schedule of hook $1, whose files may be gone: the timer, the link that enables it, and when it last elapsed.
 end_schedule() {
@@ -63,7 +63,7 @@ reader_of() {
   case $1 in
     */pushgate-agent-*.service.d/* | */pushgate-build-*.service.d/* | */pushgate-report-*.service.d/*)
       name=${1%.service.d/*} name=${name##*/}
-      # One that ends with a dash is for all units whose names begin so.
+      # A drop-in folder with a dash before `.service.d` is for all units whose names begin so.
       case $name in *-) name="$name*" ;; esac
       echo "$name.service"
       ;;
@@ -172,8 +172,8 @@ retire() {
 
 # Facts
 
-# Whether Hugo at path $1 is of version $2 or later. Runs it as account $3, which builds, or before that one exists as
-# the last one, which owns nothing: never as root.
+# Prints whether Hugo at path $1 is of version $2 or later. Runs Hugo as account $3, which builds, or, before that
+# account exists, as account 65534, which owns nothing: never as root.
 hugo_version() {
   others=$(written_by_others "$1" | head -n 1)
   [ -z "$others" ] || {

@@ -40,7 +40,7 @@ public() { # ports
   [ -z "$1" ] || echo "    ip daddr != @private4 tcp dport { $1 } accept
     ip6 daddr != @private6 tcp dport { $1 } accept"
 }
-# At once: a build would wait for minutes for a connection without an answer.
+# Rejects at once: a build would wait for minutes for a connection without an answer.
 reject() {
   echo "    meta l4proto tcp reject with tcp reset
     reject with icmpx admin-prohibited"

@@ -67,12 +67,12 @@ firewall() {
   [ "$again" = "as declared" ] ||
     close "the firewall's table is not as declared and could not be loaded: ${said:-$again}" "nft --check --file $table"
   echo "the firewall's table was not as declared, loaded it again: $drift"
-  # The table is loaded by now; this only makes the unit active again where a stop of nftables.service stopped it.
+  # The table is loaded by now. This only makes the unit active again, which a stop of nftables.service stops, too.
   systemctl --no-block start pushgate-firewall.service
 }
 
-# On a host that builds sites. Without the egress table its accounts may connect to any address, so builds are stopped;
-# the next start of a builder loads the table itself, and fails without it.
+# On a host that builds sites. Without the egress table the build accounts may connect to any address, so builds are
+# stopped; the next start of a builder loads the table itself, and fails without it.
 egress() {
   [ -x "$lib/egress" ] || return 0
   drift=$("$lib/egress" --print 2>/dev/null | "$lib/firewall-drift" pushgate_egress -)

@@ -5,7 +5,7 @@ activate() {
   systemctl daemon-reload
   systemctl enable --quiet "$service" "$timer"
   systemctl restart "$timer"
-  # The proof is part of the apply: on a host that cannot enforce the allowlist it fails here, with the guard's verdict.
+  # The proof is part of the apply: on a host that cannot enforce the allowlist the apply fails here, with the verdict.
   systemctl start "$service" || {
     cat "$run/verdict" >&2
     exit 1

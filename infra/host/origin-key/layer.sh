@@ -17,7 +17,7 @@ csr_fault() {
     echo "no request"
     return
   fi
-  # One openssl: its start is most of what this costs.
+  # Runs openssl once for all of this: its start is most of the cost.
   said=$(openssl req -in "$csr" -noout -pubkey -text -verify 2>&1) || :
   if ! printf '%s\n' "$said" | grep -qE '^(Certificate request self-signature )?verify OK$'; then
     echo "the request is damaged"

@@ -5,7 +5,7 @@ shim=/usr/sbin/policy-rc.d
 # Seconds that another package manager, such as unattended-upgrades, may hold a lock.
 lock_timeout=300
 
-# Those that are not installed, in one line. dpkg-query reads its whole database for each call.
+# Prints the packages that are not installed, in one line. dpkg-query reads its whole database for each call.
 absent() {
   # shellcheck disable=SC2086
   installed=" $(dpkg-query -W -f='${db:Status-Status} ${Package}\n' $packages 2>/dev/null | sed -n 's/^installed //p' | tr '\n' ' ')"

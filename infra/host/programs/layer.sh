@@ -1,6 +1,6 @@
 # shellcheck shell=sh disable=SC2154
-# The layer of a program on the host. Values: programs.ts; program is its name and that of the layer whose units run it,
-# sound a unit's property and value while the program stays up.
+# The layer of a program on the host. programs.ts lists its values: `program` is the program's name, and the name of the
+# layer whose units run it; `sound` is a unit's property and value while the program stays up.
 
 arrived=$incoming/$sha256.cjs
 former=$incoming/former-$program.cjs

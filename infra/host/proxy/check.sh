@@ -1,6 +1,6 @@
 #!/bin/sh
-# Checks the new configuration with the host's own nginx before it is installed, in a mount namespace where it already
-# is in its place. $1: the new file; $staged: the folder with all of the layer's new files. Runs under `set -e`.
+# Checks the new configuration with the host's own nginx before it is installed, in a mount namespace where the new file
+# already is in its place. $1: the new file; $staged: the folder with all of the layer's new files. Runs under `set -e`.
 live=${1#"$staged"}
 folder=${live%/*}
 

@@ -6,8 +6,8 @@
 # - So after a reload there must be live new workers, the origin port must answer as pushgate's server, and every other
 #   listener of this nginx that answered before must still answer.
 
-# An apply makes these marks where it finds nginx stopped or not enabled. `retire` then stops nginx, unless another site
-# uses nginx, or disables it.
+# An apply makes these marks where it finds nginx stopped, or not enabled. `retire` then stops nginx, unless another
+# site uses it, or disables nginx.
 started=$state/proxy-started-nginx
 enabled=$state/proxy-enabled-nginx
 
@@ -47,7 +47,7 @@ greeting() {
 }
 
 # The other addresses on which this nginx answers HTTP, as "address port", at most eight. A server that names itself as
-# pushgate's is none: it listens on the former origin port, and the reload is to end it.
+# pushgate's is no neighbour: it listens on the former origin port, and the reload is to end it.
 neighbours() {
   listeners | head -n 8 |
     while read -r address listens; do
@@ -111,7 +111,7 @@ activate() {
     : >"$enabled"
     systemctl --quiet enable nginx.service
   }
-  # They hold visitors' addresses: the group and mode of Debian's own nginx logs.
+  # The logs hold visitors' addresses, so they get the group and mode of Debian's own nginx logs.
   # shellcheck disable=SC2086 # a list
   set -- "$access_log" "$error_log" $site_logs
   chown :adm "$@"

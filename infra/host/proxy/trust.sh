@@ -1,6 +1,6 @@
 # shellcheck shell=sh disable=SC2154
-# Which CA nginx trusts beside the newest; both layers that install a CA write it. Values: client_ca, settled_ca (CAs),
-# trusted_ca (what nginx includes).
+# Writes which CA nginx trusts beside the newest one; both layers that install a CA do so. Values: client_ca, settled_ca
+# (CAs), trusted_ca (what nginx includes).
 
 declared_trust() {
   if [ -s "$settled_ca" ]; then echo "ssl_trusted_certificate $settled_ca;"; else echo "ssl_trusted_certificate $client_ca;"; fi

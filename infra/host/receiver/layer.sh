@@ -31,8 +31,8 @@ port_of() { sed -n 's/^ListenStream=.*:\([0-9]*\)$/\1/p;T;q' "$1"; }
 
 # Starts sockets and service as the files declare them; where $renew is yes, the service restarts in any case.
 take_up() {
-  # Sockets of removed source sets; the service holds their descriptors until it restarts. No delivery waits in the
-  # socket for metrics, so that one is bound again after any change.
+  # Stops sockets of removed source sets; the service holds their descriptors until it restarts. No delivery waits in
+  # the socket for metrics, which is bound again after any change.
   for path in $changed; do
     case $path in
       "$units"/pushgate-receiver-*.socket)
@@ -108,7 +108,7 @@ activate() {
       exit 1
     }
   done
-  # No unit uses these any more.
+  # Removes the credentials that no unit uses any more.
   for path in "$credentials"/*; do
     case " $encrypted " in *" ${path##*/} "*) ;; *) rm -rf -- "$path" ;; esac
   done
@@ -133,7 +133,7 @@ prove() {
   }
 }
 
-# The former files are back; sockets may still be bound for the rejected ones.
+# The former files are back; sockets may still be bound as the rejected files declare.
 reactivate() {
   renew=yes
   if [ -e "$units/$service" ]; then

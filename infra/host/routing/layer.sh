@@ -9,7 +9,7 @@ take_out() {
   :
 }
 
-# Facts of one family, 4 or 6. A host without ::1 has nothing to route there, so each prints what it must print, $2.
+# Facts of one family, 4 or 6. A host without ::1 has nothing to route for 6: each fact then prints $2, what is declared.
 
 lacks() { [ "$1" = 6 ] && ! grep -q '^0\{31\}1 ' /proc/net/if_inet6 2>/dev/null && echo "$2"; }
 
@@ -21,7 +21,7 @@ default_route() {
   lacks "$@" || ip "-$1" route show table "$table" 2>/dev/null | grep -o "^$2"
 }
 
-# Rule and route can be there and another rule still come first: the kernel reports where a reply to $4 would go.
+# Rule and route can be there while another rule comes first: the kernel reports where a reply to $4 would go.
 way_of_reply() { # family, way, source address, visitor
   lacks "$@" || ip "-$1" route get "$4" from "$3" mark "$mark" 2>&1 | grep -o "$2" || echo elsewhere
 }

@@ -7,7 +7,7 @@ table=@table@
 pref=@pref@
 fwmark=@fwmark@
 
-# All rules except `local`, and those that lead into pushgate's table, as "pref: text".
+# `rules` prints all rules except `local` as "pref: text", `own_rules` those that lead into pushgate's table.
 rules() { ip "-$1" -N rule show | tr -s '\t ' ' ' | sed 's/ *$//; /^0:/d'; }
 own_rules() { rules "$1" | grep "lookup $table\$"; }
 stays() { ip "-$1" route get "$3" from "$2" mark "${fwmark%/*}" 2>/dev/null | grep -q "dev lo table $table"; }

@@ -26,8 +26,8 @@ activate() {
   while read -r name current previous; do
     case " $names " in *" $name "*) ;; *) say "a secret arrived for a hook that is not declared. Nothing was replaced."; exit 1 ;; esac
     [ -n "$current" ] || { say "the secret that arrived for $name is empty. Nothing was replaced."; exit 1; }
-    # `called`: the name by which a unit loads it, which systemd-creds binds it to. A token is as short as its git host
-    # makes it.
+    # `called`: the name by which a unit loads the credential, and to which systemd-creds binds it. `least`: a token is
+    # as short as its git host makes it.
     least=32
     case $name in
       key:*) file=${name#key:}-deploy-key called=deploy-key ;;

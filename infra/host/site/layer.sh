@@ -40,7 +40,7 @@ drop_private_folder() {
   rm -rf --one-file-system -- ./new && left=${PWD##*/} && cd -P .. && rmdir -- "./$left"
 }
 
-# Run in the web root's parent folder. What is at the web root must be absent or a link.
+# Puts a link at the web root. Runs in the web root's parent folder. What is at the web root must be absent or a link.
 put_link() ( # hook name
   private_folder "$2" && ln -s "$sites/$1/current" ./new && mv -T -- ./new "../$2" || exit 1
   drop_private_folder || :
@@ -82,8 +82,8 @@ unless_built_before() { # hook
   systemctl is-enabled --quiet "pushgate-build-$1.path" || systemctl stop "pushgate-build-$1.service"
 }
 
-# Has the builder compare what it would publish with the folder. Fails where files would be lost, and lists them, and
-# where the builder does not answer.
+# Has the builder compare what it would publish with the folder. Lists files that would be lost, and fails if there are
+# any, or if the builder does not answer.
 compare() { # hook web-root seconds
   status=$sites/$1/status.json
   : >"$scratch/begun"
@@ -92,7 +92,7 @@ compare() { # hook web-root seconds
   systemctl reset-failed "pushgate-build-$1.service" 2>/dev/null || :
   systemctl start "pushgate-build-$1.service" || :
   deadline=$(($(date +%s) + $3))
-  # As the builder, which may put a link or a pipe there.
+  # Reads as the builder, which may put a link or a pipe there.
   until [ "$status" -nt "$scratch/begun" ] && as_builder timeout 5 cat -- "$status" >"$scratch/status" 2>/dev/null &&
     grep -q '"adopt"' "$scratch/status"; do
     [ "$(date +%s)" -le "$deadline" ] || {
@@ -297,7 +297,7 @@ fill() { # site, owner and mode
   # shellcheck disable=SC2016
   (cd -P ./new && as_builder sh -c 'umask 022 && cp -dR --preserve=timestamps --no-preserve=mode,ownership -- "$1/." .' - "$1/current") ||
     return 1
-  # --from: no link to a file of another account.
+  # With --from chown changes no file of another account.
   case $2 in
     absent) chown -Rh --from="$builder" root:root -- ./new && chmod 0755 ./new ;;
     *) chown -Rh --from="$builder" "${2% *}" -- ./new && chmod -- "${2#* }" ./new ;;
@@ -409,7 +409,8 @@ web_root() { # hook web-root
   fi
 }
 
-# Whether Hugo's account can read the folder. From inside it: Hugo's unit mounts it alone, so the folders above do not count.
+# Prints whether Hugo's account can read the folder. Tries from inside the folder, as Hugo's unit mounts only that: the
+# folders above do not count.
 content() { # folder, option of setpriv for the account's groups
   if [ ! -d "$1" ]; then
     echo "missing; set \`site.content\` to the folder that holds the content, as pushgate does not make it"
