@@ -7,7 +7,7 @@ type Line = { readonly time: string; readonly source: string; readonly text: str
 export type Attempt = Evidence & { readonly time?: string; readonly hook?: string };
 
 /** The object of a line that is about this delivery; other lines may quote the delivery's id. */
-function of(delivery: string, { text }: Line): Record<string, unknown> | undefined {
+function entryOf(delivery: string, { text }: Line): Record<string, unknown> | undefined {
   try {
     const found = Object(JSON.parse(text)) as Record<string, unknown>;
     return found.delivery === delivery ? found : undefined;
