@@ -99,7 +99,7 @@ async function eventsOf(api: CloudflareApi, name: string, rays: readonly string[
   return withOwner(api, zone.id, events);
 }
 
-const permission = "Give cloudflare:apiToken the permission Zone > Analytics: Read.";
+const permission = "Give cloudflare:apiToken the permission Analytics Read.";
 
 /** Why the API did not answer, in one line. */
 function reason(error: unknown): string {

@@ -9,7 +9,7 @@ take_out() {
   :
 }
 
-# Facts of one family, 4 or 6. A host without ::1 has nothing to route for 6: each fact then prints $2, what is declared.
+# Facts of one family, 4 or 6. A host without ::1 has nothing to route for 6: each fact then prints the declared $2.
 
 lacks() { [ "$1" = 6 ] && ! grep -q '^0\{31\}1 ' /proc/net/if_inet6 2>/dev/null && echo "$2"; }
 

@@ -238,7 +238,7 @@ describe("not looked at, and why", () => {
     api.tokens[apiToken] = permissions;
     const { certainty, names, text } = await traced();
     expect(text).toMatch(
-      /not looked at: the API: 403 zones .* are not authorized\. Give cloudflare:apiToken the permission Zone > Analytics: Read\.\n/,
+      /not looked at: the API: 403 zones .* are not authorized\. Give cloudflare:apiToken the permission Analytics Read\.\n/,
     );
     expect(certainty).toBe("unknown");
     expect(names).toContain("browser check");
