@@ -3,7 +3,7 @@
  * receiver's bundle, some of them valid, over kept connections. It fails on an answer that its own HMAC contradicts, on an
  * answer without X-Served-By, on a spool file without an accepted delivery, on the end of the process, and where memory or
  * descriptors have grown between the first and the last tenth. It prints its seed, and --seed repeats it with timestamps of
- * the new run. --host, as root, fuzzes the installed receiver in its sandbox on a throwaway host, with GitHub's deliveries.
+ * the new run. --host, as root, sends the same to the installed receiver in its sandbox on a throwaway host.
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";

@@ -12,7 +12,7 @@ export default hostSuite({
   // trace-receiver), the boot order in which a host without IPv6 once started degraded (hosts), and the newer journal, which
   // trace reads. The rehearsal sends matrix's attacks on bookworm. The others share the time of the two releases.
   only: {
-    bookworm: ["audit", "flood", "git-hosts", "refusals", "secrets", "trace"],
+    bookworm: ["audit", "flood", "refusals", "secrets", "trace"],
     trixie: ["hosts", "load", "matrix", "trace-cloudflare", "trace-receiver", "trace-webhooks"],
   },
   patience: [300, 400],
