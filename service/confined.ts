@@ -5,7 +5,7 @@ import { createSocket } from "node:dgram";
 export function isConfined(): Promise<boolean> {
   return new Promise((resolve) => {
     const socket = createSocket("udp4").on("error", () => resolve(false));
-    // Without an address, it goes to this host.
+    // Without an address, the datagram goes to this host.
     socket.send("", 9, (error) => {
       resolve((error as NodeJS.ErrnoException | null)?.code === "EPERM");
       socket.close();

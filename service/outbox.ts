@@ -22,7 +22,7 @@ const reportShape = v.object({
 });
 export type Report = Readonly<v.InferOutput<typeof reportShape>>;
 
-/** A file that waits, with its name in bytes. Without a report it is none that the builder made, and may have any name. */
+/** A file that waits, with its name in bytes. A file without a report is not the builder's, and may have any name. */
 type Waiting = { readonly name: Buffer; readonly report: Report | undefined };
 
 /** Reports that may wait. A site that is pushed to every few minutes leaves fewer in a day without its git host. */
@@ -55,7 +55,7 @@ function read(path: string): Report | undefined {
     const descriptor = openSync(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
     try {
       const bytes = Buffer.alloc(mostBytes);
-      // At a position: that fails in a pipe and in a folder.
+      // A read at a position fails in a pipe and in a folder.
       const length = readSync(descriptor, bytes, 0, mostBytes, 0);
       return v.parse(reportShape, JSON.parse(bytes.toString("utf8", 0, length)));
     } finally {

@@ -8,13 +8,13 @@ import type { Places } from "./places.ts";
 import { currentRelease, draft, type Manifest, type ReleaseFile, readManifest, seal } from "./releases.ts";
 import type { Adoption } from "./status.ts";
 
-/** Names in status.json; the rest is a number. */
+/** Lost files that status.json names; of the others it has the number. */
 const mostNamed = 100;
 
 /** Whether root has listed a folder that is to be adopted. */
 export const isAdoptable = ({ listing }: Places): boolean => ifThere(() => lstatSync(listing)) !== undefined;
 
-/** The files of the folder that are neither built nor kept. The builder does not see the folder itself. */
+/** The files of the folder that are neither built nor kept. The builder cannot see the folder: root has listed it. */
 export function compare({ listing }: Places, keep: readonly string[], { files }: Manifest): Adoption {
   const found = readFileSync(listing, "utf8")
     .split("\0")

@@ -1,7 +1,7 @@
 /**
- * As long as markers are pending: takes them all, runs, writes the result, and only then removes them. The first push of
- * a burst is built at once, and those that arrive while a build runs are one build after it. A failing builder does not
- * exit but pauses: systemd stops a path unit that starts a failing job again and again.
+ * The builder's loop: as long as markers are pending, it takes them all, runs, writes the result, and only then removes
+ * them. The first push of a burst is built at once, and those that arrive while a build runs are one build after it. A
+ * failing builder does not exit but pauses: systemd stops a path unit that starts a failing job again and again.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { removeAsRoot, retire } from "./hugo.ts";
@@ -72,7 +72,7 @@ function next(markers: readonly Marker[]): readonly Marker[] {
   return first ? [first] : markers;
 }
 
-/** Such a run is alone in its batch, and not tried again. */
+/** Whether the batch is a rollback or an adoption, which is not tried again. */
 const runsOnce = ([first]: readonly Marker[]): boolean => first?.kind === "rollback" || first?.kind === "adopt";
 
 /** Waits until the time is up or a new marker came. */
@@ -85,7 +85,7 @@ async function rest(places: Places, milliseconds: number, least: number, left: R
 const cannotTake = ([reason = "", ...more]: readonly string[]): Run =>
   new Run([]).end({ result: "failed", reason: more.length > 0 ? `${reason} And ${more.length} more.` : reason });
 
-/** Into status.json and the journal. */
+/** Writes the result into status.json and the journal. */
 function record(
   { places, settings: { hook } }: BuildContext,
   run: Run,
@@ -106,14 +106,14 @@ function record(
   journal({ hook, ...last, release: currentRelease(places) ?? null, ...(failing && { failing }) });
 }
 
-/** Before and after each run, whatever its result. What fails here is done at the next one. */
+/** Removes old releases, before and after each run, whatever its result. What fails is tried again at the next run. */
 function pruneOld(places: Places, stay?: readonly string[]): void {
   try {
     prune(places, stay ?? staying(places));
   } catch {}
 }
 
-/** No run depends on it: what fails here is done after the next publish. */
+/** Removes former output and packs the clone. No run depends on this: what fails is done after the next publish. */
 async function cleanUp(context: BuildContext): Promise<void> {
   try {
     retire(context.places);

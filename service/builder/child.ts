@@ -1,5 +1,5 @@
 /**
- * Runs git or sync with a limit of time and of output, and ends it with all that it started. Not by execa: when a program
+ * Runs git or sync with a limit of time and of output, and ends it with all its processes. Not by execa: when a program
  * failed after 64 MiB of output, execa took 974 MiB of memory to word the error; execFile cannot end a whole group.
  */
 import { spawn } from "node:child_process";
@@ -10,7 +10,7 @@ export type Ended = {
   readonly signal?: NodeJS.Signals;
   readonly stdout: string;
   readonly stderr: string;
-  /** It wrote more than is kept, and was ended for it. */
+  /** The program wrote more than is kept, and was ended for that. */
   readonly cut: boolean;
   readonly late: boolean;
 };
@@ -19,7 +19,7 @@ type Terms = {
   readonly cwd: string;
   readonly env: Record<string, string>;
   readonly seconds: number;
-  /** Ends it at once. */
+  /** Ends the program at once. */
   readonly stop?: AbortSignal;
   /** Bytes of output that are kept. */
   readonly most?: number | undefined;
@@ -42,7 +42,7 @@ export function runChild(command: string, args: readonly string[], terms: Terms)
       try {
         if (child.pid !== undefined) process.kill(-child.pid, signal);
       } catch {
-        // It has ended.
+        // The group has ended.
       }
     };
     const timer = setTimeout(() => {
@@ -62,7 +62,7 @@ export function runChild(command: string, args: readonly string[], terms: Terms)
     child.stderr.setEncoding("utf8").on("data", (part: string) => {
       stderr = (stderr + part).slice(-mostError);
     });
-    // It could not be started, and the message is Node's own.
+    // The program could not be started; the message is Node's own.
     child.once("error", ({ message }) => {
       stderr = message;
     });

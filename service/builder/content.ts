@@ -1,5 +1,5 @@
 /**
- * Which folders of a commit are its content: those that Hugo itself mounts there by the site's configuration. Hugo's unit
+ * Which folders of a commit are its content: those that Hugo mounts as content by the site's configuration. Hugo's unit
  * prints them before it builds. The repository may have it print anything: at worst, its own pushes build more or less.
  */
 import { posix } from "node:path";
@@ -15,7 +15,7 @@ export const endOfFolders = "pushgate-hugo begins";
 export const mostPrinted = 64 << 10;
 const mostFolders = 50;
 
-/** As Hugo's own default, in the site's folder. */
+/** Hugo's default: the folder `content` in the site's folder. */
 const usual = ({ folder = "" }: Given): string[] => [posix.join(folder, "content")];
 
 /** `printed`: JSON of each module, the site itself first, and other lines between them. Relative to the clone. */

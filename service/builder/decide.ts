@@ -16,7 +16,7 @@ export function relevant(paths: readonly string[], patterns: readonly string[]):
 
 export type Known = {
   readonly head: string;
-  /** null: nothing is published. Its commit is null where a release was adopted, not built. */
+  /** null: nothing is published. The commit is null where the release was adopted, not built. */
   readonly deployed: { readonly release: string; readonly commit: string | null } | null;
   /** The head from which a rollback went back. */
   readonly held: string | null;

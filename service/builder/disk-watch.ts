@@ -1,6 +1,7 @@
 /**
- * Watches the disk while Hugo or git writes, and has it ended where the site would take more than it may, or the disk
- * would have less free than its reserve. The reserve is looked at every 50 ms, which costs 20 µs; the folders are walked.
+ * Watches the disk while Hugo or git writes, and ends that program where the site takes more than it may, or the disk
+ * has less free than its reserve. It looks at the reserve every 50 ms, which costs 20 µs, and walks the folders for
+ * their size.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { freeOf, isLess, measure, reserveReached } from "./disk.ts";
@@ -53,11 +54,11 @@ export function watchDisk({ releaseBytes }: Limits, places: Places, end: (setbac
       await sleep(Math.max(pause, 4 * took), undefined, { ref: false });
       if (!watching) return;
       const from = performance.now();
-      // Not at the start: most calls of git end before the first walk.
+      // Computed here and not at the start: most calls of git end before the first walk.
       most ??= shares.whileWriting * releaseBytes - sizeOf(places, releases(places));
       const found = await measure(places.work, most, () => watching);
       if (found.bytes > most) over(tooMuch(shares.whileWriting * releaseBytes));
-      // A program may make a folder and open it after that.
+      // Only a folder that was closed at the walk before, too: a program may open a folder after it has made it.
       const still = [...found.closed].find((folder) => closed.has(folder) && hugos.some((its) => isUnder(folder, its)));
       if (still !== undefined) over(hidden(still));
       closed = found.closed;

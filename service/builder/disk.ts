@@ -1,6 +1,6 @@
 /**
  * What a folder takes on the disk, and what every build leaves free: a twentieth of the file system, 1 GiB at most, as
- * a disk that takes 2 GB a second takes 0.5 GB before a build is ended. Ordinary programs of the host go on with it.
+ * a disk that takes 2 GB a second takes 0.5 GB before a build is ended. The host's other programs go on with that.
  */
 import { lstatSync, opendirSync, statfsSync } from "node:fs";
 import { setImmediate } from "node:timers/promises";

@@ -34,7 +34,7 @@ export function withFile<T>(
 const pathOnly = 0o10000000; // O_PATH of Linux, which Node does not name: opens a folder whatever its mode is
 const folderItself = pathOnly | constants.O_DIRECTORY | constants.O_NOFOLLOW;
 
-/** Calls `use` with a path that leads into this folder, whatever takes its place meanwhile. Throws where it is a link. */
+/** Calls `use` with a path that leads into this folder, whatever takes its place meanwhile. Throws on a link. */
 export function within<T>(folder: string | Buffer, use: (here: string) => T): T {
   // Only tests run elsewhere.
   if (process.platform !== "linux") return use(`${folder}`);
@@ -50,7 +50,7 @@ export function within<T>(folder: string | Buffer, use: (here: string) => T): T 
   });
 }
 
-/** The same for a folder below another one; the path is relative, and "" is the folder itself. */
+/** As `within`, for a folder below another one; the path is relative, and "" is the folder itself. */
 export function below<T>(folder: string, path: string, use: (here: string) => T): T {
   const [first = "", ...rest] = path.split("/");
   return within(folder, (here) => (first === "" ? use(here) : below(`${here}/${first}`, rest.join("/"), use)));
@@ -59,7 +59,7 @@ export function below<T>(folder: string, path: string, use: (here: string) => T)
 /** Makes the names in a folder survive a power cut. */
 export const syncFolder = (folder: string): void => withFile(folder, "r", fsyncSync);
 
-/** After a power cut the file has its whole new text or its former one. `next`: what it is called until it is whole. */
+/** After a power cut the file has its whole new text or its former one. `next`: its name until it is whole. */
 export function writeWhole(path: string, text: string, mode = 0o644, next = `${path}.new`): void {
   remove(next);
   const write = (descriptor: number) => {
@@ -110,7 +110,7 @@ export type Found = Readonly<Record<"folders" | "files" | "links" | "others", re
 
 /**
  * Everything below a folder in the order of names, without paths that `skip` names and what is below them. `look` gets
- * each file's path, and one that leads to it.
+ * each file's path in the folder, and a path by which it can be opened.
  */
 export function walk(
   root: string,

@@ -1,6 +1,6 @@
 /**
- * Checks a build before it is published: an index.html, enough pages, no links, not too large. The exit status is not
- * enough, as Hugo exits with 0 and writes nothing where the layouts are missing.
+ * Checks a build before it is published: an index.html, enough pages, no links, not too large. Hugo's exit status is
+ * not enough: without layouts Hugo exits with 0 and writes nothing.
  */
 import { lstatSync } from "node:fs";
 import { onDisk } from "./disk.ts";

@@ -4,7 +4,7 @@ import type { Ended } from "./child.ts";
 import { diskFull, printable } from "./setback.ts";
 import type { BuilderSettings } from "./settings.ts";
 
-/** In this order: the first that matches is the nearest to the cause. Words in braces are replaced. */
+/** The first row that matches counts: rows nearer to the cause come first. Words in braces are replaced. */
 const causes: readonly (readonly [RegExp, string])[] = [
   [/^spawn git ENOENT/, "git is not installed. Run apt-get install git."],
   [/No space left on device|Disk quota exceeded/, diskFull],
@@ -40,7 +40,7 @@ const causes: readonly (readonly [RegExp, string])[] = [
   ],
 ];
 
-/** The same for a submodule, whose address is the repository's own choice; these come before the others. */
+/** Rows for a submodule, whose address is the repository's own choice; they come before the others. */
 const causesOfSubmodule: typeof causes = [
   [/transport '\S+' not allowed/, "{repository} is neither https nor SSH. Use its https:// address in .gitmodules."],
   [
@@ -82,7 +82,7 @@ function faultOf(table: typeof causes, { stderr, late }: Ended, { repository, br
   return cause && `${cause.replace(/\{(\w+)\}/g, (_, word: string) => words[word]!)} (git: ${lastLine(stderr)})`;
 }
 
-/** In git's words, also of a program that it started: `died of signal 9`. */
+/** A lack of memory in git's words, also of a program that git started: `died of signal 9`. */
 const noMemory = /out of memory|cannot allocate memory|unable to create (load_\w+ )?thread|died of signal (9|11)\b/i;
 
 /** Why git ended, where memory is the cause. */

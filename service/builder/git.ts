@@ -71,7 +71,7 @@ export function environment({ settings, path, authorities }: Builder): Readonly<
     PATH: path,
     // No ~/.gitconfig, no ~/.config/git, no ~/.netrc. systemd sets the account's home.
     HOME: "/nonexistent",
-    // Also for submodules and redirects.
+    // Holds for submodules and redirects, too.
     GIT_ALLOW_PROTOCOL: "https:ssh",
     GIT_ATTR_NOSYSTEM: "1",
     // git must not take a repository above a broken clone for the clone.
@@ -81,7 +81,7 @@ export function environment({ settings, path, authorities }: Builder): Readonly<
     GIT_CONFIG_NOSYSTEM: "1",
     GIT_CONFIG_COUNT: String(configuration.length),
     ...Object.fromEntries(pairs),
-    // No hook and no configuration of the distribution's in the clone, and in those of submodules.
+    // git copies no hook and no configuration of the distribution into the clone and the submodules' clones.
     GIT_TEMPLATE_DIR: "",
     // Without a deploy key there is no SSH, whatever address a submodule has.
     GIT_SSH_COMMAND: agent && knownHosts ? sshCommand(agent, knownHosts) : "false",

@@ -56,12 +56,12 @@ function provideStats({ clone, stats }: Places, folder = ""): void {
   if (stat && !stat.isFile()) throw rejected(`${statsName} in the repository is no file. Remove it.`);
   if (stat && stat.size > 0) writeAnew(stats, readFileSync(inSource));
   else if (!ifThere(() => lstatSync(stats))) writeAnew(stats, noStats);
-  // The unit mounts over it. An empty one is the builder's, as Hugo never writes one.
+  // The unit mounts the stats over this file. An empty one is the builder's, as Hugo never writes one.
   if (!stat) writeFileSync(inSource, "", { flag: "wx" });
 }
 
 const statsName = "hugo_stats.json";
-/** Of a site without pages, in Hugo's words. */
+/** The stats of a site without pages, as Hugo writes them. */
 const noStats = '{"htmlElements":{"tags":[],"classes":[],"ids":[]}}\n';
 
 function writeAnew(path: string, text: Buffer | string): void {
@@ -85,7 +85,7 @@ export function retire({ work, out }: Places, folder = out): void {
     }
 }
 
-/** What `retire` could not remove. */
+/** Has root remove what `retire` could not. */
 export function removeAsRoot({ hugo }: BuilderSettings, { work }: Places): void {
   if (readdirSync(work).some((name) => name.startsWith("former-"))) stop(hugo.socket, () => {});
 }
@@ -141,7 +141,7 @@ const neverEnds = (busy = false): Setback =>
       : "Hugo's unit neither builds nor ends. Run systemctl status 'pushgate-hugo-*'.",
   );
 
-/** The begin and the end of what comes until the connection is closed. `busy`: a former build held it until now. */
+/** The beginning and the end of what comes until the connection closes. `busy`: a former build held it until now. */
 async function listen(socket: string, milliseconds: number, busy: boolean): Promise<{ first: string; output: string }> {
   let first = "";
   let output = "";
@@ -163,7 +163,7 @@ async function listen(socket: string, milliseconds: number, busy: boolean): Prom
   return { first, output };
 }
 
-/** In the words of Go, of a C library, and of the shells and Node that start a site's tools. */
+/** A lack of processes in the words of Go, of a C library, and of the shells and Node that start a site's tools. */
 const noMoreProcesses =
   /pthread_create failed|failed to create new OS thread|fork\/exec \S+: resource temporarily unavailable|: Cannot fork\b|fork: (retry: )?Resource temporarily unavailable|spawn \S+ EAGAIN/;
 
@@ -192,7 +192,7 @@ function reasonOf({ result, code, status, output }: Build, limits: BuilderSettin
       // systemd's status where it cannot execute a program.
       if (status === "203")
         return "Hugo cannot be started. Run apt-get install hugo, or correct hooks[].site.hugo.path.";
-      // Of the unit's own program, which did not start Hugo and says why.
+      // The unit's own program did not start Hugo, and says why.
       if (status === "78") return said;
       return `${templateOf(output) ?? "Hugo failed"}: ${said}`;
     default:

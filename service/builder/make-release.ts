@@ -69,7 +69,7 @@ function addBuilt({ keep, places, release, folder, files, warnings }: Draft, fou
   if (shadowed.length > 0) warnings.push(`built files under site.keep are left out: ${listed(shadowed)}`);
 }
 
-/** A folder is opened once for all of its files; "" is the top. */
+/** Paths by their folder, so that each folder is opened once; "" is the top. */
 function byFolder(paths: readonly string[]): Map<string, string[]> {
   const folders = new Map<string, string[]>();
   for (const path of paths) {
@@ -97,7 +97,7 @@ function carryAssets({ keep, assets, places, release, folder, files, warnings }:
   if (changed.length > 0) warnings.push(`assets changed on the disk are not carried along: ${listed(changed)}`);
 }
 
-/** Links to kept paths: relative, so that the site's folder can be moved, and right inside a sandbox. */
+/** Links to kept paths: relative, so that they hold in a sandbox, and after the site's folder was moved. */
 function linkKept({ keep, places, folder, warnings }: Draft): Map<string, string> {
   const links = new Map<string, string>();
   // A path below another kept path lies outside the release already.
@@ -122,7 +122,7 @@ function placed(place: () => void, path: string): boolean {
   }
 }
 
-/** All that was written, at once: an fsync for each of 5,000 files takes seconds. */
+/** Syncs all that was written, at once: an fsync for each of 5,000 files takes seconds. */
 async function syncFileSystem({ site }: Places): Promise<void> {
   const env = { PATH: "/usr/local/bin:/usr/bin:/bin", LC_ALL: "C" };
   const { code, stderr } = await runChild("sync", ["-f", site], { cwd: "/", env, seconds: 600 });

@@ -31,7 +31,7 @@ export type Marker = {
   readonly file?: FoundFile;
 };
 
-/** `name` and `path` in bytes, as a member may give any. `key` distinguishes it from a later one of the same name. */
+/** `name` and `path` in bytes, as a member may give any. `key` distinguishes a later entry of the same name. */
 type FoundFile = {
   readonly folder: string;
   readonly name: Buffer;
@@ -41,9 +41,9 @@ type FoundFile = {
 };
 
 type Taken = {
-  /** Also those taken before. */
+  /** Also those that an earlier run took. */
   readonly markers: readonly Marker[];
-  /** Why some cannot be taken. */
+  /** Why some markers cannot be taken. */
   readonly faults: readonly string[];
   readonly warnings: readonly string[];
   /** Keys of entries that stay in the folders. */
@@ -109,7 +109,7 @@ export function take(places: Places): Taken {
 
   const [deliveries, requests, rootRequests] = [look(places.spool), look(places.requests), look(places.rootRequests)];
   const there = new Set([...deliveries, ...requests, ...rootRequests].map(({ key }) => key));
-  // A later entry of that name may get the same inode.
+  // Forgets an entry that is gone: a later one of its name may get the same inode.
   for (const key of stuck) if (!there.has(key)) stuck.delete(key);
   const names = [...unstuck(deliveries).map(deliveryName), ...unstuck(requests).map(requestName)];
   const noted = attempt(() => note(places, names), false);
@@ -152,7 +152,7 @@ export function takeFormer(places: Places): void {
     } catch {}
 }
 
-/** Removes it, whatever it is; a folder with files in it gets a name that counts no more. Returns why it cannot. */
+/** Removes an entry of any kind; a folder with files in it gets a name that counts no more. Returns why that fails. */
 function discard({ path, folder, name, key }: FoundFile, warnings: string[]): string | undefined {
   const shown = `${folder}/${printable(name.toString(), 100)}`;
   const aside = `.aside-${randomUUID()}`;
@@ -181,11 +181,11 @@ const deliveryName = ({ name }: FoundFile): string =>
 const requestName = ({ name, stat }: FoundFile): string =>
   `request of uid ${stat?.uid ?? "unknown"} (${printable(name.toString(), 50)})`;
 
-/** Deliveries first. */
+/** The names in the file `taken`, deliveries first. */
 const noted = ({ taken }: Places): string[] =>
   (ifThere(() => readFileSync(taken, "utf8")) ?? "").split("\n").filter((name) => name !== "");
 
-/** Returns when it is on the disk. */
+/** Adds names to the file `taken`. Returns when it is on the disk. */
 function note(places: Places, names: readonly string[]): true {
   if (names.length === 0) return true;
   const all = [...noted(places), ...names];

@@ -35,7 +35,7 @@ export function placesOf({ site, spool, requests, rootRequests }: Given) {
     /** The names of the files to adopt, each ended by NUL. */
     listing: join(work, "listing"),
     held: join(work, "held"),
-    /** Holds when the builder tries again: it ended in the middle of a run. */
+    /** Holds when the builder tries again, after it ended in the middle of a run. */
     paused: join(work, "paused"),
     /** Holds the result that was last reported. */
     reported: join(work, "reported"),

@@ -38,10 +38,10 @@ export type Manifest = {
 
 const mostKept = 5;
 
-/** The sequence comes first, so that names sort by age. */
+/** The number comes first, so that names sort by age. */
 const releaseId = /^\d{6}-[0-9a-z]+$/;
 
-/** Before the release is synced: a manifest under a name that does not count yet. */
+/** Writes a manifest, before the release is synced, under a name that does not count yet. */
 export function draft(places: Places, manifest: Omit<Manifest, "bytes">): Manifest {
   const bytes = [...manifest.files.values()].reduce((sum, { size }) => sum + size, 0);
   const files = [...manifest.files].map(([path, { size, sha256, built }]) =>
@@ -53,13 +53,13 @@ export function draft(places: Places, manifest: Omit<Manifest, "bytes">): Manife
   return { ...manifest, bytes };
 }
 
-/** After the release is synced: from now on it counts. */
+/** Renames the manifest, after the release is synced: from now on the release counts. */
 export function seal(places: Places, release: string): void {
   renameSync(`${places.manifest(release)}.new`, places.manifest(release));
   syncFolder(places.manifests);
 }
 
-/** By path: a manifest never changes, and one of 5,000 files takes 5 ms to read. */
+/** Manifests by path: none ever changes, and one of 5,000 files takes 5 ms to read. */
 const known = new Map<string, Manifest>();
 
 /** undefined where there is no manifest that can be read. */
@@ -148,7 +148,7 @@ export function publish(places: Places, release: string): readonly string[] {
   return stay;
 }
 
-/** Removes the other releases, their manifests first: what a kill leaves of one is no longer a release. */
+/** Removes the other releases, manifests first: what a kill leaves of a release is no longer one. */
 export function prune(places: Places, stay: readonly string[]): void {
   const old = releases(places).filter((id) => !stay.includes(id));
   for (const id of old) {

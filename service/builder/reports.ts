@@ -13,7 +13,10 @@ import { type Failing, isGood, type Run } from "./status.ts";
 
 type Turn = "failing" | "succeeding";
 
-/** What a run changed. Call it before status.json is written: a builder that is ended in between finds it again. */
+/**
+ * Whether runs began to fail or to succeed. Call this before status.json is written: after an end in between, the next
+ * builder finds the turn again.
+ */
 export const turnOf = (before: Failing | undefined, after: Failing | undefined): Turn | undefined =>
   (before === undefined) === (after === undefined) ? undefined : after ? "failing" : "succeeding";
 
@@ -42,7 +45,7 @@ export function reportResult(given: Given, run: Run, turn: Turn | undefined): vo
     const isOpen = last?.state === "pending";
     const built = commit ?? run.head ?? (isOpen ? last.commit : null);
     if (built !== last?.commit) endFormer(given, last);
-    // Most runs build nothing; one ends a build that a power cut interrupted after its publish.
+    // Most runs build nothing, and report only if a power cut interrupted a build after its publish.
     if (built !== null && (result !== "nothing" || (isOpen && last.commit === built))) {
       const next: Result = isGood(run.last)
         ? { commit: built, state: "success", reason: result === "published" ? "Published." : oneLine(reason) }
@@ -63,7 +66,7 @@ function endFormer(given: Given, last: Result | undefined): void {
   if (last?.state === "pending") set(given, { ...last, state: "failure", reason: "The build was interrupted." });
 }
 
-/** First to the outbox: after a power cut in between, a report is sent twice rather than never. */
+/** Writes to the outbox first: after a power cut in between, a report is sent twice rather than never. */
 function set({ settings: { reports }, places }: Given, result: Result): void {
   if (reports?.status) add(reports.folder, { to: "status", ...result, at: now() });
   writeWhole(places.reported, `${JSON.stringify(result)}\n`, 0o600);

@@ -26,7 +26,7 @@ async function makeClone({ places, git, settings }: BuildContext): Promise<void>
   const half = `${places.clone}.new`;
   const init = await git(["init", "--quiet", half], places.work);
   if (init.code !== 0) throw failed(remoteFault(init, settings) ?? `git cannot make a clone: ${lastLine(init.stderr)}`);
-  // Hugo's account reads the files beside it.
+  // Hugo's account reads the files beside .git.
   chmodSync(join(half, ".git"), 0o700);
   renameSync(half, places.clone);
 }
@@ -59,7 +59,7 @@ export async function fetchHead(context: BuildContext): Promise<string> {
   return readFileSync(join(places.clone, ".git", "FETCH_HEAD"), "utf8").split("\t")[0]!;
 }
 
-/** null without a clone, too. */
+/** The branch's head at the last fetch; null without one, or without a clone. */
 export async function lastHead({ git }: BuildContext): Promise<string | null> {
   const { code, stdout } = await git(["rev-parse", "--verify", "--quiet", `${head}^{commit}`]);
   return code === 0 ? stdout.trim() : null;
@@ -70,7 +70,7 @@ export async function lastHead({ git }: BuildContext): Promise<string | null> {
  * paths in memory then, and 200 KiB of nested folders have 100 million of them. ls-tree prints them one by one.
  */
 export async function admit({ git, settings: { limits } }: BuildContext, commit: string): Promise<void> {
-  // A block and 256 characters for each file.
+  // 256 characters for each file, which takes at least a block of 4 KiB.
   const most = Math.max(1 << 20, limits.releaseBytes / 16);
   const { code, cut, stdout, stderr } = await git(
     ["ls-tree", "-r", "-l", "-z", "--full-tree", commit],
@@ -93,7 +93,7 @@ export type Changes = { readonly paths: readonly string[] } | { readonly unknown
 
 /** The paths in which two commits differ, or why they are unknown. */
 export async function changes({ git }: BuildContext, from: string, to: string): Promise<Changes> {
-  // At once: each takes 5 ms, most of it the start of a process.
+  // Both at once: each takes 5 ms, most of it the start of a process.
   const [ancestor, diff] = await Promise.all([
     git(["merge-base", "--is-ancestor", from, to]),
     git(["diff-tree", "-r", "-z", "--name-only", "--no-renames", "--ignore-submodules=none", from, to]),
@@ -150,7 +150,7 @@ function needFolder({ clone }: Places, folder: string, commit: string, tracked: 
 /** Holds the commits of the releases, for a rollback. */
 const kept = "refs/pushgate/kept";
 
-/** Where the clone is larger than a release may be, and a fifth of it was left by forced pushes: removes that. */
+/** Removes what forced pushes left, where that is a fifth of a clone that is larger than a release may be. */
 export async function pruneClone({ git, places, settings: { limits } }: BuildContext): Promise<void> {
   const { bytes } = await measure(join(places.clone, ".git"));
   if (bytes <= limits.releaseBytes) return;
@@ -173,12 +173,12 @@ async function updateSubmodules({ git, places, settings }: BuildContext): Promis
   const isThere = (path: string) => ifThere(() => lstatSync(join(places.clone, path))) !== undefined;
   const isNamed = isThere(".gitmodules");
   const update = [
-    // Relative addresses begin at this one. In the clone's own configuration, as a submodule's begin at its own.
+    // Relative addresses begin at this one. The clone's own configuration has it, as a submodule's begin at its own.
     ["config", "remote.origin.url", settings.repository],
     ["submodule", "--quiet", "sync", "--recursive"],
     ["submodule", "--quiet", "update", "--init", "--recursive", "--force"],
   ];
-  // A removed submodule leaves its folder.
+  // A submodule that a commit removed leaves its folder.
   const clean = isNamed || isThere(".git/modules") ? [["clean", "-ffdxq"]] : [];
   for (const step of [...(isNamed ? update : []), ...clean]) {
     const done = await git(step);

@@ -103,7 +103,7 @@ async function advance(context: BuildContext, markers: readonly Marker[], run: R
       last.result = "published";
       if (heldHead(places) !== head) unholdHead(places);
     } finally {
-      // A rollback goes back to what was published, and five others would leave no such release.
+      // Only published releases stay, for a rollback: five others would take their places.
       if (currentRelease(places) !== made.release) discard(places, made.release);
     }
   });
@@ -150,7 +150,7 @@ export async function rollBack(context: BuildContext, release: string) {
   return { result: "rolled back", commit: manifest.commit, reason: `${release} is published${hint}` } as const;
 }
 
-/** Throws the clone away where git itself finds it broken; else the fault is not the clone's. */
+/** Removes the clone where git itself finds it broken; else the fault is not the clone's. */
 async function makeAnew(context: BuildContext, fault: CloneFault, run: Run): Promise<void> {
   const fsck = await context.git(["fsck", "--connectivity-only", "--no-dangling", "--no-progress"]);
   if (fsck.code === 0) throw failed(fault.message);

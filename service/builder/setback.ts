@@ -1,4 +1,4 @@
-/** Why a run ends without a new site. `failed`: the next try may work. `rejected`: this must not be published. */
+/** Why a run ends without a new site. `failed`: the next try may work. `rejected`: the build must not be published. */
 export class Setback extends Error {
   readonly result: "failed" | "rejected";
   constructor(result: "failed" | "rejected", reason: string) {

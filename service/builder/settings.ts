@@ -20,7 +20,7 @@ const overSsh = (repository: string): boolean => !repository.startsWith("https:/
 export const builderShape = v.pipe(
   v.object({
     hook: hookName,
-    /** Without credentials. */
+    /** An address without credentials. */
     repository: v.pipe(v.string(), v.regex(/^(?!-)(https:\/\/|ssh:\/\/|[\w.-]+@)/)),
     branch: v.pipe(v.string(), v.regex(/^[^-:\s][^:\s]*$/)),
     spool: absolute,
@@ -29,11 +29,11 @@ export const builderShape = v.pipe(
     /** Only root and the builder enter it. */
     rootRequests: absolute,
     site: absolute,
-    /** Outside the clone; Hugo's unit checks and reads it. Without it, the clone has the content. */
+    /** A folder outside the clone, which Hugo's unit checks and reads. Absent where the clone has the content. */
     content: v.exactOptional(absolute),
     /** The site's folder in the clone; without it, the site is at the clone's top. */
     folder: v.exactOptional(below),
-    /** For people: the builder sees neither it nor the content. */
+    /** For messages alone: the builder sees neither this folder nor the content. */
     webRoot: absolute,
     /** Paths whose change builds; `*` stands for any characters within a segment. */
     paths: list,
@@ -44,7 +44,7 @@ export const builderShape = v.pipe(
     /** Whether the builder fetches the submodules that .gitmodules names. */
     submodules: v.boolean(),
     knownHosts: v.exactOptional(absolute),
-    /** Of the ssh-agent that holds the deploy key of a repository over SSH. */
+    /** The socket of the ssh-agent that holds the deploy key of a repository over SSH. */
     agent: v.exactOptional(absolute),
     /** What the reporter is to send, where it sends anything. */
     reports: v.exactOptional(
@@ -58,11 +58,11 @@ export const builderShape = v.pipe(
     ),
     hugo: v.object({
       socket: absolute,
-      /** Root writes there how each build ended. */
+      /** The file in which root writes how each build ended. */
       result: absolute,
     }),
     limits: v.object({
-      /** On the disk; a file counts for at least one block. */
+      /** What a release may take on the disk; a file counts for at least one block. */
       releaseBytes: whole(1, Number.MAX_SAFE_INTEGER),
       /** Of the last release's pages; a build with fewer is rejected. */
       pagesPercent: whole(0, 100),

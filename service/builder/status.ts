@@ -12,7 +12,7 @@ export type Last = {
   reason: string;
   /** What was built, or would have been. */
   commit: string | null;
-  /** When it ended. */
+  /** When the run ended. */
   at: string;
   readonly trigger: readonly string[];
   readonly warnings: string[];
@@ -95,7 +95,7 @@ export function writeStatus(places: Places, hook: string, run: Run, failing: Fai
     ...(held !== null && { held }),
     last,
     ...(failing && { failing }),
-    // An earlier version's status has neither.
+    // An earlier version's status has neither `runs` nor `succeeded`.
     runs: Object.fromEntries(results.map((name) => [name, (former?.runs?.[name] ?? 0) + Number(name === last.result)])),
     succeeded: good ? last.at : (former?.succeeded ?? null),
     releases: known.map(({ release: id, commit, at, pages, bytes }) => ({ id, commit, at, pages, bytes })),

@@ -1,6 +1,7 @@
 /**
- * The builder stays between two runs: to start one, with its sandbox and the agent of its deploy key, takes systemd and
- * Node 0.3 s, and a push would wait for it. Where it ends, the .path unit starts another one for the next marker.
+ * The builder stays active between two runs: systemd and Node take 0.3 s to start one, with its sandbox and the agent
+ * of its deploy key, and a push would wait for that. Where a builder ends, the .path unit starts another one for the
+ * next marker.
  */
 import { accessSync, constants, type FSWatcher, statSync, watch } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";

@@ -1,7 +1,7 @@
 /**
  * Bitbucket's APIs for webhooks. Cloud: developer.atlassian.com/cloud/bitbucket/rest/api-group-repositories, which shows
  * whether a secret is set. Data Center: developer.atlassian.com/server/bitbucket/rest, `webhooks` of a repository, which
- * shows the secret itself; it is read no further than whether there is one. Data Center's test carries no signature
+ * shows the secret itself; pushgate reads only whether there is one. Data Center's test carries no signature
  * (runatlantis/atlantis#474).
  */
 import { listOf, objectOf } from "./payload.ts";
@@ -50,10 +50,10 @@ export const bitbucketWebhooks: WebhookApi = {
       body: cloudConfiguration(wanted),
     },
   ],
-  lacks: ["Bitbucket Cloud has no API for tests and for its record of deliveries: its page has both."],
+  lacks: ["Bitbucket Cloud has no API for tests and for its delivery history: its page has both."],
 };
 
-/** Over https its address is `<base>/scm/<project>/<repository>.git`, over SSH without `scm`. */
+/** A repository's address over HTTPS is `<base>/scm/<project>/<repository>.git`, over SSH without `scm`. */
 export function dataCenterPlace({ origin, names }: Repository): { readonly base: string; readonly path: string } {
   const [project = "", name = ""] = names.slice(-2);
   const base = [origin, ...names.slice(0, -3).map(encodeURIComponent)].join("/");
@@ -108,6 +108,6 @@ export const bitbucketDataCenterWebhooks: WebhookApi = {
   ],
   lacks: [
     "Bitbucket Data Center has no API for tests with a signature, and pushgate's rule at Cloudflare blocks one without.",
-    "Bitbucket Data Center has no API for its record of all deliveries: its page has the last one of each event.",
+    "Bitbucket Data Center has no API for its delivery history: its page has the last one of each event.",
   ],
 };

@@ -9,7 +9,7 @@ export type BuildResult = {
   readonly reason: string;
   /** Which build this is: other programs set results on the same commit. */
   readonly context: string;
-  /** Of the site; absent where another web server serves it. */
+  /** The site's address; absent where another web server serves it. */
   readonly url?: string | undefined;
 };
 
@@ -24,7 +24,7 @@ export type StatusApi = {
   /** Where a person makes the token, and the least permission with which it can set a result. */
   readonly tokenPage: string;
   readonly permission: string;
-  /** Characters of a reason that it takes. */
+  /** Characters of a reason that the API takes. */
   readonly longest: number;
   readonly request: (repository: Repository, result: BuildResult, token: string) => StatusRequest;
 };

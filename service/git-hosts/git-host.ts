@@ -37,7 +37,7 @@ export type Dialect = {
 export type GitHost = {
   /** As in `hooks[].gitHost` and in the table. */
   readonly name: string;
-  /** In lower case: each delivery carries this header. Those of some git hosts carry the marks of others, too. */
+  /** In lower case: each delivery carries this header. Deliveries of some git hosts carry the marks of others, too. */
   readonly mark: string;
   /** A delivery carries at least one of these headers. */
   readonly signatures: readonly SignatureShape[];
@@ -45,7 +45,7 @@ export type GitHost = {
   readonly deliveryHeader: string;
   /** Names of its servers, where it is a public service. */
   readonly domains?: readonly string[];
-  /** It sends deliveries and holds no repositories: those of its hooks are at a git host. */
+  /** Set for a sender that holds no repositories: those of its hooks are at a git host. */
   readonly anyRepository?: true;
   /** Where a person adds a webhook, on the pages of the repository. */
   readonly webhookPage: string;

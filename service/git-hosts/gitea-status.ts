@@ -2,7 +2,7 @@
 import { cut, type StatusApi } from "./commit-status.ts";
 import { splitNames } from "./repository.ts";
 
-/** They name no limit; it is GitLab's. */
+/** Gitea and Forgejo name no limit; this is GitLab's. */
 const longest = 255;
 
 export const giteaStatus: StatusApi = {

@@ -1,8 +1,8 @@
 /**
  * The API for webhooks of Gitea and Forgejo, `repos/{owner}/{repo}/hooks` of their Swagger pages, and of Gogs,
- * gogs.io/api-reference. It shows no secret. A PATCH of Gitea and Forgejo resets the events, the branch filter and the
- * authorization header that it does not name. A PATCH of Gogs keeps the former secret, so that a new webhook takes the
- * place of the former one there.
+ * gogs.io/api-reference. The API shows no secret. A PATCH of Gitea and Forgejo resets the events, the branch filter and
+ * the authorization header that it does not name. A PATCH of Gogs keeps the former secret, so that a new webhook takes
+ * the place of the former one there.
  */
 import { listOf, objectOf } from "./payload.ts";
 import { type Repository, splitNames } from "./repository.ts";
@@ -21,7 +21,7 @@ const configuration = ({ url, secret }: Wanted) => ({
   config: { url, content_type: "json", secret },
 });
 
-/** They count pages, and name no following one. */
+/** Gitea and Forgejo count pages, and name no following one. */
 function nextPage({ body }: ApiAnswer, asked: string): string | undefined {
   if (listOf(body).length < page) return undefined;
   const url = new URL(asked);
@@ -29,7 +29,7 @@ function nextPage({ body }: ApiAnswer, asked: string): string | undefined {
   return url.href;
 }
 
-const noRecord = (name: string): string => `${name} has no API for its record of deliveries: its page has it.`;
+const noRecord = (name: string): string => `${name} has no API for its delivery history: its page has it.`;
 
 const family = (type: string, variable: string, permission: string): Omit<WebhookApi, "correct" | "lacks"> => ({
   variable: () => variable,

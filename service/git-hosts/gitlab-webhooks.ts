@@ -51,7 +51,7 @@ export const gitlabWebhooks: WebhookApi = {
         settings: {
           events: events.join(", "),
           branches: textOf(push_events_branch_filter) || "all",
-          // It switches a webhook off that fails often, and on again once a test arrives.
+          // GitLab switches a webhook off that fails often, and on again once a test arrives.
           ...(typeof alert_status === "string" && { active: onOrOff(alert_status === "executable") }),
           "TLS verification": onOrOff(enable_ssl_verification),
           ...(token !== undefined && { "secret token": token }),
@@ -84,7 +84,7 @@ export const gitlabWebhooks: WebhookApi = {
       listOf(body).map(({ id, trigger, request_headers, response_headers, response_body, response_status }) => {
         const sent = headersOf(request_headers);
         const answer = recordedAnswer(response_status, response_headers, response_body);
-        // The record itself has no time.
+        // The history itself has no time.
         const at = new Date(answer.headers.date ?? "");
         return {
           id: textOf(id),

@@ -30,7 +30,7 @@ export const gitHosts: Readonly<Record<GitHostName, GitHost>> = table;
 
 const all: readonly GitHost[] = Object.values(table);
 
-/** The git host that a delivery says it comes from. It proves nothing: no signature covers a header. */
+/** The git host that a delivery says it comes from. A mark proves nothing: no signature covers a header. */
 export const markedBy = (headers: IncomingHttpHeaders): GitHost | undefined =>
   all.find(({ mark }) => headers[mark] !== undefined);
 

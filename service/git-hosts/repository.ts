@@ -1,17 +1,17 @@
 /** Where a repository is, by its address, and its names in the URLs of its git host's API. */
 
 export type Repository = {
-  /** Read over SSH, else over HTTPS. */
+  /** Whether it is read over SSH, else over HTTPS. */
   readonly ssh: boolean;
   readonly host: string;
   readonly port: number;
-  /** Of the API. A server that is reached over SSH has it on port 443 of the same name. */
+  /** The API's. A server that is reached over SSH has its API on port 443 of the same name. */
   readonly origin: string;
-  /** Of its path, without `.git`. */
+  /** The names in its path, without `.git`. */
   readonly names: readonly string[];
 };
 
-/** Of an address as the configuration allows it: `https://…`, `ssh://user@host…` or `user@host:path`. */
+/** Reads an address as the configuration allows it: `https://…`, `ssh://user@host…` or `user@host:path`. */
 export function repositoryOf(address: string): Repository {
   const url = address.replace(/^([^@/]*@[^:/]+):/, "ssh://$1/");
   const [, scheme, host = "", port, path = ""] =

@@ -22,7 +22,7 @@ const keyOf = (secret: string): Buffer => Buffer.from(secret.slice(keyPrefix.len
 const tolerance = 300;
 
 const one = "v1,[A-Za-z0-9+/]{43}=";
-/** Several where the sender rotates its key; those of other versions count as none. */
+/** Several signatures where the sender rotates its key; those of other versions do not count. */
 const wellFormed = new RegExp(`^(\\S+ )*${one}( \\S+)*$`);
 
 export const standardShape: SignatureShape = { header: "webhook-signature", prefix: "v1" };

@@ -24,39 +24,39 @@ export type Wanted = { readonly url: string; readonly secret: string };
 export type Webhook = {
   readonly id: string;
   readonly url: string;
-  /** As a person reads them: "events" -> "push". Those that the API does not show are absent. */
+  /** Names and values for a person: "events" -> "push". A setting that the API does not show is absent. */
   readonly settings: Settings;
 };
 export type Settings = Readonly<Record<string, string>>;
 
 /** The answer that the git host got; its shape is that of `Answer` in infra/trace/evidence.ts. */
 export type RecordedAnswer = {
-  /** 0 where it got none. */
+  /** 0 where the git host got no answer. */
   readonly status: number;
   /** Names in lower case. */
   readonly headers: Readonly<Record<string, string>>;
   readonly body?: string;
 };
 
-/** One attempt at a delivery, as the git host has recorded it. */
+/** One attempt at a delivery, as its delivery history has it. */
 export type Recorded = {
-  /** Of the attempt, in the API. */
+  /** The attempt's id in the API. */
   readonly id: string;
-  /** Of the delivery, in its header and in the hosts' logs; all attempts at it share it. */
+  /** The delivery's id, in its header and in the hosts' logs; all attempts share it. */
   readonly delivery: string;
   readonly kind: string;
   readonly isPing: boolean;
-  /** ISO 8601; absent where the record has no time. */
+  /** ISO 8601; absent where the history has no time. */
   readonly time?: string;
   /** 0 where the git host got no answer. */
   readonly status: number;
-  /** Where a list has it already. */
+  /** The answer, where a list has it already. */
   readonly answer?: RecordedAnswer;
 };
 
-/** The git host's own record of deliveries. */
+/** The git host's delivery history. */
 export type Deliveries = {
-  /** Days that the record reaches back. */
+  /** Days that the history reaches back. */
   readonly days: number;
   /** The newest first; `next` of the API has the following page. */
   readonly list: (repository: Repository, webhook: string) => ApiRequest;
@@ -72,7 +72,7 @@ export type Deliveries = {
 export type WebhookApi = {
   /** The variable of the environment with the token. */
   readonly variable: (repository: Repository) => string;
-  /** Where a person makes it, and its least permission. */
+  /** Where a person makes the token, and its least permission. */
   readonly tokenPage: string;
   readonly permission: string;
   readonly authorization: (token: string) => Readonly<Record<string, string>>;
@@ -90,7 +90,7 @@ export type WebhookApi = {
   /** Has the git host send a delivery now. */
   readonly ping?: {
     readonly request: (repository: Repository, webhook: string, wanted: Wanted) => ApiRequest;
-    /** What it sends, where that is no ping. */
+    /** What the git host sends, where that is no ping. */
     readonly sends?: string;
     /** Statuses, beside 2xx, with which the API answers where the delivery was rejected. */
     readonly rejected?: readonly number[];
@@ -115,7 +115,7 @@ export const headersOf = (value: unknown): Record<string, string> =>
   );
 
 /**
- * The answer of a record. Without headers there was none: a git host writes a status of its own there, such as GitHub's
+ * The answer of an entry of the history. Without headers there was none: a git host writes a status of its own there, such as GitHub's
  * 502 for "failed to connect".
  */
 export function recordedAnswer(status: unknown, headers: unknown, body: unknown): RecordedAnswer {

@@ -65,7 +65,7 @@ export function createAnswers(hooks: readonly string[]) {
   };
 }
 
-/** Adds one to a count that exists; others are no configured hook's. */
+/** Adds one to a count that exists; another key is no configured hook's. */
 function add(counts: Map<string | null, number> | undefined, key: string | null): void {
   if (counts?.has(key)) counts.set(key, (counts.get(key) ?? 0) + 1);
 }

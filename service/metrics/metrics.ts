@@ -31,7 +31,7 @@ export function createMetrics({ spool, hooks }: Pick<ReceiverSettings, "spool" |
 type Hook = ReceiverSettings["hooks"][number];
 type PerHook<T> = readonly (readonly [hook: string, found: T])[];
 
-/** Without hooks that have none. */
+/** What `find` returns for each hook, without hooks for which it returns nothing. */
 async function perHook<T extends object>(
   hooks: readonly Hook[],
   find: (hook: Hook) => Promise<T | undefined> | undefined,
@@ -50,7 +50,7 @@ const ofSpool = (found: PerHook<{ files: number; oldest: number }>): Metric[] =>
   {
     name: "pushgate_spool_oldest_seconds",
     type: "gauge",
-    help: "Age of the oldest of them; 0 without one.",
+    help: "Age of the oldest delivery that the builder has not taken yet; 0 without one.",
     samples: found.map(([hook, { oldest }]) => [{ hook }, oldest]),
   },
 ];
@@ -59,7 +59,7 @@ const ofBuilds = (found: PerHook<Builds>): Metric[] => [
   {
     name: "pushgate_builds_total",
     type: "counter",
-    help: "Runs of the builder, by how they ended. It goes on over restarts.",
+    help: "Runs of the builder, by how they ended. The count goes on over restarts.",
     samples: found.flatMap(([hook, { runs }]) =>
       results.map((result): Sample => [{ hook, result: result.replace(" ", "_") }, runs[result] ?? 0]),
     ),

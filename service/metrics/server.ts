@@ -11,7 +11,7 @@ const bounds = {
 };
 const maxConnections = 16;
 
-/** The receiver ends without waiting for its connections. */
+/** The receiver ends without waiting for the connections of this server. */
 export function createMetricsServer(collect: () => Promise<string>): Server {
   const server = createServer(bounds, answer(shared(collect)));
   server.maxConnections = maxConnections;

@@ -14,7 +14,7 @@ export type Post = {
 export type Answer = {
   readonly status: number;
   readonly headers: IncomingHttpHeaders;
-  /** Its beginning. */
+  /** The beginning of the body. */
   readonly text: string;
 };
 
@@ -34,8 +34,8 @@ export function post({ url, headers, body }: Post, seconds: number, authorities?
         "user-agent": "pushgate",
       },
     });
-    // Of the whole exchange: a socket's own time-out begins anew with each byte. After the exchange it does nothing, and
-    // keeps no process alive.
+    // The time of the whole exchange: a socket's own time-out begins anew with each byte. After the exchange this timer
+    // does nothing, and keeps no process alive.
     const late = new Error(`no answer within ${seconds} s`);
     setTimeout(() => sent.destroy(late), seconds * 1000).unref();
     sent.on("error", reject);

@@ -74,7 +74,7 @@ export async function sendAll(
       const { to, state, commit } = report;
       const channel = channels[to];
       const post = channel?.postOf(report);
-      // Of a commit, and of the turns, only the newest is of use.
+      // Of the reports on a commit, and of the turns, only the newest is of use.
       const isOld = found.slice(i + 1).some(({ report: later }) => isNewer(later, report));
       if (isOld || post === undefined || channel === undefined) {
         discard(folder, name);

@@ -9,7 +9,7 @@ export const reporterShape = v.object({
   hook: hookName,
   /** The folder into which the builder puts reports. */
   folder: absolute,
-  /** Of the site, where pushgate serves it. */
+  /** The site's address, where pushgate serves it. */
   site: v.exactOptional(url),
   /** Where results are set on commits; absent without `secrets.<hook>.status`. */
   status: v.exactOptional(

@@ -381,7 +381,7 @@ describe("a git host without a record", () => {
     expect(lost.stdout).toMatch(/unknown[\s\S]*nginx +no line/);
     expect(lost.code).toBe(3);
     const record = await as("GITEA_TOKEN", "trace", "--hook", "site");
-    expect(record.stderr).toContain("Gitea has no API for its record of deliveries: its page has it.");
+    expect(record.stderr).toContain("Gitea has no API for its delivery history: its page has it.");
     expect(record.code).toBe(1);
   }, 60_000);
 

@@ -178,13 +178,13 @@ test("the whole text: each metric with help and type, and none without a sample"
     "# TYPE pushgate_requests_rejected_total counter",
     "# HELP pushgate_spool_deliveries Accepted deliveries that the builder has not taken yet.",
     "# TYPE pushgate_spool_deliveries gauge",
-    "# HELP pushgate_spool_oldest_seconds Age of the oldest of them; 0 without one.",
+    "# HELP pushgate_spool_oldest_seconds Age of the oldest delivery that the builder has not taken yet; 0 without one.",
     "# TYPE pushgate_spool_oldest_seconds gauge",
   ]);
   metrics = createMetrics({ spool: join(root, "spool"), hooks: [{ ...docs, statusFile: join(root, "status.json") }] });
   writeFileSync(join(root, "status.json"), JSON.stringify({ runs: {}, succeeded: "2026-11-21T07:00:00.000Z" }));
   expect((await metrics.collect()).split("\n").filter((line) => /^# .*_(builds?|last)_/.test(line))).toEqual([
-    "# HELP pushgate_builds_total Runs of the builder, by how they ended. It goes on over restarts.",
+    "# HELP pushgate_builds_total Runs of the builder, by how they ended. The count goes on over restarts.",
     "# TYPE pushgate_builds_total counter",
     "# HELP pushgate_build_failures Runs that failed since the last good one; 0 while the site is up to date.",
     "# TYPE pushgate_build_failures gauge",
