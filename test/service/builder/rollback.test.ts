@@ -139,9 +139,13 @@ describe("a rollback", () => {
     expect(await site.work()).toMatchObject({ deployed: { release: first }, last: { result: "nothing" } });
   });
 
-  test("a rollback publishes also where the link to the published release is gone", async () => {
+  test.each([
+    ["the link to the published release is gone", []],
+    ["the link and the clone are gone", ["clone"]],
+  ] as const)("a rollback publishes also where %s", async (_, gone) => {
     const { second } = twoPublished();
     rmSync(site.places.current);
+    for (const place of gone) rmSync(site.places[place], { recursive: true });
     site.rollback(second);
     expect(await site.work()).toMatchObject({ deployed: { release: second }, last: { result: "rolled back" } });
     expect(site.page()).toContain(says(2));
