@@ -21,12 +21,9 @@ function rendered(body: Texts): { text: string; headers: Headers } {
 }
 type Rendered = ReturnType<typeof rendered>;
 
-const rejections = new Map<number, Rendered>();
-/** The answer of a rejection, rendered once for each status. */
-export function rejectionOf(status: number): Rendered {
-  if (!rejections.has(status)) rejections.set(status, rendered({ status: STATUS_CODES[status] ?? "" }));
-  return rejections.get(status)!;
-}
+const answers = Object.entries(STATUS_CODES).map(([code, status = ""]) => [code, rendered({ status })]);
+/** The answers of rejections by status, each rendered once. */
+export const rejections: Readonly<Record<number, Rendered>> = Object.fromEntries(answers);
 
 /** The git host's id where it can be a file's name, else a random one. No signature covers it. */
 function deliveryId({ headers }: IncomingMessage): string {
@@ -63,10 +60,12 @@ export function openExchange(req: IncomingMessage, res: ServerResponse, journal:
     /** The real client's address, because nginx connects from it: no header has to be trusted. */
     source: req.socket.remoteAddress ?? null,
     hook: null as string | null,
+    /** What the journal adds of an answer to a signed delivery. */
+    signed: "",
     /** Frees what the request reserved, once its connection is free. */
     free: () => {},
-    answer: (status: number, reason: string, body: Texts): void => send(status, reason, rendered(body)),
-    reject: (status: number, reason: string, more?: Headers) => send(status, reason, rejectionOf(status), more),
+    answer: (status: number, reason: string, body: Texts) => send(status, reason + exchange.signed, rendered(body)),
+    reject: (status: number, reason: string, more?: Headers) => send(status, reason, rejections[status]!, more),
   };
   res.on("close", () => {
     exchange.free();

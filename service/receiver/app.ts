@@ -21,7 +21,7 @@ export type Parts = {
 };
 
 /** Results of earlier checks, in `res.locals`. */
-type Found = { exchange: Exchange; hook: ReceiverHook; dialect: Dialect; body: Buffer; signed: string; push: Push };
+type Found = { exchange: Exchange; hook: ReceiverHook; dialect: Dialect; body: Buffer; push: Push };
 type Check = RequestHandler<Record<string, string>, unknown, unknown, unknown, Found>;
 type Recovery = ErrorRequestHandler<Record<string, string>, unknown, unknown, unknown, Found>;
 
@@ -31,12 +31,8 @@ const mismatch = "the signature does not match: the git host's secret differs, o
 export function createApp({ settings, secrets, limiter, spool, journal }: Parts): RequestListener {
   const { longestBody } = limiter;
   const hooks = new Map(settings.hooks.map((hook) => [`/webhook/${hook.name}`, hook]));
-  const noHook = (url: string) => `no hook at ${url.split("?")[0]}`; // a query can hold a token
 
-  /**
-   * A rejection that the sender caused uses the sender's budget. A 429 does not: it would prolong itself. A 5xx is the
-   * host's fault.
-   */
+  /** A rejection uses its sender's budget. Not a 429, which would prolong itself, and no 5xx, which is the host's fault. */
   const reject = (res: Response<unknown, Found>, status: number, reason: string, more?: Headers): void => {
     const { exchange } = res.locals;
     const charged = exchange.hook !== null && status < 500 && status !== 429;
@@ -48,7 +44,7 @@ export function createApp({ settings, secrets, limiter, spool, journal }: Parts)
   /** Compares the request line's bytes: Express's routes also match /WEBHOOK/site, /webhook/site/ and /webhook/%73ite. */
   const path: Check = (req, res, next) => {
     const hook = hooks.get(req.url);
-    if (!hook) return reject(res, 404, noHook(req.url));
+    if (!hook) return reject(res, 404, `no hook at ${req.url.split("?")[0]}`); // a query can hold a token
     res.locals.hook = hook;
     res.locals.dialect = gitHosts[hook.gitHost].dialect;
     res.locals.exchange.hook = hook.name;
@@ -83,13 +79,13 @@ export function createApp({ settings, secrets, limiter, spool, journal }: Parts)
 
   const signedBody: Check = (req, res, next) => {
     const verified = (body: Buffer | undefined) => {
-      const { dialect, hook } = res.locals;
+      const { dialect, hook, exchange } = res.locals;
       if (!body) return reject(res, 413, `the body is larger than ${longestBody} bytes`);
       // With each secret, so that the time does not depend on which one matches.
       const matches = (secrets.get(hook.name) ?? []).map((secret) => dialect.verify(secret, body, req.headers));
       if (!matches.includes(true)) return reject(res, 401, mismatch);
       res.locals.body = body;
-      res.locals.signed = matches[0] ? "" : ", signed with the previous secret";
+      if (!matches[0]) exchange.signed = ", signed with the previous secret";
       next();
     };
     readBody(req, longestBody).then(verified).catch(next);
@@ -97,20 +93,17 @@ export function createApp({ settings, secrets, limiter, spool, journal }: Parts)
 
   /** An ignored delivery is a 200: git hosts report a 4xx as a failure, and GitLab disables a hook that fails. */
   const branch: Check = (req, res, next) => {
-    const { exchange, dialect, hook, body, signed } = res.locals;
+    const { exchange, dialect, hook, body } = res.locals;
     const decision = dialect.decide(req.headers, body, hook.branch);
     if ("fault" in decision) return reject(res, 400, decision.fault);
     if ("ignored" in decision)
-      return exchange.answer(200, `ignored: ${decision.ignored}${signed}`, {
-        status: "ignored",
-        reason: decision.ignored,
-      });
+      return exchange.answer(200, `ignored: ${decision.ignored}`, { status: "ignored", reason: decision.ignored });
     res.locals.push = decision.push;
     next();
   };
 
   const spooled: Check = async (_req, res) => {
-    const { exchange, hook, push, signed } = res.locals;
+    const { exchange, hook, push } = res.locals;
     const { delivery } = exchange;
     try {
       await spool({ delivery, hook: hook.name, event: "push", ...push, received: new Date().toISOString() });
@@ -118,14 +111,12 @@ export function createApp({ settings, secrets, limiter, spool, journal }: Parts)
       const why = error instanceof SpoolFault ? error.message : describe(error);
       return reject(res, 503, `not spooled: ${why}`, ["Retry-After", "30"]);
     }
-    exchange.answer(202, `accepted${signed}`, { status: "accepted", delivery });
+    exchange.answer(202, "accepted", { status: "accepted", delivery });
   };
 
   /** If the sender closed the connection, the exchange has already written its 499. */
-  const errors: Recovery = (error: Error & { status?: number }, _req, res, _next) => {
-    if (error.status !== undefined) reject(res, error.status, error.message);
-    else reject(res, 500, `unhandled ${describe(error)}`);
-  };
+  const errors: Recovery = (error: Error & { status?: number }, _req, res, _next) =>
+    reject(res, error.status ?? 500, error.status === undefined ? `unhandled ${describe(error)}` : error.message);
 
   const app = express();
   app.disable("x-powered-by");
@@ -140,8 +131,7 @@ export function createApp({ settings, secrets, limiter, spool, journal }: Parts)
   return (req, res) => {
     const locals = { exchange: openExchange(req, res, journal, longestBody) };
     const [request, response] = [req, Object.assign(res, { locals })] as unknown as Parameters<Check>;
-    // These checks run before Express, whose layers cost as much as they do: 404, 405, 415, 413, 401. A flood of the
-    // requests that they reject is the cheapest to send.
+    // Before Express, whose layers cost as much as these checks: no flood is cheaper to send. 404, 405, 415, 413, 401
     try {
       path(request, response, () => headers(request, response, () => app(request as Request, response)));
     } catch (error) {

@@ -11,13 +11,10 @@ export function readBody(req: IncomingMessage, limit: number, keep = true): Prom
       bytes += chunk.length;
       if (bytes > limit) return resolve(undefined);
       if (!keep) return;
-      if (bytes === chunk.length) {
-        body = chunk;
-        return;
-      }
       // One buffer: a list of chunks of one byte each would take a hundred times the body's size.
-      if (bytes > body.length) body = Buffer.concat([body], Math.min(limit, Math.max(declared, 2 * bytes)));
-      chunk.copy(body, bytes - chunk.length);
+      if (bytes === chunk.length) body = chunk;
+      else if (bytes > body.length) body = Buffer.concat([body], Math.min(limit, Math.max(declared, 2 * bytes)));
+      if (body !== chunk) chunk.copy(body, bytes - chunk.length);
     });
     req.on("end", () => resolve(body.subarray(0, bytes)));
     req.on("error", reject);

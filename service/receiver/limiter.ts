@@ -58,15 +58,11 @@ export function createLimiter(limits: ReceiverLimits, now = () => performance.no
     rejected(source: string, hook: string): number {
       const key = `${source} ${hook}`;
       const at = now();
-      if (!budgets.has(key)) {
-        // A Map keeps the order of insertion.
-        if (budgets.size >= remembered) budgets.delete(budgets.keys().next().value as string);
-        budgets.set(key, { left: refusalsPerMinute, at });
-      }
-      const budget = budgets.get(key)!;
-      const left = Math.min(refusalsPerMinute, budget.left + (at - budget.at) * perMs);
-      budget.left = left >= 1 ? left - 1 : left;
-      budget.at = at;
+      const former = budgets.get(key) ?? { left: refusalsPerMinute, at };
+      const left = Math.min(refusalsPerMinute, former.left + (at - former.at) * perMs);
+      // A Map keeps the order of insertion.
+      if (!budgets.has(key) && budgets.size >= remembered) budgets.delete(budgets.keys().next().value as string);
+      budgets.set(key, { left: left >= 1 ? left - 1 : left, at });
       return left >= 1 ? 0 : Math.ceil((1 - left) / perMs / 1000);
     },
   };

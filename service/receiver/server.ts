@@ -4,7 +4,7 @@ import { createServer, type RequestListener, type Server, type ServerResponse, S
 import type { Socket } from "node:net";
 import type { Journal } from "../journal.ts";
 import type { Receiver } from "../settings.ts";
-import { type Headers, rejectionOf } from "./answer.ts";
+import { type Headers, rejections } from "./answer.ts";
 
 /** Milliseconds, bytes and connections. */
 export const bounds = {
@@ -14,8 +14,7 @@ export const bounds = {
   connectionsCheckingInterval: 1_000, // Node's default is 30 s
   keepAliveTimeout: 5_000, // for direct clients only: nginx opens a connection for each request
   maxConnections: 512, // of each socket: 16 sources with 32 open requests each. Node raises its own limit of descriptors
-} as const;
-export type Bounds = { readonly [name in keyof typeof bounds]: number };
+};
 
 /** The answers to errors of Node's parser, by their codes; any other is a 400. */
 const parserStatus: Readonly<Record<string, number>> = {
@@ -27,15 +26,14 @@ const parserStatus: Readonly<Record<string, number>> = {
 /** A connection, with the answer to its latest request. */
 type Connection = Socket & { latest?: ServerResponse };
 
-export function createReceiver(app: RequestListener, journal: Journal, bound: Bounds = bounds): Server {
-  // The receiver does not need a Host header, and Node's own 400 for a missing one would not carry X-Served-By.
-  const server = createServer({ ...bound, requireHostHeader: false });
-  server.maxConnections = bound.maxConnections;
+export function createReceiver(app: RequestListener, journal: Journal, bound = bounds): Server {
   const listener: RequestListener = (req, res) => {
     (req.socket as Connection).latest = res;
     app(req, res);
   };
-  server.on("request", listener);
+  // The receiver does not need a Host header, and Node's own 400 for a missing one would not carry X-Served-By.
+  const server = createServer({ ...bound, requireHostHeader: false }, listener);
+  server.maxConnections = bound.maxConnections;
   // Node would answer an unknown Expect header with a 417 that does not carry X-Served-By.
   server.on("checkExpectation", listener);
 
@@ -51,8 +49,8 @@ export function createReceiver(app: RequestListener, journal: Journal, bound: Bo
     const res = socket.latest;
     const status = parserStatus[error.code ?? ""] ?? 400;
     const reason = `not valid HTTP: ${error.code ?? error.name}`;
-    const senderLeft = res !== undefined && error.code === "HPE_INVALID_EOF_STATE";
-    if (senderLeft || !socket.writable) socket.destroy();
+    if (!socket.writable || (res && error.code === "HPE_INVALID_EOF_STATE"))
+      socket.destroy(); // the sender left
     else if (!res || res.writableFinished) reject(socket, status, reason);
     else if (res.headersSent) socket.end(() => socket.destroy());
     // The request's body is incomplete: its exchange writes the journal's line, with the error's status.
@@ -66,7 +64,7 @@ export function createReceiver(app: RequestListener, journal: Journal, bound: Bo
 
 /** A rejection as bytes, for a connection without a ServerResponse. */
 function raw(status: number, more: Headers = []): string {
-  const { text, headers } = rejectionOf(status);
+  const { text, headers } = rejections[status]!;
   const lines = [...headers, ...more, "Connection", "close"].map((text, i) => text + (i % 2 === 0 ? ": " : "\r\n"));
   return `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines.join("")}\r\n${text}`;
 }

@@ -1,7 +1,6 @@
 /**
- * The spool: one file <spool>/<hook>/<delivery id>.json per delivery, whole or absent, also after a power cut. A file's
- * name begins with a dot until the file is whole: the builder's .path unit ignores such names. GitHub's "Redeliver"
- * keeps the id, and replaces the file.
+ * The spool: one file <spool>/<hook>/<delivery id>.json per delivery, whole or absent, also after a power cut. Until it is
+ * whole, its name begins with a dot, which the builder ignores. GitHub's "Redeliver" keeps the id, and replaces the file.
  */
 import { randomUUID } from "node:crypto";
 import { type FileHandle, open, rename, unlink } from "node:fs/promises";

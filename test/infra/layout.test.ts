@@ -1,6 +1,6 @@
 /** Which folder may import what, and how many files lie at the roots. ARCHITECTURE.md states the rules. */
 import { execFileSync } from "node:child_process";
-import { readdirSync } from "node:fs";
+import { readdirSync, readFileSync } from "node:fs";
 import { expect, test } from "vitest";
 
 const root = new URL("../..", import.meta.url).pathname;
@@ -36,4 +36,11 @@ test("the roots of infra and test hold few files, so that a reader sees the fold
     readdirSync(`${root}${folder}`, { withFileTypes: true }).filter((entry) => entry.isFile()).length;
   expect(files("infra")).toBeLessThanOrEqual(4);
   expect(files("test")).toBeLessThanOrEqual(10);
+});
+
+test("the receiver is read in fifteen minutes: at most 8 files and 500 lines", () => {
+  const files = readdirSync(`${root}service/receiver`);
+  const lines = files.flatMap((file) => readFileSync(`${root}service/receiver/${file}`, "utf8").trimEnd().split("\n"));
+  expect(files.length).toBeLessThanOrEqual(8);
+  expect(lines.length).toBeLessThanOrEqual(500);
 });

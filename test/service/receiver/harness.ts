@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { type JournalLine, line } from "../../../service/journal.ts";
 import { createApp, type Parts } from "../../../service/receiver/app.ts";
 import { createLimiter } from "../../../service/receiver/limiter.ts";
-import { type Bounds, bounds, createReceiver } from "../../../service/receiver/server.ts";
+import { bounds, createReceiver } from "../../../service/receiver/server.ts";
 import { openSpool, type Spooled } from "../../../service/receiver/spool.ts";
 import type { ReceiverSettings } from "../../../service/settings.ts";
 import type { Delivery } from "../../fakes/deliveries.ts";
@@ -52,7 +52,7 @@ export function folder(): string {
 }
 
 type Change = Partial<Parts> & {
-  readonly bound?: Partial<Bounds>;
+  readonly bound?: Partial<typeof bounds>;
   readonly limit?: Partial<typeof limits>;
   readonly hooks?: ReceiverSettings["hooks"];
 };
