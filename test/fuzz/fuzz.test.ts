@@ -41,7 +41,13 @@ test("the fuzzer finds a receiver that does not check signatures", async () => {
 });
 
 test.each([
-  ["a signature of another length", "hmac-signature.ts", "if (key.length === 0) continue;", "matches = true;", /./],
+  [
+    "any signature of the right length",
+    "hmac-signature.ts",
+    "length && timingSafeEqual",
+    "length || timingSafeEqual",
+    /./,
+  ],
   [
     "every delivery of Gogs",
     "gogs.ts",
@@ -52,7 +58,7 @@ test.each([
   [
     "any signature of Standard Webhooks",
     "standard-signature.ts",
-    "(standardFault(headers) !== undefined) return false",
+    "(!isKey(secret) || standardFault(headers) !== undefined) return false",
     "(standardFault(headers) === undefined) return true",
     /POST \/webhook\/(gitlab|standard-webhooks)/,
   ],
@@ -66,7 +72,11 @@ test.each([
   ["a signing token as it is", "gitlab-like.ts", "!isMeantAsKey(secret) &&", "", /POST \/webhook\/gitlab/],
 ])("the fuzzer finds a receiver that accepts %s", async (_, module, from, to, request) => {
   const bundle = join(folder, "lenient.cjs");
-  await bundled("receiver", bundle, (file, text) => (file === `git-hosts/${module}` ? text.replace(from, to) : text));
+  await bundled("receiver", bundle, (file, text) => {
+    if (file !== `git-hosts/${module}`) return text;
+    if (!text.includes(from)) throw new Error(`${module} has no longer: ${from}`);
+    return text.replace(from, to);
+  });
   const { faults } = await fuzzBundle(bundle, { count: 2_000, seconds: 40, seed: 1 });
   expect(faults[0]).toContain("to a request that is not signed");
   expect(faults[0]).toMatch(request);

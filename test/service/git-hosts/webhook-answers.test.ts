@@ -220,7 +220,7 @@ describe("what is sent", () => {
       for (const text of [tokenPage, permission, ...lacks]) expect(text, name).toMatch(/\w+:? \w+/);
       if (ping?.sends !== undefined) expect(ping.sends, name).toMatch(/^(its|a) \w+ /);
       if (ping === undefined) expect(lacks[0], name).toMatch(/no API for tests/);
-      if (webhooks.deliveries === undefined) expect(lacks.at(-1), name).toMatch(/no API for .*record of .*deliveries/);
+      if (webhooks.deliveries === undefined) expect(lacks.at(-1), name).toMatch(/no API for .*its delivery history/);
     }
     const lackOf = (name: GitHostName) => gitHosts[name].webhooks?.lacks.at(-1);
     expect(gitHosts.github.webhooks!.lacks).toEqual([]);
@@ -334,7 +334,7 @@ describe("the following page", () => {
   });
 });
 
-describe("a record of a delivery", () => {
+describe("an entry of the delivery history", () => {
   test("of GitHub has the attempt, the delivery and its status", () => {
     const { read, one, days } = apiOf("github").deliveries!;
     expect(days).toBe(3);
