@@ -78,8 +78,8 @@ test("preview names the firewall if one blocks Cloudflare and every layer is as 
   expect(statuses).toEqual([522]);
   expect(says).toHaveLength(1);
   expect(says[0]).toContain(
-    `${host.address} and ${host.address6}, port ${originPort}: a firewall drops its connections, the host is down, or ` +
-      "nginx is. npx pushgate status, then npx pulumi preview. A hosting provider's firewall must let " +
+    `${host.address} and ${host.address6}, port ${originPort}: a firewall drops its connections, or the host or ` +
+      "nginx is down. npx pushgate status, then npx pulumi preview. A hosting provider's firewall must let " +
       "https://www.cloudflare.com/ips in on that port, too.",
   );
   const prefix = `${deployedName}: https://${hostnameOf(host)}/.pushgate does not get through. 522, ray `;
