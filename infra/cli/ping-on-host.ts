@@ -4,6 +4,7 @@
  * itself, and no part of it is an argument on the host.
  */
 import { randomUUID } from "node:crypto";
+import { setTimeout as sleep } from "node:timers/promises";
 import { gitHosts } from "../../service/git-hosts/index.ts";
 import { scriptBeside, word } from "../apply/shell.ts";
 import { settledHooks, sourceSets } from "../config/derived.ts";
@@ -84,7 +85,14 @@ export async function pingOnHost(endpoint: Endpoint, options: Options): Promise<
   const about = { hook: hook.name, host: name, delivery, kind: "ping" };
   if (connected === undefined) return { ...about, ...notAccepted };
   const answer = answerOf(Buffer.from(hex, "hex").toString());
-  const [logged] = (await onHosts([delivery], { ...options, host: name })).get(delivery)!;
+  const look = async () => (await onHosts([delivery], { ...options, host: name })).get(delivery)![0];
+  let logged = await look();
+  // journald may write the receiver's line a moment after the answer.
+  const isReceivers = answer?.headers["x-served-by"] === "pushgate-receiver";
+  for (let i = 0; isReceivers && logged?.receiver === undefined && i < 5; i++) {
+    await sleep(1_000);
+    logged = await look();
+  }
   // The ping did not pass nginx, so that its log says nothing.
   const seen: Traced = {
     ...(answer !== undefined && { answer }),
