@@ -1,21 +1,17 @@
 /** When the disk's watch ends a build. bounds.test.ts and disk-full.test.ts have builds that it ends. */
 import { spawnSync } from "node:child_process";
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { expect, test, vi } from "vitest";
 import { watchDisk } from "../../../service/builder/disk-watch.ts";
-import type { Places } from "../../../service/builder/places.ts";
-import { cannotMount, mountTmpfs, nest, placesIn, timers, unmount } from "./harness.ts";
+import { makePlaces, type Places } from "../../../service/builder/places.ts";
+import { cannotMount, mountTmpfs, nest, onPlaces, timers, unmount } from "./harness.ts";
 
-let folder: string;
 let places: Places;
-beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), "pushgate-watch-"));
-  places = placesIn(folder);
+onPlaces((own) => {
+  places = own;
 });
-afterEach(() => rmSync(folder, { recursive: true }));
 
 /** Three times this is what the site may take beside its releases. */
 const releaseBytes = 100_000;
@@ -108,7 +104,7 @@ const onSmallDisk = (title: string, use: (ends: string[], watch: () => () => voi
   test(title, async ({ skip }) => {
     skip(!mountTmpfs(places.site, "size=8m,nr_inodes=1000"), cannotMount);
     try {
-      placesIn(folder);
+      makePlaces(places);
       const ends: string[] = [];
       await use(ends, () => watchDisk({ releaseBytes: 1 << 30 }, places, ({ message }) => ends.push(message)));
     } finally {

@@ -69,6 +69,16 @@ export function placesIn(folder: string): Places {
   return places;
 }
 
+/** Gives each test of a file the places of a site without a repository, in a folder of its own. */
+export function onPlaces(use: (places: Places) => void): void {
+  let folder: string;
+  beforeEach(() => {
+    folder = mkdtempSync(join(tmpdir(), "pushgate-places-"));
+    use(placesIn(folder));
+  });
+  afterEach(() => rmSync(folder, { recursive: true }));
+}
+
 /** Mounts a tmpfs there. False where it cannot, and the test is to be skipped: `cannotMount` is the reason. */
 export function mountTmpfs(folder: string, options = "size=8m"): boolean {
   mkdirSync(folder, { recursive: true });

@@ -1,18 +1,13 @@
 /** The folders and files of a site. Their names last: an upgraded builder and the host's layers find what is there. */
-import { chmodSync, existsSync, mkdtempSync, rmSync, statSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { afterEach, beforeEach, expect, test } from "vitest";
+import { chmodSync, existsSync, statSync, writeFileSync } from "node:fs";
+import { expect, test } from "vitest";
 import { makePlaces, type Places, placesOf, unholdHead } from "../../../service/builder/places.ts";
-import { placesIn } from "./harness.ts";
+import { onPlaces } from "./harness.ts";
 
-let folder: string;
 let places: Places;
-beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), "pushgate-places-"));
-  places = placesIn(folder);
+onPlaces((own) => {
+  places = own;
 });
-afterEach(() => rmSync(folder, { recursive: true }));
 
 const mode = (path: string): string => (statSync(path).mode & 0o777).toString(8);
 

@@ -1,18 +1,7 @@
 /** Manifests, the link to the published release, and which releases stay. make-release.test.ts makes whole ones. */
-import {
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  symlinkSync,
-  writeFileSync,
-} from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import type { Places } from "../../../service/builder/places.ts";
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { describe, expect, test } from "vitest";
+import { makePlaces, type Places } from "../../../service/builder/places.ts";
 import {
   currentRelease,
   deployed,
@@ -28,15 +17,12 @@ import {
   staying,
   switchTo,
 } from "../../../service/builder/releases.ts";
-import { releaseId as id, makeReleases, manifestOf, placesIn } from "./harness.ts";
+import { releaseId as id, makeReleases, manifestOf, onPlaces } from "./harness.ts";
 
-let folder: string;
 let places: Places;
-beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), "pushgate-releases-"));
-  places = placesIn(folder);
+onPlaces((own) => {
+  places = own;
 });
-afterEach(() => rmSync(folder, { recursive: true }));
 
 const make = (...numbers: readonly number[]) => makeReleases(places, ...numbers);
 
@@ -96,7 +82,7 @@ describe("releases", () => {
       make(2);
       rmSync(places[name], { recursive: true });
       expect(releases(places)).toEqual([]);
-      placesIn(folder);
+      makePlaces(places);
       rmSync(places.release(id(2)), { recursive: true, force: true });
     }
   });
