@@ -118,33 +118,40 @@ describe("services around the chain", () => {
   });
 });
 
-describe.each([units.firewall, units.routing])("a first attempt of %s that fails", (unit) => {
+describe.each([units.firewall, units.routing])("%s", (unit) => {
   const folder = `/run/systemd/system/${unit}.d`;
   const once = '+/bin/sh -c "test -e /run/tried || { : >/run/tried; exit 1; }"';
   const state = () => host.read(`systemctl is-active ${unit} || true`);
   // The guard would start the unit whose table or rule is missing.
   beforeAll(guardSleeps);
   afterAll(async () => void (await guardWakes()));
-  /** Restarts the unit, whose first attempt fails, with more lines in its drop-in. The state right after is printed. */
-  const restart = async (...more: readonly string[]) => {
-    await host.writeFile(`${folder}/once.conf`, ["[Service]", `ExecStartPre=${once}`, ...more, ""].join("\n"));
-    const { stdout } = await host.inside(
-      `rm -f /run/tried; systemctl daemon-reload; systemctl restart ${unit}; echo $?; systemctl is-active ${unit}`,
-      { check: false },
-    );
+  /** With these lines in a drop-in: the exit status of `command`, and the unit's state right after it. */
+  const withLines = async (lines: readonly string[], command: string) => {
+    await host.writeFile(`${folder}/test.conf`, [...lines, ""].join("\n"));
+    const { stdout } = await host.inside(`systemctl daemon-reload; ${command}; echo $?; systemctl is-active ${unit}`, {
+      check: false,
+    });
     return stdout.trim().split("\n");
   };
+  const failingOnce = (...more: readonly string[]) =>
+    withLines(["[Service]", `ExecStartPre=${once}`, ...more], `rm -f /run/tried; systemctl restart ${unit}`);
   afterEach(
     async () => void (await host.inside(`rm -r ${folder}; systemctl daemon-reload; systemctl restart ${unit}`)),
   );
 
-  test("is reported at once, as an apply needs it, and followed by another", async () => {
-    expect(await restart()).toEqual(["1", "activating"]);
+  test("a first attempt that fails is reported at once, as an apply needs it, and followed by another", async () => {
+    expect(await failingOnce()).toEqual(["1", "activating"]);
     await until("the unit is active", async () => ((await state()) === "active" ? true : undefined));
   });
 
-  test("would be the last without its line", async () => {
-    expect(await restart("Restart=no")).toEqual(["1", "failed"]);
+  test("a first attempt that fails would be the last without Restart=", async () => {
+    expect(await failingOnce("Restart=no")).toEqual(["1", "failed"]);
+  });
+
+  test("restarts any number of times, and would stay failed with systemd's default limit", async () => {
+    const often = `(for _ in 1 2 3 4 5 6 7 8 9 10 11 12; do systemctl restart ${unit} || exit 1; done)`;
+    expect(await withLines([], often)).toEqual(["0", "active"]);
+    expect(await withLines(["[Unit]", "StartLimitIntervalSec=60s"], often)).toEqual(["1", "failed"]);
   });
 });
 
