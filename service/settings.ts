@@ -3,7 +3,7 @@
  * JSON file, secrets from systemd's credentials, and systemd's sockets. It reports all faults at once, and none quotes a
  * secret.
  */
-import { readFileSync } from "node:fs";
+import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import * as v from "valibot";
 import { absolute, builderShape, hookName, text, whole } from "./builder/settings.ts";
@@ -69,7 +69,8 @@ export function readReceiver(env: Environment = process.env, pid: number = proce
   const faults: string[] = [];
   const report: Report = (fault) => void faults.push(fault);
   const settings: ReceiverSettings | undefined = readShape(receiverShape, env.PUSHGATE_SETTINGS, report);
-  const secrets = readSecrets(env.CREDENTIALS_DIRECTORY, settings?.hooks ?? [], report);
+  const hooks = settings?.hooks.map(({ name }) => name);
+  const secrets = readSecrets(env.CREDENTIALS_DIRECTORY, hooks, report);
   // A child process inherits the variables, but systemd passed the descriptors only to the process that they name.
   const count = env.LISTEN_PID === String(pid) ? Number(env.LISTEN_FDS) : 0;
   const names = env.LISTEN_FDNAMES?.split(":") ?? [];
@@ -164,12 +165,13 @@ function readShape<S extends v.GenericSchema>(shape: S, file: string | undefined
   return success ? output : undefined;
 }
 
-function readSecrets(folder: string | undefined, hooks: readonly ReceiverHook[], report: Report): Secrets | undefined {
+/** Without settings, which name the hooks, what is in the folder is checked, so that its faults are reported, too. */
+function readSecrets(folder: string | undefined, hooks: string[] | undefined, report: Report): Secrets | undefined {
   if (!folder)
     return report(
       "CREDENTIALS_DIRECTORY is not set. Start the program by its unit, whose LoadCredentialEncrypted= lines set it.",
     );
-  return new Map(hooks.map(({ name }) => [name, readSecret(folder, name, report)]));
+  return new Map((hooks ?? readdirSync(folder)).map((name) => [name, readSecret(folder, name, report)]));
 }
 
 function readSecret(folder: string, name: string, report: Report): readonly string[] {

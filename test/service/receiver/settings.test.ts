@@ -158,6 +158,14 @@ describe("the receiver does not start", () => {
     ]);
   });
 
+  test("with settings that are not JSON and a short secret, and reports both", () => {
+    secret("docs", "short");
+    expect(faults("{")).toEqual([
+      expect.stringMatching(/^\/receiver.json is not JSON/),
+      expect.stringMatching(/^\/credentials\/docs, line 1 has fewer than 32 characters\./),
+    ]);
+  });
+
   test("with nine faults, and reports nine", () => {
     const reported = faults({
       spool: "relative",
