@@ -47,11 +47,10 @@ const present = peers.filter(({ program }) => program !== "webhook" || hasWebhoo
 pin();
 const bundles = await bundleAll();
 try {
-  const receiver = await coldStart("receiver", values.node, bundles, 7);
   const expressEmpty = await coldStart("express-empty", values.node, bundles, 7);
   const servers = await measure(() => startAll(present, values.node, bundles), { rounds, ms, say });
   const node = spawnSync(values.node, ["--version"], { encoding: "utf8" }).stdout.trim();
-  const report: Report = { node, rounds, servers, coldStart: { receiver, expressEmpty } };
+  const report: Report = { node, rounds, servers, expressEmpty };
   const figures = [`Node ${node}, ${rounds} rounds.`, table(report), starts(report), cpu(report), times(report)].join(
     "\n\n",
   );
