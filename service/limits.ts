@@ -14,7 +14,7 @@ export const whole = (min: number, max: number, usual: number, what: string, des
 export const receiverLimits = v.strictObject({
   // Pushes of up to 457 kB were seen, and GitHub itself stops at 25 MB.
   bodyBytes: whole(1 << 10, 25 << 20, 5 << 20, "a number of bytes", "Size of a delivery's body."),
-  refusalsPerMinute: whole(1, 10_000, 60, "a whole number", "Rejected requests a minute, by source and hook."),
+  rejectionsPerMinute: whole(1, 10_000, 60, "a whole number", "Rejected requests a minute, by source and hook."),
   concurrentPerSource: whole(1, 1_000, 32, "a whole number", "Requests that one source may have open at the receiver."),
 });
 

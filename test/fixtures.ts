@@ -46,7 +46,13 @@ const hooks = [
   },
 ];
 
-const limits = { bodyBytes: 5 << 20, refusalsPerMinute: 60, concurrentPerSource: 32, proxyRate: 200, proxyBurst: 500 };
+const limits = {
+  bodyBytes: 5 << 20,
+  rejectionsPerMinute: 60,
+  concurrentPerSource: 32,
+  proxyRate: 200,
+  proxyBurst: 500,
+};
 
 /** The keys of a stack file without the secrets. */
 export const stackFile = {

@@ -113,7 +113,7 @@ const folder = mkdtempSync(join(tmpdir(), "pushgate-soak-"));
 const bundle = join(folder, "receiver.cjs");
 await bundled("receiver", bundle);
 // With the default rate budget the receiver would answer 429 to all but 60 rejections per minute, without any HMAC.
-const unlimited = { ...example, limits: { ...example.limits, refusalsPerMinute: 10_000 } };
+const unlimited = { ...example, limits: { ...example.limits, rejectionsPerMinute: 10_000 } };
 const receiver = await startReceiver(bundle, unlimited);
 
 const until = performance.now() + minutes * 60_000;

@@ -100,7 +100,7 @@ export const receiverOutcomes: readonly Outcome[] = [
     ...atReceiver(
       {
         name: "too many rejected requests",
-        what: "this source has more rejected requests than refusalsPerMinute allows",
+        what: "this source has more rejected requests than rejectionsPerMinute allows",
         fix: "npx pushgate logs receiver has the reason for which the receiver rejects them: correct that.",
       },
       429,

@@ -20,19 +20,19 @@ export function sourceOf(address: string | null): string {
 }
 
 /** The reason of a 429 in place of a rejection above the budget. */
-export const overBudget = (reason: string): string => `the source exceeded refusalsPerMinute: ${reason}`;
+export const overBudget = (reason: string): string => `the source exceeded rejectionsPerMinute: ${reason}`;
 export const isOverBudget = (reason: string): boolean => reason.startsWith(overBudget(""));
 
 export type Limiter = ReturnType<typeof createLimiter>;
 
 /** `now`: milliseconds of a clock that never goes back. */
 export function createLimiter(limits: ReceiverLimits, now = () => performance.now()) {
-  const { concurrentPerSource, refusalsPerMinute } = limits;
+  const { concurrentPerSource, rejectionsPerMinute } = limits;
   const { ofBody, ofSource, ofAll } = openBytes(limits);
   const open = new Map<string, { requests: number; bytes: number }>();
   let allBytes = 0;
   const budgets = new Map<string, { left: number; at: number }>();
-  const perMs = refusalsPerMinute / 60_000;
+  const perMs = rejectionsPerMinute / 60_000;
 
   return {
     /** Bytes of a delivery's body. */
@@ -58,8 +58,8 @@ export function createLimiter(limits: ReceiverLimits, now = () => performance.no
     rejected(source: string, hook: string): number {
       const key = `${source} ${hook}`;
       const at = now();
-      const former = budgets.get(key) ?? { left: refusalsPerMinute, at };
-      const left = Math.min(refusalsPerMinute, former.left + (at - former.at) * perMs);
+      const former = budgets.get(key) ?? { left: rejectionsPerMinute, at };
+      const left = Math.min(rejectionsPerMinute, former.left + (at - former.at) * perMs);
       // A Map keeps the order of insertion.
       if (!budgets.has(key) && budgets.size >= remembered) budgets.delete(budgets.keys().next().value as string);
       budgets.set(key, { left: left >= 1 ? left - 1 : left, at });

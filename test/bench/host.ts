@@ -58,7 +58,7 @@ export const benchHost = (release: Release, { rounds, ms, json, write, say }: Op
   withLab({ releases: [release] }, async () => {
     const host = await step(`boot ${release}`, () => bootHost({ name: "bench", release, variant: "packages" }));
     // The largest budget: with the default the receiver would answer 429 to all but 60 wrong signatures a minute.
-    const world = await buildWorld([host], { config: { "pushgate:limits": { refusalsPerMinute: 10_000 } } });
+    const world = await buildWorld([host], { config: { "pushgate:limits": { rejectionsPerMinute: 10_000 } } });
     const up = await step("pulumi up", () => world.stack.up());
     if (up.code !== 0) throw new Error(up.stdout);
     await noGuard.make(world, host);

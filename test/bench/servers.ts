@@ -195,7 +195,7 @@ export async function start(peer: Peer, node: string, bundles: Bundles): Promise
         spool,
         hooks: [{ name: "site", gitHost: "github", branch: "main" }],
         // The largest budget: with the default the receiver would answer 429 to all but 60 wrong signatures a minute.
-        limits: { bodyBytes: 5 << 20, refusalsPerMinute: 10_000, concurrentPerSource: 32 },
+        limits: { bodyBytes: 5 << 20, rejectionsPerMinute: 10_000, concurrentPerSource: 32 },
         listen: { host: "127.0.0.1", port },
       }),
     );

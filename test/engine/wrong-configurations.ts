@@ -147,7 +147,7 @@ const sites: Row[] = [
 
 const limits: Row[] = [
   ...under("limits.bodyBytes", "5 MB", "1e9"),
-  ...under("limits.refusalsPerMinute", "0"),
+  ...under("limits.rejectionsPerMinute", "0"),
   ...under("limits.concurrentPerSource", "0"),
   ...under("limits.proxyRate", "0"),
   ...under("limits.proxyBurst", "-1"),

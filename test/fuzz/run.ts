@@ -68,7 +68,7 @@ export const fuzzed: Settings = {
     ...example.limits,
     // A chunked body reserves bodyBytes: with 5 MiB it would wait for a place.
     bodyBytes: 100_000,
-    refusalsPerMinute: 10_000,
+    rejectionsPerMinute: 10_000,
     concurrentPerSource: 2 * connections,
   },
 };

@@ -32,7 +32,7 @@ export class ActivatedReceiver {
   readonly status = join(this.root, "status.json");
   readonly path = join(this.root, "metrics.sock");
   /** Those of the settings; a test may change them before the start. */
-  readonly limits = { ...limits, refusalsPerMinute: 10_000 };
+  readonly limits = { ...limits, rejectionsPerMinute: 10_000 };
   port = 0;
   journal = "";
   child: ChildProcess | undefined;

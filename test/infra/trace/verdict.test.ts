@@ -130,7 +130,7 @@ const left: Readonly<Record<string, readonly Evidence[]>> = {
   "nginx failed": [byNginx(500, {}, "nginx failed before it connected to the receiver")],
   "too many open requests": [byReceiver(429, "32 requests of this source are open")],
   "too many rejected requests": [
-    byReceiver(429, "the source exceeded refusalsPerMinute: X-Hub-Signature-256 is missing"),
+    byReceiver(429, "the source exceeded rejectionsPerMinute: X-Hub-Signature-256 is missing"),
   ],
   "large headers": [byReceiver(431), withoutLine(431)],
   slow: [byReceiver(408), withoutLine(408)],

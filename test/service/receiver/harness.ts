@@ -38,7 +38,7 @@ export const hooks: ReceiverSettings["hooks"] = [
 
 export const limits: ReceiverSettings["limits"] = {
   bodyBytes: 64 << 10,
-  refusalsPerMinute: 60,
+  rejectionsPerMinute: 60,
   concurrentPerSource: 32,
 };
 

@@ -334,7 +334,7 @@ describe("a rejection:", () => {
 describe("the budget of rejections:", () => {
   const limited = new ActivatedReceiver();
   beforeAll(async () => {
-    limited.limits.refusalsPerMinute = 3;
+    limited.limits.rejectionsPerMinute = 3;
     await limited.start();
   });
   afterAll(() => limited.remove());

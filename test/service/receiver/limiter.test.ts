@@ -29,7 +29,7 @@ test("each limit says what a value is, with its bounds and default, and what it 
         { form: "a number of bytes from 1024 to 26214400, such as 5242880", description: "Size of a delivery's body." },
       ],
       [
-        "refusalsPerMinute",
+        "rejectionsPerMinute",
         {
           form: "a whole number from 1 to 10000, such as 60",
           description: "Rejected requests a minute, by source and hook.",
@@ -44,17 +44,17 @@ test("each limit says what a value is, with its bounds and default, and what it 
       ],
     ],
   );
-  expect(v.parse(receiverLimits, {})).toEqual({ bodyBytes: 5 << 20, refusalsPerMinute: 60, concurrentPerSource: 32 });
+  expect(v.parse(receiverLimits, {})).toEqual({ bodyBytes: 5 << 20, rejectionsPerMinute: 60, concurrentPerSource: 32 });
 });
 
 describe("the budget of rejections", () => {
   let now = 0;
-  const budget = (refusalsPerMinute: number) => createLimiter({ ...limits, refusalsPerMinute }, () => now);
+  const budget = (rejectionsPerMinute: number) => createLimiter({ ...limits, rejectionsPerMinute }, () => now);
   beforeEach(() => {
     now = 0;
   });
 
-  test("allows refusalsPerMinute rejections, then returns the seconds until the next", () => {
+  test("allows rejectionsPerMinute rejections, then returns the seconds until the next", () => {
     const { rejected } = budget(60);
     for (let i = 0; i < 60; i++) expect(rejected("a", "site")).toBe(0);
     expect(rejected("a", "site")).toBe(1);
@@ -175,7 +175,7 @@ describe("the receiver", () => {
   const bad = () => delivery({ secret: "another-secret-0123456789-abcdefghij" });
 
   test("answers 429 with Retry-After once the budget is used, and the journal keeps the reason", async () => {
-    running = await receiver({ limit: { refusalsPerMinute: 3 } });
+    running = await receiver({ limit: { rejectionsPerMinute: 3 } });
     const statuses: number[] = [];
     for (let i = 0; i < 4; i++) statuses.push((await running.send(bad())).status);
     expect(statuses).toEqual([401, 401, 401, 429]);
@@ -183,20 +183,20 @@ describe("the receiver", () => {
     expect([late.status, late.body]).toEqual([429, '{"status":"Too Many Requests"}\n']);
     expect(late.headers["retry-after"]).toMatch(/^([1-9]|[1-5]\d|60)$/);
     expect(running.journal.at(-1)?.reason).toMatch(
-      /^the source exceeded refusalsPerMinute: X-Hub-Signature-256 is missing/,
+      /^the source exceeded rejectionsPerMinute: X-Hub-Signature-256 is missing/,
     );
     expect(running.spooled()).toEqual([]);
   });
 
   test("accepts a good delivery from an address whose budget another sender has used", async () => {
-    running = await receiver({ limit: { refusalsPerMinute: 1 } });
+    running = await receiver({ limit: { rejectionsPerMinute: 1 } });
     for (let i = 0; i < 20; i++) await running.send(bad());
     expect((await running.send(bad())).status).toBe(429);
     expect((await running.send(delivery())).status).toBe(202);
   });
 
   test("does not charge the budget for accepted and ignored deliveries", async () => {
-    running = await receiver({ limit: { refusalsPerMinute: 1 } });
+    running = await receiver({ limit: { rejectionsPerMinute: 1 } });
     for (let i = 0; i < 10; i++) {
       expect((await running.send(delivery())).status).toBe(202);
       expect((await running.send(delivery({ event: "ping" }))).status).toBe(200);
@@ -206,7 +206,7 @@ describe("the receiver", () => {
   });
 
   test("charges a rejection to its own hook only", async () => {
-    running = await receiver({ limit: { refusalsPerMinute: 1 } });
+    running = await receiver({ limit: { rejectionsPerMinute: 1 } });
     for (let i = 0; i < 3; i++) await running.send(bad());
     expect((await running.send(delivery({ hook: "docs" }))).status).toBe(401);
   });
@@ -290,7 +290,7 @@ describe("the receiver", () => {
   });
 
   test("accepts 40 deliveries at once where a source has 40 places", async () => {
-    running = await receiver({ limit: { concurrentPerSource: 40, refusalsPerMinute: 1 } });
+    running = await receiver({ limit: { concurrentPerSource: 40, rejectionsPerMinute: 1 } });
     const answers = await Promise.all(Array.from({ length: 40 }, () => running.send(delivery())));
     expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([202]));
     expect(running.spooled()).toHaveLength(40);

@@ -13,7 +13,7 @@ const examples: { name: string; examples: Record<string, unknown>[] }[] = create
 
 let running: Running;
 beforeAll(async () => {
-  running = await receiver({ limit: { refusalsPerMinute: 10_000 } });
+  running = await receiver({ limit: { rejectionsPerMinute: 10_000 } });
 });
 afterAll(() => running.stop());
 

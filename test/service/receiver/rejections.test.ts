@@ -7,7 +7,7 @@ import { chunk, head, limits, type Running, receiver } from "./harness.ts";
 let running: Running;
 beforeAll(async () => {
   // More than the table has rows: limits.test.ts tests the budget.
-  running = await receiver({ limit: { refusalsPerMinute: 10_000 } });
+  running = await receiver({ limit: { rejectionsPerMinute: 10_000 } });
 });
 afterAll(() => running.stop());
 

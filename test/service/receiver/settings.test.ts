@@ -173,7 +173,7 @@ describe("the receiver does not start", () => {
         { name: "Site", gitHost: "github", branch: "main" },
         { name: "../x", gitHost: "sourcehut", branch: "" },
       ],
-      limits: { bodyBytes: 0, refusalsPerMinute: 1.5 },
+      limits: { bodyBytes: 0, rejectionsPerMinute: 1.5 },
       listen: { host: "127.0.0.1", port: 65_536 },
     });
     expect(reported.map((each) => each.split(": ")[1]).sort()).toEqual([
@@ -183,7 +183,7 @@ describe("the receiver does not start", () => {
       "hooks.1.name",
       "limits.bodyBytes",
       "limits.concurrentPerSource",
-      "limits.refusalsPerMinute",
+      "limits.rejectionsPerMinute",
       "listen.port",
       "spool",
     ]);
