@@ -1,6 +1,6 @@
 /** When the disk's watch ends a build. bounds.test.ts and disk-full.test.ts have builds that it ends. */
 import { spawnSync } from "node:child_process";
-import { mkdirSync, writeFileSync } from "node:fs";
+import { mkdirSync, statfsSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect, test, vi } from "vitest";
@@ -149,4 +149,19 @@ onSmallDisk("on a disk that is below its reserve already, a build may take half 
   await vi.waitUntil(() => ends.length > 0, { timeout: 5_000 });
   unwatch();
   expect(ends).toEqual([full("0.1", 50)]);
+});
+
+onSmallDisk("with fewer inodes left than the reserve, a build may take half of the rest", async (ends, watch) => {
+  mkdirSync(join(places.work, "many"));
+  const leave = (inodes: number) => {
+    for (let i = statfsSync(places.site).ffree; i > inodes; i--) writeFileSync(join(places.work, "many", `${i}`), "");
+  };
+  leave(30);
+  const unwatch = watch();
+  await sleep(300);
+  expect(ends).toEqual([]);
+  leave(10);
+  await vi.waitUntil(() => ends.length > 0, { timeout: 5_000 });
+  unwatch();
+  expect(ends).toEqual([full("0.4", 15)]);
 });
