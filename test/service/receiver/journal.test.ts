@@ -111,12 +111,38 @@ test("a header with escape sequences stays one line of text in the journal", asy
   await running.stop();
 });
 
-test("the lines of one turn of the event loop are one write", async () => {
+/** A journal, what it wrote, the statuses that it counted, and what it does at the process's exit. */
+function opened() {
   const [writes, counted]: [string[], number[]] = [[], []];
+  const before = process.listeners("exit");
   const journal = openJournal(
     (lines) => writes.push(lines),
     ({ status }) => counted.push(status),
   );
+  const [exit, ...others] = process.listeners("exit").filter((listener) => !before.includes(listener));
+  expect(others).toEqual([]);
+  process.off("exit", exit!);
+  const reasons = () =>
+    writes.splice(0).map((lines) =>
+      lines
+        .trim()
+        .split("\n")
+        .map((each) => JSON.parse(each).reason),
+    );
+  return { journal, writes, reasons, counted, exit: () => exit!(0) };
+}
+
+/** A journal that got these entries at once, with timers that a test advances. */
+function flooded(entries: readonly JournalLine[]) {
+  vi.useFakeTimers({ toFake: ["setTimeout", "setImmediate"] });
+  onTestFinished(() => void vi.useRealTimers());
+  const { reasons, ...own } = opened();
+  for (const each of entries) own.journal(each);
+  return { ...own, reasons: () => reasons().flat() };
+}
+
+test("the lines of one turn of the event loop are one write", async () => {
+  const { journal, writes, counted } = opened();
   journal({ ...entry, status: 401 });
   journal(entry);
   expect([writes, counted]).toEqual([[], [401, 404]]);
@@ -126,25 +152,6 @@ test("the lines of one turn of the event loop are one write", async () => {
   expect(writes).toEqual([`${line({ ...entry, status: 401 })}\n${line(entry)}\n`, `${line(entry)}\n`]);
 });
 
-/** A journal that got these entries at once. */
-function flooded(entries: readonly JournalLine[]) {
-  vi.useFakeTimers({ toFake: ["setTimeout", "setImmediate"] });
-  onTestFinished(() => void vi.useRealTimers());
-  const [writes, counted]: [string[], number[]] = [[], []];
-  const journal = openJournal(
-    (lines) => writes.push(lines),
-    ({ status }) => counted.push(status),
-  );
-  for (const each of entries) journal(each);
-  const reasons = () =>
-    writes.splice(0).flatMap((lines) =>
-      lines
-        .trim()
-        .split("\n")
-        .map((each) => JSON.parse(each).reason),
-    );
-  return { journal, reasons, counted };
-}
 const rejected = (count: number, status: number) =>
   Array.from({ length: count }, () => ({ ...entry, status, reason: "no" }));
 
@@ -173,14 +180,26 @@ test.each([200, 202, 399, 500, 503])(
   },
 );
 
-test("without a line nothing is written, at the process's exit either", async () => {
-  const writes: string[] = [];
-  const before = process.listeners("exit");
-  openJournal((lines) => writes.push(lines));
-  const added = process.listeners("exit").filter((listener) => !before.includes(listener));
-  expect(added).toHaveLength(1);
-  for (const listener of added) listener(0);
+test("without a line nothing is written, at the process's exit either", () => {
+  const { writes, exit } = opened();
+  exit();
   expect(writes).toEqual([]);
+});
+
+test("the journal writes at the process's exit the lines that it holds, and how many requests have none", () => {
+  const { journal, writes, reasons, exit } = opened();
+  for (const each of rejected(105, 401)) journal(each);
+  expect(writes).toEqual([]);
+  exit();
+  expect(reasons()).toEqual([[...Array(100).fill("no"), "5 more requests were rejected within a second"]]);
+});
+
+test("the rejections of a second have one timer", () => {
+  for (const count of [1, 5]) {
+    flooded(rejected(count, 401));
+    // And one that writes their lines.
+    expect(vi.getTimerCount()).toBe(2);
+  }
 });
 
 test("the journal writes the lines that it holds when the process exits", async () => {
@@ -190,18 +209,4 @@ openJournal((lines) => process.stdout.write(lines))(${JSON.stringify(entry)});
 process.exit(0);`;
   const { stdout } = await execa(process.execPath, ["--input-type=module", "-e", script]);
   expect(stdout).toBe(line(entry));
-});
-
-test("the journal writes at the process's exit how many requests were rejected without a line", async () => {
-  const source = new URL("../../../service/journal.ts", import.meta.url).href;
-  const script = `import { openJournal } from ${JSON.stringify(source)};
-const journal = openJournal((lines) => process.stdout.write(lines));
-for (let i = 0; i < 105; i += 1) journal(${JSON.stringify(entry)});`;
-  const { stdout } = await execa(process.execPath, ["--input-type=module", "-e", script]);
-  expect(
-    stdout
-      .split("\n")
-      .slice(100)
-      .map((each) => JSON.parse(each).reason),
-  ).toEqual(["5 more requests were rejected within a second"]);
 });

@@ -256,6 +256,24 @@ test("the receiver closes connections over maxConnections and writes a journal l
   await small.stop();
 });
 
+test.each([
+  ["bytes that are not HTTP", "hello\r\n\r\n", ""],
+  ["a broken chunk after a rejection", chunkedHead({ signature: null }), "zz\r\n"],
+])("a sender that keeps its side open after %s has no connection left", async (_, bytes, more) => {
+  const single = await receiver({ bound: { maxConnections: 1 } });
+  const socket = connect({ port: single.port, host: "127.0.0.1", allowHalfOpen: true });
+  const answered = answer(socket);
+  socket.write(bytes);
+  expect((await answered).status).toBeGreaterThanOrEqual(400);
+  const began = performance.now();
+  socket.write(more);
+  await untilAccepted(() => single.send(delivery()), 0);
+  // Before the receiver's own ends: 2 s after a rejection, 5 s after the connection's begin.
+  expect(performance.now() - began).toBeLessThan(1_500);
+  socket.destroy();
+  await single.stop();
+});
+
 describe("slow senders", () => {
   // With shorter times; the last test asserts the real ones.
   const bound = { headersTimeout: 200, requestTimeout: 400, connectionsCheckingInterval: 20 };
