@@ -1262,6 +1262,18 @@ export const survivors: readonly Survivor[] = [
     becomes: '""',
     reason: "An error of the file system has a code; the type allows none.",
   },
+  {
+    file: "service/settings.ts",
+    line: "if (text !== undefined && !/^[!-~]+$/.test(text)) report(`the credential ${name} is not one word of ASCII`);",
+    becomes: "true",
+    reason: "The word undefined is one word of ASCII: a condition of the type's.",
+  },
+  {
+    file: "service/settings.ts",
+    line: "return text === undefined ? {} : { [name]: text };",
+    becomes: "false",
+    reason: "Where the text is missing there is a fault, too: a condition of the type's.",
+  },
 ];
 
 /** Nothing matched, and the first of the elements is not read: the list with one element is like the empty one. */

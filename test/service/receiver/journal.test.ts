@@ -194,6 +194,12 @@ test("the journal writes at the process's exit the lines that it holds, and how 
   expect(reasons()).toEqual([[...Array(100).fill("no"), "5 more requests were rejected within a second"]]);
 });
 
+test("the journal does not count omitted lines where it has all of them: 100 rejections in a second", () => {
+  const { reasons } = flooded(rejected(100, 401));
+  vi.advanceTimersByTime(1_001);
+  expect(reasons()).toEqual(Array(100).fill("no"));
+});
+
 test("the rejections of a second have one timer", () => {
   for (const count of [1, 5]) {
     flooded(rejected(count, 401));
