@@ -123,9 +123,10 @@ export function readReporter(env: Environment = process.env): Reporter {
   const read = (name: "status" | "notify") => {
     if (settings?.[name] === undefined) return {};
     const text = readText(join(folder, name), `the unit's LoadCredentialEncrypted=${name} provides it`, report)?.trim();
+    if (text === undefined) return {};
     // It becomes part of a header.
-    if (text !== undefined && !/^[!-~]+$/.test(text)) report(`the credential ${name} is not one word of ASCII`);
-    return text === undefined ? {} : { [name]: text };
+    if (!/^[!-~]+$/.test(text)) report(`the credential ${name} is not one word of ASCII`);
+    return { [name]: text };
   };
   const secrets = { ...read("status"), ...read("notify") };
   if (!settings || faults.length > 0) throw new SettingsFault(faults);
