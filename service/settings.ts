@@ -6,8 +6,8 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import * as v from "valibot";
+import type { UnitEnd } from "./builder/run/unit-end.ts";
 import { absolute, builderShape, hookName, text, whole } from "./builder/settings.ts";
-import type { UnitEnd } from "./builder/unit-end.ts";
 import { gitHostNames } from "./git-hosts/index.ts";
 import { receiverLimits } from "./limits.ts";
 import { type ReporterSettings, reporterShape } from "./reporter/settings.ts";

@@ -11,7 +11,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { styleText } from "node:util";
-import type { Declared } from "../infra/cli/live-objects.ts";
+import type { Declared } from "../infra/cli/stack/live-objects.ts";
 import { type Chain, type Outcome, walk } from "./demo/chain.ts";
 import { cannotPublish, startPublishing } from "./demo/publish.ts";
 import { renderedChain } from "./demo/rendered-chain.ts";

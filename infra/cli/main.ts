@@ -4,19 +4,19 @@
  */
 import { Command, CommanderError } from "commander";
 import { ApiError } from "../edge/api.ts";
-import { adopt } from "./adopt.ts";
-import { audit } from "./audit.ts";
-import { build } from "./build.ts";
 import { exitCodes, keptByNpm } from "./command.ts";
 import { useEnvironment } from "./environment.ts";
-import { hook } from "./hook.ts";
-import { init } from "./init.ts";
-import { logs } from "./logs.ts";
-import { rollback } from "./rollback.ts";
-import { secret } from "./secret.ts";
+import { build } from "./site/build.ts";
+import { logs } from "./site/logs.ts";
+import { rollback } from "./site/rollback.ts";
+import { status } from "./site/status.ts";
+import { adopt } from "./stack/adopt.ts";
+import { audit } from "./stack/audit.ts";
+import { init } from "./stack/init.ts";
+import { secret } from "./stack/secret.ts";
 import { UserError } from "./stack.ts";
-import { status } from "./status.ts";
-import { trace } from "./trace.ts";
+import { trace } from "./trace/trace.ts";
+import { hook } from "./webhook/hook.ts";
 
 const commands = [init, hook, secret, status, logs, trace, build, rollback, audit, adopt];
 

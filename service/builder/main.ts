@@ -6,14 +6,14 @@
 import { isConfined } from "../confined.ts";
 import { report } from "../reporter/report.ts";
 import { readBuilder, readReporter, readUnitEnd, SettingsFault } from "../settings.ts";
-import { buildPending, removeLeftovers } from "./build-pending.ts";
-import { gitOf } from "./git.ts";
-import { pauses } from "./pauses.ts";
 import { makePlaces, placesOf } from "./places.ts";
-import { setbackOf } from "./setback.ts";
-import type { RunLine } from "./status.ts";
-import { nextMarker } from "./stay.ts";
-import { reportEnd } from "./unit-end.ts";
+import { buildPending, removeLeftovers } from "./run/build-pending.ts";
+import { pauses } from "./run/pauses.ts";
+import { setbackOf } from "./run/setback.ts";
+import type { RunLine } from "./run/status.ts";
+import { nextMarker } from "./run/stay.ts";
+import { reportEnd } from "./run/unit-end.ts";
+import { gitOf } from "./source/git.ts";
 
 async function main(): Promise<void> {
   if (process.argv[2] === "report") {

@@ -4,7 +4,7 @@
  * gets no answer is tried again for a day.
  */
 import { setTimeout as sleep } from "node:timers/promises";
-import { failed, printable } from "../builder/setback.ts";
+import { failed, printable } from "../builder/run/setback.ts";
 import { pauseOf } from "../git-hosts/rate-limit.ts";
 import { discard, type Report, waiting } from "../outbox.ts";
 import { type Answer, type Post, post } from "./post.ts";

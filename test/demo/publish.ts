@@ -7,11 +7,11 @@ import { chmodSync, globSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writ
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { assetExtensions, buildPaths } from "../../infra/config/schema.ts";
+import type { Status } from "../../service/builder/run/status.ts";
 import type { BuilderSettings } from "../../service/builder/settings.ts";
-import type { Status } from "../../service/builder/status.ts";
 import { startGitHost } from "../fakes/git-host.ts";
 import type { Repository } from "../fakes/git-repository.ts";
-import { startFakeHugo } from "../service/builder/fake-hugo.ts";
+import { startFakeHugo } from "../service/builder/build/fake-hugo.ts";
 import { writeContent } from "../service/builder/hugo-site.ts";
 import { bundled, ending } from "../service/bundles.ts";
 

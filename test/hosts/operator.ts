@@ -8,7 +8,7 @@ import { homedir, tmpdir, userInfo } from "node:os";
 import { basename, delimiter, dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { engineVersion, fakePlugins, findEngine, noEngine, shortRuns } from "../engine/engine.ts";
-import { Terminal } from "../infra/cli/terminal.ts";
+import { Terminal } from "../infra/cli/stack/terminal.ts";
 import { run } from "./lab/process.ts";
 import { sshFolder } from "./lab/ssh.ts";
 

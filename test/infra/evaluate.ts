@@ -6,7 +6,7 @@
  * It does not show Pulumi.yaml's types and defaults, dependsOn, protect, and inputs that a provider would reject.
  */
 import * as pulumi from "@pulumi/pulumi";
-import type { Declared } from "../../infra/cli/live-objects.ts";
+import type { Declared } from "../../infra/cli/stack/live-objects.ts";
 import type { RawConfig } from "../../infra/config/settings.ts";
 import { stackConfig } from "../fixtures.ts";
 import { setMocks } from "./mocks.ts";

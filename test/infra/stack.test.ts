@@ -1,6 +1,6 @@
 /** The program, evaluated without an engine: its resources, their order, and the secret marks. */
 import { beforeEach, describe, expect, test, vi } from "vitest";
-import type { Declared } from "../../infra/cli/live-objects.ts";
+import type { Declared } from "../../infra/cli/stack/live-objects.ts";
 import { hostLayers } from "../../infra/host/index.ts";
 import { originCertificate } from "../../infra/host/origin-certificate/origin-certificate.ts";
 import { paths } from "../../infra/host/paths.ts";

@@ -43,71 +43,29 @@ const hostLayers: readonly Area[] = [
   ),
 ];
 
-/** A part of the builder: all of its tests take a minute, and a mutant that none notices needs each that reaches it. */
-const builderPart = (name: string, sources: readonly string[], tests: readonly string[]): Area => ({
+/** A room of the builder. A mutant that its own tests do not notice needs those of the run, which go through all rooms. */
+const builderRoom = (name: string, tests: readonly string[]): Area => ({
   name: `builder-${name}`,
-  sources: sources.map((source) => `service/builder/${source}.ts`),
-  tests: tests.map((test) => `test/service/builder/${test}.test.ts`),
+  sources: [`service/builder/${name}`],
+  tests: [name, ...tests].map((test) => `test/service/builder/${test}`),
   score: 85,
 });
 
-const builderParts: readonly Area[] = [
-  builderPart(
-    "git",
-    ["child", "git", "git-faults"],
-    ["child", "clone", "git", "git-faults", "reasons", "repository", "ssh"],
-  ),
-  builderPart(
-    "repository",
-    ["repository"],
-    ["bounds", "clone", "git", "git-faults", "own-content", "repository", "rollback", "room"],
-  ),
-  builderPart(
-    "disk",
-    ["disk", "disk-watch", "files", "link-or-copy", "room", "shares"],
-    [
-      "bounds",
-      "disk",
-      "disk-watch",
-      "exchange",
-      "files",
-      "gate",
-      "git-faults",
-      "hugo",
-      "make-release",
-      "reports",
-      "room",
-    ],
-  ),
-  builderPart(
-    "releases",
-    ["adopt", "gate", "make-release", "releases"],
-    [
-      "adopt",
-      "gate",
-      "make-release",
-      "markers",
-      "own-content",
-      "publish",
-      "releases",
-      "removal",
-      "reports",
-      "rollback",
-      "unit-end",
-    ],
-  ),
-  builderPart("hugo", ["content", "hugo", "setback", "settings"], ["build-pending", "hugo", "own-content", "reasons"]),
+const builderRooms: readonly Area[] = [
+  builderRoom("source", ["build/bounds.test.ts", "run/reasons.test.ts", "release/rollback.test.ts"]),
+  builderRoom("build", ["release/exchange.test.ts", "release/make-release.test.ts", "run/build-pending.test.ts"]),
+  builderRoom("release", [
+    "build/gate.test.ts",
+    "run/markers.test.ts",
+    "run/removal.test.ts",
+    "source/own-content.test.ts",
+  ]),
+  builderRoom("run", ["release", "source/decide.test.ts", "source/own-content.test.ts", "places.test.ts"]),
   {
-    ...builderPart(
-      "runs",
-      [],
-      [
-        ...["adopt", "build-pending", "decide", "git-faults", "kill", "markers", "own-content", "replays", "reports"],
-        ...["places", "repository", "rollback", "stay", "unit-end"],
-      ],
-    ),
-    // All other files, those that are new, too.
+    name: "builder",
     sources: ["service/builder"],
+    tests: ["test/service/builder"],
+    score: 85,
   },
 ];
 
@@ -138,7 +96,7 @@ export const areas: readonly Area[] = [
     score: 85,
   },
   { name: "metrics", sources: ["service/metrics"], tests: ["test/service/metrics"], score: 85 },
-  ...builderParts,
+  ...builderRooms,
   {
     name: "reporter",
     sources: ["service/reporter", "service/confined.ts", "service/outbox.ts"],

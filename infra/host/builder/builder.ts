@@ -4,8 +4,9 @@
  * Hugo's units (hugo.ts), and the reporter's (reporter.ts). The site layer starts the .path unit and the timers once the
  * web root is a link to a release.
  */
+
+import { shares } from "../../../service/builder/build/shares.ts";
 import type { BuilderSettings } from "../../../service/builder/settings.ts";
-import { shares } from "../../../service/builder/shares.ts";
 import { repositoryOf } from "../../../service/git-hosts/repository.ts";
 import type { HostFact, HostFile, HostLayer } from "../../apply/layer.ts";
 import { quote } from "../../apply/shell.ts";

@@ -9,7 +9,7 @@
  * - systemd mounts the content by its path. Before each build root finds the folder that this path should lead to.
  * - TemporaryFileSystem=/ would be shorter and has no effect: systemd 252 and 257 leave the host's root in place.
  */
-import { endOfFolders } from "../../../service/builder/content.ts";
+import { endOfFolders } from "../../../service/builder/source/content.ts";
 import type { HostFile } from "../../apply/layer.ts";
 import type { SiteHook } from "../../config/derived.ts";
 import { unitFile, unitWord } from "../kit.ts";
@@ -48,7 +48,7 @@ export const hugoArguments = ({ source, content, destination, cache }: Folders):
 ];
 
 /**
- * Has Hugo print which folders are the content, where the repository has it: service/builder/content.ts. Hugo 0.111 makes
+ * Has Hugo print which folders are the content, where the repository has it: service/builder/source/content.ts. Hugo 0.111 makes
  * the folder to publish in even here, and would end where it is in the read-only source.
  */
 export const mountsCommand = (program: string, { source, destination, cache }: Folders): readonly string[] => [
@@ -83,7 +83,7 @@ const more = ({ exec, http, path }: SiteHook["site"]["hugo"]): string[] => [
 const noNetwork = "PrivateNetwork=yes\nRestrictAddressFamilies=none\nIPAddressDeny=any";
 const network = `# ${units.egress} limits this to TLS to public addresses.\nRestrictAddressFamilies=AF_INET AF_INET6`;
 
-/** The first line of the connection; service/builder/hugo.ts reads it. */
+/** The first line of the connection; service/builder/build/hugo.ts reads it. */
 const build = (id: string): string => `pushgate-hugo build=${id}`;
 
 /** Lines of the unit for content outside the repository, or for that of the repository. */

@@ -6,8 +6,8 @@ import { spawnSync } from "node:child_process";
 import { existsSync, readdirSync, readFileSync, readlinkSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
-import { hashOf } from "../../../service/builder/link-or-copy.ts";
-import { startFakeHugo } from "../../service/builder/fake-hugo.ts";
+import { hashOf } from "../../../service/builder/release/link-or-copy.ts";
+import { startFakeHugo } from "../../service/builder/build/fake-hugo.ts";
 import {
   type Bench,
   bundledBuilder,
@@ -20,7 +20,7 @@ import {
 import { says, siteFiles } from "../../service/builder/hugo-site.ts";
 import { CutDisk, type Cuts, type Terms } from "./disk.ts";
 
-const preload = new URL("../../service/builder/calls.cjs", import.meta.url).pathname;
+const preload = new URL("../../service/builder/run/calls.cjs", import.meta.url).pathname;
 
 /** One state of the disk. `head` is the last push, `first` the release of the first one. */
 type Look = { readonly site: Bench; readonly head: string; readonly first: string };

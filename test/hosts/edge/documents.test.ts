@@ -12,7 +12,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { type Api, apiToken, permissions, startApi } from "../../fakes/cloudflare/api.ts";
 import { emptyZone } from "../../fakes/cloudflare/zone.ts";
 import { pushPayload } from "../../fakes/deliveries.ts";
-import { enter, interrupt, type Reply } from "../../infra/cli/terminal.ts";
+import { enter, interrupt, type Reply } from "../../infra/cli/stack/terminal.ts";
 import { documentText, type Typed, typedIn } from "../documents.ts";
 import { type GitServer, gitServerName, startGitServer } from "../lab/git-server.ts";
 import { bootHost, type Host } from "../lab/host.ts";

@@ -3,7 +3,7 @@
  * the next valid push or tick publishes again. The tests run on one host, one fault after another.
  */
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import type { Status } from "../../../service/builder/status.ts";
+import type { Status } from "../../../service/builder/run/status.ts";
 import { pushPayload } from "../../fakes/deliveries.ts";
 import type { GitHost } from "../../fakes/git-host.ts";
 import type { Files } from "../../fakes/git-repository.ts";

@@ -2,7 +2,7 @@
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { units } from "../../../infra/host/paths.ts";
-import type { Last, Status } from "../../../service/builder/status.ts";
+import type { Last, Status } from "../../../service/builder/run/status.ts";
 import type { Host } from "../lab/host.ts";
 import { until } from "../lab/process.ts";
 import { type HookName, placesOf } from "./site.ts";

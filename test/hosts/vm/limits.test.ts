@@ -3,7 +3,7 @@
  * process limits apply instead (test/hosts/rebuild/faults.test.ts); these tests remove those.
  */
 import { afterAll, beforeAll, expect, test } from "vitest";
-import type { Last, Status } from "../../../service/builder/status.ts";
+import type { Last, Status } from "../../../service/builder/run/status.ts";
 import { bootHost, type Host } from "../lab/host.ts";
 import { until } from "../lab/process.ts";
 import { bootVm, type Vm, vmIsMissing } from "../lab/vm.ts";

@@ -11,7 +11,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { HostLayer } from "../../../infra/apply/layer.ts";
 import { plainMode, sha256 } from "../../../infra/apply/manifest.ts";
-import type { Status } from "../../../infra/cli/host-report.ts";
+import type { Status } from "../../../infra/cli/site/host-report.ts";
 
 export type Ran = { readonly code: number | null; readonly stdout: string; readonly stderr: string };
 

@@ -2,8 +2,8 @@
 import { request } from "node:https";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
 import { useEnvironment } from "../../../infra/cli/environment.ts";
-import { newSecret } from "../../../infra/cli/secret.ts";
-import { clientOf, differences, leadsTo, type WebhookClient } from "../../../infra/cli/webhooks.ts";
+import { newSecret } from "../../../infra/cli/stack/secret.ts";
+import { clientOf, differences, leadsTo, type WebhookClient } from "../../../infra/cli/webhook/webhooks.ts";
 import { type GitHostName, gitHostNames, gitHosts, repositoryOf } from "../../../service/git-hosts/index.ts";
 import type { Delivery } from "../../fakes/deliveries.ts";
 import { type Got, type RunningWebhookApi, type StoredWebhook, startWebhookApi } from "../../fakes/webhook-api.ts";

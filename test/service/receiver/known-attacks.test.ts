@@ -436,7 +436,7 @@ const elsewhere: readonly (readonly [mistake: string, file: string, title: strin
   ],
   [
     "a replay that publishes an old commit",
-    "test/service/builder/replays.test.ts",
+    "test/service/builder/run/replays.test.ts",
     "the replay of an old delivery after a newer push",
   ],
   [
@@ -451,23 +451,27 @@ const elsewhere: readonly (readonly [mistake: string, file: string, title: strin
   ],
   [
     "a spool file that is exchanged while it is read",
-    "test/service/builder/markers.test.ts",
+    "test/service/builder/run/markers.test.ts",
     "what a member puts into the folder of requests",
   ],
   [
     "a push that is lost, or a second build, while a build runs",
-    "test/service/builder/build-pending.test.ts",
+    "test/service/builder/run/build-pending.test.ts",
     "the first push of a burst is built at once",
   ],
   [
     "a failed build that is reported as good",
-    "test/service/builder/hugo.test.ts",
+    "test/service/builder/build/hugo.test.ts",
     "the reason names a failing template with Hugo's message",
   ],
-  ["a failed build that is published", "test/service/builder/hugo.test.ts", "the gate rejects a build without layouts"],
+  [
+    "a failed build that is published",
+    "test/service/builder/build/hugo.test.ts",
+    "the gate rejects a build without layouts",
+  ],
   [
     "a truncated list of files that starts no build",
-    "test/service/builder/decide.test.ts",
+    "test/service/builder/source/decide.test.ts",
     "unknown changes start a build",
   ],
   [
@@ -485,7 +489,7 @@ const elsewhere: readonly (readonly [mistake: string, file: string, title: strin
     "test/hosts/rebuild/hostile.test.ts",
     "Hugo reads an address that the operator allows",
   ],
-  ["a command that a repository's names lead to", "test/service/builder/git.test.ts", "a hostile repository"],
+  ["a command that a repository's names lead to", "test/service/builder/source/git.test.ts", "a hostile repository"],
   [
     "a lock of builds that is not taken, or lies in the checkout",
     "test/hosts/rebuild/units.test.ts",

@@ -1,0 +1,95 @@
+/** The report of a host for a person: its faults, and everything line by line. Pure. */
+import { age, duration, short, size } from "../format.ts";
+import type { Declared } from "../stack.ts";
+import { type HookReport, isDown, type Report, type Unit } from "./host-report.ts";
+
+export type Host = Declared["hosts"][number];
+/** A host with its report, or with the reason why there is none. */
+export type Seen = { readonly host: Host; readonly report?: Report; readonly fault?: string };
+
+const unitText = ({ name, load, active, sub, result, enabled }: Unit): string => {
+  if (load === "not-found") return `${name} does not exist`;
+  const more = [sub !== active && sub, !["success", "-"].includes(result) && result, enabled === "disabled" && enabled];
+  const rest = more.filter(Boolean).join(", ");
+  return `${name} ${active}${rest && ` (${rest})`}`;
+};
+
+export function faultsOf({ report, fault, host }: Seen): string[] {
+  if (report === undefined) return host.state === "present" ? [fault ?? ""] : [];
+  const faults = [
+    ...(report.guard === "proven" ? [] : [`guard: ${report.guard}`]),
+    ...report.units.filter(isDown).map(unitText),
+    ...report.hooks.flatMap(hookFaults),
+  ];
+  return faults.map((text) => `${host.name}: ${text}`);
+}
+
+function hookFaults({ name, status, units }: HookReport): string[] {
+  const down = units.filter(isDown).map(unitText);
+  if (status?.failing === undefined) return down;
+  return [`${name} has been failing since ${status.failing.since}: ${status.last.reason}`, ...down];
+}
+
+function pendingText({ pending: { deliveries, requests, taken } }: HookReport): string {
+  const parts = [
+    deliveries !== 0 && `${deliveries} ${deliveries === 1 ? "delivery" : "deliveries"}`,
+    requests !== 0 && `${requests} ${requests === 1 ? "request" : "requests"}`,
+    taken !== 0 && `${taken} taken and not published yet`,
+  ];
+  return parts.filter(Boolean).join(", ") || "nothing";
+}
+
+/** A first word and the rest of each line. */
+type Line = readonly [word: string, text: string];
+
+function statusLines({ status }: HookReport, now: string): Line[] {
+  if (status === undefined) return [["published", "nothing yet: no build has ended"]];
+  const { deployed, head, held, last, failing, releases, adoption } = status;
+  const same = head !== null && head === deployed?.commit;
+  const lines: Line[] = [
+    ["published", deployed ? `${deployed.release}, ${age(deployed.at, now)}` : "nothing yet"],
+    ["head", `${short(head)}${same ? ", as published" : held === head ? ", held back by a rollback" : ""}`],
+    ["last", `${last.result}, ${age(last.at, now)}, in ${duration(last.milliseconds.total ?? 0)}: ${last.reason}`],
+  ];
+  if (last.trigger.length > 0) lines.push(["trigger", last.trigger.join(", ")]);
+  if (failing !== undefined)
+    lines.push([
+      "failing",
+      `since ${age(failing.since, now)}, ${failing.attempts} times; next attempt by ${failing.next}`,
+    ]);
+  for (const warning of last.warnings) lines.push(["warning", warning]);
+  if (adoption !== undefined) {
+    const files = adoption.files.length + adoption.more;
+    const some = adoption.files.slice(0, 5).join(", ");
+    lines.push([
+      "web root",
+      `no build makes ${files} of its files: ${some}. Add them to site.keep, then run npx pulumi up`,
+    ]);
+  }
+  for (const [i, { id, at, pages, bytes }] of releases.entries()) {
+    const current = id === deployed?.release ? "  <- current" : "";
+    lines.push([i === 0 ? "releases" : "", `${id}  ${at}  ${pages} pages, ${size(bytes)}${current}`]);
+  }
+  return lines;
+}
+
+function hookLines(hook: HookReport, { site }: Declared["hooks"][number], now: string): Line[] {
+  if (site === undefined) return [["pending", `${pendingText(hook)}; no site, so nothing builds`]];
+  return [
+    ...statusLines(hook, now),
+    ...(hook.building === undefined ? [] : [["building", `begun ${age(hook.building, now)}`] as const]),
+    ["pending", pendingText(hook)],
+    ["units", hook.units.map(unitText).join(", ")],
+  ];
+}
+
+export function reportText({ host, report, fault }: Seen, hooks: Declared["hooks"]): string[] {
+  const head = `${host.name} (${host.ssh})`;
+  if (report === undefined) return [head, `  ${fault}`, ""];
+  const each = report.hooks.flatMap((hook) => {
+    const declared = hooks.find(({ name }) => name === hook.name)!;
+    const lines = hookLines(hook, declared, report.now).map(([word, text]) => `    ${word.padEnd(10)} ${text}`);
+    return [`  ${hook.name}  ${declared.repository} ${declared.branch}`, ...lines];
+  });
+  return [head, `  guard: ${report.guard}`, `  ${report.units.map(unitText).join(", ")}`, ...each, ""];
+}

@@ -1,0 +1,49 @@
+/** Requests of root to a site's builder, and what the builder reports of them. */
+import { scriptBeside, variables } from "../../apply/shell.ts";
+import { paths, units } from "../../host/paths.ts";
+import { ended, type Options } from "../command.ts";
+import { runOnHost, type Target } from "../run-on-host.ts";
+import { UserError } from "../stack.ts";
+import { parseResult } from "./host-report.ts";
+
+export type Request = {
+  /** Name of the file in root's folder of requests, which says what is requested: service/builder/run/markers.ts. */
+  readonly file: string;
+  /** How long to wait for the builder. */
+  readonly seconds: number;
+  /** Whether to start the builder anew, as it may hang in a build. */
+  readonly restart: boolean;
+};
+
+export type Result = { readonly host: string; readonly result: string; readonly reason: string; readonly at: string };
+
+export const requestScript = (hook: string, { file, seconds, restart }: Request): string => {
+  const values = variables({
+    ...{ hook, request: file, seconds, restart: restart ? "yes" : "no" },
+    ...{ rootRequests: paths.rootRequests, status: `${paths.sites}/${hook}/status.json`, unit: units.build(hook) },
+  });
+  return `${values}\n${scriptBeside(import.meta.url, "request.sh")}`;
+};
+
+/** Throws a UserError where the builder did not report a result. */
+export async function request(host: Target, hook: string, wanted: Request): Promise<Result> {
+  const effect = "the request may have arrived: see npx pushgate status";
+  const answer = await runOnHost(host, requestScript(hook, wanted), wanted.seconds + 60, effect);
+  if (answer === "")
+    throw new UserError(
+      `${host.name}: the builder has run again since, and its journal has no line of this run. Run npx pushgate status.`,
+    );
+  const { result, reason, at } = parseResult(`${host.name}: ${hook}`, answer);
+  return { host: host.name, result, reason, at };
+}
+
+/** Prints a line for each host; throws a UserError with those that ended in another way, or that did not answer. */
+export async function show(running: readonly Promise<Result>[], wanted: string, { json }: Options): Promise<void> {
+  const { values: results, faults: silent } = await ended(running);
+  const line = ({ host, result, reason }: Result) => `${host}: ${result}: ${reason}`;
+  const [good, bad] = [true, false].map((is) => results.filter(({ result }) => (result === wanted) === is));
+  if (json) console.log(JSON.stringify(results, null, 2));
+  else for (const one of good!) console.log(line(one));
+  const faults = [...bad!.map(line), ...silent];
+  if (faults.length > 0) throw new UserError(faults.join("\n"));
+}

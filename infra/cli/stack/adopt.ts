@@ -1,0 +1,97 @@
+/**
+ * Takes over existing objects at Cloudflare: in a zone that had rules before pushgate, and after a state was lost. A
+ * preview lists what the program declares and the state lacks; Cloudflare's API reports which of that exists; `pulumi
+ * import` writes that into the state. Nothing changes at Cloudflare until the `up` after it.
+ */
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { cloudflareApi, vendorUrl } from "../../edge/api.ts";
+import { command, confirm, type Options, ofStack } from "../command.ts";
+import { accessOf, nameOf, pulumi, UserError } from "../stack.ts";
+import { adoptable, type Declared, type Found, find, type Zone } from "./live-objects.ts";
+
+type Step = { op: string; urn: string; newState?: { type: string; inputs?: Declared["inputs"] } };
+type Digest = { steps?: Step[]; diagnostics?: { severity?: string; message?: string }[] };
+
+/** Every declared resource, and those that `up` would create. */
+async function plan(stack: readonly string[]) {
+  const { code, stdout, stderr } = await pulumi(["preview", "--json", "--show-sames", "--non-interactive", ...stack]);
+  let digest: Digest = {};
+  try {
+    digest = JSON.parse(stdout) as Digest;
+  } catch {
+    // Pulumi stopped before the program ran, and printed why on standard error.
+  }
+  if (code !== 0) {
+    const errors = (digest.diagnostics ?? []).filter(({ severity }) => severity === "error");
+    const texts = [...errors.map(({ message = "" }) => message.trim()), stderr.trim()].filter(Boolean);
+    throw new UserError(`the preview failed, so nothing was looked for. Fix it first:\n${texts.join("\n")}`);
+  }
+  const steps = (digest.steps ?? []).flatMap(({ op, urn, newState }) =>
+    newState === undefined ? [] : [{ op, type: newState.type, name: nameOf(urn), inputs: newState.inputs ?? {} }],
+  );
+  return { declared: steps, missing: steps.filter(({ op }) => op === "create") };
+}
+
+type Adoption = Declared & Found;
+
+async function findAll(stack: readonly string[]): Promise<Adoption[]> {
+  const { token, baseUrl, zone: zoneName } = await accessOf(stack);
+  if (token === undefined)
+    throw new UserError("cloudflare:apiToken is not set. Run: npx pulumi config set --secret cloudflare:apiToken");
+  const { declared, missing } = await plan(stack);
+  const wanted = missing.filter(adoptable);
+  if (wanted.length === 0) return [];
+  const api = cloudflareApi({ baseUrl: baseUrl ?? vendorUrl, token });
+  const [zone] = await api.list<Zone>(`zones?name=${encodeURIComponent(zoneName ?? "")}`);
+  if (zone === undefined)
+    throw new UserError(`cloudflare:apiToken cannot read a zone ${zoneName}. Add that zone to the token's resources.`);
+  return Promise.all(wanted.map(async (one) => ({ ...one, ...(await find(api, one, zone, declared)) })));
+}
+
+function show(adoptions: readonly Adoption[]): void {
+  for (const { type, name, id, what, notes } of adoptions) {
+    console.log(
+      id === undefined ? `  ${name}: does not exist` : `  ${name}: ${what}\n    ${type.split(":").at(-1)} ${id}`,
+    );
+    for (const note of notes) console.log(`    ${note}`);
+  }
+}
+
+async function importAll(adoptions: readonly Adoption[], stack: readonly string[]): Promise<void> {
+  const folder = mkdtempSync(join(tmpdir(), "pushgate-adopt-"));
+  try {
+    const file = join(folder, "import.json");
+    const resources = adoptions.map(({ type, name, id }) => ({ type, name, id }));
+    writeFileSync(file, JSON.stringify({ resources }));
+    // Import protects what it takes over, and must: until the first `up` no resource hook saves the zone's own rules
+    // from a destroy.
+    const flags = ["--yes", "--skip-preview", "--generate-code=false", "--non-interactive"];
+    const { code, stderr } = await pulumi(["import", "--file", file, ...flags, ...stack], { shown: true });
+    if (code !== 0)
+      throw new UserError(`pulumi import failed, see above; nothing changed at Cloudflare. ${stderr.trim()}`);
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+}
+
+export const adopt = command("adopt", "take over what exists at Cloudflare, also after a lost state", {
+  takes: ["yes"],
+  examples: [
+    ["adopt", "lists what it would take over, and prompts"],
+    ["adopt --yes", "does it"],
+  ],
+}).action(async (options: Options) => {
+  const stack = ofStack(options);
+  console.log("Running a preview, which lists what is declared and not in the state.");
+  const found = await findAll(stack);
+  if (found.length > 0) console.log("\nDeclared and not in the state:");
+  show(found);
+  const existing = found.filter(({ id }) => id !== undefined);
+  console.log("\nHosts need no adopting: the next `up` compares each with the declaration and applies what differs.");
+  if (existing.length === 0) return console.log("Nothing to adopt.");
+  await confirm(`Take these ${existing.length} over? Nothing changes at Cloudflare by that.`, options);
+  await importAll(existing, stack);
+  console.log(`\n${existing.length} adopted. Next: npx pulumi preview, read it, npx pulumi up.`);
+});

@@ -1,0 +1,199 @@
+/**
+ * Makes a stack of the operator's own: prompts for what a stack needs, tries the host and the zone at once, and writes
+ * Pulumi.<stack>.yaml with new secrets. Without a terminal every answer is a flag. It overwrites nothing.
+ */
+import { lookup } from "node:dns/promises";
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { createInterface } from "node:readline/promises";
+import { overlapCidr } from "cidr-tools";
+import { Option } from "commander";
+import { parseDocument } from "yaml";
+import type { GitHostName } from "../../config/settings.ts";
+import { cloudflareApi, vendorUrl } from "../../edge/api.ts";
+import { networks } from "../../networks.ts";
+import { command } from "../command.ts";
+import { runOnHost } from "../run-on-host.ts";
+import { pulumi, UserError } from "../stack.ts";
+import type { Zone } from "./live-objects.ts";
+import { type Answers, aboutPlan, aboutRest, aboutZone, all, answered, flagOf, prompter } from "./questions.ts";
+import { newSecret } from "./secret.ts";
+
+/** What the host says of itself. Throws a UserError with the fix where SSH or root cannot be reached. */
+async function tryHost(ssh: string): Promise<Answers> {
+  const script = `id -u
+sudo -n true 2>/dev/null && echo sudo || echo none
+ip -o addr show scope global | awk '{ sub("/.*", "", $4); print $4 }'
+`;
+  const [uid, sudo, ...addresses] = (await runOnHost({ name: ssh, ssh, sudo: false }, script, 20)).trim().split("\n");
+  if (uid !== "0" && sudo !== "sudo")
+    throw new UserError(
+      `${ssh} is not root, and sudo needs a password. Allow that login NOPASSWD: ALL in /etc/sudoers.d.`,
+    );
+  const isPublic = (address: string) => !overlapCidr([...networks.notPublic.cidrs], address);
+  const seen = addresses.filter(isPublic);
+  const [address4, address6] = [seen.find((one) => !one.includes(":")), seen.find((one) => one.includes(":"))];
+  return {
+    sudo: uid === "0" ? "" : "true",
+    ...(address4 !== undefined && { address4 }),
+    ...(address6 !== undefined && { address6 }),
+  };
+}
+
+/** A warning where the name that ssh uses leads elsewhere than to the host's own address, as behind NAT. */
+async function addressWarning(ssh: string, { address4 }: Answers): Promise<string | undefined> {
+  const name = ssh.replace(/^.*@/, "").replace(/:\d+$/, "");
+  const resolved = await lookup(name, { all: true, family: 4 }).catch(() => []);
+  const addresses = resolved.map(({ address }) => address);
+  if (addresses.length === 0 || (address4 !== undefined && addresses.includes(address4))) return undefined;
+  const own = address4 ?? "no public IPv4 address";
+  return `${name} resolves to ${addresses.join(", ")}, and the host itself has ${own}. Use the one that Cloudflare can reach.`;
+}
+
+/** The zone's plan, where the token may read it. */
+async function planOf(zone: string, token: string | undefined, baseUrl: string): Promise<Answers> {
+  if (token === undefined) return {};
+  const [live] = await cloudflareApi({ baseUrl, token }).list<
+    Zone & { status?: string; plan?: { legacy_id?: string } }
+  >(`zones?name=${encodeURIComponent(zone)}`);
+  if (live === undefined) throw new UserError(`The token cannot read a zone ${zone}. Add that zone to its resources.`);
+  if (live.status !== undefined && live.status !== "active")
+    console.log(`The zone ${zone} is ${live.status}, not active: Cloudflare serves it once its name servers are set.`);
+  return live.plan?.legacy_id === undefined ? {} : { plan: live.plan.legacy_id };
+}
+
+/** The keys of the stack file without secrets. */
+function configOf(answers: Answers, api: string) {
+  const { zone, plan, name, ssh, address, address6, hostname, hook, gitHost, sources, repository, branch } = answers;
+  const { webRoot, content, siteHostname } = answers;
+  return {
+    ...(api !== vendorUrl && { "cloudflare:baseUrl": api }),
+    "pushgate:zone": zone,
+    "pushgate:edge": { plan },
+    "pushgate:hosts": [
+      { name, ssh, ...(answers.sudo && { sudo: true }), address, ...(address6 && { address6 }), hostname },
+    ],
+    "pushgate:hooks": [
+      {
+        name: hook,
+        gitHost,
+        ...(sources && { sources: sources.split(",").map((one) => one.trim()) }),
+        repository,
+        branch,
+        site: { webRoot, ...(content && { content }), ...(siteHostname && { hostname: siteHostname }) },
+      },
+    ],
+  };
+}
+
+/** Keys that init does not prompt for: a repository over SSH needs them. */
+const ofSsh = /\.(knownHosts|deployKey)$/;
+
+/** Throws a UserError with the faults that `preview` would report. Returns those that remain to be done by hand. */
+async function remaining(config: ReturnType<typeof configOf>, hook: string, secret: string): Promise<string[]> {
+  // Loads Pulumi's SDK, which takes longer than all else that a command loads.
+  const [{ parseSettings }, { SettingsError }] = await Promise.all([
+    import("../../config/settings.ts"),
+    import("../../config/faults.ts"),
+  ]);
+  const passed = Object.entries({ ...config, "pushgate:secrets": { [hook]: { current: secret } } }).map(
+    ([key, value]) => [key, typeof value === "string" ? value : JSON.stringify(value)] as const,
+  );
+  try {
+    parseSettings(Object.fromEntries(passed), () => true);
+  } catch (error) {
+    if (!(error instanceof SettingsError)) throw error;
+    if (error.faults.some(({ key }) => !ofSsh.test(key))) throw new UserError(error.message);
+    return error.faults.map(({ key, says }) => `pushgate:${key} ${says}`);
+  }
+  return [];
+}
+
+async function must(args: readonly string[], input?: string): Promise<string> {
+  const { code, stdout, stderr } = await pulumi(args, { input });
+  if (code !== 0) throw new UserError(`pulumi ${args.slice(0, 2).join(" ")} failed: ${stderr.trim()}`);
+  return stdout;
+}
+
+async function makeStack(stack: string, config: object, hook: string, secret: string, token?: string): Promise<void> {
+  const file = `Pulumi.${stack}.yaml`;
+  // Its prompts for a new passphrase are pulumi's own.
+  const { code } = await pulumi(["stack", "init", stack], { shown: true, prompts: true });
+  if (code !== 0) throw new UserError("pulumi stack init failed, see above; nothing was written.");
+  // Ctrl-C ends pulumi; this program then removes what it began.
+  const goOn = (): void => {};
+  process.on("SIGINT", goOn);
+  try {
+    const document = parseDocument(existsSync(file) ? readFileSync(file, "utf8") : "");
+    for (const [key, value] of Object.entries(config)) document.setIn(["config", key], value);
+    writeFileSync(file, document.toString());
+    const of = (key: string) => ["config", "set", "--secret", "--path", key, "--stack", stack];
+    await must(of(`pushgate:secrets.${hook}.current`), secret);
+    if (token !== undefined) await must(of("cloudflare:apiToken"), token);
+  } catch (error) {
+    // Removes the stack's file, too. Without the stack, another init would find the file and stop.
+    await must(["stack", "rm", stack, "--yes"]);
+    throw error;
+  } finally {
+    process.off("SIGINT", goOn);
+  }
+}
+
+type InitOptions = Answers & { stack: string; token?: string; api: string };
+
+const init = command("init", "make a stack of your own: prompts, tries the host, writes Pulumi.<stack>.yaml", {
+  examples: [
+    ["init", "prompts for everything, and explains it"],
+    ["init --help", "the flags for use without a terminal"],
+    ["init --stack second", "another stack beside the first"],
+  ],
+}).addOption(new Option("--token <token>").env("CLOUDFLARE_API_TOKEN").hideHelp());
+const stackOption = init.options.find(({ long }) => long === "--stack")!;
+stackOption.default("live");
+stackOption.description = "name of the new stack";
+init.addOption(new Option("--api <url>").env("CLOUDFLARE_BASE_URL").default(vendorUrl).hideHelp());
+for (const { name, explains } of all) init.option(`${flagOf(name)} <${name.toLowerCase()}>`, explains);
+
+init.action(async ({ stack = "live", token, api, ...flags }: InitOptions) => {
+  const file = `Pulumi.${stack}.yaml`;
+  if (existsSync(file))
+    throw new UserError(`${file} exists, and init overwrites nothing. Edit it, or choose another --stack.`);
+  const line =
+    process.stdin.isTTY && process.stdout.isTTY
+      ? createInterface({ input: process.stdin, output: process.stdout })
+      : undefined;
+  const prompt = line && prompter(line);
+  const answers: Answers = {};
+  try {
+    await answered(aboutZone, answers, flags, prompt);
+    Object.assign(answers, await planOf(answers.zone!, token, api));
+    await answered(aboutPlan, answers, flags, prompt);
+    const own = await tryHost(answers.ssh!);
+    Object.assign(answers, own);
+    const warning = await addressWarning(answers.ssh!, own);
+    if (warning !== undefined) console.log(`\nWarning: ${warning}`);
+    await answered(aboutRest, answers, flags, prompt);
+  } finally {
+    line?.close();
+  }
+  const [config, secret, hook] = [configOf(answers, api), newSecret(answers.gitHost as GitHostName), answers.hook!];
+  const left = await remaining(config, hook, secret);
+  await makeStack(stack, config, hook, secret, token);
+  const { url } = JSON.parse(await must(["whoami", "--json"])) as { url?: string };
+  const next = [
+    ...left,
+    ...(token === undefined ? ["npx pulumi config set --secret cloudflare:apiToken"] : []),
+    "npx pulumi preview",
+    "npx pulumi up",
+    `npx pushgate build ${hook}`,
+    "npx pushgate hook: enter at the git host what it prints, then push",
+    "npx pushgate status",
+  ];
+  console.log(`
+${file} is written, with a new secret for the hook ${hook}${token === undefined ? "" : " and the token of CLOUDFLARE_API_TOKEN"}. Next:
+${next.map((step, i) => `  ${i + 1}. ${step}`).join("\n")}
+
+Keep two things, each with a backup: the state, at ${url ?? "the place that `npx pulumi whoami -v` prints"}, and the
+passphrase, if pulumi has one for this stack: it decrypts the secrets in ${file}. docs/operating.md says what to do when one of them is lost.`);
+});
+
+export { init };

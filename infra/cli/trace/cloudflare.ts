@@ -1,0 +1,150 @@
+/**
+ * Cloudflare's security events of deliveries, by the rays of their answers, from the GraphQL Analytics API. Where they
+ * cannot be read, the reason: the verdict is then less certain, and trace goes on.
+ */
+import { printable } from "../../apply/report.ts";
+import { ApiError, type CloudflareApi, cloudflareApi, vendorUrl } from "../../edge/api.ts";
+import { isOurs } from "../../edge/zone/phase.ts";
+import type { Answer, SecurityEvent } from "../../trace/evidence.ts";
+import { type Access, UserError } from "../stack.ts";
+
+export type Looked = { readonly cloudflare?: readonly SecurityEvent[]; readonly notLooked?: string };
+
+/** Seconds for all requests together. */
+const patience = 4;
+/** Seconds by which this computer's clock may differ: a time range that begins too early is rejected. */
+const skew = 60;
+/** More events than one request leaves. */
+const eachLeaves = 50;
+const largestPage = 10_000;
+const longestText = 200;
+
+/** What the plan lets a token read: how wide a time range may be and how long events are kept, in seconds. */
+type Limits = { readonly enabled: boolean; readonly maxDuration: number; readonly notOlderThan: number };
+type Zones<T> = { readonly viewer?: { readonly zones?: readonly T[] } } | null | undefined;
+type Row = Readonly<Record<"action" | "source" | "ruleId" | "description" | "rayName", unknown>>;
+
+const limitsQuery = `query ($zone: string!) {
+  viewer { zones(filter: { zoneTag: $zone }) {
+    settings { firewallEventsAdaptive { enabled maxDuration notOlderThan } }
+  } }
+}`;
+const eventsQuery = `query ($zone: string!, $rays: [string!]!, $from: Time!, $to: Time!, $limit: uint64!) {
+  viewer { zones(filter: { zoneTag: $zone }) {
+    firewallEventsAdaptive(
+      filter: { rayName_in: $rays, datetime_geq: $from, datetime_leq: $to }
+      limit: $limit
+      orderBy: [datetime_DESC]
+    ) { action source ruleId description rayName }
+  } }
+}`;
+
+/** The phase whose rules have the ids that events of this source name. */
+const phases: Readonly<Record<string, string>> = {
+  firewallcustom: "http_request_firewall_custom",
+  ratelimit: "http_ratelimit",
+};
+
+/** One line: a text with a line break could look like a line of trace's own. */
+const text = (value: unknown): string =>
+  printable(String(value ?? ""))
+    .replace(/\s+/g, " ")
+    .slice(0, longestText);
+
+type Rule = { readonly id: string; readonly ref?: string; readonly description?: string };
+
+/** Adds whose rule each event names, and its description. Without the permission to read rules, changes no event. */
+async function withOwner(api: CloudflareApi, zone: string, events: readonly Found[]): Promise<readonly Found[]> {
+  const wanted = [...new Set(events.flatMap(({ source }) => phases[source] ?? []))];
+  const read = wanted.map((phase) => api.get<{ rules?: Rule[] }>(`zones/${zone}/rulesets/phases/${phase}/entrypoint`));
+  const rulesets = await Promise.all(read).catch((error: unknown) => {
+    if (!(error instanceof ApiError)) throw error;
+    return [];
+  });
+  const rules = rulesets.flatMap((ruleset) => ruleset?.rules ?? []);
+  return events.map((event) => {
+    const rule = rules.find(({ id }) => id === event.rule);
+    if (rule === undefined) return event;
+    const description = event.description || text(rule.description);
+    return { ...event, description, owner: isOurs(rule) ? "pushgate" : "zone" };
+  });
+}
+
+type Found = SecurityEvent & { readonly ray: string };
+
+/** Events of these rays as far back as one query reaches, or why there are none. */
+async function eventsOf(api: CloudflareApi, name: string, rays: readonly string[]): Promise<readonly Found[] | string> {
+  const [zone] = await api.list<{ id: string }>(`zones?name=${encodeURIComponent(name)}`);
+  if (zone === undefined) return `cloudflare:apiToken cannot read a zone ${name}`;
+  type Settings = { readonly settings?: { readonly firewallEventsAdaptive?: Limits } };
+  const settings = await api.query<Zones<Settings>>(limitsQuery, { zone: zone.id });
+  const limits = settings?.viewer?.zones?.[0]?.settings?.firewallEventsAdaptive;
+  const seconds = Math.min(Number(limits?.maxDuration), Number(limits?.notOlderThan)) - skew;
+  if (limits?.enabled !== true || !(seconds > 0)) return "the zone's plan has no security events";
+  const to = Date.now() + skew * 1000;
+  type Events = { readonly firewallEventsAdaptive?: readonly Row[] };
+  const found = await api.query<Zones<Events>>(eventsQuery, {
+    ...{ zone: zone.id, rays, limit: Math.min(rays.length * eachLeaves, largestPage) },
+    ...{ from: new Date(to - seconds * 1000).toISOString(), to: new Date(to).toISOString() },
+  });
+  const events = (found?.viewer?.zones?.[0]?.firewallEventsAdaptive ?? []).map(
+    ({ action, source, ruleId, description, rayName }): Found => ({
+      source: text(source).toLowerCase(),
+      action: text(action).toLowerCase().replaceAll("_", ""),
+      rule: text(ruleId),
+      description: text(description),
+      ray: text(rayName),
+    }),
+  );
+  return withOwner(api, zone.id, events);
+}
+
+const permission = "Give cloudflare:apiToken the permission Analytics Read.";
+
+/** Why the API did not answer, in one line. */
+function reason(error: unknown): string {
+  if (error instanceof UserError) return text(error.message);
+  if (!(error instanceof ApiError)) throw error;
+  const forbidden = error.status === 403 || /not authorized|does not have access/.test(error.message);
+  return `the API: ${text(error.message)}${forbidden ? `. ${permission}` : ""}`;
+}
+
+type Ray = { readonly ray: string } | { readonly notLooked: string };
+
+function rayOf(answer: Answer | undefined): Ray {
+  const { headers } = answer ?? { headers: {} as Answer["headers"] };
+  if (headers["x-served-by"]) return { notLooked: "it let the request pass: X-Served-By names the host" };
+  const [, ray] = /^([0-9a-f]{16})(-\w+)?$/i.exec(headers["cf-ray"] ?? "") ?? [];
+  if (ray !== undefined) return { ray: ray.toLowerCase() };
+  return { notLooked: "the answer has no ray. Add --status and --header 'cf-ray: …', as the git host shows them" };
+}
+
+async function look(rays: readonly string[], access: () => Promise<Access>, seconds: number) {
+  try {
+    const { token, baseUrl = vendorUrl, zone = "" } = await access();
+    if (token === undefined)
+      return "cloudflare:apiToken is not set. Run: npx pulumi config set --secret cloudflare:apiToken";
+    return await eventsOf(cloudflareApi({ baseUrl, token }, AbortSignal.timeout(seconds * 1000)), zone, rays);
+  } catch (error) {
+    return reason(error);
+  }
+}
+
+/**
+ * Cloudflare's events of each answer, in the order of the answers, by at most five requests for all. `access` is not
+ * called where each answer lacks a ray or comes from a host.
+ */
+export async function atCloudflare(
+  answers: readonly (Answer | undefined)[],
+  access: () => Promise<Access>,
+  seconds = patience,
+): Promise<Looked[]> {
+  const all = answers.map(rayOf);
+  const rays = all.flatMap((one) => ("ray" in one ? [one.ray] : []));
+  const found = rays.length === 0 ? [] : await look(rays, access, seconds);
+  return all.map((one) => {
+    if (!("ray" in one)) return one;
+    if (typeof found === "string") return { notLooked: found };
+    return { cloudflare: found.filter(({ ray }) => ray === one.ray).map(({ ray: _, ...event }) => event) };
+  });
+}

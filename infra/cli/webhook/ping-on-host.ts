@@ -1,0 +1,109 @@
+/**
+ * A correctly signed ping that a host sends to its own receiver, from an address in the git host's ranges. The operator's
+ * computer signs it. The request travels on the standard input of ssh, since GitLab's older deliveries hold the secret
+ * itself, and no part of it is an argument on the host.
+ */
+import { randomUUID } from "node:crypto";
+import { setTimeout as sleep } from "node:timers/promises";
+import { gitHosts } from "../../../service/git-hosts/index.ts";
+import { scriptBeside, word } from "../../apply/shell.ts";
+import { settledHooks, sourceSets } from "../../config/derived.ts";
+import type { Answer } from "../../trace/evidence.ts";
+import { outcomes } from "../../trace/outcomes.ts";
+import { type Verdict, verdict } from "../../trace/verdict.ts";
+import { all, type Options, ofStack, targets } from "../command.ts";
+import { type Endpoint, nameOfEndpoint, wantedOf } from "../endpoints.ts";
+import { runOnHost } from "../run-on-host.ts";
+import type { Followed } from "../site/follow.ts";
+import { readStack, UserError } from "../stack.ts";
+import { onHosts, type Traced } from "../trace/hosts.ts";
+
+const lineEnd = "\r\n";
+
+/** The bytes of a request; `url`: that of the webhook. */
+function requestOf(
+  url: string,
+  { headers, body }: { headers: Readonly<Record<string, string>>; body: string },
+): string {
+  const { host, pathname } = new URL(url);
+  const all = {
+    host,
+    "user-agent": "pushgate",
+    "content-type": "application/json",
+    "content-length": String(Buffer.byteLength(body)),
+    connection: "close",
+    ...headers,
+  };
+  const lines = Object.entries(all).map(([name, value]) => `${name}: ${value}`);
+  return [`POST ${pathname} HTTP/1.1`, ...lines, "", body].join(lineEnd);
+}
+
+export const pingScript = (request: string, source: string, port: number): string => `
+perl /dev/fd/3 ${word(source)} ${port} 3<<'PERL' <<'REQUEST'
+${scriptBeside(import.meta.url, "ping.pl")}PERL
+${Buffer.from(request).toString("hex")}
+REQUEST
+`;
+
+/** undefined where nothing answered. */
+function answerOf(text: string): Answer | undefined {
+  const [, status, head = "", body = ""] =
+    /^HTTP\/1\.1 (\d{3})[^\r]*\r\n((?:[^\r]+\r\n)*)\r\n([\s\S]*)$/.exec(text) ?? [];
+  if (status === undefined) return undefined;
+  const headers = head.split(lineEnd).flatMap((line): [string, string][] => {
+    const [, name, value] = /^([\w-]+): (.*)$/.exec(line) ?? [];
+    return name === undefined ? [] : [[name.toLowerCase(), value ?? ""]];
+  });
+  return { status: Number(status), headers: Object.fromEntries(headers), body };
+}
+
+/** The verdict where no connection opened: the socket should accept an address of the ranges. */
+const notAccepted: Verdict = {
+  certainty: "likely",
+  outcomes: outcomes.filter(({ name }) => name === "unreachable socket"),
+  causes: [],
+};
+
+/** Throws a UserError where each delivery of the git host is a push, so that a ping would build. */
+export async function pingOnHost(endpoint: Endpoint, options: Options): Promise<Followed> {
+  const { hook, host: name, url } = endpoint;
+  const { ping } = gitHosts[hook.gitHost];
+  if (ping === undefined)
+    throw new UserError(
+      `${nameOfEndpoint(endpoint)}: each delivery of ${hook.gitHost} is a push, so pushgate sends no ping. Send a test from the sender's page.`,
+    );
+  const { hosts, hooks } = await readStack(ofStack(options));
+  const [host] = targets(hosts, { ...options, host: name });
+  const set = sourceSets({ hooks: settledHooks(hooks) }).find((one) =>
+    one.hooks.some((each) => each.name === hook.name),
+  )!;
+  const source = sourceIn(set.cidrs);
+  const delivery = randomUUID();
+  const request = requestOf(url, ping(wantedOf(endpoint).secret, delivery));
+  const [text] = await all([runOnHost(host!, pingScript(request, source, set.port), 30)]);
+  const [, connected, hex = ""] = /^(connected )?([0-9a-f]*)$/.exec(text!.trim()) ?? [];
+  const about = { hook: hook.name, host: name, delivery, kind: "ping" };
+  if (connected === undefined) return { ...about, ...notAccepted };
+  const answer = answerOf(Buffer.from(hex, "hex").toString());
+  const look = async () => (await onHosts([delivery], { ...options, host: name })).get(delivery)![0];
+  let logged = await look();
+  // journald may write the receiver's line a moment after the answer.
+  const isReceivers = answer?.headers["x-served-by"] === "pushgate-receiver";
+  for (let i = 0; isReceivers && logged?.receiver === undefined && i < 5; i++) {
+    await sleep(1_000);
+    logged = await look();
+  }
+  // The ping did not pass nginx, so that its log says nothing.
+  const seen: Traced = {
+    ...(answer !== undefined && { answer }),
+    ...(logged?.receiver !== undefined && { receiver: logged.receiver }),
+    ...(logged?.time && { time: logged.time }),
+  };
+  return { ...seen, ...about, ...verdict(seen) };
+}
+
+/** An address of the first IPv4 range, else of the first range. */
+function sourceIn(cidrs: readonly string[]): string {
+  const [range = ""] = (cidrs.find((cidr) => !cidr.includes(":")) ?? cidrs[0] ?? "").split("/");
+  return range;
+}

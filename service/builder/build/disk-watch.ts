@@ -1,0 +1,82 @@
+/**
+ * Watches the disk while Hugo or git writes, and ends that program where the site takes more than it may, or the disk
+ * has less free than its reserve. It looks at the reserve every 50 ms, which costs 20 µs, and walks the folders for
+ * their size.
+ */
+import { setTimeout as sleep } from "node:timers/promises";
+import { isUnder } from "../files.ts";
+import type { Places } from "../places.ts";
+import { releases, sizeOf } from "../release/releases.ts";
+import { mebibytes, printable, rejected, type Setback } from "../run/setback.ts";
+import type { BuilderSettings } from "../settings.ts";
+import { freeOf, isLess, measure, reserveReached } from "./disk.ts";
+import { shares } from "./shares.ts";
+
+type Limits = Pick<BuilderSettings["limits"], "releaseBytes">;
+
+const pause = 200; // milliseconds between two walks; a walk that takes long has four times as long after it
+const often = 50; // milliseconds between two looks at the file systems
+
+/** Calls `end` once at most, and never after the returned function was called. */
+export function watchDisk({ releaseBytes }: Limits, places: Places, end: (setback: Setback) => void): () => void {
+  let watching = true;
+  const over = (setback: Setback) => {
+    if (!watching) return;
+    stop();
+    end(setback);
+  };
+  // Hugo's /tmp and /var/tmp are folders of the host's own. Where another program has filled them, a build may go on.
+  const disks = [places.site, "/tmp", "/var/tmp"].flatMap((path) => {
+    const found = freeOf(path);
+    if (!found) return [];
+    const { free, reserve } = found;
+    const least = {
+      bytes: Math.min(reserve.bytes, free.bytes / 2),
+      inodes: Math.min(reserve.inodes, free.inodes / 2),
+    };
+    return [{ path, least }];
+  });
+  const timer = setInterval(() => {
+    for (const { path, least } of disks) {
+      const found = freeOf(path);
+      if (found && isLess(found.free, least)) over(reserveReached(path, least));
+    }
+  }, often);
+  const stop = () => {
+    watching = false;
+    clearInterval(timer);
+  };
+  const walks = async () => {
+    let most: number | undefined;
+    const hugos = [places.out, places.cache];
+    let closed: ReadonlySet<string> = new Set();
+    for (let took = 0; watching; ) {
+      await sleep(Math.max(pause, 4 * took), undefined, { ref: false });
+      if (!watching) return;
+      const from = performance.now();
+      // Computed here and not at the start: most calls of git end before the first walk.
+      most ??= shares.whileWriting * releaseBytes - sizeOf(places, releases(places));
+      const found = await measure(places.work, most, () => watching);
+      if (found.bytes > most) over(tooMuch(shares.whileWriting * releaseBytes));
+      // Only a folder that was closed at the walk before, too: a program may open a folder after it has made it.
+      const still = [...found.closed].find((folder) => closed.has(folder) && hugos.some((its) => isUnder(folder, its)));
+      if (still !== undefined) over(hidden(still));
+      closed = found.closed;
+      took = performance.now() - from;
+    }
+  };
+  walks().catch((error: Error) => over(rejected(`the folders of the site cannot be measured: ${error.message}`)));
+  return stop;
+}
+
+const tooMuch = (bytes: number): Setback =>
+  rejected(
+    `the site wrote more than it may: clone, checkout, cache, Hugo's output and the releases take more than ` +
+      `${mebibytes(bytes)} MiB on the disk, ${shares.whileWriting} times hooks[].site.limits.releaseMiB. Make the site ` +
+      "smaller, or raise it.",
+  );
+
+const hidden = (folder: string): Setback =>
+  rejected(
+    `the build closed the folder ${printable(folder, 200)}, so that its size is unknown. Leave folders open to others.`,
+  );

@@ -1,0 +1,97 @@
+/**
+ * What a folder takes on the disk, and what every build leaves free: a twentieth of the file system, 1 GiB at most, as
+ * a disk that takes 2 GB a second takes 0.5 GB before a build is ended. The host's other programs go on with that.
+ */
+import { lstatSync, opendirSync, statfsSync } from "node:fs";
+import { setImmediate } from "node:timers/promises";
+import { ifThere } from "../files.ts";
+import { failed, mebibytes, type Setback } from "../run/setback.ts";
+
+/** Bytes that an entry takes at least, so that a build of empty files is limited, too. */
+const block = 4096;
+
+/** Bytes that a file of this size takes. */
+export const onDisk = (size: number): number => Math.ceil(Math.max(size, 1) / block) * block;
+
+const part = 20;
+const mostBytes = 1 << 30;
+/** ext4 makes an inode for each 16 KiB. */
+const mostInodes = mostBytes >> 14;
+
+export type Free = { readonly bytes: number; readonly inodes: number };
+
+/** `inodes` is infinite where the file system makes them as they are needed. undefined where there is no such path. */
+export function freeOf(path: string): { readonly free: Free; readonly reserve: Free } | undefined {
+  const found = ifThere(() => statfsSync(path));
+  if (!found) return undefined;
+  const { bavail, blocks, bsize, ffree, files } = found;
+  const reserve = {
+    bytes: Math.min((blocks * bsize) / part, mostBytes),
+    inodes: Math.min(files / part, mostInodes),
+  };
+  return { free: { bytes: bavail * bsize, inodes: files === 0 ? Number.POSITIVE_INFINITY : ffree }, reserve };
+}
+
+export const isLess = (free: Free, least: Free): boolean => free.bytes < least.bytes || free.inodes < least.inodes;
+
+export const reserveReached = (path: string, { bytes, inodes }: Free): Setback =>
+  failed(
+    `the disk is full. Free space on the file system of ${path}, or make the site smaller: a build leaves ` +
+      `${mebibytes(bytes)} MiB and ${Math.ceil(inodes)} inodes of it free.`,
+  );
+
+/** Throws where a file of this size would leave less than the reserve. */
+export function needRoom(path: string, bytes = 0): void {
+  const found = freeOf(path);
+  if (found && isLess({ ...found.free, bytes: found.free.bytes - bytes }, found.reserve))
+    throw reserveReached(path, found.reserve);
+}
+
+export type Measured = {
+  readonly bytes: number;
+  /** Folders that cannot be read, so their size is unknown. */
+  readonly closed: ReadonlySet<string>;
+};
+
+const slash = Buffer.from("/");
+const slice = 5; // milliseconds after which other work of this process goes on
+
+/**
+ * Blocks of all below a folder; a file with several names there counts once. Follows no link. Ends where the sum is
+ * above `most`, or `going` returns false. Paths are bytes, as a build may give any name.
+ */
+export async function measure(
+  folder: string,
+  most = Number.POSITIVE_INFINITY,
+  going = (): boolean => true,
+): Promise<Measured> {
+  const closed = new Set<string>();
+  const folders = [Buffer.from(folder)];
+  let bytes = 0;
+  let from = performance.now();
+  for (let at = folders.pop(); at !== undefined && bytes <= most; at = folders.pop())
+    try {
+      // Node's types do not know that names may be bytes; Node 18 requires them where the path is bytes.
+      const entries = opendirSync(at, { encoding: "buffer" as BufferEncoding, bufferSize: 1000 });
+      try {
+        for (let entry = entries.readSync(); entry && bytes <= most; entry = entries.readSync()) {
+          const path = Buffer.concat([at, slash, entry.name as unknown as Buffer]);
+          const stat = ifThere(() => lstatSync(path));
+          if (stat) bytes += Math.max(stat.blocks * 512, block) / (stat.isDirectory() ? 1 : stat.nlink);
+          if (stat?.isDirectory()) folders.push(path);
+          if (performance.now() - from < slice) continue;
+          await setImmediate();
+          if (!going()) return { bytes, closed };
+          from = performance.now();
+        }
+      } finally {
+        entries.closeSync();
+      }
+    } catch (error) {
+      const { code = "", syscall } = error as NodeJS.ErrnoException;
+      if (syscall === undefined) throw error;
+      // A build renames and removes while it is measured.
+      if (code !== "ENOENT" && code !== "ENOTDIR") closed.add(at.toString());
+    }
+  return { bytes, closed };
+}

@@ -1,0 +1,58 @@
+/**
+ * Checks a build before it is published: an index.html, enough pages, no links, not too large. Hugo's exit status is
+ * not enough: without layouts Hugo exits with 0 and writes nothing.
+ */
+import { lstatSync } from "node:fs";
+import { type Found, isKept, walk } from "../files.ts";
+import { listed, mebibytes, rejected } from "../run/setback.ts";
+import type { BuilderSettings } from "../settings.ts";
+import { onDisk } from "./disk.ts";
+
+/** `former`: the pages of the published release. `leftOut`: links. Returns everything that was built. Throws Setback. */
+export function gate(
+  out: string,
+  { limits, keep }: BuilderSettings,
+  former: number | null,
+  leftOut: readonly string[],
+) {
+  const { found, sizes } = lookAt(out);
+  const hint = leftOut.length > 0 ? ` These links were left out: ${listed(leftOut)}.` : "";
+  if (found.links.length > 0)
+    throw rejected(`Hugo wrote symbolic links, which may lead anywhere: ${listed(found.links)}. Remove them.`);
+  if (found.others.length > 0)
+    throw rejected(`Hugo wrote something that is no file: ${listed(found.others)}. Remove it.`);
+  const index = found.files.indexOf("index.html");
+  if (index < 0)
+    throw rejected(`Hugo wrote no index.html. Add the layouts (a theme, a submodule) to the repository.${hint}`);
+  if (sizes[index] === 0)
+    throw rejected(`Hugo wrote an empty index.html. Correct layouts/index.html, which gives nothing.${hint}`);
+  const pages = pagesOf(found.files, keep);
+  const least = Math.ceil(((former ?? 0) * limits.pagesPercent) / 100);
+  if (pages < least)
+    throw rejected(
+      `only ${pages} pages were built and the published release has ${former}. Check the content; if the pages ` +
+        `were removed on purpose, lower hooks[].site.limits.pagesPercent (${limits.pagesPercent}).${hint}`,
+    );
+  const bytes = sizes.reduce((sum, size) => sum + onDisk(size), 0);
+  if (bytes > limits.releaseBytes)
+    throw rejected(
+      `the site takes ${mebibytes(bytes)} MiB on the disk, and may take ${mebibytes(limits.releaseBytes)}. Raise ` +
+        "hooks[].site.limits.releaseMiB.",
+    );
+  return found;
+}
+
+export const pagesOf = (files: readonly string[], keep: readonly string[]): number =>
+  files.filter((path) => /\.html?$/i.test(path) && !isKept(path, keep)).length;
+
+function lookAt(out: string): { found: Found; sizes: readonly number[] } {
+  try {
+    const sizes: number[] = [];
+    const found = walk(out, undefined, (_, at) => sizes.push(lstatSync(at).size));
+    return { found, sizes };
+  } catch (error) {
+    const { code, path } = error as NodeJS.ErrnoException;
+    if (code !== "ENOENT") throw error;
+    throw rejected(`Hugo wrote a name that is not UTF-8: ${listed([String(path)])}. Rename it.`);
+  }
+}

@@ -1,0 +1,31 @@
+/** Frees the disk before a run, so that a site takes no more than its shares (shares.ts). */
+
+import { makeCache } from "../places.ts";
+import { currentRelease, prune, releases, sizeOf } from "../release/releases.ts";
+import { type BuildContext, discardClone, pruneClone } from "../source/repository.ts";
+import { measure, needRoom } from "./disk.ts";
+import { retire } from "./hugo.ts";
+import { shares } from "./shares.ts";
+
+/**
+ * Removes a large cache and old releases until two shares are free, or until nothing is left to remove. Throws Setback on
+ * a full disk.
+ */
+export async function makeRoom(context: BuildContext): Promise<void> {
+  const { places, settings } = context;
+  const { limits } = settings;
+  const { cache, work } = places;
+  if ((await measure(cache)).bytes > shares.ofCache * limits.releaseBytes) {
+    retire(places, cache);
+    makeCache(places);
+  }
+  const others = (await measure(work)).bytes;
+  const current = currentRelease(places);
+  const stay = releases(places);
+  const kept = () => (current === undefined ? stay : [current, ...stay]);
+  while (stay.length > 0 && others + sizeOf(places, kept()) > shares.beforeRun * limits.releaseBytes) stay.pop();
+  prune(places, kept());
+  // A clone that cannot be pruned in the room that is left is removed, and fetched again.
+  await pruneClone(context).catch(() => discardClone(places));
+  needRoom(places.site);
+}

@@ -1,0 +1,132 @@
+/**
+ * Makes a release: a folder that never changes again. A built file is linked or copied, as Hugo may still hold a
+ * descriptor. The assets of each release that stays are linked into the next ones, because pages that are open refer to them.
+ */
+import { chmodSync, linkSync, lstatSync, mkdirSync, symlinkSync } from "node:fs";
+import { basename, dirname, extname, join, relative } from "node:path";
+import { needRoom } from "../build/disk.ts";
+import { pagesOf } from "../build/gate.ts";
+import { runChild } from "../child.ts";
+import { below, type Found, isKept, isUnder, remove, walk } from "../files.ts";
+import type { Places } from "../places.ts";
+import { failed, listed } from "../run/setback.ts";
+import type { BuilderSettings } from "../settings.ts";
+import { hashOf, linkOrCopy } from "./link-or-copy.ts";
+import { deployed, draft, type Manifest, nextId, type ReleaseFile, readManifest, seal, staying } from "./releases.ts";
+
+type Rules = Pick<BuilderSettings, "keep" | "assets">;
+
+type Draft = Rules & {
+  readonly places: Places;
+  readonly release: string;
+  readonly folder: string;
+  readonly files: Map<string, ReleaseFile>;
+  readonly warnings: string[];
+};
+
+type Source = Pick<Manifest, "from"> & { readonly commit: string };
+
+/** Makes a release of Hugo's output: on the disk, and not yet published. Adds to `warnings`. */
+export async function makeRelease(rules: Rules, places: Places, source: Source, found: Found, warnings: string[]) {
+  const { commit } = source;
+  const release = nextId(places, commit);
+  const folder = places.release(release);
+  const draftOf: Draft = { ...rules, places, release, folder, files: new Map(), warnings };
+  try {
+    mkdirSync(folder);
+    addBuilt(draftOf, found);
+    carryAssets(draftOf);
+    const links = linkKept(draftOf);
+    for (const path of ["", ...walk(folder).folders]) chmodSync(join(folder, path), 0o555);
+    const at = new Date().toISOString();
+    const pages = pagesOf(found.files, rules.keep);
+    const manifest = draft(places, { release, ...source, at, pages, files: draftOf.files, links });
+    await syncFileSystem(places);
+    seal(places, release);
+    return manifest;
+  } catch (error) {
+    // On a full disk, this frees the release's space at once.
+    remove(folder);
+    throw error;
+  }
+}
+
+function addBuilt({ keep, places, release, folder, files, warnings }: Draft, found: Found): void {
+  const former = deployed(places);
+  for (const path of found.folders) if (!isKept(path, keep)) mkdirSync(join(folder, path));
+  const built = found.files.filter((path) => !isKept(path, keep));
+  for (const [at, paths] of byFolder(built))
+    below(places.out, at, (here) => {
+      for (const path of paths) {
+        const source = join(here, basename(path));
+        needRoom(places.site, lstatSync(source).size);
+        const known = former?.files.get(path);
+        const published = known && { sha256: known.sha256, file: join(places.release(former!.release), path) };
+        files.set(path, { ...linkOrCopy(source, join(folder, path), published), built: release });
+      }
+    });
+  const shadowed = found.files.filter((path) => isKept(path, keep));
+  if (shadowed.length > 0) warnings.push(`built files under site.keep are left out: ${listed(shadowed)}`);
+}
+
+/** Paths by their folder, so that each folder is opened once; "" is the top. */
+function byFolder(paths: readonly string[]): Map<string, string[]> {
+  const folders = new Map<string, string[]>();
+  for (const path of paths) {
+    const folder = dirname(`/${path}`).slice(1);
+    const known = folders.get(folder);
+    if (known) known.push(path);
+    else folders.set(folder, [path]);
+  }
+  return folders;
+}
+
+function carryAssets({ keep, assets, places, release, folder, files, warnings }: Draft): void {
+  const extensions = new Set(assets.map((extension) => `.${extension}`));
+  const changed: string[] = [];
+  for (const id of staying(places, release)) {
+    for (const [path, entry] of readManifest(places, id)?.files ?? []) {
+      const carried = entry.built === id && extensions.has(extname(path).toLowerCase());
+      if (!carried || files.has(path) || isKept(path, keep)) continue;
+      const from = join(places.release(id), path);
+      // A changed file would be carried along for five releases.
+      if (hashOf(from)?.sha256 !== entry.sha256) changed.push(`${id}/${path}`);
+      else if (placed(() => linkSync(from, join(folder, path)), join(folder, path))) files.set(path, entry);
+    }
+  }
+  if (changed.length > 0) warnings.push(`assets changed on the disk are not carried along: ${listed(changed)}`);
+}
+
+/** Links to kept paths: relative, so that they hold in a sandbox, and after the site's folder was moved. */
+function linkKept({ keep, places, folder, warnings }: Draft): Map<string, string> {
+  const links = new Map<string, string>();
+  // A path below another kept path lies outside the release already.
+  for (const path of keep.filter((path) => !keep.some((other) => other !== path && isUnder(path, other)))) {
+    const link = join(folder, path);
+    const target = relative(dirname(link), join(places.kept, path));
+    if (placed(() => symlinkSync(target, link), link)) links.set(path, target);
+    else warnings.push(`site.keep: ${path} is not linked, as the build has a file in its place`);
+  }
+  return links;
+}
+
+/** False where the build has a file for one of the path's folders, or anything of the path's name. */
+function placed(place: () => void, path: string): boolean {
+  try {
+    mkdirSync(dirname(path), { recursive: true });
+    place();
+    return true;
+  } catch (error) {
+    if (["EEXIST", "ENOTDIR"].includes((error as NodeJS.ErrnoException).code ?? "")) return false;
+    throw error;
+  }
+}
+
+/** Syncs all that was written, at once: an fsync for each of 5,000 files takes seconds. */
+async function syncFileSystem({ site }: Places): Promise<void> {
+  const env = { PATH: "/usr/local/bin:/usr/bin:/bin", LC_ALL: "C" };
+  const { code, stderr } = await runChild("sync", ["-f", site], { cwd: "/", env, seconds: 600 });
+  if (code === 0) return;
+  if (/No space left|quota/.test(stderr)) throw Object.assign(new Error(stderr), { code: "ENOSPC" });
+  throw failed(`the disk did not take what was written: ${stderr.trim()}`);
+}

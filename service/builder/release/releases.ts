@@ -1,0 +1,196 @@
+/** The releases of a site: a folder each, a manifest for each complete one, and the link `current` to the published one. */
+import { lstatSync, readdirSync, readFileSync, readlinkSync, renameSync, symlinkSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { onDisk } from "../build/disk.ts";
+import { ifThere, remove, syncFolder, walk } from "../files.ts";
+import type { Places } from "../places.ts";
+import { failed } from "../run/setback.ts";
+import { hashOf } from "./link-or-copy.ts";
+
+export type ReleaseFile = {
+  readonly size: number;
+  readonly sha256: string;
+  /** The release whose build made the file: another one where an asset is carried along. */
+  readonly built: string;
+};
+
+/** Where a build had its content from. A release that was adopted, or made by an earlier version, does not have it. */
+export type From = {
+  /** The site's folder in the repository; "" is its top. */
+  readonly folder: string;
+  /** A folder outside the repository, or those in it. */
+  readonly content: string | readonly string[];
+};
+
+export type Manifest = {
+  readonly release: string;
+  /** null: adopted. */
+  readonly commit: string | null;
+  /** ISO 8601, UTC. */
+  readonly at: string;
+  readonly pages: number;
+  readonly from?: From;
+  readonly bytes: number;
+  readonly files: ReadonlyMap<string, ReleaseFile>;
+  /** Symbolic links and their targets: to kept paths, and any of an adopted folder. */
+  readonly links: ReadonlyMap<string, string>;
+};
+
+const mostKept = 5;
+
+/** The number comes first, so that names sort by age. */
+const releaseId = /^\d{6}-[0-9a-z]+$/;
+
+/** Writes a manifest, before the release is synced, under a name that does not count yet. */
+export function draft(places: Places, manifest: Omit<Manifest, "bytes">): Manifest {
+  const bytes = [...manifest.files.values()].reduce((sum, { size }) => sum + size, 0);
+  const files = [...manifest.files].map(([path, { size, sha256, built }]) =>
+    built === manifest.release ? [path, size, sha256] : [path, size, sha256, built],
+  );
+  const path = `${places.manifest(manifest.release)}.new`;
+  remove(path);
+  writeFileSync(path, `${JSON.stringify({ ...manifest, bytes, links: [...manifest.links], files })}\n`, { flag: "wx" });
+  return { ...manifest, bytes };
+}
+
+/** Renames the manifest, after the release is synced: from now on the release counts. */
+export function seal(places: Places, release: string): void {
+  renameSync(`${places.manifest(release)}.new`, places.manifest(release));
+  syncFolder(places.manifests);
+}
+
+/** Manifests by path: none ever changes, and one of 5,000 files takes 5 ms to read. */
+const known = new Map<string, Manifest>();
+
+/** undefined where there is no manifest that can be read. */
+export function readManifest(places: Places, release: string): Manifest | undefined {
+  const path = places.manifest(release);
+  if (known.has(path)) return known.get(path);
+  const text = ifThere(() => readFileSync(path, "utf8"));
+  try {
+    const { files, links, ...rest } = JSON.parse(text ?? "");
+    if (rest.release !== release) return undefined;
+    const entries = (files as [string, number, string, string?][]).map(([path, size, sha256, built = release]) => {
+      return [path, { size, sha256, built }] as const;
+    });
+    const manifest = { ...rest, files: new Map(entries), links: new Map(links) };
+    known.set(path, manifest);
+    return manifest;
+  } catch {
+    return undefined;
+  }
+}
+
+/** Finished releases, newest first. */
+export function releases({ manifests, releases }: Places): string[] {
+  const finished = new Set(ifThere(() => readdirSync(manifests)) ?? []);
+  return (ifThere(() => readdirSync(releases)) ?? [])
+    .filter((name) => releaseId.test(name) && finished.has(`${name}.json`))
+    .sort()
+    .reverse();
+}
+
+/** The release that `current` leads to. */
+export function currentRelease({ current, release }: Places): string | undefined {
+  let target = "";
+  try {
+    target = readlinkSync(current);
+  } catch {}
+  const id = /^releases\/([^/]+)$/.exec(target)?.[1];
+  return id && releaseId.test(id) && ifThere(() => lstatSync(release(id)).isDirectory()) ? id : undefined;
+}
+
+/** The manifest of what is published. */
+export function deployed(places: Places): Manifest | undefined {
+  const id = currentRelease(places);
+  return id === undefined ? undefined : readManifest(places, id);
+}
+
+/** One more than the highest number there is, finished or not. 000001 is left to a folder that may be adopted. */
+export function nextId(places: Places, commit: string): string {
+  const names = [...readdirSync(places.releases), ...readdirSync(places.manifests)];
+  const numbers = names.filter((name) => /^\d{6}-/.test(name)).map((name) => Number(name.slice(0, 6)));
+  return `${String(Math.max(1, ...numbers) + 1).padStart(6, "0")}-${commit.slice(0, 12)}`;
+}
+
+/** Bytes that these releases take: a file that they share is one file on the disk. */
+export function sizeOf(places: Places, ids: readonly string[]): number {
+  const files = new Map<string, number>();
+  for (const id of ids)
+    for (const [path, { size, sha256 }] of readManifest(places, id)?.files ?? []) files.set(`${sha256} ${path}`, size);
+  return [...files.values()].reduce((sum, size) => sum + onDisk(size), 0);
+}
+
+/** The releases that stay when `next` is published: it, the current one, and the newest of the others. */
+export function staying(places: Places, next = currentRelease(places)): string[] {
+  const first = [next, currentRelease(places)].filter((id) => id !== undefined);
+  return [...new Set([...first, ...releases(places)])].slice(0, mostKept);
+}
+
+/** Publishes a release that is on the disk, by one rename that is on the disk when this returns. */
+export function switchTo(places: Places, release: string): void {
+  const next = `${places.current}.new`;
+  remove(next);
+  symlinkSync(`releases/${release}`, next);
+  try {
+    renameSync(next, places.current);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== "EISDIR") throw error;
+    throw failed(`${places.current} is a folder and should be a link. Move it away.`);
+  }
+  syncFolder(places.site);
+}
+
+/** Publishes, and returns the releases that stay. */
+export function publish(places: Places, release: string): readonly string[] {
+  const stay = staying(places, release);
+  switchTo(places, release);
+  return stay;
+}
+
+/** Removes the other releases, manifests first: what a kill leaves of a release is no longer one. */
+export function prune(places: Places, stay: readonly string[]): void {
+  const old = releases(places).filter((id) => !stay.includes(id));
+  for (const id of old) {
+    known.delete(places.manifest(id));
+    remove(places.manifest(id));
+  }
+  for (const id of old) remove(places.release(id));
+}
+
+export const discard = (places: Places, release: string): void =>
+  prune(
+    places,
+    releases(places).filter((id) => id !== release),
+  );
+
+/** Removes releases that were never finished. What is published stays, whatever it lacks. */
+export function removeHalf(places: Places): void {
+  remove(`${places.current}.new`);
+  const finished = new Set([...releases(places), currentRelease(places)]);
+  for (const name of readdirSync(places.releases))
+    if (releaseId.test(name) && !finished.has(name)) remove(places.release(name));
+  for (const name of readdirSync(places.manifests))
+    if (!ifThere(() => lstatSync(places.release(name.replace(/\.json$/, ""))))) remove(join(places.manifests, name));
+}
+
+/** Whether two releases were built with the same files; what they carry along may differ. */
+export function isSameBuild(one: Manifest, other: Manifest): boolean {
+  const [built, before] = [one, other].map(
+    ({ release, files }) =>
+      new Map([...files].flatMap(([path, entry]) => (entry.built === release ? [[path, entry.sha256]] : []))),
+  );
+  return built!.size === before!.size && [...built!].every(([path, sha256]) => before!.get(path) === sha256);
+}
+
+/** Paths of a release that are missing, differ from what was published, or were added. */
+export function differences(places: Places, { release, files, links }: Manifest): string[] {
+  const folder = places.release(release);
+  const found = ifThere(() => walk(folder));
+  if (!found) return [release];
+  const added = [...found.files, ...found.others].filter((path) => !files.has(path));
+  const changed = [...files].filter(([path, entry]) => hashOf(join(folder, path))?.sha256 !== entry.sha256);
+  const changedLinks = found.links.filter((path) => links.get(path) !== readlinkSync(join(folder, path)));
+  const unlinked = [...links.keys()].filter((path) => !found.links.includes(path));
+  return [...new Set([...added, ...changed.map(([path]) => path), ...changedLinks, ...unlinked])].sort();
+}

@@ -1,0 +1,231 @@
+/**
+ * A marker is a reason to build: a delivery in the spool, a request of the writers' group, or a request of root.
+ * - Members of groups can put anything into spool and requests, and exchange it at any moment. So only a name counts, and
+ *   the builder opens nothing there: it notes what it found in `taken`, a file of its own, and then removes it. What is
+ *   noted is pending until it is published, also after a power cut.
+ * - Root's requests are in a folder that no member can enter. They stay there until they are done.
+ */
+import { randomUUID } from "node:crypto";
+import {
+  constants,
+  fstatSync,
+  lstatSync,
+  opendirSync,
+  readFileSync,
+  renameSync,
+  rmdirSync,
+  type Stats,
+  unlinkSync,
+} from "node:fs";
+import { ifThere, remove, syncFolder, withFile, writeWhole } from "../files.ts";
+import type { Places } from "../places.ts";
+import { printable, setbackOf } from "./setback.ts";
+
+export type Marker = {
+  readonly kind: "delivery" | "request" | "tick" | "schedule" | "rollback" | "adopt";
+  /** For people. */
+  readonly name: string;
+  /** Of a rollback. */
+  readonly release?: string;
+  /** Of root's requests. */
+  readonly file?: FoundFile;
+};
+
+/** `name` and `path` in bytes, as a member may give any. `key` distinguishes a later entry of the same name. */
+type FoundFile = {
+  readonly folder: string;
+  readonly name: Buffer;
+  readonly path: Buffer;
+  readonly stat: Stats | undefined;
+  readonly key: string;
+};
+
+type Taken = {
+  /** Also those that an earlier run took. */
+  readonly markers: readonly Marker[];
+  /** Why some markers cannot be taken. */
+  readonly faults: readonly string[];
+  readonly warnings: readonly string[];
+  /** Keys of entries that stay in the folders. */
+  readonly left: ReadonlySet<string>;
+};
+
+/** Entries that one run takes from a folder: to remove 10,000 takes 0.2 s. */
+const mostTaken = 10_000;
+/** Noted deliveries, and requests. One more would add only its name. */
+const mostNoted = 1_000;
+
+/** Keys of entries that cannot be removed, such as mount points: they request one build, not one after the other. */
+const stuck = new Set<string>();
+
+/** Without names that have a leading dot. */
+function* entriesOf(folder: string): Generator<FoundFile> {
+  const opened = opendirSync(folder, { encoding: "buffer" as BufferEncoding });
+  try {
+    for (let entry = opened.readSync(); entry; entry = opened.readSync()) {
+      const name = entry.name as unknown as Buffer;
+      if (name[0] === 0x2e) continue;
+      const path = Buffer.concat([Buffer.from(`${folder}/`), name]);
+      const stat = statOf(path);
+      yield { folder, name, path, stat, key: `${path.toString("latin1")} ${stat?.ino}` };
+    }
+  } finally {
+    opened.closeSync();
+  }
+}
+
+/** undefined where the entry is gone, or the builder may not look at it, as at a mount that a member made. */
+function statOf(path: Buffer): Stats | undefined {
+  try {
+    return lstatSync(path);
+  } catch {
+    return undefined;
+  }
+}
+
+function found(folder: string): FoundFile[] {
+  const entries: FoundFile[] = [];
+  for (const entry of entriesOf(folder)) if (entries.push(entry) === mostTaken) break;
+  return entries;
+}
+
+/** Takes all markers. Never throws: `faults` has what went wrong, and the rest is taken. */
+export function take(places: Places): Taken {
+  const faults: string[] = [];
+  const warnings: string[] = [];
+  const attempt = <T>(work: () => T, otherwise: T): T => {
+    try {
+      return work();
+    } catch (error) {
+      faults.push(setbackOf(error).message);
+      return otherwise;
+    }
+  };
+  const look = (folder: string): FoundFile[] => {
+    const entries = attempt(() => ifThere(() => found(folder)), []);
+    if (!entries) faults.push(`${folder} is missing. Run systemd-tmpfiles --create, which makes it.`);
+    return entries ?? [];
+  };
+
+  const [deliveries, requests, rootRequests] = [look(places.spool), look(places.requests), look(places.rootRequests)];
+  const there = new Set([...deliveries, ...requests, ...rootRequests].map(({ key }) => key));
+  // Forgets an entry that is gone: a later one of its name may get the same inode.
+  for (const key of stuck) if (!there.has(key)) stuck.delete(key);
+  const names = [...unstuck(deliveries).map(deliveryName), ...unstuck(requests).map(requestName)];
+  const noted = attempt(() => note(places, names), false);
+  const left = new Set(rootRequests.map(({ key }) => key));
+  for (const entry of [...deliveries, ...requests]) {
+    const fault = noted ? discard(entry, warnings) : undefined;
+    if (fault !== undefined) faults.push(fault);
+    if (!noted || fault !== undefined) left.add(entry.key);
+  }
+  return { markers: attempt(() => pending(places, rootRequests), []), faults, warnings, left };
+}
+
+/** Whether a marker came after the `take` that left these, or is there beside those that cannot be removed. */
+export function arrived({ spool, requests, rootRequests }: Places, left: ReadonlySet<string> = stuck): boolean {
+  for (const folder of [spool, requests, rootRequests])
+    try {
+      for (const { key } of entriesOf(folder)) if (!left.has(key)) return true;
+    } catch {}
+  return false;
+}
+
+/**
+ * Takes what an earlier version had moved into a folder `.taken` and not published. A member could exchange that folder
+ * for another one: the builder enters it by descriptor, and only its own.
+ */
+export function takeFormer(places: Places): void {
+  const flags = constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW;
+  for (const [folder, nameOf] of [
+    [places.spool, deliveryName],
+    [places.requests, requestName],
+  ] as const)
+    try {
+      withFile(`${folder}/.taken`, flags, (descriptor) => {
+        if (fstatSync(descriptor).uid !== process.getuid?.()) return;
+        const entries = found(`/proc/self/fd/${descriptor}`);
+        note(places, entries.map(nameOf));
+        for (const entry of entries) discard(entry, []);
+      });
+      rmdirSync(`${folder}/.taken`);
+    } catch {}
+}
+
+/** Removes an entry of any kind; a folder with files in it gets a name that counts no more. Returns why that fails. */
+function discard({ path, folder, name, key }: FoundFile, warnings: string[]): string | undefined {
+  const shown = `${folder}/${printable(name.toString(), 100)}`;
+  const aside = `.aside-${randomUUID()}`;
+  const ways = [unlinkSync, rmdirSync, (from: Buffer) => renameSync(from, `${folder}/${aside}`)];
+  let code: string | undefined;
+  for (const [i, way] of ways.entries())
+    try {
+      way(path);
+      stuck.delete(key);
+      if (i === 2 && warnings.length < 5)
+        warnings.push(`${shown} is a folder with files in it, and is ${folder}/${aside} now. Remove it.`);
+      return undefined;
+    } catch (error) {
+      code = (error as NodeJS.ErrnoException).code;
+      if (code === "ENOENT") return undefined;
+    }
+  stuck.add(key);
+  return `${shown} cannot be removed (${code}). Remove it.`;
+}
+
+const unstuck = (entries: readonly FoundFile[]): FoundFile[] => entries.filter(({ key }) => !stuck.has(key));
+
+const isDelivery = (name: string): boolean => name.startsWith("delivery ");
+const deliveryName = ({ name }: FoundFile): string =>
+  `delivery ${printable(name.toString().replace(/\.json$/, ""), 100)}`;
+const requestName = ({ name, stat }: FoundFile): string =>
+  `request of uid ${stat?.uid ?? "unknown"} (${printable(name.toString(), 50)})`;
+
+/** The names in the file `taken`, deliveries first. */
+const noted = ({ taken }: Places): string[] =>
+  (ifThere(() => readFileSync(taken, "utf8")) ?? "").split("\n").filter((name) => name !== "");
+
+/** Adds names to the file `taken`. Returns when it is on the disk. */
+function note(places: Places, names: readonly string[]): true {
+  if (names.length === 0) return true;
+  const all = [...noted(places), ...names];
+  const deliveries = all.filter(isDelivery).slice(0, mostNoted);
+  const requests = all.filter((name) => !isDelivery(name)).slice(0, mostNoted);
+  writeWhole(places.taken, `${[...deliveries, ...requests].join("\n")}\n`, 0o600);
+  return true;
+}
+
+/** Markers that are taken and not published, and root's requests by age. */
+export function pending(
+  places: Places,
+  rootRequests: readonly FoundFile[] = found(places.rootRequests),
+): readonly Marker[] {
+  const taken = noted(places).map((name): Marker => ({ kind: isDelivery(name) ? "delivery" : "request", name }));
+  const byAge = unstuck(rootRequests).sort((a, b) => (a.stat?.mtimeMs ?? 0) - (b.stat?.mtimeMs ?? 0));
+  return [...taken, ...byAge.map(ofRoot)];
+}
+
+function ofRoot(file: FoundFile): Marker {
+  const name = file.name.toString();
+  if (name === "tick" || name === "schedule" || name === "adopt") return { kind: name, name, file };
+  const release = /^rollback-(.+)$/.exec(name)?.[1];
+  if (release !== undefined) return { kind: "rollback", name: printable(name, 100), release, file };
+  return { kind: "request", name: requestName(file), file };
+}
+
+/**
+ * Removes markers whose work is done, and on the disk: of root's, those that root has not replaced meanwhile. A rollback
+ * that came back after a power cut would undo a later publish; a push that comes back finds itself published.
+ */
+export function removeDone(places: Places, markers: readonly Marker[]): void {
+  for (const { file } of markers) if (file && statOf(file.path)?.ino === file.stat?.ino) discard(file, []);
+  if (markers.some(({ kind }) => kind === "rollback")) syncFolder(places.rootRequests);
+  if (markers.some(({ file }) => !file)) remove(places.taken);
+}
+
+/** For status and journal; root's requests first, as their commands look for them there. */
+export function named(markers: readonly Marker[], most = 10): string[] {
+  const ofRoot = markers.filter(({ file }) => file !== undefined);
+  const names = [...new Set([...ofRoot, ...markers])].slice(0, most).map(({ name }) => name);
+  return markers.length > most ? [...names, `${markers.length - most} more`] : names;
+}

@@ -1,0 +1,93 @@
+/**
+ * What the reporter is to send of a run: the result on the commit, and that builds begin to fail or succeed again. The
+ * builder writes it into a folder and goes on, so that no git host and no network delays a build; and what cannot be
+ * written is a warning of the run.
+ */
+import { readFileSync } from "node:fs";
+import { add, type Report } from "../../outbox.ts";
+import { writeWhole } from "../files.ts";
+import type { Places } from "../places.ts";
+import type { BuilderSettings } from "../settings.ts";
+import { printable, setbackOf } from "./setback.ts";
+import { type Failing, isGood, type Run } from "./status.ts";
+
+type Turn = "failing" | "succeeding";
+
+/**
+ * Whether runs began to fail or to succeed. Call this before status.json is written: after an end in between, the next
+ * builder finds the turn again.
+ */
+export const turnOf = (before: Failing | undefined, after: Failing | undefined): Turn | undefined =>
+  (before === undefined) === (after === undefined) ? undefined : after ? "failing" : "succeeding";
+
+type Given = { readonly settings: Pick<BuilderSettings, "reports">; readonly places: Places };
+type Result = Pick<Report, "state" | "reason"> & { readonly commit: string };
+
+const longest = 500; // characters: a git host takes 255 at most
+
+const oneLine = (text: string): string => printable(text.replace(/\s+/g, " ").trim(), longest);
+
+/** A build of this commit begins. A commit is pending once: a build that is tried again leaves its failure in place. */
+export function reportBegin(given: Given, commit: string, run: Run): void {
+  attempt(given, run, () => {
+    const last = reported(given.places);
+    if (last?.commit === commit) return;
+    endFormer(given, last);
+    set(given, { commit, state: "pending", reason: "The build runs." });
+  });
+}
+
+/** A run ended. `turn`: whether runs begin to fail with it, or succeed again. */
+export function reportResult(given: Given, run: Run, turn: Turn | undefined): void {
+  const { result, reason, commit } = run.last;
+  attempt(given, run, () => {
+    const last = reported(given.places);
+    const isOpen = last?.state === "pending";
+    const built = commit ?? run.head ?? (isOpen ? last.commit : null);
+    if (built !== last?.commit) endFormer(given, last);
+    // Most runs build nothing, and report only if a power cut interrupted a build after its publish.
+    if (built !== null && (result !== "nothing" || (isOpen && last.commit === built))) {
+      const next: Result = isGood(run.last)
+        ? { commit: built, state: "success", reason: result === "published" ? "Published." : oneLine(reason) }
+        : { commit: built, state: "failure", reason: oneLine(reason) };
+      const isKnown =
+        last?.commit === built && last.state === next.state && (isGood(run.last) || last.reason === next.reason);
+      if (!isKnown) set(given, next);
+    }
+    if (turn !== undefined && given.settings.reports?.notify) {
+      const state = turn === "failing" ? "failure" : "success";
+      add(given.settings.reports.folder, { to: "notify", commit: built, state, reason: oneLine(reason), at: now() });
+    }
+  });
+}
+
+/** Ends a pending result of another commit, whose build was interrupted, such as by a power cut. */
+function endFormer(given: Given, last: Result | undefined): void {
+  if (last?.state === "pending") set(given, { ...last, state: "failure", reason: "The build was interrupted." });
+}
+
+/** Writes to the outbox first: after a power cut in between, a report is sent twice rather than never. */
+function set({ settings: { reports }, places }: Given, result: Result): void {
+  if (reports?.status) add(reports.folder, { to: "status", ...result, at: now() });
+  writeWhole(places.reported, `${JSON.stringify(result)}\n`, 0o600);
+}
+
+const now = (): string => new Date().toISOString();
+
+/** undefined where it cannot be read. */
+function reported({ reported }: Places): Result | undefined {
+  try {
+    return JSON.parse(readFileSync(reported, "utf8"));
+  } catch {
+    return undefined;
+  }
+}
+
+function attempt({ settings }: Given, run: Run, work: () => void): void {
+  if (settings.reports === undefined) return;
+  try {
+    work();
+  } catch (error) {
+    run.last.warnings.push(`the result is not reported: ${setbackOf(error).message}`);
+  }
+}

@@ -1,0 +1,160 @@
+/** One run: from the pending markers to a published site, or the reason why the former one stays. */
+
+import { gate } from "../build/gate.ts";
+import { build } from "../build/hugo.ts";
+import { makeRoom } from "../build/room.ts";
+import { writeWhole } from "../files.ts";
+import { heldHead, holdHead, unholdHead } from "../places.ts";
+import { compare, isAdoptable, registerAdopted } from "../release/adopt.ts";
+import { makeRelease } from "../release/make-release.ts";
+import {
+  currentRelease,
+  deployed,
+  differences,
+  discard,
+  isSameBuild,
+  publish,
+  readManifest,
+  releases,
+  switchTo,
+} from "../release/releases.ts";
+import { contentOf, fromOf, movedFrom } from "../source/content.ts";
+import { type Plan, plan, planBy } from "../source/decide.ts";
+import {
+  admit,
+  type BuildContext,
+  CloneFault,
+  changes,
+  checkOut,
+  discardClone,
+  fetchHead,
+  lastHead,
+} from "../source/repository.ts";
+import { type Marker, named } from "./markers.ts";
+import { reportBegin } from "./reports.ts";
+import { failed, listed, rejected, setbackOf } from "./setback.ts";
+import { Run } from "./status.ts";
+
+/** Never rejects: an error is in the result. */
+export async function runOnce(context: BuildContext, markers: readonly Marker[]): Promise<Run> {
+  const run = new Run(named(markers));
+  try {
+    registerAdopted(context.places, context.settings.keep);
+    const [first] = markers;
+    if (first?.kind === "rollback") Object.assign(run.last, await rollBack(context, first.release ?? ""));
+    else
+      try {
+        await advance(context, markers, run);
+      } catch (error) {
+        if (!(error instanceof CloneFault)) throw error;
+        await makeAnew(context, error, run);
+        await advance(context, markers, run);
+      }
+  } catch (error) {
+    const { result, message } = error instanceof CloneFault ? failed(error.message) : setbackOf(error);
+    return run.end({ result, reason: message });
+  }
+  return run.end();
+}
+
+async function advance(context: BuildContext, markers: readonly Marker[], run: Run): Promise<void> {
+  const { settings, places } = context;
+  const { last } = run;
+  const adopting = markers[0]?.kind === "adopt";
+  if (adopting && !isAdoptable(places)) {
+    last.reason = `the files of ${settings.webRoot} are not listed: there is nothing to adopt`;
+    return;
+  }
+  const published = deployed(places);
+  await makeRoom(context);
+  const head = await run.timed("fetch", () => fetchHead(context));
+  run.head = head;
+  const { commit, reason, unlessSame } = await run.timed("decide", (): Plan | Promise<Plan> =>
+    adopting ? { commit: head, reason: "to compare" } : decideFrom(context, head, markers),
+  );
+  last.commit = commit ?? head;
+  last.reason = reason;
+  if (commit === null) return;
+  if (!adopting) reportBegin(context, commit, run);
+
+  const links = await run.timed("checkout", async () => {
+    await admit(context, commit);
+    return checkOut(context, commit);
+  });
+  if (links.length > 0) last.warnings.push(`symbolic links are left out: ${listed(links)}`);
+  const printed = await run.timed("hugo", () => build(settings, places));
+  await run.timed("publish", async () => {
+    const found = gate(places.out, settings, adopting ? null : (published?.pages ?? null), links);
+    const from = fromOf(settings, printed);
+    const made = await makeRelease(settings, places, { commit, from }, found, last.warnings);
+    try {
+      // The checkout is on the disk with the release.
+      writeWhole(places.checkedOut, `${commit}\n`);
+      if (adopting) {
+        run.adoption = compare(places, settings.keep, made);
+        const lost = run.adoption.files.length + run.adoption.more;
+        last.reason = `${settings.webRoot} was compared with a build: ${lost} files are neither built nor kept`;
+        return;
+      }
+      if (unlessSame && published && isSameBuild(made, published)) {
+        last.reason = `${reason}: the build is the same as ${published.release}`;
+        return;
+      }
+      run.stay = publish(places, made.release);
+      last.result = "published";
+      if (heldHead(places) !== head) unholdHead(places);
+    } finally {
+      // Only published releases stay, for a rollback: five others would take their places.
+      if (currentRelease(places) !== made.release) discard(places, made.release);
+    }
+  });
+}
+
+async function decideFrom(context: BuildContext, head: string, markers: readonly Marker[]): Promise<Plan> {
+  const { places, settings } = context;
+  const published = deployed(places);
+  const has = (kind: Marker["kind"]) => markers.some((marker) => marker.kind === kind);
+  const held = heldHead(places);
+  const tampered = published && has("tick") ? differences(places, published) : [];
+  const moved = published && movedFrom(published, settings);
+  const [requested, scheduled] = [has("request"), has("schedule")];
+  const at = plan({ head, deployed: published ?? null, held, requested, scheduled, moved, tampered });
+  if (at) return at;
+  await admit(context, head);
+  const by = planBy(
+    await changes(context, published!.commit!, head),
+    settings.paths,
+    head,
+    contentOf(published!, settings),
+  );
+  // A new head that builds nothing ends a rollback as well: what is published is what it would build.
+  if (by.commit === null) unholdHead(places);
+  return by;
+}
+
+/** Publishes a kept release again, without the git host and Hugo. Throws Setback with nothing changed. */
+export async function rollBack(context: BuildContext, release: string) {
+  const { places } = context;
+  const known = releases(places);
+  const manifest = known.includes(release) ? readManifest(places, release) : undefined;
+  if (!manifest) throw rejected(`there is no release ${listed([release])}. Use one of ${listed(known)}.`);
+  const differ = differences(places, manifest);
+  if (differ.length > 0)
+    throw rejected(`${release} is not what was published: ${listed(differ)} differ. Use another release, or push.`);
+  const head = (await lastHead(context)) ?? deployed(places)?.commit ?? null;
+  // Before the switch: a builder that is killed in between must not publish the former head again.
+  if (head === manifest.commit) unholdHead(places);
+  else if (head !== null) holdHead(places, head);
+  switchTo(places, release);
+  const held = heldHead(places)?.slice(0, 12);
+  const hint = held ? `; ${held} is not published again, a newer commit is` : "";
+  return { result: "rolled back", commit: manifest.commit, reason: `${release} is published${hint}` } as const;
+}
+
+/** Removes the clone where git itself finds it broken; else the fault is not the clone's. */
+async function makeAnew(context: BuildContext, fault: CloneFault, run: Run): Promise<void> {
+  const fsck = await context.git(["fsck", "--connectivity-only", "--no-dangling", "--no-progress"]);
+  if (fsck.code === 0) throw failed(fault.message);
+  run.last.warnings.push(`the clone was broken and is made anew: ${fault.message}`);
+  discardClone(context.places);
+}

@@ -1,0 +1,114 @@
+/** status.json, for people and for the status command: what is published, and the result of the last run. */
+import { readFileSync } from "node:fs";
+import { type Builds, type Result, results } from "../../metrics/builds.ts";
+import { writeWhole } from "../files.ts";
+import { heldHead, type Places } from "../places.ts";
+import { currentRelease, type Manifest, readManifest, releases } from "../release/releases.ts";
+
+type Step = "fetch" | "decide" | "checkout" | "hugo" | "publish";
+
+export type Last = {
+  result: Result;
+  reason: string;
+  /** What was built, or would have been. */
+  commit: string | null;
+  /** When the run ended. */
+  at: string;
+  readonly trigger: readonly string[];
+  readonly warnings: string[];
+  readonly milliseconds: Record<Step | "total", number>;
+};
+
+/** Whether a run published a build or had nothing to publish. The head may be unpublished, as after a rollback. */
+export const isGood = ({ result }: Pick<Last, "result">): boolean => result === "published" || result === "nothing";
+
+/** Since when runs fail, how many did, and when the next starts at the latest. */
+export type Failing = { readonly since: string; readonly attempts: number; readonly next: string };
+
+/** Files of the folder to be adopted that neither the build makes nor site.keep names. */
+export type Adoption = { readonly files: readonly string[]; readonly more: number };
+
+export type Status = {
+  readonly hook: string;
+  readonly deployed: Pick<Manifest, "release" | "commit" | "at"> | null;
+  readonly head: string | null;
+  readonly held?: string;
+  readonly last: Last;
+  readonly failing?: Failing;
+  /** For the metrics: how many runs ended with each result, and when a run last was good (isGood). */
+  readonly runs: Builds["runs"];
+  readonly succeeded: Builds["succeeded"];
+  /** Newest first. */
+  readonly releases: readonly ({ readonly id: string } & Pick<Manifest, "commit" | "at" | "pages" | "bytes">)[];
+  readonly adoption?: Adoption;
+};
+
+/** A line of the journal: `journalctl -o cat -u pushgate-build-<hook>`. */
+export type RunLine = Last & { readonly hook: string; readonly release: string | null; readonly failing?: Failing };
+
+/** A run's result so far and its clock. */
+export class Run {
+  readonly last: Last;
+  head: string | null = null;
+  adoption: Adoption | undefined;
+  /** Of a publish: the releases that stay. */
+  stay: readonly string[] | undefined;
+  readonly #started = performance.now();
+
+  constructor(trigger: readonly string[]) {
+    const milliseconds = { fetch: 0, decide: 0, checkout: 0, hugo: 0, publish: 0, total: 0 };
+    this.last = { result: "nothing", reason: "", commit: null, at: "", trigger, warnings: [], milliseconds };
+  }
+
+  async timed<T>(step: Step, work: () => T | Promise<T>): Promise<T> {
+    const from = performance.now();
+    try {
+      return await work();
+    } finally {
+      this.last.milliseconds[step] += performance.now() - from;
+    }
+  }
+
+  end(last: Partial<Last> = {}): this {
+    const { milliseconds } = Object.assign(this.last, last, { at: new Date().toISOString() });
+    milliseconds.total = performance.now() - this.#started;
+    for (const step of Object.keys(milliseconds) as Step[]) milliseconds[step] = Math.round(milliseconds[step]);
+    return this;
+  }
+}
+
+export function writeStatus(places: Places, hook: string, run: Run, failing: Failing | undefined): void {
+  const { last, adoption, stay } = run;
+  const current = currentRelease(places);
+  const held = heldHead(places);
+  // Releases that do not stay are being removed.
+  const known = releases(places)
+    .filter((id) => stay?.includes(id) ?? true)
+    .flatMap((id) => readManifest(places, id) ?? []);
+  const deployed = known.find(({ release }) => release === current);
+  const former = readStatus(places);
+  const good = isGood(last);
+  const status: Status = {
+    hook,
+    deployed: deployed ? { release: deployed.release, commit: deployed.commit, at: deployed.at } : null,
+    head: run.head ?? former?.head ?? null,
+    ...(held !== null && { held }),
+    last,
+    ...(failing && { failing }),
+    // An earlier version's status has neither `runs` nor `succeeded`.
+    runs: Object.fromEntries(results.map((name) => [name, (former?.runs?.[name] ?? 0) + Number(name === last.result)])),
+    succeeded: good ? last.at : (former?.succeeded ?? null),
+    releases: known.map(({ release: id, commit, at, pages, bytes }) => ({ id, commit, at, pages, bytes })),
+    ...(adoption && { adoption }),
+  };
+  writeWhole(places.status, `${JSON.stringify(status, null, 2)}\n`);
+}
+
+/** The former status; undefined where it cannot be read. */
+export function readStatus(places: Places): Status | undefined {
+  try {
+    return JSON.parse(readFileSync(places.status, "utf8"));
+  } catch {
+    return undefined;
+  }
+}

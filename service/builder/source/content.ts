@@ -1,0 +1,70 @@
+/**
+ * Which folders of a commit are its content: those that Hugo mounts as content by the site's configuration. Hugo's unit
+ * prints them before it builds. The repository may have it print anything: at worst, its own pushes build more or less.
+ */
+import { posix } from "node:path";
+import type { From, Manifest } from "../release/releases.ts";
+import type { BuilderSettings } from "../settings.ts";
+
+type Given = Pick<BuilderSettings, "content" | "folder">;
+
+/** The line that Hugo's unit prints after the folders, and before Hugo builds. */
+export const endOfFolders = "pushgate-hugo begins";
+
+/** More than a real site needs: characters of what Hugo's unit prints, and folders. */
+export const mostPrinted = 64 << 10;
+const mostFolders = 50;
+
+/** Hugo's default: the folder `content` in the site's folder. */
+const usual = ({ folder = "" }: Given): string[] => [posix.join(folder, "content")];
+
+/** `printed`: JSON of each module, the site itself first, and other lines between them. Relative to the clone. */
+export function contentFolders(printed: string, given: Given): string[] {
+  const modules = (printed.slice(0, mostPrinted).match(/^\{$.*?^\}$/gms) ?? []).flatMap(parsed);
+  const [site] = modules;
+  if (site === undefined) return usual(given);
+  // The clone, as Hugo's unit sees it.
+  const top = posix.resolve(site.dir, ...(given.folder?.split("/").map(() => "..") ?? []));
+  const folders = modules
+    .flatMap(({ dir, mounts }) => mounts.map(({ source }) => posix.relative(top, posix.resolve(dir, source))))
+    .filter((path) => path !== ".." && !path.startsWith("../../"));
+  return [...new Set(folders)].sort().slice(0, mostFolders);
+}
+
+type Module = { readonly dir: string; readonly mounts: readonly { readonly source: string }[] };
+
+function parsed(text: string): Module[] {
+  try {
+    const { dir, mounts } = JSON.parse(text) as { dir: unknown; mounts: unknown };
+    if (typeof dir !== "string" || !dir.startsWith("/")) return [];
+    const all = (Array.isArray(mounts) ? mounts : []) as { source?: unknown; target?: unknown }[];
+    const isContent = (target: unknown) => typeof target === "string" && /^\/?content(\/|$)/.test(target);
+    return [
+      { dir, mounts: all.flatMap(({ source, target }) => (isContent(target) ? [{ source: String(source) }] : [])) },
+    ];
+  } catch {
+    return [];
+  }
+}
+
+export const fromOf = (given: Given, printed: string): From => ({
+  folder: given.folder ?? "",
+  content: given.content ?? contentFolders(printed, given),
+});
+
+/** The folders of the repository that held the content of a release. */
+export function contentOf({ from }: Pick<Manifest, "from">, given: Given): readonly string[] {
+  if (given.content !== undefined) return [];
+  return typeof from?.content === "object" ? from.content : usual(given);
+}
+
+/** Why a release was built from other folders than those of the settings; undefined if it was not. */
+export function movedFrom({ from, release }: Pick<Manifest, "from" | "release">, given: Given): string | undefined {
+  const folder = from?.folder ?? "";
+  if (folder !== (given.folder ?? "")) return `site.folder was ${folder || "not set"} for ${release}`;
+  // An earlier version knew only content outside the repository, and did not note which.
+  if (from === undefined)
+    return given.content === undefined ? `${release} had its content outside the repository` : undefined;
+  const outside = typeof from.content === "string" ? from.content : undefined;
+  return outside === given.content ? undefined : `site.content was ${outside ?? "not set"} for ${release}`;
+}

@@ -1,0 +1,80 @@
+/** Decides whether to build, which commit, and why. Builds where the changes are unknown. */
+import picomatch from "picomatch";
+import { isUnder } from "../files.ts";
+import { listed } from "../run/setback.ts";
+import type { Changes } from "./repository.ts";
+
+/** Of picomatch's syntax only the star is used: a bracket or a brace in a pattern is a character of a name. */
+const escaped = (name: string): string => name.replace(/[^\p{L}\p{N}*/]/gu, "\\$&").replace(/\*+/g, "*");
+
+/** The paths that match a pattern: `static` and `static/` match all below, `deploy*` matches deploy.sh and deploy/run. */
+export function relevant(paths: readonly string[], patterns: readonly string[]): string[] {
+  const globs = patterns.map((pattern) => escaped(pattern.split("/").filter(Boolean).join("/") || "*"));
+  const matches = picomatch([...globs, ...globs.map((glob) => `${glob}/**`)], { dot: true, flags: "s" });
+  return paths.filter((path) => matches(path));
+}
+
+export type Known = {
+  readonly head: string;
+  /** null: nothing is published. The commit is null where the release was adopted, not built. */
+  readonly deployed: { readonly release: string; readonly commit: string | null } | null;
+  /** The head from which a rollback went back. */
+  readonly held: string | null;
+  readonly requested: boolean;
+  /** The time of `site.schedule` has come. */
+  readonly scheduled: boolean;
+  /** Why the published release was built from other folders than those of the configuration. */
+  readonly moved: string | undefined;
+  /** Paths in which the published release differs from what was built. */
+  readonly tampered: readonly string[];
+};
+
+export type Plan = {
+  readonly commit: string | null;
+  readonly reason: string;
+  /** A build that is the same as what is published is no release. */
+  readonly unlessSame?: boolean;
+};
+
+const short = (commit: string): string => commit.slice(0, 12);
+
+/** What can be decided without the repository; undefined where the changed paths decide. */
+export function plan({ head, deployed, held, requested, scheduled, moved, tampered }: Known): Plan | undefined {
+  if (!deployed) return { commit: head, reason: "the first release" };
+  const holding = held === head;
+  // During a rollback, the commit that it chose is built.
+  const commit = holding ? deployed.commit : head;
+  const changed = `the release ${deployed.release} was changed on the disk: ${listed(tampered)}`;
+  const why = tampered.length > 0 ? changed : requested ? "requested" : undefined;
+  if (why !== undefined && commit !== null) return { commit, reason: why };
+  if (scheduled && commit !== null) return { commit, reason: "scheduled", unlessSame: commit === deployed.commit };
+  if (holding) {
+    const but = why === undefined ? "" : `${why}; but `;
+    const reason = `${but}rolled back to ${deployed.release}, away from ${short(head)}: a new commit is published again`;
+    return { commit: null, reason };
+  }
+  if (deployed.commit === null) return { commit: head, reason: `${deployed.release} was built from no commit` };
+  if (moved !== undefined) return { commit: head, reason: moved };
+  if (deployed.commit === head) return { commit: null, reason: `the head ${short(head)} is published already` };
+  return undefined;
+}
+
+/** `content`: the folders of the repository that hold the content. */
+export function planBy(
+  changes: Changes,
+  patterns: readonly string[],
+  head: string,
+  content: readonly string[] = [],
+): Plan {
+  if ("unknown" in changes) return { commit: head, reason: changes.unknown };
+  // A folder's name may have any character, a pattern only some.
+  const isContent = (path: string) => content.some((folder) => folder === "" || isUnder(path, folder));
+  const matched = new Set(relevant(changes.paths, patterns));
+  const building = changes.paths.filter((path) => matched.has(path) || isContent(path));
+  if (building.length > 0) return { commit: head, reason: `changed: ${listed(building)}` };
+  if (changes.paths.length === 0) return { commit: null, reason: `${short(head)} changes no file` };
+  return {
+    commit: null,
+    reason: `${short(head)} changes only ${listed(changes.paths)}: nothing of ${content.length > 0 ? "the content or " : ""}site.paths`,
+  };
+}

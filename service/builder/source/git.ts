@@ -1,0 +1,114 @@
+/**
+ * Every call of git. What the repository holds and what its host answers may change what is fetched, never what is run.
+ * The rules are in the environment, because git passes it on to submodules, and git gets no other variable. For each line
+ * git.test.ts or ssh.test.ts shows what gets in without it.
+ */
+import type { Builder } from "../../settings.ts";
+import { watchDisk } from "../build/disk-watch.ts";
+import { type Ended, runChild } from "../child.ts";
+import { placesOf } from "../places.ts";
+import { failed } from "../run/setback.ts";
+import { memoryFault } from "./git-faults.ts";
+
+const configuration = Object.entries({
+  // A repository that wrote into .git through a fault of git would have its hooks run.
+  "core.hooksPath": "/dev/null",
+  // Hugo would publish a link's target, such as /etc/passwd. git writes a file with the link's text instead, and the
+  // builder removes that file, where its name is UTF-8.
+  "core.symlinks": "false",
+  // A small fetch leaves loose objects; unsynced they are empty files after a power cut.
+  "core.fsync": "committed,loose-object",
+  "core.fsyncMethod": "batch",
+  // A former head stays for 90 days, so that a rollback's commit and a diff's base survive a forced push; in a large
+  // clone only the commits of the releases stay (repository.ts).
+  "core.logAllRefUpdates": "always",
+  "gc.reflogExpireUnreachable": "90.days",
+  // Larger files are written piece by piece and not compared: git would hold them in memory.
+  "core.bigFileThreshold": "16m",
+  "pack.threads": "2",
+  "pack.windowMemory": "32m",
+  // gc runs after a publish, in the foreground: in the background it would hold locks in the next run, and leave a log
+  // that stops it for a day.
+  "gc.autoDetach": "false",
+  "maintenance.auto": "false",
+  // Bytes a second, and seconds: a slow remote holds the build no longer than this.
+  "http.lowSpeedLimit": "1000",
+  "http.lowSpeedTime": "30",
+  // A submodule whose host lacks one commit would fail each fetch, also that of the commit that corrects it.
+  "fetch.recurseSubmodules": "false",
+});
+
+const quoted = (word: string): string => `'${word.replaceAll("'", "'\\''")}'`;
+
+/**
+ * `-F none`: no configuration of ssh, and so no ProxyCommand; no password, only the pinned keys of hosts, and the deploy
+ * key by its agent: git and ssh can use the key, and not read it. A greeting of the server is no error (LogLevel).
+ */
+function sshCommand(agent: string, knownHosts: string): string {
+  const options = {
+    ConnectTimeout: "15",
+    GlobalKnownHostsFile: "none",
+    IdentityAgent: `"${agent}"`,
+    IdentityFile: "none",
+    LogLevel: "ERROR",
+    PreferredAuthentications: "publickey",
+    ServerAliveInterval: "15",
+    StrictHostKeyChecking: "yes",
+    // ssh reads quotes inside the shell's quotes: without them a blank in the path would make it two files.
+    UserKnownHostsFile: `"${knownHosts}"`,
+  };
+  const words = Object.entries(options).flatMap(([name, value]) => ["-o", quoted(`${name}=${value}`)]);
+  return ["ssh", "-F", "none", ...words].join(" ");
+}
+
+export function environment({ settings, path, authorities }: Builder): Readonly<Record<string, string>> {
+  const { agent, knownHosts } = settings;
+  const pairs = configuration.flatMap(([key, value], i) => [
+    [`GIT_CONFIG_KEY_${i}`, key],
+    [`GIT_CONFIG_VALUE_${i}`, value],
+  ]);
+  return {
+    PATH: path,
+    // No ~/.gitconfig, no ~/.config/git, no ~/.netrc. systemd sets the account's home.
+    HOME: "/nonexistent",
+    // Holds for submodules and redirects, too.
+    GIT_ALLOW_PROTOCOL: "https:ssh",
+    GIT_ATTR_NOSYSTEM: "1",
+    // git must not take a repository above a broken clone for the clone.
+    GIT_CEILING_DIRECTORIES: `${settings.site}/work`,
+    // For the reflog git would look up the host's own name, which may be a query to a name server.
+    GIT_COMMITTER_EMAIL: "builder@localhost",
+    GIT_CONFIG_NOSYSTEM: "1",
+    GIT_CONFIG_COUNT: String(configuration.length),
+    ...Object.fromEntries(pairs),
+    // git copies no hook and no configuration of the distribution into the clone and the submodules' clones.
+    GIT_TEMPLATE_DIR: "",
+    // Without a deploy key there is no SSH, whatever address a submodule has.
+    GIT_SSH_COMMAND: agent && knownHosts ? sshCommand(agent, knownHosts) : "false",
+    ...(authorities !== undefined && { GIT_SSL_CAINFO: authorities }),
+  };
+}
+
+/** `most`: bytes of output after which git is ended. */
+export type Git = (args: readonly string[], cwd?: string, most?: number) => Promise<Ended>;
+
+/**
+ * git in the clone or another folder, with the environment above, the site's time limit, and a watch on the disk. Throws
+ * Setback where the disk, or git's memory, is at its limit: no fault of the clone.
+ */
+export function gitOf(builder: Builder): Git {
+  const env = environment(builder);
+  const { settings } = builder;
+  const { site, limits } = settings;
+  const places = placesOf(settings);
+  return async (args, cwd = `${site}/work/clone`, most?: number) => {
+    const stop = new AbortController();
+    const unwatch = watchDisk(limits, places, (setback) => stop.abort(setback));
+    const ended = await runChild("git", args, { cwd, env, seconds: limits.seconds, stop: stop.signal, most });
+    unwatch();
+    stop.signal.throwIfAborted();
+    const fault = memoryFault(ended);
+    if (fault !== undefined) throw failed(fault);
+    return ended;
+  };
+}

@@ -1,0 +1,188 @@
+/** The clone: made, fetched, compared, checked out. The builder removes a broken clone and fetches it again. */
+import { chmodSync, lstatSync, readFileSync, renameSync } from "node:fs";
+import { join } from "node:path";
+import { freeOf, measure, onDisk } from "../build/disk.ts";
+import { below, ifThere, isUnder, namesIn, remove, walk } from "../files.ts";
+import type { Places } from "../places.ts";
+import { readManifest, releases } from "../release/releases.ts";
+import { failed, listed, mebibytes, rejected } from "../run/setback.ts";
+import type { BuilderSettings } from "../settings.ts";
+import type { Git } from "./git.ts";
+import { checkoutFault, lastLine, remoteFault, submoduleFault } from "./git-faults.ts";
+
+export type BuildContext = { readonly settings: BuilderSettings; readonly places: Places; readonly git: Git };
+
+/** The only ref: where the branch was at the last fetch. */
+const head = "refs/pushgate/head";
+
+/** An error of git that a broken clone may have caused. */
+export class CloneFault extends Error {}
+
+const isThere = ({ clone }: Places): boolean => ifThere(() => lstatSync(join(clone, ".git", "HEAD"))) !== undefined;
+
+async function makeClone({ places, git, settings }: BuildContext): Promise<void> {
+  if (isThere(places)) return;
+  discardClone(places);
+  const half = `${places.clone}.new`;
+  const init = await git(["init", "--quiet", half], places.work);
+  if (init.code !== 0) throw failed(remoteFault(init, settings) ?? `git cannot make a clone: ${lastLine(init.stderr)}`);
+  // Hugo's account reads the files beside .git.
+  chmodSync(join(half, ".git"), 0o700);
+  renameSync(half, places.clone);
+}
+
+export function discardClone({ checkedOut, clone }: Places): void {
+  for (const path of [checkedOut, clone, `${clone}.new`]) remove(path);
+}
+
+/** Removes what a killed git left: locks, temporary packs, and the files of a checkout that did not end. */
+export function removeHalfCheckout({ clone, checkedOut }: Places): void {
+  const git = join(clone, ".git");
+  const left = ifThere(() => walk(git))?.files.filter((path) => /\.lock$|(^|\/)gc\.pid$|\/tmp_/.test(path)) ?? [];
+  for (const path of left) remove(join(git, path));
+  if (ifThere(() => lstatSync(checkedOut))) return;
+  for (const name of ifThere(() => namesIn(clone)) ?? [])
+    if (name.toString() !== ".git") remove(Buffer.concat([Buffer.from(`${clone}/`), name]));
+  remove(join(git, "index"));
+}
+
+/** Fetches the branch with its whole history, and returns the commit of its head. Throws Setback, CloneFault. */
+export async function fetchHead(context: BuildContext): Promise<string> {
+  const { settings, places, git } = context;
+  await makeClone(context);
+  const refspec = `+refs/heads/${settings.branch}:${head}`;
+  const fetch = await git(["fetch", "--quiet", "--no-tags", "--force", "--", settings.repository, refspec]);
+  if (fetch.code !== 0) {
+    const fault = remoteFault(fetch, settings);
+    throw fault ? failed(fault) : new CloneFault(`git cannot fetch: ${lastLine(fetch.stderr)}`);
+  }
+  return readFileSync(join(places.clone, ".git", "FETCH_HEAD"), "utf8").split("\t")[0]!;
+}
+
+/** The branch's head at the last fetch; null without one, or without a clone. */
+export async function lastHead({ git }: BuildContext): Promise<string | null> {
+  const { code, stdout } = await git(["rev-parse", "--verify", "--quiet", `${head}^{commit}`]);
+  return code === 0 ? stdout.trim() : null;
+}
+
+/**
+ * Rejects a commit that is larger than a release may be, before git compares it or checks it out: git holds all of its
+ * paths in memory then, and 200 KiB of nested folders have 100 million of them. ls-tree prints them one by one.
+ */
+export async function admit({ git, settings: { limits } }: BuildContext, commit: string): Promise<void> {
+  // 256 characters for each file, which takes at least a block of 4 KiB.
+  const most = Math.max(1 << 20, limits.releaseBytes / 16);
+  const { code, cut, stdout, stderr } = await git(
+    ["ls-tree", "-r", "-l", "-z", "--full-tree", commit],
+    undefined,
+    most,
+  );
+  if (!cut && code !== 0) throw new CloneFault(`git cannot list the commit: ${lastLine(stderr)}`);
+  let bytes = 0;
+  // Mode, type, name and size, which is a hyphen for a submodule. The path after it is of no interest, and is long.
+  for (let at = 0; at < stdout.length; at = stdout.indexOf("\0", at) + 1 || stdout.length)
+    bytes += onDisk(Number(stdout.slice(at, stdout.indexOf("\t", at)).split(/ +/)[3]) || 0);
+  if (!cut && bytes <= limits.releaseBytes) return;
+  throw rejected(
+    `the commit ${commit.slice(0, 12)} is too large: its files take ${cut ? "more than " : ""}${mebibytes(bytes)} MiB on ` +
+      `the disk, and may take ${mebibytes(limits.releaseBytes)}. Remove files, or raise hooks[].site.limits.releaseMiB.`,
+  );
+}
+
+export type Changes = { readonly paths: readonly string[] } | { readonly unknown: string };
+
+/** The paths in which two commits differ, or why they are unknown. */
+export async function changes({ git }: BuildContext, from: string, to: string): Promise<Changes> {
+  // Both at once: each takes 5 ms, most of it the start of a process.
+  const [ancestor, diff] = await Promise.all([
+    git(["merge-base", "--is-ancestor", from, to]),
+    git(["diff-tree", "-r", "-z", "--name-only", "--no-renames", "--ignore-submodules=none", from, to]),
+  ]);
+  const short = from.slice(0, 12);
+  if (diff.cut) return { unknown: "too many files changed to compare" };
+  if (ancestor.code === 1) return { unknown: `the history was rewritten: ${short} is no ancestor of the head` };
+  if (ancestor.code !== 0 || diff.code !== 0) return { unknown: `the published commit ${short} is not in the clone` };
+  return { paths: diff.stdout.split("\0").filter(Boolean) };
+}
+
+/** Checks a commit out without its links, and returns their names. Rejects a commit that tracks the content. */
+export async function checkOut(context: BuildContext, commit: string): Promise<readonly string[]> {
+  const { settings, places, git } = context;
+  remove(places.checkedOut);
+  const read = await git(["read-tree", "--reset", "-u", commit]);
+  if (read.code !== 0) {
+    const fault = checkoutFault(read.stderr, freeOf(places.site)?.free.bytes ?? 0);
+    throw fault ? failed(fault) : new CloneFault(`git cannot check the commit out: ${lastLine(read.stderr)}`);
+  }
+  const withSubmodules = settings.submodules && (await updateSubmodules(context));
+  const stage = ["ls-files", "-z", "--stage", ...(withSubmodules ? ["--recurse-submodules"] : [])];
+  const tracked = await git(stage);
+  if (tracked.code !== 0 || tracked.cut) throw new CloneFault(`git cannot list the files: ${lastLine(tracked.stderr)}`);
+  const lines = tracked.stdout.split("\0");
+  const pathOf = (line: string): string => line.slice(line.indexOf("\t") + 1);
+  const links = lines.filter((line) => line.startsWith("120000 ")).map(pathOf);
+  // A link named content, to a writer's own folder, is left out as any other link.
+  const top = join(settings.folder ?? "", "content");
+  const content = lines.map(pathOf).filter((path) => isUnder(path, top) && !path.endsWith("/.gitkeep"));
+  const owned = content.filter((path) => !(path === top && links.includes(path)));
+  if (settings.content !== undefined && owned.length > 0)
+    throw rejected(
+      `the commit tracks ${listed(owned, 3)}, but the content is in ${settings.content} and belongs to its writers. ` +
+        `Run git rm -r --cached ${top}, and add ${top} to .gitignore; or remove hooks[].site.content.`,
+    );
+  for (const link of links) remove(join(places.clone, link));
+  if (settings.folder !== undefined) needFolder(places, settings.folder, commit, lines.map(pathOf));
+  return links;
+}
+
+/**
+ * Root mounts this folder by its path, so none on the way to it may be a link. A folder that the commit does not have may
+ * still be there, with hugo_stats.json in it.
+ */
+function needFolder({ clone }: Places, folder: string, commit: string, tracked: readonly string[]): void {
+  try {
+    below(clone, folder, () => {});
+    if (tracked.some((path) => isUnder(path, folder))) return;
+  } catch {}
+  throw rejected(`the commit ${commit.slice(0, 12)} has no folder ${folder}. Correct hooks[].site.folder.`);
+}
+
+/** Holds the commits of the releases, for a rollback. */
+const kept = "refs/pushgate/kept";
+
+/** Removes what forced pushes left, where that is a fifth of a clone that is larger than a release may be. */
+export async function pruneClone({ git, places, settings: { limits } }: BuildContext): Promise<void> {
+  const { bytes } = await measure(join(places.clone, ".git"));
+  if (bytes <= limits.releaseBytes) return;
+  const commits = releases(places).flatMap((id) => readManifest(places, id)?.commit ?? []);
+  for (const commit of commits) await git(["update-ref", `${kept}/${commit}`, commit]);
+  const { stdout } = await git(["for-each-ref", "--format=%(refname)", kept]);
+  const former = stdout.split("\n").filter((ref) => ref !== "" && !commits.some((commit) => ref.endsWith(commit)));
+  for (const ref of former) await git(["update-ref", "-d", ref]);
+  const used = await git(["rev-list", "--disk-usage", "--objects", "--all"]);
+  if (used.code !== 0 || Number(used.stdout) > 0.8 * bytes) return;
+  await git(["reflog", "expire", "--expire=now", "--all"]);
+  await git(["gc", "--quiet", "--prune=now"]);
+}
+
+/**
+ * Fetches what .gitmodules names, and returns whether it names anything. The repository chooses these addresses; git's
+ * environment and the egress table limit which of them are reached.
+ */
+async function updateSubmodules({ git, places, settings }: BuildContext): Promise<boolean> {
+  const isThere = (path: string) => ifThere(() => lstatSync(join(places.clone, path))) !== undefined;
+  const isNamed = isThere(".gitmodules");
+  const update = [
+    // Relative addresses begin at this one. The clone's own configuration has it, as a submodule's begin at its own.
+    ["config", "remote.origin.url", settings.repository],
+    ["submodule", "--quiet", "sync", "--recursive"],
+    ["submodule", "--quiet", "update", "--init", "--recursive", "--force"],
+  ];
+  // A submodule that a commit removed leaves its folder.
+  const clean = isNamed || isThere(".git/modules") ? [["clean", "-ffdxq"]] : [];
+  for (const step of [...(isNamed ? update : []), ...clean]) {
+    const done = await git(step);
+    if (done.code !== 0) throw failed(submoduleFault(done, settings));
+  }
+  return isNamed;
+}

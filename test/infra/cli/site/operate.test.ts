@@ -1,0 +1,296 @@
+/** `npx pushgate` hook, secret, build and logs, its options, and what it prints where one is wrong. */
+import { spawnSync } from "node:child_process";
+import { existsSync, readFileSync, rmSync } from "node:fs";
+import { afterAll, beforeEach, describe, expect, test } from "vitest";
+import { keptByNpm } from "../../../../infra/cli/command.ts";
+import { logsScript, reader } from "../../../../infra/cli/site/logs.ts";
+import { lintShell, missing } from "../../host/namespace.ts";
+import { Hosts, status } from "../hosts.ts";
+
+const hosts = new Hosts();
+afterAll(() => hosts.remove());
+
+const site = { webRoot: "/var/www/site", content: "/srv/content/site" };
+const host = (name: string) => ({
+  ...{ name, ssh: `root@${name}`, address: "192.0.2.1", hostname: `${name}-hooks.example.org` },
+});
+const hook = {
+  name: "site",
+  gitHost: "github",
+  repository: "https://github.com/example/site.git",
+  branch: "main",
+  site,
+};
+const plain = { name: "docs", gitHost: "gitea", sources: ["192.0.2.7"], repository: hook.repository, branch: "main" };
+const current = "c".repeat(44);
+const former = "p".repeat(44);
+const calls = () => {
+  const log = `${hosts.folder}/calls.log`;
+  return existsSync(log) ? readFileSync(log, "utf8").trim().split("\n") : [];
+};
+
+beforeEach(() => {
+  for (const name of ["web1", "web2"]) hosts.add(name);
+  hosts.configure([host("web1"), host("web2")], [hook, plain], { site: { current } });
+});
+
+describe("hook", () => {
+  test("prints what to enter at the git host, for each hook and host", async () => {
+    const { code, stdout } = await hosts.run("hook");
+    expect(code).toBe(0);
+    // After the four webhooks, how each hook's is set by the API, and how results of builds get onto commits.
+    expect(stdout.trim().split("\n\n")).toHaveLength(7);
+    expect(stdout).toContain(`site on web1
+  at            https://github.com/example/site.git: Settings > Webhooks > Add webhook
+  URL           https://web1-hooks.example.org/webhook/site
+  content type  application/json
+  secret        ${current}
+  events        push only
+`);
+    expect(stdout).toMatch(/docs on web2[\s\S]*secret {8}not set; run npx pushgate secret rotate docs/);
+  });
+
+  test("prints where the token for results is made, and how it is stored, until there is one", async () => {
+    expect((await hosts.run("hook", "site")).stdout).toContain(`
+To have the result of each build of site set on its commit, make a token for https://github.com/example/site.git
+  at            your account's Settings > Developer settings > Fine-grained tokens, for this repository only
+  with          Commit statuses: Read and write
+  and run       npx pulumi config set --secret --path pushgate:secrets.site.status
+`);
+    // Without a site there are no builds.
+    expect((await hosts.run("hook", "docs")).stdout).not.toContain("result");
+    hosts.configure([host("web1")], [hook], { site: { current, status: "t".repeat(40) } });
+    const { stdout } = await hosts.run("hook", "site");
+    expect(stdout).toContain("The result of each build of site is set on its commit.");
+    expect(stdout).not.toContain("ttt");
+  });
+
+  test("prints one hook of one host as JSON", async () => {
+    const { stdout } = await hosts.run("hook", "site", "--host", "web2", "--json");
+    expect(JSON.parse(stdout)).toEqual([
+      {
+        ...{ hook: "site", host: "web2", url: "https://web2-hooks.example.org/webhook/site", secret: current },
+        ...{ contentType: "application/json", events: ["push"] },
+      },
+    ]);
+  });
+
+  test("a hook of GitLab gets a signing token, under the name that GitLab's form has for it", async () => {
+    const lab = {
+      ...plain,
+      name: "lab",
+      gitHost: "gitlab",
+      sources: undefined,
+      repository: "https://gitlab.com/a/b.git",
+    };
+    hosts.configure([host("web1")], [lab], {});
+    const before = calls().length;
+    expect((await hosts.run("secret", "rotate", "lab")).code).toBe(0);
+    const key = /<(whsec_[A-Za-z0-9+/]{43}=)>/.exec(calls().slice(before).join("\n"))?.[1];
+    expect(key).toBeDefined();
+    hosts.configure([host("web1")], [lab], { lab: { current: key! } });
+    expect((await hosts.run("hook", "lab")).stdout).toContain(`signing token ${key}`);
+    hosts.configure([host("web1")], [lab], { lab: { current } });
+    expect((await hosts.run("hook", "lab")).stdout).toContain(`secret token  ${current}`);
+  });
+
+  test("names the hooks that exist", async () => {
+    const { code, stderr } = await hosts.run("hook", "blog");
+    expect([code, stderr]).toEqual([1, 'pushgate: "blog" is no hook of this stack. Use one of: site, docs.\n']);
+  });
+});
+
+describe("secret", () => {
+  test("rotate makes the current secret the previous one, never as an argument, and prints the steps", async () => {
+    const before = calls().length;
+    const { code, stdout, stderr } = await hosts.run("secret", "rotate", "site", "--stack", "prod");
+    expect([code, stderr]).toEqual([0, ""]);
+    expect(stdout).toContain("npx pushgate secret drop site");
+    const [first = "", second = "", ...more] = calls().slice(before);
+    expect(first).toBe(`config set --secret --path pushgate:secrets.site.previous --stack prod <${current}>`);
+    expect(second).toMatch(
+      /^config set --secret --path pushgate:secrets\.site\.current --stack prod <[A-Za-z0-9+/]{43}=>$/,
+    );
+    expect(more).toEqual([]);
+  });
+
+  test("rotate sets a first secret without a previous one", async () => {
+    const before = calls().length;
+    await hosts.run("secret", "rotate", "docs");
+    expect(calls().slice(before)).toHaveLength(1);
+  });
+
+  test("rotate changes nothing while a rotation lasts, and drop ends it", async () => {
+    hosts.configure([host("web1")], [hook], { site: { current, previous: former } });
+    const before = calls().length;
+    expect(await hosts.run("secret", "rotate", "site")).toMatchObject({
+      ...{ code: 1, stderr: expect.stringContaining("Finish it first: npx pushgate secret drop site") },
+    });
+    expect(calls().slice(before)).toEqual([]);
+    rmSync(`${hosts.folder}/pulumi.log`);
+    expect((await hosts.run("secret", "show", "site")).stdout).toBe(`current   ${current}\nprevious  ${former}\n`);
+    // A start of pulumi takes a second.
+    expect(readFileSync(`${hosts.folder}/pulumi.log`, "utf8")).toBe("config --json --show-secrets\n");
+    expect((await hosts.run("secret", "drop", "site")).code).toBe(0);
+    expect(calls().slice(before)).toEqual(["config rm --path pushgate:secrets.site.previous <>"]);
+  });
+});
+
+describe("build", () => {
+  /** A builder that reports this result for the request. */
+  const reports = (result: string) => {
+    const json = JSON.stringify(
+      status({ last: { ...status().last, result, reason: "R", trigger: ["request of uid 0 (build)"] } }),
+    );
+    return `printf '%s' '${json}' >"$status.new" && mv "$status.new" "$status" && rm "${"$"}{root}/var/spool/pushgate-root/site/$request"`;
+  };
+
+  test("requests a build on one host, and waits for its result", async () => {
+    hosts.add("web1", { builder: reports("published") });
+    const { code, stdout, stderr } = await hosts.run("build", "site", "--host", "web1");
+    expect([code, stdout, stderr]).toEqual([0, "web1: published: R\n", ""]);
+  });
+
+  test("a build that fails is exit status 1, with the reason", async () => {
+    hosts.add("web1", { builder: reports("failed") });
+    const { code, stderr } = await hosts.run("build", "site", "--host", "web1");
+    expect([code, stderr]).toEqual([1, "pushgate: web1: failed: R\n"]);
+  });
+
+  test("names the hosts before it changes more than one", async () => {
+    const { code, stderr } = await hosts.run("build", "site");
+    expect(code).toBe(1);
+    expect(stderr).toMatch(/^pushgate: This builds site on web1 and web2\. Nothing was changed,/);
+  });
+});
+
+describe("logs", () => {
+  const journal = (micros: number, unit: string, message: unknown) =>
+    `j ${JSON.stringify({ __REALTIME_TIMESTAMP: String(micros), _SYSTEMD_UNIT: unit, MESSAGE: message })}`;
+
+  test("lines have a time, a source and a text without control characters", () => {
+    const read = reader("web1");
+    expect(read("z +0200")).toBeUndefined();
+    expect(read(journal(1_790_000_000_000_000, "pushgate-receiver.service", "\u001b[31mred\nj forged"))).toEqual({
+      ...{ time: "2026-09-21T14:13:20.000Z", host: "web1", source: "receiver", text: "[31mred\nj forged" },
+    });
+    expect(read(journal(0, "pushgate-build-site.service", [...Buffer.from("bytes\xff", "latin1")]))).toMatchObject({
+      ...{ source: "builder", text: "bytes\ufffd" },
+    });
+    expect(read('n {"time":"2026-11-22T20:00:00+02:00","status":403}')).toMatchObject({
+      ...{ time: "2026-11-22T18:00:00.000Z", source: "nginx" },
+    });
+    expect(read("n 2026/11/22 20:00:01 [error] 7#7: *1 connect() failed")).toMatchObject({
+      time: "2026-11-22T18:00:01.000Z",
+    });
+    expect(read("n no time at all")).toMatchObject({ time: "unknown time" });
+    expect(read("a line of a login shell")).toBeUndefined();
+  });
+
+  test.each([
+    ["an unknown log", ["apache"], /value 'apache' is invalid .* are receiver, builder, nginx, guard\./],
+    ["a number of lines", ["--lines", "none"], /argument 'none' is invalid\. Use a number/],
+    ["an id with a quote", ["--delivery", "'x"], /argument ''x' is invalid\. Use the id/],
+    [
+      "a time for lines that are to come",
+      ["--follow", "--since", "1 hour ago"],
+      /'-f, --follow' cannot be used with .*'--since/,
+    ],
+    ["an id that is an option", ["--since", "`id`"], /argument '`id`' is invalid\. Use a time/],
+  ])("rejects %s", async (_, words, line) => {
+    const { code, stderr } = await hosts.run("logs", ...words);
+    expect(code).toBe(2);
+    expect(stderr).toMatch(line);
+  });
+
+  test("each log has its own last lines, and --since counts for nginx's files, too", async ({ skip }) => {
+    const reason = missing("systemd-analyze");
+    skip(reason !== undefined, reason);
+    hosts.add("web1");
+    const ago = (minutes: number) => new Date(Date.now() - 60_000 * minutes).toISOString().replace(/\.\d+Z/, "+00:00");
+    const access = [20, 3, 2].map((minutes) => `${JSON.stringify({ time: ago(minutes), status: minutes })}\n`);
+    hosts.write("web1", "var/log/nginx/pushgate.log", access.join(""));
+    // A journal of three lines for each unit that the command queries.
+    const micros = Date.now() * 1000;
+    hosts.program(
+      hosts.at("web1", "bin/journalctl"),
+      `#!/bin/sh
+for i in 1 2 3; do
+  case "$*" in
+    *=pushgate-guard.service*) echo '{"__REALTIME_TIMESTAMP":"${micros}","_SYSTEMD_UNIT":"pushgate-guard.service","MESSAGE":"proven"}' ;;
+    *=pushgate-receiver.service*) echo '{"__REALTIME_TIMESTAMP":"${micros}","_SYSTEMD_UNIT":"pushgate-receiver.service","MESSAGE":"accepted"}' ;;
+  esac
+done
+`,
+    );
+    const { stdout } = await hosts.run("logs", "--host", "web1", "--lines", "2", "--since", "10 min ago", "--json");
+    const lines = stdout.trim().split("\n");
+    const sources = lines.map((line) => JSON.parse(line).source).sort();
+    expect(sources).toEqual(["guard", "guard", "nginx", "nginx", "receiver", "receiver"]);
+    const older = await hosts.run("logs", "nginx", "--host", "web1", "--since", "150 sec ago", "--json");
+    expect(older.stdout.trim().split("\n")).toHaveLength(1);
+  });
+
+  test("a host that cannot be followed is reported at once, not when the others end", async () => {
+    hosts.configure([host("gone")], [hook]);
+    const { code, stderr } = await hosts.run("logs", "guard", "--follow");
+    expect([code, stderr]).toEqual([1, expect.stringMatching(/^pushgate: gone: its name does not resolve/)]);
+  });
+
+  test("its script passes shellcheck", ({ skip }) => {
+    const reason = missing("shellcheck");
+    skip(reason !== undefined, reason);
+    const all = ["receiver", "builder", "nginx", "guard"] as const;
+    expect(
+      lintShell(logsScript({ sources: all, lines: 5, since: "1 hour ago", deliveries: ["x"], follow: true })),
+    ).toBe("");
+  });
+});
+
+describe("command line", () => {
+  test("--help of the program and of each command has examples", async () => {
+    const { code, stdout } = await hosts.run("--help");
+    expect(code).toBe(0);
+    const names = [...stdout.matchAll(/^ {2}([a-z]+) /gm)].map(([, name]) => name!).filter((name) => name !== "npx");
+    expect(names).toEqual(["init", "hook", "secret", "status", "logs", "trace", "build", "rollback", "audit", "adopt"]);
+    expect(stdout).toMatch(/Exit status:\n {2}0 /);
+    for (const name of names)
+      expect((await hosts.run(name, "--help")).stdout, name).toMatch(/^Usage: pushgate [\s\S]*\nExamples:\n {2}npx /);
+  });
+
+  test.each([
+    ["an unknown command", ["stauts"], /unknown command 'stauts'[\s\S]*status/],
+    ["an unknown option", ["status", "--jsno"], /unknown option '--jsno'[\s\S]*--json/],
+    ["one word too many", ["build", "site", "now"], /too many arguments/],
+  ])("%s is exit status 2", async (_, words, line) => {
+    const { code, stderr } = await hosts.run(...words);
+    expect(code).toBe(2);
+    expect(stderr).toMatch(line);
+  });
+
+  test.each([
+    ["v20.20.2", 1],
+    ["v22.17.1", 1],
+    ["v22.18.0", 0],
+    ["v24.0.0", 0],
+  ])("Node %s: exit status %i, and one line where it is too old", (version, code) => {
+    const file = new URL("../../../../infra/cli/node-version.cjs", import.meta.url).pathname;
+    const pretend = `Object.defineProperty(process, "versions", { value: { node: "${version.slice(1)}" } })`;
+    const ran = spawnSync(process.execPath, ["-e", `${pretend}; require(${JSON.stringify(file)})`], {
+      encoding: "utf8",
+    });
+    expect(ran.status).toBe(code);
+    expect(ran.stderr).toMatch(code === 0 ? /^$/ : /^pushgate needs Node 22\.18 or later, and this is .*\n$/);
+  });
+
+  test("an option that npm kept stops the command, with the line to type", () => {
+    const line = "npx pushgate rollback site";
+    const kept = (env: Record<string, string>) => () => keptByNpm(["host", "stack"], line, env);
+    expect(kept({ npm_config_host: "web1" })).toThrow(
+      "npm kept options for itself. Type: npx pushgate rollback site --host=web1",
+    );
+    // `--host web1`, which npm takes for a switch.
+    expect(kept({ npm_config_host: "true" })).toThrow("Type: npx pushgate rollback site --host=<value>");
+    expect(kept({ npm_config_yes: "true" })).not.toThrow();
+  });
+});

@@ -1,0 +1,168 @@
+/**
+ * `npx pushgate init` as a person meets it: in a real pty, with every prompt. The folder of init.test.ts has a fake pulumi
+ * and a fake ssh; here that pulumi has a passphrase, as every stack with a state in a folder or a bucket has.
+ */
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { delimiter, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { afterAll, afterEach, beforeEach, expect, test } from "vitest";
+import { parse } from "yaml";
+import { Hosts } from "../hosts.ts";
+import { enter, interrupt, type Reply, Terminal } from "./terminal.ts";
+
+const hosts = new Hosts();
+const pushgate = `'${process.execPath}' '${fileURLToPath(new URL("../../../../infra/cli/pushgate.cjs", import.meta.url))}'`;
+let folder: string;
+let terminal: Terminal;
+afterAll(() => hosts.remove());
+
+beforeEach(() => {
+  folder = mkdtempSync(join(hosts.folder, "project-"));
+  hosts.add("9.9.9.9");
+  hosts.configure([], []);
+  hosts.program(hosts.at("9.9.9.9", "bin/ip"), '#!/bin/sh\necho "2: eth0 inet 9.9.9.9/24 scope global"\n');
+  hosts.program(hosts.at("9.9.9.9", "bin/id"), "#!/bin/sh\necho 0\n");
+  hosts.program(hosts.at("9.9.9.9", "bin/sudo"), "#!/bin/sh\nexit 1\n");
+  writeFileSync(join(hosts.folder, "calls.log"), "");
+  locked();
+  const { CLOUDFLARE_API_TOKEN: _, CLOUDFLARE_BASE_URL: __, PULUMI_CONFIG_PASSPHRASE: ___, ...env } = process.env;
+  const path = [join(folder, ".bin"), join(hosts.folder, "bin"), env.PATH].join(delimiter);
+  terminal = new Terminal({ cwd: folder, env: { ...env, PATH: path } });
+});
+afterEach(() => terminal.close());
+
+/** Puts a pulumi before the fake one that rejects a secret without the passphrase, in pulumi's own words. */
+function locked(): void {
+  mkdirSync(join(folder, ".bin"));
+  hosts.program(
+    join(folder, ".bin/pulumi"),
+    `#!/bin/sh
+case "$1 $2" in
+  "stack rm") rm "Pulumi.$3.yaml"; exit ;;
+  "config set")
+    [ "\${PULUMI_CONFIG_PASSPHRASE-}" = "open sesame" ] || {
+      echo "error: passphrase must be set with PULUMI_CONFIG_PASSPHRASE or PULUMI_CONFIG_PASSPHRASE_FILE environment variables" >&2
+      exit 1
+    }
+    [ ! -e ${folder}/.slow ] || { touch ${folder}/.waits; sleep 20; } ;;
+esac
+exec '${hosts.folder}/bin/pulumi' "$@"
+`,
+  );
+}
+
+const stackFile = () => join(folder, "Pulumi.live.yaml");
+const written = () => readdirSync(folder).filter((name) => !name.startsWith("."));
+/** Every prompt in its order, with the answer that is typed: an empty one takes the answer in brackets. */
+const answers: readonly (readonly [prompt: string, answer: string])[] = [
+  ["zone: ", "pushgate.dev"],
+  ["plan: ", "free"],
+  ["ssh: ", "root@9.9.9.9"],
+  ["name [web1]: ", ""],
+  ["address [9.9.9.9]: ", ""],
+  ["address6: ", ""],
+  ["hostname [hooks.pushgate.dev]: ", ""],
+  ["repository: ", "https://git.pushgate.dev/me/site.git"],
+  ["gitHost: ", "forgejo"],
+  ["sources: ", "9.9.9.10"],
+  ["branch [main]: ", ""],
+  ["hook [site]: ", ""],
+  ["webRoot [/var/www/site]: ", ""],
+  ["content: ", ""],
+  ["siteHostname: ", "www.pushgate.dev"],
+];
+const passphrase: Reply = [/^Passphrase of the stack .*: $/m, `open sesame${enter}`];
+/** The answer to a prompt, once it is the last line of the terminal. */
+const reply = (prompt: string, answer: string): Reply => [
+  new RegExp(`^${prompt.replace(/[[\]/.]/g, "\\$&")}$`, "m"),
+  `${answer}${enter}`,
+];
+const replies: readonly Reply[] = answers.map((one) => reply(...one));
+
+test("init prompts for each thing it needs, explains it in one line, and writes the stack", async () => {
+  const { code, text } = await terminal.run(`${pushgate} init`, [...replies, passphrase]);
+  expect(code, text).toBe(0);
+  const prompts = text.split("\n").flatMap((line, i, all) => {
+    const asked = answers.find(([prompt]) => line.includes(prompt));
+    return asked ? [{ prompt: asked[0], explained: all[i - 1]! }] : [];
+  });
+  expect(prompts.map(({ prompt }) => prompt)).toEqual(answers.map(([prompt]) => prompt));
+  expect(prompts.filter(({ explained }) => !/^[A-Z].{10,110}\.$/.test(explained))).toEqual([]);
+  const { config } = parse(readFileSync(stackFile(), "utf8"));
+  expect(config["pushgate:hooks"][0]).toMatchObject({ gitHost: "forgejo", sources: ["9.9.9.10"] });
+  expect(config["pushgate:hooks"][0].site).toMatchObject({ webRoot: "/var/www/site", hostname: "www.pushgate.dev" });
+  expect(text).toContain("Pulumi.live.yaml is written, with a new secret for the hook site. Next:");
+  expect(text, "the passphrase is not echoed").not.toContain("open sesame");
+});
+
+const wrong: readonly (readonly [prompt: string, answer: string, says: RegExp])[] = [
+  ["zone: ", "Pushgate Dev", /^That is "Pushgate Dev"\. Use a DNS name in lower case/m],
+  ["plan: ", "gratis", /^That is "gratis"\. Use one of free, pro, /m],
+  ["ssh: ", "-oProxyCommand=x", /^That is "-oProxyCommand=x"\. Use /m],
+  ["address [9.9.9.9]: ", "9.9.9", /^That is "9\.9\.9"\. Use /m],
+  ["repository: ", "site", /^That is "site"\. Use /m],
+  ["branch [main]: ", "-x", /^That is "-x"\. Use a branch name/m],
+];
+
+test("a wrong answer is quoted with what fits, and the prompt comes again", async () => {
+  const first = wrong.map(([prompt, answer]) => reply(prompt, answer));
+  const { code, text } = await terminal.run(`${pushgate} init`, [...first, ...replies, passphrase]);
+  expect(code, text).toBe(0);
+  for (const [prompt, , says] of wrong) {
+    expect(text).toMatch(says);
+    expect(text.split(prompt).length - 1, prompt).toBe(2);
+  }
+  expect(existsSync(stackFile())).toBe(true);
+});
+
+test.each(answers.map(([prompt], i) => [prompt, i] as const).filter((_, i) => [0, 3, 14].includes(i)))(
+  "Ctrl-C at the prompt %s ends init, and leaves nothing",
+  async (prompt, i) => {
+    const typed: readonly Reply[] = [...replies.slice(0, i), [reply(prompt, "")[0], interrupt]];
+    const { code, text } = await terminal.run(`${pushgate} init`, typed);
+    expect(code).toBe(1);
+    expect(text).toMatch(/pushgate: the prompt was ended, so nothing was changed\.\n[^\n]*$/);
+    expect(written()).toEqual([]);
+  },
+);
+
+test("Ctrl-C at the passphrase, or a wrong one, leaves no stack behind", async () => {
+  const ended = await terminal.run(`${pushgate} init`, [...replies, [passphrase[0], interrupt]]);
+  expect([ended.code, written()], ended.text).toEqual([1, []]);
+  const mistyped = await terminal.run(`${pushgate} init`, [...replies, [passphrase[0], `sesame${enter}`]]);
+  expect(mistyped.text).toMatch(/pulumi config set failed: error: passphrase/);
+  expect([mistyped.code, written()]).toEqual([1, []]);
+  expect(readFileSync(join(hosts.folder, "calls.log"), "utf8")).toBe("");
+});
+
+test("Ctrl-C while pulumi stores the secret leaves no stack behind", async () => {
+  writeFileSync(join(folder, ".slow"), "");
+  const done = terminal.run(`${pushgate} init`, [...replies, passphrase]);
+  while (!existsSync(join(folder, ".waits"))) await new Promise((resolve) => setTimeout(resolve, 50));
+  terminal.type(interrupt);
+  const { code, text } = await done;
+  expect([code, written()], text).toEqual([1, []]);
+});
+
+test("init overwrites nothing, and says so before its first prompt", async () => {
+  writeFileSync(stackFile(), "config: {}\n");
+  const { code, text } = await terminal.run(`${pushgate} init`);
+  expect(code).toBe(1);
+  expect(text).toContain("Pulumi.live.yaml exists, and init overwrites nothing. Edit it, or choose another --stack.");
+  expect(readFileSync(stackFile(), "utf8")).toBe("config: {}\n");
+});
+
+test("a command that reads secrets prompts for the passphrase where there is a terminal", async () => {
+  const program = readFileSync(join(folder, ".bin/pulumi"), "utf8");
+  hosts.program(join(folder, ".bin/pulumi"), program.replace('"config set")', '"config --json")'));
+  const site = { name: "site", gitHost: "github", repository: "https://github.com/me/site.git", branch: "main" };
+  hosts.configure([{ name: "web1", ssh: "root@9.9.9.9", address: "9.9.9.9", hostname: "hooks.pushgate.dev" }], [site], {
+    site: { current: "c".repeat(44) },
+  });
+  const { code, text } = await terminal.run(`${pushgate} secret show site`, [passphrase]);
+  expect([code, text], text).toEqual([0, expect.stringContaining(`current   ${"c".repeat(44)}`)]);
+  const without = await terminal.run(`${pushgate} secret show site </dev/null`);
+  expect(without.text).toContain(
+    "the stack has a passphrase. Set PULUMI_CONFIG_PASSPHRASE or PULUMI_CONFIG_PASSPHRASE_FILE.",
+  );
+});

@@ -1,0 +1,155 @@
+/** `npx pushgate init` without a terminal, with a fake pulumi, a fake ssh that runs the real shell, and the fake API. */
+import { existsSync, mkdtempSync, readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, afterEach, beforeEach, expect, test } from "vitest";
+import { parse } from "yaml";
+import { type Api, apiToken, startApi } from "../../../fakes/cloudflare/api.ts";
+import { emptyZone } from "../../../fakes/cloudflare/zone.ts";
+import { Hosts } from "../hosts.ts";
+
+const hosts = new Hosts();
+let folder: string;
+let api: Api | undefined;
+afterAll(() => hosts.remove());
+
+/** An address is its own name: no query of a name leaves this computer. */
+const ssh = "root@9.9.9.9";
+
+beforeEach(() => {
+  folder = mkdtempSync(join(hosts.folder, "project-"));
+  hosts.add("9.9.9.9");
+  hosts.configure([], []);
+  reports(["9.9.9.9", "10.0.0.5", "2620:fe::fe"]);
+});
+afterEach(async () => {
+  await api?.close();
+  api = undefined;
+});
+
+/** The host has these addresses; `uid` is that of its login. */
+function reports(addresses: readonly string[], uid = 0): void {
+  const lines = addresses.map((address) => `echo "2: eth0 inet ${address}/24 scope global"`);
+  hosts.program(hosts.at("9.9.9.9", "bin/ip"), `#!/bin/sh\n${lines.join("\n")}\n`);
+  hosts.program(hosts.at("9.9.9.9", "bin/id"), `#!/bin/sh\necho ${uid}\n`);
+  hosts.program(hosts.at("9.9.9.9", "bin/sudo"), "#!/bin/sh\nexit 1\n");
+}
+
+const init = (...words: string[]) => hosts.runIn(folder, {}, "init", ...words);
+const needed = ["--zone", "pushgate.dev", "--ssh", ssh, "--repository", "https://github.com/example/site.git"];
+const calls = () => readFileSync(join(hosts.folder, "calls.log"), "utf8").trim().split("\n");
+
+test("writes a stack whose configuration has no fault, from four flags and what the host reports", async () => {
+  const { code, stdout, stderr } = await init(...needed, "--plan", "free");
+  expect([code, stderr]).toEqual([0, ""]);
+  expect(parse(readFileSync(join(folder, "Pulumi.live.yaml"), "utf8"))).toEqual({
+    encryptionsalt: "v1:AAAA:v1:BBBB",
+    config: {
+      "pushgate:zone": "pushgate.dev",
+      "pushgate:edge": { plan: "free" },
+      "pushgate:hosts": [
+        { name: "web1", ssh, address: "9.9.9.9", address6: "2620:fe::fe", hostname: "hooks.pushgate.dev" },
+      ],
+      "pushgate:hooks": [
+        {
+          ...{ name: "site", gitHost: "github", repository: "https://github.com/example/site.git", branch: "main" },
+          site: { webRoot: "/var/www/site" },
+        },
+      ],
+    },
+  });
+  expect(calls().at(-1)).toMatch(
+    /^config set --secret --path pushgate:secrets\.site\.current --stack live <[A-Za-z0-9+/]{43}=>$/,
+  );
+  expect(stdout).toContain("  1. npx pulumi config set --secret cloudflare:apiToken\n  2. npx pulumi preview");
+  expect(stdout).toMatch(/each with a backup: the state, at file:\/\/\/backed-up, and the\npassphrase/);
+});
+
+test("init declares content outside the repository only where a flag names its folder", async () => {
+  const { code } = await init(...needed, "--plan", "free", "--content", "/srv/content/site");
+  expect(code).toBe(0);
+  const { config } = parse(readFileSync(join(folder, "Pulumi.live.yaml"), "utf8"));
+  expect(config["pushgate:hooks"][0].site).toEqual({ webRoot: "/var/www/site", content: "/srv/content/site" });
+});
+
+test("for a repository over SSH init prints what remains to be done, and preview does", async () => {
+  const { code, stdout } = await init(...needed.with(5, "git@github.com:example/site.git"), "--plan", "free");
+  expect(code).toBe(0);
+  expect(stdout).toMatch(/1\. pushgate:hooks\[0\]\.site\.knownHosts is missing, .*ssh-keyscan github\.com/);
+  expect(stdout).toMatch(/2\. pushgate:secrets\.site\.deployKey is missing, .*ssh-keygen/);
+  expect(existsSync(join(folder, "Pulumi.live.yaml"))).toBe(true);
+});
+
+test("init names every missing flag at once, and writes nothing", async () => {
+  const { code, stderr } = await init("--zone", "pushgate.dev");
+  expect(code).toBe(1);
+  expect(stderr.split("\n").map((line) => line.split(":").slice(0, 2).join(":"))).toEqual([
+    "pushgate: --plan is missing",
+    "--ssh is missing: Where your own ssh finds the host, such as root@web1.example.org.",
+    "",
+  ]);
+  expect(readdirSync(folder)).toEqual([]);
+});
+
+test.each([
+  ["a wrong answer", ["--branch", "-x"], /--branch is "-x"\. Use a branch name/],
+  [
+    "a fault between answers",
+    ["--web-root", "/var/www"],
+    /hooks\[0\]\.site\.webRoot is "\/var\/www", which holds more/,
+  ],
+  [
+    "a git host without its sources",
+    ["--git-host", "gitea", "--repository", "https://git.pushgate.dev/x.git"],
+    /--sources is missing/,
+  ],
+])("rejects %s, and writes nothing", async (_, words, line) => {
+  const { code, stderr } = await init(...needed, "--plan", "free", ...words);
+  expect(code).toBe(1);
+  expect(stderr).toMatch(line);
+  expect(readdirSync(folder)).toEqual([]);
+});
+
+test("init overwrites no stack file", async () => {
+  expect((await init(...needed, "--plan", "pro")).code).toBe(0);
+  const before = readFileSync(join(folder, "Pulumi.live.yaml"), "utf8");
+  const { code, stderr } = await init(...needed, "--plan", "free");
+  expect([code, stderr]).toEqual([
+    1,
+    "pushgate: Pulumi.live.yaml exists, and init overwrites nothing. Edit it, or choose another --stack.\n",
+  ]);
+  expect(readFileSync(join(folder, "Pulumi.live.yaml"), "utf8")).toBe(before);
+  expect((await init(...needed, "--plan", "free", "--stack", "second")).code).toBe(0);
+  expect(existsSync(join(folder, "Pulumi.second.yaml"))).toBe(true);
+});
+
+test("tries the host at once: a login that is not root needs sudo without a password", async () => {
+  reports(["9.9.9.9"], 1000);
+  const { code, stderr } = await init(...needed, "--plan", "free");
+  expect(code).toBe(1);
+  expect(stderr).toMatch(/root@9\.9\.9\.9 is not root, and sudo needs a password\. Allow/);
+  hosts.program(hosts.at("9.9.9.9", "bin/sudo"), "#!/bin/sh\nexit 0\n");
+  expect((await init(...needed, "--plan", "free")).code).toBe(0);
+  expect(parse(readFileSync(join(folder, "Pulumi.live.yaml"), "utf8")).config["pushgate:hosts"][0].sudo).toBe(true);
+});
+
+test("warns where the name leads elsewhere than to the host's own address, as behind NAT", async () => {
+  reports(["10.0.0.5"]);
+  const { stdout } = await init(...needed, "--plan", "free", "--address", "9.9.9.9");
+  expect(stdout).toContain("Warning: 9.9.9.9 resolves to 9.9.9.9, and the host itself has no public IPv4 address.");
+  const without = await init(...needed, "--plan", "free", "--stack", "second");
+  expect(without.stderr).toContain("--address is missing: Public IPv4 address");
+});
+
+test("reads the plan from the API, where the environment has a token, and stores the token", async () => {
+  api = await startApi({ zone: emptyZone("pushgate.dev", "business") });
+  const tokens = { CLOUDFLARE_API_TOKEN: apiToken, CLOUDFLARE_BASE_URL: api.url };
+  const { code, stderr } = await hosts.runIn(folder, tokens, "init", ...needed);
+  expect([code, stderr]).toEqual([0, ""]);
+  expect(parse(readFileSync(join(folder, "Pulumi.live.yaml"), "utf8")).config["pushgate:edge"]).toEqual({
+    plan: "business",
+  });
+  expect(calls().at(-1)).toBe(`config set --secret --path cloudflare:apiToken --stack live <${apiToken}>`);
+  const other = needed.with(1, "another.dev");
+  const refused = await hosts.runIn(folder, tokens, "init", "--stack", "other", ...other);
+  expect(refused.stderr).toMatch(/The token cannot read a zone another\.dev\. Add that zone to its resources\./);
+});

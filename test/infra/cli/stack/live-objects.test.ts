@@ -1,0 +1,178 @@
+/** `npx pushgate adopt` among several candidates of each kind. The rest of the command: test/engine/adopt.test.ts. */
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { type Declared, find } from "../../../../infra/cli/stack/live-objects.ts";
+import { cloudflareApi } from "../../../../infra/edge/api.ts";
+import { records } from "../../../../infra/edge/dns.ts";
+import { type Api, apiToken, startApi } from "../../../fakes/cloudflare/api.ts";
+import { createAuthority } from "../../../fakes/cloudflare/authority.ts";
+import { emptyZone } from "../../../fakes/cloudflare/zone.ts";
+import { exampleHost, served, siteHostname } from "../../../fixtures.ts";
+
+let api: Api;
+beforeAll(async () => {
+  api = await startApi({ zone: emptyZone("example.org", "pro") });
+});
+afterAll(() => api.close());
+beforeEach(() => {
+  Object.assign(api.zone, emptyZone("example.org", "pro"));
+});
+
+const type = "cloudflare:index/dnsRecord:DnsRecord";
+const second = { ...exampleHost, name: "web2", hostname: "hooks2.example.org", address: "203.0.113.11" };
+const declared: Declared[] = records({ ...served, hosts: [exampleHost, second] })
+  .filter((record) => record.type === "A")
+  .map((inputs) => ({
+    ...{ type, inputs },
+    name: inputs.name === siteHostname ? `${inputs.name} A ${inputs.content}` : `${inputs.name} A`,
+  }));
+const liveOf = (type: string, name: string, ...contents: string[]) =>
+  api.zone.dns_records.push(
+    ...contents.map((content) => ({ id: content, name, type, content, proxied: true, ttl: 1 })),
+  );
+const live = (name: string, ...contents: string[]) => liveOf("A", name, ...contents);
+const adopted = async (name: string) => {
+  const access = cloudflareApi({ baseUrl: api.url, token: apiToken });
+  const found = declared.filter((one) => one.inputs.name === name).map((one) => find(access, one, api.zone, declared));
+  return (await Promise.all(found)).map(({ id, notes }) => [id?.split("/")[1], ...notes]);
+};
+
+test("adopt finds each host's own record of a site", async () => {
+  live(siteHostname, "203.0.113.11", "203.0.113.10");
+  expect(await adopted(siteHostname)).toEqual([["203.0.113.10"], ["203.0.113.11"]]);
+});
+
+test("adopt leaves a site's record that leads elsewhere, and names it once", async () => {
+  live(siteHostname, "203.0.113.80", "203.0.113.11");
+  expect(await adopted(siteHostname)).toEqual([
+    [undefined, expect.stringMatching(/^also leads to 203\.0\.113\.80, .* share of visitors: remove it$/)],
+    ["203.0.113.11"],
+  ]);
+});
+
+test("adopt takes over one record of a hook's name, wherever it leads", async () => {
+  live(exampleHost.hostname, "198.51.100.7", "198.51.100.8");
+  expect(await adopted(exampleHost.hostname)).toEqual([
+    ["198.51.100.7", expect.stringMatching(/^also leads to 198\.51\.100\.8, .* share of deliveries: remove it$/)],
+  ]);
+});
+
+test("adopt takes over no record of another type", async () => {
+  liveOf("CNAME", exampleHost.hostname, "hooks.example.net");
+  expect(await adopted(exampleHost.hostname)).toEqual([[undefined]]);
+});
+
+/** The object's id as the import file has it, what it is, and the notes. */
+const found = async (kind: string, inputs: Declared["inputs"], name = "") => {
+  const access = cloudflareApi({ baseUrl: api.url, token: apiToken });
+  const resource = { type: `cloudflare:index/${kind}`, name, inputs };
+  const { id, what, notes } = await find(access, resource, api.zone, [resource]);
+  return [id?.replace(api.zone.id, "Z"), what, ...notes];
+};
+
+describe("of a phase's rulesets", () => {
+  const phase = "http_request_firewall_custom";
+  const ruleset = (id: string, kind: string, of = phase) =>
+    ({ id, kind, name: `${id} rules`, phase: of, description: "", version: "1", rules: [], last_updated: "" }) as never;
+  const inputs = { phase, kind: "zone" };
+
+  test("adopt takes the zone's own, not a managed one and not another phase's", async () => {
+    const other = ruleset("d".repeat(32), "zone", "http_request_origin");
+    api.zone.rulesets = [ruleset("a".repeat(32), "managed"), ruleset("b".repeat(32), "custom"), other];
+    expect(await found("ruleset:Ruleset", inputs)).toEqual([undefined, undefined]);
+    const own = "c".repeat(32);
+    api.zone.rulesets.push(ruleset(own, "zone"));
+    expect(await found("ruleset:Ruleset", inputs)).toEqual([`zones/Z/${own}`, `ruleset "${own} rules"`]);
+  });
+});
+
+describe("of the origin certificates", () => {
+  const names = [exampleHost.hostname, siteHostname];
+  const certificate = (id: string, hostnames: string[], expires_on: string) =>
+    api.zone.origin_certificates.push({ id, certificate: "", hostnames, expires_on });
+  const inputs = { hostnames: names };
+
+  test("adopt takes the newest with exactly these names, in any order, and names the others", async () => {
+    certificate("older", names, "2040-01-01T00:00:00Z");
+    certificate("newest", names.toReversed(), "2041-11-02T00:00:00Z");
+    certificate("old", names, "2041-11-01T00:00:00Z");
+    const notes = ["old", "older"].map(
+      (id) => `certificate ${id} has the same names and stays: revoke it after \`up\``,
+    );
+    expect(await found("originCaCertificate:OriginCaCertificate", inputs)).toEqual([
+      "newest",
+      "origin certificate newest, until 2041-11-02",
+      expect.stringContaining("`up` creates another one and then revokes it"),
+      ...notes,
+    ]);
+  });
+
+  test("adopt takes none with more names or with fewer, which others use", async () => {
+    certificate("more", [...names, "zoo.example.org"], "2041-11-01T00:00:00Z");
+    certificate("fewer", names.slice(1), "2041-11-01T00:00:00Z");
+    expect(await found("originCaCertificate:OriginCaCertificate", inputs)).toEqual([undefined, undefined]);
+  });
+});
+
+describe("of the client certificates", () => {
+  const kind = "authenticatedOriginPullsHostnameCertificate:AuthenticatedOriginPullsHostnameCertificate";
+  let own: string;
+  let foreign: string[];
+  beforeAll(async () => {
+    const issued = async (by: string) => {
+      const authority = await createAuthority(by);
+      const { certificate } = await authority.issue("pushgate origin pulls of example.org");
+      await authority.close();
+      return certificate;
+    };
+    own = await issued("pushgate origin pulls of example.org");
+    foreign = await Promise.all(
+      ["pushgate origin pulls of example.net", "pushgate origin pulls of example.org.example.net", "another CA"].map(
+        issued,
+      ),
+    );
+  });
+  const uploaded = (id: string, certificate: string, uploaded_on: string, status = "active") =>
+    api.zone.origin_pulls.hostname_certificates.push({ id, certificate, status, uploaded_on } as never);
+
+  test("adopt takes the newest that pushgate made for this zone, and names the others of these", async () => {
+    uploaded("older", own, "2026-01-01T00:00:00Z");
+    uploaded("newest", own, "2026-03-01T00:00:00Z");
+    uploaded("old", own, "2026-02-01T00:00:00Z");
+    for (const [n, certificate] of [...foreign, "no certificate"].entries())
+      uploaded(`foreign${n}`, certificate, "2026-04-01T00:00:00Z");
+    for (const status of ["deleted", "pending_deletion"]) uploaded(status, own, "2026-05-01T00:00:00Z", status);
+    expect(await found(kind, {})).toEqual([
+      "Z/newest",
+      "client certificate newest",
+      expect.stringContaining("its key was only in the lost state"),
+      ...["old", "older"].map((id) => `client certificate ${id} is pushgate's too and stays: delete it after \`up\``),
+    ]);
+  });
+
+  test("adopt takes none of another issuer", async () => {
+    for (const [n, certificate] of foreign.entries()) uploaded(`foreign${n}`, certificate, "2026-04-01T00:00:00Z");
+    expect(await found(kind, {})).toEqual([undefined, undefined]);
+  });
+});
+
+describe("of the origin pulls of hostnames", () => {
+  const kind = "authenticatedOriginPulls:AuthenticatedOriginPulls";
+  const pulls = (hostname: string, status: string) =>
+    api.zone.origin_pulls.hostnames.push({ hostname, cert_id: `of ${hostname}`, enabled: true, status } as never);
+  const { hostname } = exampleHost;
+
+  test("adopt takes those of this hostname, unless they are being deleted", async () => {
+    pulls(siteHostname, "active");
+    expect(await found(kind, { configs: [{ hostname }] })).toEqual([undefined, undefined]);
+    pulls(hostname, "active");
+    const one = [`Z/${hostname}`, `client certificate of ${hostname} for ${hostname}`];
+    expect(await found(kind, { configs: [{ hostname }] })).toEqual(one);
+    // A preview does not know `configs` while the certificate is to be created.
+    expect(await found(kind, {}, `${hostname} client certificate`)).toEqual(one);
+    for (const status of ["deleted", "pending_deletion"]) {
+      api.zone.origin_pulls.hostnames = [];
+      pulls(hostname, status);
+      expect(await found(kind, { configs: [{ hostname }] })).toEqual([undefined, undefined]);
+    }
+  });
+});

@@ -1,0 +1,282 @@
+/** What `npx pushgate trace` reads of Cloudflare's security events from the fake API, and what it prints without them. */
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { UserError } from "../../../../infra/cli/stack.ts";
+import { atCloudflare } from "../../../../infra/cli/trace/cloudflare.ts";
+import { traceText } from "../../../../infra/cli/trace/text.ts";
+import { verdict } from "../../../../infra/trace/verdict.ts";
+import { type Api, apiToken, type Fault, permissions, startApi } from "../../../fakes/cloudflare/api.ts";
+import { createAuthority } from "../../../fakes/cloudflare/authority.ts";
+import { analyticsPermission } from "../../../fakes/cloudflare/graphql.ts";
+import { type Row, securityLog } from "../../../fakes/cloudflare/security-log.ts";
+import { emptyZone, type Rule } from "../../../fakes/cloudflare/zone.ts";
+import { Hosts } from "../hosts.ts";
+
+const hosts = new Hosts();
+const authority = await createAuthority("test CA");
+let api: Api;
+beforeAll(async () => {
+  api = await startApi({ zone: emptyZone("example.org", "free"), authority });
+});
+afterAll(async () => {
+  hosts.remove();
+  await api.close();
+  await authority.close();
+});
+
+const ray = "8f0c2d1e3a4b5c6d";
+const rejected = { status: 403, headers: { "cf-ray": `${ray}-FRA` } };
+const rule = (id: string, ref: string, description: string): Rule => ({
+  ...{ id, ref, description, version: "1", action: "block", expression: "ssl", enabled: true },
+  last_updated: "2026-01-01T00:00:00Z",
+});
+
+/** An event of the delivery, except for `change`. */
+function logged(change: Partial<Row>): void {
+  securityLog(api.zone).push({
+    ...{ action: "block", source: "firewallCustom", ruleId: "5f2b", rulesetId: "", description: "", kind: "firewall" },
+    ...{ rayName: ray, datetime: new Date().toISOString(), matchIndex: 0, clientIP: "192.0.2.1", userAgent: "" },
+    ...{
+      clientRequestHTTPHost: "",
+      clientRequestHTTPMethodName: "POST",
+      clientRequestPath: "/",
+      clientRequestQuery: "",
+    },
+    ...change,
+  });
+}
+
+beforeEach(() => {
+  api.tokens[apiToken] = [...permissions, analyticsPermission];
+  api.faults.length = 0;
+  api.requests.length = 0;
+  api.zone.plan = "free";
+  securityLog(api.zone).length = 0;
+  const ruleset = {
+    name: "default",
+    description: "",
+    kind: "zone",
+    version: "1",
+    last_updated: "2026-01-01T00:00:00Z",
+  };
+  const rules = [rule("aa11", "pushgate_rest", "pushgate: nothing else"), rule("bb22", "office", "only the office")];
+  api.zone.rulesets = [{ ...ruleset, id: "c0", phase: "http_request_firewall_custom", rules }];
+});
+
+type Answer = Parameters<typeof atCloudflare>[0][number];
+type Access = Awaited<ReturnType<Parameters<typeof atCloudflare>[1]>>;
+const lookedAll = (answers: readonly Answer[], change: Access = {}, seconds = 60) =>
+  atCloudflare(answers, async () => ({ token: apiToken, baseUrl: api.url, zone: "example.org", ...change }), seconds);
+const looked = async (change: Access = {}, answer: Answer = rejected, seconds = 60) =>
+  (await lookedAll([answer], change, seconds))[0]!;
+
+/** The certainty, the names of the outcomes, and what is printed of the events. */
+async function traced(headers: Readonly<Record<string, string>> = {}) {
+  const answer = { ...rejected, headers: { ...rejected.headers, ...headers } };
+  const seen = { answer, ...(await looked({}, answer)) };
+  const found = verdict(seen);
+  const text = traceText(seen, found);
+  return { certainty: found.certainty, names: found.outcomes.map(({ name }) => name), text };
+}
+
+test("a rule of the zone's own: the command prints it, and a fix that names it", async () => {
+  logged({ ruleId: "bb22" });
+  const others = { "cloudflare:apiToken": apiToken, "cloudflare:baseUrl": api.url, "pushgate:zone": "example.org" };
+  hosts.configure([], [], {}, others);
+  const words = ["trace", "--status", "403", "--header", `CF-Ray: ${ray}-FRA`];
+  const { code, stdout, stderr } = await hosts.run(...words);
+  expect([code, stderr]).toEqual([1, ""]);
+  expect(stdout).toMatchInlineSnapshot(`
+    "  the git host            sent it
+      1 DNS                   passed
+      2 WAF                   rejected it
+      3 bot management        not reached
+      4 Cloudflare to origin  not reached
+      5 firewall              not reached
+      6 nginx                 not reached
+      7 systemd               not reached
+      8 receiver              not reached
+    certain: a custom rule of the zone or account blocked the request.
+      fix: Exclude the hostname from the zone's own rule "only the office" bb22. npx pulumi up puts pushgate's rules before the zone's own.
+    seen:
+      the git host's page     403 {"cf-ray":"8f0c2d1e3a4b5c6d-FRA"}
+      Cloudflare's events     block by firewallcustom, the zone's own rule "only the office" bb22
+      nginx                   not looked at
+      receiver                not looked at
+      the host's layers       not looked at
+
+    "
+  `);
+  const [found] = JSON.parse((await hosts.run(...words, "--json")).stdout) as { outcomes: object[] }[];
+  expect(found).toMatchObject({
+    cloudflare: [{ source: "firewallcustom", action: "block", rule: "bb22", owner: "zone" }],
+    outcomes: [{ name: "custom rule", layer: "2 WAF" }],
+  });
+  expect(Object.keys(found!.outcomes[0]!)).toEqual(["name", "layer", "what", "fix"]);
+});
+
+test("a configuration that cannot be read: the command goes on without the events", async () => {
+  hosts.program(`${hosts.folder}/bin/pulumi`, "#!/bin/sh\necho 'no stack is selected' >&2\nexit 1\n");
+  const { code, stdout } = await hosts.run("trace", "--status", "522", "--header", `cf-ray: ${ray}-FRA`);
+  expect(stdout).toContain("not looked at: the stack's configuration is unreadable: no stack is selected\n");
+  expect(code).toBe(1);
+});
+
+test("trace names pushgate's own rule that blocked a delivery", async () => {
+  logged({ ruleId: "aa11" });
+  const { certainty, names, text } = await traced();
+  expect([certainty, names]).toEqual(["certain", ["not declared"]]);
+  expect(text).toContain(`block by firewallcustom, pushgate's own rule "pushgate: nothing else" aa11\n`);
+});
+
+test("a rule that the zone's rulesets do not have leaves two outcomes of one layer", async () => {
+  logged({ ruleId: "cc33", description: "of the account" });
+  const { certainty, names, text } = await traced();
+  expect([certainty, names]).toEqual(["likely", ["not declared", "custom rule"]]);
+  expect(text).toContain('Exclude the hostname from the rule "of the account" cc33.');
+});
+
+test("the events of another ray, and of another day, are not this delivery's", async () => {
+  logged({ source: "bic", rayName: "0123456789abcdef" });
+  logged({ source: "uaBlock", datetime: new Date(Date.now() - 30 * 3_600_000).toISOString() });
+  expect(await looked()).toEqual({ cloudflare: [] });
+  expect((await traced()).text).toMatch(/Cloudflare's events +none found/);
+});
+
+test("the events of forty deliveries come with the requests of one, each to its own", async () => {
+  const rayOf = (n: number) => n.toString(16).padStart(16, "0");
+  const answers = Array.from({ length: 40 }, (_, n) => ({ status: 403, headers: { "cf-ray": `${rayOf(n)}-FRA` } }));
+  for (const [n] of answers.entries())
+    for (let each = 0; each < 3; each++)
+      logged({ source: each === 0 ? "bic" : "uaBlock", ruleId: `${n}`, rayName: rayOf(n) });
+  const found = await lookedAll([undefined, ...answers]);
+  expect(found[0]).toHaveProperty("notLooked");
+  expect(found.slice(1).map(({ cloudflare }) => cloudflare?.map(({ rule }) => rule))).toEqual(
+    answers.map((_, n) => [`${n}`, `${n}`, `${n}`]),
+  );
+  expect(api.requests).toHaveLength(3);
+});
+
+test("without the permission to read the rules, an event has no owner, and stays", async () => {
+  api.tokens[apiToken] = ["Zone Read", analyticsPermission];
+  logged({ ruleId: "bb22", description: "only the office" });
+  expect(await looked()).toEqual({
+    cloudflare: [{ source: "firewallcustom", action: "block", rule: "bb22", description: "only the office" }],
+  });
+});
+
+test("a skip that is logged beside the event that decided does not count", async () => {
+  logged({ ruleId: "aa11", action: "skip" });
+  logged({ source: "botFight", action: "managed_challenge", ruleId: "bot_fight_mode" });
+  expect(await traced({ "cf-mitigated": "challenge" })).toMatchObject({
+    certainty: "certain",
+    names: ["Bot Fight Mode"],
+  });
+});
+
+test.each(["free", "pro", "business", "enterprise"] as const)(
+  "the time range is one that the plan %s has",
+  async (plan) => {
+    api.zone.plan = plan;
+    logged({ source: "bic", ruleId: "bic" });
+    expect(await looked()).toMatchObject({ cloudflare: [{ source: "bic" }] });
+  },
+);
+
+test("texts of an event lose control characters, line breaks and length, and none is a placeholder", async () => {
+  const hostile = `\u001b[2J\r\n  8 receiver  rejected it\u202e {origin} $& ${"x".repeat(500)}`;
+  logged({ source: "uaBlock", ruleId: hostile, description: hostile });
+  const { names, text } = await traced();
+  expect(names).toEqual(["user agent rule"]);
+  expect(text).not.toMatch(/[\u001b\r\u202e]/);
+  expect(text.match(/^ *8 receiver.*/gm)).toEqual([expect.stringMatching(/not reached$/)]);
+  expect(text).toContain("rejected it {origin} $& xxx");
+  expect(Math.max(...text.split("\n").map(({ length }) => length))).toBeLessThan(700);
+});
+
+describe("not looked at, and why", () => {
+  const graphql = (status: number, body?: string): Fault => ({
+    ...{ status, path: /graphql/, times: 9 },
+    ...(body !== undefined && { body }),
+  });
+  const unauthorized = '{"data":null,"errors":[{"message":"not authorized for that account"}]}';
+  test.each<[string, Access, Fault | undefined, RegExp]>([
+    ["no token", { token: undefined }, undefined, /^cloudflare:apiToken is not set\. Run: /],
+    ["a wrong token", { token: "x".repeat(40) }, undefined, /^the API: 401 Invalid API Token \(1000\)$/],
+    [
+      "a token of another zone",
+      { zone: "example.net" },
+      undefined,
+      /^cloudflare:apiToken cannot read a zone example\.net$/,
+    ],
+    ["an API that is busy", {}, graphql(429), /^the API: 429 Please wait and try again/],
+    ["no JSON", {}, graphql(200, "<html>\u001b[2J"), /^the API: 200 and no JSON$/],
+    [
+      "an error with status 200",
+      {},
+      graphql(200, unauthorized),
+      /^the API: 200 not authorized for that account\. Give /,
+    ],
+    [
+      "an answer without data",
+      {},
+      graphql(200, '{"data":null,"errors":null}'),
+      /^the zone's plan has no security events$/,
+    ],
+    ["no API", { baseUrl: "http://127.0.0.1:9/client/v4" }, undefined, /^the API: no answer from 127\.0\.0\.1:9 /],
+  ])("%s", async (_, access, fault, says) => {
+    logged({ source: "bic" });
+    if (fault) api.faults.push(fault);
+    const { cloudflare, notLooked } = await looked(access);
+    expect(cloudflare).toBeUndefined();
+    expect(notLooked).toMatch(says);
+  });
+
+  test("a token without the permission: the line names it, and the verdict is less certain", async () => {
+    logged({ source: "bic" });
+    api.tokens[apiToken] = permissions;
+    const { certainty, names, text } = await traced();
+    expect(text).toMatch(
+      /not looked at: the API: 403 zones .* are not authorized\. Give cloudflare:apiToken the permission Analytics Read\.\n/,
+    );
+    expect(certainty).toBe("unknown");
+    expect(names).toContain("browser check");
+  });
+
+  test("a busy API is not tried again", async () => {
+    api.faults.push({ status: 429, times: 9 });
+    await looked();
+    expect(api.requests).toHaveLength(1);
+  });
+
+  test("a silent API ends at the deadline", async () => {
+    const silent = createServer(() => {});
+    await new Promise<void>((resolve) => silent.listen(0, "127.0.0.1", resolve));
+    const baseUrl = `http://127.0.0.1:${(silent.address() as AddressInfo).port}`;
+    expect((await looked({ baseUrl }, rejected, 0.1)).notLooked).toMatch(
+      /no answer from 127\.0\.0\.1:\d+ \(.*timeout/i,
+    );
+    silent.closeAllConnections();
+    silent.close();
+  });
+
+  test.each<[string, Answer, RegExp]>([
+    ["no answer", undefined, /^the answer has no ray\. Add --status and/],
+    ["no ray", { status: 403, headers: {} }, /^the answer has no ray/],
+    ["a ray that is none", { status: 403, headers: { "cf-ray": `${ray}"}) { x }` } }, /^the answer has no ray/],
+    [
+      "an answer of the host's",
+      { status: 403, headers: { ...rejected.headers, "x-served-by": "pushgate-proxy" } },
+      /^it let the request pass/,
+    ],
+  ])("%s: no secret is read", async (_, answer, says) => {
+    const access = () => Promise.reject(new Error("the configuration was read"));
+    expect((await atCloudflare([answer], access))[0]?.notLooked).toMatch(says);
+  });
+
+  test("a secret that cannot be decrypted", async () => {
+    const access = () => Promise.reject(new UserError("cloudflare:apiToken cannot be decrypted"));
+    expect(await atCloudflare([rejected], access)).toEqual([{ notLooked: "cloudflare:apiToken cannot be decrypted" }]);
+  });
+});

@@ -1,0 +1,114 @@
+/** What a host prints of its layers -> HostState: tables of others as real nft lists them, and hostile answers. */
+import * as v from "valibot";
+import { afterAll, describe, expect, test } from "vitest";
+import { scriptBeside, variables } from "../../../../infra/apply/shell.ts";
+import { layersOf, parseState } from "../../../../infra/cli/trace/state.ts";
+import { shape } from "../../../../infra/config/schema.ts";
+import { inNamespace, missing, Root } from "../../host/namespace.ts";
+import { probeOf } from "../hosts.ts";
+
+const root = new Root();
+afterAll(() => root.remove());
+
+const { hosts, hooks, limits } = shape.entries;
+const stack = v.parse(v.object({ hosts, hooks, limits }), {
+  hosts: [{ name: "web1", ssh: "deploy@web1", sudo: true, address: "192.0.2.1", hostname: "hooks.example.org" }],
+  hooks: [{ name: "site", gitHost: "github", repository: "https://github.com/example/site.git", branch: "main" }],
+  limits: undefined,
+});
+const host = stack.hosts[0]!;
+const answer = (texts: Readonly<Record<string, string>>): string =>
+  Object.entries(texts)
+    .map(([what, text]) => `state ${what} ${Buffer.from(text).toString("base64")}\n`)
+    .join("");
+const probe = probeOf(layersOf(stack, host));
+const parsed = (texts: Readonly<Record<string, string>>) =>
+  parseState(answer({ probe, ...texts }), stack, host, "proven");
+
+/** What the script finds in the way of port 8443, in a namespace with these rules. */
+const drops = (rules: string): string[] => {
+  root.write("rules.nft", rules);
+  const script = `${variables({ port: 8443, spool: "/nowhere", logs: "/nowhere", sockets: [] })}\n${scriptBeside(
+    new URL("../../../../infra/cli/trace/state.ts", import.meta.url).href,
+    "state.sh",
+  )}`;
+  const { stdout } = inNamespace(`nft -f ${root.at("rules.nft")}\n${script}`);
+  return parseState(stdout, stack, host, "").drops.slice();
+};
+
+describe("tables of others", () => {
+  const table = (body: string, name = "other") => `table inet ${name} {\n ${body}\n }\n`;
+  const base = (rules: string, hook = "input") =>
+    `chain in {\n type filter hook ${hook} priority 0; ${rules.replaceAll("; ", "\n")}\n }`;
+  test.for<[rules: string, found: string[]]>([
+    [table(base("policy drop;")), ["inet other in: policy drop"]],
+    [table(base("tcp dport 8443 drop;")), ["inet other in: tcp dport 8443 drop"]],
+    [table(base("tcp dport { 22, 8443 } reject;", "prerouting")), ["inet other in: tcp dport { 22, 8443 } reject"]],
+    [table(base("tcp dport 8000-9000 drop;")), ["inet other in: tcp dport 8000-9000 drop"]],
+    [
+      table(`chain far {\n ip saddr 173.245.48.0/20 drop\n }\n ${base("jump far;")}`),
+      ["inet other far: ip saddr 173.245.48.0/20 drop"],
+    ],
+    [table(base("tcp dport 22 drop; tcp dport { 80, 443 } drop; tcp dport 84430 drop;")), []],
+    [table(base("policy drop;", "forward")), []],
+    [table(base("tcp dport 8443 drop;"), "pushgate"), []],
+    [table(base("tcp dport 8443 drop;"), "pushgate_egress"), []],
+    [table(base("tcp dport 8443 accept;")), []],
+  ])("%s", ([rules, found], { skip }) => {
+    const reason = missing("nft");
+    skip(reason !== undefined, reason);
+    expect(drops(rules)).toEqual(found);
+  });
+});
+
+test("a host in order has no difference; one that differs is named by its first line", () => {
+  expect(parsed({}).differences).toEqual([]);
+  const name = "nginx.service is";
+  const differing = probeOf(layersOf(stack, host), { [name]: "masked inactive" });
+  expect(parsed({ probe: differing }).differences).toEqual([
+    {
+      layer: "proxy",
+      file: false,
+      text: 'nginx.service is: declared is "enabled active", the host reports "masked inactive"',
+    },
+  ]);
+});
+
+test("counters, room, lists and the guard's lines are read, and the prefix of commands has sudo", () => {
+  const state = parsed({
+    counters:
+      "table inet pushgate {\n\tcounter edge_ok {\n\t\tpackets 7 bytes 60\n\t}\n\tcounter not_edge {\n\t\tpackets 2 bytes 9\n\t}\n}",
+    spool: "25 4096 7 ro,relatime\n",
+    guard: `${JSON.stringify({ __REALTIME_TIMESTAMP: "1793527200000000", MESSAGE: "closed: x" })}\n`,
+    "pushgate-receiver-github.socket": "192.30.252.0/22 2a0a:a440::/29\n",
+  });
+  expect(state).toMatchObject({
+    ssh: "ssh deploy@web1 sudo",
+    counters: { edge_ok: 7, not_edge: 2 },
+    spool: { freeKiB: 100, freeFiles: 7, readOnly: true },
+    guardLines: [{ time: "2026-11-01T10:00:00.000Z", text: "closed: x" }],
+    sockets: [{ hooks: ["site"], installed: ["192.30.252.0/22", "2a0a:a440::/29"] }],
+  });
+});
+
+test("an answer that is cut, forged or hostile gives no state and throws nothing", () => {
+  for (const text of [
+    "",
+    "state",
+    "state probe %%%",
+    "state __proto__ e30=",
+    "state guard bnVsbA==\nstate probe bnVsbA==",
+  ]) {
+    const state = parseState(text, stack, host, "proven");
+    expect(state.differences.map(({ layer }) => layer)).toEqual(["probe"]);
+    expect(state.sockets[0]!.installed).toEqual([]);
+  }
+  const hostile = parsed({
+    drops: "inet \u001b[2Jother in: drop\n",
+    kernel: "\u0007bell\u202e\n",
+    guard: '{"MESSAGE":[1],"__REALTIME_TIMESTAMP":{}}',
+  });
+  expect(hostile.drops).toEqual(["inet [2Jother in: drop"]);
+  expect(hostile.kernelLines).toEqual(["bell"]);
+  expect(hostile.guardLines).toEqual([{ time: "unknown time", text: "1" }]);
+});

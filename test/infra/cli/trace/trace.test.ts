@@ -1,0 +1,331 @@
+/** `npx pushgate trace` on fake hosts: which lines it reads, what it prints, and its exit status. */
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { gzipSync } from "node:zlib";
+import * as v from "valibot";
+import { afterAll, beforeEach, describe, expect, test } from "vitest";
+import type { Declared } from "../../../../infra/cli/stack.ts";
+import { layersOf } from "../../../../infra/cli/trace/state.ts";
+import { shape } from "../../../../infra/config/schema.ts";
+import { Hosts, probeOf, releases, status } from "../hosts.ts";
+
+const hosts = new Hosts();
+afterAll(() => hosts.remove());
+
+const id = "72d3162e-cc78-11e3-81ab-4c9367dc0958";
+const host = (name: string) => ({
+  ...{ name, ssh: `root@${name}`, address: "192.0.2.1", hostname: `${name}-hooks.example.org` },
+});
+const site = { webRoot: "/var/www/site", content: "/srv/content/site" };
+const hook = {
+  name: "site",
+  gitHost: "github",
+  repository: "https://github.com/example/site.git",
+  branch: "main",
+  site,
+};
+const sent = "2026-11-23T09:59:58+00:00";
+
+/** Writes the two logs of a host. */
+function logged(name: string, nginx: readonly object[], receiver: readonly object[]): void {
+  const line = { time: sent, delivery: id, hook: "site", client: "192.0.2.1", in_ranges: "1", limit: "PASSED" };
+  const access = nginx.map((change) => `${JSON.stringify({ ...line, ...change })}\n`);
+  hosts.write(name, "var/log/nginx/pushgate.log", access.join(""));
+  const entry = { delivery: id, hook: "site", source: "192.0.2.1" };
+  const journal = receiver.map((change) => {
+    const micros = String(Date.parse(sent) * 1000);
+    const fields = { __REALTIME_TIMESTAMP: micros, _SYSTEMD_UNIT: "pushgate-receiver.service" };
+    return `${JSON.stringify({ ...fields, MESSAGE: JSON.stringify({ ...entry, ...change }) })}\n`;
+  });
+  hosts.write(name, "journal", journal.join(""));
+  hosts.program(join(hosts.folder, name, "bin/journalctl"), `#!/bin/sh\ncat ${hosts.at(name, "journal")}\n`);
+}
+const passed = { status: 202, up_status: "202", up_connect: "0.000" };
+
+const { hosts: hostsShape, hooks: hooksShape, limits } = shape.entries;
+const stack: Declared = v.parse(v.object({ hosts: hostsShape, hooks: hooksShape, limits }), {
+  hosts: [host("web1"), host("web2")],
+  hooks: [hook],
+  limits: undefined,
+});
+
+/** What a host reports of its layers: all is as declared, except for these facts and texts. */
+function reported(name: string, facts: Record<string, string>, more: Record<string, string> = {}): void {
+  const texts = {
+    probe: probeOf(layersOf(stack, stack.hosts.find((one) => one.name === name)!), facts),
+    counters: "table inet pushgate {\n\tcounter not_edge {\n\t\tpackets 12 bytes 720\n\t}\n}\n",
+    spool: "100000 4096 60000 rw,relatime\n",
+    logs: "100000 4096 60000 rw,relatime\n",
+    "pushgate-receiver-github.socket": "192.30.252.0/22\n",
+    ...more,
+  };
+  for (const [what, text] of Object.entries(texts)) hosts.write(name, `state/${what}`, text);
+}
+
+beforeEach(() => {
+  for (const name of ["web1", "web2"]) {
+    hosts.add(name);
+    logged(name, [], []);
+    reported(name, {});
+  }
+  hosts.configure([host("web1"), host("web2")], [hook]);
+});
+
+test("a delivery that systemd rejected: the path, the fix, what was seen and what was not, by one connection a host", async () => {
+  logged("web2", [{ status: 403, up_status: "504", up_connect: "-", in_ranges: "0" }], []);
+  const { code, stdout } = await hosts.run(
+    "trace",
+    "--delivery",
+    id,
+    "--status",
+    "403",
+    "--header",
+    "x-served-by: pushgate-proxy",
+  );
+  expect(code).toBe(1);
+  expect(stdout).toMatchInlineSnapshot(`
+    "web2, 2026-11-23T09:59:58.000Z
+      the git host            sent it
+      1 DNS                   passed
+      2 WAF                   passed
+      3 bot management        passed
+      4 Cloudflare to origin  passed
+      5 firewall              passed
+      6 nginx                 passed
+      7 systemd               rejected it
+      8 receiver              not reached
+    certain: systemd rejected the connection: the source is outside of the git host's ranges.
+      fix: Compare the source with the ranges that the git host publishes and with infra/networks.ts. A self-hosted git host's belong in hooks[].sources.
+    seen:
+      the git host's page     403 {"x-served-by":"pushgate-proxy"}
+      Cloudflare's events     not looked at: it let the request pass: X-Served-By names the host
+      nginx                   {"status":403,"up_status":"504","up_connect":"-","in_ranges":"0","limit":"PASSED","client":"192.0.2.1"}
+      receiver                no line
+      web2's guard now        proven
+      web2's layers now       as declared
+      web2's packets          not_edge 12
+      pushgate-receiver-github.socket 192.0.2.1 is not in the installed allowlist, not in this release's
+
+    "
+  `);
+});
+
+const refused = { status: 503, up_status: "504", up_connect: "-" };
+
+test("a stopped socket: what the host reports now is a likely cause, with the command that starts it, which systemd does only without its service", async () => {
+  logged("web1", [refused], []);
+  const unit = "pushgate-receiver-github.socket";
+  reported("web1", { [`${unit} is`]: `enabled inactive in` });
+  const { code, stdout } = await hosts.run("trace", "--delivery", id);
+  expect(code).toBe(1);
+  expect(stdout).toContain(
+    `  likely, as web1 is now: 7 systemd: ${unit} is: declared is "enabled active in /pushgate.slice/${unit}", the host reports "enabled inactive in"\n` +
+      "  fix: ssh root@web1 systemctl restart pushgate-receiver.service\n",
+  );
+});
+
+test("the guard's own reason and fix come first, now and from its journal at the time of the delivery", async () => {
+  logged("web1", [refused], []);
+  const why = "closed: -.slice admits 192.0.2.0/24, which is added to the allowlists of the sockets below it";
+  const closed = `${why}; fix: systemctl cat -- -.slice; the guard opens the sockets again once the proof holds`;
+  hosts.write("web1", "run/pushgate-guard/verdict", `${closed}\n`);
+  const now = await hosts.run("trace", "--delivery", id);
+  expect(now.stdout).toMatch(/7 systemd: the guard: -\.slice admits.*\n {2}fix: systemctl cat -- -\.slice\n/);
+  const at = (offset: number) => String((Date.parse(sent) + offset) * 1000);
+  const entry = (offset: number) => `${JSON.stringify({ __REALTIME_TIMESTAMP: at(offset), MESSAGE: closed })}\n`;
+  hosts.write("web1", "run/pushgate-guard/verdict", "proven\n");
+  for (const [offset, known] of [
+    [-30_000, true],
+    [-3_600_000, false],
+  ] as const) {
+    reported("web1", {}, { guard: entry(offset) });
+    const then = await hosts.run("trace", "--delivery", id);
+    expect(/7 systemd: the guard: -\.slice admits/.test(then.stdout)).toBe(known);
+    expect(then.stdout).toContain("closed: -.slice admits");
+  }
+});
+
+test("where all is in order now, no cause is printed, and the outcome's own fix is", async () => {
+  logged("web1", [refused], []);
+  const { stdout } = await hosts.run("trace", "--delivery", id);
+  expect(stdout).not.toContain("likely, as");
+  expect(stdout).toContain("fix: npx pushgate status");
+  expect(stdout).toMatch(/web1's layers now +as declared/);
+});
+
+test("a delivery that one host rejected and another accepted exits with 1", async () => {
+  logged("web1", [{ status: 403, up_status: "504", up_connect: "-", in_ranges: "0" }], []);
+  logged("web2", [passed], [{ status: 202, reason: "accepted" }]);
+  expect((await hosts.run("trace", "--delivery", id)).code).toBe(1);
+});
+
+test("a status.json that is not the builder's does not end the trace", async () => {
+  logged("web1", [passed], [{ status: 202, reason: "accepted" }]);
+  hosts.write("web1", "var/lib/pushgate-sites/site/status.json", "{");
+  expect((await hosts.run("trace", "--delivery", id)).code).toBe(0);
+});
+
+test("the credentials are no difference, as the secrets decide whether there is one for the commit's status", () => {
+  const names = layersOf(stack, stack.hosts[0]!).flatMap(({ facts }) => facts.map(({ name }) => name));
+  expect(names.join("\n")).toContain("pushgate-receiver.service runs what is installed");
+  expect(names.filter((name) => /credential/.test(name))).toEqual([]);
+});
+
+describe("a host that is unreachable", () => {
+  beforeEach(() => hosts.configure([host("web1"), host("gone")], [hook]));
+
+  test("is named as a cause of Cloudflare's 522, and its logs count as not looked at", async () => {
+    const { code, stdout } = await hosts.run("trace", "--delivery", id, "--status", "522");
+    expect(code).toBe(1);
+    expect(stdout).toMatch(/likely, as gone is now: 5 firewall: ssh, too: gone: its name does not resolve/);
+    expect(stdout).toMatch(/nginx +not looked at\n +receiver +not looked at/);
+  });
+
+  test("takes certainty, and does not end the command", async () => {
+    expect((await hosts.run("trace", "--delivery", id)).code).toBe(3);
+    logged("web1", [passed], [{ status: 202, reason: "accepted" }]);
+    const { code, stdout } = await hosts.run("trace", "--delivery", id);
+    expect(code).toBe(0);
+    expect(stdout).toMatch(/gone now +gone: its name does not resolve/);
+  });
+});
+
+test.each([
+  ["nginx's logs lie on a full disk", () => reported("web1", {}, { logs: "0 4096 60000 rw\n" })],
+  [
+    "the journal is too long to be searched in time",
+    () => hosts.program(join(hosts.folder, "web1/bin/journalctl"), "#!/bin/sh\nexec sleep 30\n"),
+  ],
+])("a log counts as not looked at where %s", async (_, make) => {
+  make();
+  const { stdout } = await hosts.run("trace", "--delivery", id);
+  expect(stdout).toMatch(/receiver +not looked at/);
+});
+
+test("the journal is searched around nginx's lines alone, and whole where nginx has none", async () => {
+  const searches = async () => {
+    const log = hosts.at("web1", "searches");
+    hosts.write("web1", "searches", "");
+    hosts.program(join(hosts.folder, "web1/bin/journalctl"), `#!/bin/sh\necho "$*" >>${log}\n`);
+    await hosts.run("trace", "--delivery", id, "--host", "web1");
+    const lines = readFileSync(log, "utf8").trim().split("\n");
+    return lines
+      .filter((line) => line.includes("--unit=pushgate-receiver.service"))
+      .map((line) => / --since=.*?(?= --unit)/.exec(line)![0]);
+  };
+  expect(await searches()).toEqual([" --since=7 days ago"]);
+  const at = Date.parse(sent) / 1000;
+  const later = new Date((at + 3_600) * 1000).toISOString().replace(/\.\d+Z/, "+00:00");
+  logged("web1", [passed, { ...passed, time: later }, passed], []);
+  expect(await searches()).toEqual([
+    ` --since=@${at - 15} --until=@${at + 60}`,
+    ` --since=@${at + 3_600 - 15} --until=@${at + 3_600 + 60}`,
+  ]);
+});
+
+test("a line is found in a rotated file, a compressed one, behind NULs, and before 1,500 lines that quote its id", async () => {
+  const line = `${JSON.stringify({ time: sent, delivery: id, hook: "site", client: "192.0.2.1", in_ranges: "1", limit: "PASSED", ...passed })}\n`;
+  const cases = {
+    "var/log/nginx/pushgate.log.1": line,
+    "var/log/nginx/pushgate.log.3.gz": gzipSync(line),
+    "var/log/nginx/pushgate.log.4": `${line}${`${JSON.stringify({ delivery: "x", ray: `{"delivery":"${id}"}` })}\n`.repeat(1_500)}`,
+    "var/log/nginx/pushgate.log": `{"time":"2026-11\0\0\0\n${line}`,
+  };
+  for (const [path, text] of Object.entries(cases)) {
+    hosts.add("web1");
+    logged("web1", [], []);
+    hosts.write("web1", "var/log/nginx/pushgate.log.2", '{"time":"2026-');
+    hosts.write("web1", path, text);
+    const { stdout } = await hosts.run("trace", "--delivery", id, "--json");
+    expect([path, JSON.parse(stdout)[0].nginx]).toEqual([path, expect.objectContaining({ status: 202 })]);
+  }
+});
+
+test("a delivery that was accepted exits with 0, and names the release that was published after it", async () => {
+  logged("web1", [passed], [{ status: 202, reason: "accepted" }]);
+  const { code, stdout } = await hosts.run("trace", "--delivery", id);
+  expect(code).toBe(0);
+  expect(stdout).toContain("certain: the receiver accepted the delivery.");
+  expect(stdout).toContain(`published: commit ${releases[0]!.commit.slice(0, 12)} at 2026-11-23T10:00:00.000Z`);
+});
+
+test("a delivery after the last build is not published yet", async () => {
+  hosts.add("web1", {
+    statusJson: status({
+      deployed: null,
+      last: { ...status().last, at: "2026-11-20T10:00:00.000Z", result: "failed" },
+    }),
+  });
+  logged("web1", [passed], [{ status: 202, reason: "accepted" }]);
+  expect((await hosts.run("trace", "--delivery", id)).stdout).toContain(
+    "not published: the last build ended at 2026-11-20T10:00:00.000Z: failed",
+  );
+});
+
+test("each attempt has a verdict of its own, and the last one is the exit status", async () => {
+  const rejected = { status: 401, up_status: "401", up_connect: "0.000" };
+  logged(
+    "web1",
+    [rejected, passed],
+    [
+      { status: 401, reason: "no signature" },
+      { status: 202, reason: "accepted" },
+    ],
+  );
+  const { code, stdout } = await hosts.run("trace", "--delivery", id, "--json");
+  expect(code).toBe(0);
+  const found = JSON.parse(stdout) as { certainty: string; outcomes: { name: string }[]; host: string }[];
+  expect(found.map(({ outcomes, certainty, host }) => [outcomes[0]!.name, certainty, host])).toEqual([
+    ["signature", "certain", "web1"],
+    ["accepted", "certain", "web1"],
+  ]);
+});
+
+describe("without a line on any host", () => {
+  test.each([
+    [["--status", "522"], 1, /certain: Cloudflare could not connect to the host's origin port/],
+    [
+      ["--status", "403", "--header", "CF-Mitigated: challenge"],
+      1,
+      /3 bot management +probably rejected it[\s\S]*likely: Bot Fight Mode .*\n {2}fix: /,
+    ],
+    [
+      ["--status", "403"],
+      3,
+      /unknown: a custom rule[\s\S]*unknown: an IP Access rule[\s\S]*unknown: Browser Integrity Check/,
+    ],
+    [[], 3, /nginx +no line/],
+    [["--status", "599"], 3, /no outcome that pushgate knows fits/],
+  ])("%j exits with %i", async (words, code, text) => {
+    const ran = await hosts.run("trace", "--delivery", id, ...words);
+    expect(ran.stdout).toMatch(text);
+    expect(ran.code).toBe(code);
+  });
+});
+
+test("by a status alone no host is looked at", async () => {
+  const { code, stdout } = await hosts.run("trace", "--status", "526");
+  expect(code).toBe(1);
+  expect(stdout).toMatch(/4 Cloudflare to origin +rejected it[\s\S]*nginx +not looked at/);
+});
+
+test.each([
+  ["nothing", [], /^error: there is nothing to trace\. Add --delivery or --status/],
+  ...["delivery", "status"].flatMap((one) =>
+    ["last", "since", "redeliver"].map((other): [string, string[], RegExp] => [
+      `--${one} beside --${other}, which is about several deliveries`,
+      [`--${one}`, "403", `--${other}`, ...(other === "redeliver" ? [] : [other === "since" ? "1d" : "1"])],
+      new RegExp(`^error: option '--${one} <\\w+>' cannot be used with option '--${other}`),
+    ]),
+  ),
+  ["two bounds of the history", ["--last", "1", "--since", "1d"], /'--last <number>' cannot be used with .*'--since/],
+  ["a header without the status of its answer", ["--delivery", "a", "--header", "a: b"], /Add --status/],
+  ["an id with a quote", ["--delivery", "'x"], /argument ''x' is invalid\. Use the id/],
+  ["an empty id", ["--delivery", ""], /argument '' is invalid\. Use the id/],
+  ["a status that is none", ["--status", "4o3"], /Use the status that the git host shows/],
+  ["a header without a colon", ["--status", "403", "--header", "cf-ray"], /Write it as 'name: value'/],
+])("rejects %s", async (_, words, line) => {
+  const ran = await hosts.run("trace", ...words);
+  expect(ran.stderr).toMatch(line);
+  expect(ran.code).toBe(2);
+});

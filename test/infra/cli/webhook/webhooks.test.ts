@@ -1,0 +1,407 @@
+/**
+ * `hook --set`, `trace --ping`, `trace --hook` and `trace --since` against the git hosts' fake APIs, with fake hosts whose
+ * logs hold what the API delivers.
+ */
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import type { Delivery } from "../../../fakes/deliveries.ts";
+import { type Got, type RunningWebhookApi, startWebhookApi } from "../../../fakes/webhook-api.ts";
+import { secrets } from "../../../fixtures.ts";
+import { Hosts, type Ran } from "../hosts.ts";
+
+const hosts = new Hosts();
+let running: RunningWebhookApi;
+/** What becomes of a delivery, in place of being accepted. */
+let fault: ((sent: Delivery) => Got) | undefined;
+
+const byReceiver = (status: number, body = ""): Got => ({
+  status,
+  headers: { "x-served-by": "pushgate-receiver", "content-type": "text/plain" },
+  body,
+});
+const byCloudflare = (status: number): Got => ({ status, headers: { "cf-ray": "8", server: "cloudflare" }, body: "" });
+const nothing: Got = { status: 0, headers: {}, body: "" };
+
+/** A host that verifies nothing: it logs as nginx and the receiver do, and accepts pushes. */
+async function deliver(sent: Delivery): Promise<Got> {
+  if (fault) return fault(sent);
+  const name = sent.host.replace("-hooks.example.org", "");
+  const { "x-github-delivery": delivery = sent.headers["x-request-id"], "x-github-event": event } = sent.headers;
+  const isUnsigned = !Object.keys(sent.headers).some((name) => /signature/.test(name));
+  const status = isUnsigned ? 401 : event === "ping" ? 200 : 202;
+  const time = new Date().toISOString();
+  const both = { delivery, hook: "site", status };
+  hosts.log(
+    name,
+    {
+      ...both,
+      time,
+      up_status: `${status}`,
+      up_connect: "0.000",
+      client: "192.0.2.1",
+      in_ranges: "1",
+      limit: "PASSED",
+    },
+    { ...both, source: "192.0.2.1", reason: event === "ping" ? "ping" : "accepted" },
+  );
+  return byReceiver(status);
+}
+
+const host = (name: string) => ({
+  ...{ name, ssh: `root@${name}`, address: "192.0.2.1", hostname: `${name}-hooks.example.org` },
+});
+const url = "https://web1-hooks.example.org/webhook/site";
+const variable = "GH_ENTERPRISE_TOKEN";
+
+beforeAll(async () => {
+  running = await startWebhookApi(deliver);
+});
+afterAll(async () => {
+  await running.close();
+  hosts.remove();
+});
+beforeEach(() => {
+  for (const name of ["web1", "web2"]) hosts.add(name);
+  for (const name of ["web1", "web2"]) hosts.log(name, {});
+  const hook = { name: "site", gitHost: "github", repository: `${running.origin}/example/site.git`, branch: "main" };
+  hosts.configure([host("web1")], [hook], secrets);
+});
+afterEach(() => {
+  fault = undefined;
+  const { api } = running;
+  api.instead = undefined;
+  api.limit = undefined;
+  api.webhooks.length = 0;
+  api.log.length = 0;
+  api.requests.length = 0;
+});
+
+const withToken = (...words: string[]): Promise<Ran> => with_(running.api.token, ...words);
+const with_ = (token: string, ...words: string[]): Promise<Ran> =>
+  hosts.runIn(process.cwd(), { [variable]: token, NODE_EXTRA_CA_CERTS: running.caFile }, ...words);
+const set = () => withToken("hook", "site", "--set", "--yes");
+const writes = () => running.api.requests.filter((line) => !line.startsWith("GET"));
+const own = () => running.api.webhooks[0]!;
+
+describe("hook --set", () => {
+  test("creates the webhook with the stack's secret, pings it, and follows the ping", async () => {
+    const { code, stdout, stderr } = await set();
+    expect(stderr).toBe(`site on web1: creates the webhook to ${url}\n`);
+    expect(stdout).toMatch(/site on web1: the webhook is set\.\nsite on web1: ping [\w-]{36}\n/);
+    expect(stdout).toMatch(/8 receiver +passed\ncertain: the receiver ignored the delivery/);
+    expect(code).toBe(0);
+    expect(running.api.webhooks).toEqual([
+      {
+        ...{ id: expect.any(Number), family: "github", repository: "example/site", url, contentType: "json" },
+        ...{ secret: secrets.site.current, events: ["push"], active: true, verifies: true },
+      },
+    ]);
+  });
+
+  test("corrects what differs, sends the secret and not its mask, and leaves other webhooks alone", async () => {
+    const other = { contentType: "form", secret: "other", events: ["push"], active: true, verifies: false };
+    const before = running.api.add("github", "example/site", { ...other, url: "https://ci.example.org/webhook/site" });
+    const kept = structuredClone(before);
+    running.api.add("github", "example/site", { ...other, url: `${url}/`, events: ["push", "issues"], active: false });
+    const { code, stderr } = await set();
+    expect(stderr).toContain(
+      `URL: ${url}/ -> ${url}; content type: form -> json; events: issues, push -> push; active: off -> on; ` +
+        "TLS verification: off -> on; the secret is sent anew",
+    );
+    expect(code).toBe(0);
+    expect(running.api.webhooks[0]).toEqual(kept);
+    expect(running.api.webhooks[1]).toMatchObject({
+      url,
+      secret: secrets.site.current,
+      events: ["push"],
+      active: true,
+    });
+    expect(writes()).toEqual([expect.stringMatching(/^PATCH /), expect.stringMatching(/^POST .*\/pings$/)]);
+  });
+
+  test("changes nothing where there is no terminal for an answer", async () => {
+    const { code, stderr } = await withToken("hook", "site", "--set");
+    expect(stderr).toContain("This sets one webhook. Nothing was changed, as there is no terminal for an answer.");
+    expect([code, writes()]).toEqual([1, []]);
+  });
+
+  test("without the token it names variable, permission and page; hook prints them, too", async () => {
+    const { code, stderr } = await hosts.run("hook", "site", "--set");
+    expect(stderr).toBe(
+      `pushgate: ${variable} is not set, so pushgate cannot set the webhook. Make a token with "Webhooks: Read and write", ` +
+        "made at your account's Settings > Developer settings > Fine-grained tokens, for this repository only, then: " +
+        `export ${variable}=<token>\n`,
+    );
+    expect(code).toBe(1);
+    const printed = await hosts.run("hook");
+    expect(printed.stdout).toContain(
+      `npx pushgate hook site --set enters it, given a token with "Webhooks: Read and write" in ${variable}`,
+    );
+    expect(printed.code).toBe(0);
+  });
+
+  test.each([
+    ["no valid token", "wrong-token-0123456789", /answered 401 .*GH_ENTERPRISE_TOKEN is no valid token: make one at/],
+    ["without the permission", "reader-0123456789abcdefghij", /answered 403 .*needs "Webhooks: Read and write" for/],
+  ])("a token that is %s is named and not printed", async (_, token, line) => {
+    const { code, stdout, stderr } = await with_(token, "hook", "site", "--set", "--yes");
+    expect(stderr).toMatch(line);
+    expect(`${stdout}${stderr}`).not.toContain(token);
+    expect(code).toBe(1);
+  });
+
+  test("neither token nor secret is in what is printed where the API repeats both", async () => {
+    running.api.instead = { status: 500, body: { said: `${running.api.token} ${secrets.site.current}` } };
+    const { stdout, stderr } = await set();
+    expect(stderr).toContain("answered 500");
+    expect(`${stdout}${stderr}`).not.toContain(running.api.token);
+  });
+
+  test("a redirect is not followed", async () => {
+    running.api.instead = { status: 301, headers: { location: "https://elsewhere.example.net/" }, body: {} };
+    const { code, stderr } = await set();
+    expect(stderr).toContain("a redirect, which is not followed");
+    expect(code).toBe(1);
+  });
+
+  test("it waits for the rate limit where that ends soon, and else says when", async () => {
+    running.api.limit = { left: 0, for: 1_000 };
+    const { code, stderr } = await set();
+    expect(stderr).toMatch(/has pushgate wait [1-9] s\./);
+    expect(code).toBe(0);
+    running.api.limit = { left: 0, for: 600_000 };
+    expect((await set()).stderr).toMatch(
+      /accepts no more requests with GH_ENTERPRISE_TOKEN for 1[01] min\. Run the command/,
+    );
+  });
+});
+
+describe("trace of the git host's delivery history", () => {
+  beforeEach(async () => {
+    running.api.add("github", "example/site", {
+      ...{ url, contentType: "json", secret: secrets.site.current, events: ["push"], active: true, verifies: true },
+    });
+  });
+
+  test("a ping is traced, and one that is rejected is named", async () => {
+    const good = await withToken("trace", "--ping", "--hook", "site");
+    expect(good.stdout).toContain("certain: the receiver ignored the delivery");
+    expect(good.code).toBe(0);
+    fault = () => byCloudflare(522);
+    const bad = await withToken("trace", "--ping", "--hook", "site");
+    expect(bad.stdout).toMatch(/5 firewall +rejected it[\s\S]*certain: Cloudflare could not connect/);
+    expect(bad.code).toBe(1);
+  });
+
+  test("the last failed delivery, with the answer of the history", async () => {
+    await running.api.push();
+    fault = () => byReceiver(401);
+    const [failed] = await running.api.push();
+    fault = undefined;
+    await running.api.push();
+    const { code, stdout } = await withToken("trace", "--hook", "site");
+    expect(stdout).toContain(`site on web1  push  ${failed!.delivery}  401`);
+    expect(code).toBe(3);
+    // The log of this host has no line of it, which no answer of the receiver leaves.
+    expect(stdout).toContain("no outcome that pushgate knows fits what was seen");
+  });
+
+  test("trace prints that no delivery has failed", async () => {
+    await running.api.push();
+    const { code, stdout } = await withToken("trace", "--hook", "site");
+    expect(stdout).toBe("No delivery has failed in the 3 days that the git host keeps.\n");
+    expect(code).toBe(0);
+  });
+
+  test("trace prints that a record has no push", async () => {
+    const { code, stdout } = await withToken("trace", "--hook", "site");
+    expect(stdout).toContain(
+      "the git host has sent no push to this webhook.\n  fix, if you pushed: npx pushgate hook --set",
+    );
+    expect(code).toBe(0);
+  });
+
+  test("a delivery without an answer has status 0, whatever the git host writes there", async () => {
+    fault = () => nothing;
+    await running.api.push();
+    const [found] = JSON.parse((await withToken("trace", "--hook", "site", "--json")).stdout);
+    expect(found).toMatchObject({ answer: { status: 0 }, nginx: "none", receiver: "none", hook: "site", host: "web1" });
+  });
+
+  test("a delivery by its id has the history's answer, too", async () => {
+    const [sent] = await running.api.push();
+    const { code, stdout } = await withToken("trace", "--delivery", sent!.delivery);
+    expect(stdout).toMatch(/the git host's page +202 \{"x-served-by":"pushgate-receiver"/);
+    expect(code).toBe(0);
+    const without = await hosts.run("trace", "--delivery", sent!.delivery);
+    expect(without.stdout).toMatch(/the git host's page +not looked at/);
+  });
+
+  test("the last 40 are traced by one connection to the host", async () => {
+    for (let i = 0; i < 45; i++) await running.api.push();
+    const { code, stdout } = await withToken("trace", "--hook", "site", "--last", "40", "--json");
+    const found = JSON.parse(stdout) as { outcomes: { name: string }[]; delivery: string }[];
+    expect(found.map(({ outcomes }) => outcomes.map(({ name }) => name))).toEqual(Array(40).fill(["accepted"]));
+    expect(found.map(({ delivery }) => delivery)).toEqual(
+      running.api.log
+        .slice(-40)
+        .map(({ delivery }) => delivery)
+        .reverse(),
+    );
+    expect(code).toBe(0);
+  });
+
+  test("the failed ones are grouped by their layer", async () => {
+    await running.api.push();
+    fault = () => byCloudflare(522);
+    for (let i = 0; i < 2; i++) await running.api.push();
+    fault = () => ({ ...byCloudflare(403), headers: { "cf-mitigated": "challenge" } });
+    await running.api.push();
+    const { code, stdout } = await withToken("trace", "--since", "3d");
+    expect(stdout.replaceAll(/[\w-]{36}|\d{4}-[\d-]+T[\d:.]+Z/g, "…")).toMatchInlineSnapshot(`
+      "3 deliveries failed of 4 in 3 days:
+
+      rejected by 3 bot management: one delivery
+        likely: Bot Fight Mode challenged the git host as a bot.
+          fix: Run npx pulumi config set --path pushgate:edge.botFightMode off, then npx pulumi up. No rule skips Bot Fight Mode; this switches it off for the whole zone.
+        likely: Super Bot Fight Mode or Bot Management took the git host for a bot.
+          fix: npx pulumi up restores pushgate's skip rule, which skips both.
+        likely: Browser Integrity Check rejected the sender's headers.
+          fix: npx pulumi up restores pushgate's skip rule, which skips this check.
+        likely: the zone's Security Level, or its Under Attack mode, challenged the sender.
+          fix: npx pulumi up restores pushgate's skip rule, which skips both.
+        likely: a rule of the zone or account challenged the sender.
+          fix: Exclude the hostname from that rule. pushgate's skip rule skips the zone's own rules, but not IP Access rules: npx pulumi up restores it.
+        …  site on web1  push  …  403
+
+      rejected by 5 firewall: 2 deliveries
+        certain: Cloudflare could not connect to the host's origin port: a firewall drops its connections, or the host or nginx is down.
+          fix: npx pushgate status, then npx pulumi preview. A hosting provider's firewall must let https://www.cloudflare.com/ips in on that port, too.
+        …  site on web1  push  …  522
+        …  site on web1  push  …  522
+      "
+    `);
+    expect(code).toBe(1);
+  });
+
+  test("what is older than the history says so", async () => {
+    expect((await withToken("trace", "--since", "9d")).stderr).toBe(
+      "The git host keeps 3 days: what failed before is not in its delivery history.\n",
+    );
+  });
+
+  test("--redeliver sends nothing while the ping fails, then each once", async () => {
+    fault = () => byCloudflare(522);
+    for (let i = 0; i < 3; i++) await running.api.push();
+    const refused = await withToken("trace", "--since", "3d", "--redeliver", "--yes");
+    expect(refused.stderr).toContain("nothing was delivered again: the ping did not arrive.");
+    expect(refused.code).toBe(1);
+    expect(running.api.log.filter(({ redelivery }) => redelivery)).toEqual([]);
+    fault = undefined;
+    const asked = await withToken("trace", "--since", "3d", "--redeliver");
+    expect(asked.stderr).toContain(
+      "This has the git host send 3 deliveries of site on web1 again. Nothing was changed",
+    );
+    const { code, stdout } = await withToken("trace", "--since", "3d", "--redeliver", "--yes");
+    expect(stdout).toMatch(
+      /3 deliveries sent again:\n\ndelivered: 3 deliveries\n {2}certain: the receiver accepted the delivery\./,
+    );
+    expect(code).toBe(0);
+    const again = running.api.log.filter(({ redelivery }) => redelivery);
+    expect(again.map(({ got }) => got.status)).toEqual([202, 202, 202]);
+    expect(new Set(again.map(({ delivery }) => delivery)).size).toBe(3);
+    expect((await withToken("trace", "--since", "3d", "--redeliver", "--yes")).stdout).toContain(
+      "There is nothing to deliver again.",
+    );
+  });
+
+  test("without the token --hook says what it needs", async () => {
+    const { code, stderr } = await hosts.run("trace", "--hook", "site");
+    expect(stderr).toContain(`${variable} is not set, so pushgate cannot read the git host's delivery history.`);
+    expect(code).toBe(1);
+    expect((await hosts.run("trace", "--since", "3d")).stderr).toContain(
+      "there is no git host's delivery history to read. site needs a token",
+    );
+  });
+
+  test("a webhook that is missing says how to make it", async () => {
+    running.api.webhooks.length = 0;
+    expect((await withToken("trace", "--hook", "site")).stderr).toContain(
+      `has no webhook to ${url}. Run npx pushgate hook`,
+    );
+    expect(own()).toBeUndefined();
+  });
+});
+
+describe("audit", () => {
+  const add = (change: object = {}) =>
+    running.api.add("github", "example/site", {
+      ...{ url, contentType: "json", secret: "x", events: ["push"], active: true, verifies: true, ...change },
+    });
+
+  test("a webhook as declared, one that differs, and a missing one", async () => {
+    expect((await withToken("audit")).stdout).toBe(
+      "Webhooks:\n  site on web1: missing. Run npx pushgate hook site --set.\n",
+    );
+    const made = add({ active: false });
+    const differs = await withToken("audit");
+    expect(differs.stdout).toBe("Webhooks:\n  site on web1: active: off -> on. Run npx pushgate hook site --set.\n");
+    expect(differs.code).toBe(7);
+    made.active = true;
+    const fine = await withToken("audit");
+    expect([fine.stdout, fine.code]).toEqual(["Webhooks:\n  site on web1: as declared\n", 0]);
+    expect(writes()).toEqual([]);
+  });
+
+  test("without the token it looks at no webhook, and with a wrong one it could not look", async () => {
+    const without = await hosts.run("audit");
+    expect([without.stdout, without.code]).toEqual(["", 0]);
+    const wrong = await with_("wrong-token-0123456789", "audit");
+    expect(wrong.stdout).toContain("site on web1: https://localhost");
+    expect(wrong.code).toBe(1);
+  });
+});
+
+describe("a git host without a record", () => {
+  const configured = (gitHost: string, path: string) => {
+    const hook = { name: "site", gitHost, repository: `${running.origin}${path}/example/site.git`, branch: "main" };
+    hosts.configure([host("web1")], [{ ...hook, sources: ["198.51.100.7"] }], secrets);
+  };
+  const as = (token: string, ...words: string[]) =>
+    hosts.runIn(process.cwd(), { [token]: running.api.token, NODE_EXTRA_CA_CERTS: running.caFile }, ...words);
+
+  test("gitea: --set sends its test, which is followed in the hosts' logs", async () => {
+    configured("gitea", "/gitea");
+    const { code, stdout } = await as("GITEA_TOKEN", "hook", "site", "--set", "--yes");
+    expect(stdout).toContain("certain: the receiver accepted the delivery.");
+    expect(stdout).toContain("The git host has no ping: it sent its last commit as a push.");
+    expect(stdout).toMatch(/the git host's page +not looked at/);
+    expect(code).toBe(0);
+    fault = () => byCloudflare(522);
+    const lost = await as("GITEA_TOKEN", "trace", "--ping");
+    expect(lost.stdout).toMatch(/unknown[\s\S]*nginx +no line/);
+    expect(lost.code).toBe(3);
+    const record = await as("GITEA_TOKEN", "trace", "--hook", "site");
+    expect(record.stderr).toContain("Gitea has no API for its delivery history: its page has it.");
+    expect(record.code).toBe(1);
+  }, 60_000);
+
+  test("bitbucket-data-center: --set creates the webhook, and the host sends the ping to its receiver itself", async () => {
+    configured("bitbucket-data-center", "/scm");
+    const { stdout } = await as("BITBUCKET_TOKEN", "hook", "site", "--set", "--yes");
+    expect(stdout).toContain("site on web1: the webhook is set.");
+    expect(stdout).toContain("Bitbucket Data Center has no API for tests with a signature");
+    expect(stdout).toContain("The host sent this ping to its receiver itself.");
+  }, 60_000);
+});
+
+test("one token is not sent to two servers", async () => {
+  const hook = (name: string, at: string) => ({
+    ...{ name, gitHost: "github", repository: `${at}/example/site.git`, branch: "main" },
+  });
+  hosts.configure([host("web1")], [hook("site", running.origin), hook("docs", "https://git.example.net")], secrets);
+  const { code, stderr } = await withToken("hook", "--set", "--yes");
+  expect(stderr).toContain(
+    `${variable} would be sent to ${running.origin} and to https://git.example.net. Name one hook`,
+  );
+  expect([code, running.api.requests]).toEqual([1, []]);
+});

@@ -1,0 +1,96 @@
+/**
+ * A fake of Hugo's units: a connection to its socket starts Hugo as a child process with the unit's arguments and
+ * environment, and without its sandbox. A first line and the output go back over the connection, and the end into a
+ * file, as from the unit.
+ * `node test/service/builder/build/fake-hugo.ts <builder.json>` runs it alone.
+ */
+import { spawn, spawnSync } from "node:child_process";
+import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { createServer, type Server } from "node:net";
+import { join } from "node:path";
+import { hugoArguments, hugoEnvironment, mountsCommand } from "../../../../infra/host/builder/hugo.ts";
+import { placesOf } from "../../../../service/builder/places.ts";
+import type { BuilderSettings } from "../../../../service/builder/settings.ts";
+import { endOfFolders } from "../../../../service/builder/source/content.ts";
+
+/** The program and the policies of `hooks[].site.hugo`. */
+export type FakeHugo = { readonly path?: string; readonly exec?: readonly string[]; readonly http?: readonly string[] };
+
+export async function startFakeHugo(
+  settings: BuilderSettings,
+  { path = "hugo", exec = [], http = [] }: FakeHugo = {},
+): Promise<Server> {
+  const { clone, out, cache, work } = placesOf(settings);
+  const { content, folder = "", hugo, limits } = settings;
+  const source = join(clone, folder);
+  const args = hugoArguments({ source, content, destination: out, cache });
+  const env = { PATH: process.env.PATH ?? "", HOME: "/nonexistent", ...hugoEnvironment(cache, { exec, http }) };
+  let busy = false;
+  let builds = 0;
+  let end = () => {};
+  const server = createServer((connection) => {
+    connection.on("error", () => {});
+    // MaxConnections=1: the second is closed at once, without a first line.
+    if (busy) return connection.destroy();
+    busy = true;
+    builds += 1;
+    const id = builds.toString(16).padStart(32, "0");
+    connection.write(`pushgate-hugo build=${id}\n`);
+    if (content === undefined) {
+      const [program, ...words] = mountsCommand(path, { source, destination: out, cache });
+      const { stdout, stderr } = spawnSync(program!, words, { cwd: work, env, encoding: "utf8" });
+      connection.write(`${stdout ?? ""}${stderr ?? ""}${endOfFolders}\n`);
+    } else if (!existsSync(content)) {
+      busy = false;
+      writeFileSync(hugo.result, `${id} exit-code exited 78\n`);
+      // As infra/host/builder/content.sh says it.
+      return connection.end(`the content folder ${content} is missing. Mount it, or correct hooks[].site.content.\n`);
+    }
+    // Its own process group, in place of the unit's control group.
+    const child = spawn(path, args, { cwd: work, env, detached: true, stdio: ["ignore", "pipe", "pipe"] });
+    const kill = (signal: NodeJS.Signals) => {
+      try {
+        if (child.pid !== undefined) process.kill(-child.pid, signal);
+      } catch {}
+    };
+    end = () => kill("SIGKILL");
+    let late = false;
+    const timer = setTimeout(() => {
+      late = true;
+      kill("SIGTERM");
+    }, limits.seconds * 1000);
+    for (const output of [child.stdout, child.stderr]) output.pipe(connection, { end: false });
+    // The builder was killed: its unit stops this one before the next build.
+    connection.on("close", () => kill("SIGKILL"));
+    const report = (result: string, code: string, status: string) => {
+      clearTimeout(timer);
+      busy = false;
+      writeFileSync(hugo.result, `${id} ${result} ${code} ${status}\n`);
+      connection.end();
+    };
+    // systemd's status of an ExecStart= that cannot be executed.
+    child.on("error", () => report("exit-code", "exited", "203"));
+    child.on("exit", () => kill("SIGKILL"));
+    child.on("close", (code, signal) => {
+      if (signal) report(late ? "timeout" : "signal", "killed", signal.replace("SIG", ""));
+      else if (child.pid !== undefined) report(code === 0 ? "success" : "exit-code", "exited", String(code));
+    });
+  });
+  // The unit that kills Hugo's.
+  const stop = createServer((connection) => {
+    end();
+    connection.destroy();
+  });
+  server.once("close", () => stop.close());
+  for (const [listener, path] of [
+    [server, hugo.socket],
+    [stop, `${hugo.socket}.stop`],
+  ] as const) {
+    rmSync(path, { force: true });
+    await new Promise<void>((resolve) => listener.listen(path, resolve));
+  }
+  return server;
+}
+
+if (import.meta.main ?? process.argv[1] === import.meta.filename)
+  await startFakeHugo(JSON.parse(readFileSync(process.argv[2]!, "utf8")) as BuilderSettings);

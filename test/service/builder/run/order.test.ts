@@ -1,0 +1,160 @@
+/**
+ * The order in which the builder brings its work to the disk: a name leads to what was synced before, and a promise is
+ * removed after what it promised was synced. `soak -- --rebuild` cuts the power at each of these calls.
+ */
+import { readFileSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { environment } from "../../../../service/builder/source/git.ts";
+import { type Bench, bench, bundledBuilder, cannotBuild, closeGitHost, finish, published, start } from "../harness.ts";
+import { siteFiles } from "../hugo-site.ts";
+
+let site: Bench;
+let bundle: string;
+beforeAll(async () => {
+  if (cannotBuild !== undefined) return;
+  site = await published(1);
+  bundle = await bundledBuilder(site.folder);
+});
+afterAll(async () => {
+  site?.remove();
+  await closeGitHost();
+});
+
+/** The calls of a run that make something last: no folders, no modes, no names that are removed before they are made. */
+async function calls(site: Bench, ...args: readonly string[]): Promise<string[]> {
+  const list = join(site.folder, "calls");
+  const env = {
+    CALLS: list,
+    CALLS_BELOW: site.folder,
+    NODE_OPTIONS: `--require ${new URL("calls.cjs", import.meta.url).pathname}`,
+  };
+  rmSync(list, { force: true });
+  await finish(site, start(site, bundle, env, ...args));
+  const text = readFileSync(list, "utf8")
+    .trimEnd()
+    .replaceAll(/\b\d{6}-[0-9a-f]{12}\b/g, "ID");
+  const passing = /^(chmod|mkdir) |^unlink \S+\.new$| site\/work\/(out|former-\S+)(\/|$| )/;
+  const lines = text.split("\n").filter((line) => !passing.test(line));
+  const short = lines.map((line) =>
+    line.replace(/^(git (?!init )\S+) .*/, "$1").replace(/ (site\/releases\/ID)\/.*/, " $1"),
+  );
+  // A release's files are one line.
+  return short.filter(
+    (line, i) => !(/^(write|link) site\/releases\/ID$/.test(line) && /releases\/ID$/.test(short[i - 1]!)),
+  );
+}
+
+const whole = (path: string, folder: string): string[] => [
+  `write ${path}.new`,
+  `sync ${path}.new`,
+  `rename ${path}.new ${path}`,
+  `sync ${folder}`,
+];
+const taken = (delivery: string): string[] => [
+  ...whole("site/work/taken", "site/work"),
+  `unlink spool/${delivery}.json`,
+];
+const fetched = ["git fetch", "git ls-tree", "git merge-base", "git diff-tree", "git ls-tree"];
+const checkedOut = ["unlink site/work/checked-out", "git read-tree", "git ls-files"];
+const released = [
+  "write site/releases/ID",
+  "write site/work/manifests/ID.json.new",
+  "sync -f site",
+  "rename site/work/manifests/ID.json.new site/work/manifests/ID.json",
+  "sync site/work/manifests",
+  ...whole("site/work/checked-out", "site/work"),
+];
+const built = [...checkedOut, ...released];
+const switched = ["symlink site/current.new releases/ID", "rename site/current.new site/current", "sync site"];
+const status = whole("site/status.json", "site");
+
+test("git syncs the objects that it fetches", ({ skip }) => {
+  skip(cannotBuild !== undefined, cannotBuild);
+  const { GIT_CONFIG_COUNT: count, ...env } = environment(site.builder);
+  const pairs = Array.from({ length: Number(count) }, (_, i) => [
+    env[`GIT_CONFIG_KEY_${i}`],
+    env[`GIT_CONFIG_VALUE_${i}`],
+  ]);
+  expect(pairs).toContainEqual(["core.fsync", "committed,loose-object"]);
+});
+
+test("the first run gives a clone its name when git has made it, and syncs all of it before it publishes", async ({
+  skip,
+}) => {
+  skip(cannotBuild !== undefined, cannotBuild);
+  const first = await bench();
+  try {
+    first.deliver();
+    expect(await calls(first)).toEqual([
+      // What a killed run could have left.
+      "unlink site/work/clone/.git/index",
+      ...taken("delivery-1"),
+      "unlink site/work/checked-out",
+      "unlink site/work/clone",
+      "git init --quiet site/work/clone.new",
+      "rename site/work/clone.new site/work/clone",
+      // There is no release to compare the commit with.
+      ...["git fetch", "git ls-tree"],
+      ...checkedOut,
+      ...[
+        "unlink site/work/hugo_stats.json",
+        "write site/work/hugo_stats.json",
+        "write site/work/clone/hugo_stats.json",
+      ],
+      ...released,
+      ...switched,
+      ...status,
+      "unlink site/work/taken",
+      "git gc",
+    ]);
+  } finally {
+    first.remove();
+  }
+});
+
+test("the builder syncs each thing before it relies on it", async ({ skip }) => {
+  skip(cannotBuild !== undefined, cannotBuild);
+  site.repository.push(siteFiles(2));
+  site.deliver();
+  expect(await calls(site), "a push").toEqual([
+    ...taken("delivery-2"),
+    ...fetched,
+    ...built,
+    ...switched,
+    ...status,
+    "unlink site/work/taken",
+    "git gc",
+  ]);
+
+  site.rollback(site.status().releases[1]!.id);
+  expect(await calls(site), "a rollback").toEqual([
+    "git rev-parse",
+    ...whole("site/work/held", "site/work"),
+    ...switched,
+    ...status,
+    "unlink root/rollback-ID",
+    "sync root",
+    "git gc",
+  ]);
+
+  site.repository.push(siteFiles(3));
+  site.deliver();
+  expect(await calls(site), "a push that ends the rollback").toEqual([
+    ...taken("delivery-3"),
+    ...fetched,
+    ...built,
+    ...switched,
+    "unlink site/work/held",
+    "sync site/work",
+    ...status,
+    "unlink site/work/taken",
+    "git gc",
+  ]);
+
+  site.deliver();
+  expect(await calls(site, "ended"), "the report of a builder that was killed").toEqual([
+    ...whole("site/work/paused", "site/work"),
+    ...status,
+  ]);
+});

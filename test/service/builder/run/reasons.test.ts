@@ -1,0 +1,230 @@
+/** What each fault is called in the status and on the commit: from literal outputs, without git, Hugo and a disk. */
+import { describe, expect, test } from "vitest";
+import type { Ended } from "../../../../service/builder/child.ts";
+import { isSameBuild, type Manifest } from "../../../../service/builder/release/releases.ts";
+import { failed, listed, mebibytes, printable, rejected, setbackOf } from "../../../../service/builder/run/setback.ts";
+import type { BuilderSettings } from "../../../../service/builder/settings.ts";
+import {
+  checkoutFault,
+  lastLine,
+  memoryFault,
+  remoteFault,
+  submoduleFault,
+} from "../../../../service/builder/source/git-faults.ts";
+
+const settings = {
+  ...{ repository: "git@git.example.net:example/site.git", branch: "main" },
+  limits: { seconds: 600, memoryMiB: 1024 },
+} as BuilderSettings;
+const ended = (stderr: string, more: Partial<Ended> = {}): Ended => ({
+  ...{ code: 128, stdout: "", stderr, cut: false, late: false },
+  ...more,
+});
+
+describe("anything thrown", () => {
+  const thrown = (code: string | undefined, path?: string) =>
+    setbackOf(Object.assign(new Error("the message"), { ...(code && { code }), ...(path && { path }) }));
+
+  test("that is a setback stays it", () => {
+    for (const one of [failed("a"), rejected("b")]) expect(setbackOf(one)).toBe(one);
+    expect([failed("a").result, rejected("b").result]).toEqual(["failed", "rejected"]);
+  });
+
+  test.each<[string | undefined, string | undefined, string]>([
+    ["EDQUOT", undefined, "the disk quota is used up. Raise it, or free space."],
+    ["EMFILE", undefined, "too many files are open. Raise LimitNOFILE= of the unit."],
+    [
+      ...(["ENOSPC", undefined] as const),
+      "the disk is full. Free space on the file system of /var/lib/pushgate-sites, or make the site smaller.",
+    ],
+    [
+      ...(["EROFS", "/x"] as const),
+      "the file system is read-only. Look in dmesg for the kernel's reason, then mount it read-write.",
+    ],
+    [
+      "EACCES",
+      "/x",
+      "/x cannot be used (EACCES): its owner or mode was changed. Run `npx pulumi up`, which sets both.",
+    ],
+    ["EPERM", "/x", "/x cannot be used (EPERM): its owner or mode was changed. Run `npx pulumi up`, which sets both."],
+    ["EACCES", undefined, "unexpected: the message"],
+    ["EIO", "/x", "unexpected: the message"],
+    [undefined, "/x", "unexpected: the message"],
+  ])("with the code %s of %s has the reason: %s", (code, path, reason) => {
+    expect(thrown(code, path)).toMatchObject({ result: "failed", message: reason });
+  });
+
+  test("that is no error is quoted, cut and without control characters", () => {
+    expect(setbackOf("a text").message).toBe("unexpected: a text");
+    expect(setbackOf(new Error(`\u001b${"x".repeat(300)}`)).message).toBe(`unexpected: ?${"x".repeat(299)}…`);
+  });
+});
+
+describe("texts of a repository", () => {
+  test("lose what changes a terminal, and are cut behind their longest", () => {
+    expect(printable("a\u001b[2J\u202e\u2028\u2029\u0085b\t", 100)).toBe("a?[2J????b?");
+    expect([printable("abc", 3), printable("abcd", 3)]).toEqual(["abc", "abc…"]);
+  });
+
+  test("are listed up to a number, each cut, and the others counted", () => {
+    expect(listed([])).toBe("");
+    expect(listed(["a", "b", "c", "d", "e"])).toBe("a, b, c, d, e");
+    expect(listed(["a", "b", "c", "d", "e", "f"])).toBe("a, b, c, d, e and 1 more");
+    expect(listed(["a", "b", "c"], 1)).toBe("a and 2 more");
+    expect(listed(["x".repeat(101)])).toBe(`${"x".repeat(100)}…`);
+  });
+
+  test("sizes are in MiB", () => expect(mebibytes(1_572_864)).toBe("1.5"));
+});
+
+describe("git's last line", () => {
+  test.each([
+    ["a fatal one before later ones", "fatal: one\nerror: two\n", "fatal: one"],
+    ["else the last of git, of the remote or of ssh", "hint: x\nremote: one\nerror: two\nnoise\n", "error: two"],
+    ["also of ssh", "noise\nssh: connect\nmore\n", "ssh: connect"],
+    ["also with the account", "git@host: Permission denied\nmore\n", "git@host: Permission denied"],
+    ["else the last one", "one\n two \n\n", " two"],
+    ["nothing", "", ""],
+    ["cut", `fatal: ${"x".repeat(300)}`, `fatal: ${"x".repeat(193)}…`],
+  ])("is %s", (_, stderr, line) => expect(lastLine(stderr)).toBe(line));
+});
+
+describe("the remote", () => {
+  const host = "git.example.net";
+  test.each([
+    ["spawn git ENOENT", "git is not installed. Run apt-get install git."],
+    ["fatal: No space left on device", "the disk is full."],
+    ["fatal: Disk quota exceeded", "the disk is full."],
+    ["fatal: couldn't find remote ref refs/heads/main", "the repository has no branch main. Push it, or change"],
+    ["Host key verification failed.", `the host key of ${host} is not the pinned one.`],
+    ["@ WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED! @", `the host key of ${host} is not the pinned one.`],
+    ["No ED25519 host key is known for x", `the host key of ${host} is not the pinned one.`],
+    ["git@x: Permission denied (publickey).", `${host} rejected the deploy key.`],
+    ["ERROR: Permission to a/b denied to key", `${host} rejected the deploy key.`],
+    ["fatal: could not read Username for x", `the git host requires a login for ${settings.repository}:`],
+    ["fatal: Authentication failed for x", "the git host requires a login"],
+    ["error: HTTP 403", "the git host requires a login"],
+    ["fatal: The requested URL returned error: 401", "the git host requires a login"],
+    ["remote: Repository x not found", `${settings.repository} is not there.`],
+    ["fatal: repository 'x' not found: y", `${settings.repository} is not there.`],
+    ["fatal: The requested URL returned error: 404", `${settings.repository} is not there.`],
+    ["fatal: 'x' does not appear to be a git repository", `${settings.repository} is not there.`],
+    ["ssh: Could not resolve hostname: Could not resolve host", `the name ${host} cannot be resolved.`],
+    ["fatal: SSL problem", `the certificate of ${host} is not trusted.`],
+    ["fatal: server certificate verification failed", `the certificate of ${host} is not trusted.`],
+    ["fatal: Failed to connect to x", `${host} cannot be reached.`],
+    ["ssh: connect to host x port 22: Connection refused", `${host} cannot be reached.`],
+    ["ssh: connect to host x port 22: Connection timed out", `${host} cannot be reached.`],
+    ["ssh: connect to host x port 22: No route to host", `${host} cannot be reached.`],
+    ["fatal: Operation too slow. Less than 1000 bytes/sec", `${host} closed the connection during the fetch.`],
+    ["fatal: early EOF", `${host} closed the connection during the fetch.`],
+    ["fatal: the remote end hung up unexpectedly", `${host} closed the connection`],
+    ["fatal: unexpected disconnect while reading sideband", `${host} closed the connection`],
+    ["error: RPC failed; curl 56", `${host} closed the connection`],
+    ["fatal: The requested URL returned error: 502", `${host} closed the connection`],
+    ["Connection reset by peer", `${host} closed the connection`],
+  ])("%s: %s", (stderr, reason) => {
+    const found = remoteFault(ended(stderr), settings)!;
+    expect(found.startsWith(reason)).toBe(true);
+    expect(found.endsWith(` (git: ${lastLine(stderr)})`)).toBe(true);
+  });
+
+  test("is not the cause of what git does not name, and a time limit comes first", () => {
+    expect(remoteFault(ended("fatal: bad object HEAD"), settings)).toBe(undefined);
+    expect(remoteFault(ended("fatal: Authentication failed", { late: true }), settings)).toBe(
+      `the fetch from ${host} took longer than 600 s. Raise hooks[].site.limits.seconds.`,
+    );
+    const of = (repository: string) => remoteFault(ended("", { late: true }), { ...settings, repository });
+    expect(of("https://git.example.net:8443/a/b")).toContain(`from ${host} took`);
+    expect(of("ssh://git@git.example.net:22/a/b")).toContain(`from ${host} took`);
+  });
+});
+
+describe("files of a commit", () => {
+  test.each([
+    ["the disk is full", "fatal: x: No space left on device", /^the disk is full\. /],
+    [
+      "git does not name a reason",
+      "error: y\nfatal: unable to write new index file",
+      /^git cannot write the commit's files, with 7 MiB free on the disk\. Free space, or .* \(git: fatal: unable to write/,
+    ],
+    ["the clone is at fault", "fatal: unable to read tree", undefined],
+  ])("cannot be written: %s", (_, stderr, reason) => {
+    const found = checkoutFault(stderr, 7.9 * (1 << 20));
+    if (reason === undefined) expect(found).toBeUndefined();
+    else expect(found).toMatch(reason);
+  });
+});
+
+describe("a submodule", () => {
+  const without = " Without submodules: hooks[].site.submodules: false.";
+  test.each([
+    [
+      "fatal: clone of 'file:///x' into submodule path 'a' failed\nfatal: transport 'file' not allowed",
+      "a submodule: file:///x is neither https nor SSH. Use its https:// address in .gitmodules.",
+    ],
+    [
+      "fatal: could not read Username\nfatal: clone of 'https://h.example/x' into submodule path 'a' failed",
+      "a submodule: h.example requires a login for https://h.example/x: it is private, or its address in .gitmodules is wrong.",
+    ],
+    [
+      "remote: Repository not found\nFailed to fetch submodule path 'themes/a'",
+      "a submodule: themes/a is not there. Correct its address in .gitmodules.",
+    ],
+    [
+      "Submodule 'a' (ssh://h/x) registered: submodule 'themes/a' (ssh://h/x)\nCould not read from remote repository",
+      "a submodule: ssh://h/x is read over SSH, with the deploy key and the known hosts of the site.",
+    ],
+    [
+      "fatal: No url found for submodule path 'a' in .gitmodules",
+      "a submodule: .gitmodules has no address for a submodule. Add it there, or remove the submodule.",
+    ],
+    ["fatal: it went wrong", "a submodule: git says: fatal: it went wrong. Correct .gitmodules."],
+    [
+      "fatal: repository 'x' not found: y",
+      "a submodule: a submodule is not there. Correct its address in .gitmodules.",
+    ],
+  ])("%s: %s", (stderr, reason) => {
+    const found = submoduleFault(ended(stderr), settings);
+    expect(found.startsWith(reason)).toBe(true);
+    expect(found.endsWith(without)).toBe(true);
+  });
+});
+
+describe("memory", () => {
+  const of = (stderr: string, more: Partial<Ended> = {}) => memoryFault(ended(stderr, more));
+  const limit = "git reached the builder's memory limit, or the host has no memory left.";
+
+  test.each([
+    "fatal: Out of memory, malloc failed",
+    "fatal: cannot allocate memory",
+    "fatal: unable to create thread: x",
+    "fatal: unable to create load_index thread",
+    "error: index-pack died of signal 9",
+    "error: index-pack died of signal 11",
+  ])("is the cause of: %s", (stderr) => {
+    expect(of(stderr)).toMatch(limit);
+    expect(of(stderr)).toMatch(/\(git: (fatal|error): /);
+  });
+
+  test("is the cause where git was killed, and not where the builder itself ended it", () => {
+    expect(of("", { signal: "SIGKILL" })).toMatch(/\(git: ended by SIGKILL\)$/);
+    for (const more of [{ late: true }, { cut: true }]) expect(of("", { signal: "SIGKILL", ...more })).toBe(undefined);
+    for (const stderr of ["fatal: other", "error: died of signal 15", "died of signal 90"])
+      expect(of(stderr)).toBe(undefined);
+  });
+});
+
+test("two releases are the same build if they built the same files, whatever they carry along", () => {
+  const manifest = (release: string, files: Record<string, readonly [sha256: string, built: string]>) =>
+    ({
+      release,
+      files: new Map(Object.entries(files).map(([path, [sha256, built]]) => [path, { sha256, built, size: 1 }])),
+    }) as unknown as Manifest;
+  const one = manifest("1", { a: ["x", "1"], b: ["y", "1"] });
+  expect(isSameBuild(one, manifest("2", { a: ["x", "2"], b: ["y", "2"], old: ["z", "1"] }))).toBe(true);
+  expect(isSameBuild(one, manifest("2", { a: ["x", "2"], b: ["z", "2"] }))).toBe(false);
+  expect(isSameBuild(one, manifest("2", { a: ["x", "2"] }))).toBe(false);
+  expect(isSameBuild(one, manifest("2", { a: ["x", "2"], b: ["y", "2"], c: ["z", "2"] }))).toBe(false);
+  expect(isSameBuild(one, manifest("2", { a: ["x", "2"], c: ["y", "2"] }))).toBe(false);
+});

@@ -1,0 +1,110 @@
+/** A builder that is killed in the middle of a run: what the status reports, and how long the next one pauses. */
+import { once } from "node:events";
+import { existsSync, readFileSync, rmSync } from "node:fs";
+import { setTimeout as sleep } from "node:timers/promises";
+import { expect, test } from "vitest";
+import { currentRelease } from "../../../../service/builder/release/releases.ts";
+import { pending, take } from "../../../../service/builder/run/markers.ts";
+import { type Pauses, stillFailing } from "../../../../service/builder/run/pauses.ts";
+import { reportEnd, takePause } from "../../../../service/builder/run/unit-end.ts";
+import { type Bench, bundledBuilder, onCopies, start } from "../harness.ts";
+import { says, siteFiles } from "../hugo-site.ts";
+
+let site: Bench;
+onCopies(1, (copy) => {
+  site = copy;
+});
+
+const killed = { result: "oom-kill", code: "killed", status: "KILL" };
+
+test("pauses double up to the longest, however often the builder ends", () => {
+  const shorter: Pauses = { first: 1_000, longest: 60_000, least: 0 };
+  const lengths: number[] = [];
+  for (let failing = stillFailing(undefined, shorter); lengths.length < 8; failing = stillFailing(failing, shorter))
+    lengths.push(Math.round((Date.parse(failing.next) - Date.now()) / 1000));
+  expect(lengths).toEqual([1, 2, 4, 8, 16, 32, 60, 60]);
+  const often = stillFailing({ since: "2026-01-01T00:00:00.000Z", attempts: 5_000, next: "" });
+  expect(often).toMatchObject({ since: "2026-01-01T00:00:00.000Z", attempts: 5_001 });
+  const seconds = ({ next }: { readonly next: string }) => Math.round((Date.parse(next) - Date.now()) / 1000);
+  expect([seconds(stillFailing(undefined)), seconds(often)]).toEqual([5, 900]);
+});
+
+test.each([
+  [killed, /^the builder was killed at its memory limit, or as the host had no memory left \(oom-kill, killed/],
+  [{ ...killed, result: "signal" }, /^the builder was killed at its memory limit/],
+  [{ ...killed, status: "TERM" }, /^the builder was killed .* limits Hugo alone, or see journalctl -k\.$/],
+  [
+    { result: "exit-code", code: "exited", status: "1" },
+    /middle of a run \(exit-code, exited, 1\)\. See journalctl -u pushgate-build-site\./,
+  ],
+  [{ result: "resources", code: "", status: "" }, /middle of a run \(resources\)\. See/],
+])("the status reports a builder that systemd ended: %o", (end, reason) => {
+  site.deliver();
+  take(site.places);
+  const { settings } = site.builder;
+  const of = { ...settings, limits: { ...settings.limits, memoryMiB: 512 } };
+  for (const attempts of [1, 2]) {
+    const entry = reportEnd(of, site.places, end)!;
+    expect(entry).toMatchObject({ result: "failed", failing: { attempts }, release: currentRelease(site.places) });
+    expect(entry.reason).toMatch(reason);
+    const { last, failing, deployed } = site.status();
+    expect(last).toMatchObject({ result: "failed", reason: entry.reason, trigger: ["delivery delivery-1"] });
+    expect(failing).toEqual(entry.failing);
+    expect(deployed).not.toBeNull();
+  }
+  expect(pending(site.places)).toHaveLength(1);
+  expect(takePause(site.places)).toBe(Date.parse(site.status().failing!.next));
+  expect(takePause(site.places)).toBeUndefined();
+});
+
+test("a site's very first builder can be one that systemd ends", () => {
+  site.deliver();
+  rmSync(site.places.status);
+  rmSync(site.places.current);
+  expect(reportEnd(site.builder.settings, site.places, killed)).toMatchObject({
+    failing: { attempts: 1 },
+    release: null,
+  });
+});
+
+test("a builder that systemd ended between two runs is no failure", () => {
+  const before = site.status();
+  expect(reportEnd(site.builder.settings, site.places, killed)).toBeUndefined();
+  expect(site.status()).toEqual(before);
+  expect(takePause(site.places)).toBeUndefined();
+});
+
+test("the program reports the end and the next one pauses; a push cuts the pause, and the program would run at once", async () => {
+  const bundle = await bundledBuilder(site.folder);
+  /** Ends three builders in the middle of a run, so that the next pauses for 20 s: long beside a start of Node. */
+  const ended = async () => {
+    for (let i = 0; i < 3; i++) await endedOnce();
+  };
+  const endedOnce = async () => {
+    const env = { SERVICE_RESULT: "oom-kill", EXIT_CODE: "killed", EXIT_STATUS: "KILL" };
+    const child = start(site, bundle, env, "ended");
+    await once(child, "close");
+    expect(child.exitCode).toBe(0);
+  };
+  site.repository.push(siteFiles(2));
+  site.deliver();
+  take(site.places);
+  await ended();
+  expect(site.status()).toMatchObject({ last: { result: "failed" }, failing: { attempts: 3 } });
+  const next = start(site, bundle);
+  await sleep(2_500);
+  expect(site.page()).toContain(says(1));
+  site.deliver();
+  await once(next, "close");
+  expect(site.page()).toContain(says(2));
+  expect(site.status()).not.toHaveProperty("failing");
+
+  site.tick();
+  await ended();
+  expect(existsSync(site.places.paused)).toBe(true);
+  expect(readFileSync(site.places.paused, "utf8")).toContain(site.status().failing!.next);
+  const from = performance.now();
+  const hasty = await bundledBuilder(site.folder, ["build-pending.ts", "if (pause && until)", "if (!pause && until)"]);
+  await once(start(site, hasty), "close");
+  expect(performance.now() - from).toBeLessThan(15_000);
+});

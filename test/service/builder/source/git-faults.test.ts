@@ -1,0 +1,147 @@
+/** Faults of the remote and of the clone: how the reason reports them, and what happens next. */
+import { execFileSync } from "node:child_process";
+import { existsSync, mkdirSync, readdirSync, rmSync, statSync, truncateSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { take } from "../../../../service/builder/run/markers.ts";
+import { runOnce } from "../../../../service/builder/run/run.ts";
+import { lastLine } from "../../../../service/builder/source/git-faults.ts";
+import type { GitHost } from "../../../fakes/git-host.ts";
+import { type Bench, bundledBuilder, contextOf, finish, gitHost, onCopies, start } from "../harness.ts";
+import { says, siteFiles } from "../hugo-site.ts";
+
+let site: Bench;
+let host: GitHost;
+onCopies(1, (copy) => {
+  site = copy;
+});
+beforeEach(async () => {
+  host = await gitHost();
+});
+afterEach(() => {
+  delete host?.faults.status;
+});
+
+test("a delivery is published when an unreachable git host is back", async () => {
+  const { head } = site.status();
+  site.repository.push(siteFiles(2));
+  await host.goAway();
+  site.deliver();
+  const failing = await site.work();
+  expect(failing).toMatchObject({
+    deployed: { commit: head },
+    last: { result: "failed", reason: expect.stringContaining("localhost cannot be reached. Check that it is up") },
+    failing: { attempts: 1 },
+  });
+  await host.comeBack();
+  const later = await site.work();
+  expect(later.last).toMatchObject({ result: "published", trigger: ["delivery delivery-1"] });
+  expect(later).not.toHaveProperty("failing");
+  expect(site.page()).toContain(says(2));
+});
+
+test.each([
+  [404, /is not there\. Correct hooks\[\]\.repository/],
+  [401, /requires a login .* or use an SSH address with a deploy key/],
+  [403, /requires a login/],
+  [500, /localhost closed the connection/],
+])("the reason reports that the git host answers %i", async (status, reason) => {
+  host.faults.status = status;
+  site.deliver();
+  expect((await site.work()).last).toMatchObject({ result: "failed", reason: expect.stringMatching(reason) });
+});
+
+test("the reason reports an untrusted certificate and an unknown name", async () => {
+  site.deliver();
+  const { authorities: _, ...others } = site.builder;
+  expect((await site.work(others)).last.reason).toContain("the certificate of localhost is not trusted");
+  const settings = { ...site.builder.settings, repository: "https://git.invalid/site.git" };
+  expect((await site.work({ ...site.builder, settings })).last.reason).toContain("git.invalid cannot be resolved");
+});
+
+test("the next start removes the locks of a killed git", async () => {
+  const git = join(site.places.clone, ".git");
+  for (const lock of ["index.lock", "refs/pushgate/head.lock", "packed-refs.lock", "config.lock", "gc.pid"])
+    writeFileSync(join(git, lock), "");
+  site.repository.push(siteFiles(2));
+  site.deliver();
+  expect((await site.work()).last.result).toBe("published");
+});
+
+test("the builder makes a broken clone anew", async () => {
+  const packs = join(site.places.clone, ".git/objects");
+  const objects = (readdirSync(packs, { recursive: true }) as string[]).map((path) => join(packs, path));
+  for (const object of objects.filter((path) => statSync(path).isFile())) {
+    rmSync(object);
+    writeFileSync(object, "");
+  }
+  site.repository.push(siteFiles(2));
+  site.deliver();
+  const { last } = await site.work();
+  expect(last).toMatchObject({ result: "published", warnings: [expect.stringContaining("made anew")] });
+  expect(site.page()).toContain(says(2));
+});
+
+test("a fault that is not the clone's leaves the clone, and git's words are the reason", async () => {
+  const at = contextOf(site);
+  const head = join(site.places.clone, ".git/refs/pushgate/head");
+  await at.git(["pack-refs", "--all"]);
+  // git removes empty folders where a ref is to be, and no others.
+  mkdirSync(head, { recursive: true });
+  writeFileSync(join(head, "other.lock"), "");
+  site.repository.push(siteFiles(2));
+  site.deliver();
+  const { last } = await runOnce(at, take(site.places).markers);
+  expect(last).toMatchObject({ result: "failed", warnings: [] });
+  expect(last.reason).toMatch(/^git cannot fetch: .*refs\/pushgate\/head/);
+  expect(existsSync(head)).toBe(true);
+});
+
+test("the next start removes the files of a checkout that did not end", async () => {
+  // As after a kill during the checkout.
+  rmSync(site.places.checkedOut);
+  writeFileSync(join(site.places.clone, "static/stray.txt"), "of no commit");
+  truncateSync(join(site.places.clone, "layouts/index.html"));
+  site.request("content");
+  expect((await site.work()).last.result).toBe("published");
+  expect(site.published()).not.toContain("stray.txt");
+  expect(site.page()).toContain(says(1));
+});
+
+test("a repository's names that are not UTF-8 stop a build and no later one, and would stop the builder for good", async () => {
+  const entry = (path: string) => `M 100644 inline "${path}"\ndata 1\nx\n`;
+  const push = (head: string, ...lines: string[]) =>
+    execFileSync("git", ["--git-dir", site.repository.folder, "fast-import", "--quiet", "--force"], {
+      input: `commit refs/heads/main\ncommitter A <a@example.net> 1 +0000\ndata 1\nx\nfrom ${head}\n${lines.join("")}\n`,
+    });
+  const good = site.repository.head()!;
+  push(good, entry("\\377"), entry("static/\\377.txt"));
+  site.deliver();
+  expect((await site.work()).last).toMatchObject({
+    result: "rejected",
+    reason: expect.stringContaining("Hugo wrote a name that is not UTF-8"),
+  });
+  expect(readdirSync(site.places.clone)).toEqual([".git"]);
+  // As text, such a name is another one.
+  const weak = await bundledBuilder(site.folder, [
+    "files.ts",
+    'readdirSync(folder, { encoding: "buffer" })',
+    "readdirSync(folder).map((name) => Buffer.from(name))",
+  ]);
+  await finish(site, start(site, weak));
+  await expect(finish(site, start(site, weak))).rejects.toThrow(/pushgate-builder: .*ENOTEMPTY/);
+  site.repository.point(good);
+  site.repository.push(siteFiles(2));
+  site.deliver();
+  expect((await site.work()).last.result).toBe("published");
+});
+
+test.each([
+  ["hint: a\nerror: b\nfatal: c\nremote: d\n", "fatal: c"],
+  ["noise\nerror: b\nremote: d\nnoise\n", "remote: d"],
+  ["noise\ngit@example.org: Permission denied\nnoise\n", "git@example.org: Permission denied"],
+  ["some\nmore\nnoise\n", "noise"],
+  ["", ""],
+])("of git's output %j a reason quotes %j", (stderr, line) => {
+  expect(lastLine(stderr)).toBe(line);
+});

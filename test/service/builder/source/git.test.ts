@@ -1,0 +1,467 @@
+/**
+ * git on a host whose owner has configured it for other programs, and against hostile remotes and repositories. Each line
+ * of git.ts has an attack here that gets further without it; a line that has none is no protection.
+ */
+import { execFileSync } from "node:child_process";
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  truncateSync,
+  writeFileSync,
+} from "node:fs";
+import { createServer, type Server } from "node:http";
+import type { AddressInfo } from "node:net";
+import { dirname, join } from "node:path";
+import { afterAll, afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import { makePlaces } from "../../../../service/builder/places.ts";
+import { type Git, gitOf } from "../../../../service/builder/source/git.ts";
+import { checkOut, discardClone, fetchHead } from "../../../../service/builder/source/repository.ts";
+import type { GitHost } from "../../../fakes/git-host.ts";
+import type { Files } from "../../../fakes/git-repository.ts";
+import { type Bench, bench, cannotBuild, closeGitHost, gitHost } from "../harness.ts";
+import { type HostileHost, hostileHost, noHostileHost } from "../hostile-host.ts";
+import { siteFiles } from "../hugo-site.ts";
+import { type Changes, gitWith, linesOf } from "./git-lines.ts";
+
+let host: GitHost;
+let site: Bench;
+let hostile: HostileHost;
+beforeEach(async ({ skip }) => {
+  skip(cannotBuild !== undefined, cannotBuild);
+  skip(noHostileHost !== undefined, noHostileHost);
+  if (site) return discardClone(site.places);
+  host = await gitHost();
+  site = await bench();
+  hostile = hostileHost(site.folder);
+  makePlaces(site.places);
+});
+afterEach(() => {
+  for (const fault of ["status", "redirect", "trickles"] as const) delete host?.faults[fault];
+});
+afterAll(async () => {
+  site?.remove();
+  await closeGitHost();
+});
+
+const git = (changes: Changes = {}, seconds?: number) =>
+  gitWith({ ...site.builder, path: hostile.path }, changes, seconds);
+
+/** Fetches the head and checks it out, as a run does. Returns why it cannot. */
+async function checkedOut(by: Git, submodules = false): Promise<string | undefined> {
+  const at = { settings: { ...site.builder.settings, submodules }, places: site.places, git: by };
+  try {
+    await checkOut(at, await fetchHead(at));
+    return undefined;
+  } catch (error) {
+    return (error as Error).message;
+  }
+}
+
+describe("the host's configuration", () => {
+  const files = ["system", "user", "xdg", "template"].map((name) => `${name}.txt`);
+  const content = {
+    ".gitattributes": files.map((file) => `${file} filter=${file.slice(0, -4)}\n`).join(""),
+    ...Object.fromEntries(files.map((file) => [file, "one\ntwo\n"])),
+  };
+
+  /** What of the host's configuration has had an effect. */
+  async function effects(by: Git): Promise<string[]> {
+    discardClone(site.places);
+    await checkedOut(by);
+    const read = (path: string) => readFileSync(join(site.places.clone, path), "utf8");
+    const lineEnds = files.filter((file) => read(file).includes("\r")).map((file) => `line ends of ${file}`);
+    const ours = read("static/whose.txt").trim();
+    const reflog = read(".git/logs/refs/pushgate/head");
+    host.faults.status = 401;
+    host.logins.length = 0;
+    await checkedOut(by);
+    delete host.faults.status;
+    return [
+      ...hostile.marks(),
+      ...lineEnds,
+      ...(ours === "of the site" ? [] : [ours]),
+      ...(host.logins.length === 0 ? [] : ["netrc"]),
+      ...(reflog.includes("looked-up.example.net") ? ["the host's name was looked up"] : []),
+    ].sort();
+  }
+
+  /** As `git lfs install` writes one, with a proxy repository and a helper for passwords. */
+  const gitconfig = (name: string) => {
+    const other = host.repository(`${name}-of-${site.repository.folder.split("/").at(-1)!.slice(0, -4)}`);
+    other.push({ ...content, "static/whose.txt": `insteadOf of ${name}\n` });
+    const url = host.url(other.folder.split("/").at(-1)!.slice(0, -4));
+    return `[filter "${name}"]
+  smudge = "${hostile.mark(`filter-of-${name}`)}; cat"
+[credential]
+  helper = "!${hostile.mark(`helper-of-${name}`)}; :"
+[url "${url}"]
+  insteadOf = ${site.builder.settings.repository}
+`;
+  };
+
+  let written = false;
+  beforeEach(() => {
+    if (written) return;
+    written = true;
+    site.repository.push({ ...content, "static/whose.txt": "of the site\n" });
+    hostile.write("etc/gitconfig", gitconfig("system"));
+    hostile.write("home/.gitconfig", gitconfig("user"));
+    hostile.write("home/.config/git/config", gitconfig("xdg"));
+    hostile.write("templates/config", gitconfig("template"));
+    hostile.write("etc/gitattributes", "system.txt text eol=crlf\n");
+    hostile.write("home/.config/git/attributes", "xdg.txt text eol=crlf\n");
+    hostile.write("home/.netrc", "default login another password secret\n", 0o600);
+  });
+
+  test("it has no effect", async () => {
+    expect(await effects(git())).toEqual([]);
+  });
+
+  test.each<[string, (home: string) => Changes, string[]]>([
+    [
+      "GIT_CONFIG_NOSYSTEM",
+      () => ({ GIT_CONFIG_NOSYSTEM: undefined }),
+      ["filter-of-system", "helper-of-system", "insteadOf of system"],
+    ],
+    ["GIT_ATTR_NOSYSTEM", () => ({ GIT_ATTR_NOSYSTEM: undefined }), ["line ends of system.txt"]],
+    ["HOME", () => ({ HOME: undefined }), ["netrc"]],
+    [
+      "HOME, which systemd sets to the account's",
+      (home) => ({ HOME: home }),
+      [
+        "filter-of-user",
+        "filter-of-xdg",
+        "helper-of-user",
+        "helper-of-xdg",
+        "insteadOf of xdg",
+        "line ends of xdg.txt",
+        "netrc",
+      ],
+    ],
+    [
+      "GIT_TEMPLATE_DIR",
+      () => ({ GIT_TEMPLATE_DIR: undefined }),
+      ["filter-of-template", "helper-of-template", "insteadOf of template"],
+    ],
+    ["GIT_COMMITTER_EMAIL", () => ({ GIT_COMMITTER_EMAIL: undefined }), ["the host's name was looked up"]],
+  ])("without %s it has", async (_, changes, expected) => {
+    expect(await effects(git(changes(hostile.home)))).toEqual(expected);
+  });
+});
+
+test("git gets no variable of the builder's own environment, and would without the line", async () => {
+  const trace = join(site.folder, "own-trace");
+  process.env.GIT_TRACE = trace;
+  try {
+    await gitOf(site.builder)(["version"], site.folder);
+    expect(existsSync(trace)).toBe(false);
+    await gitWith(site.builder, {}, 5, process.env as Record<string, string>)(["version"], site.folder);
+    expect(existsSync(trace)).toBe(true);
+  } finally {
+    delete process.env.GIT_TRACE;
+  }
+});
+
+describe("a hostile remote", () => {
+  /** A server that speaks no git: what reaches it. */
+  let reached: string[];
+  let server: Server;
+  let port: number;
+  beforeEach(async () => {
+    reached = [];
+    server = createServer((request, response) => {
+      reached.push(request.url!);
+      response.writeHead(404).end();
+    });
+    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+    port = (server.address() as AddressInfo).port;
+  });
+  afterEach(() => server?.close());
+
+  test("a redirect to http is not followed, and would be without the line", async () => {
+    host.faults.redirect = `http://127.0.0.1:${port}`;
+    expect(await checkedOut(git())).toMatch(/Protocol "http" (not supported|disabled)/);
+    expect(reached).toEqual([]);
+    await checkedOut(git({ GIT_ALLOW_PROTOCOL: undefined }));
+    expect(reached).not.toEqual([]);
+  });
+
+  test("a fetch that gets 20 bytes a second is ended, and would last for its whole time limit", async () => {
+    host.faults.trickles = true;
+    const quick = { "http.lowSpeedTime": "1" };
+    const took = async (changes: Changes, seconds: number) => {
+      const folder = mkdtempSync(join(site.folder, "trickle-"));
+      await git()(["init", "--quiet"], folder);
+      const { late, stderr } = await git(changes, seconds)(["fetch", site.builder.settings.repository], folder);
+      return late ? "late" : stderr;
+    };
+    const [ended, ...others] = await Promise.all([
+      took(quick, 20),
+      took({ ...quick, "http.lowSpeedLimit": undefined }, 3),
+      took({ "http.lowSpeedTime": undefined }, 3),
+    ]);
+    expect(ended).toContain("Operation too slow");
+    expect(others).toEqual(["late", "late"]);
+  });
+});
+
+describe("a hostile repository", () => {
+  const theme = (url: string, more = "") => ({
+    ".gitmodules": `[submodule "theme"]\n\tpath = theme\n\turl = ${url}\n${more}`,
+    theme: { submodule: "1".repeat(40) },
+  });
+  const pushed = (files: Files) => site.repository.push(files);
+
+  const inClone = (path: string) => existsSync(join(site.places.clone, path));
+
+  test.each<[string, () => string, Changes, RegExp]>([
+    [
+      "a program",
+      () => `ext::${hostile.mark("reached")}`,
+      { GIT_ALLOW_PROTOCOL: "https:ssh:ext" },
+      /transport 'ext' not allowed/,
+    ],
+    [
+      "a repository on the host",
+      () => host.repository("private").folder,
+      { GIT_ALLOW_PROTOCOL: "https:ssh:file" },
+      /transport 'file' not allowed/,
+    ],
+    [
+      "a host without encryption",
+      () => "git://127.0.0.1/theme.git",
+      { GIT_ALLOW_PROTOCOL: undefined },
+      /transport 'git' not allowed/,
+    ],
+    [
+      "a host over SSH, where the site has no deploy key",
+      () => "ssh://git@127.0.0.1/x.git",
+      { GIT_SSH_COMMAND: undefined },
+      /Could not read from remote repository|clone of 'ssh:/,
+    ],
+  ])("the address of a submodule leads to %s only without a line", async (_, url, open, reason) => {
+    hostile.write("programs/ssh", `#!/bin/sh\n${hostile.mark("reached")}\nexit 1\n`, 0o755);
+    const reached = async (by: Git) => {
+      const said = (await checkedOut(by, true))!;
+      return { said, found: [...hostile.marks(), ...(inClone(".git/modules/theme/HEAD") ? ["reached"] : [])] };
+    };
+    pushed(theme(url()));
+    const closed = await reached(git());
+    expect(closed).toEqual({ said: expect.stringMatching(reason), found: [] });
+    const { said, found } = await reached(git(open));
+    // A git host that answers nothing is reached all the same.
+    expect(found.length > 0 || /unable to connect to 127\.0\.0\.1/.test(said), said).toBe(true);
+  });
+
+  test("git runs no command that .gitmodules names for an update, and one of the clone's own configuration", async () => {
+    pushed(theme(host.url("theme"), `\tupdate = !${hostile.mark("ran")}\n`));
+    expect(await checkedOut(git(), true)).toMatch(/invalid value for '?submodule\.theme\.update/);
+    expect(hostile.marks()).toEqual([]);
+    pushed({ ...theme(host.url("theme")), theme: { submodule: host.repository("theme").push({ "a.css": "" }) } });
+    await git()(["config", "submodule.theme.update", `!${hostile.mark("ran")}`]);
+    await checkedOut(git(), true);
+    expect(hostile.marks()).toEqual(["ran"]);
+  });
+
+  test("a hook in the clone is not run, and would be without the line", async () => {
+    // As a fault of git could leave one: CVE-2024-32002 wrote into the folder of a submodule.
+    pushed({ ".gitmodules": null, theme: null });
+    await checkedOut(git());
+    const hook = join(site.places.clone, ".git/hooks/post-index-change");
+    mkdirSync(dirname(hook), { recursive: true });
+    writeFileSync(hook, `#!/bin/sh\n${hostile.mark("hook")}\n`, { mode: 0o755 });
+    expect(await checkedOut(git())).toBeUndefined();
+    expect(hostile.marks()).toEqual([]);
+    await checkedOut(git({ "core.hooksPath": undefined }));
+    expect(hostile.marks()).toEqual(["hook"]);
+  });
+
+  test("a link whose name is not UTF-8 leads nowhere, and would lead to a file of the host", async () => {
+    const link = (commit: string) =>
+      `commit refs/heads/main\ncommitter A <a@example.net> 1 +0000\ndata 1\nx\nfrom ${commit}\n` +
+      `M 120000 inline "static/\\377.txt"\ndata 11\n/etc/passwd\n\n`;
+    const input = link(site.repository.head()!);
+    execFileSync("git", ["--git-dir", site.repository.folder, "fast-import", "--quiet"], { input });
+    const name = Buffer.concat([
+      Buffer.from(join(site.places.clone, "static/")),
+      Buffer.from([0xff]),
+      Buffer.from(".txt"),
+    ]);
+    await checkedOut(git());
+    expect(readFileSync(name, "utf8")).toBe("/etc/passwd");
+    await checkedOut(git({ "core.symlinks": undefined }));
+    expect(readFileSync(name, "utf8")).toContain("root:");
+  });
+});
+
+describe("a clone", () => {
+  test("git does not take a repository above a broken clone for the clone, and would without the line", async () => {
+    await checkedOut(git());
+    const outer = join(site.places.site, ".git");
+    await git()(["init", "--quiet", site.places.site], site.folder);
+    const taken = () => existsSync(join(outer, "FETCH_HEAD"));
+    truncateSync(join(site.places.clone, ".git/HEAD"));
+    expect(await checkedOut(git())).toContain("not a git repository");
+    expect(taken()).toBe(false);
+    await checkedOut(git({ GIT_CEILING_DIRECTORIES: undefined }));
+    expect(taken()).toBe(true);
+    rmSync(outer, { recursive: true });
+  });
+
+  test("a fetch does not fetch for submodules, and would fail for good where one lacks a commit", async () => {
+    const commit = host.repository("parts").push({ "a.css": "" });
+    const submodules = (to: string) =>
+      site.repository.push({
+        ".gitmodules": `[submodule "parts"]\n\tpath = parts\n\turl = ${host.url("parts")}\n`,
+        parts: { submodule: to },
+      });
+    const at = (changes: Changes) => ({ settings: site.builder.settings, places: site.places, git: git(changes) });
+    submodules(commit);
+    expect(await checkedOut(git(), true)).toBeUndefined();
+    submodules("2".repeat(40));
+    submodules(commit);
+    await expect(fetchHead(at({ "fetch.recurseSubmodules": undefined }))).rejects.toThrow("not our ref");
+    expect(await fetchHead(at({}))).toBe(site.repository.head());
+  });
+
+  const gone = async (commit: string) => (await git()(["cat-file", "-e", `${commit}^{commit}`])).code !== 0;
+
+  test.each<[string, number, Changes]>([
+    ["core.logAllRefUpdates", 0, { "core.logAllRefUpdates": undefined }],
+    ["gc.reflogExpireUnreachable", 60, { "gc.reflogExpireUnreachable": undefined }],
+  ])("a former head stays after a forced push, and without %s is gone after %i days", async (_, days, changes) => {
+    const outcomes: boolean[] = [];
+    for (const by of [git(), git(changes)]) {
+      discardClone(site.places);
+      const former = site.repository.rewrite({ "README.md": `${outcomes.length} ${days}` });
+      await checkedOut(by);
+      site.repository.rewrite({ "README.md": "another" });
+      await checkedOut(by);
+      const log = join(site.places.clone, ".git/logs/refs/pushgate/head");
+      const aged = (text: string) => text.replace(/ (\d{10}) /g, (_, at) => ` ${Number(at) - days * 86_400} `);
+      if (existsSync(log)) writeFileSync(log, aged(readFileSync(log, "utf8")));
+      expect((await by(["gc", "--quiet", "--prune=now"])).code).toBe(0);
+      outcomes.push(await gone(former));
+    }
+    expect(outcomes).toEqual([false, true]);
+  });
+
+  /** Loose objects of no commit: so many that git collects garbage by itself, and still so many after that. */
+  async function litter(): Promise<void> {
+    await checkedOut(git());
+    await git()(["config", "gc.auto", "1"]);
+    const folder = join(site.places.clone, ".git/objects/17");
+    mkdirSync(folder, { recursive: true });
+    for (let i = 0; i < 9; i += 1) writeFileSync(join(folder, `${i}`.repeat(38)), "");
+  }
+  const packs = () => readdirSync(join(site.places.clone, ".git/objects/pack")).length;
+
+  test("git collects no garbage during a fetch, and would without the line", async () => {
+    await litter();
+    await checkedOut(git());
+    expect(packs()).toBe(0);
+    await checkedOut(git({ "maintenance.auto": undefined }));
+    expect(packs()).toBeGreaterThan(0);
+  });
+
+  test("git collects garbage before it returns, and would do so in the background and leave a log that stops it", async () => {
+    await litter();
+    const log = join(site.places.clone, ".git/gc.log");
+    await git()(["gc", "--auto", "--quiet"]);
+    expect([packs() > 0, existsSync(log)]).toEqual([true, false]);
+    await git({ "gc.autoDetach": undefined })(["gc", "--auto", "--quiet"]);
+    await vi.waitFor(() => expect(existsSync(log)).toBe(true), { timeout: 30_000 });
+  });
+});
+
+describe("git's memory and the disk", () => {
+  const MiB = 1 << 20;
+  /** git with a limit of memory, as LimitDATA= of its unit. */
+  const limited = (mebibytes: number): void => {
+    const real = execFileSync("sh", ["-c", "command -v git"]).toString().trim();
+    hostile.write("programs/git", `#!/bin/sh\nulimit -d ${mebibytes << 10}\nexec ${real} "$@"\n`, 0o755);
+  };
+  afterEach(() => hostile && rmSync(hostile.at("programs/git"), { force: true }));
+
+  test("a large file is fetched piece by piece, and would be in git's memory", async () => {
+    limited(24);
+    site.repository.rewrite({ "static/large.bin": Buffer.alloc(30 * MiB) });
+    expect(await checkedOut(git())).toBeUndefined();
+    discardClone(site.places);
+    expect(await checkedOut(git({ "core.bigFileThreshold": undefined }))).toMatch(/memory/i);
+  });
+
+  test("files below that size are compared in a part of git's memory, and would all be in it", async () => {
+    // Of almost the same text, so that each is compared with ten others.
+    const files = Array.from({ length: 12 }, (_, i) => [`${i}.bin`, Buffer.alloc(8 * MiB, `${i}`.padEnd(9_000 + i))]);
+    site.repository.rewrite(Object.fromEntries(files));
+    limited(80);
+    const pack = async (changes: Changes) => {
+      const words = ["--git-dir", site.repository.folder, "pack-objects", "--all", "--no-reuse-delta", "-q"];
+      return (await git(changes)([...words, join(site.folder, "pack")], site.folder)).stderr;
+    };
+    expect([await pack({}), await pack({ "pack.windowMemory": undefined })]).toEqual([
+      "",
+      expect.stringMatching(/memory/i),
+    ]);
+  });
+
+  test("git compares with two threads, and would with one for each processor", async () => {
+    site.repository.rewrite(siteFiles(1));
+    await checkedOut(git());
+    const threads = async (changes: Changes) => {
+      const { stderr } = await git(changes)(["pack-objects", "--all", "--progress", join(site.folder, "pack")]);
+      return /using up to (\d+) threads/.exec(stderr)?.[1];
+    };
+    expect([await threads({}), await threads({ "pack.threads": undefined })]).toEqual(["2", "64"]);
+  });
+
+  test("each object of a fetch is on the disk before its ref, by one flush for all; without a line by none, or by one each", async () => {
+    site.repository.rewrite(siteFiles(1));
+    const flushes = async (changes: Changes) => {
+      discardClone(site.places);
+      const trace = join(site.folder, "trace");
+      rmSync(trace, { force: true });
+      const at = { settings: site.builder.settings, places: site.places };
+      await fetchHead({
+        ...at,
+        git: gitWith({ ...site.builder, path: hostile.path }, changes, 30, { GIT_TRACE2_EVENT: trace }),
+      });
+      const events = readFileSync(trace, "utf8")
+        .trim()
+        .split("\n")
+        .map((line) => JSON.parse(line));
+      // git 2.39 writes a datum, git 2.47 a counter.
+      const count = (name: string) =>
+        events
+          .filter((event) => event.key === `fsync/${name}` || (event.event === "counter" && event.name === name))
+          .reduce((sum, { value, count }) => sum + Number(value ?? count), 0);
+      return { written: count("writeout-only"), flushed: count("hardware-flush") };
+    };
+    const [whole, unsynced, each] = [
+      await flushes({}),
+      await flushes({ "core.fsync": undefined }),
+      await flushes({ "core.fsyncMethod": undefined }),
+    ];
+    expect(whole.written).toBeGreaterThan(5);
+    // One for the objects, one for the ref.
+    expect(whole.flushed).toBe(2);
+    expect(unsynced.written).toBe(0);
+    expect(each).toEqual({ written: 0, flushed: whole.written + 1 });
+  });
+});
+
+test("each line of git's environment has its attack, here or in ssh.test.ts", () => {
+  const overSsh = { repository: "git@git.example.org:x.git", agent: "/run/agent", knownHosts: "/etc/known" };
+  const lines = linesOf({ ...site.builder, settings: { ...site.builder.settings, ...overSsh } });
+  const tests = ["git.test.ts", "ssh.test.ts"]
+    .map((file) => readFileSync(new URL(file, import.meta.url), "utf8"))
+    .join();
+  // Without these no fetch succeeds.
+  const needed = ["GIT_SSL_CAINFO", "IdentityAgent", "PATH"];
+  expect(lines.filter((line) => !new RegExp(`[{ ]"?${line}"?: `).test(tests))).toEqual(needed);
+});

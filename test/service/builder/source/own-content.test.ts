@@ -1,0 +1,285 @@
+/** A site whose content is in its repository, at its top or in a folder: which pushes and which times build it. */
+import { mkdirSync, readdirSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { afterAll, afterEach, beforeEach, describe, expect, test } from "vitest";
+import { builderSettings } from "../../../../infra/host/builder/builder.ts";
+import { contentFolders, contentOf, movedFrom } from "../../../../service/builder/source/content.ts";
+import type { Files } from "../../../fakes/git-repository.ts";
+import { rebuilt } from "../../../fixtures.ts";
+import {
+  type Bench,
+  bench,
+  bundledBuilder,
+  type Change,
+  cannotBuild,
+  closeGitHost,
+  finish,
+  start,
+  type Without,
+} from "../harness.ts";
+import { says, siteFiles } from "../hugo-site.ts";
+
+let site: Bench;
+beforeEach(({ skip }) => skip(cannotBuild !== undefined, cannotBuild));
+afterEach(() => site?.remove());
+afterAll(closeGitHost);
+
+const post = (title: string, more = "") => `---\ntitle: ${title}\n${more}---\nText.\n`;
+const posts: Files = { "content/post/one.md": post("One"), "content/post/two.md": post("Two") };
+/** These files in a folder of the repository. */
+const within = (folder: string, files: Files): Files =>
+  Object.fromEntries(Object.entries(files).map(([path, entry]) => [`${folder}/${path}`, entry]));
+
+const pushed = async (files: Files) => {
+  site.repository.push(files);
+  site.deliver();
+  return (await site.work()).last;
+};
+/** A site with these files published. */
+const published = async (files: Files = posts, change: Change = {}) => {
+  site = await bench({ ownContent: true, ...change });
+  expect(await pushed(files)).toMatchObject({ result: "published" });
+};
+
+describe("content in the repository", () => {
+  test("it is built, a push of a post is published, and one of README is not", async () => {
+    await published();
+    expect(site.page()).toContain("/post/two/");
+    expect(await pushed({ "content/post/three.md": post("Three") })).toMatchObject({
+      result: "published",
+      reason: "changed: content/post/three.md",
+    });
+    expect(site.page()).toContain("/post/three/");
+    expect(await pushed({ "README.md": "x" })).toMatchObject({
+      result: "nothing",
+      reason: expect.stringMatching(/changes only README\.md: nothing of the content or site\.paths$/),
+    });
+  });
+
+  test("the folders are those of the site's configuration, of every language, and no others", async () => {
+    const languages = "[languages.en]\nweight = 1\n[languages.de]\nweight = 2\ncontentDir = 'texts/de'\n";
+    const toml = `contentDir = "texts/en"\ndefaultContentLanguageInSubdir = false\n${siteFiles(1)["hugo.toml"]}${languages}`;
+    await published({ "hugo.toml": toml, "texts/en/post/a.md": post("A"), "texts/de/post/b.md": post("B") });
+    // In its unit Hugo cannot write there, and would print nothing.
+    expect(readdirSync(site.places.clone)).not.toContain("public");
+    expect(site.page()).toContain("/post/a/");
+    expect(site.page("de/index.html")).toContain("/post/b/");
+    for (const folder of ["texts/en", "texts/de"])
+      expect((await pushed({ [`${folder}/post/c.md`]: post("C") })).reason).toBe(`changed: ${folder}/post/c.md`);
+    expect(await pushed({ "content/post/d.md": post("D") })).toMatchObject({ result: "nothing" });
+  });
+
+  test("a configuration that Hugo cannot read fails with Hugo's reason, and the next good push is published", async () => {
+    await published();
+    expect(await pushed({ "hugo.toml": "nonsense [" })).toMatchObject({
+      result: "failed",
+      reason: expect.stringMatching(/^Hugo failed: .*hugo\.toml:1/),
+    });
+    expect(await pushed({ ...siteFiles(2), "hugo.toml": siteFiles(1)["hugo.toml"]! })).toMatchObject({
+      result: "published",
+    });
+    expect(site.page()).toContain(says(2));
+  });
+
+  test("the site is built anew after its content has moved into the repository, though no commit is new", async () => {
+    site = await bench();
+    site.deliver();
+    expect((await site.work()).last.result).toBe("published");
+    site.repository.push({ "README.md": "x" });
+    const { content: _, ...settings } = site.builder.settings;
+    site.tick();
+    // Hugo's fake has the former settings, and so the former content.
+    expect((await site.work({ ...site.builder, settings })).last).toMatchObject({
+      result: "published",
+      reason: expect.stringMatching(/^site\.content was \/.*\/content for 000002-/),
+    });
+  });
+});
+
+test.each<[string, Parameters<typeof movedFrom>[0]["from"], Parameters<typeof movedFrom>[1], string | undefined]>([
+  ["an earlier version, and the same content", undefined, { content: "/srv/c" }, undefined],
+  ["an earlier version, and content in the repository", undefined, {}, "r had its content outside the repository"],
+  ["the same", { folder: "docs", content: "/srv/c" }, { folder: "docs", content: "/srv/c" }, undefined],
+  ["another folder in the repository", { folder: "", content: ["texts"] }, {}, undefined],
+  ["another folder outside", { folder: "", content: "/srv/c" }, { content: "/srv/d" }, "site.content was /srv/c for r"],
+  ["content outside", { folder: "", content: ["content"] }, { content: "/srv/d" }, "site.content was not set for r"],
+  ["no site.folder", { folder: "", content: ["content"] }, { folder: "docs" }, "site.folder was not set for r"],
+  ["another site.folder", { folder: "docs", content: ["docs/content"] }, {}, "site.folder was docs for r"],
+])("a release of %s is built anew: %s", (_, from, settings, reason) => {
+  expect(movedFrom({ release: "r", ...(from && { from }) }, settings)).toBe(reason);
+});
+
+test.each<[string, Parameters<typeof contentOf>[0]["from"], Parameters<typeof contentOf>[1], readonly string[]]>([
+  ["those that Hugo printed", { folder: "", content: ["texts"] }, {}, ["texts"]],
+  ["those of Hugo's default, of an earlier version", undefined, { folder: "docs" }, ["docs/content"]],
+  [
+    "those of Hugo's default, where the content was outside the repository",
+    { folder: "", content: "/srv/c" },
+    {},
+    ["content"],
+  ],
+  [
+    "none, where the content is outside the repository now",
+    { folder: "", content: ["texts"] },
+    { content: "/srv/c" },
+    [],
+  ],
+])("the content folders of a release are %s", (_, from, settings, folders) => {
+  expect(contentOf({ ...(from && { from }) }, settings)).toEqual(folders);
+});
+
+describe("what Hugo prints of the folders", () => {
+  const module = (dir: string, ...sources: string[]) =>
+    `${JSON.stringify({ dir, mounts: sources.map((source) => ({ source, target: "content" })) }, null, 3)}\n`;
+  const targets = {
+    styles: "assets",
+    notes: "contents",
+    mine: "assets/content",
+    posts: "/content",
+    deep: "content/deep",
+    odd: 7,
+  };
+  const mountsOf = Object.entries(targets).map(([source, target]) => ({ source, target }));
+  test.each<[string, string, string | undefined, string[]]>([
+    ["nothing", "", undefined, ["content"]],
+    ["nothing, in a folder", "", "docs", ["docs/content"]],
+    ["a fault", "Error: unmarshal failed\n{\nno JSON\n}\n", undefined, ["content"]],
+    ["lines of warnings", `WARN x\n${module("/source", "posts")}WARN y\n`, undefined, ["posts"]],
+    [
+      "a theme's content",
+      module("/source", "posts") + module("/source/themes/t/", "content"),
+      undefined,
+      ["posts", "themes/t/content"],
+    ],
+    ["a line that begins like a module", `{ WARN\n${module("/source", "posts")}`, undefined, ["posts"]],
+    ["a module without its last line", module("/source", "posts").replace(/\}\n$/, "} x\n"), undefined, ["content"]],
+    ["the top", module("/source", "."), undefined, [""]],
+    ["a folder beside the site's", module("/source/docs", "../posts", "."), "docs", ["docs", "posts"]],
+    ["folders that lead out of the repository", module("/source", "..", "../x", "/etc", "posts"), undefined, ["posts"]],
+    [
+      "mounts of other kinds, and content deeper down",
+      `${JSON.stringify({ dir: "/source", mounts: mountsOf }, null, 3)}\n`,
+      undefined,
+      ["deep", "posts"],
+    ],
+    ["something else", '{\n  "dir": 7,\n  "mounts": "x"\n}\n', undefined, ["content"]],
+    ["a line that ends with a bracket", `WARN see {\n${module("/source", "texts")}`, undefined, ["texts"]],
+    ["no JSON, then a module", `{\n"dir"\n}\n${module("/source", "texts")}`, undefined, ["texts"]],
+    ["a folder that is not absolute", module("source", "texts"), undefined, ["content"]],
+    [
+      "a target that is a list",
+      '{\n"dir": "/source",\n"mounts": [{"source": "texts", "target": ["content"]}]\n}\n',
+      undefined,
+      [],
+    ],
+  ])("%s", (_, printed, folder, expected) => {
+    expect(contentFolders(printed, folder === undefined ? {} : { folder })).toEqual(expected);
+  });
+
+  test("a megabyte of folders is cut", () => {
+    const printed = module("/source", ...Array.from({ length: 200 }, (_, i) => `folder-${i}`));
+    expect(contentFolders(printed, {}).length).toBe(50);
+    expect(contentFolders(module("/source", "x".repeat(1 << 20)), {})).toEqual(["content"]);
+  });
+});
+
+describe("a site in a folder of the repository", () => {
+  const ofFolder = (folder: string) => {
+    const [hook] = rebuilt.hooks;
+    return builderSettings({ ...hook!, site: { ...hook!.site!, folder } }).paths;
+  };
+  const change = { folder: "docs", paths: ofFolder("docs") };
+
+  test("it is built there, and the default paths are below it", async () => {
+    await published(within("docs", { ...siteFiles(2), ...posts }), change);
+    expect(site.page()).toContain("/post/one/");
+    expect((await pushed({ "docs/content/post/x.md": post("X") })).reason).toBe("changed: docs/content/post/x.md");
+    expect((await pushed({ "docs/static/x.txt": "" })).reason).toBe("changed: docs/static/x.txt");
+    expect(await pushed({ "layouts/index.html": "another", "content/x.md": post("X") })).toMatchObject({
+      result: "nothing",
+    });
+    expect((await pushed({ ".gitmodules": "" })).reason).toBe("changed: .gitmodules");
+  });
+
+  test.each<[string, Files]>([
+    ["is missing", {}],
+    ["is a link to a folder of the host", { docs: { link: "/etc" } }],
+    ["is a link to a folder of the repository", { docs: { link: "static" } }],
+    ["is a file", { docs: "text" }],
+  ])("the builder rejects a commit in which the folder %s, and the site stays", async (_, files) => {
+    await published(within("docs", siteFiles(1)), change);
+    const gone = Object.fromEntries(Object.keys(within("docs", siteFiles(1))).map((path) => [path, null]));
+    expect(await pushed({ ...gone, ...files })).toMatchObject({
+      result: "rejected",
+      reason: expect.stringMatching(/^the commit [0-9a-f]{12} has no folder docs\. Correct hooks\[\]\.site\.folder\.$/),
+    });
+    expect(site.page()).toContain(says(1));
+  });
+
+  test("no line alone keeps the build from following a link: without all three it publishes what lies outside", async () => {
+    await published(within("docs", siteFiles(1)), change);
+    const outside = join(site.folder, "outside");
+    for (const [path, text] of Object.entries({ ...siteFiles(7), ...posts })) {
+      mkdirSync(dirname(join(outside, path)), { recursive: true });
+      if (typeof text === "string") writeFileSync(join(outside, path), text);
+    }
+    const gone = Object.fromEntries(Object.keys(within("docs", siteFiles(1))).map((path) => [path, null]));
+    site.repository.push({ ...gone, docs: { link: outside } });
+    const links: Without[] = [
+      ["git.ts", '"core.symlinks": "false",', ""],
+      ["repository.ts", "for (const link of links) remove(join(places.clone, link));", ""],
+    ];
+    const check: Without = ["repository.ts", "if (settings.folder !== undefined) needFolder", "if (1 < 0) needFolder"];
+    const result = async (...without: Without[]) => {
+      site.deliver();
+      const { last } = await finish(site, start(site, await bundledBuilder(site.folder, ...without)));
+      return [last.result, site.page().includes(says(7))];
+    };
+    expect(await result(...links)).toEqual(["rejected", false]);
+    expect(await result(...links, check)).toEqual(["published", true]);
+  });
+
+  test("a commit that tracks content there is rejected if the content is outside the repository", async () => {
+    site = await bench(change);
+    expect((await pushed(within("docs", { ...siteFiles(1), ...posts }))).reason).toMatch(
+      /tracks docs\/content\/post\/one\.md.* Run git rm -r --cached docs\/content/,
+    );
+  });
+});
+
+describe("a schedule", () => {
+  test("it publishes a post whose time has come, and makes no release if nothing has changed", async () => {
+    await published({ ...posts, "content/post/far.md": post("Far", "date: 2999-01-01\n") });
+    const { deployed, releases } = site.status();
+    site.scheduled();
+    const same = await site.work();
+    expect(same.last).toMatchObject({
+      ...{ result: "nothing", trigger: ["schedule"] },
+      reason: `scheduled: the build is the same as ${deployed!.release}`,
+    });
+    expect(same).toMatchObject({ deployed, releases });
+
+    // The push must be built before its date: five builds' time.
+    const began = performance.now();
+    await pushed({ "content/post/now.md": post("Now") });
+    const soon = Date.now() + Math.max(6_000, 5 * (performance.now() - began));
+    await pushed({ "content/post/later.md": post("Later", `date: ${new Date(soon).toISOString()}\n`) });
+    expect(site.page()).not.toContain("/post/later/");
+    const { commit } = site.status().deployed!;
+    await sleep(Math.max(0, soon + 500 - Date.now()));
+    site.scheduled();
+    expect(await site.work()).toMatchObject({
+      ...{ deployed: { commit }, last: { result: "published", reason: "scheduled" } },
+    });
+    expect(site.page()).toContain("/post/later/");
+    expect(site.page()).not.toContain("/post/far/");
+  }, 240_000);
+
+  test("without the comparison each scheduled build would take the place of a former release", async () => {
+    await published();
+    const bundle = await bundledBuilder(site.folder, ["run.ts", "if (unlessSame &&", "if (false &&"]);
+    site.scheduled();
+    expect((await finish(site, start(site, bundle))).last).toMatchObject({ result: "published", reason: "scheduled" });
+  });
+});
