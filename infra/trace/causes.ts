@@ -13,33 +13,26 @@ type Found = readonly Omit<Cause, "outcome" | "host">[];
 
 const up = "npx pulumi up";
 
-/** The layers of infra/host whose differences may explain an outcome, the likeliest first; `at`: where a layer is. */
-const layers: readonly {
-  readonly name: string;
-  readonly at: PathLayer;
-  /** Of a layer of one oneshot unit, whose start places all of the layer in the kernel. */
-  readonly oneshot?: string;
-  readonly explains: readonly string[];
-}[] = [
+/**
+ * The layers of infra/host whose differences may explain an outcome, the likeliest first. `at`: where the layer is.
+ * `oneshot`: the one unit of a layer whose start places all of the layer in the kernel.
+ */
+const layers: readonly { name: string; at: PathLayer; oneshot?: string; explains: readonly string[] }[] = [
   { name: "origin-certificate", at: "4 Cloudflare to origin", explains: ["origin certificate"] },
   { name: "firewall", at: "5 firewall", oneshot: units.firewall, explains: ["firewall", "not from Cloudflare"] },
   {
-    name: "receiver",
-    at: "7 systemd",
-    explains: [
-      ...["outside of the ranges", "unreachable socket", "closed connection", "receiver timeout", "no such hook"],
-      ...["not spooled", "a bug"],
-    ],
+    ...{ name: "receiver", at: "7 systemd" },
+    explains: ["outside of the ranges", "unreachable socket", "closed connection", "receiver timeout"].concat(
+      ...["no such hook", "not spooled", "a bug"],
+    ),
   },
   { name: "routing", at: "7 systemd", oneshot: units.routing, explains: ["unreachable socket"] },
   {
-    name: "proxy",
-    at: "6 nginx",
-    explains: [
-      ...["firewall", "another program on the origin port", "origin certificate", "client certificate"],
+    ...{ name: "proxy", at: "6 nginx" },
+    explains: ["firewall", "another program on the origin port", "origin certificate", "client certificate"].concat(
       ...["not from Cloudflare", "no hook", "large body", "too many requests", "nginx failed"],
       ...["outside of the ranges", "unreachable socket"],
-    ],
+    ),
   },
 ];
 
