@@ -15,29 +15,30 @@ const up = "npx pulumi up";
 
 /**
  * The layers of infra/host whose differences may explain an outcome, the likeliest first. `at`: where the layer is.
- * `oneshot`: the one unit of a layer whose start places all of the layer in the kernel.
+ * `oneshot`: the start of its service places all of the layer in the kernel.
  */
-const layers: readonly { name: string; at: PathLayer; oneshot?: string; explains: readonly string[] }[] = [
+type Layer = { name: string; at: PathLayer; service?: string; oneshot?: true; explains: readonly string[] };
+const layers: readonly Layer[] = [
   { name: "origin-certificate", at: "4 Cloudflare to origin", explains: ["origin certificate"] },
-  { name: "firewall", at: "5 firewall", oneshot: units.firewall, explains: ["firewall", "not from Cloudflare"] },
   {
-    ...{ name: "receiver", at: "7 systemd" },
+    ...{ name: "firewall", at: "5 firewall", service: units.firewall, oneshot: true },
+    explains: ["firewall", "not from Cloudflare"],
+  },
+  {
+    ...{ name: "receiver", at: "7 systemd", service: units.receiver },
     explains: ["outside of the ranges", "unreachable socket", "closed connection", "receiver timeout"].concat(
       ...["no such hook", "not spooled", "a bug"],
     ),
   },
-  { name: "routing", at: "7 systemd", oneshot: units.routing, explains: ["unreachable socket"] },
+  { name: "routing", at: "7 systemd", service: units.routing, oneshot: true, explains: ["unreachable socket"] },
   {
-    ...{ name: "proxy", at: "6 nginx" },
+    ...{ name: "proxy", at: "6 nginx", service: "nginx.service" },
     explains: ["firewall", "another program on the origin port", "origin certificate", "client certificate"].concat(
       ...["not from Cloudflare", "no hook", "large body", "too many requests", "nginx failed"],
       ...["outside of the ranges", "unreachable socket"],
     ),
   },
 ];
-
-/** Milliseconds that the clocks of the guard's finding and of the delivery's line may differ. */
-const tolerance = 5_000;
 
 /** Of the delivery, as far as it is known: the client address and the hook's socket. */
 function wayOf({ nginx, receiver, hook }: Evidence, { sockets }: HostState) {
@@ -64,7 +65,7 @@ export function admission(seen: Evidence, state: HostState) {
  * The differences of one layer that concern this delivery, as one cause: a stopped nginx differs in seven ways. Left out
  * are those of the other address family and of other sockets, and the host's own request, which meets a table that drops.
  */
-function ofLayer({ name, at, oneshot }: (typeof layers)[number], outcome: Outcome, seen: Evidence, state: HostState) {
+function ofLayer({ name, at, service, oneshot }: Layer, outcome: Outcome, seen: Evidence, state: HostState): Found {
   const { client, socket } = wayOf(seen, state);
   const others = [
     ...(socket === undefined ? [] : state.sockets.map(({ unit }) => unit).filter((unit) => unit !== socket.unit)),
@@ -78,20 +79,20 @@ function ofLayer({ name, at, oneshot }: (typeof layers)[number], outcome: Outcom
   if (first === undefined) return [];
   const more = rest.length === 0 ? "" : `; ${rest.length} more of ${name} differ`;
   const stopped = all.find(({ found = "" }) => /^enabled (inactive|failed)/.test(found))?.about;
-  // systemd starts no socket while its service runs.
-  const restart = oneshot ?? (stopped?.endsWith(".socket") ? units.receiver : undefined);
-  const command = restart ? `restart ${restart}` : stopped && `start ${stopped}`;
+  // systemd starts no socket while its service runs, and starts it with the service.
+  const command = oneshot || stopped?.endsWith(".socket") ? `restart ${service}` : stopped && `start ${stopped}`;
   const fix = command === undefined || all.some(({ path }) => path) ? up : `${state.ssh} systemctl ${command}`;
   return [{ layer: outcome.layer === "8 receiver" ? outcome.layer : at, what: `${first.what}${more}`, fix }];
 }
 
-/** The guard's faults: the present one, and the one at the time of the delivery. */
+/** The guard's faults: the present one, and the one at the time of the delivery, which a log has up to 5 s earlier. */
 function ofGuard({ time = "" }: Evidence, { findings }: HostState): Found {
-  const then = findings.findLast((one) => Date.parse(one.time) <= Date.parse(time) + tolerance);
-  const faults = [findings.at(-1), then].filter((one) => one !== undefined && one.fix !== "");
-  return [...new Set(faults)].map((one) => ({
-    layer: one!.code === "firewall" ? "5 firewall" : "7 systemd",
-    ...{ what: `the guard: ${one!.what}`, fix: one!.fix },
+  const then = findings.findLast((one) => Date.parse(one.time) <= Date.parse(time) + 5_000);
+  const both = [...new Set([findings.at(-1), then])].filter((one) => one !== undefined);
+  const faults = both.filter(({ fix }) => fix !== "");
+  return faults.map(({ code, what, fix }) => ({
+    layer: code === "firewall" ? "5 firewall" : "7 systemd",
+    ...{ what: `the guard: ${what}`, fix },
   }));
 }
 

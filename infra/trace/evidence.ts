@@ -5,19 +5,16 @@ import type { PathLayer } from "./outcomes.ts";
 /** A source that is absent was not looked at. */
 export type Evidence = {
   readonly delivery?: string;
-  /** The git host's word for it: push, ping. */
-  readonly kind?: string;
+  readonly kind?: string; // the git host's word: push, ping
   readonly host?: string;
   readonly hook?: string;
-  /** ISO 8601; absent where no log and no history has it. */
-  readonly time?: string;
+  readonly time?: string; // ISO 8601; absent where no log and no history has it
   /** "none": the git host's delivery history of the webhook was read, and has no push. */
   readonly history?: "none";
   /** What the git host's page of deliveries shows. */
   readonly answer?: Answer;
-  /** Cloudflare's security events of the request. They are sampled, so an empty list proves nothing. */
+  /** Cloudflare's security events of the request, or why they were not read. An empty list proves nothing: see 026. */
   readonly cloudflare?: readonly SecurityEvent[];
-  /** Why Cloudflare's events were not read. */
   readonly notLooked?: string;
   /** "none": the log was read, and has no line of this delivery. */
   readonly nginx?: NginxLine | "none";
@@ -32,8 +29,7 @@ export type Evidence = {
 };
 
 export type Answer = {
-  /** 0 where the git host got no answer. */
-  readonly status: number;
+  readonly status: number; // 0 where the git host got no answer
   /** Names in lower case; empty for a header that is known to be absent. */
   readonly headers: Readonly<Record<string, string>>;
   /** A person typed some of the headers: one that is missing may have been there. */
@@ -49,22 +45,18 @@ export type SecurityEvent = {
   readonly action: string;
   readonly rule: string;
   readonly description: string;
-  /** Whose rule it is, where the zone's rulesets have it. */
-  readonly owner?: "pushgate" | "zone";
+  readonly owner?: "pushgate" | "zone"; // of the rule, where the zone's rulesets have it
 };
 
 /** A line of nginx's access log: `log_format pushgate` of infra/host/proxy. */
 export type NginxLine = {
-  /** 499 where Cloudflare left before the answer. */
-  readonly status: number;
+  readonly status: number; // 499 where Cloudflare left before the answer
   /** The receiver's status; empty or "-" where nginx tried no connection, 502 or 504 where the receiver did not answer. */
   readonly up_status: string;
   /** Seconds; empty or "-" where no connection to the socket was opened. */
   readonly up_connect: string;
-  /** "1": the client address is in the git host's ranges. */
-  readonly in_ranges: string;
-  /** REJECTED: by nginx's rate limit. */
-  readonly limit: string;
+  readonly in_ranges: string; // "1": the client address is in the git host's ranges
+  readonly limit: string; // REJECTED: by nginx's rate limit
   readonly client: string;
 };
 

@@ -18,20 +18,15 @@ const skew = 60;
 const eachLeaves = 50;
 const largestPage = 10_000;
 
-const limitsQuery = `query ($zone: string!) {
-  viewer { zones(filter: { zoneTag: $zone }) {
-    settings { firewallEventsAdaptive { enabled maxDuration notOlderThan } }
-  } }
-}`;
-const eventsQuery = `query ($zone: string!, $rays: [string!]!, $from: Time!, $to: Time!, $limit: uint64!) {
-  viewer { zones(filter: { zoneTag: $zone }) {
-    firewallEventsAdaptive(
-      filter: { rayName_in: $rays, datetime_geq: $from, datetime_leq: $to }
-      limit: $limit
-      orderBy: [datetime_DESC]
-    ) { action source ruleId description rayName }
-  } }
-}`;
+const zoneQuery = (variables: string, fields: string): string =>
+  `query ($zone: string!${variables}) { viewer { zones(filter: { zoneTag: $zone }) { ${fields} } } }`;
+const limitsQuery = zoneQuery("", "settings { firewallEventsAdaptive { enabled maxDuration notOlderThan } }");
+const eventsQuery = zoneQuery(
+  ", $rays: [string!]!, $from: Time!, $to: Time!, $limit: uint64!",
+  `firewallEventsAdaptive(
+    filter: { rayName_in: $rays, datetime_geq: $from, datetime_leq: $to }, limit: $limit, orderBy: [datetime_DESC]
+  ) { action source ruleId description rayName }`,
+);
 /** `Limits`: how wide a time range may be and how long events are kept, in seconds, as the plan has it. */
 type Limits = { readonly enabled: boolean; readonly maxDuration: number; readonly notOlderThan: number };
 type Row = Readonly<Record<"action" | "source" | "ruleId" | "description" | "rayName", unknown>>;

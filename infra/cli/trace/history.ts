@@ -94,6 +94,11 @@ function show(found: readonly Traced[], text: string, { json }: Options): void {
   process.exitCode = Math.max(0, ...found.map(exitOf));
 }
 
+async function showGroups(entries: readonly RecordedAttempt[], what: string, options: Options): Promise<void> {
+  const found = await follow(entries, options);
+  show(found, groupsText(found, what), options);
+}
+
 /** Prints what the history holds, as the options say, and sets the exit status. */
 export async function traceHistory(options: HistoryOptions): Promise<void> {
   const sources = await sourcesOf(options);
@@ -113,8 +118,7 @@ export async function traceHistory(options: HistoryOptions): Promise<void> {
     const found = (await entriesOf(sources, (_, count) => count >= last)).sort(later).slice(0, last);
     const what = `the last ${countOf(found.length)}`;
     if (redeliver) return showFailed(newestOf(found).failed, `failed of ${what}`, options);
-    const followed = await follow(found, options);
-    return show(followed, groupsText(followed, what), options);
+    return showGroups(found, what, options);
   }
   const found = await entriesOf(sources, hasFailed);
   const [failed] = found.filter(({ recorded }) => hasFailed(recorded)).sort(later);
@@ -164,10 +168,7 @@ async function showFailed(failed: readonly RecordedAttempt[], what: string, opti
   const shown = failed.slice(0, most);
   if (shown.length < failed.length)
     console.error(`Only the newest ${most} of ${failed.length} failed deliveries are traced.`);
-  if (!(options.redeliver && options.json)) {
-    const followed = await follow(shown, options);
-    show(followed, groupsText(followed, what), options);
-  }
+  if (!(options.redeliver && options.json)) await showGroups(shown, what, options);
   if (options.redeliver) await redeliver(shown, options);
 }
 
@@ -197,6 +198,5 @@ async function redeliver(failed: readonly RecordedAttempt[], options: HistoryOpt
     const entries = await newEntries(client, webhook, send, isComplete);
     again.push(...ofWanted(entries).map((recorded) => ({ client, webhook, endpoint, recorded })));
   }
-  const followed = await follow(again, options);
-  show(followed, groupsText(followed, `${countOf(again.length)} sent again`), options);
+  await showGroups(again, `${countOf(again.length)} sent again`, options);
 }
