@@ -24,7 +24,7 @@ export const hollowSignature: Rewrite = (file, text) =>
   file === "git-hosts/hmac-signature.ts"
     ? `export const isHmac = () => true;
 export const hmacSignature = (title) => ({
-  shape: { header: title.toLowerCase(), prefix: "" },
+  signatures: [{ header: title.toLowerCase(), prefix: "" }],
   signatureFault: () => undefined,
   verify: () => true,
 });
