@@ -40,9 +40,7 @@ export function hmacSignature(title: string, prefix: "sha256=" | ""): Signature 
       const hex = String(value).match(wellFormed)?.[1];
       return hex !== undefined && isHmac(Buffer.from(hex, "hex"), secret, [body]);
     },
-    sign: (secret, _id, body) => ({
-      [header]: `${prefix}${createHmac("sha256", secret).update(body).digest("hex")}`,
-    }),
+    sign: (secret, _id, body) => ({ [header]: prefix + createHmac("sha256", secret).update(body).digest("hex") }),
   };
 }
 

@@ -1,5 +1,5 @@
 /** What a verified delivery means for a hook: its event, the refs that a push changes, and their commits. */
-import type { IncomingHttpHeaders } from "node:http";
+import type { IncomingHttpHeaders as Headers } from "node:http";
 import { parseShallow } from "./shallow-json.ts";
 
 export type Json = Readonly<Record<string, unknown>>;
@@ -42,12 +42,7 @@ export const listOf = (value: unknown): Json[] => (Array.isArray(value) ? value.
 const quoted = (text: string): string => text.slice(0, 255);
 
 /** Without a form, each delivery is a push to the hook's branch. It never throws. */
-export function decide(
-  form: Payload | undefined,
-  headers: IncomingHttpHeaders,
-  body: Buffer,
-  branch: string,
-): Decision {
+export function decide(form: Payload | undefined, headers: Headers, body: Buffer, branch: string): Decision {
   const payload = parsePayload(body, form?.levels);
   if (!payload) return { fault: "the body is not a JSON object" };
   if (!form) return { push: { ref: `refs/heads/${branch}`, before: null, after: null } };

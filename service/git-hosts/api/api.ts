@@ -94,7 +94,6 @@ export type ApiAnswer = {
   readonly status: number;
   /** Names in lower case. */
   readonly headers: Texts;
-  /** Parsed JSON. */
   readonly body: unknown;
 };
 
@@ -105,7 +104,7 @@ export type Webhook = { readonly id: string; readonly url: string; readonly sett
 /** Names and values for a person: "events" -> "push". A setting that the API does not show is absent. */
 export type Settings = Texts;
 
-/** The answer that the git host got, with status 0 where it got none; its shape is that of `Answer` in infra/trace/evidence.ts. */
+/** What the git host got, with status 0 where it got nothing; its shape is that of `Answer` in infra/trace/evidence.ts. */
 export type RecordedAnswer = { readonly status: number; readonly headers: Texts; readonly body?: string };
 
 /** One attempt at a delivery, as the delivery history has it. */
@@ -185,10 +184,7 @@ export const headersOf = (value: unknown): Record<string, string> =>
     ]),
   );
 
-/**
- * The answer of an entry of the history. Without headers there was none: a git host writes a status of its own there, such as GitHub's
- * 502 for "failed to connect".
- */
+/** Without headers there was no answer: a git host writes a status of its own there, such as GitHub's 502. */
 export function recordedAnswer(status: unknown, headers: unknown, body: unknown): RecordedAnswer {
   const all = headersOf(headers);
   if (Object.keys(all).length === 0) return { status: 0, headers: {} };
