@@ -1,12 +1,6 @@
 /** Values derived from the configuration, each in one place: Settings, sites, hostnames, source sets, repositories. */
-import {
-  type GitHost,
-  type GitHostName,
-  gitHostNames,
-  gitHosts,
-  type Repository,
-  repositoryOf,
-} from "../../service/git-hosts/index.ts";
+import { type GitHost, type GitHostName, gitHostNames, gitHosts } from "../../service/git-hosts/index.ts";
+import { type Repository, repositoryOf } from "../../service/git-hosts/repository.ts";
 import { webhookPath } from "../contract.ts";
 import { type Network, networks } from "../networks.ts";
 import { tidy } from "./cidr.ts";

@@ -26,6 +26,7 @@ const lines: Readonly<Record<keyof HostLayers, Line>> = {
   receiver: (settings) =>
     `makes the account ${receiverUser} and starts ${units.receiver} on loopback, ${portsOf(settings)}`,
   "builder-program": () => `installs ${paths.builder}`,
+  "reporter-program": () => `installs ${paths.reporter}`,
   egress: (settings) =>
     `makes the accounts ${accountsOf(sitesOf(settings)).join(", ")} and limits their network access`,
   builder: (settings) => `installs the units that build ${sitesAs(settings, ({ name }) => name)}`,

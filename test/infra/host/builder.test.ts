@@ -278,9 +278,8 @@ describe("the build's unit", () => {
       values(text, "ExecStart").some((line) => line.includes(paths.builder)),
     );
     const names = all.map(({ path }) => path.split("/").at(-1)!).sort();
-    // The reporter is in the builder's bundle, and builds nothing.
-    expect(names).toEqual([units.build("docs"), units.build("site"), units.report("docs")]);
-    expect(values(text(units.report("docs")), "ExecStart")).toEqual([`/usr/bin/node ${paths.builder} report`]);
+    expect(names).toEqual([units.build("docs"), units.build("site")]);
+    expect(values(text(units.report("docs")), "ExecStart")).toEqual([`/usr/bin/node ${paths.reporter}`]);
     for (const name of ["site", "docs"]) {
       expect(units.build(name)).not.toContain("@");
       expect(values(text(units.build(name)), "KillMode")).toEqual([]);
