@@ -194,7 +194,7 @@ describe("a build, without the timers, whose runs have results, too:", () => {
     await withDropIn(units.hugo("site"), slow, async () => {
       const [result] = await Promise.all([
         built(),
-        until("the build runs", async () => (await host.read("pgrep -f slow-hugo || :")) || undefined).then(() =>
+        until("the build runs", async () => (await host.read(`pgrep -u ${hugoUser("site")} -x sleep || :`)) || undefined).then(() =>
           asGuest("ln -s /source/layouts/private.txt content/x.md && rm content/x.md"),
         ),
       ]);

@@ -164,7 +164,7 @@ describe("Hugo's unit", () => {
       new RegExp(` find \\S+ ${root}/content-of-docs$`),
     );
     const program = layer.files.find(({ path }) => path.endsWith("/hugo-content"))!.text;
-    for (const script of ["apply/enter.sh", "host/builder/content.sh"])
+    for (const script of ["host/others.sh", "host/builder/content.sh"])
       expect(program).toContain(readFileSync(new URL(`../../../infra/${script}`, import.meta.url), "utf8"));
   });
 
