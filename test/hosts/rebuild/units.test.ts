@@ -204,7 +204,7 @@ test("the preview right after is clean", async () => {
 test("systemd rates each service at its known exposure", async () => {
   const ofEach = (hook: string) => ({
     [`build-${hook}`]: 1.1,
-    [`content-${hook}`]: 1.0,
+    [`content-${hook}`]: 1.4,
     [`reconcile-${hook}`]: 0.7,
     [`stop-${hook}@`]: 0.9,
   });
@@ -465,37 +465,6 @@ describe("`build.writeStats`", () => {
     const former = { "hugo_stats.json": null, "config.toml": theme["config.toml"] };
     expect(await pushed({ ...theme, ...former })).toMatchObject({ result: "published" });
   });
-});
-
-test("the former accounts of all sites give their files to those of each site, and are removed", async () => {
-  const folder = "/var/lib/pushgate-sites";
-  await timersEnd(host);
-  await host.inside(`set -e
-for kind in builder hugo; do useradd --system --no-create-home --comment "pushgate $kind" "pushgate-$kind"; done
-for hook in site docs; do
-  systemctl stop pushgate-build-$hook.path pushgate-build-$hook.service
-  chown -hR --from=pushgate-build-$hook pushgate-builder:pushgate-builder ${folder}/$hook /var/spool/pushgate-publish/$hook
-  chown -hR --from=pushgate-hugo-$hook pushgate-hugo:pushgate-hugo ${folder}/$hook
-done`);
-  const before = await host.read(`readlink ${folder}/*/current`);
-  const ran = await direct.apply(settings, rebuildLayers);
-  expect(ran.code, ran.stderr).toBe(0);
-  await timersBegin(host);
-  expect(await host.read("getent passwd pushgate-builder pushgate-hugo || :")).toBe("");
-  expect(await host.read(`find ${folder} -nouser -o -nogroup`)).toBe("");
-  expect(await host.read(`readlink ${folder}/*/current`)).toBe(before);
-  for (const hook of ["site", "docs"])
-    expect([builderUser(hook), hugoUser(hook), ...(hook === "docs" ? ["www-data"] : [])]).toEqual(
-      expect.arrayContaining((await host.read(`find ${folder}/${hook} -printf '%u\\n' | sort -u`)).split("\n")),
-    );
-  for (const [name, verdict] of Object.entries(await direct.probe(settings, rebuildLayers)))
-    expect(verdict, name).toMatchObject({ inSync: true });
-  for (const hook of ["site", "docs"]) {
-    git.repository(hook).push({ ...theme, "layouts/index.html": `${page}<i>upgraded</i>` });
-    expect(await runOnce(hook)).toMatchObject({ result: "published" });
-    git.repository(hook).push(theme);
-    expect(await runOnce(hook)).toMatchObject({ result: "published" });
-  }
 });
 
 describe("the egress table", () => {

@@ -21,7 +21,7 @@ function callsOf(host: ShellHost, script: string): string[] {
     .replaceAll("var/pushgate/", "STATE/")
     .replaceAll(/ (--one-file-system|--|-r?fT?|-m 0755)(?= )/g, "")
     .split("\n")
-    .filter((line) => /^(sync|mkdir etc|rmdir etc)|^(mv|rm) (etc|STATE\/(?!work))/.test(line))
+    .filter((line) => /^(sync|mkdir (etc|\.)|rmdir \.)|^(mv|rm) (etc|STATE\/(?!work))/.test(line))
     .filter((line) => !/^rm \S+pushgate-new$/.test(line));
 }
 
@@ -84,7 +84,7 @@ test("apply.sh syncs each former file before it restores it", () => {
     "rm etc/pg.d/sub/four",
     "sync etc/pg.d/.three.pushgate-new",
     "mv etc/pg.d/.three.pushgate-new etc/pg.d/three",
-    "rmdir etc/pg.d/sub",
+    "rmdir ./sub",
     ...pruned,
   ]);
 });

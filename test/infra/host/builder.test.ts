@@ -59,7 +59,7 @@ describe("read by the real parsers", () => {
     // It talks to the service manager, and writes into a folder of another account.
     [units.reconcile("site"), 7],
     // It enters homes that are closed, as root, and has no network.
-    [units.content("docs"), 10],
+    [units.content("docs"), 14],
     // As reconcile.
     [units.schedule("docs"), 7],
     // It needs a network.
