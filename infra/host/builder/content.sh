@@ -43,8 +43,8 @@ run_with_content() { # note, program...
   "$@"
   ended=$?
   [ "$ended" -lt 128 ] || kill -"$((ended - 128))" $$
-  # A link that was there only while Hugo read.
-  [ "$(folders)" = "$before" ] || { say "files of the content were made, renamed or removed during the build, which is tried again." && exit 78; }
+  # A link that was there only while Hugo read. "ERROR" as of Hugo: the builder reports these lines and no others.
+  [ "$(folders)" = "$before" ] || { say "ERROR files of the content were made, renamed or removed during the build, which is tried again." && exit 78; }
   exit "$ended"
 }
 

@@ -194,9 +194,10 @@ describe("a build, without the timers, whose runs have results, too:", () => {
     await withDropIn(units.hugo("site"), slow, async () => {
       const [result] = await Promise.all([
         built(),
-        until("the build runs", async () => (await host.read(`pgrep -u ${hugoUser("site")} -x sleep || :`)) || undefined).then(() =>
-          asGuest("ln -s /source/layouts/private.txt content/x.md && rm content/x.md"),
-        ),
+        until(
+          "the build runs",
+          async () => (await host.read(`pgrep -u ${hugoUser("site")} -x sleep || :`)) || undefined,
+        ).then(() => asGuest("ln -s /source/layouts/private.txt content/x.md && rm content/x.md")),
       ]);
       expect(result).toMatchObject({
         result: "failed",
