@@ -108,11 +108,10 @@ export const rebuilt: Settings = settled(
         ...hooks[1],
         repository: "ssh://git@git.example.net:2222/example/docs.git",
         site: {
-          webRoot: "/home/docs/www",
+          webRoot: "/srv/docs/www",
           content: "/home/docs/content",
           folder: "docs",
           schedule: "Mon..Fri 06:00",
-          keep: [".well-known/acme-challenge"],
           knownHosts,
           egress: ["10.1.2.0/24", "fd12:3456::/48"],
           writers: "docs",

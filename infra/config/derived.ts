@@ -53,8 +53,8 @@ export function reportPorts({ repository, setsStatus, site: { notify } }: SiteHo
 
 /** The sites that pushgate serves, too, in the order of their hooks. Every host serves each. */
 export const servedSites = (settings: Pick<Settings, "hooks">) =>
-  sitesOf(settings).flatMap(({ name: hook, site: { hostname, webRoot } }) =>
-    hostname ? [{ hook, hostname, webRoot }] : [],
+  sitesOf(settings).flatMap(({ name: hook, site: { hostname, webRoot, folders } }) =>
+    hostname ? [{ hook, hostname, webRoot, folders: Object.entries(folders) }] : [],
   );
 
 /** All names that a host answers to on its origin port, that for hooks first. */

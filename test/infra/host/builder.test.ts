@@ -59,7 +59,7 @@ describe("read by the real parsers", () => {
     // It talks to the service manager, and writes into a folder of another account.
     [units.reconcile("site"), 7],
     // It enters homes that are closed, as root, and has no network.
-    [units.content("docs"), 10],
+    [units.content("docs"), 14],
     // As reconcile.
     [units.schedule("docs"), 7],
     // It needs a network.
@@ -164,7 +164,7 @@ describe("Hugo's unit", () => {
       new RegExp(` find \\S+ ${root}/content-of-docs$`),
     );
     const program = layer.files.find(({ path }) => path.endsWith("/hugo-content"))!.text;
-    for (const script of ["apply/enter.sh", "host/builder/content.sh"])
+    for (const script of ["host/others.sh", "host/builder/content.sh"])
       expect(program).toContain(readFileSync(new URL(`../../../infra/${script}`, import.meta.url), "utf8"));
   });
 

@@ -130,13 +130,9 @@ test("a reason of several lines is reported in one", () => {
   expect(all().map(({ reason }) => reason)).toEqual(["one two three"]);
 });
 
-test("a push that builds nothing, a comparison and a requested build of the same commit report nothing", async () => {
+test("a push that builds nothing and a requested build of the same commit report nothing", async () => {
   await push({ "README.md": "words" });
   site.repository.push(siteFiles(2));
-  writeFileSync(site.places.listing, "");
-  site.adopt();
-  expect((await site.work()).adoption).toBeDefined();
-  rmSync(site.places.listing);
   expect(added()).toEqual([]);
   site.tick();
   await site.work();
