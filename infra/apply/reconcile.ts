@@ -9,10 +9,11 @@
  *   layer gives the constant `absent`.
  */
 import { randomUUID } from "node:crypto";
+import { printable, printableLines } from "../../service/printable.ts";
 import { unified } from "./diff.ts";
 import type { HostFact, HostFile, HostLayer } from "./layer.ts";
 import { factLine, fileLine, plainMode, sha256, strays } from "./manifest.ts";
-import { printable, type SeenFact, type SeenFile, type SeenLayer, trimmed } from "./report.ts";
+import { type SeenFact, type SeenFile, type SeenLayer, trimmed } from "./report.ts";
 
 export type Reconciled = {
   readonly stamp: string;
@@ -96,7 +97,7 @@ function factFault(fact: HostFact, seen: SeenFact | undefined): string | undefin
   if (seen === undefined) return unread;
   const want = trimmed(fact.want);
   if (seen.output === want) return undefined;
-  const found = printable(seen.output);
+  const found = printableLines(seen.output);
   if (want.includes("\n") || found.includes("\n"))
     return `differs (- on the host, + declared):\n${unified(found, want)}`;
   return `declared is "${want}", the host reports "${found}"${seen.status === 0 ? "" : ` (exit ${seen.status})`}`;

@@ -1,6 +1,6 @@
 /** The command that reaches a host: the operator's own OpenSSH with its configuration, agent and known_hosts. Pure. */
+import { printableLines } from "../../service/printable.ts";
 import type { Host } from "../config/settings.ts";
-import { printable } from "./report.ts";
 
 /**
  * Part of every command's input, which must be equal for each host and operator: no option may differ between them. ssh
@@ -74,7 +74,7 @@ export function unreachable(
   effect = "nothing was changed",
 ): string {
   const [, wrong, fix, begun] = sshFaults.find(([pattern]) => pattern.test(reported))!;
-  const lines = printable(reported)
+  const lines = printableLines(reported)
     .split("\n")
     .map((text) => text.trim())
     .filter((text) => text !== "" && !text.includes("exit status") && !text.includes("@@@"));

@@ -1,6 +1,7 @@
 /** Faults between keys of the configuration. Each check returns its faults, so that a user reads all of them at once. */
 import { overlapCidr } from "cidr-tools";
 import { repositoryOf } from "../../service/git-hosts/repository.ts";
+import { webhookPath } from "../contract.ts";
 import { loopback, networks } from "../networks.ts";
 import { gitHostAt, isElsewhere, isOutside, published } from "./derived.ts";
 import { type Fault, faultsOf } from "./faults.ts";
@@ -19,7 +20,7 @@ export const crossFaults = (config: Config): Fault[] => [
   ),
   ...repeated(config.hosts, "hosts", "ssh", "List each host once: pushgate applies to all entries at the same time."),
   ...repeated(config.hosts, "hosts", "address", "Use an address for each host: Cloudflare finds a host by it."),
-  ...repeated(config.hooks, "hooks", "name", "Use a name for each hook: its path is /webhook/<name>."),
+  ...repeated(config.hooks, "hooks", "name", `Use a name for each hook: its path is ${webhookPath("<name>")}.`),
   ...config.hooks.flatMap((hook, i) => hookFaults(hook, `hooks[${i}]`)),
   ...faultsOf("edge.botFightMode", {
     [`is "off", but a rule skips bot products for hooks on the ${config.edge.plan} plan. Remove it.`]:

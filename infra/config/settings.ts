@@ -5,9 +5,9 @@
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import * as pulumi from "@pulumi/pulumi";
-import * as runtimeConfig from "@pulumi/pulumi/runtime/config.js";
+import { isConfigSecret } from "@pulumi/pulumi/runtime/config.js";
 import * as v from "valibot";
-import { vendorUrl } from "../edge/api.ts";
+import { vendorUrl } from "../contract.ts";
 import { crossFaults, exampleFaults } from "./checks.ts";
 import { settled } from "./derived.ts";
 import { checkShape, type Fault, faultsOf, SettingsError } from "./faults.ts";
@@ -22,8 +22,10 @@ const namespace = "pushgate:";
 const token = "cloudflare:apiToken";
 const baseUrl = "cloudflare:baseUrl";
 
-/** The SDK exports it, and leaves it out of its types. */
-const { isConfigSecret } = runtimeConfig as unknown as { isConfigSecret: (key: string) => boolean };
+declare module "@pulumi/pulumi/runtime/config.js" {
+  /** The SDK exports it, and leaves it out of its types. */
+  export function isConfigSecret(key: string): boolean;
+}
 
 /** The configuration as the engine passes it: `namespace:key` -> text, which is JSON for an object or a list. */
 export type RawConfig = Readonly<Record<string, string>>;

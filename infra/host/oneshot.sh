@@ -2,7 +2,7 @@
 # For a layer of one oneshot unit, `unit`, which needs the file `needs` and places something in the kernel. The layer.sh
 # of such a layer defines `take_out`, which removes what the unit placed.
 
-activate_unit() {
+activate() {
   systemctl daemon-reload
   systemctl enable --quiet "$unit"
   systemctl restart "$unit" || {
@@ -11,12 +11,12 @@ activate_unit() {
   }
 }
 
-reactivate_unit() {
+reactivate() {
   forget_missing "$unit"
   if [ -e "$needs" ]; then systemctl restart "$unit"; else take_out; fi
 }
 
-retire_unit() {
+retire() {
   systemctl disable --now --quiet "$unit" 2>/dev/null
   take_out
 }

@@ -1,5 +1,5 @@
 /** The lines of one delivery in a host's logs -> one piece of evidence for each time that the git host sent it. */
-import { printable } from "../apply/report.ts";
+import { printable } from "../../service/printable.ts";
 import type { Evidence, NginxLine, ReceiverLine } from "./evidence.ts";
 
 type Line = { readonly time: string; readonly source: string; readonly text: string };

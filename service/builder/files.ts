@@ -8,6 +8,7 @@ import {
   constants,
   fsyncSync,
   lstatSync,
+  opendirSync,
   openSync,
   readdirSync,
   renameSync,
@@ -101,6 +102,18 @@ export function remove(path: string | Buffer): void {
     for (const name of namesIn(here)) remove(Buffer.concat([Buffer.from(`${here}/`), name]));
   });
   ifThere(() => rmdirSync(path));
+}
+
+/** The names in a folder, one after the other: there may be millions. */
+export function* eachName(folder: string | Buffer): Generator<Buffer> {
+  // Node 18 requires names as bytes where the path is bytes.
+  const opened = opendirSync(folder, { encoding: "buffer" as BufferEncoding, bufferSize: 1000 });
+  try {
+    // Node's types call the bytes a string.
+    for (let entry = opened.readSync(); entry; entry = opened.readSync()) yield Buffer.from(entry.name);
+  } finally {
+    opened.closeSync();
+  }
 }
 
 export const namesIn = (folder: string): Buffer[] => readdirSync(folder, { encoding: "buffer" });

@@ -5,7 +5,8 @@
  */
 import { isConfined } from "../confined.ts";
 import { report } from "../reporter/report.ts";
-import { readBuilder, readReporter, readUnitEnd, SettingsFault } from "../settings.ts";
+import { readReporter } from "../reporter/settings.ts";
+import { SettingsFault } from "../settings.ts";
 import { makePlaces, placesOf } from "./places.ts";
 import { buildPending, removeLeftovers } from "./run/build-pending.ts";
 import { pauses } from "./run/pauses.ts";
@@ -13,6 +14,7 @@ import { setbackOf } from "./run/setback.ts";
 import type { RunLine } from "./run/status.ts";
 import { nextMarker } from "./run/stay.ts";
 import { reportEnd } from "./run/unit-end.ts";
+import { readBuilder, readUnitEnd } from "./settings.ts";
 import { gitOf } from "./source/git.ts";
 
 async function main(): Promise<void> {

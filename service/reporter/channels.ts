@@ -2,8 +2,8 @@
 import { createHash } from "node:crypto";
 import { gitHosts, repositoryOf } from "../git-hosts/index.ts";
 import { signedHeaders } from "../git-hosts/standard-signature.ts";
-import type { Reporter } from "../settings.ts";
 import type { Channel, Channels } from "./send.ts";
+import type { Reporter } from "./settings.ts";
 
 export const channelsOf = ({ settings, secrets }: Reporter): Channels => {
   const [status, notify] = [statusChannel({ settings, secrets }), notifyChannel({ settings, secrets })];

@@ -1,8 +1,8 @@
 /** The reporter: sends what the builder has put into the outbox. It runs in a unit of its own, from the builder's bundle. */
 import { isConfined } from "../confined.ts";
-import type { Reporter } from "../settings.ts";
 import { channelsOf } from "./channels.ts";
 import { sendAll } from "./send.ts";
+import type { Reporter } from "./settings.ts";
 
 /** systemd starts the unit again after any other failure. */
 const rejected = 3;

@@ -4,9 +4,10 @@
  * gets no answer is tried again for a day.
  */
 import { setTimeout as sleep } from "node:timers/promises";
-import { failed, printable } from "../builder/run/setback.ts";
+import { failed } from "../builder/run/setback.ts";
 import { pauseOf } from "../git-hosts/rate-limit.ts";
 import { discard, type Report, waiting } from "../outbox.ts";
+import { printable } from "../printable.ts";
 import { type Answer, type Post, post } from "./post.ts";
 
 export type Channel = {

@@ -4,10 +4,11 @@
  */
 
 import { dirname } from "node:path";
+import { printable, printableLines } from "../../../service/printable.ts";
 import type { HostLayer } from "../../apply/layer.ts";
 import { probeScript } from "../../apply/manifest.ts";
 import { differences } from "../../apply/reconcile.ts";
-import { parseProbe, printable } from "../../apply/report.ts";
+import { parseProbe } from "../../apply/report.ts";
 import { scriptBeside, variables, word } from "../../apply/shell.ts";
 import { settled, sourceSets } from "../../config/derived.ts";
 import { hostLayers } from "../../host/index.ts";
@@ -66,7 +67,7 @@ const nothing = { differences: [], guard: "", guardLines: [], drops: [], counter
 const typed = ({ ssh, sudo }: Host): string => `ssh ${word(ssh)}${sudo ? " sudo" : ""}`;
 
 export const unreachableState = (host: Host, unreachable: string): HostState => ({
-  ...{ host: host.name, ssh: typed(host), unreachable: printable(unreachable) },
+  ...{ host: host.name, ssh: typed(host), unreachable: printableLines(unreachable) },
   ...nothing,
 });
 
@@ -85,7 +86,7 @@ export function parseState(answer: string, stack: Declared, host: Host, guard: s
   const linesOf = (what: string): string[] =>
     (texts.get(what) ?? "")
       .split("\n")
-      .map(printable)
+      .map((line) => printable(line))
       .filter((line) => line !== "");
   const rooms = (["spool", "logs"] as const).flatMap((what) => {
     const [blocks, size, files, options] = linesOf(what)[0]?.split(" ") ?? [];

@@ -5,6 +5,7 @@
  * - It is in no text: an answer that repeats it is printed without it.
  * - Answers are untrusted: they lose their control characters where they are printed.
  */
+
 import { setTimeout as sleep } from "node:timers/promises";
 import { gitHosts, repositoryOf } from "../../../service/git-hosts/index.ts";
 import { pauseOf } from "../../../service/git-hosts/rate-limit.ts";
@@ -19,7 +20,7 @@ import type {
   Webhook,
   WebhookApi,
 } from "../../../service/git-hosts/webhook-api.ts";
-import { printable } from "../../apply/report.ts";
+import { printable } from "../../../service/printable.ts";
 import type { Hook } from "../../config/settings.ts";
 import { type Endpoint, nameOfEndpoint } from "../endpoints.ts";
 import { tokenIn } from "../environment.ts";
@@ -234,7 +235,7 @@ export class WebhookClient {
   private faultOf({ status, body }: ApiAnswer, secret: string): string {
     const text = typeof body === "string" ? body : (JSON.stringify(body) ?? "");
     const said = text.replaceAll(this.token, "…").replaceAll(secret || this.token, "…");
-    const short = printable(said).replace(/\s+/g, " ").slice(0, 300);
+    const short = printable(said.replace(/\s+/g, " "), 300);
     const answered = `${this.origin} answered ${status}${short === "" ? "" : ` ${short}`}`;
     if (status === 401) return `${answered}. ${this.variable} is no valid token: make one at ${this.api.tokenPage}.`;
     if (status === 403 || status === 404)

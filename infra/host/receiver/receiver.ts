@@ -8,7 +8,7 @@
 import { createHash } from "node:crypto";
 import ipaddr from "ipaddr.js";
 import { receiverMemoryMiB } from "../../../service/limits.ts";
-import { metricsName, type ReceiverSettings } from "../../../service/settings.ts";
+import { metricsName, type ReceiverSettings } from "../../../service/receiver/settings.ts";
 import type { HostFact, HostFile, HostLayer } from "../../apply/layer.ts";
 import { type SourceSet, sourceSets } from "../../config/derived.ts";
 import type { Settings } from "../../config/settings.ts";

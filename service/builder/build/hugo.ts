@@ -3,16 +3,17 @@
  * file that root alone writes, after the last process of the build: the repository's code may write what it likes to
  * the connection, and close it when it likes.
  */
+
 import { once } from "node:events";
 import { chmodSync, lstatSync, mkdirSync, readdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { connect } from "node:net";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
+import { printable } from "../../printable.ts";
 import { ifThere, remove } from "../files.ts";
 import type { Places } from "../places.ts";
-import { diskFull, failed, printable, rejected, type Setback } from "../run/setback.ts";
-import type { UnitEnd } from "../run/unit-end.ts";
-import type { BuilderSettings } from "../settings.ts";
+import { diskFull, failed, rejected, type Setback } from "../run/setback.ts";
+import type { BuilderSettings, UnitEnd } from "../settings.ts";
 import { endOfFolders, mostPrinted } from "../source/content.ts";
 import { watchDisk } from "./disk-watch.ts";
 

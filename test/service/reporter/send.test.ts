@@ -19,7 +19,8 @@ import { channelsOf } from "../../../service/reporter/channels.ts";
 import { report } from "../../../service/reporter/report.ts";
 import { type Channels, type Line, sendAll, type Terms, terms } from "../../../service/reporter/send.ts";
 import type { ReporterSettings } from "../../../service/reporter/settings.ts";
-import { readReporter, SettingsFault } from "../../../service/settings.ts";
+import { readReporter } from "../../../service/reporter/settings.ts";
+import { SettingsFault } from "../../../service/settings.ts";
 import { type RunningApi, startStatusApi } from "../../fakes/status-api.ts";
 import { anywhere, bundled } from "../bundles.ts";
 
