@@ -67,7 +67,7 @@ function read(path: string): Report | undefined {
 }
 
 /** Removes a file. A folder, which no builder makes there, first gets a name that counts no more. */
-export function discard(folder: string, name: Buffer): void {
+export function removeReport(folder: string, name: Buffer): void {
   const path = Buffer.concat([Buffer.from(`${folder}/`), name]);
   try {
     ifThere(() => unlinkSync(path));

@@ -119,7 +119,7 @@ export function* eachName(folder: string | Buffer): Generator<Buffer> {
 export const namesIn = (folder: string): Buffer[] => readdirSync(folder, { encoding: "buffer" });
 
 /** Paths relative to the folder; `others` are pipes, sockets and devices. */
-export type Found = Readonly<Record<"folders" | "files" | "links" | "others", readonly string[]>>;
+export type Tree = Readonly<Record<"folders" | "files" | "links" | "others", readonly string[]>>;
 
 /**
  * Everything below a folder in the order of names, without paths that `skip` names and what is below them. `look` gets
@@ -143,7 +143,7 @@ export function walk(
     }
   };
   within(root, (here) => enter("", here));
-  return found as Found;
+  return found as Tree;
 }
 
 /** Whether a path is this one or below it. */

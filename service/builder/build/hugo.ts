@@ -31,7 +31,7 @@ const firstLine = /^pushgate-hugo build=([0-9a-f]{32})\n/;
 export async function build(settings: BuilderSettings, places: Places): Promise<string> {
   const { hugo, limits } = settings;
   // Hugo that still runs keeps writing into the former folder, which is removed.
-  retire(places);
+  setAside(places);
   mkdirSync(places.out);
   chmodSync(places.out, 0o777);
   provideStats(places, settings.folder);
@@ -76,7 +76,7 @@ function writeAnew(path: string, text: Buffer | string): void {
 const stop = (socket: string, orElse: () => void): void => void connect(`${socket}.stop`).on("error", orElse).resume();
 
 /** Moves the former output, or another folder that Hugo writes, away and removes it. */
-export function retire({ work, out }: Places, folder = out): void {
+export function setAside({ work, out }: Places, folder = out): void {
   ifThere(() => renameSync(folder, join(work, `former-${Date.now()}-${process.pid}`)));
   for (const name of readdirSync(work).filter((name) => name.startsWith("former-")))
     try {
@@ -86,7 +86,7 @@ export function retire({ work, out }: Places, folder = out): void {
     }
 }
 
-/** Has root remove what `retire` could not. */
+/** Has root remove what `setAside` could not. */
 export function removeAsRoot({ hugo }: BuilderSettings, { work }: Places): void {
   if (readdirSync(work).some((name) => name.startsWith("former-"))) stop(hugo.socket, () => {});
 }

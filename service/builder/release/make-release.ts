@@ -7,7 +7,7 @@ import { basename, dirname, extname, join, relative } from "node:path";
 import { needRoom } from "../build/disk.ts";
 import { pagesOf } from "../build/gate.ts";
 import { runChild } from "../child.ts";
-import { below, type Found, isKept, isUnder, remove, walk } from "../files.ts";
+import { below, isKept, isUnder, remove, type Tree, walk } from "../files.ts";
 import type { Places } from "../places.ts";
 import { failed, listed } from "../run/setback.ts";
 import type { BuilderSettings } from "../settings.ts";
@@ -27,7 +27,7 @@ type Draft = Rules & {
 type Source = Pick<Manifest, "from"> & { readonly commit: string };
 
 /** Makes a release of Hugo's output: on the disk, and not yet published. Adds to `warnings`. */
-export async function makeRelease(rules: Rules, places: Places, source: Source, found: Found, warnings: string[]) {
+export async function makeRelease(rules: Rules, places: Places, source: Source, found: Tree, warnings: string[]) {
   const { commit } = source;
   const release = nextId(places, commit);
   const folder = places.release(release);
@@ -51,7 +51,7 @@ export async function makeRelease(rules: Rules, places: Places, source: Source, 
   }
 }
 
-function addBuilt({ keep, places, release, folder, files, warnings }: Draft, found: Found): void {
+function addBuilt({ keep, places, release, folder, files, warnings }: Draft, found: Tree): void {
   const former = deployed(places);
   for (const path of found.folders) if (!isKept(path, keep)) mkdirSync(join(folder, path));
   const built = found.files.filter((path) => !isKept(path, keep));

@@ -7,9 +7,9 @@
  */
 
 import { randomUUID } from "node:crypto";
-import { constants, fstatSync, lstatSync, readFileSync, renameSync, rmdirSync, type Stats, unlinkSync } from "node:fs";
+import { lstatSync, readFileSync, renameSync, rmdirSync, type Stats, unlinkSync } from "node:fs";
 import { printable } from "../../printable.ts";
-import { eachName, ifThere, remove, syncFolder, withFile, writeWhole } from "../files.ts";
+import { eachName, ifThere, remove, syncFolder, writeWhole } from "../files.ts";
 import type { Places } from "../places.ts";
 import { setbackOf } from "./setback.ts";
 
@@ -115,27 +115,6 @@ export function arrived({ spool, requests, rootRequests }: Places, left: Readonl
       for (const { key } of entriesOf(folder)) if (!left.has(key)) return true;
     } catch {}
   return false;
-}
-
-/**
- * Takes what an earlier version had moved into a folder `.taken` and not published. A member could exchange that folder
- * for another one: the builder enters it by descriptor, and only its own.
- */
-export function takeFormer(places: Places): void {
-  const flags = constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW;
-  for (const [folder, nameOf] of [
-    [places.spool, deliveryName],
-    [places.requests, requestName],
-  ] as const)
-    try {
-      withFile(`${folder}/.taken`, flags, (descriptor) => {
-        if (fstatSync(descriptor).uid !== process.getuid?.()) return;
-        const entries = found(`/proc/self/fd/${descriptor}`);
-        note(places, entries.map(nameOf));
-        for (const entry of entries) discard(entry, []);
-      });
-      rmdirSync(`${folder}/.taken`);
-    } catch {}
 }
 
 /** Removes an entry of any kind; a folder with files in it gets a name that counts no more. Returns why that fails. */

@@ -27,7 +27,7 @@ export function contentFolders(printed: string, given: Given): string[] {
   const top = posix.resolve(site.dir, ...(given.folder?.split("/").map(() => "..") ?? []));
   const folders = modules
     .flatMap(({ dir, mounts }) => mounts.map(({ source }) => posix.relative(top, posix.resolve(dir, source))))
-    .filter((path) => path !== ".." && !path.startsWith("../../"));
+    .filter((path) => path !== ".." && !path.startsWith("../"));
   return [...new Set(folders)].sort().slice(0, mostFolders);
 }
 

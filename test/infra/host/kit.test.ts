@@ -90,10 +90,19 @@ test("a layer owns its files and the drop-ins of its units, and its steps are fu
   const files = [file("/etc/systemd/system/a.service", "a"), file("/etc/other.conf", "b")];
   const { script, ...layer } = layerOf(base, "name", { files, facts: [] });
   expect(layer).toEqual({
-    ...{ name: "name", files, facts: [], activate: "activate", reactivate: "reactivate", retire: "retire", timeout: 60 },
+    ...{
+      name: "name",
+      files,
+      facts: [],
+      activate: "activate",
+      reactivate: "reactivate",
+      retire: "retire",
+      timeout: 60,
+    },
     owns: ["/etc/systemd/system/a.service", "/etc/other.conf", ...dropIns("a.service")],
   });
-  const steps = (text = "") => execFileSync("sh", ["-ec", `${text}\nactivate\nreactivate\nretire`], { encoding: "utf8" });
+  const steps = (text = "") =>
+    execFileSync("sh", ["-ec", `${text}\nactivate\nreactivate\nretire`], { encoding: "utf8" });
   expect(steps(script)).toBe("");
   expect(steps(`${script}\nretire() { echo own; }`)).toBe("own\n");
   expect(layerOf(base, "name", { facts: [] })).toMatchObject({ files: [], owns: [] });
