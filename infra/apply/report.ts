@@ -86,7 +86,7 @@ export const trimmed = (text: string): string => text.replace(/^[ \t\n\v\f\r]+|[
 function readRows(stdout: string): Row[] {
   const json = v.safeParse(v.pipe(text, v.parseJson()), stdout);
   if (!json.success) {
-    const begin = printable(stdout, 200);
+    const begin = printable(stdout.slice(0, 200));
     throw new Error(
       `the probe's answer is not whole, so the state of this host is unknown; it ${begin === "" ? "is empty" : `begins: ${begin}`}. ` +
         "If a login shell prints (~/.bashrc, ~/.profile), make it silent for commands.",

@@ -249,6 +249,13 @@ type Frozen<T> = T extends object ? { readonly [K in keyof T]: Frozen<T[K]> } : 
 
 /** As written, with the defaults filled in. */
 export type Config = Frozen<v.InferOutput<typeof shape>>;
+/** An entry of a list, with its key as written, such as `hosts[1]`. */
+export type Placed<T> = T & { readonly at: string };
+/** What fits of a configuration: the shapes of the others have faults of their own. An unknown zone is "". */
+export type Parts = Omit<Config, "hosts" | "hooks"> & {
+  readonly hosts: readonly Placed<Host>[];
+  readonly hooks: readonly Placed<Config["hooks"][number]>[];
+};
 export type Edge = Config["edge"];
 export type Plan = Edge["plan"];
 export type Host = Config["hosts"][number];

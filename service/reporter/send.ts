@@ -6,7 +6,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { failed } from "../builder/run/setback.ts";
 import { pauseOf } from "../git-hosts/rate-limit.ts";
-import { type Report, removeReport, waiting } from "../outbox.ts";
+import { type Report, removeReport, waiting } from "../builder/outbox.ts";
 import { printable } from "../printable.ts";
 import { type Answer, type Post, post } from "./post.ts";
 

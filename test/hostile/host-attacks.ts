@@ -95,7 +95,7 @@ chown -R guest:writers /srv/guest; chmod -R a+rX /srv/docs`);
   const { site: _, ...plain } = hooks[0];
   const settings = settingsOf(host, hooks);
   const without: Settings = settingsOf(host, [plain, hooks[1]]);
-  const secrets = { site: ["s".repeat(40)], docs: ["d".repeat(40)], "key:docs": [git.ssh.deployKey] };
+  const secrets = { site: ["s".repeat(40)], docs: ["d".repeat(40)], "docs.deploy-key": [git.ssh.deployKey] };
   const direct = new DirectApply(host);
   /** The layers that change as a site leaves and comes back: its accounts, its units and folders, its web root. */
   const apply = (to: Settings) => direct.apply(to, ["egress", "builder", "site"], secrets);

@@ -99,7 +99,7 @@ export const areas: readonly Area[] = [
   ...builderRooms,
   {
     name: "reporter",
-    sources: ["service/reporter", "service/confined.ts", "service/outbox.ts"],
+    sources: ["service/reporter", "service/confined.ts", "service/builder/outbox.ts"],
     tests: ["test/service/reporter"],
     score: 85,
   },

@@ -5,7 +5,7 @@
  */
 
 import { readFileSync } from "node:fs";
-import { add, type Report } from "../../outbox.ts";
+import { add, type Report } from "../outbox.ts";
 import { printable } from "../../printable.ts";
 import { writeWhole } from "../files.ts";
 import type { Places } from "../places.ts";

@@ -37,7 +37,7 @@ test("each row is of its layer, and what no row names is empty", () => {
     "/etc/b": { type: "symbolic link", mode: "777", owner: "root:root", sha256: undefined, text: undefined },
   };
   expect(report).toEqual({
-    system: { systemd: { output: "252", status: 0 }, odd: { output: "[2J it's", status: 3 } },
+    system: { systemd: { output: "252", status: 0 }, odd: { output: "?[2J it's", status: 3 } },
     listeners: [
       { port: 443, process: "nginx", unit: "nginx.service" },
       { port: 22, process: "", unit: "" },
@@ -78,7 +78,7 @@ describe("an answer that is not whole is rejected, and quoted in part", () => {
   });
 
   test("where a login shell printed into it, at most 200 characters and no terminal control", () => {
-    expect(rejected("\u001b[2JWelcome!\n{}")).toThrow("it begins: [2JWelcome!\n{}. If a login shell");
+    expect(rejected("\u001b[2JWelcome!\n{}")).toThrow("it begins: ?[2JWelcome!?{}. If a login shell");
     expect(rejected("x".repeat(300))).toThrow(`it begins: ${"x".repeat(200)}. If`);
   });
 

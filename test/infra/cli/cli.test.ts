@@ -364,7 +364,7 @@ describe("a host's answer", () => {
       { adoption: { files: ["old.html"], more: 2 } },
       /web root +no build makes 3 of its files: old\.html\. Add them to site\.keep, then run npx pulumi up/,
     ],
-    ["a reason without its escape sequence", { last: { ...status().last, reason: "\u001b[2Jgone" } }, /: \[2Jgone\n/],
+    ["a reason without its escape sequence", { last: { ...status().last, reason: "\u001b[2Jgone" } }, /: \?\[2Jgone\n/],
   ])("status prints %s", (_, change, line) => {
     expect(text(JSON.stringify(status(change)))).toMatch(line);
     expect(text(JSON.stringify(status(change)))).not.toContain("\u001b");

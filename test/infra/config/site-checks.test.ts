@@ -339,7 +339,7 @@ describe("reports", () => {
     const { settings, secrets: found } = parseSettings(stackConfig(config), () => true);
     expect(settings.hooks[0]).toMatchObject({ setsStatus: true, site: { notify } });
     expect(JSON.stringify(settings)).not.toMatch(/whsec_|tttt/);
-    expect(found).toMatchObject({ "status:site": [token], "notify:site": [key] });
+    expect(found).toMatchObject({ "site.status": [token], "site.notify": [key] });
     const without = parseSettings(
       stackConfig({ "pushgate:hooks": withSite({}), "pushgate:secrets": { site: secrets.site } }),
       () => true,
@@ -469,13 +469,6 @@ describe("deploy key", () => {
       "secrets.site.deployKey is set, but the hook has no site whose repository is read over SSH. Remove it.";
     expect(given(shaped("none"), { ...https, site })).toEqual([says]);
     expect(given(shaped("none"), ssh)).toEqual([says]);
-  });
-
-  test("a hook with the name of another hook's deploy key", () => {
-    const hooks = [...withSite({}), { ...https, name: "site-deploy-key" }];
-    expect(faultsOf(hooks, { ...both, "site-deploy-key": secrets.docs, docs: undefined } as never)).toContainEqual(
-      'hooks[1].name is "site-deploy-key", the name of another hook\'s deploy key on the host. Use another name.',
-    );
   });
 
   describe("as ssh-keygen makes them", () => {

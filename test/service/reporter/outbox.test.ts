@@ -16,7 +16,7 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, onTestFinished, test } from "vitest";
-import { add, removeReport, waiting } from "../../../service/outbox.ts";
+import { add, removeReport, waiting } from "../../../service/builder/outbox.ts";
 import { openIn } from "../open-files.ts";
 
 let folder: string;

@@ -14,7 +14,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, onTestFinished, test, vi } from "vitest";
 import type { GitHostName } from "../../../service/git-hosts/index.ts";
-import { add, type Report, waiting } from "../../../service/outbox.ts";
+import { add, type Report, waiting } from "../../../service/builder/outbox.ts";
 import { channelsOf } from "../../../service/reporter/channels.ts";
 import { report } from "../../../service/reporter/report.ts";
 import { type Channels, type Line, sendAll, type Terms, terms } from "../../../service/reporter/send.ts";

@@ -108,7 +108,7 @@ test("an answer that is cut, forged or hostile gives no state and throws nothing
     kernel: "\u0007bell\u202e\n",
     guard: '{"MESSAGE":[1],"__REALTIME_TIMESTAMP":{}}',
   });
-  expect(hostile.drops).toEqual(["inet [2Jother in: drop"]);
-  expect(hostile.kernelLines).toEqual(["bell"]);
+  expect(hostile.drops).toEqual(["inet ?[2Jother in: drop"]);
+  expect(hostile.kernelLines).toEqual(["?bell?"]);
   expect(hostile.guardLines).toEqual([{ time: "unknown time", text: "1" }]);
 });

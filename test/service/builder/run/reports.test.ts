@@ -9,7 +9,7 @@ import { take } from "../../../../service/builder/run/markers.ts";
 import { reportResult, turnOf } from "../../../../service/builder/run/reports.ts";
 import { Run } from "../../../../service/builder/run/status.ts";
 import { reportEnd } from "../../../../service/builder/run/unit-end.ts";
-import { type Report, waiting } from "../../../../service/outbox.ts";
+import { type Report, waiting } from "../../../../service/builder/outbox.ts";
 import { type RunningApi, startStatusApi } from "../../../fakes/status-api.ts";
 import {
   type Bench,

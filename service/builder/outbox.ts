@@ -7,8 +7,8 @@ import { randomUUID } from "node:crypto";
 import { closeSync, constants, openSync, readdirSync, readSync, renameSync, unlinkSync } from "node:fs";
 import { join } from "node:path";
 import * as v from "valibot";
-import { ifThere, remove, writeWhole } from "./builder/files.ts";
-import { printableText } from "./printable.ts";
+import { ifThere, remove, writeWhole } from "./files.ts";
+import { printableText } from "../printable.ts";
 
 const reportShape = v.object({
   /** The git host's API, or the URL of `site.notify`. */
