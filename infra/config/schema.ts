@@ -10,7 +10,6 @@ import * as v from "valibot";
 import { gitHostNames } from "../../service/git-hosts/index.ts";
 import { amount, receiverLimits } from "../../service/limits.ts";
 import { webhookPath } from "../contract.ts";
-import { isCalendar } from "./calendar.ts";
 import {
   absolutePath,
   boolean,
@@ -129,8 +128,9 @@ const site = object({
   ),
   hugo: v.optional(described(hugo, "Hugo's program, and what a build may reach."), {}),
   schedule: v.exactOptional(
-    checked(
-      isCalendar,
+    text(
+      // Nothing that a unit file or a shell reads as its own, and no crontab line. Each host's systemd reads the rest.
+      /^(?! |.* \*( |$))[\w*.,:~/+ -]{1,100}(?<! )$/,
       'a calendar expression of systemd in quotes, such as "daily" or "Mon..Fri 06:00"',
       "When the site is built without a push, as for posts with a future date; in the host's time zone.",
     ),

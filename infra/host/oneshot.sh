@@ -2,7 +2,7 @@
 # For a layer of one oneshot unit, `unit`, which needs the file `needs` and places something in the kernel. The layer.sh
 # of such a layer defines `take_out`, which removes what the unit placed.
 
-activate() {
+activate_unit() {
   systemctl daemon-reload
   systemctl enable --quiet "$unit"
   systemctl restart "$unit" || {
@@ -16,7 +16,10 @@ reactivate() {
   if [ -e "$needs" ]; then systemctl restart "$unit"; else take_out; fi
 }
 
-retire() {
+retire_unit() {
   systemctl disable --now --quiet "$unit" 2>/dev/null
   take_out
 }
+
+activate() { activate_unit; }
+retire() { retire_unit; }

@@ -26,7 +26,7 @@ type Checked = { exchange: Exchange; hook: ReceiverHook; dialect: Dialect; body:
 type Response = ServerResponse & { locals: Checked };
 type Check = (req: IncomingMessage, res: Response, next: (error?: unknown) => void) => unknown;
 
-const patience = 2_000; // ms that a request waits for a place: other customers of its git host send from its address
+const longestWait = 2_000; // ms that a request waits for a place: other customers of its git host send from its address
 const mismatch = "the signature does not match: the git host's secret differs, or the body was altered";
 
 export function createApp({ settings, secrets, limiter, spool, journal }: Parts): RequestListener {
@@ -74,7 +74,7 @@ export function createApp({ settings, secrets, limiter, spool, journal }: Parts)
     const { exchange } = res.locals;
     const entered = limiter.enter(sourceOf(exchange.source), Number(req.headers["content-length"] ?? longestBody));
     if (typeof entered !== "string") exchange.free = entered;
-    else if (performance.now() - exchange.started > patience) return reject(res, 429, entered, ["Retry-After", "1"]);
+    else if (performance.now() - exchange.started > longestWait) return reject(res, 429, entered, ["Retry-After", "1"]);
     else return void setTimeout(() => res.destroyed || place(req, res, next), 5);
     next();
   };

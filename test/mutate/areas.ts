@@ -78,6 +78,7 @@ export const areas: readonly Area[] = [
       "service/journal.ts",
       "service/limits.ts",
       "service/settings.ts",
+      "service/printable.ts",
       "service/spool-folder.ts",
     ],
     tests: ["test/service/receiver", "test/service/git-hosts", "test/service/reporter"],

@@ -3,6 +3,16 @@
 
 take_out() { nft delete table inet pushgate_egress 2>/dev/null || :; }
 
+activate() {
+  systemd-sysusers "$sysusers"
+  activate_unit
+}
+
+retire() {
+  remove_other_accounts '' || return 1
+  retire_unit
+}
+
 groups_of() {
   for account; do id -nG "$account" 2>/dev/null; done
 }
