@@ -2,7 +2,6 @@
  * Text of others, for a terminal, a journal or a report: repositories, git hosts, senders and hosts choose it. Controls,
  * text directions and separators would change or hide the text around them.
  */
-import * as v from "valibot";
 
 const unprintable = /[\p{C}\p{Zl}\p{Zp}]/gu;
 
@@ -15,9 +14,3 @@ export function printable(text: string, longest = Number.POSITIVE_INFINITY): str
 /** Several lines, with their tabs. */
 export const printableLines = (text: string): string =>
   text.replaceAll("\r\n", "\n").replace(/[^\t\n]+/g, (part) => printable(part));
-
-/** A text that `printable` has made. */
-export const printableText = v.pipe(
-  v.string(),
-  v.check((text) => printable(text) === text),
-);

@@ -24,59 +24,46 @@ export const sshTo = ({ ssh }: Pick<Host, "ssh">): string[] => [
   ssh,
 ];
 
-type SshFault = {
-  readonly reported: RegExp;
-  readonly wrong: string;
-  readonly fix: string;
-  /** The script may have run before. */
-  readonly begun?: true;
-  /** A command that shows the same fault on the host. */
-  readonly test?: string;
-};
-
-/** Messages of ssh and sudo; the first that matches counts, the last matches all. */
-const sshFaults: readonly SshFault[] = [
-  {
-    reported: /REMOTE HOST IDENTIFICATION HAS CHANGED|Host key verification failed|No \w+ host key is known/i,
-    wrong: "its SSH host key is unknown or has changed",
-    fix: "Compare its fingerprint on the host's console (ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub), then connect once by hand.",
-  },
-  {
-    reported: /a password is required|a terminal is required|askpass/i,
-    wrong: "sudo requires a password",
-    fix: "Allow that login NOPASSWD: ALL in /etc/sudoers.d, or log in as root.",
-    test: "sudo -n true",
-  },
-  {
-    reported: /sudo: (command )?not found|not in the sudoers|may not run sudo/i,
-    wrong: "sudo is not installed or not allowed",
-    fix: "Log in as root, or install sudo.",
-    test: "sudo -n true",
-  },
-  {
-    reported: /Permission denied/i,
-    wrong: "the host rejects the login",
-    fix: "Load your key (ssh-add -l lists the loaded ones), and add it to authorized_keys of that login.",
-  },
-  {
-    reported: /Could not resolve hostname/i,
-    wrong: "its name does not resolve",
-    fix: "Correct `ssh` of this host in the stack configuration, or ~/.ssh/config.",
-  },
-  {
-    reported:
-      /Connection refused|timed out|No route to host|Network is unreachable|Connection closed|Connection reset/i,
-    wrong: "the host is unreachable",
-    fix: "Start it, and open SSH to your address. If it is gone for good, set `state: lost` for it.",
-    begun: true,
-  },
-  {
-    reported: /exit status 124/,
-    wrong: "the host did not answer in time",
-    fix: "Find out what keeps it busy.",
-    begun: true,
-  },
-  { reported: /^/, wrong: "the connection or the command failed", fix: "Read what ssh printed.", begun: true },
+/**
+ * Messages of ssh and sudo, each with its fault and fix; the first that matches counts, the last matches all. `begun`: the
+ * script may have run before. `test`: a command that shows the same fault on the host.
+ */
+const sshFaults: readonly [reported: RegExp, wrong: string, fix: string, more?: { begun?: true; test?: string }][] = [
+  [
+    /REMOTE HOST IDENTIFICATION HAS CHANGED|Host key verification failed|No \w+ host key is known/i,
+    "its SSH host key is unknown or has changed",
+    "Compare its fingerprint on the host's console (ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub), then connect once by hand.",
+  ],
+  [
+    /a password is required|a terminal is required|askpass/i,
+    "sudo requires a password",
+    "Allow that login NOPASSWD: ALL in /etc/sudoers.d, or log in as root.",
+    { test: "sudo -n true" },
+  ],
+  [
+    /sudo: (command )?not found|not in the sudoers|may not run sudo/i,
+    "sudo is not installed or not allowed",
+    "Log in as root, or install sudo.",
+    { test: "sudo -n true" },
+  ],
+  [
+    /Permission denied/i,
+    "the host rejects the login",
+    "Load your key (ssh-add -l lists the loaded ones), and add it to authorized_keys of that login.",
+  ],
+  [
+    /Could not resolve hostname/i,
+    "its name does not resolve",
+    "Correct `ssh` of this host in the stack configuration, or ~/.ssh/config.",
+  ],
+  [
+    /Connection refused|timed out|No route to host|Network is unreachable|Connection closed|Connection reset/i,
+    "the host is unreachable",
+    "Start it, and open SSH to your address. If it is gone for good, set `state: lost` for it.",
+    { begun: true },
+  ],
+  [/exit status 124/, "the host did not answer in time", "Find out what keeps it busy.", { begun: true }],
+  [/^/, "the connection or the command failed", "Read what ssh printed.", { begun: true }],
 ];
 
 /**
@@ -88,7 +75,7 @@ export function unreachable(
   reported: string,
   effect = "nothing was changed",
 ): string {
-  const { wrong, fix, begun, test } = sshFaults.find((one) => one.reported.test(reported))!;
+  const [, wrong, fix, { begun, test } = {}] = sshFaults.find(([pattern]) => pattern.test(reported))!;
   const lines = printableLines(reported)
     .split("\n")
     .map((text) => text.trim())

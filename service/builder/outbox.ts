@@ -8,7 +8,7 @@ import { closeSync, constants, openSync, readdirSync, readSync, renameSync, unli
 import { join } from "node:path";
 import * as v from "valibot";
 import { ifThere, remove, writeWhole } from "./files.ts";
-import { printableText } from "../printable.ts";
+import { printable } from "../printable.ts";
 
 const reportShape = v.object({
   /** The git host's API, or the URL of `site.notify`. */
@@ -16,7 +16,7 @@ const reportShape = v.object({
   /** null where a build failed before its commit was known. */
   commit: v.nullable(v.pipe(v.string(), v.regex(/^([0-9a-f]{40}|[0-9a-f]{64})$/))),
   state: v.picklist(["pending", "success", "failure"]),
-  reason: v.pipe(printableText, v.maxLength(501)),
+  reason: v.pipe(v.string(), v.check((text) => printable(text) === text), v.maxLength(501)),
   /** ISO 8601. */
   at: v.pipe(v.string(), v.isoTimestamp()),
 });

@@ -4,9 +4,9 @@
  * gets no answer is tried again for a day.
  */
 import { setTimeout as sleep } from "node:timers/promises";
+import { type Report, removeReport, waiting } from "../builder/outbox.ts";
 import { failed } from "../builder/run/setback.ts";
 import { pauseOf } from "../git-hosts/rate-limit.ts";
-import { type Report, removeReport, waiting } from "../builder/outbox.ts";
 import { printable } from "../printable.ts";
 import { type Answer, type Post, post } from "./post.ts";
 

@@ -5,9 +5,9 @@
  */
 
 import { readFileSync } from "node:fs";
-import { add, type Report } from "../outbox.ts";
 import { printable } from "../../printable.ts";
 import { writeWhole } from "../files.ts";
+import { add, type Report } from "../outbox.ts";
 import type { Places } from "../places.ts";
 import type { BuilderSettings } from "../settings.ts";
 import { setbackOf } from "./setback.ts";

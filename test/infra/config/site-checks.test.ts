@@ -64,21 +64,36 @@ test("there is no fault for https without a key, SSH with key and host keys, or 
   expect(faultsOf(withSite({ egress: ["10.1.0.0/16", "fd12::/16"], keep: ["a", "ab", "b/c"] }))).toEqual([]);
 });
 
-test.each(["", " ", "Mon ", " Mon", "0 6 * * *", "* * * * *", "@daily", "daily;", "%h", "$(id)", "daily\nUnit=x", "x".repeat(101)])(
-  "a schedule is not %j; every other text is for the host's systemd to read",
-  (schedule) => {
-    const [fault, ...others] = faultsOf(withSite({ schedule }));
-    expect(others).toEqual([]);
-    expect(fault).toMatch(
-      /^hooks\[0\]\.site\.schedule is .*\. Use a calendar expression of systemd in quotes, such as "daily" or "Mon\.\.Fri 06:00"\.$/,
-    );
-  },
-);
+test.each([
+  "",
+  " ",
+  "Mon ",
+  " Mon",
+  "0 6 * * *",
+  "* * * * *",
+  "@daily",
+  "daily;",
+  "%h",
+  "$(id)",
+  "daily\nUnit=x",
+  "x".repeat(101),
+])("a schedule is not %j; every other text is for the host's systemd to read", (schedule) => {
+  const [fault, ...others] = faultsOf(withSite({ schedule }));
+  expect(others).toEqual([]);
+  expect(fault).toMatch(
+    /^hooks\[0\]\.site\.schedule is .*\. Use a calendar expression of systemd in quotes, such as "daily" or "Mon\.\.Fri 06:00"\.$/,
+  );
+});
 
-test.each(["daily UTC", "*:0/15", "*-*~01", "00:05:02.25", "Mon..Fri 06:00", "Mon *-05~07/1", "2027-01-01 12:00 Europe/Berlin"])(
-  "a schedule may be %j",
-  (schedule) => expect(faultsOf(withSite({ schedule }))).toEqual([]),
-);
+test.each([
+  "daily UTC",
+  "*:0/15",
+  "*-*~01",
+  "00:05:02.25",
+  "Mon..Fri 06:00",
+  "Mon *-05~07/1",
+  "2027-01-01 12:00 Europe/Berlin",
+])("a schedule may be %j", (schedule) => expect(faultsOf(withSite({ schedule }))).toEqual([]));
 
 describe("folders", () => {
   test.each<[object, string]>([

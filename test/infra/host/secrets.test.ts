@@ -248,7 +248,10 @@ describe("on a host", () => {
     expect(stdout).toContain(createHash("sha256").update(`${key}\n`).digest("hex"));
     expect(stdout).toContain(createHash("sha256").update(`${token}\n`).digest("hex"));
     expect(stdout).not.toContain("LEAK");
-    expect(audits(stdout).map((answer) => auditVerdict(answer, withKey))).toEqual(["as declared", "differs: docs.deploy-key"]);
+    expect(audits(stdout).map((answer) => auditVerdict(answer, withKey))).toEqual([
+      "as declared",
+      "differs: docs.deploy-key",
+    ]);
     const none = onHost(applied(rebuilt, plain));
     expect(none.stderr).toContain("no secret arrived for docs.deploy-key. Nothing was replaced.");
   });
