@@ -2,6 +2,10 @@
 # What the scripts of several host layers share; layer.sh of each layer follows it.
 # Values that kit.ts puts before it: layer (its name), units, stamps and state (folders).
 
+# The steps of a layer beside `activate`; layer.sh defines those that it needs.
+reactivate() { :; }
+retire() { :; }
+
 say() { printf '%s: %s\n' "$layer" "$*" >&2; }
 
 # Whether the files of layer $1 are as its last apply installed them, by the list below its stamp. A daemon takes up

@@ -60,35 +60,32 @@ type Parts = Partial<HostLayer> & {
 };
 
 /**
- * A layer whose shell is `layerScript`, with `reactivate` and `retire` where layer.sh has them. It owns its files and
- * the drop-ins of its units, and nothing else unless `parts` says so.
+ * A layer whose steps are the functions of `layerScript`. It owns its files and the drop-ins of its units, and nothing
+ * else unless `parts` says so.
  */
 export function layerOf(base: string, name: string, { values, shared, ...parts }: Parts): HostLayer {
   const script = layerScript(base, name, values, shared);
   const owned = (parts.files ?? []).map(({ path }) => path);
   const unitNames = owned.filter((path) => dirname(path) === paths.units).map((path) => basename(path));
-  const whereDefined = (step: string): string => (script.includes(`\n${step}() {`) ? step : ":");
   return {
     name,
     script,
     files: [],
     owns: [...owned, ...dropIns(...unitNames)],
     activate: "activate",
-    reactivate: whereDefined("reactivate"),
-    retire: whereDefined("retire"),
+    reactivate: "reactivate",
+    retire: "retire",
     timeout: 60,
     ...parts,
   };
 }
-
-const byUnit = { activate: "activate_unit", reactivate: "reactivate_unit", retire: "retire_unit" };
 
 /** A layer of one oneshot unit that places something in the kernel: oneshot.sh. */
 export const oneshotLayer = (
   base: string,
   name: string,
   parts: Parts & { readonly values: { readonly unit: string; readonly needs: string } },
-): HostLayer => layerOf(base, name, { ...byUnit, ...parts, shared: ["oneshot.sh", ...(parts.shared ?? [])] });
+): HostLayer => layerOf(base, name, { ...parts, shared: ["oneshot.sh", ...(parts.shared ?? [])] });
 
 /** Globs of the drop-ins of units, which change a unit without changing its file; `systemctl set-property` writes some. */
 export const dropIns = (...names: readonly string[]): string[] =>

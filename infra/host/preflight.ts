@@ -39,20 +39,8 @@ export function preflight(host: Host, report: HostReport, settings: Settings): F
   // A host that is only cleaned needs no more. Without root the other answers mean nothing.
   if (host.state === "present" && found.length === 0)
     found.push(
-      ...run(
-        answered,
-        distribution,
-        packages,
-        allowlist,
-        network,
-        originPort,
-        receiverPorts,
-        disk,
-        ipv6,
-        folders,
-        schedules,
-        buildLimits,
-      ),
+      ...run(answered, distribution, packages, allowlist, network, originPort, receiverPorts),
+      ...run(disk, ipv6, folders, schedules, buildLimits),
     );
   return {
     faults: found.flatMap((one) => ("fault" in one ? [one.fault] : [])),

@@ -4,7 +4,7 @@
  * the word `ended` it reports how systemd ended the builder before.
  */
 import { isConfined } from "../confined.ts";
-import { readBuilder, readUnitEnd, SettingsFault } from "../settings.ts";
+import { SettingsFault } from "../settings.ts";
 import { makePlaces, placesOf } from "./places.ts";
 import { buildPending, removeLeftovers } from "./run/build-pending.ts";
 import { pauses } from "./run/pauses.ts";
@@ -12,6 +12,7 @@ import { setbackOf } from "./run/setback.ts";
 import type { RunLine } from "./run/status.ts";
 import { nextMarker } from "./run/stay.ts";
 import { reportEnd } from "./run/unit-end.ts";
+import { readBuilder, readUnitEnd } from "./settings.ts";
 import { gitOf } from "./source/git.ts";
 
 async function main(): Promise<void> {

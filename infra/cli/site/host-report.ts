@@ -2,14 +2,18 @@
  * The report on a host's hooks: the builder's status.json, the work that waits for a build, and the units.
  * The host is untrusted input: its answer passes a schema, and texts lose their control characters.
  */
+
 import * as v from "valibot";
-import { printable } from "../../apply/report.ts";
+import { printable, printableLines } from "../../../service/printable.ts";
 import { call, scriptBeside, variables } from "../../apply/shell.ts";
 import { paths, units } from "../../host/paths.ts";
 import { runOnHost, type Target } from "../run-on-host.ts";
 import { UserError } from "../stack.ts";
 
-const text = v.pipe(v.string(), v.transform(printable));
+const text = v.pipe(
+  v.string(),
+  v.transform((said) => printable(said)),
+);
 const count = v.pipe(v.number(), v.integer(), v.minValue(0));
 const commit = v.nullable(text);
 
@@ -70,7 +74,7 @@ export async function readHost(host: Target, hooks: readonly Hook[]): Promise<Re
 }
 
 const iso = (milliseconds: number): string => new Date(milliseconds).toISOString();
-const decoded = (base64 = ""): string => printable(Buffer.from(base64, "base64").toString("utf8")).trim();
+const decoded = (base64 = ""): string => printableLines(Buffer.from(base64, "base64").toString("utf8")).trim();
 
 /** From a block of `systemctl show`, in systemd's words: "loaded active running", "enabled"; "-" where it has none. */
 function unitOf(block: string) {

@@ -1,6 +1,7 @@
 /** The logs of receiver, builder, nginx and guard, of every host, in the order of time. */
+
 import { Argument, Option } from "commander";
-import { printable } from "../../apply/report.ts";
+import { printable } from "../../../service/printable.ts";
 import { scriptBeside, variables } from "../../apply/shell.ts";
 import { units } from "../../host/paths.ts";
 import { logs as nginxLogs } from "../../host/proxy/origin-server.ts";

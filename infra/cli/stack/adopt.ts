@@ -6,7 +6,8 @@
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { cloudflareApi, vendorUrl } from "../../edge/api.ts";
+import { vendorUrl } from "../../contract.ts";
+import { cloudflareApi } from "../../edge/api.ts";
 import { command, confirm, type Options, ofStack } from "../command.ts";
 import { accessOf, nameOf, pulumi, UserError } from "../stack.ts";
 import { adoptable, type Declared, type Found, find, type Zone } from "./live-objects.ts";

@@ -5,6 +5,7 @@
  * - It is in no text: an answer that repeats it is printed without it.
  * - Answers are untrusted: they lose their control characters where they are printed.
  */
+
 import { setTimeout as sleep } from "node:timers/promises";
 import {
   type ApiAnswer,
@@ -23,7 +24,7 @@ import { apis } from "../../../service/git-hosts/api/index.ts";
 import { listOf, objectOf } from "../../../service/git-hosts/payload.ts";
 import { repositoryOf } from "../../../service/git-hosts/repository.ts";
 import { pauseOf } from "../../../service/pause.ts";
-import { printable } from "../../apply/report.ts";
+import { printable } from "../../../service/printable.ts";
 import type { Hook } from "../../config/settings.ts";
 import { type Endpoint, nameOfEndpoint } from "../endpoints.ts";
 import { tokenIn } from "../environment.ts";
@@ -250,7 +251,7 @@ export class WebhookClient {
   private faultOf({ status, body }: ApiAnswer, secret: string): string {
     const text = typeof body === "string" ? body : (JSON.stringify(body) ?? "");
     const said = text.replaceAll(this.token, "…").replaceAll(secret || this.token, "…");
-    const short = printable(said).replace(/\s+/g, " ").slice(0, 300);
+    const short = printable(said.replace(/\s+/g, " "), 300);
     const answered = `${this.origin} answered ${status}${short === "" ? "" : ` ${short}`}`;
     if (status === 401) return `${answered}. ${this.variable} is no valid token: make one at ${this.api.tokenPage}.`;
     if (status === 403 || status === 404)

@@ -17,7 +17,7 @@ import { dropIns, enabledAndActive, file, layerOf, program, textBeside, unitFile
 import { builderUser, hugoUser, paths, units } from "../paths.ts";
 import { spoolGroup } from "../receiver/receiver.ts";
 import { sandbox } from "../sandbox.ts";
-import { deployKeyPath } from "../secrets/secrets.ts";
+import { loadCredential } from "../secrets/secrets.ts";
 import { commonFolders, type Folder, foldersOf, tmpfilesOf } from "./folders.ts";
 import { contentProgram, hugoResults, hugoRoot, hugoService, hugoSocketPath, noteOfContent } from "./hugo.ts";
 import { reporterFiles } from "./reporter.ts";
@@ -104,7 +104,7 @@ const agentService = ({ name }: SiteHook): HostFile =>
     units.agent(name),
     {
       hook: name,
-      deployKey: deployKeyPath(name),
+      deployKey: loadCredential(name, "deployKey"),
       user: builderUser(name),
       socket: agentPath(name),
       sandbox: sandbox("agent"),

@@ -9,7 +9,7 @@ import type { Host } from "../../config/settings.ts";
 import { file, unitFile } from "../kit.ts";
 import { paths, reporterUser, units } from "../paths.ts";
 import { sandbox } from "../sandbox.ts";
-import { reportCredential } from "../secrets/secrets.ts";
+import { loadCredential } from "../secrets/secrets.ts";
 
 const settingsPath = (hook: string) => `${paths.reporterSettings}/${hook}.json` as const;
 
@@ -38,7 +38,7 @@ export function reporterFiles(hook: SiteHook, host: Pick<Host, "name">): HostFil
     egressProgram: `${paths.lib}/egress`,
     program: paths.reporter,
     settings: settingsPath(name),
-    credentials: kinds.map((kind) => `LoadCredentialEncrypted=${kind}:${reportCredential(kind, name)}`).join("\n"),
+    credentials: kinds.map((kind) => loadCredential(name, kind)).join("\n"),
     user: reporterUser(name),
     reports: paths.reports,
     closed: [paths.sites, paths.spool, paths.requests, paths.rootRequests].map((path) => `-${path}`),

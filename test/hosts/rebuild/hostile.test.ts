@@ -304,7 +304,7 @@ describe("a build that forges its end, lives on and exchanges folders for links"
     await idle(host, "docs");
     await host.inside(`cp -a ${builder} /root/builder.cjs`);
     await host.writeFile(builder, readFileSync(weak, "utf8"));
-    const given = "LoadCredentialEncrypted=deploy-key:/etc/pushgate/credentials/docs-deploy-key";
+    const given = "LoadCredentialEncrypted=deploy-key:/etc/pushgate/credentials/docs.deploy-key";
     await dropIn("pushgate-build-docs.service", `[Service]\n${given}\n`);
     // A link to the clone leads nowhere, as the builder's unit does not see it, and so stops the build.
     try {

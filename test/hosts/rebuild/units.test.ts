@@ -143,7 +143,7 @@ chown -R guest:writers /home/guest/content && chmod -R g=rX,o= /home/guest/conte
     },
   ];
   settings = settingsOf(host, hooks);
-  secrets = { site: ["s".repeat(40)], docs: ["d".repeat(40)], "key:docs": [git.ssh.deployKey] };
+  secrets = { site: ["s".repeat(40)], docs: ["d".repeat(40)], "docs.deploy-key": [git.ssh.deployKey] };
   direct = new DirectApply(host);
   const ran = await direct.apply(settings, [...beneath, "builder-program", "egress", "builder"], secrets);
   expect(ran.code, ran.stderr).toBe(0);
@@ -403,7 +403,7 @@ SSH_AUTH_SOCK=/run/pushgate-agent-docs/socket ssh-add -l`;
     expect(said).toMatch(/^256 SHA256:/m);
     expect(said).not.toContain(key.slice(0, 40));
     expect(said).not.toContain("/deploy-key");
-    const given = "LoadCredentialEncrypted=deploy-key:/etc/pushgate/credentials/docs-deploy-key";
+    const given = "LoadCredentialEncrypted=deploy-key:/etc/pushgate/credentials/docs.deploy-key";
     expect(await inBuilder(look, given)).toContain(key.slice(0, 40));
     // systemd stops what no unit needs a moment later, and the timer may have started a build in between.
     await until("the agent ended with the build", async () =>
@@ -758,7 +758,7 @@ test("an apply without a hook's site makes its web root a folder again, and the 
   expect(await host.read("stat -c '%F %U:%G %a' /srv/docs")).toBe("directory root:root 755");
   expect(await served("/srv/docs/index.html")).toBe(page);
   expect(await host.read("ls /var/lib/pushgate-sites /etc/pushgate/credentials")).not.toMatch(
-    /docs-deploy-key|^docs$.*^docs$/m,
+    /docs.deploy-key|^docs$.*^docs$/m,
   );
   expect(await host.read("getent passwd | grep -oE '^pushgate-(build|hugo)[^:]*' | sort")).toBe(
     `${builderUser("site")}\n${hugoUser("site")}`,

@@ -359,7 +359,7 @@ describe("a host's answer", () => {
       { head: "d".repeat(40), held: "d".repeat(40) },
       /head +dddddddddddd, held back by a rollback/,
     ],
-    ["a reason without its escape sequence", { last: { ...status().last, reason: "\u001b[2Jgone" } }, /: \[2Jgone\n/],
+    ["a reason without its escape sequence", { last: { ...status().last, reason: "\u001b[2Jgone" } }, /: \?\[2Jgone\n/],
   ])("status prints %s", (_, change, line) => {
     expect(text(JSON.stringify(status(change)))).toMatch(line);
     expect(text(JSON.stringify(status(change)))).not.toContain("\u001b");

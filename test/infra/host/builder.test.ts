@@ -216,7 +216,7 @@ describe("the build's unit", () => {
     const agent = units.agent("docs");
     const reporter = `${paths.units}/${units.report("docs")}`;
     expect(credentials).toEqual([
-      [`${paths.units}/${agent}`, `deploy-key:${paths.credentials}/docs-deploy-key`],
+      [`${paths.units}/${agent}`, `deploy-key:${paths.credentials}/docs.deploy-key`],
       [reporter, `status:${paths.credentials}/docs.status`],
       [reporter, `notify:${paths.credentials}/docs.notify`],
     ]);

@@ -7,7 +7,8 @@ import { randomUUID } from "node:crypto";
 import { closeSync, constants, openSync, readdirSync, readSync, renameSync, unlinkSync } from "node:fs";
 import { join } from "node:path";
 import * as v from "valibot";
-import { ifThere, remove, writeWhole } from "./builder/files.ts";
+import { printable } from "../printable.ts";
+import { ifThere, remove, writeWhole } from "./files.ts";
 
 const reportShape = v.object({
   /** The git host's API, or the URL of `site.notify`. */
@@ -15,8 +16,11 @@ const reportShape = v.object({
   /** null where a build failed before its commit was known. */
   commit: v.nullable(v.pipe(v.string(), v.regex(/^([0-9a-f]{40}|[0-9a-f]{64})$/))),
   state: v.picklist(["pending", "success", "failure"]),
-  /** One line without control characters. */
-  reason: v.pipe(v.string(), v.regex(/^[^\p{C}\p{Zl}\p{Zp}]*$/u), v.maxLength(501)),
+  reason: v.pipe(
+    v.string(),
+    v.check((text) => printable(text) === text),
+    v.maxLength(501),
+  ),
   /** ISO 8601. */
   at: v.pipe(v.string(), v.isoTimestamp()),
 });
@@ -67,7 +71,7 @@ function read(path: string): Report | undefined {
 }
 
 /** Removes a file. A folder, which no builder makes there, first gets a name that counts no more. */
-export function discard(folder: string, name: Buffer): void {
+export function removeReport(folder: string, name: Buffer): void {
   const path = Buffer.concat([Buffer.from(`${folder}/`), name]);
   try {
     ifThere(() => unlinkSync(path));
