@@ -1,7 +1,6 @@
 /** What the commands share: options, examples, the hosts that one works on, and the question before several change. */
-import { createInterface } from "node:readline/promises";
 import { Command, InvalidArgumentError } from "commander";
-import { answerTo, type Declared, stackArgs, UserError } from "./stack.ts";
+import { type Declared, hasTerminal, prompted, stackArgs, UserError } from "./stack.ts";
 
 export const exitCodes = `
 Exit status:
@@ -21,19 +20,26 @@ const options = {
   yes: ["-y, --yes", "go on without a prompt"],
 } as const;
 
-/** `usage`: name and arguments in commander's notation. `examples`: lines that can be pasted, without "npx pushgate". */
-export function command(
-  usage: string,
-  description: string,
-  { takes = [], examples }: { takes?: readonly (keyof typeof options)[]; examples: readonly (readonly string[])[] },
-): Command {
-  const [name = "", ...words] = usage.split(" ");
-  const made = new Command(name).description(description).option("--stack <name>", "this stack, not the selected one");
-  if (words.length > 0) made.arguments(words.join(" "));
+/** `examples`: lines that can be pasted, without "npx pushgate". */
+export function command({
+  takes = [],
+  examples = [],
+}: {
+  readonly takes?: readonly (keyof typeof options)[];
+  readonly examples?: readonly (readonly string[])[];
+}): Command {
+  const made = new Command().option("--stack <name>", "this stack, not the selected one");
   for (const [flags, text] of takes.map((option) => options[option])) made.option(flags, text);
   const width = Math.max(...examples.map(([line = ""]) => line.length)) + 2;
   const lines = examples.map(([line = "", text = ""]) => `  npx pushgate ${line.padEnd(width)}${text}`.trimEnd());
   return made.addHelpText("after", `\nExamples:\n${lines.join("\n")}`);
+}
+
+/** `usage`: name and arguments in commander's notation. */
+export function named(usage: string, description: string, made: Command): Command {
+  const [name = "", ...words] = usage.split(" ");
+  for (const word of made.registeredArguments.length > 0 ? [] : words) made.argument(word);
+  return made.name(name).description(description);
 }
 
 /** A parser of an option's value; `fix`: what to type in place of one that does not fit. */
@@ -84,12 +90,11 @@ export function hooksNamed(hooks: Declared["hooks"], name: string | undefined): 
 /** Prompts on the terminal. Without one, or where the answer is not yes, throws a UserError. */
 export async function confirm(question: string, { yes }: Options): Promise<void> {
   if (yes) return;
-  if (!process.stdin.isTTY || !process.stderr.isTTY)
+  if (!hasTerminal())
     throw new UserError(`${question} Nothing was changed, as there is no terminal for an answer. Add --yes.`);
-  const line = createInterface({ input: process.stdin, output: process.stderr });
-  const answer = await answerTo(line, `${question} [y/N] `);
-  line.close();
-  if (!/^y(es)?$/i.test(answer.trim())) throw new UserError("nothing was changed.");
+  const { default: confirmed } = await import("@inquirer/confirm");
+  const answer = await prompted((context) => confirmed({ message: question, default: false }, context));
+  if (!answer) throw new UserError("nothing was changed.");
 }
 
 /** Prompts before a change of more than one host, and names them. */
@@ -117,8 +122,7 @@ export async function all<T>(promises: readonly Promise<T>[]): Promise<T[]> {
 
 /**
  * npm takes options before `--` for its own and hands them on as variables: `npm exec pushgate rollback site --host=web1`
- * runs without --host, and so changes every host. Throws the line to type. `line`: the command as it should be typed,
- * without these options.
+ * runs without --host, and so changes every host. Throws the line to type. `line`: the command without these options.
  */
 export function keptByNpm(
   names: readonly string[],

@@ -76,7 +76,7 @@ async function importAll(adoptions: readonly Adoption[], stack: readonly string[
   }
 }
 
-export const adopt = command("adopt", "take over what exists at Cloudflare, also after a lost state", {
+export const adopt = command({
   takes: ["yes"],
   examples: [
     ["adopt", "lists what it would take over, and prompts"],

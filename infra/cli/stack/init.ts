@@ -4,7 +4,6 @@
  */
 import { lookup } from "node:dns/promises";
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
-import { createInterface } from "node:readline/promises";
 import { overlapCidr } from "cidr-tools";
 import { Option } from "commander";
 import { parseDocument } from "yaml";
@@ -15,7 +14,7 @@ import { command } from "../command.ts";
 import { runOnHost } from "../run-on-host.ts";
 import { pulumi, UserError } from "../stack.ts";
 import type { Zone } from "./live-objects.ts";
-import { type Answers, aboutPlan, aboutRest, aboutZone, all, answered, flagOf, prompter } from "./questions.ts";
+import { type Answers, aboutPlan, aboutRest, aboutZone, all, answered, flagOf } from "./questions.ts";
 import { newSecret } from "./secret.ts";
 
 /** What the host says of itself. Throws a UserError with the fix where SSH or root cannot be reached. */
@@ -140,7 +139,7 @@ async function makeStack(stack: string, config: object, hook: string, secret: st
 
 type InitOptions = Answers & { stack: string; token?: string; api: string };
 
-const init = command("init", "make a stack of your own: prompts, tries the host, writes Pulumi.<stack>.yaml", {
+const init = command({
   examples: [
     ["init", "prompts for everything, and explains it"],
     ["init --help", "the flags for use without a terminal"],
@@ -157,24 +156,15 @@ init.action(async ({ stack = "live", token, api, ...flags }: InitOptions) => {
   const file = `Pulumi.${stack}.yaml`;
   if (existsSync(file))
     throw new UserError(`${file} exists, and init overwrites nothing. Edit it, or choose another --stack.`);
-  const line =
-    process.stdin.isTTY && process.stdout.isTTY
-      ? createInterface({ input: process.stdin, output: process.stdout })
-      : undefined;
-  const prompt = line && prompter(line);
   const answers: Answers = {};
-  try {
-    await answered(aboutZone, answers, flags, prompt);
-    Object.assign(answers, await planOf(answers.zone!, token, api));
-    await answered(aboutPlan, answers, flags, prompt);
-    const own = await tryHost(answers.ssh!);
-    Object.assign(answers, own);
-    const warning = await addressWarning(answers.ssh!, own);
-    if (warning !== undefined) console.log(`\nWarning: ${warning}`);
-    await answered(aboutRest, answers, flags, prompt);
-  } finally {
-    line?.close();
-  }
+  await answered(aboutZone, answers, flags);
+  Object.assign(answers, await planOf(answers.zone!, token, api));
+  await answered(aboutPlan, answers, flags);
+  const own = await tryHost(answers.ssh!);
+  Object.assign(answers, own);
+  const warning = await addressWarning(answers.ssh!, own);
+  if (warning !== undefined) console.log(`\nWarning: ${warning}`);
+  await answered(aboutRest, answers, flags);
   const [config, secret, hook] = [configOf(answers, api), newSecret(answers.gitHost as GitHostName), answers.hook!];
   const left = await remaining(config, hook, secret);
   await makeStack(stack, config, hook, secret, token);

@@ -1,12 +1,11 @@
 /** What init needs to know: its questions with their usual answers, and how they are answered. */
-import type { createInterface } from "node:readline/promises";
 import * as v from "valibot";
 import { gitHostAt, published } from "../../config/derived.ts";
 import { formOf, type Schema, unwrapped } from "../../config/form.ts";
 import { found } from "../../config/found.ts";
 import { shape } from "../../config/schema.ts";
 import { checked, range } from "../../config/values.ts";
-import { answerTo, UserError } from "../stack.ts";
+import { hasTerminal, prompted, UserError } from "../stack.ts";
 
 const { hosts, hooks, edge } = shape.entries;
 const host = hosts.pipe[0].item.entries;
@@ -105,8 +104,6 @@ export const aboutRest: readonly Question[] = [
 export const all = [...aboutZone, ...aboutPlan, ...aboutRest];
 export const flagOf = (name: string): string => `--${name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;
 
-type Prompt = (question: Question, usual: string | undefined) => Promise<string>;
-
 /** A fault of an answer, or undefined. */
 function faultOf({ schema, usual }: Question, answer: string): string | undefined {
   if (answer === "" && usual !== undefined) return undefined;
@@ -116,19 +113,14 @@ function faultOf({ schema, usual }: Question, answer: string): string | undefine
 }
 
 /** Adds an answer to each question: from its flag, from a person, or the usual one. Throws all faults as one UserError. */
-export async function answered(
-  questions: readonly Question[],
-  answers: Answers,
-  flags: Answers,
-  prompt?: Prompt,
-): Promise<void> {
+export async function answered(questions: readonly Question[], answers: Answers, flags: Answers): Promise<void> {
   const faults: string[] = [];
   for (const question of questions) {
     const { name, usual, isNeeded } = question;
     if (isNeeded?.(answers) === false) continue;
     const standard = usual?.(answers);
     const given = flags[name];
-    const answer = given ?? (prompt ? await prompt(question, standard) : standard);
+    const answer = given ?? (hasTerminal() ? await prompt(question, standard) : standard);
     if (answer === undefined) faults.push(`${flagOf(name)} is missing: ${question.explains}`);
     else answers[name] = answer;
     const fault = answer === undefined ? undefined : faultOf(question, answer);
@@ -138,16 +130,15 @@ export async function answered(
 }
 
 /** Prompts until the answer has no fault. */
-export function prompter(line: ReturnType<typeof createInterface>): Prompt {
-  return async (question, usual) => {
-    console.log(`\n${question.explains}`);
-    for (;;) {
-      const shown = usual ? ` [${usual}]` : "";
-      const typed = (await answerTo(line, `${question.name}${shown}: `)).trim();
-      const answer = typed === "" && usual !== undefined ? usual : typed;
-      const fault = faultOf(question, answer);
-      if (fault === undefined) return answer;
-      console.log(`That ${fault}`);
-    }
+async function prompt(question: Question, usual: string | undefined): Promise<string> {
+  const { default: input } = await import("@inquirer/input");
+  const asked = {
+    message: `${question.name}: ${question.explains}`,
+    ...(usual && { default: usual }),
+    validate: (answer: string) => {
+      const fault = faultOf(question, answer.trim());
+      return fault === undefined || `That ${fault}`;
+    },
   };
+  return (await prompted((context) => input(asked, context))).trim() || (usual ?? "");
 }

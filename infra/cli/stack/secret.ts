@@ -6,7 +6,7 @@ import { randomBytes } from "node:crypto";
 import { gitHosts } from "../../../service/git-hosts/index.ts";
 import { writtenKey } from "../../../service/git-hosts/standard-signature.ts";
 import type { GitHostName } from "../../config/settings.ts";
-import { command, hooksNamed, type Options, ofStack } from "../command.ts";
+import { command, hooksNamed, named, type Options, ofStack } from "../command.ts";
 import { pulumi, readSecrets, readStack, UserError } from "../stack.ts";
 
 /** 256 bits: a key of Standard Webhooks where the git host signs with one, else 44 characters. */
@@ -31,7 +31,7 @@ async function secretsOf(name: string, options: Options) {
   return { gitHost, ...secrets[name] };
 }
 
-const show = command("show <hook>", "print the secrets of a hook", {
+const show = command({
   takes: ["json"],
   examples: [["secret show site", "the current secret, and the previous one while a rotation lasts"]],
 }).action(async (name: string, options: Options) => {
@@ -41,7 +41,7 @@ const show = command("show <hook>", "print the secrets of a hook", {
   if (previous !== undefined) console.log(`previous  ${previous}`);
 });
 
-const rotate = command("rotate <hook>", "make a new secret; the current one stays accepted as the previous one", {
+const rotate = command({
   examples: [["secret rotate site", "prints the steps that follow"]],
 }).action(async (name: string, options: Options) => {
   const { gitHost, current, previous } = await secretsOf(name, options);
@@ -64,7 +64,7 @@ const rotate = command("rotate <hook>", "make a new secret; the current one stay
   console.log(`${name} has a new secret. Next:\n${steps.map((step, i) => `  ${i + 1}. ${step}`).join("\n")}`);
 });
 
-const drop = command("drop <hook>", "remove the previous secret, once the git host uses the current one", {
+const drop = command({
   examples: [["secret drop site", "ends a rotation"]],
 }).action(async (name: string, options: Options) => {
   const { previous } = await secretsOf(name, options);
@@ -73,7 +73,9 @@ const drop = command("drop <hook>", "remove the previous secret, once the git ho
   console.log(`${name} has one secret. Next: npx pulumi up`);
 });
 
-export const secret = command("secret", "show or rotate the secret that a git host signs with", {
+export const secret = command({
   examples: [["secret rotate site"], ["secret drop site"], ["secret show site"]],
-});
-for (const step of [show, rotate, drop]) secret.addCommand(step);
+})
+  .addCommand(named("show <hook>", "print the secrets of a hook", show))
+  .addCommand(named("rotate <hook>", "make a new secret; the current one stays accepted as the previous one", rotate))
+  .addCommand(named("drop <hook>", "remove the previous secret, once the git host uses the current one", drop));

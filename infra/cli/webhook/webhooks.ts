@@ -22,8 +22,10 @@ import type {
 import { printable } from "../../apply/report.ts";
 import type { Hook } from "../../config/settings.ts";
 import { type Endpoint, nameOfEndpoint } from "../endpoints.ts";
-import { tokenIn } from "../environment.ts";
 import { UserError } from "../stack.ts";
+
+/** A git host's token in the environment. It is stored nowhere and sent to one origin. */
+export const tokenIn = (variable: string): string | undefined => process.env[variable]?.trim() || undefined;
 
 export type Named = Pick<Hook, "name" | "gitHost" | "repository">;
 
