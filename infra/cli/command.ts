@@ -1,6 +1,6 @@
 /** What the commands share: options, examples, the hosts that one works on, and the question before several change. */
 import { Command, InvalidArgumentError } from "commander";
-import { type Declared, hasTerminal, prompted, stackArgs, UserError } from "./stack.ts";
+import { type Declared, hasTerminal, prompted, UserError } from "./stack.ts";
 
 export const exitCodes = `
 Exit status:
@@ -53,7 +53,8 @@ export const valued =
 /** What every command gets from its options. */
 export type Options = { stack?: string; host?: string; json?: boolean; yes?: boolean };
 
-export const ofStack = ({ stack }: Options): string[] => stackArgs(stack);
+/** As arguments of pulumi; the selected stack if none is named. */
+export const ofStack = ({ stack }: Options): string[] => (stack === undefined ? [] : ["--stack", stack]);
 
 /** The hosts that are present, or the one that --host names. */
 export function targets(hosts: readonly Host[], { host: wanted }: Options): Host[] {

@@ -42,6 +42,13 @@ async function runPulumi(args: readonly string[], { shown = false, prompts = fal
   return { code: ran.exitCode, stdout: ran.stdout ?? "", stderr: ran.stderr ?? "" };
 }
 
+/** Returns what pulumi prints. Throws a UserError where it fails. */
+export async function must(args: readonly string[], input?: string): Promise<string> {
+  const { code, stdout, stderr } = await pulumi(args, { input });
+  if (code !== 0) throw new UserError(`pulumi ${args.slice(0, 2).join(" ")} failed: ${stderr.trim()}`);
+  return stdout;
+}
+
 /** Standard output is for JSON: prompts are on standard error. */
 export const hasTerminal = (): boolean => Boolean(process.stdin.isTTY && process.stderr.isTTY);
 
@@ -49,13 +56,11 @@ export const hasTerminal = (): boolean => Boolean(process.stdin.isTTY && process
 export async function prompted<T>(prompt: (context: { output: NodeJS.WritableStream }) => Promise<T>): Promise<T> {
   try {
     return await prompt({ output: process.stderr });
-  } catch {
+  } catch (error) {
+    if ((error as Error).name !== "ExitPromptError") throw error;
     throw new UserError("the prompt was ended, so nothing was changed.");
   }
 }
-
-/** As arguments of pulumi; the selected stack if none is named. */
-export const stackArgs = (stack: string | undefined): string[] => (stack === undefined ? [] : ["--stack", stack]);
 
 /** urn:pulumi:stack::project::type::name, in which only the name may hold "::": an IPv6 address's record does. */
 export const nameOf = (urn: string): string => urn.split("::").slice(3).join("::");

@@ -7,7 +7,7 @@ import { gitHosts } from "../../../service/git-hosts/index.ts";
 import { writtenKey } from "../../../service/git-hosts/standard-signature.ts";
 import type { GitHostName } from "../../config/settings.ts";
 import { command, hooksNamed, named, type Options, ofStack } from "../command.ts";
-import { pulumi, readSecrets, readStack, UserError } from "../stack.ts";
+import { must, readSecrets, readStack, UserError } from "../stack.ts";
 
 /** 256 bits: a key of Standard Webhooks where the git host signs with one, else 44 characters. */
 export const newSecret = (gitHost: GitHostName): string =>
@@ -15,13 +15,8 @@ export const newSecret = (gitHost: GitHostName): string =>
 
 const keyOf = (hook: string, which: "current" | "previous"): string => `pushgate:secrets.${hook}.${which}`;
 
-async function change(args: readonly string[], options: Options, input?: string): Promise<void> {
-  const { code, stderr } = await pulumi(["config", ...args, ...ofStack(options)], { input });
-  if (code !== 0) throw new UserError(`pulumi config ${args[0]} failed: ${stderr.trim()}`);
-}
-
-const set = (hook: string, which: "current" | "previous", value: string, options: Options): Promise<void> =>
-  change(["set", "--secret", "--path", keyOf(hook, which)], options, value);
+const set = (hook: string, which: "current" | "previous", value: string, options: Options): Promise<string> =>
+  must(["config", "set", "--secret", "--path", keyOf(hook, which), ...ofStack(options)], value);
 
 /** The hook's secrets; throws a UserError for a hook that the stack does not declare. */
 async function secretsOf(name: string, options: Options) {
@@ -69,7 +64,7 @@ const drop = command({
 }).action(async (name: string, options: Options) => {
   const { previous } = await secretsOf(name, options);
   if (previous === undefined) throw new UserError(`${name} has no previous secret, so there is nothing to drop.`);
-  await change(["rm", "--path", keyOf(name, "previous")], options);
+  await must(["config", "rm", "--path", keyOf(name, "previous"), ...ofStack(options)]);
   console.log(`${name} has one secret. Next: npx pulumi up`);
 });
 

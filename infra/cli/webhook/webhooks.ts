@@ -56,7 +56,7 @@ export function assertOneOrigin(hooks: readonly Named[]): void {
 export function clientOf(hook: Named): WebhookClient | undefined {
   const found = apiOf(hook);
   const token = found && tokenIn(found.variable);
-  return token === undefined ? undefined : new WebhookClient(hook, found!, token);
+  return token === undefined ? undefined : new WebhookClient(hook, token);
 }
 
 /** Throws a UserError that says what is missing. */
@@ -108,17 +108,14 @@ export class WebhookClient {
   readonly hook: Named;
   readonly api: WebhookApi;
   readonly variable: string;
-  private readonly at: NonNullable<ReturnType<typeof apiOf>>["at"];
+  private readonly at: ReturnType<typeof repositoryOf>;
   private readonly origin: string;
   private readonly token: string;
 
-  constructor(hook: Named, { api, at, variable, origin }: NonNullable<ReturnType<typeof apiOf>>, token: string) {
+  constructor(hook: Named, token: string) {
     this.hook = hook;
-    this.api = api;
-    this.at = at;
-    this.variable = variable;
-    this.origin = origin;
     this.token = token;
+    ({ api: this.api, at: this.at, variable: this.variable, origin: this.origin } = apiOf(hook)!);
   }
 
   /** The webhooks with this URL; pushgate has no other way to know its own. */

@@ -76,11 +76,11 @@ const passphrase: Reply = [/\? Passphrase of the stack /, `open sesame${enter}`]
 const reply = (name: string, answer: string): Reply => [new RegExp(`\\? ${name}: `), `${answer}${enter}`];
 const replies: readonly Reply[] = answers.map(([name, , answer]) => reply(name, answer));
 
-test("init prompts for each thing it needs, explains it in one line, and writes the stack", async () => {
+test("init prompts for each thing it needs, explains it, and writes the stack", async () => {
   const { code, text } = await terminal.run(`${pushgate} init`, [...replies, passphrase]);
   expect(code, text).toBe(0);
   for (const [name, offered] of answers)
-    expect(text).toMatch(new RegExp(`\\? ${name}: [A-Z].{10,110}\\.${offered && ` \\(${offered}\\)`}`));
+    expect(text).toMatch(new RegExp(`\\? ${name}: [A-Z].{10,250}\\.${offered && ` \\(${offered}\\)`}`));
   const { config } = parse(readFileSync(stackFile(), "utf8"));
   expect(config["pushgate:hooks"][0]).toMatchObject({ gitHost: "forgejo", sources: ["9.9.9.10"] });
   expect(config["pushgate:hooks"][0].site).toMatchObject({ webRoot: "/var/www/site", hostname: "www.pushgate.dev" });
