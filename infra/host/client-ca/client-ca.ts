@@ -5,20 +5,17 @@
  */
 import type { HostLayer } from "../../apply/layer.ts";
 import { file, layerOf } from "../kit.ts";
-import { paths } from "../paths.ts";
 import { settledCaPath, trust } from "../proxy/origin-server.ts";
 
 /** `clientCaPem`: PEM of the CA whose client certificate Cloudflare presents. */
 export const clientCaLayer = (clientCaPem: string): HostLayer =>
   layerOf(import.meta.url, "client-ca", {
-    formerly: "pulls",
     values: trust,
     files: [
       // With a file that is no certificate nginx would not start, and every site of it would be down.
       file(settledCaPath, `${clientCaPem.trimEnd()}\n`, { check: 'openssl x509 -in "$1" -noout' }),
     ],
-    // An earlier version had the second one.
-    owns: [settledCaPath, `${paths.tls}/settled-ca.conf`],
+    owns: [settledCaPath],
     // The proxy layer's facts show what nginx runs with. It reads the file only when it reloads.
     facts: [],
     shared: ["proxy/trust.sh"],
