@@ -13,7 +13,6 @@ Exit status:
 
 type Host = Declared["hosts"][number];
 
-/** Options that several commands take. */
 const options = {
   host: ["--host <name>", "this host only"],
   json: ["--json", "print JSON, for a program"],
@@ -50,7 +49,6 @@ export const valued =
     return read(text);
   };
 
-/** What every command gets from its options. */
 export type Options = { stack?: string; host?: string; json?: boolean; yes?: boolean };
 
 /** As arguments of pulumi; the selected stack if none is named. */
@@ -70,7 +68,6 @@ export function targets(hosts: readonly Host[], { host: wanted }: Options): Host
   return found;
 }
 
-/** The hook of this name that has a site. */
 export function siteNamed(hooks: Declared["hooks"], name: string) {
   const sites = hooks.flatMap(({ name, site }) => (site === undefined ? [] : [{ name, site }]));
   const found = sites.find((hook) => hook.name === name);
@@ -80,7 +77,6 @@ export function siteNamed(hooks: Declared["hooks"], name: string) {
   throw new UserError(`${JSON.stringify(name)} is no hook with a site. ${use}`);
 }
 
-/** The hooks of this name, or all. */
 export function hooksNamed(hooks: Declared["hooks"], name: string | undefined): Declared["hooks"] {
   const found = hooks.filter((hook) => name === undefined || hook.name === name);
   if (found.length > 0) return found;
@@ -98,7 +94,6 @@ export async function confirm(question: string, { yes }: Options): Promise<void>
   if (!answer) throw new UserError("nothing was changed.");
 }
 
-/** Prompts before a change of more than one host, and names them. */
 export async function confirmHosts(what: string, hosts: readonly Host[], options: Options): Promise<void> {
   if (hosts.length < 2) return;
   await confirm(`This ${what} on ${hosts.map(({ name }) => name).join(" and ")}.`, options);

@@ -8,7 +8,6 @@ export class UserError extends Error {}
 type How = {
   /** Its output goes to the terminal as it comes. */
   readonly shown?: boolean;
-  /** It may read from the terminal. */
   readonly prompts?: boolean;
   /** On its standard input, as for a secret. */
   readonly input?: string | undefined;
@@ -16,7 +15,6 @@ type How = {
 
 /** What pulumi prints where it has no passphrase and its own prompt would not be seen. */
 const needsPassphrase = /passphrase must be set with PULUMI_CONFIG_PASSPHRASE/;
-/** The passphrase that a person has typed. */
 let passphrase: string | undefined;
 
 /** pulumi prompts for a passphrase only where its input and output are the terminal. Elsewhere this prompts, once. */
@@ -139,7 +137,6 @@ type Secrets = Readonly<
   Record<string, { readonly current?: string; readonly previous?: string; readonly status?: string }>
 >;
 
-/** `pushgate:secrets`, decrypted. */
 export async function readSecrets(stack: readonly string[]): Promise<Secrets> {
   const secrets = (await readConfig(stack, "--show-secrets"))["pushgate:secrets"];
   return (secrets?.objectValue ?? {}) as Secrets;

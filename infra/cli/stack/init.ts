@@ -21,9 +21,9 @@ import {
   aboutZone,
   all,
   answered,
+  configured,
   explained,
   flagOf,
-  configured,
 } from "./questions.ts";
 import { newSecret } from "./secret.ts";
 
@@ -66,7 +66,6 @@ async function planOf(zone: string, token: string | undefined, baseUrl: string):
   return live.plan?.legacy_id === undefined ? {} : { plan: live.plan.legacy_id };
 }
 
-/** The keys of the stack file without secrets. */
 function configOf(answers: Answers, api: string): Readonly<Record<string, unknown>> {
   const document = new Document({});
   if (api !== vendorUrl) document.set("cloudflare:baseUrl", api);

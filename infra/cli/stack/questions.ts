@@ -67,7 +67,6 @@ export function explained(question: Question, usual: string | undefined): string
   return `${description}${more}`;
 }
 
-/** A fault of an answer, or undefined. */
 function faultOf(question: Question, answer: string): string | undefined {
   if (answer === "" && question.usual !== undefined) return undefined;
   const schema = unwrapped(schemaOf(question));
@@ -91,7 +90,6 @@ export async function answered(questions: readonly Question[], answers: Answers,
   if (faults.length > 0) throw new UserError(faults.join("\n"));
 }
 
-/** Prompts until the answer has no fault. */
 async function prompt(question: Question, usual: string | undefined): Promise<string> {
   const { default: input } = await import("@inquirer/input");
   const asked = {

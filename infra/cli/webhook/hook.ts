@@ -9,7 +9,6 @@ import { apiOf, type Named, tokenIn } from "./webhooks.ts";
 
 const contentType = "application/json";
 
-/** For a program. */
 const forProgram = ({ hook, host, url, secret }: Endpoint) => ({
   hook: hook.name,
   host,

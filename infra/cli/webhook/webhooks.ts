@@ -59,7 +59,6 @@ export function clientOf(hook: Named): WebhookClient | undefined {
   return token === undefined ? undefined : new WebhookClient(hook, token);
 }
 
-/** Throws a UserError that says what is missing. */
 export function neededClient(hook: Named, what: string): WebhookClient {
   const found = apiOf(hook);
   if (found === undefined)
@@ -132,7 +131,6 @@ export class WebhookClient {
     for (const request of this.api.correct(this.at, id, wanted)) await this.send(request, wanted.secret);
   }
 
-  /** Throws a UserError where the API has none. */
   async ping({ id }: Webhook, wanted: Wanted): Promise<void> {
     const { ping } = this.api;
     if (ping === undefined) throw new UserError(this.lacks());

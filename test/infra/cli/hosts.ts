@@ -216,7 +216,10 @@ echo "$*" >>${this.folder}/pulumi.log
     const { CLOUDFLARE_API_TOKEN: _, CLOUDFLARE_BASE_URL: __, ...inherited } = env;
     const text = { stdout: "", stderr: "" };
     const spies = (["stdout", "stderr"] as const).flatMap((name) => {
-      const add = (part: unknown): boolean => Boolean((text[name] += part));
+      const add = (part: unknown): true => {
+        text[name] += part;
+        return true;
+      };
       const print = (line = ""): void => void add(`${line}\n`);
       const method = name === "stdout" ? "log" : "error";
       return [

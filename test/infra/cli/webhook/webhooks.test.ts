@@ -385,7 +385,7 @@ describe("a git host without a record", () => {
     const record = await as("GITEA_TOKEN", "trace", "--hook", "site");
     expect(record.stderr).toContain("Gitea has no API for its delivery history: its page has it.");
     expect(record.code).toBe(1);
-  }, 60_000);
+  });
 
   test("bitbucket-data-center: --set creates the webhook, and the host sends the ping to its receiver itself", async () => {
     configured("bitbucket-data-center", "/scm");
@@ -393,7 +393,7 @@ describe("a git host without a record", () => {
     expect(stdout).toContain("site on web1: the webhook is set.");
     expect(stdout).toContain("Bitbucket Data Center has no API for tests with a signature");
     expect(stdout).toContain("The host sent this ping to its receiver itself.");
-  }, 60_000);
+  });
 });
 
 test("one token is not sent to two servers", async () => {
