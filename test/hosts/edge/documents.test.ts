@@ -87,7 +87,7 @@ const usual = (): Reply[] => [
   [/unlock config\/secrets[^*]*:\s*$/, `${passphrase}${enter}`],
   [/\? Passphrase of the stack /, `${passphrase}${enter}`],
   [/Do you want to perform this (update|destroy)/, `yes${enter}`],
-  [/\(y\/N\) $/, `y${enter}`],
+  [/\(y\/N\)\s*$/, `y${enter}`],
 ];
 
 /** Types a line, and returns what the terminal shows. */

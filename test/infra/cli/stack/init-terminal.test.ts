@@ -164,3 +164,16 @@ test("a command that reads secrets prompts for the passphrase where there is a t
     "the stack has a passphrase. Set PULUMI_CONFIG_PASSPHRASE or PULUMI_CONFIG_PASSPHRASE_FILE.",
   );
 });
+
+test("a change of several hosts prompts, and only a yes goes on", async () => {
+  const site = { name: "site", gitHost: "github", repository: "https://github.com/me/site.git", branch: "main" };
+  const host = (name: string) => ({ name, ssh: `root@${name}`, address: "9.9.9.9", hostname: `${name}.pushgate.dev` });
+  hosts.configure([host("web1"), host("web2")], [{ ...site, site: { webRoot: "/var/www/site" } }]);
+  const build = (typed: string) =>
+    terminal.run(`${pushgate} build site`, [[/\? .* web1 and web2\. \(y\/N\)\s*$/, typed]]);
+  for (const typed of [enter, `n${enter}`])
+    expect((await build(typed)).text).toMatch(/pushgate: nothing was changed\.\n$/);
+  expect((await build(interrupt)).text).toMatch(/pushgate: the prompt was ended, so nothing was changed\.\n/);
+  const { code, text } = await build(`y${enter}`);
+  expect([code, text], text).toEqual([1, expect.stringContaining("web1: its name does not resolve")]);
+});
