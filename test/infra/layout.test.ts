@@ -91,6 +91,7 @@ test("infra and service import nothing from test, and each folder only what its 
   expect(grep("allConfig|pulumi\\.Config", "infra")).toEqual(["infra/config/settings.ts"]);
   expect(grep("process\\.env", "infra", "service")).toEqual([
     "infra/cli/main.ts",
+    "infra/cli/webhook/webhooks.ts",
     "infra/config/settings.ts",
     "service/settings.ts",
   ]);

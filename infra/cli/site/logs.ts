@@ -129,7 +129,7 @@ async function follow(hosts: readonly Target[], wanted: Wanted, show: (line: Lin
   await all(hosts.map((host) => followed(host).catch(reported)));
 }
 
-export const logs = command("logs", `print the logs of ${sources.join(", ")}`, {
+export const logs = command({
   takes: ["host", "json"],
   examples: [
     ["logs", "the last lines of all logs of every host"],

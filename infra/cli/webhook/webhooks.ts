@@ -27,8 +27,10 @@ import { pauseOf } from "../../../service/pause.ts";
 import { printable } from "../../../service/printable.ts";
 import type { Hook } from "../../config/settings.ts";
 import { type Endpoint, nameOfEndpoint } from "../endpoints.ts";
-import { tokenIn } from "../environment.ts";
 import { UserError } from "../stack.ts";
+
+/** A git host's token in the environment. It is stored nowhere and sent to one origin. */
+export const tokenIn = (variable: string): string | undefined => process.env[variable]?.trim() || undefined;
 
 export type Named = Pick<Hook, "name" | "gitHost" | "repository">;
 
@@ -61,10 +63,9 @@ export function assertOneOrigin(hooks: readonly Named[]): void {
 export function clientOf(hook: Named): WebhookClient | undefined {
   const found = apiOf(hook);
   const token = found && tokenIn(found.variable);
-  return token === undefined ? undefined : new WebhookClient(hook, found!, token);
+  return token === undefined ? undefined : new WebhookClient(hook, token);
 }
 
-/** Throws a UserError that says what is missing. */
 export function neededClient(hook: Named, what: string): WebhookClient {
   const found = apiOf(hook);
   if (found === undefined)
@@ -120,14 +121,15 @@ export class WebhookClient {
   private readonly origin: string;
   private readonly token: string;
 
-  constructor(hook: Named, { api, requests, authorization, variable, origin }: Found, token: string) {
+  constructor(hook: Named, token: string) {
     this.hook = hook;
+    this.token = token;
+    const { api, requests, authorization, variable, origin } = apiOf(hook)!;
     this.api = api;
     this.requests = requests;
     this.headers = { accept: "application/json", ...authorization(token), "user-agent": "pushgate" };
     this.variable = variable;
     this.origin = origin;
-    this.token = token;
   }
 
   /** The webhooks with this URL; pushgate has no other way to know its own. */
@@ -148,7 +150,6 @@ export class WebhookClient {
     for (const request of this.requests.correct(id, wanted)) await this.send(request, wanted.secret);
   }
 
-  /** Throws a UserError where the API has none. */
   async ping({ id }: Webhook, wanted: Wanted): Promise<void> {
     const { ping } = this.api;
     if (ping === undefined) throw new UserError(this.lacks());
