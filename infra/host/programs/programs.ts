@@ -18,7 +18,7 @@ export type Bundle = { readonly file: string; readonly sha256: string };
 /** The layer of a program's name declares the units that run it. `sound`: property and value while they stay up. */
 const programs = {
   receiver: { sound: "ActiveState=active" },
-  // A builder ends where it cannot wait, and starts again for the next push.
+  // A builder ends after its run.
   builder: { sound: "Result=success" },
 } as const;
 export type Program = keyof typeof programs;

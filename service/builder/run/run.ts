@@ -6,6 +6,7 @@ import { makeRoom } from "../build/room.ts";
 import { writeWhole } from "../files.ts";
 import { heldHead, holdHead, unholdHead } from "../places.ts";
 import { compare, isAdoptable, registerAdopted } from "../release/adopt.ts";
+import { crypto } from "../release/link-or-copy.ts";
 import { makeRelease } from "../release/make-release.ts";
 import {
   currentRelease,
@@ -67,6 +68,8 @@ async function advance(context: BuildContext, markers: readonly Marker[], run: R
   }
   const published = deployed(places);
   await makeRoom(context);
+  // While git fetches.
+  setImmediate(crypto);
   const head = await run.timed("fetch", () => fetchHead(context));
   run.head = head;
   const { commit, reason, unlessSame } = await run.timed("decide", (): Plan | Promise<Plan> =>

@@ -24,7 +24,7 @@ import type { BuildContext } from "../../../service/builder/source/repository.ts
 import type { Builder } from "../../../service/settings.ts";
 import { type GitHost, startGitHost } from "../../fakes/git-host.ts";
 import type { Repository } from "../../fakes/git-repository.ts";
-import { bundled, ending } from "../bundles.ts";
+import { anywhere, bundled } from "../bundles.ts";
 import { type FakeHugo, startFakeHugo } from "./build/fake-hugo.ts";
 import { siteFiles, writeContent } from "./hugo-site.ts";
 
@@ -144,7 +144,7 @@ export async function bundledBuilder(folder: string, ...without: readonly Withou
           left.delete(part);
           return contents.replace(words, instead);
         },
-        ending(at, text),
+        anywhere(at, text),
       ),
   );
   for (const [file] of left) throw new Error(`the builder has no module ${file}`);
@@ -236,6 +236,7 @@ export async function bench({
     keep: [],
     assets: assetExtensions,
     submodules: true,
+    reconcileMinutes: 15,
     limits: { releaseBytes: 1 << 30, pagesPercent: 50, seconds: 30, ...limit },
     ...rest,
   };
