@@ -21,10 +21,13 @@ export const paths = {
   credentials: "/etc/pushgate/credentials",
   /** The receiver answers `GET /metrics` on it. */
   metrics: "/run/pushgate/metrics.sock",
+  /** What the guard found, and which sockets it stopped. */
+  guard: "/run/pushgate-guard",
   /** Scripts and programs that run on the host. */
   lib: "/usr/local/lib/pushgate",
   receiver: "/usr/local/lib/pushgate/receiver.cjs",
   builder: "/usr/local/lib/pushgate/builder.cjs",
+  reporter: "/usr/local/lib/pushgate/reporter.cjs",
   /** One folder for each hook: the receiver stores deliveries there, the builder takes them. */
   spool: "/var/spool/pushgate",
   /** One file for each hook: rendered settings of the builder, and the SSH host keys of its git host. */

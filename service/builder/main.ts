@@ -1,11 +1,12 @@
 /**
+/**
  * The builder: reads its settings, works as long as markers are pending, and ends. Exits 78 (EX_CONFIG) on faulty
  * settings, and 69 (EX_UNAVAILABLE) where the egress table does not limit its account: root loads the table then, and
  * systemd starts the next builder. systemd runs one builder per site, and ends its whole control group before it starts
- * the next. With the word `ended` it reports how systemd ended the builder before; with `report` it is the reporter.
+ * the next. With the word `ended` it reports how systemd ended the builder before.
  */
 import { isConfined } from "../confined.ts";
-import { readBuilder, readReporter, readUnitEnd, SettingsFault } from "../settings.ts";
+import { readBuilder, readUnitEnd, SettingsFault } from "../settings.ts";
 import { makePlaces, placesOf } from "./places.ts";
 import { buildPending, removeLeftovers } from "./run/build-pending.ts";
 import { pausesOf } from "./run/pauses.ts";
@@ -17,12 +18,6 @@ import { gitOf } from "./source/git.ts";
 const unconfined = 69;
 
 async function main(): Promise<void> {
-  if (process.argv[2] === "report") {
-    // Only here: a push would wait for what TLS loads.
-    const { report } = await import("../reporter/report.ts");
-    process.exitCode = await report(readReporter());
-    return;
-  }
   const builder = readBuilder();
   // Other accounts read what is published, whatever the unit's UMask= is.
   process.umask(0o022);

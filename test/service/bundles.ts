@@ -1,4 +1,4 @@
-/** The bundles of the two programs as a host gets them, or with a protection removed, to test what it protects from. */
+/** The bundles of the programs as a host gets them, or with a protection removed, to test what it protects from. */
 import { readFileSync } from "node:fs";
 import { relative } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -24,7 +24,7 @@ export const hollowSignature: Rewrite = (file, text) =>
   file === "git-hosts/hmac-signature.ts"
     ? `export const isHmac = () => true;
 export const hmacSignature = (title) => ({
-  shape: { header: title.toLowerCase(), prefix: "" },
+  signatures: [{ header: title.toLowerCase(), prefix: "" }],
   signatureFault: () => undefined,
   verify: () => true,
 });
@@ -33,7 +33,7 @@ export const hmacSignature = (title) => ({
 
 /** Builder and reporter, changed so that they use the network of an account without an egress table. */
 export const anywhere: Rewrite = (file, text) => {
-  if (file !== "builder/main.ts" && file !== "reporter/report.ts") return text;
+  if (file !== "builder/main.ts" && file !== "reporter/main.ts") return text;
   const changed = text.replace(", isConfined)", ", async () => true)");
   if (changed === text) throw new Error(`${file} does not look for the egress table`);
   return changed;

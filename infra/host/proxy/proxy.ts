@@ -109,11 +109,13 @@ export function proxyLayer(settings: Settings, host: Host, clientCaPem: string):
         name: `answer of the origin port ${originPort} to a client without a certificate`,
         read: "greeting",
         want: answer,
+        about: "origin port",
       },
       {
         name: `answer of the origin port ${originPort} to a client certificate of another CA`,
         read: "greeting_of_foreigner",
         want: answer,
+        about: "origin port",
       },
       { name: "the CA that nginx trusts beside the newest", read: "trusted", want: "as declared" },
       // A server cannot undo a proxy_set_body of the http level: nginx has no value that means "not set".

@@ -8,15 +8,27 @@ import { servedByProxy } from "../../contract.ts";
 import { nginxWord, template, textBeside } from "../kit.ts";
 import { listen6, logs, originServer, whereExists } from "./origin-server.ts";
 
+/**
+ * A folder of `site.folders`. nginx opens each step of the path without following a link, so no account that can write
+ * there publishes another file that nginx may read. A regular expression comes before it: no dot file is served.
+ */
+const folder = ([name, path]: readonly [string, string]): string => `\
+    location /${name}/ {
+        alias ${nginxWord(`${path}/`)};
+        disable_symlinks on;
+    }
+`;
+
 /** What follows the hooks' server in its file; nothing where no site is served. */
 export function websites(settings: Settings, { originPort }: Host): string[] {
-  const servers = servedSites(settings).map(({ hook, hostname, webRoot }) =>
+  const servers = servedSites(settings).map(({ hook, hostname, webRoot, folders }) =>
     template(import.meta.url, "website.conf", {
       originPort,
       listen6: whereExists(listen6.site),
       hostname,
       hostnamePattern: hostname.replaceAll(".", "\\."),
       webRoot: nginxWord(webRoot),
+      folders: folders.map(folder).join("\n"),
       accessLog: logs.site(hook),
       errorLog: logs.error,
       servedBy: servedByProxy,

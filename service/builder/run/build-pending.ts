@@ -72,9 +72,9 @@ export async function buildPending(
   return false;
 }
 
-/** A rollback or an adoption runs alone, before the others and once: root reads its result. */
+/** A rollback runs alone, before the others and once: root reads its result. */
 function next(markers: readonly Marker[]): readonly Marker[] {
-  const first = markers.find(({ kind }) => kind === "rollback") ?? markers.find(({ kind }) => kind === "adopt");
+  const first = markers.find(({ kind }) => kind === "rollback");
   return first ? [first] : markers;
 }
 

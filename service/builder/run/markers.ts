@@ -20,7 +20,7 @@ import type { Places } from "../places.ts";
 import { printable, setbackOf } from "./setback.ts";
 
 export type Marker = {
-  readonly kind: "delivery" | "request" | "tick" | "schedule" | "rollback" | "adopt";
+  readonly kind: "delivery" | "request" | "tick" | "schedule" | "rollback";
   /** For people. */
   readonly name: string;
   /** Of a rollback. */
@@ -208,8 +208,8 @@ export function park(places: Places): boolean {
   }
 }
 
-/** Whether it is a rollback or an adoption, which is not tried again. */
-export const runsOnce = ({ kind }: Marker): boolean => kind === "rollback" || kind === "adopt";
+/** Whether it is not tried again. */
+export const runsOnce = ({ kind }: Marker): boolean => kind === "rollback";
 
 /** Markers that are taken and not published, and root's requests by age. */
 export function pending(
@@ -223,7 +223,7 @@ export function pending(
 
 function ofRoot(file: FoundFile): Marker {
   const name = file.name.toString();
-  if (name === "tick" || name === "schedule" || name === "adopt") return { kind: name, name, file };
+  if (name === "tick" || name === "schedule") return { kind: name, name, file };
   const release = /^rollback-(.+)$/.exec(name)?.[1];
   if (release !== undefined) return { kind: "rollback", name: printable(name, 100), release, file };
   return { kind: "request", name: requestName(file), file };
