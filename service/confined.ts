@@ -1,4 +1,4 @@
-/** What builder and reporter look at before they use the network: systemd loads the egress table only when they start. */
+/** What builder and reporter look at before they use the network: `nft flush ruleset` may have removed the egress table. */
 import { createSocket } from "node:dgram";
 
 /** Whether the egress table limits this account: it has the kernel reject all datagrams but those to name servers. */

@@ -143,7 +143,13 @@ const site = object({
     ),
   ),
   // A delivery that never arrived stays unpublished for as long.
-  reconcileMinutes: amount(1, 60, 15, "a number of minutes", "Minutes between two fetches that no push triggered."),
+  reconcileMinutes: amount(
+    1,
+    60,
+    15,
+    "a number of minutes",
+    "Minutes between two fetches that no push triggered, and between two attempts of a site that keeps failing.",
+  ),
   notify: v.exactOptional(
     checked(
       isNotifyUrl,

@@ -1,19 +1,22 @@
 /**
- * The builder: reads its settings, works as long as markers are pending, and waits for the next. Exits 78 (EX_CONFIG) on
- * faulty settings. systemd runs one builder per site, and ends its whole control group before it starts the next. With
- * the word `ended` it reports how systemd ended the builder before.
+/**
+ * The builder: reads its settings, works as long as markers are pending, and ends. Exits 78 (EX_CONFIG) on faulty
+ * settings, and 69 (EX_UNAVAILABLE) where the egress table does not limit its account: root loads the table then, and
+ * systemd starts the next builder. systemd runs one builder per site, and ends its whole control group before it starts
+ * the next. With the word `ended` it reports how systemd ended the builder before.
  */
 import { isConfined } from "../confined.ts";
 import { SettingsFault } from "../settings.ts";
 import { makePlaces, placesOf } from "./places.ts";
 import { buildPending, removeLeftovers } from "./run/build-pending.ts";
-import { pauses } from "./run/pauses.ts";
+import { pausesOf } from "./run/pauses.ts";
 import { setbackOf } from "./run/setback.ts";
 import type { RunLine } from "./run/status.ts";
-import { nextMarker } from "./run/stay.ts";
 import { reportEnd } from "./run/unit-end.ts";
 import { readBuilder, readUnitEnd } from "./settings.ts";
 import { gitOf } from "./source/git.ts";
+
+const unconfined = 69;
 
 async function main(): Promise<void> {
   const builder = readBuilder();
@@ -30,11 +33,7 @@ async function main(): Promise<void> {
   makePlaces(places);
   removeLeftovers(places);
   const context = { settings, places, git: gitOf(builder) };
-  // Where the egress table is gone, this builder ends, and the start of the next one loads it.
-  let stays = true;
-  while (stays)
-    stays =
-      (await buildPending(context, journal, pauses, isConfined)) && (await nextMarker(places)) && (await isConfined());
+  if (!(await buildPending(context, journal, pausesOf(settings), isConfined))) process.exitCode = unconfined;
 }
 
 // journald closes its end of the pipe when it restarts: a lost line must not stop a build.

@@ -3,8 +3,7 @@
  * only adds files, and the reporter only removes them; neither waits for the other. A file is on the disk before the
  * builder goes on.
  */
-import { randomUUID } from "node:crypto";
-import { closeSync, constants, openSync, readdirSync, readSync, renameSync, unlinkSync } from "node:fs";
+import { closeSync, constants, mkdtempSync, openSync, readdirSync, readSync, renameSync, unlinkSync } from "node:fs";
 import { join } from "node:path";
 import * as v from "valibot";
 import { printable } from "../printable.ts";
@@ -76,7 +75,7 @@ export function removeReport(folder: string, name: Buffer): void {
   try {
     ifThere(() => unlinkSync(path));
   } catch {
-    const aside = join(folder, `.aside-${randomUUID()}`);
+    const aside = mkdtempSync(join(folder, ".aside-"));
     renameSync(path, aside);
     try {
       remove(aside);

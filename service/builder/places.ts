@@ -23,6 +23,8 @@ export function placesOf({ site, spool, requests, rootRequests }: Given) {
     work,
     /** Names of markers that are taken and not published, one a line. */
     taken: join(work, "taken"),
+    /** Names of markers that wait for a long pause to end, one a line. */
+    parked: join(work, "parked"),
     clone: join(work, "clone"),
     /** What Hugo writes into; a new folder for each build. */
     out: join(work, "out"),

@@ -35,6 +35,8 @@ export const builderShape = v.pipe(
     folders: list,
     /** Extensions, without the dot, of files that are carried into the next releases. */
     assets: list,
+    /** After how many minutes a tick of the timer comes: the longest pause of a failing site. */
+    reconcileMinutes: whole(1, 60),
     /** Whether the builder fetches the submodules that .gitmodules names. */
     submodules: v.boolean(),
     knownHosts: v.exactOptional(absolute),

@@ -13,7 +13,7 @@ import { startGitHost } from "../fakes/git-host.ts";
 import type { Repository } from "../fakes/git-repository.ts";
 import { startFakeHugo } from "../service/builder/build/fake-hugo.ts";
 import { writeContent } from "../service/builder/hugo-site.ts";
-import { bundled, ending } from "../service/bundles.ts";
+import { anywhere, bundled } from "../service/bundles.ts";
 
 /** Debian 12's release; an older one reads no hugo.toml. */
 const oldestHugo = [0, 111];
@@ -74,11 +74,12 @@ export async function startPublishing(places: Places): Promise<Publishing> {
     folders: [],
     assets: assetExtensions,
     submodules: true,
+    reconcileMinutes: 15,
     hugo: { socket: at("hugo.sock"), result: at("hugo.result") },
     limits: { releaseBytes: 1 << 30, pagesPercent: 50, seconds: 20 },
   };
   writeFileSync(at("builder.json"), JSON.stringify(settings));
-  await bundled("builder", at("builder.cjs"), ending);
+  await bundled("builder", at("builder.cjs"), anywhere);
   const fakeHugo = await startFakeHugo(settings);
   const env = { PATH: process.env.PATH, PUSHGATE_SETTINGS: at("builder.json"), GIT_SSL_CAINFO: host.caFile };
 

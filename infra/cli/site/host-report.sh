@@ -9,7 +9,7 @@ encode() { base64 2>/dev/null | tr -d '\n'; }
 count() { find "$1" -mindepth 1 -maxdepth 1 ! -name '.*' 2>/dev/null | wc -l; }
 # Prints when the builder took its markers, or the time of root's oldest request if that is earlier: seconds since 1970,
 # or nothing.
-oldest() { find "$sites/$1/work/taken" "$rootRequests/$1" -type f ! -name '.*' -printf '%T@\n' 2>/dev/null | sort -n | sed -n '1s/\..*//p'; }
+oldest() { find "$sites/$1/work/taken" "$sites/$1/work/parked" "$rootRequests/$1" -type f ! -name '.*' -printf '%T@\n' 2>/dev/null | sort -n | sed -n '1s/\..*//p'; }
 
 units() { # the hook they belong to or "-", unit names
   owner=$1
@@ -19,8 +19,7 @@ units() { # the hook they belong to or "-", unit names
 }
 
 hook() { # name
-  taken=0
-  [ ! -f "$sites/$1/work/taken" ] || taken=$(wc -l <"$sites/$1/work/taken")
+  taken=$(cat "$sites/$1/work/taken" "$sites/$1/work/parked" 2>/dev/null | sort -u | wc -l)
   echo "hook $1 $(count "$spool/$1") $(($(count "$requests/$1") + $(count "$rootRequests/$1"))) $taken $(oldest "$1")"
 }
 

@@ -37,7 +37,7 @@ const defaultPaths = (folder?: string): string[] =>
 /** What `service/builder` reads. */
 export function builderSettings(hook: SiteHook): BuilderSettings {
   const { name, repository, branch, site, setsStatus = false } = hook;
-  const { content, folder, folders, submodules } = site;
+  const { content, folder, folders, submodules, reconcileMinutes } = site;
   const { releaseMiB, pagesPercent, seconds, memoryMiB, tasks } = site.limits;
   return {
     hook: name,
@@ -53,6 +53,7 @@ export function builderSettings(hook: SiteHook): BuilderSettings {
     folders: Object.keys(folders),
     assets: site.assets,
     submodules,
+    reconcileMinutes,
     ...(repositoryOf(repository).ssh && { knownHosts: knownHostsPath(name), agent: agentPath(name) }),
     ...(isReported(hook) && {
       reports: { folder: `${reports}/${name}`, status: setsStatus, notify: site.notify !== undefined },
@@ -74,7 +75,7 @@ function buildService(hook: SiteHook): HostFile {
     egressProgram: `${paths.lib}/egress`,
     program: paths.builder,
     settings: settingsPath(name),
-    agent: repositoryOf(repository).ssh ? `Wants=${units.agent(name)}\nAfter=${units.agent(name)}` : "",
+    agent: repositoryOf(repository).ssh ? `Wants=${units.agent(name)}` : "",
     user: builderUser(name),
     spoolGroup,
     spool,

@@ -2,7 +2,7 @@
 # shellcheck disable=SC1091,SC2086,SC2154 # egress.conf is rendered, and holds lists
 # Limits the network access of the sites' accounts to name servers and to the git hosts' ports on the internet. Loads the
 # table in one transaction, so there is no moment without it; with --print it only prints the table. Runs at boot, every
-# minute by the guard, and before each start of a builder, which fails if this fails.
+# minute by the guard, and where a builder finds that no table limits it, which then does not run.
 set -u
 export LC_ALL=C
 # builders, hugos, reporters: accounts; ports: of the git hosts; hugo_ports: of addresses that a build may read;
@@ -60,7 +60,7 @@ jumps_of() { # chain, accounts
 
 table() {
   servers=$(resolvers)
-  # Three chains use these lines. They are computed once, because the builder waits for this program.
+  # Three chains use these lines. They are computed once.
   names=$(names_of "$(of 4)" "$(of 6)")
   jumps=$(jumps_of builder $builders && jumps_of hugo $hugos && jumps_of reporter $reporters) || return 1
   cat <<TABLE

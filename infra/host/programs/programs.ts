@@ -24,7 +24,7 @@ const programs = {
   builder: {
     isNeeded: (settings: Settings) => sitesOf(settings).length > 0,
     running: (settings: Settings) => sitesOf(settings).map(({ name }) => units.build(name)),
-    // A builder ends where it cannot wait, and starts again for the next push.
+    // A builder ends after its run.
     sound: "Result=success",
   },
   // It ends once nothing waits, and fails where a recipient rejects a result: the next result starts the new program.

@@ -2,10 +2,14 @@
  * Puts one file of a build into a release: a hard link to the published file where both have the same bytes, else a copy.
  * `rsync --link-dest` took 550 ms in place of 300 ms for 5,000 pages, and compares by xxh128 only.
  */
-import { createHash } from "node:crypto";
 import { constants, fstatSync, linkSync, readSync, writeFileSync } from "node:fs";
+import { createRequire } from "node:module";
 import { withFile } from "../files.ts";
 import { rejected } from "../run/setback.ts";
+
+const load = createRequire("/");
+/** OpenSSL's module takes 8 ms to load, for which a push would wait at the builder's start. */
+export const crypto = (): typeof import("node:crypto") => load("node:crypto");
 
 type Hashed = { readonly size: number; readonly sha256: string };
 
@@ -19,7 +23,7 @@ const piece = Buffer.allocUnsafe(1 << 20);
 function read(file: string, use = (_bytes: Buffer): void => {}): Hashed {
   return withFile(file, reading, (descriptor) => {
     if (!fstatSync(descriptor).isFile()) throw rejected(`${file} is no longer a file. Push again.`);
-    const hash = createHash("sha256");
+    const hash = crypto().createHash("sha256");
     let size = 0;
     for (let length = readSync(descriptor, piece); length > 0; length = readSync(descriptor, piece)) {
       const bytes = piece.subarray(0, length);

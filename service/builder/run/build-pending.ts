@@ -1,15 +1,16 @@
 /**
  * The builder's loop: as long as markers are pending, it takes them all, runs, writes the result, and only then removes
- * them. The first push of a burst is built at once, and those that arrive while a build runs are one build after it. A
- * failing builder does not exit but pauses: systemd stops a path unit that starts a failing job again and again.
+ * them. The first push of a burst is built at once, and those that arrive while a build runs are one build after it.
+ * After a failed run it pauses; before a long pause it parks its markers and ends, so that no memory waits for it. Where
+ * it cannot take a marker it stays: the .path unit would start the next builder at once.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { removeAsRoot, setAside } from "../build/hugo.ts";
 import type { Places } from "../places.ts";
 import { currentRelease, prune, removeHalf, staying } from "../release/releases.ts";
 import { type BuildContext, removeHalfCheckout } from "../source/repository.ts";
-import { arrived, type Marker, removeDone, take } from "./markers.ts";
-import { type Pauses, pauses, stillFailing } from "./pauses.ts";
+import { arrived, type Marker, park, removeDone, runsOnce, take } from "./markers.ts";
+import { type Pauses, pausesOf, stillFailing } from "./pauses.ts";
 import { reportResult, turnOf } from "./reports.ts";
 import { runOnce } from "./run.ts";
 import { type Failing, isGood, Run, type RunLine, readStatus, writeStatus } from "./status.ts";
@@ -17,7 +18,7 @@ import { takePause } from "./unit-end.ts";
 
 type Journal = (entry: RunLine) => void;
 
-/** Removes what a kill, a power cut or a failed run left. */
+/** Removes what a kill, a power cut or a failed run left, but not what merely takes room in the clone. */
 export function removeLeftovers(places: Places): void {
   removeHalf(places);
   removeHalfCheckout(places);
@@ -25,22 +26,25 @@ export function removeLeftovers(places: Places): void {
 }
 
 /**
- * Returns true when nothing is pending; false at the first failure if `pause` is null, or if `mayRun` forbids a run.
+ * Returns true when nothing is pending, or parked; false at the first failure if `pause` is null, or if `mayRun` forbids
+ * a run.
  */
 export async function buildPending(
   context: BuildContext,
   journal: Journal,
-  pause: Pauses | null = pauses,
+  pause: Pauses | null = pausesOf(context.settings),
   mayRun = async () => true,
 ): Promise<boolean> {
   const { places } = context;
   pruneOld(places);
   let failing = readStatus(places)?.failing;
   const until = takePause(places);
-  // Any entry in the folders ends the pause: a newer delivery or request, but also a request of root that the former
-  // builder left, which stays there until it is done.
-  if (pause && until) await rest(places, until - Date.now(), pause.least, new Set());
-  for (let first = true; first || (await mayRun()); first = false) {
+  if (pause && until) {
+    // Any entry in the folders is newer then, and ends the pause.
+    if (park(places) && until - Date.now() > pause.rests && !arrived(places)) return true;
+    await rest(places, until - Date.now(), pause.least);
+  }
+  while (await mayRun()) {
     const { markers, faults, warnings, left } = take(places);
     const batch = next(markers);
     if (batch.length === 0 && faults.length === 0) return true;
@@ -48,19 +52,22 @@ export async function buildPending(
     const run = batch.length > 0 ? await runOnce(context, batch) : cannotTake(faults);
     run.last.warnings.push(...warnings);
     const good = isGood(run.last);
+    const once = batch.some(runsOnce);
     const before = failing;
     if (good) failing = undefined;
-    else if (!runsOnce(batch)) failing = stillFailing(failing, pause ?? undefined);
+    else if (!once) failing = stillFailing(failing, pause ?? pausesOf(context.settings));
     const turn = turnOf(before, failing);
-    if (!runsOnce(batch) || turn) reportResult(context, run, turn);
+    if (!once || turn) reportResult(context, run, turn);
     record(context, run, failing, journal);
-    if (good || runsOnce(batch)) removeDone(places, batch);
+    if (good || once) removeDone(places, batch);
     pruneOld(places, run.stay);
     if (run.stay || !good) await cleanUp(context);
 
-    if (good || runsOnce(batch)) continue;
+    if (good || once) continue;
     if (!pause) return false;
-    await rest(places, Date.parse(failing!.next) - Date.now(), pause.least, left);
+    const wait = Date.parse(failing!.next) - Date.now();
+    if (wait > pause.rests && faults.length === 0 && park(places)) return true;
+    await rest(places, wait, pause.least, left);
   }
   return false;
 }
@@ -71,11 +78,8 @@ function next(markers: readonly Marker[]): readonly Marker[] {
   return first ? [first] : markers;
 }
 
-/** Whether the batch is a rollback, which is not tried again. */
-const runsOnce = ([first]: readonly Marker[]): boolean => first?.kind === "rollback";
-
 /** Waits until the time is up or a new marker came. */
-async function rest(places: Places, milliseconds: number, least: number, left: ReadonlySet<string>): Promise<void> {
+async function rest(places: Places, milliseconds: number, least: number, left?: ReadonlySet<string>): Promise<void> {
   const until = performance.now() + milliseconds;
   await sleep(Math.max(0, Math.min(least, milliseconds)));
   while (performance.now() < until && !arrived(places, left)) await sleep(Math.min(500, least));
@@ -116,6 +120,7 @@ function pruneOld(places: Places, stay?: readonly string[]): void {
 async function cleanUp(context: BuildContext): Promise<void> {
   try {
     setAside(context.places);
+    removeHalfCheckout(context.places, true);
     removeAsRoot(context.settings, context.places);
     await context.git(["gc", "--auto", "--quiet"]);
   } catch {}

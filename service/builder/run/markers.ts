@@ -3,11 +3,9 @@
  * - Members of groups can put anything into spool and requests, and exchange it at any moment. So only a name counts, and
  *   the builder opens nothing there: it notes what it found in `taken`, a file of its own, and then removes it. What is
  *   noted is pending until it is published, also after a power cut.
- * - Root's requests are in a folder that no member can enter. They stay there until they are done.
+ * - Root's requests are in a folder that no member can enter. They stay there until they are done, or parked.
  */
-
-import { randomUUID } from "node:crypto";
-import { lstatSync, readFileSync, renameSync, rmdirSync, type Stats, unlinkSync } from "node:fs";
+import { lstatSync, mkdtempSync, readFileSync, renameSync, rmdirSync, type Stats, unlinkSync } from "node:fs";
 import { printable } from "../../printable.ts";
 import { eachName, ifThere, remove, syncFolder, writeWhole } from "../files.ts";
 import type { Places } from "../places.ts";
@@ -120,15 +118,25 @@ export function arrived({ spool, requests, rootRequests }: Places, left: Readonl
 /** Removes an entry of any kind; a folder with files in it gets a name that counts no more. Returns why that fails. */
 function discard({ path, folder, name, key }: FoundFile, warnings: string[]): string | undefined {
   const shown = `${folder}/${printable(name.toString(), 100)}`;
-  const aside = `.aside-${randomUUID()}`;
-  const ways = [unlinkSync, rmdirSync, (from: Buffer) => renameSync(from, `${folder}/${aside}`)];
+  let aside = "";
+  const move = (from: Buffer) => {
+    // A name that no member can guess.
+    aside = mkdtempSync(`${folder}/.aside-`);
+    try {
+      renameSync(from, aside);
+    } catch (error) {
+      rmdirSync(aside);
+      throw error;
+    }
+  };
+  const ways = [unlinkSync, rmdirSync, move];
   let code: string | undefined;
   for (const [i, way] of ways.entries())
     try {
       way(path);
       stuck.delete(key);
       if (i === 2 && warnings.length < 5)
-        warnings.push(`${shown} is a folder with files in it, and is ${folder}/${aside} now. Remove it.`);
+        warnings.push(`${shown} is a folder with files in it, and is ${aside} now. Remove it.`);
       return undefined;
     } catch (error) {
       code = (error as NodeJS.ErrnoException).code;
@@ -146,26 +154,55 @@ const deliveryName = ({ name }: FoundFile): string =>
 const requestName = ({ name, stat }: FoundFile): string =>
   `request of uid ${stat?.uid ?? "unknown"} (${printable(name.toString(), 50)})`;
 
-/** The names in the file `taken`, deliveries first. */
-const noted = ({ taken }: Places): string[] =>
-  (ifThere(() => readFileSync(taken, "utf8")) ?? "").split("\n").filter((name) => name !== "");
+const kindOf = (name: string): Marker["kind"] =>
+  isDelivery(name) ? "delivery" : name === "tick" || name === "schedule" ? name : "request";
+
+/** The names in the files `parked` and `taken`. */
+const noted = ({ parked, taken }: Places): string[] => {
+  const text = [parked, taken].map((file) => ifThere(() => readFileSync(file, "utf8")) ?? "").join("");
+  return [...new Set(text.split("\n").filter((name) => name !== ""))];
+};
 
 /** Adds names to the file `taken`. Returns when it is on the disk. */
 function note(places: Places, names: readonly string[]): true {
   if (names.length === 0) return true;
-  const all = [...noted(places), ...names];
-  const deliveries = all.filter(isDelivery).slice(0, mostNoted);
-  const requests = all.filter((name) => !isDelivery(name)).slice(0, mostNoted);
-  writeWhole(places.taken, `${[...deliveries, ...requests].join("\n")}\n`, 0o600);
+  write(places.taken, [...noted(places), ...names]);
   return true;
 }
+
+function write(file: string, names: readonly string[]): void {
+  const deliveries = names.filter(isDelivery).slice(0, mostNoted);
+  const requests = names.filter((name) => !isDelivery(name)).slice(0, mostNoted);
+  writeWhole(file, `${[...deliveries, ...requests].join("\n")}\n`, 0o600);
+}
+
+/**
+ * Moves what is pending to where the .path unit does not look, but for a rollback: the next marker of any kind has it
+ * built. False where something stays.
+ */
+export function park(places: Places): boolean {
+  try {
+    const markers = pending(places).filter((marker) => !runsOnce(marker));
+    write(
+      places.parked,
+      markers.map(({ name }) => name),
+    );
+    remove(places.taken);
+    return markers.every(({ file }) => file === undefined || discard(file, []) === undefined);
+  } catch {
+    return false;
+  }
+}
+
+/** Whether it is not tried again. */
+export const runsOnce = ({ kind }: Marker): boolean => kind === "rollback";
 
 /** Markers that are taken and not published, and root's requests by age. */
 export function pending(
   places: Places,
   rootRequests: readonly FoundFile[] = found(places.rootRequests),
 ): readonly Marker[] {
-  const taken = noted(places).map((name): Marker => ({ kind: isDelivery(name) ? "delivery" : "request", name }));
+  const taken = noted(places).map((name): Marker => ({ kind: kindOf(name), name }));
   const byAge = unstuck(rootRequests).sort((a, b) => (a.stat?.mtimeMs ?? 0) - (b.stat?.mtimeMs ?? 0));
   return [...taken, ...byAge.map(ofRoot)];
 }
@@ -185,7 +222,7 @@ function ofRoot(file: FoundFile): Marker {
 export function removeDone(places: Places, markers: readonly Marker[]): void {
   for (const { file } of markers) if (file && statOf(file.path)?.ino === file.stat?.ino) discard(file, []);
   if (markers.some(({ kind }) => kind === "rollback")) syncFolder(places.rootRequests);
-  if (markers.some(({ file }) => !file)) remove(places.taken);
+  if (markers.some(({ file }) => !file)) for (const file of [places.taken, places.parked]) remove(file);
 }
 
 /** For status and journal; root's requests first, as their commands look for them there. */

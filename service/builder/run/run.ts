@@ -5,6 +5,7 @@ import { build } from "../build/hugo.ts";
 import { makeRoom } from "../build/room.ts";
 import { writeWhole } from "../files.ts";
 import { heldHead, holdHead, unholdHead } from "../places.ts";
+import { crypto } from "../release/link-or-copy.ts";
 import { makeRelease } from "../release/make-release.ts";
 import {
   currentRelease,
@@ -60,6 +61,8 @@ async function advance(context: BuildContext, markers: readonly Marker[], run: R
   const { last } = run;
   const published = deployed(places);
   await makeRoom(context);
+  // While git fetches.
+  setImmediate(crypto);
   const head = await run.timed("fetch", () => fetchHead(context));
   run.head = head;
   const { commit, reason, unlessSame } = await run.timed("decide", () => decideFrom(context, head, markers));

@@ -10,7 +10,7 @@ import type { Places } from "../places.ts";
 import { currentRelease } from "../release/releases.ts";
 import type { BuilderSettings, UnitEnd } from "../settings.ts";
 import { arrived, named, pending } from "./markers.ts";
-import { stillFailing } from "./pauses.ts";
+import { pausesOf, stillFailing } from "./pauses.ts";
 import { reportResult, turnOf } from "./reports.ts";
 import { Run, type RunLine, readStatus, writeStatus } from "./status.ts";
 
@@ -21,7 +21,7 @@ export function reportEnd(settings: BuilderSettings, places: Places, end: UnitEn
   if (markers.length === 0 && !arrived(places)) return undefined;
   const run = new Run(named(markers)).end({ result: "failed", reason: reasonOf(hook, end) });
   const before = readStatus(places)?.failing;
-  const failing = stillFailing(before);
+  const failing = stillFailing(before, pausesOf(settings));
   reportResult({ settings, places }, run, turnOf(before, failing));
   writeWhole(places.paused, `${failing.next}\n`, 0o600);
   writeStatus(places, hook, run, failing);

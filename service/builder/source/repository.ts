@@ -1,6 +1,7 @@
 /** The clone: made, fetched, compared, checked out. The builder removes a broken clone and fetches it again. */
-import { chmodSync, lstatSync, readFileSync, renameSync } from "node:fs";
+import { chmodSync, existsSync, lstatSync, readFileSync, renameSync } from "node:fs";
 import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 import { freeOf, measure, onDisk } from "../build/disk.ts";
 import { below, ifThere, isUnder, namesIn, remove, walk } from "../files.ts";
 import type { Places } from "../places.ts";
@@ -35,10 +36,14 @@ export function discardClone({ checkedOut, clone }: Places): void {
   for (const path of [checkedOut, clone, `${clone}.new`]) remove(path);
 }
 
-/** Removes what a killed git left: locks, temporary packs, and the files of a checkout that did not end. */
-export function removeHalfCheckout({ clone, checkedOut }: Places): void {
+/**
+ * Removes what a killed git left: locks, and the files of a checkout that did not end; with `objects` temporary packs, too,
+ * which only take room: a push would wait while the builder looks at all objects.
+ */
+export function removeHalfCheckout({ clone, checkedOut }: Places, objects = false): void {
   const git = join(clone, ".git");
-  const left = ifThere(() => walk(git))?.files.filter((path) => /\.lock$|(^|\/)gc\.pid$|\/tmp_/.test(path)) ?? [];
+  const skip = (path: string) => !objects && /(^|\/)objects$/.test(path);
+  const left = ifThere(() => walk(git, skip))?.files.filter((path) => /\.lock$|(^|\/)gc\.pid$|\/tmp_/.test(path)) ?? [];
   for (const path of left) remove(join(git, path));
   if (ifThere(() => lstatSync(checkedOut))) return;
   for (const name of ifThere(() => namesIn(clone)) ?? [])
@@ -46,10 +51,17 @@ export function removeHalfCheckout({ clone, checkedOut }: Places): void {
   remove(join(git, "index"));
 }
 
+/** systemd starts the agent beside the builder. Its socket is there when it has the deploy key. */
+async function agentReady({ agent }: BuilderSettings): Promise<void> {
+  if (agent === undefined) return;
+  for (const until = Date.now() + 10_000; !existsSync(agent) && Date.now() < until; ) await sleep(5);
+}
+
 /** Fetches the branch with its whole history, and returns the commit of its head. Throws Setback, CloneFault. */
 export async function fetchHead(context: BuildContext): Promise<string> {
   const { settings, places, git } = context;
   await makeClone(context);
+  await agentReady(settings);
   const refspec = `+refs/heads/${settings.branch}:${head}`;
   const fetch = await git(["fetch", "--quiet", "--no-tags", "--force", "--", settings.repository, refspec]);
   if (fetch.code !== 0) {
@@ -65,11 +77,18 @@ export async function lastHead({ git }: BuildContext): Promise<string | null> {
   return code === 0 ? stdout.trim() : null;
 }
 
+const admitted = new WeakMap<BuildContext, string>();
+
 /**
  * Rejects a commit that is larger than a release may be, before git compares it or checks it out: git holds all of its
  * paths in memory then, and 200 KiB of nested folders have 100 million of them. ls-tree prints them one by one.
  */
-export async function admit({ git, settings: { limits } }: BuildContext, commit: string): Promise<void> {
+export async function admit(context: BuildContext, commit: string): Promise<void> {
+  if (admitted.get(context) === commit) return;
+  const {
+    git,
+    settings: { limits },
+  } = context;
   // 256 characters for each file, which takes at least a block of 4 KiB.
   const most = Math.max(1 << 20, limits.releaseBytes / 16);
   const { code, cut, stdout, stderr } = await git(
@@ -82,7 +101,10 @@ export async function admit({ git, settings: { limits } }: BuildContext, commit:
   // Mode, type, name and size, which is a hyphen for a submodule. The path after it is of no interest, and is long.
   for (let at = 0; at < stdout.length; at = stdout.indexOf("\0", at) + 1 || stdout.length)
     bytes += onDisk(Number(stdout.slice(at, stdout.indexOf("\t", at)).split(/ +/)[3]) || 0);
-  if (!cut && bytes <= limits.releaseBytes) return;
+  if (!cut && bytes <= limits.releaseBytes) {
+    admitted.set(context, commit);
+    return;
+  }
   throw rejected(
     `the commit ${commit.slice(0, 12)} is too large: its files take ${cut ? "more than " : ""}${mebibytes(bytes)} MiB on ` +
       `the disk, and may take ${mebibytes(limits.releaseBytes)}. Remove files, or raise hooks[].site.limits.releaseMiB.`,

@@ -6,8 +6,10 @@ import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { paths } from "../../../infra/host/paths.ts";
 import type { Files } from "../../fakes/git-repository.ts";
 import { bundledBuilder } from "../../service/builder/harness.ts";
+import { anywhere, bundled } from "../../service/bundles.ts";
 import { gitServerName } from "../lab/git-server.ts";
 import type { Host } from "../lab/host.ts";
 import { type Internal, internalSecret, startInternal } from "../lab/internal-services.ts";
@@ -227,7 +229,7 @@ describe("programs that a build can run", () => {
     expect(await leaked(internalSecret)).toBe("");
     expect(internal.requested.length).toBe(requested);
 
-    await dropIn("pushgate-build-docs.service", "[Service]\nExecStartPre=\n");
+    await bundled("builder", join(host.root, paths.builder), anywhere);
     await host.inside("nft delete table inet pushgate_egress");
     await built(metadata, "docs");
     expect((await rebuild.visit("/", "docs")).body).toContain(internalSecret);

@@ -95,7 +95,7 @@ function linesOf(file: string): string[] {
   }
 }
 
-/** The processes of the builder's unit: between two builds one Node, or none. */
+/** The processes of the builder's unit, which ends with its last build. */
 const processes = (hook: HookName) =>
   `{ cat /sys/fs/cgroup/system.slice/pushgate-build-${hook}.service/cgroup.procs 2>/dev/null || :; } | wc -l`;
 
@@ -108,9 +108,9 @@ export async function idle(host: Host, hook: HookName = "site"): Promise<void> {
       async () => {
         const works =
           pending(host, hook).length > 0 ||
-          Number(await host.read(processes(hook))) > 1 ||
+          Number(await host.read(processes(hook))) > 0 ||
           (await host.read(`systemctl list-units --no-legend 'pushgate-*-${hook}@*.service'`)) !== "";
-        // Twice: it begins to clean up at the moment when the last marker is gone.
+        // Twice: a builder starts a moment after its marker came.
         times = works ? 0 : times + 1;
         return times > 1 || undefined;
       },

@@ -247,8 +247,13 @@ describe("the build's unit", () => {
     }
   });
 
-  test("loads the table that limits its network before it starts", () => {
-    expect(values(text(units.build("site")), "ExecStartPre")[0]).toBe(`+${paths.lib}/egress`);
+  test("starts without another program before it, and its end has root load the table that limits its network", () => {
+    for (const name of ["site", "docs"]) {
+      const unit = text(units.build(name));
+      expect([...values(unit, "ExecStartPre"), ...values(unit, "ExecStartPost")]).toEqual([]);
+      expect(values(unit, "After").join(" ")).not.toContain(units.agent(name));
+      expect(values(unit, "ExecStopPost")[1]).toContain(`exited69) ${paths.lib}/egress ||`);
+    }
   });
 
   test("no account but root and the builder enters the folder of root's requests, and the tick's unit needs no capability", () => {
@@ -293,7 +298,7 @@ describe("the build's unit", () => {
     expect(limits.flatMap((key) => values(unit, key))).toEqual(["continue", "512M", "1024M", "8192M", "256"]);
     const [report, end] = values(unit, "ExecStopPost");
     expect(report).toContain(`exec /usr/bin/node ${paths.builder} ended`);
-    expect(end).toBe('+-/usr/bin/systemctl kill --signal=KILL "pushgate-hugo-docs@*.service"');
+    expect(end).toContain('*) exec systemctl kill --signal=KILL "pushgate-hugo-docs@*.service" ;;');
   });
 
   test("starts the socket by which the builder has Hugo killed, and only the builder may connect to it", () => {

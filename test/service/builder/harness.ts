@@ -23,7 +23,7 @@ import { gitOf } from "../../../service/builder/source/git.ts";
 import type { BuildContext } from "../../../service/builder/source/repository.ts";
 import { type GitHost, startGitHost } from "../../fakes/git-host.ts";
 import type { Repository } from "../../fakes/git-repository.ts";
-import { bundled, ending } from "../bundles.ts";
+import { anywhere, bundled } from "../bundles.ts";
 import { type FakeHugo, startFakeHugo } from "./build/fake-hugo.ts";
 import { siteFiles, writeContent } from "./hugo-site.ts";
 
@@ -142,7 +142,7 @@ export async function bundledBuilder(folder: string, ...without: readonly Withou
           left.delete(part);
           return contents.replace(words, instead);
         },
-        ending(at, text),
+        anywhere(at, text),
       ),
   );
   for (const [file] of left) throw new Error(`the builder has no module ${file}`);
@@ -234,6 +234,7 @@ export async function bench({
     folders: [],
     assets: assetExtensions,
     submodules: true,
+    reconcileMinutes: 15,
     limits: { releaseBytes: 1 << 30, pagesPercent: 50, seconds: 30, ...limit },
     ...rest,
   };

@@ -25,6 +25,7 @@ test("the names in a site's folder are those of every version", () => {
     status: "/s/status.json",
     work: "/s/work",
     taken: "/s/work/taken",
+    parked: "/s/work/parked",
     clone: "/s/work/clone",
     out: "/s/work/out",
     cache: "/s/work/cache",

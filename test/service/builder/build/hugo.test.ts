@@ -63,6 +63,7 @@ async function alone(
       folders: [],
       assets: [],
       submodules: false,
+      reconcileMinutes: 15,
       hugo: "socket" in hugo ? hugo : { socket: at("hugo.sock"), result: at("hugo.result") },
     },
     limits: { releaseBytes: 1 << 30, pagesPercent: 50, seconds: 30, ...limit },

@@ -37,7 +37,8 @@ describe("a run", () => {
     site.deliver();
     const first = site.repository.head();
     const working = site.work();
-    // The builder took the first delivery before it waited for git for the first time.
+    // The builder takes the first delivery before it waits for git for the first time.
+    await expect.poll(() => readdirSync(site.places.spool)).toEqual([]);
     for (let i = 2; i < 7; i += 1) {
       site.repository.push(siteFiles(i));
       site.deliver();
@@ -135,12 +136,71 @@ describe("a run", () => {
     expect(await buildPending(contextOf(site), () => {}, null)).toBe(true);
   });
 
-  test("the builder reports to its program that it may not run again", async () => {
+  test("the builder reports to its program that it may not run, and takes no marker", async () => {
     site.repository.push(siteFiles(2));
     site.deliver();
     const never = async () => false;
     expect(await buildPending(contextOf(site), () => {}, null, never)).toBe(false);
-    expect(pending(site.places)).toEqual([]);
+    expect(readdirSync(site.places.spool)).toHaveLength(1);
+  });
+
+  describe("before a pause that is long", () => {
+    const pauses: Pauses = { first: 1, rests: 0, longest: 60_000, least: 0 };
+    const at = (file: string) => (existsSync(file) ? readFileSync(file, "utf8").trim().split("\n") : []);
+    /** Of one failing run. */
+    async function fails() {
+      const { faults } = await gitHost();
+      faults.status = 500;
+      expect(await buildPending(contextOf(site), (entry) => void site.journal.push(entry), pauses)).toBe(true);
+      delete faults.status;
+    }
+
+    test("the builder parks all markers and ends, and the next marker has them built", async () => {
+      site.repository.push(siteFiles(2));
+      site.deliver();
+      site.tick();
+      await fails();
+      await fails();
+      const { parked, taken, spool, rootRequests } = site.places;
+      expect([at(parked), at(taken), ...[spool, rootRequests].map((folder) => readdirSync(folder))]).toEqual([
+        ["delivery delivery-1", "tick"],
+        ...[[], [], []],
+      ]);
+      expect(site.status().failing).toMatchObject({ attempts: 2 });
+      site.deliver();
+      expect((await site.work()).last).toMatchObject({
+        result: "published",
+        trigger: ["delivery delivery-1", "tick", "delivery delivery-2"],
+      });
+      expect([pending(site.places), at(parked)]).toEqual([[], []]);
+    });
+
+    test("it stays where it cannot take a marker, as the .path unit would start the next builder at once", async () => {
+      const stuck = join(site.places.taken, "in the way");
+      mkdirSync(stuck, { recursive: true });
+      site.deliver();
+      let over = false;
+      const runs = buildPending(contextOf(site), () => {}, { ...pauses, longest: 1_500 }).then(() => {
+        over = true;
+      });
+      await expect.poll(() => site.status().failing?.attempts, { timeout: 20_000 }).toBe(2);
+      expect([over, existsSync(site.places.parked)]).toEqual([false, false]);
+      rmSync(site.places.taken, { recursive: true });
+      await runs;
+      expect(pending(site.places)).toEqual([]);
+    });
+
+    test("a builder after one that was killed ends, too, and leaves the .path unit nothing to see", async () => {
+      site.deliver();
+      site.tick();
+      take(site.places);
+      writeFileSync(site.places.paused, `${new Date(Date.now() + 60_000).toISOString()}\n`);
+      expect(await buildPending(contextOf(site), () => {}, pauses)).toBe(true);
+      expect([at(site.places.parked), at(site.places.taken), readdirSync(site.places.rootRequests)]).toEqual([
+        ["delivery delivery-1", "tick"],
+        ...[[], []],
+      ]);
+    });
   });
 
   test("a builder rests until the time that the end of the one before it has set", async () => {
@@ -152,7 +212,7 @@ describe("a run", () => {
     const journal = () => {
       ran = Date.now();
     };
-    await buildPending(contextOf(site), journal, { first: 300, longest: 30_000, least: 50 });
+    await buildPending(contextOf(site), journal, { first: 300, rests: 30_000, longest: 30_000, least: 50 });
     expect(ran).toBeGreaterThanOrEqual(until - 1);
     expect(ran).toBeLessThan(until + 10_000);
   });
@@ -224,7 +284,7 @@ describe("a run", () => {
   });
 
   test("the builder tries again after pauses that grow", async () => {
-    const entries = await failing(3, { first: 300, longest: 30_000, least: 50 });
+    const entries = await failing(3, { first: 300, rests: 30_000, longest: 30_000, least: 50 });
     expect(entries.map(({ result }) => result)).toEqual(["failed", "failed", "failed", "published"]);
     expect(entries.map(({ failing }) => failing?.attempts)).toEqual([1, 2, 3, undefined]);
     const [, second, third, fourth] = entries.map(({ since }) => since);
@@ -233,7 +293,7 @@ describe("a run", () => {
 
   test("a new marker cuts a pause short, and not below the shortest", async () => {
     let came = false;
-    const entries = await failing(1, { first: 30_000, longest: 30_000, least: 1_200 }, () => {
+    const entries = await failing(1, { first: 30_000, rests: 30_000, longest: 30_000, least: 1_200 }, () => {
       if (!came) setTimeout(() => site.deliver(), 50);
       came = true;
     });
@@ -283,6 +343,7 @@ describe("settings", () => {
     folders: ["downloads"],
     assets: ["css"],
     submodules: true,
+    reconcileMinutes: 15,
     hugo: { socket: "/run/pushgate/hugo-site", result: "/run/pushgate/results/site/last" },
     limits: {
       releaseBytes: 1,

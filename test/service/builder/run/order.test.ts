@@ -55,7 +55,7 @@ const taken = (delivery: string): string[] => [
   ...whole("site/work/taken", "site/work"),
   `unlink spool/${delivery}.json`,
 ];
-const fetched = ["git fetch", "git ls-tree", "git merge-base", "git diff-tree", "git ls-tree"];
+const fetched = ["git fetch", "git ls-tree", "git merge-base", "git diff-tree"];
 const checkedOut = ["unlink site/work/checked-out", "git read-tree", "git ls-files"];
 const released = [
   "write site/releases/ID",
@@ -105,7 +105,7 @@ test("the first run gives a clone its name when git has made it, and syncs all o
       ...released,
       ...switched,
       ...status,
-      "unlink site/work/taken",
+      ...["unlink site/work/taken", "unlink site/work/parked"],
       "git gc",
     ]);
   } finally {
@@ -123,7 +123,7 @@ test("the builder syncs each thing before it relies on it", async ({ skip }) => 
     ...built,
     ...switched,
     ...status,
-    "unlink site/work/taken",
+    ...["unlink site/work/taken", "unlink site/work/parked"],
     "git gc",
   ]);
 
@@ -148,7 +148,7 @@ test("the builder syncs each thing before it relies on it", async ({ skip }) => 
     "unlink site/work/held",
     "sync site/work",
     ...status,
-    "unlink site/work/taken",
+    ...["unlink site/work/taken", "unlink site/work/parked"],
     "git gc",
   ]);
 

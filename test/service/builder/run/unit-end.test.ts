@@ -5,7 +5,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { expect, test } from "vitest";
 import { currentRelease } from "../../../../service/builder/release/releases.ts";
 import { pending, take } from "../../../../service/builder/run/markers.ts";
-import { type Pauses, stillFailing } from "../../../../service/builder/run/pauses.ts";
+import { pausesOf, stillFailing } from "../../../../service/builder/run/pauses.ts";
 import { reportEnd, takePause } from "../../../../service/builder/run/unit-end.ts";
 import { type Bench, bundledBuilder, onCopies, start } from "../harness.ts";
 import { says, siteFiles } from "../hugo-site.ts";
@@ -17,16 +17,14 @@ onCopies(1, (copy) => {
 
 const killed = { result: "oom-kill", code: "killed", status: "KILL" };
 
-test("pauses double up to the longest, however often the builder ends", () => {
-  const shorter: Pauses = { first: 1_000, longest: 60_000, least: 0 };
+test("pauses double, and end with the timer's next tick, however often the builder ends", () => {
+  const pauses = pausesOf({ reconcileMinutes: 3 });
   const lengths: number[] = [];
-  for (let failing = stillFailing(undefined, shorter); lengths.length < 8; failing = stillFailing(failing, shorter))
+  for (let failing = stillFailing(undefined, pauses); lengths.length < 6; failing = stillFailing(failing, pauses))
     lengths.push(Math.round((Date.parse(failing.next) - Date.now()) / 1000));
-  expect(lengths).toEqual([1, 2, 4, 8, 16, 32, 60, 60]);
-  const often = stillFailing({ since: "2026-01-01T00:00:00.000Z", attempts: 5_000, next: "" });
+  expect(lengths).toEqual([5, 10, 20, 40, 180, 180]);
+  const often = stillFailing({ since: "2026-01-01T00:00:00.000Z", attempts: 5_000, next: "" }, pauses);
   expect(often).toMatchObject({ since: "2026-01-01T00:00:00.000Z", attempts: 5_001 });
-  const seconds = ({ next }: { readonly next: string }) => Math.round((Date.parse(next) - Date.now()) / 1000);
-  expect([seconds(stillFailing(undefined)), seconds(often)]).toEqual([5, 900]);
 });
 
 test.each([
