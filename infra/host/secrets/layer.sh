@@ -64,8 +64,8 @@ activate() {
   # An ssh-agent, too, has the key that it was started with.
   as_installed builder || return 0
   for name in $names; do
-    case $name in key:*) agent=pushgate-agent-${name#key:}.service ;; *) continue ;; esac
-    ! systemctl is-active --quiet "$agent" || systemctl restart "$agent"
+    case $name in key:*) unit=$(of_site "$agent" "${name#key:}") ;; *) continue ;; esac
+    ! systemctl is-active --quiet "$unit" || systemctl restart "$unit"
   done
 }
 

@@ -47,7 +47,7 @@ put_link() ( # hook name
 )
 
 stop_building() { # hook
-  systemctl stop "pushgate-build-$1.path" "pushgate-reconcile-$1.timer" "pushgate-schedule-$1.timer" "pushgate-build-$1.service" 2>/dev/null || :
+  systemctl stop "$(of_site "$target" "$1")" 2>/dev/null || :
 }
 
 # Notes where the site is served, and what was there before: "absent", or owner and mode of a folder.
@@ -79,7 +79,7 @@ list_files() { # hook keep...
 
 # Nothing may build a site before its web root leads to releases.
 unless_built_before() { # hook
-  systemctl is-enabled --quiet "pushgate-build-$1.path" || systemctl stop "pushgate-build-$1.service"
+  systemctl is-enabled --quiet "$(of_site "$target" "$1")" || systemctl stop "$(of_site "$build" "$1")"
 }
 
 # Has the builder compare what it would publish with the folder. Lists files that would be lost, and fails if there are
@@ -89,15 +89,15 @@ compare() { # hook web-root seconds
   : >"$scratch/begun"
   : >"$rootRequests/.adopt-$1"
   mv -fT -- "$rootRequests/.adopt-$1" "$rootRequests/$1/adopt"
-  systemctl reset-failed "pushgate-build-$1.service" 2>/dev/null || :
-  systemctl start "pushgate-build-$1.service" || :
+  systemctl reset-failed "$(of_site "$build" "$1")" 2>/dev/null || :
+  systemctl start "$(of_site "$build" "$1")" || :
   deadline=$(($(date +%s) + $3))
   # Reads as the builder, which may put a link or a pipe there.
   until [ "$status" -nt "$scratch/begun" ] && as_builder timeout 5 cat -- "$status" >"$scratch/status" 2>/dev/null &&
     grep -q '"adopt"' "$scratch/status"; do
     [ "$(date +%s)" -le "$deadline" ] || {
       say "the builder did not report within $3 s what it would publish in place of $2. Its journal ends with:"
-      journalctl -u "pushgate-build-$1.service" --since "-$3s" -n 10 -o cat --no-pager >&2
+      journalctl -u "$(of_site "$build" "$1")" --since "-$3s" -n 10 -o cat --no-pager >&2
       rm -f -- "$rootRequests/$1/adopt"
       unless_built_before "$1"
       return 1
@@ -313,7 +313,7 @@ fill() { # site, owner and mode
 }
 
 remove_site() { # hook
-  stop_building "$1"
+  systemctl disable --quiet --now "$(of_site "$target" "$1")" 2>/dev/null || :
   give_back "$1" || return 1
   rm -rf --one-file-system -- "${sites:?}/$1" "$sites/.$1.pushgate-"*
 }
@@ -359,14 +359,9 @@ serve() ( # hook web-root content seconds keep...
   else
     adopt "$hook" "$root" "$seconds" "$@" || exit 1
   fi
-  timers=pushgate-reconcile-$hook.timer
-  [ ! -e "$units/pushgate-schedule-$hook.timer" ] || timers="$timers pushgate-schedule-$hook.timer"
-  # shellcheck disable=SC2086
-  systemctl enable --quiet "pushgate-build-$hook.path" $timers
-  # shellcheck disable=SC2086
-  systemctl start "pushgate-build-$hook.path" $timers
+  systemctl enable --quiet --now "$(of_site "$target" "$hook")"
   # A new site is built at once, not when its timer elapses.
-  [ "$is_new" = no ] || systemctl start --no-block "pushgate-reconcile-$hook.service"
+  [ "$is_new" = no ] || systemctl start --no-block "$(of_site "$reconcile" "$hook")"
 )
 
 remove_others() {
@@ -377,9 +372,6 @@ remove_others() {
 }
 
 retire() {
-  for unit in "$units"/pushgate-build-*.path "$units"/pushgate-reconcile-*.timer "$units"/pushgate-schedule-*.timer; do
-    [ ! -e "$unit" ] || systemctl disable --quiet --now "${unit##*/}" || exit 1
-  done
   for file in "$notes"/* "$sites"/*; do
     [ ! -e "$file" ] || remove_site "${file##*/}" || exit 1
   done

@@ -68,6 +68,7 @@ export function siteLayer(settings: Settings): HostLayer {
   const seconds = sites.reduce((sum, { site }) => sum + site.limits.seconds + fetchSeconds, 0);
   return layerOf(import.meta.url, "site", {
     values: {
+      ...{ target: units.site("%i"), build: units.build("%i"), reconcile: units.reconcile("%i") },
       sites: paths.sites,
       rootRequests: paths.rootRequests,
       // A note for each site: its web root, and what was there before.
@@ -91,12 +92,7 @@ export function siteLayer(settings: Settings): HostLayer {
         read: `hugo=${hugoUser(name)}\n${call("content", content, writers === undefined ? "--clear-groups" : `--groups=${writers}`)}`,
         want: "readable",
       })),
-      ...sites
-        .flatMap(({ name, site: { schedule } }) => [
-          ...[units.buildPath(name), units.reconcileTimer(name)],
-          ...(schedule === undefined ? [] : [units.scheduleTimer(name)]),
-        ])
-        .map(enabledAndActive),
+      ...sites.map(({ name }) => enabledAndActive(units.site(name))),
       { name: "build accounts of no site", read: 'other_accounts "$accounts" | grep . || echo none', want: "none" },
     ],
     // Before a folder becomes a release, the builder fetches and builds.

@@ -481,7 +481,7 @@ test("the former accounts of all sites give their files to those of each site, a
   await host.inside(`set -e
 for kind in builder hugo; do useradd --system --no-create-home --comment "pushgate $kind" "pushgate-$kind"; done
 for hook in site docs; do
-  systemctl stop pushgate-build-$hook.path pushgate-build-$hook.service
+  systemctl stop pushgate-build@$hook.path pushgate-build@$hook.service
   chown -hR --from=pushgate-build-$hook pushgate-builder:pushgate-builder ${folder}/$hook /var/spool/pushgate-publish/$hook
   chown -hR --from=pushgate-hugo-$hook pushgate-hugo:pushgate-hugo ${folder}/$hook
 done`);
@@ -620,7 +620,7 @@ describe("the egress table", () => {
 
 test("one builder runs for a site, however often it is started; with a second unit there would be two", async () => {
   const unit = units.build("site");
-  await host.inside(`cp /etc/systemd/system/${unit} /run/systemd/system/pushgate-build-second.service
+  await host.inside(`cp /etc/systemd/system/${unit} /run/systemd/system/pushgate-build@second.service
 systemctl daemon-reload`);
   /** The most builders of the site, started by systemd, that were seen while these units are started again and again. */
   const most = (...started: string[]) =>
@@ -637,12 +637,12 @@ done
 echo "$most"`);
   expect(await most(unit)).toBe("1");
   // The second one, and the report of the end of one of them.
-  expect(Number(await most(unit, "pushgate-build-second.service"))).toBeGreaterThan(1);
+  expect(Number(await most(unit, "pushgate-build@second.service"))).toBeGreaterThan(1);
   // A unit that failed stays loaded without its file.
-  await host.inside(`systemctl stop pushgate-build-second.service
-rm /run/systemd/system/pushgate-build-second.service
+  await host.inside(`systemctl stop pushgate-build@second.service
+rm /run/systemd/system/pushgate-build@second.service
 systemctl daemon-reload
-systemctl reset-failed pushgate-build-second.service 2>/dev/null || :`);
+systemctl reset-failed pushgate-build@second.service 2>/dev/null || :`);
 });
 
 test("a member of the writers' group can request a build; another account cannot write a request", async () => {

@@ -40,7 +40,7 @@ test("a host without a site gets no builder", async () => {
 
 test.each<[Program, string, string]>([
   ["receiver", "ActiveState=active", "pushgate-receiver.service"],
-  ["builder", "Result=success", "pushgate-build-site.service pushgate-build-docs.service"],
+  ["builder", "Result=success", "pushgate-build@site.service pushgate-build@docs.service"],
 ])("the layer of the %s's program watches for %s of %s", (program, sound, running) => {
   const { name, script, facts } = programLayer(program, rebuilt, { sha256: "5e" });
   expect(name).toBe(`${program}-program`);
@@ -117,7 +117,7 @@ describe("on a host", () => {
 
 describe("a running service", () => {
   beforeEach(({ skip }) => skip(noHost !== undefined, noHost));
-  const unit = { receiver: "pushgate-receiver.service", builder: "pushgate-build-site.service" };
+  const unit = { receiver: "pushgate-receiver.service", builder: "pushgate-build@site.service" };
   const unitOf = (program: Program) => `${paths.units}/${unit[program]}`;
   const stays = { receiver: ["ActiveState", "active"], builder: ["Result", "success"] } as const;
   /** The service fails half a second after a start with a program that holds "dies", and at once with "fails". */

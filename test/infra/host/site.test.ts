@@ -25,7 +25,7 @@ const reason = missing("unshare", "perl");
 /** A start of the builder's unit compares at once: status.json is the result. */
 const fakeSystemctl = `#!/bin/sh
 echo "$@" >>"$0.log"
-[ "$*" != "start pushgate-build-docs.service" ] || cp "\${0%/*}/status.json" ${paths.sites}/docs/status.json
+[ "$*" != "start pushgate-build@docs.service" ] || cp "\${0%/*}/status.json" ${paths.sites}/docs/status.json
 `;
 
 describe("the layer", () => {
@@ -116,7 +116,7 @@ describe("the web root of a site", () => {
     expect(run("serve docs /srv/www /srv/content 5")).toMatchObject({ status: 0, stderr: "" });
     expect(readlinkSync(at("/srv/www"))).toBe(at(`${paths.sites}/docs/current`));
     const log = readFileSync(`${bin}/systemctl.log`, "utf8");
-    expect(log).toContain("start --no-block pushgate-reconcile-docs.service");
+    expect(log).toContain("start --no-block pushgate-reconcile@docs.service");
   });
 
   test("moves: the former path becomes a folder with the served files, the new one the link", () => {
