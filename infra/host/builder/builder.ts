@@ -226,7 +226,7 @@ export function builderLayer(settings: Settings, host: Pick<Host, "name">): Host
       reported: namesOf(sites.filter(isReported)),
       scheduled: namesOf(sites.filter(({ site: { schedule } }) => schedule !== undefined)),
       writers: sites.flatMap(({ site: { writers } }) => writers ?? []),
-      target: units.site("%i"),
+      siteTarget: units.site("%i"),
       timer: units.scheduleTimer("%i"),
       all: ["pushgate-*@%i.*", units.hugoSocket("%i"), units.stopSocket("%i"), units.hugo("%i", "*")],
     },

@@ -16,7 +16,7 @@ stop_site() { of_site "$all" "$1" | xargs systemctl stop 2>/dev/null || :; }
 # Removes hook $1's builder.
 remove_builder() {
   stop_site "$1"
-  systemctl disable --quiet "$(of_site "$target" "$1")" || :
+  systemctl disable --quiet "$(of_site "$siteTarget" "$1")" || :
   of_site "$all" "$1" | xargs systemctl reset-failed 2>/dev/null || :
   rm -rf --one-file-system -- "${requests:?}/$1" "${rootRequests:?}/$1"
 }
@@ -24,7 +24,7 @@ remove_builder() {
 start_enabled() {
   systemctl daemon-reload
   for site in $built; do
-    unit=$(of_site "$target" "$site")
+    unit=$(of_site "$siteTarget" "$site")
     ! systemctl is-enabled --quiet "$unit" || systemctl start "$unit"
   done
 }

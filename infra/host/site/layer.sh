@@ -47,7 +47,7 @@ put_link() ( # hook name
 )
 
 stop_building() { # hook
-  systemctl stop "$(of_site "$target" "$1")" 2>/dev/null || :
+  systemctl stop "$(of_site "$siteTarget" "$1")" 2>/dev/null || :
 }
 
 # Notes where the site is served, and what was there before: "absent", or owner and mode of a folder.
@@ -79,7 +79,7 @@ list_files() { # hook keep...
 
 # Nothing may build a site before its web root leads to releases.
 unless_built_before() { # hook
-  systemctl is-enabled --quiet "$(of_site "$target" "$1")" || systemctl stop "$(of_site "$build" "$1")"
+  systemctl is-enabled --quiet "$(of_site "$siteTarget" "$1")" || systemctl stop "$(of_site "$build" "$1")"
 }
 
 # Has the builder compare what it would publish with the folder. Lists files that would be lost, and fails if there are
@@ -313,7 +313,7 @@ fill() { # site, owner and mode
 }
 
 remove_site() { # hook
-  systemctl disable --quiet --now "$(of_site "$target" "$1")" 2>/dev/null || :
+  systemctl disable --quiet --now "$(of_site "$siteTarget" "$1")" 2>/dev/null || :
   give_back "$1" || return 1
   rm -rf --one-file-system -- "${sites:?}/$1" "$sites/.$1.pushgate-"*
 }
@@ -359,7 +359,7 @@ serve() ( # hook web-root content seconds keep...
   else
     adopt "$hook" "$root" "$seconds" "$@" || exit 1
   fi
-  systemctl enable --quiet --now "$(of_site "$target" "$hook")"
+  systemctl enable --quiet --now "$(of_site "$siteTarget" "$hook")"
   # A new site is built at once, not when its timer elapses.
   [ "$is_new" = no ] || systemctl start --no-block "$(of_site "$reconcile" "$hook")"
 )

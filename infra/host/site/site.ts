@@ -68,7 +68,7 @@ export function siteLayer(settings: Settings): HostLayer {
   const seconds = sites.reduce((sum, { site }) => sum + site.limits.seconds + fetchSeconds, 0);
   return layerOf(import.meta.url, "site", {
     values: {
-      ...{ target: units.site("%i"), build: units.build("%i"), reconcile: units.reconcile("%i") },
+      ...{ siteTarget: units.site("%i"), build: units.build("%i"), reconcile: units.reconcile("%i") },
       sites: paths.sites,
       rootRequests: paths.rootRequests,
       // A note for each site: its web root, and what was there before.

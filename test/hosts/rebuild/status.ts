@@ -138,8 +138,9 @@ export async function timersEnd(host: Host): Promise<void> {
  * joins the one that has begun, and returns when its request is there.
  */
 export async function timersBegin(host: Host): Promise<void> {
-  const named = (pattern: string) => `$(systemctl list-unit-files --no-legend '${pattern}' | cut -d' ' -f1)`;
-  const declared = "systemctl list-unit-files --no-legend --state=enabled 'pushgate-*.timer' | cut -d' ' -f1";
-  await host.inside(`systemctl start $(${declared}) && systemctl start ${named("pushgate-reconcile@*.service")}`);
+  const targets = "$(cd /etc/systemd/system/multi-user.target.wants && ls -d pushgate-site@*.target)";
+  await host.inside(`targets=${targets}
+systemctl start ${units.guardTimer} $targets
+systemctl start $(echo "$targets" | sed 's/^pushgate-site\\(.*\\)target$/pushgate-reconcile\\1service/')`);
   for (const hook of ["site", "docs"] as const) await idle(host, hook);
 }

@@ -60,12 +60,12 @@ test("a reporter's settings have the site's address where pushgate serves it", (
   expect([siteOf(), siteOf("www.example.org")]).toEqual([undefined, "https://www.example.org/"]);
 });
 
-test("a site without content outside the repository, reports and a key has no program, folder and file of them", () => {
+test("a site without content outside the repository, reports and a key has no folder and file of them", () => {
   const [site] = rebuilt.hooks;
   const alone = builderLayer({ ...rebuilt, hooks: [site!] }, exampleHost);
   const both = builderLayer(rebuilt, exampleHost);
   const has = (layer: typeof alone, path: string) => layer.files.some((file) => file.path.includes(path));
-  for (const path of ["/hugo-content", "docs.known_hosts", "report"])
+  for (const path of ["content@docs", "docs.known_hosts", "report@docs"])
     expect([path, has(alone, path), has(both, path)]).toEqual([path, false, true]);
   const common = (layer: typeof alone) => layer.facts.find(({ name }) => name === "the builder's folders")!.want;
   expect([common(alone), common(both)].map((want) => want.includes("reports"))).toEqual([false, true]);

@@ -362,11 +362,16 @@ describe("the reporter", () => {
 });
 
 test("a target holds together what is started, stopped and enabled of a site", () => {
-  const started = (hook: string) => values(text(units.site(hook)), "Wants").join(" ").split(" ");
+  const started = (hook: string) =>
+    values(text(units.site(hook)), "Wants")
+      .join(" ")
+      .split(" ");
   const always = [units.buildPath, units.reconcileTimer, units.hugoSocket, units.stopSocket];
   expect(started("site")).toEqual(always.map((unit) => unit("site")));
   expect(started("docs")).toEqual([...always, units.scheduleTimer, units.reportPath].map((unit) => unit("docs")));
-  const services = [units.build, units.agent, units.report, units.reconcile, units.schedule].map((unit) => unit("docs"));
+  const services = [units.build, units.agent, units.report, units.reconcile, units.schedule].map((unit) =>
+    unit("docs"),
+  );
   for (const unit of [...started("docs"), ...services])
     expect(values(text(unit), "PartOf"), unit).toEqual([units.site("docs")]);
   expect(values(text(units.hugo("docs")), "StopPropagatedFrom")).toEqual([units.site("docs")]);

@@ -43,9 +43,7 @@ describe("the layer", () => {
     expect(timeout).toBe(120 + 1200 + 1200);
   });
 
-  test("looks at each web root, content folder, unit that starts builds, and at accounts of former sites", () => {
-    const units = ["site.path", "site.timer", "docs.path", "docs.timer", "docs.timer"];
-    const kinds = ["build", "reconcile", "build", "reconcile", "schedule"];
+  test("looks at each web root, content folder, target of a site, and at accounts of former sites", () => {
     expect(facts.map(({ name, read, want }) => [name, read, want])).toEqual([
       ["web root /var/www/site", "web_root 'site' '/var/www/site'", "leads to the current release of site"],
       ["web root /home/docs/www", "web_root 'docs' '/home/docs/www'", "leads to the current release of docs"],
@@ -54,7 +52,7 @@ describe("the layer", () => {
         "hugo=pushgate-hugo-docs\ncontent '/home/docs/content' '--groups=docs'",
         "readable",
       ],
-      ...units.map((name, i) => [`pushgate-${kinds[i]}-${name} is`, expect.any(String), "enabled active"]),
+      ...["site", "docs"].map((name) => [`pushgate-site@${name}.target is`, expect.any(String), "enabled active"]),
       ["build accounts of no site", 'other_accounts "$accounts" | grep . || echo none', "none"],
     ]);
     const [site, docs] = rebuilt.hooks;
