@@ -15,6 +15,9 @@ as_installed() {
   sed -n 's/^file \([0-9a-f]*\) [0-7]* [^ ]* /\1  /p' "$stamps/$1" 2>/dev/null | sha256sum --check --status 2>/dev/null
 }
 
+# The names in $1, of units or files, for hook $2: "%i" is the hook's place, as in a template's text.
+of_site() { printf '%s\n' "$1" | sed "s/%i/$2/g"; }
+
 # Makes folder $1 and its parents with mode $2. apply.sh removes those that `made` lists once they are empty again.
 make_folder() {
   [ -z "$1" ] || [ -d "$1" ] || {

@@ -6,7 +6,7 @@ import { paths } from "./paths.ts";
 
 export { textBeside } from "../apply/shell.ts";
 
-type Values = Readonly<Record<string, Value>>;
+export type Values = Readonly<Record<string, Value>>;
 
 /** A public file that root owns, 0644 unless `more` says otherwise. */
 export const file = (
@@ -22,6 +22,10 @@ export const program = (path: HostFile["path"], text: string): HostFile =>
 /** The systemd unit `name`, from the template of that name beside `base`, or from another. */
 export const unitFile = (base: string, name: string, values?: Values, from = name): HostFile =>
   file(`${paths.units}/${name}`, template(base, from, values));
+
+/** What the instance `unit` has beside its template: a drop-in of these lines, or none. */
+export const instanceFile = (unit: string, lines: readonly string[]): HostFile[] =>
+  lines.length === 0 ? [] : [file(`${paths.units}/${unit}.d/site.conf`, `${lines.join("\n")}\n`)];
 
 /** A word in quotes where it needs them. Throws where no quoting expresses it; the configuration rejects that before. */
 function word(value: string, where: string): string {

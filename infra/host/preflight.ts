@@ -5,7 +5,7 @@ import type { HostReport, Listener } from "../apply/report.ts";
 import { sitesOf, sourceSets } from "../config/derived.ts";
 import type { Host, Settings } from "../config/settings.ts";
 import { csrQuestion } from "./origin-key/origin-key.ts";
-import { paths } from "./paths.ts";
+import { paths, units } from "./paths.ts";
 import { folderQuestion, foldersOfSites, scheduleQuestion, schedulesOf } from "./site/site.ts";
 
 type Fitness = { readonly faults: string[]; readonly warnings: string[] };
@@ -164,13 +164,14 @@ const originPort: Check = ({ originPort: port, hostname }, report) => {
   return fault(`the origin port ${port} is in use by ${name}${published}${site}. ${fix}`);
 };
 
+const isSocket = new RegExp(`^${units.socket(".+")}$`);
+
 /**
  * By the unit: until systemd has executed the receiver, the process that holds its sockets has a name of systemd's. Where
  * a person has stopped a socket, the receiver still holds it.
  */
 const isOfReceiver = ({ unit, process }: Listener): boolean =>
-  /^pushgate-receiver-.+\.socket$/.test(unit) ||
-  (unit === "" && ["systemd", "node", "MainThread", "?node"].includes(process));
+  isSocket.test(unit) || (unit === "" && ["systemd", "node", "MainThread", "?node"].includes(process));
 
 const receiverPorts: Check = (_, { listeners }, settings) =>
   sourceSets(settings).flatMap(({ port, name }) =>

@@ -44,14 +44,16 @@ export type Hook = { readonly name: string; readonly built: boolean; readonly sc
 
 const hookUnits = ({ name, scheduled }: Hook): string[] => {
   const timers = [units.reconcileTimer, ...(scheduled ? [units.scheduleTimer] : [])];
-  const all = [units.buildPath, ...timers, units.hugoSocket, units.build].map((nameOf) => nameOf(name));
+  const all = [units.site, units.buildPath, ...timers, units.hugoSocket, units.build].map((nameOf) => nameOf(name));
   // A pattern matches loaded units only: those of a hook whose results leave the host.
-  return [...all, `pushgate-report-${name}.*`];
+  return [...all, units.reporter(name)];
 };
 const hostUnits = ["nginx.service", units.receiver, units.firewall, units.guardTimer];
 /** Services that a socket or a path unit starts when there is work: inactive is normal, failed is not. */
 const onDemand = (unit: string): boolean =>
-  unit === units.receiver || /^pushgate-(build|report)-.*\.service$/.test(unit);
+  unit === units.receiver || [units.build, units.report].some((nameOf) => unit === nameOf(instanceOf(unit)));
+
+const instanceOf = (unit: string): string => /@(.*)\.[a-z]+$/.exec(unit)?.[1] ?? "";
 
 export const isDown = ({ name, active, enabled }: Unit): boolean =>
   onDemand(name) ? active === "failed" : active !== "active" || enabled === "disabled";
@@ -61,7 +63,7 @@ export function reportScript(hooks: readonly Hook[]): string {
   return [
     variables({ spool: paths.spool, requests: paths.requests, rootRequests: paths.rootRequests, sites: paths.sites }),
     scriptBeside(import.meta.url, "host-report.sh"),
-    call("units", "-", ...hostUnits, ...egress, "pushgate-receiver-*.socket"),
+    call("units", "-", ...hostUnits, ...egress, units.socket("*")),
     ...hooks.map((hook) => (hook.built ? call("site", hook.name, ...hookUnits(hook)) : call("hook", hook.name))),
     "echo end",
     "",

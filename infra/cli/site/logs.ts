@@ -11,8 +11,8 @@ import { readStack, UserError } from "../stack.ts";
 
 /** Units whose journal is a source; nginx writes files. */
 const journals = {
-  receiver: [units.receiver, "pushgate-receiver-*.socket"],
-  builder: ["build", "hugo", "agent", "report"].map((kind) => `pushgate-${kind}-*.service`),
+  receiver: [units.receiver, units.socket("*")],
+  builder: [units.build("*"), units.hugo("*", "*"), units.agent("*"), units.report("*")],
   guard: [units.guard, units.firewall, units.routing, units.egress],
 } as const;
 const sources = ["receiver", "builder", "nginx", "guard"] as const;

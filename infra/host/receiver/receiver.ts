@@ -134,6 +134,7 @@ export function receiverLayer(settings: Settings): HostLayer {
     values: {
       service: units.receiver,
       sockets: sets.map(({ name }) => units.socket(name)),
+      everySocket: units.socket("*"),
       metrics: units.metricsSocket,
       metricsPath: paths.metrics,
       metricsGroup,
@@ -186,7 +187,7 @@ export function receiverLayer(settings: Settings): HostLayer {
       // The last one is for every unit whose name begins with "pushgate-".
       ...dropIns("pushgate-receiver*", units.metricsSocket, slice, "pushgate-.*"),
       `${paths.units}/${slice}`,
-      `${paths.units}/pushgate-receiver-*.socket`,
+      `${paths.units}/${units.socket("*")}`,
       `${paths.units}/${units.metricsSocket}`,
       `${paths.units}/${units.receiver}`,
     ],

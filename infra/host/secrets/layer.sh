@@ -59,8 +59,8 @@ activate() {
   # An ssh-agent, too, has the key that it was started with.
   as_installed builder || return 0
   for name in $names; do
-    case $name in *.deploy-key) agent=pushgate-agent-${name%.*}.service ;; *) continue ;; esac
-    ! systemctl is-active --quiet "$agent" || systemctl restart "$agent"
+    case $name in *.deploy-key) unit=$(of_site "$agent" "${name%.*}") ;; *) continue ;; esac
+    ! systemctl is-active --quiet "$unit" || systemctl restart "$unit"
   done
 }
 

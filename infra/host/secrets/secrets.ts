@@ -114,6 +114,7 @@ export function secretsLayer(settings: Settings): HostLayer {
       credentials,
       names,
       receiver: units.receiver,
+      agent: units.agent("%i"),
       audit: textBeside(import.meta.url, "audit.cjs"),
     },
     // No globs: a credential is no rendered file. The unit that runs now still loads that of a hook that is gone, so the

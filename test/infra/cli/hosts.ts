@@ -47,10 +47,11 @@ const everyUnit = (hook: string): Record<string, string> => ({
   "pushgate-guard.timer": "loaded active waiting success enabled",
   "pushgate-egress.service": "loaded active exited success enabled",
   "pushgate-receiver-github.socket": "loaded active listening success enabled",
-  [`pushgate-build-${hook}.path`]: "loaded active waiting success enabled",
-  [`pushgate-reconcile-${hook}.timer`]: "loaded active waiting success enabled",
-  [`pushgate-hugo-${hook}.socket`]: "loaded active listening success enabled",
-  [`pushgate-build-${hook}.service`]: "loaded active running success static",
+  [`pushgate-site@${hook}.target`]: "loaded active active success enabled",
+  [`pushgate-build@${hook}.path`]: "loaded active waiting success static",
+  [`pushgate-reconcile@${hook}.timer`]: "loaded active waiting success static",
+  [`pushgate-hugo-${hook}.socket`]: "loaded active listening success static",
+  [`pushgate-build@${hook}.service`]: "loaded active running success static",
 });
 
 const ssh = (folder: string) => `#!/bin/sh

@@ -265,11 +265,11 @@ describe("on a host", () => {
     };
     const systemctl = `mkdir -p /mnt/bin; PATH=/mnt/bin:$PATH; cat >/mnt/bin/systemctl <<'END'
 #!/bin/sh
-case $1 in restart) echo "systemctl $*" >>/mnt/calls ;; is-active) case $3 in pushgate-agent-*) cat /mnt/state ;; esac | grep -q active ;; esac
+case $1 in restart) echo "systemctl $*" >>/mnt/calls ;; is-active) case $3 in pushgate-agent@*) cat /mnt/state ;; esac | grep -q active ;; esac
 END
 chmod +x /mnt/bin/systemctl; `;
     // The stamp of the builder layer, and a file that it lists.
-    const installed = `unit=${paths.units}/pushgate-agent-docs.service
+    const installed = `unit=${paths.units}/pushgate-agent@docs.service
 mkdir -p ${paths.units} /var/lib/pushgate/stamps; echo unit >$unit
 echo "file $(sha256sum $unit | cut -d ' ' -f 1) 644 root:root $unit" >/var/lib/pushgate/stamps/builder
 `;
@@ -277,7 +277,7 @@ echo "file $(sha256sum $unit | cut -d ' ' -f 1) 644 root:root $unit" >/var/lib/p
       onHost(
         `${systemctl}${installed}${change}echo ${state} >/mnt/state; ${applied(rebuilt, withKey)}cat /mnt/calls`,
       ).stdout.match(/^systemctl .*$/gm);
-    expect(restarts("active")).toEqual(["systemctl restart pushgate-agent-docs.service"]);
+    expect(restarts("active")).toEqual(["systemctl restart pushgate-agent@docs.service"]);
     expect(restarts("gone")).toBeNull();
     // The builder layer restores the file, and then restarts the agent.
     expect(restarts("active", "echo by hand >>$unit; ")).toBeNull();
