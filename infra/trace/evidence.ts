@@ -37,7 +37,7 @@ export type SecurityEvent = {
   readonly owner?: "pushgate" | "zone";
 };
 
-/** A line of /var/log/nginx/pushgate.log: `log_format pushgate` of infra/host/proxy. */
+/** A line of /var/log/pushgate-nginx/hooks.log: `log_format pushgate` of infra/host/proxy. */
 export type NginxLine = {
   /** 499 where Cloudflare left before the answer. */
   readonly status: number;

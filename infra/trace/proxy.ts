@@ -90,7 +90,7 @@ const rows: readonly Omit<Outcome, "receiver">[] = [
     name: "nginx failed",
     layer: "6 nginx",
     what: "nginx failed before it connected to the receiver: on a full disk it cannot store a body above 16 KiB",
-    fix: "Free space on the host's disk; /var/log/nginx/pushgate-error.log has the reason. Then send the delivery again.",
+    fix: "Free space on the host's disk; /var/log/pushgate-nginx/error.log has the reason. Then send the delivery again.",
     answer: proxy(500),
     nginx: alone(500),
   },

@@ -35,6 +35,7 @@ export function guardLayer(settings: Settings): HostLayer {
       .join(", "),
     table: paths.nftables,
     receiver: units.receiver,
+    nginx: units.nginx,
   });
   const files = [
     file(guardConfiguration, configuration, { check: 'sh -n "$1"' }),

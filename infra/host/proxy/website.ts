@@ -3,25 +3,23 @@
  * certificate protect it too. It serves static files and nothing else. docs/decisions/013.
  */
 import { servedSites } from "../../config/derived.ts";
-import type { Host, Settings } from "../../config/settings.ts";
+import type { Settings } from "../../config/settings.ts";
 import { servedByProxy } from "../../contract.ts";
-import { nginxWord, template, textBeside } from "../kit.ts";
-import { listen6, logs, originServer, whereExists } from "./origin-server.ts";
+import { template, textBeside } from "../kit.ts";
+import { paths } from "../paths.ts";
+import { logs } from "./places.ts";
 
-/** What follows the hooks' server in its file; nothing where no site is served. */
-export function websites(settings: Settings, { originPort }: Host): string[] {
-  const servers = servedSites(settings).map(({ hook, hostname, webRoot }) =>
+/** What follows the hooks' server; nothing where no site is served. */
+export function websites(settings: Settings, originPort: number, listen6: string): string {
+  const servers = servedSites(settings).map(({ hook, hostname }) =>
     template(import.meta.url, "website.conf", {
       originPort,
-      listen6: whereExists(listen6.site),
+      listen6,
       hostname,
-      hostnamePattern: hostname.replaceAll(".", "\\."),
-      webRoot: nginxWord(webRoot),
+      current: `${paths.sites}/${hook}/current`,
       accessLog: logs.site(hook),
-      errorLog: logs.error,
       servedBy: servedByProxy,
-      originServer,
     }),
   );
-  return servers.length === 0 ? [] : [textBeside(import.meta.url, "website-maps.conf"), ...servers];
+  return servers.length === 0 ? "" : ["", textBeside(import.meta.url, "websites.conf"), ...servers].join("\n").trimEnd();
 }
