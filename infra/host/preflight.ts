@@ -175,13 +175,13 @@ const originPort: Check = ({ originPort: port, hostname }, report) => {
   return fault(`the origin port ${port} is in use by ${name}${published}. ${fix}`);
 };
 
-/**
- * By the unit: until systemd has executed the service, the process that holds its sockets has a name of systemd's. Where
- * a person has stopped a socket, the service still holds it.
- */
-const isOfNginx = ({ unit, process }: Listener): boolean =>
-  unit === units.nginxSocket || (unit === "" && process === "nginx");
+/** By the unit: systemd holds the socket, too. After a manual change the service may listen itself. */
+const isOfNginx = ({ unit }: Listener): boolean => unit === units.nginxSocket || unit === units.nginx;
 
+/**
+ * By the unit: until systemd has executed the receiver, the process that holds its sockets has a name of systemd's. Where
+ * a person has stopped a socket, the receiver still holds it.
+ */
 const isOfReceiver = ({ unit, process }: Listener): boolean =>
   /^pushgate-receiver-.+\.socket$/.test(unit) ||
   (unit === "" && ["systemd", "node", "MainThread", "?node"].includes(process));

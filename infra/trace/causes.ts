@@ -109,8 +109,9 @@ function fixOf(layer: string, all: HostState["differences"], { ssh }: HostState)
   if (all.some(({ file }) => file)) return up;
   if (oneshots[layer] !== undefined) return `${ssh} systemctl restart ${oneshots[layer]}`;
   if (unit === undefined) return up;
-  // systemd starts no socket while its service runs.
-  return unit.endsWith(".socket") ? `${ssh} systemctl restart ${units.receiver}` : `${ssh} systemctl start ${unit}`;
+  // systemd starts no socket while its service runs, and starts it with the service.
+  const service = unit === units.nginxSocket ? units.nginx : units.receiver;
+  return `${ssh} systemctl ${unit.endsWith(".socket") ? `restart ${service}` : `start ${unit}`}`;
 }
 
 /** The differences of one layer as one cause: a stopped nginx differs in seven ways. */

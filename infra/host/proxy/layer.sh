@@ -34,6 +34,8 @@ reload() {
 
 # Where $renew is yes, the service restarts in any case.
 take_up() {
+  # A later layer of this `up` restores both. nginx would not start without the first.
+  [ -s "$settled_ca" ] || rm -f "$settled_line"
   [ "$(listens)" = yes ] || {
     systemctl stop "$socket" "$service"
     systemctl start "$socket" || {
@@ -83,20 +85,10 @@ listens() {
   [ "$of_unit" = "$families" ] && echo yes || echo no
 }
 
-# What nginx answers on the origin port to a client without a certificate: "400 pushgate-proxy". Arguments: of s_client.
+# What nginx answers on the origin port to a client without a certificate: "400 pushgate-proxy".
 greeting() {
-  printf 'GET / HTTP/1.0\r\n\r\n' | timeout 2 openssl s_client "$@" -quiet -connect "$loopback4:$port" 2>/dev/null |
+  printf 'GET / HTTP/1.0\r\n\r\n' | timeout 2 openssl s_client -quiet -connect "$loopback4:$port" 2>/dev/null |
     tr -d '\r' | sed -n 's/^HTTP[^ ]* \([0-9]*\).*/\1/p; s/^X-Served-By: //p' | head -n 2 | paste -sd ' ' -
-}
-
-# The answer to a certificate with the name of the trusted CA and a key of its own, which is of no use afterwards.
-greeting_of_foreigner() {
-  scratch=$(mktemp -d)
-  name=$(openssl x509 -in "$client_ca" -noout -subject -nameopt compat)
-  openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 1 -subj "${name#subject=}" \
-    -keyout "$scratch/key" -out "$scratch/certificate" 2>/dev/null
-  greeting -cert "$scratch/certificate" -key "$scratch/key"
-  rm -rf -- "$scratch"
 }
 
 newest() { stat -c %Y "$@" 2>/dev/null | sort -n | tail -n 1; }

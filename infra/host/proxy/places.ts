@@ -8,7 +8,11 @@ export const clientCaPath = `${paths.tls}/origin-pull-ca.pem` as const;
 export const settledCa = { path: `${paths.tls}/settled-ca.pem`, line: `${paths.tls}/settled-ca.conf` } as const;
 
 /** Its folders: systemd makes and removes `run`, and makes `cache`. */
-export const folders = { run: "/run/pushgate-nginx", cache: "/var/cache/pushgate-nginx", logs: "/var/log/pushgate-nginx" } as const;
+export const folders = {
+  run: "/run/pushgate-nginx",
+  cache: "/var/cache/pushgate-nginx",
+  logs: "/var/log/pushgate-nginx",
+} as const;
 
 export const logs = {
   access: `${folders.logs}/hooks.log`,

@@ -116,10 +116,7 @@ export function proxyLayer(settings: Settings, host: Host, clientCaPem: string):
       file(paths.nginxOwn.logrotate, template(import.meta.url, "logrotate.conf", { ...named, service: units.nginx })),
       file(clientCaPath, `${clientCaPem.trimEnd()}\n`),
       file(paths.nginx, renderProxy(settings, host), { check }),
-      program(
-        start,
-        template(import.meta.url, "start.sh", { port, listen6, errorLog: logs.error, conf: paths.nginx }),
-      ),
+      program(start, template(import.meta.url, "start.sh", { port, listen6, errorLog: logs.error, conf: paths.nginx })),
       unitFile(import.meta.url, units.nginxSocket, { port, any4: anywhere.v4.replace(/\/.*/, "") }),
       unitFile(import.meta.url, units.nginx, {
         ...named,
@@ -142,11 +139,6 @@ export function proxyLayer(settings: Settings, host: Host, clientCaPem: string):
       {
         name: `answer of the origin port ${port} to a client without a certificate`,
         read: "greeting",
-        want: answer,
-      },
-      {
-        name: `answer of the origin port ${port} to a client certificate of another CA`,
-        read: "greeting_of_foreigner",
         want: answer,
       },
     ],

@@ -21,5 +21,7 @@ export function websites(settings: Settings, originPort: number, listen6: string
       servedBy: servedByProxy,
     }),
   );
-  return servers.length === 0 ? "" : ["", textBeside(import.meta.url, "websites.conf"), ...servers].join("\n").trimEnd();
+  return servers.length === 0
+    ? ""
+    : ["", textBeside(import.meta.url, "websites.conf"), ...servers].join("\n").trimEnd();
 }

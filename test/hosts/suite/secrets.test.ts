@@ -3,6 +3,7 @@
  * rotates a hook's secret without a rejected push.
  */
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { paths } from "../../../infra/host/paths.ts";
 import type { Run } from "../../engine/engine.ts";
 import { exposures } from "../exposure.ts";
 import { bootHost, type Host } from "../lab/host.ts";
@@ -146,7 +147,7 @@ const secretsOf = async (site: { current: string; previous?: string }): Promise<
 const statusWith = async (secret: string): Promise<number> => (await world.deliver({ secret })).status;
 
 test("a preview of a new secret and of a manual change prints neither secret", async () => {
-  await host.inside("echo '# by hand' >>/etc/nginx/conf.d/pushgate.conf");
+  await host.inside(`echo '# by hand' >>${paths.nginx}`);
   needles.renewed = renewed;
   await secretsOf({ current: renewed, previous: secrets.site.current });
   const preview = await world.stack.preview("--diff", "--expect-no-changes");

@@ -37,10 +37,12 @@ const differs = (layer: string, ...texts: string[]) => ({
 });
 
 describe("each state that is broken has its own cause and fix", () => {
-  const inactive = 'nginx.service is: declared is "enabled active", the host reports "enabled inactive"';
-  const conf = "/etc/nginx/conf.d/pushgate.conf has other contents";
+  const inactive = 'pushgate-nginx.service is: declared is "enabled active", the host reports "enabled inactive"';
+  const port = 'pushgate-nginx.socket is: declared is "enabled active", the host reports "enabled inactive"';
+  const conf = "/etc/pushgate/nginx.conf has other contents";
   test.each<[outcome: string, change: Partial<HostState>, cause: string]>([
-    ["firewall", differs("proxy", inactive), `6 nginx: ${inactive} => ssh root@web1 systemctl start nginx.service`],
+    ["firewall", differs("proxy", inactive), `6 nginx: ${inactive} => ssh root@web1 systemctl start pushgate-nginx.service`],
+    ["firewall", differs("proxy", port), `6 nginx: ${port} => ssh root@web1 systemctl restart pushgate-nginx.service`],
     ["firewall", differs("proxy", conf, inactive), `6 nginx: ${conf}; 1 more of proxy differ => npx pulumi up`],
     [
       "firewall",

@@ -131,7 +131,9 @@ async function startNginx({ folder, config }: LabTask) {
   // The namespace has no other account than root. Each worker keeps connections of its own.
   const alone = config.replace(/worker_processes \d+/, "worker_processes 1");
   writeFileSync(`${folder}/nginx.conf`, `user root;\n${alone}`);
-  const nginx = spawn("nginx", ["-e", `${folder}/log/error.log`, "-c", `${folder}/nginx.conf`], { stdio: ["ignore", "ignore", "pipe"] });
+  const nginx = spawn("nginx", ["-e", `${folder}/log/error.log`, "-c", `${folder}/nginx.conf`], {
+    stdio: ["ignore", "ignore", "pipe"],
+  });
   let printed = "";
   nginx.stderr.on("data", (chunk) => (printed += chunk));
   for (let i = 0; i < 1_000 && nginx.exitCode === null && !existsSync(`${folder}/nginx.pid`); i++) await sleep(20);
