@@ -92,8 +92,9 @@ egress() {
 upgrade() {
   since=$(systemctl show --timestamp=unix -p ExecMainStartTimestamp --value "$nginx")
   [ -n "$since" ] || return 0
-  newer=$(ldd /usr/sbin/nginx | sed -n 's/.*[[:space:]]\(\/[^ ]*\) (.*/\1/p' |
-    xargs -r sh -c 'find -L /usr/sbin/nginx "$@" -newerct "$0"' "$since")
+  libraries=$(ldd /usr/sbin/nginx | sed -n 's/.*[[:space:]]\(\/[^ ]*\) (.*/\1/p')
+  # shellcheck disable=SC2086
+  newer=$(find -L /usr/sbin/nginx $libraries -newerct "$since")
   [ -z "$newer" ] || {
     echo "restarting $nginx, because these files are newer: $(echo "$newer" | paste -sd ' ' -)"
     systemctl --no-block try-restart "$nginx"

@@ -79,18 +79,19 @@ test("up succeeds, and the search knows all six secrets", () => {
 
 test("systemd rates each service at its known exposure", async () => {
   // A service that places tables and routes runs as root, with CAP_NET_ADMIN and a network.
-  expect(await exposures(host)).toEqual({ receiver: 0.2, firewall: 3.1, routing: 3.0, guard: 4.4 });
+  expect(await exposures(host)).toEqual({ receiver: 0.2, nginx: 1.3, firewall: 3.1, routing: 3.0, guard: 4.4 });
 });
 
 const holders = () => search.holders(Object.values(needles));
 const inProcesses = async () => leaked(await search.processes());
 
-test("files contain secrets only in the receiver's credentials folder, in memory, and the origin key in its own file", async () => {
+test("files contain secrets only in the credentials folders of receiver and nginx, in memory, and the origin key in its own file", async () => {
   const inMemory = "/run/credentials/pushgate-receiver.service";
-  expect(await holders()).toEqual(["/etc/pushgate/tls/origin.key", `${inMemory}/docs`, `${inMemory}/site`]);
+  const ofNginx = "/run/credentials/pushgate-nginx.service/origin.key";
+  expect(await holders()).toEqual(["/etc/pushgate/tls/origin.key", ofNginx, `${inMemory}/docs`, `${inMemory}/site`]);
   expect(await host.read(`findmnt -nro FSTYPE -T ${inMemory}`)).toMatch(/^(ramfs|tmpfs)$/);
   // systemd 252 makes the account the owner, 257 uses an access list, so the test checks who can read.
-  for (const file of ["/etc/pushgate/tls/origin.key", `${inMemory}/site`, "/etc/pushgate/credentials/site"]) {
+  for (const file of ["/etc/pushgate/tls/origin.key", ofNginx, `${inMemory}/site`, "/etc/pushgate/credentials/site"]) {
     const read = await host.inside(`runuser -u guest -- cat ${file}`, { check: false });
     expect(read).toMatchObject({ code: 1, stdout: "", stderr: expect.stringContaining("Permission denied") });
   }

@@ -43,7 +43,7 @@ export const status = (changed: Partial<Status> = {}): Status => ({
 const running = "loaded active running success enabled";
 const everyUnit = (hook: string): Record<string, string> => ({
   "pushgate-nginx.socket": running,
-    "pushgate-nginx.service": running,
+  "pushgate-nginx.service": running,
   "pushgate-receiver.service": "loaded inactive dead success static",
   "pushgate-firewall.service": "loaded active exited success enabled",
   "pushgate-guard.timer": "loaded active waiting success enabled",

@@ -372,7 +372,10 @@ nft list table inet kernel | diff ${root.at("before")} -`);
   test("nginx restarts once its program or a library is newer than its process, and not before", ({ skip }) => {
     skip(noNginx !== undefined, noNginx);
     const calls = (began: string) => {
-      const answers = systemctl(root.folder).replace('case "$1 $2" in', `case "$1 $2" in\n  show\\ --timestamp*) ${began} ;;`);
+      const answers = systemctl(root.folder).replace(
+        'case "$1 $2" in',
+        `case "$1 $2" in\n  show\\ --timestamp*) ${began} ;;`,
+      );
       root.write("bin/systemctl", answers, 0o755);
       root.write("calls", "");
       const { stdout } = guarded(`${enforced()}\n${runGuard}`);

@@ -190,13 +190,13 @@ describe("a fault quotes what was found and says what to do", () => {
       () => check({ dnat: yes(`80\n${port}`) }),
       /a container publishes the origin port/,
     ],
-    ["the port is taken by another nginx", () => check({}, listening(port, "nginx", "nginx.service")), /by nginx\. Set/],
-    ["the port is taken by the kernel", () => check({}, listening(port, "")), /by a process without a name/],
     [
-      "the port is taken beside pushgate's own files",
-      () => check({}, listening(port, "caddy")),
-      /by caddy/,
+      "the port is taken by another nginx",
+      () => check({}, listening(port, "nginx", "nginx.service")),
+      /by nginx\. Set/,
     ],
+    ["the port is taken by the kernel", () => check({}, listening(port, "")), /by a process without a name/],
+    ["the port is taken beside pushgate's own files", () => check({}, listening(port, "caddy")), /by caddy/],
     [
       "the receiver's port is taken, and the kernel names no process",
       () => check({}, listening(receiverPort, "")),
