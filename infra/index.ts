@@ -47,7 +47,7 @@ const keep = keeper(live);
 const rules = rulesOf(settings);
 
 const script = clientCertificateScript(settings.zone, settings.edge.generation);
-const made = readClientCertificate(runLocally("client certificate", script, { parent, formerly: "origin pulls" }));
+const made = readClientCertificate(runLocally("client certificate", script, { parent }));
 // The key beside the CA makes all of it secret. The CA is public: unmarked, preview can show what changes in nginx.
 const clientCa = pulumi.unsecret(made.apply(({ ca }) => ca));
 

@@ -222,7 +222,6 @@ write_stamp() { # stamp, list of what is installed
   new=$state/stamps/.$layer.new
   { printf '%s\n%s' "$1" "$2" >"$new" && sync -- "$new" && rm -rf -- "$state/stamps/$layer" &&
     mv -fT -- "$new" "$state/stamps/$layer" && sync -- "$state/stamps"; } || fail "writing the stamp" "" "$full"
-  [ -z "$formerly" ] || rm -rf -- "$state/stamps/$formerly" "$state/pending/$formerly"
 }
 
 arrive() {

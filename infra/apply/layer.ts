@@ -35,8 +35,6 @@ export type HostFact = {
 export type HostLayer = {
   /** One word, also the name of the stamp: "firewall". */
   readonly name: string;
-  /** The name in stacks of an earlier version: its stamp is read under this name and removed by the next apply. */
-  readonly formerly?: string;
   /** Shell before `activate`, `reactivate`, `retire` and each fact's `read`: values, and functions (layer.sh). */
   readonly script?: string;
   readonly files: readonly HostFile[];

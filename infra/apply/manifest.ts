@@ -10,7 +10,7 @@ import { call, scriptBeside, variables } from "./shell.ts";
 import { stateFolders } from "./state-folders.ts";
 
 /** The part of a layer that a probe needs. It has no contents, so that a layer whose text is known later can be probed. */
-export type Probed = Pick<HostLayer, "name" | "formerly" | "script" | "owns"> & {
+export type Probed = Pick<HostLayer, "name" | "script" | "owns"> & {
   readonly files: readonly Pick<HostFile, "path">[];
   readonly facts: readonly Pick<HostFact, "name" | "read">[];
 };
@@ -65,8 +65,8 @@ const inParts = <T>(all: readonly T[], most: number): T[][] =>
 /** The whole text that probes a host for these layers. Feed it to `sh -s`. */
 export function probeScript(layers: readonly Probed[], state: string = stateFolders.state): string {
   for (const layer of layers) check(layer);
-  const looks = layers.map(({ name, formerly = "", files, owns }) =>
-    call("layer", name, files.map(({ path }) => path).join(" "), owns.join(" "), formerly),
+  const looks = layers.map(({ name, files, owns }) =>
+    call("layer", name, files.map(({ path }) => path).join(" "), owns.join(" ")),
   );
   const beside = (name: string) => scriptBeside(import.meta.url, name);
   const facts = layers.flatMap(({ name, script = "", facts }) => {
@@ -105,7 +105,7 @@ export const factLine = (script: string | undefined, { read, want }: HostFact): 
 /** The text for root's `sh -s` that brings a layer to a host. `input`: what `activate` reads; it may be a secret. */
 export function applyScript(layer: HostLayer, stamp: string, state: string = stateFolders.state, input = ""): string {
   checkApply(layer, input);
-  const { name, formerly = "", script = "", files, facts, owns, activate, reactivate = ":", retire } = layer;
+  const { name, script = "", files, facts, owns, activate, reactivate = ":", retire } = layer;
   const lines = [...files.map(fileLine), ...facts.map((fact) => factLine(script, fact))];
   const installed = lines.map((line) => `${line}\n`).join("");
   return [
@@ -118,7 +118,7 @@ export function applyScript(layer: HostLayer, stamp: string, state: string = sta
     // The shell's own printf: a program would have the text in its argv, and a here-document may become a file.
     shellFunction("input", [call("printf %s", input)]),
     `present=${layer.present === false ? 0 : 1}`,
-    variables({ layer: name, formerly, stamp, state, owns: owns.join("\n"), installed }),
+    variables({ layer: name, stamp, state, owns: owns.join("\n"), installed }),
     variables({ script, activate, reactivate, retire }),
     "apply",
     "",

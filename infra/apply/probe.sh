@@ -20,10 +20,9 @@ facts_of() { # shell
 
 exists() { [ -e "$1" ] || [ -L "$1" ]; }
 
-layer() { # name, declared paths, globs of owned paths, former name
+layer() { # name, declared paths, globs of owned paths
   declared="$declared $2"
   stamp_file=$state/stamps/$1
-  [ -e "$stamp_file" ] || [ -z "$4" ] || stamp_file=$state/stamps/$4
   if [ -s "$stamp_file" ] && [ -f "$stamp_file" ] && [ ! -L "$stamp_file" ]; then
     lines=0
     while { read -r line || [ -n "$line" ]; } && [ $((lines += 1)) -le 200 ]; do

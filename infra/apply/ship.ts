@@ -56,15 +56,13 @@ type Placing = {
   readonly parent?: pulumi.Resource;
   /** Applies on one host exclude each other: each depends on the one before it. */
   readonly dependsOn?: pulumi.Input<pulumi.Input<pulumi.Resource>[]>;
-  /** The layer's name in stacks of an earlier version, if it had another. */
-  readonly formerly?: string | undefined;
 };
 
 /** `secret`: nothing that the command prints is in clear text in state or output. */
 const declare = (
   name: string,
   inputs: Pick<command.local.CommandArgs, "interpreter" | "create" | "stdin">,
-  { formerly, ...placing }: Placing,
+  placing: Placing,
   secret = false,
 ): command.local.Command =>
   new command.local.Command(
@@ -73,7 +71,6 @@ const declare = (
     {
       ...placing,
       retainOnDelete: true,
-      ...(formerly && { aliases: [{ name: formerly, parent: pulumi.rootStackResource }] }),
       ...(secret && { additionalSecretOutputs: ["stdout", "stderr"] }),
     },
   );
@@ -106,8 +103,7 @@ function declareApply(host: Host, name: string, verdict: ReturnType<typeof judge
   note(host, name, false);
   const create = verdict.apply(({ layer }) => applyCommand(host, layer.timeout));
   const stdin = verdict.apply(({ layer, stamp }) => applyScript(layer, stamp));
-  const formerly = placing.formerly && `${host.name}-${placing.formerly}`;
-  return declare(`${host.name}-${name}`, { interpreter: sshTo(host), create, stdin }, { ...placing, formerly });
+  return declare(`${host.name}-${name}`, { interpreter: sshTo(host), create, stdin }, placing);
 }
 
 /** Declares one layer on one host. The command's `stdout` is what the layer's `activate` prints there. */
@@ -136,8 +132,7 @@ export function sendBundle(
   const create = verdict.apply(({ layer, stamp }) =>
     layer.present === false ? "true" : receiveCommand(host, sha256, stamp),
   );
-  const formerly = placing.formerly && `${host.name}-${placing.formerly}-file`;
-  const sent = declare(`${host.name}-${seen.name}-file`, { interpreter, create }, { ...placing, formerly });
+  const sent = declare(`${host.name}-${seen.name}-file`, { interpreter, create }, placing);
   return declareApply(host, seen.name, verdict, { ...placing, dependsOn: [sent] });
 }
 

@@ -1,5 +1,3 @@
-/** Faults of the secrets: those that git hosts sign with, deploy keys, tokens and keys of reports. No fault quotes a value. */
-import { createHash } from "node:crypto";
 import * as v from "valibot";
 import { parse as parseYaml } from "yaml";
 import type { GitHost } from "../../service/git-hosts/index.ts";
@@ -125,42 +123,6 @@ function keyFaults(key: string, value: unknown, keys: GitHost["keys"]): Fault[] 
     [`is no key of Standard Webhooks: whsec_ and 24 to 64 bytes in base64. Run: ${newSecret(key, keys)}`]:
       isWanted && !isKey(value),
   });
-}
-
-/** What pushgate's repository once held in an example: all of it can be read there for ever. */
-const formerExample = {
-  passphrase: "example",
-  salt: "v1:XxjjOfWzRQU=:",
-  /** SHA-256, in hex. */
-  secrets: [
-    "455245293279946427e060608a73a2ace45071eb1e739294ae30e1b1eab3e001",
-    "75722c10f60c9cb360533832f4ab4c70dd1e6e611ff0bb0e9dd1bbc14556fd88",
-    "4824d2df8a8a9aee3c2c8bd0e7a816f413ff0a1ee5ab50c9bf49660d1f1b82b6",
-  ],
-};
-
-/** Faults of a stack that is encrypted with, or signs with, what an example of pushgate's published. */
-export function publicFaults(secrets: unknown, stackFile?: string, passphrase?: string): Fault[] {
-  const sha256 = (text: string) => createHash("sha256").update(text).digest("hex");
-  const change = "Run: npx pulumi stack change-secrets-provider passphrase. Then make new secrets and a new token";
-  return [
-    ...faultsOf("secrets:passphrase", {
-      [`is that of pushgate's former example, which is public. ${change}.`]: passphrase === formerExample.passphrase,
-    }),
-    ...faultsOf("secrets:encryptionsalt", {
-      [`is that of pushgate's former example, whose passphrase is public. ${change}.`]:
-        stackFile?.includes(`encryptionsalt: ${formerExample.salt}`) === true,
-    }),
-    ...Object.entries(Object(secrets) as Record<string, unknown>).flatMap(([hook, entry]) =>
-      Object.entries(Object(entry) as Record<string, unknown>).flatMap(([name, value]) => {
-        const key = `secrets.${hook}.${name}`;
-        const isPublic = typeof value === "string" && formerExample.secrets.includes(sha256(value));
-        return faultsOf(key, {
-          [`is that of pushgate's former example, which is public. Run: ${newSecret(key)}`]: isPublic,
-        });
-      }),
-    ),
-  ];
 }
 
 /** Paths in the stack file whose secret is plain text there. What is no text has a fault of its shape. */

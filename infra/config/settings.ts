@@ -12,7 +12,7 @@ import { crossFaults, exampleFaults } from "./checks.ts";
 import { settled } from "./derived.ts";
 import { checkShape, type Fault, faultsOf, SettingsError } from "./faults.ts";
 import { type Config, type HookSecrets, type Settings, shape } from "./schema.ts";
-import { publicFaults, secretFaults } from "./secret-checks.ts";
+import { secretFaults } from "./secret-checks.ts";
 
 export type { GitHostName } from "../../service/git-hosts/index.ts";
 export type { Edge, Hook, Host, Limits, Plan, Settings, Site } from "./schema.ts";
@@ -36,15 +36,9 @@ export type Credentials = Readonly<Record<string, readonly string[]>>;
 
 /**
  * Throws SettingsError with all faults. `isSecret`: whether a key is encrypted; `stackFile` is the text of
- * Pulumi.<stack>.yaml where it is known; `hasToken`: whether the environment has a token for Cloudflare;
- * `passphrase`: the one in the environment.
+ * Pulumi.<stack>.yaml where it is known; `hasToken`: whether the environment has a token for Cloudflare.
  */
-export function parseSettings(
-  raw: RawConfig,
-  isSecret: (key: string) => boolean,
-  stackFile?: string,
-  { hasToken = true, passphrase }: { readonly hasToken?: boolean; readonly passphrase?: string | undefined } = {},
-) {
+export function parseSettings(raw: RawConfig, isSecret: (key: string) => boolean, stackFile?: string, hasToken = true) {
   const written: Record<string, unknown> = { secrets: {} };
   for (const [key, text] of Object.entries(raw)) {
     if (!key.startsWith(namespace)) continue;
@@ -66,7 +60,6 @@ export function parseSettings(
         raw[token] === undefined && !hasToken,
     }),
     ...secretFaults(secrets, config.hooks, isSecret(`${namespace}secrets`), stackFile),
-    ...publicFaults(secrets, stackFile, passphrase),
   ];
   if (output === undefined || faults.length > 0) throw new SettingsError(faults);
   const byHook: Record<string, string[]> = {};
@@ -127,9 +120,6 @@ export function readSettings(): { settings: Settings; secrets: pulumi.Output<Cre
   const file = join(pulumi.getRootDirectory(), `Pulumi.${pulumi.getStack()}.yaml`);
   const stackFile = existsSync(file) ? readFileSync(file, "utf8") : undefined;
   const hasToken = ["CLOUDFLARE_API_TOKEN", "CLOUDFLARE_API_KEY"].some((name) => process.env[name]);
-  const { settings, secrets } = parseSettings(pulumi.runtime.allConfig(), isConfigSecret, stackFile, {
-    hasToken,
-    passphrase: process.env.PULUMI_CONFIG_PASSPHRASE,
-  });
+  const { settings, secrets } = parseSettings(pulumi.runtime.allConfig(), isConfigSecret, stackFile, hasToken);
   return { settings, secrets: pulumi.secret(secrets) };
 }

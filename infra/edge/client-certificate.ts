@@ -58,8 +58,7 @@ export function presentClientCertificate(
   const uploaded = new cloudflare.AuthenticatedOriginPullsHostnameCertificate(
     "client certificate",
     { zoneId, certificate, privateKey: pulumi.secret(key) },
-    // The alias is the name in stacks of an earlier version; so is the one below.
-    { ...opts, aliases: [{ name: "origin pull certificate", parent: pulumi.rootStackResource }] },
+    opts,
   );
   const renewal = "Raise pushgate:edge.generation by one and run npx pulumi up.";
   warnBeforeExpiry(uploaded, "the client certificate that Cloudflare presents", renewal);
@@ -73,9 +72,8 @@ export function presentClientCertificate(
     });
     // The provider takes one hostname a resource.
     const configs = [{ hostname, certId: seen, enabled: true }];
-    const aliases = [{ name: `${hostname} origin pulls`, parent: pulumi.rootStackResource }];
     const name = `${hostname} client certificate`;
-    const resource = new cloudflare.AuthenticatedOriginPulls(name, { zoneId, configs }, { ...opts, aliases });
+    const resource = new cloudflare.AuthenticatedOriginPulls(name, { zoneId, configs }, opts);
     const presented = resource.configs.apply(async ([config]) => {
       const id = config?.certId ?? "";
       if (!pulumi.runtime.isDryRun()) await restorePresented(access, zoneId, hostname, live.get(hostname), id);

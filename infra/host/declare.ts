@@ -88,10 +88,10 @@ function applyLayers(host: Host, report: HostReport, inputs: Inputs, parent: pul
   if (first !== undefined && pulumi.runtime.isDryRun()) void pulumi.log.info(first);
   const seen = (name: string) => report.layers[name]!;
   const then = (name: keyof HostLayers, after: pulumi.Resource[], layer: pulumi.Input<HostLayer> = layers[name]) =>
-    apply(host, layer, seen(name), { parent, dependsOn: after, formerly: layers[name].formerly });
+    apply(host, layer, seen(name), { parent, dependsOn: after });
 
   const send = (program: Bundle, name: keyof HostLayers, dependsOn: pulumi.Resource[]) =>
-    sendBundle(host, program, layers[name], seen(name), { parent, dependsOn, formerly: layers[name].formerly });
+    sendBundle(host, program, layers[name], seen(name), { parent, dependsOn });
 
   const packages = then("packages", []);
   const key = then("origin-key", [packages]);
@@ -145,8 +145,8 @@ function removeLayers(host: Host, report: HostReport, inputs: Inputs, parent: pu
   const layers = hostLayers(inputs.settings, host, { ...unknown, programs: inputs.programs });
   let dependsOn: pulumi.Resource[] = [];
   for (const layer of Object.values(layers).reverse()) {
-    const { name, formerly } = layer;
-    dependsOn = [apply(host, leaving(layer), report.layers[name]!, { parent, dependsOn, formerly })];
+    const { name } = layer;
+    dependsOn = [apply(host, leaving(layer), report.layers[name]!, { parent, dependsOn })];
   }
   return dependsOn[0]!;
 }
@@ -171,7 +171,7 @@ export function declareClientCa(
     if (!pulumi.runtime.isDryRun() && trusted !== undefined && trusted !== ca!.text) await presents(id);
     return wanted;
   });
-  return apply(host, layer, seen, { parent: component, dependsOn: resources, formerly: "pulls" });
+  return apply(host, layer, seen, { parent: component, dependsOn: resources });
 }
 
 /** In `up` only, once `last` are all made. */

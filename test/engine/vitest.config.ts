@@ -6,7 +6,7 @@ keepCompiled();
 
 /** Files that take minutes. `npm test` leaves them out and runs program.test.ts alone of this folder. */
 export const long = [
-  "test/engine/{adopt,edge,edge-drift,engine,hosts-leave,lock,refused,token,upgrade,wrong-configurations}.test.ts",
+  "test/engine/{adopt,edge,edge-drift,engine,hosts-leave,lock,refused,token,wrong-configurations}.test.ts",
 ];
 
 /** `npm run test:engine`: the whole program under the real engine, against the fake Cloudflare. */

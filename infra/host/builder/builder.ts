@@ -237,7 +237,6 @@ export function builderLayer(settings: Settings, host: Pick<Host, "name">): Host
         units.hugoSocket(hook.name),
         ...(isReported(hook) ? [units.reportPath(hook.name)] : []),
       ]),
-      accounts: sites.map(({ name }) => `${name}:${builderUser(name)}:${hugoUser(name)}`),
     },
     files: [
       file(paths.builderTmpfiles, tmpfilesOf(sites)),

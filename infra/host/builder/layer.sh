@@ -39,22 +39,10 @@ stop_units() {
   end_reports "$1"
 }
 
-# Removes hook $1's builder. `.taken` is from an earlier version.
+# Removes hook $1's builder.
 remove_builder() {
   stop_units "$1"
-  rm -rf --one-file-system -- "$spool/$1/.taken" "${requests:?}/$1" "${rootRequests:?}/$1"
-}
-
-# Gives a site of an installation that had one pair of accounts for all sites to its own pair. Only files of the former
-# accounts change their owner: kept paths belong to others. chown follows no link with -h, and enters none with -R.
-take_over() { # hook, builder's account, Hugo's account
-  { id pushgate-builder >/dev/null 2>&1 && [ -d "$sites/$1" ]; } || return 0
-  systemctl stop "pushgate-build-$1.path" "pushgate-reconcile-$1.timer" "pushgate-build-$1.service" "pushgate-hugo-$1@*.service" 2>/dev/null || :
-  chown -hR --from=pushgate-hugo "$3:$3" -- "$sites/$1" || return 1
-  # `.taken` is from an earlier version.
-  for folder in "$sites/$1" "$spool/$1/.taken" "$requests/$1/.taken"; do
-    [ ! -d "$folder" ] || chown -hR --from=pushgate-builder "$2:$2" -- "$folder" || return 1
-  done
+  rm -rf --one-file-system -- "${requests:?}/$1" "${rootRequests:?}/$1"
 }
 
 # Prints the service that has read file $1: its unit, a drop-in of it, or its settings.
@@ -116,10 +104,6 @@ activate() {
     hook_of "$file"
     remove_builder "$hook"
     case " $hooks " in *" $hook "*) ;; *) rmdir -- "$spool/$hook" 2>/dev/null || : ;; esac
-  done
-  for names in $accounts; do
-    rest=${names#*:}
-    take_over "${names%%:*}" "${rest%:*}" "${rest#*:}"
   done
   systemd-tmpfiles --create "$tmpfiles"
   systemctl daemon-reload

@@ -11,7 +11,6 @@ import { settledCa } from "../proxy/places.ts";
 /** `clientCaPem`: PEM of the CA whose client certificate Cloudflare presents. */
 export const clientCaLayer = (clientCaPem: string): HostLayer =>
   layerOf(import.meta.url, "client-ca", {
-    formerly: "pulls",
     values: { nginx: units.nginx },
     files: [
       // nginx would not start with a file that is no certificate.

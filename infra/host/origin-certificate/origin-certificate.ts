@@ -20,7 +20,6 @@ export function originCertificateLayer(settings: Settings, host: Host, pem: stri
   };
   const check = `${layerScript(import.meta.url, "origin-certificate", values)}\ncheck "$1"`;
   return layerOf(import.meta.url, "origin-certificate", {
-    formerly: "certificate",
     values,
     files: [file(originCertificate, pem.endsWith("\n") ? pem : `${pem}\n`, { check })],
     facts: [{ name: "origin certificate", read: "state", want: "valid" }],

@@ -30,7 +30,6 @@ export const csrQuestion = (host: Host): Probed => ({
 
 export const originKeyLayer = (host: Host): HostLayer =>
   layerOf(import.meta.url, "origin-key", {
-    formerly: "keys",
     values: valuesOf(host),
     // No globs: an apply removes what they match, and a key cannot be rendered again. `retire` removes both files.
     facts: [{ name: "origin key and certificate request", read: "state", want: "valid" }],

@@ -17,9 +17,9 @@ export type Bundle = { readonly file: string; readonly sha256: string };
 
 /** The layer of a program's name declares the units that run it. `sound`: property and value while they stay up. */
 const programs = {
-  receiver: { formerly: "bundle", sound: "ActiveState=active" },
+  receiver: { sound: "ActiveState=active" },
   // A builder ends where it cannot wait, and starts again for the next push.
-  builder: { formerly: "program", sound: "Result=success" },
+  builder: { sound: "Result=success" },
 } as const;
 export type Program = keyof typeof programs;
 
@@ -59,13 +59,12 @@ export async function buildPrograms(settings: Settings): Promise<Bundles> {
 }
 
 export function programLayer(program: Program, settings: Settings, { sha256 }: Pick<Bundle, "sha256">): HostLayer {
-  const { formerly, sound } = programs[program];
+  const { sound } = programs[program];
   const { incoming, lib, [program]: path } = paths;
   const installed = [paths.receiver, paths.builder];
   const running = program === "receiver" ? [units.receiver] : sitesOf(settings).map(({ name }) => units.build(name));
   return layerOf(import.meta.url, `${program}-program`, {
     values: { program, path, sha256, running, sound, installed, incoming, lib },
-    formerly,
     // No globs: an apply removes what they match, and a program cannot be rendered again. `retire` removes it.
     facts: [
       {

@@ -8,7 +8,7 @@ import { removeAsRoot, retire } from "../build/hugo.ts";
 import type { Places } from "../places.ts";
 import { currentRelease, prune, removeHalf, staying } from "../release/releases.ts";
 import { type BuildContext, removeHalfCheckout } from "../source/repository.ts";
-import { arrived, type Marker, removeDone, take, takeFormer } from "./markers.ts";
+import { arrived, type Marker, removeDone, take } from "./markers.ts";
 import { type Pauses, pauses, stillFailing } from "./pauses.ts";
 import { reportResult, turnOf } from "./reports.ts";
 import { runOnce } from "./run.ts";
@@ -34,7 +34,6 @@ export async function buildPending(
   mayRun = async () => true,
 ): Promise<boolean> {
   const { places } = context;
-  takeFormer(places);
   pruneOld(places);
   let failing = readStatus(places)?.failing;
   const until = takePause(places);

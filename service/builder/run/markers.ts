@@ -6,18 +6,8 @@
  * - Root's requests are in a folder that no member can enter. They stay there until they are done.
  */
 import { randomUUID } from "node:crypto";
-import {
-  constants,
-  fstatSync,
-  lstatSync,
-  opendirSync,
-  readFileSync,
-  renameSync,
-  rmdirSync,
-  type Stats,
-  unlinkSync,
-} from "node:fs";
-import { ifThere, remove, syncFolder, withFile, writeWhole } from "../files.ts";
+import { lstatSync, opendirSync, readFileSync, renameSync, rmdirSync, type Stats, unlinkSync } from "node:fs";
+import { ifThere, remove, syncFolder, writeWhole } from "../files.ts";
 import type { Places } from "../places.ts";
 import { printable, setbackOf } from "./setback.ts";
 
@@ -129,27 +119,6 @@ export function arrived({ spool, requests, rootRequests }: Places, left: Readonl
       for (const { key } of entriesOf(folder)) if (!left.has(key)) return true;
     } catch {}
   return false;
-}
-
-/**
- * Takes what an earlier version had moved into a folder `.taken` and not published. A member could exchange that folder
- * for another one: the builder enters it by descriptor, and only its own.
- */
-export function takeFormer(places: Places): void {
-  const flags = constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW;
-  for (const [folder, nameOf] of [
-    [places.spool, deliveryName],
-    [places.requests, requestName],
-  ] as const)
-    try {
-      withFile(`${folder}/.taken`, flags, (descriptor) => {
-        if (fstatSync(descriptor).uid !== process.getuid?.()) return;
-        const entries = found(`/proc/self/fd/${descriptor}`);
-        note(places, entries.map(nameOf));
-        for (const entry of entries) discard(entry, []);
-      });
-      rmdirSync(`${folder}/.taken`);
-    } catch {}
 }
 
 /** Removes an entry of any kind; a folder with files in it gets a name that counts no more. Returns why that fails. */

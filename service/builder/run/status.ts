@@ -95,8 +95,7 @@ export function writeStatus(places: Places, hook: string, run: Run, failing: Fai
     ...(held !== null && { held }),
     last,
     ...(failing && { failing }),
-    // An earlier version's status has neither `runs` nor `succeeded`.
-    runs: Object.fromEntries(results.map((name) => [name, (former?.runs?.[name] ?? 0) + Number(name === last.result)])),
+    runs: Object.fromEntries(results.map((name) => [name, (former?.runs[name] ?? 0) + Number(name === last.result)])),
     succeeded: good ? last.at : (former?.succeeded ?? null),
     releases: known.map(({ release: id, commit, at, pages, bytes }) => ({ id, commit, at, pages, bytes })),
     ...(adoption && { adoption }),

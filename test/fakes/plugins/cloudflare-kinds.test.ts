@@ -49,7 +49,7 @@ beforeEach(async () => {
     BotManagement: { zoneId, fightMode: false, enableJs: true, isRobotsTxtManaged: false },
     DnsRecord: { zoneId, name: hostname, type: "A", content: "203.0.113.10", proxied: true, ttl: 1 },
     OriginCaCertificate: {
-      ...{ csr: readFileSync(new URL("../../engine/former/request.pem", import.meta.url), "utf8") },
+      ...{ csr: readFileSync(new URL("request.pem", import.meta.url), "utf8") },
       ...{ hostnames: [hostname], requestType: "origin-ecc" },
     },
     Ruleset: {

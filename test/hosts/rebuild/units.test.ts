@@ -740,19 +740,6 @@ systemctl restart ${units.build("docs")}`);
   });
 });
 
-test("deliveries and requests that an earlier version had taken are built after the upgrade", async () => {
-  const former = ["/var/spool/pushgate/docs/.taken", `${memberFolder}/.taken`];
-  await host.inside(`systemctl stop ${units.buildPath("docs")}
-for folder in ${former.join(" ")}; do rm -rf $folder; install -d -m 0700 -o ${builderUser("docs")} -g ${builderUser("docs")} $folder; done
-install -o pushgate-receiver -m 0640 /dev/null ${former[0]}/former.json; install -o guest /dev/null ${former[1]}/please`);
-  await tick("docs");
-  await until("both are built", async () => {
-    const journal = await host.journal(units.build("docs"));
-    return /"trigger":\["tick","delivery former","request of uid \d+ \(please\)"\]/.test(journal) ? true : undefined;
-  });
-  expect(await host.read(`ls -d ${former.join(" ")} 2>/dev/null || :`)).toBe("");
-});
-
 describe("the probe reports each manual change, and an apply repairs it in place", () => {
   const rounds: Record<string, { change: string; says: Record<string, string> }> = {
     "units, folders, tables": {

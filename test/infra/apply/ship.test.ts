@@ -253,14 +253,11 @@ describe("sendBundle", () => {
     expect(installed.stdin).toBe(applyScript(layer, "0123456789ab"));
   });
 
-  test("keeps the resources of a program's former name, and sends the file before it installs it", async () => {
-    const aliases = (options: pulumi.CustomResourceOptions) =>
-      options.aliases?.map((alias) => (alias as pulumi.Alias).name);
+  test("sends the file before it installs it", async () => {
     const options = await allOptionsOf((parent) => {
-      ship.sendBundle(host, bundle, layer, inSync, { parent, formerly: "bundle" });
+      ship.sendBundle(host, bundle, layer, inSync, { parent });
       ship.apply(host, { ...layer, name: "guard" }, { ...inSync, name: "guard" }, { parent });
     }, 3);
-    expect(options.map(aliases)).toEqual([["web1-bundle-file"], ["web1-bundle"], undefined]);
     expect(options.map(({ dependsOn }) => dependsOn !== undefined)).toEqual([false, true, false]);
     expect(options.every((each) => each.parent !== undefined)).toBe(true);
   });

@@ -59,12 +59,6 @@ test("a token in the environment is enough", () => {
   }
 });
 
-test("the published passphrase is found in the environment", () => {
-  given({ ...stackConfig(), "cloudflare:apiToken": "t" });
-  vi.stubEnv("PULUMI_CONFIG_PASSPHRASE", "example");
-  expect(message()).toContain("secrets:passphrase is that of pushgate's former example");
-});
-
 test("a secret that is plain text is found in the stack's own file", () => {
   given({ ...stackConfig(), "cloudflare:apiToken": "t" });
   const plain = "config:\n  pushgate:secrets:\n    site:\n      current: { secure: v1:abc }\n      previous: plain\n";

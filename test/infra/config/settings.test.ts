@@ -548,24 +548,6 @@ test.each(["10.1.2.3", "192.168.0.0/24", "100.64.0.0/10", "fd00::/8"])("a source
   ]);
 });
 
-test("what pushgate once published is a fault wherever it appears: salt, passphrase and secrets", () => {
-  const parse = (site: object, stackFile?: string, passphrase?: string) => () =>
-    parseSettings(stackConfig({ ...fits, "pushgate:secrets": { site } }), () => true, stackFile, { passphrase });
-  const current = "42TJoJ+ThBg3O7jD39+Wj0nTBrKOXMXTFJLEo77W4o4=";
-  expect(parse(secrets.site, "encryptionsalt: v1:XxjjOfWzRQU=:v1:4kaB:x")).toThrow(
-    /1 fault .*\n.*encryptionsalt is that of/,
-  );
-  const change = "Run: npx pulumi stack change-secrets-provider passphrase. Then make new secrets and a new token.";
-  expect(parse(secrets.site, "", "example")).toThrow(`example, which is public. ${change}`);
-  expect(parse(secrets.site, "encryptionsalt: v1:AAAAAAAAAAA=:v1:4kaB:x")).not.toThrow();
-  expect(parse(secrets.site, "", "example")).toThrow(/1 fault .*\n.*secrets:passphrase is that of/);
-  expect(parse(secrets.site, "", "another")).not.toThrow();
-  expect(parse({ current })).toThrow(
-    /1 fault .*\n.*pushgate:secrets\.site\.current is that of pushgate's former example, which is public\. Run: npx/,
-  );
-  expect(parse({ ...secrets.site, previous: current })).toThrow(/secrets\.site\.previous is that of/);
-});
-
 test("a wrong shape hides no fault between keys: each entry is named by its place in the list", () => {
   const second = { ...host, name: "web2", ssh: "root@web2", hostname: "hooks.example.com" };
   const faults = faultsOf({
@@ -781,7 +763,7 @@ test("a token that is plain text and no token has one fault", () => {
 test("a missing token is a fault, unless the environment has one", () => {
   const parse = (hasToken: boolean) => () => {
     const { "cloudflare:apiToken": _, ...config } = stackConfig(fits);
-    parseSettings(config, () => true, undefined, { hasToken });
+    parseSettings(config, () => true, undefined, hasToken);
   };
   expect(parse(false)).toThrow("cloudflare:apiToken is missing. Make a token");
   expect(parse(true)).not.toThrow();

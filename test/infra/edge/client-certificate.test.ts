@@ -90,7 +90,6 @@ describe("of a hostname", () => {
     const warn = vi.spyOn(pulumi.log, "warn").mockResolvedValue(undefined);
     const sent: unknown[] = [];
     const configs: unknown[] = [];
-    const aliases: unknown[] = [];
     await setMocks(
       {
         call: ({ inputs }) => {
@@ -108,15 +107,9 @@ describe("of a hostname", () => {
       "prod",
       isPreview,
     );
-    const transformations: pulumi.ResourceTransformation[] = [
-      ({ name, opts }) => {
-        aliases.push([name, opts.aliases]);
-        return undefined;
-      },
-    ];
     const zone = { id: "zone", live: new Map([[hostname, before]]), access: undefined };
     const made = { certificate: "leaf", key: "key" };
-    const [presentation] = presentClientCertificate(zone, [hostname], made, { transformations });
+    const [presentation] = presentClientCertificate(zone, [hostname], made);
     const certId = await new Promise((resolve) => presentation!.certId.apply(resolve));
     await new Promise((resolve) => presentation!.resource.configs.apply(resolve));
     // What else waits for that has sent its request by now.
@@ -127,23 +120,10 @@ describe("of a hostname", () => {
       certId,
       sent,
       configs,
-      aliases,
       warnings: warn.mock.calls.map(([text]) => text),
     };
   }
   const off = { ...declared, enabled: false };
-
-  test("resources have the names of earlier versions as aliases", async () => {
-    const { aliases, presentation } = await present(false, declared);
-    expect(presentation.hostname).toBe(hostname);
-    expect(aliases).toStrictEqual([
-      ["client certificate", [{ name: "origin pull certificate", parent: pulumi.rootStackResource }]],
-      [
-        "hooks.example.org client certificate",
-        [{ name: "hooks.example.org origin pulls", parent: pulumi.rootStackResource }],
-      ],
-    ]);
-  });
 
   test("a preview warns of a difference and shows an update, and reads nothing again", async () => {
     const { certId, sent, configs, warnings } = await present(true, off);

@@ -142,11 +142,3 @@ test("a template rejects a place without a value, and a value without a place", 
   const values = { hook: "site", minutes: 15, more: 1, still: 2 };
   expect(() => template(base, "pushgate-reconcile.timer", values)).toThrow(/has no place for .*more, still$/);
 });
-
-test("each layer has the name that it had in stacks of an earlier version, whose stamp it takes over", () => {
-  const formerly = Object.values(hostLayers(rebuilt, exampleHost, made)).map(({ name, formerly }) => [name, formerly]);
-  expect(Object.fromEntries(formerly.filter(([, former]) => former !== undefined))).toEqual({
-    ...{ "origin-key": "keys", "origin-certificate": "certificate", "receiver-program": "bundle" },
-    ...{ "builder-program": "program", "client-ca": "pulls" },
-  });
-});

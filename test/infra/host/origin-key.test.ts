@@ -42,11 +42,6 @@ test("each certificate is one file that ends in one line end, whether its PEM ha
   expect(clientCaLayer("\nPEM\n\n").files[0]!.text).toBe("\nPEM\n");
 });
 
-test("the second client CA is owned, and so is the file that an earlier version made", () => {
-  const { files, owns } = clientCaLayer("PEM");
-  expect(owns).toEqual([files[0]!.path, "/etc/pushgate/tls/settled-ca.conf"]);
-});
-
 test("a hostname of 64 characters is the certificate's common name, and a longer one is not", () => {
   const subject = (length: number) => {
     const hostname = `${"h".repeat(length - ".example.org".length)}.example.org`;

@@ -127,7 +127,7 @@ export const gitHost = (): Promise<GitHost> => {
 };
 export const closeGitHost = async (): Promise<void> => (await host)?.close();
 
-/** A part of the program that a test removes: a file of service/builder, these words in it, and others instead. */
+/** A part of the program that a test removes: the name of a file of service/builder, these words in it, and others instead. */
 export type Without = readonly [file: string, words: string, instead: string];
 
 /** Bundles the builder that ends, whole or without a part. Returns the file. */
@@ -136,7 +136,7 @@ export async function bundledBuilder(folder: string, ...without: readonly Withou
   const left = new Set(without);
   await bundled("builder", outfile, (at, text) =>
     without
-      .filter(([file]) => `builder/${file}` === at)
+      .filter(([file]) => at.startsWith("builder/") && at.endsWith(`/${file}`))
       .reduce(
         (contents, part) => {
           const [file, words, instead] = part;

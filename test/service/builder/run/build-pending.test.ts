@@ -192,13 +192,6 @@ describe("a run", () => {
     expect(last.milliseconds.total).toBeLessThanOrEqual(took + 1);
   });
 
-  test("status.json of an earlier version, which counts no runs, is read", async () => {
-    const { runs: _, ...earlier } = site.status();
-    writeFileSync(site.places.status, JSON.stringify(earlier));
-    site.tick();
-    expect(await site.work()).toMatchObject({ last: { warnings: [] }, runs: { nothing: 1, published: 0 } });
-  });
-
   test("a schedule without a change makes no release", async () => {
     const { deployed } = site.status();
     site.scheduled();

@@ -17,17 +17,9 @@ import {
 } from "node:fs";
 import { createServer } from "node:net";
 import { join } from "node:path";
-import { describe, expect, test, vi } from "vitest";
+import { describe, expect, test } from "vitest";
 import { releases } from "../../../../service/builder/release/releases.ts";
-import {
-  arrived,
-  type Marker,
-  named,
-  pending,
-  removeDone,
-  take,
-  takeFormer,
-} from "../../../../service/builder/run/markers.ts";
+import { arrived, type Marker, named, pending, removeDone, take } from "../../../../service/builder/run/markers.ts";
 import {
   type Bench,
   bundledBuilder,
@@ -351,48 +343,6 @@ describe("a missing folder", () => {
     expect(site.journal.map(({ result }) => result)).toEqual(["rolled back", "nothing", "failed"]);
     expect(last.reason).toBe(`${requests()} is missing. Run systemd-tmpfiles --create, which makes it.`);
     expect(failing).toMatchObject({ attempts: 1 });
-  });
-});
-
-describe("what an earlier version had taken and not published", () => {
-  const former = (folder: string) => join(folder, ".taken");
-
-  test("is pending after the upgrade, and its folder is gone", async () => {
-    for (const [folder, name] of [
-      [site.places.spool, "1.json"],
-      [requests(), "please"],
-    ] as const) {
-      mkdirSync(former(folder), { mode: 0o700 });
-      writeFileSync(join(former(folder), name), "");
-    }
-    const { last } = await site.work();
-    expect(last).toMatchObject({
-      ...{ result: "published", trigger: ["delivery 1", `request of uid ${process.getuid?.()} (please)`] },
-    });
-    for (const folder of [site.places.spool, requests()]) expect(existsSync(former(folder))).toBe(false);
-  });
-
-  test("a folder of another account stays as it is", () => {
-    mkdirSync(former(requests()));
-    writeFileSync(join(former(requests()), "please"), "");
-    const account = vi.spyOn(process, "getuid").mockReturnValue(4711);
-    try {
-      takeFormer(site.places);
-    } finally {
-      account.mockRestore();
-    }
-    expect(pending(site.places)).toEqual([]);
-    expect(readdirSync(former(requests()))).toEqual(["please"]);
-  });
-
-  test("a link that a member put there leads nowhere, and would empty the builder's own folder if it were followed", async () => {
-    symlinkSync(site.places.manifests, former(requests()));
-    const before = readdirSync(site.places.manifests);
-    takeFormer(site.places);
-    expect(readdirSync(site.places.manifests)).toEqual(before);
-    const bundle = await bundledBuilder(site.folder, ["markers.ts", " | constants.O_NOFOLLOW", ""]);
-    await finish(site, start(site, bundle));
-    expect(readdirSync(site.places.manifests)).not.toEqual(expect.arrayContaining(before));
   });
 });
 
