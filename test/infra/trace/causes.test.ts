@@ -41,7 +41,11 @@ describe("each state that is broken has its own cause and fix", () => {
   const port = 'pushgate-nginx.socket is: declared is "enabled active", the host reports "enabled inactive"';
   const conf = "/etc/pushgate/nginx.conf has other contents";
   test.each<[outcome: string, change: Partial<HostState>, cause: string]>([
-    ["firewall", differs("proxy", inactive), `6 nginx: ${inactive} => ssh root@web1 systemctl start pushgate-nginx.service`],
+    [
+      "firewall",
+      differs("proxy", inactive),
+      `6 nginx: ${inactive} => ssh root@web1 systemctl start pushgate-nginx.service`,
+    ],
     ["firewall", differs("proxy", port), `6 nginx: ${port} => ssh root@web1 systemctl restart pushgate-nginx.service`],
     ["firewall", differs("proxy", conf, inactive), `6 nginx: ${conf}; 1 more of proxy differ => npx pulumi up`],
     [
