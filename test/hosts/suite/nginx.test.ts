@@ -34,7 +34,7 @@ const status = async () => (await world.deliver()).status;
 /** The distinct answers to deliveries, one after the other, while `work` runs. */
 async function answersWhile(work: () => Promise<unknown>): Promise<number[]> {
   const { seen } = await repeatWhile(work, status);
-  expect(seen.length).toBeGreaterThan(5);
+  expect(seen.length).toBeGreaterThan(2);
   return [...new Set(seen)];
 }
 
