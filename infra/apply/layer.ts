@@ -30,6 +30,8 @@ export type HostFact = {
   readonly read: string;
   /** The text that `read` must print. */
   readonly want: string;
+  /** The one thing that it is about, for `trace`: a unit, "IPv4", "IPv6", or "origin port" for an answer of the host's. */
+  readonly about?: string;
 };
 
 export type HostLayer = {

@@ -61,45 +61,62 @@ function leaving(layer: HostLayer, seen: SeenLayer, random: () => string): Recon
   return { stamp: `absent-${hash(layer, fingerprint(layer, seen), old)}`, inSync: false, drift };
 }
 
-/** `of` names what differs: the line (manifest.ts) of a declared file or fact, or the path of a stray. */
-export type Difference = { readonly of: string; readonly text: string };
+export type Difference = {
+  /** The line (manifest.ts) of a declared file or fact, or the path of a stray. */
+  readonly of: string;
+  readonly what: string;
+  /** Of two texts, with - for the host and + for the declaration. */
+  readonly diff?: string;
+  /** Of a file or a stray; `about` and `found`, what the host reports, of a fact. */
+  readonly path?: string;
+  readonly about?: string;
+  readonly found?: string;
+};
+
+const textOf = ({ what, diff }: Difference): string =>
+  diff === undefined ? what : `${what} (- on the host, + declared):\n${diff}`;
 
 /** What is not as declared, manual changes and those that the program is about to make: files, strays, facts. */
 export const differences = (layer: HostLayer, seen: SeenLayer): Difference[] => [
   ...layer.files.flatMap((file) =>
-    fileFaults(file, seen.files[file.path]).map((text) => ({ of: fileLine(file), text })),
+    fileFaults(file, seen.files[file.path]).map((fault) => ({ ...fault, of: fileLine(file), path: file.path })),
   ),
   ...strays(layer.files, seen.owned).map((path) => ({
-    of: path,
-    text: `${printable(path)} is not declared and will be removed`,
+    ...{ of: path, path },
+    what: `${printable(path)} is not declared and will be removed`,
   })),
   ...layer.facts.flatMap((fact, index) => {
+    const { name, about } = fact;
     const fault = factFault(fact, seen.facts[index]);
-    return fault === undefined ? [] : [{ of: factLine(layer.script, fact), text: `${fact.name}: ${fault}` }];
+    const known = { of: factLine(layer.script, fact), ...(about !== undefined && { about }) };
+    return fault === undefined ? [] : [{ ...known, ...fault, what: `${name}: ${fault.what}` }];
   }),
 ];
 
-function fileFaults({ path, text, mode, owner }: HostFile, seen: SeenFile | undefined): string[] {
-  if (seen === undefined) return [`${path} is missing`];
-  if (!seen.type.startsWith("regular")) return [`${path} is a ${printable(seen.type)}, not a file`];
+type Fault = Pick<Difference, "what" | "diff" | "found">;
+
+function fileFaults({ path, text, mode, owner }: HostFile, seen: SeenFile | undefined): Fault[] {
+  if (seen === undefined) return [{ what: `${path} is missing` }];
+  if (!seen.type.startsWith("regular")) return [{ what: `${path} is a ${printable(seen.type)}, not a file` }];
   const [found, declared] = [`${seen.mode} ${seen.owner}`, `${plainMode(mode)} ${owner}`];
-  const faults = found === declared ? [] : [`${path} is ${printable(found)}, declared is ${declared}`];
+  const faults = found === declared ? [] : [{ what: `${path} is ${printable(found)}, declared is ${declared}` }];
   if (seen.sha256 === sha256(text)) return faults;
-  if (seen.text === undefined) return [...faults, `${path} has other contents, too long or not readable to show`];
-  return [...faults, `${path} has other contents (- on the host, + declared):\n${unified(seen.text, text)}`];
+  const contents = `${path} has other contents`;
+  if (seen.text === undefined) return [...faults, { what: `${contents}, too long or not readable to show` }];
+  return [...faults, { what: contents, diff: unified(seen.text, text) }];
 }
 
 /** The fault of a fact of which the report holds nothing. */
 export const unread = "no answer: the shell that reads this layer's facts ended early, or took 15 seconds";
 
-function factFault(fact: HostFact, seen: SeenFact | undefined): string | undefined {
-  if (seen === undefined) return unread;
+function factFault(fact: HostFact, seen: SeenFact | undefined): Fault | undefined {
+  if (seen === undefined) return { what: unread };
   const want = trimmed(fact.want);
   if (seen.output === want) return undefined;
   const found = printable(seen.output);
-  if (want.includes("\n") || found.includes("\n"))
-    return `differs (- on the host, + declared):\n${unified(found, want)}`;
-  return `declared is "${want}", the host reports "${found}"${seen.status === 0 ? "" : ` (exit ${seen.status})`}`;
+  if (want.includes("\n") || found.includes("\n")) return { what: "differs", diff: unified(found, want), found };
+  const exit = seen.status === 0 ? "" : ` (exit ${seen.status})`;
+  return { what: `declared is "${want}", the host reports "${found}"${exit}`, found };
 }
 
 /**
@@ -112,7 +129,7 @@ function manualChanges(layer: HostLayer, seen: SeenLayer, valid: boolean, faults
   if (untouched) return [];
   const manual = ({ of }: Difference) =>
     of.startsWith("/") ? !seen.applied.some((line) => line.endsWith(` ${of}`)) : seen.applied.includes(of);
-  const differences = faults.filter((fault) => !valid || manual(fault)).map(({ text }) => text);
+  const differences = faults.filter((fault) => !valid || manual(fault)).map(textOf);
   if (valid) return differences;
   return [
     seen.stamp === undefined ? "no stamp: the last apply did not finish" : "the stamp on the host is not valid",

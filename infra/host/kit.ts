@@ -41,6 +41,7 @@ export const enabledAndActive = (unit: string): HostFact => ({
   name: `${unit} is`,
   read: `echo "$(systemctl is-enabled ${unit} 2>/dev/null) $(systemctl is-active ${unit})"`,
   want: "enabled active",
+  about: unit,
 });
 
 /** common.sh and layer.sh of the folder of `base`, after the layer's values as shell variables in single quotes. */

@@ -27,6 +27,8 @@ export const paths = {
   credentials: "/etc/pushgate/credentials",
   /** The receiver answers `GET /metrics` on it. */
   metrics: "/run/pushgate/metrics.sock",
+  /** What the guard found, and which sockets it stopped. */
+  guard: "/run/pushgate-guard",
   /** Scripts and programs that run on the host. */
   lib: "/usr/local/lib/pushgate",
   receiver: "/usr/local/lib/pushgate/receiver.cjs",

@@ -1,10 +1,11 @@
-/** The lines of one delivery in a host's logs -> one piece of evidence for each time that the git host sent it. */
+/**
+ * The lines of one delivery in a host's logs -> evidence of each time that the git host sent it, and which of these
+ * attempts an entry of the git host's delivery history is about. Pure.
+ */
 import { printable } from "../apply/report.ts";
-import type { Evidence, NginxLine, ReceiverLine } from "./evidence.ts";
+import type { Evidence, NginxLine } from "./evidence.ts";
 
 type Line = { readonly time: string; readonly source: string; readonly text: string };
-/** `hook`: as the logs name it. */
-export type Attempt = Evidence & { readonly time?: string; readonly hook?: string };
 
 /** The object of a line that is about this delivery; other lines may quote the delivery's id. */
 function entryOf(delivery: string, { text }: Line): Record<string, unknown> | undefined {
@@ -24,52 +25,66 @@ const text = (value: unknown): string => (typeof value === "string" ? printable(
  * those that it got. Two lines are of one request if their client address is the same, and the receiver's status is
  * nginx's `up_status`, or 499 while nginx's own status is another.
  */
-export function attempts(delivery: string, lines: readonly Line[]): Attempt[] {
-  const found = lines.flatMap((line) => {
-    const object = entryOf(delivery, line);
-    return object === undefined ? [] : [{ ...line, object }];
+export function attempts(delivery: string, lines: readonly Line[]): Evidence[] {
+  const of = (source: string) =>
+    lines.flatMap((line) => {
+      const object = line.source === source ? entryOf(delivery, line) : undefined;
+      return object === undefined ? [] : [{ object, about: { time: line.time, hook: text(object.hook) } }];
+    });
+  const receiver = of("receiver").map(({ object, about }) => {
+    const { status, reason, source } = object;
+    return { ...about, receiver: { status: Number(status), reason: text(reason), source: text(source) || null } };
   });
-  const receiver = found
-    .filter(({ source }) => source === "receiver")
-    .map(({ time, object }) => ({
-      time,
-      hook: text(object.hook),
-      line: {
-        status: Number(object.status),
-        reason: text(object.reason),
-        source: text(object.source) || null,
-      } satisfies ReceiverLine,
-    }));
-  const nginx = found.filter(({ source }) => source === "nginx");
-  const both = nginx.map(({ time, object }): Attempt => {
-    const line: NginxLine = {
-      status: Number(object.status),
-      up_status: text(object.up_status),
-      up_connect: text(object.up_connect),
-      in_ranges: text(object.in_ranges),
-      limit: text(object.limit),
-      client: text(object.client),
-    };
+  const both = of("nginx").map(({ object, about }): Evidence => {
+    const texts = ["up_status", "up_connect", "in_ranges", "limit", "client"].map((key) => [key, text(object[key])]);
+    const nginx = { status: Number(object.status), ...Object.fromEntries(texts) } as NginxLine;
     const at = receiver.findIndex(
-      ({ line: { status, source } }) =>
-        source === line.client && (status === Number(line.up_status) || (status === 499 && line.status !== status)),
+      ({ receiver: { status, source } }) =>
+        source === nginx.client && (status === Number(nginx.up_status) || (status === 499 && nginx.status !== status)),
     );
     const [own] = at < 0 ? [] : receiver.splice(at, 1);
-    return { time, hook: text(object.hook), nginx: line, receiver: own?.line ?? "none" };
+    return { ...about, nginx, receiver: own?.receiver ?? "none" };
   });
-  const rest = receiver.map(({ time, hook, line }): Attempt => ({ time, hook, receiver: line }));
-  const all = [...both, ...rest];
+  const all = [...both, ...receiver];
   return all.length > 0 ? all : [{ nginx: "none", receiver: "none" }];
 }
 
 /** Removes "none" of a log that may lack lines, because it was not searched whole or its file system was full. */
-export function doubted(attempt: Attempt, doubtful: Readonly<Record<"nginx" | "receiver", boolean>>): Attempt {
-  const { nginx, receiver, ...rest } = attempt;
-  const kept = <L>(line: L | "none" | undefined, doubt: boolean) => (line === "none" && doubt ? undefined : line);
-  const seen = { nginx: kept(nginx, doubtful.nginx), receiver: kept(receiver, doubtful.receiver) };
-  return {
-    ...rest,
-    ...(seen.nginx !== undefined && { nginx: seen.nginx }),
-    ...(seen.receiver !== undefined && { receiver: seen.receiver }),
-  };
+export function doubted(attempt: Evidence, doubtful: Readonly<Record<"nginx" | "receiver", boolean>>): Evidence {
+  const isKept = ([key, value]: [string, unknown]) => !(value === "none" && doubtful[key as keyof typeof doubtful]);
+  return Object.fromEntries(Object.entries(attempt).filter(isKept));
+}
+
+/** `time`: ISO 8601; absent where the history has none. `status`: 0 without an answer. */
+export type Entry = { readonly time?: string; readonly status: number };
+
+/** Seconds between the git host's clock and the host's, with the time that a delivery takes. */
+const tolerance = 60;
+
+const statusOf = ({ nginx, receiver }: Evidence): number | undefined =>
+  [nginx, receiver].find((line) => typeof line === "object")?.status;
+
+/** In seconds; 0 where one of them has no time. */
+const apart = (entry: Entry, { time }: Evidence): number =>
+  Math.abs(Date.parse(entry.time ?? "") - Date.parse(time ?? "")) / 1000 || 0;
+
+/** Cloudflare answers by itself where the origin was late: the host's log then has another status than the history. */
+const isOther = ({ status }: Entry): boolean => status === 0 || status === 502 || status === 504 || status >= 520;
+
+/**
+ * For each entry of one delivery, the attempt that it is about, or undefined. First come pairs with the same status,
+ * then pairs of an entry that may be Cloudflare's own answer (isOther), whatever the attempt's status. In each step the
+ * pair that is nearest in time goes first, at most `tolerance` apart; no attempt goes to two entries.
+ */
+export function paired(entries: readonly Entry[], attempts: readonly Evidence[]): (Evidence | undefined)[] {
+  const left = new Set(attempts.filter((one) => statusOf(one) !== undefined));
+  const found: (Evidence | undefined)[] = entries.map(() => undefined);
+  for (const fits of [(entry: Entry, one: Evidence) => statusOf(one) === entry.status, isOther]) {
+    const pairs = entries
+      .flatMap((entry, i) => [...left].map((attempt) => ({ i, entry, attempt, apart: apart(entry, attempt) })))
+      .filter(({ entry, attempt, apart }) => apart <= tolerance && fits(entry, attempt))
+      .sort((a, b) => a.apart - b.apart);
+    for (const { i, attempt } of pairs) if (found[i] === undefined && left.delete(attempt)) found[i] = attempt;
+  }
+  return found;
 }

@@ -6,68 +6,50 @@
 import { containsCidr } from "cidr-tools";
 import { units } from "../host/paths.ts";
 import { isV4 } from "../networks.ts";
-import type { Attempt } from "./attempts.ts";
-import { type HostState, isFull } from "./host-state.ts";
+import { type Cause, type Evidence, type HostState, isFull } from "./evidence.ts";
 import type { Outcome, PathLayer } from "./outcomes.ts";
 
-export type Cause = {
-  /** The name of the outcome that the cause may explain. */
-  readonly outcome: string;
-  /** The layer that broke. The outcome's layer can be another: where nginx is down, Cloudflare finds a closed port. */
-  readonly layer: PathLayer;
-  readonly host: string;
-  readonly what: string;
-  /** A command for the operator's shell, or what to do by hand. */
-  readonly fix: string;
-};
+type Found = readonly Omit<Cause, "outcome" | "host">[];
 
 const up = "npx pulumi up";
-type Found = readonly (Omit<Cause, "outcome" | "host"> | undefined)[];
 
-/** Per outcome, the layers of infra/host whose differences may explain it, the likeliest first. */
-const explainedBy: Readonly<Record<string, readonly string[]>> = {
-  firewall: ["firewall", "proxy"],
-  "another program on the origin port": ["proxy"],
-  "origin certificate": ["origin-certificate", "proxy"],
-  "client certificate": ["proxy"],
-  "not from Cloudflare": ["firewall", "proxy"],
-  "no hook": ["proxy"],
-  "large body": ["proxy"],
-  "too many requests": ["proxy"],
-  "nginx failed": ["proxy"],
-  "outside of the ranges": ["receiver", "proxy"],
-  "unreachable socket": ["receiver", "routing", "proxy"],
-  "closed connection": ["receiver"],
-  "receiver timeout": ["receiver"],
-  "no such hook": ["receiver"],
-  "not spooled": ["receiver"],
-  "a bug": ["receiver"],
-};
+/**
+ * The layers of infra/host whose differences may explain an outcome, the likeliest first. `at`: where the layer is.
+ * `oneshot`: the start of its service places all of the layer in the kernel.
+ */
+type Layer = { name: string; at: PathLayer; service?: string; oneshot?: true; explains: readonly string[] };
+const layers: readonly Layer[] = [
+  { name: "origin-certificate", at: "4 Cloudflare to origin", explains: ["origin certificate"] },
+  {
+    ...{ name: "firewall", at: "5 firewall", service: units.firewall, oneshot: true },
+    explains: ["firewall", "not from Cloudflare"],
+  },
+  {
+    ...{ name: "receiver", at: "7 systemd", service: units.receiver },
+    explains: ["outside of the ranges", "unreachable socket", "closed connection", "receiver timeout"].concat(
+      ...["no such hook", "not spooled", "a bug"],
+    ),
+  },
+  { name: "routing", at: "7 systemd", service: units.routing, oneshot: true, explains: ["unreachable socket"] },
+  {
+    ...{ name: "proxy", at: "6 nginx", service: units.nginx },
+    explains: ["firewall", "another program on the origin port", "origin certificate", "client certificate"].concat(
+      ...["not from Cloudflare", "no hook", "large body", "too many requests", "nginx failed"],
+      ...["outside of the ranges", "unreachable socket"],
+    ),
+  },
+];
 
-/** Where on the path a layer of infra/host is. */
-const pathLayerOf = (layer: string, outcome: Outcome): PathLayer => {
-  if (layer === "origin-certificate") return "4 Cloudflare to origin";
-  if (layer === "firewall") return "5 firewall";
-  if (layer === "proxy") return "6 nginx";
-  return outcome.layer === "8 receiver" ? outcome.layer : "7 systemd";
-};
-
-/** Milliseconds around a delivery in which the guard's lines are about it: it runs every minute. */
-const [before, after] = [90_000, 5_000];
-
-/** "closed: <why>; fix: <fix>; the guard opens …" of guard.sh. */
-const guardFault = (text: string) =>
-  /^(?:closed: )?(?<why>.+?); fix: (?<fix>.+?)(?:; the guard opens .*)?$/.exec(text)?.groups;
-
-const clientOf = ({ nginx, receiver }: Attempt): string | undefined => {
+/** Of the delivery, as far as it is known: the client address and the hook's socket. */
+function wayOf({ nginx, receiver, hook }: Evidence, { sockets }: HostState) {
   const client = typeof nginx === "object" ? nginx.client : typeof receiver === "object" ? receiver.source : undefined;
-  return client && /^[0-9a-f.:]+$/i.test(client) ? client : undefined;
-};
+  const socket = sockets.find(({ hooks }) => hook !== undefined && hooks.includes(hook));
+  return { client: client && /^[0-9a-f.:]+$/i.test(client) ? client : undefined, socket };
+}
 
-/** The socket of the delivery's hook, and whether its installed and its declared allowlist have the client address. */
-export function admission(attempt: Attempt, { sockets }: HostState) {
-  const client = clientOf(attempt);
-  const socket = sockets.find(({ hooks }) => attempt.hook !== undefined && hooks.includes(attempt.hook));
+/** Whether the installed and the declared allowlist of the hook's socket have the client address. */
+export function admission(seen: Evidence, state: HostState) {
+  const { client, socket } = wayOf(seen, state);
   if (client === undefined || socket === undefined) return undefined;
   const within = (cidrs: readonly string[]) => {
     try {
@@ -76,139 +58,92 @@ export function admission(attempt: Attempt, { sockets }: HostState) {
       return false;
     }
   };
-  const { unit, installed, declared } = socket;
-  return { client, unit, installed: within(installed), declared: within(declared) };
+  return { client, unit: socket.unit, installed: within(socket.installed), declared: within(socket.declared) };
 }
 
 /**
- * A layer's differences that concern this delivery: of its address family and its socket, as far as they are known. The
- * host's own request to nginx meets a table that drops, too.
+ * The differences of one layer that concern this delivery, as one cause: a stopped nginx differs in seven ways. Left out
+ * are those of the other address family and of other sockets, and the host's own request, which meets a table that drops.
  */
-function concerning(layer: string, attempt: Attempt, { differences, sockets, drops }: HostState) {
-  const client = clientOf(attempt);
-  const others = sockets.filter(({ hooks }) => attempt.hook && !hooks.includes(attempt.hook)).map(({ unit }) => unit);
-  const other = client === undefined ? undefined : isV4(client) ? "IPv6" : "IPv4";
-  return differences
-    .filter((one) => one.layer === layer)
-    .filter(({ text }) => drops.length === 0 || !text.startsWith("answer of the origin port"))
-    .filter(
-      ({ text }) =>
-        !others.some((unit) => text.includes(unit)) && !(layer === "routing" && other && text.includes(other)),
-    );
-}
-
-/** A unit that is enabled and was stopped. */
-const stopped =
-  /^(?<unit>[\w.@-]+) is: declared is "enabled active\b.*", the host reports "enabled (?:inactive|failed)/;
-/** Layers of one oneshot unit, whose start places all of the layer in the kernel. */
-const oneshots: Readonly<Record<string, string>> = { firewall: units.firewall, routing: units.routing };
-
-/** What repairs a layer: one unit's start, if its files are as declared, else an `up`. */
-function fixOf(layer: string, all: HostState["differences"], { ssh }: HostState): string {
-  const unit = all.flatMap(({ text }) => stopped.exec(text)?.groups?.unit ?? [])[0];
-  if (all.some(({ file }) => file)) return up;
-  if (oneshots[layer] !== undefined) return `${ssh} systemctl restart ${oneshots[layer]}`;
-  if (unit === undefined) return up;
-  // systemd starts no socket while its service runs, and starts it with the service.
-  const service = unit === units.nginxSocket ? units.nginx : units.receiver;
-  return `${ssh} systemctl ${unit.endsWith(".socket") ? `restart ${service}` : `start ${unit}`}`;
-}
-
-/** The differences of one layer as one cause: a stopped nginx differs in seven ways. */
-function ofLayer(layer: string, outcome: Outcome, attempt: Attempt, state: HostState): Found {
-  const all = concerning(layer, attempt, state);
+function ofLayer({ name, at, service, oneshot }: Layer, outcome: Outcome, seen: Evidence, state: HostState): Found {
+  const { client, socket } = wayOf(seen, state);
+  const others = [
+    ...(socket === undefined ? [] : state.sockets.map(({ unit }) => unit).filter((unit) => unit !== socket.unit)),
+    ...(client === undefined ? [] : [isV4(client) ? "IPv6" : "IPv4"]),
+    ...(state.drops.length > 0 ? ["origin port"] : []),
+  ];
+  const all = state.differences.filter(
+    ({ layer, about, path }) => layer === name && !others.some((one) => one === about || path?.includes(one)),
+  );
   const [first, ...rest] = all;
   if (first === undefined) return [];
-  const more = rest.length === 0 ? "" : `; ${rest.length} more of ${layer} differ`;
-  return [{ layer: pathLayerOf(layer, outcome), what: `${first.text}${more}`, fix: fixOf(layer, all, state) }];
+  const more = rest.length === 0 ? "" : `; ${rest.length} more of ${name} differ`;
+  const stopped = all.find(({ found = "" }) => /^enabled (inactive|failed)/.test(found))?.about;
+  // systemd starts no socket while its service runs, and starts it with the service.
+  const command = oneshot || stopped?.endsWith(".socket") ? `restart ${service}` : stopped && `start ${stopped}`;
+  const fix = command === undefined || all.some(({ path }) => path) ? up : `${state.ssh} systemctl ${command}`;
+  return [{ layer: outcome.layer === "8 receiver" ? outcome.layer : at, what: `${first.what}${more}`, fix }];
 }
 
-function ofGuard(outcome: Outcome, { time }: Attempt, { guard, guardLines }: HostState): Found {
-  if (outcome.name !== "unreachable socket") return [];
-  // While a fault lasts the guard reports it each minute, so the last line before the delivery counts.
-  const late = (at: string) => Date.parse(at) - Date.parse(time ?? "");
-  const then = guardLines.filter(({ time: at }) => late(at) <= after).at(-1);
-  const texts = new Set([guard, ...(then && late(then.time) >= -before ? [then.text] : [])]);
-  return [...texts].map((text) => {
-    const { why, fix } = guardFault(text) ?? {};
-    return why && fix ? { layer: "7 systemd", what: `the guard: ${why}`, fix } : undefined;
-  });
-}
-
-function ofAllowlist(outcome: Outcome, attempt: Attempt, state: HostState): Found {
-  const { client, unit, installed, declared } = admission(attempt, state) ?? {};
-  if (client === undefined || !["unreachable socket", "outside of the ranges"].includes(outcome.name)) return [];
-  const layer = "7 systemd";
-  if (declared && !installed)
-    return [{ layer, what: `${unit} does not admit ${client}, which this release's source ranges hold`, fix: up }];
-  if (installed && outcome.name === "outside of the ranges")
-    return [{ layer, what: `${unit} admits ${client}, which nginx's source ranges did not hold`, fix: up }];
-  return [];
-}
-
-function ofTables(outcome: Outcome, { drops, ssh }: HostState): Found {
-  if (outcome.name !== "firewall") return [];
-  return drops.map((rule) => ({
-    layer: "5 firewall",
-    what: `a rule of another table may drop Cloudflare's connections: ${rule}`,
-    fix: `Let the origin port pass there: ${ssh} nft list ruleset`,
+/** The guard's faults: the present one, and the one at the time of the delivery, which a log has up to 5 s earlier. */
+function ofGuard({ time = "" }: Evidence, { findings }: HostState): Found {
+  const then = findings.findLast((one) => Date.parse(one.time) <= Date.parse(time) + 5_000);
+  const both = [...new Set([findings.at(-1), then])].filter((one) => one !== undefined);
+  const faults = both.filter(({ fix }) => fix !== "");
+  return faults.map(({ code, what, fix }) => ({
+    layer: code === "firewall" ? "5 firewall" : "7 systemd",
+    ...{ what: `the guard: ${what}`, fix },
   }));
 }
 
-function ofDisk(outcome: Outcome, { spool, logs, ssh }: HostState): Found {
-  const rooms: Readonly<Record<string, readonly [room: HostState["spool"], whose: string]>> = {
-    "not spooled": [spool, "the spool's file system"],
-    "nginx failed": [logs, "the file system of nginx's logs"],
-  };
-  const [room, whose] = rooms[outcome.name] ?? [];
+function ofAllowlist(outcome: Outcome, seen: Evidence, state: HostState): Found {
+  const { client, unit, installed, declared } = admission(seen, state) ?? {};
+  const because = (what: string): Found => [{ layer: "7 systemd", what: `${unit} ${what}`, fix: up }];
+  if (declared && !installed) return because(`does not admit ${client}, which this release's source ranges hold`);
+  if (installed && outcome.name === "outside of the ranges")
+    return because(`admits ${client}, which nginx's source ranges did not hold`);
+  return [];
+}
+
+function ofRoom(layer: PathLayer, whose: string, room: HostState["spool"], ssh: string): Found {
   if (room === undefined) return [];
-  const { freeKiB, freeFiles, readOnly } = room;
-  const layer = outcome.layer as PathLayer;
+  const kernel = `See why the kernel made it so: ${ssh} journalctl --dmesg --priority=err`;
+  const free = `Free space; this lists the largest folders: ${ssh} 'du -xm / 2>/dev/null | sort -n | tail -n 20'`;
+  const left = `${whose} has ${room.freeKiB} KiB and ${room.freeFiles} files left`;
   return [
-    readOnly
-      ? {
-          layer,
-          what: `${whose} is read-only`,
-          fix: `See why the kernel made it so: ${ssh} journalctl --dmesg --priority=err`,
-        }
-      : undefined,
-    isFull(room)
-      ? {
-          layer,
-          what: `${whose} has ${freeKiB} KiB and ${freeFiles} files left`,
-          fix: `Free space; this lists the largest folders: ${ssh} 'du -xm / 2>/dev/null | sort -n | tail -n 20'`,
-        }
-      : undefined,
+    ...(room.readOnly ? [{ layer, what: `${whose} is read-only`, fix: kernel }] : []),
+    ...(isFull(room) ? [{ layer, what: left, fix: free }] : []),
   ];
 }
 
-function found(outcome: Outcome, attempt: Attempt, state: HostState): Found {
-  if (state.unreachable !== undefined)
-    return outcome.name === "firewall" || outcome.name === "no route"
-      ? [
-          {
-            layer: outcome.layer as PathLayer,
-            what: `ssh, too: ${state.unreachable}`,
-            fix: "Start the host if it is off, else correct what ssh reports.",
-          },
-        ]
-      : [];
-  const layers = explainedBy[outcome.name] ?? [];
+/** What only some outcomes are explained by, beside the differences of layers: before them, and after them. */
+function found(outcome: Outcome, seen: Evidence, state: HostState): Found {
+  const { name } = outcome;
+  const { unreachable, spool, logs, drops, ssh } = state;
+  const layer = outcome.layer as PathLayer;
+  if (unreachable !== undefined) {
+    const fix = "Start the host if it is off, else correct what ssh reports.";
+    return name === "firewall" || name === "no route" ? [{ layer, what: `ssh, too: ${unreachable}`, fix }] : [];
+  }
+  const own = layers.filter(({ explains }) => explains.includes(name));
   // 521 is a closed port, 522 is silence.
-  const closed = attempt.answer?.status === 521;
+  if (seen.answer?.status === 521) own.reverse();
   return [
-    ...ofGuard(outcome, attempt, state),
-    ...ofAllowlist(outcome, attempt, state),
-    ...ofDisk(outcome, state),
-    ...(closed ? layers.toReversed() : layers).flatMap((layer) => ofLayer(layer, outcome, attempt, state)),
-    ...ofTables(outcome, state),
+    ...(name === "unreachable socket" ? ofGuard(seen, state) : []),
+    ...(["unreachable socket", "outside of the ranges"].includes(name) ? ofAllowlist(outcome, seen, state) : []),
+    ...(name === "not spooled" ? ofRoom(layer, "the spool's file system", spool, ssh) : []),
+    ...(name === "nginx failed" ? ofRoom(layer, "the file system of nginx's logs", logs, ssh) : []),
+    ...own.flatMap((one) => ofLayer(one, outcome, seen, state)),
+    ...(name !== "firewall" ? [] : drops).map((rule) => ({
+      layer,
+      what: `a rule of another table may drop Cloudflare's connections: ${rule}`,
+      fix: `Let the origin port pass there: ${ssh} nft list ruleset`,
+    })),
   ];
 }
 
 /** What may explain an outcome on the hosts that were looked at, the likeliest first. */
-export const causes = (outcome: Outcome, attempt: Attempt): Cause[] =>
-  (attempt.state ?? []).flatMap((state) =>
-    found(outcome, attempt, state).flatMap((one) =>
-      one === undefined ? [] : [{ outcome: outcome.name, host: state.host, ...one }],
-    ),
+export const causes = (outcome: Outcome, seen: Evidence): Cause[] =>
+  (seen.state ?? []).flatMap((state) =>
+    found(outcome, seen, state).map((one) => ({ outcome: outcome.name, host: state.host, ...one })),
   );

@@ -2,38 +2,81 @@
  * What became of a delivery. Starts from all outcomes. Each source that was read removes those that it contradicts; no
  * source adds one. Pure.
  */
-import { fitsAnswer } from "./answers.ts";
-import type { Attempt } from "./attempts.ts";
-import { type Cause, causes } from "./causes.ts";
-import { rejects } from "./cloudflare.ts";
-import type { Evidence, SecurityEvent } from "./evidence.ts";
-import { type Outcome, outcomes } from "./outcomes.ts";
+import { isOverBudget } from "../../service/receiver/limiter.ts";
+import { causes } from "./causes.ts";
+import type { Answer, Cause, Evidence, NginxLine, ReceiverLine, SecurityEvent } from "./evidence.ts";
+import { actions, blocked, type Outcome, outcomes, type Shape } from "./outcomes.ts";
 
 export type Verdict = {
   /** certain: one outcome is left. likely: several of one layer. unknown: several layers, or none fits. */
   readonly certainty: "certain" | "likely" | "unknown";
   /** What the evidence does not rule out, in the order of the path; the fix names the rule, where one is known. */
   readonly outcomes: readonly Pick<Outcome, "name" | "layer" | "what" | "fix">[];
-  /** What is broken now and may explain one of them. */
   readonly causes: readonly Cause[];
 };
+/** A delivery that was traced. */
+export type Traced = Evidence & Verdict;
 
-/** A rejecting event names the product that decided. Without one, no outcome is ruled out: events are sampled. */
-function fitsEvents({ event }: Outcome, events: readonly SecurityEvent[]): boolean {
-  const decided = events.filter(rejects);
-  return decided.length === 0 || (event !== undefined && decided.some(event));
+/** The number of Cloudflare's page, such as "error code: 1010"; undefined where the body is not known or has none. */
+const pageOf = ({ body = "" }: Answer): string | undefined =>
+  /you have been blocked/i.test(body) ? blocked : /\berror (?:code:? ?)?(1\d{3})\b/i.exec(body)?.[1];
+
+function fitsAnswer({ by, status, challenge, page, text }: Shape, answer: Answer): boolean {
+  const { headers, body, partial } = answer;
+  const { "x-served-by": server, "cf-mitigated": mitigated } = headers;
+  const isUnseen = (value: string | undefined): boolean => partial === true && value === undefined;
+  if (!status.includes(answer.status) || !(isUnseen(server) || (server || undefined) === by)) return false;
+  if (by !== undefined) return !mitigated && (text === undefined || body === undefined || text.test(body));
+  if (!isUnseen(mitigated) && Boolean(mitigated) !== (challenge === true)) return false;
+  const found = pageOf(answer);
+  return page === undefined || found === undefined || page.includes(found);
 }
 
-/** Whether what a source shows is what an outcome leaves there: a line, or none. */
-const leaves = <Line>(left: "none" | ((line: Line) => boolean), line: Line | "none" | undefined): boolean =>
-  line === undefined || (left === "none" || line === "none" ? left === line : left(line));
+const rejects = ({ action }: SecurityEvent): boolean => Object.values(actions).flat().includes(action);
 
-const fits = (outcome: Outcome, seen: Evidence): boolean =>
-  (seen.history === undefined || outcome.history === seen.history) &&
-  (seen.answer === undefined || fitsAnswer(outcome.answer, seen.answer)) &&
-  fitsEvents(outcome, seen.cloudflare ?? []) &&
-  leaves(outcome.nginx, seen.nginx) &&
-  ((outcome.unlogged && seen.receiver === "none") || leaves(outcome.receiver, seen.receiver));
+/** A rejecting event names the product that decided. Without one, no outcome is ruled out: events are sampled. */
+function fitsEvents({ event: shape }: Outcome, events: readonly SecurityEvent[]): boolean {
+  const decided = events.filter(rejects);
+  if (decided.length === 0 || shape === undefined) return decided.length === 0;
+  const { action, source, not = {} } = shape;
+  return decided.some(
+    (event) =>
+      (action === undefined || actions[action].includes(event.action)) &&
+      (source === undefined || source.includes(event.source)) &&
+      !not.source?.includes(event.source) &&
+      !(not.rule !== undefined && not.rule === event.rule) &&
+      !(not.owner !== undefined && not.owner === event.owner),
+  );
+}
+
+const isSet = (value: string): boolean => value !== "" && value !== "-";
+
+function fitsNginx(shape: Exclude<Outcome["nginx"], "none">, line: NginxLine): boolean {
+  const { status, came, in_ranges = line.in_ranges, limit = line.limit } = shape;
+  const { up_status: up, up_connect } = line;
+  const ways = {
+    alone: !isSet(up),
+    // `up_status` is then nginx's own 502 or 504.
+    refused: isSet(up) && !isSet(up_connect),
+    connected: isSet(up_connect),
+    passed: isSet(up_connect) && up === `${line.status}`,
+  };
+  return status.includes(line.status) && ways[came] && in_ranges === line.in_ranges && limit === line.limit;
+}
+
+const fitsReceiver = (shape: Exclude<Outcome["receiver"], "none">, { status, reason }: ReceiverLine): boolean =>
+  shape.status.includes(status) && (shape.overBudget ?? isOverBudget(reason)) === isOverBudget(reason);
+
+/** Whether what a log shows is what an outcome leaves there: a line, or none. */
+const leaves = <S, L>(left: S | "none", line: L | "none" | undefined, fits: (shape: S, line: L) => boolean): boolean =>
+  line === undefined || (left === "none" || line === "none" ? left === line : fits(left, line));
+
+const fits = (outcome: Outcome, { history, answer, cloudflare = [], nginx, receiver }: Evidence): boolean =>
+  (history === undefined || outcome.history === history) &&
+  (answer === undefined || outcome.answer.some((shape) => fitsAnswer(shape, answer))) &&
+  fitsEvents(outcome, cloudflare) &&
+  leaves(outcome.nginx, nginx, fitsNginx) &&
+  ((outcome.unlogged && receiver === "none") || leaves(outcome.receiver, receiver, fitsReceiver));
 
 const owners = { pushgate: "pushgate's own rule", zone: "the zone's own rule" } as const;
 
@@ -44,17 +87,18 @@ export const ruleText = ({ owner, rule, description }: SecurityEvent): string =>
     .join(" ");
 
 /** `origin`: the host's address and port. */
-export function verdict(seen: Attempt, origin = "the host's origin port"): Verdict {
+export function verdict(seen: Evidence, origin = "the host's origin port"): Verdict {
   const rule = seen.cloudflare?.find(rejects);
   const named = (text: string): string =>
     text.replace("{origin}", origin).replace("{rule}", () => (rule === undefined ? "that rule" : ruleText(rule)));
-  const fitting = outcomes.filter((outcome) => fits(outcome, seen));
-  const left = fitting.map(({ name, layer, what, fix }) => ({
-    ...{ name, layer, what: named(what) },
-    ...(fix !== undefined && { fix: named(fix) }),
-  }));
-  const explained = { outcomes: left, causes: fitting.flatMap((outcome) => causes(outcome, seen)) };
-  if (left.length === 1) return { certainty: "certain", ...explained };
+  const left = outcomes.filter((outcome) => fits(outcome, seen));
   const layers = new Set(left.map(({ layer }) => layer));
-  return { certainty: layers.size === 1 ? "likely" : "unknown", ...explained };
+  return {
+    certainty: left.length === 1 ? "certain" : layers.size === 1 ? "likely" : "unknown",
+    outcomes: left.map(({ name, layer, what, fix }) => ({
+      ...{ name, layer, what: named(what) },
+      ...(fix !== undefined && { fix: named(fix) }),
+    })),
+    causes: left.flatMap((outcome) => causes(outcome, seen)),
+  };
 }

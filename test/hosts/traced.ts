@@ -5,8 +5,7 @@
 import { randomUUID } from "node:crypto";
 import { expect } from "vitest";
 import { units } from "../../infra/host/paths.ts";
-import type { Attempt } from "../../infra/trace/attempts.ts";
-import { type Verdict, verdict } from "../../infra/trace/verdict.ts";
+import { type Traced, type Verdict, verdict } from "../../infra/trace/verdict.ts";
 import { type Change, delivery } from "../fakes/deliveries.ts";
 import { deployedWorld } from "./deployed.ts";
 import * as fault from "./faults.ts";
@@ -42,7 +41,6 @@ export function goOnWith(booted: Host): void {
   host = booted;
 }
 
-type Found = Attempt & Verdict;
 export const unanswered: Answer = { status: 0, servedBy: "", headers: {}, body: "" };
 type Looks = "by id and answer" | "by id" | "by answer";
 
@@ -59,7 +57,7 @@ export async function tracedAs(id: string, answer: Answer, looks: Looks = "by id
     ...(looks === "by id" ? [] : ["--status", String(answer.status), ...headers]),
   );
   expect(stderr).toBe("");
-  const found = JSON.parse(stdout) as Found[];
+  const found = JSON.parse(stdout) as Traced[];
   expect(found).toHaveLength(1);
   return { code, ...found[0]!, names: found[0]!.outcomes.map(({ name }) => name) };
 }
@@ -114,7 +112,7 @@ const sources = ["answer", "nginx", "receiver", "state"] as const;
 const rank = { certain: 2, likely: 1, unknown: 0 } as const;
 
 /** With each source withheld, and each two, the verdict is the same or less certain, and the true outcome stays. */
-export function lessCertain(seen: Found, name: string): void {
+export function lessCertain(seen: Traced, name: string): void {
   const full = verdict(seen);
   for (const first of sources)
     for (const second of sources) {

@@ -2,13 +2,14 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Recorded, RecordedAnswer, Webhook } from "../../../service/git-hosts/webhook-api.ts";
 import { printable } from "../../apply/report.ts";
-import { paired } from "../../trace/paired.ts";
-import { type Verdict, verdict } from "../../trace/verdict.ts";
+import { paired } from "../../trace/attempts.ts";
+import type { Evidence } from "../../trace/evidence.ts";
+import { type Traced, verdict } from "../../trace/verdict.ts";
 import { type Options, ofStack } from "../command.ts";
 import type { Endpoint } from "../endpoints.ts";
 import { accessOf, UserError } from "../stack.ts";
 import { atCloudflare, type Looked } from "../trace/cloudflare.ts";
-import { onHosts, type Traced } from "../trace/hosts.ts";
+import { onHosts } from "../trace/hosts.ts";
 import type { WebhookClient } from "../webhook/webhooks.ts";
 import { isDeliveryId } from "./logs.ts";
 
@@ -19,9 +20,6 @@ export type RecordedAttempt = {
   readonly webhook: Webhook;
   readonly recorded: Recorded;
 };
-
-export type Followed = Traced &
-  Verdict & { readonly hook: string; readonly host: string; readonly delivery?: string; readonly kind?: string };
 
 /** Seconds until the git host's delivery history has a delivery that pushgate had it send. */
 const patience = 40;
@@ -50,7 +48,7 @@ export async function newEntries(
 }
 
 /** In the order of the entries. */
-export async function follow(entries: readonly RecordedAttempt[], options: Options): Promise<Followed[]> {
+export async function follow(entries: readonly RecordedAttempt[], options: Options): Promise<Traced[]> {
   const ids = [...new Set(entries.map(({ recorded }) => recorded.delivery).filter(isDeliveryId))];
   const byWebhook = [...Map.groupBy(entries, ({ webhook }) => webhook)];
   const [logged, ...answers] = await Promise.all([
@@ -82,8 +80,8 @@ const cleaned = ({ status, headers, body }: RecordedAnswer): RecordedAnswer => (
 /** Of one webhook. Attempts at one delivery to several hosts have one id. */
 function judged(
   known: readonly { readonly entry: RecordedAttempt; readonly answer: RecordedAnswer; readonly looked: Looked }[],
-  logged: ReadonlyMap<string, readonly Traced[]>,
-): { readonly entry: RecordedAttempt; readonly followed: Followed }[] {
+  logged: ReadonlyMap<string, readonly Evidence[]>,
+): { readonly entry: RecordedAttempt; readonly followed: Traced }[] {
   return [...Map.groupBy(known, ({ entry }) => entry.recorded.delivery)].flatMap(([delivery, group]) => {
     const { name } = group[0]!.entry.endpoint.hook;
     const { host } = group[0]!.entry.endpoint;
@@ -96,7 +94,7 @@ function judged(
     const attempts = paired(recorded, here);
     return group.map(({ entry, answer, looked }, i) => {
       const { time, kind } = entry.recorded;
-      const evidence: Traced = { ...(attempts[i] ?? unlogged), answer, ...looked };
+      const evidence: Evidence = { ...(attempts[i] ?? unlogged), answer, ...looked };
       const about = { hook: name, host, delivery: printable(delivery), kind: printable(kind), ...(time && { time }) };
       return { entry, followed: { ...evidence, ...about, ...verdict(evidence) } };
     });

@@ -5,10 +5,10 @@
 import { printable } from "../../apply/report.ts";
 import { ApiError, type CloudflareApi, cloudflareApi, vendorUrl } from "../../edge/api.ts";
 import { isOurs } from "../../edge/zone/phase.ts";
-import type { Answer, SecurityEvent } from "../../trace/evidence.ts";
+import type { Answer, Evidence, SecurityEvent } from "../../trace/evidence.ts";
 import { type Access, UserError } from "../stack.ts";
 
-export type Looked = { readonly cloudflare?: readonly SecurityEvent[]; readonly notLooked?: string };
+export type Looked = Pick<Evidence, "cloudflare" | "notLooked">;
 
 /** Seconds for all requests together. */
 const patience = 4;
@@ -17,41 +17,39 @@ const skew = 60;
 /** More events than one request leaves. */
 const eachLeaves = 50;
 const largestPage = 10_000;
-const longestText = 200;
 
-/** What the plan lets a token read: how wide a time range may be and how long events are kept, in seconds. */
+const zoneQuery = (variables: string, fields: string): string =>
+  `query ($zone: string!${variables}) { viewer { zones(filter: { zoneTag: $zone }) { ${fields} } } }`;
+const limitsQuery = zoneQuery("", "settings { firewallEventsAdaptive { enabled maxDuration notOlderThan } }");
+const eventsQuery = zoneQuery(
+  ", $rays: [string!]!, $from: Time!, $to: Time!, $limit: uint64!",
+  `firewallEventsAdaptive(
+    filter: { rayName_in: $rays, datetime_geq: $from, datetime_leq: $to }, limit: $limit, orderBy: [datetime_DESC]
+  ) { action source ruleId description rayName }`,
+);
+/** `Limits`: how wide a time range may be and how long events are kept, in seconds, as the plan has it. */
 type Limits = { readonly enabled: boolean; readonly maxDuration: number; readonly notOlderThan: number };
-type Zones<T> = { readonly viewer?: { readonly zones?: readonly T[] } } | null | undefined;
 type Row = Readonly<Record<"action" | "source" | "ruleId" | "description" | "rayName", unknown>>;
 
-const limitsQuery = `query ($zone: string!) {
-  viewer { zones(filter: { zoneTag: $zone }) {
-    settings { firewallEventsAdaptive { enabled maxDuration notOlderThan } }
-  } }
-}`;
-const eventsQuery = `query ($zone: string!, $rays: [string!]!, $from: Time!, $to: Time!, $limit: uint64!) {
-  viewer { zones(filter: { zoneTag: $zone }) {
-    firewallEventsAdaptive(
-      filter: { rayName_in: $rays, datetime_geq: $from, datetime_leq: $to }
-      limit: $limit
-      orderBy: [datetime_DESC]
-    ) { action source ruleId description rayName }
-  } }
-}`;
+async function inZone<T>(api: CloudflareApi, query: string, variables: Readonly<Record<string, unknown>>) {
+  const found = await api.query<{ readonly viewer?: { readonly zones?: readonly T[] } } | null>(query, variables);
+  return found?.viewer?.zones?.[0];
+}
 
 /** The phase whose rules have the ids that events of this source name. */
 const phases: Readonly<Record<string, string>> = {
   firewallcustom: "http_request_firewall_custom",
   ratelimit: "http_ratelimit",
 };
+type Rule = { readonly id: string; readonly ref?: string; readonly description?: string };
 
 /** One line: a text with a line break could look like a line of trace's own. */
 const text = (value: unknown): string =>
   printable(String(value ?? ""))
     .replace(/\s+/g, " ")
-    .slice(0, longestText);
+    .slice(0, 200);
 
-type Rule = { readonly id: string; readonly ref?: string; readonly description?: string };
+type Found = SecurityEvent & { readonly ray: string };
 
 /** Adds whose rule each event names, and its description. Without the permission to read rules, changes no event. */
 async function withOwner(api: CloudflareApi, zone: string, events: readonly Found[]): Promise<readonly Found[]> {
@@ -61,62 +59,33 @@ async function withOwner(api: CloudflareApi, zone: string, events: readonly Foun
     if (!(error instanceof ApiError)) throw error;
     return [];
   });
-  const rules = rulesets.flatMap((ruleset) => ruleset?.rules ?? []);
   return events.map((event) => {
-    const rule = rules.find(({ id }) => id === event.rule);
+    const rule = rulesets.flatMap((ruleset) => ruleset?.rules ?? []).find(({ id }) => id === event.rule);
     if (rule === undefined) return event;
     const description = event.description || text(rule.description);
     return { ...event, description, owner: isOurs(rule) ? "pushgate" : "zone" };
   });
 }
 
-type Found = SecurityEvent & { readonly ray: string };
-
 /** Events of these rays as far back as one query reaches, or why there are none. */
 async function eventsOf(api: CloudflareApi, name: string, rays: readonly string[]): Promise<readonly Found[] | string> {
-  const [zone] = await api.list<{ id: string }>(`zones?name=${encodeURIComponent(name)}`);
-  if (zone === undefined) return `cloudflare:apiToken cannot read a zone ${name}`;
+  const [{ id: zone } = { id: "" }] = await api.list<{ id: string }>(`zones?name=${encodeURIComponent(name)}`);
+  if (zone === "") return `cloudflare:apiToken cannot read a zone ${name}`;
   type Settings = { readonly settings?: { readonly firewallEventsAdaptive?: Limits } };
-  const settings = await api.query<Zones<Settings>>(limitsQuery, { zone: zone.id });
-  const limits = settings?.viewer?.zones?.[0]?.settings?.firewallEventsAdaptive;
+  const limits = (await inZone<Settings>(api, limitsQuery, { zone }))?.settings?.firewallEventsAdaptive;
   const seconds = Math.min(Number(limits?.maxDuration), Number(limits?.notOlderThan)) - skew;
   if (limits?.enabled !== true || !(seconds > 0)) return "the zone's plan has no security events";
   const to = Date.now() + skew * 1000;
-  type Events = { readonly firewallEventsAdaptive?: readonly Row[] };
-  const found = await api.query<Zones<Events>>(eventsQuery, {
-    ...{ zone: zone.id, rays, limit: Math.min(rays.length * eachLeaves, largestPage) },
+  const found = await inZone<{ readonly firewallEventsAdaptive?: readonly Row[] }>(api, eventsQuery, {
+    ...{ zone, rays, limit: Math.min(rays.length * eachLeaves, largestPage) },
     ...{ from: new Date(to - seconds * 1000).toISOString(), to: new Date(to).toISOString() },
   });
-  const events = (found?.viewer?.zones?.[0]?.firewallEventsAdaptive ?? []).map(
-    ({ action, source, ruleId, description, rayName }): Found => ({
-      source: text(source).toLowerCase(),
-      action: text(action).toLowerCase().replaceAll("_", ""),
-      rule: text(ruleId),
-      description: text(description),
-      ray: text(rayName),
-    }),
-  );
-  return withOwner(api, zone.id, events);
-}
-
-const permission = "Give cloudflare:apiToken the permission Analytics Read.";
-
-/** Why the API did not answer, in one line. */
-function reason(error: unknown): string {
-  if (error instanceof UserError) return text(error.message);
-  if (!(error instanceof ApiError)) throw error;
-  const forbidden = error.status === 403 || /not authorized|does not have access/.test(error.message);
-  return `the API: ${text(error.message)}${forbidden ? `. ${permission}` : ""}`;
-}
-
-type Ray = { readonly ray: string } | { readonly notLooked: string };
-
-function rayOf(answer: Answer | undefined): Ray {
-  const { headers } = answer ?? { headers: {} as Answer["headers"] };
-  if (headers["x-served-by"]) return { notLooked: "it let the request pass: X-Served-By names the host" };
-  const [, ray] = /^([0-9a-f]{16})(-\w+)?$/i.exec(headers["cf-ray"] ?? "") ?? [];
-  if (ray !== undefined) return { ray: ray.toLowerCase() };
-  return { notLooked: "the answer has no ray. Add --status and --header 'cf-ray: …', as the git host shows them" };
+  const events = (found?.firewallEventsAdaptive ?? []).map((row) => ({
+    source: text(row.source).toLowerCase(),
+    action: text(row.action).toLowerCase().replaceAll("_", ""),
+    ...{ rule: text(row.ruleId), description: text(row.description), ray: text(row.rayName) },
+  }));
+  return withOwner(api, zone, events);
 }
 
 async function look(rays: readonly string[], access: () => Promise<Access>, seconds: number) {
@@ -126,8 +95,20 @@ async function look(rays: readonly string[], access: () => Promise<Access>, seco
       return "cloudflare:apiToken is not set. Run: npx pulumi config set --secret cloudflare:apiToken";
     return await eventsOf(cloudflareApi({ baseUrl, token }, AbortSignal.timeout(seconds * 1000)), zone, rays);
   } catch (error) {
-    return reason(error);
+    if (error instanceof UserError) return text(error.message);
+    if (!(error instanceof ApiError)) throw error;
+    const isForbidden = error.status === 403 || /not authorized|does not have access/.test(error.message);
+    const permission = isForbidden ? ". Give cloudflare:apiToken the permission Analytics Read." : "";
+    return `the API: ${text(error.message)}${permission}`;
   }
+}
+
+/** Its ray, or why none is looked for. */
+function rayOf({ headers }: Pick<Answer, "headers"> = { headers: {} }): { ray: string } | { notLooked: string } {
+  if (headers["x-served-by"]) return { notLooked: "it let the request pass: X-Served-By names the host" };
+  const [, ray] = /^([0-9a-f]{16})(-\w+)?$/i.exec(headers["cf-ray"] ?? "") ?? [];
+  if (ray !== undefined) return { ray: ray.toLowerCase() };
+  return { notLooked: "the answer has no ray. Add --status and --header 'cf-ray: …', as the git host shows them" };
 }
 
 /**

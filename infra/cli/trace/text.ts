@@ -1,10 +1,10 @@
-/** A traced delivery as a person reads it: the path layer by layer, the evidence, the fix, and what was not looked at. */
+/** Traced deliveries as a person reads them: one with its path, the evidence and the fix, or several by their verdict. */
+import { printable } from "../../apply/report.ts";
 import { admission } from "../../trace/causes.ts";
-import type { SecurityEvent } from "../../trace/evidence.ts";
-import type { HostState } from "../../trace/host-state.ts";
+import type { Evidence, HostState, SecurityEvent } from "../../trace/evidence.ts";
 import { pathLayers } from "../../trace/outcomes.ts";
-import { ruleText, type Verdict } from "../../trace/verdict.ts";
-import type { Traced } from "./hosts.ts";
+import { ruleText, type Traced, type Verdict } from "../../trace/verdict.ts";
+import { short } from "../format.ts";
 
 /** 0 delivered, 1 rejected and named, 3 unknown: 2 is a wrong command line. */
 export const exitOf = ({ certainty, outcomes }: Verdict): number => {
@@ -12,83 +12,121 @@ export const exitOf = ({ certainty, outcomes }: Verdict): number => {
   return outcomes.every(({ layer }) => layer === "delivered") ? 0 : 1;
 };
 
-const reached = ({ outcomes: [first] }: Verdict): number =>
-  first === undefined || first.layer === "delivered" ? pathLayers.length : pathLayers.indexOf(first.layer);
-
 /** More outcomes than these are printed without a fix each: what would rule them out is the next step. */
 const mostFixes = 5;
+const noOutcome = "no outcome that pushgate knows fits what was seen";
+
+/** An outcome with what may have caused it; a cause has a fix of its own, which then is printed alone. */
+function outcomeLines({ certainty, causes, outcomes }: Verdict): string[] {
+  if (outcomes.length === 0) return [noOutcome];
+  return outcomes.flatMap(({ name, what, fix }) => {
+    const own = causes.filter(({ outcome }) => outcome === name);
+    const because = own.map(({ host, layer, what }) => `  likely, as ${host} is now: ${layer}: ${what}`);
+    const usual = fix === undefined || outcomes.length > mostFixes ? [] : [fix];
+    const fixes = own.length > 0 ? own.map(({ fix }) => fix) : usual;
+    return [`${certainty}: ${what}.`, ...because, ...[...new Set(fixes)].map((one) => `  fix: ${one}`)];
+  });
+}
+
+function pathLines({ certainty, outcomes }: Verdict): string[] {
+  const [first] = outcomes;
+  const at = first === undefined || first.layer === "delivered" ? pathLayers.length : pathLayers.indexOf(first.layer);
+  const became = (i: number): string => {
+    if (i === 0 && at > 0) return "sent it";
+    if (certainty === "unknown") return outcomes.length > 0 && i < at ? "passed" : "unknown";
+    if (i === at) return `${certainty === "likely" ? "probably " : ""}rejected it`;
+    return i < at ? "passed" : "not reached";
+  };
+  return pathLayers.map((layer, i) => `  ${layer.padEnd(24)}${became(i)}`);
+}
+
+/** What the builder did with what the receiver accepted; none where the hook has no site or no build has ended. */
+function siteLines({ time, site }: Evidence): string[] {
+  if (site === undefined || time === undefined) return [];
+  const { deployed, last } = site;
+  if (deployed && deployed.at >= time)
+    return [`published: commit ${short(deployed.commit)} at ${deployed.at}, after this delivery`];
+  return [`not published: the last build ended at ${last.at}: ${last.result}, ${last.reason}`];
+}
+
+type Seen = readonly (readonly [source: string, what: string])[];
+const linesOf = (source: string, lines: readonly string[]): Seen =>
+  lines.map((line, i) => [i === 0 ? source : "", line] as const);
+
+/** What one host reports; "now", as the delivery came earlier. */
+function stateLines(seen: Evidence, state: HostState): Seen {
+  const { host, unreachable, findings, differences, drops, counters, kernelLines } = state;
+  if (unreachable !== undefined) return [[`${host} now`, unreachable]];
+  const guard = findings.map(({ time, what, fix }) => `${what}${fix && `; fix: ${fix}`}, since ${time}`);
+  const differ = differences.slice(0, 8).map(({ layer, what }) => `${layer}: ${what}`);
+  const { unit = "", client, installed, declared } = admission(seen, state) ?? {};
+  const yes = (is: boolean | undefined) => (is ? "in" : "not in");
+  const allowed = `${client} is ${yes(installed)} the installed allowlist, ${yes(declared)} this release's`;
+  return [
+    ...linesOf(`${host}'s guard now`, guard.length === 0 ? ["the guard has not run"] : guard.slice(-4).reverse()),
+    ...linesOf(
+      `${host}'s layers now`,
+      differ.length === 0 ? ["as declared"] : [`${differences.length} differ`, ...differ],
+    ),
+    ...linesOf(`${host}'s packets`, [counters.join(", ") || "no table of pushgate", ...drops, ...kernelLines]),
+    ...linesOf(unit, client === undefined ? [] : [allowed]),
+  ];
+}
 
 const eventText = (event: SecurityEvent): string => `${event.action} by ${event.source}, ${ruleText(event)}`;
 
-/** An outcome with what may have caused it; a cause has a fix of its own, which then is printed alone. */
-function outcomeLines(
-  { certainty, causes, outcomes }: Verdict,
-  { name, what, fix }: Verdict["outcomes"][number],
-): string[] {
-  const own = causes.filter(({ outcome }) => outcome === name);
-  const because = own.map(({ host, layer, what }) => `  likely, as ${host} is now: ${layer}: ${what}`);
-  const usual = fix === undefined || outcomes.length > mostFixes ? [] : [fix];
-  const fixes = own.length > 0 ? own.map(({ fix }) => fix) : usual;
-  return [`${certainty}: ${what}.`, ...because, ...[...new Set(fixes)].map((one) => `  fix: ${one}`)];
-}
-
-/** A line for each source on one host; "now", as the delivery came earlier. */
-function stateLines(traced: Traced, state: HostState): (readonly [source: string, what: string])[] {
-  const { host, unreachable, guard, guardLines, differences, drops, counters, kernelLines } = state;
-  if (unreachable !== undefined) return [[`${host} now`, unreachable]];
-  const admitted = admission(traced, state);
-  const yes = (is: boolean) => (is ? "in" : "not in");
-  const count = Object.entries(counters).map(([name, packets]) => `${name} ${packets}`);
+function seenLines(seen: Evidence): Seen {
+  const { answer, cloudflare, notLooked, nginx, receiver, state = [] } = seen;
+  const not = "not looked at";
+  const log = (line: Evidence["nginx"] | Evidence["receiver"]): string =>
+    line === undefined ? not : line === "none" ? "no line" : JSON.stringify(line);
+  const events = cloudflare?.map(eventText).join("; ") || "none found; they are sampled";
   return [
-    [`${host}'s guard now`, guard],
-    ...guardLines.slice(-3).map(({ time, text }) => ["", `${time} ${text}`] as const),
-    [`${host}'s layers now`, differences.length === 0 ? "as declared" : `${differences.length} differ`],
-    ...differences.slice(0, 8).map(({ layer, text }) => ["", `${layer}: ${text}`] as const),
-    [`${host}'s packets`, count.join(", ") || "no table of pushgate"],
-    ...[...drops, ...kernelLines].map((line) => ["", line] as const),
-    ...(admitted === undefined
-      ? []
-      : [
-          [
-            admitted.unit,
-            `${admitted.client} is ${yes(admitted.installed)} the installed allowlist, ${yes(admitted.declared)} this release's`,
-          ] as const,
-        ]),
+    ["the git host's page", answer === undefined ? not : `${answer.status} ${JSON.stringify(answer.headers)}`],
+    ["Cloudflare's events", cloudflare === undefined ? `${not}: ${notLooked}` : events],
+    ["nginx", log(nginx)],
+    ["receiver", log(receiver)],
+    ...(state.length === 0 ? [["the host's layers", not] as const] : state.flatMap((one) => stateLines(seen, one))),
   ];
 }
 
-export function traceText(traced: Traced, found: Verdict): string {
-  const { host, time, answer, cloudflare, notLooked, nginx, receiver, published, state = [] } = traced;
-  const { certainty, outcomes } = found;
-  const at = reached(found);
-  const path = pathLayers.map((layer, i) => {
-    if (i === 0 && at > 0) return [layer, "sent it"];
-    if (certainty === "unknown") return [layer, outcomes.length > 0 && i < at ? "passed" : "unknown"];
-    if (i === at) return [layer, `${certainty === "likely" ? "probably " : ""}rejected it`];
-    return [layer, i < at ? "passed" : "not reached"];
-  });
-  const seen = [
-    ["the git host's page", answer === undefined ? undefined : `${answer.status} ${JSON.stringify(answer.headers)}`],
-    [
-      "Cloudflare's events",
-      cloudflare === undefined
-        ? `not looked at: ${notLooked}`
-        : cloudflare.map(eventText).join("; ") || "none found; they are sampled",
-    ],
-    ["nginx", nginx === undefined ? undefined : nginx === "none" ? "no line" : JSON.stringify(nginx)],
-    ["receiver", receiver === undefined ? undefined : receiver === "none" ? "no line" : JSON.stringify(receiver)],
-    ...(state.length === 0
-      ? [["the host's layers", undefined] as const]
-      : state.flatMap((one) => stateLines(traced, one))),
-  ] as const;
+export function traceText(traced: Traced): string {
+  const { host, time } = traced;
   const lines = [
     [host, time].filter((one) => one !== undefined).join(", "),
-    ...path.map(([layer = "", what = ""]) => `  ${layer.padEnd(24)}${what}`),
-    ...(outcomes.length === 0 ? ["no outcome that pushgate knows fits what was seen"] : []),
-    ...outcomes.flatMap((outcome) => outcomeLines(found, outcome)),
-    ...(published === undefined || exitOf(found) !== 0 ? [] : [published]),
+    ...pathLines(traced),
+    ...outcomeLines(traced),
+    ...(exitOf(traced) === 0 ? siteLines(traced) : []),
     "seen:",
-    ...seen.map(([source, what]) => `  ${`${source} `.padEnd(24)}${what ?? "not looked at"}`),
+    ...seenLines(traced).map(([source, what]) => `  ${`${source} `.padEnd(24)}${what}`),
   ];
   return `${lines.filter((line) => line !== "").join("\n")}\n`;
+}
+
+/** One line of a delivery in the git host's delivery history. */
+export const lineOf = ({ time, hook, host, kind, delivery, answer }: Traced): string => {
+  const where = [time ?? "unknown time", `${hook} on ${host}`, kind, delivery, answer?.status || "no answer"];
+  return printable(where.join("  "));
+};
+
+export const countOf = (count: number): string => (count === 1 ? "one delivery" : `${count} deliveries`);
+
+/** Deliveries with the same verdict together. */
+export function groupsText(found: readonly Traced[], what: string): string {
+  const groups = Map.groupBy(found, (one) => `${one.certainty} ${one.outcomes.map(({ name }) => name)}`);
+  const texts = [...groups.values()].map((group) => {
+    const { certainty, outcomes } = group[0]!;
+    const [first] = outcomes;
+    const rejected = first?.layer === "delivered" ? "delivered" : `rejected by ${first?.layer}`;
+    const reasons = outcomes.flatMap(({ what, fix }) => [
+      `  ${certainty}: ${what}.`,
+      ...(fix === undefined ? [] : [`    fix: ${fix}`]),
+    ]);
+    const lines = [
+      ...(outcomes.length === 0 ? [`  ${noOutcome}`] : reasons),
+      ...group.map((one) => `  ${lineOf(one)}`),
+    ];
+    return [`\n${certainty === "unknown" ? "unknown" : rejected}: ${countOf(group.length)}`, ...lines].join("\n");
+  });
+  return [`${what}${found.length === 0 ? "" : ":"}`, ...texts].join("\n");
 }

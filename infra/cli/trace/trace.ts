@@ -4,8 +4,8 @@
  * far as the operator types it.
  */
 import { InvalidArgumentError, Option } from "commander";
-import type { Answer } from "../../trace/evidence.ts";
-import { type Verdict, verdict } from "../../trace/verdict.ts";
+import type { Answer, Evidence } from "../../trace/evidence.ts";
+import { type Traced, verdict } from "../../trace/verdict.ts";
 import { command, type Options, ofStack, valued } from "../command.ts";
 import { endpointsOf } from "../endpoints.ts";
 import { deliveryId } from "../site/logs.ts";
@@ -13,7 +13,7 @@ import { accessOf, UserError } from "../stack.ts";
 import { showPings } from "../webhook/ping.ts";
 import { atCloudflare } from "./cloudflare.ts";
 import { type HistoryOptions, recordedAs, traceHistory } from "./history.ts";
-import { joined, onHosts, type Traced } from "./hosts.ts";
+import { joined, onHosts, orUserError } from "./hosts.ts";
 import { exitOf, traceText } from "./text.ts";
 
 type TraceOptions = HistoryOptions & {
@@ -37,7 +37,8 @@ const age = valued(
   (text) => Number.parseInt(text, 10) * units[text.at(-1) as keyof typeof units],
 );
 const count = valued(/^([1-9]\d?|1\d\d|200)$/, "Use a number from 1 to 200.", Number);
-const ofSeveral = ["last", "since", "redeliver"];
+const ofOne = (flags: string, text: string, parser: (text: string) => unknown) =>
+  new Option(flags, text).argParser(parser).conflicts(["last", "since", "redeliver"]);
 
 export const trace = command("trace", "find the layer that rejected a delivery, and the fix", {
   takes: ["host", "json", "yes"],
@@ -51,16 +52,8 @@ export const trace = command("trace", "find the layer that rejected a delivery, 
     ["trace --since 3d --redeliver", "the failed ones of three days, and delivers each again"],
   ],
 })
-  .addOption(
-    new Option("--delivery <id>", "look for this id in the logs of nginx and the receiver")
-      .argParser(deliveryId)
-      .conflicts(ofSeveral),
-  )
-  .addOption(
-    new Option("--status <number>", "the status that the git host shows; 0 for none")
-      .argParser(status)
-      .conflicts(ofSeveral),
-  )
+  .addOption(ofOne("--delivery <id>", "look for this id in the logs of nginx and the receiver", deliveryId))
+  .addOption(ofOne("--status <number>", "the status that the git host shows; 0 for none", status))
   .option(
     "--header <line>",
     "a header of the answer, as 'name: value'; 'x-served-by:' if the answer lacks that one; may be repeated",
@@ -90,21 +83,18 @@ export const trace = command("trace", "find the layer that rejected a delivery, 
     const recorded = delivery === undefined || status !== undefined ? [] : await inHistory(delivery, options);
     const found = recorded.length > 0 ? recorded : await byHand(delivery, status, headers, options);
     if (options.json) console.log(JSON.stringify(found, null, 2));
-    else for (const one of found) console.log(traceText(one, one));
+    else for (const one of found) console.log(traceText(one));
     // A delivery to several hosts has one id: of each, the newest attempt counts.
     const newest = [...Map.groupBy(found, ({ host }) => host).values()].map((attempts) => attempts.at(-1)!);
     process.exitCode = Math.max(...newest.map(exitOf));
   });
 
 /** What the delivery history has, where the git host's token is given; without it trace reads the hosts' logs alone. */
-async function inHistory(delivery: string, options: HistoryOptions): Promise<(Traced & Verdict)[]> {
-  try {
-    return await recordedAs(delivery, options);
-  } catch (error) {
-    if (!(error instanceof UserError)) throw error;
-    console.error(`The git host's delivery history is left out: ${error.message}`);
-    return [];
-  }
+async function inHistory(delivery: string, options: HistoryOptions): Promise<Traced[]> {
+  const found = await orUserError(recordedAs(delivery, options));
+  if (!(found instanceof UserError)) return found;
+  console.error(`The git host's delivery history is left out: ${found.message}`);
+  return [];
 }
 
 async function byHand(
@@ -112,8 +102,8 @@ async function byHand(
   status: number | undefined,
   headers: Answer["headers"],
   options: Options,
-): Promise<(Traced & Verdict)[]> {
-  const logged: readonly Traced[] =
+): Promise<Traced[]> {
+  const logged: readonly Evidence[] =
     delivery === undefined ? [{}] : joined((await onHosts([delivery], options)).get(delivery)!);
   const answer = status === undefined ? undefined : { status, headers, partial: true as const };
   const [looked] = await atCloudflare([answer], () => accessOf(ofStack(options)));

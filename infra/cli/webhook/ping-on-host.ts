@@ -8,15 +8,14 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { gitHosts } from "../../../service/git-hosts/index.ts";
 import { scriptBeside, word } from "../../apply/shell.ts";
 import { settledHooks, sourceSets } from "../../config/derived.ts";
-import type { Answer } from "../../trace/evidence.ts";
+import type { Answer, Evidence } from "../../trace/evidence.ts";
 import { outcomes } from "../../trace/outcomes.ts";
-import { type Verdict, verdict } from "../../trace/verdict.ts";
+import { type Traced, type Verdict, verdict } from "../../trace/verdict.ts";
 import { all, type Options, ofStack, targets } from "../command.ts";
 import { type Endpoint, nameOfEndpoint, wantedOf } from "../endpoints.ts";
 import { runOnHost } from "../run-on-host.ts";
-import type { Followed } from "../site/follow.ts";
 import { readStack, UserError } from "../stack.ts";
-import { onHosts, type Traced } from "../trace/hosts.ts";
+import { onHosts } from "../trace/hosts.ts";
 
 const lineEnd = "\r\n";
 
@@ -65,7 +64,7 @@ const notAccepted: Verdict = {
 };
 
 /** Throws a UserError where each delivery of the git host is a push, so that a ping would build. */
-export async function pingOnHost(endpoint: Endpoint, options: Options): Promise<Followed> {
+export async function pingOnHost(endpoint: Endpoint, options: Options): Promise<Traced> {
   const { hook, host: name, url } = endpoint;
   const { ping } = gitHosts[hook.gitHost];
   if (ping === undefined)
@@ -94,7 +93,7 @@ export async function pingOnHost(endpoint: Endpoint, options: Options): Promise<
     logged = await look();
   }
   // The ping did not pass nginx, so that its log says nothing.
-  const seen: Traced = {
+  const seen: Evidence = {
     ...(answer !== undefined && { answer }),
     ...(logged?.receiver !== undefined && { receiver: logged.receiver }),
     ...(logged?.time && { time: logged.time }),

@@ -1,17 +1,17 @@
 /** A ping, followed through every layer: sent by the git host with its token, else by the host itself. */
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Recorded } from "../../../service/git-hosts/webhook-api.ts";
-import { verdict } from "../../trace/verdict.ts";
+import { type Traced, verdict } from "../../trace/verdict.ts";
 import type { Options } from "../command.ts";
 import { type Endpoint, nameOfEndpoint, wantedOf } from "../endpoints.ts";
-import { type Followed, follow, newEntries } from "../site/follow.ts";
+import { follow, newEntries } from "../site/follow.ts";
 import { UserError } from "../stack.ts";
 import { loggedIds, onHosts } from "../trace/hosts.ts";
 import { exitOf, traceText } from "../trace/text.ts";
 import { pingOnHost } from "./ping-on-host.ts";
 import { apiOf, clientOf, ownWebhook, type WebhookClient } from "./webhooks.ts";
 
-type Pinged = Followed & {
+type Pinged = Traced & {
   /** What it does not prove, and what the git host sent in place of a ping. */
   readonly notes: readonly string[];
 };
@@ -92,7 +92,7 @@ export async function showPings(
     found.push(one);
     if (options.json) continue;
     print(`${nameOfEndpoint(endpoint)}: ping${one.delivery === undefined ? "" : ` ${one.delivery}`}`);
-    print([traceText(one, one), ...one.notes].join("\n"));
+    print([traceText(one), ...one.notes].join("\n"));
   }
   if (options.json) print(JSON.stringify(found, null, 2));
   if (faults.length > 0) throw new UserError(faults.join("\n"));

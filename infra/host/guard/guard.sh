@@ -7,7 +7,8 @@
 # whose program or libraries were upgraded is restarted.
 #
 # Standard output goes to the journal: the finding of each run, and a line for each repair. $run/verdict holds the last
-# finding, which preview reads; $run/closed names the sockets that the guard stopped.
+# finding, which preview reads; $run/findings, for `npx pushgate trace`, a line for each change of the finding: time,
+# code, finding, fix, between tabs; $run/closed names the sockets that the guard stopped.
 set -u
 export LC_ALL=C
 # must_reject: sources that every socket must reject; ports: of the sockets; table: the firewall's file; receiver: the
@@ -17,29 +18,39 @@ lib=/usr/local/lib/pushgate
 run=${RUNTIME_DIRECTORY:-/run/pushgate-guard}
 sockets='pushgate-receiver-*.socket'
 trial=0
+closing=0
 
-finish() { # exit status, finding
+finish() { # exit status, code, finding, fix
   [ "$trial" = 0 ] || nft delete table inet pushgate_trial
-  printf '%s\n' "$2" >"$run/verdict"
-  printf '%s\n' "$2"
+  tab=$(printf '\t')
+  new="$2$tab$(printf %s "$3" | tr '\n\t' '  ')$tab${4-}"
+  touch "$run/findings"
+  if [ "$(tail -n 1 "$run/findings" | cut -f 2-)" != "$new" ]; then
+    echo "$(date +%s)$tab$new" | cat "$run/findings" - | tail -n 20 >"$run/findings.new"
+    mv "$run/findings.new" "$run/findings"
+  fi
+  text="$3${4:+; fix: $4}"
+  [ "$closing" = 0 ] || text="closed: $text; the guard opens the sockets again once the proof holds"
+  printf '%s\n' "$text" | tee "$run/verdict"
   exit "$1"
 }
 
-close() { # why, fix
+close() { # code, why, fix
   open=$(systemctl list-units --plain --no-legend --state=active "$sockets" | cut -d ' ' -f 1)
   if [ -n "$open" ]; then
     printf '%s\n' "$open" >"$run/closed"
     # shellcheck disable=SC2086
     systemctl stop $open "$receiver"
   fi
-  finish 1 "closed: $1; fix: $2; the guard opens the sockets again once the proof holds"
+  closing=1
+  finish 1 "$@"
 }
 
-why_it_leaks() { # unit
-  if systemctl show -p IPIngressPackets --value "$1" | grep -qx '\[no data\]'; then
-    echo "the kernel does not enforce IPAddressAllow here; fix: use a kernel with CONFIG_CGROUP_BPF, and in a container allow bpf()"
+leaks() { # what connects, unit
+  if systemctl show -p IPIngressPackets --value "$2" | grep -qx '\[no data\]'; then
+    close kernel "$1: the kernel does not enforce IPAddressAllow here" "use a kernel with CONFIG_CGROUP_BPF, and in a container allow bpf()"
   else
-    echo "the live allowlist of $1 is wider than the declared one; fix: systemctl cat $1, then run npx pulumi up"
+    close allowlist "$1: the live allowlist of $2 is wider than the declared one" "systemctl cat $2, then run npx pulumi up"
   fi
 }
 
@@ -50,7 +61,7 @@ parents() {
     while [ -n "$slice" ]; do
       allowed=$(systemctl show -p IPAddressAllow --value -- "$slice")
       [ -z "$allowed" ] ||
-        close "$slice admits $allowed, which is added to the allowlists of the sockets below it" "remove IPAddressAllow from $slice: systemctl cat -- $slice shows its file"
+        close slice "$slice admits $allowed, which is added to the allowlists of the sockets below it" "remove IPAddressAllow from $slice: systemctl cat -- $slice shows its file"
       case $slice in
         -.slice) slice= ;;
         *-*) slice=${slice%-*}.slice ;;
@@ -66,7 +77,7 @@ firewall() {
   said=$(nft --file "$table" 2>&1)
   again=$("$lib/firewall-drift")
   [ "$again" = "as declared" ] ||
-    close "the firewall's table is not as declared and could not be loaded: ${said:-$again}" "nft --check --file $table"
+    close firewall "the firewall's table is not as declared and could not be loaded: ${said:-$again}" "nft --check --file $table"
   echo "the firewall's table was not as declared, loaded it again: $drift"
   # The table is loaded by now. This only makes the unit active again, which a stop of nftables.service stops, too.
   systemctl --no-block start pushgate-firewall.service
@@ -109,7 +120,7 @@ reopen() {
     systemctl is-enabled --quiet "$unit" && closed="$closed $unit"
   done <"$run/closed"
   [ -n "$closed" ] || return 0
-  nft -f - <<TABLE || close "the trial table cannot be loaded" "systemctl status pushgate-guard.service"
+  nft -f - <<TABLE || close trial "the trial table cannot be loaded" "systemctl status pushgate-guard.service"
 table inet pushgate_trial {
   chain output {
     type filter hook output priority filter; policy accept;
@@ -140,7 +151,7 @@ nft delete table inet pushgate_trial 2>/dev/null
 firewall
 egress
 upgrade
-"$lib/routing" || close "the routing rule cannot be added" "systemctl status pushgate-routing.service"
+"$lib/routing" || close routing "the routing rule cannot be added" "systemctl status pushgate-routing.service"
 reopen
 parents
 probe
@@ -148,18 +159,16 @@ probe
 faults=$(printf '%s\n' "$said" | head -n 3 | paste -sd , - | sed 's/,/, /g')
 count=$(printf '%s\n' "$said" | wc -l)
 [ "$count" -le 3 ] || faults="$faults, and $((count - 3)) more"
+filtered="see whether something filters lo (nft list ruleset), and systemctl status '$sockets'"
 case $code in
   0)
     [ ! -s "$run/closed" ] || echo "the proof holds again, the receiver is open"
     rm -f "$run/closed"
-    finish 0 proven
+    finish 0 proven proven
     ;;
-  1) finish 0 "nothing to prove: no socket of the receiver is listening" ;;
-  3) finish 1 "the allowlist holds, but not every admitted source can connect ($faults); fix: see whether something filters lo (nft list ruleset), and systemctl status '$sockets'" ;;
-  4) close "no admitted source can connect, so nothing is proven ($faults)" "see whether something filters lo (nft list ruleset), and systemctl status '$sockets'" ;;
-  5)
-    because=$(why_it_leaks "$(printf '%s\n' "$said" | sed -n 's/^connects and must not: \([^ ]*\) .*/\1/p' | head -n 1)")
-    close "the allowlist does not hold ($faults): ${because%; fix: *}" "${because##*; fix: }"
-    ;;
-  *) close "the allowlist could not be probed: $faults" "systemctl status pushgate-guard.service" ;;
+  1) finish 0 idle "nothing to prove: no socket of the receiver is listening" ;;
+  3) finish 1 partial "the allowlist holds, but not every admitted source can connect ($faults)" "$filtered" ;;
+  4) close unproven "no admitted source can connect, so nothing is proven ($faults)" "$filtered" ;;
+  5) leaks "the allowlist does not hold ($faults)" "$(printf '%s\n' "$said" | sed -n 's/^connects and must not: \([^ ]*\) .*/\1/p' | head -n 1)" ;;
+  *) close probe "the allowlist could not be probed: $faults" "systemctl status pushgate-guard.service" ;;
 esac

@@ -45,7 +45,7 @@ export function guardLayer(settings: Settings): HostLayer {
     unitFile(import.meta.url, units.guardTimer),
   ];
   return layerOf(import.meta.url, "guard", {
-    values: { service: units.guard, timer: units.guardTimer, program: guardScript, run: "/run/pushgate-guard" },
+    values: { service: units.guard, timer: units.guardTimer, program: guardScript, run: paths.guard },
     files,
     facts: [
       enabledAndActive(units.guardTimer),

@@ -140,6 +140,7 @@ export function proxyLayer(settings: Settings, host: Host, clientCaPem: string):
         name: `answer of the origin port ${port} to a client without a certificate`,
         read: "greeting",
         want: answer,
+        about: "origin port",
       },
     ],
   });

@@ -123,7 +123,7 @@ function socketFacts({ name, port, cidrs }: SourceSet): HostFact[] {
     { name: `${unit} is`, read: `socket_state ${unit}`, want: `enabled active in /${slice}/${unit}` },
     { name: `${unit} is bound to loopback port ${port}, marked`, read: `bound ${unit} ${port}`, want: "yes" },
     { name: `${unit} admits`, ...admitted(unit, `${allow}, not ${deny}`) },
-  ];
+  ].map((fact) => ({ ...fact, about: unit }));
 }
 
 export const credentialsFact = `hooks with a credential in ${paths.credentials}`;

@@ -37,13 +37,14 @@ function familyFacts({ family, source, visitor }: (typeof families)[number]): Ho
   const rule = `from ${source} fwmark ${fwmark} iif lo lookup ${routingTable}`;
   const route = "local default dev lo";
   const way = `dev lo table ${routingTable}`;
+  const about = `IPv${family}`;
   return [
-    { name: `IPv${family} routing rule`, read: `rule ${family} '${rule}'`, want: rule },
-    { name: `IPv${family} route in table ${routingTable}`, read: `default_route ${family} '${route}'`, want: route },
+    { name: `${about} routing rule`, read: `rule ${family} '${rule}'`, want: rule, about },
+    { name: `${about} route in table ${routingTable}`, read: `default_route ${family} '${route}'`, want: route, about },
     {
-      name: `route of a reply to an IPv${family} visitor`,
+      name: `route of a reply to an ${about} visitor`,
       read: `way_of_reply ${family} '${way}' ${source} ${visitor}`,
-      want: way,
+      ...{ want: way, about },
     },
   ];
 }

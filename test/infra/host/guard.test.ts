@@ -435,7 +435,7 @@ nft list table inet kernel | diff ${root.at("before")} -`);
         `nft delete table inet pushgate; ${replaced(rules, "table inet pushgate {")}`,
         `${back(rules)}; nft -f ${rules}`,
         /^closed: the firewall's table is not as declared and could not be loaded: .*syntax error/,
-        /^ {4}close "the firewall's table/m,
+        /^ {4}close firewall /m,
       ],
       [
         "the routing rule cannot be added",
@@ -474,7 +474,7 @@ nft list table inet kernel | diff ${root.at("before")} -`);
 
     test("the table for a trial cannot be loaded; without this end they would be open to all before the proof", () => {
       const guard = readFileSync(installed("guard"), "utf8");
-      const end = 'close "the trial table cannot be loaded"';
+      const end = 'close trial "the trial table cannot be loaded"';
       expect(guard).toContain(end);
       const hollow = root.write("hollow", guard.replace(end, "echo"), 0o755);
       const nft = root.at("bin/nft");
@@ -503,6 +503,32 @@ ${runGuard.replace(installed("guard"), hollow)}`);
       ]);
       expect(then.at(-1)).toBe("exit 0, open: 2, trial: 0");
     });
+  });
+
+  test("each change of its finding is a line: time, code, finding, fix; a run that finds the same adds none", () => {
+    const [rules, findings] = [root.at("/etc/pushgate/firewall.nft"), root.at("/run/pushgate-guard/findings")];
+    const { stdout } = guarded(`nft -f ${rules}
+{ ${enforced()}
+${runGuard}
+${runGuard}
+mv ${rules} ${rules}.away; printf 'table x {\\n\\t?' >${rules}; nft delete table inet pushgate
+${runGuard}
+mv ${rules}.away ${rules}
+${runGuard}
+} >&2
+cat ${findings}
+for line in $(seq 30); do printf '%s\\tx\\ty\\t\\n' "$line"; done >${findings}
+{ ${runGuard}
+} >&2
+wc -l <${findings}`);
+    const lines = stdout.split("\n").map((line) => line.split("\t"));
+    expect(lines.map(([, code]) => code)).toEqual(["proven", "firewall", "proven", undefined]);
+    expect(lines[1]).toEqual([
+      ...[expect.stringMatching(/^\d{10}$/), "firewall"],
+      expect.stringMatching(/^the firewall's table is not as declared and could not be loaded: .*syntax error/),
+      `nft --check --file ${rules}`,
+    ]);
+    expect(lines.at(-1)).toEqual(["20"]);
   });
 
   test("closed sockets stay closed while the cause lasts, and open when it is gone", () => {

@@ -1,16 +1,16 @@
 /** What a host reports of itself explains an outcome that is left, and never adds or removes one. */
 import { describe, expect, test } from "vitest";
 import { units } from "../../../infra/host/paths.ts";
-import { type Attempt, doubted } from "../../../infra/trace/attempts.ts";
+import { doubted } from "../../../infra/trace/attempts.ts";
 import { causes } from "../../../infra/trace/causes.ts";
-import type { HostState } from "../../../infra/trace/host-state.ts";
+import type { Evidence, HostState } from "../../../infra/trace/evidence.ts";
 import { outcomes } from "../../../infra/trace/outcomes.ts";
 import { verdict } from "../../../infra/trace/verdict.ts";
 
 const [github, docs] = [units.socket("github"), units.socket("docs")];
 const room = { freeKiB: 1 << 20, freeFiles: 1000, readOnly: false };
 const state = (change: Partial<HostState> = {}): HostState => ({
-  ...{ host: "web1", ssh: "ssh root@web1", differences: [], guard: "proven", guardLines: [], drops: [], counters: {} },
+  ...{ host: "web1", ssh: "ssh root@web1", differences: [], findings: [], drops: [], counters: [] },
   ...{ kernelLines: [], spool: room, logs: room },
   sockets: [
     { unit: github, hooks: ["site"], installed: ["192.30.252.0/22"], declared: ["192.30.252.0/22", "2a0a:a440::/29"] },
@@ -26,28 +26,37 @@ const line = {
   limit: "PASSED",
   client: "192.30.252.9",
 };
-const sent: Attempt = { time: "2026-11-01T10:00:00.000Z", hook: "site", nginx: line, receiver: "none" };
+const sent: Evidence = { time: "2026-11-01T10:00:00.000Z", hook: "site", nginx: line, receiver: "none" };
 const named = (name: string) => outcomes.find((one) => one.name === name)!;
-const of = (name: string, change: Partial<HostState>, attempt: Attempt = sent) =>
+const of = (name: string, change: Partial<HostState>, attempt: Evidence = sent) =>
   causes(named(name), { ...attempt, state: [state(change)] }).map(
     ({ layer, what, fix }) => `${layer}: ${what} => ${fix}`,
   );
-const differs = (layer: string, ...texts: string[]) => ({
-  differences: texts.map((text) => ({ layer, text, file: /contents$/.test(text) })),
+const differs = (layer: string, ...texts: (string | Partial<HostState["differences"][number]>)[]) => ({
+  differences: texts.map((text) => ({ layer, what: "x", ...(typeof text === "string" ? { what: text } : text) })),
+});
+const later = "2026-11-01T12:00:00.000Z";
+const fault = (what: string, fix: string, time = later, code = "slice") => ({
+  findings: [{ time, code, what, fix }],
 });
 
 describe("each state that is broken has its own cause and fix", () => {
-  const inactive = 'pushgate-nginx.service is: declared is "enabled active", the host reports "enabled inactive"';
-  const port = 'pushgate-nginx.socket is: declared is "enabled active", the host reports "enabled inactive"';
-  const conf = "/etc/pushgate/nginx.conf has other contents";
+  const inactive = { what: "nginx is inactive", about: "pushgate-nginx.service", found: "enabled inactive" };
+  const socket = { what: "its socket is inactive", about: "pushgate-nginx.socket", found: "enabled inactive" };
+  const file = (path: string) => ({ what: `${path} has other contents`, path });
+  const conf = file("/etc/pushgate/nginx.conf");
   test.each<[outcome: string, change: Partial<HostState>, cause: string]>([
     [
       "firewall",
       differs("proxy", inactive),
-      `6 nginx: ${inactive} => ssh root@web1 systemctl start pushgate-nginx.service`,
+      `6 nginx: nginx is inactive => ssh root@web1 systemctl start pushgate-nginx.service`,
     ],
-    ["firewall", differs("proxy", port), `6 nginx: ${port} => ssh root@web1 systemctl restart pushgate-nginx.service`],
-    ["firewall", differs("proxy", conf, inactive), `6 nginx: ${conf}; 1 more of proxy differ => npx pulumi up`],
+    [
+      "firewall",
+      differs("proxy", socket, inactive),
+      "6 nginx: its socket is inactive; 1 more of proxy differ => ssh root@web1 systemctl restart pushgate-nginx.service",
+    ],
+    ["firewall", differs("proxy", conf, inactive), `6 nginx: ${conf.what}; 1 more of proxy differ => npx pulumi up`],
     [
       "firewall",
       differs("firewall", "table inet pushgate: absent"),
@@ -75,8 +84,18 @@ describe("each state that is broken has its own cause and fix", () => {
     ],
     [
       "unreachable socket",
-      { guard: "not every admitted source can connect (x); fix: nft list ruleset" },
-      "7 systemd: the guard: not every admitted source can connect (x) => nft list ruleset",
+      fault("not every admitted source can connect", "nft list ruleset"),
+      "7 systemd: the guard: not every admitted source can connect => nft list ruleset",
+    ],
+    [
+      "unreachable socket",
+      fault("the table could not be loaded", "nft --check", later, "firewall"),
+      "5 firewall: the guard: the table could not be loaded => nft --check",
+    ],
+    [
+      "unreachable socket",
+      differs("receiver", { what: "it is inactive", about: github, found: "enabled failed in" }),
+      `7 systemd: it is inactive => ssh root@web1 systemctl restart ${units.receiver}`,
     ],
     [
       "unreachable socket",
@@ -105,7 +124,7 @@ describe("each state that is broken has its own cause and fix", () => {
     ],
     [
       "receiver timeout",
-      differs("receiver", "/etc/pushgate/receiver.json has other contents"),
+      differs("receiver", file("/etc/pushgate/receiver.json")),
       "8 receiver: /etc/pushgate/receiver.json has other contents => npx pulumi up",
     ],
   ])("%s %#", (name, change, cause) => expect(of(name, change)).toEqual([cause]));
@@ -114,15 +133,10 @@ describe("each state that is broken has its own cause and fix", () => {
 test("a host in order explains nothing, and neither does what cannot concern the delivery", () => {
   for (const { name } of outcomes.filter(({ name }) => name !== "outside of the ranges"))
     expect(of(name, {})).toEqual([]);
-  expect(of("unreachable socket", differs("routing", "IPv6 routing rule: absent"))).toEqual([]);
-  expect(
-    of(
-      "unreachable socket",
-      differs("receiver", `${docs} is: declared is "enabled active", the host reports "inactive"`),
-    ),
-  ).toEqual([]);
+  for (const one of [{ about: docs }, { path: `/etc/systemd/system/${docs}.d/x.conf` }])
+    expect(of("unreachable socket", differs("receiver", one))).toEqual([]);
   expect(of("signature", differs("firewall", "table inet pushgate: absent"))).toEqual([]);
-  expect(of("firewall", { guard: "closed: x; fix: y" })).toEqual([]);
+  expect(of("firewall", fault("x", "y"))).toEqual([]);
 });
 
 test("a closed port points to nginx first, silence to the firewall", () => {
@@ -134,25 +148,30 @@ test("a closed port points to nginx first, silence to the firewall", () => {
   expect(first(522)).toMatch(/^5 firewall/);
 });
 
-test("the guard's journal explains a delivery of the same minute, and no other", () => {
-  const text = "closed: the list of -.slice; fix: systemctl cat -- -.slice; the guard opens the sockets again";
-  const at = (time: string) => of("unreachable socket", { guardLines: [{ time, text }] });
-  expect(at("2026-11-01T09:59:10.000Z")).toEqual([
-    "7 systemd: the guard: the list of -.slice => systemctl cat -- -.slice",
-  ]);
-  for (const time of ["2026-11-01T09:58:00.000Z", "2026-11-01T10:00:20.000Z", "unknown time"])
-    expect(at(time)).toEqual([]);
+test("a finding of the guard is in force until the next one, and the last one still is; only a fault is a cause", () => {
+  const one = (time: string, what: string) => ({ time, code: what, what, fix: what === "proven" ? "" : `fix ${what}` });
+  const found = (...findings: (readonly [string, string])[]) =>
+    of("unreachable socket", { findings: findings.map(([time, what]) => one(time, what)), sockets: [] });
+  const because = (what: string) => `7 systemd: the guard: ${what} => fix ${what}`;
+  const [before, at, after] = ["2026-11-01T08:00:00.000Z", "2026-11-01T10:00:05.000Z", "2026-11-01T10:00:05.001Z"];
+  expect(found([before, "a"], [after, "proven"])).toEqual([because("a")]);
+  expect(found([before, "a"], [at, "proven"])).toEqual([]);
+  expect(found([before, "proven"], [after, "b"])).toEqual([because("b")]);
+  expect(found([before, "a"], [after, "b"])).toEqual([because("b"), because("a")]);
+  // Still so, and so at the delivery: one cause.
+  expect(found([before, "a"])).toEqual([because("a")]);
+  expect(found(["unknown time", "a"], [after, "proven"])).toEqual([]);
 });
 
 test("whatever a host reports, the outcomes that are left and the certainty stay the same", () => {
   const broken = state({
-    ...{ guard: "closed: x; fix: y", drops: ["inet other in: drop"], spool: { ...room, readOnly: true } },
+    ...{ ...fault("x", "y"), drops: ["inet other in: drop"], spool: { ...room, readOnly: true } },
     differences: ["firewall", "proxy", "receiver", "routing", "origin-certificate"].map((layer) => ({
-      ...{ layer, text: "x" },
-      file: false,
+      layer,
+      what: "x",
     })),
   });
-  for (const seen of [{}, sent, { ...sent, answer: { status: 522, headers: {} } }] as Attempt[]) {
+  for (const seen of [{}, sent, { ...sent, answer: { status: 522, headers: {} } }] as Evidence[]) {
     const { causes: none, ...plain } = verdict(seen);
     expect(none).toEqual([]);
     for (const host of [state(), broken, state({ unreachable: "gone" })]) {
@@ -195,13 +214,13 @@ test.each([
   ["accepted", ""],
 ])("%s may be explained by a difference of %s, the likeliest first", (name, layers) => {
   const every = ["egress", "proxy", "routing", "receiver", "origin-certificate", "firewall", "guard"];
-  const differences = every.map((layer) => ({ layer, text: `${layer} differs`, file: false }));
+  const differences = every.map((layer) => ({ layer, what: `${layer} differs` }));
   const found = of(name, { differences, sockets: [] });
   expect(found.map((cause) => /: (\S+) differs/.exec(cause)?.[1]).join(", ")).toBe(layers);
 });
 
 describe("a cause is of the layer that broke:", () => {
-  const differing = (layer: string) => ({ differences: [{ layer, text: "x", file: false }], sockets: [] });
+  const differing = (layer: string) => ({ differences: [{ layer, what: "x" }], sockets: [] });
   test.each([
     ["origin certificate", "origin-certificate", "4 Cloudflare to origin"],
     ["firewall", "firewall", "5 firewall"],
@@ -212,25 +231,6 @@ describe("a cause is of the layer that broke:", () => {
   ])("%s by %s: %s", (name, layer, shown) => {
     expect(of(name, differing(layer))).toEqual([expect.stringMatching(`^${shown}: x => `)]);
   });
-});
-
-test("the guard's words are read as it writes them, and others are no cause", () => {
-  const of_ = (guard: string) => of("unreachable socket", { guard, sockets: [] });
-  expect(of_("closed: why; not; fix: do this; the guard opens the sockets again once")).toEqual([
-    "7 systemd: the guard: why; not => do this",
-  ]);
-  expect(of_("why; fix: do this; then that")).toEqual(["7 systemd: the guard: why => do this; then that"]);
-  for (const guard of ["proven", "", "closed: why", "; fix: this"]) expect(of_(guard)).toEqual([]);
-  // Still so, and so at the delivery: one cause.
-  const text = "closed: why; fix: do this; the guard opens";
-  const guardLines = [
-    { time: "2026-11-01T09:00:00.000Z", text: "closed: long ago; fix: that" },
-    { time: "2026-11-01T10:00:05.000Z", text },
-    { time: "2026-11-01T10:00:06.000Z", text: "closed: later; fix: that" },
-  ];
-  expect(of("unreachable socket", { guard: text, guardLines, sockets: [] })).toHaveLength(1);
-  const edge = (time: string) => of("unreachable socket", { guardLines: [{ time, text }], sockets: [] }).length;
-  expect([edge("2026-11-01T09:58:30.000Z"), edge("2026-11-01T09:58:29.999Z")]).toEqual([1, 0]);
 });
 
 test("the lists of the delivery's own socket are compared, and only for the two outcomes that they can explain", () => {
@@ -253,22 +253,22 @@ test("the lists of the delivery's own socket are compared, and only for the two 
 });
 
 test("a difference of the other address family concerns no delivery where the family is known", () => {
-  const both = differs("routing", "IPv4 routing rule: absent", "IPv6 routing rule: absent");
+  const rule = (about: string) => ({ what: `${about} rule`, about });
+  const both = differs("routing", rule("IPv4"), rule("IPv6"));
   const found = (client: string) =>
     of("unreachable socket", { ...both, sockets: [] }, { ...sent, nginx: { ...line, client } });
   const restart = `ssh root@web1 systemctl restart ${units.routing}`;
-  expect(found("192.0.2.1")).toEqual([`7 systemd: IPv4 routing rule: absent => ${restart}`]);
-  expect(found("2001:db8::1")).toEqual([`7 systemd: IPv6 routing rule: absent => ${restart}`]);
-  expect(found("unknown")).toEqual([`7 systemd: IPv4 routing rule: absent; 1 more of routing differ => ${restart}`]);
-  expect(of("unreachable socket", { ...differs("proxy", "IPv6 in nginx"), sockets: [] })).toHaveLength(1);
+  expect(found("192.0.2.1")).toEqual([`7 systemd: IPv4 rule => ${restart}`]);
+  expect(found("2001:db8::1")).toEqual([`7 systemd: IPv6 rule => ${restart}`]);
+  expect(found("unknown")).toEqual([`7 systemd: IPv4 rule; 1 more of routing differ => ${restart}`]);
 });
 
 test("the host's own request to nginx meets a table that drops, too", () => {
-  const answer = differs("proxy", "answer of the origin port: none");
+  const answer = differs("proxy", { about: "origin port" });
   expect(of("another program on the origin port", answer)).toHaveLength(1);
   expect(of("another program on the origin port", { ...answer, drops: ["inet other in: drop"] })).toEqual([]);
-  const rule = { ...differs("proxy", "no answer of the origin port"), drops: ["inet other in: drop"] };
-  expect(of("another program on the origin port", rule)).toHaveLength(1);
+  const other = { ...differs("proxy", { about: "pushgate-nginx.service" }), drops: ["inet other in: drop"] };
+  expect(of("another program on the origin port", other)).toHaveLength(1);
 });
 
 test("a host that ssh does not reach explains what Cloudflare cannot reach either", () => {

@@ -1,6 +1,5 @@
 /** README's table of rejections, from the rows of infra/trace. */
-import type { Shape } from "../../../infra/trace/answers.ts";
-import { type Outcome, outcomes, pathLayers } from "../../../infra/trace/outcomes.ts";
+import { type Outcome, outcomes, pathLayers, type Shape } from "../../../infra/trace/outcomes.ts";
 
 /** What a group of rows shows: answers by the same program, for the same layer. */
 type Shown = { readonly by: string; readonly challenge: boolean; readonly outcome: Outcome; readonly shapes: Shape[] };

@@ -76,7 +76,7 @@ async function traced(headers: Readonly<Record<string, string>> = {}) {
   const answer = { ...rejected, headers: { ...rejected.headers, ...headers } };
   const seen = { answer, ...(await looked({}, answer)) };
   const found = verdict(seen);
-  const text = traceText(seen, found);
+  const text = traceText({ ...seen, ...found });
   return { certainty: found.certainty, names: found.outcomes.map(({ name }) => name), text };
 }
 

@@ -22,18 +22,17 @@ const answer = (texts: Readonly<Record<string, string>>): string =>
     .map(([what, text]) => `state ${what} ${Buffer.from(text).toString("base64")}\n`)
     .join("");
 const probe = probeOf(layersOf(stack, host));
-const parsed = (texts: Readonly<Record<string, string>>) =>
-  parseState(answer({ probe, ...texts }), stack, host, "proven");
+const parsed = (texts: Readonly<Record<string, string>>) => parseState(answer({ probe, ...texts }), stack, host);
 
 /** What the script finds in the way of port 8443, in a namespace with these rules. */
 const drops = (rules: string): string[] => {
   root.write("rules.nft", rules);
-  const script = `${variables({ port: 8443, spool: "/nowhere", logs: "/nowhere", sockets: [] })}\n${scriptBeside(
+  const script = `${variables({ port: 8443, spool: "/nowhere", logs: "/nowhere", findings: "", sockets: [] })}\n${scriptBeside(
     new URL("../../../../infra/cli/trace/state.ts", import.meta.url).href,
     "state.sh",
   )}`;
   const { stdout } = inNamespace(`nft -f ${root.at("rules.nft")}\n${script}`);
-  return parseState(stdout, stack, host, "").drops.slice();
+  return parseState(stdout, stack, host).drops.slice();
 };
 
 describe("tables of others", () => {
@@ -68,25 +67,27 @@ test("a host in order has no difference; one that differs is named by its first 
   expect(parsed({ probe: differing }).differences).toEqual([
     {
       layer: "proxy",
-      file: false,
-      text: 'pushgate-nginx.service is: declared is "enabled active", the host reports "masked inactive"',
+      ...{ about: "pushgate-nginx.service", found: "masked inactive" },
+      what: 'pushgate-nginx.service is: declared is "enabled active", the host reports "masked inactive"',
     },
   ]);
 });
 
-test("counters, room, lists and the guard's lines are read, and the prefix of commands has sudo", () => {
+test("counters, room, lists and the guard's findings are read, and the prefix of commands has sudo", () => {
   const state = parsed({
-    counters:
-      "table inet pushgate {\n\tcounter edge_ok {\n\t\tpackets 7 bytes 60\n\t}\n\tcounter not_edge {\n\t\tpackets 2 bytes 9\n\t}\n}",
-    spool: "25 4096 7 ro,relatime\n",
-    guard: `${JSON.stringify({ __REALTIME_TIMESTAMP: "1793527200000000", MESSAGE: "closed: x" })}\n`,
+    counters: "edge_ok 7\nnot_edge 2\n",
+    spool: "100 7 ro,relatime\n",
+    findings: "\n1793527200\tslice\tit admits\tremove it\n1793527260\tproven\tproven\t\n",
     "pushgate-receiver-github.socket": "192.30.252.0/22 2a0a:a440::/29\n",
   });
   expect(state).toMatchObject({
     ssh: "ssh deploy@web1 sudo",
-    counters: { edge_ok: 7, not_edge: 2 },
+    counters: ["edge_ok 7", "not_edge 2"],
     spool: { freeKiB: 100, freeFiles: 7, readOnly: true },
-    guardLines: [{ time: "2026-11-01T10:00:00.000Z", text: "closed: x" }],
+    findings: [
+      { time: "2026-11-01T10:00:00.000Z", code: "slice", what: "it admits", fix: "remove it" },
+      { time: "2026-11-01T10:01:00.000Z", code: "proven", what: "proven", fix: "" },
+    ],
     sockets: [{ hooks: ["site"], installed: ["192.30.252.0/22", "2a0a:a440::/29"] }],
   });
 });
@@ -97,18 +98,18 @@ test("an answer that is cut, forged or hostile gives no state and throws nothing
     "state",
     "state probe %%%",
     "state __proto__ e30=",
-    "state guard bnVsbA==\nstate probe bnVsbA==",
+    "state findings bnVsbA==\nstate probe bnVsbA==",
   ]) {
-    const state = parseState(text, stack, host, "proven");
+    const state = parseState(text, stack, host);
     expect(state.differences.map(({ layer }) => layer)).toEqual(["probe"]);
     expect(state.sockets[0]!.installed).toEqual([]);
   }
   const hostile = parsed({
     drops: "inet \u001b[2Jother in: drop\n",
     kernel: "\u0007bell\u202e\n",
-    guard: '{"MESSAGE":[1],"__REALTIME_TIMESTAMP":{}}',
+    findings: "1e99\t\u001b[2Jx\n",
   });
   expect(hostile.drops).toEqual(["inet [2Jother in: drop"]);
   expect(hostile.kernelLines).toEqual(["bell"]);
-  expect(hostile.guardLines).toEqual([{ time: "unknown time", text: "1" }]);
+  expect(hostile.findings).toEqual([{ time: "unknown time", code: "[2Jx", what: "", fix: "" }]);
 });

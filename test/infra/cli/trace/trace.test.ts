@@ -53,9 +53,9 @@ const stack: Declared = v.parse(v.object({ hosts: hostsShape, hooks: hooksShape,
 function reported(name: string, facts: Record<string, string>, more: Record<string, string> = {}): void {
   const texts = {
     probe: probeOf(layersOf(stack, stack.hosts.find((one) => one.name === name)!), facts),
-    counters: "table inet pushgate {\n\tcounter not_edge {\n\t\tpackets 12 bytes 720\n\t}\n}\n",
-    spool: "100000 4096 60000 rw,relatime\n",
-    logs: "100000 4096 60000 rw,relatime\n",
+    ...{ counters: "not_edge 12\n", findings: "1795428000\tproven\tproven\t\n" },
+    spool: "400000 60000 rw,relatime\n",
+    logs: "400000 60000 rw,relatime\n",
     "pushgate-receiver-github.socket": "192.30.252.0/22\n",
     ...more,
   };
@@ -101,7 +101,7 @@ test("a delivery that systemd rejected: the path, the fix, what was seen and wha
       Cloudflare's events     not looked at: it let the request pass: X-Served-By names the host
       nginx                   {"status":403,"up_status":"504","up_connect":"-","in_ranges":"0","limit":"PASSED","client":"192.0.2.1"}
       receiver                no line
-      web2's guard now        proven
+      web2's guard now        proven, since 2026-11-23T10:00:00.000Z
       web2's layers now       as declared
       web2's packets          not_edge 12
       pushgate-receiver-github.socket 192.0.2.1 is not in the installed allowlist, not in this release's
@@ -124,24 +124,21 @@ test("a stopped socket: what the host reports now is a likely cause, with the co
   );
 });
 
-test("the guard's own reason and fix come first, now and from its journal at the time of the delivery", async () => {
+test("the guard's own reason and fix come first, where its finding was in force at the time of the delivery", async () => {
   logged("web1", [refused], []);
-  const why = "closed: -.slice admits 192.0.2.0/24, which is added to the allowlists of the sockets below it";
-  const closed = `${why}; fix: systemctl cat -- -.slice; the guard opens the sockets again once the proof holds`;
-  hosts.write("web1", "run/pushgate-guard/verdict", `${closed}\n`);
-  const now = await hosts.run("trace", "--delivery", id);
-  expect(now.stdout).toMatch(/7 systemd: the guard: -\.slice admits.*\n {2}fix: systemctl cat -- -\.slice\n/);
-  const at = (offset: number) => String((Date.parse(sent) + offset) * 1000);
-  const entry = (offset: number) => `${JSON.stringify({ __REALTIME_TIMESTAMP: at(offset), MESSAGE: closed })}\n`;
-  hosts.write("web1", "run/pushgate-guard/verdict", "proven\n");
-  for (const [offset, known] of [
-    [-30_000, true],
-    [-3_600_000, false],
+  const at = Date.parse(sent) / 1000;
+  const closed = "slice\t-.slice admits 192.0.2.0/24\tsystemctl cat -- -.slice";
+  for (const [until, known] of [
+    [60, true],
+    [-60, false],
   ] as const) {
-    reported("web1", {}, { guard: entry(offset) });
-    const then = await hosts.run("trace", "--delivery", id);
-    expect(/7 systemd: the guard: -\.slice admits/.test(then.stdout)).toBe(known);
-    expect(then.stdout).toContain("closed: -.slice admits");
+    reported("web1", {}, { findings: `${at - 3_600}\t${closed}\n${at + until}\tproven\tproven\t\n` });
+    const { stdout } = await hosts.run("trace", "--delivery", id);
+    const cause = /7 systemd: the guard: -\.slice admits.*\n {2}fix: systemctl cat -- -\.slice\n/;
+    expect(cause.test(stdout)).toBe(known);
+    expect(stdout).toMatch(
+      /web1's guard now +proven, .*\n +-\.slice admits .*; fix: systemctl cat .*, since 2026-11-23T08:/,
+    );
   }
 });
 
@@ -191,7 +188,7 @@ describe("a host that is unreachable", () => {
 });
 
 test.each([
-  ["nginx's logs lie on a full disk", () => reported("web1", {}, { logs: "0 4096 60000 rw\n" })],
+  ["nginx's logs lie on a full disk", () => reported("web1", {}, { logs: "0 60000 rw\n" })],
   [
     "the journal is too long to be searched in time",
     () => hosts.program(join(hosts.folder, "web1/bin/journalctl"), "#!/bin/sh\nexec sleep 30\n"),
