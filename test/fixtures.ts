@@ -108,11 +108,10 @@ export const rebuilt: Settings = settled(
         ...hooks[1],
         repository: "ssh://git@git.example.net:2222/example/docs.git",
         site: {
-          webRoot: "/home/docs/www",
+          webRoot: "/srv/docs/www",
           content: "/home/docs/content",
           folder: "docs",
           schedule: "Mon..Fri 06:00",
-          keep: [".well-known/acme-challenge"],
           knownHosts,
           egress: ["10.1.2.0/24", "fd12:3456::/48"],
           writers: "docs",
@@ -132,7 +131,7 @@ export const rebuilt: Settings = settled(
 export const made = {
   certificate: "PEM",
   clientCaPem: "PEM",
-  programs: { receiver: { sha256: "" }, builder: { sha256: "" } },
+  programs: { receiver: { sha256: "" }, builder: { sha256: "" }, reporter: { sha256: "" } },
 };
 
 /** Mulberry32: the same numbers for the same seed on every host; from 0 up to, but not including, 1. */

@@ -46,8 +46,8 @@ drop_temps() {
   done <"$work/temps"
 }
 
-# Removes folders that applies made and that are empty again, deepest first. A folder in use stays, and stays listed. An
-# account that can write above a folder may have exchanged its path since, so `enter` goes there.
+# Removes folders that applies made and that are empty again, deepest first. A folder in use stays, and stays listed;
+# so does one whose path leads elsewhere by now.
 drop_empty_folders() {
   [ -f "$state/made" ] || return 0
   # Most folders are in use: one find looks at all of them, and one at each only after a removal, which may empty the
@@ -58,8 +58,9 @@ drop_empty_folders() {
   # Written aside: a full disk must not shorten the list.
   sort -ru -- "$state/made" | while read -r folder; do
     is_folder "$folder" || continue
+    above=${folder%/*}
     { { [ "$removed" = 1 ] || is_line "$folder" "$empty"; } && [ -n "$(find "$folder" -maxdepth 0 -empty)" ] &&
-      (enter "${folder%/*}" && rmdir -- "./${folder##*/}") 2>/dev/null && removed=1; } ||
+      (cd -P -- "$above/" && [ "$(pwd -P)" = "${above:-/}" ] && rmdir -- "./${folder##*/}") 2>/dev/null && removed=1; } ||
       printf '%s\n' "$folder" || exit 1
   done >"$state/made.new" && sync -- "$state/made.new" && mv -f -- "$state/made.new" "$state/made"
   [ -s "$state/made" ] || rm -f -- "$state/made"

@@ -109,7 +109,6 @@ export function applyScript(layer: HostLayer, stamp: string, state: string = sta
   const lines = [...files.map(fileLine), ...facts.map((fact) => factLine(script, fact))];
   const installed = lines.map((line) => `${line}\n`).join("");
   return [
-    scriptBeside(import.meta.url, "enter.sh"),
     scriptBeside(import.meta.url, "apply.sh"),
     shellFunction("manifest", [
       ...files.map(({ path, text, mode, owner, check = "" }) => call("file", path, mode, owner, check, text)),

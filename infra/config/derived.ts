@@ -1,12 +1,6 @@
 /** Values derived from the configuration, each in one place: Settings, sites, hostnames, source sets, repositories. */
-import {
-  type GitHost,
-  type GitHostName,
-  gitHostNames,
-  gitHosts,
-  type Repository,
-  repositoryOf,
-} from "../../service/git-hosts/index.ts";
+import { type GitHost, type GitHostName, gitHostNames, gitHosts } from "../../service/git-hosts/index.ts";
+import { type Repository, repositoryOf } from "../../service/git-hosts/repository.ts";
 import { webhookPath } from "../contract.ts";
 import { type Network, networks } from "../networks.ts";
 import { tidy } from "./cidr.ts";
@@ -59,8 +53,8 @@ export function reportPorts({ repository, setsStatus, site: { notify } }: SiteHo
 
 /** The sites that pushgate serves, too, in the order of their hooks. Every host serves each. */
 export const servedSites = (settings: Pick<Settings, "hooks">) =>
-  sitesOf(settings).flatMap(({ name: hook, site: { hostname, webRoot } }) =>
-    hostname ? [{ hook, hostname, webRoot }] : [],
+  sitesOf(settings).flatMap(({ name: hook, site: { hostname, webRoot, folders } }) =>
+    hostname ? [{ hook, hostname, webRoot, folders: Object.entries(folders) }] : [],
   );
 
 /** All names that a host answers to on its origin port, that for hooks first. */

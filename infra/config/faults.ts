@@ -41,7 +41,7 @@ const keyOf = (steps: readonly unknown[], at: string): string =>
 /** The schema of the value at these steps, or of the nearest one around it that is known. */
 const partAt = (schema: Schema, steps: readonly unknown[]): Schema =>
   steps.reduce<Schema>((parent, step) => {
-    const child = parent.item ?? parent.entries?.[String(step)];
+    const child = parent.item ?? parent.value ?? parent.entries?.[String(step)];
     return child === undefined ? parent : unwrapped(child);
   }, schema);
 

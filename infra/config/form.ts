@@ -4,6 +4,7 @@ import * as v from "valibot";
 export type Schema = v.GenericSchema & {
   readonly wrapped?: v.GenericSchema;
   readonly item?: v.GenericSchema;
+  readonly value?: v.GenericSchema;
   readonly entries?: Readonly<Record<string, v.GenericSchema>>;
 };
 

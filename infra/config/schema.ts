@@ -18,9 +18,9 @@ import {
   dnsName,
   dnsPattern,
   extension,
-  keptPath,
   knownHost,
   list,
+  named,
   object,
   oneOf,
   pattern,
@@ -96,7 +96,10 @@ const isNotifyUrl = (url: string): boolean => {
 };
 
 const site = object({
-  webRoot: absolutePath("/var/www/site", "Folder that the web server serves; becomes a link to the current release."),
+  webRoot: absolutePath(
+    "/var/www/site",
+    "What the web server serves: pushgate makes it a link to the current release. Root alone may write the folders above.",
+  ),
   content: v.exactOptional(
     absolutePath(
       "/srv/content/site",
@@ -107,7 +110,11 @@ const site = object({
     withoutSlash(relativePath("docs", "Folder of the site in the repository; without it, the site is at its top.")),
   ),
   hostname: v.exactOptional(dnsName("www.example.org", "Hostname of the site, if pushgate is to serve it, too.")),
-  keep: list(keptPath, "paths in the web root", "Paths in the web root that stay and that no build makes."),
+  folders: named(
+    absolutePath("/srv/downloads", ""),
+    "an object of names and absolute paths, such as { downloads: /srv/downloads }",
+    "Folders on the host with files that no build makes: with `hostname`, pushgate serves each at `/<name>/`.",
+  ),
   paths: v.exactOptional(
     some(
       relativePath("layouts/", "", "*"),

@@ -1,5 +1,6 @@
 import * as v from "valibot";
 import { parse as parseYaml } from "yaml";
+import { apis } from "../../service/git-hosts/api/index.ts";
 import type { GitHost } from "../../service/git-hosts/index.ts";
 import { repositoryOf } from "../../service/git-hosts/repository.ts";
 import { isKey, isMeantAsKey } from "../../service/git-hosts/standard-signature.ts";
@@ -104,7 +105,7 @@ function reportFaults(
     ...faultsOf(`${key}.status`, {
       "is set, but the hook has no site, so that no build has a result. Remove it.": status !== undefined && !hasSite,
       [`is set, but ${name} has no API for the result of a build. Remove it.`]:
-        status !== undefined && hasSite && gitHost !== undefined && gitHost.status === undefined,
+        status !== undefined && hasSite && gitHost !== undefined && apis[gitHost.name]?.status === undefined,
     }),
     ...faultsOf(`${key}.notify`, {
       [`is missing, and site.notify is set. Run: ${newSecret(`${key}.notify`, "all")}`]:

@@ -29,7 +29,7 @@ export function siteFaults(hooks: Config["hooks"]): Fault[] {
     ...sites.flatMap((one, i) => [
       ...folderFaults(one),
       ...sites.slice(0, i).flatMap((before) => sharedFaults(one, before)),
-      ...keepFaults(one),
+      ...servedFolderFaults(one, sites),
       ...knownHostsFaults(one),
       ...one.site.egress.flatMap((range, j) => egressFaults(range, `${one.key}.egress[${j}]`)),
       ...hugoFaults(one.site.hugo.path, `${one.key}.hugo.path`),
@@ -79,13 +79,31 @@ function sharedFaults({ key, site }: Keyed, before: Keyed): Fault[] {
   return [{ key: `${key}.${name}`, says: `is "${site[name]}", which overlaps ${overlapped}. Use separate folders.` }];
 }
 
-const keepFaults = ({ key, site: { keep } }: Keyed): Fault[] =>
-  keep.flatMap((path, i) =>
-    keep.slice(0, i).flatMap((before, j) => {
-      const fault = `is "${path}", which overlaps keep[${j}], "${before}". Keep only the wider of the two.`;
-      return faultsOf(`${key}.keep[${i}]`, { [fault]: overlap(path, before) });
+/** `site.folders`: a name is a part of URLs, and a path is served whole. */
+function servedFolderFaults({ key, site: { folders, hostname } }: Keyed, sites: readonly Keyed[]): Fault[] {
+  const names = Object.keys(folders);
+  return [
+    ...faultsOf(`${key}.folders`, {
+      "is set, and hostname is not, so pushgate serves nothing. Set hostname, or have your own web server serve them.":
+        names.length > 0 && hostname === undefined,
     }),
-  );
+    ...Object.entries(folders).flatMap(([name, path], i) => {
+      const alike = names.slice(0, i).find((other) => other.toLowerCase() === name.toLowerCase());
+      const overlapped = sites.find(({ site }) => overlap(path, site.webRoot));
+      return faultsOf(`${key}.folders.${name}`, {
+        "has a name that is no part of a URL. Use letters from A to Z, digits and . _ -, such as downloads.":
+          !/^[A-Za-z0-9_][A-Za-z0-9._-]{0,63}$/.test(name),
+        "has the name of a file that builds make. Use another name, such as downloads.": /\.(html?|txt|xml)$/i.test(
+          name,
+        ),
+        [`differs from folders.${alike} only in its case. Use another name.`]: alike !== undefined,
+        [`is "${path}", which holds more than these files. Use a folder below it.`]: sharedFolders.test(path),
+        [`is "${path}", which belongs to the system. Use a folder of the site's own.`]: systemFolders.test(path),
+        [`is "${path}", which overlaps ${overlapped?.key}.webRoot. Use a folder beside it.`]: overlapped !== undefined,
+      });
+    }),
+  ];
+}
 
 function knownHostsFaults({ key, repository, gitHost, site: { knownHosts } }: Keyed): Fault[] {
   if (isElsewhere({ repository, gitHost })) return [];

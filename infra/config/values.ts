@@ -40,6 +40,16 @@ export const object = <const T extends v.ObjectEntries>(entries: T) =>
     { entries },
   );
 
+/** Names and a value of one kind for each; checks between keys look at the names. */
+export const named = <const T extends v.GenericSchema<string>>(value: T, form: string, description: string) => {
+  const map = v.pipe(
+    v.custom<Record<string, string>>((given) => v.is(v.object({}), given) && !Array.isArray(given)),
+    v.record(v.string(), value),
+    v.metadata({ form, description }),
+  );
+  return v.optional(Object.assign(map, { value }), {});
+};
+
 export const described = <T extends v.GenericSchema>(schema: T, description: string) =>
   v.pipe(schema, v.metadata({ description }));
 
@@ -126,4 +136,3 @@ export const withoutSlash = <T extends v.GenericSchema<string>>(path: T) =>
     path,
     v.transform((text: string) => text.replace(/\/$/, "")),
   );
-export const keptPath = withoutSlash(relativePath("downloads"));

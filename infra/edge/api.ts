@@ -3,6 +3,7 @@
  * client certificate and its repair, a search for what exists, and security events.
  */
 import { setTimeout as sleep } from "node:timers/promises";
+import { pauseOf } from "../../service/pause.ts";
 
 /** Cloudflare's own API; tests have a fake one. */
 export const vendorUrl = "https://api.cloudflare.com/client/v4";
@@ -30,6 +31,7 @@ type Envelope = {
 };
 
 const tries = 4;
+const usualPause = 2_000; // ms
 
 export type CloudflareApi = ReturnType<typeof cloudflareApi>;
 
@@ -53,8 +55,8 @@ export function cloudflareApi({ baseUrl, token }: CloudflareAccess, deadline?: A
         });
       const busy = response.status === 429 || response.status >= 500;
       if (!busy || left === 0) return read(response.status, text);
-      const seconds = Number(response.headers.get("retry-after") ?? Number.NaN);
-      await sleep(1000 * (seconds >= 0 && seconds < 60 ? seconds : 2));
+      const pause = pauseOf({ status: response.status, headers: Object.fromEntries(response.headers) }) ?? usualPause;
+      await sleep(pause < 60_000 ? pause : usualPause);
     }
   }
 

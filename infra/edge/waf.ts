@@ -5,7 +5,8 @@
  * The expressions use only what every plan has and what is known to be false for an absent header:
  * `any(starts_with(H[*], …))` is false then, but `H[0] ne ""` and `all(…)` are true.
  */
-import { gitHosts, type SignatureShape } from "../../service/git-hosts/index.ts";
+import type { SignatureShape } from "../../service/git-hosts/hmac-signature.ts";
+import { gitHosts } from "../../service/git-hosts/index.ts";
 import { hookHostnames, sourceSets } from "../config/derived.ts";
 import type { GitHostName, Hook, Settings } from "../config/settings.ts";
 import { canaryPath, webhookPath } from "../contract.ts";

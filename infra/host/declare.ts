@@ -8,7 +8,7 @@ import { Component } from "../component.ts";
 import { namesOf } from "../config/derived.ts";
 import type { Credentials, Host, Settings } from "../config/settings.ts";
 import { firstApply } from "./first-apply.ts";
-import { type HostLayers, hasBuilder, hostLayers, type Made } from "./index.ts";
+import { type HostLayers, hostLayers, type Made } from "./index.ts";
 import { originCertificate } from "./origin-certificate/origin-certificate.ts";
 import { fitFaults, questionsOf } from "./preflight.ts";
 import type { Bundle, Bundles } from "./programs/programs.ts";
@@ -108,15 +108,19 @@ function applyLayers(host: Host, report: HostReport, inputs: Inputs, parent: pul
   const program = send(programs.receiver, "receiver-program", [credentials]);
   const receiver = then("receiver", [program]);
 
-  // No hook has a site any more: remove the builder's layers in reverse order. Skip those that never were on the host.
-  const ofBuilder = ["builder-program", "egress", "builder", "site"] satisfies (keyof HostLayers)[];
-  const declared = hasBuilder(settings) ? ofBuilder : ofBuilder.toReversed().filter((name) => !neverCame(seen(name)));
+  // Layers that no hook needs any more leave last, in reverse order. Skip those that never were on the host.
+  const ofBuilder = ["builder-program", "reporter-program", "egress", "builder", "site"] satisfies (keyof HostLayers)[];
+  const isLeaving = (name: keyof HostLayers) => layers[name].present === false;
+  const left = ofBuilder.filter((name) => isLeaving(name) && !neverCame(seen(name)));
+  const sent: Partial<Record<keyof HostLayers, Bundle | undefined>> = {
+    "builder-program": programs.builder,
+    "reporter-program": programs.reporter,
+  };
   let built: pulumi.Resource = receiver;
-  for (const name of declared)
-    built =
-      name === "builder-program" && programs.builder !== undefined
-        ? send(programs.builder, name, [built])
-        : then(name, [built]);
+  for (const name of [...ofBuilder.filter((one) => !isLeaving(one)), ...left.reverse()]) {
+    const bundle = sent[name];
+    built = bundle === undefined ? then(name, [built]) : send(bundle, name, [built]);
+  }
 
   const routing = then("routing", [built]);
   const proxy = then(

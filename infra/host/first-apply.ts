@@ -26,11 +26,11 @@ const lines: Readonly<Record<keyof HostLayers, Line>> = {
   receiver: (settings) =>
     `makes the account ${receiverUser} and starts ${units.receiver} on loopback, ${portsOf(settings)}`,
   "builder-program": () => `installs ${paths.builder}`,
+  "reporter-program": () => `installs ${paths.reporter}`,
   egress: (settings) =>
     `makes the accounts ${accountsOf(sitesOf(settings)).join(", ")} and limits their network access`,
   builder: (settings) => `installs the units that build ${sitesAs(settings, ({ name }) => name)}`,
-  site: (settings) =>
-    `makes ${sitesAs(settings, ({ site }) => site.webRoot)} a link to the current release; a folder there becomes the first release`,
+  site: (settings) => `makes ${sitesAs(settings, ({ site }) => site.webRoot)} a link to the current release`,
   routing: () => `keeps the receiver's replies on the host, in routing table ${routingTable}`,
   proxy: (settings, { originPort }) =>
     `starts an nginx of its own on port ${originPort} for hooks${servedSites(settings)

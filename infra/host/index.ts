@@ -4,7 +4,6 @@
  */
 
 import { type HostLayer, leaving } from "../apply/layer.ts";
-import { sitesOf } from "../config/derived.ts";
 import type { Host, Settings } from "../config/settings.ts";
 import { builderLayer } from "./builder/builder.ts";
 import { clientCaLayer } from "./client-ca/client-ca.ts";
@@ -14,7 +13,7 @@ import { guardLayer } from "./guard/guard.ts";
 import { originCertificateLayer } from "./origin-certificate/origin-certificate.ts";
 import { originKeyLayer } from "./origin-key/origin-key.ts";
 import { packagesLayer } from "./packages/packages.ts";
-import { type Bundle, programLayer } from "./programs/programs.ts";
+import { type Bundle, isNeeded, type Program, programLayer } from "./programs/programs.ts";
 import { proxyLayer } from "./proxy/proxy.ts";
 import { receiverLayer } from "./receiver/receiver.ts";
 import { routingLayer } from "./routing/routing.ts";
@@ -27,27 +26,28 @@ export type Made = {
   readonly certificate: string;
   /** PEM of the CA of the client certificate that Cloudflare presents. */
   readonly clientCaPem: string;
-  /** The builder only where a hook has a site. */
-  readonly programs: { readonly receiver: Pick<Bundle, "sha256">; readonly builder?: Pick<Bundle, "sha256"> };
+  /** Those that the hosts need. */
+  readonly programs: { readonly [program in Program]?: Pick<Bundle, "sha256"> };
 };
 
-/** The builder's layers are on a host while a hook has a site, and leave it after the last one. */
-export const hasBuilder = (settings: Settings): boolean => sitesOf(settings).length > 0;
-
 export function hostLayers(settings: Settings, host: Host, made: Made) {
-  const ofBuilder = (layer: HostLayer): HostLayer => (hasBuilder(settings) ? layer : leaving(layer));
+  // Builder and reporter are on a host while a hook needs them, and leave it after the last one.
+  const of = (program: Program, layer: HostLayer): HostLayer => (isNeeded(program, settings) ? layer : leaving(layer));
+  const programOf = (program: Program) =>
+    of(program, programLayer(program, settings, made.programs[program] ?? { sha256: "" }));
   return {
     packages: packagesLayer(settings),
     "origin-key": originKeyLayer(host),
     "origin-certificate": originCertificateLayer(settings, host, made.certificate),
     secrets: secretsLayer(settings),
-    "receiver-program": programLayer("receiver", settings, made.programs.receiver),
+    "receiver-program": programOf("receiver"),
     receiver: receiverLayer(settings),
     // The builder uses the receiver's spool and group, and its egress table is active before it can start.
-    "builder-program": ofBuilder(programLayer("builder", settings, made.programs.builder ?? { sha256: "" })),
-    egress: ofBuilder(egressLayer(settings)),
-    builder: ofBuilder(builderLayer(settings, host)),
-    site: ofBuilder(siteLayer(settings)),
+    "builder-program": programOf("builder"),
+    "reporter-program": programOf("reporter"),
+    egress: of("builder", egressLayer(settings)),
+    builder: of("builder", builderLayer(settings, host)),
+    site: of("builder", siteLayer(settings)),
     routing: routingLayer(),
     proxy: proxyLayer(settings, host, made.clientCaPem),
     firewall: firewallLayer(settings, host),

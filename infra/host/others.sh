@@ -1,5 +1,5 @@
 # shellcheck shell=sh
-# Who besides root can change what a path leads to. Only for reports: root enters such a path by enter.sh.
+# Who besides root can change what a path leads to.
 
 # Each file, link and folder on the way to path $1 that an account other than root can write or exchange.
 written_by_others() {
@@ -18,7 +18,16 @@ written_by_others() {
   done
 }
 
-# The folders above path $1 that an account other than root can write, with mode and owner.
-others_above() {
-  written_by_others "${1%/*}" | while read -r folder; do stat -c '%n (%A %U:%G)' -- "$folder"; done | paste -sd , - | sed 's/,/, /g'
+# Prints the account as which folder $1 is opened: root, or the one account that can exchange what is on the way to it.
+# Where several can, one of them could lead another to a folder that it may not read: prints which folder they can write.
+opener_of() {
+  opener=root
+  for folder in $(written_by_others "${1%/*}"); do
+    owner=$(stat -c %U -- "$folder")
+    case "$opener $owner $(stat -c %A -- "$folder")" in
+      "root $owner "?????-??-? | "$owner $owner "?????-??-?) opener=$owner ;;
+      *) echo "$folder" && return 1 ;;
+    esac
+  done
+  echo "$opener"
 }

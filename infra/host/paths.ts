@@ -33,6 +33,7 @@ export const paths = {
   lib: "/usr/local/lib/pushgate",
   receiver: "/usr/local/lib/pushgate/receiver.cjs",
   builder: "/usr/local/lib/pushgate/builder.cjs",
+  reporter: "/usr/local/lib/pushgate/reporter.cjs",
   /** One folder for each hook: the receiver stores deliveries there, the builder takes them. */
   spool: "/var/spool/pushgate",
   /** One file for each hook: rendered settings of the builder, and the SSH host keys of its git host. */

@@ -6,7 +6,7 @@ import { sitesOf, sourceSets } from "../config/derived.ts";
 import type { Host, Settings } from "../config/settings.ts";
 import { csrQuestion } from "./origin-key/origin-key.ts";
 import { units } from "./paths.ts";
-import { folderQuestion, operatorFolders, scheduleQuestion, schedulesOf } from "./site/site.ts";
+import { folderQuestion, foldersOfSites, scheduleQuestion, schedulesOf } from "./site/site.ts";
 
 type Fitness = { readonly faults: string[]; readonly warnings: string[] };
 
@@ -49,7 +49,6 @@ export function preflight(host: Host, report: HostReport, settings: Settings): F
         receiverPorts,
         disk,
         ipv6,
-        sites,
         folders,
         schedules,
         buildLimits,
@@ -222,35 +221,11 @@ const ipv6: Check = ({ address6 }, report) => {
   return warning(`${found}: a push that reaches Cloudflare over IPv6 is answered 503. ${leave}${fix}`);
 };
 
-/** Before the site layer's first apply: what would stop it midway, and what it turns into a release. Later it is drift. */
-const sites: Check = (_, { layers: { site: seen } }, settings) => {
-  if (seen === undefined || seen.stamp !== undefined) return [];
-  return operatorFolders(settings).flatMap(({ name }, i): Finding[] => {
-    const root = seen.facts[i]?.output ?? "";
-    const found = `the ${name} is ${root}.`;
-    return [
-      ...(root.startsWith("missing") ? fault(found) : []),
-      ...(/^(a link|neither)/.test(root)
-        ? fault(`${found} Set \`site.webRoot\` to another path, or move what is there.`)
-        : []),
-      ...(root.startsWith("a folder")
-        ? warning(
-            `${found} If it holds files that the build does not make and \`site.keep\` does not name, \`up\` lists them and stops.`,
-          )
-        : []),
-    ];
-  });
-};
-
-/** Root changes nothing by a path that others can exchange; these decide what is served and built all the same. */
+/** What root, Hugo and nginx cannot use, also later: an `up` would stop there. */
 const folders: Check = (_, { layers: { folders: seen } }, settings) =>
-  operatorFolders(settings).flatMap(({ name }, i) => {
-    const found = seen?.facts[i]?.output ?? "";
-    if (found === "") return [];
-    return warning(
-      `the ${name} is below ${found}, which accounts other than root can write. They decide what is there: trust them, ` +
-        "or use a folder below folders that root alone can write, such as /var/www.",
-    );
+  foldersOfSites(settings).flatMap(({ key, path }, i) => {
+    const found = seen?.facts[i]?.output;
+    return found === undefined || found === "fit" ? [] : fault(`${key} is ${path}, ${found}`);
   });
 
 /** infra/config knows the shape of a schedule only; systemd would start no timer whose date it cannot read. */

@@ -135,6 +135,3 @@ export function walk(
 
 /** Whether a path is this one or below it. */
 export const isUnder = (path: string, top: string): boolean => path === top || path.startsWith(`${top}/`);
-
-/** Whether a path of a build is one of `site.keep` or below one. */
-export const isKept = (path: string, keep: readonly string[]): boolean => keep.some((kept) => isUnder(path, kept));

@@ -1,11 +1,10 @@
 /**
  * The builder: reads its settings, works as long as markers are pending, and waits for the next. Exits 78 (EX_CONFIG) on
  * faulty settings. systemd runs one builder per site, and ends its whole control group before it starts the next. With
- * the word `ended` it reports how systemd ended the builder before; with `report` it is the reporter.
+ * the word `ended` it reports how systemd ended the builder before.
  */
 import { isConfined } from "../confined.ts";
-import { report } from "../reporter/report.ts";
-import { readBuilder, readReporter, readUnitEnd, SettingsFault } from "../settings.ts";
+import { readBuilder, readUnitEnd, SettingsFault } from "../settings.ts";
 import { makePlaces, placesOf } from "./places.ts";
 import { buildPending, removeLeftovers } from "./run/build-pending.ts";
 import { pauses } from "./run/pauses.ts";
@@ -16,10 +15,6 @@ import { reportEnd } from "./run/unit-end.ts";
 import { gitOf } from "./source/git.ts";
 
 async function main(): Promise<void> {
-  if (process.argv[2] === "report") {
-    process.exitCode = await report(readReporter());
-    return;
-  }
   const builder = readBuilder();
   // Other accounts read what is published, whatever the unit's UMask= is.
   process.umask(0o022);

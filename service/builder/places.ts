@@ -19,7 +19,6 @@ export function placesOf({ site, spool, requests, rootRequests }: Given) {
     current: join(site, "current"),
     releases: join(site, "releases"),
     release: (id: string) => join(site, "releases", id),
-    kept: join(site, "kept"),
     status: join(site, "status.json"),
     work,
     /** Names of markers that are taken and not published, one a line. */
@@ -32,8 +31,6 @@ export function placesOf({ site, spool, requests, rootRequests }: Given) {
     stats: join(work, "hugo_stats.json"),
     manifests: join(work, "manifests"),
     manifest: (id: string) => join(work, "manifests", `${id}.json`),
-    /** The names of the files to adopt, each ended by NUL. */
-    listing: join(work, "listing"),
     held: join(work, "held"),
     /** Holds when the builder tries again, after it ended in the middle of a run. */
     paused: join(work, "paused"),
@@ -45,9 +42,9 @@ export function placesOf({ site, spool, requests, rootRequests }: Given) {
 }
 
 export function makePlaces(places: Places): void {
-  const { work, releases, kept, manifests } = places;
+  const { work, releases, manifests } = places;
   mkdirSync(work, { recursive: true, mode: 0o700 });
-  for (const folder of [releases, kept, manifests]) mkdirSync(folder, { recursive: true });
+  for (const folder of [releases, manifests]) mkdirSync(folder, { recursive: true });
   makeCache(places);
 }
 

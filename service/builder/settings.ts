@@ -33,12 +33,10 @@ export const builderShape = v.pipe(
     content: v.exactOptional(absolute),
     /** The site's folder in the clone; without it, the site is at the clone's top. */
     folder: v.exactOptional(below),
-    /** For messages alone: the builder sees neither this folder nor the content. */
-    webRoot: absolute,
     /** Paths whose change builds; `*` stands for any characters within a segment. */
     paths: list,
-    /** Paths in webRoot that no build produces and that stay. */
-    keep: v.pipe(v.array(below), v.readonly()),
+    /** First segments of paths that nginx serves from other folders (`site.folders`): a build may have no file there. */
+    folders: list,
     /** Extensions, without the dot, of files that are carried into the next releases. */
     assets: list,
     /** Whether the builder fetches the submodules that .gitmodules names. */

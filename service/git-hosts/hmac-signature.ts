@@ -1,12 +1,27 @@
 /** HMAC-SHA256 over a delivery's bytes, in 64 hexadecimal digits. No header makes these functions throw. */
 import { createHmac, timingSafeEqual } from "node:crypto";
-import type { Dialect, SignatureShape } from "./git-host.ts";
+import type { IncomingHttpHeaders } from "node:http";
 
-type Signature = {
-  readonly shape: SignatureShape;
-  /** The header that signs a body which pushgate itself sends. */
-  readonly signed: (secret: string, body: string) => Readonly<Record<string, string>>;
-} & Pick<Dialect, "signatureFault" | "verify">;
+/** A header of a signed delivery. Cloudflare's rules, which cannot read a body, test its shape; the receiver verifies it. */
+export type SignatureShape = {
+  /** In lower case: Cloudflare's rules find a header by this spelling only. */
+  readonly header: string;
+  /** The first characters of the value; empty where each value can differ in all of them. */
+  readonly prefix: string;
+  /** Characters of the whole value; absent where the length varies. */
+  readonly length?: number;
+};
+
+export type Signature = {
+  /** A delivery carries at least one of these headers. */
+  readonly signatures: readonly SignatureShape[];
+  /** Why the headers hold no signature, found without hashing; undefined where they hold one. */
+  readonly signatureFault: (headers: IncomingHttpHeaders) => string | undefined;
+  /** Whether the headers sign exactly these bytes with this secret. It never throws. */
+  readonly verify: (secret: string, body: Buffer, headers: IncomingHttpHeaders) => boolean;
+  /** The headers that sign a body which pushgate itself sends. */
+  readonly sign: (secret: string, id: string, body: string) => Readonly<Record<string, string>>;
+};
 
 /** `title`: the header as the git host spells it. `prefix`: what comes before the digits. */
 export function hmacSignature(title: string, prefix: "sha256=" | ""): Signature {
@@ -14,8 +29,7 @@ export function hmacSignature(title: string, prefix: "sha256=" | ""): Signature 
   // One signature: not two, which Node joins with ", ", and not `sha256=` alone, which Gitea sends without a secret.
   const wellFormed = new RegExp(`^${prefix}([0-9a-f]{64})$`);
   return {
-    shape: { header, prefix, length: prefix.length + 64 },
-    signed: (secret, body) => ({ [header]: `${prefix}${createHmac("sha256", secret).update(body).digest("hex")}` }),
+    signatures: [{ header, prefix, length: prefix.length + 64 }],
     signatureFault: ({ [header]: value }) => {
       if (value === undefined) return `${title} is missing. Set the hook's secret at the git host.`;
       return wellFormed.test(String(value))
@@ -26,6 +40,7 @@ export function hmacSignature(title: string, prefix: "sha256=" | ""): Signature 
       const hex = String(value).match(wellFormed)?.[1];
       return hex !== undefined && isHmac(Buffer.from(hex, "hex"), secret, [body]);
     },
+    sign: (secret, _id, body) => ({ [header]: prefix + createHmac("sha256", secret).update(body).digest("hex") }),
   };
 }
 

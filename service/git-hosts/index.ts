@@ -1,34 +1,135 @@
-/** Every git host that pushgate knows. A new git host is a module in this folder and a row in this table. */
+/** Every git host that pushgate knows: a new one is a row of this table, and of those of `api/` where it has an API. */
 import type { IncomingHttpHeaders } from "node:http";
-import { bitbucket } from "./bitbucket.ts";
-import { bitbucketDataCenter } from "./bitbucket-data-center.ts";
-import { forgejo } from "./forgejo.ts";
-import type { GitHost } from "./git-host.ts";
-import { gitea } from "./gitea.ts";
-import { github } from "./github.ts";
-import { gitlab } from "./gitlab.ts";
-import { gitlabSelfManaged } from "./gitlab-self-managed.ts";
-import { gogs } from "./gogs.ts";
-import { standardWebhooks } from "./standard-webhooks.ts";
+import { gitlabSignature } from "./gitlab-signature.ts";
+import { hmacSignature, type Signature } from "./hmac-signature.ts";
+import { type Change, type Json, listOf, objectOf, type Payload } from "./payload.ts";
+import { isMeantAsKey, standardSignature } from "./standard-signature.ts";
+
+type Row = Signature & {
+  /** In lower case: each delivery carries this header. Deliveries of some git hosts carry the marks of others, too. */
+  readonly mark: string;
+  /** In lower case: the header with the id that the git host's page of deliveries shows. */
+  readonly deliveryHeader: string;
+  /** Where a person adds a webhook, on the pages of the repository. */
+  readonly webhookPage: string;
+  /** Absent for a sender whose deliveries are all pushes. */
+  readonly payload?: Payload;
+  /** Names of its servers, where it is a public service. */
+  readonly domains?: readonly string[];
+  /** Loopback port of its socket, its own from 9461 to 9469; absent where the git host publishes no source ranges. */
+  readonly publishedPort?: number;
+  /** Set for a sender that holds no repositories: those of its hooks are at a git host. */
+  readonly anyRepository?: true;
+  /** Which secrets are keys of Standard Webhooks: `whsec_` and base64. None where absent. */
+  readonly keys?: "all" | "some";
+  /** What the form calls the field for this secret; "secret" where absent. */
+  readonly secretField?: (secret: string) => string;
+};
+
+/** Gitea and Forgejo repeat signature, event and delivery id in headers of their own; only GitHub's are read. */
+const likeGithub = {
+  ...hmacSignature("X-Hub-Signature-256", "sha256="),
+  deliveryHeader: "x-github-delivery",
+  payload: { header: "x-github-event", push: ["push"], ping: "ping", levels: 1, changes: (push: Json) => [push] },
+};
+
+const likeGitlab = {
+  ...gitlabSignature,
+  mark: "x-gitlab-event",
+  // Since GitLab 17.4. Retries and resends keep it; each has another X-Gitlab-Event-UUID.
+  deliveryHeader: "idempotency-key",
+  webhookPage: "Settings > Webhooks > Add new webhook",
+  // GitLab itself has no ping: its test is a push.
+  payload: { ...likeGithub.payload, header: "x-gitlab-event", push: ["Push Hook", "Tag Push Hook"], ping: "Ping" },
+  keys: "some",
+  secretField: (secret: string) => (isMeantAsKey(secret) ? "signing token" : "secret token"),
+} as const;
+
+// GitHub uses this header for SHA-1; Bitbucket's prefix says SHA-256.
+const bitbucketSignature = hmacSignature("X-Hub-Signature", "sha256=");
+
+/** {push: {changes: [{new: {target: {hash}}}]}}; `new` is null for a deleted ref, `old` for a new one. */
+const bitbucketChanges = ({ push }: Json): Change[] =>
+  listOf(objectOf(push).changes).map(({ old, new: now }) => {
+    const { type, name } = objectOf(now ?? old);
+    const hash = (side: unknown): unknown => objectOf(objectOf(side).target).hash;
+    return {
+      ref: typeof name === "string" ? `refs/${type === "tag" ? "tags" : "heads"}/${name}` : undefined,
+      ...{ before: hash(old), after: hash(now), deleted: now === null },
+    };
+  });
+
+/** {changes: [{refId, fromHash, toHash, type}]} */
+const dataCenterChanges = ({ changes }: Json): Change[] =>
+  listOf(changes).map(({ refId, fromHash, toHash, type }) => {
+    return { ref: refId, before: fromHash, after: toHash, deleted: type === "DELETE" };
+  });
 
 /** Those that carry the marks of others come first: Forgejo's deliveries carry those of Gitea, Gogs and GitHub. */
 const table = {
-  forgejo,
-  gitea,
-  gogs,
-  github,
-  gitlab,
-  "gitlab-self-managed": gitlabSelfManaged,
-  bitbucket,
-  "bitbucket-data-center": bitbucketDataCenter,
-  "standard-webhooks": standardWebhooks,
-};
+  forgejo: {
+    ...likeGithub,
+    mark: "x-forgejo-event",
+    webhookPage: "Settings > Webhooks > Add webhook > Forgejo",
+    domains: ["codeberg.org"],
+  },
+  gitea: { ...likeGithub, mark: "x-gitea-event", webhookPage: "Settings > Webhooks > Add webhook > Gitea" },
+  gogs: {
+    ...likeGithub,
+    ...hmacSignature("X-Gogs-Signature", ""),
+    mark: "x-gogs-event",
+    webhookPage: "Settings > Webhooks > Add a new webhook > Gogs",
+  },
+  github: {
+    ...likeGithub,
+    mark: "x-github-delivery",
+    webhookPage: "Settings > Webhooks > Add webhook",
+    domains: ["github.com", "ssh.github.com"],
+    publishedPort: 9461,
+  },
+  gitlab: { ...likeGitlab, domains: ["gitlab.com", "altssh.gitlab.com"], publishedPort: 9462 },
+  // On a server of its own, which GitLab calls Self-Managed.
+  "gitlab-self-managed": likeGitlab,
+  // It sends no payload above 256 KB.
+  bitbucket: {
+    ...bitbucketSignature,
+    mark: "x-hook-uuid",
+    deliveryHeader: "x-request-uuid",
+    webhookPage: "Repository settings > Webhooks > Add webhook",
+    payload: {
+      ...{ header: "x-event-key", push: ["repo:push"], ping: "diagnostics:ping" },
+      ...{ levels: 6, changes: bitbucketChanges },
+    },
+    domains: ["bitbucket.org", "altssh.bitbucket.org"],
+    publishedPort: 9463,
+  },
+  "bitbucket-data-center": {
+    ...bitbucketSignature,
+    mark: "x-event-key",
+    deliveryHeader: "x-request-id",
+    webhookPage: "Repository settings > Webhooks > Create webhook",
+    payload: {
+      ...{ header: "x-event-key", push: ["repo:refs_changed"], ping: "diagnostics:ping" },
+      ...{ levels: 3, changes: dataCenterChanges },
+    },
+  },
+  // Any sender of Standard Webhooks that is no git host, such as a content management system.
+  "standard-webhooks": {
+    ...standardSignature,
+    mark: "webhook-id",
+    deliveryHeader: "webhook-id",
+    webhookPage: "the sender's page of webhooks",
+    anyRepository: true,
+    keys: "all",
+    secretField: () => "signing secret",
+  },
+} as const satisfies Record<string, Row>;
 
 export type GitHostName = keyof typeof table;
+export type GitHost = Row & { readonly name: GitHostName };
 export const gitHostNames = Object.keys(table) as GitHostName[];
-export const gitHosts: Readonly<Record<GitHostName, GitHost>> = table;
-
-const all: readonly GitHost[] = Object.values(table);
+const all = gitHostNames.map((name): GitHost => ({ name, ...table[name] }));
+export const gitHosts = Object.fromEntries(all.map((one) => [one.name, one])) as Readonly<Record<GitHostName, GitHost>>;
 
 /** The git host that a delivery says it comes from. A mark proves nothing: no signature covers a header. */
 export const markedBy = (headers: IncomingHttpHeaders): GitHost | undefined =>
@@ -40,6 +141,3 @@ export function otherSender(headers: IncomingHttpHeaders, gitHost: GitHostName):
   const carries = mark in headers && headers[gitHosts[gitHost].mark] === undefined;
   return carries ? ` The headers are those of ${name}, and the hook's gitHost is ${gitHost}.` : "";
 }
-
-export type { Decision, Dialect, GitHost, Push, SignatureShape } from "./git-host.ts";
-export { type Repository, repositoryOf } from "./repository.ts";

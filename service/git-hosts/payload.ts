@@ -1,8 +1,34 @@
-/** What the payloads of git hosts have in common: JSON, commits, and refs that a push changes. */
-import type { Decision } from "./git-host.ts";
+/** What a verified delivery means for a hook: its event, the refs that a push changes, and their commits. */
+import type { IncomingHttpHeaders as Headers } from "node:http";
 import { parseShallow } from "./shallow-json.ts";
 
 export type Json = Readonly<Record<string, unknown>>;
+
+export type Push = {
+  /** refs/heads/<branch> */
+  readonly ref: string;
+  /** Commit ids in hex, null where the payload holds none; `before` can be all zeros for a new branch. */
+  readonly before: string | null;
+  readonly after: string | null;
+};
+
+/** A push to build, or the reason why the receiver ignores the delivery (200) or rejects it (400). */
+export type Decision = { readonly push: Push } | { readonly ignored: string } | { readonly fault: string };
+
+/** One ref that a push changed, as the payload has it: any value of JSON. */
+export type Change = Readonly<Partial<Record<"ref" | "before" | "after" | "deleted", unknown>>>;
+
+/** Where a git host's deliveries have their event, and its payload the refs that a push changes. */
+export type Payload = {
+  /** In lower case: the header with the event. */
+  readonly header: string;
+  /** The events that are a push, and the one that is a ping. */
+  readonly push: readonly string[];
+  readonly ping: string;
+  /** Nested values below hold nothing. */
+  readonly levels: number;
+  readonly changes: (payload: Json) => readonly Change[];
+};
 
 const isObject = (value: unknown): value is Json =>
   typeof value === "object" && value !== null && !Array.isArray(value);
@@ -12,8 +38,22 @@ export const objectOf = (value: unknown): Json => (isObject(value) ? value : {})
 /** The values of a list as objects; none where it is no list. */
 export const listOf = (value: unknown): Json[] => (Array.isArray(value) ? value.map(objectOf) : []);
 
-/** The payload, or undefined where the body is not a JSON object. `levels`: nested values below hold nothing. */
-export function parsePayload(body: Buffer, levels = 1): Json | undefined {
+/** A text of the payload that the answer and the journal quote: it can be as long as the body. */
+const quoted = (text: string): string => text.slice(0, 255);
+
+/** Without a form, each delivery is a push to the hook's branch. It never throws. */
+export function decide(form: Payload | undefined, headers: Headers, body: Buffer, branch: string): Decision {
+  const payload = parsePayload(body, form?.levels);
+  if (!payload) return { fault: "the body is not a JSON object" };
+  if (!form) return { push: { ref: `refs/heads/${branch}`, before: null, after: null } };
+  const event = String(headers[form.header] ?? "missing");
+  if (event === form.ping) return { ignored: "ping" };
+  if (!form.push.includes(event)) return { ignored: `event ${quoted(event)} is not a push` };
+  return decideChanges(form.changes(payload), branch);
+}
+
+/** The payload, or undefined where the body is not a JSON object. */
+function parsePayload(body: Buffer, levels?: number): Json | undefined {
   try {
     const value: unknown = parseShallow(body, levels);
     return isObject(value) ? value : undefined;
@@ -22,46 +62,25 @@ export function parsePayload(body: Buffer, levels = 1): Json | undefined {
   }
 }
 
-export const notAnObject: Decision = { fault: "the body is not a JSON object" };
-
-/** A text of the payload that the answer and the journal quote: it can be as long as the body. */
-const quoted = (text: string): string => text.slice(0, 255);
-
-export const otherEvent = (event: string | undefined): Decision => ({
-  ignored: `event ${quoted(event ?? "missing")} is not a push`,
-});
+/** A git host that sends several changes in one push sends each ref once. */
+function decideChanges(changes: readonly Change[], branch: string): Decision {
+  // A tag can have the branch's name: only the whole ref distinguishes them.
+  const own = changes.find(({ ref }) => ref === `refs/heads/${branch}`);
+  if (!own) return ignoredRefs(changes, branch);
+  const after = commit(own.after);
+  if (own.deleted === true || /^0+$/.test(String(after))) return { ignored: `deletion of ${branch}` };
+  return { push: { ref: `refs/heads/${branch}`, before: commit(own.before), after } };
+}
 
 /** A SHA-1 or SHA-256 commit id, else null, so that no other text of a payload becomes an argument of git. */
 function commit(value: unknown): string | null {
   return typeof value === "string" && /^([0-9a-f]{40}|[0-9a-f]{64})$/.test(value) ? value : null;
 }
 
-/** One ref that a push changed, as the payload has it: any value of JSON. */
-export type Change = {
-  readonly ref: unknown;
-  readonly before: unknown;
-  readonly after: unknown;
-  readonly deleted: boolean;
-};
-
-/** What these changes mean for a branch. A git host that sends several in one push sends each ref once. */
-export function decideChanges(changes: readonly Change[], branch: string): Decision {
-  // A tag can have the branch's name: only the whole ref distinguishes them.
-  const own = changes.find(({ ref }) => ref === `refs/heads/${branch}`);
-  if (!own)
-    return ignoredRefs(
-      changes.map(({ ref }) => ref),
-      branch,
-    );
-  const after = commit(own.after);
-  if (own.deleted || /^0+$/.test(String(after))) return { ignored: `deletion of ${branch}` };
-  return { push: { ref: `refs/heads/${branch}`, before: commit(own.before), after } };
-}
-
-function ignoredRefs(refs: readonly unknown[], branch: string): Decision {
-  const named = refs.find((ref) => typeof ref === "string");
+function ignoredRefs(changes: readonly Change[], branch: string): Decision {
+  const named = changes.map(({ ref }) => ref).find((ref) => typeof ref === "string");
   if (named === undefined) return { fault: "the push names no ref" };
-  const more = refs.length > 1 ? ` and ${refs.length - 1} more` : "";
+  const more = changes.length > 1 ? ` and ${changes.length - 1} more` : "";
   if (named.startsWith("refs/tags/")) return { ignored: `tag ${quoted(named.slice("refs/tags/".length))}${more}` };
   return { ignored: `${quoted(named)}${more} is not the branch ${branch}` };
 }

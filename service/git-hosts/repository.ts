@@ -29,12 +29,3 @@ export function repositoryOf(address: string): Repository {
     names: names.filter((name) => name !== ""),
   };
 }
-
-/** Names as segments of a URL. */
-export const segments = (names: readonly string[]): string => names.map(encodeURIComponent).join("/");
-
-/** The last two names, and those before them: of a server whose pages are below a path. */
-export function splitNames({ names }: Repository): { readonly prefix: string; readonly last: string } {
-  const prefix = segments(names.slice(0, -2));
-  return { prefix: prefix === "" ? "" : `/${prefix}`, last: segments(names.slice(-2)) };
-}

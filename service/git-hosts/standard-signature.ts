@@ -4,8 +4,8 @@
  * functions throw.
  */
 import { createHmac } from "node:crypto";
-import type { Dialect, SignatureShape } from "./git-host.ts";
-import { isHmac } from "./hmac-signature.ts";
+import type { IncomingHttpHeaders } from "node:http";
+import { isHmac, type Signature } from "./hmac-signature.ts";
 
 const keyPrefix = "whsec_";
 
@@ -25,16 +25,13 @@ const one = "v1,[A-Za-z0-9+/]{43}=";
 /** Several signatures where the sender rotates its key; those of other versions do not count. */
 const wellFormed = new RegExp(`^(\\S+ )*${one}( \\S+)*$`);
 
-export const standardShape: SignatureShape = { header: "webhook-signature", prefix: "v1" };
-
-type Headers = Parameters<Dialect["signatureFault"]>[0];
-const read = (headers: Headers) => ({
+const read = (headers: IncomingHttpHeaders) => ({
   id: String(headers["webhook-id"] ?? ""),
   timestamp: String(headers["webhook-timestamp"] ?? ""),
   signature: headers["webhook-signature"] as string | undefined,
 });
 
-export function standardFault(headers: Headers): string | undefined {
+function signatureFault(headers: IncomingHttpHeaders): string | undefined {
   const { id, timestamp, signature } = read(headers);
   if (signature === undefined) return "webhook-signature is missing. Set the hook's secret at the git host.";
   if (!wellFormed.test(signature)) return "webhook-signature holds no v1,<32 bytes in base64>";
@@ -45,18 +42,21 @@ export function standardFault(headers: Headers): string | undefined {
   return `the delivery is ${off}, more than ${tolerance}: it is a replay, or a clock is wrong`;
 }
 
-/** The headers that sign a body which pushgate itself sends. `seconds` since 1970. */
-export function signedHeaders(key: string, id: string, seconds: number, body: string): Record<string, string> {
-  const signature = createHmac("sha256", keyOf(key)).update(`${id}.${seconds}.${body}`).digest("base64");
-  return { "webhook-id": id, "webhook-timestamp": String(seconds), "webhook-signature": `v1,${signature}` };
-}
-
-/** A secret that is no key matches nothing. */
-export function verifyStandard(secret: string, body: Buffer, headers: Headers): boolean {
-  if (!isKey(secret) || standardFault(headers) !== undefined) return false;
-  const { id, timestamp, signature = "" } = read(headers);
-  return signature
-    .split(" ")
-    .filter((each) => each.startsWith("v1,"))
-    .some((each) => isHmac(Buffer.from(each.slice(3), "base64"), keyOf(secret), [`${id}.${timestamp}.`, body]));
-}
+export const standardSignature: Signature = {
+  signatures: [{ header: "webhook-signature", prefix: "v1" }],
+  signatureFault,
+  // A secret that is no key matches nothing.
+  verify(secret, body, headers) {
+    if (!isKey(secret) || signatureFault(headers) !== undefined) return false;
+    const { id, timestamp, signature = "" } = read(headers);
+    return signature
+      .split(" ")
+      .filter((each) => each.startsWith("v1,"))
+      .some((each) => isHmac(Buffer.from(each.slice(3), "base64"), keyOf(secret), [`${id}.${timestamp}.`, body]));
+  },
+  sign(key, id, body) {
+    const seconds = Math.floor(Date.now() / 1000);
+    const signature = createHmac("sha256", keyOf(key)).update(`${id}.${seconds}.${body}`).digest("base64");
+    return { "webhook-id": id, "webhook-timestamp": String(seconds), "webhook-signature": `v1,${signature}` };
+  },
+};

@@ -4,7 +4,8 @@
  */
 import type { RequestListener } from "node:http";
 import express, { type Request, type RequestHandler, type Response } from "express";
-import { type Dialect, gitHosts, otherSender, type Push } from "../git-hosts/index.ts";
+import { type GitHost, gitHosts, otherSender } from "../git-hosts/index.ts";
+import { decide, type Push } from "../git-hosts/payload.ts";
 import type { Journal } from "../journal.ts";
 import type { ReceiverHook, ReceiverSettings, Secrets } from "../settings.ts";
 import { type Exchange, type Headers, openExchange } from "./answer.ts";
@@ -21,7 +22,7 @@ export type Parts = {
 };
 
 /** Results of earlier checks, in `res.locals`. */
-type Found = { exchange: Exchange; hook: ReceiverHook; dialect: Dialect; body: Buffer; push: Push };
+type Found = { exchange: Exchange; hook: ReceiverHook; gitHost: GitHost; body: Buffer; push: Push };
 type Check = RequestHandler<Record<string, string>, unknown, unknown, unknown, Found>;
 
 const patience = 2_000; // ms that a request waits for a place: other customers of its git host send from its address
@@ -45,7 +46,7 @@ export function createApp({ settings, secrets, limiter, spool, journal }: Parts)
     const hook = hooks.get(req.url);
     if (!hook) return reject(res, 404, `no hook at ${req.url.split("?")[0]}`); // a query can hold a token
     res.locals.hook = hook;
-    res.locals.dialect = gitHosts[hook.gitHost].dialect;
+    res.locals.gitHost = gitHosts[hook.gitHost];
     res.locals.exchange.hook = hook.name;
     if (req.method !== "POST") return reject(res, 405, `the method is ${req.method}, not POST`, ["Allow", "POST"]);
     next();
@@ -60,8 +61,8 @@ export function createApp({ settings, secrets, limiter, spool, journal }: Parts)
     if (encoding.toLowerCase() !== "identity") return reject(res, 415, `the content encoding is ${encoding}`);
     const length = Number(headers["content-length"] ?? 0);
     if (length > longestBody) return reject(res, 413, `${length} bytes are declared, ${longestBody} allowed`);
-    const { dialect, hook } = res.locals;
-    const fault = dialect.signatureFault(headers);
+    const { gitHost, hook } = res.locals;
+    const fault = gitHost.signatureFault(headers);
     if (fault !== undefined) return reject(res, 401, fault + otherSender(headers, hook.gitHost));
     next();
   };
@@ -78,10 +79,10 @@ export function createApp({ settings, secrets, limiter, spool, journal }: Parts)
 
   const signedBody: Check = (req, res, next) => {
     const verified = (body: Buffer | undefined) => {
-      const { dialect, hook, exchange } = res.locals;
+      const { gitHost, hook, exchange } = res.locals;
       if (!body) return reject(res, 413, `the body is larger than ${longestBody} bytes`);
       // With each secret, so that the time does not depend on which one matches.
-      const matches = (secrets.get(hook.name) ?? []).map((secret) => dialect.verify(secret, body, req.headers));
+      const matches = (secrets.get(hook.name) ?? []).map((secret) => gitHost.verify(secret, body, req.headers));
       if (!matches.includes(true)) return reject(res, 401, mismatch);
       res.locals.body = body;
       if (!matches[0]) exchange.signed = ", signed with the previous secret";
@@ -92,8 +93,8 @@ export function createApp({ settings, secrets, limiter, spool, journal }: Parts)
 
   /** An ignored delivery is a 200: git hosts report a 4xx as a failure, and GitLab disables a hook that fails. */
   const branch: Check = (req, res, next) => {
-    const { exchange, dialect, hook, body } = res.locals;
-    const decision = dialect.decide(req.headers, body, hook.branch);
+    const { exchange, gitHost, hook, body } = res.locals;
+    const decision = decide(gitHost.payload, req.headers, body, hook.branch);
     if ("fault" in decision) return reject(res, 400, decision.fault);
     if ("ignored" in decision)
       return exchange.answer(200, `ignored: ${decision.ignored}`, { status: "ignored", reason: decision.ignored });

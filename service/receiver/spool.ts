@@ -5,7 +5,7 @@
 import { randomUUID } from "node:crypto";
 import { type FileHandle, open, rename, unlink } from "node:fs/promises";
 import { join } from "node:path";
-import type { Push } from "../git-hosts/index.ts";
+import type { Push } from "../git-hosts/payload.ts";
 import { countWaiting, folderFault, mostWaiting, tidied } from "../spool-folder.ts";
 
 /** What a spool file holds. `received`: ISO 8601, UTC. */

@@ -1,7 +1,9 @@
 /** The two recipients of reports: the git host's API, and the URL of `site.notify`. */
 import { createHash } from "node:crypto";
-import { gitHosts, repositoryOf } from "../git-hosts/index.ts";
-import { signedHeaders } from "../git-hosts/standard-signature.ts";
+import { statusRequest } from "../git-hosts/api/api.ts";
+import { apis } from "../git-hosts/api/index.ts";
+import { repositoryOf } from "../git-hosts/repository.ts";
+import { standardSignature } from "../git-hosts/standard-signature.ts";
 import type { Reporter } from "../settings.ts";
 import type { Channel, Channels } from "./send.ts";
 
@@ -12,8 +14,6 @@ export const channelsOf = ({ settings, secrets }: Reporter): Channels => {
 
 function statusChannel({ settings: { status, site }, secrets: { status: token } }: Reporter): Channel | undefined {
   if (status === undefined || token === undefined) return undefined;
-  const api = gitHosts[status.gitHost].status;
-  if (api === undefined) return undefined;
   const repository = repositoryOf(status.repository);
   return {
     host: repository.host,
@@ -21,8 +21,8 @@ function statusChannel({ settings: { status, site }, secrets: { status: token } 
     postOf({ commit, state, reason }) {
       if (commit === null) return undefined;
       const result = { commit, state, reason, context: status.context, url: site };
-      const { url, headers, body } = api.request(repository, result, token);
-      return { url, headers, body: JSON.stringify(body) };
+      const request = statusRequest(apis[status.gitHost], repository, result, token);
+      return request && { ...request, body: JSON.stringify(request.body) };
     },
   };
 }
@@ -38,7 +38,7 @@ function notifyChannel({ settings, secrets: { notify: key } }: Reporter): Channe
       const turn = state === "success" ? "succeeding" : "failing";
       const body = JSON.stringify({ hook, site: site ?? null, state: turn, commit, reason, time: at });
       const id = `msg_${createHash("sha256").update(body).digest("hex").slice(0, 32)}`;
-      return { url: notify, headers: signedHeaders(key, id, Math.floor(Date.now() / 1000), body), body };
+      return { url: notify, headers: standardSignature.sign(key, id, body), body };
     },
   };
 }

@@ -5,8 +5,8 @@
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { failed, printable } from "../builder/run/setback.ts";
-import { pauseOf } from "../git-hosts/rate-limit.ts";
 import { discard, type Report, waiting } from "../outbox.ts";
+import { pauseOf } from "../pause.ts";
 import { type Answer, type Post, post } from "./post.ts";
 
 export type Channel = {
@@ -137,9 +137,8 @@ function judged({ status, headers, text }: Answer): Sent {
   if (status >= 200 && status < 300) return { kind: "sent", reason: String(status) };
   if (status >= 300 && status < 400)
     return { kind: "rejected", reason: `${status}, a redirect, which is not followed` };
-  const pause = pauseOf(headers);
-  // GitHub answers 403 above its rate.
-  if (status >= 500 || status === 408 || status === 429 || (status === 403 && (pause ?? 0) > 0))
+  const pause = pauseOf({ status, headers });
+  if (status >= 500 || status === 408 || status === 429 || pause !== undefined)
     return { kind: "delayed", reason, pause: Math.min(pause ?? 0, longestAsked) };
   return { kind: "rejected", reason };
 }

@@ -90,12 +90,6 @@ export const steps: readonly Step[] = [
     unsynced: "names",
     lost: /a removal leaves pg\.d/,
   },
-  {
-    file: "infra/apply/enter.sh",
-    words: 'sync -- "$state/made" &&',
-    instead: "",
-    because: "the same list, for the folder of a web root",
-  },
   { ...apply('sync -- "$state/made.new"'), work: "arrival", unsynced: "names", lost: /a removal leaves pg\.d/ },
   { ...apply('sync -- "$work/temps"'), work: "failure", unsynced: "names", lost: /a removal leaves \.pg-one/ },
   { ...apply('sync -- "$new"'), work: "arrival", unsynced: "names", lost: /what was reported is not on the disk/ },

@@ -2,8 +2,8 @@
  * Deliveries of each git host that its users' receivers got wrong, and what each of them means for a hook of the branch
  * main: a branch and a tag of one name, deletions, null and missing fields, several changes in one push.
  */
-import type { Decision } from "../../service/git-hosts/git-host.ts";
 import { type GitHostName, gitHosts } from "../../service/git-hosts/index.ts";
+import type { Decision } from "../../service/git-hosts/payload.ts";
 import { writtenKey } from "../../service/git-hosts/standard-signature.ts";
 import {
   bitbucketPayload,

@@ -190,7 +190,7 @@ export class StatusApi {
   }
 
   private notified({ headers }: IncomingMessage, bytes: Buffer): Refusal {
-    if (!gitHosts["standard-webhooks"].dialect.verify(this.key, bytes, headers)) return refuse(401, "not signed");
+    if (!gitHosts["standard-webhooks"].verify(this.key, bytes, headers)) return refuse(401, "not signed");
     this.notifications.push({ ...JSON.parse(bytes.toString()), id: headers["webhook-id"] });
     return { status: 204, body: {} };
   }

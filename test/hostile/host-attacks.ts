@@ -1,8 +1,7 @@
 /**
- * Attacks on a booted host by an account of it, and by a build. Each round changes a site for real: it leaves, is adopted
- * again, is built.
+ * Attacks on a booted host by an account of it, and by a build. Each round changes a site for real, which is then
+ * made anew.
  */
-import type { Settings } from "../../infra/config/settings.ts";
 import { units } from "../../infra/host/paths.ts";
 import { beneath, DirectApply, rebuildLayers, settingsOf } from "../hosts/apply-directly.ts";
 import { startGitServer } from "../hosts/lab/git-server.ts";
@@ -11,7 +10,7 @@ import type { Release } from "../hosts/lab/image.ts";
 import { step, until } from "../hosts/lab/process.ts";
 import type { HookName } from "../hosts/rebuild/site.ts";
 import { pending, statusOf } from "../hosts/rebuild/status.ts";
-import { type Attack, exchanger, pick } from "./attack.ts";
+import { type Attack, exchanger } from "./attack.ts";
 
 /** In files that only root, or only another site, may read. */
 const secret = "SECRET-OF-THE-HOST";
@@ -49,16 +48,6 @@ for (1..10) {
 }
 `;
 
-/** Puts a link where root is about to write, and in place of each name that appears in the folder. */
-const placer = `my ($target, $folder) = @ARGV;
-chdir $folder or die; my $n = 0;
-while (1) {
-  symlink $target, $_ for "site.pushgate-new", "site.pushgate-away", ".site.new";
-  opendir my $names, "." or next;
-  for (readdir $names) { next if /^(\\.|\\.\\.|site|mine\\d+)\\z/ or -l; rename $_, "mine" . $n++; symlink $target, $_ }
-}
-`;
-
 export async function hostAttacks(release: Release) {
   const [host, git] = await step(`boot ${release}`, () =>
     Promise.all([bootHost({ name: "hostile", release, variant: "packages" }), startGitServer()]),
@@ -68,11 +57,10 @@ export async function hostAttacks(release: Release) {
 groupadd writers; usermod -aG writers guest
 install -d -m 0700 /srv/private; install -d /srv/private/inner; for i in $(seq 200); do echo ${secret} >/srv/private/$i.html; done
 printf -- '---\\ntitle: ${secret}\\n---\\n${secret}\\n' >/srv/private/inner/_index.md
-install -d -o guest -g writers /srv/guest /srv/guest/content /srv/guest/www /srv/docs
+install -d -o guest -g writers /srv/guest /srv/guest/content /srv/docs
 printf -- '---\\ntitle: home\\n---\\nhello\\n' | tee /srv/guest/content/_index.md >/srv/docs/_index.md
 chown -R guest:writers /srv/guest; chmod -R a+rX /srv/docs`);
   await host.writeFile("/usr/local/lib/exchanger", exchanger);
-  await host.writeFile("/usr/local/lib/placer", placer);
   await host.writeFile("/usr/local/lib/forging", forging, "0755");
   git.repository("site").push({ ...theme(), "private.txt": secret });
   git.repository("docs").push(theme());
@@ -86,19 +74,15 @@ chown -R guest:writers /srv/guest; chmod -R a+rX /srv/docs`);
   });
   const hooks = [
     hook("site", {
-      webRoot: "/srv/guest/www/site",
+      webRoot: "/srv/site",
       content: "/srv/guest/content",
       writers: "writers",
     }),
     hook("docs", { webRoot: "/var/www/docs", content: "/srv/docs", knownHosts: [git.ssh.knownHosts] }),
   ] as const;
-  const { site: _, ...plain } = hooks[0];
   const settings = settingsOf(host, hooks);
-  const without: Settings = settingsOf(host, [plain, hooks[1]]);
   const secrets = { site: ["s".repeat(40)], docs: ["d".repeat(40)], "key:docs": [git.ssh.deployKey] };
   const direct = new DirectApply(host);
-  /** The layers that change as a site leaves and comes back: its accounts, its units and folders, its web root. */
-  const apply = (to: Settings) => direct.apply(to, ["egress", "builder", "site"], secrets);
   const first = await step("apply the layers", () => direct.apply(settings, [...beneath, ...rebuildLayers], secrets));
   if (first.code !== 0) throw new Error(first.stderr);
 
@@ -120,14 +104,11 @@ chown -R guest:writers /srv/guest; chmod -R a+rX /srv/docs`);
   /** Paths of a secret where it may not be: below a site's releases, or where a site is served. */
   const leaked = async (name = "site") => {
     const found = await host.inside(
-      `grep -rlsF -e ${secret} -e 'PRIVATE KEY' /var/lib/pushgate-sites/${name}/releases /var/lib/pushgate-sites/${name}/kept /srv/guest/www | head -n 3`,
+      `grep -rlsF -e ${secret} -e 'PRIVATE KEY' /var/lib/pushgate-sites/${name}/releases /srv/site | head -n 3`,
       { check: false },
     );
     return found.stdout === "" ? undefined : `published: ${found.stdout.trim()}`;
   };
-  /** What is in folders of root's where no file of a site belongs. */
-  const rooted = () =>
-    host.read("find /etc/profile.d /etc/cron.d /root /srv/private -printf '%p %m %U %s\\n' | sort | sha256sum");
   /** Runs `work` while guest runs the script. */
   const against = async <T>(script: string, work: () => Promise<T>): Promise<T> => {
     await host.writeFile("/usr/local/lib/attack", script);
@@ -142,11 +123,11 @@ chown -R guest:writers /srv/guest; chmod -R a+rX /srv/docs`);
   /** The site as it was, whatever a round left of it. */
   const restore = async (name: HookName = "site") => {
     await host.inside(`systemctl stop ${units.buildPath(name)} ${units.build(name)}
-rm -rf /srv/guest/www/* /srv/guest/www/.site* /srv/guest/content /var/spool/pushgate/${name}/*
+rm -rf /srv/site /srv/guest/content /var/spool/pushgate/${name}/*
 rm -rf /var/lib/pushgate/sites/site /var/lib/pushgate-sites/${name}
 install -d -o guest -g writers /srv/guest/content
 printf -- '---\\ntitle: home\\n---\\nhello\\n' >/srv/guest/content/_index.md`);
-    const { code, stderr } = await apply(settings);
+    const { code, stderr } = await direct.apply(settings, ["egress", "builder", "site"], secrets);
     if (code !== 0) throw new Error(`the site could not be applied again: ${stderr}`);
     await host.inside(`touch /var/spool/pushgate/${name}/first.json`);
     await published(name);
@@ -156,38 +137,6 @@ printf -- '---\\ntitle: home\\n---\\nhello\\n' >/srv/guest/content/_index.md`);
   for (const name of ["site", "docs"] as const) await published(name);
 
   const attacks: Attack[] = [
-    {
-      name: "the site's owner leads root's copy of the web root into root's folders",
-      async round(next) {
-        const target = pick(next, ["/etc/profile.d", "/etc/cron.d", "/root"]);
-        const before = await rooted();
-        const code = await against(`exec perl /usr/local/lib/placer ${target} /srv/guest/www`, async () => [
-          (await apply(without)).code,
-          (await apply(settings)).code,
-        ]);
-        const won = (await rooted()) === before ? undefined : `files of ${target} changed (applies: ${code})`;
-        await restore();
-        return won;
-      },
-    },
-    {
-      name: "the site's owner exchanges a folder for a link while root adopts the web root",
-      async round(next) {
-        await apply(without);
-        await host.inside(`rm -rf /srv/guest/www/*; install -d -o guest /srv/guest/www/site/a/d
-head -c ${Math.floor(next() * 200) + 50}M /dev/zero >/srv/guest/www/site/a/big; for i in $(seq 200); do echo x >/srv/guest/www/site/a/d/$i.html; done
-ln -s /srv/private /srv/guest/www/site/a/l; chown -Rh guest:writers /srv/guest/www`);
-        // The folder lies in \`keep\`, so that the adoption does not end at files that no build makes.
-        await host.inside("touch /srv/guest/www/site/index.html");
-        const keeping = settingsOf(host, [{ ...hooks[0], site: { ...hooks[0].site, keep: ["a"] } }, hooks[1]]);
-        await against("exec perl /usr/local/lib/exchanger 60 /srv/guest/www/site/a/d /srv/guest/www/site/a/l", () =>
-          apply(keeping),
-        );
-        const won = await leaked();
-        await restore();
-        return won;
-      },
-    },
     {
       name: "a writer exchanges the content folder for a link into a closed folder",
       async round() {

@@ -13,14 +13,14 @@ import { shape } from "../../infra/config/schema.ts";
 import type { Credentials, Settings } from "../../infra/config/settings.ts";
 import { type HostLayers, hostLayers } from "../../infra/host/index.ts";
 import { paths } from "../../infra/host/paths.ts";
-import { type Bundles, buildPrograms } from "../../infra/host/programs/programs.ts";
+import { type Bundles, buildPrograms, type Program } from "../../infra/host/programs/programs.ts";
 import { secretLines } from "../../infra/host/secrets/secrets.ts";
 import type { Host } from "./lab/host.ts";
 import type { Ran } from "./lab/process.ts";
 
 export type LayerName = keyof HostLayers;
 
-/** In the order of an apply; a removal uses the reverse order. */
+/** In the order of an apply; a removal uses the reverse order. No site here has results to report. */
 export const rebuildLayers = ["builder-program", "egress", "builder", "site"] as const satisfies LayerName[];
 export const beneath = ["secrets", "receiver-program", "receiver"] as const satisfies LayerName[];
 
@@ -55,8 +55,8 @@ export class DirectApply {
     let ran: Ran | undefined;
     for (const name of names) {
       const layer = layers[name];
-      if (layer.present !== false && name === "receiver-program") await this.send(bundles.receiver);
-      if (layer.present !== false && name === "builder-program") await this.send(bundles.builder!);
+      const bundle = bundles[name.replace("-program", "") as Program];
+      if (layer.present !== false && name.endsWith("-program")) await this.send(bundle!);
       this.stamps += 1;
       const stamp = this.stamps.toString(16).padStart(12, "0");
       const input = name === "secrets" ? secretLines(secrets) : "";

@@ -14,7 +14,11 @@ import { exampleHost, rebuilt, secrets, served } from "../fixtures.ts";
 const made = {
   certificate: "(PEM: signed by Cloudflare's Origin CA)\n",
   clientCaPem: "(PEM: the stack's own CA for origin pulls)\n",
-  programs: { receiver: { sha256: "0".repeat(64) }, builder: { sha256: "1".repeat(64) } },
+  programs: {
+    receiver: { sha256: "0".repeat(64) },
+    builder: { sha256: "1".repeat(64) },
+    reporter: { sha256: "2".repeat(64) },
+  },
 };
 
 const all = Object.values(hostLayers(rebuilt, exampleHost, made));
@@ -22,7 +26,9 @@ const trees = [
   { golden: "../golden", layers: Object.values(hostLayers(served, exampleHost, made)) },
   {
     golden: "../golden/rebuilt",
-    layers: all.filter(({ name }) => ["builder-program", "egress", "builder", "site"].includes(name)),
+    layers: all.filter(({ name }) =>
+      ["builder-program", "reporter-program", "egress", "builder", "site"].includes(name),
+    ),
   },
 ].map(({ golden, layers }) => ({ golden: new URL(golden, import.meta.url).pathname, layers }));
 

@@ -71,7 +71,10 @@ test("the program declares every layer on the host and at Cloudflare", async () 
 });
 
 test("the program applies each layer that hostLayers lists", async () => {
-  const declared = (await evaluate()).map(({ name }) => name);
+  // With a reporter.
+  const reported = { ...secrets, site: { ...secrets.site, status: `ghp_${"x".repeat(36)}` } };
+  const config = stackConfig({ "pushgate:secrets": reported });
+  const declared = (await evaluate({ config })).map(({ name }) => name);
   const layers = Object.keys(hostLayers(served, exampleHost, made));
   expect(layers.filter((name) => !declared.includes(`web1-${name}`))).toEqual([]);
 });
@@ -106,16 +109,19 @@ test("without a site the builder's layers are declared only where a host still h
   const hooks = JSON.parse(stackConfig()["pushgate:hooks"]!) as { site?: object }[];
   const alone = stackConfig({ "pushgate:hooks": hooks.map(({ site: _, ...hook }) => hook) });
   const rebuild = (declared: readonly Declared[]) =>
-    declared.map(({ name }) => name).filter((name) => /^web1-(builder-program|egress|builder|site)/.test(name));
+    declared
+      .map(({ name }) => name)
+      .filter((name) => /^web1-(builder-program|reporter-program|egress|builder|site)/.test(name));
   expect(rebuild(await evaluate({ config: alone }))).toEqual([]);
   vi.resetModules();
   const left = [
     ["stamp", "builder-program", "absent-0123456789ab"],
+    ["stamp", "reporter-program", "0123456789ab"],
     ["stamp", "builder", "0123456789ab"],
     ["owned", "egress", "/etc/systemd/system/pushgate-egress.service"],
   ];
   const declared = await evaluate({ config: alone, probe: () => answer(...left) });
-  expect(rebuild(declared)).toEqual(["web1-builder", "web1-egress", "web1-builder-program"]);
+  expect(rebuild(declared)).toEqual(["web1-builder", "web1-egress", "web1-reporter-program", "web1-builder-program"]);
 });
 
 test("preview warns if a host has its certificate and no valid request", async () => {
@@ -154,6 +160,7 @@ describe("the state of a host", () => {
       "proxy",
       "receiver",
       "receiver-program",
+      "reporter-program",
       "routing",
       "secrets",
       "site",

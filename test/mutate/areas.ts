@@ -86,13 +86,8 @@ export const areas: readonly Area[] = [
   {
     name: "git-hosts",
     // Their APIs: the receiver reads nothing of these.
-    sources: [
-      ...["bitbucket", "gitea", "github", "gitlab"].map((name) => `service/git-hosts/${name}-webhooks.ts`),
-      ...["bitbucket", "commit", "gitea"].map((name) => `service/git-hosts/${name}-status.ts`),
-      "service/git-hosts/rate-limit.ts",
-      "service/git-hosts/webhook-api.ts",
-    ],
-    tests: ["test/service/git-hosts"],
+    sources: ["service/git-hosts/api", "service/pause.ts"],
+    tests: ["test/service/git-hosts/api", "test/service/pause.test.ts"],
     score: 85,
   },
   { name: "metrics", sources: ["service/metrics"], tests: ["test/service/metrics"], score: 85 },

@@ -46,11 +46,6 @@ export const byHand: readonly ByHand[] = [
     ['%.2048s\' "$fact_output" | base64', '%s\' "$fact_output" | base64'],
   ]),
   ...within("infra/apply/probe.sh", "test/infra/apply/probe.test.ts", [["timeout -s KILL 15", "timeout 15"]]),
-  ...within("infra/apply/enter.sh", "test/infra/host/site.test.ts", [
-    ['&& [ "$(stat -c \'%F %d:%i\' .)" = "$found" ] && continue', "&& continue"],
-    ["if written_by_us_alone && [ $((links", "if [ $((links"],
-    ['[ "${2-}" = make ] && written_by_us_alone && printf', '[ "${2-}" = make ] && printf'],
-  ]),
   ...within("infra/apply/receive.sh", "test/infra/apply/ship.test.ts", [
     ["sha256sum --check --status || {", "true || {"],
     ["trap remove_partial EXIT", ":"],
@@ -167,15 +162,10 @@ export const byHand: readonly ByHand[] = [
     ['mv -fT "$path.new" "$path"', ":"],
   ]),
   ...within("infra/host/site/layer.sh", "test/infra/host/site.test.ts", [
-    ['compare "$hook" "$root" "$seconds" || return 1', ":"],
-    ["late=$(find ./former -newercm \"$scratch/copied\" ! -type d -printf '%P\\n' | head -n 1)", "late="],
-    ['[ "$(stat -c %d:%i ./former)" = "$folder" ] ||', "true ||"],
-  ]),
-  ...within("infra/host/site/adoption.cjs", "test/infra/host/site.test.ts", [
-    ["last.reason);\n  process.exit(1);", "last.reason);\n  process.exit(0);"],
-    ["if (files.length + more === 0)", "if (files.length === 0)"],
-    ['.replace(/[\\u0000-\\u001f\\u007f-\\u009f]/g, "?")', ""],
-    ['or remove them.");\nprocess.exit(1);', 'or remove them.");'],
+    ['[ "$found" = fit ] || {', "true || {"],
+    ['is_link_of "$1" "$root" || exit 0', ":"],
+    ['[ ! -L "$site/releases" ] &&', ""],
+    ['  [ -z "$others" ] || {', "  true || {"],
   ]),
   ...within("service/receiver/main.ts", "test/service/receiver/process.test.ts", [
     ['process.stdout.on("error", () => {});', ""],

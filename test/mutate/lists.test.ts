@@ -19,8 +19,8 @@ test("each area has its sources and tests, and a file belongs to the area that n
     expect(existsSync(new URL(`../../${path}`, import.meta.url)), path).toBe(true);
   expect(
     [
-      "service/git-hosts/gitlab.ts",
-      "service/git-hosts/gitlab-webhooks.ts",
+      "service/git-hosts/gitlab-signature.ts",
+      "service/git-hosts/api/gitlab.ts",
       "service/builder/build/disk.ts",
       "service/builder/a-new-file.ts",
       "infra/edge/zone/lock.ts",

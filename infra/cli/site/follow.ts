@@ -1,6 +1,6 @@
 /** Entries of the git host's delivery history, followed into the hosts' logs, by one connection to each host. */
 import { setTimeout as sleep } from "node:timers/promises";
-import type { Recorded, RecordedAnswer, Webhook } from "../../../service/git-hosts/webhook-api.ts";
+import type { Recorded, RecordedAnswer, Webhook } from "../../../service/git-hosts/api/api.ts";
 import { printable } from "../../apply/report.ts";
 import { paired } from "../../trace/attempts.ts";
 import type { Evidence } from "../../trace/evidence.ts";

@@ -32,7 +32,6 @@ const statusShape = v.object({
   last: lastShape,
   failing: v.optional(v.object({ since: text, attempts: count, next: text })),
   releases: v.array(v.object({ id: text, commit, at: text, pages: count, bytes: count })),
-  adoption: v.optional(v.object({ files: v.array(text), more: count })),
 });
 export type Status = v.InferOutput<typeof statusShape>;
 

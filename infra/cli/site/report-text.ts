@@ -44,7 +44,7 @@ type Line = readonly [word: string, text: string];
 
 function statusLines({ status }: HookReport, now: string): Line[] {
   if (status === undefined) return [["published", "nothing yet: no build has ended"]];
-  const { deployed, head, held, last, failing, releases, adoption } = status;
+  const { deployed, head, held, last, failing, releases } = status;
   const same = head !== null && head === deployed?.commit;
   const lines: Line[] = [
     ["published", deployed ? `${deployed.release}, ${age(deployed.at, now)}` : "nothing yet"],
@@ -58,14 +58,6 @@ function statusLines({ status }: HookReport, now: string): Line[] {
       `since ${age(failing.since, now)}, ${failing.attempts} times; next attempt by ${failing.next}`,
     ]);
   for (const warning of last.warnings) lines.push(["warning", warning]);
-  if (adoption !== undefined) {
-    const files = adoption.files.length + adoption.more;
-    const some = adoption.files.slice(0, 5).join(", ");
-    lines.push([
-      "web root",
-      `no build makes ${files} of its files: ${some}. Add them to site.keep, then run npx pulumi up`,
-    ]);
-  }
   for (const [i, { id, at, pages, bytes }] of releases.entries()) {
     const current = id === deployed?.release ? "  <- current" : "";
     lines.push([i === 0 ? "releases" : "", `${id}  ${at}  ${pages} pages, ${size(bytes)}${current}`]);

@@ -85,7 +85,7 @@ export const aboutRest: readonly Question[] = [
   { name: "hook", explains: "Last segment of the webhook's path.", schema: hook.name, usual: () => "site" },
   {
     name: "webRoot",
-    explains: "Folder that the web server serves; an existing one becomes the first release.",
+    explains: "Link that the web server serves; move a folder that is there away first.",
     schema: site.webRoot,
     usual: ({ hook }) => `/var/www/${hook}`,
   },

@@ -1,5 +1,5 @@
 /** `npx pushgate trace` over the git host's delivery history: the last failure, the newest entries, recent failures. */
-import type { Recorded, Webhook } from "../../../service/git-hosts/webhook-api.ts";
+import type { Recorded, Webhook } from "../../../service/git-hosts/api/api.ts";
 import { type Traced, verdict } from "../../trace/verdict.ts";
 import { all, confirm, hooksNamed, type Options, ofStack } from "../command.ts";
 import { type Endpoint, endpointsOf, nameOfEndpoint } from "../endpoints.ts";

@@ -2,8 +2,8 @@
  * `npx pushgate hook --set`: creates each webhook or corrects it. It sends the whole configuration with the stack's secret
  * each time, since a git host shows no secret, and reads the webhook again to see what the git host made of it.
  */
+import type { Webhook } from "../../../service/git-hosts/api/api.ts";
 import { gitHosts } from "../../../service/git-hosts/index.ts";
-import type { Webhook } from "../../../service/git-hosts/webhook-api.ts";
 import { printable } from "../../apply/report.ts";
 import { all, confirm, type Options } from "../command.ts";
 import { type Endpoint, nameOfEndpoint, wantedOf } from "../endpoints.ts";

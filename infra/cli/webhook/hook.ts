@@ -1,4 +1,5 @@
 /** Prints what to enter at the git host, one webhook for each hook and host, or enters it with the git host's token. */
+import { apis } from "../../../service/git-hosts/api/index.ts";
 import { gitHosts } from "../../../service/git-hosts/index.ts";
 import type { GitHostName } from "../../config/settings.ts";
 import { command, type Options } from "../command.ts";
@@ -45,7 +46,7 @@ function statusText(
   { name, gitHost, repository }: { readonly name: string; readonly gitHost: GitHostName; readonly repository: string },
   hasToken: boolean,
 ): string | undefined {
-  const { status } = gitHosts[gitHost];
+  const status = apis[gitHost]?.status;
   if (status === undefined) return undefined;
   if (hasToken) return `The result of each build of ${name} is set on its commit.\n`;
   return [

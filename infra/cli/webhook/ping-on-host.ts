@@ -5,7 +5,7 @@
  */
 import { randomUUID } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
-import { gitHosts } from "../../../service/git-hosts/index.ts";
+import { type GitHost, gitHosts } from "../../../service/git-hosts/index.ts";
 import { scriptBeside, word } from "../../apply/shell.ts";
 import { settledHooks, sourceSets } from "../../config/derived.ts";
 import type { Answer, Evidence } from "../../trace/evidence.ts";
@@ -18,6 +18,14 @@ import { readStack, UserError } from "../stack.ts";
 import { onHosts } from "../trace/hosts.ts";
 
 const lineEnd = "\r\n";
+
+/** A delivery that builds nothing; undefined where each delivery is a push. */
+export function signedPing({ mark, deliveryHeader, payload, sign }: GitHost, secret: string, id: string) {
+  if (payload === undefined) return undefined;
+  const body = JSON.stringify({ zen: "a ping of pushgate" });
+  const names = { [mark]: payload.ping, [payload.header]: payload.ping, [deliveryHeader]: id };
+  return { headers: { ...names, ...sign(secret, id, body) }, body };
+}
 
 /** The bytes of a request; `url`: that of the webhook. */
 function requestOf(
@@ -66,7 +74,8 @@ const notAccepted: Verdict = {
 /** Throws a UserError where each delivery of the git host is a push, so that a ping would build. */
 export async function pingOnHost(endpoint: Endpoint, options: Options): Promise<Traced> {
   const { hook, host: name, url } = endpoint;
-  const { ping } = gitHosts[hook.gitHost];
+  const delivery = randomUUID();
+  const ping = signedPing(gitHosts[hook.gitHost], wantedOf(endpoint).secret, delivery);
   if (ping === undefined)
     throw new UserError(
       `${nameOfEndpoint(endpoint)}: each delivery of ${hook.gitHost} is a push, so pushgate sends no ping. Send a test from the sender's page.`,
@@ -77,8 +86,7 @@ export async function pingOnHost(endpoint: Endpoint, options: Options): Promise<
     one.hooks.some((each) => each.name === hook.name),
   )!;
   const source = sourceIn(set.cidrs);
-  const delivery = randomUUID();
-  const request = requestOf(url, ping(wantedOf(endpoint).secret, delivery));
+  const request = requestOf(url, ping);
   const [text] = await all([runOnHost(host!, pingScript(request, source, set.port), 30)]);
   const [, connected, hex = ""] = /^(connected )?([0-9a-f]*)$/.exec(text!.trim()) ?? [];
   const about = { hook: hook.name, host: name, delivery, kind: "ping" };

@@ -1,6 +1,6 @@
 /** A ping, followed through every layer: sent by the git host with its token, else by the host itself. */
 import { setTimeout as sleep } from "node:timers/promises";
-import type { Recorded } from "../../../service/git-hosts/webhook-api.ts";
+import type { Recorded } from "../../../service/git-hosts/api/api.ts";
 import { type Traced, verdict } from "../../trace/verdict.ts";
 import type { Options } from "../command.ts";
 import { type Endpoint, nameOfEndpoint, wantedOf } from "../endpoints.ts";

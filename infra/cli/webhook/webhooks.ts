@@ -6,19 +6,23 @@
  * - Answers are untrusted: they lose their control characters where they are printed.
  */
 import { setTimeout as sleep } from "node:timers/promises";
-import { gitHosts, repositoryOf } from "../../../service/git-hosts/index.ts";
-import { pauseOf } from "../../../service/git-hosts/rate-limit.ts";
-import type {
-  ApiAnswer,
-  ApiRequest,
-  Deliveries,
-  Recorded,
-  RecordedAnswer,
-  Settings,
-  Wanted,
-  Webhook,
-  WebhookApi,
-} from "../../../service/git-hosts/webhook-api.ts";
+import {
+  type ApiAnswer,
+  type ApiRequest,
+  nextLink,
+  type Recorded,
+  type RecordedAnswer,
+  readWebhooks,
+  type Settings,
+  type Wanted,
+  type Webhook,
+  type WebhookApi,
+  webhookRequests,
+} from "../../../service/git-hosts/api/api.ts";
+import { apis } from "../../../service/git-hosts/api/index.ts";
+import { listOf, objectOf } from "../../../service/git-hosts/payload.ts";
+import { repositoryOf } from "../../../service/git-hosts/repository.ts";
+import { pauseOf } from "../../../service/pause.ts";
 import { printable } from "../../apply/report.ts";
 import type { Hook } from "../../config/settings.ts";
 import { type Endpoint, nameOfEndpoint } from "../endpoints.ts";
@@ -29,12 +33,14 @@ export type Named = Pick<Hook, "name" | "gitHost" | "repository">;
 
 /** The API of a hook's git host, and what a person does to let pushgate use it. */
 export function apiOf({ gitHost, repository }: Named) {
-  const api = gitHosts[gitHost].webhooks;
-  if (api === undefined) return undefined;
+  const whole = apis[gitHost];
+  if (whole === undefined) return undefined;
+  const { webhooks: api, authorization } = whole;
   const at = repositoryOf(repository);
-  const variable = api.variable(at);
+  const variable = whole.variable(at);
   const needs = `a token with ${JSON.stringify(api.permission)} in ${variable}, made at ${api.tokenPage}`;
-  return { api, at, variable, needs, origin: new URL(api.list(at).url).origin };
+  const { origin } = new URL(whole.base(at));
+  return { api, requests: webhookRequests(whole, at), authorization, variable, needs, origin };
 }
 
 /**
@@ -102,18 +108,22 @@ const width = 8;
 /** Pages of a list. */
 const mostPages = 100;
 
+type Found = NonNullable<ReturnType<typeof apiOf>>;
+
 export class WebhookClient {
   readonly hook: Named;
   readonly api: WebhookApi;
   readonly variable: string;
-  private readonly at: NonNullable<ReturnType<typeof apiOf>>["at"];
+  private readonly requests: Found["requests"];
+  private readonly headers: Readonly<Record<string, string>>;
   private readonly origin: string;
   private readonly token: string;
 
-  constructor(hook: Named, { api, at, variable, origin }: NonNullable<ReturnType<typeof apiOf>>, token: string) {
+  constructor(hook: Named, { api, requests, authorization, variable, origin }: Found, token: string) {
     this.hook = hook;
     this.api = api;
-    this.at = at;
+    this.requests = requests;
+    this.headers = { accept: "application/json", ...authorization(token), "user-agent": "pushgate" };
     this.variable = variable;
     this.origin = origin;
     this.token = token;
@@ -121,40 +131,44 @@ export class WebhookClient {
 
   /** The webhooks with this URL; pushgate has no other way to know its own. */
   async own({ url }: Pick<Wanted, "url">): Promise<Webhook[]> {
-    const all = await this.pages(this.api.list(this.at), this.api.read, () => false);
+    const all = await this.pages(
+      this.requests.list,
+      (body) => readWebhooks(this.api, body),
+      () => false,
+    );
     return all.filter((one) => leadsTo(one.url, url));
   }
 
   async create(wanted: Wanted): Promise<void> {
-    await this.send(this.api.create(this.at, wanted), wanted.secret);
+    await this.send(this.requests.create(wanted), wanted.secret);
   }
 
   async correct({ id }: Webhook, wanted: Wanted): Promise<void> {
-    for (const request of this.api.correct(this.at, id, wanted)) await this.send(request, wanted.secret);
+    for (const request of this.requests.correct(id, wanted)) await this.send(request, wanted.secret);
   }
 
   /** Throws a UserError where the API has none. */
   async ping({ id }: Webhook, wanted: Wanted): Promise<void> {
     const { ping } = this.api;
     if (ping === undefined) throw new UserError(this.lacks());
-    await this.send(ping.request(this.at, id, wanted), wanted.secret, ping.rejected);
+    await this.send(this.requests.ping(id), wanted.secret, ping.rejected);
   }
 
   /** The newest first, until one satisfies `enough`. */
   async recorded({ id }: Webhook, enough: (one: Recorded, count: number) => boolean): Promise<Recorded[]> {
-    const { list, read } = this.deliveries();
-    return this.pages(list(this.at, id), read, enough);
+    const { read } = this.deliveries();
+    return this.pages(this.requests.deliveries(id), (body) => listOf(body).map(read), enough);
   }
 
   /** The answers to these, in their order. */
   async answers({ id }: Webhook, entries: readonly Recorded[]): Promise<RecordedAnswer[]> {
-    const { one } = this.deliveries();
+    const { answer: read } = this.deliveries();
     const answers: RecordedAnswer[] = [];
     const next = entries.entries();
     const work = async (): Promise<void> => {
       for (const [i, { answer, id: entry }] of next) {
         if (answer !== undefined) answers[i] = answer;
-        else if (one !== undefined) answers[i] = one.read((await this.send(one.request(this.at, id, entry))).body);
+        else if (read) answers[i] = read(objectOf((await this.send(this.requests.delivery(id, entry))).body));
       }
     };
     await Promise.all(Array.from({ length: width }, work));
@@ -162,7 +176,8 @@ export class WebhookClient {
   }
 
   async redeliver({ id }: Webhook, entry: Recorded): Promise<void> {
-    await this.send(this.deliveries().redeliver(this.at, id, entry.id));
+    this.deliveries();
+    await this.send(this.requests.redeliver(id, entry.id));
   }
 
   hasHistory(): boolean {
@@ -173,7 +188,8 @@ export class WebhookClient {
     return `${this.hook.name}: ${this.api.lacks.join(" ")}`;
   }
 
-  private deliveries(): Deliveries {
+  /** Throws a UserError where the API has none. */
+  private deliveries(): NonNullable<WebhookApi["deliveries"]> {
     if (this.api.deliveries === undefined) throw new UserError(this.lacks());
     return this.api.deliveries;
   }
@@ -187,7 +203,7 @@ export class WebhookClient {
         all.push(one);
         if (enough(one, all.length)) return all;
       }
-      url = this.api.next(answer, url);
+      url = (this.api.next ?? nextLink)(answer, url);
     }
     return all;
   }
@@ -196,11 +212,12 @@ export class WebhookClient {
   private async send(request: ApiRequest, secret = "", accepted: readonly number[] = []): Promise<ApiAnswer> {
     for (let tries = 0; ; tries++) {
       const answer = await this.once(request);
-      const pause = tries < 3 ? limitOf(answer) : undefined;
-      if (pause === undefined) {
+      const limit = pauseOf(answer) ?? (answer.status === 429 ? longestPause : undefined);
+      if (limit === undefined || tries === 3) {
         if ((answer.status >= 200 && answer.status < 300) || accepted.includes(answer.status)) return answer;
         throw new UserError(this.faultOf(answer, secret));
       }
+      const pause = Math.max(limit, 1_000);
       if (pause > longestPause)
         throw new UserError(
           `${this.origin} accepts no more requests with ${this.variable} for ${Math.ceil(pause / 60_000)} min. Run the command again then.`,
@@ -213,12 +230,11 @@ export class WebhookClient {
   private async once({ method, url, body }: ApiRequest): Promise<ApiAnswer> {
     if (new URL(url).origin !== this.origin)
       throw new UserError(`${this.origin} names a page at ${new URL(url).origin}. The token is not sent there.`);
-    const headers = { ...this.api.authorization(this.token), "user-agent": "pushgate" };
     const json = body === undefined ? {} : { "content-type": "application/json" };
     try {
       const answer = await fetch(url, {
         method,
-        headers: { accept: "application/json", ...headers, ...json },
+        headers: { ...this.headers, ...json },
         redirect: "manual",
         signal: AbortSignal.timeout(patience),
         ...(body !== undefined && { body: JSON.stringify(body) }),
@@ -251,11 +267,4 @@ function parsed(text: string): unknown {
   } catch {
     return text;
   }
-}
-
-/** Milliseconds; undefined where the answer is no rate limit. GitHub answers 403 or 429, the others 429. */
-function limitOf({ status, headers }: ApiAnswer): number | undefined {
-  const { "retry-after": after, "x-ratelimit-remaining": left } = headers;
-  const isLimited = status === 429 || (status === 403 && (after !== undefined || left === "0"));
-  return isLimited ? Math.max(pauseOf(headers) ?? longestPause, 1_000) : undefined;
 }

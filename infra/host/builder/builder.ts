@@ -37,7 +37,7 @@ const defaultPaths = (folder?: string): string[] =>
 /** What `service/builder` reads. */
 export function builderSettings(hook: SiteHook): BuilderSettings {
   const { name, repository, branch, site, setsStatus = false } = hook;
-  const { content, folder, webRoot, submodules } = site;
+  const { content, folder, folders, submodules } = site;
   const { releaseMiB, pagesPercent, seconds, memoryMiB, tasks } = site.limits;
   return {
     hook: name,
@@ -49,9 +49,8 @@ export function builderSettings(hook: SiteHook): BuilderSettings {
     site: `${paths.sites}/${name}`,
     ...(content !== undefined && { content }),
     ...(folder !== undefined && { folder }),
-    webRoot,
     paths: site.paths ?? defaultPaths(folder),
-    keep: site.keep,
+    folders: Object.keys(folders),
     assets: site.assets,
     submodules,
     ...(repositoryOf(repository).ssh && { knownHosts: knownHostsPath(name), agent: agentPath(name) }),
@@ -174,9 +173,7 @@ const contentFiles = ({ name, site: { content } }: SiteHook): HostFile[] =>
 const hasContent = (site: Pick<Site, "content">): boolean => site.content !== undefined;
 
 const contentScript = (): string =>
-  ["#!/bin/sh", textBeside(import.meta.url, "../../apply/enter.sh"), textBeside(import.meta.url, "content.sh")].join(
-    "\n",
-  );
+  ["#!/bin/sh", textBeside(import.meta.url, "../others.sh"), textBeside(import.meta.url, "content.sh")].join("\n");
 
 function factsOf(sites: readonly SiteHook[]): HostFact[] {
   const hugos = new Map(

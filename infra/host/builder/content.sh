@@ -1,6 +1,6 @@
 # Has Hugo read the content folder that the configuration names, and no folder that an account exchanged for it: systemd
-# mounts the path into Hugo's unit as root, and follows every link. So root finds the folder step by step (enter.sh, which
-# builder.ts puts before this), and the unit starts Hugo only if that folder is mounted there.
+# mounts the path into Hugo's unit as root, and follows every link. So the account that can exchange what is on the way
+# (others.sh, which builder.ts puts before this) opens the folder first, and Hugo starts only if that folder is mounted.
 #
 # hugo-content find <content> <note>: root runs it outside the unit; notes the folder's number, or why there is none.
 # hugo-content run <note> <program>...: the unit runs it; the unit's mounts stay as they are from here on.
@@ -11,27 +11,41 @@ say() { printf '%s\n' "$*"; }
 
 find_content() { # content, note
   rm -f -- "$2"
-  if [ -d "$1" ]; then
-    found=$(enter "$1" 2>&1 && stat -c %d:%i .)
+  if opener=$(opener_of "$1"); then
+    # shellcheck disable=SC2016
+    found=$(setpriv --reuid="$opener" --regid="$(id -g "$opener")" --init-groups -- sh -c 'cd -P -- "$1" && stat -c %d:%i .' sh "$1") ||
+      found="the content folder $1 is missing, or the account $opener, which can exchange it, cannot enter it. Mount it, or correct hooks[].site.content."
   else
-    found="the content folder $1 is missing. Mount it, or correct hooks[].site.content."
+    found="the content folder $1 is below $opener, which several accounts can write. Run chmod go-w $opener."
   fi
   printf '%s\n' "$found" >"$2.new" && mv -fT -- "$2.new" "$2"
 }
 
+# Each folder with the time of its last change, which is later when a file in it was made, renamed or removed.
+folders() { find /content -type d -printf '%i %C@ %p\n' 2>/dev/null | sha256sum; }
+
+# Links, and templates in the content (content adapters): by either a writer of the content could publish the repository.
+unfit() { find /content ! -type d \( -type l -o -iname '_content*.gotmpl' \) -printf '%P\n' 2>/dev/null; }
+
 run_with_content() { # note, program...
   noted=$(cat -- "$1")
   shift
-  if [ -n "$noted" ] && [ "$(stat -c %d:%i /content)" = "$noted" ]; then
-    # systemd's status of a program that it cannot start.
-    [ -x "$1" ] || exit 203
-    exec "$@"
-  fi
   case $noted in
-    *[!0-9:]*) say "$noted" ;;
-    *) say "the content folder was exchanged for another while the build began. Push again." ;;
+    *[!0-9:]*) say "$noted" && exit 78 ;;
+    "$(stat -c %d:%i /content)") ;;
+    *) say "the content folder was exchanged for another while the build began. Push again." && exit 78 ;;
   esac
-  exit 78
+  before=$(folders)
+  names=$(unfit | head -n 10 | paste -sd ' ')
+  [ -z "$names" ] || { say "the content holds links or templates (_content.gotmpl), which could publish other files than the content: $names. Remove them." && exit 78; }
+  # systemd's status of a program that it cannot start.
+  [ -x "$1" ] || exit 203
+  "$@"
+  ended=$?
+  [ "$ended" -lt 128 ] || kill -"$((ended - 128))" $$
+  # A link that was there only while Hugo read. "ERROR" as of Hugo: the builder reports these lines and no others.
+  [ "$(folders)" = "$before" ] || { say "ERROR files of the content were made, renamed or removed during the build, which is tried again." && exit 78; }
+  exit "$ended"
 }
 
 case $1 in

@@ -36,7 +36,7 @@ export function reporterFiles(hook: SiteHook, host: Pick<Host, "name">): HostFil
     recipients: [...(setsStatus ? ["the git host"] : []), ...(site.notify ? ["site.notify"] : [])].join(" and "),
     egress: units.egress,
     egressProgram: `${paths.lib}/egress`,
-    program: paths.builder,
+    program: paths.reporter,
     settings: settingsPath(name),
     credentials: kinds.map((kind) => `LoadCredentialEncrypted=${kind}:${reportCredential(kind, name)}`).join("\n"),
     user: reporterUser(name),

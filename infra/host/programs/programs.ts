@@ -1,5 +1,5 @@
 /**
- * The receiver's and the builder's program. esbuild makes each in every run, sendBundle sends it as a file whose name holds
+ * The programs of receiver, builder and reporter. esbuild makes each in every run, sendBundle sends it as a file whose name holds
  * its hash, and the host installs only a file with that hash: neither a cut connection nor another file becomes a program.
  */
 import { createHash } from "node:crypto";
@@ -7,7 +7,7 @@ import { mkdirSync, renameSync, writeFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { build } from "esbuild";
 import type { HostLayer } from "../../apply/layer.ts";
-import { sitesOf } from "../../config/derived.ts";
+import { isReported, sitesOf } from "../../config/derived.ts";
 import type { Settings } from "../../config/settings.ts";
 import { layerOf } from "../kit.ts";
 import { paths, units } from "../paths.ts";
@@ -15,16 +15,31 @@ import { paths, units } from "../paths.ts";
 /** `file`: relative to infra/, as it is part of an input that must be equal on every computer. `sha256`: hex. */
 export type Bundle = { readonly file: string; readonly sha256: string };
 
-/** The layer of a program's name declares the units that run it. `sound`: property and value while they stay up. */
+/**
+ * `isNeeded`: whether a host has it. `running`: the units that a new program restarts, which the layer of the program's name
+ * declares. `sound`: property and value while they stay up.
+ */
 const programs = {
-  receiver: { sound: "ActiveState=active" },
-  // A builder ends where it cannot wait, and starts again for the next push.
-  builder: { sound: "Result=success" },
+  receiver: { isNeeded: () => true, running: () => [units.receiver], sound: "ActiveState=active" },
+  builder: {
+    isNeeded: (settings: Settings) => sitesOf(settings).length > 0,
+    running: (settings: Settings) => sitesOf(settings).map(({ name }) => units.build(name)),
+    // A builder ends where it cannot wait, and starts again for the next push.
+    sound: "Result=success",
+  },
+  // It ends once nothing waits, and fails where a recipient rejects a result: the next result starts the new program.
+  reporter: {
+    isNeeded: (settings: Settings) => sitesOf(settings).some(isReported),
+    running: () => [],
+    sound: "Result=success",
+  },
 } as const;
 export type Program = keyof typeof programs;
 
-/** A builder exists only where a hook has a site. */
-export type Bundles = { readonly receiver: Bundle; readonly builder?: Bundle };
+export const isNeeded = (program: Program, settings: Settings): boolean => programs[program].isNeeded(settings);
+
+/** Of the programs that the hosts need. */
+export type Bundles = { readonly receiver: Bundle } & { readonly [program in Program]?: Bundle };
 
 const root = fileURLToPath(new URL("../../../", import.meta.url));
 
@@ -53,16 +68,19 @@ export async function buildProgram(program: Program): Promise<Bundle> {
 }
 
 export async function buildPrograms(settings: Settings): Promise<Bundles> {
-  const hasSites = sitesOf(settings).length > 0;
-  const [receiver, builder] = await Promise.all([buildProgram("receiver"), hasSites && buildProgram("builder")]);
-  return { receiver, ...(builder && { builder }) };
+  const needed = (["builder", "reporter"] as const).filter((program) => isNeeded(program, settings));
+  const [receiver, ...more] = await Promise.all([
+    buildProgram("receiver"),
+    ...needed.map(async (program) => ({ [program]: await buildProgram(program) })),
+  ]);
+  return Object.assign({ receiver }, ...more);
 }
 
 export function programLayer(program: Program, settings: Settings, { sha256 }: Pick<Bundle, "sha256">): HostLayer {
   const { sound } = programs[program];
+  const running = programs[program].running(settings);
   const { incoming, lib, [program]: path } = paths;
-  const installed = [paths.receiver, paths.builder];
-  const running = program === "receiver" ? [units.receiver] : sitesOf(settings).map(({ name }) => units.build(name));
+  const installed = [paths.receiver, paths.builder, paths.reporter];
   return layerOf(import.meta.url, `${program}-program`, {
     values: { program, path, sha256, running, sound, installed, incoming, lib },
     // No globs: an apply removes what they match, and a program cannot be rendered again. `retire` removes it.

@@ -11,7 +11,7 @@ import { basename } from "node:path";
 import { gitHosts } from "../../../service/git-hosts/index.ts";
 import type { HostLayer } from "../../apply/layer.ts";
 import { variables } from "../../apply/shell.ts";
-import { type SourceSet, sourceSets } from "../../config/derived.ts";
+import { type SourceSet, servedSites, sourceSets } from "../../config/derived.ts";
 import type { GitHostName, Host, Settings } from "../../config/settings.ts";
 import { canaryPath, originKey, servedByProxy, webhookPath } from "../../contract.ts";
 import { anywhere, loopback, networks } from "../../networks.ts";
@@ -95,6 +95,7 @@ export function proxyLayer(settings: Settings, host: Host, clientCaPem: string):
   const files = { conf: paths.nginx, start, ...paths.nginxOwn };
   const shown = { run: folders.run, cache: folders.cache, logs: folders.logs, key: originKey, client_ca: clientCaPath };
   const check = `${variables({ ...shown, credential })}\n${textBeside(import.meta.url, "check.sh")}`;
+  const inHome = servedSites(settings).some(({ folders }) => folders.some(([, path]) => /^\/(home|root)\//.test(path)));
   const named = { user: nginxUser, logs: folders.logs };
   return layerOf(import.meta.url, "proxy", {
     values: {
@@ -125,6 +126,7 @@ export function proxyLayer(settings: Settings, host: Host, clientCaPem: string):
         key: originKey,
         keyName,
         sandbox: sandbox("nginx"),
+        home: inHome ? "# For a folder of `site.folders`.\nProtectHome=read-only" : "",
       }),
     ],
     facts: [

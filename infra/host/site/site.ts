@@ -1,34 +1,39 @@
 /**
  * What is served: the web root of each site is a link to its current release, and only then do the units run that start
- * builds. A folder at the web root becomes the first release; when the site leaves, the link becomes a folder again.
+ * builds. When the site leaves, the current release takes the link's place.
  */
 import type { HostLayer } from "../../apply/layer.ts";
 import type { Probed } from "../../apply/manifest.ts";
-import { call, quote } from "../../apply/shell.ts";
-import { type SiteHook, sitesOf } from "../../config/derived.ts";
+import { call, quote, variables } from "../../apply/shell.ts";
+import { sitesOf } from "../../config/derived.ts";
 import type { Settings } from "../../config/settings.ts";
 import { accountsOf } from "../egress/egress.ts";
 import { enabledAndActive, layerOf, textBeside } from "../kit.ts";
-import { builderUser, hugoUser, paths, units } from "../paths.ts";
+import { hugoUser, paths, units } from "../paths.ts";
 
-/** More than a build's own limit: the first fetch has the whole history, and units start and stop. */
-const fetchSeconds = 600;
+/** The account as which nginx reads files. */
+const webUser = "www-data";
 
-const serve = ({ name, site: { webRoot, content = "", limits, keep } }: SiteHook): string =>
-  `builder=${builderUser(name)}\n${call("serve", name, webRoot, content, String(limits.seconds + fetchSeconds), ...keep)}`;
-
-/** Sites whose content is outside their repository. */
-const withContent = (settings: Settings) =>
-  sitesOf(settings).flatMap((hook) => {
-    const { content } = hook.site;
-    return content === undefined ? [] : [{ ...hook, content }];
+/** The folders of the operator's own that sites use, with the call that prints whether each is fit (folders.sh). */
+export const foldersOfSites = ({
+  hooks,
+}: Settings): { readonly key: string; readonly path: string; readonly read: string }[] =>
+  hooks.flatMap(({ name, site }, i) => {
+    if (site === undefined) return [];
+    const { webRoot, content, folders, writers } = site;
+    const key = `hooks[${i}].site`;
+    const groups = writers === undefined ? "--clear-groups" : `--groups=${writers}`;
+    return [
+      { key: `${key}.webRoot`, path: webRoot, read: call("web_root", name, webRoot) },
+      ...(content === undefined
+        ? []
+        : [{ key: `${key}.content`, path: content, read: call("content_folder", content, hugoUser(name), groups) }]),
+      ...Object.entries(folders).map(([at, path]) => ({
+        ...{ key: `${key}.folders.${at}`, path },
+        read: call("served_folder", path, webUser),
+      })),
+    ];
   });
-
-/** Folders of the operator's own that pushgate reads or replaces. */
-export const operatorFolders = (settings: Settings): { readonly name: string; readonly path: string }[] => [
-  ...sitesOf(settings).map(({ site: { webRoot } }) => ({ name: `web root ${webRoot}`, path: webRoot })),
-  ...withContent(settings).map(({ content }) => ({ name: `content folder ${content}`, path: content })),
-];
 
 const question = (name: string, script: string, facts: Probed["facts"]): Probed => ({
   ...{ name, script, facts },
@@ -36,15 +41,15 @@ const question = (name: string, script: string, facts: Probed["facts"]): Probed 
   owns: [],
 });
 
-/**
- * The probe's question for preflight: the folders above each of `operatorFolders` that other accounts can write. No fact of
- * the layer, as the operator may trust these accounts.
- */
+/** The probe's question for preflight: whether each of `foldersOfSites` is fit. */
 export const folderQuestion = (settings: Settings): Probed =>
   question(
     "folders",
-    textBeside(import.meta.url, "../others.sh"),
-    operatorFolders(settings).map(({ path }) => ({ name: path, read: call("others_above", path) })),
+    [
+      variables({ sites: paths.sites }),
+      ...["../others.sh", "folders.sh"].map((name) => textBeside(import.meta.url, name)),
+    ].join("\n"),
+    foldersOfSites(settings).map(({ path, read }) => ({ name: path, read })),
   );
 
 /** The schedules of sites, each once. */
@@ -65,31 +70,26 @@ export const scheduleQuestion = (settings: Settings): Probed =>
 
 export function siteLayer(settings: Settings): HostLayer {
   const sites = sitesOf(settings);
-  const seconds = sites.reduce((sum, { site }) => sum + site.limits.seconds + fetchSeconds, 0);
   return layerOf(import.meta.url, "site", {
     values: {
       sites: paths.sites,
-      rootRequests: paths.rootRequests,
-      // A note for each site: its web root, and what was there before.
+      // A note for each site: its web root.
       notes: `${paths.state}/sites`,
       hooks: sites.map(({ name }) => name),
       accounts: accountsOf(sites),
-      adoption: textBeside(import.meta.url, "adoption.cjs"),
     },
-    shared: ["../apply/enter.sh", "accounts.sh"],
+    shared: ["others.sh", "site/folders.sh", "accounts.sh"],
     // No globs: a published site cannot be rendered again. `retire` gives it back.
-    activate: ["remove_others", ...sites.map(serve), 'remove_other_accounts "$accounts"'].join("\n"),
+    activate: [
+      "remove_others",
+      ...sites.map(({ name, site: { webRoot } }) => call("serve", name, webRoot)),
+      'remove_other_accounts "$accounts"',
+    ].join("\n"),
     facts: [
-      // In the order of `operatorFolders`: preflight.ts reads them.
       ...sites.map(({ name, site: { webRoot } }) => ({
         name: `web root ${webRoot}`,
-        read: call("web_root", name, webRoot),
+        read: call("leads", name, webRoot),
         want: `leads to the current release of ${name}`,
-      })),
-      ...withContent(settings).map(({ name, content, site: { writers } }) => ({
-        name: `content folder ${content}`,
-        read: `hugo=${hugoUser(name)}\n${call("content", content, writers === undefined ? "--clear-groups" : `--groups=${writers}`)}`,
-        want: "readable",
       })),
       ...sites
         .flatMap(({ name, site: { schedule } }) => [
@@ -99,7 +99,6 @@ export function siteLayer(settings: Settings): HostLayer {
         .map(enabledAndActive),
       { name: "build accounts of no site", read: 'other_accounts "$accounts" | grep . || echo none', want: "none" },
     ],
-    // Before a folder becomes a release, the builder fetches and builds.
-    timeout: 120 + seconds,
+    timeout: 120,
   });
 }

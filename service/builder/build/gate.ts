@@ -1,9 +1,10 @@
 /**
- * Checks a build before it is published: an index.html, enough pages, no links, not too large. Hugo's exit status is
+ * Checks a build before it is published: an index.html, enough pages, no links, no file that nginx would not serve, not
+ * too large. Hugo's exit status is
  * not enough: without layouts Hugo exits with 0 and writes nothing.
  */
 import { lstatSync } from "node:fs";
-import { type Found, isKept, walk } from "../files.ts";
+import { type Found, isUnder, walk } from "../files.ts";
 import { listed, mebibytes, rejected } from "../run/setback.ts";
 import type { BuilderSettings } from "../settings.ts";
 import { onDisk } from "./disk.ts";
@@ -11,7 +12,7 @@ import { onDisk } from "./disk.ts";
 /** `former`: the pages of the published release. `leftOut`: links. Returns everything that was built. Throws Setback. */
 export function gate(
   out: string,
-  { limits, keep }: BuilderSettings,
+  { limits, folders }: BuilderSettings,
   former: number | null,
   leftOut: readonly string[],
 ) {
@@ -26,7 +27,13 @@ export function gate(
     throw rejected(`Hugo wrote no index.html. Add the layouts (a theme, a submodule) to the repository.${hint}`);
   if (sizes[index] === 0)
     throw rejected(`Hugo wrote an empty index.html. Correct layouts/index.html, which gives nothing.${hint}`);
-  const pages = pagesOf(found.files, keep);
+  const shadowed = found.files.filter((path) => folders.some((name) => isUnder(path, name)));
+  if (shadowed.length > 0)
+    throw rejected(
+      `nginx serves a folder of hooks[].site.folders in place of these files: ${listed(shadowed)}. Rename the folder ` +
+        "there, or the files.",
+    );
+  const pages = pagesOf(found.files);
   const least = Math.ceil(((former ?? 0) * limits.pagesPercent) / 100);
   if (pages < least)
     throw rejected(
@@ -42,8 +49,7 @@ export function gate(
   return found;
 }
 
-export const pagesOf = (files: readonly string[], keep: readonly string[]): number =>
-  files.filter((path) => /\.html?$/i.test(path) && !isKept(path, keep)).length;
+export const pagesOf = (files: readonly string[]): number => files.filter((path) => /\.html?$/i.test(path)).length;
 
 function lookAt(out: string): { found: Found; sizes: readonly number[] } {
   try {

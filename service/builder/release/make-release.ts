@@ -2,19 +2,19 @@
  * Makes a release: a folder that never changes again. A built file is linked or copied, as Hugo may still hold a
  * descriptor. The assets of each release that stays are linked into the next ones, because pages that are open refer to them.
  */
-import { chmodSync, linkSync, lstatSync, mkdirSync, symlinkSync } from "node:fs";
-import { basename, dirname, extname, join, relative } from "node:path";
+import { chmodSync, linkSync, lstatSync, mkdirSync } from "node:fs";
+import { basename, dirname, extname, join } from "node:path";
 import { needRoom } from "../build/disk.ts";
 import { pagesOf } from "../build/gate.ts";
 import { runChild } from "../child.ts";
-import { below, type Found, isKept, isUnder, remove, walk } from "../files.ts";
+import { below, type Found, remove, walk } from "../files.ts";
 import type { Places } from "../places.ts";
 import { failed, listed } from "../run/setback.ts";
 import type { BuilderSettings } from "../settings.ts";
 import { hashOf, linkOrCopy } from "./link-or-copy.ts";
 import { deployed, draft, type Manifest, nextId, type ReleaseFile, readManifest, seal, staying } from "./releases.ts";
 
-type Rules = Pick<BuilderSettings, "keep" | "assets">;
+type Rules = Pick<BuilderSettings, "assets">;
 
 type Draft = Rules & {
   readonly places: Places;
@@ -36,11 +36,10 @@ export async function makeRelease(rules: Rules, places: Places, source: Source, 
     mkdirSync(folder);
     addBuilt(draftOf, found);
     carryAssets(draftOf);
-    const links = linkKept(draftOf);
     for (const path of ["", ...walk(folder).folders]) chmodSync(join(folder, path), 0o555);
     const at = new Date().toISOString();
-    const pages = pagesOf(found.files, rules.keep);
-    const manifest = draft(places, { release, ...source, at, pages, files: draftOf.files, links });
+    const pages = pagesOf(found.files);
+    const manifest = draft(places, { release, ...source, at, pages, files: draftOf.files });
     await syncFileSystem(places);
     seal(places, release);
     return manifest;
@@ -51,11 +50,10 @@ export async function makeRelease(rules: Rules, places: Places, source: Source, 
   }
 }
 
-function addBuilt({ keep, places, release, folder, files, warnings }: Draft, found: Found): void {
+function addBuilt({ places, release, folder, files }: Draft, found: Found): void {
   const former = deployed(places);
-  for (const path of found.folders) if (!isKept(path, keep)) mkdirSync(join(folder, path));
-  const built = found.files.filter((path) => !isKept(path, keep));
-  for (const [at, paths] of byFolder(built))
+  for (const path of found.folders) mkdirSync(join(folder, path));
+  for (const [at, paths] of byFolder(found.files))
     below(places.out, at, (here) => {
       for (const path of paths) {
         const source = join(here, basename(path));
@@ -65,8 +63,6 @@ function addBuilt({ keep, places, release, folder, files, warnings }: Draft, fou
         files.set(path, { ...linkOrCopy(source, join(folder, path), published), built: release });
       }
     });
-  const shadowed = found.files.filter((path) => isKept(path, keep));
-  if (shadowed.length > 0) warnings.push(`built files under site.keep are left out: ${listed(shadowed)}`);
 }
 
 /** Paths by their folder, so that each folder is opened once; "" is the top. */
@@ -81,13 +77,13 @@ function byFolder(paths: readonly string[]): Map<string, string[]> {
   return folders;
 }
 
-function carryAssets({ keep, assets, places, release, folder, files, warnings }: Draft): void {
+function carryAssets({ assets, places, release, folder, files, warnings }: Draft): void {
   const extensions = new Set(assets.map((extension) => `.${extension}`));
   const changed: string[] = [];
   for (const id of staying(places, release)) {
     for (const [path, entry] of readManifest(places, id)?.files ?? []) {
       const carried = entry.built === id && extensions.has(extname(path).toLowerCase());
-      if (!carried || files.has(path) || isKept(path, keep)) continue;
+      if (!carried || files.has(path)) continue;
       const from = join(places.release(id), path);
       // A changed file would be carried along for five releases.
       if (hashOf(from)?.sha256 !== entry.sha256) changed.push(`${id}/${path}`);
@@ -95,19 +91,6 @@ function carryAssets({ keep, assets, places, release, folder, files, warnings }:
     }
   }
   if (changed.length > 0) warnings.push(`assets changed on the disk are not carried along: ${listed(changed)}`);
-}
-
-/** Links to kept paths: relative, so that they hold in a sandbox, and after the site's folder was moved. */
-function linkKept({ keep, places, folder, warnings }: Draft): Map<string, string> {
-  const links = new Map<string, string>();
-  // A path below another kept path lies outside the release already.
-  for (const path of keep.filter((path) => !keep.some((other) => other !== path && isUnder(path, other)))) {
-    const link = join(folder, path);
-    const target = relative(dirname(link), join(places.kept, path));
-    if (placed(() => symlinkSync(target, link), link)) links.set(path, target);
-    else warnings.push(`site.keep: ${path} is not linked, as the build has a file in its place`);
-  }
-  return links;
 }
 
 /** False where the build has a file for one of the path's folders, or anything of the path's name. */

@@ -14,7 +14,7 @@ export type ReleaseFile = {
   readonly built: string;
 };
 
-/** Where a build had its content from. A release that was adopted, or made by an earlier version, does not have it. */
+/** Where a build had its content from. */
 export type From = {
   /** The site's folder in the repository; "" is its top. */
   readonly folder: string;
@@ -24,16 +24,13 @@ export type From = {
 
 export type Manifest = {
   readonly release: string;
-  /** null: adopted. */
-  readonly commit: string | null;
+  readonly commit: string;
   /** ISO 8601, UTC. */
   readonly at: string;
   readonly pages: number;
-  readonly from?: From;
+  readonly from: From;
   readonly bytes: number;
   readonly files: ReadonlyMap<string, ReleaseFile>;
-  /** Symbolic links and their targets: to kept paths, and any of an adopted folder. */
-  readonly links: ReadonlyMap<string, string>;
 };
 
 const mostKept = 5;
@@ -49,7 +46,7 @@ export function draft(places: Places, manifest: Omit<Manifest, "bytes">): Manife
   );
   const path = `${places.manifest(manifest.release)}.new`;
   remove(path);
-  writeFileSync(path, `${JSON.stringify({ ...manifest, bytes, links: [...manifest.links], files })}\n`, { flag: "wx" });
+  writeFileSync(path, `${JSON.stringify({ ...manifest, bytes, files })}\n`, { flag: "wx" });
   return { ...manifest, bytes };
 }
 
@@ -68,12 +65,12 @@ export function readManifest(places: Places, release: string): Manifest | undefi
   if (known.has(path)) return known.get(path);
   const text = ifThere(() => readFileSync(path, "utf8"));
   try {
-    const { files, links, ...rest } = JSON.parse(text ?? "");
+    const { files, ...rest } = JSON.parse(text ?? "");
     if (rest.release !== release) return undefined;
     const entries = (files as [string, number, string, string?][]).map(([path, size, sha256, built = release]) => {
       return [path, { size, sha256, built }] as const;
     });
-    const manifest = { ...rest, files: new Map(entries), links: new Map(links) };
+    const manifest = { ...rest, files: new Map(entries) };
     known.set(path, manifest);
     return manifest;
   } catch {
@@ -106,11 +103,11 @@ export function deployed(places: Places): Manifest | undefined {
   return id === undefined ? undefined : readManifest(places, id);
 }
 
-/** One more than the highest number there is, finished or not. 000001 is left to a folder that may be adopted. */
+/** One more than the highest number there is, finished or not. */
 export function nextId(places: Places, commit: string): string {
   const names = [...readdirSync(places.releases), ...readdirSync(places.manifests)];
   const numbers = names.filter((name) => /^\d{6}-/.test(name)).map((name) => Number(name.slice(0, 6)));
-  return `${String(Math.max(1, ...numbers) + 1).padStart(6, "0")}-${commit.slice(0, 12)}`;
+  return `${String(Math.max(0, ...numbers) + 1).padStart(6, "0")}-${commit.slice(0, 12)}`;
 }
 
 /** Bytes that these releases take: a file that they share is one file on the disk. */
@@ -184,13 +181,11 @@ export function isSameBuild(one: Manifest, other: Manifest): boolean {
 }
 
 /** Paths of a release that are missing, differ from what was published, or were added. */
-export function differences(places: Places, { release, files, links }: Manifest): string[] {
+export function differences(places: Places, { release, files }: Manifest): string[] {
   const folder = places.release(release);
   const found = ifThere(() => walk(folder));
   if (!found) return [release];
-  const added = [...found.files, ...found.others].filter((path) => !files.has(path));
+  const added = [...found.files, ...found.links, ...found.others].filter((path) => !files.has(path));
   const changed = [...files].filter(([path, entry]) => hashOf(join(folder, path))?.sha256 !== entry.sha256);
-  const changedLinks = found.links.filter((path) => links.get(path) !== readlinkSync(join(folder, path)));
-  const unlinked = [...links.keys()].filter((path) => !found.links.includes(path));
-  return [...new Set([...added, ...changed.map(([path]) => path), ...changedLinks, ...unlinked])].sort();
+  return [...new Set([...added, ...changed.map(([path]) => path)])].sort();
 }

@@ -65,14 +65,14 @@ export async function buildPending(
   return false;
 }
 
-/** A rollback or an adoption runs alone, before the others and once: root reads its result. */
+/** A rollback runs alone, before the others and once: root reads its result. */
 function next(markers: readonly Marker[]): readonly Marker[] {
-  const first = markers.find(({ kind }) => kind === "rollback") ?? markers.find(({ kind }) => kind === "adopt");
+  const first = markers.find(({ kind }) => kind === "rollback");
   return first ? [first] : markers;
 }
 
-/** Whether the batch is a rollback or an adoption, which is not tried again. */
-const runsOnce = ([first]: readonly Marker[]): boolean => first?.kind === "rollback" || first?.kind === "adopt";
+/** Whether the batch is a rollback, which is not tried again. */
+const runsOnce = ([first]: readonly Marker[]): boolean => first?.kind === "rollback";
 
 /** Waits until the time is up or a new marker came. */
 async function rest(places: Places, milliseconds: number, least: number, left: ReadonlySet<string>): Promise<void> {

@@ -12,7 +12,7 @@ import type { Places } from "../places.ts";
 import { printable, setbackOf } from "./setback.ts";
 
 export type Marker = {
-  readonly kind: "delivery" | "request" | "tick" | "schedule" | "rollback" | "adopt";
+  readonly kind: "delivery" | "request" | "tick" | "schedule" | "rollback";
   /** For people. */
   readonly name: string;
   /** Of a rollback. */
@@ -176,7 +176,7 @@ export function pending(
 
 function ofRoot(file: FoundFile): Marker {
   const name = file.name.toString();
-  if (name === "tick" || name === "schedule" || name === "adopt") return { kind: name, name, file };
+  if (name === "tick" || name === "schedule") return { kind: name, name, file };
   const release = /^rollback-(.+)$/.exec(name)?.[1];
   if (release !== undefined) return { kind: "rollback", name: printable(name, 100), release, file };
   return { kind: "request", name: requestName(file), file };

@@ -5,7 +5,6 @@ import { build } from "../build/hugo.ts";
 import { makeRoom } from "../build/room.ts";
 import { writeWhole } from "../files.ts";
 import { heldHead, holdHead, unholdHead } from "../places.ts";
-import { compare, isAdoptable, registerAdopted } from "../release/adopt.ts";
 import { makeRelease } from "../release/make-release.ts";
 import {
   currentRelease,
@@ -39,7 +38,6 @@ import { Run } from "./status.ts";
 export async function runOnce(context: BuildContext, markers: readonly Marker[]): Promise<Run> {
   const run = new Run(named(markers));
   try {
-    registerAdopted(context.places, context.settings.keep);
     const [first] = markers;
     if (first?.kind === "rollback") Object.assign(run.last, await rollBack(context, first.release ?? ""));
     else
@@ -60,22 +58,15 @@ export async function runOnce(context: BuildContext, markers: readonly Marker[])
 async function advance(context: BuildContext, markers: readonly Marker[], run: Run): Promise<void> {
   const { settings, places } = context;
   const { last } = run;
-  const adopting = markers[0]?.kind === "adopt";
-  if (adopting && !isAdoptable(places)) {
-    last.reason = `the files of ${settings.webRoot} are not listed: there is nothing to adopt`;
-    return;
-  }
   const published = deployed(places);
   await makeRoom(context);
   const head = await run.timed("fetch", () => fetchHead(context));
   run.head = head;
-  const { commit, reason, unlessSame } = await run.timed("decide", (): Plan | Promise<Plan> =>
-    adopting ? { commit: head, reason: "to compare" } : decideFrom(context, head, markers),
-  );
+  const { commit, reason, unlessSame } = await run.timed("decide", () => decideFrom(context, head, markers));
   last.commit = commit ?? head;
   last.reason = reason;
   if (commit === null) return;
-  if (!adopting) reportBegin(context, commit, run);
+  reportBegin(context, commit, run);
 
   const links = await run.timed("checkout", async () => {
     await admit(context, commit);
@@ -84,18 +75,12 @@ async function advance(context: BuildContext, markers: readonly Marker[], run: R
   if (links.length > 0) last.warnings.push(`symbolic links are left out: ${listed(links)}`);
   const printed = await run.timed("hugo", () => build(settings, places));
   await run.timed("publish", async () => {
-    const found = gate(places.out, settings, adopting ? null : (published?.pages ?? null), links);
+    const found = gate(places.out, settings, published?.pages ?? null, links);
     const from = fromOf(settings, printed);
     const made = await makeRelease(settings, places, { commit, from }, found, last.warnings);
     try {
       // The checkout is on the disk with the release.
       writeWhole(places.checkedOut, `${commit}\n`);
-      if (adopting) {
-        run.adoption = compare(places, settings.keep, made);
-        const lost = run.adoption.files.length + run.adoption.more;
-        last.reason = `${settings.webRoot} was compared with a build: ${lost} files are neither built nor kept`;
-        return;
-      }
       if (unlessSame && published && isSameBuild(made, published)) {
         last.reason = `${reason}: the build is the same as ${published.release}`;
         return;
@@ -122,7 +107,7 @@ async function decideFrom(context: BuildContext, head: string, markers: readonly
   if (at) return at;
   await admit(context, head);
   const by = planBy(
-    await changes(context, published!.commit!, head),
+    await changes(context, published!.commit, head),
     settings.paths,
     head,
     contentOf(published!, settings),

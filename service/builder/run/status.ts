@@ -25,9 +25,6 @@ export const isGood = ({ result }: Pick<Last, "result">): boolean => result === 
 /** Since when runs fail, how many did, and when the next starts at the latest. */
 export type Failing = { readonly since: string; readonly attempts: number; readonly next: string };
 
-/** Files of the folder to be adopted that neither the build makes nor site.keep names. */
-export type Adoption = { readonly files: readonly string[]; readonly more: number };
-
 export type Status = {
   readonly hook: string;
   readonly deployed: Pick<Manifest, "release" | "commit" | "at"> | null;
@@ -40,7 +37,6 @@ export type Status = {
   readonly succeeded: Builds["succeeded"];
   /** Newest first. */
   readonly releases: readonly ({ readonly id: string } & Pick<Manifest, "commit" | "at" | "pages" | "bytes">)[];
-  readonly adoption?: Adoption;
 };
 
 /** A line of the journal: `journalctl -o cat -u pushgate-build-<hook>`. */
@@ -50,7 +46,6 @@ export type RunLine = Last & { readonly hook: string; readonly release: string |
 export class Run {
   readonly last: Last;
   head: string | null = null;
-  adoption: Adoption | undefined;
   /** Of a publish: the releases that stay. */
   stay: readonly string[] | undefined;
   readonly #started = performance.now();
@@ -78,7 +73,7 @@ export class Run {
 }
 
 export function writeStatus(places: Places, hook: string, run: Run, failing: Failing | undefined): void {
-  const { last, adoption, stay } = run;
+  const { last, stay } = run;
   const current = currentRelease(places);
   const held = heldHead(places);
   // Releases that do not stay are being removed.
@@ -98,7 +93,6 @@ export function writeStatus(places: Places, hook: string, run: Run, failing: Fai
     runs: Object.fromEntries(results.map((name) => [name, (former?.runs[name] ?? 0) + Number(name === last.result)])),
     succeeded: good ? last.at : (former?.succeeded ?? null),
     releases: known.map(({ release: id, commit, at, pages, bytes }) => ({ id, commit, at, pages, bytes })),
-    ...(adoption && { adoption }),
   };
   writeWhole(places.status, `${JSON.stringify(status, null, 2)}\n`);
 }

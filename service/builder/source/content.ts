@@ -27,7 +27,7 @@ export function contentFolders(printed: string, given: Given): string[] {
   const top = posix.resolve(site.dir, ...(given.folder?.split("/").map(() => "..") ?? []));
   const folders = modules
     .flatMap(({ dir, mounts }) => mounts.map(({ source }) => posix.relative(top, posix.resolve(dir, source))))
-    .filter((path) => path !== ".." && !path.startsWith("../../"));
+    .filter((path) => path !== ".." && !path.startsWith("../"));
   return [...new Set(folders)].sort().slice(0, mostFolders);
 }
 
@@ -55,16 +55,12 @@ export const fromOf = (given: Given, printed: string): From => ({
 /** The folders of the repository that held the content of a release. */
 export function contentOf({ from }: Pick<Manifest, "from">, given: Given): readonly string[] {
   if (given.content !== undefined) return [];
-  return typeof from?.content === "object" ? from.content : usual(given);
+  return typeof from.content === "object" ? from.content : usual(given);
 }
 
 /** Why a release was built from other folders than those of the settings; undefined if it was not. */
 export function movedFrom({ from, release }: Pick<Manifest, "from" | "release">, given: Given): string | undefined {
-  const folder = from?.folder ?? "";
-  if (folder !== (given.folder ?? "")) return `site.folder was ${folder || "not set"} for ${release}`;
-  // An earlier version knew only content outside the repository, and did not note which.
-  if (from === undefined)
-    return given.content === undefined ? `${release} had its content outside the repository` : undefined;
+  if (from.folder !== (given.folder ?? "")) return `site.folder was ${from.folder || "not set"} for ${release}`;
   const outside = typeof from.content === "string" ? from.content : undefined;
   return outside === given.content ? undefined : `site.content was ${outside ?? "not set"} for ${release}`;
 }

@@ -16,8 +16,8 @@ export function relevant(paths: readonly string[], patterns: readonly string[]):
 
 export type Known = {
   readonly head: string;
-  /** null: nothing is published. The commit is null where the release was adopted, not built. */
-  readonly deployed: { readonly release: string; readonly commit: string | null } | null;
+  /** null: nothing is published. */
+  readonly deployed: { readonly release: string; readonly commit: string } | null;
   /** The head from which a rollback went back. */
   readonly held: string | null;
   readonly requested: boolean;
@@ -46,14 +46,12 @@ export function plan({ head, deployed, held, requested, scheduled, moved, tamper
   const commit = holding ? deployed.commit : head;
   const changed = `the release ${deployed.release} was changed on the disk: ${listed(tampered)}`;
   const why = tampered.length > 0 ? changed : requested ? "requested" : undefined;
-  if (why !== undefined && commit !== null) return { commit, reason: why };
-  if (scheduled && commit !== null) return { commit, reason: "scheduled", unlessSame: commit === deployed.commit };
+  if (why !== undefined) return { commit, reason: why };
+  if (scheduled) return { commit, reason: "scheduled", unlessSame: commit === deployed.commit };
   if (holding) {
-    const but = why === undefined ? "" : `${why}; but `;
-    const reason = `${but}rolled back to ${deployed.release}, away from ${short(head)}: a new commit is published again`;
+    const reason = `rolled back to ${deployed.release}, away from ${short(head)}: a new commit is published again`;
     return { commit: null, reason };
   }
-  if (deployed.commit === null) return { commit: head, reason: `${deployed.release} was built from no commit` };
   if (moved !== undefined) return { commit: head, reason: moved };
   if (deployed.commit === head) return { commit: null, reason: `the head ${short(head)} is published already` };
   return undefined;

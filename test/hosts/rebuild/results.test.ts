@@ -125,10 +125,10 @@ test("a reporter that waits while the table goes has it loaded before it sends; 
   };
   await timersEnd(host);
   expect(await sends("looked")).toBe(true);
-  await host.inside(`cp -a ${paths.builder} /root/builder.cjs`);
-  await bundled("builder", join(host.root, paths.builder), anywhere);
+  await host.inside(`cp -a ${paths.reporter} /root/reporter.cjs`);
+  await bundled("reporter", join(host.root, paths.reporter), anywhere);
   expect(await sends("unlooked")).toBe(false);
-  await host.inside(`mv /root/builder.cjs ${paths.builder}; systemctl restart pushgate-egress.service`);
+  await host.inside(`mv /root/reporter.cjs ${paths.reporter}; systemctl restart pushgate-egress.service`);
   await timersBegin(host);
 });
 

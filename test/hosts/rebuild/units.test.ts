@@ -1,6 +1,6 @@
 /**
  * The builder's layers on a host, with the real builder, Hugo, and git over SSH and HTTPS: each sandbox, with its
- * protections removed to prove them; the adoption of a web root; and the report of manual changes.
+ * protections removed to prove them; and the report of manual changes.
  */
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -111,13 +111,10 @@ beforeAll(async () => {
   await git.introduce(host);
   await host.inside(`set -e
 groupadd writers
-mkdir -p /srv/content/site /home/guest/content /home/guest/www/uploads /home/guest/www/css
+mkdir -p /srv/content/site /home/guest/content
 chmod 0700 /home/guest
 printf -- '---\\ntitle: home\\n---\\nhello\\n' | tee /srv/content/site/_index.md >/home/guest/content/_index.md
-chgrp -R writers /home/guest/content && chmod -R g=rX,o= /home/guest/content
-echo former >/home/guest/www/index.html; echo former >/home/guest/www/css/site.css
-echo kept >/home/guest/www/uploads/photo; echo left >/home/guest/www/left.html
-chown -R www-data:www-data /home/guest/www/uploads; chmod 0700 /home/guest/www/uploads; chown guest:writers /home/guest/www; chmod 2775 /home/guest/www`);
+chown -R guest:writers /home/guest/content && chmod -R g=rX,o= /home/guest/content`);
   git.repository("site").push(theme);
   git.repository("docs").push(theme);
   hooks = [
@@ -138,9 +135,8 @@ chown -R www-data:www-data /home/guest/www/uploads; chmod 0700 /home/guest/www/u
       repository: git.ssh.url("docs"),
       branch: "main",
       site: {
-        webRoot: "/home/guest/www",
+        webRoot: "/srv/docs",
         content: "/home/guest/content",
-        keep: ["uploads"],
         writers: "writers",
         knownHosts: [git.ssh.knownHosts],
       },
@@ -177,30 +173,26 @@ test("only root and the builder can enter the folder of root's requests, and mem
   }
 });
 
-test("the site layer fails, lists the files that no build makes, and changes nothing", async () => {
-  const before = await host.snapshot("/home/guest");
+test("the site layer fails where a folder is in a web root's place, and changes nothing; then the builder publishes", async () => {
+  await host.inside("mkdir /srv/docs && echo former >/srv/docs/index.html");
   const refused = await direct.apply(settings, ["site"]);
   expect(refused.code).not.toBe(0);
   expect(refused.stderr).toContain(
-    "/home/guest/www holds 1 files that the build does not make and site.keep does not name:",
+    "/srv/docs is a folder, and pushgate makes its own link there. Run mv /srv/docs /srv/docs.former on the host.",
   );
-  expect(refused.stderr).toContain("site:   left.html");
-  expect(await host.snapshot("/home/guest")).toEqual(before);
-  // The other hook, over https and without a former folder, already has its link.
-  expect(await host.read("readlink /var/www/site")).toBe("/var/lib/pushgate-sites/site/current");
-});
-
-test("the site layer adopts the folder without that file, the builder publishes, and kept files keep their owner", async () => {
-  await host.inside("rm /home/guest/www/left.html");
+  expect(await served("/srv/docs/index.html")).toBe("former\n");
+  await host.inside("mv /srv/docs /srv/docs.former");
   const ran = await direct.apply(settings, ["site"]);
   expect(ran.code, ran.stderr).toBe(0);
-  await shows("/home/guest/www/index.html", "hello");
-  // Its first build starts with the timer, a minute after boot, or with a request.
-  await tick("site");
-  await shows("/var/www/site/index.html", "hello");
-  expect(await served("/var/lib/pushgate-sites/docs/releases/000001-adopted/index.html")).toBe("former\n");
-  expect(await served("/home/guest/www/uploads/photo")).toBe("kept\n");
-  expect(await host.read("stat -c %U:%G /home/guest/www/uploads/")).toBe("www-data:www-data");
+  // Their first builds start with the timer, a minute after boot, or with a request.
+  for (const [hook, webRoot] of [
+    ["site", "/var/www/site"],
+    ["docs", "/srv/docs"],
+  ] as const) {
+    expect(await host.read(`readlink ${webRoot}`)).toBe(`/var/lib/pushgate-sites/${hook}/current`);
+    await tick(hook);
+    await shows(`${webRoot}/index.html`, "hello");
+  }
   expect(git.ssh.commands().every((command) => command.startsWith("git-upload-pack"))).toBe(true);
 });
 
@@ -212,7 +204,7 @@ test("the preview right after is clean", async () => {
 test("systemd rates each service at its known exposure", async () => {
   const ofEach = (hook: string) => ({
     [`build-${hook}`]: 1.1,
-    [`content-${hook}`]: 1.0,
+    [`content-${hook}`]: 1.4,
     [`reconcile-${hook}`]: 0.7,
     [`stop-${hook}@`]: 0.9,
   });
@@ -475,37 +467,6 @@ describe("`build.writeStats`", () => {
   });
 });
 
-test("the former accounts of all sites give their files to those of each site, and are removed", async () => {
-  const folder = "/var/lib/pushgate-sites";
-  await timersEnd(host);
-  await host.inside(`set -e
-for kind in builder hugo; do useradd --system --no-create-home --comment "pushgate $kind" "pushgate-$kind"; done
-for hook in site docs; do
-  systemctl stop pushgate-build-$hook.path pushgate-build-$hook.service
-  chown -hR --from=pushgate-build-$hook pushgate-builder:pushgate-builder ${folder}/$hook /var/spool/pushgate-publish/$hook
-  chown -hR --from=pushgate-hugo-$hook pushgate-hugo:pushgate-hugo ${folder}/$hook
-done`);
-  const before = await host.read(`readlink ${folder}/*/current`);
-  const ran = await direct.apply(settings, rebuildLayers);
-  expect(ran.code, ran.stderr).toBe(0);
-  await timersBegin(host);
-  expect(await host.read("getent passwd pushgate-builder pushgate-hugo || :")).toBe("");
-  expect(await host.read(`find ${folder} -nouser -o -nogroup`)).toBe("");
-  expect(await host.read(`readlink ${folder}/*/current`)).toBe(before);
-  for (const hook of ["site", "docs"])
-    expect([builderUser(hook), hugoUser(hook), ...(hook === "docs" ? ["www-data"] : [])]).toEqual(
-      expect.arrayContaining((await host.read(`find ${folder}/${hook} -printf '%u\\n' | sort -u`)).split("\n")),
-    );
-  for (const [name, verdict] of Object.entries(await direct.probe(settings, rebuildLayers)))
-    expect(verdict, name).toMatchObject({ inSync: true });
-  for (const hook of ["site", "docs"]) {
-    git.repository(hook).push({ ...theme, "layouts/index.html": `${page}<i>upgraded</i>` });
-    expect(await runOnce(hook)).toMatchObject({ result: "published" });
-    git.repository(hook).push(theme);
-    expect(await runOnce(hook)).toMatchObject({ result: "published" });
-  }
-});
-
 describe("the egress table", () => {
   const reach = async (account: string) => {
     const seen = await Promise.all(
@@ -648,7 +609,7 @@ systemctl reset-failed pushgate-build-second.service 2>/dev/null || :`);
 test("a member of the writers' group can request a build; another account cannot write a request", async () => {
   await host.inside("echo more >>/home/guest/content/_index.md");
   await host.inside("su -s /bin/sh guest -c ': >/var/spool/pushgate-publish/docs/please'");
-  await shows("/home/guest/www/index.html", "more");
+  await shows("/srv/docs/index.html", "more");
   for (const account of ["nobody", "pushgate-hugo-docs", "pushgate-build-site"]) {
     const { code } = await host.inside(`runuser -u ${account} -- touch /var/spool/pushgate-publish/docs/x`, {
       check: false,
@@ -676,7 +637,7 @@ describe("what a member puts into the folder of requests", () => {
 mkdir -p full/of/files empty && : >full/of/files/x && chmod 0700 full
 mkfifo pipe; ln -s /var/lib/pushgate-sites/docs/work link; : >closed && chmod 0 closed
 perl -e 'use IO::Socket::UNIX; IO::Socket::UNIX->new(Local => "socket", Listen => 1)'
-mkdir .taken tick adopt rollback-000001-adopted 2>/dev/null
+mkdir .taken tick rollback-000001-abc 2>/dev/null
 perl -e 'for (1..3000) { open my $f, ">", "many$_" }; open my $f, ">", "\xff\n\x1b"'
 `;
 
@@ -693,7 +654,7 @@ perl -e 'for (1..3000) { open my $f, ">", "many$_" }; open my $f, ">", "\xff\n\x
     expect(await state("NRestarts", units.build("docs"))).toBe(restarts);
     for (const unit of [units.buildPath("docs"), units.reconcileTimer("docs")])
       expect(await state("ActiveState", unit)).toBe("active");
-    expect(await served("/home/guest/www/index.html")).toContain("more");
+    expect(await served("/srv/docs/index.html")).toContain("more");
   });
 
   test("a mount there, which the builder cannot remove, delays no rollback, and the builder recovers from it", async () => {
@@ -791,13 +752,11 @@ test("an apply without a hook's site makes its web root a folder again, and the 
   const [site, docs] = hooks;
   const { site: _, ...plain } = docs;
   const less = settingsOf(host, [site, plain]);
-  const page = await served("/home/guest/www/index.html");
+  const page = await served("/srv/docs/index.html");
   const ran = await direct.apply(less, [...beneath, ...rebuildLayers], { site: secrets.site!, docs: secrets.docs! });
   expect(ran.code, ran.stderr).toBe(0);
-  expect(await host.read("stat -c '%F %U:%G %a' /home/guest/www")).toBe("directory guest:writers 2775");
-  expect(await served("/home/guest/www/index.html")).toBe(page);
-  expect(await served("/home/guest/www/uploads/photo")).toBe("kept\n");
-  expect(await host.read("stat -c %U:%G /home/guest/www/uploads")).toBe("www-data:www-data");
+  expect(await host.read("stat -c '%F %U:%G %a' /srv/docs")).toBe("directory root:root 755");
+  expect(await served("/srv/docs/index.html")).toBe(page);
   expect(await host.read("ls /var/lib/pushgate-sites /etc/pushgate/credentials")).not.toMatch(
     /docs-deploy-key|^docs$.*^docs$/m,
   );

@@ -10,7 +10,7 @@ export default hostSuite({
   alone: ["measure"],
   // folders, push and units run on both releases: they show the sandboxes, the accounts, git and Hugo.
   only: {
-    bookworm: ["adopt", "drift", "hostile", "life", "measure"],
+    bookworm: ["drift", "hostile", "life", "measure", "web-root"],
     trixie: ["bounds", "faults", "metrics", "own-content", "results"],
   },
   patience: [300, 400],

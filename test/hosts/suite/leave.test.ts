@@ -125,7 +125,7 @@ beforeAll(async () => {
     .filter(({ type, name }) => type.endsWith("Command") && name.startsWith("leaver-") && !name.endsWith("-file"))
     .map(({ name }) => name.replace("leaver-", ""))
     // No hook has a site here: layers that were never on the host are not removed.
-    .filter((layer) => !["builder-program", "egress", "builder", "site"].includes(layer));
+    .filter((layer) => !["builder-program", "reporter-program", "egress", "builder", "site"].includes(layer));
   expect(Object.keys((await hostState(host)).etc)).not.toEqual(Object.keys(before.host.etc));
   for (let i = 0; i < 3; i++) expect((await deliver()).status).toBe(202);
 

@@ -6,7 +6,6 @@ import { readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import type { HostLayer } from "../../../infra/apply/layer.ts";
-import { scriptBeside } from "../../../infra/apply/shell.ts";
 import { after, appliedHost, daemonLayer, type ShellHost, stamps } from "./shell-host.ts";
 
 /** Calls that sync, and that change names in etc and of the layer's state; the first word of `activate` is its own. */
@@ -87,15 +86,5 @@ test("apply.sh syncs each former file before it restores it", () => {
     "mv etc/pg.d/.three.pushgate-new etc/pg.d/three",
     "rmdir ./sub",
     ...pruned,
-  ]);
-});
-
-test("enter.sh lists a folder, on the disk, before it makes it", () => {
-  using host = appliedHost();
-  const script = `state='${host.state}'\nsay() { :; }\n${scriptBeside(import.meta.url, "../../../infra/apply/enter.sh")}`;
-  const made = ["sync STATE/made", "mkdir ./"];
-  expect(callsOf(host, `${script}\nenter '${host.etc}/one/two' make\n`)).toEqual([
-    ...made.map((line) => line.replace("./", "./one")),
-    ...made.map((line) => line.replace("./", "./two")),
   ]);
 });

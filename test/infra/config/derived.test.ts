@@ -38,8 +38,8 @@ describe("hosts and sites", () => {
   test("a hook without a site has none, and a site without a hostname is not served", () => {
     expect(sitesOf(settings).map(({ name }) => name)).toEqual(["site", "plain", "blog"]);
     expect(servedSites(settings)).toEqual([
-      { hook: "site", hostname: "www.example.org", webRoot: "/var/www/site" },
-      { hook: "blog", hostname: "blog.example.org", webRoot: "/var/www/blog" },
+      { hook: "site", hostname: "www.example.org", webRoot: "/var/www/site", folders: [] },
+      { hook: "blog", hostname: "blog.example.org", webRoot: "/var/www/blog", folders: [] },
     ]);
   });
 

@@ -27,6 +27,7 @@ const line = (name: string) =>
 const https = { name: "site", gitHost: "github", repository: "https://github.com/example/site.git", branch: "main" };
 const ssh = { ...https, repository: "git@github.com:example/site.git" };
 const site = { webRoot: "/var/www/site", content: "/srv/content" };
+const hostname = "www.example.org";
 const overSsh = { ...site, knownHosts: [line("github.com")] };
 
 function faultsOf(hooks: object[], entries: Record<string, object> = { site: secrets.site }): string[] {
@@ -61,7 +62,9 @@ test("there is no fault for https without a key, SSH with key and host keys, or 
   expect(faultsOf(withSite({ folder: "docs/", submodules: false, paths: ["docs/layouts/", "shared/"] }))).toEqual([]);
   expect(faultsOf(withSite({ webRoot: "/srv/etc/site", content: "/content/home" }))).toEqual([]);
   expect(faultsOf(withSite({ hugo: { path: "/opt/home/hugo" } }))).toEqual([]);
-  expect(faultsOf(withSite({ egress: ["10.1.0.0/16", "fd12::/16"], keep: ["a", "ab", "b/c"] }))).toEqual([]);
+  expect(
+    faultsOf(withSite({ egress: ["10.1.0.0/16", "fd12::/16"], folders: { a: "/srv/a", b: "/srv/b" }, hostname })),
+  ).toEqual([]);
 });
 
 describe("folders", () => {
@@ -91,10 +94,9 @@ describe("folders", () => {
       `hooks[0].site.hugo.path is "/opt/\`id\`/hugo", which contains "\`". Use ${absolute("/usr/local/bin/hugo")}.`,
     ],
     [
-      { keep: ["-rf"] },
-      `hooks[0].site.keep[0] is "-rf", which has a name that begins with a hyphen. Use ${relative("", "downloads")}.`,
+      { folders: { files: "/srv/-rf" }, hostname },
+      `hooks[0].site.folders.files is "/srv/-rf", which has a name that begins with a hyphen. Use ${absolute("/srv/downloads")}.`,
     ],
-    [{ keep: ["down*"] }, `hooks[0].site.keep[0] is "down*", which contains "*". Use ${relative("", "downloads")}.`],
     [
       { paths: ["lay outs/"] },
       `hooks[0].site.paths[0] is "lay outs/", which contains " ". Use ${relative(" *", "layouts/")}.`,
@@ -146,12 +148,36 @@ describe("folders", () => {
       `hooks[0].site.folder is ".git/modules", in a folder that git keeps for itself. Use the folder that holds Hugo's configuration.`,
     ],
     [
-      { keep: ["uploads", "uploads/2024"] },
-      'hooks[0].site.keep[1] is "uploads/2024", which overlaps keep[0], "uploads". Keep only the wider of the two.',
+      { folders: { files: "/srv/files" } },
+      "hooks[0].site.folders is set, and hostname is not, so pushgate serves nothing. Set hostname, or have your own web server serve them.",
     ],
     [
-      { keep: ["uploads/", "uploads"] },
-      'hooks[0].site.keep[1] is "uploads", which overlaps keep[0], "uploads". Keep only the wider of the two.',
+      { folders: ["/srv/files"], hostname },
+      "hooks[0].site.folders is a list. Use an object of names and absolute paths, such as { downloads: /srv/downloads }.",
+    ],
+    ...["", ".well-known", "a/b", "a b", "ä"].map((name): [object, string] => [
+      { folders: { [name]: "/srv/files" }, hostname },
+      `hooks[0].site.folders.${name} has a name that is no part of a URL. Use letters from A to Z, digits and . _ -, such as downloads.`,
+    ]),
+    ...["index.html", "robots.txt", "SITEMAP.XML"].map((name): [object, string] => [
+      { folders: { [name]: "/srv/files" }, hostname },
+      `hooks[0].site.folders.${name} has the name of a file that builds make. Use another name, such as downloads.`,
+    ]),
+    [
+      { folders: { files: "/srv/a", Files: "/srv/b" }, hostname },
+      "hooks[0].site.folders.Files differs from folders.files only in its case. Use another name.",
+    ],
+    [
+      { folders: { files: "/srv" }, hostname },
+      'hooks[0].site.folders.files is "/srv", which holds more than these files. Use a folder below it.',
+    ],
+    [
+      { folders: { files: "/etc/nginx" }, hostname },
+      `hooks[0].site.folders.files is "/etc/nginx", which belongs to the system. Use a folder of the site's own.`,
+    ],
+    [
+      { folders: { files: "/var/www/site/files" }, hostname },
+      'hooks[0].site.folders.files is "/var/www/site/files", which overlaps hooks[0].site.webRoot. Use a folder beside it.',
     ],
   ])("%j", (change, says) => {
     expect(faultsOf(withSite(change))).toEqual([says]);
@@ -185,7 +211,7 @@ describe.each<[string, (text: string) => object, { absolute: boolean; such: stri
   ["content", (content) => ({ content }), { absolute: true, such: "/srv/content/site" }],
   ["hugo.path", (path) => ({ hugo: { path } }), { absolute: true, such: "/usr/local/bin/hugo" }],
   ["folder", (folder) => ({ folder }), { absolute: false, such: "docs" }],
-  ["keep[0]", (path) => ({ keep: [path] }), { absolute: false, such: "downloads" }],
+  ["folders.files", (path) => ({ folders: { files: path }, hostname }), { absolute: true, such: "/srv/downloads" }],
   ["paths[0]", (path) => ({ paths: [path] }), { absolute: false, such: "layouts/", more: " *" }],
 ])("a path in site.%s", (key, change, { absolute: isAbsolute, such, more = "" }) => {
   const start = isAbsolute ? "/" : "";

@@ -59,7 +59,7 @@ describe("read by the real parsers", () => {
     // It talks to the service manager, and writes into a folder of another account.
     [units.reconcile("site"), 7],
     // It enters homes that are closed, as root, and has no network.
-    [units.content("docs"), 10],
+    [units.content("docs"), 14],
     // As reconcile.
     [units.schedule("docs"), 7],
     // It needs a network.
@@ -164,7 +164,7 @@ describe("Hugo's unit", () => {
       new RegExp(` find \\S+ ${root}/content-of-docs$`),
     );
     const program = layer.files.find(({ path }) => path.endsWith("/hugo-content"))!.text;
-    for (const script of ["apply/enter.sh", "host/builder/content.sh"])
+    for (const script of ["host/others.sh", "host/builder/content.sh"])
       expect(program).toContain(readFileSync(new URL(`../../../infra/${script}`, import.meta.url), "utf8"));
   });
 
@@ -278,9 +278,8 @@ describe("the build's unit", () => {
       values(text, "ExecStart").some((line) => line.includes(paths.builder)),
     );
     const names = all.map(({ path }) => path.split("/").at(-1)!).sort();
-    // The reporter is in the builder's bundle, and builds nothing.
-    expect(names).toEqual([units.build("docs"), units.build("site"), units.report("docs")]);
-    expect(values(text(units.report("docs")), "ExecStart")).toEqual([`/usr/bin/node ${paths.builder} report`]);
+    expect(names).toEqual([units.build("docs"), units.build("site")]);
+    expect(values(text(units.report("docs")), "ExecStart")).toEqual([`/usr/bin/node ${paths.reporter}`]);
     for (const name of ["site", "docs"]) {
       expect(units.build(name)).not.toContain("@");
       expect(values(text(units.build(name)), "KillMode")).toEqual([]);

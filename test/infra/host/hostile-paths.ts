@@ -46,6 +46,6 @@ export const siteAt = (path: string): Settings =>
     webRoot: path,
     content: `${path}.content`,
     folder: path.slice(1),
-    keep: [path.slice(1)],
+    folders: { downloads: `${path}.downloads` },
     hugo: { path: `${path}.hugo`, minimum: "0.111.3", exec: [], http: [] },
   });

@@ -8,8 +8,9 @@ import { paths } from "../../../infra/host/paths.ts";
 import { clientCaPath } from "../../../infra/host/proxy/places.ts";
 import { example, exampleHost, made, rebuilt, served } from "../../fixtures.ts";
 
-/** Variables of scripts that may be empty: a host may have no site, and `made` has no hash of a program. */
-const mayBeEmpty = ["site_logs", "sha256", "writers"];
+/** Variables of scripts that may be empty: a host may have no site, `made` no hash of a program, and no
+ * reporter is restarted. */
+const mayBeEmpty = ["site_logs", "sha256", "writers", "running"];
 
 describe.each([
   ["without a site", example],
@@ -126,12 +127,14 @@ describe.each([
   });
 });
 
-test("a host's builder program has its bundle's hash, and leaves where no hook has a site", () => {
+test("a host's builder program has its bundle's hash, and leaves where no hook has a site; the reporter's, where none is reported", () => {
   const programs = { receiver: { sha256: "a".repeat(64) }, builder: { sha256: "b".repeat(64) } };
   const layers = hostLayers(rebuilt, exampleHost, { ...made, programs });
   expect(layers["builder-program"].script).toContain(`sha256='${programs.builder.sha256}'`);
   const { receiver } = programs;
   expect(hostLayers(example, exampleHost, { ...made, programs: { receiver } })["builder-program"].present).toBe(false);
+  const present = (settings: typeof rebuilt) => hostLayers(settings, exampleHost, made)["reporter-program"].present;
+  expect([present(rebuilt), present(served)]).toEqual([undefined, false]);
 });
 
 test("a template rejects a place without a value, and a value without a place", () => {

@@ -47,7 +47,7 @@ const layer = (name: string, outputs: readonly string[]): SeenLayer => ({
 /** Of the example's sites and of `rebuilt`'s. */
 const questionsAnswered: Readonly<Record<string, SeenLayer>> = {
   request: layer("request", ["a request"]),
-  folders: layer("folders", ["", "", ""]),
+  folders: layer("folders", ["fit", "fit", "fit"]),
   schedules: layer("schedules", ["Tue 2026-11-24 06:00:00 UTC"]),
 };
 
@@ -327,53 +327,16 @@ describe("no fault, but a warning", () => {
   });
 });
 
-describe("folders of a site that the host does not have yet", () => {
-  const judged = (root: string, content: string, stamp?: string) => {
-    // Both web roots, then the content folder of the one site that has it outside its repository.
-    const seen = { ...layer("site", [root, "", content]), ...(stamp !== undefined && { stamp }) };
-    return preflight(host, report({}, { layers: { site: seen } }), rebuilt);
-  };
-
-  test("preflight accepts readable content and no web root", () => {
-    expect(judged("absent, to become a link", "readable")).toEqual({ faults: [], warnings: [] });
-  });
-  test("preflight warns that a folder becomes the first release", () => {
-    const { faults, warnings } = judged("a folder with 12 files, to become the first release", "readable");
-    expect(faults).toEqual([]);
-    expect(warnings).toEqual([
-      expect.stringMatching(/web root \/var\/www\/site is a folder with 12 files, to become the first/),
-    ]);
-  });
-  test("preflight reports missing content and a link that pushgate did not make, at once", () => {
-    const { faults } = judged("a link to /srv/www", "missing; set `site.content`");
-    expect(faults).toEqual([
-      expect.stringContaining("the web root /var/www/site is a link to /srv/www"),
-      expect.stringContaining("the content folder /home/docs/content is missing"),
-    ]);
-  });
-  test("preflight leaves both to the layer's facts once the layer is applied", () => {
-    expect(judged("a folder with 1 files", "missing", "0123456789ab")).toEqual({ faults: [], warnings: [] });
-  });
-});
-
-describe("folders above a site that accounts other than root can write", () => {
+test("preflight reports each folder of a site that is not fit, at once, with its key and what to do", () => {
   const judged = (...outputs: string[]) =>
     preflight(host, report({}, { layers: { folders: layer("folders", outputs) } }), rebuilt);
-
-  test("preflight accepts folders that root alone can write", () => {
-    expect(judged("", "", "")).toEqual({ faults: [], warnings: [] });
-  });
-  test("preflight warns of each web root and content folder with the folders above it, and says what to do", () => {
-    expect(judged("/var (drwxrwxr-x root:dev)", "", "/home/docs (drwx------ docs:docs)")).toEqual({
-      faults: [],
-      warnings: [
-        "the web root /var/www/site is below /var (drwxrwxr-x root:dev), which accounts other than root can write. They " +
-          "decide what is there: trust them, or use a folder below folders that root alone can write, such as /var/www.",
-        expect.stringMatching(
-          /^the content folder \/home\/docs\/content is below \/home\/docs \(drwx------ docs:docs\), which/,
-        ),
-      ],
-    });
+  expect(judged("fit", "fit", "fit")).toEqual({ faults: [], warnings: [] });
+  expect(judged("a folder. Run mv.", "fit", "missing. Make it.")).toEqual({
+    faults: [
+      "hooks[0].site.webRoot is /var/www/site, a folder. Run mv.",
+      "hooks[1].site.content is /home/docs/content, missing. Make it.",
+    ],
+    warnings: [],
   });
 });
 
@@ -495,7 +458,7 @@ describe("questions without an answer", () => {
 
   test.each<[string, HostReport["layers"]]>([
     ["no layer", {}],
-    ["no fact", Object.fromEntries(["site", "folders", "schedules"].map((name) => [name, layer(name, [])]))],
+    ["no fact", Object.fromEntries(["folders", "schedules"].map((name) => [name, layer(name, [])]))],
   ])("preflight of a host that answers for %s ends with that fault", (_, layers) => {
     const { controllers: __, ...system } = good;
     const { faults } = preflight(host, { ...report(), system, layers }, rebuilt);

@@ -5,10 +5,17 @@ import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { build } from "esbuild";
 import { beforeEach, describe, expect, test } from "vitest";
 import { applyScript } from "../../../infra/apply/manifest.ts";
 import { paths } from "../../../infra/host/paths.ts";
-import { buildProgram, buildPrograms, type Program, programLayer } from "../../../infra/host/programs/programs.ts";
+import {
+  buildProgram,
+  buildPrograms,
+  bundling,
+  type Program,
+  programLayer,
+} from "../../../infra/host/programs/programs.ts";
 import { example, rebuilt, served } from "../../fixtures.ts";
 import { noHost, onHost } from "./lab/throwaway-host.ts";
 
@@ -31,22 +38,33 @@ test("the same source gives the same bytes in every folder", async () => {
   expect(bytes.toString()).not.toContain(fileURLToPath(new URL("../../..", import.meta.url)));
 });
 
-test("a host without a site gets no builder", async () => {
+test("a host without a site gets no builder, and one without results to report no reporter", async () => {
   const programs = async (settings: typeof example) =>
     Object.entries(await buildPrograms(settings)).map(([name, { file }]) => `${name} ${/[^/]*-/.exec(file)}`);
   expect(await programs(example)).toEqual(["receiver receiver-"]);
-  expect(await programs(rebuilt)).toEqual(["receiver receiver-", "builder builder-"]);
+  expect(await programs(rebuilt)).toEqual(["receiver receiver-", "builder builder-", "reporter reporter-"]);
+  expect(await programs(served)).toEqual(["receiver receiver-", "builder builder-"]);
+});
+
+test("the git hosts' APIs are in the reporter's bundle, and in neither the receiver's nor the builder's", async () => {
+  const apis = async (program: Program) => {
+    const entryPoints = [fileURLToPath(new URL(`../../../service/${program}/main.ts`, import.meta.url))];
+    const { metafile } = await build({ ...bundling, entryPoints, metafile: true, write: false });
+    return Object.keys(metafile.inputs).filter((file) => file.includes("service/git-hosts/api/")).length;
+  };
+  expect([await apis("receiver"), await apis("builder"), await apis("reporter")]).toEqual([0, 0, 6]);
 });
 
 test.each<[Program, string, string]>([
   ["receiver", "ActiveState=active", "pushgate-receiver.service"],
   ["builder", "Result=success", "pushgate-build-site.service pushgate-build-docs.service"],
+  ["reporter", "Result=success", ""],
 ])("the layer of the %s's program watches for %s of %s", (program, sound, running) => {
   const { name, script, facts } = programLayer(program, rebuilt, { sha256: "5e" });
   expect(name).toBe(`${program}-program`);
   for (const line of [`sound='${sound}'`, `running='${running}'`, `program='${program}'`, "sha256='5e'"])
     expect(script).toContain(`\n${line}\n`);
-  expect(script).toContain(`\ninstalled='${paths.receiver} ${paths.builder}'\n`);
+  expect(script).toContain(`\ninstalled='${paths.receiver} ${paths.builder} ${paths.reporter}'\n`);
   expect(facts).toEqual([
     {
       name: `${paths[program]} is`,
@@ -115,13 +133,15 @@ describe("on a host", () => {
   });
 });
 
+type Running = Exclude<Program, "reporter">;
+
 describe("a running service", () => {
   beforeEach(({ skip }) => skip(noHost !== undefined, noHost));
   const unit = { receiver: "pushgate-receiver.service", builder: "pushgate-build-site.service" };
-  const unitOf = (program: Program) => `${paths.units}/${unit[program]}`;
+  const unitOf = (program: Running) => `${paths.units}/${unit[program]}`;
   const stays = { receiver: ["ActiveState", "active"], builder: ["Result", "success"] } as const;
   /** The service fails half a second after a start with a program that holds "dies", and at once with "fails". */
-  const systemctl = (program: Program) => {
+  const systemctl = (program: Running) => {
     const [, sound] = stays[program];
     return `#!/bin/sh
 case $1 in
@@ -137,7 +157,7 @@ esac
 `;
   };
   /** The stamp of the layer that declares the service, and the file that it lists. */
-  const installed = (program: Program) => `mkdir -p /mnt/bin; PATH=/mnt/bin:$PATH; echo ${stays[program][1]} >/mnt/state
+  const installed = (program: Running) => `mkdir -p /mnt/bin; PATH=/mnt/bin:$PATH; echo ${stays[program][1]} >/mnt/state
 cat >/mnt/bin/systemctl <<'END'
 ${systemctl(program)}END
 chmod +x /mnt/bin/systemctl; printf '#!/bin/sh\necho its last line' >/mnt/bin/journalctl; chmod +x /mnt/bin/journalctl
@@ -145,7 +165,7 @@ mkdir -p ${paths.units}; echo unit >${unitOf(program)}
 echo "0123456789ab
 file $(sha256sum ${unitOf(program)} | cut -d ' ' -f 1) 644 root:root ${unitOf(program)}" >/var/lib/pushgate/stamps/${program}
 `;
-  const taken = (program: Program, text: string, change: (script: string) => string = (script) => script) => {
+  const taken = (program: Running, text: string, change: (script: string) => string = (script) => script) => {
     const layer = programLayer(program, served, { sha256: sha256(text) });
     const script = `mkdir -p ${paths.incoming}; printf '${text}' >${paths.incoming}/${sha256(text)}.cjs
 ( ${applyScript({ ...layer, script: change(layer.script!) }, "0123456789ab")} )

@@ -2,7 +2,7 @@
 import { createHash } from "node:crypto";
 import { mkdirSync, renameSync, rmSync, symlinkSync, utimesSync, writeFileSync } from "node:fs";
 import { dirname } from "node:path";
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { canaryPath } from "../../../infra/contract.ts";
 import { renderProxy } from "../../../infra/host/proxy/proxy.ts";
 import { example, exampleHost, served, serving, siteHostname } from "../../fixtures.ts";
@@ -159,6 +159,69 @@ describe("a visitor gets", () => {
       expect.stringMatching(new RegExp(`^${stranger} .*"GET /blog/ HTTP/1.1" 200 .*"a browser"$`)),
     ]);
     expect(log).toEqual([]);
+  });
+});
+
+describe("a folder that no build makes", () => {
+  const folder = () => `${nginx.folder}/srv/downloads`;
+  const settings = () => serving(served, { folders: { downloads: folder() } });
+  const secret = "of another account";
+  /** Links, as the account that owns the folder makes them, to files that nginx may read. */
+  const links: [name: string, path: string, make: () => void][] = [
+    [
+      "to a file",
+      "/downloads/link.txt",
+      () => symlinkSync(`${nginx.folder}/srv/private/secret.txt`, `${folder()}/link.txt`),
+    ],
+    ["to a folder", "/downloads/up/private/secret.txt", () => symlinkSync("..", `${folder()}/up`)],
+    [
+      "in the folder's place",
+      "/downloads/secret.txt",
+      () => {
+        renameSync(folder(), `${folder()}.aside`);
+        symlinkSync(`${nginx.folder}/srv/private`, folder());
+      },
+    ],
+  ];
+  beforeEach(({ skip }) => {
+    skip(noNginx !== undefined, noNginx);
+    for (const [path, text] of Object.entries({
+      "downloads/a b.zip": "zip",
+      "downloads/.hidden": secret,
+      "private/secret.txt": secret,
+    })) {
+      mkdirSync(dirname(`${nginx.folder}/srv/${path}`), { recursive: true });
+      writeFileSync(`${nginx.folder}/srv/${path}`, text);
+    }
+  });
+  afterEach(() => rmSync(`${nginx.folder}/srv`, { recursive: true, force: true }));
+
+  test("is served below its name, for reading, without a list and without dot files", () => {
+    const paths = [
+      "/downloads/a%20b.zip",
+      "/downloads/",
+      "/downloads/.hidden",
+      "/downloads/../../private/secret.txt",
+      "/downloads../private/secret.txt",
+    ];
+    const got = replies([...paths.map((path) => visit(path)), visit("/downloads/a%20b.zip", {}, "DELETE")], {
+      settings: settings(),
+    });
+    expect(got.map(({ status }) => status)).toEqual([200, 404, 404, 400, 404, 405]);
+    expect([got[0]!.body, got[0]!.headers["x-content-type-options"], got[1]!.body]).toEqual([
+      "zip",
+      "nosniff",
+      "<p>the site's own 404",
+    ]);
+  });
+
+  test.each(links)("publishes no other file by a link %s, and would without disable_symlinks", (_, path, make) => {
+    make();
+    const config = renderProxy(settings(), exampleHost);
+    expect(reply(visit(path), { config }).status).toBe(404);
+    const without = config.replace("disable_symlinks on;", "");
+    expect(without).not.toBe(config);
+    expect(reply(visit(path), { config: without })).toMatchObject({ status: 200, body: secret });
   });
 });
 

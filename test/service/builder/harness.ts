@@ -49,7 +49,6 @@ export type Bench = {
   tick(): void;
   /** The time of `site.schedule` has come. */
   scheduled(): void;
-  adopt(): void;
   rollback(release: string): void;
   /** Runs until nothing is pending, or until the first failure. Returns status.json. */
   work(as?: Builder): Promise<Status>;
@@ -108,7 +107,7 @@ export const timers = (): number => process.getActiveResourcesInfo().filter((nam
 export const releaseId = (number: number): string => `${String(number).padStart(6, "0")}-aaaaaaaaaaaa`;
 export const manifestOf = (release: string, files: Manifest["files"] = new Map()): Omit<Manifest, "bytes"> => ({
   ...{ release, commit: "a".repeat(40), at: "2026-01-01T00:00:00.000Z", pages: 1, files },
-  links: new Map([["uploads", "../../kept/uploads"]]),
+  from: { folder: "", content: ["content"] },
 });
 /** Makes finished releases without files. */
 export function makeReleases(places: Places, ...numbers: readonly number[]): void {
@@ -233,7 +232,7 @@ export async function bench({
   writeContent(join(folder, "content"), pages);
   const policy = {
     paths: buildPaths,
-    keep: [],
+    folders: [],
     assets: assetExtensions,
     submodules: true,
     limits: { releaseBytes: 1 << 30, pagesPercent: 50, seconds: 30, ...limit },
@@ -293,7 +292,7 @@ export function onCopies(revision: number, use: (copy: Bench) => void, change: C
 
 type Policy = Omit<
   BuilderSettings,
-  "hook" | "repository" | "branch" | "spool" | "requests" | "rootRequests" | "site" | "content" | "webRoot" | "hugo"
+  "hook" | "repository" | "branch" | "spool" | "requests" | "rootRequests" | "site" | "content" | "hugo"
 > &
   Partial<Pick<BuilderSettings, "hugo">>;
 
@@ -316,7 +315,6 @@ async function benchIn(
     rootRequests: at("root"),
     site: at("site"),
     ...(ownContent ? {} : { content: at("content") }),
-    webRoot: at("www"),
   };
   const builder: Builder = { settings, path: process.env.PATH ?? "", authorities: host.caFile };
   const places = placesOf(settings);
@@ -342,7 +340,6 @@ async function benchIn(
     request: (name) => request("requests", name),
     tick: () => request("root", "tick"),
     scheduled: () => request("root", "schedule"),
-    adopt: () => request("root", "adopt"),
     rollback: (release) => request("root", `rollback-${release}`),
     work: async (as = builder) => {
       await work(as, places, journal);

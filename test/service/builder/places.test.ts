@@ -22,7 +22,6 @@ test("the names in a site's folder are those of every version", () => {
     site: "/s",
     current: "/s/current",
     releases: "/s/releases",
-    kept: "/s/kept",
     status: "/s/status.json",
     work: "/s/work",
     taken: "/s/work/taken",
@@ -31,7 +30,6 @@ test("the names in a site's folder are those of every version", () => {
     cache: "/s/work/cache",
     stats: "/s/work/hugo_stats.json",
     manifests: "/s/work/manifests",
-    listing: "/s/work/listing",
     held: "/s/work/held",
     paused: "/s/work/paused",
     reported: "/s/work/reported",
@@ -45,7 +43,7 @@ test("the names in a site's folder are those of every version", () => {
 
 test("the folder of the clone is closed to other accounts, and within it Hugo's account may write the cache", () => {
   expect([mode(places.work), mode(places.cache)]).toEqual(["700", "777"]);
-  for (const path of [places.releases, places.kept, places.manifests]) expect(existsSync(path)).toBe(true);
+  for (const path of [places.releases, places.manifests]) expect(existsSync(path)).toBe(true);
   chmodSync(places.cache, 0o755);
   makePlaces(places);
   expect(mode(places.cache)).toBe("777");

@@ -132,7 +132,7 @@ describe("the signature:", () => {
     // A difference of nanoseconds is in no test's reach.
     expect(text("hmac-signature.ts")).toContain("given.length === expected.length && timingSafeEqual(given, expected)");
     expect(text("standard-signature.ts")).toContain(".some((each) => isHmac(");
-    expect(text("gitlab-like.ts")).toContain("timingSafeEqual(sha256(secret), sha256(given))");
+    expect(text("gitlab-signature.ts")).toContain("timingSafeEqual(sha256(secret), sha256(given))");
   });
 
   test("no answer and no line of the journal contains the expected signature", async () => {
@@ -426,7 +426,7 @@ const elsewhere: readonly (readonly [mistake: string, file: string, title: strin
   ],
   [
     "Gitea's and Forgejo's delivery taken for GitHub's",
-    "test/service/receiver/git-hosts.test.ts",
+    "test/service/git-hosts/git-hosts.test.ts",
     "a delivery of %s is recognised, whatever other marks it carries",
   ],
   [

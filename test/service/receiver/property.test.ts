@@ -2,7 +2,8 @@
 import { createRequire } from "node:module";
 import * as fc from "fast-check";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { decide } from "../../../service/git-hosts/github-like.ts";
+import { gitHosts } from "../../../service/git-hosts/index.ts";
+import { decide } from "../../../service/git-hosts/payload.ts";
 import { delivery, sign } from "../../fakes/deliveries.ts";
 import { secrets } from "../../fixtures.ts";
 import { bySecrets, type Running, receiver } from "./harness.ts";
@@ -115,7 +116,8 @@ test("of every payload that GitHub publishes, the receiver accepts pushes to the
   for (const { name, examples: payloads } of examples) {
     for (const payload of payloads) {
       const branch = /^refs\/heads\/(.+)$/.exec(String(payload.ref))?.[1];
-      const decision = decide(name, Buffer.from(JSON.stringify(payload)), branch ?? "main");
+      const headers = { "x-github-event": name };
+      const decision = decide(gitHosts.github.payload, headers, Buffer.from(JSON.stringify(payload)), branch ?? "main");
       const isPush = name === "push" && branch !== undefined && payload.deleted !== true;
       expect([name, "push" in decision]).toEqual([name, isPush]);
       if (isPush) pushes++;

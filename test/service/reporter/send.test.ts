@@ -16,7 +16,6 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, onTestFin
 import type { GitHostName } from "../../../service/git-hosts/index.ts";
 import { add, type Report, waiting } from "../../../service/outbox.ts";
 import { channelsOf } from "../../../service/reporter/channels.ts";
-import { report } from "../../../service/reporter/report.ts";
 import { type Channels, type Line, sendAll, type Terms, terms } from "../../../service/reporter/send.ts";
 import type { ReporterSettings } from "../../../service/reporter/settings.ts";
 import { readReporter, SettingsFault } from "../../../service/settings.ts";
@@ -376,7 +375,7 @@ describe("a recipient", () => {
   const notify = "https://example.net:8443/hook";
   const [token, key] = ["0123456789abcdefghij", `whsec_${Buffer.alloc(32, 7).toString("base64")}`];
 
-  test("exists where it is configured and has its secret", () => {
+  test("exists where it is configured and has its secret, and takes nothing where it has no API", () => {
     const of = (settings: object, secrets: object) =>
       Object.keys(channelsOf({ settings: { hook: "site", folder, ...settings }, secrets }));
     expect(of({ status, notify }, { status: token, notify: key })).toEqual(["status", "notify"]);
@@ -384,7 +383,9 @@ describe("a recipient", () => {
     expect(of({ status, notify }, { notify: key })).toEqual(["notify"]);
     expect(of({}, { status: token, notify: key })).toEqual([]);
     // Gogs has no such API.
-    expect(of({ status: { ...status, gitHost: "gogs" } }, { status: token })).toEqual([]);
+    const settings = { hook: "site", folder, status: { ...status, gitHost: "gogs" as const } };
+    const { status: gogs } = channelsOf({ settings, secrets: { status: token } });
+    expect(gogs!.postOf({ to: "status", commit: one, state: "success", reason: "", at: "" })).toBeUndefined();
   });
 
   test("of a site that another web server serves gets no address of it", () => {
@@ -416,22 +417,6 @@ describe("a recipient", () => {
     expect([set!.secret, told!.secret]).toEqual([token, key]);
     expect(told!.postOf({ ...report, state: "failure" })!.body).toContain('"state":"failing"');
   });
-});
-
-test("report() prints each line with its hook, and returns 0, or 3 where a result was dropped", async () => {
-  const written: string[] = [];
-  const spy = vi.spyOn(process.stdout, "write").mockImplementation((text) => written.push(String(text)) > 0);
-  try {
-    const reporter = { settings: { hook: "site", folder }, secrets: {} };
-    expect(await report(reporter)).toBe(0);
-    writeFileSync(join(folder, "000000001.json"), "{");
-    expect(await report(reporter)).toBe(3);
-  } finally {
-    spy.mockRestore();
-  }
-  expect(written).toEqual([
-    '{"hook":"site","to":null,"result":"dropped","reason":"000000001.json is no report of the builder"}\n',
-  ]);
 });
 
 describe("site.notify", () => {
@@ -574,8 +559,8 @@ describe("the program", () => {
   let home: string;
   beforeAll(async () => {
     home = mkdtempSync(join(tmpdir(), "pushgate-reporter-"));
-    bundle = join(home, "builder.cjs");
-    await bundled("builder", bundle, anywhere);
+    bundle = join(home, "reporter.cjs");
+    await bundled("reporter", bundle, anywhere);
   });
   afterAll(() => rmSync(home, { recursive: true, force: true }));
 
@@ -594,7 +579,7 @@ describe("the program", () => {
     );
     writeFileSync(join(home, "status"), `${token}\n`);
     const env = { PUSHGATE_SETTINGS: settings, CREDENTIALS_DIRECTORY: home, NODE_EXTRA_CA_CERTS: running.caFile };
-    const child = spawn(process.execPath, [program, "report"], { env, stdio: ["ignore", "pipe", "pipe"] });
+    const child = spawn(process.execPath, [program], { env, stdio: ["ignore", "pipe", "pipe"] });
     let said = "";
     for (const stream of [child.stdout, child.stderr]) stream.setEncoding("utf8").on("data", (text) => (said += text));
     const code = await new Promise((resolve) => child.once("close", resolve));
@@ -604,7 +589,7 @@ describe("the program", () => {
   /** Without a part of the program, the attack gets further. */
   async function without(file: string, words: string, instead: string): Promise<string> {
     const outfile = join(home, `without-${words.replace(/\W/g, "")}.cjs`);
-    await bundled("builder", outfile, (at, text) => {
+    await bundled("reporter", outfile, (at, text) => {
       if (at !== file) return anywhere(at, text);
       if (!text.includes(words)) throw new Error(`${file} has no longer: ${words}`);
       return text.replace(words, instead);
@@ -615,20 +600,21 @@ describe("the program", () => {
   test("sends nothing where no table limits its account, and would, without the look for it", async () => {
     put();
     const whole = join(home, "whole.cjs");
-    await bundled("builder", whole);
+    await bundled("reporter", whole);
     const { code, said } = await run(running.api.token, whole);
     expect([code, running.api.results]).toEqual([1, []]);
     expect(said).toBe(
-      "pushgate-builder: the nft table that limits this account's network is gone. The unit's next start loads it.\n",
+      "pushgate-reporter: the nft table that limits this account's network is gone. The unit's next start loads it.\n",
     );
-    expect(await run(running.api.token)).toMatchObject({ code: 0, said: expect.stringContaining('"result":"sent"') });
+    const line = expect.stringMatching(/^\{"hook":"site","to":"status",.*"result":"sent"/);
+    expect(await run(running.api.token)).toMatchObject({ code: 0, said: line });
   });
 
   test("prints no token that an API repeats, and would, without the line that removes it", async () => {
     const { token, faults } = running.api;
     Object.assign(faults, { status: 400, text: `your token is ${token}` });
     put();
-    expect((await run(token)).said).toContain("your token is …");
+    expect(await run(token)).toMatchObject({ code: 3, said: expect.stringContaining("your token is …") });
     put();
     const bare = await without("reporter/send.ts", '.replaceAll(channel.secret, "…")', "");
     expect((await run(token, bare)).said).toContain(`your token is ${token}`);
@@ -656,7 +642,8 @@ describe("the program", () => {
 
   test("sends what waits and ends with 0, or 3 where a result was rejected", async () => {
     put();
-    expect(await run(running.api.token)).toMatchObject({ code: 0, said: expect.stringContaining('"result":"sent"') });
+    const line = expect.stringMatching(/^\{"hook":"site","to":"status",.*"result":"sent"/);
+    expect(await run(running.api.token)).toMatchObject({ code: 0, said: line });
     expect(running.api.results).toHaveLength(1);
     put();
     const { code, said } = await run("wrong-0123456789abcdefghij");

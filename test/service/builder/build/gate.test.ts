@@ -1,6 +1,6 @@
 /** What a build must be, with each fault's text, to the page and to the byte. hugo.test.ts has builds that are not. */
 import { spawnSync } from "node:child_process";
-import { mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
@@ -20,10 +20,10 @@ beforeAll(() => {
 afterAll(() => rmSync(out, { recursive: true }));
 
 const gated = (former: number | null, releaseBytes: number) => () =>
-  gate(out, { keep: [], limits: { releaseBytes, pagesPercent: 50 } } as unknown as BuilderSettings, former, []);
+  gate(out, { folders: [], limits: { releaseBytes, pagesPercent: 50 } } as unknown as BuilderSettings, former, []);
 
-test("a page is a file that ends with .html or .htm, and is not kept", () => {
-  expect(pagesOf([...files, "c.html.bak", "kept/d.html"], ["kept"])).toBe(3);
+test("a page is a file that ends with .html or .htm", () => {
+  expect(pagesOf([...files, "c.html.bak"])).toBe(3);
 });
 
 test("half of the published pages are enough, and one less is not", () => {
@@ -46,7 +46,7 @@ describe("a build is rejected", () => {
   const reason = (former: number | null = null, leftOut: readonly string[] = []): string => {
     const limits = { releaseBytes: 5 << 20, pagesPercent: 50 };
     try {
-      gate(built, { keep: [], limits } as unknown as BuilderSettings, former, leftOut);
+      gate(built, { folders: ["downloads"], limits } as unknown as BuilderSettings, former, leftOut);
       return "";
     } catch (error) {
       const { result, message } = setbackOf(error);
@@ -63,6 +63,18 @@ describe("a build is rejected", () => {
     home();
     symlinkSync("/etc", join(built, "etc"));
     expect(reason()).toBe("rejected: Hugo wrote symbolic links, which may lead anywhere: etc. Remove them.");
+  });
+
+  test("with a file that nginx would not serve", () => {
+    home();
+    for (const path of ["downloads", "css/downloads"]) mkdirSync(join(built, path), { recursive: true });
+    writeFileSync(join(built, "css/downloads/a.css"), "");
+    expect(reason()).toBe("");
+    writeFileSync(join(built, "downloads/a.zip"), "");
+    expect(reason()).toBe(
+      "rejected: nginx serves a folder of hooks[].site.folders in place of these files: downloads/a.zip. Rename the " +
+        "folder there, or the files.",
+    );
   });
 
   test("with a pipe", () => {
@@ -101,6 +113,6 @@ describe("a build is rejected", () => {
   test("not by an error of the disk, which is no fault of the build", () => {
     rmSync(built, { recursive: true });
     writeFileSync(built, "");
-    expect(() => gate(built, { keep: [] } as unknown as BuilderSettings, null, [])).toThrow(/^ENOTDIR/);
+    expect(() => gate(built, { folders: [] } as unknown as BuilderSettings, null, [])).toThrow(/^ENOTDIR/);
   });
 });

@@ -59,9 +59,8 @@ async function alone(
     ...{
       site: at("site"),
       content: extra,
-      webRoot: at("www"),
       paths: [],
-      keep: [],
+      folders: [],
       assets: [],
       submodules: false,
       hugo: "socket" in hugo ? hugo : { socket: at("hugo.sock"), result: at("hugo.result") },
@@ -253,7 +252,7 @@ describe("a program in place of Hugo", () => {
   test("a missing home page's reason names the links that were left out", async () => {
     await built("");
     rmSync(join(out, "index.html"));
-    const settings = { keep: [], limits: { releaseBytes: 1 << 30, pagesPercent: 50, seconds: 30 } };
+    const settings = { folders: [], limits: { releaseBytes: 1 << 30, pagesPercent: 50, seconds: 30 } };
     const reason = (links: readonly string[]) => {
       try {
         gate(out, settings as unknown as BuilderSettings, null, links);

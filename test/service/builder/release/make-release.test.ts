@@ -10,9 +10,7 @@ import {
   mkdtempSync,
   readdirSync,
   readFileSync,
-  readlinkSync,
   realpathSync,
-  renameSync,
   rmSync,
   statSync,
   symlinkSync,
@@ -53,14 +51,12 @@ afterEach(() => {
   rmSync(folder, { recursive: true });
 });
 
-const settings = { keep: [] as string[], assets: ["css", "png"] };
+const settings = { assets: ["css", "png"] };
+const from = { folder: "", content: ["content"] };
 let commits = 0;
 
 /** Publishes these files and no others. Returns the release's id. */
-async function release(
-  files: Readonly<Record<string, string | Buffer>>,
-  { keep = settings.keep } = {},
-): Promise<string> {
+async function release(files: Readonly<Record<string, string | Buffer>>): Promise<string> {
   rmSync(places.out, { recursive: true, force: true });
   for (const [path, text] of Object.entries({ "index.html": "home", ...files })) {
     mkdirSync(dirname(join(places.out, path)), { recursive: true });
@@ -69,7 +65,7 @@ async function release(
   commits += 1;
   const commit = commits.toString(16).padStart(40, "0");
   const found = walk(places.out);
-  const manifest = await makeRelease({ ...settings, keep }, places, { commit }, found, warnings);
+  const manifest = await makeRelease(settings, places, { commit, from }, found, warnings);
   prune(places, publish(places, manifest.release));
   return manifest.release;
 }
@@ -194,6 +190,7 @@ describe("a release changed on the disk", () => {
     ["a page written over", (id) => writeFileSync(at(id, "a/b.html"), "evil"), ["a/b.html"]],
     ["a file added", (id) => writeFileSync(at(id, "a/new.php"), ""), ["a/new.php"]],
     ["a file removed", (id) => rmSync(at(id, "a/b.html")), ["a/b.html"]],
+    ["a link added", (id) => symlinkSync("/etc", at(id, "a/etc")), ["a/etc"]],
     ["a link in its place", (id) => linkAway(at(id, "c.css")), ["c.css"]],
     ["a missing release folder", (id) => rmSync(places.release(id), { recursive: true }), ["release"]],
     ["a file of the same size and time", (id) => swap(at(id, "c.css")), ["c.css"]],
@@ -230,42 +227,6 @@ test("a folder in place of a file is no part of a release", () => {
   );
 });
 
-describe("kept paths", () => {
-  test("a kept path lies outside the releases, and each release links to it", async () => {
-    mkdirSync(join(places.kept, "files"), { recursive: true });
-    writeFileSync(join(places.kept, "files/a.pdf"), "written by its owner");
-    const id = await release({ "download/other.html": "x" }, { keep: ["files", "download/big.iso"] });
-    expect(readlinkSync(at(id, "files"))).toBe("../../kept/files");
-    expect(readlinkSync(at(id, "download/big.iso"))).toBe("../../../kept/download/big.iso");
-    expect(readFileSync(join(places.current, "files/a.pdf"), "utf8")).toBe("written by its owner");
-    expect(differences(places, deployed(places)!)).toEqual([]);
-    spawnSync("chmod", ["-R", "u+w", places.release(id)]);
-    rmSync(at(id, "files"));
-    rmSync(at(id, "download/big.iso"));
-    symlinkSync("/etc", at(id, "download/big.iso"));
-    writeFileSync(at(id, "z.html"), "added");
-    expect(differences(places, deployed(places)!)).toEqual(["download/big.iso", "files", "z.html"]);
-    rmSync(at(id, "z.html"));
-    rmSync(at(id, "download/big.iso"));
-    symlinkSync("../../../kept/download/big.iso", at(id, "download/big.iso"));
-    symlinkSync("../../kept/files", at(id, "files"));
-    renameSync(places.site, `${places.site}-moved`);
-    expect(readFileSync(join(`${places.site}-moved`, "current/files/a.pdf"), "utf8")).toBe("written by its owner");
-  });
-
-  test("a kept path is not linked where the build has a file for one of its folders", async () => {
-    await release({ docs: "a file" }, { keep: ["docs/files"] });
-    expect(warnings).toEqual(["site.keep: docs/files is not linked, as the build has a file in its place"]);
-  });
-
-  test("a build cannot write into a kept path", async () => {
-    mkdirSync(join(places.kept, "files"), { recursive: true });
-    await release({ "files/evil.html": "x" }, { keep: ["files", "files/deeper"] });
-    expect(readdirSync(join(places.kept, "files"))).toEqual([]);
-    expect(warnings).toEqual(["built files under site.keep are left out: files/evil.html"]);
-  });
-});
-
 test("the next start removes half releases, and never the published one", async () => {
   const id = await release({});
   mkdirSync(join(places.release("000009-abc"), "half"), { recursive: true });
@@ -283,7 +244,7 @@ test("the next start removes half releases, and never the published one", async 
 
 test("a name that only looks like a release's does not count for the next number", async () => {
   mkdirSync(join(places.releases, "copy-of-000009-abc"));
-  expect(await release({})).toMatch(/^000002-/);
+  expect(await release({})).toMatch(/^000001-/);
 });
 
 test("a manifest that cannot be read keeps no release from being made, and its release has no known size", async () => {
@@ -301,7 +262,9 @@ test("a failed release leaves no folder behind", async () => {
   await release({});
   mkdirSync(join(places.out, "a"), { recursive: true });
   const found = { ...walk(places.out), files: ["a/missing.html"] };
-  await expect(makeRelease(settings, places, { commit: "f".repeat(40) }, found, warnings)).rejects.toThrow("ENOENT");
+  await expect(makeRelease(settings, places, { commit: "f".repeat(40), from }, found, warnings)).rejects.toThrow(
+    "ENOENT",
+  );
   expect(readdirSync(places.releases)).toHaveLength(1);
 });
 
@@ -318,7 +281,7 @@ test("a release that the disk does not take is an error, and leaves no folder", 
   mkdirSync(places.out, { recursive: true });
   writeFileSync(join(places.out, "index.html"), "home");
   const elsewhere = { ...places, site: join(folder, "missing") };
-  const made = makeRelease(settings, elsewhere, { commit: "a".repeat(40) }, walk(places.out), warnings);
+  const made = makeRelease(settings, elsewhere, { commit: "a".repeat(40), from }, walk(places.out), warnings);
   await expect(made).rejects.toThrow(
     /^the disk did not take what was written: sync: .*missing.*: No such file or directory$/,
   );
@@ -328,7 +291,7 @@ test("a release that the disk does not take is an error, and leaves no folder", 
 
 describe("two releases are the same build", () => {
   const manifest = (id: string, files: Record<string, [sha256: string, built: string]>): Manifest => ({
-    ...{ release: id, commit: null, at: "", pages: 0, bytes: 0, links: new Map() },
+    ...{ release: id, commit: "", at: "", pages: 0, bytes: 0, from },
     files: new Map(Object.entries(files).map(([path, [sha256, built]]) => [path, { size: 1, sha256, built }])),
   });
   const published = manifest("two", { a: ["1", "two"], b: ["2", "two"], old: ["9", "one"] });

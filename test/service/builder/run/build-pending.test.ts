@@ -112,28 +112,15 @@ describe("a run", () => {
     expect(readdirSync(site.places.clone)).toEqual([".git"]);
   });
 
-  test("a rollback and a comparison run alone, and a delivery beside them is a run of its own", async () => {
+  test("a rollback runs alone, and a delivery beside it is a run of its own", async () => {
     site.repository.push(siteFiles(2));
     site.deliver();
-    site.adopt();
     site.rollback("none");
     await site.work();
     expect(site.journal.map(({ trigger, result }) => [trigger.length, result])).toEqual([
       [1, "rejected"],
-      [1, "nothing"],
       [1, "published"],
     ]);
-  });
-
-  test("a comparison that fails is not tried again", async () => {
-    const { faults } = await gitHost();
-    writeFileSync(site.places.listing, "index.html\0");
-    faults.status = 500;
-    site.adopt();
-    await site.work();
-    delete faults.status;
-    expect(site.journal.map(({ result }) => result)).toEqual(["failed"]);
-    expect(pending(site.places)).toEqual([]);
   });
 
   test("the builder reports to its program that it ended at a failure", async () => {
@@ -291,9 +278,8 @@ describe("settings", () => {
     rootRequests: "/var/spool/pushgate-root/site",
     site: "/var/lib/pushgate-sites/site",
     content: "/srv/content",
-    webRoot: "/srv/www",
     paths: ["layouts/"],
-    keep: ["uploads"],
+    folders: ["downloads"],
     assets: ["css"],
     submodules: true,
     hugo: { socket: "/run/pushgate/hugo-site", result: "/run/pushgate/results/site/last" },
@@ -336,15 +322,14 @@ describe("settings", () => {
       ...good,
       repository: "file:///etc",
       branch: "-x",
-      keep: ["../etc"],
+      folders: [""],
       site: "relative",
       hugo: {},
       limits: { ...good.limits, seconds: 0 },
     };
     const said = faults(wrong);
-    for (const key of ["repository", "branch", "keep.0", "site", "hugo.socket", "hugo.result", "limits.seconds"])
+    for (const key of ["repository", "branch", "folders.0", "site", "hugo.socket", "hugo.result", "limits.seconds"])
       expect(said).toMatch(new RegExp(`: ${key}: .+\\. Run npx pulumi up, which writes it anew\\.$`, "m"));
-    for (const keep of ["/etc", "a/../../etc"]) expect(faults({ ...good, keep: [keep] })).toMatch(/: keep\.0: /);
     for (const name of ["knownHosts", "agent"])
       expect(faults({ ...good, ...overSsh, [name]: undefined })).toContain(`\`${name}\` is missing`);
   });

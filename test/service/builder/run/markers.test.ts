@@ -46,18 +46,17 @@ const requests = () => site.builder.settings.requests;
 const names = (folder: string) => readdirSync(folder).filter((name) => !name.startsWith("."));
 
 describe("a request", () => {
-  test("in root's folder is a tick, a schedule, an adoption, a rollback or a build, by its name", () => {
+  test("in root's folder is a tick, a schedule, a rollback or a build, by its name", () => {
     site.tick();
     site.scheduled();
-    site.adopt();
     site.rollback("000002-abc");
     writeFileSync(join(site.places.rootRequests, "please"), "");
     writeFileSync(join(site.places.rootRequests, "rollback-000002-abc\nof two lines"), "");
-    expect(kinds()).toEqual(["adopt", "request", "request", "rollback", "schedule", "tick"]);
+    expect(kinds()).toEqual(["request", "request", "rollback", "schedule", "tick"]);
   });
 
   test("in the members' folder is a build, whatever its name; with root's folder open to them it would be a rollback", () => {
-    for (const name of ["hello", "tick", "adopt", "rollback-000002-abc"]) site.request(name);
+    for (const name of ["hello", "tick", "schedule", "rollback-000002-abc"]) site.request(name);
     expect(kinds()).toEqual(["request", "request", "request", "request"]);
     site.request("rollback-000002-abc");
     const open = { ...site.places, rootRequests: site.places.requests };

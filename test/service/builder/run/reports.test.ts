@@ -11,6 +11,7 @@ import { Run } from "../../../../service/builder/run/status.ts";
 import { reportEnd } from "../../../../service/builder/run/unit-end.ts";
 import { type Report, waiting } from "../../../../service/outbox.ts";
 import { type RunningApi, startStatusApi } from "../../../fakes/status-api.ts";
+import { anywhere, bundled } from "../../bundles.ts";
 import {
   type Bench,
   bundledBuilder,
@@ -129,13 +130,9 @@ test("a reason of several lines is reported in one", () => {
   expect(all().map(({ reason }) => reason)).toEqual(["one two three"]);
 });
 
-test("a push that builds nothing, a comparison and a requested build of the same commit report nothing", async () => {
+test("a push that builds nothing and a requested build of the same commit report nothing", async () => {
   await push({ "README.md": "words" });
   site.repository.push(siteFiles(2));
-  writeFileSync(site.places.listing, "");
-  site.adopt();
-  expect((await site.work()).adoption).toBeDefined();
-  rmSync(site.places.listing);
   expect(added()).toEqual([]);
   site.tick();
   await site.work();
@@ -248,7 +245,8 @@ describe("with the programs", () => {
   afterEach(() => running.close());
 
   test("a build ends while the git host's API hangs, and its result arrives once the API answers", async () => {
-    const bundle = await bundledBuilder(site.folder);
+    const [bundle, reporting] = [await bundledBuilder(site.folder), join(site.folder, "reporter.cjs")];
+    await bundled("reporter", reporting, anywhere);
     running.api.faults.hangs = true;
     site.repository.push(siteFiles(2));
     site.deliver();
@@ -271,7 +269,7 @@ describe("with the programs", () => {
       CREDENTIALS_DIRECTORY: credentials,
       NODE_EXTRA_CA_CERTS: running.caFile,
     };
-    const reporter = spawn(process.execPath, [bundle, "report"], { env, stdio: "ignore" });
+    const reporter = spawn(process.execPath, [reporting], { env, stdio: "ignore" });
     const ended = once(reporter, "close");
     await expect.poll(() => running.api.requests, { timeout: 30_000 }).toBeGreaterThan(0);
 
@@ -286,7 +284,7 @@ describe("with the programs", () => {
     running.api.faults.hangs = false;
     reporter.kill();
     await ended;
-    const again = spawn(process.execPath, [bundle, "report"], { env, stdio: "ignore" });
+    const again = spawn(process.execPath, [reporting], { env, stdio: "ignore" });
     expect(await once(again, "close")).toEqual([0, null]);
     expect(running.api.results.map((one) => [one.commit, one.state])).toEqual([
       [commit, "success"],

@@ -93,7 +93,6 @@ describe("decided without the repository", () => {
   const held: Known = { ...known, held: b };
   test.each<[string, Known, string | null | undefined, string]>([
     ["nothing published", { ...known, deployed: null }, b, "the first release"],
-    ["adopted", { ...known, deployed: { release: "000001-adopted", commit: null } }, b, "built from no commit"],
     ["published already", { ...known, head: a }, null, "published already"],
     ["requested", { ...known, head: a, requested: true }, a, "requested"],
     ["scheduled", { ...known, head: a, scheduled: true }, a, "scheduled"],
@@ -105,25 +104,13 @@ describe("decided without the repository", () => {
     ["rolled back, tampered with", { ...held, tampered: ["x"] }, a, "changed on the disk: x"],
     ["rolled back, scheduled: the same", { ...held, scheduled: true }, a, "scheduled"],
     ["rolled back, from another folder", { ...held, moved: "site.folder was not set" }, null, "rolled back"],
-    [
-      "rolled back to an adopted folder, requested",
-      { ...held, requested: true, deployed: { release: "000001-adopted", commit: null } },
-      null,
-      "requested; but rolled back",
-    ],
   ])("%s", (_name, at, commit, reason) => {
     expect(plan(at)).toMatchObject({ commit, reason: expect.stringContaining(reason) });
   });
 
-  test("a rollback holds a schedule back as it holds a push back, and says why", () => {
-    const reason = (release: string) =>
-      `rolled back to ${release}, away from bbbbbbbbbbbb: a new commit is published again`;
-    const adopted = { release: "000001-adopted", commit: null };
-    expect(plan(held)).toEqual({ commit: null, reason: reason("000002-aaaaaaaaaaaa") });
-    expect(plan({ ...held, scheduled: true, deployed: adopted })).toEqual({
-      commit: null,
-      reason: reason("000001-adopted"),
-    });
+  test("a rollback holds a push back, and says why", () => {
+    const reason = "rolled back to 000002-aaaaaaaaaaaa, away from bbbbbbbbbbbb: a new commit is published again";
+    expect(plan(held)).toEqual({ commit: null, reason });
   });
 
   test("the changed paths decide on a new head after a rollback", () => {

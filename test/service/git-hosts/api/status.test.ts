@@ -1,13 +1,15 @@
-/** How each git host's module sets the result of a build, and that its API takes it. */
+/** How the result of a build is set at each git host. */
 import { expect, test } from "vitest";
-import { cut } from "../../../service/git-hosts/commit-status.ts";
-import { type GitHostName, gitHostNames, gitHosts, repositoryOf } from "../../../service/git-hosts/index.ts";
+import { statusRequest } from "../../../../service/git-hosts/api/api.ts";
+import { apis } from "../../../../service/git-hosts/api/index.ts";
+import { type GitHostName, gitHostNames } from "../../../../service/git-hosts/index.ts";
+import { repositoryOf } from "../../../../service/git-hosts/repository.ts";
 
 const commit = "a".repeat(40);
 const result = { commit, state: "failure", reason: "Hugo failed.", context: "pushgate/web1/site" } as const;
 const url = "https://www.example.org/";
 const at = (name: GitHostName, repository: string, more: object = {}) =>
-  gitHosts[name].status!.request(repositoryOf(repository), { ...result, ...more }, "the-token");
+  statusRequest(apis[name], repositoryOf(repository), { ...result, ...more }, "the-token")!;
 
 test.each([
   ["https://github.com/example/site.git", "https://github.com", ["example", "site"]],
@@ -130,7 +132,7 @@ test("the body has the reason, the build's name and the site's URL; Bitbucket ne
 
 test("a reason is cut where the API takes no more, by characters", () => {
   for (const name of gitHostNames) {
-    if (gitHosts[name].status === undefined) continue;
+    if (apis[name]?.status === undefined) continue;
     const longest = name === "github" ? 140 : 255;
     const of = (characters: number) => {
       const reason = "\u{1f41f}".repeat(characters);
@@ -141,12 +143,11 @@ test("a reason is cut where the API takes no more, by characters", () => {
     expect([...description]).toHaveLength(longest);
     expect(description).toMatch(/\u{1f41f}…$/u);
   }
-  expect(cut("short", 140)).toBe("short");
-  expect(cut("x".repeat(140), 140)).toBe("x".repeat(140));
 });
 
-test("Gogs and senders that hold no repository have no API for results; every other git host says where its token is made", () => {
-  const without = gitHostNames.filter((name) => gitHosts[name].status === undefined);
+test("Gogs and senders that hold no repository have no API for results", () => {
+  const without = gitHostNames.filter((name) => apis[name]?.status === undefined);
   expect(without).toEqual(["gogs", "standard-webhooks"]);
-  for (const name of gitHostNames) expect(gitHosts[name].status?.permission).not.toBe("");
+  for (const name of without)
+    expect(statusRequest(apis[name], repositoryOf("https://x.example/a/b"), result, "t")).toBeUndefined();
 });

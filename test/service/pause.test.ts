@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import { pauseOf } from "../../../service/git-hosts/rate-limit.ts";
+import { pauseOf } from "../../service/pause.ts";
 
 const now = Date.parse("2026-11-23T12:00:00Z");
 const seconds = now / 1000;
@@ -23,5 +23,8 @@ test.each<[Record<string, string>, number | undefined]>([
   [{ "x-ratelimit-remaining": "4999", "x-ratelimit-reset": String(seconds + 600) }, undefined],
   [{ "retry-after": "5", "x-ratelimit-remaining": "0", "x-ratelimit-reset": String(seconds + 600) }, 5_000],
 ])("%j: the server takes requests again after %s ms", (headers, pause) => {
-  expect(pauseOf(headers)).toBe(pause);
+  for (const status of [429, 503]) expect(pauseOf({ status, headers })).toBe(pause);
+  // GitHub's 403 is about the rate only where it names a pause.
+  expect(pauseOf({ status: 403, headers })).toBe(pause || undefined);
+  for (const status of [200, 400, 404, 408]) expect(pauseOf({ status, headers })).toBeUndefined();
 });

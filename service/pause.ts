@@ -1,12 +1,22 @@
 /** When a server that limits the rate of requests takes them again, as its answer says. */
 
-type Headers = Readonly<Record<string, string | readonly string[] | undefined>>;
+type Answer = {
+  readonly status: number;
+  /** Names in lower case. */
+  readonly headers: Readonly<Record<string, string | readonly string[] | undefined>>;
+};
 
 /**
- * Milliseconds from now, 0 where they are over; undefined where the answer names no pause. Names of headers in lower case.
+ * Milliseconds from now, 0 where they are over; undefined where the answer names no pause, or is about no rate.
  * Retry-After is in seconds or a date (RFC 9110, 10.2.3); `x-ratelimit-…` is GitHub's, in seconds since 1970.
  */
-export function pauseOf(headers: Headers): number | undefined {
+export function pauseOf({ status, headers }: Answer): number | undefined {
+  if (status === 429 || status >= 500) return named(headers);
+  // GitHub answers 403 above its rate.
+  return status === 403 ? named(headers) || undefined : undefined;
+}
+
+function named(headers: Answer["headers"]): number | undefined {
   const { "retry-after": after, "x-ratelimit-remaining": left = "0", "x-ratelimit-reset": reset } = headers;
   const isWhole = (text: unknown): boolean => /^\d+$/.test(String(text));
   const untilThen = (time: number) => (Number.isNaN(time) ? undefined : Math.max(time - Date.now(), 0));

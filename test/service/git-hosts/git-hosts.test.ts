@@ -1,32 +1,28 @@
 /** The table of git hosts, and how the receiver verifies and reads the deliveries of each. */
 import { createHmac } from "node:crypto";
 import { afterEach, describe, expect, test, vi } from "vitest";
-import type { Decision } from "../../../service/git-hosts/git-host.ts";
 import { type GitHostName, gitHostNames, gitHosts, markedBy } from "../../../service/git-hosts/index.ts";
+import { type Decision, decide } from "../../../service/git-hosts/payload.ts";
 import { isKey, writtenKey } from "../../../service/git-hosts/standard-signature.ts";
 import { delivery } from "../../fakes/deliveries.ts";
 import { badlySigned, pushes } from "../../fakes/pushes.ts";
 import { bytes, deliveryOf, gitlabPayload, type Headers, senders, standardHeaders } from "../../fakes/senders.ts";
-import { type Running, receiver } from "./harness.ts";
+import { type Running, receiver } from "../receiver/harness.ts";
 
 const all = Object.entries(gitHosts);
 const [one, two] = ["1".repeat(40), "2".repeat(40)] as const;
 const { secret } = senders.github;
 const key = senders.gitlab.secret;
 
-const dialectOf = (name: GitHostName) => gitHosts[name].dialect;
 const decided = (name: GitHostName, payload: unknown, headers: Headers = {}): Decision =>
-  dialectOf(name).decide(
+  decide(
+    gitHosts[name].payload,
     { ...senders[name].headers(Buffer.alloc(0), senders[name].secret), ...headers },
     bytes(payload),
     "main",
   );
 
 afterEach(() => vi.useRealTimers());
-
-test("each row has the name of its module", () => {
-  for (const [name, gitHost] of all) expect(gitHost.name).toBe(name);
-});
 
 test("the git hosts that publish their ranges have loopback ports of their own, below those of the other sockets", () => {
   const ports = all.flatMap(([, { publishedPort }]) => publishedPort ?? []);
@@ -172,7 +168,7 @@ test.each(pushes)("what a push means at %s %#", (name, payload, headers, expecte
 test("Bitbucket's published example of a signature is accepted", () => {
   const headers = { "x-hub-signature": "sha256=a4771c39fbe90f317c7824e83ddef3caae9cb3d976c214ace1f2937e133263c9" };
   for (const name of ["bitbucket", "bitbucket-data-center"] as const) {
-    const { verify } = dialectOf(name);
+    const { verify } = gitHosts[name];
     expect(verify("It's a Secret to Everybody", Buffer.from("Hello World!"), headers)).toBe(true);
     expect(verify("It's a Secret to Everybody", Buffer.from("Hello World"), headers)).toBe(false);
   }
@@ -187,7 +183,7 @@ describe("Standard Webhooks", () => {
   };
   const published = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
   const body = Buffer.from('{"test": 2432232314}');
-  const { verify, signatureFault } = dialectOf("standard-webhooks");
+  const { verify, signatureFault } = gitHosts["standard-webhooks"];
   const at = (seconds: number) => vi.useFakeTimers({ now: seconds * 1000, toFake: ["Date"] });
 
   test("the example of the specification is accepted within five minutes of its time, in either direction", () => {
@@ -264,7 +260,7 @@ describe("Standard Webhooks", () => {
 });
 
 describe("GitLab's tokens", () => {
-  const { verify, signatureFault } = dialectOf("gitlab");
+  const { verify, signatureFault } = gitHosts.gitlab;
   const body = bytes(gitlabPayload());
   const token = { "x-gitlab-token": secret };
   const signed = (with_: string) => standardHeaders(body, with_);

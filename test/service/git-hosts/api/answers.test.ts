@@ -1,9 +1,21 @@
-/** What each git host's module reads in the answers of the API for webhooks: whole answers, and what a field's absence means. */
+/** What is read in the answers of each API for webhooks: whole answers, and what a field's absence means. */
 import { describe, expect, test } from "vitest";
-import { type GitHostName, gitHostNames, gitHosts, repositoryOf } from "../../../service/git-hosts/index.ts";
-import { eventsOf, headersOf, nextLink, recordedAnswer } from "../../../service/git-hosts/webhook-api.ts";
+import {
+  eventsOf,
+  headersOf,
+  nextLink,
+  readWebhooks,
+  recordedAnswer,
+  webhookRequests,
+} from "../../../../service/git-hosts/api/api.ts";
+import { apis } from "../../../../service/git-hosts/api/index.ts";
+import { type GitHostName, gitHostNames } from "../../../../service/git-hosts/index.ts";
+import { repositoryOf } from "../../../../service/git-hosts/repository.ts";
 
-const apiOf = (name: GitHostName) => gitHosts[name].webhooks!;
+const apiOf = (name: GitHostName) => apis[name]!.webhooks;
+const requestsOf = (name: GitHostName, repository = "https://git.example.net/example/site.git") =>
+  webhookRequests(apis[name]!, repositoryOf(repository));
+const withApi = gitHostNames.filter((name) => apis[name] !== undefined);
 const url = "https://hooks.example.org/webhook/site";
 const key = `whsec_${Buffer.alloc(32, 7).toString("base64")}`;
 const plain = "x".repeat(40);
@@ -29,7 +41,7 @@ describe("the settings of a webhook:", () => {
     ...{ configuration: { secret: "s" }, sslVerificationRequired: true },
   };
   const settingsOf = (name: GitHostName, hook: object): object => {
-    const [one] = apiOf(name).read(/bitbucket/.test(name) ? { values: [hook] } : [hook]);
+    const [one] = readWebhooks(apiOf(name), /bitbucket/.test(name) ? { values: [hook] } : [hook]);
     expect(one).toMatchObject({ id: name === "bitbucket" ? "{7}" : "7", url });
     return one!.settings;
   };
@@ -114,17 +126,14 @@ describe("the settings of a webhook:", () => {
     expect(Object.keys(settingsOf(name, hook))).toEqual(shown);
   });
 
-  test.each(gitHostNames.filter((name) => gitHosts[name].webhooks))(
-    "an answer of %s that is no list has none",
-    (name) => {
-      for (const body of [undefined, null, "text", 7, {}, { values: 7 }]) expect(apiOf(name).read(body)).toEqual([]);
-    },
-  );
+  test.each(withApi)("an answer of %s that is no list has none", (name) => {
+    for (const body of [undefined, null, "text", 7, {}, { values: 7 }])
+      expect(readWebhooks(apiOf(name), body)).toEqual([]);
+  });
 });
 
 describe("what is sent", () => {
-  const at = repositoryOf("https://git.example.net/example/site.git");
-  const bodyOf = (name: GitHostName, secret: string) => apiOf(name).create(at, { url, secret }).body;
+  const bodyOf = (name: GitHostName, secret: string) => requestsOf(name).create({ url, secret }).body;
 
   test("has the secret under the name that signs with it", () => {
     expect(bodyOf("gitlab", plain)).toMatchObject({ token: plain });
@@ -191,10 +200,7 @@ describe("what is sent", () => {
   });
 
   test("has the token in the header that the git host reads", () => {
-    const headers = gitHostNames.flatMap((name) => {
-      const { webhooks } = gitHosts[name];
-      return webhooks === undefined ? [] : [[name, webhooks.authorization("t")]];
-    });
+    const headers = withApi.map((name) => [name, apis[name]!.authorization("t")]);
     expect(Object.fromEntries(headers)).toEqual({
       github: {
         accept: "application/vnd.github+json",
@@ -212,20 +218,19 @@ describe("what is sent", () => {
   });
 
   test("and every page, permission and missing part that a person reads has words", () => {
-    for (const name of gitHostNames) {
-      const { webhooks, status } = gitHosts[name];
+    for (const name of withApi) {
+      const { webhooks, status } = apis[name]!;
       for (const text of status ? [status.tokenPage, status.permission] : []) expect(text, name).toMatch(/\w+:? \w+/);
-      if (webhooks === undefined) continue;
       const { tokenPage, permission, lacks, ping } = webhooks;
       for (const text of [tokenPage, permission, ...lacks]) expect(text, name).toMatch(/\w+:? \w+/);
       if (ping?.sends !== undefined) expect(ping.sends, name).toMatch(/^(its|a) \w+ /);
       if (ping === undefined) expect(lacks[0], name).toMatch(/no API for tests/);
       if (webhooks.deliveries === undefined) expect(lacks.at(-1), name).toMatch(/no API for .*its delivery history/);
     }
-    const lackOf = (name: GitHostName) => gitHosts[name].webhooks?.lacks.at(-1);
-    expect(gitHosts.github.webhooks!.lacks).toEqual([]);
+    const lackOf = (name: GitHostName) => apiOf(name).lacks.at(-1);
+    expect(apiOf("github").lacks).toEqual([]);
     // GitLab's API answers so where its test was rejected.
-    expect(gitHosts.gitlab.webhooks!.ping!.rejected).toEqual([422]);
+    expect(apiOf("gitlab").ping!.rejected).toEqual([422]);
     expect(lackOf("gitlab")).toContain(
       "no signing token. Store a secret token instead: npx pulumi config set --secret",
     );
@@ -233,20 +238,12 @@ describe("what is sent", () => {
   });
 
   test("that reads is a GET", () => {
-    const repository = repositoryOf("https://git.example.net/example/site.git");
-    for (const name of gitHostNames) {
-      const { list, deliveries } = gitHosts[name].webhooks ?? {};
-      const reads = [
-        list?.(repository),
-        deliveries?.list(repository, "1"),
-        deliveries?.one?.request(repository, "1", "2"),
-      ];
-      for (const read of reads.filter((each) => each !== undefined)) expect([name, read.method]).toEqual([name, "GET"]);
-    }
+    const { list, deliveries, delivery } = requestsOf("github");
+    for (const { method } of [list, deliveries("1"), delivery("1", "2")]) expect(method).toBe("GET");
   });
 
   test("to GitHub Enterprise Server has a token of its own, which does not go to github.com", () => {
-    const { variable } = gitHosts.github.webhooks!;
+    const { variable } = apis.github!;
     const addresses = ["https://github.com/example/site.git", "https://ghe.example.net/example/site.git"];
     expect(addresses.map((address) => variable(repositoryOf(address)))).toEqual([
       "GITHUB_TOKEN",
@@ -288,7 +285,7 @@ describe("what is sent", () => {
       "https://git.example.net/scm/below/rest/api/latest/projects/proj/repos/site/webhooks?limit=100",
     ],
   ])("to the list of %s for %s goes to %s", (name, repository, list) => {
-    expect(apiOf(name).list(repositoryOf(repository)).url).toBe(list);
+    expect(requestsOf(name, repository).list.url).toBe(list);
   });
 });
 
@@ -310,16 +307,12 @@ describe("the following page", () => {
   });
 
   test("of Bitbucket Cloud is in the body", () => {
-    const { next } = apiOf("bitbucket");
-    expect([
-      next(answer({ next: "https://x/2" }), asked),
-      next(answer({}), asked),
-      next(answer({ next: 7 }), asked),
-    ]).toEqual(["https://x/2", undefined, "7"]);
+    const next = (body: unknown) => apiOf("bitbucket").next!(answer(body), asked);
+    expect([next({ next: "https://x/2" }), next({}), next({ next: 7 })]).toEqual(["https://x/2", undefined, "7"]);
   });
 
   test("of Bitbucket Data Center has the number that the body names", () => {
-    const next = (body: unknown) => apiOf("bitbucket-data-center").next(answer(body), asked);
+    const next = (body: unknown) => apiOf("bitbucket-data-center").next!(answer(body), asked);
     expect(next({ isLastPage: false, nextPageStart: 25 })).toBe(`${asked}&start=25`);
     for (const last of [{ isLastPage: true, nextPageStart: 25 }, { nextPageStart: 25 }, { isLastPage: false }])
       expect(next(last)).toBe(undefined);
@@ -328,15 +321,15 @@ describe("the following page", () => {
 
   test("of Gitea has the next number, until a page is not full; Gogs has one page", () => {
     const full = answer(Array(50).fill({}));
-    expect(apiOf("gitea").next(full, asked)).toBe(asked.replace("page=3", "page=4"));
-    expect(apiOf("gitea").next(answer(Array(49).fill({})), asked)).toBe(undefined);
-    expect(apiOf("gogs").next(full, asked)).toBe(undefined);
+    expect(apiOf("gitea").next!(full, asked)).toBe(asked.replace("page=3", "page=4"));
+    expect(apiOf("gitea").next!(answer(Array(49).fill({})), asked)).toBe(undefined);
+    expect(apiOf("gogs").next!(full, asked)).toBe(undefined);
   });
 });
 
 describe("an entry of the delivery history", () => {
   test("of GitHub has the attempt, the delivery and its status", () => {
-    const { read, one, days } = apiOf("github").deliveries!;
+    const { read, answer, days } = apiOf("github").deliveries!;
     expect(days).toBe(3);
     const record = { id: 1, guid: "g", delivered_at: "2026-11-23T12:00:00Z", status_code: 202, event: "push" };
     const asRead = {
@@ -347,16 +340,16 @@ describe("an entry of the delivery history", () => {
       time: record.delivered_at,
       status: 202,
     };
-    expect(read([record])).toEqual([asRead]);
-    expect(read([{ ...record, event: "ping", status_code: null }])).toEqual([
-      { ...asRead, kind: "ping", isPing: true, status: 0 },
-    ]);
-    expect(one!.read({ status_code: 202, response: { headers: { A: "b" }, payload: "text" } })).toEqual({
+    expect(read(record)).toEqual(asRead);
+    expect(read({ ...record, event: "ping", status_code: null })).toEqual({
+      ...{ ...asRead, kind: "ping", isPing: true, status: 0 },
+    });
+    expect(answer!({ status_code: 202, response: { headers: { A: "b" }, payload: "text" } })).toEqual({
       status: 202,
       headers: { a: "b" },
       body: "text",
     });
-    expect(one!.read({ status_code: 502, response: { headers: {}, payload: null } })).toEqual({
+    expect(answer!({ status_code: 502, response: { headers: {}, payload: null } })).toEqual({
       status: 0,
       headers: {},
     });
@@ -379,10 +372,9 @@ describe("an entry of the delivery history", () => {
       status: 202,
       answer,
     };
-    expect(read([record])).toEqual([asRead]);
-    expect(read([{ ...record, request_headers: { "X-Gitlab-Event-UUID": "d" } }])).toMatchObject([{ delivery: "d" }]);
-    const [bare] = read([{ id: 2, trigger: "tag_push_hooks_x" }]);
-    expect(bare).toEqual({
+    expect(read(record)).toEqual(asRead);
+    expect(read({ ...record, request_headers: { "X-Gitlab-Event-UUID": "d" } })).toMatchObject({ delivery: "d" });
+    expect(read({ id: 2, trigger: "tag_push_hooks_x" })).toEqual({
       ...{ id: "2", delivery: "", kind: "tag_push_hooks_x", isPing: false, status: 0 },
       answer: { status: 0, headers: {} },
     });

@@ -1,0 +1,73 @@
+/**
+ * GitHub's API, version 2022-11-28: docs.github.com/en/rest. A webhook's secret reads as `********`, and a PATCH of `config`
+ * without the secret removes it. Deliveries page by a cursor in the Link header; attempts keep the GUID.
+ */
+import { gitHosts } from "../index.ts";
+import { objectOf } from "../payload.ts";
+import type { Repository } from "../repository.ts";
+import { type Api, eventsOf, onOrOff, recordedAnswer, segments, textOf } from "./api.ts";
+
+const isCloud = ({ host }: Repository): boolean => gitHosts.github.domains!.includes(host);
+const tokenPage = "your account's Settings > Developer settings > Fine-grained tokens, for this repository only";
+
+export const github: Api = {
+  // GitHub Enterprise Server has its API below the repository's own origin, so that no token goes elsewhere.
+  base: (repository) =>
+    `${isCloud(repository) ? "https://api.github.com" : `${repository.origin}/api/v3`}/repos/${segments(repository.names)}`,
+  // As GitHub's own program gh has it.
+  variable: (repository) => (isCloud(repository) ? "GITHUB_TOKEN" : "GH_ENTERPRISE_TOKEN"),
+  authorization: (token) => ({
+    accept: "application/vnd.github+json",
+    authorization: `Bearer ${token}`,
+    "x-github-api-version": "2022-11-28",
+  }),
+  webhooks: {
+    tokenPage,
+    permission: "Webhooks: Read and write",
+    list: "hooks?per_page=100",
+    settings: ({ active, events, config }) => {
+      const { content_type, secret, insecure_ssl } = objectOf(config);
+      return {
+        "content type": textOf(content_type) || "form",
+        events: eventsOf(events),
+        active: onOrOff(active),
+        "TLS verification": onOrOff(textOf(insecure_ssl) !== "1"),
+        secret: textOf(secret) === "" ? "none" : "set",
+      };
+    },
+    wanted: () => ({ "content type": "json", events: "push", active: "on", "TLS verification": "on", secret: "set" }),
+    configuration: ({ url, secret }) => ({
+      active: true,
+      events: ["push"],
+      config: { url, content_type: "json", secret, insecure_ssl: "0" },
+    }),
+    made: { name: "web" },
+    change: "PATCH",
+    ping: { path: "pings" },
+    deliveries: {
+      days: 3,
+      list: "deliveries",
+      again: "attempts",
+      read: ({ id, guid, delivered_at, status_code, event }) => ({
+        id: textOf(id),
+        delivery: textOf(guid),
+        kind: textOf(event),
+        isPing: event === "ping",
+        time: textOf(delivered_at),
+        status: Number(status_code) || 0,
+      }),
+      answer: ({ status_code, response }) => {
+        const { headers, payload } = objectOf(response);
+        return recordedAnswer(status_code, headers, payload);
+      },
+    },
+    lacks: [],
+  },
+  status: {
+    tokenPage,
+    permission: "Commit statuses: Read and write",
+    path: (commit) => `statuses/${commit}`,
+    body: ({ state, reason, context, url }) => ({ state, description: reason, context, target_url: url }),
+    longest: 140,
+  },
+};

@@ -1,0 +1,15 @@
+/**
+ * The APIs of the git hosts that have one, for the command line and the reporter: receiver and builder do without. Each
+ * file beside it states one family of APIs, api.ts the form of them all.
+ */
+import type { GitHostName } from "../index.ts";
+import type { Api } from "./api.ts";
+import { bitbucket, bitbucketDataCenter } from "./bitbucket.ts";
+import { forgejo, gitea, gogs } from "./gitea.ts";
+import { github } from "./github.ts";
+import { gitlab } from "./gitlab.ts";
+
+export const apis: Readonly<Partial<Record<GitHostName, Api>>> = {
+  ...{ github, gitlab, "gitlab-self-managed": gitlab, gitea, forgejo, gogs },
+  ...{ bitbucket, "bitbucket-data-center": bitbucketDataCenter },
+};
