@@ -1,13 +1,15 @@
-/** What two layers must agree on, where one lies at Cloudflare (edge/) and the other on the host (host/). */
+/** What the rooms of infra must agree on. */
 
-/** Where Cloudflare delivers a hook's pushes to: nginx, the receiver and the WAF's rules know the same path. */
-export const webhookPath = (hook: string): string => `/webhook/${hook}`;
+export { servedByReceiver, webhookPath } from "../service/contract.ts";
 
 /** The one other path that Cloudflare lets through: nginx answers it with 204, which shows that the way is open. */
 export const canaryPath = "/.pushgate";
 
-/** `X-Served-By` of the answers that nginx gives itself. The receiver's own name is in service/receiver. */
+/** `X-Served-By` of the answers that nginx gives itself. */
 export const servedByProxy = "pushgate-proxy";
+
+/** Cloudflare's own API; tests have a fake one. */
+export const vendorUrl = "https://api.cloudflare.com/client/v4";
 
 /** The key behind the origin certificate; it never leaves the host. */
 export const originKey = "/etc/pushgate/tls/origin.key";

@@ -51,7 +51,7 @@ const made = readClientCertificate(runLocally("client certificate", script, { pa
 // The key beside the CA makes all of it secret. The CA is public: unmarked, preview can show what changes in nginx.
 const clientCa = pulumi.unsecret(made.apply(({ ca }) => ca));
 
-// The hosts' layers, in the order of `applyLayers`: receiver and sockets (8, 7), builder and site (9), nginx (6),
+// The hosts' layers, in the order of `hostLayers`: receiver and sockets (8, 7), builder and site (9), nginx (6),
 // firewall (5).
 const inputs = { settings, programs, secrets, clientCa, signOrigin: originCertificate };
 const hosts = probed.map((host) => declareHost(host, inputs));

@@ -3,6 +3,8 @@
  * requests it has the first lines of each second, and their number.
  */
 
+import { printable } from "./printable.ts";
+
 /** A line of `journalctl -o cat -u pushgate-receiver`. */
 export type JournalLine = {
   readonly delivery: string | null;
@@ -15,12 +17,10 @@ export type JournalLine = {
 
 export type Journal = (entry: JournalLine) => void;
 
-/** Controls, text directions and separators, which change or hide text on a terminal. */
-const unprintable = /[\p{C}\p{Zl}\p{Zp}]/gu;
 /** As JSON. Most texts are plain, and JSON.stringify takes several times as long for a line of them. */
 function quoted(text: string | null): string {
   if (text !== null && text.length <= 200 && /^[ !#-[\]-~]*$/.test(text)) return `"${text}"`;
-  return JSON.stringify(text?.slice(0, 200).replace(unprintable, "") ?? null);
+  return JSON.stringify(text === null ? null : printable(text.slice(0, 200)));
 }
 export function line({ delivery, hook, source, status, reason, ms }: JournalLine): string {
   const texts = `"delivery":${quoted(delivery)},"hook":${quoted(hook)},"source":${quoted(source)}`;

@@ -3,19 +3,25 @@
  * and both derive the bounds of bytes and memory from them. `form` completes "Use …" in a fault.
  */
 import * as v from "valibot";
+import { whole } from "./shapes.ts";
 
 /** A key of the configuration: `usual` is its default. */
-export const whole = (min: number, max: number, usual: number, what: string, description: string) => {
+export const amount = (min: number, max: number, usual: number, what: string, description: string) => {
   const form = `${what} from ${min} to ${max}, such as ${usual}`;
-  const number = v.pipe(v.number(), v.integer(), v.minValue(min), v.maxValue(max), v.metadata({ form, description }));
-  return v.optional(number, usual);
+  return v.optional(v.pipe(whole(min, max), v.metadata({ form, description })), usual);
 };
 
 export const receiverLimits = v.strictObject({
   // Pushes of up to 457 kB were seen, and GitHub itself stops at 25 MB.
-  bodyBytes: whole(1 << 10, 25 << 20, 5 << 20, "a number of bytes", "Size of a delivery's body."),
-  rejectionsPerMinute: whole(1, 10_000, 60, "a whole number", "Rejected requests a minute, by source and hook."),
-  concurrentPerSource: whole(1, 1_000, 32, "a whole number", "Requests that one source may have open at the receiver."),
+  bodyBytes: amount(1 << 10, 25 << 20, 5 << 20, "a number of bytes", "Size of a delivery's body."),
+  rejectionsPerMinute: amount(1, 10_000, 60, "a whole number", "Rejected requests a minute, by source and hook."),
+  concurrentPerSource: amount(
+    1,
+    1_000,
+    32,
+    "a whole number",
+    "Requests that one source may have open at the receiver.",
+  ),
 });
 
 export type ReceiverLimits = Readonly<v.InferOutput<typeof receiverLimits>>;

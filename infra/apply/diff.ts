@@ -1,20 +1,20 @@
 /** The difference between two texts, for a person who reads a preview. Not for `patch`. */
 import { structuredPatch } from "diff";
-import { printable } from "./report.ts";
+import { printableLines } from "../../service/printable.ts";
 
 /** Lines of a preview; more are better read on the host. */
 const longest = 40;
 /** Beyond 1000 changed lines the whole text counts as replaced: at most 0.1 s for two texts of 64 KiB. */
 const options = { context: 2, maxEditLength: 1_000 };
 
-/** `from` -> `to`: hunks without line numbers, control characters stripped, at most 40 lines and 200 columns. */
+/** `from` -> `to`: hunks without line numbers, text of others printable, at most 40 lines and 200 columns. */
 export function unified(from: string, to: string): string {
   const patch = structuredPatch("", "", `${from}\n`, `${to}\n`, "", "", options);
   const marked = (mark: string, text: string) => text.split("\n").map((line) => mark + line);
   const hunks = patch?.hunks ?? [{ lines: [...marked("-", from), ...marked("+", to)] }];
   const shown = hunks.flatMap(({ lines }, at) => [
     ...(at === 0 ? [] : ["  …"]),
-    ...lines.map((line) => `${line[0]} ${printable(line.slice(1)).slice(0, 200)}`.trimEnd()),
+    ...lines.map((line) => `${line[0]} ${printableLines(line.slice(1)).slice(0, 200)}`.trimEnd()),
   ]);
   const more = shown.length - longest;
   return (more > 0 ? [...shown.slice(0, longest), `  … ${more} more lines`] : shown).join("\n");

@@ -9,10 +9,11 @@
  *   layer gives the constant `absent`.
  */
 import { randomUUID } from "node:crypto";
+import { printable, printableLines } from "../../service/printable.ts";
 import { unified } from "./diff.ts";
 import type { HostFact, HostFile, HostLayer } from "./layer.ts";
 import { factLine, fileLine, plainMode, sha256, strays } from "./manifest.ts";
-import { printable, type SeenFact, type SeenFile, type SeenLayer, trimmed } from "./report.ts";
+import { type SeenFact, type SeenFile, type SeenLayer, trimmed } from "./report.ts";
 
 export type Reconciled = {
   readonly stamp: string;
@@ -113,7 +114,7 @@ function factFault(fact: HostFact, seen: SeenFact | undefined): Fault | undefine
   if (seen === undefined) return { what: unread };
   const want = trimmed(fact.want);
   if (seen.output === want) return undefined;
-  const found = printable(seen.output);
+  const found = printableLines(seen.output);
   if (want.includes("\n") || found.includes("\n")) return { what: "differs", diff: unified(found, want), found };
   const exit = seen.status === 0 ? "" : ` (exit ${seen.status})`;
   return { what: `declared is "${want}", the host reports "${found}"${exit}`, found };

@@ -1,5 +1,6 @@
-/** Parses a host's answer to a probe: untrusted input, which passes a schema. `printable` is for texts on a terminal. */
+/** Parses a host's answer to a probe: untrusted input, which passes a schema. */
 import * as v from "valibot";
+import { printable, printableLines } from "../../service/printable.ts";
 
 /** One declared path as it is on the host; absent from `files` when nothing is there. */
 export type SeenFile = {
@@ -79,16 +80,13 @@ const row = v.union([
 type Row = v.InferOutput<typeof row>;
 const answer = v.strictObject({ pushgate: v.literal(1), rows: v.array(row) });
 
-/** Text fit for a terminal: without controls, text directions and separators, except tabs and line ends. */
-export const printable = (text: string): string => text.replace(/(?![\t\n])[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, "");
-
 /** Without blanks at either end, as apply.sh trims them. */
 export const trimmed = (text: string): string => text.replace(/^[ \t\n\v\f\r]+|[ \t\n\v\f\r]+$/g, "");
 
 function readRows(stdout: string): Row[] {
   const json = v.safeParse(v.pipe(text, v.parseJson()), stdout);
   if (!json.success) {
-    const begin = printable(stdout).slice(0, 200);
+    const begin = printable(stdout.slice(0, 200));
     throw new Error(
       `the probe's answer is not whole, so the state of this host is unknown; it ${begin === "" ? "is empty" : `begins: ${begin}`}. ` +
         "If a login shell prints (~/.bashrc, ~/.profile), make it silent for commands.",
@@ -123,7 +121,8 @@ export function parseProbe(stdout: string, names: readonly string[]): HostReport
   };
 
   const system: Record<string, SeenFact> = Object.create(null);
-  for (const [, name, , status, output] of of("system")) system[name] = { output: printable(trimmed(output)), status };
+  for (const [, name, , status, output] of of("system"))
+    system[name] = { output: printableLines(trimmed(output)), status };
   const port = of("ssh")[0]?.[1] ?? "";
   return {
     system,

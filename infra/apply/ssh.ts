@@ -1,6 +1,6 @@
 /** The command that reaches a host: the operator's own OpenSSH with its configuration, agent and known_hosts. Pure. */
+import { printableLines } from "../../service/printable.ts";
 import type { Host } from "../config/settings.ts";
-import { printable } from "./report.ts";
 
 /**
  * Part of every command's input, which must be equal for each host and operator: no option may differ between them. ssh
@@ -26,9 +26,9 @@ export const sshTo = ({ ssh }: Pick<Host, "ssh">): string[] => [
 
 /**
  * Messages of ssh and sudo, each with its fault and fix; the first that matches counts, the last matches all. `begun`: the
- * script may have run before.
+ * script may have run before. `test`: a command that shows the same fault on the host.
  */
-const sshFaults: readonly (readonly [reported: RegExp, wrong: string, fix: string, begun?: true])[] = [
+const sshFaults: readonly [reported: RegExp, wrong: string, fix: string, more?: { begun?: true; test?: string }][] = [
   [
     /REMOTE HOST IDENTIFICATION HAS CHANGED|Host key verification failed|No \w+ host key is known/i,
     "its SSH host key is unknown or has changed",
@@ -38,11 +38,13 @@ const sshFaults: readonly (readonly [reported: RegExp, wrong: string, fix: strin
     /a password is required|a terminal is required|askpass/i,
     "sudo requires a password",
     "Allow that login NOPASSWD: ALL in /etc/sudoers.d, or log in as root.",
+    { test: "sudo -n true" },
   ],
   [
     /sudo: (command )?not found|not in the sudoers|may not run sudo/i,
     "sudo is not installed or not allowed",
     "Log in as root, or install sudo.",
+    { test: "sudo -n true" },
   ],
   [
     /Permission denied/i,
@@ -58,10 +60,10 @@ const sshFaults: readonly (readonly [reported: RegExp, wrong: string, fix: strin
     /Connection refused|timed out|No route to host|Network is unreachable|Connection closed|Connection reset/i,
     "the host is unreachable",
     "Start it, and open SSH to your address. If it is gone for good, set `state: lost` for it.",
-    true,
+    { begun: true },
   ],
-  [/exit status 124/, "the host did not answer in time", "Find out what keeps it busy.", true],
-  [/^/, "the connection or the command failed", "Read what ssh printed.", true],
+  [/exit status 124/, "the host did not answer in time", "Find out what keeps it busy.", { begun: true }],
+  [/^/, "the connection or the command failed", "Read what ssh printed.", { begun: true }],
 ];
 
 /**
@@ -73,11 +75,11 @@ export function unreachable(
   reported: string,
   effect = "nothing was changed",
 ): string {
-  const [, wrong, fix, begun] = sshFaults.find(([pattern]) => pattern.test(reported))!;
-  const lines = printable(reported)
+  const [, wrong, fix, { begun, test } = {}] = sshFaults.find(([pattern]) => pattern.test(reported))!;
+  const lines = printableLines(reported)
     .split("\n")
     .map((text) => text.trim())
     .filter((text) => text !== "" && !text.includes("exit status") && !text.includes("@@@"));
-  const check = `Check with: ssh ${ssh}${wrong.startsWith("sudo") ? " sudo -n true" : ""}`;
+  const check = `Check with: ssh ${ssh}${test === undefined ? "" : ` ${test}`}`;
   return `${name}: ${wrong}; ${begun ? effect : "nothing was changed"}. ${fix} ${check}\n  ssh printed: ${lines.slice(-3).join(" / ").slice(0, 500)}`;
 }

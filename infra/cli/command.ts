@@ -1,7 +1,6 @@
 /** What the commands share: options, examples, the hosts that one works on, and the question before several change. */
-import { createInterface } from "node:readline/promises";
 import { Command, InvalidArgumentError } from "commander";
-import { answerTo, type Declared, stackArgs, UserError } from "./stack.ts";
+import { type Declared, hasTerminal, prompted, UserError } from "./stack.ts";
 
 export const exitCodes = `
 Exit status:
@@ -14,26 +13,32 @@ Exit status:
 
 type Host = Declared["hosts"][number];
 
-/** Options that several commands take. */
 const options = {
   host: ["--host <name>", "this host only"],
   json: ["--json", "print JSON, for a program"],
   yes: ["-y, --yes", "go on without a prompt"],
 } as const;
 
-/** `usage`: name and arguments in commander's notation. `examples`: lines that can be pasted, without "npx pushgate". */
-export function command(
-  usage: string,
-  description: string,
-  { takes = [], examples }: { takes?: readonly (keyof typeof options)[]; examples: readonly (readonly string[])[] },
-): Command {
-  const [name = "", ...words] = usage.split(" ");
-  const made = new Command(name).description(description).option("--stack <name>", "this stack, not the selected one");
-  if (words.length > 0) made.arguments(words.join(" "));
+/** `examples`: lines that can be pasted, without "npx pushgate". */
+export function command({
+  takes = [],
+  examples = [],
+}: {
+  readonly takes?: readonly (keyof typeof options)[];
+  readonly examples?: readonly (readonly string[])[];
+}): Command {
+  const made = new Command().option("--stack <name>", "this stack, not the selected one");
   for (const [flags, text] of takes.map((option) => options[option])) made.option(flags, text);
   const width = Math.max(...examples.map(([line = ""]) => line.length)) + 2;
   const lines = examples.map(([line = "", text = ""]) => `  npx pushgate ${line.padEnd(width)}${text}`.trimEnd());
   return made.addHelpText("after", `\nExamples:\n${lines.join("\n")}`);
+}
+
+/** `usage`: name and arguments in commander's notation. */
+export function named(usage: string, description: string, made: Command): Command {
+  const [name = "", ...words] = usage.split(" ");
+  for (const word of made.registeredArguments.length > 0 ? [] : words) made.argument(word);
+  return made.name(name).description(description);
 }
 
 /** A parser of an option's value; `fix`: what to type in place of one that does not fit. */
@@ -44,10 +49,10 @@ export const valued =
     return read(text);
   };
 
-/** What every command gets from its options. */
 export type Options = { stack?: string; host?: string; json?: boolean; yes?: boolean };
 
-export const ofStack = ({ stack }: Options): string[] => stackArgs(stack);
+/** As arguments of pulumi; the selected stack if none is named. */
+export const ofStack = ({ stack }: Options): string[] => (stack === undefined ? [] : ["--stack", stack]);
 
 /** The hosts that are present, or the one that --host names. */
 export function targets(hosts: readonly Host[], { host: wanted }: Options): Host[] {
@@ -63,7 +68,6 @@ export function targets(hosts: readonly Host[], { host: wanted }: Options): Host
   return found;
 }
 
-/** The hook of this name that has a site. */
 export function siteNamed(hooks: Declared["hooks"], name: string) {
   const sites = hooks.flatMap(({ name, site }) => (site === undefined ? [] : [{ name, site }]));
   const found = sites.find((hook) => hook.name === name);
@@ -73,7 +77,6 @@ export function siteNamed(hooks: Declared["hooks"], name: string) {
   throw new UserError(`${JSON.stringify(name)} is no hook with a site. ${use}`);
 }
 
-/** The hooks of this name, or all. */
 export function hooksNamed(hooks: Declared["hooks"], name: string | undefined): Declared["hooks"] {
   const found = hooks.filter((hook) => name === undefined || hook.name === name);
   if (found.length > 0) return found;
@@ -84,15 +87,13 @@ export function hooksNamed(hooks: Declared["hooks"], name: string | undefined): 
 /** Prompts on the terminal. Without one, or where the answer is not yes, throws a UserError. */
 export async function confirm(question: string, { yes }: Options): Promise<void> {
   if (yes) return;
-  if (!process.stdin.isTTY || !process.stderr.isTTY)
+  if (!hasTerminal())
     throw new UserError(`${question} Nothing was changed, as there is no terminal for an answer. Add --yes.`);
-  const line = createInterface({ input: process.stdin, output: process.stderr });
-  const answer = await answerTo(line, `${question} [y/N] `);
-  line.close();
-  if (!/^y(es)?$/i.test(answer.trim())) throw new UserError("nothing was changed.");
+  const { default: confirmed } = await import("@inquirer/confirm");
+  const answer = await prompted((context) => confirmed({ message: question, default: false }, context));
+  if (!answer) throw new UserError("nothing was changed.");
 }
 
-/** Prompts before a change of more than one host, and names them. */
 export async function confirmHosts(what: string, hosts: readonly Host[], options: Options): Promise<void> {
   if (hosts.length < 2) return;
   await confirm(`This ${what} on ${hosts.map(({ name }) => name).join(" and ")}.`, options);
@@ -117,8 +118,7 @@ export async function all<T>(promises: readonly Promise<T>[]): Promise<T[]> {
 
 /**
  * npm takes options before `--` for its own and hands them on as variables: `npm exec pushgate rollback site --host=web1`
- * runs without --host, and so changes every host. Throws the line to type. `line`: the command as it should be typed,
- * without these options.
+ * runs without --host, and so changes every host. Throws the line to type. `line`: the command without these options.
  */
 export function keptByNpm(
   names: readonly string[],

@@ -12,7 +12,6 @@ export type Endpoint = {
   readonly secret: string | null;
 };
 
-/** The endpoints of the hook of this name, or of all hooks, on the hosts that the options name. */
 export async function declaredEndpoints(name: string | undefined, options: Options) {
   const secrets = await readSecrets(ofStack(options));
   const { hosts, hooks: all } = await readStack(ofStack(options));

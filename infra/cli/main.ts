@@ -1,24 +1,30 @@
 /**
  * `npx pushgate <command>`: what an operator does beside `pulumi preview` and `pulumi up`. A new command is a file in this
- * folder and a line of this table; `--help` prints what each takes.
+ * folder and a row of this table; a command's file is loaded when it is named, so that `--help` loads none.
  */
 import { Command, CommanderError } from "commander";
 import { ApiError } from "../edge/api.ts";
-import { exitCodes, keptByNpm } from "./command.ts";
-import { useEnvironment } from "./environment.ts";
-import { build } from "./site/build.ts";
-import { logs } from "./site/logs.ts";
-import { rollback } from "./site/rollback.ts";
-import { status } from "./site/status.ts";
-import { adopt } from "./stack/adopt.ts";
-import { audit } from "./stack/audit.ts";
-import { init } from "./stack/init.ts";
-import { secret } from "./stack/secret.ts";
+import { command, exitCodes, keptByNpm, named } from "./command.ts";
 import { UserError } from "./stack.ts";
-import { trace } from "./trace/trace.ts";
-import { hook } from "./webhook/hook.ts";
 
-const commands = [init, hook, secret, status, logs, trace, build, rollback, audit, adopt];
+/** Folder, usage and description. The file has the command's name, and exports it under that name. */
+const commands = [
+  ["stack", "init", "make a stack of your own: prompts, tries the host, writes Pulumi.<stack>.yaml"],
+  ["webhook", "hook [hook]", "print what to enter at the git host, or enter it with the git host's token"],
+  ["stack", "secret", "show or rotate the secret that a git host signs with"],
+  ["site", "status", "show each site on each host, what waits for a build, and faults"],
+  ["site", "logs [log...]", "print the logs of receiver, builder, nginx, guard"],
+  ["trace", "trace", "find the layer that rejected a delivery, and the fix"],
+  ["site", "build <hook>", "build a site now, without a push, and wait for the result"],
+  ["site", "rollback <hook> [release]", "publish a kept release again"],
+  ["stack", "audit", "compare Cloudflare, every host and webhooks with the declaration"],
+  ["stack", "adopt", "take over what exists at Cloudflare, also after a lost state"],
+] as const;
+
+async function load(folder: string, name: string): Promise<Command> {
+  const loaded = (await import(`./${folder}/${name}.ts`)) as Readonly<Record<string, Command>>;
+  return loaded[name]!;
+}
 
 const examples = `
 Examples:
@@ -35,8 +41,8 @@ function add(parent: Command, command: Command): void {
   for (const below of command.commands) add(command, below);
 }
 
-/** Exit statuses: command.ts. An error that a user can fix is its message alone. */
-async function main(): Promise<number> {
+/** Returns the exit status: command.ts. An error that a user can fix is its message alone. */
+export async function pushgate(words: readonly string[]): Promise<number> {
   const program = new Command("pushgate")
     // Otherwise `secret` would take the options of `secret show`.
     .enablePositionalOptions()
@@ -44,11 +50,13 @@ async function main(): Promise<number> {
     .addHelpText("after", `${examples}${exitCodes}`)
     .helpCommand(false)
     .exitOverride();
-  for (const command of commands) add(program, command);
-  useEnvironment(process.env);
+  for (const [folder, usage, description] of commands) {
+    const [name = ""] = usage.split(" ");
+    add(program, named(usage, description, words[0] === name ? await load(folder, name) : command({})));
+  }
   try {
-    keptByNpm(["host", "stack"], `npx pushgate ${process.argv.slice(2).join(" ")}`, process.env);
-    await program.parseAsync();
+    keptByNpm(["host", "stack"], `npx pushgate ${words.join(" ")}`, process.env);
+    await program.parseAsync(words, { from: "user" });
     return Number(process.exitCode ?? 0);
   } catch (error) {
     // Commander has printed its own; 0 is that of --help.
@@ -58,5 +66,3 @@ async function main(): Promise<number> {
     return 1;
   }
 }
-
-process.exitCode = await main();

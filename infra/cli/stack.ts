@@ -1,9 +1,6 @@
 /** The selected stack, read with the pulumi command as a person would. No secret is read unless a caller adds the flag. */
-import { createInterface, type Interface } from "node:readline/promises";
-import { Writable } from "node:stream";
-import { execa } from "execa";
-import * as v from "valibot";
-import { shape } from "../config/schema.ts";
+import type { InferOutput } from "valibot";
+import type { shape } from "../config/schema.ts";
 
 /** Ends the program; only its message is printed. */
 export class UserError extends Error {}
@@ -11,7 +8,6 @@ export class UserError extends Error {}
 type How = {
   /** Its output goes to the terminal as it comes. */
   readonly shown?: boolean;
-  /** It may read from the terminal. */
   readonly prompts?: boolean;
   /** On its standard input, as for a secret. */
   readonly input?: string | undefined;
@@ -19,16 +15,17 @@ type How = {
 
 /** What pulumi prints where it has no passphrase and its own prompt would not be seen. */
 const needsPassphrase = /passphrase must be set with PULUMI_CONFIG_PASSPHRASE/;
-/** The passphrase that a person has typed. */
 let passphrase: string | undefined;
 
 /** pulumi prompts for a passphrase only where its input and output are the terminal. Elsewhere this prompts, once. */
 export async function pulumi(args: readonly string[], how: How = {}) {
   const ran = await runPulumi(args, how);
   if (ran.code === 0 || !needsPassphrase.test(ran.stderr)) return ran;
-  if (!process.stdin.isTTY || !process.stderr.isTTY)
+  if (!hasTerminal())
     throw new UserError("the stack has a passphrase. Set PULUMI_CONFIG_PASSPHRASE or PULUMI_CONFIG_PASSPHRASE_FILE.");
-  passphrase = await hidden("Passphrase of the stack (pulumi reads PULUMI_CONFIG_PASSPHRASE, too): ");
+  const { default: hidden } = await import("@inquirer/password");
+  const message = "Passphrase of the stack (pulumi reads PULUMI_CONFIG_PASSPHRASE, too):";
+  passphrase = await prompted((context) => hidden({ message }, context));
   return runPulumi(args, how);
 }
 
@@ -37,48 +34,36 @@ async function runPulumi(args: readonly string[], { shown = false, prompts = fal
   const stdin = prompts ? ({ stdin: "inherit" } as const) : { input };
   const env = passphrase === undefined ? {} : { PULUMI_CONFIG_PASSPHRASE: passphrase };
   const how = { ...stdin, stdout, stderr: shown ? "inherit" : "pipe", reject: false, env } as const;
+  const { execa } = await import("execa");
   const ran = await execa("pulumi", args, how);
   if (ran.code === "ENOENT") throw new UserError("pulumi is not on PATH. Start this command as npx pushgate.");
   return { code: ran.exitCode, stdout: ran.stdout ?? "", stderr: ran.stderr ?? "" };
 }
 
-/** Prompts on the terminal without an echo. Throws a UserError on Ctrl-C. */
-async function hidden(prompt: string): Promise<string> {
-  const echo = new Writable({ write: (_chunk, _encoding, done) => done() });
-  const line = createInterface({ input: process.stdin, output: echo, terminal: true });
-  process.stderr.write(prompt);
-  try {
-    return await answerTo(line, "");
-  } finally {
-    line.close();
-    process.stderr.write("\n");
-  }
+/** Returns what pulumi prints. Throws a UserError where it fails. */
+export async function must(args: readonly string[], input?: string): Promise<string> {
+  const { code, stdout, stderr } = await pulumi(args, { input });
+  if (code !== 0) throw new UserError(`pulumi ${args.slice(0, 2).join(" ")} failed: ${stderr.trim()}`);
+  return stdout;
 }
 
-/** What a person types after `prompt`. Throws a UserError where Ctrl-C or Ctrl-D ends the input instead. */
-export async function answerTo(line: Interface, prompt: string): Promise<string> {
-  // Before Node 24 a closed interface leaves its question open.
-  const closed = new AbortController();
-  const close = (): void => closed.abort();
-  line.once("close", close);
+/** Standard output is for JSON: prompts are on standard error. */
+export const hasTerminal = (): boolean => Boolean(process.stdin.isTTY && process.stderr.isTTY);
+
+/** The answer to a prompt of @inquirer's. Throws a UserError where Ctrl-C or Ctrl-D ends it. */
+export async function prompted<T>(prompt: (context: { output: NodeJS.WritableStream }) => Promise<T>): Promise<T> {
   try {
-    return await line.question(prompt, { signal: closed.signal });
-  } catch {
+    return await prompt({ output: process.stderr });
+  } catch (error) {
+    if ((error as Error).name !== "ExitPromptError") throw error;
     throw new UserError("the prompt was ended, so nothing was changed.");
-  } finally {
-    line.off("close", close);
   }
 }
-
-/** As arguments of pulumi; the selected stack if none is named. */
-export const stackArgs = (stack: string | undefined): string[] => (stack === undefined ? [] : ["--stack", stack]);
 
 /** urn:pulumi:stack::project::type::name, in which only the name may hold "::": an IPv6 address's record does. */
 export const nameOf = (urn: string): string => urn.split("::").slice(3).join("::");
 
-const { hosts, hooks, limits } = shape.entries;
-const declared = v.object({ hosts, hooks, limits });
-export type Declared = v.InferOutput<typeof declared>;
+export type Declared = Pick<InferOutput<typeof shape>, "hosts" | "hooks" | "limits">;
 
 type Config = Record<
   string,
@@ -139,7 +124,10 @@ async function unreadable(stack: readonly string[], reported: string): Promise<s
 export async function readStack(stack: readonly string[]): Promise<Declared> {
   const all = await readConfig(stack);
   const of = (key: string): unknown => all[`pushgate:${key}`]?.objectValue ?? all[`pushgate:${key}`]?.value;
-  const checked = v.safeParse(declared, { hosts: of("hosts") ?? [], hooks: of("hooks") ?? [], limits: of("limits") });
+  const [v, { shape }] = await Promise.all([import("valibot"), import("../config/schema.ts")]);
+  const { hosts, hooks, limits } = shape.entries;
+  const given = { hosts: of("hosts") ?? [], hooks: of("hooks") ?? [], limits: of("limits") };
+  const checked = v.safeParse(v.object({ hosts, hooks, limits }), given);
   if (!checked.success)
     throw new UserError("the stack's configuration has faults. Run npx pulumi preview, which lists each with its fix.");
   return checked.output;
@@ -149,7 +137,6 @@ type Secrets = Readonly<
   Record<string, { readonly current?: string; readonly previous?: string; readonly status?: string }>
 >;
 
-/** `pushgate:secrets`, decrypted. */
 export async function readSecrets(stack: readonly string[]): Promise<Secrets> {
   const secrets = (await readConfig(stack, "--show-secrets"))["pushgate:secrets"];
   return (secrets?.objectValue ?? {}) as Secrets;

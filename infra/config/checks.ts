@@ -1,26 +1,22 @@
 /** Faults between keys of the configuration. Each check returns its faults, so that a user reads all of them at once. */
 import { overlapCidr } from "cidr-tools";
 import { repositoryOf } from "../../service/git-hosts/repository.ts";
+import { webhookPath } from "../contract.ts";
 import { loopback, networks } from "../networks.ts";
 import { gitHostAt, isElsewhere, isOutside, published } from "./derived.ts";
 import { type Fault, faultsOf } from "./faults.ts";
-import type { Config, Host } from "./schema.ts";
+import type { Host, Parts, Placed } from "./schema.ts";
 import { servingFaults, siteFaults } from "./site-checks.ts";
 
 /** Faults of values whose shapes fit. */
-export const crossFaults = (config: Config): Fault[] => [
-  ...config.hosts.flatMap((host, i) => hostFaults(host, `hosts[${i}]`, config.zone)),
-  ...repeated(config.hosts, "hosts", "name", "Use a name for each host: resource names contain it."),
-  ...repeated(
-    config.hosts,
-    "hosts",
-    "hostname",
-    "Use a hostname for each host: the git host gets one webhook for each.",
-  ),
-  ...repeated(config.hosts, "hosts", "ssh", "List each host once: pushgate applies to all entries at the same time."),
-  ...repeated(config.hosts, "hosts", "address", "Use an address for each host: Cloudflare finds a host by it."),
-  ...repeated(config.hooks, "hooks", "name", "Use a name for each hook: its path is /webhook/<name>."),
-  ...config.hooks.flatMap((hook, i) => hookFaults(hook, `hooks[${i}]`)),
+export const crossFaults = (config: Parts): Fault[] => [
+  ...config.hosts.flatMap((host) => hostFaults(host, config.zone)),
+  ...repeated(config.hosts, "name", "Use a name for each host: resource names contain it."),
+  ...repeated(config.hosts, "hostname", "Use a hostname for each host: the git host gets one webhook for each."),
+  ...repeated(config.hosts, "ssh", "List each host once: pushgate applies to all entries at the same time."),
+  ...repeated(config.hosts, "address", "Use an address for each host: Cloudflare finds a host by it."),
+  ...repeated(config.hooks, "name", `Use a name for each hook: its path is ${webhookPath("<name>")}.`),
+  ...config.hooks.flatMap(hookFaults),
   ...faultsOf("edge.botFightMode", {
     [`is "off", but a rule skips bot products for hooks on the ${config.edge.plan} plan. Remove it.`]:
       config.edge.botFightMode !== undefined && config.edge.plan !== "free",
@@ -30,14 +26,14 @@ export const crossFaults = (config: Config): Fault[] => [
 ];
 
 /** Entries whose value for a key an earlier entry has. */
-const repeated = <K extends string>(entries: readonly Record<K, string>[], list: string, key: K, advice: string) =>
-  entries.flatMap((entry, i) => {
-    const first = entries.findIndex((other) => other[key] === entry[key]);
-    const fault = `repeats ${list}[${first}].${key}, "${entry[key]}". ${advice}`;
-    return faultsOf(`${list}[${i}].${key}`, { [fault]: first < i });
+const repeated = <K extends string>(entries: readonly Placed<Record<K, string>>[], key: K, advice: string): Fault[] =>
+  entries.flatMap((entry) => {
+    const first = entries.find((other) => other[key] === entry[key])!;
+    const fault = `repeats ${first.at}.${key}, "${entry[key]}". ${advice}`;
+    return faultsOf(`${entry.at}.${key}`, { [fault]: first !== entry });
   });
 
-const hostFaults = ({ hostname, originPort, address, address6 }: Host, key: string, zone: string): Fault[] => [
+const hostFaults = ({ at: key, hostname, originPort, address, address6 }: Placed<Host>, zone: string): Fault[] => [
   ...addressFaults(address, `${key}.address`),
   ...(address6 === undefined ? [] : addressFaults(address6, `${key}.address6`)),
   ...faultsOf(`${key}.hostname`, {
@@ -66,8 +62,8 @@ const addressFaults = (address: string, key: string): Fault[] =>
     ),
   });
 
-function hookFaults(hook: Config["hooks"][number], key: string): Fault[] {
-  const { name, gitHost, sources, branch } = hook;
+function hookFaults(hook: Parts["hooks"][number]): Fault[] {
+  const { at: key, name, gitHost, sources, branch } = hook;
   return [
     ...faultsOf(`${key}.branch`, {
       [`is "${branch}", the full name of a ref. Use a branch's name alone, such as ${/^refs\/heads\/(.+)/.exec(branch)?.[1] ?? "main"}.`]:
@@ -88,7 +84,7 @@ function hookFaults(hook: Config["hooks"][number], key: string): Fault[] {
   ];
 }
 
-function repositoryFaults(hook: Config["hooks"][number], key: string): Fault[] {
+function repositoryFaults(hook: Parts["hooks"][number], key: string): Fault[] {
   const { host } = repositoryOf(hook.repository);
   const name = gitHostAt(hook.repository);
   return faultsOf(key, {
@@ -112,18 +108,19 @@ function sourceFaults(source: string, key: string): Fault[] {
 }
 
 /**
- * Faults of values that the example of a stack has. They are faults where the API is Cloudflare's own: tests, which use
- * the same values, have a fake API.
+ * Faults of values that the example of a stack has.
  */
-export const exampleFaults = ({ zone, hosts, hooks }: Config): Fault[] => {
-  const isExample = (range: string) => overlapCidr([...networks.documentation.cidrs], range);
-  const addresses = [
-    ...hosts.flatMap(({ address, address6 }, i) => [
-      [`hosts[${i}].address`, address],
-      ...(address6 === undefined ? [] : [[`hosts[${i}].address6`, address6]]),
+export const exampleFaults = ({ zone, hosts, hooks }: Parts): Fault[] => {
+  const isExample = (range = "") => range !== "" && overlapCidr([...networks.documentation.cidrs], range);
+  const addresses: [key: string, range: string | undefined][] = [
+    ...hosts.flatMap(({ at, address, address6 }): typeof addresses => [
+      [`${at}.address`, address],
+      [`${at}.address6`, address6],
     ]),
-    ...hooks.flatMap(({ sources = [] }, i) => sources.map((source, j) => [`hooks[${i}].sources[${j}]`, source])),
-  ] as [key: string, range: string][];
+    ...hooks.flatMap(({ at, sources = [] }) =>
+      sources.map((source, j): (typeof addresses)[0] => [`${at}.sources[${j}]`, source]),
+    ),
+  ];
   return [
     ...faultsOf("zone", {
       [`is "${zone}", the example's. Use the name of your own zone.`]: /^example\.(org|com|net)$/.test(zone),

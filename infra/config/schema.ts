@@ -8,8 +8,8 @@
 import { isIPv4, isIPv6 } from "node:net";
 import * as v from "valibot";
 import { gitHostNames } from "../../service/git-hosts/index.ts";
-import { receiverLimits, whole } from "../../service/limits.ts";
-import { isCalendar } from "./calendar.ts";
+import { amount, receiverLimits } from "../../service/limits.ts";
+import { webhookPath } from "../contract.ts";
 import {
   absolutePath,
   boolean,
@@ -56,7 +56,7 @@ const host = object({
   ),
   address6: v.exactOptional(checked(isIPv6, "an IPv6 address", "Public IPv6 address, for DNS.")),
   hostname: dnsName("hooks.example.org", "Hostname for hooks only: Cloudflare blocks everything else there."),
-  originPort: whole(1, 65_535, 8443, "a TCP port", "Port on which Cloudflare, and nothing else, reaches the host."),
+  originPort: amount(1, 65_535, 8443, "a TCP port", "Port on which Cloudflare, and nothing else, reaches the host."),
   state: v.optional(
     oneOf(["present", "absent", "lost"], "`absent` removes everything; `lost` skips a host that is gone."),
     "present",
@@ -74,11 +74,11 @@ const hugo = object({
 });
 
 const buildLimits = object({
-  memoryMiB: whole(128, 65_536, 1024, "a number of MiB", "Memory of a build."),
-  cpuPercent: whole(10, 6_400, 200, "a percentage", "Processor time of a build, in percent of one processor."),
-  tasks: whole(16, 4_096, 256, "a whole number", "Processes and threads of a build."),
-  seconds: whole(10, 7_200, 600, "a number of seconds", "Time that a build may take."),
-  releaseMiB: whole(
+  memoryMiB: amount(128, 65_536, 1024, "a number of MiB", "Memory of a build."),
+  cpuPercent: amount(10, 6_400, 200, "a percentage", "Processor time of a build, in percent of one processor."),
+  tasks: amount(16, 4_096, 256, "a whole number", "Processes and threads of a build."),
+  seconds: amount(10, 7_200, 600, "a number of seconds", "Time that a build may take."),
+  releaseMiB: amount(
     1,
     1_048_576,
     2048,
@@ -86,7 +86,7 @@ const buildLimits = object({
     "Size of a release, and of a commit's files; all that a site holds may take four times as much.",
   ),
   // A site that lost half of its pages has more likely lost its content than its author's interest.
-  pagesPercent: whole(0, 100, 50, "a percentage", "Pages that a release must have, in percent of the last release's."),
+  pagesPercent: amount(0, 100, 50, "a percentage", "Pages that a release must have, in percent of the last release's."),
 });
 
 /** Without user and password, as rendered files are public, and without an address, which no certificate names. */
@@ -135,14 +135,15 @@ const site = object({
   ),
   hugo: v.optional(described(hugo, "Hugo's program, and what a build may reach."), {}),
   schedule: v.exactOptional(
-    checked(
-      isCalendar,
+    text(
+      // Nothing that a unit file or a shell reads as its own, and no crontab line. Each host's systemd reads the rest.
+      /^(?! |.* \*( |$))[\w*.,:~/+ -]{1,100}(?<! )$/,
       'a calendar expression of systemd in quotes, such as "daily" or "Mon..Fri 06:00"',
       "When the site is built without a push, as for posts with a future date; in the host's time zone.",
     ),
   ),
   // A delivery that never arrived stays unpublished for as long.
-  reconcileMinutes: whole(
+  reconcileMinutes: amount(
     1,
     60,
     15,
@@ -165,7 +166,7 @@ export const repositoryShape = text(
   "Address of the repository.",
 );
 
-export const hookName = slug("Last segment of the path `/webhook/<name>`.");
+export const hookName = slug(`Last segment of the path \`${webhookPath("<name>")}\`.`);
 
 const hook = object({
   name: hookName,
@@ -194,21 +195,21 @@ const edge = object({
   botFightMode: v.exactOptional(
     oneOf(["off"], "Free plan: switch Bot Fight Mode off for the whole zone.", "off, or leave it out"),
   ),
-  generation: whole(1, 1_000_000, 1, "a whole number", "Raise it to renew Cloudflare's client certificate."),
+  generation: amount(1, 1_000_000, 1, "a whole number", "Raise it to renew Cloudflare's client certificate."),
   canary: v.exactOptional(boolean("Request the canary in `up` and `preview`; by default, if the API is Cloudflare's.")),
 });
 
 const limits = object({
   ...receiverLimits.entries,
   // Not of the git host's own: its customers share them (docs/decisions/005).
-  proxyRate: whole(
+  proxyRate: amount(
     1,
     10_000,
     200,
     "a whole number",
     "Requests a second that nginx passes on from one address outside of the git host's source ranges.",
   ),
-  proxyBurst: whole(0, 100_000, 500, "a whole number", "Requests above proxyRate that nginx passes on without delay."),
+  proxyBurst: amount(0, 100_000, 500, "a whole number", "Requests above proxyRate that nginx passes on without delay."),
 });
 
 export const shape = object({
@@ -261,6 +262,13 @@ type Frozen<T> = T extends object ? { readonly [K in keyof T]: Frozen<T[K]> } : 
 
 /** As written, with the defaults filled in. */
 export type Config = Frozen<v.InferOutput<typeof shape>>;
+/** An entry of a list, with its key as written, such as `hosts[1]`. */
+export type Placed<T> = T & { readonly at: string };
+/** What fits of a configuration: the shapes of the others have faults of their own. An unknown zone is "". */
+export type Parts = Omit<Config, "hosts" | "hooks"> & {
+  readonly hosts: readonly Placed<Host>[];
+  readonly hooks: readonly Placed<Config["hooks"][number]>[];
+};
 export type Edge = Config["edge"];
 export type Plan = Edge["plan"];
 export type Host = Config["hosts"][number];

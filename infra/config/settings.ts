@@ -5,13 +5,14 @@
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import * as pulumi from "@pulumi/pulumi";
-import * as runtimeConfig from "@pulumi/pulumi/runtime/config.js";
+import { isConfigSecret } from "@pulumi/pulumi/runtime/config.js";
 import * as v from "valibot";
-import { vendorUrl } from "../edge/api.ts";
+import { credentialKinds, credentialOf } from "../../service/credentials.ts";
+import { vendorUrl } from "../contract.ts";
 import { crossFaults, exampleFaults } from "./checks.ts";
 import { settled } from "./derived.ts";
-import { checkShape, type Fault, faultsOf, SettingsError } from "./faults.ts";
-import { type Config, type HookSecrets, type Settings, shape } from "./schema.ts";
+import { checkShape, faultsOf, SettingsError } from "./faults.ts";
+import { type HookSecrets, type Parts, type Placed, type Settings, shape } from "./schema.ts";
 import { secretFaults } from "./secret-checks.ts";
 
 export type { GitHostName } from "../../service/git-hosts/index.ts";
@@ -22,16 +23,15 @@ const namespace = "pushgate:";
 const token = "cloudflare:apiToken";
 const baseUrl = "cloudflare:baseUrl";
 
-/** The SDK exports it, and leaves it out of its types. */
-const { isConfigSecret } = runtimeConfig as unknown as { isConfigSecret: (key: string) => boolean };
+declare module "@pulumi/pulumi/runtime/config.js" {
+  /** The SDK exports it, and leaves it out of its types. */
+  export function isConfigSecret(key: string): boolean;
+}
 
 /** The configuration as the engine passes it: `namespace:key` -> text, which is JSON for an object or a list. */
 export type RawConfig = Readonly<Record<string, string>>;
 
-/**
- * A hook's secrets by its name, newest first; its deploy key, one text of several lines, under `key:<hook>`; the token for
- * results under `status:<hook>`, and the key that signs for `site.notify` under `notify:<hook>`.
- */
+/** By the names of service/credentials.ts: a hook's secrets, newest first; its deploy key is one text of several lines. */
 export type Credentials = Readonly<Record<string, readonly string[]>>;
 
 /**
@@ -48,9 +48,12 @@ export function parseSettings(raw: RawConfig, isSecret: (key: string) => boolean
   }
   const { secrets, ...config } = written;
   const { output, faults: shapeFaults } = checkShape(shape, config);
+  const parts = partsOf(config);
   const faults = [
     ...shapeFaults,
-    ...faultsBetween(config, (raw[baseUrl] ?? vendorUrl) === vendorUrl),
+    ...crossFaults(parts),
+    // Where the API is a test's fake, the example's values are no faults.
+    ...((raw[baseUrl] ?? vendorUrl) === vendorUrl ? exampleFaults(parts) : []),
     ...faultsOf(token, {
       [`is plain text. Make a new token, and run: npx pulumi config set --secret ${token}`]:
         raw[token] !== undefined && !isSecret(token),
@@ -62,42 +65,32 @@ export function parseSettings(raw: RawConfig, isSecret: (key: string) => boolean
     ...secretFaults(secrets, config.hooks, isSecret(`${namespace}secrets`), stackFile),
   ];
   if (output === undefined || faults.length > 0) throw new SettingsError(faults);
-  const byHook: Record<string, string[]> = {};
+  const byName: Record<string, string[]> = {};
   const entries = Object.entries(secrets as Record<string, HookSecrets>);
-  for (const [hook, { current, previous, deployKey, status, notify }] of entries) {
-    byHook[hook] = previous === undefined ? [current] : [current, previous];
-    if (deployKey !== undefined) byHook[`key:${hook}`] = [deployKey];
-    if (status !== undefined) byHook[`status:${hook}`] = [status];
-    if (notify !== undefined) byHook[`notify:${hook}`] = [notify];
+  for (const [hook, { current, previous, ...others }] of entries) {
+    byName[credentialOf(hook)] = previous === undefined ? [current] : [current, previous];
+    for (const kind of credentialKinds)
+      if (others[kind] !== undefined) byName[credentialOf(hook, kind)] = [others[kind]];
   }
   const withStatus = entries.flatMap(([hook, { status }]) => (status === undefined ? [] : [hook]));
-  return { settings: settled(output, withStatus), secrets: byHook as Credentials };
+  return { settings: settled(output, withStatus), secrets: byName as Credentials };
 }
 
-/**
- * The faults between the parts whose shapes fit, so that a wrong shape hides none. Keys and texts name the entries by
- * their places in the list as written. Where the zone does not fit, it is unknown: "". `isReal`: whether the API is
- * Cloudflare's own.
- */
-function faultsBetween(config: Record<string, unknown>, isReal: boolean): Fault[] {
+/** The parts whose shapes fit, so that a wrong shape hides no fault between them. */
+function partsOf(config: Record<string, unknown>): Parts {
   const { zone, edge, hosts, hooks, limits } = shape.entries;
-  const fitting = <T extends v.GenericSchema>(item: T, list: unknown) =>
-    (Array.isArray(list) ? list : []).flatMap((entry: unknown, place) => {
+  const placed = <T extends v.GenericSchema<unknown, object>>(item: T, key: "hosts" | "hooks") =>
+    (Array.isArray(config[key]) ? config[key] : []).flatMap((entry, i): Placed<v.InferOutput<T>>[] => {
       const { success, output } = v.safeParse(item, entry);
-      return success ? [{ entry: output, place }] : [];
+      return success ? [{ ...output, at: `${key}[${i}]` }] : [];
     });
-  const of = { hosts: fitting(hosts.pipe[0].item, config.hosts), hooks: fitting(hooks.pipe[0].item, config.hooks) };
-  const asWritten = (text: string) =>
-    text.replace(/\b(hosts|hooks)\[(\d+)\]/g, (_, list: "hosts" | "hooks", i) => `${list}[${of[list][i]?.place ?? i}]`);
-  const parts: Config = {
+  return {
     zone: v.is(zone, config.zone) ? config.zone : "",
-    edge: v.safeParse(edge, config.edge).success ? v.parse(edge, config.edge) : v.parse(edge, { plan: "free" }),
-    hosts: of.hosts.map(({ entry }) => entry),
-    hooks: of.hooks.map(({ entry }) => entry),
+    edge: v.is(edge, config.edge) ? v.parse(edge, config.edge) : v.parse(edge, { plan: "free" }),
+    hosts: placed(hosts.pipe[0].item, "hosts"),
+    hooks: placed(hooks.pipe[0].item, "hooks"),
     limits: v.parse(limits, undefined),
   };
-  const faults = [...crossFaults(parts), ...(isReal ? exampleFaults(parts) : [])];
-  return faults.map(({ key, says }) => ({ key: asWritten(key), says: asWritten(says) }));
 }
 
 /** Text that only begins like JSON stays as it is, and its shape has a fault. */

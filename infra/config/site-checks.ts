@@ -4,13 +4,13 @@ import { repositoryOf } from "../../service/git-hosts/repository.ts";
 import { local, networks } from "../networks.ts";
 import { isElsewhere, isOutside, knownAs } from "./derived.ts";
 import { type Fault, faultsOf } from "./faults.ts";
-import type { Config, Site } from "./schema.ts";
+import type { Parts, Site } from "./schema.ts";
 
-type Keyed = Pick<Config["hooks"][number], "repository" | "gitHost"> & { readonly key: string; readonly site: Site };
+type Keyed = Pick<Parts["hooks"][number], "repository" | "gitHost"> & { readonly key: string; readonly site: Site };
 
-const keyed = (hooks: Config["hooks"]): Keyed[] =>
-  hooks.flatMap(({ repository, gitHost, site }, i) =>
-    site ? [{ key: `hooks[${i}].site`, repository, gitHost, site }] : [],
+const keyed = (hooks: Parts["hooks"]): Keyed[] =>
+  hooks.flatMap(({ at, repository, gitHost, site }) =>
+    site ? [{ key: `${at}.site`, repository, gitHost, site }] : [],
   );
 
 const isBelow = (path: string, folder: string): boolean => path.startsWith(`${folder}/`);
@@ -22,23 +22,16 @@ const systemFolders =
 const sharedFolders = /^\/(home|media|mnt|opt|root|srv|var(\/(lib|log|spool|www))?)$/;
 const hiddenFromHugo = /^\/(dev|home|proc|root|run|sys|tmp|var\/tmp)\//;
 
-export function siteFaults(hooks: Config["hooks"]): Fault[] {
+export function siteFaults(hooks: Parts["hooks"]): Fault[] {
   const sites = keyed(hooks);
-  const deployKeys = hooks.map(({ name }) => `${name}-deploy-key`);
-  return [
-    ...sites.flatMap((one, i) => [
-      ...folderFaults(one),
-      ...sites.slice(0, i).flatMap((before) => sharedFaults(one, before)),
-      ...servedFolderFaults(one, sites),
-      ...knownHostsFaults(one),
-      ...one.site.egress.flatMap((range, j) => egressFaults(range, `${one.key}.egress[${j}]`)),
-      ...hugoFaults(one.site.hugo.path, `${one.key}.hugo.path`),
-    ]),
-    ...hooks.flatMap(({ name }, i) => {
-      const fault = `is "${name}", the name of another hook's deploy key on the host. Use another name.`;
-      return faultsOf(`hooks[${i}].name`, { [fault]: deployKeys.includes(name) });
-    }),
-  ];
+  return sites.flatMap((one, i) => [
+    ...folderFaults(one),
+    ...sites.slice(0, i).flatMap((before) => sharedFaults(one, before)),
+    ...servedFolderFaults(one, sites),
+    ...knownHostsFaults(one),
+    ...one.site.egress.flatMap((range, j) => egressFaults(range, `${one.key}.egress[${j}]`)),
+    ...hugoFaults(one.site.hugo.path, `${one.key}.hugo.path`),
+  ]);
 }
 
 const folderFaults = ({ key, site: { webRoot, content, folder } }: Keyed): Fault[] => [
@@ -137,23 +130,24 @@ const hugoFaults = (path: string, key: string): Fault[] =>
 const sitesPerCertificate = 199;
 
 /** Faults of the sites that pushgate serves (`hooks[].site.hostname`). */
-export function servingFaults({ zone, hosts, hooks }: Pick<Config, "zone" | "hosts" | "hooks">): Fault[] {
+export function servingFaults({ zone, hosts, hooks }: Pick<Parts, "zone" | "hosts" | "hooks">): Fault[] {
   const sites = keyed(hooks).flatMap(({ key, site: { hostname } }) =>
     hostname === undefined ? [] : [{ key: `${key}.hostname`, hostname }],
   );
   if (sites.length === 0) return [];
   return [
-    ...sites.flatMap(({ key, hostname }, i) => {
-      const host = hosts.findIndex((other) => other.hostname === hostname);
-      const first = sites.findIndex((other) => other.hostname === hostname);
+    ...sites.flatMap((site) => {
+      const { key, hostname } = site;
+      const host = hosts.find((other) => other.hostname === hostname);
+      const first = sites.find((other) => other.hostname === hostname)!;
       return faultsOf(key, {
         [`is "${hostname}", which is not in the zone ${zone}. Use a name in it, such as www.${zone}.`]: isOutside(
           hostname,
           zone,
         ),
-        [`is "${hostname}", as is hosts[${host}].hostname, where all but hooks is blocked. Use another name.`]:
-          host >= 0,
-        [`repeats ${sites[first]!.key}, "${hostname}". Use a hostname for each site.`]: first < i,
+        [`is "${hostname}", as is ${host?.at}.hostname, where all but hooks is blocked. Use another name.`]:
+          host !== undefined,
+        [`repeats ${first.key}, "${hostname}". Use a hostname for each site.`]: first !== site,
       });
     }),
     ...faultsOf("hooks", {
@@ -165,13 +159,13 @@ export function servingFaults({ zone, hosts, hooks }: Pick<Config, "zone" | "hos
 }
 
 /** A site's hostname leads to all hosts, and Cloudflare uses one port for a hostname. */
-function portFaults(all: Config["hosts"], hostname: string): Fault[] {
-  const hosts = all.map((host, i) => ({ ...host, key: `hosts[${i}]` })).filter(({ state }) => state !== "absent");
+function portFaults(all: Parts["hosts"], hostname: string): Fault[] {
+  const hosts = all.filter(({ state }) => state !== "absent");
   const reason = `but Cloudflare reaches both hosts for ${hostname} on one port`;
-  return hosts.flatMap(({ key, originPort }) => {
+  return hosts.flatMap(({ at, originPort }) => {
     const first = hosts[0]!;
-    return faultsOf(`${key}.originPort`, {
-      [`is ${originPort}, and ${first.key}.originPort is ${first.originPort}, ${reason}. Use the same port.`]:
+    return faultsOf(`${at}.originPort`, {
+      [`is ${originPort}, and ${first.at}.originPort is ${first.originPort}, ${reason}. Use the same port.`]:
         originPort !== first.originPort,
     });
   });

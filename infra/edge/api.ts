@@ -5,9 +5,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { pauseOf } from "../../service/pause.ts";
 
-/** Cloudflare's own API; tests have a fake one. */
-export const vendorUrl = "https://api.cloudflare.com/client/v4";
-
 /** The provider's own settings, `cloudflare:baseUrl` and `cloudflare:apiToken`. */
 export type CloudflareAccess = { readonly baseUrl: string; readonly token: string };
 

@@ -7,10 +7,10 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { DnsRecord } from "@pulumi/cloudflare";
 import * as pulumi from "@pulumi/pulumi";
 import type { Edge, Host, Settings } from "../config/settings.ts";
-import { canaryPath, servedByProxy } from "../contract.ts";
+import { canaryPath, servedByProxy, vendorUrl } from "../contract.ts";
 import type { Answer } from "../trace/evidence.ts";
 import { verdict } from "../trace/verdict.ts";
-import { type CloudflareAccess, vendorUrl } from "./api.ts";
+import type { CloudflareAccess } from "./api.ts";
 
 export type CanaryAnswer = {
   /** 0 without an answer; `error` is then the code of the reason, such as ENOTFOUND. */

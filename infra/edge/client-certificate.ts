@@ -68,7 +68,7 @@ export function presentClientCertificate(
       if (drift === undefined) return id;
       void pulumi.log.warn(drift);
       // State and declaration are equal for the provider. Only an unknown value makes its preview show an update.
-      return pulumi.unknown as unknown as string;
+      return pulumi.unknown as string;
     });
     // The provider takes one hostname a resource.
     const configs = [{ hostname, certId: seen, enabled: true }];

@@ -2,6 +2,10 @@
 # What the scripts of several host layers share; layer.sh of each layer follows it.
 # Values that kit.ts puts before it: layer (its name), units, stamps and state (folders).
 
+# The steps of a layer beside `activate`; layer.sh defines those that it needs.
+reactivate() { :; }
+retire() { :; }
+
 say() { printf '%s: %s\n' "$layer" "$*" >&2; }
 
 # Whether the files of layer $1 are as its last apply installed them, by the list below its stamp. A daemon takes up
@@ -10,6 +14,9 @@ say() { printf '%s: %s\n' "$layer" "$*" >&2; }
 as_installed() {
   sed -n 's/^file \([0-9a-f]*\) [0-7]* [^ ]* /\1  /p' "$stamps/$1" 2>/dev/null | sha256sum --check --status 2>/dev/null
 }
+
+# The names in $1, of units or files, for hook $2: "%i" is the hook's place, as in a template's text.
+of_site() { printf '%s\n' "$1" | sed "s/%i/$2/g"; }
 
 # Makes folder $1 and its parents with mode $2. apply.sh removes those that `made` lists once they are empty again.
 make_folder() {

@@ -8,7 +8,7 @@ import { Component } from "../component.ts";
 import { namesOf } from "../config/derived.ts";
 import type { Credentials, Host, Settings } from "../config/settings.ts";
 import { firstApply } from "./first-apply.ts";
-import { type HostLayers, hostLayers, type Made } from "./index.ts";
+import { hostLayers, type LayerName, layerNames, type Made } from "./index.ts";
 import { originCertificate } from "./origin-certificate/origin-certificate.ts";
 import { fitFaults, questionsOf } from "./preflight.ts";
 import type { Bundle, Bundles } from "./programs/programs.ts";
@@ -79,57 +79,56 @@ export function declareHost({ host, report }: ProbedHost, inputs: Inputs): Decla
   return { host, report, component, last };
 }
 
-/** Keys before what is signed with them, the receiver before nginx, nginx before the firewall opens its port. */
+/** In the order of `hostLayers`. The builder's layers leave in reverse order once no hook has a site any more. */
 function applyLayers(host: Host, report: HostReport, inputs: Inputs, parent: pulumi.Resource): pulumi.Resource {
   const { settings, programs, secrets, clientCa, signOrigin } = inputs;
   const made = (texts: Partial<Made>) => hostLayers(settings, host, { ...unknown, programs, ...texts });
   const layers = made({});
   const first = firstApply(settings, host, layers, report);
   if (first !== undefined && pulumi.runtime.isDryRun()) void pulumi.log.info(first);
-  const seen = (name: string) => report.layers[name]!;
-  const then = (name: keyof HostLayers, after: pulumi.Resource[], layer: pulumi.Input<HostLayer> = layers[name]) =>
-    apply(host, layer, seen(name), { parent, dependsOn: after });
+  const seen = (name: LayerName) => report.layers[name]!;
+  type After = pulumi.Resource[];
+  const then = (name: LayerName, dependsOn: After, layer: pulumi.Input<HostLayer> = layers[name]) =>
+    apply(host, layer, seen(name), { parent, dependsOn });
+  const send = (name: LayerName, dependsOn: After, program: Bundle | undefined) =>
+    program === undefined
+      ? then(name, dependsOn)
+      : sendBundle(host, program, layers[name], seen(name), { parent, dependsOn });
 
-  const send = (program: Bundle, name: keyof HostLayers, dependsOn: pulumi.Resource[]) =>
-    sendBundle(host, program, layers[name], seen(name), { parent, dependsOn });
-
-  const packages = then("packages", []);
-  const key = then("origin-key", [packages]);
-  const csr = certificateRequest(host, report, key.stdout);
-  const signed = signOrigin(
-    { hostname: host.hostname, hostnames: namesOf(settings, host), csr },
-    { parent, dependsOn: [key] },
-  );
-  const installed = signed.certificate.apply((pem) => made({ certificate: pem })["origin-certificate"]);
-  const certificate = then("origin-certificate", [signed], installed);
-
-  const judged = secrets.apply((wanted) => judgeSecrets(layers.secrets, seen("secrets"), wanted));
-  const credentials = applySecrets(host, layers.secrets, judged, { parent, dependsOn: [certificate] });
-  const program = send(programs.receiver, "receiver-program", [credentials]);
-  const receiver = then("receiver", [program]);
-
-  // Layers that no hook needs any more leave last, in reverse order. Skip those that never were on the host.
-  const ofBuilder = ["builder-program", "reporter-program", "egress", "builder", "site"] satisfies (keyof HostLayers)[];
-  const isLeaving = (name: keyof HostLayers) => layers[name].present === false;
-  const left = ofBuilder.filter((name) => isLeaving(name) && !neverCame(seen(name)));
-  const sent: Partial<Record<keyof HostLayers, Bundle | undefined>> = {
-    "builder-program": programs.builder,
-    "reporter-program": programs.reporter,
+  const applied = new Map<LayerName, ReturnType<typeof apply>>();
+  const special: Partial<Record<LayerName, (dependsOn: After) => ReturnType<typeof apply>>> = {
+    "origin-certificate"(dependsOn) {
+      const csr = certificateRequest(host, report, applied.get("origin-key")!.stdout);
+      const request = { hostname: host.hostname, hostnames: namesOf(settings, host), csr };
+      const signed = signOrigin(request, { parent, dependsOn });
+      const layer = signed.certificate.apply((pem) => made({ certificate: pem })["origin-certificate"]);
+      return then("origin-certificate", [signed], layer);
+    },
+    secrets(dependsOn) {
+      const judged = secrets.apply((wanted) => judgeSecrets(layers.secrets, seen("secrets"), wanted));
+      return applySecrets(host, layers.secrets, judged, { parent, dependsOn });
+    },
+    "receiver-program": (after) => send("receiver-program", after, programs.receiver),
+    "builder-program": (after) => send("builder-program", after, programs.builder),
+    "reporter-program": (after) => send("reporter-program", after, programs.reporter),
+    proxy: (after) =>
+      then(
+        "proxy",
+        after,
+        clientCa.apply((ca) => made({ clientCaPem: ca }).proxy),
+      ),
   };
-  let built: pulumi.Resource = receiver;
-  for (const name of [...ofBuilder.filter((one) => !isLeaving(one)), ...left.reverse()]) {
-    const bundle = sent[name];
-    built = bundle === undefined ? then(name, [built]) : send(bundle, name, [built]);
-  }
 
-  const routing = then("routing", [built]);
-  const proxy = then(
-    "proxy",
-    [routing],
-    clientCa.apply((ca) => made({ clientCaPem: ca }).proxy),
-  );
-  const firewall = then("firewall", [proxy]);
-  return then("guard", [firewall]);
+  // `declareClientCa` applies its layer.
+  const names = layerNames(layers).filter((name) => name !== "client-ca");
+  const leave = names.filter((name) => layers[name].present === false && !neverCame(seen(name))).reverse();
+  let last: After = [];
+  for (const name of [...names.filter((name) => layers[name].present !== false), ...leave]) {
+    const layer = special[name]?.(last) ?? then(name, last);
+    applied.set(name, layer);
+    last = [layer];
+  }
+  return last[0]!;
 }
 
 /** A good request on the host is the one its certificate was made from: a changed key layer must not replace it. */

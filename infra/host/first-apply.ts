@@ -4,11 +4,12 @@ import type { HostReport } from "../apply/report.ts";
 import { servedSites, sitesOf, sourceSets } from "../config/derived.ts";
 import type { Host, Settings } from "../config/settings.ts";
 import { accountsOf } from "./egress/egress.ts";
-import type { HostLayers } from "./index.ts";
+import { type HostLayers, type LayerName, layerNames } from "./index.ts";
+import { packagesOf } from "./packages/packages.ts";
 import { paths, receiverUser, units } from "./paths.ts";
 import { routingTable } from "./routing/routing.ts";
 
-type Line = (settings: Settings, host: Host, layers: HostLayers) => string;
+type Line = (settings: Settings, host: Host) => string;
 
 const portsOf = (settings: Settings): string => {
   const ports = sourceSets(settings).map(({ port }) => port);
@@ -17,8 +18,8 @@ const portsOf = (settings: Settings): string => {
 const sitesAs = (settings: Settings, text: (hook: ReturnType<typeof sitesOf>[number]) => string): string =>
   sitesOf(settings).map(text).join(", ");
 
-const lines: Readonly<Record<keyof HostLayers, Line>> = {
-  packages: (_, __, { packages }) => `installs what is missing of ${packages.facts[0]!.name.replace("packages ", "")}`,
+const lines: Readonly<Record<LayerName, Line>> = {
+  packages: (settings) => `installs what is missing of ${packagesOf(settings).join(", ")}`,
   "origin-key": () => "makes the origin certificate's private key, which stays on the host",
   "origin-certificate": (_, { hostname }) => `installs the origin certificate for ${hostname}`,
   secrets: ({ hooks }) => `encrypts the secrets of ${hooks.map(({ name }) => name).join(", ")} with the host's key`,
@@ -43,13 +44,11 @@ const lines: Readonly<Record<keyof HostLayers, Line>> = {
 
 /** For the layers that the host never had; undefined where it had all. */
 export function firstApply(settings: Settings, host: Host, layers: HostLayers, report: HostReport): string | undefined {
-  const names = (Object.keys(lines) as (keyof HostLayers)[]).filter(
-    (name) => layers[name].present !== false && neverCame(report.layers[name]!),
-  );
+  const names = layerNames(layers).filter((name) => layers[name].present !== false && neverCame(report.layers[name]!));
   if (names.length === 0) return undefined;
   const width = Math.max(...names.map((name) => name.length)) + 2;
   const files = (count: number) => (count === 0 ? "" : ` (${count} ${count === 1 ? "file" : "files"})`);
-  const text = (name: keyof HostLayers) =>
-    `  ${name.padEnd(width)}${lines[name](settings, host, layers)}${files(layers[name].files.length)}`;
+  const text = (name: LayerName) =>
+    `  ${name.padEnd(width)}${lines[name](settings, host)}${files(layers[name].files.length)}`;
   return [`${host.name}: \`up\` adds these layers:`, ...names.map(text)].join("\n");
 }

@@ -1,6 +1,6 @@
 /**
- * Every layer of one host by name. Golden files and probe loop over them, a removal backwards. `applyLayers` in
- * declare.ts states the order of an apply: a new layer needs a line there, too.
+ * Every layer of one host by name, in the order of an apply: keys before what is signed with them, the receiver before
+ * nginx, nginx before the firewall opens its port. Golden files and probe loop over them, a removal backwards.
  */
 
 import { type HostLayer, leaving } from "../apply/layer.ts";
@@ -57,3 +57,5 @@ export function hostLayers(settings: Settings, host: Host, made: Made) {
 }
 
 export type HostLayers = ReturnType<typeof hostLayers>;
+export type LayerName = keyof HostLayers;
+export const layerNames = (layers: HostLayers): LayerName[] => Object.keys(layers) as LayerName[];

@@ -6,7 +6,7 @@ import { paths } from "./paths.ts";
 
 export { textBeside } from "../apply/shell.ts";
 
-type Values = Readonly<Record<string, Value>>;
+export type Values = Readonly<Record<string, Value>>;
 
 /** A public file that root owns, 0644 unless `more` says otherwise. */
 export const file = (
@@ -22,6 +22,10 @@ export const program = (path: HostFile["path"], text: string): HostFile =>
 /** The systemd unit `name`, from the template of that name beside `base`, or from another. */
 export const unitFile = (base: string, name: string, values?: Values, from = name): HostFile =>
   file(`${paths.units}/${name}`, template(base, from, values));
+
+/** What the instance `unit` has beside its template: a drop-in of these lines, or none. */
+export const instanceFile = (unit: string, lines: readonly string[]): HostFile[] =>
+  lines.length === 0 ? [] : [file(`${paths.units}/${unit}.d/site.conf`, `${lines.join("\n")}\n`)];
 
 /** A word in quotes where it needs them. Throws where no quoting expresses it; the configuration rejects that before. */
 function word(value: string, where: string): string {
@@ -60,35 +64,32 @@ type Parts = Partial<HostLayer> & {
 };
 
 /**
- * A layer whose shell is `layerScript`, with `reactivate` and `retire` where layer.sh has them. It owns its files and
- * the drop-ins of its units, and nothing else unless `parts` says so.
+ * A layer whose steps are the functions of `layerScript`. It owns its files and the drop-ins of its units, and nothing
+ * else unless `parts` says so.
  */
 export function layerOf(base: string, name: string, { values, shared, ...parts }: Parts): HostLayer {
   const script = layerScript(base, name, values, shared);
   const owned = (parts.files ?? []).map(({ path }) => path);
   const unitNames = owned.filter((path) => dirname(path) === paths.units).map((path) => basename(path));
-  const whereDefined = (step: string): string => (script.includes(`\n${step}() {`) ? step : ":");
   return {
     name,
     script,
     files: [],
     owns: [...owned, ...dropIns(...unitNames)],
     activate: "activate",
-    reactivate: whereDefined("reactivate"),
-    retire: whereDefined("retire"),
+    reactivate: "reactivate",
+    retire: "retire",
     timeout: 60,
     ...parts,
   };
 }
-
-const byUnit = { activate: "activate_unit", reactivate: "reactivate_unit", retire: "retire_unit" };
 
 /** A layer of one oneshot unit that places something in the kernel: oneshot.sh. */
 export const oneshotLayer = (
   base: string,
   name: string,
   parts: Parts & { readonly values: { readonly unit: string; readonly needs: string } },
-): HostLayer => layerOf(base, name, { ...byUnit, ...parts, shared: ["oneshot.sh", ...(parts.shared ?? [])] });
+): HostLayer => layerOf(base, name, { ...parts, shared: ["oneshot.sh", ...(parts.shared ?? [])] });
 
 /** Globs of the drop-ins of units, which change a unit without changing its file; `systemctl set-property` writes some. */
 export const dropIns = (...names: readonly string[]): string[] =>

@@ -11,7 +11,7 @@ activate_unit() {
   }
 }
 
-reactivate_unit() {
+reactivate() {
   forget_missing "$unit"
   if [ -e "$needs" ]; then systemctl restart "$unit"; else take_out; fi
 }
@@ -20,3 +20,6 @@ retire_unit() {
   systemctl disable --now --quiet "$unit" 2>/dev/null
   take_out
 }
+
+activate() { activate_unit; }
+retire() { retire_unit; }

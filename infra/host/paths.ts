@@ -49,6 +49,12 @@ export const paths = {
   hugo: "/run/pushgate-hugo",
 } as const;
 
+/** An instance of a template for one hook; the template without a hook, and in its text with "%i". */
+const ofSite =
+  (kind: string, type: "path" | "service" | "target" | "timer" | "*") =>
+  (hook = "") =>
+    `pushgate-${kind}@${hook}.${type}` as const;
+
 /** Unit names, as systemctl takes them. */
 export const units = {
   firewall: "pushgate-firewall.service",
@@ -60,20 +66,27 @@ export const units = {
   /** One socket for each source set: `pushgate-receiver-github.socket`. */
   socket: (sourceSet: string) => `pushgate-receiver-${sourceSet}.socket`,
   egress: "pushgate-egress.service",
-  /** The builder's units, for one hook. */
-  content: (hook: string) => `pushgate-content-${hook}.service`,
-  build: (hook: string) => `pushgate-build-${hook}.service`,
-  buildPath: (hook: string) => `pushgate-build-${hook}.path`,
-  reconcile: (hook: string) => `pushgate-reconcile-${hook}.service`,
-  reconcileTimer: (hook: string) => `pushgate-reconcile-${hook}.timer`,
-  schedule: (hook: string) => `pushgate-schedule-${hook}.service`,
-  scheduleTimer: (hook: string) => `pushgate-schedule-${hook}.timer`,
-  hugo: (hook: string) => `pushgate-hugo-${hook}@.service`,
+  /** All units of a site: what starts, stops or enables it does so to them. */
+  site: ofSite("site", "target"),
+  content: ofSite("content", "service"),
+  build: ofSite("build", "service"),
+  buildPath: ofSite("build", "path"),
+  reconcile: ofSite("reconcile", "service"),
+  reconcileTimer: ofSite("reconcile", "timer"),
+  schedule: ofSite("schedule", "service"),
+  scheduleTimer: ofSite("schedule", "timer"),
+  agent: ofSite("agent", "service"),
+  report: ofSite("report", "service"),
+  reportPath: ofSite("report", "path"),
+  /** A pattern: both of these. */
+  reporter: ofSite("report", "*"),
+  /**
+   * No instances of one template for all hooks: systemd names the service of a connection after the connection alone
+   * (pushgate-hugo@4-812-0.service for pushgate-hugo@site.socket, in systemd 252 and 257), so it would not know its hook.
+   */
+  hugo: (hook: string, connection = "") => `pushgate-hugo-${hook}@${connection}.service`,
   hugoSocket: (hook: string) => `pushgate-hugo-${hook}.socket`,
-  agent: (hook: string) => `pushgate-agent-${hook}.service`,
-  report: (hook: string) => `pushgate-report-${hook}.service`,
-  reportPath: (hook: string) => `pushgate-report-${hook}.path`,
-  stop: (hook: string) => `pushgate-stop-${hook}@.service`,
+  stop: (hook: string, connection = "") => `pushgate-stop-${hook}@${connection}.service`,
   stopSocket: (hook: string) => `pushgate-stop-${hook}.socket`,
 } as const;
 

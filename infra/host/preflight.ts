@@ -5,7 +5,7 @@ import type { HostReport, Listener } from "../apply/report.ts";
 import { sitesOf, sourceSets } from "../config/derived.ts";
 import type { Host, Settings } from "../config/settings.ts";
 import { csrQuestion } from "./origin-key/origin-key.ts";
-import { paths } from "./paths.ts";
+import { paths, units } from "./paths.ts";
 import { folderQuestion, foldersOfSites, scheduleQuestion, schedulesOf } from "./site/site.ts";
 
 type Fitness = { readonly faults: string[]; readonly warnings: string[] };
@@ -39,20 +39,8 @@ export function preflight(host: Host, report: HostReport, settings: Settings): F
   // A host that is only cleaned needs no more. Without root the other answers mean nothing.
   if (host.state === "present" && found.length === 0)
     found.push(
-      ...run(
-        answered,
-        distribution,
-        packages,
-        allowlist,
-        network,
-        originPort,
-        receiverPorts,
-        disk,
-        ipv6,
-        folders,
-        schedules,
-        buildLimits,
-      ),
+      ...run(answered, distribution, packages, allowlist, network, originPort, receiverPorts),
+      ...run(disk, ipv6, folders, schedules, buildLimits),
     );
   return {
     faults: found.flatMap((one) => ("fault" in one ? [one.fault] : [])),
@@ -176,13 +164,14 @@ const originPort: Check = ({ originPort: port, hostname }, report) => {
   return fault(`the origin port ${port} is in use by ${name}${published}${site}. ${fix}`);
 };
 
+const isSocket = new RegExp(`^${units.socket(".+")}$`);
+
 /**
  * By the unit: until systemd has executed the receiver, the process that holds its sockets has a name of systemd's. Where
  * a person has stopped a socket, the receiver still holds it.
  */
 const isOfReceiver = ({ unit, process }: Listener): boolean =>
-  /^pushgate-receiver-.+\.socket$/.test(unit) ||
-  (unit === "" && ["systemd", "node", "MainThread", "?node"].includes(process));
+  isSocket.test(unit) || (unit === "" && ["systemd", "node", "MainThread", "?node"].includes(process));
 
 const receiverPorts: Check = (_, { listeners }, settings) =>
   sourceSets(settings).flatMap(({ port, name }) =>

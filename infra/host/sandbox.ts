@@ -9,16 +9,21 @@ import { template } from "./kit.ts";
 /** Whether each may map memory that is writable and executable, and why. */
 const compiling = {
   agent: "MemoryDenyWriteExecute=yes",
+  helper: "MemoryDenyWriteExecute=yes",
   node: '# Node compiles code while it runs: with "yes" it dies at start.\nMemoryDenyWriteExecute=no',
   hugo: "# Hugo 0.132 and later compile WebAssembly for formulas while they run; so does Node where `hugo.exec` allows it.\nMemoryDenyWriteExecute=no",
 } as const;
 
 /**
- * The sandbox of receiver, builder, reporter, Hugo and ssh-agent, which handle data of foreign origin. `denied`: a
- * comment on the system calls that fail.
+ * The sandbox of receiver, builder, reporter, Hugo and ssh-agent, which handle data of foreign origin, and of the
+ * helpers of the builder, which root runs. `denied`: a comment on the system calls that fail.
  */
 export const sandbox = (program: keyof typeof compiling, denied = ""): string =>
-  template(import.meta.url, "sandbox/program.conf", { compiling: compiling[program], denied }).trimEnd();
+  template(import.meta.url, "sandbox/program.conf", {
+    compiling: compiling[program],
+    isolation: program === "helper" ? "PrivateNetwork=yes\nIPAddressDeny=any" : "PrivateUsers=yes",
+    denied,
+  }).trimEnd();
 
 /**
  * Of the oneshots that place tables, rules and routes as root, with what starts a failed one again. `families`, `kernel`:

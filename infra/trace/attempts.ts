@@ -2,7 +2,7 @@
  * The lines of one delivery in a host's logs -> evidence of each time that the git host sent it, and which of these
  * attempts an entry of the git host's delivery history is about. Pure.
  */
-import { printable } from "../apply/report.ts";
+import { printable } from "../../service/printable.ts";
 import type { Evidence, NginxLine } from "./evidence.ts";
 
 type Line = { readonly time: string; readonly source: string; readonly text: string };

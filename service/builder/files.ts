@@ -8,6 +8,7 @@ import {
   constants,
   fsyncSync,
   lstatSync,
+  opendirSync,
   openSync,
   readdirSync,
   renameSync,
@@ -103,10 +104,22 @@ export function remove(path: string | Buffer): void {
   ifThere(() => rmdirSync(path));
 }
 
+/** The names in a folder, one after the other: there may be millions. */
+export function* eachName(folder: string | Buffer): Generator<Buffer> {
+  // Node 18 requires names as bytes where the path is bytes.
+  const opened = opendirSync(folder, { encoding: "buffer" as BufferEncoding, bufferSize: 1000 });
+  try {
+    // Node's types call the bytes a string.
+    for (let entry = opened.readSync(); entry; entry = opened.readSync()) yield Buffer.from(entry.name);
+  } finally {
+    opened.closeSync();
+  }
+}
+
 export const namesIn = (folder: string): Buffer[] => readdirSync(folder, { encoding: "buffer" });
 
 /** Paths relative to the folder; `others` are pipes, sockets and devices. */
-export type Found = Readonly<Record<"folders" | "files" | "links" | "others", readonly string[]>>;
+export type Tree = Readonly<Record<"folders" | "files" | "links" | "others", readonly string[]>>;
 
 /**
  * Everything below a folder in the order of names, without paths that `skip` names and what is below them. `look` gets
@@ -130,7 +143,7 @@ export function walk(
     }
   };
   within(root, (here) => enter("", here));
-  return found as Found;
+  return found as Tree;
 }
 
 /** Whether a path is this one or below it. */

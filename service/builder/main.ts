@@ -6,13 +6,14 @@
  * the next. With the word `ended` it reports how systemd ended the builder before.
  */
 import { isConfined } from "../confined.ts";
-import { readBuilder, readUnitEnd, SettingsFault } from "../settings.ts";
+import { SettingsFault } from "../settings.ts";
 import { makePlaces, placesOf } from "./places.ts";
 import { buildPending, removeLeftovers } from "./run/build-pending.ts";
 import { pausesOf } from "./run/pauses.ts";
 import { setbackOf } from "./run/setback.ts";
 import type { RunLine } from "./run/status.ts";
 import { reportEnd } from "./run/unit-end.ts";
+import { readBuilder, readUnitEnd } from "./settings.ts";
 import { gitOf } from "./source/git.ts";
 
 const unconfined = 69;

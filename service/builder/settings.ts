@@ -1,11 +1,8 @@
-/** The builder's settings: a rendered, public JSON file that service/settings.ts reads. */
+/** What the builder starts from: its settings, a rendered, public JSON file, and what systemd's environment holds. */
 import * as v from "valibot";
+import { type Environment, environment, readShape, withFaults } from "../settings.ts";
+import { absolute, hookName, text, whole } from "../shapes.ts";
 
-/** Kinds of values. valibot's own messages say what it found: `pulumi up` renders the file, and no person writes it. */
-export const whole = (min: number, max: number) => v.pipe(v.number(), v.integer(), v.minValue(min), v.maxValue(max));
-export const text = v.pipe(v.string(), v.nonEmpty());
-export const absolute = v.pipe(v.string(), v.regex(/^\/[^\0]*$/));
-export const hookName = v.pipe(v.string(), v.regex(/^[a-z0-9-]{1,32}$/));
 const list = v.pipe(v.array(text), v.readonly());
 
 /** Relative, and never leading out of its folder. */
@@ -16,7 +13,6 @@ const below = v.pipe(
 
 const overSsh = (repository: string): boolean => !repository.startsWith("https://");
 
-// Unknown keys pass: the file is rendered from a checked type, and a newer file must not stop an older bundle.
 export const builderShape = v.pipe(
   v.object({
     hook: hookName,
@@ -84,3 +80,26 @@ export const builderShape = v.pipe(
 );
 
 export type BuilderSettings = Readonly<v.InferOutput<typeof builderShape>>;
+
+export type Builder = ReturnType<typeof readBuilder>;
+
+/** Throws SettingsFault. */
+export function readBuilder(env: Environment = environment) {
+  return {
+    settings: withFaults((report): BuilderSettings | undefined => readShape(builderShape, env, report)),
+    /** The folders in which git is looked for. */
+    path: env.PATH ?? "/usr/local/bin:/usr/bin:/bin",
+    /** PEM file of the authorities that an https repository's certificate is checked against; else the host's. */
+    ...(env.GIT_SSL_CAINFO && { authorities: env.GIT_SSL_CAINFO }),
+  };
+}
+
+/** $SERVICE_RESULT, $EXIT_CODE and $EXIT_STATUS in systemd's words, such as oom-kill, killed and KILL. */
+export type UnitEnd = { readonly result: string; readonly code: string; readonly status: string };
+
+/** How systemd ended the unit: in the environment of its ExecStopPost=. */
+export const readUnitEnd = (env: Environment = environment): UnitEnd => ({
+  result: env.SERVICE_RESULT ?? "",
+  code: env.EXIT_CODE ?? "",
+  status: env.EXIT_STATUS ?? "",
+});

@@ -1,7 +1,7 @@
 /** The receiver's metrics: what it counts itself, and what it finds in the spool and in each site's status.json. */
 import { once } from "node:events";
 import { join } from "node:path";
-import type { ReceiverSettings } from "../settings.ts";
+import type { ReceiverSettings } from "../receiver/settings.ts";
 import { createAnswers } from "./answers.ts";
 import { type Builds, readBuilds, results } from "./builds.ts";
 import { exposition, type Metric, type Sample } from "./exposition.ts";

@@ -4,6 +4,7 @@
  */
 import { randomUUID } from "node:crypto";
 import { type IncomingMessage, type ServerResponse, STATUS_CODES } from "node:http";
+import { servedByReceiver } from "../contract.ts";
 import { markedBy } from "../git-hosts/index.ts";
 import type { Journal } from "../journal.ts";
 import { endGently } from "./body.ts";
@@ -12,11 +13,11 @@ type Texts = Readonly<Record<string, string>>;
 /** Names and values in turn. To join objects for each answer would take as long as all the rest of a rejection. */
 export type Headers = readonly string[];
 
-/** An answer's text and its headers: an answer without this X-Served-By comes from another layer. */
+/** An answer's text and its headers. */
 function rendered(body: Texts): { text: string; headers: Headers } {
   const text = `${JSON.stringify(body)}\n`;
   const length = String(Buffer.byteLength(text));
-  const headers = ["X-Served-By", "pushgate-receiver", "Content-Type", "application/json", "Content-Length", length];
+  const headers = ["X-Served-By", servedByReceiver, "Content-Type", "application/json", "Content-Length", length];
   return { text, headers };
 }
 type Rendered = ReturnType<typeof rendered>;

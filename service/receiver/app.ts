@@ -2,15 +2,16 @@
  * The receiver's checks, in the order of trust: the cheap ones first, and none parses a body before its signature is
  * verified. No answer is a 403, so that each 403 comes from another layer.
  */
-import type { RequestListener } from "node:http";
-import express, { type Request, type RequestHandler, type Response } from "express";
+import type { IncomingMessage, RequestListener, ServerResponse } from "node:http";
+import express from "express";
+import { webhookPath } from "../contract.ts";
 import { type GitHost, gitHosts, otherSender } from "../git-hosts/index.ts";
 import { decide, type Push } from "../git-hosts/payload.ts";
 import type { Journal } from "../journal.ts";
-import type { ReceiverHook, ReceiverSettings, Secrets } from "../settings.ts";
 import { type Exchange, type Headers, openExchange } from "./answer.ts";
 import { readBody } from "./body.ts";
 import { type Limiter, overBudget, sourceOf } from "./limiter.ts";
+import type { ReceiverHook, ReceiverSettings, Secrets } from "./settings.ts";
 import { type Spool, SpoolFault } from "./spool.ts";
 
 export type Parts = {
@@ -22,18 +23,19 @@ export type Parts = {
 };
 
 /** Results of earlier checks, in `res.locals`. */
-type Found = { exchange: Exchange; hook: ReceiverHook; gitHost: GitHost; body: Buffer; push: Push };
-type Check = RequestHandler<Record<string, string>, unknown, unknown, unknown, Found>;
+type Checked = { exchange: Exchange; hook: ReceiverHook; gitHost: GitHost; body: Buffer; push: Push };
+type Response = ServerResponse & { locals: Checked };
+type Check = (req: IncomingMessage, res: Response, next: (error?: unknown) => void) => unknown;
 
-const patience = 2_000; // ms that a request waits for a place: other customers of its git host send from its address
+const longestWait = 2_000; // ms that a request waits for a place: other customers of its git host send from its address
 const mismatch = "the signature does not match: the git host's secret differs, or the body was altered";
 
 export function createApp({ settings, secrets, limiter, spool, journal }: Parts): RequestListener {
   const { longestBody } = limiter;
-  const hooks = new Map(settings.hooks.map((hook) => [`/webhook/${hook.name}`, hook]));
+  const hooks = new Map(settings.hooks.map((hook) => [webhookPath(hook.name), hook]));
 
   /** A rejection uses its sender's budget. Not a 429, which would prolong itself, and no 5xx, which is the host's fault. */
-  const reject = (res: Response<unknown, Found>, status: number, reason: string, more?: Headers): void => {
+  const reject = (res: Response, status: number, reason: string, more?: Headers): void => {
     const { exchange } = res.locals;
     const charged = exchange.hook !== null && status < 500 && status !== 429;
     const wait = charged ? limiter.rejected(sourceOf(exchange.source), exchange.hook!) : 0;
@@ -43,8 +45,9 @@ export function createApp({ settings, secrets, limiter, spool, journal }: Parts)
 
   /** Compares the request line's bytes: Express's routes also match /WEBHOOK/site, /webhook/site/ and /webhook/%73ite. */
   const path: Check = (req, res, next) => {
-    const hook = hooks.get(req.url);
-    if (!hook) return reject(res, 404, `no hook at ${req.url.split("?")[0]}`); // a query can hold a token
+    const { url = "" } = req;
+    const hook = hooks.get(url);
+    if (!hook) return reject(res, 404, `no hook at ${url.split("?")[0]}`); // a query can hold a token
     res.locals.hook = hook;
     res.locals.gitHost = gitHosts[hook.gitHost];
     res.locals.exchange.hook = hook.name;
@@ -72,7 +75,7 @@ export function createApp({ settings, secrets, limiter, spool, journal }: Parts)
     const { exchange } = res.locals;
     const entered = limiter.enter(sourceOf(exchange.source), Number(req.headers["content-length"] ?? longestBody));
     if (typeof entered !== "string") exchange.free = entered;
-    else if (performance.now() - exchange.started > patience) return reject(res, 429, entered, ["Retry-After", "1"]);
+    else if (performance.now() - exchange.started > longestWait) return reject(res, 429, entered, ["Retry-After", "1"]);
     else return void setTimeout(() => res.destroyed || place(req, res, next), 5);
     next();
   };
@@ -120,16 +123,18 @@ export function createApp({ settings, secrets, limiter, spool, journal }: Parts)
   app.use(signedBody); // 413, 401
   app.use(branch); // 400, 200
   app.use(spooled); // 202, 503
+  // The checks use nothing of what Express would add to Node's requests and answers.
+  const checks = app as unknown as (...args: Parameters<Check>) => void;
   return (req, res) => {
     const locals = { exchange: openExchange(req, res, journal, longestBody) };
-    const [request, response] = [req, Object.assign(res, { locals })] as unknown as Parameters<Check>;
+    const response = Object.assign(res, { locals }) as Response;
     const fail = (error: unknown): void => {
       const { status, message } = error as Error & { status?: number }; // a status: server.ts ended the body
       reject(response, status ?? 500, status ? message : `unhandled ${describe(error)}`);
     };
     // Before Express, whose layers cost as much as these checks: no flood is cheaper to send. 404, 405, 415, 413, 401
     try {
-      path(request, response, () => headers(request, response, () => app(request as Request, response, fail)));
+      path(req, response, () => headers(req, response, () => checks(req, response, fail)));
     } catch (error) {
       fail(error);
     }

@@ -1,10 +1,11 @@
 /** The receiver: settings, the app, the sockets that systemd passes. It exits with 78 (EX_CONFIG) on wrong settings. */
 import { openJournal } from "../journal.ts";
 import { createMetrics } from "../metrics/metrics.ts";
-import { readReceiver, SettingsFault } from "../settings.ts";
+import { SettingsFault } from "../settings.ts";
 import { createApp } from "./app.ts";
 import { createLimiter } from "./limiter.ts";
 import { drain, listen } from "./server.ts";
+import { readReceiver } from "./settings.ts";
 import { openSpool } from "./spool.ts";
 
 async function main(): Promise<void> {

@@ -3,8 +3,8 @@ import { once } from "node:events";
 import { createServer, type RequestListener, type Server, type ServerResponse, STATUS_CODES } from "node:http";
 import type { Socket } from "node:net";
 import type { Journal } from "../journal.ts";
-import type { Receiver } from "../settings.ts";
 import { type Headers, rejections } from "./answer.ts";
+import type { Receiver } from "./settings.ts";
 
 /** Milliseconds, bytes and connections. */
 export const bounds = {

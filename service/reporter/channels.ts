@@ -4,8 +4,8 @@ import { statusRequest } from "../git-hosts/api/api.ts";
 import { apis } from "../git-hosts/api/index.ts";
 import { repositoryOf } from "../git-hosts/repository.ts";
 import { standardSignature } from "../git-hosts/standard-signature.ts";
-import type { Reporter } from "../settings.ts";
 import type { Channel, Channels } from "./send.ts";
+import type { Reporter } from "./settings.ts";
 
 export const channelsOf = ({ settings, secrets }: Reporter): Channels => {
   const [status, notify] = [statusChannel({ settings, secrets }), notifyChannel({ settings, secrets })];

@@ -4,9 +4,10 @@
  */
 import { setbackOf } from "../builder/run/setback.ts";
 import { isConfined } from "../confined.ts";
-import { readReporter, SettingsFault } from "../settings.ts";
+import { SettingsFault } from "../settings.ts";
 import { channelsOf } from "./channels.ts";
 import { sendAll } from "./send.ts";
+import { readReporter } from "./settings.ts";
 
 async function main(): Promise<void> {
   const reporter = readReporter();

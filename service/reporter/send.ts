@@ -4,9 +4,10 @@
  * gets no answer is tried again for a day.
  */
 import { setTimeout as sleep } from "node:timers/promises";
-import { failed, printable } from "../builder/run/setback.ts";
-import { discard, type Report, waiting } from "../outbox.ts";
+import { type Report, removeReport, waiting } from "../builder/outbox.ts";
+import { failed } from "../builder/run/setback.ts";
 import { pauseOf } from "../pause.ts";
+import { printable } from "../printable.ts";
 import { type Answer, type Post, post } from "./post.ts";
 
 export type Channel = {
@@ -58,7 +59,7 @@ export async function sendAll(
   const rests: Partial<Record<Report["to"], Rest>> = {};
   let allSent = true;
   const drop = (name: Buffer, { reason, ...about }: Omit<Line, "result">) => {
-    discard(folder, name);
+    removeReport(folder, name);
     journal({ ...about, result: "dropped", reason });
     allSent = false;
   };
@@ -77,7 +78,7 @@ export async function sendAll(
       // Of the reports on a commit, and of the turns, only the newest is of use.
       const isOld = found.slice(i + 1).some(({ report: later }) => isNewer(later, report));
       if (isOld || post === undefined || channel === undefined) {
-        discard(folder, name);
+        removeReport(folder, name);
         continue;
       }
       const about = { to, host: channel.host, state, commit };
@@ -94,7 +95,7 @@ export async function sendAll(
       const reason = printable(result.reason.replaceAll(channel.secret, "…"), 300);
       if (result.kind === "rejected") drop(name, { ...about, reason });
       else if (result.kind === "sent") {
-        discard(folder, name);
+        removeReport(folder, name);
         delete rests[to];
         journal({ ...about, result: "sent", reason });
       } else {

@@ -1,7 +1,10 @@
-/** The reporter's settings: a rendered, public JSON file that service/settings.ts reads. */
+/** What the reporter starts from: its settings, a rendered, public JSON file, and its credentials. */
+import { join } from "node:path";
 import * as v from "valibot";
-import { absolute, hookName, text } from "../builder/settings.ts";
+import { loadedAs } from "../credentials.ts";
 import { gitHostNames } from "../git-hosts/index.ts";
+import { type Environment, environment, readCredential, readShape, withFaults } from "../settings.ts";
+import { absolute, hookName, text } from "../shapes.ts";
 
 const url = v.pipe(v.string(), v.regex(/^https:\/\/[!-~]+$/));
 
@@ -24,3 +27,26 @@ export const reporterShape = v.object({
 });
 
 export type ReporterSettings = Readonly<v.InferOutput<typeof reporterShape>>;
+
+export type Reporter = {
+  readonly settings: ReporterSettings;
+  /** The git host's token, and the key that signs what goes to `site.notify`. */
+  readonly secrets: { readonly status?: string; readonly notify?: string };
+};
+
+/** Throws SettingsFault. */
+export const readReporter = (env: Environment = environment): Reporter =>
+  withFaults((report) => {
+    const settings = readShape(reporterShape, env, report);
+    const read = (kind: "status" | "notify") => {
+      if (settings?.[kind] === undefined) return {};
+      const name = loadedAs(kind);
+      const text = readCredential(join(env.CREDENTIALS_DIRECTORY ?? "", name), name, report)?.trim();
+      if (text === undefined) return {};
+      // It becomes part of a header.
+      if (!/^[!-~]+$/.test(text)) report(`the credential ${name} is not one word of ASCII`);
+      return { [kind]: text };
+    };
+    const secrets = { ...read("status"), ...read("notify") };
+    return settings && { settings, secrets };
+  });

@@ -30,7 +30,7 @@ const theme = () => ({
 const forging = `#!/usr/bin/perl
 use Time::HiRes qw(sleep);
 my ($away, $back) = @ARGV;
-my %links = (key => "/run/credentials/pushgate-build-docs.service", clone => "/var/lib/pushgate-sites/site/work/clone");
+my %links = (key => "/run/credentials/pushgate-build@docs.service", clone => "/var/lib/pushgate-sites/site/work/clone");
 my %files = (key => "deploy-key", clone => "private.txt");
 sub put { open(my $file, ">", $_[0]) or die; print $file $_[1]; close $file }
 mkdir "/out/z";
@@ -81,7 +81,7 @@ chown -R guest:writers /srv/guest; chmod -R a+rX /srv/docs`);
     hook("docs", { webRoot: "/var/www/docs", content: "/srv/docs", knownHosts: [git.ssh.knownHosts] }),
   ] as const;
   const settings = settingsOf(host, hooks);
-  const secrets = { site: ["s".repeat(40)], docs: ["d".repeat(40)], "key:docs": [git.ssh.deployKey] };
+  const secrets = { site: ["s".repeat(40)], docs: ["d".repeat(40)], "docs.deploy-key": [git.ssh.deployKey] };
   const direct = new DirectApply(host);
   const first = await step("apply the layers", () => direct.apply(settings, [...beneath, ...rebuildLayers], secrets));
   if (first.code !== 0) throw new Error(first.stderr);

@@ -1,9 +1,74 @@
 /** Which folder may import what, and how many files lie at the roots. ARCHITECTURE.md states the rules. */
 import { execFileSync } from "node:child_process";
 import { readdirSync, readFileSync } from "node:fs";
+import { posix } from "node:path";
 import { expect, test } from "vitest";
 
 const root = new URL("../..", import.meta.url).pathname;
+
+/** The files of infra and service, each with the files that it imports, types included. */
+const imports = new Map(
+  ["infra", "service"]
+    .flatMap((folder) =>
+      readdirSync(`${root}${folder}`, { recursive: true, encoding: "utf8" }).map((file) => `${folder}/${file}`),
+    )
+    .filter((file) => file.endsWith(".ts"))
+    .map((file) => {
+      const found = readFileSync(`${root}${file}`, "utf8").matchAll(/\b(?:from|import) *\(?"(\.[^"]+)"/g);
+      return [file, [...found].map(([, path]) => posix.join(posix.dirname(file), path!))] as const;
+    }),
+);
+
+test("no file imports itself over others, types included", () => {
+  const circles: string[] = [];
+  const done = new Set<string>();
+  const enter = (file: string, way: readonly string[]): void => {
+    if (way.includes(file)) circles.push([...way.slice(way.indexOf(file)), file].join(" -> "));
+    if (done.has(file) || way.includes(file)) return;
+    for (const next of imports.get(file) ?? []) enter(next, [...way, file]);
+    done.add(file);
+  };
+  for (const file of imports.keys()) enter(file, []);
+  expect(circles).toEqual([]);
+});
+
+/** From the lowest up. A room's files import those of their own floor and below; a file at a root is named. */
+const floors = [
+  /^service\/[\w-]+\.ts$/,
+  /^service\/git-hosts\//,
+  /^service\/(builder|metrics|receiver)\/(?!main)/,
+  /^service\/reporter\/(?!main)/,
+  /^service\/\w+\/main\.ts$/,
+  /^infra\/(component|contract|networks)\.ts$/,
+  /^infra\/config\//,
+  /^infra\/apply\//,
+  /^infra\/host\//,
+  /^infra\/trace\//,
+  /^infra\/edge\//,
+  /^infra\/(index\.ts|cli\/)/,
+];
+const floorOf = (file: string): number => floors.findIndex((floor) => floor.test(file));
+
+test("no file imports one of a higher floor", () => {
+  expect([...imports.keys()].filter((file) => floorOf(file) < 0)).toEqual([]);
+  const upward = [...imports].flatMap(([file, all]) =>
+    all.filter((other) => floorOf(other) > floorOf(file)).map((other) => `${file} -> ${other}`),
+  );
+  expect(upward).toEqual([]);
+});
+
+test("at most two casts go over unknown or never, each with its reason in the line above", () => {
+  const casts = [...imports.keys()].flatMap((file) => {
+    const lines = readFileSync(`${root}${file}`, "utf8").split("\n");
+    return lines.flatMap((line, i) =>
+      /\bas (unknown as|never|any)\b/.test(line) && !/^\s*(\*|\/\/)/.test(line)
+        ? [{ file, above: lines[i - 1]!.trim() }]
+        : [],
+    );
+  });
+  expect(casts.length).toBeLessThanOrEqual(2);
+  for (const { file, above } of casts) expect(above, file).toMatch(/^\/\/ /);
+});
 
 test("infra and service import nothing from test, and each folder only what its rule allows", () => {
   const grep = (pattern: string, ...paths: string[]) => {
@@ -26,6 +91,7 @@ test("infra and service import nothing from test, and each folder only what its 
   expect(grep("allConfig|pulumi\\.Config", "infra")).toEqual(["infra/config/settings.ts"]);
   expect(grep("process\\.env", "infra", "service")).toEqual([
     "infra/cli/main.ts",
+    "infra/cli/webhook/webhooks.ts",
     "infra/config/settings.ts",
     "service/settings.ts",
   ]);
@@ -38,9 +104,9 @@ test("the roots of infra and test hold few files, so that a reader sees the fold
   expect(files("test")).toBeLessThanOrEqual(10);
 });
 
-test("the receiver is read in fifteen minutes: at most 8 files and 500 lines", () => {
+test("the receiver is read in fifteen minutes: at most 8 files and 600 lines, its settings among them", () => {
   const files = readdirSync(`${root}service/receiver`);
   const lines = files.flatMap((file) => readFileSync(`${root}service/receiver/${file}`, "utf8").trimEnd().split("\n"));
   expect(files.length).toBeLessThanOrEqual(8);
-  expect(lines.length).toBeLessThanOrEqual(500);
+  expect(lines.length).toBeLessThanOrEqual(600);
 });

@@ -78,6 +78,7 @@ export const areas: readonly Area[] = [
       "service/journal.ts",
       "service/limits.ts",
       "service/settings.ts",
+      "service/printable.ts",
       "service/spool-folder.ts",
     ],
     tests: ["test/service/receiver", "test/service/git-hosts", "test/service/reporter"],
@@ -94,7 +95,7 @@ export const areas: readonly Area[] = [
   ...builderRooms,
   {
     name: "reporter",
-    sources: ["service/reporter", "service/confined.ts", "service/outbox.ts"],
+    sources: ["service/reporter", "service/confined.ts", "service/builder/outbox.ts"],
     tests: ["test/service/reporter"],
     score: 85,
   },

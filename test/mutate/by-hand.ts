@@ -79,7 +79,7 @@ export const byHand: readonly ByHand[] = [
     ['4) close "no admitted source', '4) finish 0 "no admitted source'],
     ['*) close "the allowlist could not be probed', '*) finish 0 "the allowlist could not be probed'],
     ["*-*) slice=${slice%-*}.slice ;;", "*-*) slice= ;;"],
-    ["systemctl stop 'pushgate-build-*.service'", ": 'pushgate-build-*.service'"],
+    ["systemctl stop $builds", ": $builds"],
   ]),
   ...within("infra/host/guard/prober.pl", "test/infra/host/guard.test.ts", [
     ["$first, $last eq $first ? () : $last", "$first"],

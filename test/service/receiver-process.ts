@@ -6,7 +6,7 @@ import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Credentials, Settings } from "../../infra/config/settings.ts";
-import type { ReceiverSettings } from "../../service/settings.ts";
+import type { ReceiverSettings } from "../../service/receiver/settings.ts";
 import type { Delivery } from "../fakes/deliveries.ts";
 import { secrets } from "../fixtures.ts";
 import { receiverFlags } from "./bundles.ts";

@@ -6,7 +6,7 @@ import { request, show } from "./requests.ts";
 /** Seconds beyond the build's own: a running build ends first, and the repository is fetched. */
 const more = 120;
 
-export const build = command("build <hook>", "build a site now, without a push, and wait for the result", {
+export const build = command({
   takes: ["host", "json", "yes"],
   examples: [
     ["build site", "the newest commit, or after a rollback the commit that it chose"],

@@ -1,7 +1,8 @@
 /** Entries of the git host's delivery history, followed into the hosts' logs, by one connection to each host. */
+
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Recorded, RecordedAnswer, Webhook } from "../../../service/git-hosts/api/api.ts";
-import { printable } from "../../apply/report.ts";
+import { printable, printableLines } from "../../../service/printable.ts";
 import { paired } from "../../trace/attempts.ts";
 import type { Evidence } from "../../trace/evidence.ts";
 import { type Traced, verdict } from "../../trace/verdict.ts";
@@ -74,7 +75,7 @@ export async function follow(entries: readonly RecordedAttempt[], options: Optio
 const cleaned = ({ status, headers, body }: RecordedAnswer): RecordedAnswer => ({
   status,
   headers: Object.fromEntries(Object.entries(headers).map(([name, value]) => [printable(name), printable(value)])),
-  ...(body !== undefined && { body: printable(body).slice(0, 2_000) }),
+  ...(body !== undefined && { body: printableLines(body).slice(0, 2_000) }),
 });
 
 /** Of one webhook. Attempts at one delivery to several hosts have one id. */

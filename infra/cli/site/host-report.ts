@@ -2,14 +2,18 @@
  * The report on a host's hooks: the builder's status.json, the work that waits for a build, and the units.
  * The host is untrusted input: its answer passes a schema, and texts lose their control characters.
  */
+
 import * as v from "valibot";
-import { printable } from "../../apply/report.ts";
+import { printable, printableLines } from "../../../service/printable.ts";
 import { call, scriptBeside, variables } from "../../apply/shell.ts";
 import { paths, units } from "../../host/paths.ts";
 import { runOnHost, type Target } from "../run-on-host.ts";
 import { UserError } from "../stack.ts";
 
-const text = v.pipe(v.string(), v.transform(printable));
+const text = v.pipe(
+  v.string(),
+  v.transform((said) => printable(said)),
+);
 const count = v.pipe(v.number(), v.integer(), v.minValue(0));
 const commit = v.nullable(text);
 
@@ -40,14 +44,16 @@ export type Hook = { readonly name: string; readonly built: boolean; readonly sc
 
 const hookUnits = ({ name, scheduled }: Hook): string[] => {
   const timers = [units.reconcileTimer, ...(scheduled ? [units.scheduleTimer] : [])];
-  const all = [units.buildPath, ...timers, units.hugoSocket, units.build].map((nameOf) => nameOf(name));
+  const all = [units.site, units.buildPath, ...timers, units.hugoSocket, units.build].map((nameOf) => nameOf(name));
   // A pattern matches loaded units only: those of a hook whose results leave the host.
-  return [...all, `pushgate-report-${name}.*`];
+  return [...all, units.reporter(name)];
 };
 const hostUnits = ["nginx.service", units.receiver, units.firewall, units.guardTimer];
 /** Services that a socket or a path unit starts when there is work: inactive is normal, failed is not. */
 const onDemand = (unit: string): boolean =>
-  unit === units.receiver || /^pushgate-(build|report)-.*\.service$/.test(unit);
+  unit === units.receiver || [units.build, units.report].some((nameOf) => unit === nameOf(instanceOf(unit)));
+
+const instanceOf = (unit: string): string => /@(.*)\.[a-z]+$/.exec(unit)?.[1] ?? "";
 
 export const isDown = ({ name, active, enabled }: Unit): boolean =>
   onDemand(name) ? active === "failed" : active !== "active" || enabled === "disabled";
@@ -57,7 +63,7 @@ export function reportScript(hooks: readonly Hook[]): string {
   return [
     variables({ spool: paths.spool, requests: paths.requests, rootRequests: paths.rootRequests, sites: paths.sites }),
     scriptBeside(import.meta.url, "host-report.sh"),
-    call("units", "-", ...hostUnits, ...egress, "pushgate-receiver-*.socket"),
+    call("units", "-", ...hostUnits, ...egress, units.socket("*")),
     ...hooks.map((hook) => (hook.built ? call("site", hook.name, ...hookUnits(hook)) : call("hook", hook.name))),
     "echo end",
     "",
@@ -70,7 +76,7 @@ export async function readHost(host: Target, hooks: readonly Hook[]): Promise<Re
 }
 
 const iso = (milliseconds: number): string => new Date(milliseconds).toISOString();
-const decoded = (base64 = ""): string => printable(Buffer.from(base64, "base64").toString("utf8")).trim();
+const decoded = (base64 = ""): string => printableLines(Buffer.from(base64, "base64").toString("utf8")).trim();
 
 /** From a block of `systemctl show`, in systemd's words: "loaded active running", "enabled"; "-" where it has none. */
 function unitOf(block: string) {

@@ -1,6 +1,7 @@
 /** The logs of receiver, builder, nginx and guard, of every host, in the order of time. */
+
 import { Argument, Option } from "commander";
-import { printable } from "../../apply/report.ts";
+import { printable } from "../../../service/printable.ts";
 import { scriptBeside, variables } from "../../apply/shell.ts";
 import { units } from "../../host/paths.ts";
 import { logs as nginxLogs } from "../../host/proxy/origin-server.ts";
@@ -10,8 +11,8 @@ import { readStack, UserError } from "../stack.ts";
 
 /** Units whose journal is a source; nginx writes files. */
 const journals = {
-  receiver: [units.receiver, "pushgate-receiver-*.socket"],
-  builder: ["build", "hugo", "agent", "report"].map((kind) => `pushgate-${kind}-*.service`),
+  receiver: [units.receiver, units.socket("*")],
+  builder: [units.build("*"), units.hugo("*", "*"), units.agent("*"), units.report("*")],
   guard: [units.guard, units.firewall, units.routing, units.egress],
 } as const;
 const sources = ["receiver", "builder", "nginx", "guard"] as const;
@@ -128,7 +129,7 @@ async function follow(hosts: readonly Target[], wanted: Wanted, show: (line: Lin
   await all(hosts.map((host) => followed(host).catch(reported)));
 }
 
-export const logs = command("logs", `print the logs of ${sources.join(", ")}`, {
+export const logs = command({
   takes: ["host", "json"],
   examples: [
     ["logs", "the last lines of all logs of every host"],

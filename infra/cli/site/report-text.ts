@@ -39,7 +39,6 @@ function pendingText({ pending: { deliveries, requests, taken } }: HookReport): 
   return parts.filter(Boolean).join(", ") || "nothing";
 }
 
-/** A first word and the rest of each line. */
 type Line = readonly [word: string, text: string];
 
 function statusLines({ status }: HookReport, now: string): Line[] {

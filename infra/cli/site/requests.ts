@@ -9,7 +9,6 @@ import { parseResult } from "./host-report.ts";
 export type Request = {
   /** Name of the file in root's folder of requests, which says what is requested: service/builder/run/markers.ts. */
   readonly file: string;
-  /** How long to wait for the builder. */
   readonly seconds: number;
   /** Whether to start the builder anew, as it may hang in a build. */
   readonly restart: boolean;

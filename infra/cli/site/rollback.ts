@@ -23,7 +23,7 @@ async function choose(host: Target, hook: string, wanted: string | undefined): P
   }
 }
 
-export const rollback = command("rollback <hook> [release]", "publish a kept release again", {
+export const rollback = command({
   takes: ["host", "json", "yes"],
   examples: [
     ["rollback site", "the release before the current one"],

@@ -14,7 +14,7 @@ async function see(host: Host, hooks: readonly Hook[]): Promise<Seen> {
   }
 }
 
-export const status = command("status", "show each site on each host, what waits for a build, and faults", {
+export const status = command({
   takes: ["host", "json"],
   examples: [
     [

@@ -6,12 +6,13 @@
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { cloudflareApi, vendorUrl } from "../../edge/api.ts";
+import { vendorUrl } from "../../contract.ts";
+import { cloudflareApi } from "../../edge/api.ts";
 import { command, confirm, type Options, ofStack } from "../command.ts";
 import { accessOf, nameOf, pulumi, UserError } from "../stack.ts";
 import { adoptable, type Declared, type Found, find, type Zone } from "./live-objects.ts";
 
-type Step = { op: string; urn: string; newState?: { type: string; inputs?: Declared["inputs"] } };
+type Step = { op: string; urn: string; newState?: { type: string; parent?: string; inputs?: Declared["inputs"] } };
 type Digest = { steps?: Step[]; diagnostics?: { severity?: string; message?: string }[] };
 
 /** Every declared resource, and those that `up` would create. */
@@ -29,12 +30,12 @@ async function plan(stack: readonly string[]) {
     throw new UserError(`the preview failed, so nothing was looked for. Fix it first:\n${texts.join("\n")}`);
   }
   const steps = (digest.steps ?? []).flatMap(({ op, urn, newState }) =>
-    newState === undefined ? [] : [{ op, type: newState.type, name: nameOf(urn), inputs: newState.inputs ?? {} }],
+    newState === undefined ? [] : [{ op, urn, name: nameOf(urn), inputs: {}, ...newState }],
   );
   return { declared: steps, missing: steps.filter(({ op }) => op === "create") };
 }
 
-type Adoption = Declared & Found;
+type Adoption = Declared & Found & { readonly parent?: string; readonly parentIsNew: boolean };
 
 async function findAll(stack: readonly string[]): Promise<Adoption[]> {
   const { token, baseUrl, zone: zoneName } = await accessOf(stack);
@@ -47,7 +48,13 @@ async function findAll(stack: readonly string[]): Promise<Adoption[]> {
   const [zone] = await api.list<Zone>(`zones?name=${encodeURIComponent(zoneName ?? "")}`);
   if (zone === undefined)
     throw new UserError(`cloudflare:apiToken cannot read a zone ${zoneName}. Add that zone to the token's resources.`);
-  return Promise.all(wanted.map(async (one) => ({ ...one, ...(await find(api, one, zone, declared)) })));
+  const parentIsNew = (parent?: string): boolean => missing.some(({ urn }) => urn === parent);
+  return Promise.all(
+    wanted.map(async (one) => ({
+      ...{ ...one, parentIsNew: parentIsNew(one.parent) },
+      ...(await find(api, one, zone, declared)),
+    })),
+  );
 }
 
 function show(adoptions: readonly Adoption[]): void {
@@ -63,8 +70,15 @@ async function importAll(adoptions: readonly Adoption[], stack: readonly string[
   const folder = mkdtempSync(join(tmpdir(), "pushgate-adopt-"));
   try {
     const file = join(folder, "import.json");
-    const resources = adoptions.map(({ type, name, id }) => ({ type, name, id }));
-    writeFileSync(file, JSON.stringify({ resources }));
+    // A resource is found again below the row of the preview that the program has it in, and only there.
+    const parents = Map.groupBy(adoptions, ({ parent = "" }) => parent);
+    const rows = [...parents].flatMap(([urn, [{ parentIsNew } = { parentIsNew: false }]]) =>
+      parentIsNew ? [{ type: urn.split("::")[2], name: urn, logicalName: nameOf(urn), component: true }] : [],
+    );
+    const own = adoptions.map(({ type, name, id, parent }) => ({ type, name, id, parent }));
+    const known = [...parents.keys()].filter((urn) => !rows.some(({ name }) => name === urn));
+    const nameTable = Object.fromEntries(known.map((urn) => [urn, urn]));
+    writeFileSync(file, JSON.stringify({ nameTable, resources: [...rows, ...own] }));
     // Import protects what it takes over, and must: until the first `up` no resource hook saves the zone's own rules
     // from a destroy.
     const flags = ["--yes", "--skip-preview", "--generate-code=false", "--non-interactive"];
@@ -76,7 +90,7 @@ async function importAll(adoptions: readonly Adoption[], stack: readonly string[
   }
 }
 
-export const adopt = command("adopt", "take over what exists at Cloudflare, also after a lost state", {
+export const adopt = command({
   takes: ["yes"],
   examples: [
     ["adopt", "lists what it would take over, and prompts"],

@@ -14,7 +14,7 @@ const auditArguments = ["preview", "--run-program", "--expect-no-changes", "--di
 /** As the command's help has them. */
 const [drifted, failed] = [7, 1];
 
-export const audit = command("audit", "compare Cloudflare, every host and webhooks with the declaration", {
+export const audit = command({
   examples: [["audit", "exits 0 if all is as declared, 7 on drift, 1 if it could not look; changes nothing"]],
 }).action(async (options: Options) => {
   const { code } = await pulumi([...auditArguments, ...ofStack(options)], { shown: true, prompts: true });

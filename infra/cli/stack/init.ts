@@ -4,18 +4,28 @@
  */
 import { lookup } from "node:dns/promises";
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
-import { createInterface } from "node:readline/promises";
 import { overlapCidr } from "cidr-tools";
 import { Option } from "commander";
-import { parseDocument } from "yaml";
+import { Document, parseDocument } from "yaml";
 import type { GitHostName } from "../../config/settings.ts";
-import { cloudflareApi, vendorUrl } from "../../edge/api.ts";
+import { vendorUrl } from "../../contract.ts";
+import { cloudflareApi } from "../../edge/api.ts";
 import { networks } from "../../networks.ts";
 import { command } from "../command.ts";
 import { runOnHost } from "../run-on-host.ts";
-import { pulumi, UserError } from "../stack.ts";
+import { must, pulumi, UserError } from "../stack.ts";
 import type { Zone } from "./live-objects.ts";
-import { type Answers, aboutPlan, aboutRest, aboutZone, all, answered, flagOf, prompter } from "./questions.ts";
+import {
+  type Answers,
+  aboutPlan,
+  aboutRest,
+  aboutZone,
+  all,
+  answered,
+  configured,
+  explained,
+  flagOf,
+} from "./questions.ts";
 import { newSecret } from "./secret.ts";
 
 /** What the host says of itself. Throws a UserError with the fix where SSH or root cannot be reached. */
@@ -31,12 +41,8 @@ ip -o addr show scope global | awk '{ sub("/.*", "", $4); print $4 }'
     );
   const isPublic = (address: string) => !overlapCidr([...networks.notPublic.cidrs], address);
   const seen = addresses.filter(isPublic);
-  const [address4, address6] = [seen.find((one) => !one.includes(":")), seen.find((one) => one.includes(":"))];
-  return {
-    sudo: uid === "0" ? "" : "true",
-    ...(address4 !== undefined && { address4 }),
-    ...(address6 !== undefined && { address6 }),
-  };
+  const [address4 = "", address6 = ""] = [false, true].map((is6) => seen.find((one) => one.includes(":") === is6));
+  return { sudo: uid === "0" ? "" : "true", ...(address4 && { address4 }), ...(address6 && { address6 }) };
 }
 
 /** A warning where the name that ssh uses leads elsewhere than to the host's own address, as behind NAT. */
@@ -61,28 +67,16 @@ async function planOf(zone: string, token: string | undefined, baseUrl: string):
   return live.plan?.legacy_id === undefined ? {} : { plan: live.plan.legacy_id };
 }
 
-/** The keys of the stack file without secrets. */
-function configOf(answers: Answers, api: string) {
-  const { zone, plan, name, ssh, address, address6, hostname, hook, gitHost, sources, repository, branch } = answers;
-  const { webRoot, content, siteHostname } = answers;
-  return {
-    ...(api !== vendorUrl && { "cloudflare:baseUrl": api }),
-    "pushgate:zone": zone,
-    "pushgate:edge": { plan },
-    "pushgate:hosts": [
-      { name, ssh, ...(answers.sudo && { sudo: true }), address, ...(address6 && { address6 }), hostname },
-    ],
-    "pushgate:hooks": [
-      {
-        name: hook,
-        gitHost,
-        ...(sources && { sources: sources.split(",").map((one) => one.trim()) }),
-        repository,
-        branch,
-        site: { webRoot, ...(content && { content }), ...(siteHostname && { hostname: siteHostname }) },
-      },
-    ],
-  };
+function configOf(answers: Answers, api: string): Readonly<Record<string, unknown>> {
+  const document = new Document({});
+  if (api !== vendorUrl) document.set("cloudflare:baseUrl", api);
+  for (const question of all) {
+    const [key, ...below] = question.path;
+    const answer = answers[question.name];
+    if (answer) document.setIn([`pushgate:${key}`, ...below], document.createNode(configured(question, answer)));
+  }
+  if (answers.sudo) document.setIn(["pushgate:hosts", 0, "sudo"], true);
+  return document.toJS();
 }
 
 /** Keys that init does not prompt for: a repository over SSH needs them. */
@@ -106,12 +100,6 @@ async function remaining(config: ReturnType<typeof configOf>, hook: string, secr
     return error.faults.map(({ key, says }) => `pushgate:${key} ${says}`);
   }
   return [];
-}
-
-async function must(args: readonly string[], input?: string): Promise<string> {
-  const { code, stdout, stderr } = await pulumi(args, { input });
-  if (code !== 0) throw new UserError(`pulumi ${args.slice(0, 2).join(" ")} failed: ${stderr.trim()}`);
-  return stdout;
 }
 
 async function makeStack(stack: string, config: object, hook: string, secret: string, token?: string): Promise<void> {
@@ -140,7 +128,7 @@ async function makeStack(stack: string, config: object, hook: string, secret: st
 
 type InitOptions = Answers & { stack: string; token?: string; api: string };
 
-const init = command("init", "make a stack of your own: prompts, tries the host, writes Pulumi.<stack>.yaml", {
+export const init = command({
   examples: [
     ["init", "prompts for everything, and explains it"],
     ["init --help", "the flags for use without a terminal"],
@@ -151,30 +139,22 @@ const stackOption = init.options.find(({ long }) => long === "--stack")!;
 stackOption.default("live");
 stackOption.description = "name of the new stack";
 init.addOption(new Option("--api <url>").env("CLOUDFLARE_BASE_URL").default(vendorUrl).hideHelp());
-for (const { name, explains } of all) init.option(`${flagOf(name)} <${name.toLowerCase()}>`, explains);
+for (const question of all)
+  init.option(`${flagOf(question.name)} <${question.name.toLowerCase()}>`, explained(question, question.usual?.({})));
 
 init.action(async ({ stack = "live", token, api, ...flags }: InitOptions) => {
   const file = `Pulumi.${stack}.yaml`;
   if (existsSync(file))
     throw new UserError(`${file} exists, and init overwrites nothing. Edit it, or choose another --stack.`);
-  const line =
-    process.stdin.isTTY && process.stdout.isTTY
-      ? createInterface({ input: process.stdin, output: process.stdout })
-      : undefined;
-  const prompt = line && prompter(line);
   const answers: Answers = {};
-  try {
-    await answered(aboutZone, answers, flags, prompt);
-    Object.assign(answers, await planOf(answers.zone!, token, api));
-    await answered(aboutPlan, answers, flags, prompt);
-    const own = await tryHost(answers.ssh!);
-    Object.assign(answers, own);
-    const warning = await addressWarning(answers.ssh!, own);
-    if (warning !== undefined) console.log(`\nWarning: ${warning}`);
-    await answered(aboutRest, answers, flags, prompt);
-  } finally {
-    line?.close();
-  }
+  await answered(aboutZone, answers, flags);
+  Object.assign(answers, await planOf(answers.zone!, token, api));
+  await answered(aboutPlan, answers, flags);
+  const own = await tryHost(answers.ssh!);
+  Object.assign(answers, own);
+  const warning = await addressWarning(answers.ssh!, own);
+  if (warning !== undefined) console.log(`\nWarning: ${warning}`);
+  await answered(aboutRest, answers, flags);
   const [config, secret, hook] = [configOf(answers, api), newSecret(answers.gitHost as GitHostName), answers.hook!];
   const left = await remaining(config, hook, secret);
   await makeStack(stack, config, hook, secret, token);
@@ -195,5 +175,3 @@ ${next.map((step, i) => `  ${i + 1}. ${step}`).join("\n")}
 Keep two things, each with a backup: the state, at ${url ?? "the place that `npx pulumi whoami -v` prints"}, and the
 passphrase, if pulumi has one for this stack: it decrypts the secrets in ${file}. docs/operating.md says what to do when one of them is lost.`);
 });
-
-export { init };

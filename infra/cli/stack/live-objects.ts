@@ -5,7 +5,6 @@
 import { X509Certificate } from "node:crypto";
 import type { CloudflareApi } from "../../edge/api.ts";
 
-/** A resource as the program declares it. */
 export type Declared = {
   /** Pulumi's type token, "cloudflare:index/ruleset:Ruleset". */
   readonly type: string;

@@ -1,135 +1,88 @@
 /** What init needs to know: its questions with their usual answers, and how they are answered. */
-import type { createInterface } from "node:readline/promises";
 import * as v from "valibot";
 import { gitHostAt, published } from "../../config/derived.ts";
 import { formOf, type Schema, unwrapped } from "../../config/form.ts";
 import { found } from "../../config/found.ts";
 import { shape } from "../../config/schema.ts";
-import { checked, range } from "../../config/values.ts";
-import { answerTo, UserError } from "../stack.ts";
-
-const { hosts, hooks, edge } = shape.entries;
-const host = hosts.pipe[0].item.entries;
-const hook = hooks.pipe[0].item.entries;
-const site = hook.site.wrapped.pipe[0].entries;
+import { hasTerminal, prompted, UserError } from "../stack.ts";
 
 export type Answers = Record<string, string>;
 
 type Question = {
   /** The flag's name, too. */
   readonly name: string;
-  /** One line for a person. */
-  readonly explains: string;
-  readonly schema: v.GenericSchema;
+  /** The key in the configuration. */
+  readonly path: readonly (string | number)[];
   /** The usual answer; an empty text leaves the key out, and undefined means that an answer is needed. */
   readonly usual?: (answers: Answers) => string | undefined;
   readonly isNeeded?: (answers: Answers) => boolean;
 };
 
+const [host, hook] = [
+  ["hosts", 0],
+  ["hooks", 0],
+] as const;
 const isSelfHosted = ({ gitHost = "" }: Answers): boolean => !Object.hasOwn(published, gitHost);
 
-export const aboutZone: readonly Question[] = [
-  { name: "zone", explains: "Name of the zone at Cloudflare, such as example.org.", schema: shape.entries.zone },
-];
+export const aboutZone: readonly Question[] = [{ name: "zone", path: ["zone"] }];
 export const aboutPlan: readonly Question[] = [
-  {
-    name: "plan",
-    explains: "What the zone pays for: free, pro, business, enterprise or enterprise-bots.",
-    schema: edge.pipe[0].entries.plan,
-    usual: ({ plan }) => plan,
-  },
-  { name: "ssh", explains: "Where your own ssh finds the host, such as root@web1.example.org.", schema: host.ssh },
+  { name: "plan", path: ["edge", "plan"], usual: ({ plan }) => plan },
+  { name: "ssh", path: [...host, "ssh"] },
 ];
 export const aboutRest: readonly Question[] = [
-  { name: "name", explains: "Name of the host in previews.", schema: host.name, usual: () => "web1" },
-  {
-    name: "address",
-    explains: "Public IPv4 address of the host, for DNS.",
-    schema: host.address,
-    usual: ({ address4 }) => address4,
-  },
-  {
-    name: "address6",
-    explains: "Public IPv6 address of the host, if it has one.",
-    schema: host.address6.wrapped,
-    usual: ({ address6 }) => address6 ?? "",
-  },
-  {
-    name: "hostname",
-    explains: "Hostname for hooks only: Cloudflare blocks everything else there.",
-    schema: host.hostname,
-    usual: ({ zone }) => `hooks.${zone}`,
-  },
-  {
-    name: "repository",
-    explains: "Address of the site's repository, by https:// if it is public, else by SSH, which needs a deploy key.",
-    schema: hook.repository,
-  },
-  {
-    name: "gitHost",
-    explains:
-      "Git host that delivers the pushes, such as github or forgejo; a GitLab of your own is gitlab-self-managed.",
-    schema: hook.gitHost,
-    usual: ({ repository = "" }) => gitHostAt(repository),
-  },
-  {
-    name: "sources",
-    explains: "Addresses that the self-hosted git host delivers from, with commas between them.",
-    schema: checked(
-      (answer) => answer.split(",").every((one) => v.is(range, one.trim())),
-      "addresses or ranges in CIDR notation, with commas between them",
-    ),
-    isNeeded: isSelfHosted,
-  },
-  { name: "branch", explains: "Branch that is published.", schema: hook.branch, usual: () => "main" },
-  { name: "hook", explains: "Last segment of the webhook's path.", schema: hook.name, usual: () => "site" },
-  {
-    name: "webRoot",
-    explains: "Link that the web server serves; move a folder that is there away first.",
-    schema: site.webRoot,
-    usual: ({ hook }) => `/var/www/${hook}`,
-  },
-  {
-    name: "content",
-    explains: "Folder on the host with the content; empty if the posts are in the repository.",
-    schema: site.content.wrapped,
-    usual: () => "",
-  },
-  {
-    name: "siteHostname",
-    explains: "Hostname of the site, if pushgate is to serve it too; empty if another server does.",
-    schema: site.hostname.wrapped,
-    usual: () => "",
-  },
+  { name: "name", path: [...host, "name"], usual: () => "web1" },
+  { name: "address", path: [...host, "address"], usual: ({ address4 }) => address4 },
+  { name: "address6", path: [...host, "address6"], usual: ({ address6 = "" }) => address6 },
+  { name: "hostname", path: [...host, "hostname"], usual: ({ zone }) => `hooks.${zone}` },
+  { name: "repository", path: [...hook, "repository"] },
+  { name: "gitHost", path: [...hook, "gitHost"], usual: ({ repository = "" }) => gitHostAt(repository) },
+  { name: "sources", path: [...hook, "sources"], isNeeded: isSelfHosted },
+  { name: "branch", path: [...hook, "branch"], usual: () => "main" },
+  { name: "hook", path: [...hook, "name"], usual: () => "site" },
+  { name: "webRoot", path: [...hook, "site", "webRoot"], usual: ({ hook }) => `/var/www/${hook}` },
+  { name: "content", path: [...hook, "site", "content"], usual: () => "" },
+  { name: "siteHostname", path: [...hook, "site", "hostname"], usual: () => "" },
 ];
 export const all = [...aboutZone, ...aboutPlan, ...aboutRest];
 export const flagOf = (name: string): string => `--${name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;
 
-type Prompt = (question: Question, usual: string | undefined) => Promise<string>;
+const schemaOf = ({ path }: Question): Schema =>
+  path.reduce<Schema>((schema, key) => {
+    const { item, entries } = unwrapped(schema);
+    return (typeof key === "number" ? item : entries?.[key]) as Schema;
+  }, shape);
 
-/** A fault of an answer, or undefined. */
-function faultOf({ schema, usual }: Question, answer: string): string | undefined {
-  if (answer === "" && usual !== undefined) return undefined;
-  const issue = v.safeParse(schema, answer).issues?.[0];
-  if (issue === undefined) return undefined;
-  return `${found(answer)}. Use ${formOf(unwrapped(schema as Schema))}.`;
+/** As the configuration has it: a list for a schema of several. */
+export const configured = (question: Question, answer: string): string | string[] =>
+  unwrapped(schemaOf(question)).item === undefined ? answer : answer.split(",").map((one) => one.trim());
+
+const formFor = (schema: Schema): string =>
+  schema.item === undefined ? formOf(schema) : `${formOf(schema.item)}, with commas between them`;
+
+/** What the key means, and its form where no usual answer shows it. */
+export function explained(question: Question, usual: string | undefined): string {
+  const schema = unwrapped(schemaOf(question));
+  const { description } = v.getMetadata(schema);
+  const more = usual === undefined ? ` Use ${formFor(schema)}.` : usual === "" ? " May be empty." : "";
+  return `${description}${more}`;
+}
+
+function faultOf(question: Question, answer: string): string | undefined {
+  if (answer === "" && question.usual !== undefined) return undefined;
+  const schema = unwrapped(schemaOf(question));
+  if (v.is(schema, configured(question, answer))) return undefined;
+  return `${found(answer)}. Use ${formFor(schema)}.`;
 }
 
 /** Adds an answer to each question: from its flag, from a person, or the usual one. Throws all faults as one UserError. */
-export async function answered(
-  questions: readonly Question[],
-  answers: Answers,
-  flags: Answers,
-  prompt?: Prompt,
-): Promise<void> {
+export async function answered(questions: readonly Question[], answers: Answers, flags: Answers): Promise<void> {
   const faults: string[] = [];
   for (const question of questions) {
     const { name, usual, isNeeded } = question;
     if (isNeeded?.(answers) === false) continue;
     const standard = usual?.(answers);
-    const given = flags[name];
-    const answer = given ?? (prompt ? await prompt(question, standard) : standard);
-    if (answer === undefined) faults.push(`${flagOf(name)} is missing: ${question.explains}`);
+    const answer = flags[name] ?? (hasTerminal() ? await prompt(question, standard) : standard);
+    if (answer === undefined) faults.push(`${flagOf(name)} is missing: ${explained(question, standard)}`);
     else answers[name] = answer;
     const fault = answer === undefined ? undefined : faultOf(question, answer);
     if (fault !== undefined) faults.push(`${flagOf(name)} ${fault}`);
@@ -137,17 +90,15 @@ export async function answered(
   if (faults.length > 0) throw new UserError(faults.join("\n"));
 }
 
-/** Prompts until the answer has no fault. */
-export function prompter(line: ReturnType<typeof createInterface>): Prompt {
-  return async (question, usual) => {
-    console.log(`\n${question.explains}`);
-    for (;;) {
-      const shown = usual ? ` [${usual}]` : "";
-      const typed = (await answerTo(line, `${question.name}${shown}: `)).trim();
-      const answer = typed === "" && usual !== undefined ? usual : typed;
-      const fault = faultOf(question, answer);
-      if (fault === undefined) return answer;
-      console.log(`That ${fault}`);
-    }
+async function prompt(question: Question, usual: string | undefined): Promise<string> {
+  const { default: input } = await import("@inquirer/input");
+  const asked = {
+    message: `${question.name}: ${explained(question, usual)}`,
+    ...(usual && { default: usual }),
+    validate: (answer: string) => {
+      const fault = faultOf(question, answer.trim());
+      return fault === undefined || `That ${fault}`;
+    },
   };
+  return (await prompted((context) => input(asked, context))).trim() || (usual ?? "");
 }

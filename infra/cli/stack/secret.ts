@@ -6,8 +6,8 @@ import { randomBytes } from "node:crypto";
 import { gitHosts } from "../../../service/git-hosts/index.ts";
 import { writtenKey } from "../../../service/git-hosts/standard-signature.ts";
 import type { GitHostName } from "../../config/settings.ts";
-import { command, hooksNamed, type Options, ofStack } from "../command.ts";
-import { pulumi, readSecrets, readStack, UserError } from "../stack.ts";
+import { command, hooksNamed, named, type Options, ofStack } from "../command.ts";
+import { must, readSecrets, readStack, UserError } from "../stack.ts";
 
 /** 256 bits: a key of Standard Webhooks where the git host signs with one, else 44 characters. */
 export const newSecret = (gitHost: GitHostName): string =>
@@ -15,13 +15,8 @@ export const newSecret = (gitHost: GitHostName): string =>
 
 const keyOf = (hook: string, which: "current" | "previous"): string => `pushgate:secrets.${hook}.${which}`;
 
-async function change(args: readonly string[], options: Options, input?: string): Promise<void> {
-  const { code, stderr } = await pulumi(["config", ...args, ...ofStack(options)], { input });
-  if (code !== 0) throw new UserError(`pulumi config ${args[0]} failed: ${stderr.trim()}`);
-}
-
-const set = (hook: string, which: "current" | "previous", value: string, options: Options): Promise<void> =>
-  change(["set", "--secret", "--path", keyOf(hook, which)], options, value);
+const set = (hook: string, which: "current" | "previous", value: string, options: Options): Promise<string> =>
+  must(["config", "set", "--secret", "--path", keyOf(hook, which), ...ofStack(options)], value);
 
 /** The hook's secrets; throws a UserError for a hook that the stack does not declare. */
 async function secretsOf(name: string, options: Options) {
@@ -31,7 +26,7 @@ async function secretsOf(name: string, options: Options) {
   return { gitHost, ...secrets[name] };
 }
 
-const show = command("show <hook>", "print the secrets of a hook", {
+const show = command({
   takes: ["json"],
   examples: [["secret show site", "the current secret, and the previous one while a rotation lasts"]],
 }).action(async (name: string, options: Options) => {
@@ -41,7 +36,7 @@ const show = command("show <hook>", "print the secrets of a hook", {
   if (previous !== undefined) console.log(`previous  ${previous}`);
 });
 
-const rotate = command("rotate <hook>", "make a new secret; the current one stays accepted as the previous one", {
+const rotate = command({
   examples: [["secret rotate site", "prints the steps that follow"]],
 }).action(async (name: string, options: Options) => {
   const { gitHost, current, previous } = await secretsOf(name, options);
@@ -64,16 +59,18 @@ const rotate = command("rotate <hook>", "make a new secret; the current one stay
   console.log(`${name} has a new secret. Next:\n${steps.map((step, i) => `  ${i + 1}. ${step}`).join("\n")}`);
 });
 
-const drop = command("drop <hook>", "remove the previous secret, once the git host uses the current one", {
+const drop = command({
   examples: [["secret drop site", "ends a rotation"]],
 }).action(async (name: string, options: Options) => {
   const { previous } = await secretsOf(name, options);
   if (previous === undefined) throw new UserError(`${name} has no previous secret, so there is nothing to drop.`);
-  await change(["rm", "--path", keyOf(name, "previous")], options);
+  await must(["config", "rm", "--path", keyOf(name, "previous"), ...ofStack(options)]);
   console.log(`${name} has one secret. Next: npx pulumi up`);
 });
 
-export const secret = command("secret", "show or rotate the secret that a git host signs with", {
+export const secret = command({
   examples: [["secret rotate site"], ["secret drop site"], ["secret show site"]],
-});
-for (const step of [show, rotate, drop]) secret.addCommand(step);
+})
+  .addCommand(named("show <hook>", "print the secrets of a hook", show))
+  .addCommand(named("rotate <hook>", "make a new secret; the current one stays accepted as the previous one", rotate))
+  .addCommand(named("drop <hook>", "remove the previous secret, once the git host uses the current one", drop));

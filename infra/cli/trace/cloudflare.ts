@@ -2,8 +2,9 @@
  * Cloudflare's security events of deliveries, by the rays of their answers, from the GraphQL Analytics API. Where they
  * cannot be read, the reason: the verdict is then less certain, and trace goes on.
  */
-import { printable } from "../../apply/report.ts";
-import { ApiError, type CloudflareApi, cloudflareApi, vendorUrl } from "../../edge/api.ts";
+import { printable } from "../../../service/printable.ts";
+import { vendorUrl } from "../../contract.ts";
+import { ApiError, type CloudflareApi, cloudflareApi } from "../../edge/api.ts";
 import { isOurs } from "../../edge/zone/phase.ts";
 import type { Answer, Evidence, SecurityEvent } from "../../trace/evidence.ts";
 import { type Access, UserError } from "../stack.ts";
@@ -44,10 +45,7 @@ const phases: Readonly<Record<string, string>> = {
 type Rule = { readonly id: string; readonly ref?: string; readonly description?: string };
 
 /** One line: a text with a line break could look like a line of trace's own. */
-const text = (value: unknown): string =>
-  printable(String(value ?? ""))
-    .replace(/\s+/g, " ")
-    .slice(0, 200);
+const text = (value: unknown): string => printable(String(value ?? "").replace(/\s+/g, " ")).slice(0, 200);
 
 type Found = SecurityEvent & { readonly ray: string };
 

@@ -3,10 +3,11 @@
  * declares, such as the tables of others. The host is untrusted input: texts lose their control characters.
  */
 import { dirname } from "node:path";
+import { printableLines } from "../../../service/printable.ts";
 import type { HostLayer } from "../../apply/layer.ts";
 import { probeScript } from "../../apply/manifest.ts";
 import { differences } from "../../apply/reconcile.ts";
-import { parseProbe, printable } from "../../apply/report.ts";
+import { parseProbe } from "../../apply/report.ts";
 import { scriptBeside, variables, word } from "../../apply/shell.ts";
 import { settled, sourceSets } from "../../config/derived.ts";
 import { hostLayers } from "../../host/index.ts";
@@ -61,9 +62,8 @@ export function parseState(answer: string, stack: Declared, host: Host): HostSta
     ]),
   );
   const linesOf = (what: string): string[] =>
-    (texts.get(what) ?? "")
+    printableLines(texts.get(what) ?? "")
       .split("\n")
-      .map(printable)
       .filter((line) => line !== "");
   const rooms = ["spool", "logs"].flatMap((what) => {
     const [freeKiB, freeFiles, options] = linesOf(what)[0]?.split(" ") ?? [];

@@ -1,5 +1,5 @@
 /** Traced deliveries as a person reads them: one with its path, the evidence and the fix, or several by their verdict. */
-import { printable } from "../../apply/report.ts";
+import { printable } from "../../../service/printable.ts";
 import { admission } from "../../trace/causes.ts";
 import type { Evidence, HostState, SecurityEvent } from "../../trace/evidence.ts";
 import { pathLayers } from "../../trace/outcomes.ts";

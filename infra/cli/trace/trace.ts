@@ -40,7 +40,7 @@ const count = valued(/^([1-9]\d?|1\d\d|200)$/, "Use a number from 1 to 200.", Nu
 const ofOne = (flags: string, text: string, parser: (text: string) => unknown) =>
   new Option(flags, text).argParser(parser).conflicts(["last", "since", "redeliver"]);
 
-export const trace = command("trace", "find the layer that rejected a delivery, and the fix", {
+export const trace = command({
   takes: ["host", "json", "yes"],
   examples: [
     ["trace --delivery 72d3162e-cc78-11e3-81ab-4c9367dc0958", "by the id that the git host shows"],

@@ -4,7 +4,7 @@
  */
 import type { Webhook } from "../../../service/git-hosts/api/api.ts";
 import { gitHosts } from "../../../service/git-hosts/index.ts";
-import { printable } from "../../apply/report.ts";
+import { printable } from "../../../service/printable.ts";
 import { all, confirm, type Options } from "../command.ts";
 import { type Endpoint, nameOfEndpoint, wantedOf } from "../endpoints.ts";
 import { UserError } from "../stack.ts";

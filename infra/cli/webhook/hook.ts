@@ -4,14 +4,12 @@ import { gitHosts } from "../../../service/git-hosts/index.ts";
 import type { GitHostName } from "../../config/settings.ts";
 import { command, type Options } from "../command.ts";
 import { declaredEndpoints, type Endpoint, endpointsOf, nameOfEndpoint } from "../endpoints.ts";
-import { tokenIn } from "../environment.ts";
 import { setWebhooks } from "./hook-set.ts";
 import { showPings } from "./ping.ts";
-import { apiOf, type Named } from "./webhooks.ts";
+import { apiOf, type Named, tokenIn } from "./webhooks.ts";
 
 const contentType = "application/json";
 
-/** For a program. */
 const forProgram = ({ hook, host, url, secret }: Endpoint) => ({
   hook: hook.name,
   host,
@@ -70,18 +68,14 @@ function setText(hook: Named): string | undefined {
 
 type HookOptions = Options & { set?: true };
 
-export const hook = command(
-  "hook [hook]",
-  "print what to enter at the git host, or enter it with the git host's token",
-  {
-    takes: ["host", "json", "yes"],
-    examples: [
-      ["hook", "every hook on every host"],
-      ["hook site --host web1 --json", "for a program"],
-      ["hook site --set", "creates or corrects the webhook, then pings it and follows the ping"],
-    ],
-  },
-)
+export const hook = command({
+  takes: ["host", "json", "yes"],
+  examples: [
+    ["hook", "every hook on every host"],
+    ["hook site --host web1 --json", "for a program"],
+    ["hook site --set", "creates or corrects the webhook, then pings it and follows the ping"],
+  ],
+})
   .option("--set", "create or correct the webhook, with the token in the variable that the command names without --set")
   .action(async (name: string | undefined, { set, ...options }: HookOptions) => {
     if (set) return setAndPing(name, options);

@@ -8,6 +8,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { type GitHost, gitHosts } from "../../../service/git-hosts/index.ts";
 import { scriptBeside, word } from "../../apply/shell.ts";
 import { settledHooks, sourceSets } from "../../config/derived.ts";
+import { servedByReceiver } from "../../contract.ts";
 import type { Answer, Evidence } from "../../trace/evidence.ts";
 import { outcomes } from "../../trace/outcomes.ts";
 import { type Traced, type Verdict, verdict } from "../../trace/verdict.ts";
@@ -95,7 +96,7 @@ export async function pingOnHost(endpoint: Endpoint, options: Options): Promise<
   const look = async () => (await onHosts([delivery], { ...options, host: name })).get(delivery)![0];
   let logged = await look();
   // journald may write the receiver's line a moment after the answer.
-  const isReceivers = answer?.headers["x-served-by"] === "pushgate-receiver";
+  const isReceivers = answer?.headers["x-served-by"] === servedByReceiver;
   for (let i = 0; isReceivers && logged?.receiver === undefined && i < 5; i++) {
     await sleep(1_000);
     logged = await look();

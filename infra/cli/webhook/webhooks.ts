@@ -5,6 +5,7 @@
  * - It is in no text: an answer that repeats it is printed without it.
  * - Answers are untrusted: they lose their control characters where they are printed.
  */
+
 import { setTimeout as sleep } from "node:timers/promises";
 import {
   type ApiAnswer,
@@ -23,11 +24,13 @@ import { apis } from "../../../service/git-hosts/api/index.ts";
 import { listOf, objectOf } from "../../../service/git-hosts/payload.ts";
 import { repositoryOf } from "../../../service/git-hosts/repository.ts";
 import { pauseOf } from "../../../service/pause.ts";
-import { printable } from "../../apply/report.ts";
+import { printable } from "../../../service/printable.ts";
 import type { Hook } from "../../config/settings.ts";
 import { type Endpoint, nameOfEndpoint } from "../endpoints.ts";
-import { tokenIn } from "../environment.ts";
 import { UserError } from "../stack.ts";
+
+/** A git host's token in the environment. It is stored nowhere and sent to one origin. */
+export const tokenIn = (variable: string): string | undefined => process.env[variable]?.trim() || undefined;
 
 export type Named = Pick<Hook, "name" | "gitHost" | "repository">;
 
@@ -60,10 +63,9 @@ export function assertOneOrigin(hooks: readonly Named[]): void {
 export function clientOf(hook: Named): WebhookClient | undefined {
   const found = apiOf(hook);
   const token = found && tokenIn(found.variable);
-  return token === undefined ? undefined : new WebhookClient(hook, found!, token);
+  return token === undefined ? undefined : new WebhookClient(hook, token);
 }
 
-/** Throws a UserError that says what is missing. */
 export function neededClient(hook: Named, what: string): WebhookClient {
   const found = apiOf(hook);
   if (found === undefined)
@@ -119,14 +121,15 @@ export class WebhookClient {
   private readonly origin: string;
   private readonly token: string;
 
-  constructor(hook: Named, { api, requests, authorization, variable, origin }: Found, token: string) {
+  constructor(hook: Named, token: string) {
     this.hook = hook;
+    this.token = token;
+    const { api, requests, authorization, variable, origin } = apiOf(hook)!;
     this.api = api;
     this.requests = requests;
     this.headers = { accept: "application/json", ...authorization(token), "user-agent": "pushgate" };
     this.variable = variable;
     this.origin = origin;
-    this.token = token;
   }
 
   /** The webhooks with this URL; pushgate has no other way to know its own. */
@@ -147,7 +150,6 @@ export class WebhookClient {
     for (const request of this.requests.correct(id, wanted)) await this.send(request, wanted.secret);
   }
 
-  /** Throws a UserError where the API has none. */
   async ping({ id }: Webhook, wanted: Wanted): Promise<void> {
     const { ping } = this.api;
     if (ping === undefined) throw new UserError(this.lacks());
@@ -250,7 +252,7 @@ export class WebhookClient {
   private faultOf({ status, body }: ApiAnswer, secret: string): string {
     const text = typeof body === "string" ? body : (JSON.stringify(body) ?? "");
     const said = text.replaceAll(this.token, "…").replaceAll(secret || this.token, "…");
-    const short = printable(said).replace(/\s+/g, " ").slice(0, 300);
+    const short = printable(said.replace(/\s+/g, " "), 300);
     const answered = `${this.origin} answered ${status}${short === "" ? "" : ` ${short}`}`;
     if (status === 401) return `${answered}. ${this.variable} is no valid token: make one at ${this.api.tokenPage}.`;
     if (status === 403 || status === 404)

@@ -64,7 +64,7 @@ export function ruleset(
   const { name, description, rules: live } = zone.phases[phase];
   const rules = merged(phase, ours, live);
   if (rules.length === 0) return undefined;
-  const args = { zoneId: zone.id, kind: "zone", phase: phases[phase].phase, name, description, rules: rules as never };
+  const args = { zoneId: zone.id, kind: "zone", phase: phases[phase].phase, name, description, rules };
   const hooks = beforeUpdate(phase);
   // Without pushgate's rules, the ruleset is only forgotten when it leaves the state.
   const kept =

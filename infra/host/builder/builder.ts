@@ -9,18 +9,18 @@ import { shares } from "../../../service/builder/build/shares.ts";
 import type { BuilderSettings } from "../../../service/builder/settings.ts";
 import { repositoryOf } from "../../../service/git-hosts/repository.ts";
 import type { HostFact, HostFile, HostLayer } from "../../apply/layer.ts";
-import { quote } from "../../apply/shell.ts";
+import { call, quote } from "../../apply/shell.ts";
 import { isReported, type SiteHook, sitesOf } from "../../config/derived.ts";
 import { buildPaths } from "../../config/schema.ts";
-import type { Host, Settings, Site } from "../../config/settings.ts";
-import { dropIns, enabledAndActive, file, layerOf, program, textBeside, unitFile, unitWord } from "../kit.ts";
+import type { Host, Settings } from "../../config/settings.ts";
+import { dropIns, file, instanceFile, layerOf, program, textBeside, unitFile, unitWord, type Values } from "../kit.ts";
 import { builderUser, hugoUser, paths, units } from "../paths.ts";
 import { spoolGroup } from "../receiver/receiver.ts";
 import { sandbox } from "../sandbox.ts";
-import { deployKeyPath } from "../secrets/secrets.ts";
+import { loadCredential } from "../secrets/secrets.ts";
 import { commonFolders, type Folder, foldersOf, tmpfilesOf } from "./folders.ts";
 import { contentProgram, hugoResults, hugoRoot, hugoService, hugoSocketPath, noteOfContent } from "./hugo.ts";
-import { reporterFiles } from "./reporter.ts";
+import { reporterFiles, reporterTemplates } from "./reporter.ts";
 
 const { spool, requests, rootRequests, reports } = paths;
 
@@ -66,112 +66,110 @@ export function builderSettings(hook: SiteHook): BuilderSettings {
 /** git indexes a pack in memory, and Node takes 100 MiB. */
 const leastMemoryMiB = 512;
 
-function buildService(hook: SiteHook): HostFile {
-  const { name, repository, site } = hook;
-  const memoryMiB = Math.max(site.limits.memoryMiB, leastMemoryMiB);
-  const values = {
-    hook: name,
-    egress: units.egress,
-    egressProgram: `${paths.lib}/egress`,
-    program: paths.builder,
-    settings: settingsPath(name),
-    agent: repositoryOf(repository).ssh ? `Wants=${units.agent(name)}` : "",
-    user: builderUser(name),
-    spoolGroup,
-    spool,
-    requests,
-    rootRequests,
-    sites: paths.sites,
-    reports: isReported(hook)
-      ? `ReadWritePaths=${reports}/${name}\nTemporaryFileSystem=${reports}:ro\nBindPaths=${reports}/${name}`
-      : "",
-    cpuPercent: site.limits.cpuPercent,
-    memoryMiB,
-    dataMiB: 2 * memoryMiB,
-    siteMiB: shares.ofSite * site.limits.releaseMiB,
-    tasks: site.limits.tasks,
-    sandbox: sandbox(
-      "node",
-      "# Node calls pkey_alloc, git and ssh set limits and owners: they go on after EPERM, not after a signal.",
-    ),
-  };
-  return unitFile(import.meta.url, units.build(name), values, "pushgate-build.service");
-}
+/** What the target of every site starts. */
+const members = [units.buildPath, units.reconcileTimer, units.hugoSocket, units.stopSocket];
 
-/** Keeps the deploy key from the processes that git starts and from the one that reads what Hugo wrote. */
-const agentService = ({ name }: SiteHook): HostFile =>
-  unitFile(
-    import.meta.url,
-    units.agent(name),
-    {
-      hook: name,
-      deployKey: deployKeyPath(name),
-      user: builderUser(name),
-      socket: agentPath(name),
+/** What the target of this site starts in addition. */
+const moreMembers = (hook: SiteHook) => [
+  ...(hook.site.schedule === undefined ? [] : [units.scheduleTimer]),
+  ...(isReported(hook) ? [units.reportPath] : []),
+];
+
+/** The units that are alike for all sites. systemd replaces %i by the hook's name. */
+function templates(): HostFile[] {
+  const unit = (name: string, values: Values, from = name) =>
+    unitFile(import.meta.url, name, { target: units.site("%i"), ...values }, from);
+  const path = units.buildPath("%i");
+  const request = { rootRequests, path, sandbox: sandbox("helper") };
+  return [
+    unitFile(import.meta.url, units.site(), { members: members.map((member) => member("%i")) }),
+    unit(units.build(), {
+      egress: units.egress,
+      egressProgram: `${paths.lib}/egress`,
+      program: paths.builder,
+      settings: settingsPath("%i"),
+      sockets: [units.hugoSocket("%i"), units.stopSocket("%i")],
+      hugo: units.hugo("%i", "*"),
+      ...{ spoolGroup, spool, requests, rootRequests, sites: paths.sites },
+      sandbox: sandbox(
+        "node",
+        "# Node calls pkey_alloc, git and ssh set limits and owners: they go on after EPERM, not after a signal.",
+      ),
+    }),
+    unit(units.buildPath(), {
+      ...{ spool, requests, rootRequests, sites: paths.sites, timer: units.reconcileTimer("%i") },
+    }),
+    unit(units.reconcileTimer(), {}),
+    unit(units.reconcile(), { ...request, request: "tick", requests: "a comparison of %i with its repository" }),
+    unit(units.scheduleTimer(), {}),
+    unit(
+      units.schedule(),
+      { ...request, request: "schedule", requests: "a build of %i although no commit is new" },
+      units.reconcile(),
+    ),
+    // Keeps the deploy key from the processes that git starts and from the one that reads what Hugo wrote.
+    unit(units.agent(), {
+      deployKey: loadCredential("%i", "deployKey"),
+      socket: agentPath("%i"),
       sandbox: sandbox("agent"),
-    },
-    "pushgate-agent.service",
-  );
+    }),
+    unitFile(import.meta.url, units.content(), { root: hugoRoot, sandbox: sandbox("helper") }),
+  ];
+}
 
 /** The files of one hook. */
 function filesOf(hook: SiteHook, host: Pick<Host, "name">): HostFile[] {
   const { name, repository, site } = hook;
-  const unit = (unitName: string, templateName: string, values: Record<string, string | number>) =>
-    unitFile(import.meta.url, unitName, { hook: name, ...values }, templateName);
+  const { reconcileMinutes, schedule, content, knownHosts, limits } = site;
+  const more = moreMembers(hook).map((member) => member(name));
+  const ofSsh = repositoryOf(repository).ssh;
+  const memoryMiB = Math.max(limits.memoryMiB, leastMemoryMiB);
+  const ofReports = `${reports}/${name}`;
+  const agent = units.agent(name);
   return [
     file(settingsPath(name), `${JSON.stringify(builderSettings(hook), null, 2)}\n`),
-    ...(repositoryOf(repository).ssh
-      ? [file(knownHostsPath(name), `${site.knownHosts.join("\n")}\n`), agentService(hook)]
-      : []),
-    buildService(hook),
-    unit(units.buildPath(name), "pushgate-build.path", { spool, requests, rootRequests, sites: paths.sites }),
-    unit(units.reconcile(name), "pushgate-reconcile.service", {
-      ...{ rootRequests, request: "tick", requests: `a comparison of ${name} with its repository` },
-    }),
-    unit(units.reconcileTimer(name), "pushgate-reconcile.timer", { minutes: site.reconcileMinutes }),
-    ...scheduleFiles(hook),
-    ...contentFiles(hook),
+    ...(ofSsh ? [file(knownHostsPath(name), `${knownHosts.join("\n")}\n`)] : []),
+    ...instanceFile(units.site(name), more.length === 0 ? [] : ["[Unit]", `Wants=${more.join(" ")}`]),
+    ...instanceFile(agent, ofSsh ? ["[Service]", `User=${builderUser(name)}`] : []),
+    ...instanceFile(units.build(name), [
+      ...(ofSsh ? ["[Unit]", `Wants=${agent}`] : []),
+      "[Service]",
+      `User=${builderUser(name)}`,
+      ...(isReported(hook)
+        ? [`ReadWritePaths=${ofReports}`, `TemporaryFileSystem=${reports}:ro`, `BindPaths=${ofReports}`]
+        : []),
+      `CPUQuota=${limits.cpuPercent}%`,
+      `MemoryMax=${memoryMiB}M`,
+      `TasksMax=${limits.tasks}`,
+      "# Limits of each process, for a kernel that does not count memory. LimitDATA= counts memory before it is used.",
+      `LimitDATA=${2 * memoryMiB}M`,
+      `LimitFSIZE=${shares.ofSite * limits.releaseMiB}M`,
+    ]),
+    ...instanceFile(units.reconcileTimer(name), ["[Timer]", `OnUnitActiveSec=${reconcileMinutes}min`]),
+    ...instanceFile(units.scheduleTimer(name), schedule === undefined ? [] : ["[Timer]", `OnCalendar=${schedule}`]),
+    ...instanceFile(
+      units.content(name),
+      content === undefined
+        ? []
+        : ["[Service]", `ExecStart=${contentProgram} find ${unitWord(content)} ${hugoRoot}${noteOfContent(name)}`],
+    ),
     ...(isReported(hook) ? reporterFiles(hook, host) : []),
-    unit(units.hugoSocket(name), "pushgate-hugo.socket", { socket: hugoSocketPath(name), user: builderUser(name) }),
-    hugoService(hook),
-    unit(units.stopSocket(name), "pushgate-stop.socket", { socket: hugoSocketPath(name), user: builderUser(name) }),
-    unit(units.stop(name), "pushgate-stop@.service", { sites: paths.sites }),
+    ...hugoFiles(hook),
   ];
 }
 
-/** A build although no commit is new. */
-function scheduleFiles({ name, site: { schedule } }: SiteHook): HostFile[] {
-  if (schedule === undefined) return [];
-  const unit = (unitName: string, templateName: string, values: Record<string, string>) =>
-    unitFile(import.meta.url, unitName, { hook: name, ...values }, templateName);
+/** Hugo's units, and those with which the builder ends Hugo. */
+function hugoFiles(hook: SiteHook): HostFile[] {
+  const { name } = hook;
+  const socket = { target: units.site(name), hook: name, socket: hugoSocketPath(name), user: builderUser(name) };
+  const stop = { hook: name, sites: paths.sites, hugo: units.hugo(name, "*"), sandbox: sandbox("helper") };
   return [
-    unit(units.schedule(name), "pushgate-reconcile.service", {
-      ...{ rootRequests, request: "schedule", requests: `a build of ${name} although no commit is new` },
-    }),
-    unit(units.scheduleTimer(name), "pushgate-schedule.timer", { schedule }),
+    unitFile(import.meta.url, units.hugoSocket(name), socket, "pushgate-hugo.socket"),
+    hugoService(hook),
+    unitFile(import.meta.url, units.stopSocket(name), socket, "pushgate-stop.socket"),
+    unitFile(import.meta.url, units.stop(name), stop, "pushgate-stop@.service"),
   ];
 }
-
-/** Of content outside the repository. */
-const contentFiles = ({ name, site: { content } }: SiteHook): HostFile[] =>
-  content === undefined
-    ? []
-    : [
-        unitFile(
-          import.meta.url,
-          units.content(name),
-          {
-            hook: name,
-            program: contentProgram,
-            content: unitWord(content),
-            note: `${hugoRoot}${noteOfContent(name)}`,
-            root: hugoRoot,
-          },
-          "pushgate-content.service",
-        ),
-      ];
-
-const hasContent = (site: Pick<Site, "content">): boolean => site.content !== undefined;
 
 const contentScript = (): string =>
   ["#!/bin/sh", textBeside(import.meta.url, "../others.sh"), textBeside(import.meta.url, "content.sh")].join("\n");
@@ -185,25 +183,20 @@ function factsOf(sites: readonly SiteHook[]): HostFact[] {
     read: `modes ${all.map(([path]) => path).join(" ")}`,
     want: all.map((folder) => folder.join(" ")).join("\n"),
   });
-  const read = sites.flatMap((hook) => {
-    const { name, site } = hook;
-    return [
-      ...[units.build, units.buildPath, ...(hasContent(site) ? [units.content] : []), units.hugoSocket],
-      ...[units.stopSocket, units.reconcileTimer, ...(site.schedule === undefined ? [] : [units.scheduleTimer])],
-      ...(isReported(hook) ? [units.report, units.reportPath] : []),
-    ].map((unit) => unit(name));
-  });
   return [
     ...[...hugos.values()].map(({ path, minimum, user }) => ({
       name: `${path} is`,
       read: `hugo_version ${quote(path)} ${minimum} ${user}`,
       want: `${minimum} or later`,
     })),
-    ...sites.map(({ name }) => enabledAndActive(units.hugoSocket(name))),
-    ...sites.filter(isReported).map(({ name }) => enabledAndActive(units.reportPath(name))),
+    ...sites.map((hook) => ({
+      name: `units of ${units.site(hook.name)} that are not active`,
+      read: call("not_active", ...[units.site, ...members, ...moreMembers(hook)].map((unit) => unit(hook.name))),
+      want: "none",
+    })),
     {
       name: "the builder's units whose files changed after systemd read them",
-      read: `stale ${read.join(" ")}`,
+      read: call("stale", "pushgate-*@*", units.hugoSocket("*"), units.stopSocket("*")),
       want: "none",
     },
     folders("the builder's folders", commonFolders(sites)),
@@ -219,6 +212,7 @@ function factsOf(sites: readonly SiteHook[]): HostFact[] {
 
 export function builderLayer(settings: Settings, host: Pick<Host, "name">): HostLayer {
   const sites = sitesOf(settings);
+  const namesOf = (some: readonly { readonly name: string }[]) => some.map(({ name }) => name);
   return layerOf(import.meta.url, "builder", {
     shared: ["others.sh"],
     values: {
@@ -229,16 +223,20 @@ export function builderLayer(settings: Settings, host: Pick<Host, "name">): Host
       hugo: paths.hugo,
       reports,
       tmpfiles: paths.builderTmpfiles,
-      hooks: settings.hooks.map(({ name }) => name),
+      hooks: namesOf(settings.hooks),
+      built: namesOf(sites),
+      reported: namesOf(sites.filter(isReported)),
+      scheduled: namesOf(sites.filter(({ site: { schedule } }) => schedule !== undefined)),
       writers: sites.flatMap(({ site: { writers } }) => writers ?? []),
-      started: sites.flatMap((hook) => [
-        units.hugoSocket(hook.name),
-        ...(isReported(hook) ? [units.reportPath(hook.name)] : []),
-      ]),
+      siteTarget: units.site("%i"),
+      timer: units.scheduleTimer("%i"),
+      all: ["pushgate-*@%i.*", units.hugoSocket("%i"), units.stopSocket("%i"), units.hugo("%i", "*")],
     },
     files: [
       file(paths.builderTmpfiles, tmpfilesOf(sites)),
-      ...(sites.some(({ site }) => hasContent(site)) ? [program(contentProgram, contentScript())] : []),
+      program(contentProgram, contentScript()),
+      ...templates(),
+      ...reporterTemplates(),
       ...sites.flatMap((hook) => filesOf(hook, host)),
     ],
     owns: [
@@ -246,27 +244,10 @@ export function builderLayer(settings: Settings, host: Pick<Host, "name">): Host
       contentProgram,
       `${paths.builderSettings}/*`,
       `${paths.reporterSettings}/*`,
-      ...dropIns(
-        ...["agent", "build", "content", "hugo", "reconcile", "report", "schedule", "stop"].map(
-          (kind) => `pushgate-${kind}-*`,
-        ),
-      ),
-      ...[
-        "agent-*.service",
-        "build-*.service",
-        "build-*.path",
-        "content-*.service",
-        "reconcile-*.service",
-        "reconcile-*.timer",
-        "report-*.service",
-        "report-*.path",
-        "schedule-*.service",
-        "schedule-*.timer",
-        "hugo-*.service",
-        "hugo-*.socket",
-        "stop-*.service",
-        "stop-*.socket",
-      ].map((name) => `${paths.units}/pushgate-${name}`),
+      // "pushgate-*@*" is for the drop-ins of all instances, too: pushgate-@.service.d.
+      ...dropIns("pushgate-*@*", "pushgate-hugo-*", "pushgate-stop-*"),
+      ...["path", "service", "target", "timer"].map((type) => `${paths.units}/pushgate-*@*.${type}`),
+      ...[units.hugoSocket("*"), units.stopSocket("*")].map((unit) => `${paths.units}/${unit}`),
     ],
     facts: factsOf(sites),
     timeout: 90,

@@ -118,7 +118,7 @@ export function hugoService(hook: SiteHook): HostFile {
   const { hugo, limits, folder, writers } = site;
   const { seconds, cpuPercent, memoryMiB, tasks, releaseMiB } = limits;
   const values = {
-    ...{ hook: name, seconds, cpuPercent, memoryMiB, tasks, releaseMiB },
+    ...{ hook: name, target: units.site(name), seconds, cpuPercent, memoryMiB, tasks, releaseMiB },
     ...linesOfContent(hook),
     source: unitWord(sourceOf(folder)),
     environment: Object.entries(hugoEnvironment(inside.cache, hugo)).map(assigned).join("\n"),

@@ -1,76 +1,32 @@
 # shellcheck shell=sh disable=SC2154
 # The builder layer on the host. builder.ts lists its values.
 #
-# A builder goes on when its .path unit or Hugo's units change, as each build reads those anew. A change of its own unit
-# or settings restarts it, which may end a build and loses nothing.
+# A change stops the sites' targets, has systemd read the files, and starts the targets that are enabled. A stop may end
+# a build and loses nothing: the .path unit starts the next one. The site layer enables the target of a new site.
 
-# Ends the schedule of hook $1, whose files may be gone: the timer, the link that enables it, and when it last elapsed.
-end_schedule() {
-  timer=pushgate-schedule-$1.timer
-  systemctl stop "$timer" 2>/dev/null || :
-  systemctl reset-failed "$timer" "${timer%.timer}.service" 2>/dev/null || :
-  remove_links "$timer"
-  rm -f -- "/var/lib/systemd/timers/stamp-$timer"
-}
+# The names of the folders in $1: each site has one, also a site whose files are gone.
+names_in() { [ ! -d "$1" ] || find "$1" -mindepth 1 -maxdepth 1 -type d -printf '%f\n'; }
 
-# Ends the reports of hook $1, whose files may be gone, with those that wait.
-end_reports() {
-  report=pushgate-report-$1
-  systemctl stop "$report.path" "$report.service" 2>/dev/null || :
-  systemctl reset-failed "$report.path" "$report.service" 2>/dev/null || :
-  remove_links "$report.path"
-  rm -rf --one-file-system -- "${reports:?}/$1"
-  [ ! -d "$reports" ] || rmdir --ignore-fail-on-non-empty "$reports"
-}
+# Whether hook $1 is none of those in $2.
+is_none_of() { case " $2 " in *" $1 "*) return 1 ;; esac }
 
-remove_links() { # unit
-  find "$units" -mindepth 2 -maxdepth 2 -type l -name "$1" -printf '%h\n' -delete |
-    xargs -r rmdir --ignore-fail-on-non-empty || :
-}
-
-# Stops the units of hook $1, whose files may be gone, and removes the links that enable them.
-stop_units() {
-  path=pushgate-build-$1.path build=pushgate-build-$1.service timer=pushgate-reconcile-$1.timer
-  socket=pushgate-hugo-$1.socket agent=pushgate-agent-$1.service
-  systemctl stop "$path" "$timer" "$build" "$socket" "pushgate-hugo-$1@*.service" "$agent" 2>/dev/null || :
-  systemctl reset-failed "$path" "$build" "$timer" "$agent" "pushgate-reconcile-$1.service" 2>/dev/null || :
-  for unit in "$path" "$timer" "$socket"; do remove_links "$unit"; done
-  end_schedule "$1"
-  end_reports "$1"
-}
+# Stops all units of hook $1. By their names: once Hugo's files are gone, its units are no part of the target.
+stop_site() { of_site "$all" "$1" | xargs systemctl stop 2>/dev/null || :; }
 
 # Removes hook $1's builder.
 remove_builder() {
-  stop_units "$1"
+  stop_site "$1"
+  systemctl disable --quiet "$(of_site "$siteTarget" "$1")" || :
+  of_site "$all" "$1" | xargs systemctl reset-failed 2>/dev/null || :
   rm -rf --one-file-system -- "${requests:?}/$1" "${rootRequests:?}/$1"
 }
 
-# Prints the service that has read file $1: its unit, a drop-in of it, or its settings.
-reader_of() {
-  name=${1##*/}
-  case $1 in
-    */pushgate-agent-*.service.d/* | */pushgate-build-*.service.d/* | */pushgate-report-*.service.d/*)
-      name=${1%.service.d/*} name=${name##*/}
-      # A drop-in folder with a dash before `.service.d` is for all units whose names begin so.
-      case $name in *-) name="$name*" ;; esac
-      echo "$name.service"
-      ;;
-    */pushgate-agent-*.service | */pushgate-build-*.service | */pushgate-report-*.service) echo "$name" ;;
-    */reporter/*.json) echo "pushgate-report-${name%.json}.service" ;;
-    *.json | *.known_hosts) echo "pushgate-build-${name%.*}.service" ;;
-  esac
-}
-
-# A running service goes on with what it has read, also of a drop-in that is gone.
-restart_readers() {
-  for file in $changed; do reader_of "$file"; done | sort -u | while read -r unit; do
-    ! systemctl is-active --quiet "$unit" || systemctl restart "$unit"
+start_enabled() {
+  systemctl daemon-reload
+  for site in $built; do
+    unit=$(of_site "$siteTarget" "$site")
+    ! systemctl is-enabled --quiet "$unit" || systemctl start "$unit"
   done
-}
-
-# Sets `hook` to the name in the path of build service $1.
-hook_of() {
-  hook=${1##*/pushgate-build-} hook=${hook%.service}
 }
 
 activate() {
@@ -80,81 +36,54 @@ activate() {
       exit 1
     }
   done
-  # For hooks that have no site any more, before systemd reads the units again: a timer without its service would fail.
-  for file in $changed; do
-    [ ! -e "$file" ] || continue
-    case $file in
-      */pushgate-schedule-*.timer)
-        name=${file##*/pushgate-schedule-}
-        end_schedule "${name%.timer}"
-        continue
-        ;;
-      */pushgate-report-*.path)
-        name=${file##*/pushgate-report-}
-        end_reports "${name%.path}"
-        continue
-        ;;
-      */pushgate-agent-*.service)
-        systemctl stop "${file##*/}" 2>/dev/null || :
-        continue
-        ;;
-      */pushgate-build-*.service) ;;
-      *) continue ;;
-    esac
-    hook_of "$file"
-    remove_builder "$hook"
-    case " $hooks " in *" $hook "*) ;; *) rmdir -- "$spool/$hook" 2>/dev/null || : ;; esac
+  # Before systemd reads the units again: a timer without its drop-in would fail.
+  for site in $(names_in "$rootRequests"); do
+    stop_site "$site"
+    is_none_of "$site" "$built" || continue
+    remove_builder "$site"
+    ! is_none_of "$site" "$hooks" || rmdir -- "$spool/$site" 2>/dev/null || :
   done
+  # Results that wait for a reporter that left, and when the timer of a schedule that left last elapsed.
+  for site in $(names_in "$reports"); do
+    ! is_none_of "$site" "$reported" || rm -rf --one-file-system -- "${reports:?}/$site"
+  done
+  [ ! -d "$reports" ] || rmdir --ignore-fail-on-non-empty "$reports"
+  forget_schedules "$scheduled"
   systemd-tmpfiles --create "$tmpfiles"
-  systemctl daemon-reload
-  restart_readers
-  for file in $changed; do
-    [ -e "$file" ] || continue
-    name=${file##*/}
-    case $name in
-      pushgate-build-*.path | pushgate-reconcile-*.timer | pushgate-report-*.path | pushgate-schedule-*.timer) systemctl try-restart "$name" ;;
-      pushgate-hugo-*.socket | pushgate-stop-*.socket) systemctl stop "$name" ;;
-    esac
+  start_enabled
+}
+
+# Removes systemd's note on when each schedule last elapsed, except of the hooks in $1.
+forget_schedules() {
+  for file in $(of_site "/var/lib/systemd/timers/stamp-$timer" '*'); do
+    name=${file##*@} name=${name%.timer}
+    ! is_none_of "$name" "$1" || rm -f -- "$file"
   done
-  # shellcheck disable=SC2086
-  systemctl enable --quiet $started
-  # shellcheck disable=SC2086
-  systemctl start $started
 }
 
 reactivate() {
-  systemctl daemon-reload
-  restart_readers
-  for file in $changed; do
-    name=${file##*/}
-    case $name in
-      pushgate-agent-*.service) [ -e "$file" ] || systemctl stop "$name" ;;
-      pushgate-build-*.service)
-        hook_of "$file"
-        [ -e "$file" ] || stop_units "$hook"
-        ;;
-      pushgate-report-*.path)
-        name=${name#pushgate-report-}
-        if [ -e "$file" ]; then systemctl restart "pushgate-report-$name"; else end_reports "${name%.path}"; fi
-        ;;
-      pushgate-hugo-*.socket) [ ! -e "$file" ] || systemctl restart "$name" ;;
-    esac
-  done
-  :
+  for site in $(names_in "$rootRequests"); do stop_site "$site"; done
+  start_enabled
 }
 
 # The site layer left before this one, so nothing starts a build any more and no web root leads into $sites.
 retire() {
-  for file in "$units"/pushgate-build-*.service; do
-    [ -e "$file" ] || continue
-    hook_of "$file"
-    remove_builder "$hook"
-  done
+  for site in $(names_in "$rootRequests"); do remove_builder "$site"; done
+  forget_schedules ''
   rm -rf --one-file-system -- "$requests" "$rootRequests" "$hugo" "$reports" || exit 1
   [ ! -d "$sites" ] || rmdir --ignore-fail-on-non-empty "$sites"
 }
 
 # Facts
+
+# The units $2... that are not active although target $1, which starts them, is enabled, or "none".
+not_active() {
+  target=$1 found=
+  shift
+  for unit; do systemctl is-active --quiet "$unit" || found="$found $unit"; done
+  systemctl is-enabled --quiet "$target" || found=
+  echo "${found:-none}"
+}
 
 # Prints whether Hugo at path $1 is of version $2 or later. Runs Hugo as account $3, which builds, or, before that
 # account exists, as account 65534, which owns nothing: never as root.

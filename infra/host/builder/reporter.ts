@@ -6,10 +6,10 @@ import type { ReporterSettings } from "../../../service/reporter/settings.ts";
 import type { HostFile } from "../../apply/layer.ts";
 import type { SiteHook } from "../../config/derived.ts";
 import type { Host } from "../../config/settings.ts";
-import { file, unitFile } from "../kit.ts";
+import { file, instanceFile, unitFile } from "../kit.ts";
 import { paths, reporterUser, units } from "../paths.ts";
 import { sandbox } from "../sandbox.ts";
-import { reportCredential } from "../secrets/secrets.ts";
+import { loadCredential } from "../secrets/secrets.ts";
 
 const settingsPath = (hook: string) => `${paths.reporterSettings}/${hook}.json` as const;
 
@@ -27,26 +27,34 @@ function reporterSettings(
   };
 }
 
+/** The reporter's units, alike for all sites. */
+export function reporterTemplates(): HostFile[] {
+  const values = { target: units.site("%i"), reports: paths.reports };
+  return [
+    unitFile(import.meta.url, units.reportPath(), values),
+    unitFile(import.meta.url, units.report(), {
+      ...values,
+      egress: units.egress,
+      egressProgram: `${paths.lib}/egress`,
+      program: paths.reporter,
+      settings: settingsPath("%i"),
+      closed: [paths.sites, paths.spool, paths.requests, paths.rootRequests].map((path) => `-${path}`),
+      sandbox: sandbox("node", "# Node calls pkey_alloc: it goes on after EPERM, not after a signal."),
+    }),
+  ];
+}
+
 /** `hook` is one of those that `isReported`. */
 export function reporterFiles(hook: SiteHook, host: Pick<Host, "name">): HostFile[] {
   const { name, setsStatus, site } = hook;
   const kinds = [...(setsStatus ? (["status"] as const) : []), ...(site.notify ? (["notify"] as const) : [])];
-  const values = {
-    hook: name,
-    recipients: [...(setsStatus ? ["the git host"] : []), ...(site.notify ? ["site.notify"] : [])].join(" and "),
-    egress: units.egress,
-    egressProgram: `${paths.lib}/egress`,
-    program: paths.reporter,
-    settings: settingsPath(name),
-    credentials: kinds.map((kind) => `LoadCredentialEncrypted=${kind}:${reportCredential(kind, name)}`).join("\n"),
-    user: reporterUser(name),
-    reports: paths.reports,
-    closed: [paths.sites, paths.spool, paths.requests, paths.rootRequests].map((path) => `-${path}`),
-    sandbox: sandbox("node", "# Node calls pkey_alloc: it goes on after EPERM, not after a signal."),
-  };
   return [
     file(settingsPath(name), `${JSON.stringify(reporterSettings(hook, host), null, 2)}\n`),
-    unitFile(import.meta.url, units.report(name), values, "pushgate-report.service"),
-    unitFile(import.meta.url, units.reportPath(name), { hook: name, reports: paths.reports }, "pushgate-report.path"),
+    ...instanceFile(units.report(name), [
+      "[Service]",
+      `User=${reporterUser(name)}`,
+      "# systemd gives these credentials to this unit alone. Neither the builder's account nor Hugo's can read them.",
+      ...kinds.map((kind) => loadCredential(name, kind)),
+    ]),
   ];
 }

@@ -73,8 +73,6 @@ export function egressLayer(settings: Settings): HostLayer {
     values: { unit, needs: path, sysusers: paths.builderSysusers },
     shared: ["accounts.sh"],
     files,
-    activate: "activate",
-    retire: "retire",
     facts: [
       {
         name: "table inet pushgate_egress",

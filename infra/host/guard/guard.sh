@@ -11,11 +11,10 @@
 set -u
 export LC_ALL=C
 # must_reject: sources that every socket must reject; ports: of the sockets; table: the firewall's file; receiver: the
-# service.
+# service; sockets: patterns of the receiver's sockets; builds: of the services that run for sites.
 . /etc/pushgate/guard.conf
 lib=/usr/local/lib/pushgate
 run=${RUNTIME_DIRECTORY:-/run/pushgate-guard}
-sockets='pushgate-receiver-*.socket'
 trial=0
 closing=0
 
@@ -92,7 +91,8 @@ egress() {
     echo "the egress table was not as declared, loaded it again: $drift"
     systemctl --no-block start pushgate-egress.service
   else
-    systemctl stop 'pushgate-build-*.service' 'pushgate-hugo-*@*.service' 'pushgate-report-*.service'
+    # shellcheck disable=SC2086
+    (set -f && systemctl stop $builds)
     echo "the egress table could not be loaded, stopped all builds: $said"
   fi
 }

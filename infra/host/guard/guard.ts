@@ -35,6 +35,8 @@ export function guardLayer(settings: Settings): HostLayer {
       .join(", "),
     table: paths.nftables,
     receiver: units.receiver,
+    sockets: units.socket("*"),
+    builds: [units.build("*"), units.hugo("*", "*"), units.report("*")],
   });
   const files = [
     file(guardConfiguration, configuration, { check: 'sh -n "$1"' }),

@@ -10,9 +10,10 @@ import type { Settings } from "../../config/settings.ts";
 import { layerOf } from "../kit.ts";
 import { paths } from "../paths.ts";
 
-export function packagesLayer(settings: Settings): HostLayer {
+/** Sorted. */
+export function packagesOf(settings: Settings): string[] {
   const sites = sitesOf(settings);
-  const names = [
+  return [
     // The guard's perl-base and util-linux are Essential on Debian and Ubuntu, so every host has them.
     ...["iproute2", "nftables", "nginx", "nodejs", "openssl"],
     ...(sites.length > 0 ? ["ca-certificates", "git"] : []),
@@ -20,6 +21,10 @@ export function packagesLayer(settings: Settings): HostLayer {
     ...(sites.some(({ site }) => site.hugo.path === "/usr/bin/hugo") ? ["hugo"] : []),
     ...(sites.some(({ repository }) => repositoryOf(repository).ssh) ? ["openssh-client"] : []),
   ].sort();
+}
+
+export function packagesLayer(settings: Settings): HostLayer {
+  const names = packagesOf(settings);
   return layerOf(import.meta.url, "packages", {
     values: { packages: names, new_nginx: `${paths.state}/nginx-is-new` },
     facts: [{ name: `packages ${names.join(", ")}`, read: "state", want: "installed" }],

@@ -59,7 +59,7 @@ reactivate() {
   rm -f "$former"
   for unit in $running; do
     ! systemctl is-failed --quiet "$unit" || systemctl reset-failed "$unit"
-    [ ! -e "$units/$unit" ] || systemctl restart "$unit"
+    ! systemctl cat "$unit" >/dev/null 2>&1 || systemctl restart "$unit"
   done
 }
 

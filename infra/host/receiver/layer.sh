@@ -35,7 +35,7 @@ take_up() {
   # the socket for metrics, which is bound again after any change.
   for path in $changed; do
     case $path in
-      "$units"/pushgate-receiver-*.socket)
+      "$units"/$everySocket)
         [ ! -e "$path" ] || continue
         systemctl stop "${path##*/}" 2>/dev/null || :
         rm -f "$units/sockets.target.wants/${path##*/}"
@@ -49,7 +49,7 @@ take_up() {
     esac
   done
   systemctl daemon-reload
-  for path in "$units"/pushgate-receiver-*.socket; do
+  for path in "$units"/$everySocket; do
     [ -e "$path" ] || continue
     unit=${path##*/}
     if systemctl is-active --quiet "$unit"; then
@@ -147,7 +147,7 @@ reactivate() {
 
 retire() {
   cd "$units" || exit 1
-  for unit in pushgate-receiver-*.socket "$metrics" "$service"; do
+  for unit in $everySocket "$metrics" "$service"; do
     [ ! -e "$unit" ] || systemctl disable --quiet --now "$unit" || exit 1
     systemctl reset-failed "$unit" 2>/dev/null
   done

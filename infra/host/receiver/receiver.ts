@@ -8,7 +8,7 @@
 import { createHash } from "node:crypto";
 import ipaddr from "ipaddr.js";
 import { receiverMemoryMiB } from "../../../service/limits.ts";
-import { metricsName, type ReceiverSettings } from "../../../service/settings.ts";
+import { metricsName, type ReceiverSettings } from "../../../service/receiver/settings.ts";
 import type { HostFact, HostFile, HostLayer } from "../../apply/layer.ts";
 import { type SourceSet, sourceSets } from "../../config/derived.ts";
 import type { Settings } from "../../config/settings.ts";
@@ -18,7 +18,7 @@ import { dropIns, enabledAndActive, file, layerOf, template, unitFile } from "..
 import { paths, receiverUser, units } from "../paths.ts";
 import { mark } from "../routing/routing.ts";
 import { sandbox } from "../sandbox.ts";
-import { credentialFiles } from "../secrets/secrets.ts";
+import { credentialFiles, loadCredential } from "../secrets/secrets.ts";
 
 /** Top level: only the root slice is above it. */
 export const slice = "pushgate.slice";
@@ -80,9 +80,7 @@ export function serviceUnit(settings: Settings): HostFile {
   return unitFile(import.meta.url, units.receiver, {
     sockets,
     inherited: sockets.map((socket) => `Sockets=${socket}`).join("\n"),
-    credentials: settings.hooks
-      .map(({ name }) => `LoadCredentialEncrypted=${name}:${paths.credentials}/${name}`)
-      .join("\n"),
+    credentials: settings.hooks.map(({ name }) => loadCredential(name)).join("\n"),
     program: paths.receiver,
     settings: paths.receiverSettings,
     user: receiverUser,
@@ -136,6 +134,7 @@ export function receiverLayer(settings: Settings): HostLayer {
     values: {
       service: units.receiver,
       sockets: sets.map(({ name }) => units.socket(name)),
+      everySocket: units.socket("*"),
       metrics: units.metricsSocket,
       metricsPath: paths.metrics,
       metricsGroup,
@@ -188,7 +187,7 @@ export function receiverLayer(settings: Settings): HostLayer {
       // The last one is for every unit whose name begins with "pushgate-".
       ...dropIns("pushgate-receiver*", units.metricsSocket, slice, "pushgate-.*"),
       `${paths.units}/${slice}`,
-      `${paths.units}/pushgate-receiver-*.socket`,
+      `${paths.units}/${units.socket("*")}`,
       `${paths.units}/${units.metricsSocket}`,
       `${paths.units}/${units.receiver}`,
     ],

@@ -7,12 +7,9 @@ const [, saltFile, folder, ...names] = process.argv;
 const salt = require("node:fs").readFileSync(saltFile, "utf8");
 console.log("salt " + salt);
 for (const name of names) {
-  const [, kind, hook] = /^(\w+):(.*)$/.exec(name) || [];
-  const [file, called] =
-    kind === undefined ? [name, name] : kind === "key" ? [hook + "-deploy-key", "deploy-key"] : [hook + "." + kind, kind];
   let mac = "none";
   try {
-    const command = ["decrypt", "--name=" + called, folder + "/" + file, "-"];
+    const command = ["decrypt", "--name=" + name.replace(/.*\./, ""), folder + "/" + name, "-"];
     const text = execFileSync("systemd-creds", command, { stdio: ["ignore", "pipe", "ignore"] });
     mac = createHmac("sha256", salt).update(text).digest("hex");
   } catch {}

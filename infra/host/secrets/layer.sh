@@ -1,6 +1,7 @@
 # shellcheck shell=sh disable=SC2154
-# The secrets layer on the host. Values: secrets.ts; a name is a hook's for its secrets, `key:<hook>` for its deploy key,
-# `status:<hook>` and `notify:<hook>` for what its reporter needs.
+# The secrets layer on the host. Values: secrets.ts; a name is a hook's for its secrets, and `<hook>.deploy-key`,
+# `<hook>.status` or `<hook>.notify`. After the dot it is the name by which a unit loads the credential, and to which
+# systemd-creds binds it.
 
 # An HMAC key that only root on this host can read.
 salt=$state/salt
@@ -10,7 +11,7 @@ written=$state/credentials.sha256
 # The text of a credential, from one line of standard input. A deploy key has several lines, and arrives as base64.
 plain_text() {
   case $name in
-    key:*) printf '%s\n' "$current" | base64 -d ;;
+    *.deploy-key) printf '%s\n' "$current" | base64 -d ;;
     *) printf '%s\n' "$current"; [ -z "$previous" ] || printf '%s\n' "$previous" ;;
   esac
 }
@@ -26,30 +27,24 @@ activate() {
   while read -r name current previous; do
     case " $names " in *" $name "*) ;; *) say "a secret arrived for a hook that is not declared. Nothing was replaced."; exit 1 ;; esac
     [ -n "$current" ] || { say "the secret that arrived for $name is empty. Nothing was replaced."; exit 1; }
-    # `called`: the name by which a unit loads the credential, and to which systemd-creds binds it. `least`: a token is
-    # as short as its git host makes it.
+    # A token is as short as its git host makes it.
     least=32
-    case $name in
-      key:*) file=${name#key:}-deploy-key called=deploy-key ;;
-      status:*) file=${name#status:}.status called=status least=16 ;;
-      notify:*) file=${name#notify:}.notify called=notify ;;
-      *) file=$name called=$name ;;
-    esac
-    plain_text | systemd-creds encrypt --with-key=host --name="$called" - "$credentials/.$file.new"
+    case $name in *.status) least=16 ;; esac
+    plain_text | systemd-creds encrypt --with-key=host --name="${name##*.}" - "$credentials/.$name.new"
     # An empty input encrypts without an error, and an empty HMAC key would let every sender in.
-    [ "$(systemd-creds decrypt --name="$called" "$credentials/.$file.new" - | wc -c)" -gt "$least" ] || {
+    [ "$(systemd-creds decrypt --name="${name##*.}" "$credentials/.$name.new" - | wc -c)" -gt "$least" ] || {
       say "the secret of $name does not decrypt to more than $least bytes. See systemd-creds(1)."
       exit 1
     }
-    sync "$credentials/.$file.new"
+    sync "$credentials/.$name.new"
     arrived="$arrived$name "
   done
   for name in $names; do
     case $arrived in *" $name "*) ;; *) say "no secret arrived for $name. Nothing was replaced."; exit 1 ;; esac
   done
-  for file in $files; do mv -fT "$credentials/.$file.new" "$credentials/$file"; done
+  for name in $names; do mv -fT "$credentials/.$name.new" "$credentials/$name"; done
   # shellcheck disable=SC2086
-  (cd "$credentials" && sha256sum $files) >"$written.new"
+  (cd "$credentials" && sha256sum $names) >"$written.new"
   sync "$written.new"
   mv -fT "$written.new" "$written"
   if [ ! -s "$salt" ]; then
@@ -64,15 +59,15 @@ activate() {
   # An ssh-agent, too, has the key that it was started with.
   as_installed builder || return 0
   for name in $names; do
-    case $name in key:*) agent=pushgate-agent-${name#key:}.service ;; *) continue ;; esac
-    ! systemctl is-active --quiet "$agent" || systemctl restart "$agent"
+    case $name in *.deploy-key) unit=$(of_site "$agent" "${name%.*}") ;; *) continue ;; esac
+    ! systemctl is-active --quiet "$unit" || systemctl restart "$unit"
   done
 }
 
 # Fact: mode and owner of the folder and of each credential.
 modes() {
   # shellcheck disable=SC2086
-  cd "$credentials" 2>/dev/null && stat -c '%n %a %U:%G' . $files 2>/dev/null
+  cd "$credentials" 2>/dev/null && stat -c '%n %a %U:%G' . $names 2>/dev/null
 }
 
 # Fact: the credentials that changed since `activate` wrote them, or "none".

@@ -8,40 +8,42 @@
  * - `--with-key=host`: the default may bind to a TPM, and a host moved to other hardware could no longer decrypt.
  */
 import { createHmac } from "node:crypto";
+import {
+  type CredentialKind,
+  credentialKinds,
+  credentialOf,
+  isDeployKey,
+  loadedAs,
+} from "../../../service/credentials.ts";
 import { repositoryOf } from "../../../service/git-hosts/repository.ts";
 import type { HostFact, HostLayer } from "../../apply/layer.ts";
 import { applyScript, type Probed } from "../../apply/manifest.ts";
 import { type Reconciled, reconcile } from "../../apply/reconcile.ts";
 import type { SeenLayer } from "../../apply/report.ts";
-import { sitesOf } from "../../config/derived.ts";
 import type { Credentials, Settings } from "../../config/settings.ts";
 import { layerOf, textBeside } from "../kit.ts";
 import { paths, units } from "../paths.ts";
 
-const isKey = (name: string): boolean => name.startsWith("key:");
-/** No hook's name contains a dot. */
-const fileOf = (name: string): string => name.replace(/^key:(.*)$/, "$1-deploy-key").replace(/^(\w+):(.*)$/, "$2.$1");
-const pathOf = (name: string): string => `${paths.credentials}/${fileOf(name)}`;
-export const deployKeyPath = (hook: string): string => pathOf(`key:${hook}`);
-export const reportCredential = (kind: "status" | "notify", hook: string): string => pathOf(`${kind}:${hook}`);
+/** The line of a unit that loads the credential. */
+export const loadCredential = (hook: string, kind?: CredentialKind): string =>
+  `LoadCredentialEncrypted=${kind === undefined ? hook : loadedAs(kind)}:${paths.credentials}/${credentialOf(hook, kind)}`;
 
-/** The names in `Credentials` that the configuration must contain. */
-const namesIn = (settings: Pick<Settings, "hooks">): string[] => [
-  ...settings.hooks.flatMap(({ name, repository, site }) =>
-    site !== undefined && repositoryOf(repository).ssh ? [name, `key:${name}`] : [name],
-  ),
-  ...sitesOf(settings).flatMap(({ name, setsStatus, site: { notify } }) => [
-    ...(setsStatus ? [`status:${name}`] : []),
-    ...(notify === undefined ? [] : [`notify:${name}`]),
-  ]),
-];
-
-/** Names of all files in the folder of the credentials, sorted. */
-export const credentialFiles = (settings: Pick<Settings, "hooks">): string[] => namesIn(settings).map(fileOf).sort();
+/** Names of all files in the folder of the credentials: the entries of `Credentials` that the configuration must have. */
+export const credentialFiles = (settings: Pick<Settings, "hooks">): string[] =>
+  settings.hooks.flatMap(({ name, repository, site, setsStatus }) => {
+    const has = {
+      deployKey: site !== undefined && repositoryOf(repository).ssh,
+      status: site !== undefined && setsStatus === true,
+      notify: site?.notify !== undefined,
+    };
+    return [name, ...credentialKinds.filter((kind) => has[kind]).map((kind) => credentialOf(name, kind))];
+  });
 
 /** A credential as its unit reads it. ssh rejects a key without a final line end, and one with carriage returns. */
 const textOf = (name: string, values: readonly string[]): string =>
-  isKey(name) ? `${(values[0] ?? "").replaceAll("\r", "").trim()}\n` : values.map((value) => `${value}\n`).join("");
+  isDeployKey(name)
+    ? `${(values[0] ?? "").replaceAll("\r", "").trim()}\n`
+    : values.map((value) => `${value}\n`).join("");
 
 /**
  * What `activate` reads on standard input. The text is secret: wrap it before it reaches a resource. Throws on what a
@@ -51,7 +53,7 @@ export function secretLines(secrets: Credentials): string {
   return Object.entries(secrets)
     .sort(([a], [b]) => (a < b ? -1 : 1))
     .map(([name, values]) => {
-      if (isKey(name)) return `${name} ${Buffer.from(textOf(name, values)).toString("base64")}\n`;
+      if (isDeployKey(name)) return `${name} ${Buffer.from(textOf(name, values)).toString("base64")}\n`;
       // infra/config reports these with a fix; here one could become the line of another hook, so check again.
       if (values.length === 0 || values.length > 2 || values.some((value) => !/^[\x21-\x7e]+$/.test(value)))
         throw new Error(`the secrets of hook ${name} are not one or two words of printable ASCII`);
@@ -105,15 +107,14 @@ export function judgeSecrets(
 /** Public. `activate` reads `secretLines` on its standard input, and nothing else may carry them. */
 export function secretsLayer(settings: Settings): HostLayer {
   const { etc, credentials } = paths;
-  const names = namesIn(settings);
-  const files = names.map(fileOf);
+  const names = credentialFiles(settings);
   return layerOf(import.meta.url, "secrets", {
     values: {
       etc,
       credentials,
       names,
-      files,
       receiver: units.receiver,
+      agent: units.agent("%i"),
       audit: textBeside(import.meta.url, "audit.cjs"),
     },
     // No globs: a credential is no rendered file. The unit that runs now still loads that of a hook that is gone, so the
@@ -122,7 +123,7 @@ export function secretsLayer(settings: Settings): HostLayer {
       {
         name: `credentials in ${credentials}`,
         read: "modes",
-        want: [". 700 root:root", ...files.map((file) => `${file} 600 root:root`)].join("\n"),
+        want: [". 700 root:root", ...names.map((name) => `${name} 600 root:root`)].join("\n"),
       },
       { name: "credentials changed since they were installed", read: "replaced", want: "none" },
       { name: "salt", read: `stat -c '%a %U:%G' "$salt" 2>/dev/null`, want: "600 root:root" },

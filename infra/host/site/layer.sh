@@ -3,10 +3,6 @@
 #
 # Web roots and releases are below folders that root alone can write. While root works on a site, no builder of it runs.
 
-stop_building() { # hook
-  systemctl stop "pushgate-build-$1.path" "pushgate-reconcile-$1.timer" "pushgate-schedule-$1.timer" "pushgate-build-$1.service" 2>/dev/null || :
-}
-
 # Notes where the site is served.
 write_note() { # hook web-root
   mkdir -p -- "$notes"
@@ -51,7 +47,7 @@ give_back() ( # hook
 )
 
 remove_site() { # hook
-  stop_building "$1"
+  systemctl disable --quiet --now "$(of_site "$siteTarget" "$1")" 2>/dev/null || :
   [ ! -f "$notes/$1" ] || give_back "$1" || return 1
   rm -f -- "$notes/$1"
   rmdir -- "$notes" 2>/dev/null || :
@@ -75,14 +71,9 @@ serve() ( # hook web-root
   make_folder "${root%/*}" 0755
   write_note "$hook" "$root"
   ln -sfT -- "$sites/$hook/current" "$root"
-  timers=pushgate-reconcile-$hook.timer
-  [ ! -e "$units/pushgate-schedule-$hook.timer" ] || timers="$timers pushgate-schedule-$hook.timer"
-  # shellcheck disable=SC2086
-  systemctl enable --quiet "pushgate-build-$hook.path" $timers
-  # shellcheck disable=SC2086
-  systemctl start "pushgate-build-$hook.path" $timers
+  systemctl enable --quiet --now "$(of_site "$siteTarget" "$hook")"
   # A new site is built at once, not when its timer elapses.
-  [ "$is_new" = no ] || systemctl start --no-block "pushgate-reconcile-$hook.service"
+  [ "$is_new" = no ] || systemctl start --no-block "$(of_site "$reconcile" "$hook")"
 )
 
 remove_others() {
@@ -93,9 +84,6 @@ remove_others() {
 }
 
 retire() {
-  for unit in "$units"/pushgate-build-*.path "$units"/pushgate-reconcile-*.timer "$units"/pushgate-schedule-*.timer; do
-    [ ! -e "$unit" ] || systemctl disable --quiet --now "${unit##*/}" || exit 1
-  done
   for file in "$notes"/* "$sites"/*; do
     [ ! -e "$file" ] || remove_site "${file##*/}" || exit 1
   done

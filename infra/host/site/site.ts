@@ -72,6 +72,7 @@ export function siteLayer(settings: Settings): HostLayer {
   const sites = sitesOf(settings);
   return layerOf(import.meta.url, "site", {
     values: {
+      ...{ siteTarget: units.site("%i"), build: units.build("%i"), reconcile: units.reconcile("%i") },
       sites: paths.sites,
       // A note for each site: its web root.
       notes: `${paths.state}/sites`,
@@ -91,12 +92,7 @@ export function siteLayer(settings: Settings): HostLayer {
         read: call("leads", name, webRoot),
         want: `leads to the current release of ${name}`,
       })),
-      ...sites
-        .flatMap(({ name, site: { schedule } }) => [
-          ...[units.buildPath(name), units.reconcileTimer(name)],
-          ...(schedule === undefined ? [] : [units.scheduleTimer(name)]),
-        ])
-        .map(enabledAndActive),
+      ...sites.map(({ name }) => enabledAndActive(units.site(name))),
       { name: "build accounts of no site", read: 'other_accounts "$accounts" | grep . || echo none', want: "none" },
     ],
     timeout: 120,

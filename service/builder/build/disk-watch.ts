@@ -3,11 +3,13 @@
  * has less free than its reserve. It looks at the reserve every 50 ms, which costs 20 µs, and walks the folders for
  * their size.
  */
+
 import { setTimeout as sleep } from "node:timers/promises";
+import { printable } from "../../printable.ts";
 import { isUnder } from "../files.ts";
 import type { Places } from "../places.ts";
 import { releases, sizeOf } from "../release/releases.ts";
-import { mebibytes, printable, rejected, type Setback } from "../run/setback.ts";
+import { mebibytes, rejected, type Setback } from "../run/setback.ts";
 import type { BuilderSettings } from "../settings.ts";
 import { freeOf, isLess, measure, reserveReached } from "./disk.ts";
 import { shares } from "./shares.ts";

@@ -2,9 +2,9 @@
  * What a folder takes on the disk, and what every build leaves free: a twentieth of the file system, 1 GiB at most, as
  * a disk that takes 2 GB a second takes 0.5 GB before a build is ended. The host's other programs go on with that.
  */
-import { lstatSync, opendirSync, statfsSync } from "node:fs";
+import { lstatSync, statfsSync } from "node:fs";
 import { setImmediate } from "node:timers/promises";
-import { ifThere } from "../files.ts";
+import { eachName, ifThere } from "../files.ts";
 import { failed, mebibytes, type Setback } from "../run/setback.ts";
 
 /** Bytes that an entry takes at least, so that a build of empty files is limited, too. */
@@ -71,21 +71,16 @@ export async function measure(
   let from = performance.now();
   for (let at = folders.pop(); at !== undefined && bytes <= most; at = folders.pop())
     try {
-      // Node's types do not know that names may be bytes; Node 18 requires them where the path is bytes.
-      const entries = opendirSync(at, { encoding: "buffer" as BufferEncoding, bufferSize: 1000 });
-      try {
-        for (let entry = entries.readSync(); entry && bytes <= most; entry = entries.readSync()) {
-          const path = Buffer.concat([at, slash, entry.name as unknown as Buffer]);
-          const stat = ifThere(() => lstatSync(path));
-          if (stat) bytes += Math.max(stat.blocks * 512, block) / (stat.isDirectory() ? 1 : stat.nlink);
-          if (stat?.isDirectory()) folders.push(path);
-          if (performance.now() - from < slice) continue;
-          await setImmediate();
-          if (!going()) return { bytes, closed };
-          from = performance.now();
-        }
-      } finally {
-        entries.closeSync();
+      for (const name of eachName(at)) {
+        const path = Buffer.concat([at, slash, name]);
+        const stat = ifThere(() => lstatSync(path));
+        if (stat) bytes += Math.max(stat.blocks * 512, block) / (stat.isDirectory() ? 1 : stat.nlink);
+        if (stat?.isDirectory()) folders.push(path);
+        if (bytes > most) break;
+        if (performance.now() - from < slice) continue;
+        await setImmediate();
+        if (!going()) return { bytes, closed };
+        from = performance.now();
       }
     } catch (error) {
       const { code = "", syscall } = error as NodeJS.ErrnoException;

@@ -4,7 +4,7 @@
  * not enough: without layouts Hugo exits with 0 and writes nothing.
  */
 import { lstatSync } from "node:fs";
-import { type Found, isUnder, walk } from "../files.ts";
+import { isUnder, type Tree, walk } from "../files.ts";
 import { listed, mebibytes, rejected } from "../run/setback.ts";
 import type { BuilderSettings } from "../settings.ts";
 import { onDisk } from "./disk.ts";
@@ -51,7 +51,7 @@ export function gate(
 
 export const pagesOf = (files: readonly string[]): number => files.filter((path) => /\.html?$/i.test(path)).length;
 
-function lookAt(out: string): { found: Found; sizes: readonly number[] } {
+function lookAt(out: string): { found: Tree; sizes: readonly number[] } {
   try {
     const sizes: number[] = [];
     const found = walk(out, undefined, (_, at) => sizes.push(lstatSync(at).size));

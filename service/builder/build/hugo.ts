@@ -3,16 +3,17 @@
  * file that root alone writes, after the last process of the build: the repository's code may write what it likes to
  * the connection, and close it when it likes.
  */
+
 import { once } from "node:events";
 import { chmodSync, lstatSync, mkdirSync, readdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { connect } from "node:net";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
+import { printable } from "../../printable.ts";
 import { ifThere, remove } from "../files.ts";
 import type { Places } from "../places.ts";
-import { diskFull, failed, printable, rejected, type Setback } from "../run/setback.ts";
-import type { UnitEnd } from "../run/unit-end.ts";
-import type { BuilderSettings } from "../settings.ts";
+import { diskFull, failed, rejected, type Setback } from "../run/setback.ts";
+import type { BuilderSettings, UnitEnd } from "../settings.ts";
 import { endOfFolders, mostPrinted } from "../source/content.ts";
 import { watchDisk } from "./disk-watch.ts";
 
@@ -30,7 +31,7 @@ const firstLine = /^pushgate-hugo build=([0-9a-f]{32})\n/;
 export async function build(settings: BuilderSettings, places: Places): Promise<string> {
   const { hugo, limits } = settings;
   // Hugo that still runs keeps writing into the former folder, which is removed.
-  retire(places);
+  setAside(places);
   mkdirSync(places.out);
   chmodSync(places.out, 0o777);
   provideStats(places, settings.folder);
@@ -75,7 +76,7 @@ function writeAnew(path: string, text: Buffer | string): void {
 const stop = (socket: string, orElse: () => void): void => void connect(`${socket}.stop`).on("error", orElse).resume();
 
 /** Moves the former output, or another folder that Hugo writes, away and removes it. */
-export function retire({ work, out }: Places, folder = out): void {
+export function setAside({ work, out }: Places, folder = out): void {
   ifThere(() => renameSync(folder, join(work, `former-${Date.now()}-${process.pid}`)));
   for (const name of readdirSync(work).filter((name) => name.startsWith("former-")))
     try {
@@ -85,7 +86,7 @@ export function retire({ work, out }: Places, folder = out): void {
     }
 }
 
-/** Has root remove what `retire` could not. */
+/** Has root remove what `setAside` could not. */
 export function removeAsRoot({ hugo }: BuilderSettings, { work }: Places): void {
   if (readdirSync(work).some((name) => name.startsWith("former-"))) stop(hugo.socket, () => {});
 }

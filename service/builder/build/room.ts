@@ -4,7 +4,7 @@ import { makeCache } from "../places.ts";
 import { currentRelease, prune, releases, sizeOf } from "../release/releases.ts";
 import { type BuildContext, discardClone, pruneClone } from "../source/repository.ts";
 import { measure, needRoom } from "./disk.ts";
-import { retire } from "./hugo.ts";
+import { setAside } from "./hugo.ts";
 import { shares } from "./shares.ts";
 
 /**
@@ -16,7 +16,7 @@ export async function makeRoom(context: BuildContext): Promise<void> {
   const { limits } = settings;
   const { cache, work } = places;
   if ((await measure(cache)).bytes > shares.ofCache * limits.releaseBytes) {
-    retire(places, cache);
+    setAside(places, cache);
     makeCache(places);
   }
   const others = (await measure(work)).bytes;

@@ -7,7 +7,7 @@ import { basename, dirname, extname, join } from "node:path";
 import { needRoom } from "../build/disk.ts";
 import { pagesOf } from "../build/gate.ts";
 import { runChild } from "../child.ts";
-import { below, type Found, remove, walk } from "../files.ts";
+import { below, remove, type Tree, walk } from "../files.ts";
 import type { Places } from "../places.ts";
 import { failed, listed } from "../run/setback.ts";
 import type { BuilderSettings } from "../settings.ts";
@@ -27,7 +27,7 @@ type Draft = Rules & {
 type Source = Pick<Manifest, "from"> & { readonly commit: string };
 
 /** Makes a release of Hugo's output: on the disk, and not yet published. Adds to `warnings`. */
-export async function makeRelease(rules: Rules, places: Places, source: Source, found: Found, warnings: string[]) {
+export async function makeRelease(rules: Rules, places: Places, source: Source, found: Tree, warnings: string[]) {
   const { commit } = source;
   const release = nextId(places, commit);
   const folder = places.release(release);
@@ -50,7 +50,7 @@ export async function makeRelease(rules: Rules, places: Places, source: Source, 
   }
 }
 
-function addBuilt({ places, release, folder, files }: Draft, found: Found): void {
+function addBuilt({ places, release, folder, files }: Draft, found: Tree): void {
   const former = deployed(places);
   for (const path of found.folders) mkdirSync(join(folder, path));
   for (const [at, paths] of byFolder(found.files))

@@ -155,7 +155,7 @@ export function prune(places: Places, stay: readonly string[]): void {
   for (const id of old) remove(places.release(id));
 }
 
-export const discard = (places: Places, release: string): void =>
+export const removeRelease = (places: Places, release: string): void =>
   prune(
     places,
     releases(places).filter((id) => id !== release),

@@ -5,7 +5,7 @@
  * it cannot take a marker it stays: the .path unit would start the next builder at once.
  */
 import { setTimeout as sleep } from "node:timers/promises";
-import { removeAsRoot, retire } from "../build/hugo.ts";
+import { removeAsRoot, setAside } from "../build/hugo.ts";
 import type { Places } from "../places.ts";
 import { currentRelease, prune, removeHalf, staying } from "../release/releases.ts";
 import { type BuildContext, removeHalfCheckout } from "../source/repository.ts";
@@ -22,7 +22,7 @@ type Journal = (entry: RunLine) => void;
 export function removeLeftovers(places: Places): void {
   removeHalf(places);
   removeHalfCheckout(places);
-  retire(places);
+  setAside(places);
 }
 
 /**
@@ -119,7 +119,7 @@ function pruneOld(places: Places, stay?: readonly string[]): void {
 /** Removes former output and packs the clone. No run depends on this: what fails is done after the next publish. */
 async function cleanUp(context: BuildContext): Promise<void> {
   try {
-    retire(context.places);
+    setAside(context.places);
     removeHalfCheckout(context.places, true);
     removeAsRoot(context.settings, context.places);
     await context.git(["gc", "--auto", "--quiet"]);

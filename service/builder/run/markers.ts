@@ -5,19 +5,11 @@
  *   noted is pending until it is published, also after a power cut.
  * - Root's requests are in a folder that no member can enter. They stay there until they are done, or parked.
  */
-import {
-  lstatSync,
-  mkdtempSync,
-  opendirSync,
-  readFileSync,
-  renameSync,
-  rmdirSync,
-  type Stats,
-  unlinkSync,
-} from "node:fs";
-import { ifThere, remove, syncFolder, writeWhole } from "../files.ts";
+import { lstatSync, mkdtempSync, readFileSync, renameSync, rmdirSync, type Stats, unlinkSync } from "node:fs";
+import { printable } from "../../printable.ts";
+import { eachName, ifThere, remove, syncFolder, writeWhole } from "../files.ts";
 import type { Places } from "../places.ts";
-import { printable, setbackOf } from "./setback.ts";
+import { setbackOf } from "./setback.ts";
 
 export type Marker = {
   readonly kind: "delivery" | "request" | "tick" | "schedule" | "rollback";
@@ -58,17 +50,11 @@ const stuck = new Set<string>();
 
 /** Without names that have a leading dot. */
 function* entriesOf(folder: string): Generator<FoundFile> {
-  const opened = opendirSync(folder, { encoding: "buffer" as BufferEncoding });
-  try {
-    for (let entry = opened.readSync(); entry; entry = opened.readSync()) {
-      const name = entry.name as unknown as Buffer;
-      if (name[0] === 0x2e) continue;
-      const path = Buffer.concat([Buffer.from(`${folder}/`), name]);
-      const stat = statOf(path);
-      yield { folder, name, path, stat, key: `${path.toString("latin1")} ${stat?.ino}` };
-    }
-  } finally {
-    opened.closeSync();
+  for (const name of eachName(folder)) {
+    if (name[0] === 0x2e) continue;
+    const path = Buffer.concat([Buffer.from(`${folder}/`), name]);
+    const stat = statOf(path);
+    yield { folder, name, path, stat, key: `${path.toString("latin1")} ${stat?.ino}` };
   }
 }
 

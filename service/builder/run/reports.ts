@@ -3,12 +3,14 @@
  * builder writes it into a folder and goes on, so that no git host and no network delays a build; and what cannot be
  * written is a warning of the run.
  */
+
 import { readFileSync } from "node:fs";
-import { add, type Report } from "../../outbox.ts";
+import { printable } from "../../printable.ts";
 import { writeWhole } from "../files.ts";
+import { add, type Report } from "../outbox.ts";
 import type { Places } from "../places.ts";
 import type { BuilderSettings } from "../settings.ts";
-import { printable, setbackOf } from "./setback.ts";
+import { setbackOf } from "./setback.ts";
 import { type Failing, isGood, type Run } from "./status.ts";
 
 type Turn = "failing" | "succeeding";

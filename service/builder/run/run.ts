@@ -11,11 +11,11 @@ import {
   currentRelease,
   deployed,
   differences,
-  discard,
   isSameBuild,
   publish,
   readManifest,
   releases,
+  removeRelease,
   switchTo,
 } from "../release/releases.ts";
 import { contentOf, fromOf, movedFrom } from "../source/content.ts";
@@ -93,7 +93,7 @@ async function advance(context: BuildContext, markers: readonly Marker[], run: R
       if (heldHead(places) !== head) unholdHead(places);
     } finally {
       // Only published releases stay, for a rollback: five others would take their places.
-      if (currentRelease(places) !== made.release) discard(places, made.release);
+      if (currentRelease(places) !== made.release) removeRelease(places, made.release);
     }
   });
 }

@@ -1,3 +1,5 @@
+import { printable } from "../../printable.ts";
+
 /** Why a run ends without a new site. `failed`: the next try may work. `rejected`: the build must not be published. */
 export class Setback extends Error {
   readonly result: "failed" | "rejected";
@@ -34,12 +36,6 @@ export function setbackOf(error: unknown): Setback {
     );
   return failed(`unexpected: ${printable(message ?? String(error), 300)}`);
 }
-
-/** Without control characters and characters that reorder a terminal's text: names and outputs come from the repository. */
-export const printable = (text: string, longest: number): string => {
-  const clean = text.replace(/[\p{C}\p{Zl}\p{Zp}]/gu, "?");
-  return clean.length > longest ? `${clean.slice(0, longest)}…` : clean;
-};
 
 /** "a, b and 3 more", each name cut short. */
 export function listed(names: readonly string[], most = 5): string {

@@ -39,7 +39,7 @@ export type Status = {
   readonly releases: readonly ({ readonly id: string } & Pick<Manifest, "commit" | "at" | "pages" | "bytes">)[];
 };
 
-/** A line of the journal: `journalctl -o cat -u pushgate-build-<hook>`. */
+/** A line of the journal: `journalctl -o cat -u pushgate-build@<hook>`. */
 export type RunLine = Last & { readonly hook: string; readonly release: string | null; readonly failing?: Failing };
 
 /** A run's result so far and its clock. */

@@ -2,19 +2,17 @@
  * A builder that was ended in the middle of a run, by a limit of memory or by a fault of its own, has reported nothing.
  * systemd runs this program after it: the status gets the reason, and the next builder pauses as after a failed run.
  */
+
 import { readFileSync } from "node:fs";
+import { printable } from "../../printable.ts";
 import { ifThere, remove, writeWhole } from "../files.ts";
 import type { Places } from "../places.ts";
 import { currentRelease } from "../release/releases.ts";
-import type { BuilderSettings } from "../settings.ts";
+import type { BuilderSettings, UnitEnd } from "../settings.ts";
 import { arrived, named, pending } from "./markers.ts";
 import { pausesOf, stillFailing } from "./pauses.ts";
 import { reportResult, turnOf } from "./reports.ts";
-import { printable } from "./setback.ts";
 import { Run, type RunLine, readStatus, writeStatus } from "./status.ts";
-
-/** $SERVICE_RESULT, $EXIT_CODE and $EXIT_STATUS in systemd's words, such as oom-kill, killed and KILL. */
-export type UnitEnd = { readonly result: string; readonly code: string; readonly status: string };
 
 /** undefined where nothing was pending. */
 export function reportEnd(settings: BuilderSettings, places: Places, end: UnitEnd): RunLine | undefined {
@@ -33,7 +31,7 @@ export function reportEnd(settings: BuilderSettings, places: Places, end: UnitEn
 function reasonOf(hook: string, { result, code, status }: UnitEnd): string {
   const how = printable([result, code, status].filter(Boolean).join(", "), 100);
   if (result !== "oom-kill" && status !== "KILL")
-    return `the builder ended in the middle of a run (${how}). See journalctl -u pushgate-build-${hook}.`;
+    return `the builder ended in the middle of a run (${how}). See journalctl -u pushgate-build@${hook}.`;
   return (
     `the builder was killed at its memory limit, or as the host had no memory left (${how}). Raise ` +
     "hooks[].site.limits.memoryMiB, which below 512 limits Hugo alone, or see journalctl -k."

@@ -1,7 +1,9 @@
 /** Why git failed, in words for people. The tests provoke these errors with a real git. */
+
 import { repositoryOf } from "../../git-hosts/repository.ts";
+import { printable } from "../../printable.ts";
 import type { Ended } from "../child.ts";
-import { diskFull, printable } from "../run/setback.ts";
+import { diskFull } from "../run/setback.ts";
 import type { BuilderSettings } from "../settings.ts";
 
 /** The first row that matches counts: rows nearer to the cause come first. Words in braces are replaced. */

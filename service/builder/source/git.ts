@@ -3,11 +3,12 @@
  * The rules are in the environment, because git passes it on to submodules, and git gets no other variable. For each line
  * git.test.ts or ssh.test.ts shows what gets in without it.
  */
-import type { Builder } from "../../settings.ts";
+
 import { watchDisk } from "../build/disk-watch.ts";
 import { type Ended, runChild } from "../child.ts";
 import { placesOf } from "../places.ts";
 import { failed } from "../run/setback.ts";
+import type { Builder } from "../settings.ts";
 import { memoryFault } from "./git-faults.ts";
 
 const configuration = Object.entries({

@@ -85,9 +85,9 @@ const here = (text: string): string =>
 /** Prompts that any command may have. */
 const usual = (): Reply[] => [
   [/unlock config\/secrets[^*]*:\s*$/, `${passphrase}${enter}`],
-  [/Passphrase of the stack .*: $/, `${passphrase}${enter}`],
+  [/\? Passphrase of the stack /, `${passphrase}${enter}`],
   [/Do you want to perform this (update|destroy)/, `yes${enter}`],
-  [/\[y\/N\] $/, `y${enter}`],
+  [/\(y\/N\)\s*$/, `y${enter}`],
 ];
 
 /** Types a line, and returns what the terminal shows. */
@@ -173,7 +173,7 @@ const answers: Readonly<Record<string, string>> = {
 const others = ["name", "address", "address6", "hostname", "branch", "hook", "webRoot"];
 const initReplies = (): Reply[] => [
   ...[...Object.entries(answers), ...others.map((name) => [name, ""])].map(
-    ([name, answer]): Reply => [new RegExp(`^${name}( \\[.*\\])?: $`, "m"), `${answer}${enter}`],
+    ([name, answer]): Reply => [new RegExp(`\\? ${name}: `), `${answer}${enter}`],
   ),
   [/Enter your passphrase to protect[^*]*:\s*$/, `${passphrase}${enter}`],
   [/Re-enter your passphrase[^*]*:\s*$/, `${passphrase}${enter}`],

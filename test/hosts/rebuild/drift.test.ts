@@ -57,30 +57,28 @@ ln -sf /dev/null ${units.buildPath("docs")}
 sed -i 's/"pagesPercent": 50/"pagesPercent": 0/' ${paths.builderSettings}/site.json
 rm ${paths.builderSettings}/docs.known_hosts
 rmdir ${paths.rootRequests}/docs
-systemctl --quiet disable --now ${units.hugoSocket("docs")}`,
+systemctl stop ${units.hugoSocket("docs")}`,
     says: [
       `${paths.units}/pushgate-hugo-site@.service has other contents (- on the host, + declared):`,
       "\n+ RootDirectory=/run/pushgate-hugo/root\n",
-      `${paths.units}/${units.buildPath("docs")} is a symbolic link, not a file`,
+      `${paths.units}/${units.buildPath("docs")}`,
       `${paths.builderSettings}/site.json has other contents`,
       '\n-     "pagesPercent": 0,\n+     "pagesPercent": 50,\n',
       `${paths.builderSettings}/docs.known_hosts is missing`,
       `\n+ ${paths.rootRequests}/docs 770 root:pushgate-build-docs`,
-      `${units.hugoSocket("docs")} is: declared is "enabled active", the host reports "disabled inactive"`,
+      `units of ${units.site("docs")} that are not active: declared is "none", the host reports "${units.hugoSocket("docs")}"`,
     ],
   },
   {
     layer: "site",
     // Stops all builders, because the start of one would restore the egress table. Links the web root like a manual rollback.
-    change: `systemctl --quiet disable --now ${units.reconcileTimer("site")}
-systemctl stop ${units.reconcileTimer("docs")}
+    change: `systemctl --quiet disable --now ${units.site("site")}
+systemctl stop ${units.site("docs")}
 until [ "$(systemctl is-active ${units.reconcile("site")} ${units.reconcile("docs")} | sort -u)" = inactive ]; do sleep 0.1; done
-systemctl stop ${units.buildPath("site")} ${units.buildPath("docs")} ${units.build("site")} ${units.build("docs")}
 ln -sfn "$(readlink -f ${folder}/current)" ${webRoot}`,
     says: [
-      `${units.reconcileTimer("site")} is: declared is "enabled active", the host reports "disabled inactive"`,
-      `${units.reconcileTimer("docs")} is: declared is "enabled active", the host reports "enabled inactive"`,
-      `${units.buildPath("site")} is: declared is "enabled active", the host reports "enabled inactive"`,
+      `${units.site("site")} is: declared is "enabled active", the host reports "disabled inactive"`,
+      `${units.site("docs")} is: declared is "enabled active", the host reports "enabled inactive"`,
       `web root ${webRoot}: declared is "leads to the current release of site", the host reports "a link to ${folder}/releases/`,
     ],
   },

@@ -50,7 +50,7 @@ afterAll(async () => {
 /** Restores the protections that a test removed, and the site that it changed. */
 afterEach(async () => {
   await host.inside("rm -rf /run/systemd/system/pushgate-*.d && systemctl daemon-reload");
-  await host.inside("systemctl try-restart 'pushgate-build-*.service'");
+  await host.inside("systemctl try-restart 'pushgate-build@*.service'");
   await host.inside(egressScript);
   for (const hook of ["site", "docs"] as const) {
     const { last } = statusOf(host, hook)!;
@@ -60,7 +60,7 @@ afterEach(async () => {
 
 const dropIn = async (unit: string, text: string): Promise<void> => {
   await host.writeFile(`/run/systemd/system/${unit}.d/open.conf`, text);
-  await host.inside("systemctl daemon-reload && systemctl try-restart 'pushgate-build-*.service'");
+  await host.inside("systemctl daemon-reload && systemctl try-restart 'pushgate-build@*.service'");
 };
 
 const egressScript = "/usr/local/lib/pushgate/egress";
@@ -182,7 +182,7 @@ describe("programs that a build can run", () => {
     await idle(host, "site");
     await host.inside(`cp -a ${builder} /root/builder.cjs`);
     await host.writeFile(builder, readFileSync(weak, "utf8"));
-    await host.inside(`systemctl try-restart pushgate-build-site.service`);
+    await host.inside(`systemctl try-restart pushgate-build@site.service`);
     try {
       await built({ "static/two.txt": "2" });
       expect((await ran()).split("\n")).toContain("/var/lib/pushgate-sites/site/ran");
@@ -242,7 +242,7 @@ describe("programs that a build can run", () => {
  * writing to /proc/<pid>/mem of Hugo, which has the same account.) `0.bin` delays the copy after the look. The first
  * exchange comes after `first` seconds.
  */
-const targets = { key: "/run/credentials/pushgate-build-docs.service", clone: `${placesOf("site").site}/work/clone` };
+const targets = { key: "/run/credentials/pushgate-build@docs.service", clone: `${placesOf("site").site}/work/clone` };
 const forging = (names: readonly (keyof typeof targets)[], first = 0.1) => `#!/usr/bin/perl
 use Time::HiRes qw(sleep);
 my %links = (${names.map((name) => `${name} => "${targets[name]}"`).join(", ")});
@@ -306,8 +306,8 @@ describe("a build that forges its end, lives on and exchanges folders for links"
     await idle(host, "docs");
     await host.inside(`cp -a ${builder} /root/builder.cjs`);
     await host.writeFile(builder, readFileSync(weak, "utf8"));
-    const given = "LoadCredentialEncrypted=deploy-key:/etc/pushgate/credentials/docs-deploy-key";
-    await dropIn("pushgate-build-docs.service", `[Service]\n${given}\n`);
+    const given = "LoadCredentialEncrypted=deploy-key:/etc/pushgate/credentials/docs.deploy-key";
+    await dropIn("pushgate-build@docs.service", `[Service]\n${given}\n`);
     // A link to the clone leads nowhere, as the builder's unit does not see it, and so stops the build.
     try {
       let found = "";

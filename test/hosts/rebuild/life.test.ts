@@ -67,7 +67,7 @@ describe("the deploy key", () => {
     const processes = await search.processes();
     await timersBegin(host);
     const given = await search.givenToCreds();
-    expect(given).toContain("docs-deploy-key");
+    expect(given).toContain("docs.deploy-key");
     const { stack } = rebuild.world;
     const preview = await stack.preview("--diff");
     const texts = {

@@ -25,7 +25,7 @@ afterAll(async () => {
 });
 
 const timer = units.scheduleTimer("site");
-const timers = () => host.read("systemctl list-timers --all --no-legend 'pushgate-schedule-*'");
+const timers = () => host.read("systemctl list-timers --all --no-legend 'pushgate-schedule@*'");
 const inFolder = (files: Files) =>
   Object.fromEntries(Object.entries(files).map(([path, file]) => [`web/${path}`, file]));
 

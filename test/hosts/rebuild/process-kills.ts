@@ -35,11 +35,11 @@ const victims = [
 
 /** Shell commands that put the victims' process ids into `pids`. */
 const pidsOf: Record<(typeof victims)[number], string> = {
-  builder: "pids=$(systemctl show -P MainPID pushgate-build-site.service)",
-  "git or sync": "pids=$(tail -n +2 /sys/fs/cgroup/system.slice/pushgate-build-site.service/cgroup.procs 2>/dev/null)",
+  builder: "pids=$(systemctl show -P MainPID pushgate-build@site.service)",
+  "git or sync": "pids=$(tail -n +2 /sys/fs/cgroup/system.slice/pushgate-build@site.service/cgroup.procs 2>/dev/null)",
   receiver: "pids=$(systemctl show -P MainPID pushgate-receiver.service)",
   hugo: "pids=$(cat /sys/fs/cgroup/system.slice/*pushgate*hugo*/*/cgroup.procs /sys/fs/cgroup/system.slice/pushgate-hugo-site@*/cgroup.procs 2>/dev/null)",
-  all: "pids=$(systemctl show -P MainPID pushgate-build-site.service pushgate-receiver.service)",
+  all: "pids=$(systemctl show -P MainPID pushgate-build@site.service pushgate-receiver.service)",
 };
 
 /** Runs until `count` kills have hit at least one process each. */
@@ -53,7 +53,7 @@ export async function soakKills(rebuild: Rebuild, count: number, seed: number): 
   const soon = "[Service]\nRestartSec=100ms\n";
   const noPause = `ExecStopPost=/usr/bin/rm -f ${placesOf("site").paused}\n`;
   await host.writeFile("/run/systemd/system/pushgate-receiver.service.d/soon.conf", soon);
-  await host.writeFile("/run/systemd/system/pushgate-build-site.service.d/soon.conf", soon + noPause);
+  await host.writeFile("/run/systemd/system/pushgate-build@site.service.d/soon.conf", soon + noPause);
   await host.inside("systemctl daemon-reload");
 
   let mark = 1;

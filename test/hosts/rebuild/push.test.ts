@@ -237,7 +237,7 @@ test("the builder keeps at most five releases, each read-only", async () => {
 test("the timer publishes a push without a delivery, and restarts a failed path unit, within its period", async () => {
   await idle(host, "docs");
   // Too large a burst leaves the path unit failed.
-  const unit = "pushgate-build-docs.path";
+  const unit = "pushgate-build@docs.path";
   await host.writeFile(
     `/run/systemd/system/${unit}.d/limit.conf`,
     "[Path]\nTriggerLimitIntervalSec=60s\nTriggerLimitBurst=1\n",
@@ -247,7 +247,7 @@ test("the timer publishes a push without a delivery, and restarts a failed path 
     "the path unit fails",
     async () => {
       // A builder that waits would take the delivery itself.
-      await host.inside("systemctl stop pushgate-build-docs.service");
+      await host.inside("systemctl stop pushgate-build@docs.service");
       await rebuild.deliver(rebuild.repositories.docs.head()!, "docs");
       return (await host.inside(`systemctl is-failed ${unit}`, { check: false })).code === 0 || undefined;
     },

@@ -57,7 +57,7 @@ export async function soakWalk(rebuild: Rebuild, count: number, seed: number): P
     tick: () => rebuild.request("tick"),
     rollback: () => rebuild.request(`rollback-${pick(statusOf(host)!.releases).id}`),
     "builder killed": () =>
-      host.inside("systemctl kill --signal=KILL pushgate-build-site.service 2>/dev/null", { check: false }),
+      host.inside("systemctl kill --signal=KILL pushgate-build@site.service 2>/dev/null", { check: false }),
   };
   const steps: Record<string, number> = {};
   const results: Record<string, number> = {};

@@ -162,7 +162,7 @@ test("without token and site.notify its units, account, credentials and folder l
   const left =
     "find /etc /var/spool /run/systemd -name '*pushgate-report*' -o -name 'docs.status' -o -name 'docs.notify'";
   expect(await host.read(`${left}; getent passwd ${account} || :`)).toBe("");
-  const states = await host.read("systemctl list-units --all --no-legend --plain 'pushgate-report-*'");
+  const states = await host.read("systemctl list-units --all --no-legend --plain 'pushgate-report@*'");
   expect(states).toBe("");
   const preview = await rebuild.world.stack.preview("--expect-no-changes");
   expect(preview.code, preview.stdout).toBe(0);

@@ -67,7 +67,7 @@ export type Run = Pick<Last, "result" | "reason" | "commit" | "trigger">;
 
 /** The builder's runs since boot: the journal has one line for each. */
 export async function runs(host: Host, hook: HookName = "site"): Promise<Run[]> {
-  const text = await host.read(`journalctl --boot --no-pager -o cat -u pushgate-build-${hook}.service`);
+  const text = await host.read(`journalctl --boot --no-pager -o cat -u pushgate-build@${hook}.service`);
   return text
     .split("\n")
     .filter((line) => line.startsWith("{"))
@@ -97,7 +97,7 @@ function linesOf(file: string): string[] {
 
 /** The processes of the builder's unit, which ends with its last build. */
 const processes = (hook: HookName) =>
-  `{ cat /sys/fs/cgroup/system.slice/pushgate-build-${hook}.service/cgroup.procs 2>/dev/null || :; } | wc -l`;
+  `{ cat /sys/fs/cgroup/system.slice/pushgate-build@${hook}.service/cgroup.procs 2>/dev/null || :; } | wc -l`;
 
 /** Waits until nothing is pending and no build runs. */
 export async function idle(host: Host, hook: HookName = "site"): Promise<void> {
@@ -128,7 +128,7 @@ export async function idle(host: Host, hook: HookName = "site"): Promise<void> {
  */
 export async function timersEnd(host: Host): Promise<void> {
   const running = "systemctl list-units --no-legend --state=active,activating,deactivating";
-  const begun = `'pushgate-reconcile-*.service' ${units.guard}`;
+  const begun = `'pushgate-reconcile@*.service' ${units.guard}`;
   await host.inside(`systemctl stop 'pushgate-*.timer'; while ${running} ${begun} | grep -q .; do sleep 0.1; done`);
   for (const hook of ["site", "docs"] as const) await idle(host, hook);
 }
@@ -138,8 +138,9 @@ export async function timersEnd(host: Host): Promise<void> {
  * joins the one that has begun, and returns when its request is there.
  */
 export async function timersBegin(host: Host): Promise<void> {
-  const named = (pattern: string) => `$(systemctl list-unit-files --no-legend '${pattern}' | cut -d' ' -f1)`;
-  const declared = "systemctl list-unit-files --no-legend --state=enabled 'pushgate-*.timer' | cut -d' ' -f1";
-  await host.inside(`systemctl start $(${declared}) && systemctl start ${named("pushgate-reconcile-*.service")}`);
+  const targets = "$(cd /etc/systemd/system/multi-user.target.wants && ls -d pushgate-site@*.target)";
+  await host.inside(`targets=${targets}
+systemctl start ${units.guardTimer} $targets
+systemctl start $(echo "$targets" | sed 's/^pushgate-site\\(.*\\)target$/pushgate-reconcile\\1service/')`);
   for (const hook of ["site", "docs"] as const) await idle(host, hook);
 }

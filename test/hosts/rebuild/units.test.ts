@@ -143,7 +143,7 @@ chown -R guest:writers /home/guest/content && chmod -R g=rX,o= /home/guest/conte
     },
   ];
   settings = settingsOf(host, hooks);
-  secrets = { site: ["s".repeat(40)], docs: ["d".repeat(40)], "key:docs": [git.ssh.deployKey] };
+  secrets = { site: ["s".repeat(40)], docs: ["d".repeat(40)], "docs.deploy-key": [git.ssh.deployKey] };
   direct = new DirectApply(host);
   const ran = await direct.apply(settings, [...beneath, "builder-program", "egress", "builder"], secrets);
   expect(ran.code, ran.stderr).toBe(0);
@@ -203,9 +203,8 @@ test("the preview right after is clean", async () => {
 
 test("systemd rates each service at its known exposure", async () => {
   const ofEach = (hook: string) => ({
-    [`build-${hook}`]: 1.1,
-    [`content-${hook}`]: 1.4,
-    [`reconcile-${hook}`]: 0.7,
+    [`build@${hook}`]: 1.1,
+    [`content@${hook}`]: 1.4,
     [`stop-${hook}@`]: 0.9,
   });
   expect(await exposures(host)).toEqual({
@@ -213,7 +212,10 @@ test("systemd rates each service at its known exposure", async () => {
     ...ofEach("docs"),
     "hugo-site@": 0.2,
     "hugo-docs@": 0.2,
-    "agent-docs": 0.3,
+    "agent@docs": 0.3,
+    "report@": 1.1,
+    "reconcile@": 0.7,
+    "schedule@": 0.7,
     egress: 3.1,
     receiver: 0.2,
   });
@@ -403,7 +405,7 @@ SSH_AUTH_SOCK=/run/pushgate-agent-docs/socket ssh-add -l`;
     expect(said).toMatch(/^256 SHA256:/m);
     expect(said).not.toContain(key.slice(0, 40));
     expect(said).not.toContain("/deploy-key");
-    const given = "LoadCredentialEncrypted=deploy-key:/etc/pushgate/credentials/docs-deploy-key";
+    const given = "LoadCredentialEncrypted=deploy-key:/etc/pushgate/credentials/docs.deploy-key";
     expect(await inBuilder(look, given)).toContain(key.slice(0, 40));
     // systemd stops what no unit needs a moment later, and the timer may have started a build in between.
     await until("the agent ended with the build", async () =>
@@ -573,7 +575,8 @@ describe("the egress table", () => {
 
 test("one builder runs for a site, however often it is started; with a second unit there would be two", async () => {
   const unit = units.build("site");
-  await host.inside(`cp /etc/systemd/system/${unit} /run/systemd/system/pushgate-build-second.service
+  const files = `/etc/systemd/system/${units.build()} /etc/systemd/system/${unit}.d/site.conf`;
+  await host.inside(`sed 's/%i/site/g' ${files} >/run/systemd/system/pushgate-second.service
 systemctl daemon-reload`);
   /** The most builders of the site, started by systemd, that were seen while these units are started again and again. */
   const most = (...started: string[]) =>
@@ -590,12 +593,12 @@ done
 echo "$most"`);
   expect(await most(unit)).toBe("1");
   // The second one, and the report of the end of one of them.
-  expect(Number(await most(unit, "pushgate-build-second.service"))).toBeGreaterThan(1);
+  expect(Number(await most(unit, "pushgate-second.service"))).toBeGreaterThan(1);
   // A unit that failed stays loaded without its file.
-  await host.inside(`systemctl stop pushgate-build-second.service
-rm /run/systemd/system/pushgate-build-second.service
+  await host.inside(`systemctl stop pushgate-second.service
+rm /run/systemd/system/pushgate-second.service
 systemctl daemon-reload
-systemctl reset-failed pushgate-build-second.service 2>/dev/null || :`);
+systemctl reset-failed pushgate-second.service 2>/dev/null || :`);
 });
 
 test("a member of the writers' group can request a build; another account cannot write a request", async () => {
@@ -696,13 +699,13 @@ systemctl restart ${units.build("docs")}`);
 describe("the probe reports each manual change, and an apply repairs it in place", () => {
   const rounds: Record<string, { change: string; says: Record<string, string> }> = {
     "units, folders, tables": {
-      change: `echo '# by hand' >>/etc/systemd/system/${units.build("site")}
+      change: `echo '# by hand' >>/etc/systemd/system/${units.build()}
 mkdir -p /etc/systemd/system/pushgate-hugo-site@.service.d
 printf '[Service]\\nRootDirectory=\\n' >/etc/systemd/system/pushgate-hugo-site@.service.d/open.conf
 mkdir -p /etc/systemd/system/${units.build("docs")}.d
 printf '[Service]\\nEnvironment=BY_HAND=1\\n' >/etc/systemd/system/${units.build("docs")}.d/open.conf
 systemctl daemon-reload
-systemctl --quiet disable --now ${units.reconcileTimer("docs")}
+systemctl --quiet disable --now ${units.site("docs")}
 systemctl stop ${units.buildPath("site")}
 chmod 0777 /var/spool/pushgate-publish/site /var/spool/pushgate-root/site
 nft insert rule inet pushgate_egress builder accept
@@ -711,11 +714,11 @@ echo x >>/usr/local/lib/pushgate/builder.cjs`,
         "builder-program": "/usr/local/lib/pushgate/builder.cjs is: differs",
         egress: 'table inet pushgate_egress: declared is "as declared", the host reports "added: accept (differs)"',
         builder: "- # by hand",
-        site: `${units.buildPath("site")} is: declared is "enabled active", the host reports "enabled inactive"`,
+        site: `${units.site("docs")} is: declared is "enabled active", the host reports "disabled inactive"`,
       },
     },
     "Hugo's socket, known hosts and the resolver": {
-      change: `systemctl --quiet disable --now ${units.hugoSocket("docs")}
+      change: `systemctl stop ${units.hugoSocket("docs")}
 rm /etc/pushgate/builder/docs.known_hosts
 echo 'nameserver 192.0.2.1' >>/etc/resolv.conf`,
       says: {
@@ -746,7 +749,7 @@ test("an apply without a hook's site makes its web root a folder again, and the 
   expect(await host.read("stat -c '%F %U:%G %a' /srv/docs")).toBe("directory root:root 755");
   expect(await served("/srv/docs/index.html")).toBe(page);
   expect(await host.read("ls /var/lib/pushgate-sites /etc/pushgate/credentials")).not.toMatch(
-    /docs-deploy-key|^docs$.*^docs$/m,
+    /docs.deploy-key|^docs$.*^docs$/m,
   );
   expect(await host.read("getent passwd | grep -oE '^pushgate-(build|hugo)[^:]*' | sort")).toBe(
     `${builderUser("site")}\n${hugoUser("site")}`,

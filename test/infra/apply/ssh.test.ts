@@ -44,6 +44,6 @@ test.each([
 test("of what ssh printed the last three lines are quoted, without frames, blanks and the engine's own line", () => {
   const printed =
     'error: exit status 255: running "x"\n@@@@@@@\n  one \n\n\t two\n@  WARNING @@@\nthree\u001b[2J\n four  \n';
-  expect(unreachable(host, printed).split("\n").at(-1)).toBe("  ssh printed: two / three[2J / four");
+  expect(unreachable(host, printed).split("\n").at(-1)).toBe("  ssh printed: two / three?[2J / four");
   expect(unreachable(host, "x".repeat(600)).split("\n").at(-1)).toBe(`  ssh printed: ${"x".repeat(500)}`);
 });

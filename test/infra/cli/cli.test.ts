@@ -53,7 +53,7 @@ describe("status", () => {
   test("status --json prints the same for a program, with the faults as a list and in the exit status", async () => {
     const failing = { since: "2026-11-23T10:00:00Z", attempts: 4, next: "2026-11-23T10:02:00Z" };
     const last = { ...status().last, result: "failed", reason: "hugo: error calling partial" };
-    const units = { "pushgate-build-site.path": "loaded failed failed trigger-limit-hit enabled" };
+    const units = { "pushgate-build@site.path": "loaded failed failed trigger-limit-hit enabled" };
     hosts.add("web1", { statusJson: status({ failing, last }), units });
     hosts.write("web2", "run/pushgate-guard/verdict", "closed: the kernel does not enforce it");
     const { code, stdout } = await hosts.run("status", "--json", "--stack", "prod");
@@ -61,7 +61,7 @@ describe("status", () => {
     expect(code).toBe(1);
     expect(faults).toEqual([
       "web1: site has been failing since 2026-11-23T10:00:00Z: hugo: error calling partial",
-      "web1: pushgate-build-site.path failed (trigger-limit-hit)",
+      "web1: pushgate-build@site.path failed (trigger-limit-hit)",
       "web2: guard: closed: the kernel does not enforce it",
     ]);
     expect(reports[0].hooks[0]).toMatchObject({
@@ -100,7 +100,7 @@ describe("status", () => {
     expect(await building({ [taken]: minutesAgo(80) }, paused(-3))).toBeUndefined();
     // The builder waits for a marker, or does not run.
     expect(await building({}, hourAgo)).toBeUndefined();
-    const ended = { "pushgate-build-site.service": "loaded inactive dead success static" };
+    const ended = { "pushgate-build@site.service": "loaded inactive dead success static" };
     expect(await building({ [taken]: minutesAgo(5) }, hourAgo, ended)).toBeUndefined();
 
     add({ [taken]: minutesAgo(5) }, hourAgo);
@@ -171,7 +171,7 @@ describe("rollback", () => {
     for (const host of ["web1", "web2"]) {
       const text = readFileSync(hosts.at(host, "var/lib/pushgate-sites/site/status.json"), "utf8");
       expect(JSON.parse(text).last.trigger).toEqual([`rollback-${before}`]);
-      expect(readFileSync(hosts.at(host, "restarted"), "utf8")).toBe("pushgate-build-site.service\n");
+      expect(readFileSync(hosts.at(host, "restarted"), "utf8")).toBe("pushgate-build@site.service\n");
       expect(readdirSync(hosts.at(host, "var/spool/pushgate-root"))).toEqual(["site"]);
     }
   });
@@ -359,7 +359,7 @@ describe("a host's answer", () => {
       { head: "d".repeat(40), held: "d".repeat(40) },
       /head +dddddddddddd, held back by a rollback/,
     ],
-    ["a reason without its escape sequence", { last: { ...status().last, reason: "\u001b[2Jgone" } }, /: \[2Jgone\n/],
+    ["a reason without its escape sequence", { last: { ...status().last, reason: "\u001b[2Jgone" } }, /: \?\[2Jgone\n/],
   ])("status prints %s", (_, change, line) => {
     expect(text(JSON.stringify(status(change)))).toMatch(line);
     expect(text(JSON.stringify(status(change)))).not.toContain("\u001b");
@@ -377,7 +377,7 @@ describe("a host's answer", () => {
 
 test("status looks at the timer of a schedule, where a site has one", () => {
   const looksAt = (scheduled: boolean) =>
-    reportScript([{ name: "site", built: true, scheduled }]).includes("pushgate-schedule-site.timer");
+    reportScript([{ name: "site", built: true, scheduled }]).includes("pushgate-schedule@site.timer");
   expect([looksAt(true), looksAt(false)]).toEqual([true, false]);
 });
 

@@ -4,11 +4,10 @@
  * the builder's status.json, and `builder` the shell that a restart of its unit runs. What a host reports of its layers to
  * `trace` is in the files of its folder `state`, as no layer is installed.
  */
-import { spawn } from "node:child_process";
 import { appendFileSync, chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
+import { vi } from "vitest";
 import type { HostLayer } from "../../../infra/apply/layer.ts";
 import { plainMode, sha256 } from "../../../infra/apply/manifest.ts";
 import type { Status } from "../../../infra/cli/site/host-report.ts";
@@ -48,10 +47,11 @@ const everyUnit = (hook: string): Record<string, string> => ({
   "pushgate-guard.timer": "loaded active waiting success enabled",
   "pushgate-egress.service": "loaded active exited success enabled",
   "pushgate-receiver-github.socket": "loaded active listening success enabled",
-  [`pushgate-build-${hook}.path`]: "loaded active waiting success enabled",
-  [`pushgate-reconcile-${hook}.timer`]: "loaded active waiting success enabled",
-  [`pushgate-hugo-${hook}.socket`]: "loaded active listening success enabled",
-  [`pushgate-build-${hook}.service`]: "loaded active running success static",
+  [`pushgate-site@${hook}.target`]: "loaded active active success enabled",
+  [`pushgate-build@${hook}.path`]: "loaded active waiting success static",
+  [`pushgate-reconcile@${hook}.timer`]: "loaded active waiting success static",
+  [`pushgate-hugo-${hook}.socket`]: "loaded active listening success static",
+  [`pushgate-build@${hook}.service`]: "loaded active running success static",
 });
 
 const ssh = (folder: string) => `#!/bin/sh
@@ -145,6 +145,7 @@ case "$*" in
   *--show-secrets*) cat ${this.folder}/secrets.json ;;
   "config --json"*) cat ${this.folder}/config.json ;;
   "stack init "*) echo "encryptionsalt: v1:AAAA:v1:BBBB" >"Pulumi.$3.yaml" ;;
+  "preview "*) ;;
   "whoami --json") echo '{"user":"me","url":"file:///backed-up"}' ;;
   *) echo "$* <$(cat)>" >>${this.folder}/calls.log ;;
 esac
@@ -205,25 +206,41 @@ echo "$*" >>${this.folder}/pulumi.log
     this.program(join(this.folder, host, "bin/journalctl"), `#!/bin/sh\ncat ${this.at(host, "journal")}\n`);
   }
 
-  /** Runs `pushgate` with these words, as npx does. */
+  /** Runs `pushgate` with these words. */
   run(...words: string[]): Promise<Ran> {
     return this.runIn(process.cwd(), {}, ...words);
   }
 
-  runIn(cwd: string, more: Readonly<Record<string, string>>, ...words: string[]): Promise<Ran> {
-    const file = fileURLToPath(new URL("../../../infra/cli/pushgate.cjs", import.meta.url));
-    const { CLOUDFLARE_API_TOKEN: _, CLOUDFLARE_BASE_URL: __, ...inherited } = process.env;
-    const env = { ...inherited, PATH: `${this.bin}:${process.env.PATH}`, ...more };
-    return new Promise((resolve, reject) => {
-      const child = spawn(process.execPath, [file, ...words], { cwd, env, stdio: ["ignore", "pipe", "pipe"] });
-      const text = { stdout: "", stderr: "" };
-      for (const name of ["stdout", "stderr"] as const)
-        child[name].setEncoding("utf8").on("data", (chunk: string) => {
-          text[name] += chunk;
-        });
-      child.on("error", reject);
-      child.on("close", (code) => resolve({ code, ...text }));
+  /** In this process, as a start of Node takes longer than most commands: one at a time. */
+  async runIn(cwd: string, more: Readonly<Record<string, string>>, ...words: string[]): Promise<Ran> {
+    const [env, folder] = [process.env, process.cwd()];
+    const { CLOUDFLARE_API_TOKEN: _, CLOUDFLARE_BASE_URL: __, ...inherited } = env;
+    const text = { stdout: "", stderr: "" };
+    const spies = (["stdout", "stderr"] as const).flatMap((name) => {
+      const add = (part: unknown): true => {
+        text[name] += part;
+        return true;
+      };
+      const print = (line = ""): void => void add(`${line}\n`);
+      const method = name === "stdout" ? "log" : "error";
+      return [
+        vi.spyOn(process[name], "write").mockImplementation(add),
+        vi.spyOn(console, method).mockImplementation(print),
+      ];
     });
+    // A command keeps what it has read of the stack.
+    vi.resetModules();
+    try {
+      process.env = { ...inherited, PATH: `${this.bin}:${env.PATH}`, ...more };
+      process.chdir(cwd);
+      const { pushgate } = await import("../../../infra/cli/main.ts");
+      return { code: await pushgate(words), ...text };
+    } finally {
+      process.chdir(folder);
+      process.env = env;
+      process.exitCode = undefined;
+      for (const spy of spies) spy.mockRestore();
+    }
   }
 
   remove(): void {

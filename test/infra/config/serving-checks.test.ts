@@ -5,7 +5,12 @@ import { servingFaults } from "../../../infra/config/site-checks.ts";
 import { example, exampleHost, served, serving } from "../../fixtures.ts";
 
 type Config = Parameters<typeof servingFaults>[0];
-const config = (settings: object): Config => settings as Config;
+const config = (settings: object): Config => {
+  const { hosts, hooks, ...rest } = settings as Config;
+  const placed = <T extends object>(list: readonly T[], key: string) =>
+    list.map((one, i) => ({ ...one, at: `${key}[${i}]` }));
+  return { ...rest, hosts: placed(hosts, "hosts"), hooks: placed(hooks, "hooks") };
+};
 const faultsOf = (settings: object) => servingFaults(config(settings)).map(({ key, says }) => `${key} ${says}`);
 const named = (hostname: string) => faultsOf(serving(example, { hostname }));
 const hosts = (...changes: object[]) => changes.map((change) => ({ ...exampleHost, ...change }));

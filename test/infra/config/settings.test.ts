@@ -384,9 +384,9 @@ test("each hook has its secrets, newest first, and its other credentials beside 
   );
   expect(parsed.secrets).toEqual({
     site: [secrets.site.current, secrets.site.previous],
-    "key:site": [credentials.deployKey],
-    "status:site": [credentials.status],
-    "notify:site": [credentials.notify],
+    "site.deploy-key": [credentials.deployKey],
+    "site.status": [credentials.status],
+    "site.notify": [credentials.notify],
     docs: [secrets.docs.current],
   });
   expect(parsed.settings.hooks.map(({ name, setsStatus }) => [name, setsStatus])).toEqual([

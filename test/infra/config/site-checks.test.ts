@@ -67,6 +67,37 @@ test("there is no fault for https without a key, SSH with key and host keys, or 
   ).toEqual([]);
 });
 
+test.each([
+  "",
+  " ",
+  "Mon ",
+  " Mon",
+  "0 6 * * *",
+  "* * * * *",
+  "@daily",
+  "daily;",
+  "%h",
+  "$(id)",
+  "daily\nUnit=x",
+  "x".repeat(101),
+])("a schedule is not %j; every other text is for the host's systemd to read", (schedule) => {
+  const [fault, ...others] = faultsOf(withSite({ schedule }));
+  expect(others).toEqual([]);
+  expect(fault).toMatch(
+    /^hooks\[0\]\.site\.schedule is .*\. Use a calendar expression of systemd in quotes, such as "daily" or "Mon\.\.Fri 06:00"\.$/,
+  );
+});
+
+test.each([
+  "daily UTC",
+  "*:0/15",
+  "*-*~01",
+  "00:05:02.25",
+  "Mon..Fri 06:00",
+  "Mon *-05~07/1",
+  "2027-01-01 12:00 Europe/Berlin",
+])("a schedule may be %j", (schedule) => expect(faultsOf(withSite({ schedule }))).toEqual([]));
+
 describe("folders", () => {
   test.each<[object, string]>([
     [
@@ -365,7 +396,7 @@ describe("reports", () => {
     const { settings, secrets: found } = parseSettings(stackConfig(config), () => true);
     expect(settings.hooks[0]).toMatchObject({ setsStatus: true, site: { notify } });
     expect(JSON.stringify(settings)).not.toMatch(/whsec_|tttt/);
-    expect(found).toMatchObject({ "status:site": [token], "notify:site": [key] });
+    expect(found).toMatchObject({ "site.status": [token], "site.notify": [key] });
     const without = parseSettings(
       stackConfig({ "pushgate:hooks": withSite({}), "pushgate:secrets": { site: secrets.site } }),
       () => true,
@@ -495,13 +526,6 @@ describe("deploy key", () => {
       "secrets.site.deployKey is set, but the hook has no site whose repository is read over SSH. Remove it.";
     expect(given(shaped("none"), { ...https, site })).toEqual([says]);
     expect(given(shaped("none"), ssh)).toEqual([says]);
-  });
-
-  test("a hook with the name of another hook's deploy key", () => {
-    const hooks = [...withSite({}), { ...https, name: "site-deploy-key" }];
-    expect(faultsOf(hooks, { ...both, "site-deploy-key": secrets.docs, docs: undefined } as never)).toContainEqual(
-      'hooks[1].name is "site-deploy-key", the name of another hook\'s deploy key on the host. Use another name.',
-    );
   });
 
   describe("as ssh-keygen makes them", () => {

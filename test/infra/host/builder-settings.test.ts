@@ -35,21 +35,20 @@ test("a reporter's settings name the recipients that there are", () => {
     }));
     const { files } = builderLayer({ ...rebuilt, hooks }, exampleHost);
     const text = files.find(({ path }) => /reporter.*docs\.json$/.test(path))?.text;
-    const unit = files.find(({ path }) => path.endsWith("/pushgate-report-docs.service"))?.text ?? "";
+    const unit = files.find(({ path }) => path.includes("/pushgate-report@docs.service.d/"))?.text ?? "";
     const reports = builderSettings(sitesOf({ ...rebuilt, hooks })[1]!).reports;
     return {
       settings: Object.keys(JSON.parse(text ?? "{}")).filter((key) => /status|notify/.test(key)),
-      described: /^Description=.* of docs to (.*)$/m.exec(unit)?.[1],
       credentials: [...unit.matchAll(/^LoadCredentialEncrypted=(\w+):/gm)].map(([, name]) => name),
       told: [reports?.status, reports?.notify],
     };
   };
   const notify = "https://chat.example.org/hooks/builds";
-  const kinds = (names: string[], described: string, told: boolean[]) =>
-    expect.objectContaining({ settings: names, described, credentials: names, told });
-  expect(of({ notify: undefined }, true)).toEqual(kinds(["status"], "the git host", [true, false]));
-  expect(of({ notify }, false)).toEqual(kinds(["notify"], "site.notify", [false, true]));
-  expect(of({ notify }, true)).toEqual(kinds(["status", "notify"], "the git host and site.notify", [true, true]));
+  const kinds = (names: string[], told: boolean[]) =>
+    expect.objectContaining({ settings: names, credentials: names, told });
+  expect(of({ notify: undefined }, true)).toEqual(kinds(["status"], [true, false]));
+  expect(of({ notify }, false)).toEqual(kinds(["notify"], [false, true]));
+  expect(of({ notify }, true)).toEqual(kinds(["status", "notify"], [true, true]));
 });
 
 test("a reporter's settings have the site's address where pushgate serves it", () => {
@@ -61,12 +60,12 @@ test("a reporter's settings have the site's address where pushgate serves it", (
   expect([siteOf(), siteOf("www.example.org")]).toEqual([undefined, "https://www.example.org/"]);
 });
 
-test("a site without content outside the repository, reports and a key has no program, folder and file of them", () => {
+test("a site without content outside the repository, reports and a key has no folder and file of them", () => {
   const [site] = rebuilt.hooks;
   const alone = builderLayer({ ...rebuilt, hooks: [site!] }, exampleHost);
   const both = builderLayer(rebuilt, exampleHost);
   const has = (layer: typeof alone, path: string) => layer.files.some((file) => file.path.includes(path));
-  for (const path of ["/hugo-content", "docs.known_hosts", "report"])
+  for (const path of ["content@docs", "docs.known_hosts", "report@docs"])
     expect([path, has(alone, path), has(both, path)]).toEqual([path, false, true]);
   const common = (layer: typeof alone) => layer.facts.find(({ name }) => name === "the builder's folders")!.want;
   expect([common(alone), common(both)].map((want) => want.includes("reports"))).toEqual([false, true]);
@@ -83,9 +82,8 @@ describe("the builder's layer", () => {
   const layer = builderLayer(rebuilt, exampleHost);
   const value = (name: string) => new RegExp(`^${name}='([^']*)'$`, "m").exec(layer.script!)?.[1];
 
-  test("starts Hugo's sockets, and the path units of reporters, which wait for nothing else", () => {
-    const started = ["pushgate-hugo-site.socket", "pushgate-hugo-docs.socket", "pushgate-report-docs.path"];
-    expect(value("started")?.split(" ")).toEqual(started);
+  test("knows which hooks have a site, a schedule, and results that leave the host", () => {
+    expect(["built", "scheduled", "reported"].map(value)).toEqual(["site docs", "docs", "docs"]);
     expect(value("writers")).toBe("docs");
     expect(value("hooks")).toBe("site docs");
     expect(layer.script).toContain("\nwritten_by_others() {\n");
@@ -101,7 +99,7 @@ describe("the builder's layer", () => {
     expect(text(/\/hugo-content$/)).toMatch(/^#!\/bin\/sh\n#/);
   });
 
-  test("checks each Hugo once, in the account of a site that uses it, and the units of sockets and reports", () => {
+  test("checks each Hugo once, in the account of a site that uses it, and the units that each target starts", () => {
     const hugos = layer.facts.filter(({ read }) => read.startsWith("hugo_version"));
     expect(hugos.map(({ name, read, want }) => [name, read.split(" ").at(-1), want])).toEqual([
       ["/usr/bin/hugo is", "pushgate-hugo-site", "0.111.3 or later"],
@@ -113,23 +111,21 @@ describe("the builder's layer", () => {
     }));
     const facts = builderLayer({ ...rebuilt, hooks: same }, exampleHost).facts;
     expect(facts.filter(({ read }) => read.startsWith("hugo_version"))).toHaveLength(1);
-    const enabled = layer.facts.filter(({ read }) => /is-(enabled|active)/.test(read)).map(({ name }) => name);
-    expect(enabled.filter((name) => name.includes("report"))).toEqual([expect.stringContaining("report-docs.path")]);
+    const active = layer.facts.filter(({ read }) => read.startsWith("not_active")).map(({ read }) => read);
+    expect(active.map((read) => /@(\w+)\.target/.exec(read)?.[1])).toEqual(["site", "docs"]);
+    expect(active.map((read) => /report|schedule/.test(read))).toEqual([false, true]);
   });
 
   test("says of each request what it is for", () => {
     const described = (unit: string) =>
       /^Description=(.*)$/m.exec(layer.files.find(({ path }) => path.endsWith(unit))!.text)?.[1];
-    expect(described("pushgate-reconcile-docs.service")).toContain("a comparison of docs with its repository");
-    expect(described("pushgate-schedule-docs.service")).toContain("a build of docs although no commit is new");
+    expect(described("pushgate-reconcile@.service")).toContain("a comparison of %i with its repository");
+    expect(described("pushgate-schedule@.service")).toContain("a build of %i although no commit is new");
   });
 
   test("finds a unit whose file changed after systemd read it", () => {
     const { read, want } = layer.facts.find(({ name }) => name.startsWith("the builder's units"))!;
-    const units = ["build.service", "build.path", "hugo.socket", "stop.socket", "reconcile.timer"];
-    const ofDocs = [...units, "content.service", "schedule.timer", "report.service", "report.path"];
-    const named = (site: string, all: string[]) => all.map((unit) => `pushgate-${unit.replace(".", `-${site}.`)}`);
-    expect(read.split(" ").slice(1).sort()).toEqual([...named("site", units), ...named("docs", ofDocs)].sort());
+    expect(read).toBe("stale 'pushgate-*@*' 'pushgate-hugo-*.socket' 'pushgate-stop-*.socket'");
     expect(want).toBe("none");
   });
 

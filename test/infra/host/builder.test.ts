@@ -10,12 +10,12 @@ import { builderUser, hugoUser, paths, reporterUser, units } from "../../../infr
 import { builderShape } from "../../../service/builder/settings.ts";
 import { reporterShape } from "../../../service/reporter/settings.ts";
 import { exampleHost, rebuilt } from "../../fixtures.ts";
-import { missing, Root, verifyUnits } from "./namespace.ts";
+import { missing, Root, unitText, verifyUnits } from "./namespace.ts";
 
 const layer = builderLayer(rebuilt, exampleHost);
 const root = new Root();
 afterAll(() => root.remove());
-const text = (name: string) => layer.files.find(({ path }) => path === `${paths.units}/${name}`)!.text;
+const text = (name: string) => unitText(layer.files, name);
 const site = rebuilt.hooks[1]!.site!;
 /** The files of a host whose hook `docs` has this site. */
 const filesOf = (changed: Site) => {
@@ -174,8 +174,9 @@ describe("Hugo's unit", () => {
     expect(values(docs, "BindPaths")[1]).toMatch(/:\/source\/docs\/hugo_stats\.json$/);
     expect(values(plain, "ExecStart")[0]).toMatch(/^\/usr\/bin\/hugo .* --source \/source --destination /);
     const without = { ...rebuilt, hooks: rebuilt.hooks.slice(0, 1) };
-    const declared = builderLayer(without, exampleHost);
-    expect(JSON.stringify([declared.files, declared.facts])).not.toMatch(/hugo-content|pushgate-content|contentDir/);
+    const { files } = builderLayer(without, exampleHost);
+    expect(unitText(files, units.hugo("site"))).not.toMatch(/hugo-content|pushgate-content|contentDir/);
+    expect(unitText(files, units.content("site"))).not.toContain("ExecStart");
   });
 
   test("content outside the repository needs no group of writers", () => {
@@ -214,9 +215,9 @@ describe("the build's unit", () => {
       values(text, "LoadCredentialEncrypted").map((value) => [path, value]),
     );
     const agent = units.agent("docs");
-    const reporter = `${paths.units}/${units.report("docs")}`;
+    const reporter = `${paths.units}/${units.report("docs")}.d/site.conf`;
     expect(credentials).toEqual([
-      [`${paths.units}/${agent}`, `deploy-key:${paths.credentials}/docs-deploy-key`],
+      [`${paths.units}/${units.agent()}`, `deploy-key:${paths.credentials}/%i.deploy-key`],
       [reporter, `status:${paths.credentials}/docs.status`],
       [reporter, `notify:${paths.credentials}/docs.notify`],
     ]);
@@ -275,18 +276,19 @@ describe("the build's unit", () => {
     const [tick, schedule] = [text(units.reconcile("docs")), text(units.schedule("docs"))];
     const asTick = schedule.replaceAll("/.schedule-docs", "/.tick-docs").replace("/docs/schedule'", "/docs/tick'");
     expect(asTick.replace(/^Description=.*$/m, "")).toBe(tick.replace(/^Description=.*$/m, ""));
-    expect(layer.files.filter(({ path }) => path.includes("schedule-site"))).toEqual([]);
+    expect(text(units.scheduleTimer("site"))).not.toContain("OnCalendar");
+    expect(values(text(units.site("docs")), "Wants").at(-1)).toContain(units.scheduleTimer("docs"));
+    expect(text(units.site("site"))).not.toContain("schedule");
   });
 
-  test("systemd runs one builder for each site: no template has it, and no second unit of a site", () => {
+  test("systemd runs one builder for each site: no other unit of a site runs it", () => {
     const all = layer.files.filter(({ text }) =>
       values(text, "ExecStart").some((line) => line.includes(paths.builder)),
     );
     const names = all.map(({ path }) => path.split("/").at(-1)!).sort();
-    expect(names).toEqual([units.build("docs"), units.build("site")]);
+    expect(names).toEqual([units.build()]);
     expect(values(text(units.report("docs")), "ExecStart")).toEqual([`/usr/bin/node ${paths.reporter}`]);
     for (const name of ["site", "docs"]) {
-      expect(units.build(name)).not.toContain("@");
       expect(values(text(units.build(name)), "KillMode")).toEqual([]);
       expect(values(text(units.buildPath(name)), "Unit")).toEqual([]);
     }
@@ -323,9 +325,12 @@ describe("the build's unit", () => {
 describe("the reporter", () => {
   test("has units only where results leave the host, and a result of its own for each host", () => {
     const names = (layer: ReturnType<typeof builderLayer>) =>
-      layer.files.map(({ path }) => path).filter((path) => path.includes("report"));
-    const files = [`${paths.units}/${units.report("docs")}`, `${paths.units}/${units.reportPath("docs")}`];
-    expect(names(layer)).toEqual([`${paths.reporterSettings}/docs.json`, ...files]);
+      layer.files.map(({ path }) => path).filter((path) => /report.*(site|docs)/.test(path));
+    expect(names(layer)).toEqual([
+      ...[`${paths.reporterSettings}/docs.json`, `${paths.units}/${units.report("docs")}.d/site.conf`],
+    ]);
+    expect(values(text(units.site("docs")), "Wants").at(-1)).toContain(units.reportPath("docs"));
+    expect(text(units.site("site"))).not.toContain("report");
     const quiet = rebuilt.hooks.map(({ setsStatus: _, site, ...hook }) => {
       const { notify: __, ...rest } = site!;
       return { ...hook, site: rest };
@@ -360,6 +365,30 @@ describe("the reporter", () => {
   });
 });
 
+test("a target holds together what is started, stopped and enabled of a site", () => {
+  const started = (hook: string) =>
+    values(text(units.site(hook)), "Wants")
+      .join(" ")
+      .split(" ");
+  const always = [units.buildPath, units.reconcileTimer, units.hugoSocket, units.stopSocket];
+  expect(started("site")).toEqual(always.map((unit) => unit("site")));
+  expect(started("docs")).toEqual([...always, units.scheduleTimer, units.reportPath].map((unit) => unit("docs")));
+  const services = [units.build, units.agent, units.report, units.reconcile, units.schedule].map((unit) =>
+    unit("docs"),
+  );
+  for (const unit of [...started("docs"), ...services])
+    expect(values(text(unit), "PartOf"), unit).toEqual([units.site("docs")]);
+  expect(values(text(units.hugo("docs")), "StopPropagatedFrom")).toEqual([units.site("docs")]);
+  const installed = layer.files.filter(({ text }) => text.includes("[Install]")).map(({ path }) => path);
+  expect(installed).toEqual([`${paths.units}/${units.site()}`]);
+});
+
+test.each([units.build, units.agent, units.report])("without its drop-in a unit has no account", (unit) => {
+  const users = values(text(unit("docs")), "User");
+  expect(users).toEqual(["pushgate-no-account", expect.stringMatching(/^pushgate-(build|report)-docs$/)]);
+  expect(values(text(unit("other")), "User")).toEqual(["pushgate-no-account"]);
+});
+
 describe("the accounts of sites", () => {
   test("no two sites share an account, whose name says which site and fits systemd's 31 characters", () => {
     const names = ["a", "site", "a".repeat(17), "a".repeat(32), `${"a".repeat(31)}b`, "-", "0"];
@@ -372,7 +401,7 @@ describe("the accounts of sites", () => {
 
   test("each unit and folder of a site belongs to that site's accounts", () => {
     for (const [name, other] of [["site", "docs"] as const, ["docs", "site"] as const]) {
-      const own = layer.files.filter(({ path }) => new RegExp(`-${name}[.@]`).test(path));
+      const own = layer.files.filter(({ path }) => new RegExp(`[-@]${name}[.@]`).test(path));
       const users = own.flatMap(({ text }) => [...values(text, "User"), ...values(text, "SocketUser")]);
       const reporter = name === "docs" ? [reporterUser(name)] : [];
       expect(new Set(users)).toEqual(new Set([builderUser(name), hugoUser(name), ...reporter]));

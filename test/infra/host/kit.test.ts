@@ -1,4 +1,5 @@
 /** How a layer's files are made of templates, and where systemd looks for drop-ins. */
+import { execFileSync } from "node:child_process";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -79,21 +80,31 @@ test("a layer's script has its values, what all layers share, and then its own t
   expect(script).toMatch(/^layer='name'\n/);
   expect(script).toContain("units='/etc/systemd/system'\n");
   expect(script).toContain("one='it'\\''s'\n");
-  expect(script.indexOf("\nactivate_unit() {")).toBeGreaterThan(script.indexOf("one='"));
+  expect(script.indexOf("\nactivate() {")).toBeGreaterThan(script.indexOf("one='"));
   expect(script).toMatch(/\nown\n$/);
-  expect(layerScript(baseWith({ "layer.sh": "own\n" }), "name")).not.toContain("activate_unit");
+  expect(layerScript(baseWith({ "layer.sh": "own\n" }), "name")).not.toContain("\nactivate() {");
 });
 
-test("a layer owns its files and the drop-ins of its units, and reactivates and retires where its script does", () => {
-  const base = baseWith({ "layer.sh": "activate() {\n:\n}\n\nretire() {\n:\n}\n" });
+test("a layer owns its files and the drop-ins of its units, and its steps are functions of its script", () => {
+  const base = baseWith({ "layer.sh": "activate() {\n:\n}\n" });
   const files = [file("/etc/systemd/system/a.service", "a"), file("/etc/other.conf", "b")];
-  const { script: _, ...layer } = layerOf(base, "name", { files, facts: [] });
+  const { script, ...layer } = layerOf(base, "name", { files, facts: [] });
   expect(layer).toEqual({
-    ...{ name: "name", files, facts: [], activate: "activate", reactivate: ":", retire: "retire", timeout: 60 },
+    ...{
+      name: "name",
+      files,
+      facts: [],
+      activate: "activate",
+      reactivate: "reactivate",
+      retire: "retire",
+      timeout: 60,
+    },
     owns: ["/etc/systemd/system/a.service", "/etc/other.conf", ...dropIns("a.service")],
   });
-  const other = baseWith({ "layer.sh": "\nreactivate() {\n:\n}\n" });
-  expect(layerOf(other, "name", { facts: [] })).toMatchObject({ reactivate: "reactivate", retire: ":" });
+  const steps = (text = "") =>
+    execFileSync("sh", ["-ec", `${text}\nactivate\nreactivate\nretire`], { encoding: "utf8" });
+  expect(steps(script)).toBe("");
+  expect(steps(`${script}\nretire() { echo own; }`)).toBe("own\n");
   expect(layerOf(base, "name", { facts: [] })).toMatchObject({ files: [], owns: [] });
   expect(layerOf(base, "name", { files, facts: [], owns: ["/x"], timeout: 5 })).toMatchObject({
     owns: ["/x"],
@@ -101,11 +112,11 @@ test("a layer owns its files and the drop-ins of its units, and reactivates and 
   });
 });
 
-test("a layer of one unit starts, reactivates and stops it by the script of all such layers", () => {
+test("a layer of one unit has the steps of all such layers", () => {
   const base = baseWith({ "layer.sh": "own\n", "more.sh": "" });
   const values = { unit: "a.service", needs: "" };
-  const { script, ...layer } = oneshotLayer(base, "name", { values, facts: [] });
-  expect(layer).toMatchObject({ activate: "activate_unit", reactivate: "reactivate_unit", retire: "retire_unit" });
-  for (const step of ["activate", "reactivate", "retire"]) expect(script).toContain(`\n${step}_unit() {`);
+  const { script } = oneshotLayer(base, "name", { values, facts: [] });
+  for (const step of ["activate", "reactivate", "retire"])
+    expect(script!.lastIndexOf(`\n${step}() {`)).toBeGreaterThan(script!.indexOf("take_out"));
   expect(oneshotLayer(base, "name", { values, facts: [], reactivate: "other" }).reactivate).toBe("other");
 });

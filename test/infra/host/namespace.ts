@@ -77,13 +77,35 @@ export class Root {
   }
 }
 
+type Files = readonly { readonly path: string; readonly text: string }[];
+const unitFolder = "/etc/systemd/system/";
+
+/** A unit as systemd reads it: its file, or its template with the name of the instance, and its drop-in. */
+export function unitText(files: Files, name: string): string {
+  const found = (path: string) => files.find((one) => one.path === `${unitFolder}${path}`)?.text;
+  const [, kind, instance = "", type] = /^(.*@)(.*)(\.\w+)$/.exec(name) ?? [];
+  const text = found(name) ?? found(`${kind}${type}`)?.replaceAll("%i", instance);
+  if (text === undefined) throw new Error(`no file of ${name}`);
+  return `${text}\n${found(`${name}.d/site.conf`) ?? ""}`;
+}
+
+/** Units by their names: of the templates, an instance for each site that has what the unit is made of. */
+function unitsOf(files: Files): string[] {
+  const names = files.flatMap(({ path }) => (path.startsWith(unitFolder) ? [path.slice(unitFolder.length)] : []));
+  const sites = names.flatMap((name) => /^pushgate-build@(.+)\.service\.d\//.exec(name)?.[1] ?? []);
+  const all = names.flatMap((name) => {
+    if (name.includes("/")) return [];
+    return /^[a-z]+-[a-z]+@\./.test(name) ? sites.map((site) => name.replace("@", `@${site}`)) : [name];
+  });
+  return all.filter((name) => /^(Exec|On|Listen|Directory|Wants|\[Slice)/m.test(unitText(files, name)));
+}
+
 /** The faults that `systemd-analyze verify` finds in units; the programs that they start need not exist here. */
-export function verifyUnits(files: readonly { readonly path: string; readonly text: string }[]): string {
+export function verifyUnits(files: Files): string {
   const root = new Root();
   try {
-    const units = files.filter(({ path }) => path.startsWith("/etc/systemd/system/"));
-    const written = units.map(({ path, text }) =>
-      root.write(path.split("/").at(-1)!, text.replace(/^(Exec\w+=)\S+/gm, "$1/bin/true")),
+    const written = unitsOf(files).map((name) =>
+      root.write(name, unitText(files, name).replace(/^(Exec\w+=)\S+/gm, "$1/bin/true")),
     );
     if (written.length === 0) throw new Error("no unit among the files");
     return spawnSync("systemd-analyze", ["verify", "--man=no", ...written], { env, encoding: "utf8" }).stderr;

@@ -57,7 +57,7 @@ test("the git hosts' APIs are in the reporter's bundle, and in neither the recei
 
 test.each<[Program, string, string]>([
   ["receiver", "ActiveState=active", "pushgate-receiver.service"],
-  ["builder", "Result=success", "pushgate-build-site.service pushgate-build-docs.service"],
+  ["builder", "Result=success", "pushgate-build@site.service pushgate-build@docs.service"],
   ["reporter", "Result=success", ""],
 ])("the layer of the %s's program watches for %s of %s", (program, sound, running) => {
   const { name, script, facts } = programLayer(program, rebuilt, { sha256: "5e" });
@@ -137,7 +137,7 @@ type Running = Exclude<Program, "reporter">;
 
 describe("a running service", () => {
   beforeEach(({ skip }) => skip(noHost !== undefined, noHost));
-  const unit = { receiver: "pushgate-receiver.service", builder: "pushgate-build-site.service" };
+  const unit = { receiver: "pushgate-receiver.service", builder: "pushgate-build@site.service" };
   const unitOf = (program: Running) => `${paths.units}/${unit[program]}`;
   const stays = { receiver: ["ActiveState", "active"], builder: ["Result", "success"] } as const;
   /** The service fails half a second after a start with a program that holds "dies", and at once with "fails". */

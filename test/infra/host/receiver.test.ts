@@ -17,7 +17,7 @@ import {
 } from "../../../infra/host/receiver/receiver.ts";
 import { mark } from "../../../infra/host/routing/routing.ts";
 import { loopback } from "../../../infra/networks.ts";
-import { metricsName, readReceiver } from "../../../service/settings.ts";
+import { metricsName, readReceiver } from "../../../service/receiver/settings.ts";
 import { example, served } from "../../fixtures.ts";
 import { noHost, onHost } from "./lab/throwaway-host.ts";
 import { missing } from "./namespace.ts";

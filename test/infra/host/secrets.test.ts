@@ -9,11 +9,10 @@ import { paths } from "../../../infra/host/paths.ts";
 import {
   auditVerdict,
   credentialFiles,
-  deployKeyPath,
   expectedMac,
   judgeSecrets,
+  loadCredential,
   probedSecrets,
-  reportCredential,
   secretLines,
   secretsAudit,
   secretsLayer,
@@ -55,9 +54,9 @@ test.each([
 
 test("a deploy key travels in one line, and arrives with the final line end that ssh requires", () => {
   const key = "-----BEGIN OPENSSH PRIVATE KEY-----\r\nYQ==\r\n-----END OPENSSH PRIVATE KEY-----";
-  const sent = secretLines({ site: plain.site!, "key:site": [`\n${key}\r\n\n`] });
+  const sent = secretLines({ site: plain.site!, "site.deploy-key": [`\n${key}\r\n\n`] });
   expect(sent.split("\n")).toHaveLength(3);
-  const [, base64] = /^key:site (\S+)$/m.exec(sent)!;
+  const [, base64] = /^site\.deploy-key (\S+)$/m.exec(sent)!;
   expect(Buffer.from(base64!, "base64").toString()).toBe(`${key.replaceAll("\r", "")}\n`);
 });
 
@@ -88,10 +87,12 @@ test("the verdict sorts the names that differ", () => {
 });
 
 test("each credential has the file that its unit names, and a hook without a site has no deploy key", () => {
-  expect([deployKeyPath("docs"), reportCredential("status", "docs"), reportCredential("notify", "docs")]).toEqual(
-    ["docs-deploy-key", "docs.status", "docs.notify"].map((name) => `/etc/pushgate/credentials/${name}`),
-  );
-  expect(credentialFiles(rebuilt)).toEqual(["docs", "docs-deploy-key", "docs.notify", "docs.status", "site"]);
+  expect([undefined, "deployKey" as const, "status" as const].map((kind) => loadCredential("docs", kind))).toEqual([
+    "LoadCredentialEncrypted=docs:/etc/pushgate/credentials/docs",
+    "LoadCredentialEncrypted=deploy-key:/etc/pushgate/credentials/docs.deploy-key",
+    "LoadCredentialEncrypted=status:/etc/pushgate/credentials/docs.status",
+  ]);
+  expect(credentialFiles(rebuilt).sort()).toEqual(["docs", "docs.deploy-key", "docs.notify", "docs.status", "site"]);
   const docs = rebuilt.hooks.find(({ name }) => name === "docs")!;
   const { site: _, ...without } = docs;
   expect(credentialFiles({ hooks: [without as typeof docs] })).toEqual(["docs"]);
@@ -230,33 +231,45 @@ describe("on a host", () => {
     const key = `-----BEGIN OPENSSH PRIVATE KEY-----\n${"a".repeat(70)}\n${"b".repeat(70)}\n-----END OPENSSH PRIVATE KEY-----`;
     const token = "glpat-0123456789abcdefghij";
     const signing = `whsec_${Buffer.alloc(32, 7).toString("base64")}`;
-    const withKey: Credentials = { ...plain, "key:docs": [key], "status:docs": [token], "notify:docs": [signing] };
+    const withKey: Credentials = {
+      ...plain,
+      "docs.deploy-key": [key],
+      "docs.status": [token],
+      "docs.notify": [signing],
+    };
     const { stdout, stderr } = onHost(`${watched}${applied(rebuilt, withKey)}${audit(rebuilt)}${list}
-      systemd-creds decrypt --name=deploy-key ${paths.credentials}/docs-deploy-key - | sha256sum
+      systemd-creds decrypt --name=deploy-key ${paths.credentials}/docs.deploy-key - | sha256sum
       systemd-creds decrypt --name=status ${paths.credentials}/docs.status - | sha256sum
       grep -rlF -e '${token}' -e '${signing}' -e '${"a".repeat(70)}' -e '${Buffer.from(key).toString("base64").slice(40, 120)}' /etc /var/lib /run /tmp /root && echo LEAK
-      printf 'forged-forged-forged-forged-forged-forged' | systemd-creds encrypt --with-key=host --name=deploy-key - ${paths.credentials}/docs-deploy-key
+      printf 'forged-forged-forged-forged-forged-forged' | systemd-creds encrypt --with-key=host --name=deploy-key - ${paths.credentials}/docs.deploy-key
       ${audit(rebuilt)}`);
     expect(stdout + stderr).toContain("applied 0");
-    expect(stdout).toContain(`${paths.credentials}/docs-deploy-key 600 root:root`);
+    expect(stdout).toContain(`${paths.credentials}/docs.deploy-key 600 root:root`);
     expect(stdout).toContain(createHash("sha256").update(`${key}\n`).digest("hex"));
     expect(stdout).toContain(createHash("sha256").update(`${token}\n`).digest("hex"));
     expect(stdout).not.toContain("LEAK");
-    expect(audits(stdout).map((answer) => auditVerdict(answer, withKey))).toEqual(["as declared", "differs: key:docs"]);
+    expect(audits(stdout).map((answer) => auditVerdict(answer, withKey))).toEqual([
+      "as declared",
+      "differs: docs.deploy-key",
+    ]);
     const none = onHost(applied(rebuilt, plain));
-    expect(none.stderr).toContain("no secret arrived for key:docs. Nothing was replaced.");
+    expect(none.stderr).toContain("no secret arrived for docs.deploy-key. Nothing was replaced.");
   });
 
   test("the ssh-agents that run are restarted with the key that arrived, and no other unit", () => {
-    const reports = { "status:docs": ["glpat-0123456789abcdefghij"], "notify:docs": ["n".repeat(40)] };
-    const withKey: Credentials = { ...plain, ...reports, "key:docs": [`-----BEGIN KEY-----\n${"a".repeat(70)}`] };
+    const reports = { "docs.status": ["glpat-0123456789abcdefghij"], "docs.notify": ["n".repeat(40)] };
+    const withKey: Credentials = {
+      ...plain,
+      ...reports,
+      "docs.deploy-key": [`-----BEGIN KEY-----\n${"a".repeat(70)}`],
+    };
     const systemctl = `mkdir -p /mnt/bin; PATH=/mnt/bin:$PATH; cat >/mnt/bin/systemctl <<'END'
 #!/bin/sh
-case $1 in restart) echo "systemctl $*" >>/mnt/calls ;; is-active) case $3 in pushgate-agent-*) cat /mnt/state ;; esac | grep -q active ;; esac
+case $1 in restart) echo "systemctl $*" >>/mnt/calls ;; is-active) case $3 in pushgate-agent@*) cat /mnt/state ;; esac | grep -q active ;; esac
 END
 chmod +x /mnt/bin/systemctl; `;
     // The stamp of the builder layer, and a file that it lists.
-    const installed = `unit=${paths.units}/pushgate-agent-docs.service
+    const installed = `unit=${paths.units}/pushgate-agent@docs.service
 mkdir -p ${paths.units} /var/lib/pushgate/stamps; echo unit >$unit
 echo "file $(sha256sum $unit | cut -d ' ' -f 1) 644 root:root $unit" >/var/lib/pushgate/stamps/builder
 `;
@@ -264,7 +277,7 @@ echo "file $(sha256sum $unit | cut -d ' ' -f 1) 644 root:root $unit" >/var/lib/p
       onHost(
         `${systemctl}${installed}${change}echo ${state} >/mnt/state; ${applied(rebuilt, withKey)}cat /mnt/calls`,
       ).stdout.match(/^systemctl .*$/gm);
-    expect(restarts("active")).toEqual(["systemctl restart pushgate-agent-docs.service"]);
+    expect(restarts("active")).toEqual(["systemctl restart pushgate-agent@docs.service"]);
     expect(restarts("gone")).toBeNull();
     // The builder layer restores the file, and then restarts the agent.
     expect(restarts("active", "echo by hand >>$unit; ")).toBeNull();

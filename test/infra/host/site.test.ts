@@ -35,13 +35,11 @@ describe("the layer", () => {
     ]);
   });
 
-  test("looks at each web root, at the units that start builds, and at accounts of former sites", () => {
-    const units = ["site.path", "site.timer", "docs.path", "docs.timer", "docs.timer"];
-    const kinds = ["build", "reconcile", "build", "reconcile", "schedule"];
+  test("looks at each web root, at the target of each site, and at accounts of former sites", () => {
     expect(facts.map(({ name, read, want }) => [name, read, want])).toEqual([
       ["web root /var/www/site", "leads 'site' '/var/www/site'", "leads to the current release of site"],
       ["web root /srv/docs/www", "leads 'docs' '/srv/docs/www'", "leads to the current release of docs"],
-      ...units.map((name, i) => [`pushgate-${kinds[i]}-${name} is`, expect.any(String), "enabled active"]),
+      ...["site", "docs"].map((name) => [`pushgate-site@${name}.target is`, expect.any(String), "enabled active"]),
       ["build accounts of no site", 'other_accounts "$accounts" | grep . || echo none', "none"],
     ]);
   });
@@ -116,7 +114,7 @@ describe("the web root of a site", () => {
     expect(readlinkSync(at("/srv/more/www"))).toBe(current());
     expect(readFileSync(at(`${paths.state}/made`), "utf8")).toBe(`${at("/srv/more")}\n`);
     const log = readFileSync(`${bin}/systemctl.log`, "utf8");
-    expect(log).toContain("start --no-block pushgate-reconcile-docs.service");
+    expect(log).toContain("start --no-block pushgate-reconcile@docs.service");
     expect(run("serve docs /srv/more/www; leads docs /srv/more/www")).toMatchObject({
       ...{ status: 0, stderr: "", stdout: "leads to the current release of docs" },
     });

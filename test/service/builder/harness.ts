@@ -18,10 +18,9 @@ import { makePlaces, type Places, placesOf } from "../../../service/builder/plac
 import { draft, type Manifest, seal } from "../../../service/builder/release/releases.ts";
 import { buildPending, removeLeftovers } from "../../../service/builder/run/build-pending.ts";
 import type { RunLine, Status } from "../../../service/builder/run/status.ts";
-import type { BuilderSettings } from "../../../service/builder/settings.ts";
+import type { Builder, BuilderSettings } from "../../../service/builder/settings.ts";
 import { gitOf } from "../../../service/builder/source/git.ts";
 import type { BuildContext } from "../../../service/builder/source/repository.ts";
-import type { Builder } from "../../../service/settings.ts";
 import { type GitHost, startGitHost } from "../../fakes/git-host.ts";
 import type { Repository } from "../../fakes/git-repository.ts";
 import { anywhere, bundled } from "../bundles.ts";

@@ -214,7 +214,7 @@ describe("the two kinds of sockets:", () => {
   });
 
   test("without its name it would, past the allowlist of the git host's socket", async () => {
-    await receiver.start(without("settings.ts", "forMetrics: names[i] === metricsName", "forMetrics: false"));
+    await receiver.start(without("receiver/settings.ts", "names[i] === metricsName", "false"));
     const { method, path, headers, body } = delivery();
     expect((await receiver.ask(path, method, headers, body)).status).toBe(202);
     expect(spooledIn(receiver.spool)).toHaveLength(1);

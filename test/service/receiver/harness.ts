@@ -7,8 +7,8 @@ import { type JournalLine, line } from "../../../service/journal.ts";
 import { createApp, type Parts } from "../../../service/receiver/app.ts";
 import { createLimiter } from "../../../service/receiver/limiter.ts";
 import { bounds, createReceiver } from "../../../service/receiver/server.ts";
+import type { ReceiverSettings } from "../../../service/receiver/settings.ts";
 import { openSpool, type Spooled } from "../../../service/receiver/spool.ts";
-import type { ReceiverSettings } from "../../../service/settings.ts";
 import type { Delivery } from "../../fakes/deliveries.ts";
 import { secrets } from "../../fixtures.ts";
 

@@ -23,7 +23,7 @@ test.each([
   ["half of a pair", "a\ud800b"],
 ])("a journal line does not contain %s", (_, reason) => {
   const { reason: printed } = JSON.parse(line({ ...entry, reason }));
-  expect(printed.replace("[31m", "")).toBe("ab");
+  expect(printed.replace("[31m", "")).toMatch(/^a\?+b\??$/);
 });
 
 test("a journal line is JSON whatever characters its texts have, and has null for what is unknown", () => {

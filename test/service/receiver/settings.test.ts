@@ -5,7 +5,9 @@
 import { mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { readBuilder, readReceiver, readUnitEnd, SettingsFault } from "../../../service/settings.ts";
+import { readBuilder, readUnitEnd } from "../../../service/builder/settings.ts";
+import { readReceiver } from "../../../service/receiver/settings.ts";
+import { SettingsFault } from "../../../service/settings.ts";
 import { secrets } from "../../fixtures.ts";
 import { folder, hooks, limits } from "./harness.ts";
 

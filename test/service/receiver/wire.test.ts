@@ -4,7 +4,7 @@ import { type RequestListener, type Server, STATUS_CODES } from "node:http";
 import { type AddressInfo, connect } from "node:net";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { bounds, drain, listen } from "../../../service/receiver/server.ts";
-import type { Receiver as Started } from "../../../service/settings.ts";
+import type { Receiver as Started } from "../../../service/receiver/settings.ts";
 import { delivery } from "../../fakes/deliveries.ts";
 import { answer, chunk, dial, head, limits, type Running, receiver, untilAccepted } from "./harness.ts";
 

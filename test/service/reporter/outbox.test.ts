@@ -16,7 +16,7 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, onTestFinished, test } from "vitest";
-import { add, discard, waiting } from "../../../service/outbox.ts";
+import { add, removeReport, waiting } from "../../../service/builder/outbox.ts";
 import { openIn } from "../open-files.ts";
 
 let folder: string;
@@ -52,7 +52,7 @@ test("a folder that is too deep to be removed gets a name that counts no more", 
   const levels = "/a".repeat(1_900);
   for (const name of ["deep", "more"]) execFileSync("mkdir", ["-p", join(folder, name + levels)]);
   renameSync(join(folder, "more"), join(folder, `deep${levels}/more`));
-  discard(folder, Buffer.from("deep"));
+  removeReport(folder, Buffer.from("deep"));
   expect(readdirSync(folder)).toEqual([expect.stringMatching(/^\.aside-\w{6}$/)]);
   expect(waiting(folder)).toEqual([]);
 });
@@ -64,8 +64,8 @@ test("a folder, a link and a file whose name is no text are removed", () => {
   mkdirSync(join(folder, "folder/full"), { recursive: true });
   const found = waiting(folder).map(({ name }) => name);
   expect(found).toEqual([Buffer.from("folder"), Buffer.from("link"), noText]);
-  for (const name of found) discard(folder, name);
+  for (const name of found) removeReport(folder, name);
   expect(readdirSync(folder)).toEqual([]);
   // The builder removes the oldest of too many meanwhile.
-  discard(folder, Buffer.from("000000001.json"));
+  removeReport(folder, Buffer.from("000000001.json"));
 });

@@ -4,7 +4,7 @@ import type { ServerResponse } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, onTestFinished, test, vi } from "vitest";
-import { add } from "../../../service/outbox.ts";
+import { add } from "../../../service/builder/outbox.ts";
 import { post } from "../../../service/reporter/post.ts";
 import { type Line, sendAll } from "../../../service/reporter/send.ts";
 import { type HttpsServer, startHttpsServer } from "../../fakes/https-server.ts";

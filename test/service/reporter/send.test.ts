@@ -13,12 +13,13 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, onTestFinished, test, vi } from "vitest";
+import { add, type Report, waiting } from "../../../service/builder/outbox.ts";
 import type { GitHostName } from "../../../service/git-hosts/index.ts";
-import { add, type Report, waiting } from "../../../service/outbox.ts";
 import { channelsOf } from "../../../service/reporter/channels.ts";
 import { type Channels, type Line, sendAll, type Terms, terms } from "../../../service/reporter/send.ts";
 import type { ReporterSettings } from "../../../service/reporter/settings.ts";
-import { readReporter, SettingsFault } from "../../../service/settings.ts";
+import { readReporter } from "../../../service/reporter/settings.ts";
+import { SettingsFault } from "../../../service/settings.ts";
 import { type RunningApi, startStatusApi } from "../../fakes/status-api.ts";
 import { anywhere, bundled } from "../bundles.ts";
 
@@ -635,7 +636,7 @@ describe("the program", () => {
     expect((await run(running.api.token)).code).toBe(3);
     expect(running.api.results).toEqual([]);
     link();
-    const following = await without("outbox.ts", "constants.O_NOFOLLOW | ", "");
+    const following = await without("builder/outbox.ts", "constants.O_NOFOLLOW | ", "");
     expect((await run(running.api.token, following)).code).toBe(0);
     expect(running.api.results).toMatchObject([{ description: "of another site" }]);
   });

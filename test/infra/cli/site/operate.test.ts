@@ -172,9 +172,9 @@ describe("logs", () => {
     const read = reader("web1");
     expect(read("z +0200")).toBeUndefined();
     expect(read(journal(1_790_000_000_000_000, "pushgate-receiver.service", "\u001b[31mred\nj forged"))).toEqual({
-      ...{ time: "2026-09-21T14:13:20.000Z", host: "web1", source: "receiver", text: "[31mred\nj forged" },
+      ...{ time: "2026-09-21T14:13:20.000Z", host: "web1", source: "receiver", text: "?[31mred?j forged" },
     });
-    expect(read(journal(0, "pushgate-build-site.service", [...Buffer.from("bytes\xff", "latin1")]))).toMatchObject({
+    expect(read(journal(0, "pushgate-build@site.service", [...Buffer.from("bytes\xff", "latin1")]))).toMatchObject({
       ...{ source: "builder", text: "bytes\ufffd" },
     });
     expect(read('n {"time":"2026-11-22T20:00:00+02:00","status":403}')).toMatchObject({

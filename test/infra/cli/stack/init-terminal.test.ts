@@ -8,7 +8,7 @@ import { fileURLToPath } from "node:url";
 import { afterAll, afterEach, beforeEach, expect, test } from "vitest";
 import { parse } from "yaml";
 import { Hosts } from "../hosts.ts";
-import { enter, interrupt, type Reply, Terminal } from "./terminal.ts";
+import { endOfInput, enter, interrupt, type Reply, Terminal } from "./terminal.ts";
 
 const hosts = new Hosts();
 const pushgate = `'${process.execPath}' '${fileURLToPath(new URL("../../../../infra/cli/pushgate.cjs", import.meta.url))}'`;
@@ -16,7 +16,7 @@ let folder: string;
 let terminal: Terminal;
 afterAll(() => hosts.remove());
 
-beforeEach(() => {
+beforeEach(async () => {
   folder = mkdtempSync(join(hosts.folder, "project-"));
   hosts.add("9.9.9.9");
   hosts.configure([], []);
@@ -28,6 +28,7 @@ beforeEach(() => {
   const { CLOUDFLARE_API_TOKEN: _, CLOUDFLARE_BASE_URL: __, PULUMI_CONFIG_PASSPHRASE: ___, ...env } = process.env;
   const path = [join(folder, ".bin"), join(hosts.folder, "bin"), env.PATH].join(delimiter);
   terminal = new Terminal({ cwd: folder, env: { ...env, PATH: path } });
+  await terminal.run("stty columns 250");
 });
 afterEach(() => terminal.close());
 
@@ -53,41 +54,33 @@ exec '${hosts.folder}/bin/pulumi' "$@"
 
 const stackFile = () => join(folder, "Pulumi.live.yaml");
 const written = () => readdirSync(folder).filter((name) => !name.startsWith("."));
-/** Every prompt in its order, with the answer that is typed: an empty one takes the answer in brackets. */
-const answers: readonly (readonly [prompt: string, answer: string])[] = [
-  ["zone: ", "pushgate.dev"],
-  ["plan: ", "free"],
-  ["ssh: ", "root@9.9.9.9"],
-  ["name [web1]: ", ""],
-  ["address [9.9.9.9]: ", ""],
-  ["address6: ", ""],
-  ["hostname [hooks.pushgate.dev]: ", ""],
-  ["repository: ", "https://git.pushgate.dev/me/site.git"],
-  ["gitHost: ", "forgejo"],
-  ["sources: ", "9.9.9.10"],
-  ["branch [main]: ", ""],
-  ["hook [site]: ", ""],
-  ["webRoot [/var/www/site]: ", ""],
-  ["content: ", ""],
-  ["siteHostname: ", "www.pushgate.dev"],
+/** Every prompt in its order, the answer that it offers, and the one that is typed: an empty one takes the offer. */
+const answers: readonly (readonly [name: string, offered: string, answer: string])[] = [
+  ["zone", "", "pushgate.dev"],
+  ["plan", "", "free"],
+  ["ssh", "", "root@9.9.9.9"],
+  ["name", "web1", ""],
+  ["address", "9.9.9.9", ""],
+  ["address6", "", ""],
+  ["hostname", "hooks.pushgate.dev", ""],
+  ["repository", "", "https://git.pushgate.dev/me/site.git"],
+  ["gitHost", "", "forgejo"],
+  ["sources", "", "9.9.9.10"],
+  ["branch", "main", ""],
+  ["hook", "site", ""],
+  ["webRoot", "/var/www/site", ""],
+  ["content", "", ""],
+  ["siteHostname", "", "www.pushgate.dev"],
 ];
-const passphrase: Reply = [/^Passphrase of the stack .*: $/m, `open sesame${enter}`];
-/** The answer to a prompt, once it is the last line of the terminal. */
-const reply = (prompt: string, answer: string): Reply => [
-  new RegExp(`^${prompt.replace(/[[\]/.]/g, "\\$&")}$`, "m"),
-  `${answer}${enter}`,
-];
-const replies: readonly Reply[] = answers.map((one) => reply(...one));
+const passphrase: Reply = [/\? Passphrase of the stack /, `open sesame${enter}`];
+const reply = (name: string, answer: string): Reply => [new RegExp(`\\? ${name}: `), `${answer}${enter}`];
+const replies: readonly Reply[] = answers.map(([name, , answer]) => reply(name, answer));
 
-test("init prompts for each thing it needs, explains it in one line, and writes the stack", async () => {
+test("init prompts for each thing it needs, explains it, and writes the stack", async () => {
   const { code, text } = await terminal.run(`${pushgate} init`, [...replies, passphrase]);
   expect(code, text).toBe(0);
-  const prompts = text.split("\n").flatMap((line, i, all) => {
-    const asked = answers.find(([prompt]) => line.includes(prompt));
-    return asked ? [{ prompt: asked[0], explained: all[i - 1]! }] : [];
-  });
-  expect(prompts.map(({ prompt }) => prompt)).toEqual(answers.map(([prompt]) => prompt));
-  expect(prompts.filter(({ explained }) => !/^[A-Z].{10,110}\.$/.test(explained))).toEqual([]);
+  for (const [name, offered] of answers)
+    expect(text).toMatch(new RegExp(`\\? ${name}: [A-Z].{10,250}\\.${offered && ` \\(${offered}\\)`}`));
   const { config } = parse(readFileSync(stackFile(), "utf8"));
   expect(config["pushgate:hooks"][0]).toMatchObject({ gitHost: "forgejo", sources: ["9.9.9.10"] });
   expect(config["pushgate:hooks"][0].site).toMatchObject({ webRoot: "/var/www/site", hostname: "www.pushgate.dev" });
@@ -95,36 +88,41 @@ test("init prompts for each thing it needs, explains it in one line, and writes 
   expect(text, "the passphrase is not echoed").not.toContain("open sesame");
 });
 
-const wrong: readonly (readonly [prompt: string, answer: string, says: RegExp])[] = [
-  ["zone: ", "Pushgate Dev", /^That is "Pushgate Dev"\. Use a DNS name in lower case/m],
-  ["plan: ", "gratis", /^That is "gratis"\. Use one of free, pro, /m],
-  ["ssh: ", "-oProxyCommand=x", /^That is "-oProxyCommand=x"\. Use /m],
-  ["address [9.9.9.9]: ", "9.9.9", /^That is "9\.9\.9"\. Use /m],
-  ["repository: ", "site", /^That is "site"\. Use /m],
-  ["branch [main]: ", "-x", /^That is "-x"\. Use a branch name/m],
-];
+const wrong: Readonly<Record<string, readonly [answer: string, says: RegExp]>> = {
+  zone: ["Pushgate Dev", /That is "Pushgate Dev"\. Use a DNS name in lower case/],
+  plan: ["gratis", /That is "gratis"\. Use one of free, pro, /],
+  ssh: ["-oProxyCommand=x", /That is "-oProxyCommand=x"\. Use /],
+  address: ["9.9.9", /That is "9\.9\.9"\. Use /],
+  repository: ["site", /That is "site"\. Use /],
+  branch: ["-x", /That is "-x"\. Use a branch name/],
+};
 
-test("a wrong answer is quoted with what fits, and the prompt comes again", async () => {
-  const first = wrong.map(([prompt, answer]) => reply(prompt, answer));
-  const { code, text } = await terminal.run(`${pushgate} init`, [...first, ...replies, passphrase]);
+test("a wrong answer is quoted with what fits, and stays to be corrected", async () => {
+  const clear = "\x15";
+  const typed = answers.flatMap(([name, offered, answer]): Reply[] => {
+    const [first, says] = wrong[name] ?? [];
+    if (first === undefined || says === undefined) return [reply(name, answer)];
+    return [reply(name, first), [says, `${clear}${answer || offered}${enter}`]];
+  });
+  const { code, text } = await terminal.run(`${pushgate} init`, [...typed, passphrase]);
   expect(code, text).toBe(0);
-  for (const [prompt, , says] of wrong) {
-    expect(text).toMatch(says);
-    expect(text.split(prompt).length - 1, prompt).toBe(2);
-  }
-  expect(existsSync(stackFile())).toBe(true);
+  const { config } = parse(readFileSync(stackFile(), "utf8"));
+  expect(config["pushgate:hosts"][0]).toMatchObject({ ssh: "root@9.9.9.9", address: "9.9.9.9" });
+  expect(config["pushgate:hooks"][0]).toMatchObject({ branch: "main" });
 });
 
-test.each(answers.map(([prompt], i) => [prompt, i] as const).filter((_, i) => [0, 3, 14].includes(i)))(
-  "Ctrl-C at the prompt %s ends init, and leaves nothing",
-  async (prompt, i) => {
-    const typed: readonly Reply[] = [...replies.slice(0, i), [reply(prompt, "")[0], interrupt]];
-    const { code, text } = await terminal.run(`${pushgate} init`, typed);
-    expect(code).toBe(1);
-    expect(text).toMatch(/pushgate: the prompt was ended, so nothing was changed\.\n[^\n]*$/);
-    expect(written()).toEqual([]);
-  },
-);
+test.each([
+  ["Ctrl-C", "zone", 0, interrupt],
+  ["Ctrl-D", "zone", 0, endOfInput],
+  ["Ctrl-C", "name", 3, interrupt],
+  ["Ctrl-C", "siteHostname", 14, interrupt],
+])("%s at the prompt %s ends init, and leaves nothing", async (_, name, i, key) => {
+  const typed: readonly Reply[] = [...replies.slice(0, i), [reply(name, "")[0], key]];
+  const { code, text } = await terminal.run(`${pushgate} init`, typed);
+  expect(code).toBe(1);
+  expect(text).toMatch(/pushgate: the prompt was ended, so nothing was changed\.\n[^\n]*$/);
+  expect(written()).toEqual([]);
+});
 
 test("Ctrl-C at the passphrase, or a wrong one, leaves no stack behind", async () => {
   const ended = await terminal.run(`${pushgate} init`, [...replies, [passphrase[0], interrupt]]);
@@ -165,4 +163,17 @@ test("a command that reads secrets prompts for the passphrase where there is a t
   expect(without.text).toContain(
     "the stack has a passphrase. Set PULUMI_CONFIG_PASSPHRASE or PULUMI_CONFIG_PASSPHRASE_FILE.",
   );
+});
+
+test("a change of several hosts prompts, and only a yes goes on", async () => {
+  const site = { name: "site", gitHost: "github", repository: "https://github.com/me/site.git", branch: "main" };
+  const host = (name: string) => ({ name, ssh: `root@${name}`, address: "9.9.9.9", hostname: `${name}.pushgate.dev` });
+  hosts.configure([host("web1"), host("web2")], [{ ...site, site: { webRoot: "/var/www/site" } }]);
+  const build = (typed: string) =>
+    terminal.run(`${pushgate} build site`, [[/\? .* web1 and web2\. \(y\/N\)\s*$/, typed]]);
+  for (const typed of [enter, `n${enter}`])
+    expect((await build(typed)).text).toMatch(/pushgate: nothing was changed\.\n$/);
+  expect((await build(interrupt)).text).toMatch(/pushgate: the prompt was ended, so nothing was changed\.\n/);
+  const { code, text } = await build(`y${enter}`);
+  expect([code, text], text).toEqual([1, expect.stringContaining("web1: its name does not resolve")]);
 });

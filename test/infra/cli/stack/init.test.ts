@@ -84,7 +84,7 @@ test("init names every missing flag at once, and writes nothing", async () => {
   expect(code).toBe(1);
   expect(stderr.split("\n").map((line) => line.split(":").slice(0, 2).join(":"))).toEqual([
     "pushgate: --plan is missing",
-    "--ssh is missing: Where your own ssh finds the host, such as root@web1.example.org.",
+    "--ssh is missing: Where `ssh` finds the host. Use user@host or an alias of ~/.ssh/config.",
     "",
   ]);
   expect(readdirSync(folder)).toEqual([]);

@@ -22,6 +22,7 @@ export type Place = {
 /** Keys, as the keyboard sends them. */
 export const enter = "\r";
 export const interrupt = "\x03";
+export const endOfInput = "\x04";
 
 /** What a program prints to query the background's colour (OSC 11) and the cursor's place. Pulumi waits 5 s for an answer. */
 const query = "\x1b[6n";

@@ -109,7 +109,7 @@ test("an answer that is cut, forged or hostile gives no state and throws nothing
     kernel: "\u0007bell\u202e\n",
     findings: "1e99\t\u001b[2Jx\n",
   });
-  expect(hostile.drops).toEqual(["inet [2Jother in: drop"]);
-  expect(hostile.kernelLines).toEqual(["bell"]);
-  expect(hostile.findings).toEqual([{ time: "unknown time", code: "[2Jx", what: "", fix: "" }]);
+  expect(hostile.drops).toEqual(["inet ?[2Jother in: drop"]);
+  expect(hostile.kernelLines).toEqual(["?bell?"]);
+  expect(hostile.findings).toEqual([{ time: "unknown time", code: "?[2Jx", what: "", fix: "" }]);
 });

@@ -149,7 +149,7 @@ while [ "$1" != --destination ]; do shift; done; out=$2; echo home >"$out/index.
     expect(readdirSync(site.places.clone)).toEqual([".git"]);
     await without(
       ["build-pending.ts", ' || last.result === "rejected"', ""],
-      ["build-pending.ts", "    retire(context.places);\n", ""],
+      ["build-pending.ts", "    setAside(context.places);\n", ""],
     );
     expect(readdirSync(site.places.out)).toContain("logo.svg");
     expect(readdirSync(site.places.clone)).toContain("layouts");
@@ -164,7 +164,7 @@ while [ "$1" != --destination ]; do shift; done; out=$2; echo home >"$out/index.
     expect(existsSync(image)).toBe(true);
     writeFileSync(image, Buffer.alloc(MiB + 1, 1));
     site.request("content");
-    await without(["room.ts", "retire(places, cache);", ""]);
+    await without(["room.ts", "setAside(places, cache);", ""]);
     expect(existsSync(image)).toBe(true);
     site.request("content");
     expect((await site.work()).last.result).toBe("published");

@@ -5,7 +5,6 @@ import { makePlaces, type Places } from "../../../../service/builder/places.ts";
 import {
   currentRelease,
   deployed,
-  discard,
   draft,
   nextId,
   prune,
@@ -13,6 +12,7 @@ import {
   readManifest,
   releases,
   removeHalf,
+  removeRelease,
   seal,
   staying,
   switchTo,
@@ -58,7 +58,7 @@ describe("a manifest", () => {
     expect(readManifest(places, id(2))?.pages).toBe(1);
     writeFileSync(places.manifest(id(2)), "{");
     expect(readManifest(places, id(2))?.pages).toBe(1);
-    discard(places, id(2));
+    removeRelease(places, id(2));
     expect(readManifest(places, id(2))).toBeUndefined();
     expect([readdirSync(places.releases), readdirSync(places.manifests)]).toEqual([[id(3)], [`${id(3)}.json`]]);
   });

@@ -10,8 +10,9 @@ import { pending, take } from "../../../../service/builder/run/markers.ts";
 import type { Pauses } from "../../../../service/builder/run/pauses.ts";
 import type { RunLine } from "../../../../service/builder/run/status.ts";
 import type { BuilderSettings } from "../../../../service/builder/settings.ts";
+import { readBuilder } from "../../../../service/builder/settings.ts";
 import { environment } from "../../../../service/builder/source/git.ts";
-import { readBuilder, SettingsFault } from "../../../../service/settings.ts";
+import { SettingsFault } from "../../../../service/settings.ts";
 import {
   type Bench,
   bundledBuilder,

@@ -2,7 +2,7 @@
 import { describe, expect, test } from "vitest";
 import type { Ended } from "../../../../service/builder/child.ts";
 import { isSameBuild, type Manifest } from "../../../../service/builder/release/releases.ts";
-import { failed, listed, mebibytes, printable, rejected, setbackOf } from "../../../../service/builder/run/setback.ts";
+import { failed, listed, mebibytes, rejected, setbackOf } from "../../../../service/builder/run/setback.ts";
 import type { BuilderSettings } from "../../../../service/builder/settings.ts";
 import {
   checkoutFault,
@@ -61,11 +61,6 @@ describe("anything thrown", () => {
 });
 
 describe("texts of a repository", () => {
-  test("lose what changes a terminal, and are cut behind their longest", () => {
-    expect(printable("a\u001b[2J\u202e\u2028\u2029\u0085b\t", 100)).toBe("a?[2J????b?");
-    expect([printable("abc", 3), printable("abcd", 3)]).toEqual(["abc", "abc…"]);
-  });
-
   test("are listed up to a number, each cut, and the others counted", () => {
     expect(listed([])).toBe("");
     expect(listed(["a", "b", "c", "d", "e"])).toBe("a, b, c, d, e");

@@ -5,11 +5,11 @@ import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, 
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeEach, describe, expect, test } from "vitest";
+import { type Report, waiting } from "../../../../service/builder/outbox.ts";
 import { take } from "../../../../service/builder/run/markers.ts";
 import { reportResult, turnOf } from "../../../../service/builder/run/reports.ts";
 import { Run } from "../../../../service/builder/run/status.ts";
 import { reportEnd } from "../../../../service/builder/run/unit-end.ts";
-import { type Report, waiting } from "../../../../service/outbox.ts";
 import { type RunningApi, startStatusApi } from "../../../fakes/status-api.ts";
 import { anywhere, bundled } from "../../bundles.ts";
 import {

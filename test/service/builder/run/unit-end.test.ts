@@ -33,7 +33,7 @@ test.each([
   [{ ...killed, status: "TERM" }, /^the builder was killed .* limits Hugo alone, or see journalctl -k\.$/],
   [
     { result: "exit-code", code: "exited", status: "1" },
-    /middle of a run \(exit-code, exited, 1\)\. See journalctl -u pushgate-build-site\./,
+    /middle of a run \(exit-code, exited, 1\)\. See journalctl -u pushgate-build@site\./,
   ],
   [{ result: "resources", code: "", status: "" }, /middle of a run \(resources\)\. See/],
 ])("the status reports a builder that systemd ended: %o", (end, reason) => {

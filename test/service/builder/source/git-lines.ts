@@ -1,8 +1,8 @@
 /** The lines of git.ts, by name: variables, keys of git's configuration, options of ssh. A test changes or removes one. */
 import { type Ended, runChild } from "../../../../service/builder/child.ts";
 import { placesOf } from "../../../../service/builder/places.ts";
+import type { Builder } from "../../../../service/builder/settings.ts";
 import { environment, type Git } from "../../../../service/builder/source/git.ts";
-import type { Builder } from "../../../../service/settings.ts";
 
 type Environment = Readonly<Record<string, string>>;
 

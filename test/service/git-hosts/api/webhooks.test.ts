@@ -1,7 +1,6 @@
 /** Each git host's API for webhooks against its fake: what is sent where, and what is read. */
 import { request } from "node:https";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
-import { useEnvironment } from "../../../../infra/cli/environment.ts";
 import { newSecret } from "../../../../infra/cli/stack/secret.ts";
 import { signedPing } from "../../../../infra/cli/webhook/ping-on-host.ts";
 import { clientOf, differences, leadsTo, type WebhookClient } from "../../../../infra/cli/webhook/webhooks.ts";
@@ -85,6 +84,10 @@ afterEach(async () => {
   got = { status: 202, headers: { "x-served-by": "pushgate-receiver" }, body: "" };
 });
 
+const useEnvironment = (tokens: Readonly<Record<string, string>>): void => {
+  vi.unstubAllEnvs();
+  for (const [name, token] of Object.entries(tokens)) vi.stubEnv(name, token);
+};
 const hookOf = (gitHost: GitHostName) => ({ name: "site", gitHost, repository: repositories[gitHost]! });
 function client(gitHost: GitHostName, token: string = running.api.token): WebhookClient {
   const variable = apis[gitHost]!.variable(repositoryOf("https://github.com/example/site"));

@@ -1,0 +1,19 @@
+/**
+ * The names of a hook's credentials. One name is that of the encrypted file on the host, of the entry in `Credentials`
+ * and, from the dot on, the name by which a unit loads it. No hook's name contains a dot.
+ */
+const kinds = { deployKey: "deploy-key", status: "status", notify: "notify" } as const;
+
+/** Deploy key, token for results, and the key that signs for `site.notify`, as `secrets.<hook>` names them. */
+export type CredentialKind = keyof typeof kinds;
+export const credentialKinds = Object.keys(kinds) as CredentialKind[];
+
+/** Without a kind: the secrets that the git host signs with. */
+export const credentialOf = (hook: string, kind?: CredentialKind): string =>
+  kind === undefined ? hook : `${hook}.${kinds[kind]}`;
+
+/** In LoadCredentialEncrypted= of a unit. systemd-creds binds a credential to this name. */
+export const loadedAs = (kind: CredentialKind): string => kinds[kind];
+
+/** Whether a name is that of a deploy key, which has several lines. */
+export const isDeployKey = (name: string): boolean => name.endsWith(`.${kinds.deployKey}`);

@@ -1,0 +1,16 @@
+/**
+ * Text of others, for a terminal, a journal or a report: repositories, git hosts, senders and hosts choose it. Controls,
+ * text directions and separators would change or hide the text around them.
+ */
+
+const unprintable = /[\p{C}\p{Zl}\p{Zp}]/gu;
+
+/** One line, with "?" for each character that is not printable, cut after `longest` characters. */
+export function printable(text: string, longest = Number.POSITIVE_INFINITY): string {
+  const clean = text.replace(unprintable, "?");
+  return clean.length > longest ? `${clean.slice(0, longest)}…` : clean;
+}
+
+/** Several lines, with their tabs. */
+export const printableLines = (text: string): string =>
+  text.replaceAll("\r\n", "\n").replace(/[^\t\n]+/g, (part) => printable(part));

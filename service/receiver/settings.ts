@@ -1,0 +1,90 @@
+/** What the receiver starts from: its settings, the secrets of its hooks, and the sockets that systemd passes. */
+import { readdirSync } from "node:fs";
+import { join } from "node:path";
+import * as v from "valibot";
+import { gitHostNames } from "../git-hosts/index.ts";
+import { receiverLimits } from "../limits.ts";
+import { type Environment, environment, type Report, readCredential, readShape, withFaults } from "../settings.ts";
+import { absolute, hookName, text, whole } from "../shapes.ts";
+
+/** Characters: 32 of base64 are 192 bits. The stack configuration requires as many. */
+const secretLength = 32;
+
+const hook = v.object({
+  /** The last segment of the path that the git host delivers to. */
+  name: hookName,
+  gitHost: v.picklist(gitHostNames),
+  /** Pushes to other branches are ignored. */
+  branch: text,
+  /** Of a hook with a site: the builder's status.json, for the metrics. */
+  statusFile: v.exactOptional(absolute),
+});
+
+/** FileDescriptorName= of the socket for metrics. Each other socket that systemd passes is for deliveries. */
+export const metricsName = "metrics";
+
+const shape = v.object({
+  /** The receiver writes accepted deliveries to <spool>/<hook>/. */
+  spool: absolute,
+  hooks: v.pipe(
+    v.array(hook),
+    v.minLength(1),
+    v.check((hooks) => new Set(hooks.map(({ name }) => name)).size === hooks.length, "names a hook twice"),
+    v.readonly(),
+  ),
+  limits: v.required(v.object(receiverLimits.entries)),
+  /** The address outside systemd, which the receiver uses only if systemd passed no socket. */
+  listen: v.exactOptional(v.object({ host: v.string(), port: whole(0, 65_535) })),
+});
+
+export type ReceiverSettings = Readonly<v.InferOutput<typeof shape>>;
+export type ReceiverHook = ReceiverSettings["hooks"][number];
+
+/** The secrets of each hook, newest first, at least one. */
+export type Secrets = ReadonlyMap<string, readonly string[]>;
+
+export type Receiver = ReturnType<typeof readReceiver>;
+
+/** Throws SettingsFault. `sockets`, `metrics`: descriptors of listening sockets, empty outside systemd. */
+export const readReceiver = (env: Environment = environment, pid: number = process.pid) =>
+  withFaults((report) => {
+    const settings: ReceiverSettings | undefined = readShape(shape, env, report);
+    const hooks = settings?.hooks.map(({ name }) => name);
+    const secrets = readSecrets(env.CREDENTIALS_DIRECTORY, hooks, report);
+    // A child process inherits the variables, but systemd passed the descriptors only to the process that they name.
+    const count = env.LISTEN_PID === String(pid) ? Number(env.LISTEN_FDS) : 0;
+    const names = env.LISTEN_FDNAMES?.split(":") ?? [];
+    // The first descriptor that systemd passes is 3 (sd_listen_fds(3)).
+    const passed = Array.from({ length: count || 0 }, (_, i) => 3 + i);
+    const [sockets, metrics] = [false, true].map((forMetrics) =>
+      passed.filter((_, i) => (names[i] === metricsName) === forMetrics),
+    ) as [number[], number[]];
+    if (settings && sockets.length === 0 && !settings.listen)
+      report(
+        "no socket was handed over (LISTEN_PID, LISTEN_FDS) and the settings hold no `listen`: start the .socket unit, " +
+          'or write `listen: { "host": …, "port": … }`',
+      );
+    return settings && secrets && { settings, secrets, sockets, metrics };
+  });
+
+/** Without settings, which name the hooks, what is in the folder is checked, so that its faults are reported, too. */
+function readSecrets(folder: string | undefined, hooks: string[] | undefined, report: Report): Secrets | undefined {
+  if (!folder)
+    return report(
+      "CREDENTIALS_DIRECTORY is not set. Start the program by its unit, whose LoadCredentialEncrypted= lines set it.",
+    );
+  return new Map((hooks ?? readdirSync(folder)).map((name) => [name, readSecret(folder, name, report)]));
+}
+
+function readSecret(folder: string, name: string, report: Report): readonly string[] {
+  const file = join(folder, name);
+  const lines = readCredential(file, name, report)?.replace(/\n$/, "").split("\n") ?? [];
+  const fix = `Run npx pushgate secret rotate ${name}, then npx pulumi up.`;
+  for (const [i, line] of lines.entries()) {
+    const where = `${file}, line ${i + 1}`;
+    // A carriage return or a space from an editor would be part of the key, and each delivery would be a 401.
+    if (line !== line.trim()) report(`${where} starts or ends with white space. ${fix}`);
+    if (line.trim().length < secretLength) report(`${where} has fewer than ${secretLength} characters. ${fix}`);
+  }
+  return lines;
+}
