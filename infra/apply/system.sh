@@ -10,7 +10,7 @@ system container 'systemd-detect-virt --container'
 system apt 'command -v apt-get'
 system systemd 'systemctl --version | head -n 1'
 system nft 'nft --version'
-system nginx 'nginx -v 2>&1'
+system nginx '/usr/sbin/nginx -v 2>&1'
 system nodejs '/usr/bin/node --version'
 system openssh 'ssh -V 2>&1'
 system aptlists 'ls /var/lib/apt/lists/*_Packages* 2>/dev/null | wc -l'
@@ -40,5 +40,5 @@ system bpf 'perl -e '\''
   print $found ? "absent" : "unknown"'\'' -MPOSIX'
 system dnat 'nft -t list ruleset | sed -n "/[dD][nN][aA][tT]/s/.*dport \([0-9]*\).*/\1/p" | sort -un'
 # Last, and only if a package is missing: apt takes as long as everything else together.
-system candidates 'command -v nft >/dev/null && command -v nginx >/dev/null && [ -x /usr/bin/node ] ||
+system candidates 'command -v nft >/dev/null && [ -x /usr/sbin/nginx ] && [ -x /usr/bin/node ] ||
   apt-cache policy nftables nginx nodejs | sed -n "s/^\([a-z]*\):$/\1/p; s/^  Candidate: /=/p"'

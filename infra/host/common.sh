@@ -25,12 +25,6 @@ make_folder() {
   }
 }
 
-reload_nginx() {
-  systemctl is-active --quiet nginx.service || return 0
-  nginx -t -q
-  systemctl reload nginx.service
-}
-
 # Restarts services $3..., and fails where a service does not keep property and value $1 for 1.2 s; the error says $2,
 # which is what the service does instead.
 restart_and_watch() {

@@ -34,9 +34,9 @@ const lines: Readonly<Record<LayerName, Line>> = {
   site: (settings) => `makes ${sitesAs(settings, ({ site }) => site.webRoot)} a link to the current release`,
   routing: () => `keeps the receiver's replies on the host, in routing table ${routingTable}`,
   proxy: (settings, { originPort }) =>
-    `adds a server on port ${originPort} to nginx for hooks${servedSites(settings)
+    `starts an nginx of its own on port ${originPort} for hooks${servedSites(settings)
       .map(({ hostname }) => ` and ${hostname}`)
-      .join("")}; other sites stay as they are`,
+      .join("")}; another nginx stays as it is`,
   firewall: (_, { originPort }) => `admits Cloudflare alone to TCP port ${originPort}; other ports stay as they are`,
   guard: () => `starts ${units.guardTimer}, which checks all of this every minute`,
   "client-ca": () => "has nginx trust the client certificate that Cloudflare presents, and no former one",

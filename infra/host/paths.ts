@@ -12,7 +12,13 @@ export const paths = {
   units: "/etc/systemd/system",
   sysusers: "/etc/sysusers.d/pushgate.conf",
   tmpfiles: "/etc/tmpfiles.d/pushgate.conf",
-  nginx: "/etc/nginx/conf.d/pushgate.conf",
+  /** All of the configuration of pushgate's nginx, and what else of it is below /etc. */
+  nginx: "/etc/pushgate/nginx.conf",
+  nginxOwn: {
+    sysusers: "/etc/sysusers.d/pushgate-nginx.conf",
+    tmpfiles: "/etc/tmpfiles.d/pushgate-nginx.conf",
+    logrotate: "/etc/logrotate.d/pushgate-nginx",
+  },
   nftables: "/etc/pushgate/firewall.nft",
   receiverSettings: "/etc/pushgate/receiver.json",
   /** Origin key (0600 root), CSR, certificate, and the CA of the stack's own client certificate. */
@@ -65,6 +71,8 @@ export const units = {
   metricsSocket: "pushgate-metrics.socket",
   /** One socket for each source set: `pushgate-receiver-github.socket`. */
   socket: (sourceSet: string) => `pushgate-receiver-${sourceSet}.socket`,
+  nginx: "pushgate-nginx.service",
+  nginxSocket: "pushgate-nginx.socket",
   egress: "pushgate-egress.service",
   /** All units of a site: what starts, stops or enables it does so to them. */
   site: ofSite("site", "target"),
@@ -92,6 +100,9 @@ export const units = {
 
 /** The receiver's account; static, because the receiver passes files to the builder's account. */
 export const receiverUser = "pushgate-receiver";
+
+/** Of pushgate's own nginx. */
+export const nginxUser = "pushgate-nginx";
 
 /**
  * Two accounts for each site, so that no site can read, signal or use up the processes of another. The builder's takes

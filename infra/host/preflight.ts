@@ -5,7 +5,7 @@ import type { HostReport, Listener } from "../apply/report.ts";
 import { sitesOf, sourceSets } from "../config/derived.ts";
 import type { Host, Settings } from "../config/settings.ts";
 import { csrQuestion } from "./origin-key/origin-key.ts";
-import { paths, units } from "./paths.ts";
+import { units } from "./paths.ts";
 import { folderQuestion, foldersOfSites, scheduleQuestion, schedulesOf } from "./site/site.ts";
 
 type Fitness = { readonly faults: string[]; readonly warnings: string[] };
@@ -150,21 +150,21 @@ const network: Check = (_, { system }) =>
 
 const originPort: Check = ({ originPort: port, hostname }, report) => {
   const fix = `Set \`originPort\` of the host with the hostname ${hostname} to a free port.`;
-  const holders = report.listeners.filter((listener) => listener.port === port).map((listener) => listener.process);
+  const holders = report.listeners.filter((one) => one.port === port && !isOfNginx(one)).map(({ process }) => process);
   if (report.sshPort === port || holders.includes("sshd"))
     return fault(`the origin port ${port} is the SSH port, and admitting only Cloudflare would lock you out. ${fix}`);
   if (answer(report, "dnat").split("\n").includes(String(port)))
     return fault(`a container publishes the origin port ${port} (a DNAT rule), so traffic never reaches nginx. ${fix}`);
-  const installed = Object.values(report.layers).some(({ files }) => files[paths.nginx] !== undefined);
-  const others = [...new Set(holders.filter((holder) => !(holder === "nginx" && installed)))];
+  const others = [...new Set(holders)];
   if (others.length === 0) return [];
   const name = others.map((holder) => (holder === "" ? "a process without a name (the kernel's)" : holder)).join(", ");
   const published = others.includes("docker-proxy") ? " (a container's published port)" : "";
-  const site = others.includes("nginx") ? ", for another site" : "";
-  return fault(`the origin port ${port} is in use by ${name}${published}${site}. ${fix}`);
+  return fault(`the origin port ${port} is in use by ${name}${published}. ${fix}`);
 };
 
 const isSocket = new RegExp(`^${units.socket(".+")}$`);
+/** By the unit: systemd holds the socket, too. After a manual change the service may listen itself. */
+const isOfNginx = ({ unit }: Listener): boolean => unit === units.nginxSocket || unit === units.nginx;
 
 /**
  * By the unit: until systemd has executed the receiver, the process that holds its sockets has a name of systemd's. Where

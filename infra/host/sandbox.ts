@@ -10,12 +10,13 @@ import { template } from "./kit.ts";
 const compiling = {
   agent: "MemoryDenyWriteExecute=yes",
   helper: "MemoryDenyWriteExecute=yes",
+  nginx: "MemoryDenyWriteExecute=yes",
   node: '# Node compiles code while it runs: with "yes" it dies at start.\nMemoryDenyWriteExecute=no',
   hugo: "# Hugo 0.132 and later compile WebAssembly for formulas while they run; so does Node where `hugo.exec` allows it.\nMemoryDenyWriteExecute=no",
 } as const;
 
 /**
- * The sandbox of receiver, builder, reporter, Hugo and ssh-agent, which handle data of foreign origin, and of the
+ * The sandbox of nginx, receiver, builder, reporter, Hugo and ssh-agent, which handle data of foreign origin, and of the
  * helpers of the builder, which root runs. `denied`: a comment on the system calls that fail.
  */
 export const sandbox = (program: keyof typeof compiling, denied = ""): string =>

@@ -32,7 +32,7 @@ const layers: readonly Layer[] = [
   },
   { name: "routing", at: "7 systemd", service: units.routing, oneshot: true, explains: ["unreachable socket"] },
   {
-    ...{ name: "proxy", at: "6 nginx", service: "nginx.service" },
+    ...{ name: "proxy", at: "6 nginx", service: units.nginx },
     explains: ["firewall", "another program on the origin port", "origin certificate", "client certificate"].concat(
       ...["not from Cloudflare", "no hook", "large body", "too many requests", "nginx failed"],
       ...["outside of the ranges", "unreachable socket"],

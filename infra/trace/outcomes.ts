@@ -225,7 +225,7 @@ export const outcomes: readonly Outcome[] = [
       fix: compareSource },
     "nginx failed": { what: "nginx failed before it connected to the receiver: on a full disk it cannot store a body above 16 KiB",
       ...byNginx(500),
-      fix: "Free space on the host's disk; /var/log/nginx/pushgate-error.log has the reason. Then send the delivery again." },
+      fix: "Free space on the host's disk; /var/log/pushgate-nginx/error.log has the reason. Then send the delivery again." },
   }),
   // systemd rejects the connection, and nginx reports it.
   ...at("7 systemd", {

@@ -12,7 +12,7 @@ import { originKey } from "../../infra/contract.ts";
 import { originCertificate } from "../../infra/host/origin-certificate/origin-certificate.ts";
 import { paths, units } from "../../infra/host/paths.ts";
 import { places, receiverPort } from "../hosts/attackers.ts";
-import { noGuard, reloadProxy } from "../hosts/faults.ts";
+import { noGuard } from "../hosts/faults.ts";
 import { bootHost, type Host } from "../hosts/lab/host.ts";
 import type { Release } from "../hosts/lab/image.ts";
 import { withLab } from "../hosts/lab/lab.ts";
@@ -51,7 +51,7 @@ async function addPlain(host: Host): Promise<void> {
   await host.writeFile(`${paths.units}/${socket}.d/plain.conf`, "[Socket]\nIPAddressAllow=127.0.0.1\n");
   // systemd 257 enforces a changed list only after a unit of the slice has started.
   await host.inside("systemctl daemon-reload && systemd-run --quiet --wait --collect --slice=pushgate.slice true");
-  await reloadProxy(host);
+  await host.inside("systemctl reload nginx.service");
 }
 
 export const benchHost = (release: Release, { rounds, ms, json, write, say }: Options): Promise<void> =>
@@ -64,7 +64,7 @@ export const benchHost = (release: Release, { rounds, ms, json, write, say }: Op
     await noGuard.make(world, host);
     await addPlain(host);
     await host.inside(`systemctl start ${units.receiver}`);
-    const processes = ["nginx.service", units.receiver].flatMap((unit) => host.processes(unit));
+    const processes = [units.nginx, "nginx.service", units.receiver].flatMap((unit) => host.processes(unit));
     pin(processes);
     const sum = (of: (pid: number) => number) => processes.reduce((all, pid) => all + of(pid), 0);
     const spool = join(host.root, "var/spool/pushgate/site");

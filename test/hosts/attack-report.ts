@@ -1,8 +1,9 @@
 /** Describes how an attack ended, in a few words, and reads the log lines. Also sends attacks from the host itself. */
+
+import { logs } from "../../infra/host/proxy/places.ts";
 import { loopback } from "../../infra/networks.ts";
 import type { Edge } from "../fakes/cloudflare/dataplane.ts";
 import type { Delivery } from "../fakes/deliveries.ts";
-import { reloadProxy } from "./faults.ts";
 import type { Host } from "./lab/host.ts";
 import { type Ran, run } from "./lab/process.ts";
 import type { Answer } from "./world.ts";
@@ -45,7 +46,7 @@ export async function logged(host: Host): Promise<{ readonly proxy: string[]; re
       .filter(Boolean)
       .map((line) => String((JSON.parse(line) as { delivery: unknown }).delivery));
   const [proxy, receiver] = await Promise.all([
-    host.read("cat /var/log/nginx/pushgate.log"),
+    host.read(`cat ${logs.access}`),
     host.read("journalctl --no-pager --output=cat --identifier=pushgate-receiver"),
   ]);
   return { proxy: ids(proxy), receiver: ids(receiver) };
@@ -58,7 +59,8 @@ export async function addOtherSite(host: Host, receiverPort: number): Promise<vo
   const to = `proxy_pass http://${loopback.v4}:${receiverPort}; proxy_connect_timeout 1s;`;
   const site = `server {\n  listen ${otherPort};\n  location / { ${to} }\n}\n`;
   await host.writeFile("/etc/nginx/conf.d/other.conf", site);
-  await reloadProxy(host);
+  // On a bare host Debian's nginx is installed and stopped.
+  await host.inside("systemctl reload-or-restart nginx.service");
 }
 
 /** Sends the delivery from its source address to the site of `addOtherSite`. */

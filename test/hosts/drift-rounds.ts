@@ -2,7 +2,7 @@
  * Manual changes to a host and its zone, in rounds of several faults, and the lines that preview must print about each.
  * If two layers are changed at once, `up` must repair the first although the second is still wrong.
  */
-import { paths } from "../../infra/host/paths.ts";
+import { paths, units } from "../../infra/host/paths.ts";
 import type { Rule, ZoneState } from "../fakes/cloudflare/zone.ts";
 
 export type Fault = {
@@ -198,10 +198,10 @@ systemctl --quiet disable --now pushgate-receiver-docs.socket`,
         layer: "proxy",
         change: `cp ${paths.nginx} /root/nginx.conf
 ln -sf /root/nginx.conf ${paths.nginx}
-systemctl --quiet disable nginx.service`,
+systemctl --quiet disable ${units.nginx}`,
         says: [
           `${paths.nginx} is a symbolic link, not a file`,
-          'nginx.service is: declared is "enabled active", the host reports "disabled active"',
+          `${units.nginx} is: declared is "enabled active", the host reports "disabled active"`,
         ],
       },
       {

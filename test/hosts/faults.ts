@@ -64,9 +64,9 @@ nft delete rule inet pushgate input handle "$handle"`)),
 
 /** Reloads nginx; returns when no worker of the former configuration accepts connections. */
 export async function reloadProxy(host: Host): Promise<void> {
-  const children = "cat /proc/$(cat /run/nginx.pid)/task/*/children";
+  const children = `cat /proc/$(systemctl show -p MainPID --value ${units.nginx})/task/*/children`;
   const former = await host.read(children);
-  await host.inside("nginx -q -t && systemctl reload nginx");
+  await host.inside(`systemctl reload ${units.nginx}`);
   await until("nginx serves with the edited configuration", async () => {
     const serving = `for pid in ${former}; do tr -d '\\0' <"/proc/$pid/cmdline" 2>/dev/null; echo; done | grep -c 'worker process$'`;
     return (await host.inside(serving, { check: false })).stdout.trim() === "0" || undefined;
@@ -121,7 +121,7 @@ export const keptConnections = proxyEdited("nginx keeps its connections to the r
   const kept = edit(conf, "proxy_http_version 1.0;", "proxy_http_version 1.1;");
   const open = edit(kept, "proxy_set_header Connection close;", 'proxy_set_header Connection "";');
   const used = edit(open, `proxy_pass http://$pushgate_loopback:${port};`, "proxy_pass http://kept;");
-  return `upstream kept { server 127.0.0.1:${port}; keepalive 16; }\n${used}`;
+  return edit(used, "http {", `http { upstream kept { server 127.0.0.1:${port}; keepalive 16; }`);
 });
 
 /**

@@ -26,7 +26,7 @@ const commands = [
   "ip -6 rule 2>&1",
   "ip -4 route show table all",
   "ip -6 route show table all 2>&1",
-  "nginx -T 2>/dev/null",
+  "systemctl is-enabled nginx.service",
   "ss -Hltn | awk '{ print $4 }' | sort",
   "getent passwd",
   "getent group",

@@ -270,7 +270,7 @@ export const stages: readonly Stage[] = [
         reaches: accepted,
       },
       {
-        attack: "another site of the same nginx forwards a delivery of the git host",
+        attack: "another nginx of the host forwards a delivery of the git host",
         send: by.throughOtherSite,
         declared: "504 nginx",
         reaches: accepted,

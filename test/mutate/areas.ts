@@ -30,7 +30,7 @@ const hostLayers: readonly Area[] = [
   hostLayer("keys", ["origin-key", "origin-certificate", "client-ca"], ["origin-key", "proxy-shell"]),
   hostLayer("packages", ["packages"], ["packages"]),
   hostLayer("programs", ["programs"], ["programs"]),
-  hostLayer("proxy", ["proxy"], ["proxy", "proxy-shell", "http-level", "website"]),
+  hostLayer("proxy", ["proxy"], ["proxy", "proxy-shell", "website"]),
   hostLayer("receiver", ["receiver", "sandbox", "sandbox.ts"], ["receiver"]),
   hostLayer("routing", ["routing"], ["routing"]),
   hostLayer("secrets", ["secrets"], ["secrets"]),

@@ -48,7 +48,7 @@ const hookUnits = ({ name, scheduled }: Hook): string[] => {
   // A pattern matches loaded units only: those of a hook whose results leave the host.
   return [...all, units.reporter(name)];
 };
-const hostUnits = ["nginx.service", units.receiver, units.firewall, units.guardTimer];
+const hostUnits = [units.nginxSocket, units.nginx, units.receiver, units.firewall, units.guardTimer];
 /** Services that a socket or a path unit starts when there is work: inactive is normal, failed is not. */
 const onDemand = (unit: string): boolean =>
   unit === units.receiver || [units.build, units.report].some((nameOf) => unit === nameOf(instanceOf(unit)));

@@ -12,7 +12,7 @@ import { scriptBeside, variables, word } from "../../apply/shell.ts";
 import { settled, sourceSets } from "../../config/derived.ts";
 import { hostLayers } from "../../host/index.ts";
 import { paths, units } from "../../host/paths.ts";
-import { clientCaPath, logs } from "../../host/proxy/origin-server.ts";
+import { clientCaPath, logs } from "../../host/proxy/places.ts";
 import { credentialsFact } from "../../host/receiver/receiver.ts";
 import type { HostState } from "../../trace/evidence.ts";
 import { timeOfMicros } from "../site/logs.ts";

@@ -5,18 +5,18 @@
  */
 import type { HostLayer } from "../../apply/layer.ts";
 import { file, layerOf } from "../kit.ts";
-import { settledCaPath, trust } from "../proxy/origin-server.ts";
+import { units } from "../paths.ts";
+import { settledCa } from "../proxy/places.ts";
 
 /** `clientCaPem`: PEM of the CA whose client certificate Cloudflare presents. */
 export const clientCaLayer = (clientCaPem: string): HostLayer =>
   layerOf(import.meta.url, "client-ca", {
-    values: trust,
+    values: { nginx: units.nginx },
     files: [
-      // With a file that is no certificate nginx would not start, and every site of it would be down.
-      file(settledCaPath, `${clientCaPem.trimEnd()}\n`, { check: 'openssl x509 -in "$1" -noout' }),
+      // nginx would not start with a file that is no certificate.
+      file(settledCa.path, `${clientCaPem.trimEnd()}\n`, { check: 'openssl x509 -in "$1" -noout' }),
+      file(settledCa.line, `ssl_trusted_certificate ${settledCa.path};\n`),
     ],
-    owns: [settledCaPath],
-    // The proxy layer's facts show what nginx runs with. It reads the file only when it reloads.
+    // The proxy layer's facts show what nginx runs with. It reads the files only when it reloads.
     facts: [],
-    shared: ["proxy/trust.sh"],
   });

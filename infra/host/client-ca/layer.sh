@@ -1,15 +1,8 @@
 # shellcheck shell=sh disable=SC2154
-# The client-ca layer on the host. client-ca.ts lists its values.
+# The client-ca layer on the host. Value: nginx (its unit). A removal reloads nothing: the proxy layer leaves right after.
 
-activate() {
-  [ -z "$changed" ] || { write_trust && reload_nginx; }
-}
+reload() { ! systemctl is-active --quiet "$nginx" || systemctl reload "$nginx"; }
 
-reactivate() { write_trust && reload_nginx; }
+activate() { [ -z "$changed" ] || reload; }
 
-# The proxy layer leaves later. Until then nginx must not read a file that is about to be removed.
-retire() {
-  # shellcheck disable=SC2034 # write_trust reads it
-  settled_ca=
-  [ ! -e "$trusted_ca" ] || write_trust
-}
+reactivate() { reload; }

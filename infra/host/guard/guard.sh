@@ -3,7 +3,8 @@
 # Every minute and at boot, the guard restores the firewall's table, the egress table and the routing rule, then proves
 # the allowlist by connecting. Without the firewall or the rule, or if the proof fails, it stops the receiver and its
 # sockets, and opens them again once the proof holds; a socket that the operator stopped stays stopped. Without the
-# egress table it stops builds. If only some admitted source cannot connect, it reports that and stops nothing.
+# egress table it stops builds. If only some admitted source cannot connect, it reports that and stops nothing. An nginx
+# whose program or libraries were upgraded is restarted.
 #
 # Standard output goes to the journal: the finding of each run, and a line for each repair. $run/verdict holds the last
 # finding, which preview reads; $run/findings, for `npx pushgate trace`, a line for each change of the finding: time,
@@ -11,7 +12,7 @@
 set -u
 export LC_ALL=C
 # must_reject: sources that every socket must reject; ports: of the sockets; table: the firewall's file; receiver: the
-# service; sockets: patterns of the receiver's sockets; builds: of the services that run for sites.
+# service; sockets: patterns of the receiver's sockets; builds: of the services that run for sites; nginx: its service.
 . /etc/pushgate/guard.conf
 lib=/usr/local/lib/pushgate
 run=${RUNTIME_DIRECTORY:-/run/pushgate-guard}
@@ -97,6 +98,20 @@ egress() {
   fi
 }
 
+# A restart, which loses nothing, puts an upgraded nginx or library into force. dpkg keeps the time of a file's
+# modification, so this compares when its inode changed.
+upgrade() {
+  since=$(systemctl show --timestamp=unix -p ExecMainStartTimestamp --value "$nginx")
+  [ -n "$since" ] || return 0
+  libraries=$(ldd /usr/sbin/nginx | sed -n 's/.*[[:space:]]\(\/[^ ]*\) (.*/\1/p')
+  # shellcheck disable=SC2086
+  newer=$(find -L /usr/sbin/nginx $libraries -newerct "$since")
+  [ -z "$newer" ] || {
+    echo "restarting $nginx, because these files are newer: $(echo "$newer" | paste -sd ' ' -)"
+    systemctl --no-block try-restart "$nginx"
+  }
+}
+
 # While a closed socket is tried again, only root may connect to it: nginx's workers must not before the proof.
 reopen() {
   [ -s "$run/closed" ] || return 0
@@ -135,6 +150,7 @@ mkdir -p "$run"
 nft delete table inet pushgate_trial 2>/dev/null
 firewall
 egress
+upgrade
 "$lib/routing" || close routing "the routing rule cannot be added" "systemctl status pushgate-routing.service"
 reopen
 parents

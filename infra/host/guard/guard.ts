@@ -37,6 +37,7 @@ export function guardLayer(settings: Settings): HostLayer {
     receiver: units.receiver,
     sockets: units.socket("*"),
     builds: [units.build("*"), units.hugo("*", "*"), units.report("*")],
+    nginx: units.nginx,
   });
   const files = [
     file(guardConfiguration, configuration, { check: 'sh -n "$1"' }),

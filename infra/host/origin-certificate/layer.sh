@@ -1,5 +1,5 @@
 # shellcheck shell=sh disable=SC2154
-# The origin certificate on the host. Values: certificate, key, hostnames, nginx (the file with pushgate's server).
+# The origin certificate on the host. Values: certificate, key, hostnames, nginx (its unit).
 export LC_ALL=C
 
 # Prints what is wrong with the certificate in $1, or nothing.
@@ -27,11 +27,9 @@ state() {
   echo "${fault:-valid}"
 }
 
-# nginx reads a certificate only when it starts or reloads. Where pushgate's server is missing, or not as its layer
-# installed it, the proxy layer reloads nginx later in the same `up`.
-take_up() {
-  if [ -f "$nginx" ] && as_installed proxy; then reload_nginx; fi
-}
+# With a restart, which loses no delivery, nginx gets a new key, too. Where its configuration is not as its layer installed
+# it, the proxy layer restarts nginx later in the same `up`.
+take_up() { ! as_installed proxy || systemctl try-restart "$nginx"; }
 
 activate() {
   case "$changed" in *"$certificate"*) take_up ;; esac

@@ -1,13 +1,13 @@
 /**
  * The origin certificate, public, which Cloudflare's Origin CA signs from the request that the origin-key layer made.
- * The host rejects one that does not fit the key: nginx does not start with it, and every site of that nginx is down.
+ * The host rejects one that does not fit the key: nginx does not start with it.
  */
 import type { HostLayer } from "../../apply/layer.ts";
 import { namesOf } from "../../config/derived.ts";
 import type { Host, Settings } from "../../config/settings.ts";
 import { originKey } from "../../contract.ts";
 import { file, layerOf, layerScript } from "../kit.ts";
-import { paths } from "../paths.ts";
+import { paths, units } from "../paths.ts";
 
 export const originCertificate = `${paths.tls}/origin.pem` as const;
 
@@ -16,7 +16,7 @@ export function originCertificateLayer(settings: Settings, host: Host, pem: stri
     certificate: originCertificate,
     key: originKey,
     hostnames: namesOf(settings, host),
-    nginx: paths.nginx,
+    nginx: units.nginx,
   };
   const check = `${layerScript(import.meta.url, "origin-certificate", values)}\ncheck "$1"`;
   return layerOf(import.meta.url, "origin-certificate", {

@@ -1,7 +1,7 @@
 /**
  * The origin key and its certificate request. The host makes both, so the key is in no state, log or rendered file. A
  * good key is kept: a new one would not fit the installed certificate, and an nginx that restarts before the next
- * certificate arrives would not start, other sites on the host included.
+ * certificate arrives would not start.
  */
 import type { HostLayer } from "../../apply/layer.ts";
 import type { Probed } from "../../apply/manifest.ts";

@@ -1,5 +1,5 @@
 # shellcheck shell=sh disable=SC2154
-# The packages layer on the host. Values: packages (names), new_nginx (a mark: nginx's default site must still go).
+# The packages layer on the host. Values: packages (names), new_nginx (a mark: Debian's nginx.service must still be disabled).
 
 shim=/usr/sbin/policy-rc.d
 # Seconds that another package manager, such as unattended-upgrades, may hold a lock.
@@ -69,9 +69,10 @@ activate() {
   fi
   # Also where no package is missing: an install that was killed after its work left the shim behind.
   shim_out
-  # A new nginx would serve the distribution's default page on port 80, and only the origin port may become reachable.
-  # An nginx that was on the host before pushgate keeps all its files. The mark outlives an install that was cut short.
+  # pushgate runs the program in a unit of its own. Debian's unit would open port 80 at the next boot. An nginx that was on
+  # the host before pushgate stays as it is. The mark outlives an install that was cut short.
   if [ -e "$new_nginx" ]; then
-    rm -f /etc/nginx/sites-enabled/default /etc/nginx/conf.d/default.conf "$new_nginx"
+    systemctl --quiet disable --now nginx.service
+    rm -f "$new_nginx"
   fi
 }

@@ -9,6 +9,7 @@
 import { readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { paths, units } from "../../../infra/host/paths.ts";
 import { type Api, apiToken, permissions, startApi } from "../../fakes/cloudflare/api.ts";
 import { emptyZone } from "../../fakes/cloudflare/zone.ts";
 import { pushPayload } from "../../fakes/deliveries.ts";
@@ -201,7 +202,7 @@ async function deliverDocs() {
 /** A release of pushgate that changes what nginx, the receiver and the builder run. */
 async function newVersion(): Promise<void> {
   const changed = {
-    "infra/host/proxy/pushgate.conf": "# the next version\n",
+    "infra/host/proxy/nginx.conf": "# the next version\n",
     "service/receiver/main.ts": 'console.log("the next version");\n',
     "service/builder/main.ts": 'console.log("the next version");\n',
   };
@@ -287,9 +288,9 @@ const steps: Readonly<Record<string, Steps>> = {
     [
       "npx pushgate trace --since 3d",
       async (line) => {
-        await web1().inside("systemctl stop nginx");
+        await web1().inside(`systemctl stop ${units.nginxSocket} ${units.nginx}`);
         for (let i = 0; i < 2; i++) await git.webhooks.push();
-        await web1().inside("systemctl start nginx");
+        await web1().inside(`systemctl start ${units.nginx}`);
         const { code, text } = await operator.terminal.run(here(line), usual(), 240_000);
         expect([code, text]).toEqual([1, expect.stringMatching(/rejected by 5 firewall: 2 deliveries/)]);
       },
@@ -438,7 +439,7 @@ const steps: Readonly<Record<string, Steps>> = {
       "npx pulumi up",
       async (line) => {
         await type(line);
-        expect(await web1().readFile("/etc/nginx/conf.d/pushgate.conf")).toContain("the next version");
+        expect(await web1().readFile(paths.nginx)).toContain("the next version");
         await push("upgraded", ["web1", "web2"]);
       },
     ],

@@ -7,7 +7,8 @@
 import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { settledCaPath, trust } from "../../../infra/host/proxy/origin-server.ts";
+import { units } from "../../../infra/host/paths.ts";
+import { settledCa } from "../../../infra/host/proxy/places.ts";
 import type { Run } from "../../engine/engine.ts";
 import type { ClientCertificate } from "../../fakes/cloudflare/zone.ts";
 import { delivery } from "../../fakes/deliveries.ts";
@@ -116,9 +117,7 @@ test("nginx rejects no delivery while adopt and up replace a lost state, and pre
 });
 
 test("nginx rejects the git host until Cloudflare has changed, if nginx has only the new CA", async () => {
-  await host.inside(
-    `rm ${settledCaPath} && sed -i s/settled-ca/origin-pull-ca/ ${trust.trusted_ca} && systemctl reload nginx.service`,
-  );
+  await host.inside(`rm ${settledCa.path} ${settledCa.line} && systemctl reload ${units.nginx}`);
   generation(3);
   const { done: up, seen: answers } = await pushing(slowUp);
   expect(up.code, up.stdout).toBe(0);

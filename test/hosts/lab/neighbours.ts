@@ -146,12 +146,12 @@ export type Neighbourhood = {
   /** "family name" -> the table as nft lists it, without counters. */
   readonly tables: Record<string, string>;
   readonly rules: readonly string[];
-  readonly nginx: Record<string, string>;
+  readonly nginx: { readonly files: Record<string, string>; readonly unit: string };
   /** The shop's answer to a stranger, and the lines that these requests wrote to its log. */
   readonly shop: { readonly v4: string; readonly v6: string | undefined; readonly logged: readonly string[] };
 };
 
-/** Names of nft tables, lines of `ip rule` and paths under /etc/nginx that are pushgate's own. */
+/** Names of nft tables and lines of `ip rule` that are pushgate's own. */
 const own = /pushgate|lookup 9460\b/;
 
 /** Reads the state of the neighbours, without pushgate's own objects. */
@@ -163,7 +163,8 @@ export async function neighbourhood(host: Host): Promise<Neighbourhood> {
     tables[table.replace("table ", "")] = listing;
   }
   const rules = foreign((await host.read("ip rule; ip -6 rule 2>/dev/null || true")).split("\n"));
-  const nginx = Object.entries(await host.snapshot("/etc/nginx")).filter(([path]) => !own.test(path) && path !== "");
+  const files = await host.snapshot("/etc/nginx");
+  const unit = await host.read("systemctl show -p MainPID -p ActiveState -p UnitFileState nginx.service");
   const before = await logged(host);
   const v4 = await visitShop(host.address, actors.stranger.v4[0]);
   const v6 = host.address6 && (await visitShop(host.address6, actors.stranger.v6[0]));
@@ -176,18 +177,14 @@ export async function neighbourhood(host: Host): Promise<Neighbourhood> {
   return {
     tables,
     rules,
-    nginx: Object.fromEntries(nginx),
+    nginx: { files, unit },
     // Two workers of nginx may have answered: neither waits for the other's line.
     shop: { v4, v6, logged: lines.map((line) => line.replace(/\[.*?\]/, "[time]")).sort() },
   };
 }
 
-/** The log line of the request, with "pushgate" as its user agent, that the proxy layer sends to every listener. */
-const listenerCheck = / 400 .*"pushgate"$/;
-
 async function logged(host: Host): Promise<string[]> {
-  const lines = (await host.read(`cat ${log} 2>/dev/null || true`)).split("\n");
-  return lines.filter((line) => line !== "" && !listenerCheck.test(line));
+  return (await host.read(`cat ${log} 2>/dev/null || true`)).split("\n").filter((line) => line !== "");
 }
 
 /** Status, body and the certificate's fingerprint, as one line; throws if the shop is unreachable. */

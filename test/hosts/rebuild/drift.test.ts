@@ -18,6 +18,7 @@ import type { Rebuild } from "./world.ts";
 
 const hostname = `www.${zoneName}`;
 const { webRoot, site: folder } = placesOf("site");
+const current = `${folder}/current`;
 let host: Host;
 let rebuild: Rebuild;
 
@@ -84,8 +85,8 @@ ln -sfn "$(readlink -f ${folder}/current)" ${webRoot}`,
   },
   {
     layer: "proxy",
-    change: `sed -i 's|root ${webRoot};|root /var/www/html;|' ${paths.nginx}`,
-    says: [`${paths.nginx} has other contents`, `\n-     root /var/www/html;\n+     root ${webRoot};\n`],
+    change: `sed -i 's|root ${current};|root /var/www/html;|' ${paths.nginx}`,
+    says: [`${paths.nginx} has other contents`, `\n-         root /var/www/html;\n+         root ${current};\n`],
   },
   {
     layer: "guard",
@@ -107,7 +108,7 @@ async function whileVisited<T>(work: () => Promise<T>): Promise<{ done: T; statu
 const stepsOf = ({ steps }: Run) => steps.map(({ op, name: resource }) => `${op} ${resource}`).sort();
 
 test("preview prints each manual change of the builder's layers, and up repairs them while the pages are served", async () => {
-  const nginx = await host.read("systemctl show -p MainPID nginx.service");
+  const nginx = await host.read(`systemctl show -p MainPID nginx.service ${units.nginx}`);
   // The guard's own fault comes first; otherwise the guard repairs the others.
   for (const { change } of [...faults].reverse()) await host.inside(change);
 
@@ -131,7 +132,7 @@ test("preview prints each manual change of the builder's layers, and up repairs 
   expect(stepsOf(up)).toEqual(updates);
   expect(visits).toBeGreaterThan(50);
   expect(statuses).toEqual(new Set([200]));
-  expect(await host.read("systemctl show -p MainPID nginx.service")).toBe(nginx);
+  expect(await host.read(`systemctl show -p MainPID nginx.service ${units.nginx}`)).toBe(nginx);
   expect(await host.read(`readlink ${webRoot}`)).toBe(`${folder}/current`);
   expect(statusOf(host)!.deployed).toEqual(before);
 

@@ -3,6 +3,7 @@
  * Each round has several faults; its preview also proves that `up` repaired the round before completely.
  */
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { units } from "../../../infra/host/paths.ts";
 import type { Run } from "../../engine/engine.ts";
 import { delivery } from "../../fakes/deliveries.ts";
 import { deployedName, deployedWorld } from "../deployed.ts";
@@ -34,9 +35,7 @@ const warnings = ({ diagnostics }: Run) =>
 
 /** The start of the socket and nginx's master process: a repair must restart neither. */
 const untouched = () =>
-  host.read(
-    "systemctl show -p ActiveEnterTimestampMonotonic pushgate-receiver-github.socket; systemctl show -p MainPID nginx.service",
-  );
+  host.read(`systemctl show -p ActiveEnterTimestampMonotonic pushgate-receiver-github.socket ${units.nginxSocket}`);
 
 beforeAll(async () => {
   const deployed = await deployedWorld("drift");

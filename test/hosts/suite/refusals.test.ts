@@ -60,7 +60,7 @@ systemctl restart ssh`);
     (await fit.read("ss -Hltnp")).includes("listener") ? true : undefined,
   );
   await worn.writeFile("/usr/local/bin/nft", impostor("nftables v0.9.8 (E.D.S.)"), "0755");
-  await worn.writeFile("/usr/local/bin/nginx", impostor("nginx version: nginx/1.18.0"), "0755");
+  await worn.writeFile("/usr/sbin/nginx", impostor("nginx version: nginx/1.18.0"), "0755");
   await worn.inside("rm /usr/bin/node /usr/bin/apt-get");
   await worn.writeFile("/usr/bin/node", impostor("v12.22.12"), "0755");
   // This host has an old systemd for logins by sudo, and a current one for root.

@@ -3,6 +3,7 @@
  * rotates a hook's secret without a rejected push.
  */
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { paths } from "../../../infra/host/paths.ts";
 import type { Run } from "../../engine/engine.ts";
 import { exposures } from "../exposure.ts";
 import { bootHost, type Host } from "../lab/host.ts";
@@ -78,18 +79,19 @@ test("up succeeds, and the search knows all six secrets", () => {
 
 test("systemd rates each service at its known exposure", async () => {
   // A service that places tables and routes runs as root, with CAP_NET_ADMIN and a network.
-  expect(await exposures(host)).toEqual({ receiver: 0.2, firewall: 3.1, routing: 3.0, guard: 4.4 });
+  expect(await exposures(host)).toEqual({ receiver: 0.2, nginx: 1.3, firewall: 3.1, routing: 3.0, guard: 4.4 });
 });
 
 const holders = () => search.holders(Object.values(needles));
 const inProcesses = async () => leaked(await search.processes());
 
-test("files contain secrets only in the receiver's credentials folder, in memory, and the origin key in its own file", async () => {
+test("files contain secrets only in the credentials folders of receiver and nginx, in memory, and the origin key in its own file", async () => {
   const inMemory = "/run/credentials/pushgate-receiver.service";
-  expect(await holders()).toEqual(["/etc/pushgate/tls/origin.key", `${inMemory}/docs`, `${inMemory}/site`]);
+  const ofNginx = "/run/credentials/pushgate-nginx.service/origin.key";
+  expect(await holders()).toEqual(["/etc/pushgate/tls/origin.key", ofNginx, `${inMemory}/docs`, `${inMemory}/site`]);
   expect(await host.read(`findmnt -nro FSTYPE -T ${inMemory}`)).toMatch(/^(ramfs|tmpfs)$/);
   // systemd 252 makes the account the owner, 257 uses an access list, so the test checks who can read.
-  for (const file of ["/etc/pushgate/tls/origin.key", `${inMemory}/site`, "/etc/pushgate/credentials/site"]) {
+  for (const file of ["/etc/pushgate/tls/origin.key", ofNginx, `${inMemory}/site`, "/etc/pushgate/credentials/site"]) {
     const read = await host.inside(`runuser -u guest -- cat ${file}`, { check: false });
     expect(read).toMatchObject({ code: 1, stdout: "", stderr: expect.stringContaining("Permission denied") });
   }
@@ -146,7 +148,7 @@ const secretsOf = async (site: { current: string; previous?: string }): Promise<
 const statusWith = async (secret: string): Promise<number> => (await world.deliver({ secret })).status;
 
 test("a preview of a new secret and of a manual change prints neither secret", async () => {
-  await host.inside("echo '# by hand' >>/etc/nginx/conf.d/pushgate.conf");
+  await host.inside(`echo '# by hand' >>${paths.nginx}`);
   needles.renewed = renewed;
   await secretsOf({ current: renewed, previous: secrets.site.current });
   const preview = await world.stack.preview("--diff", "--expect-no-changes");

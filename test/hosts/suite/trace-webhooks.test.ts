@@ -87,7 +87,7 @@ test("a webhook with another secret: its ping is rejected, and --set corrects it
 
 test("failed deliveries are grouped by their layer, and sent again once, after the fix", async () => {
   await running.api.push();
-  await host.inside("systemctl stop nginx");
+  await host.inside(`systemctl stop ${units.nginxSocket} ${units.nginx}`);
   for (let i = 0; i < 3; i++) expect(statuses(await running.api.push())).toEqual([521]);
   const grouped = await pushgate("trace", "--since", "3d");
   expect(grouped.stdout).toMatch(/^3 deliveries failed of 4 in 3 days:\n\nrejected by 5 firewall: 3 deliveries\n/);
@@ -97,7 +97,7 @@ test("failed deliveries are grouped by their layer, and sent again once, after t
   expect(refused.stderr).toContain("nothing was delivered again: the ping did not arrive.");
   expect([refused.code, running.api.log.filter(({ redelivery }) => redelivery)]).toEqual([1, []]);
 
-  await host.inside("systemctl start nginx");
+  await host.inside(`systemctl start ${units.nginx}`);
   const { code, stdout } = await pushgate("trace", "--since", "3d", "--redeliver", "--yes");
   expect(stdout).toMatch(
     /3 deliveries sent again:\n\ndelivered: 3 deliveries\n {2}certain: the receiver accepted the delivery\./,

@@ -6,13 +6,12 @@
 import { randomUUID } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { paths, units } from "../../../infra/host/paths.ts";
-import { clientCaPath, listen6, settledCaPath } from "../../../infra/host/proxy/origin-server.ts";
+import { clientCaPath, settledCa } from "../../../infra/host/proxy/places.ts";
 import * as fault from "../faults.ts";
 import { actors } from "../lab/net.ts";
 import {
   accepted,
   applied,
-  edited,
   endTracing,
   github6,
   host,
@@ -92,7 +91,7 @@ const atCloudflare: Row[] = [
     make: async () => {
       await host.inside(`set -e
 openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 1 -subj /CN=other -keyout /dev/null -out ${clientCaPath}
-cp ${clientCaPath} ${settledCaPath}`);
+cp ${clientCaPath} ${settledCa.path}`);
       await reload();
     },
     name: "client certificate",
@@ -136,32 +135,31 @@ mv ${origin}.new ${origin}`);
   },
 ];
 
+const socket = `${paths.units}/${units.nginxSocket}`;
+const bound = `systemctl daemon-reload && systemctl stop ${units.nginxSocket} ${units.nginx} && systemctl start ${units.nginx}`;
 const firewallAndNginx: Row[] = [
   {
     what: "comes while nginx is stopped",
-    make: sh("systemctl stop nginx"),
+    make: sh(`systemctl stop ${units.nginxSocket} ${units.nginx}`),
     name: "firewall",
-    cause: /^6 nginx: nginx\.service is: .*inactive/,
-    fix: /^ssh root@\w+ systemctl start nginx\.service$/,
+    cause: /^6 nginx: pushgate-nginx\.socket is: .*inactive/,
+    fix: /^ssh root@\w+ systemctl restart pushgate-nginx\.service$/,
     by: "ssh",
   },
   {
     what: "comes while nginx listens on another port",
-    make: () => edited(paths.nginx, (conf) => conf.replaceAll("listen 8443 ", "listen 8444 "), reload)(),
+    make: sh(`sed -i 's/listen 8443 /listen 8444 /' ${paths.nginx} && sed -i s/:8443/:8444/ ${socket} && ${bound}`),
     name: "firewall",
-    cause: /^6 nginx: \/etc\/nginx\/conf\.d\/pushgate\.conf has other contents/,
+    cause: /^6 nginx: \/etc\/pushgate\/nginx\.conf has other contents/,
     fix: up,
     by: "up",
   },
   {
     what: "comes from Cloudflare over IPv6, on which nginx no longer listens",
-    make: async () => {
-      await host.inside(`rm ${listen6.hooks}`);
-      await reload();
-    },
+    make: sh(`sed -i '/\\[::\\]/d' ${socket} && ${bound}`),
     change: { source: github6 },
     name: "firewall",
-    cause: /^6 nginx: nginx listens on the origin port 8443/,
+    cause: /^6 nginx: .*pushgate-nginx\.socket has other contents/,
     fix: up,
     by: "up",
   },

@@ -124,3 +124,11 @@ test("the receiver answers a ping with 200 and spools nothing", async () => {
   expect(JSON.parse(answer.body)).toMatchObject({ status: "ignored", reason: expect.stringContaining("ping") });
   expect(await world.spooled(host)).toEqual(before);
 });
+
+test("the installed nginx serves nothing of its own, at once and after a reboot, and pushgate's does", async () => {
+  const other = "systemctl is-enabled nginx.service; systemctl is-active nginx.service; ss -Hltn 'sport = :80'";
+  expect(await host.read(`${other}; true`)).toBe("disabled\ninactive");
+  await host.reboot();
+  expect(await host.read(`${other}; true`)).toBe("disabled\ninactive");
+  expect(await world.deliver()).toMatchObject({ status: 202, servedBy: "pushgate-receiver" });
+});

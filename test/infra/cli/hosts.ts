@@ -14,7 +14,7 @@ import type { Status } from "../../../infra/cli/site/host-report.ts";
 
 export type Ran = { readonly code: number | null; readonly stdout: string; readonly stderr: string };
 
-const moved = ["/var/lib/pushgate-sites", "/var/spool/pushgate", "/run/pushgate-guard", "/var/log/nginx"];
+const moved = ["/var/lib/pushgate-sites", "/var/spool/pushgate", "/run/pushgate-guard", "/var/log/pushgate-nginx"];
 
 const commits = ["a", "b", "c"].map((letter) => letter.repeat(40));
 const release = (n: number) => ({
@@ -41,7 +41,8 @@ export const status = (changed: Partial<Status> = {}): Status => ({
 
 const running = "loaded active running success enabled";
 const everyUnit = (hook: string): Record<string, string> => ({
-  "nginx.service": running,
+  "pushgate-nginx.socket": running,
+  "pushgate-nginx.service": running,
   "pushgate-receiver.service": "loaded inactive dead success static",
   "pushgate-firewall.service": "loaded active exited success enabled",
   "pushgate-guard.timer": "loaded active waiting success enabled",
@@ -196,7 +197,7 @@ echo "$*" >>${this.folder}/pulumi.log
   /** Appends a delivery's lines to the two logs of a host. */
   log(host: string, nginx: object, receiver?: object): void {
     for (const [path, line] of [
-      ["var/log/nginx/pushgate.log", nginx],
+      ["var/log/pushgate-nginx/hooks.log", nginx],
       ["journal", receiver && { ...journalFields(), MESSAGE: JSON.stringify(receiver) }],
     ] as const) {
       const file = this.at(host, path);

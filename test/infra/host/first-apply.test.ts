@@ -32,10 +32,10 @@ test("on a bare host each layer has a line with packages, accounts, ports, units
     "  builder             installs the units that build site (12 files)",
     "  site                makes /var/www/site a link to the current release",
     "  routing             keeps the receiver's replies on the host, in routing table 9460 (2 files)",
-    "  proxy               adds a server on port 8443 to nginx for hooks and www.example.org; other sites stay as they are (2 files)",
+    "  proxy               starts an nginx of its own on port 8443 for hooks and www.example.org; another nginx stays as it is (8 files)",
     "  firewall            admits Cloudflare alone to TCP port 8443; other ports stay as they are (3 files)",
     "  guard               starts pushgate-guard.timer, which checks all of this every minute (5 files)",
-    "  client-ca           has nginx trust the client certificate that Cloudflare presents, and no former one (1 file)",
+    "  client-ca           has nginx trust the client certificate that Cloudflare presents, and no former one (2 files)",
   ]);
 });
 

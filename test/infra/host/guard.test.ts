@@ -11,6 +11,7 @@ import { guardLayer, mustReject } from "../../../infra/host/guard/guard.ts";
 import { mark, routingLayer } from "../../../infra/host/routing/routing.ts";
 import { isV4, loopback, networks, v4, v6 } from "../../../infra/networks.ts";
 import { example, exampleHost } from "../../fixtures.ts";
+import { noNginx } from "./lab/origin.ts";
 import { inNamespace, lintShell, missing, Root, verifyUnits } from "./namespace.ts";
 
 const layer = guardLayer(example);
@@ -366,6 +367,25 @@ nft list table inet kernel | diff ${root.at("before")} -`);
     } finally {
       rmSync(root.at("/usr/local/lib/pushgate/egress"));
     }
+  });
+
+  test("nginx restarts once its program or a library is newer than its process, and not before", ({ skip }) => {
+    skip(noNginx !== undefined, noNginx);
+    const calls = (began: string) => {
+      const answers = systemctl(root.folder).replace(
+        'case "$1 $2" in',
+        `case "$1 $2" in\n  show\\ --timestamp*) ${began} ;;`,
+      );
+      root.write("bin/systemctl", answers, 0o755);
+      root.write("calls", "");
+      const { stdout } = guarded(`${enforced()}\n${runGuard}`);
+      return [stdout.includes("because these files are newer: /"), readFileSync(root.at("calls"), "utf8")];
+    };
+    const restart = expect.stringContaining("systemctl --no-block try-restart pushgate-nginx.service");
+    expect(calls("echo @1")).toEqual([true, restart]);
+    expect(calls("date +@%s")).toEqual([false, expect.not.stringContaining("try-restart pushgate-nginx")]);
+    // nginx is stopped.
+    expect(calls("echo")).toEqual([false, expect.not.stringContaining("try-restart pushgate-nginx")]);
   });
 
   test("without enforcement the sockets and the receiver are stopped and nothing else, with cause and fix", () => {

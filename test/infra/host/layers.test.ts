@@ -5,7 +5,7 @@ import type { HostFile } from "../../../infra/apply/layer.ts";
 import { hostLayers } from "../../../infra/host/index.ts";
 import { template } from "../../../infra/host/kit.ts";
 import { paths } from "../../../infra/host/paths.ts";
-import { clientCaPath } from "../../../infra/host/proxy/origin-server.ts";
+import { clientCaPath } from "../../../infra/host/proxy/places.ts";
 import { example, exampleHost, made, rebuilt, served } from "../../fixtures.ts";
 
 /** Variables of scripts that may be empty: a host may have no site, `made` no hash of a program, and no
@@ -63,11 +63,13 @@ describe.each([
   test("have each file that a parser can reject checked by that parser before it is installed", () => {
     const checkOf = ({ path, text }: HostFile) =>
       Object.entries({
-        'sh -n "$1"': path.startsWith("/etc/pushgate/") ? path.endsWith(".conf") : text.startsWith("#!/bin/sh\n"),
+        'sh -n "$1"': path.startsWith("/etc/pushgate/")
+          ? path.endsWith("guard.conf") || path.endsWith("egress.conf")
+          : text.startsWith("#!/bin/sh\n"),
         'perl -c "$1"': text.startsWith("#!/usr/bin/perl\n"),
         'nft --check --file "$1"': path.endsWith(".nft"),
-        "nginx -t -q": path === paths.nginx,
-        'openssl x509 -in "$1" -noout': path.startsWith(paths.tls),
+        "/usr/sbin/nginx -t -q": path === paths.nginx,
+        'openssl x509 -in "$1" -noout': path.startsWith(paths.tls) && path.endsWith(".pem"),
       }).find(([, applies]) => applies)?.[0];
     for (const { files } of layers)
       for (const file of files) {

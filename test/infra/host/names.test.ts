@@ -15,7 +15,8 @@ import { parseSettings } from "../../../infra/config/settings.ts";
 import { builderLayer } from "../../../infra/host/builder/builder.ts";
 import { firewallRules } from "../../../infra/host/firewall/firewall.ts";
 import { units } from "../../../infra/host/paths.ts";
-import { renderProxy } from "../../../infra/host/proxy/proxy.ts";
+import { folders } from "../../../infra/host/proxy/places.ts";
+import { credential, renderProxy } from "../../../infra/host/proxy/proxy.ts";
 import { receiverLayer } from "../../../infra/host/receiver/receiver.ts";
 import { exampleHost, secrets, stackConfig } from "../../fixtures.ts";
 import { inNamespace, missing, Root, verifyUnits } from "./namespace.ts";
@@ -65,15 +66,11 @@ afterAll(() => root.remove());
 
 /** What nginx reports of a configuration with these servers, unless it accepts it. */
 function faultOf(text: string): string | undefined {
-  const temporary = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"].map((t) => `${t}_temp_path ${root.at(t)};`);
   const moved = text
-    .replaceAll("/var/log/nginx", root.folder)
+    .replaceAll(credential.replace(/\/[^/]*$/, ""), root.at("tls"))
     .replaceAll("/etc/pushgate/tls", root.at("tls"))
-    .replaceAll("/var/lib/pushgate", root.folder);
-  const main = root.write(
-    "nginx.conf",
-    `user root; pid ${root.at("pid")}; events { worker_connections 4096; }\nhttp { ${temporary.join(" ")}\n${moved}\n}`,
-  );
+    .replaceAll(new RegExp(Object.values(folders).join("|"), "g"), root.folder);
+  const main = root.write("nginx.conf", `user root;\n${moved}`);
   const { status, stderr } = inNamespace(`nginx -t -q -c ${main}`);
   return status === 0 ? undefined : stderr;
 }
@@ -98,7 +95,7 @@ describe("nginx accepts hooks of every name", () => {
   test.for(["default", "include"])("%s would be rejected as a map's key", (name, { skip }) => {
     skip(reason !== undefined, reason);
     const text = render([name, "docs"]);
-    const bare = text.replaceAll(new RegExp(`^    /webhook/(${name}|docs) \\$`, "gm"), "    $1 $");
+    const bare = text.replaceAll(new RegExp(`^        /webhook/(${name}|docs) \\$`, "gm"), "        $1 $");
     expect(bare).not.toBe(text);
     expect(faultOf(bare)).toMatch(/duplicate default map parameter|open\(\) .* failed/);
   });

@@ -15,7 +15,7 @@ afterEach(() => {
   root = new Root();
 });
 const shim = "/usr/sbin/policy-rc.d";
-const site = "/etc/nginx/sites-enabled/default";
+const disabled = "systemctl --quiet disable --now nginx.service";
 
 /** Runs one apply. `apt`: the shell that the fake apt-get runs for `install`, after it has noted the call. */
 function apply(before: readonly string[], apt = "true"): Ran {
@@ -37,24 +37,24 @@ esac
 `,
     0o755,
   );
+  root.write("bin/systemctl", `#!/bin/sh\necho "systemctl $*" >>${root.at("calls")}\n`, 0o755);
   root.write("usr/sbin/kept", "");
   return inNamespace(`sh -ec ${quote(activate())}`, root.at("bin"));
 }
-const activate = () => root.moved(`${layer.script}\n${layer.activate}`, shim, "/etc/nginx");
+const activate = () => root.moved(`${layer.script}\n${layer.activate}`, shim);
 const calls = () => (existsSync(root.at("calls")) ? readFileSync(root.at("calls"), "utf8") : "");
-const unpackNginx = () =>
-  `mkdir -p ${root.at("/etc/nginx/sites-enabled")}; echo default >${root.at(site)}; echo nginx >>${root.at("installed")}`;
+const unpackNginx = () => `echo nginx >>${root.at("installed")}`;
 const reason = missing("unshare");
 
 test("with all packages installed, the layer does not run apt", ({ skip }) => {
   skip(reason !== undefined, reason);
-  root.write(site, "the operator's");
   expect(apply(all)).toEqual({ status: 0, stdout: "", stderr: "" });
   expect(calls()).toBe("");
-  expect(existsSync(root.at(site))).toBe(true);
 });
 
-test("on a bare host the install starts no service, removes no package, and nginx's default site goes", ({ skip }) => {
+test("on a bare host the install starts no service, removes no package, and Debian's nginx.service is disabled", ({
+  skip,
+}) => {
   skip(reason !== undefined, reason);
   const { status } = apply([], unpackNginx());
   expect(status).toBe(0);
@@ -62,15 +62,15 @@ test("on a bare host the install starts no service, removes no package, and ngin
     /--no-install-recommends --no-remove -o DPkg::Lock::Timeout=300 .* install iproute2 nftables nginx nodejs openssl\n/,
   );
   expect(calls()).toContain("services may start: 101");
-  expect([shim, site].filter((path) => existsSync(root.at(path)))).toEqual([]);
+  expect(calls()).toContain(disabled);
+  expect(existsSync(root.at(shim))).toBe(false);
 });
 
-test("an nginx that was installed before keeps its default site", ({ skip }) => {
+test("an nginx that was installed before stays enabled", ({ skip }) => {
   skip(reason !== undefined, reason);
-  root.write(site, "the operator's");
   apply(["nginx", "nodejs", "openssl", "iproute2"]);
   expect(calls()).toContain("install nftables\n");
-  expect(existsSync(root.at(site))).toBe(true);
+  expect(calls()).not.toContain("systemctl");
 });
 
 test("an install that fails leaves no policy-rc.d behind and prints the fix", ({ skip }) => {
@@ -81,14 +81,14 @@ test("an install that fails leaves no policy-rc.d behind and prints the fix", ({
   expect(existsSync(root.at(shim))).toBe(false);
 });
 
-test("the next apply finishes an install that was killed halfway: the default site of the new nginx goes", ({
-  skip,
-}) => {
+test("the next apply finishes an install that was killed halfway: the new nginx.service is disabled", ({ skip }) => {
   skip(reason !== undefined, reason);
   apply([], `${unpackNginx()}; kill -KILL $PPID`);
   expect(existsSync(root.at(shim))).toBe(true);
+  expect(calls()).not.toContain(disabled);
   expect(apply(all).status).toBe(0);
-  expect([shim, site].filter((path) => existsSync(root.at(path)))).toEqual([]);
+  expect(calls()).toContain(disabled);
+  expect(existsSync(root.at(shim))).toBe(false);
 });
 
 test("a policy-rc.d that pushgate did not write stays as it is", ({ skip }) => {

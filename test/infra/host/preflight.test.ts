@@ -3,7 +3,7 @@ import { spawnSync } from "node:child_process";
 import { beforeEach, describe, expect, test } from "vitest";
 import type { HostReport, SeenFact, SeenLayer } from "../../../infra/apply/report.ts";
 import { sourceSets } from "../../../infra/config/derived.ts";
-import { paths } from "../../../infra/host/paths.ts";
+import { units } from "../../../infra/host/paths.ts";
 import { fitFaults, preflight, questionsOf } from "../../../infra/host/preflight.ts";
 import { scheduleQuestion } from "../../../infra/host/site/site.ts";
 import { example, exampleHost, rebuilt } from "../../fixtures.ts";
@@ -74,10 +74,6 @@ const check = (answers?: Parameters<typeof report>[0], more?: Partial<HostReport
 const listening = (port: number, process: string, unit = "") => ({ listeners: [{ port, process, unit }] });
 const receiverPort = sourceSets(example)[0]!.port;
 const ownSocket = "pushgate-receiver-github.socket";
-const installed = {
-  x: { name: "x", applied: [], owned: [], facts: [], files: { [paths.nginx]: { type: "", mode: "", owner: "" } } },
-};
-
 test("a fit host has neither faults nor warnings", () => {
   expect(check()).toEqual({ faults: [], warnings: [] });
 });
@@ -194,13 +190,13 @@ describe("a fault quotes what was found and says what to do", () => {
       () => check({ dnat: yes(`80\n${port}`) }),
       /a container publishes the origin port/,
     ],
-    ["the port is taken by another site", () => check({}, listening(port, "nginx")), /by nginx, for another site/],
-    ["the port is taken by the kernel", () => check({}, listening(port, "")), /by a process without a name/],
     [
-      "the port is taken beside pushgate's own files",
-      () => check({}, { ...listening(port, "caddy"), layers: installed }),
-      /by caddy/,
+      "the port is taken by another nginx",
+      () => check({}, listening(port, "nginx", "nginx.service")),
+      /by nginx\. Set/,
     ],
+    ["the port is taken by the kernel", () => check({}, listening(port, "")), /by a process without a name/],
+    ["the port is taken beside pushgate's own files", () => check({}, listening(port, "caddy")), /by caddy/],
     [
       "the receiver's port is taken, and the kernel names no process",
       () => check({}, listening(receiverPort, "")),
@@ -253,7 +249,10 @@ describe("a fault quotes what was found and says what to do", () => {
 
 describe("no fault", () => {
   test.each([
-    ["pushgate's own nginx on the origin port", () => check({}, { ...listening(port, "nginx"), layers: installed })],
+    ...[units.nginxSocket, units.nginx].map((unit): [string, () => ReturnType<typeof check>] => [
+      `the origin port is ${unit}'s`,
+      () => check({}, listening(port, "systemd", unit)),
+    ]),
     // "?node": a receiver that systemd has not executed yet.
     ...["systemd", "node", "MainThread", "?node"].flatMap((holder): [string, () => ReturnType<typeof check>][] => [
       [`pushgate's own socket, held by ${holder}`, () => check({}, listening(receiverPort, holder, ownSocket))],

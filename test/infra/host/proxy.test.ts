@@ -1,6 +1,7 @@
 /** A real nginx with the rendered server, and requests of Cloudflare, its other customers and strangers. */
 import { afterAll, beforeEach, describe, expect, test } from "vitest";
 import { sourceSets } from "../../../infra/config/derived.ts";
+import { paths } from "../../../infra/host/paths.ts";
 import { proxyLayer, renderProxy } from "../../../infra/host/proxy/proxy.ts";
 import { websites } from "../../../infra/host/proxy/website.ts";
 import { networks } from "../../../infra/networks.ts";
@@ -49,19 +50,8 @@ describe("the rendered text", () => {
   });
 
   test("without a served site there is nothing of a website", () => {
-    expect(websites(example, exampleHost)).toEqual([]);
-    expect(websites(served, exampleHost)).toHaveLength(2);
-  });
-
-  test("the layer's script has each site's log, and the addresses without their ranges", () => {
-    const { script, files } = proxyLayer(served, exampleHost, "\nCA\n\n");
-    for (const line of [
-      "site_logs='/var/log/nginx/pushgate-site-site.log'",
-      "all_site_logs='/var/log/nginx/pushgate-site-*.log'",
-      "any4='0.0.0.0'",
-    ])
-      expect(script).toContain(`\n${line}\n`);
-    expect(files[0]!.text).toBe("\nCA\n");
+    expect(websites(example, 8443, "none")).toBe("");
+    expect(websites(served, 8443, "none").match(/server \{/g)).toHaveLength(1);
   });
 });
 
@@ -173,7 +163,7 @@ describe("nginx answers", () => {
   });
 
   // 2 MiB: above nginx's own default of 1 MiB. Pushes of that size are rare, and GitHub sends up to 25 MB.
-  test("a push of 2 MiB and one of the declared size pass whole, with another size at http level too", () => {
+  test("a push of 2 MiB and one of the declared size pass whole", () => {
     const large = (bytes: number) =>
       fromEdge({ raw: raw("POST", "/webhook/site", good, `{"a":"${"a".repeat(bytes - 8)}"}`) });
     const { bodyBytes } = example.limits;
@@ -185,11 +175,9 @@ describe("nginx answers", () => {
     };
     const whole = { statuses: [202, 202, 413], bytes: [2 << 20, bodyBytes] };
     expect(statuses({})).toEqual(whole);
-    expect(statuses({ http: "client_max_body_size 1k;" })).toEqual(whole);
     const without = config.replace(/client_max_body_size .*;/, "");
     expect(without).not.toBe(config);
     expect(statuses({ config: without })).toEqual({ statuses: [413, 413, 413], bytes: [] });
-    expect(statuses({ config: without, http: "client_max_body_size 0;" }).statuses).toEqual([202, 202, 202]);
   });
 
   test("the log has one line of JSON for each request, even with a hostile header", () => {
@@ -232,7 +220,7 @@ describe("nginx answers", () => {
   test("nginx answers 500 for a body that it cannot store, and does not blame the receiver's socket", () => {
     const large = [`CF-Connecting-IP: ${github}`, "Content-Length: 100000"];
     const sent = fromEdge({ raw: raw("POST", "/webhook/site", large, "x".repeat(100_000)) });
-    const gone = { ...sent, before: `rm -r ${nginx.folder}/temp/client_body` };
+    const gone = { ...sent, before: `rm -r ${nginx.folder}/temp/body` };
     const { replies, log } = lab([sent, gone]);
     expect(replies.flat().map(({ status }) => status)).toEqual([202, 500]);
     expect(replies[1]![0]!.headers["x-served-by"]).toBe("pushgate-proxy");
@@ -263,8 +251,7 @@ describe("nginx answers", () => {
   const six = (source: string) => Array.from({ length: 6 }, () => push(source));
 
   test("nginx rejects a stranger above the rate with 429 and no other source", () => {
-    const http = "limit_req_status 503; limit_req_dry_run on;";
-    const { replies } = lab([six(stranger), push("198.51.100.8")], { settings: rated, http });
+    const { replies } = lab([six(stranger), push("198.51.100.8")], { settings: rated });
     const statuses = replies[0]!.map(({ status }) => status).sort();
     expect(statuses).toEqual([403, 403, 403, 429, 429, 429]);
     const rejected = replies[0]!.find(({ status }) => status === 429)!;
@@ -311,10 +298,8 @@ describe("nginx answers", () => {
 
     test("one connection for each request: a stranger on an allowed sender's kept connection", () => {
       const port = sourceSets(example)[0]!.port;
-      const kept = `upstream lab { server 127.0.0.1:${port}; keepalive 4; }\n${without(
-        /http:\/\/\$pushgate_loopback:\d+/g,
-        "http://lab",
-      )
+      const kept = `${without(/http:\/\/\$pushgate_loopback:\d+/g, "http://lab")
+        .replace("http {", `http { upstream lab { server 127.0.0.1:${port}; keepalive 4; }`)
         .replace("proxy_http_version 1.0", "proxy_http_version 1.1")
         .replace("proxy_set_header Connection close", 'proxy_set_header Connection ""')}`;
       const { replies, seen } = lab([push(github), push(stranger)], { config: kept });
@@ -338,21 +323,14 @@ describe("nginx answers", () => {
 });
 
 describe("the rendered layer", () => {
-  const { text } = proxyLayer(example, exampleHost, "CA").files.find(({ path }) => path.endsWith("pushgate.conf"))!;
+  const { text } = proxyLayer(example, exampleHost, "CA").files.find(({ path }) => path === paths.nginx)!;
 
-  test("pushgate.conf holds every range of Cloudflare and of each hook", () => {
+  test("nginx.conf holds every range of Cloudflare and of each hook", () => {
     for (const cidr of networks.cloudflare.cidrs) expect(text).toContain(`set_real_ip_from ${cidr};`);
     for (const { sources } of example.hooks) for (const cidr of sources) expect(text).toContain(`${cidr} 1;`);
   });
 
-  test("the http level has only zones, maps, geos and the log format, all with pushgate's prefix", () => {
-    const outside = text.slice(0, text.indexOf("\nserver {")).split("\n");
-    const directives = outside.filter((line) => /^[a-z]/.test(line));
-    for (const line of directives) {
-      expect(line).toMatch(
-        /^(geo|map) (\S+|"[^"]+") \$pushgate_\w+ \{$|^limit_req_zone \S+ zone=pushgate_\w+:|^log_format pushgate /,
-      );
-    }
+  test("no server passes requests to an upstream block, whose connections nginx keeps", () => {
     expect(text).not.toMatch(/^\s*upstream /m);
   });
 });

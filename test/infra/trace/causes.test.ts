@@ -41,14 +41,20 @@ const fault = (what: string, fix: string, time = later, code = "slice") => ({
 });
 
 describe("each state that is broken has its own cause and fix", () => {
-  const inactive = { what: "nginx is inactive", about: "nginx.service", found: "enabled inactive" };
+  const inactive = { what: "nginx is inactive", about: "pushgate-nginx.service", found: "enabled inactive" };
+  const socket = { what: "its socket is inactive", about: "pushgate-nginx.socket", found: "enabled inactive" };
   const file = (path: string) => ({ what: `${path} has other contents`, path });
-  const conf = file("/etc/nginx/conf.d/pushgate.conf");
+  const conf = file("/etc/pushgate/nginx.conf");
   test.each<[outcome: string, change: Partial<HostState>, cause: string]>([
     [
       "firewall",
       differs("proxy", inactive),
-      `6 nginx: nginx is inactive => ssh root@web1 systemctl start nginx.service`,
+      `6 nginx: nginx is inactive => ssh root@web1 systemctl start pushgate-nginx.service`,
+    ],
+    [
+      "firewall",
+      differs("proxy", socket, inactive),
+      "6 nginx: its socket is inactive; 1 more of proxy differ => ssh root@web1 systemctl restart pushgate-nginx.service",
     ],
     ["firewall", differs("proxy", conf, inactive), `6 nginx: ${conf.what}; 1 more of proxy differ => npx pulumi up`],
     [
@@ -261,7 +267,7 @@ test("the host's own request to nginx meets a table that drops, too", () => {
   const answer = differs("proxy", { about: "origin port" });
   expect(of("another program on the origin port", answer)).toHaveLength(1);
   expect(of("another program on the origin port", { ...answer, drops: ["inet other in: drop"] })).toEqual([]);
-  const other = { ...differs("proxy", { about: "nginx.service" }), drops: ["inet other in: drop"] };
+  const other = { ...differs("proxy", { about: "pushgate-nginx.service" }), drops: ["inet other in: drop"] };
   expect(of("another program on the origin port", other)).toHaveLength(1);
 });
 

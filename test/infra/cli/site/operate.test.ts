@@ -209,7 +209,7 @@ describe("logs", () => {
     hosts.add("web1");
     const ago = (minutes: number) => new Date(Date.now() - 60_000 * minutes).toISOString().replace(/\.\d+Z/, "+00:00");
     const access = [20, 3, 2].map((minutes) => `${JSON.stringify({ time: ago(minutes), status: minutes })}\n`);
-    hosts.write("web1", "var/log/nginx/pushgate.log", access.join(""));
+    hosts.write("web1", "var/log/pushgate-nginx/hooks.log", access.join(""));
     // A journal of three lines for each unit that the command queries.
     const micros = Date.now() * 1000;
     hosts.program(

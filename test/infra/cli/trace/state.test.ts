@@ -62,13 +62,13 @@ describe("tables of others", () => {
 
 test("a host in order has no difference; one that differs is named by its first line", () => {
   expect(parsed({}).differences).toEqual([]);
-  const name = "nginx.service is";
+  const name = "pushgate-nginx.service is";
   const differing = probeOf(layersOf(stack, host), { [name]: "masked inactive" });
   expect(parsed({ probe: differing }).differences).toEqual([
     {
       layer: "proxy",
-      ...{ about: "nginx.service", found: "masked inactive" },
-      what: 'nginx.service is: declared is "enabled active", the host reports "masked inactive"',
+      ...{ about: "pushgate-nginx.service", found: "masked inactive" },
+      what: 'pushgate-nginx.service is: declared is "enabled active", the host reports "masked inactive"',
     },
   ]);
 });

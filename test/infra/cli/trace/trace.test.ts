@@ -30,7 +30,7 @@ const sent = "2026-11-23T09:59:58+00:00";
 function logged(name: string, nginx: readonly object[], receiver: readonly object[]): void {
   const line = { time: sent, delivery: id, hook: "site", client: "192.0.2.1", in_ranges: "1", limit: "PASSED" };
   const access = nginx.map((change) => `${JSON.stringify({ ...line, ...change })}\n`);
-  hosts.write(name, "var/log/nginx/pushgate.log", access.join(""));
+  hosts.write(name, "var/log/pushgate-nginx/hooks.log", access.join(""));
   const entry = { delivery: id, hook: "site", source: "192.0.2.1" };
   const journal = receiver.map((change) => {
     const micros = String(Date.parse(sent) * 1000);
@@ -223,15 +223,15 @@ test("the journal is searched around nginx's lines alone, and whole where nginx 
 test("a line is found in a rotated file, a compressed one, behind NULs, and before 1,500 lines that quote its id", async () => {
   const line = `${JSON.stringify({ time: sent, delivery: id, hook: "site", client: "192.0.2.1", in_ranges: "1", limit: "PASSED", ...passed })}\n`;
   const cases = {
-    "var/log/nginx/pushgate.log.1": line,
-    "var/log/nginx/pushgate.log.3.gz": gzipSync(line),
-    "var/log/nginx/pushgate.log.4": `${line}${`${JSON.stringify({ delivery: "x", ray: `{"delivery":"${id}"}` })}\n`.repeat(1_500)}`,
-    "var/log/nginx/pushgate.log": `{"time":"2026-11\0\0\0\n${line}`,
+    "var/log/pushgate-nginx/hooks.log.1": line,
+    "var/log/pushgate-nginx/hooks.log.3.gz": gzipSync(line),
+    "var/log/pushgate-nginx/hooks.log.4": `${line}${`${JSON.stringify({ delivery: "x", ray: `{"delivery":"${id}"}` })}\n`.repeat(1_500)}`,
+    "var/log/pushgate-nginx/hooks.log": `{"time":"2026-11\0\0\0\n${line}`,
   };
   for (const [path, text] of Object.entries(cases)) {
     hosts.add("web1");
     logged("web1", [], []);
-    hosts.write("web1", "var/log/nginx/pushgate.log.2", '{"time":"2026-');
+    hosts.write("web1", "var/log/pushgate-nginx/hooks.log.2", '{"time":"2026-');
     hosts.write("web1", path, text);
     const { stdout } = await hosts.run("trace", "--delivery", id, "--json");
     expect([path, JSON.parse(stdout)[0].nginx]).toEqual([path, expect.objectContaining({ status: 202 })]);

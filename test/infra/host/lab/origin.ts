@@ -8,7 +8,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { sourceSets } from "../../../../infra/config/derived.ts";
 import type { Settings } from "../../../../infra/config/settings.ts";
-import { renderProxy } from "../../../../infra/host/proxy/proxy.ts";
+import { folders } from "../../../../infra/host/proxy/places.ts";
+import { credential, renderProxy } from "../../../../infra/host/proxy/proxy.ts";
 import { v4, v6 } from "../../../../infra/networks.ts";
 import { example, exampleHost } from "../../../fixtures.ts";
 import { missing } from "../namespace.ts";
@@ -36,12 +37,9 @@ leaf() {
   openssl req -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -subj "/CN=$1" -keyout $1.key -out $1.csr
   openssl x509 -req -in $1.csr -CA $2.pem -CAkey $2.key -CAcreateserial -days 2 -out $1.pem
 }
-leaf edge origin-pull-ca; leaf shared shared-ca
-printf '[ca]\\ndefault_ca=d\\n[d]\\ndatabase=index\\ndefault_md=sha256\\n' >crl.conf; : >index
-openssl ca -gencrl -config crl.conf -keyfile shared-ca.key -cert shared-ca.pem -crldays 2 -out shared-crl.pem
-echo "ssl_trusted_certificate $PWD/origin-pull-ca.pem;" >trusted-ca.conf`;
+leaf edge origin-pull-ca; leaf shared shared-ca`;
 
-export type LabOptions = { config?: string; http?: string; settings?: Settings; ipv6?: boolean };
+export type LabOptions = { config?: string; settings?: Settings; ipv6?: boolean };
 
 export class OriginLab {
   readonly folder = mkdtempSync(join(tmpdir(), "pushgate-origin-"));
@@ -54,23 +52,20 @@ export class OriginLab {
   at(path: string): string {
     return path
       .replaceAll("/etc/pushgate/tls", `${this.folder}/tls`)
-      .replaceAll("/var/log/nginx", `${this.folder}/log`)
-      .replaceAll("/var/lib/pushgate", this.folder)
-      .replaceAll("/var/www", `${this.folder}/www`);
+      .replaceAll(credential.replace(/\/[^/]*$/, ""), `${this.folder}/tls`)
+      .replaceAll(folders.logs, `${this.folder}/log`)
+      .replaceAll(folders.run, this.folder)
+      .replaceAll(folders.cache, `${this.folder}/temp`)
+      .replaceAll(/\/var\/lib\/pushgate-sites\/[^/]*/g, `${this.folder}/www`);
   }
 
-  /** `config` replaces the rendered server; `http`: the operator's own directives at http level. */
-  send(requests: LabTask["requests"], { config, http, settings = example, ipv6 = true }: LabOptions = {}): LabResult {
+  /** `config` replaces the rendered configuration. */
+  send(requests: LabTask["requests"], { config, settings = example, ipv6 = true }: LabOptions = {}): LabResult {
     rmSync(`${this.folder}/log`, { recursive: true, force: true });
-    for (const [name, more] of Object.entries({ proxy: " default_server", website: "" })) {
-      rmSync(`${this.folder}/${name}-listen6.conf`, { force: true });
-      if (ipv6)
-        writeFileSync(`${this.folder}/${name}-listen6.conf`, `listen [::]:${exampleHost.originPort} ssl${more};\n`);
-    }
+    writeFileSync(`${this.folder}/listen6.conf`, ipv6 ? `listen [::]:${exampleHost.originPort} ssl;\n` : "");
     const task: LabTask = {
       folder: this.folder,
       config: this.at(config ?? renderProxy(settings, exampleHost)),
-      ...(http === undefined ? {} : { http: this.at(http) }),
       addresses: [edge, edge6, origin, origin6, stranger],
       allowed: Object.fromEntries(
         sourceSets(settings).map(({ port, cidrs }) => [port, { v4: v4(cidrs), v6: v6(cidrs) }]),

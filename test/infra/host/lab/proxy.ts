@@ -27,8 +27,6 @@ export type LabRequest = {
 export type LabTask = {
   folder: string;
   config: string;
-  /** More lines of `nginx.conf` at http level. */
-  http?: string;
   addresses: string[];
   /** Loopback port -> the ranges that may connect to it. */
   allowed: Record<string, { v4: string[]; v6: string[] }>;
@@ -128,17 +126,14 @@ async function send(
   return { status: Number(statusLine.split(" ")[1] ?? 0), headers: joined, body: body.join("\r\n\r\n") };
 }
 
-async function startNginx({ folder, config, http = "" }: LabTask) {
+async function startNginx({ folder, config }: LabTask) {
   for (const name of ["log", "temp"]) mkdirSync(`${folder}/${name}`, { recursive: true });
-  writeFileSync(`${folder}/site.conf`, config);
-  const temps = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"].map((n) => `${n}_temp_path ${folder}/temp/${n};`);
-  writeFileSync(
-    `${folder}/nginx.conf`,
-    `user root; pid ${folder}/nginx.pid; error_log ${folder}/log/main.log; worker_processes 1; daemon off;
-events { worker_connections 256; }
-http { access_log off; ${temps.join(" ")} ${http} include ${folder}/site.conf; }`,
-  );
-  const nginx = spawn("nginx", ["-p", folder, "-c", `${folder}/nginx.conf`], { stdio: ["ignore", "ignore", "pipe"] });
+  // The namespace has no other account than root. Each worker keeps connections of its own.
+  const alone = config.replace(/worker_processes \d+/, "worker_processes 1");
+  writeFileSync(`${folder}/nginx.conf`, `user root;\n${alone}`);
+  const nginx = spawn("nginx", ["-e", `${folder}/log/error.log`, "-c", `${folder}/nginx.conf`], {
+    stdio: ["ignore", "ignore", "pipe"],
+  });
   let printed = "";
   nginx.stderr.on("data", (chunk) => (printed += chunk));
   for (let i = 0; i < 1_000 && nginx.exitCode === null && !existsSync(`${folder}/nginx.pid`); i++) await sleep(20);
@@ -166,11 +161,11 @@ const read = (name: string) =>
   existsSync(`${task.folder}/log/${name}`) ? readFileSync(`${task.folder}/log/${name}`, "utf8") : "";
 const result: LabResult = {
   replies,
-  log: read("pushgate.log").split("\n").filter(Boolean),
+  log: read("hooks.log").split("\n").filter(Boolean),
   sites: readdirSync(`${task.folder}/log`)
-    .filter((name) => name.startsWith("pushgate-site-"))
+    .filter((name) => name.startsWith("site-"))
     .flatMap((name) => read(name).split("\n").filter(Boolean)),
-  errors: read("pushgate-error.log") + read("main.log"),
+  errors: read("error.log"),
   seen,
   bytes,
 };

@@ -32,7 +32,7 @@ const block = (text: string, head: string): string | undefined => {
 const covered = (cidrs: readonly string[], address: string) => containsCidr([...cidrs], address);
 
 export function proxyPasses(text: string, arrival: Arrival): Passage {
-  const server = text.slice(text.indexOf("\nserver {"));
+  const server = text.slice(text.indexOf("ssl_certificate "));
   if (directive(server, "ssl_verify_client")[0] === "on" && !arrival.ownCertificate) return { status: 400 };
   // nginx takes the address from the header only if it trusts the peer.
   const trusted = covered(directive(server, "set_real_ip_from"), arrival.peer);

@@ -1,0 +1,141 @@
+/**
+ * pushgate's own nginx on a host: which rights it has and which of them it needs, and that neither a reload, nor a restart
+ * after an upgrade, nor the rotation of its logs rejects a delivery. neighbours.test.ts has an nginx of the operator.
+ */
+import { setTimeout as sleep } from "node:timers/promises";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { paths, units } from "../../../infra/host/paths.ts";
+import { folders, logs } from "../../../infra/host/proxy/places.ts";
+import { deployedWorld } from "../deployed.ts";
+import type { Host } from "../lab/host.ts";
+import { until } from "../lab/process.ts";
+import { repeatWhile } from "../repeat-while.ts";
+import type { World } from "../world.ts";
+
+let host: Host;
+let world: World;
+
+beforeAll(async () => {
+  const deployed = await deployedWorld("nginx");
+  world = deployed;
+  [host] = deployed.hosts;
+});
+
+afterAll(async () => {
+  await world?.close();
+  await host?.kill();
+});
+
+const pid = () => host.read(`systemctl show -p MainPID --value ${units.nginx}`);
+const drop = `${paths.units}/${units.nginx}.d`;
+const restart = `systemctl daemon-reload && systemctl restart ${units.nginx}`;
+const status = async () => (await world.deliver()).status;
+
+/** The distinct answers to deliveries, one after the other, while `work` runs. */
+async function answersWhile(work: () => Promise<unknown>): Promise<number[]> {
+  const { seen } = await repeatWhile(work, status);
+  expect(seen.length).toBeGreaterThan(2);
+  return [...new Set(seen)];
+}
+
+describe("its rights", () => {
+  test("it has an account of its own, CAP_NET_RAW alone, and reads no file of another nginx", async () => {
+    const processes = `/sys/fs/cgroup/system.slice/${units.nginx}/cgroup.procs`;
+    const each = "stat -c %U /proc/$pid; grep -h '^Cap\\(Eff\\|Bnd\\|Amb\\)' /proc/$pid/status";
+    const all = await host.read(`for pid in $(cat ${processes}); do ${each}; done | sort -u`);
+    expect(all.split("\n").map((line) => line.replace(/\s+/, " "))).toEqual([
+      "CapAmb: 0000000000002000",
+      "CapBnd: 0000000000002000",
+      "CapEff: 0000000000002000",
+      "pushgate-nginx",
+    ]);
+    const named = [...(await host.readFile(paths.nginx)).matchAll(/^ *(?:include|\w+_log|ssl_\w+) (\/[^; ]*)/gm)];
+    expect(named.length).toBeGreaterThan(5);
+    for (const [, path] of named) expect(path).toContain("pushgate");
+  });
+
+  test.each([
+    ["without CAP_NET_RAW", "AmbientCapabilities=\\nCapabilityBoundingSet="],
+    ["in a user namespace of its own", "PrivateUsers=yes"],
+  ])("%s it cannot connect from the sender's address, and a delivery fails", async (_, lines) => {
+    await host.inside(`mkdir -p ${drop} && printf '[Service]\\n${lines}\\n' >${drop}/trial.conf && ${restart}`);
+    const answer = await world.deliver();
+    await host.inside(`rm -r ${drop} && ${restart}`);
+    expect(answer).toMatchObject({ status: 503, servedBy: "pushgate-proxy" });
+    expect(await host.read(`cat ${logs.error}`)).toContain("IP_TRANSPARENT) failed (1: Operation not permitted)");
+    expect(await status()).toBe(202);
+  });
+
+  test("it connects to loopback alone, and without the unit's list to any address", async () => {
+    const connects = async (list: string) => {
+      const connect = `timeout 1 bash -c "exec 3<>/dev/tcp/${host.address}/22"`;
+      return (
+        (await host.inside(`systemd-run --quiet --wait --collect ${list} ${connect}`, { check: false })).code === 0
+      );
+    };
+    const list = `systemctl show -p IPAddressDeny -p IPAddressAllow ${units.nginx} | sed 's/.*/-p "&"/' | paste -sd ' ' -`;
+    expect(await connects(await host.read(list))).toBe(false);
+    expect(await connects("")).toBe(true);
+  });
+});
+
+describe("no delivery is rejected", () => {
+  test("while nginx reloads ten times", async () => {
+    const before = await pid();
+    const reloads = async () => {
+      for (let i = 0; i < 10; i++) {
+        await host.inside(`systemctl reload ${units.nginx}`);
+        await sleep(200);
+      }
+    };
+    expect(await answersWhile(reloads)).toEqual([202]);
+    expect(await pid()).toBe(before);
+  });
+
+  test("while nginx restarts five times", async () => {
+    const restarts = async () => {
+      for (let i = 0; i < 5; i++) {
+        await host.inside(`systemctl restart ${units.nginx}`);
+        await sleep(300);
+      }
+    };
+    expect(await answersWhile(restarts)).toEqual([202]);
+  });
+
+  const libssl = "$(ldd /usr/sbin/nginx | sed -n 's/.*=> \\(.*libssl[^ ]*\\) .*/\\1/p')";
+  test.each([
+    ["nginx", "/usr/sbin/nginx"],
+    ["OpenSSL", libssl],
+  ])(
+    "while an upgrade of %s takes effect, within a minute",
+    async (_, file) => {
+      const before = await pid();
+      const upgrade = async () => {
+        // As dpkg does it: a new file, with the time of the package, takes the place of the former one.
+        await host.inside(`f=$(readlink -f ${file}) && cp -p "$f" "$f.dpkg-new" && mv "$f.dpkg-new" "$f"`);
+        const restarted = async () => (["0", before].includes(await pid()) ? undefined : true);
+        await until("nginx runs from the new file", restarted, { timeout: 75_000 });
+      };
+      expect(await answersWhile(upgrade)).toEqual([202]);
+      // nginx's shared memory is /dev/zero, which is always deleted.
+      expect(await host.read(`sed -n '/^[^/]*.dev.zero /d; / (deleted)/p' /proc/${await pid()}/maps`)).toBe("");
+      expect(await host.journal(units.guard)).toContain(`restarting ${units.nginx}, because these files are newer: `);
+    },
+    120_000,
+  );
+
+  test("while its logs are rotated, which only root and the group adm can read", async () => {
+    const rotated = async () => {
+      await host.inside(`cd ${folders.logs} && mv hooks.log hooks.log.1 && ${signal}`);
+      await until("nginx writes to a new log", async () =>
+        Number(await host.read(`stat -c %s ${logs.access} 2>/dev/null || echo 0`)) > 0 ? true : undefined,
+      );
+      await sleep(1_000);
+    };
+    const [, signal] = /postrotate\n\s*(.*)\n/.exec(await host.readFile(paths.nginxOwn.logrotate))!;
+    expect(await answersWhile(rotated)).toEqual([202]);
+    expect(await host.read(`stat -c '%a %U:%G' ${folders.logs} ${logs.access} ${logs.error}`)).toBe(
+      "2750 pushgate-nginx:adm\n640 pushgate-nginx:adm\n640 pushgate-nginx:adm",
+    );
+  });
+});
