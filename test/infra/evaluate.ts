@@ -51,7 +51,7 @@ export function bareHost(overrides: Readonly<Record<string, string>> = {}): stri
   };
   // Enough for the folders and schedules of each test's sites.
   const questions = [0, 1, 2, 3, 4, 5].flatMap((i) => [
-    ["fact", "folders", i, 0, ""],
+    ["fact64", "folders", i, 0, base64("fit")],
     ["fact64", "schedules", i, 0, base64("Tue 2026-11-24 06:00:00 UTC")],
   ]);
   const rows = [

@@ -9,6 +9,7 @@
 # Process ids of the workers that are not shutting down.
 workers() {
   master=$(systemctl show -p MainPID --value "$service")
+  # shellcheck disable=SC2013 # process ids
   for pid in $(grep -ls "^PPid:[[:space:]]*$master\$" /proc/[0-9]*/status | cut -d / -f 3); do
     [ "$(tr -d '\0' 2>/dev/null <"/proc/$pid/cmdline")" != 'nginx: worker process' ] || echo "$pid"
   done

@@ -34,6 +34,7 @@ take_up() {
   # Stops sockets of removed source sets; the service holds their descriptors until it restarts. No delivery waits in
   # the socket for metrics, which is bound again after any change.
   for path in $changed; do
+    # shellcheck disable=SC2254 # a pattern
     case $path in
       "$units"/$everySocket)
         [ ! -e "$path" ] || continue

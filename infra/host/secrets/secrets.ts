@@ -30,14 +30,16 @@ export const loadCredential = (hook: string, kind?: CredentialKind): string =>
 
 /** Names of all files in the folder of the credentials: the entries of `Credentials` that the configuration must have. */
 export const credentialFiles = (settings: Pick<Settings, "hooks">): string[] =>
-  settings.hooks.flatMap(({ name, repository, site, setsStatus }) => {
-    const has = {
-      deployKey: site !== undefined && repositoryOf(repository).ssh,
-      status: site !== undefined && setsStatus === true,
-      notify: site?.notify !== undefined,
-    };
-    return [name, ...credentialKinds.filter((kind) => has[kind]).map((kind) => credentialOf(name, kind))];
-  });
+  settings.hooks
+    .flatMap(({ name, repository, site, setsStatus }) => {
+      const has = {
+        deployKey: site !== undefined && repositoryOf(repository).ssh,
+        status: site !== undefined && setsStatus === true,
+        notify: site?.notify !== undefined,
+      };
+      return [name, ...credentialKinds.filter((kind) => has[kind]).map((kind) => credentialOf(name, kind))];
+    })
+    .sort();
 
 /** A credential as its unit reads it. ssh rejects a key without a final line end, and one with carriage returns. */
 const textOf = (name: string, values: readonly string[]): string =>

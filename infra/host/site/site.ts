@@ -9,10 +9,7 @@ import { sitesOf } from "../../config/derived.ts";
 import type { Settings } from "../../config/settings.ts";
 import { accountsOf } from "../egress/egress.ts";
 import { enabledAndActive, layerOf, textBeside } from "../kit.ts";
-import { hugoUser, paths, units } from "../paths.ts";
-
-/** The account as which nginx reads files. */
-const webUser = "www-data";
+import { hugoUser, nginxUser, paths, units } from "../paths.ts";
 
 /** The folders of the operator's own that sites use, with the call that prints whether each is fit (folders.sh). */
 export const foldersOfSites = ({
@@ -30,7 +27,7 @@ export const foldersOfSites = ({
         : [{ key: `${key}.content`, path: content, read: call("content_folder", content, hugoUser(name), groups) }]),
       ...Object.entries(folders).map(([at, path]) => ({
         ...{ key: `${key}.folders.${at}`, path },
-        read: call("served_folder", path, webUser),
+        read: call("served_folder", path, nginxUser),
       })),
     ];
   });

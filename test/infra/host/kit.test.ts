@@ -69,6 +69,7 @@ test("a file is root's and public, a program can be run and is checked, a unit i
 
 test("the fact of a unit is systemd's answer, whether it is enabled and active", () => {
   expect(enabledAndActive("a.timer")).toEqual({
+    about: "a.timer",
     name: "a.timer is",
     read: 'echo "$(systemctl is-enabled a.timer 2>/dev/null) $(systemctl is-active a.timer)"',
     want: "enabled active",

@@ -10,7 +10,7 @@ import { example, exampleHost, made, rebuilt, served } from "../../fixtures.ts";
 
 /** Variables of scripts that may be empty: a host may have no site, `made` no hash of a program, and no
  * reporter is restarted. */
-const mayBeEmpty = ["site_logs", "sha256", "writers", "running"];
+const mayBeEmpty = ["site_logs", "sha256", "writers", "running", "reported", "scheduled"];
 
 describe.each([
   ["without a site", example],
@@ -112,7 +112,9 @@ describe.each([
   test("own drop-ins of units alone", () => {
     for (const { owns } of layers)
       for (const glob of owns.filter((one) => one.endsWith(".d/*.conf")))
-        expect(glob).toMatch(/(\.(service|socket|timer|path|slice)|\/pushgate-[\w-]*\*|pushgate-\.\*)\.d\/\*\.conf$/);
+        expect(glob).toMatch(
+          /(\.(service|socket|timer|path|slice)|\/pushgate-[\w*-]*\*|pushgate-\.\*|pushgate-\*@\*)\.d\/\*\.conf$/,
+        );
   });
 
   test("have files with a text and a mode that only root can write", () => {
@@ -138,9 +140,7 @@ test("a host's builder program has its bundle's hash, and leaves where no hook h
 
 test("a template rejects a place without a value, and a value without a place", () => {
   const base = new URL("../../../infra/host/builder/builder.ts", import.meta.url).href;
-  expect(() => template(base, "pushgate-reconcile.timer", {})).toThrow(
-    /^pushgate-reconcile\.timer: @\w+@ has no value$/,
-  );
-  const values = { hook: "site", minutes: 15, more: 1, still: 2 };
-  expect(() => template(base, "pushgate-reconcile.timer", values)).toThrow(/has no place for .*more, still$/);
+  expect(() => template(base, "pushgate-build@.path", {})).toThrow(/^pushgate-build@\.path: @\w+@ has no value$/);
+  const values = { target: "site", more: 1, still: 2 };
+  expect(() => template(base, "pushgate-reconcile@.timer", values)).toThrow(/has no place for .*more, still$/);
 });

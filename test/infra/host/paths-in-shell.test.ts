@@ -6,6 +6,7 @@ import { quote } from "../../../infra/apply/shell.ts";
 import type { Settings } from "../../../infra/config/settings.ts";
 import { builderLayer } from "../../../infra/host/builder/builder.ts";
 import { hostLayers } from "../../../infra/host/index.ts";
+import { questionsOf } from "../../../infra/host/preflight.ts";
 import { siteLayer } from "../../../infra/host/site/site.ts";
 import { exampleHost, made } from "../../fixtures.ts";
 import { hostile, hostilePath, siteAt } from "./hostile-paths.ts";
@@ -17,9 +18,12 @@ vi.mock("../../../infra/host/kit.ts", async (original) => {
   return { ...(await original<object>()), unitWord: asItIs, nginxWord: asItIs };
 });
 
+const nothing = { activate: "", reactivate: "", retire: "", files: [] };
+const questions = (settings: Settings) => questionsOf(exampleHost, settings).map((one) => ({ ...one, ...nothing }));
+
 /** Every text of these settings that a shell of root reads. */
 const shellOf = (settings: Settings): string[] =>
-  Object.values(hostLayers(settings, exampleHost, made)).flatMap(
+  [...Object.values(hostLayers(settings, exampleHost, made)), ...questions(settings)].flatMap(
     ({ script = "", activate, reactivate = "", retire, facts, files }) => [
       script,
       activate,
@@ -34,7 +38,7 @@ describe("in the shell of root", () => {
   test("each path is in single quotes, whatever it holds", () => {
     const uses = (path: string) => {
       const texts = shellOf(siteAt(path)).join("\n");
-      const quoted = [path, `${path}.content`, `${path}.hugo`, path.slice(1)].map(quote);
+      const quoted = [path, `${path}.content`, `${path}.hugo`, `${path}.downloads`].map(quote);
       return {
         count: quoted.filter((one) => texts.includes(one)).length,
         rest: quoted.reduce((text, one) => text.replaceAll(one, ""), texts),
@@ -65,10 +69,11 @@ describe("in the shell of root", () => {
         version,
         `${functions}mkdir -p -- ${quote(`${path}.content`)}\n${site.activate}`,
       ];
-      return texts.map((text) => `sh -c ${quote(change(text, path))} >>/tmp/out 2>&1 </dev/null`).join("\n");
+      const begin = "rm -rf /srv/docs\n";
+      return begin + texts.map((text) => `sh -c ${quote(change(text, path))} >>/tmp/out 2>&1 </dev/null`).join("\n");
     });
     return onHost(
-      `mkdir -p /tmp/sites /etc/systemd/system; cd /tmp/sites\n${calls.join("\n")}\n[ ! -e /tmp/pwned ] || echo pwned\ngrep -c '^absent, to become a link' /tmp/out`,
+      `mkdir -p /tmp/sites /etc/systemd/system; cd /tmp/sites\n${calls.join("\n")}\n[ ! -e /tmp/pwned ] || echo pwned\ngrep -c '^no link' /tmp/out`,
     );
   };
 

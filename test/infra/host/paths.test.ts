@@ -44,7 +44,6 @@ test("the schema admits no path with a character that a shell, systemd or nginx 
       fits({ webRoot: absolute }),
       fits({ content: absolute }),
       fits({ folder: relative }),
-      fits({ keep: [relative] }),
       fits({ hugo: { path: absolute } }),
     ];
     expect(all, JSON.stringify(character)).toEqual(all.map(() => !meanings.test(character)));

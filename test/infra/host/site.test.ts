@@ -54,7 +54,7 @@ describe("the layer", () => {
         "/srv/content/site",
         "content_folder '/srv/content/site' 'pushgate-hugo-site' '--clear-groups'",
       ],
-      ["hooks[0].site.folders.downloads", "/srv/downloads", "served_folder '/srv/downloads' 'www-data'"],
+      ["hooks[0].site.folders.downloads", "/srv/downloads", "served_folder '/srv/downloads' 'pushgate-nginx'"],
       ["hooks[1].site.webRoot", "/srv/docs/www", "web_root 'docs' '/srv/docs/www'"],
       ["hooks[1].site.content", "/home/docs/content", `${content} '--groups=docs'`],
     ];

@@ -17,7 +17,7 @@ export const hostNode = "/mnt/node";
 
 const prepare = `
 mount -t tmpfs none /mnt && touch ${hostNode} && mount --bind '${process.execPath}' ${hostNode}
-for folder in /etc /var/lib /var/spool /usr/local/lib /run /tmp /root; do mount -t tmpfs none "$folder"; done
+for folder in /etc /home /srv /var/lib /var/spool /var/www /usr/local/lib /run /tmp /root; do [ ! -d "$folder" ] || mount -t tmpfs none "$folder"; done
 echo 0123456789abcdef0123456789abcdef >/etc/machine-id
 echo root:x:0:0::/root:/bin/sh >/etc/passwd
 echo root:x:0: >/etc/group
