@@ -79,7 +79,7 @@ function ofJournal(host: string, text: string): Line {
   const unit = String(UNIT ?? _SYSTEMD_UNIT ?? "");
   const source = unit.startsWith("pushgate-receiver")
     ? "receiver"
-    : /-(build|hugo|agent|report)-/.test(unit)
+    : /-(build|hugo|agent|report)[@-]/.test(unit)
       ? "builder"
       : "guard";
   // journald hands a text that is not UTF-8 over as a list of bytes.

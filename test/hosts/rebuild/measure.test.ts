@@ -26,7 +26,7 @@ afterAll(async () => {
   await host?.kill();
 });
 
-// Measured: 1.9 starts of Node in a unit on Debian 13, 2.7 on Debian 12, on busy cores. One takes 0.11 s on two free cores.
+// Measured: 1.9 starts of Node in a unit on Debian 13, 2.6 on Debian 12, on busy cores. One takes 0.11 s on two free cores.
 // The bound follows the computer, whose speed varies twofold.
 test("the builder adds at most three starts of Node to git and Hugo between the 202 and the page, and ends", async () => {
   const own: number[] = [];
