@@ -6,7 +6,9 @@ import { steps, withoutStep } from "./durable-steps.ts";
 
 const root = fileURLToPath(new URL("../..", import.meta.url));
 const files = ["service/receiver", "service/builder", "infra/apply"].flatMap((folder) =>
-  readdirSync(root + folder).map((name) => `${folder}/${name}`),
+  readdirSync(root + folder, { recursive: true, encoding: "utf8" })
+    .filter((name) => /\.\w+$/.test(name))
+    .map((name) => `${folder}/${name}`),
 );
 
 /** Calls, and not the functions that make them. */

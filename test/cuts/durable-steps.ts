@@ -45,23 +45,23 @@ export const steps: readonly Step[] = [
     because: "the receiver's sync of the spool could remove a delivery before its name in `taken` is on the disk",
   },
   {
-    ...builder("git.ts", '"core.fsync": "committed,loose-object"', '"core.fsync": "none"'),
+    ...builder("source/git.ts", '"core.fsync": "committed,loose-object"', '"core.fsync": "none"'),
     work: "push",
     unsynced: "names",
     lost: /the clone is broken/,
   },
   {
-    ...builder("make-release.ts", "await syncFileSystem(places);"),
+    ...builder("release/make-release.ts", "await syncFileSystem(places);"),
     work: "push",
     unsynced: "names",
     lost: /a visitor finds a broken file|what is published has no manifest/,
   },
   {
-    ...builder("releases.ts", "syncFolder(places.manifests);"),
+    ...builder("release/releases.ts", "syncFolder(places.manifests);"),
     because: "a sync of the site's folder could publish a release whose manifest has no name yet",
   },
   {
-    ...builder("releases.ts", "syncFolder(places.site);"),
+    ...builder("release/releases.ts", "syncFolder(places.site);"),
     because: "status.json syncs the same folder, and cannot be written on a full disk",
   },
   {
@@ -69,7 +69,10 @@ export const steps: readonly Step[] = [
     because: "a hold that came back would keep a later push of the same commit from being built",
   },
   {
-    ...builder("markers.ts", 'if (markers.some(({ kind }) => kind === "rollback")) syncFolder(places.rootRequests);'),
+    ...builder(
+      "run/markers.ts",
+      'if (markers.some(({ kind }) => kind === "rollback")) syncFolder(places.rootRequests);',
+    ),
     because: "a rollback that came back would undo a publish whose own folders are synced",
   },
   { ...apply("sync -- $temps"), work: "arrival", unsynced: "names", lost: /pg-one is ""/ },

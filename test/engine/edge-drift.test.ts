@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { clientOf } from "../fakes/cloudflare/client.ts";
 import { type Rule, type Ruleset, rulesOf, type ZoneState } from "../fakes/cloudflare/zone.ts";
-import { findEngine, noEngine, patience, type Run } from "./engine.ts";
+import { findEngine, inZone, noEngine, patience, type Run } from "./engine.ts";
 import { config, content, custom, foreignRules, origin } from "./foreign-rules.ts";
 import { hostsThatAre, type ProgramStack, programStack } from "./program-stack.ts";
 
@@ -94,7 +94,7 @@ describe("in a zone whose owner has rules in every phase", { timeout: patience }
         id: `zones/${w.api.zone.id}/${id}`,
       }));
     const file = join(w.folder, "import.json");
-    writeFileSync(file, JSON.stringify({ resources }));
+    writeFileSync(file, JSON.stringify({ resources: inZone(resources, w.api.zone.name) }));
     return w.stack.pulumi(
       "import",
       "--file",

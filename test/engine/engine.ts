@@ -326,3 +326,9 @@ export async function workspace(options: WorkspaceOptions = {}): Promise<Workspa
     },
   };
 }
+
+/** Entries of a file for `pulumi import`, below the row of the zone, where the program has these resources. */
+export const inZone = <T extends object>(resources: readonly T[], zone: string): object[] => [
+  { type: "pushgate:index:Zone", name: "zone", logicalName: zone, component: true },
+  ...resources.map((one) => ({ ...one, parent: "zone" })),
+];

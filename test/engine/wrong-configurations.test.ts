@@ -177,7 +177,7 @@ test("without a change the configuration is accepted", () => {
 
 /** How a fault says what it found, where it does not quote it. */
 const said =
-  /is (at|missing|empty|null|a list|an object|plain text|not a key|set, but|not a private key|a part of|the public half|that of pushgate's)|has (the wrong type|fewer|more|a passphrase|characters)|has no line for|contains|equals|belongs to|repeats/;
+  /is (at|missing|empty|null|a list|an object|plain text|not a key|set, but|not a private key|a part of|the public half)|has (the wrong type|the name|fewer|more|a passphrase|characters)|has no line for|contains|equals|belongs to|repeats/;
 const todo =
   /\b(Use|Run|run|Remove|Check|Did you mean|Move|Keep|Add|Correct|Install|Make|Copy|Give|List|put it in quotes)\b/;
 

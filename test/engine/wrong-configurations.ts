@@ -180,7 +180,6 @@ const ofSecrets: Row[] = [
   secret("site.status", "short"),
   secret("site.status", `${long(30)} y`),
   secret("site.notify", `whsec_${Buffer.alloc(32).toString("base64")}`),
-  secret("site.current", "42TJoJ+ThBg3O7jD39+Wj0nTBrKOXMXTFJLEo77W4o4="),
 ];
 
 const others: Row[] = [

@@ -76,8 +76,8 @@ export const byHand: readonly ByHand[] = [
     ["\nfirewall\negress\n", "\negress\n"],
     ['[ "$trial" = 0 ] || nft delete', '[ "$trial" = 0 ] || : nft delete'],
     ['systemctl is-enabled --quiet "$unit" && closed', "closed"],
-    ['4) close "no admitted source', '4) finish 0 "no admitted source'],
-    ['*) close "the allowlist could not be probed', '*) finish 0 "the allowlist could not be probed'],
+    ['4) close unproven "no admitted source', '4) finish 0 unproven "no admitted source'],
+    ['*) close probe "the allowlist could not be probed', '*) finish 0 probe "the allowlist could not be probed'],
     ["*-*) slice=${slice%-*}.slice ;;", "*-*) slice= ;;"],
     ["systemctl stop $builds", ": $builds"],
   ]),
@@ -116,13 +116,13 @@ export const byHand: readonly ByHand[] = [
     ['[ -n "$current" ] ||', "true ||"],
     ['case $arrived in *" $name "*) ;;', "case $arrived in *) ;;"],
     ['if [ ! -s "$salt" ]; then', "if true; then"],
-    ['--name="$called" - ', "- "],
+    ['--name="${name##*.}" "$credentials', '"$credentials'],
   ]),
   ...within("infra/host/secrets/audit.cjs", "test/infra/host/secrets.test.ts", [
     ['createHmac("sha256", salt).update(text).digest("hex")', 'text.toString("hex")'],
     ['createHmac("sha256", salt)', 'createHmac("sha256", "")'],
     // systemd-creds compares no name then.
-    ['"--name=" + called', '"--name="'],
+    ['"--name=" + name.replace(/.*\\./, "")', '"--name="'],
   ]),
   ...within("infra/host/proxy/layer.sh", "test/infra/host/proxy-shell.test.ts", [
     // What a reload without an error can hide.

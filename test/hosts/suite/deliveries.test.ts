@@ -229,7 +229,7 @@ describe("through nginx, from GitHub's address:", () => {
     // credentials of the old unit on a slow host: it reports that in plain text, and `up` starts it again.
     const start = `$(systemctl show -p InvocationID --value ${units.receiver})`;
     const logs = [
-      "cat ${logs.access}",
+      `cat ${logs.access}`,
       `journalctl --no-pager --output=cat --identifier=pushgate-receiver _SYSTEMD_INVOCATION_ID=${start}`,
     ];
     for (const log of logs) {

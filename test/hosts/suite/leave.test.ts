@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { phases } from "../../../infra/edge/zone/phase.ts";
 import { paths } from "../../../infra/host/paths.ts";
-import type { Run } from "../../engine/engine.ts";
+import { inZone, type Run } from "../../engine/engine.ts";
 import { idOf, type Rule, type Ruleset, withoutEmpty, type ZoneState } from "../../fakes/cloudflare/zone.ts";
 import { delivery } from "../../fakes/deliveries.ts";
 import { type HostState, hostState } from "../host-state.ts";
@@ -114,7 +114,7 @@ beforeAll(async () => {
     name: Object.values(phases).find((one) => one.phase === phase)!.name,
     id: `zones/${world.api.zone.id}/${id}`,
   }));
-  writeFileSync(adopt, JSON.stringify({ resources }));
+  writeFileSync(adopt, JSON.stringify({ resources: inZone(resources, world.api.zone.name) }));
   const adopted = await world.stack.pulumi(
     ...["import", "--file", adopt, "--yes", "--skip-preview", "--generate-code=false", "--stack", "test"],
   );

@@ -37,7 +37,7 @@ describe("status", () => {
     const { code, stdout, stderr } = await hosts.run("status");
     expect([code, stderr]).toEqual([0, ""]);
     const [, first = "", second = ""] = stdout.split(/^web\d /m);
-    expect(first).toMatch(/guard: proven\n {2}nginx\.service active \(running\)/);
+    expect(first).toMatch(/guard: proven\n {2}pushgate-nginx\.socket active \(running\)/);
     expect(first).toMatch(/site {2}https:\/\/github\.com\/example\/site\.git main/);
     expect(first).toMatch(/published +000003-cccccccccccc, /);
     expect(first).toMatch(/head +cccccccccccc, as published/);

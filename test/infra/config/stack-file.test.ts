@@ -10,7 +10,7 @@ import type { SettingsError } from "../../../infra/config/faults.ts";
 import { parseSettings } from "../../../infra/config/settings.ts";
 import { asPassed, secrets } from "../../fixtures.ts";
 
-const shipped = "df4dce701eb16bdd4eac3e26765cb8e1e245dc7803a77496a10c9a5cded5d24e";
+const shipped = "008cabfb36ae5b72a9b4257d1b345c9a563de5108f56db5947dfc176a0e31f76";
 const file = new URL("../../../Pulumi.prod.yaml", import.meta.url);
 const text = existsSync(file) ? readFileSync(file, "utf8") : "";
 const isShipped = createHash("sha256").update(text).digest("hex") === shipped;

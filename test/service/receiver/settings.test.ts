@@ -209,11 +209,11 @@ describe("the builder", () => {
     rootRequests: "/root",
     site: "/site",
     content: "/content",
-    webRoot: "/www",
     paths: [],
-    keep: [],
+    folders: [],
     assets: [],
     submodules: false,
+    reconcileMinutes: 15,
     hugo: { socket: "/hugo", result: "/result" },
     limits: { releaseBytes: 1, pagesPercent: 50, seconds: 60 },
   };

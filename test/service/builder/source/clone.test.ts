@@ -142,6 +142,8 @@ describe("what a killed git left", () => {
     const before = readdirSync(clone());
     expect(before.length).toBeGreaterThan(1);
     removeHalfCheckout(site.places);
+    expect(found(left)).toEqual(["objects/pack/tmp_pack_1"]);
+    removeHalfCheckout(site.places, true);
     expect([found(left), found(stays)]).toEqual([[], stays]);
     expect(readdirSync(clone())).toEqual(before);
     expect(existsSync(clone(".git/index"))).toBe(true);
@@ -149,7 +151,7 @@ describe("what a killed git left", () => {
 
   test("goes with a checkout that did not end, and all but the clone itself", () => {
     rmSync(site.places.checkedOut);
-    removeHalfCheckout(site.places);
+    removeHalfCheckout(site.places, true);
     expect([found(left), found(stays)]).toEqual([[], stays]);
     expect(readdirSync(clone())).toEqual([".git"]);
     expect(existsSync(clone(".git/index"))).toBe(false);
