@@ -213,7 +213,7 @@ export function receiverLayer(settings: Settings): HostLayer {
       {
         name: credentialsFact,
         read: `ls -A ${paths.credentials}`,
-        want: encrypted.join("\n"),
+        want: encrypted.toSorted().join("\n"),
       },
       { name: "the spool's folders", read: "spool_folders", want: spoolFolders(settings) },
     ],

@@ -6,7 +6,7 @@
 
 import { once } from "node:events";
 import { chmodSync, lstatSync, mkdirSync, readdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
-import { connect } from "node:net";
+import { connect, type Socket } from "node:net";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { printable } from "../../printable.ts";
@@ -73,7 +73,7 @@ function writeAnew(path: string, text: Buffer | string): void {
 }
 
 /** A connection starts a unit of root that kills Hugo's and removes what the builder could not. */
-const stop = (socket: string, orElse: () => void): void => void connect(`${socket}.stop`).on("error", orElse).resume();
+const stop = (socket: string, orElse: () => void): Socket => connect(`${socket}.stop`).on("error", orElse).resume();
 
 /** Moves the former output, or another folder that Hugo writes, away and removes it. */
 export function setAside({ work, out }: Places, folder = out): void {
@@ -108,6 +108,8 @@ async function bySocket(
     if (first !== "") return { result: "no first line", code: "", status: "", output, printed: "" };
     // The disk watch stopped the former build. Do not start another: the disk is no longer watched.
     if (isStopped()) return { ...stopped, output, printed: "" };
+    // A site has one builder: the build that has the connection is of one that was killed.
+    if (!busy) await new Promise((resolve) => stop(socket, () => {}).once("close", resolve));
     busy = true;
     if (Date.now() > until) throw neverEnds(busy);
     await sleep(again);
