@@ -228,11 +228,11 @@ describe("through nginx, from GitHub's address:", () => {
     // Of the receiver's present start. The one before it, for the new secrets, may have read the new settings with the
     // credentials of the old unit on a slow host: it reports that in plain text, and `up` starts it again.
     const start = `$(systemctl show -p InvocationID --value ${units.receiver})`;
-    const logs = [
+    const texts = [
       `cat ${logs.access}`,
       `journalctl --no-pager --output=cat --identifier=pushgate-receiver _SYSTEMD_INVOCATION_ID=${start}`,
     ];
-    for (const log of logs) {
+    for (const log of texts) {
       const text = await host.read(log);
       expect(text).not.toMatch(/[\u0000-\u0009\u000b-\u001f\u007f-\u009f]/);
       expect(text.split("\n").filter((line) => !line.startsWith("{"))).toEqual([]);
