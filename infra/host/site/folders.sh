@@ -38,12 +38,14 @@ content_folder() { # content, Hugo's account, option of setpriv for the account'
   fi
 }
 
+# Before the first apply nginx's account does not exist: 65534 reads what every account can.
 served_folder() { # folder, nginx's account
+  user=$(id -u "$2" 2>/dev/null) || user=65534
   if [ ! -d "$1" ]; then
     echo "missing. Run mkdir -p $1 on the host, or correct the path."
   elif [ "$(readlink -f -- "$1")" != "$1" ]; then
     echo "a path with a link in it, and nginx follows none there. Use $(readlink -f -- "$1")."
-  elif setpriv --reuid "$2" --regid "$2" --clear-groups test -r "$1" -a -x "$1"; then
+  elif setpriv --reuid "$user" --regid "$user" --clear-groups test -r "$1" -a -x "$1"; then
     echo fit
   else
     echo "closed to nginx's account $2. Run chmod o+rx $1 on the host, and chmod o+x on the folders above."

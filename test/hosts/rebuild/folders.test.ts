@@ -228,7 +228,7 @@ test("preview names each folder that is not fit, as root, Hugo and nginx find it
     "missing. Run mkdir -p /srv/one on the host, or correct the path.",
     "fit",
     "a path with a link in it, and nginx follows none there. Use /srv/two.",
-    "closed to nginx's account www-data. Run chmod o+rx /srv/four on the host, and chmod o+x on the folders above.",
+    "closed to nginx's account pushgate-nginx. Run chmod o+rx /srv/four on the host, and chmod o+x on the folders above.",
   ]);
   await asGuest("rm content && mv aside content && chmod 0700 content");
   expect((await judged())[1]).toMatch(
