@@ -10,7 +10,7 @@ import type { Host } from "../lab/host.ts";
 import { until } from "../lab/process.ts";
 import { deployedRebuild } from "./deployed.ts";
 import { front } from "./site.ts";
-import { published, timersBegin, timersEnd } from "./status.ts";
+import { idle, published, timersBegin, timersEnd } from "./status.ts";
 import type { Rebuild } from "./world.ts";
 
 let host: Host;
@@ -118,6 +118,8 @@ test("a reporter that waits while the table goes has it loaded before it sends; 
     const commit = await rebuild.push({ "layouts/index.html": front(mark) }, "docs");
     await published(host, commit, { hook: "docs" });
     await until("the API has rejected a result", () => (status().requests > before ? true : undefined));
+    // A builder that ran would have it loaded.
+    await idle(host, "docs");
     await host.inside("nft delete table inet pushgate_egress");
     delete status().faults.status;
     await resultOf(commit, "success");
@@ -160,7 +162,7 @@ test("without token and site.notify its units, account, credentials and folder l
     await rebuild.world.stack.pulumi("config", "rm", "--stack", "test", "--path", `pushgate:secrets.docs.${name}`);
   await rebuild.up();
   const left =
-    "find /etc /var/spool /run/systemd -name '*pushgate-report*' -o -name 'docs.status' -o -name 'docs.notify'";
+    "find /etc /var/spool /run/systemd -name '*pushgate-report@docs*' -o -name 'docs.status' -o -name 'docs.notify'";
   expect(await host.read(`${left}; getent passwd ${account} || :`)).toBe("");
   const states = await host.read("systemctl list-units --all --no-legend --plain 'pushgate-report@*'");
   expect(states).toBe("");
