@@ -518,7 +518,7 @@ const elsewhere: readonly (readonly [mistake: string, file: string, title: strin
   [
     "an answer that waits for the build",
     "test/hosts/rebuild/measure.test.ts",
-    "the builder adds at most 2.3 starts of Node to git and Hugo between the 202 and the page, and ends",
+    "the builder adds at most three starts of Node to git and Hugo between the 202 and the page, and ends",
   ],
 ];
 
