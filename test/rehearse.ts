@@ -113,7 +113,7 @@ async function rehearse(lab: Lab, rebuild: Rebuild): Promise<void> {
 
 async function leave(world: World, { host }: Lab): Promise<void> {
   await idle(host);
-  await host.inside("rm -f /etc/nginx/conf.d/other.conf && systemctl reload nginx.service");
+  await host.inside("rm -f /etc/nginx/conf.d/other.conf && systemctl try-reload-or-restart nginx.service");
   world.stack.configure({ "pushgate:hosts": [hostEntry(host, { state: "absent" })] });
   await engine("state: absent", () => world.stack.up(), 0);
   const left = Object.keys(JSON.parse(JSON.stringify(await host.snapshotEtc()))).filter((path) =>

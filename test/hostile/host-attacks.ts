@@ -30,7 +30,7 @@ const theme = () => ({
 const forging = `#!/usr/bin/perl
 use Time::HiRes qw(sleep);
 my ($away, $back) = @ARGV;
-my %links = (key => "/run/credentials/pushgate-build@docs.service", clone => "/var/lib/pushgate-sites/site/work/clone");
+my %links = (key => '/run/credentials/pushgate-build@docs.service', clone => '/var/lib/pushgate-sites/site/work/clone');
 my %files = (key => "deploy-key", clone => "private.txt");
 sub put { open(my $file, ">", $_[0]) or die; print $file $_[1]; close $file }
 mkdir "/out/z";

@@ -14,7 +14,11 @@ find_content() { # content, note
   if opener=$(opener_of "$1"); then
     # shellcheck disable=SC2016
     found=$(setpriv --reuid="$opener" --regid="$(id -g "$opener")" --init-groups -- sh -c 'cd -P -- "$1" && stat -c %d:%i .' sh "$1") ||
-      found="the content folder $1 is missing, or the account $opener, which can exchange it, cannot enter it. Mount it, or correct hooks[].site.content."
+      if [ -d "$1" ]; then
+        found="the account $opener, which can exchange the content folder $1, cannot enter it. Run chmod u+rx on it, and on the folders above."
+      else
+        found="the content folder $1 is missing. Mount it, or correct hooks[].site.content."
+      fi
   else
     found="the content folder $1 is below $opener, which several accounts can write. Run chmod go-w $opener."
   fi

@@ -245,7 +245,7 @@ describe("programs that a build can run", () => {
 const targets = { key: "/run/credentials/pushgate-build@docs.service", clone: `${placesOf("site").site}/work/clone` };
 const forging = (names: readonly (keyof typeof targets)[], first = 0.1) => `#!/usr/bin/perl
 use Time::HiRes qw(sleep);
-my %links = (${names.map((name) => `${name} => "${targets[name]}"`).join(", ")});
+my %links = (${names.map((name) => `${name} => '${targets[name]}'`).join(", ")});
 my %files = (key => "deploy-key", clone => "private.txt");
 sub put { open(my $file, ">", $_[0]) or die; print $file $_[1]; close $file }
 mkdir "/out/z";
