@@ -113,7 +113,7 @@ describe("a build, without the timers, whose runs have results, too:", () => {
     expect(await built()).toMatchObject({
       result: "failed",
       reason: expect.stringMatching(
-        /^the content folder \/home\/guest\/content is missing, or the account guest, which can/,
+        /^the account guest, which can exchange the content folder \/home\/guest\/content, cannot enter it\. Run/,
       ),
     });
     expect(await served("/srv/site/index.html")).toContain("hello");
