@@ -8,6 +8,7 @@ import {
   constants,
   fsyncSync,
   lstatSync,
+  mkdtempSync,
   opendirSync,
   openSync,
   readdirSync,
@@ -102,6 +103,18 @@ export function remove(path: string | Buffer): void {
     for (const name of namesIn(here)) remove(Buffer.concat([Buffer.from(`${here}/`), name]));
   });
   ifThere(() => rmdirSync(path));
+}
+
+/** Gives an entry of the folder a name that counts no more, and that no other account can guess. Returns its new path. */
+export function moveAside(folder: string, path: string | Buffer): string {
+  const aside = mkdtempSync(`${folder}/.aside-`);
+  try {
+    renameSync(path, aside);
+  } catch (error) {
+    rmdirSync(aside);
+    throw error;
+  }
+  return aside;
 }
 
 /** The names in a folder, one after the other: there may be millions. */

@@ -3,11 +3,11 @@
  * only adds files, and the reporter only removes them; neither waits for the other. A file is on the disk before the
  * builder goes on.
  */
-import { closeSync, constants, mkdtempSync, openSync, readdirSync, readSync, renameSync, unlinkSync } from "node:fs";
+import { closeSync, constants, openSync, readdirSync, readSync, unlinkSync } from "node:fs";
 import { join } from "node:path";
 import * as v from "valibot";
 import { printable } from "../printable.ts";
-import { ifThere, remove, writeWhole } from "./files.ts";
+import { ifThere, moveAside, remove, writeWhole } from "./files.ts";
 
 const reportShape = v.object({
   /** The git host's API, or the URL of `site.notify`. */
@@ -75,8 +75,7 @@ export function removeReport(folder: string, name: Buffer): void {
   try {
     ifThere(() => unlinkSync(path));
   } catch {
-    const aside = mkdtempSync(join(folder, ".aside-"));
-    renameSync(path, aside);
+    const aside = moveAside(folder, path);
     try {
       remove(aside);
     } catch {} // deeper than a path may be

@@ -5,9 +5,9 @@
  *   noted is pending until it is published, also after a power cut.
  * - Root's requests are in a folder that no member can enter. They stay there until they are done, or parked.
  */
-import { lstatSync, mkdtempSync, readFileSync, renameSync, rmdirSync, type Stats, unlinkSync } from "node:fs";
+import { lstatSync, readFileSync, rmdirSync, type Stats, unlinkSync } from "node:fs";
 import { printable } from "../../printable.ts";
-import { eachName, ifThere, remove, syncFolder, writeWhole } from "../files.ts";
+import { eachName, ifThere, moveAside, remove, syncFolder, writeWhole } from "../files.ts";
 import type { Places } from "../places.ts";
 import { setbackOf } from "./setback.ts";
 
@@ -120,14 +120,7 @@ function discard({ path, folder, name, key }: FoundFile, warnings: string[]): st
   const shown = `${folder}/${printable(name.toString(), 100)}`;
   let aside = "";
   const move = (from: Buffer) => {
-    // A name that no member can guess.
-    aside = mkdtempSync(`${folder}/.aside-`);
-    try {
-      renameSync(from, aside);
-    } catch (error) {
-      rmdirSync(aside);
-      throw error;
-    }
+    aside = moveAside(folder, from);
   };
   const ways = [unlinkSync, rmdirSync, move];
   let code: string | undefined;
