@@ -22,9 +22,12 @@ web_root() { # hook, web root
   echo "$found, and pushgate makes its own link there. Run mv $2 $2.former on the host."
 }
 
+# Prints the number of account $1, or, before the layer that makes it was applied, of one that owns nothing.
+number_of() { id -u "$1" 2>/dev/null || echo 65534; }
+
 # Hugo's unit mounts the folder, so Hugo's account need not get through the folders above.
 content_folder() { # content, Hugo's account, option of setpriv for the account's groups
-  user=$(id -u "$2" 2>/dev/null) || user=65534
+  user=$(number_of "$2")
   if ! opener=$(opener_of "$1"); then
     echo "below $(owned "$opener"), which several accounts can write. Run chmod go-w $opener on the host."
   elif [ ! -d "$1" ]; then
@@ -38,9 +41,8 @@ content_folder() { # content, Hugo's account, option of setpriv for the account'
   fi
 }
 
-# Before the first apply nginx's account does not exist: 65534 reads what every account can.
 served_folder() { # folder, nginx's account
-  user=$(id -u "$2" 2>/dev/null) || user=65534
+  user=$(number_of "$2")
   if [ ! -d "$1" ]; then
     echo "missing. Run mkdir -p $1 on the host, or correct the path."
   elif [ "$(readlink -f -- "$1")" != "$1" ]; then
