@@ -4,7 +4,7 @@
  * its status codes, of error 1xxx pages, and of the fields of firewall events.
  */
 import { isRejection } from "../../service/journal.ts";
-import { servedByProxy } from "../contract.ts";
+import { servedByProxy, servedByReceiver } from "../contract.ts";
 
 /** The layers on a delivery's path, as README's picture counts them; 0 is the git host. */
 export const pathLayers = [
@@ -112,7 +112,7 @@ const byNginx = (status: number, nginx: Omit<NginxShape, "status"> = alone, text
 
 /** The receiver answers: both logs have a line. Above 100 rejections a second the journal has only the first 100. */
 const byReceiver = (...status: number[]) => ({
-  answer: [{ by: "pushgate-receiver", status }],
+  answer: [{ by: servedByReceiver, status }],
   nginx: { status, came: "passed" } as const,
   receiver: { status },
   ...(status.every(isRejection) && { unlogged: true as const }),
