@@ -1,5 +1,4 @@
 /** The logs of receiver, builder, nginx and guard, of every host, in the order of time. */
-
 import { Argument, Option } from "commander";
 import { printable } from "../../../service/printable.ts";
 import { scriptBeside, variables } from "../../apply/shell.ts";
@@ -15,6 +14,11 @@ const journals = {
   builder: [units.build("*"), units.hugo("*", "*"), units.agent("*"), units.report("*")],
   guard: [units.guard, units.firewall, units.routing, units.egress],
 } as const;
+/** The source of a line by its unit. */
+const ofUnits = Object.entries(journals).map(
+  ([source, patterns]) =>
+    [source, new RegExp(`^(${patterns.join("|").replaceAll(".", "\\.").replaceAll("*", ".*")})$`)] as const,
+);
 const sources = ["receiver", "builder", "nginx", "guard"] as const;
 type Source = (typeof sources)[number];
 
@@ -77,11 +81,7 @@ export const timeOfMicros = (micros: unknown): string => timeOf(Number(micros) /
 function ofJournal(host: string, text: string): Line {
   const { MESSAGE: message, UNIT, _SYSTEMD_UNIT, __REALTIME_TIMESTAMP: micros } = objectIn(text);
   const unit = String(UNIT ?? _SYSTEMD_UNIT ?? "");
-  const source = unit.startsWith("pushgate-receiver")
-    ? "receiver"
-    : /-(build|hugo|agent|report)[@-]/.test(unit)
-      ? "builder"
-      : "guard";
+  const [source = "guard"] = ofUnits.find(([, pattern]) => pattern.test(unit)) ?? [];
   // journald hands a text that is not UTF-8 over as a list of bytes.
   const said = Array.isArray(message) ? Buffer.from(message as number[]).toString("utf8") : String(message ?? "");
   return { time: timeOfMicros(micros), host, source, text: printable(said) };
