@@ -2,7 +2,6 @@
  * The receiver's journal: one line of JSON for each request, printable and of bounded length. Of a flood of rejected
  * requests it has the first lines of each second, and their number.
  */
-
 import { printable } from "./printable.ts";
 
 /** A line of `journalctl -o cat -u pushgate-receiver`. */

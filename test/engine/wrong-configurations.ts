@@ -3,7 +3,6 @@
  * undefined where the key is left out. The fault must name that key, unless further values name others: all that one
  * change makes wrong.
  */
-
 import type { Schema } from "../../infra/config/form.ts";
 import { unwrapped } from "../../infra/config/form.ts";
 import { shape } from "../../infra/config/schema.ts";

@@ -1,5 +1,4 @@
 /** Describes how an attack ended, in a few words, and reads the log lines. Also sends attacks from the host itself. */
-
 import { logs } from "../../infra/host/proxy/places.ts";
 import { loopback } from "../../infra/networks.ts";
 import type { Edge } from "../fakes/cloudflare/dataplane.ts";

@@ -1,5 +1,4 @@
 /** Entries of the git host's delivery history, followed into the hosts' logs, by one connection to each host. */
-
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Recorded, RecordedAnswer, Webhook } from "../../../service/git-hosts/api/api.ts";
 import { printable, printableLines } from "../../../service/printable.ts";

@@ -2,7 +2,6 @@
  * The report on a host's hooks: the builder's status.json, the work that waits for a build, and the units.
  * The host is untrusted input: its answer passes a schema, and texts lose their control characters.
  */
-
 import * as v from "valibot";
 import { printable, printableLines } from "../../../service/printable.ts";
 import { call, scriptBeside, variables } from "../../apply/shell.ts";

@@ -5,7 +5,6 @@
  * - It is in no text: an answer that repeats it is printed without it.
  * - Answers are untrusted: they lose their control characters where they are printed.
  */
-
 import { setTimeout as sleep } from "node:timers/promises";
 import {
   type ApiAnswer,

@@ -4,7 +4,6 @@
  * Hugo's units (hugo.ts), and the reporter's (reporter.ts). The site layer starts the .path unit and the timers once the
  * web root is a link to a release.
  */
-
 import { shares } from "../../../service/builder/build/shares.ts";
 import type { BuilderSettings } from "../../../service/builder/settings.ts";
 import { repositoryOf } from "../../../service/git-hosts/repository.ts";

@@ -3,7 +3,6 @@
  * has less free than its reserve. It looks at the reserve every 50 ms, which costs 20 µs, and walks the folders for
  * their size.
  */
-
 import { setTimeout as sleep } from "node:timers/promises";
 import { printable } from "../../printable.ts";
 import { isUnder } from "../files.ts";

@@ -3,7 +3,6 @@
  * file that root alone writes, after the last process of the build: the repository's code may write what it likes to
  * the connection, and close it when it likes.
  */
-
 import { once } from "node:events";
 import { chmodSync, lstatSync, mkdirSync, readdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { connect, type Socket } from "node:net";

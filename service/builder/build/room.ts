@@ -1,5 +1,4 @@
 /** Frees the disk before a run, so that a site takes no more than its shares (shares.ts). */
-
 import { makeCache } from "../places.ts";
 import { currentRelease, prune, releases, sizeOf } from "../release/releases.ts";
 import { type BuildContext, discardClone, pruneClone } from "../source/repository.ts";

@@ -3,7 +3,6 @@
  * builder writes it into a folder and goes on, so that no git host and no network delays a build; and what cannot be
  * written is a warning of the run.
  */
-
 import { readFileSync } from "node:fs";
 import { printable } from "../../printable.ts";
 import { writeWhole } from "../files.ts";

@@ -1,5 +1,4 @@
 /** One run: from the pending markers to a published site, or the reason why the former one stays. */
-
 import { gate } from "../build/gate.ts";
 import { build } from "../build/hugo.ts";
 import { makeRoom } from "../build/room.ts";

@@ -2,7 +2,6 @@
  * A builder that was ended in the middle of a run, by a limit of memory or by a fault of its own, has reported nothing.
  * systemd runs this program after it: the status gets the reason, and the next builder pauses as after a failed run.
  */
-
 import { readFileSync } from "node:fs";
 import { printable } from "../../printable.ts";
 import { ifThere, remove, writeWhole } from "../files.ts";

@@ -1,5 +1,4 @@
 /** Why git failed, in words for people. The tests provoke these errors with a real git. */
-
 import { repositoryOf } from "../../git-hosts/repository.ts";
 import { printable } from "../../printable.ts";
 import type { Ended } from "../child.ts";

@@ -3,7 +3,6 @@
  * The rules are in the environment, because git passes it on to submodules, and git gets no other variable. For each line
  * git.test.ts or ssh.test.ts shows what gets in without it.
  */
-
 import { watchDisk } from "../build/disk-watch.ts";
 import { type Ended, runChild } from "../child.ts";
 import { placesOf } from "../places.ts";
