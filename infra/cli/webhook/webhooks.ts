@@ -40,9 +40,11 @@ export function apiOf({ gitHost, repository }: Named) {
   const { webhooks: api, authorization } = whole;
   const at = repositoryOf(repository);
   const variable = whole.variable(at);
-  const needs = `a token with ${JSON.stringify(api.permission)} in ${variable}, made at ${api.tokenPage}`;
+  const permission = JSON.stringify(api.permission);
+  const needs = `a token with ${permission} in ${variable}, made at ${api.tokenPage}`;
+  const makes = `a token with ${permission}, made at ${api.tokenPage}`;
   const { origin } = new URL(whole.base(at));
-  return { api, requests: webhookRequests(whole, at), authorization, variable, needs, origin };
+  return { api, requests: webhookRequests(whole, at), authorization, variable, needs, makes, origin };
 }
 
 /**
@@ -72,7 +74,7 @@ export function neededClient(hook: Named, what: string): WebhookClient {
   const client = clientOf(hook);
   if (client !== undefined) return client;
   throw new UserError(
-    `${found.variable} is not set, so pushgate cannot ${what}. Make ${found.needs.replace(` in ${found.variable}`, "")}, then: export ${found.variable}=<token>`,
+    `${found.variable} is not set, so pushgate cannot ${what}. Make ${found.makes}, then: export ${found.variable}=<token>`,
   );
 }
 
