@@ -30,7 +30,7 @@ export function withFaults<T>(read: (report: Report) => T | undefined): T {
 }
 
 /** `fix`: what provides the file. */
-export function readText(file: string, fix: string, report: Report): string | undefined {
+function readText(file: string, fix: string, report: Report): string | undefined {
   try {
     return readFileSync(file, "utf8");
   } catch (error) {

@@ -77,7 +77,7 @@ const configs = new Map<string, Promise<Config>>();
  * Every key of the stack's configuration, from one start of pulumi: read the secrets first where a command needs them.
  * A command that writes a key does not read it again.
  */
-export function readConfig(stack: readonly string[], ...flags: string[]): Promise<Config> {
+function readConfig(stack: readonly string[], ...flags: string[]): Promise<Config> {
   const argsWith = (...more: string[]) => [...more, ...stack].join(" ");
   const config = configs.get(argsWith(...flags)) ?? configs.get(argsWith("--show-secrets")) ?? loadConfig(stack, flags);
   configs.set(argsWith(...flags), config);
