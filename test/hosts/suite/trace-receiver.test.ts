@@ -268,7 +268,8 @@ print line($_), "\\n" for $from .. $to;`,
 mv ${log} /root/own
 perl /root/lines.pl ${id} 1 600000 10 >${log}.1
 perl /root/lines.pl ${id} 600001 800000 10 | gzip -1 >${log}.2.gz
-{ perl /root/lines.pl ${id} 800001 1000000 10; cat /root/own; perl /root/lines.pl ${id} 1 2000 10; printf '{"time":"2026'; } >>${log}`,
+{ perl /root/lines.pl ${id} 800001 1000000 10; cat /root/own; perl /root/lines.pl ${id} 1 2000 10; printf '{"time":"2026'; } >>${log}
+chown --reference=/root/own ${log}`,
     { timeout: 120_000 },
   );
   // journald writes a line to the unit in whose control group its sender is.
