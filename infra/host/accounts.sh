@@ -1,12 +1,11 @@
 # shellcheck shell=sh disable=SC2154
-# The build accounts that pushgate made, except those that $1 lists: accounts of a site that left, and the accounts that
-# all sites shared before each site had its own.
+# The build accounts that pushgate made, except those that $1 lists: accounts of a site that left.
 
 other_accounts() {
   while IFS=: read -r name _ _ _ about _; do
     case $name:$about in
-      pushgate-build-*:"pushgate builder of "* | pushgate-builder:"pushgate builder") ;;
-      pushgate-hugo-*:"pushgate hugo of "* | pushgate-hugo:"pushgate hugo") ;;
+      pushgate-build-*:"pushgate builder of "*) ;;
+      pushgate-generator-*:"pushgate generator of "*) ;;
       pushgate-report-*:"pushgate reporter of "*) ;;
       *) continue ;;
     esac

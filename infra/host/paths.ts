@@ -51,8 +51,8 @@ export const paths = {
   rootRequests: "/var/spool/pushgate-root",
   /** One folder for each hook: clone, releases, and the link to the current release. */
   sites: "/var/lib/pushgate-sites",
-  /** Hugo's sockets, how its last builds ended, and the empty folder that is its root directory. */
-  hugo: "/run/pushgate-hugo",
+  /** The generator's sockets, how its last builds ended, and the empty folder that is its root directory. */
+  generator: "/run/pushgate-generator",
 } as const;
 
 /** An instance of a template for one hook; the template without a hook, and in its text with "%i". */
@@ -90,10 +90,10 @@ export const units = {
   reporter: ofSite("report", "*"),
   /**
    * No instances of one template for all hooks: systemd names the service of a connection after the connection alone
-   * (pushgate-hugo@4-812-0.service for pushgate-hugo@site.socket, in systemd 252 and 257), so it would not know its hook.
+   * (pushgate-generator@4-812-0.service for pushgate-generator@site.socket, in systemd 252 and 257), so it would not know its hook.
    */
-  hugo: (hook: string, connection = "") => `pushgate-hugo-${hook}@${connection}.service`,
-  hugoSocket: (hook: string) => `pushgate-hugo-${hook}.socket`,
+  generator: (hook: string, connection = "") => `pushgate-generator-${hook}@${connection}.service`,
+  generatorSocket: (hook: string) => `pushgate-generator-${hook}.socket`,
   stop: (hook: string, connection = "") => `pushgate-stop-${hook}@${connection}.service`,
   stopSocket: (hook: string) => `pushgate-stop-${hook}.socket`,
 } as const;
@@ -106,11 +106,11 @@ export const nginxUser = "pushgate-nginx";
 
 /**
  * Two accounts for each site, so that no site can read, signal or use up the processes of another. The builder's takes
- * deliveries, runs git and publishes. Code of a repository runs as Hugo's account only.
+ * deliveries, runs git and publishes. Code of a repository runs as the generator's account only.
  */
 export const builderUser = (hook: string): string => account("build", hook);
-export const hugoUser = (hook: string): string => account("hugo", hook);
-/** A third one, where results of builds leave the host: it alone has the token, and runs neither git nor Hugo. */
+export const generatorUser = (hook: string): string => account("generator", hook);
+/** A third one, where results of builds leave the host: it alone has the token, and runs neither git nor the generator. */
 export const reporterUser = (hook: string): string => account("report", hook);
 
 const longestAccount = 31; // characters, systemd-sysusers(8)

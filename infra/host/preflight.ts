@@ -209,7 +209,7 @@ const ipv6: Check = ({ address6 }, report) => {
   return warning(`${found}: a push that reaches Cloudflare over IPv6 is answered 503. ${leave}${fix}`);
 };
 
-/** What root, Hugo and nginx cannot use, also later: an `up` would stop there. */
+/** What root, the generator and nginx cannot use, also later: an `up` would stop there. */
 const folders: Check = (_, { layers: { folders: seen } }, settings) =>
   foldersOfSites(settings).flatMap(({ key, path }, i) => {
     const found = seen?.facts[i]?.output;
@@ -228,8 +228,8 @@ const schedules: Check = (_, { layers: { schedules: seen } }, settings) =>
 
 /** What the absence of a cgroup controller means for a build's limit; systemd reports no error for it. */
 const controllersOfLimits = [
-  { name: "memory", absent: "`memoryMiB` applies to each Hugo process alone" },
-  { name: "pids", absent: "`tasks` applies to Hugo and not to git" },
+  { name: "memory", absent: "`memoryMiB` applies to each process of the generator alone" },
+  { name: "pids", absent: "`tasks` applies to the generator and not to git" },
   { name: "cpu", absent: "`cpuPercent` has no effect, and a build may use every core" },
 ];
 

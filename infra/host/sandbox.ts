@@ -12,11 +12,12 @@ const compiling = {
   helper: "MemoryDenyWriteExecute=yes",
   nginx: "MemoryDenyWriteExecute=yes",
   node: '# Node compiles code while it runs: with "yes" it dies at start.\nMemoryDenyWriteExecute=no',
-  hugo: "# Hugo 0.132 and later compile WebAssembly for formulas while they run; so does Node where `hugo.exec` allows it.\nMemoryDenyWriteExecute=no",
+  generator:
+    "# WebAssembly and Node, which a site may have run in a build, compile code while they run.\nMemoryDenyWriteExecute=no",
 } as const;
 
 /**
- * The sandbox of nginx, receiver, builder, reporter, Hugo and ssh-agent, which handle data of foreign origin, and of the
+ * The sandbox of nginx, receiver, builder, reporter, generator and ssh-agent, which handle data of foreign origin, and of the
  * helpers of the builder, which root runs. `denied`: a comment on the system calls that fail.
  */
 export const sandbox = (program: keyof typeof compiling, denied = ""): string =>

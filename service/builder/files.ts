@@ -98,7 +98,7 @@ export function remove(path: string | Buffer): void {
       try {
         chmodSync(here, 0o755);
       } catch {
-        // A folder that Hugo made belongs to another account, whose unit has opened it for the builder.
+        // A folder that the generator made belongs to another account, whose unit has opened it for the builder.
       }
     for (const name of namesIn(here)) remove(Buffer.concat([Buffer.from(`${here}/`), name]));
   });

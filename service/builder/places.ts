@@ -26,11 +26,11 @@ export function placesOf({ site, spool, requests, rootRequests }: Given) {
     /** Names of markers that wait for a long pause to end, one a line. */
     parked: join(work, "parked"),
     clone: join(work, "clone"),
-    /** What Hugo writes into; a new folder for each build. */
+    /** What the generator writes into; a new folder for each build. */
     out: join(work, "out"),
     cache: join(work, "cache"),
-    /** What Hugo writes with `build.writeStats`. */
-    stats: join(work, "hugo_stats.json"),
+    /** What the generator writes about the pages into its source. */
+    stats: join(work, "stats.json"),
     manifests: join(work, "manifests"),
     manifest: (id: string) => join(work, "manifests", `${id}.json`),
     held: join(work, "held"),
@@ -52,7 +52,7 @@ export function makePlaces(places: Places): void {
 
 export function makeCache({ cache }: Places): void {
   mkdirSync(cache, { recursive: true });
-  // Hugo's account writes there; no other account gets past `work`.
+  // The generator's account writes there; no other account gets past `work`.
   chmodSync(cache, 0o777);
 }
 

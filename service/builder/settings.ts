@@ -25,7 +25,7 @@ export const builderShape = v.pipe(
     /** Only root and the builder enter it. */
     rootRequests: absolute,
     site: absolute,
-    /** A folder outside the clone, which Hugo's unit checks and reads. Absent where the clone has the content. */
+    /** A folder outside the clone, which the generator's unit checks and reads. Absent where the clone has the content. */
     content: v.exactOptional(absolute),
     /** The site's folder in the clone; without it, the site is at the clone's top. */
     folder: v.exactOptional(below),
@@ -52,7 +52,7 @@ export const builderShape = v.pipe(
         notify: v.boolean(),
       }),
     ),
-    hugo: v.object({
+    generator: v.object({
       socket: absolute,
       /** The file in which root writes how each build ended. */
       result: absolute,
@@ -64,7 +64,7 @@ export const builderShape = v.pipe(
       pagesPercent: whole(0, 100),
       /** For a build, and for each call of git. */
       seconds: whole(1, 86_400),
-      /** Of Hugo's unit, which enforces both; the builder names them in reasons. */
+      /** Of the generator's unit, which enforces both; the builder names them in reasons. */
       memoryMiB: v.exactOptional(whole(1, 1 << 20)),
       tasks: v.exactOptional(whole(1, 1 << 20)),
     }),

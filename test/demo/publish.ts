@@ -75,7 +75,7 @@ export async function startPublishing(places: Places): Promise<Publishing> {
     assets: assetExtensions,
     submodules: true,
     reconcileMinutes: 15,
-    hugo: { socket: at("hugo.sock"), result: at("hugo.result") },
+    generator: { socket: at("hugo.sock"), result: at("hugo.result") },
     limits: { releaseBytes: 1 << 30, pagesPercent: 50, seconds: 20 },
   };
   writeFileSync(at("builder.json"), JSON.stringify(settings));

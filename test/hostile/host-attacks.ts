@@ -38,7 +38,7 @@ for (keys %links) { mkdir "/out/$_"; put("/out/$_/$files{$_}", "public") }
 put("/out/$_.html", "page") for "index", 1..9;
 put("/out/0.bin", "x" x 5e7);
 $| = 1;
-print "pushgate-hugo result=success code=exited status=0\n";
+print "pushgate-generator result=success code=exited status=0\n";
 shutdown(STDOUT, 2);
 for (1..10) {
   sleep $back;
@@ -189,7 +189,7 @@ while :; do mkdir -p x/in; mkdir -p .taken/in; ln -sn /var/lib/pushgate-sites/si
     {
       name: "a build reports its own end, lives on and exchanges what it made for links",
       async round(next) {
-        const unit = "/run/systemd/system/pushgate-hugo-docs@.service.d";
+        const unit = "/run/systemd/system/pushgate-generator-docs@.service.d";
         const run = `/usr/local/lib/forging ${0.1 + next() / 2} ${0.05 + next() / 5}`;
         await host.writeFile(`${unit}/forging.conf`, `[Service]\nExecStart=\nExecStart=${run}\n`);
         await host.inside("systemctl daemon-reload");

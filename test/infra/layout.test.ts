@@ -97,6 +97,25 @@ test("infra and service import nothing from test, and each folder only what its 
   ]);
 });
 
+test("the configuration, one file of infra/host and one folder of service/builder name Hugo, and no others", () => {
+  const naming = execFileSync("git", ["grep", "-il", "hugo", "--", "infra", "service"], {
+    cwd: root,
+    encoding: "utf8",
+  });
+  const others = naming
+    .trim()
+    .split("\n")
+    .filter((file) => {
+      const importing = /import[^;]*"[^"]*\/hugo\.ts"|site\.hugo/g;
+      return /hugo/i.test(readFileSync(`${root}${file}`, "utf8").replace(importing, ""));
+    });
+  expect(others.filter((file) => !file.startsWith("service/builder/build/"))).toEqual([
+    "infra/config/schema.ts",
+    "infra/config/site-checks.ts",
+    "infra/host/builder/hugo.ts",
+  ]);
+});
+
 test("the roots of infra and test hold few files, so that a reader sees the folders", () => {
   const files = (folder: string) =>
     readdirSync(`${root}${folder}`, { withFileTypes: true }).filter((entry) => entry.isFile()).length;

@@ -43,7 +43,9 @@ export type Hook = { readonly name: string; readonly built: boolean; readonly sc
 
 const hookUnits = ({ name, scheduled }: Hook): string[] => {
   const timers = [units.reconcileTimer, ...(scheduled ? [units.scheduleTimer] : [])];
-  const all = [units.site, units.buildPath, ...timers, units.hugoSocket, units.build].map((nameOf) => nameOf(name));
+  const all = [units.site, units.buildPath, ...timers, units.generatorSocket, units.build].map((nameOf) =>
+    nameOf(name),
+  );
   // A pattern matches loaded units only: those of a hook whose results leave the host.
   return [...all, units.reporter(name)];
 };

@@ -11,7 +11,7 @@ import { readStack, UserError } from "../stack.ts";
 /** Units whose journal is a source; nginx writes files. */
 const journals = {
   receiver: [units.receiver, units.socket("*")],
-  builder: [units.build("*"), units.hugo("*", "*"), units.agent("*"), units.report("*")],
+  builder: [units.build("*"), units.generator("*", "*"), units.agent("*"), units.report("*")],
   guard: [units.guard, units.firewall, units.routing, units.egress],
 } as const;
 /** The source of a line by its unit. */

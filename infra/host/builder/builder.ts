@@ -1,24 +1,32 @@
 /**
  * Layer 9, the builder: for each hook with a site, the service that takes deliveries and requests, runs git and publishes;
  * the .path unit that starts it; the timers that have it compare the site with its repository, and build it by a schedule;
- * Hugo's units (hugo.ts), and the reporter's (reporter.ts). The site layer starts the .path unit and the timers once the
+ * the generator's units (generator.ts), and the reporter's (reporter.ts). The site layer starts the .path unit and the timers once the
  * web root is a link to a release.
  */
 import { shares } from "../../../service/builder/build/shares.ts";
 import type { BuilderSettings } from "../../../service/builder/settings.ts";
 import { repositoryOf } from "../../../service/git-hosts/repository.ts";
 import type { HostFact, HostFile, HostLayer } from "../../apply/layer.ts";
-import { call, quote } from "../../apply/shell.ts";
+import { call } from "../../apply/shell.ts";
 import { isReported, type SiteHook, sitesOf } from "../../config/derived.ts";
 import { buildPaths } from "../../config/schema.ts";
 import type { Host, Settings } from "../../config/settings.ts";
 import { dropIns, file, instanceFile, layerOf, program, textBeside, unitFile, unitWord, type Values } from "../kit.ts";
-import { builderUser, hugoUser, paths, units } from "../paths.ts";
+import { builderUser, generatorUser, paths, units } from "../paths.ts";
 import { spoolGroup } from "../receiver/receiver.ts";
 import { sandbox } from "../sandbox.ts";
 import { loadCredential } from "../secrets/secrets.ts";
 import { commonFolders, type Folder, foldersOf, tmpfilesOf } from "./folders.ts";
-import { contentProgram, hugoResults, hugoRoot, hugoService, hugoSocketPath, noteOfContent } from "./hugo.ts";
+import {
+  contentProgram,
+  generatorResults,
+  generatorRoot,
+  generatorService,
+  generatorSocketPath,
+  noteOfContent,
+} from "./generator.ts";
+import * as generator from "./hugo.ts";
 import { reporterFiles, reporterTemplates } from "./reporter.ts";
 
 const { spool, requests, rootRequests, reports } = paths;
@@ -57,7 +65,7 @@ export function builderSettings(hook: SiteHook): BuilderSettings {
     ...(isReported(hook) && {
       reports: { folder: `${reports}/${name}`, status: setsStatus, notify: site.notify !== undefined },
     }),
-    hugo: { socket: hugoSocketPath(name), result: `${hugoResults}/${name}/last` },
+    generator: { socket: generatorSocketPath(name), result: `${generatorResults}/${name}/last` },
     limits: { releaseBytes: releaseMiB * MiB, pagesPercent, seconds, memoryMiB, tasks },
   };
 }
@@ -66,7 +74,7 @@ export function builderSettings(hook: SiteHook): BuilderSettings {
 const leastMemoryMiB = 512;
 
 /** What the target of every site starts. */
-const members = [units.buildPath, units.reconcileTimer, units.hugoSocket, units.stopSocket];
+const members = [units.buildPath, units.reconcileTimer, units.generatorSocket, units.stopSocket];
 
 /** What the target of this site starts in addition. */
 const moreMembers = (hook: SiteHook) => [
@@ -87,8 +95,8 @@ function templates(): HostFile[] {
       egressProgram: `${paths.lib}/egress`,
       program: paths.builder,
       settings: settingsPath("%i"),
-      sockets: [units.hugoSocket("%i"), units.stopSocket("%i")],
-      hugo: units.hugo("%i", "*"),
+      sockets: [units.generatorSocket("%i"), units.stopSocket("%i")],
+      generator: units.generator("%i", "*"),
       ...{ spoolGroup, spool, requests, rootRequests, sites: paths.sites },
       sandbox: sandbox(
         "node",
@@ -106,13 +114,13 @@ function templates(): HostFile[] {
       { ...request, request: "schedule", requests: "a build of %i although no commit is new" },
       units.reconcile(),
     ),
-    // Keeps the deploy key from the processes that git starts and from the one that reads what Hugo wrote.
+    // Keeps the deploy key from the processes that git starts and from the one that reads what the generator wrote.
     unit(units.agent(), {
       deployKey: loadCredential("%i", "deployKey"),
       socket: agentPath("%i"),
       sandbox: sandbox("agent"),
     }),
-    unitFile(import.meta.url, units.content(), { root: hugoRoot, sandbox: sandbox("helper") }),
+    unitFile(import.meta.url, units.content(), { root: generatorRoot, sandbox: sandbox("helper") }),
   ];
 }
 
@@ -150,21 +158,21 @@ function filesOf(hook: SiteHook, host: Pick<Host, "name">): HostFile[] {
       units.content(name),
       content === undefined
         ? []
-        : ["[Service]", `ExecStart=${contentProgram} find ${unitWord(content)} ${hugoRoot}${noteOfContent(name)}`],
+        : ["[Service]", `ExecStart=${contentProgram} find ${unitWord(content)} ${generatorRoot}${noteOfContent(name)}`],
     ),
     ...(isReported(hook) ? reporterFiles(hook, host) : []),
-    ...hugoFiles(hook),
+    ...generatorFiles(hook),
   ];
 }
 
-/** Hugo's units, and those with which the builder ends Hugo. */
-function hugoFiles(hook: SiteHook): HostFile[] {
+/** The generator's units, and those with which the builder ends it. */
+function generatorFiles(hook: SiteHook): HostFile[] {
   const { name } = hook;
-  const socket = { target: units.site(name), hook: name, socket: hugoSocketPath(name), user: builderUser(name) };
-  const stop = { hook: name, sites: paths.sites, hugo: units.hugo(name, "*"), sandbox: sandbox("helper") };
+  const socket = { target: units.site(name), hook: name, socket: generatorSocketPath(name), user: builderUser(name) };
+  const stop = { hook: name, sites: paths.sites, generator: units.generator(name, "*"), sandbox: sandbox("helper") };
   return [
-    unitFile(import.meta.url, units.hugoSocket(name), socket, "pushgate-hugo.socket"),
-    hugoService(hook),
+    unitFile(import.meta.url, units.generatorSocket(name), socket, "pushgate-generator.socket"),
+    generatorService(hook),
     unitFile(import.meta.url, units.stopSocket(name), socket, "pushgate-stop.socket"),
     unitFile(import.meta.url, units.stop(name), stop, "pushgate-stop@.service"),
   ];
@@ -174,8 +182,11 @@ const contentScript = (): string =>
   ["#!/bin/sh", textBeside(import.meta.url, "../others.sh"), textBeside(import.meta.url, "content.sh")].join("\n");
 
 function factsOf(sites: readonly SiteHook[]): HostFact[] {
-  const hugos = new Map(
-    sites.map(({ name, site: { hugo } }) => [`${hugo.path} ${hugo.minimum}`, { ...hugo, user: hugoUser(name) }]),
+  const generators = new Map(
+    sites.map((hook) => {
+      const [path, version] = [generator.program(hook), generator.version(hook)];
+      return [`${path} ${version.minimum}`, { ...version, path, user: generatorUser(hook.name) }];
+    }),
   );
   const folders = (name: string, all: readonly Folder[]): HostFact => ({
     name,
@@ -183,9 +194,9 @@ function factsOf(sites: readonly SiteHook[]): HostFact[] {
     want: all.map((folder) => folder.join(" ")).join("\n"),
   });
   return [
-    ...[...hugos.values()].map(({ path, minimum, user }) => ({
+    ...[...generators.values()].map(({ path, minimum, found, advice, user }) => ({
       name: `${path} is`,
-      read: `hugo_version ${quote(path)} ${minimum} ${user}`,
+      read: call("generator_version", path, minimum, user, found, advice),
       want: `${minimum} or later`,
     })),
     ...sites.map((hook) => ({
@@ -195,7 +206,7 @@ function factsOf(sites: readonly SiteHook[]): HostFact[] {
     })),
     {
       name: "the builder's units whose files changed after systemd read them",
-      read: call("stale", "pushgate-*@*", units.hugoSocket("*"), units.stopSocket("*")),
+      read: call("stale", "pushgate-*@*", units.generatorSocket("*"), units.stopSocket("*")),
       want: "none",
     },
     folders("the builder's folders", commonFolders(sites)),
@@ -219,7 +230,7 @@ export function builderLayer(settings: Settings, host: Pick<Host, "name">): Host
       requests,
       rootRequests,
       sites: paths.sites,
-      hugo: paths.hugo,
+      generator: paths.generator,
       reports,
       tmpfiles: paths.builderTmpfiles,
       hooks: namesOf(settings.hooks),
@@ -229,7 +240,7 @@ export function builderLayer(settings: Settings, host: Pick<Host, "name">): Host
       writers: sites.flatMap(({ site: { writers } }) => writers ?? []),
       siteTarget: units.site("%i"),
       timer: units.scheduleTimer("%i"),
-      all: ["pushgate-*@%i.*", units.hugoSocket("%i"), units.stopSocket("%i"), units.hugo("%i", "*")],
+      all: ["pushgate-*@%i.*", units.generatorSocket("%i"), units.stopSocket("%i"), units.generator("%i", "*")],
     },
     files: [
       file(paths.builderTmpfiles, tmpfilesOf(sites)),
@@ -244,9 +255,9 @@ export function builderLayer(settings: Settings, host: Pick<Host, "name">): Host
       `${paths.builderSettings}/*`,
       `${paths.reporterSettings}/*`,
       // "pushgate-*@*" is for the drop-ins of all instances, too: pushgate-@.service.d.
-      ...dropIns("pushgate-*@*", "pushgate-hugo-*", "pushgate-stop-*"),
+      ...dropIns("pushgate-*@*", "pushgate-generator-*", "pushgate-stop-*"),
       ...["path", "service", "target", "timer"].map((type) => `${paths.units}/pushgate-*@*.${type}`),
-      ...[units.hugoSocket("*"), units.stopSocket("*")].map((unit) => `${paths.units}/${unit}`),
+      ...[units.generatorSocket("*"), units.stopSocket("*")].map((unit) => `${paths.units}/${unit}`),
     ],
     facts: factsOf(sites),
     timeout: 90,

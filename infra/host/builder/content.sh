@@ -1,9 +1,9 @@
-# Has Hugo read the content folder that the configuration names, and no folder that an account exchanged for it: systemd
-# mounts the path into Hugo's unit as root, and follows every link. So the account that can exchange what is on the way
-# (others.sh, which builder.ts puts before this) opens the folder first, and Hugo starts only if that folder is mounted.
+# Has the generator read the content folder that the configuration names, and no folder that an account exchanged for it: systemd
+# mounts the path into the generator's unit as root, and follows every link. So the account that can exchange what is on the way
+# (others.sh, which builder.ts puts before this) opens the folder first, and the generator starts only if that folder is mounted.
 #
-# hugo-content find <content> <note>: root runs it outside the unit; notes the folder's number, or why there is none.
-# hugo-content run <note> <program>...: the unit runs it; the unit's mounts stay as they are from here on.
+# generator-content find <content> <note>: root runs it outside the unit; notes the folder's number, or why there is none.
+# generator-content run <note> <program>...: the unit runs it; the unit's mounts stay as they are from here on.
 set -u
 export LC_ALL=C
 
@@ -47,7 +47,7 @@ run_with_content() { # note, program...
   "$@"
   ended=$?
   [ "$ended" -lt 128 ] || kill -"$((ended - 128))" $$
-  # A link that was there only while Hugo read. "ERROR" as of Hugo: the builder reports these lines and no others.
+  # A link that was there only while the generator read. "ERROR": the builder reports these lines and no others.
   [ "$(folders)" = "$before" ] || { say "ERROR files of the content were made, renamed or removed during the build, which is tried again." && exit 78; }
   exit "$ended"
 }

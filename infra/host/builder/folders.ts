@@ -1,7 +1,7 @@
 /** The builder's folders on a host, with mode and owner. */
 import { isReported, type SiteHook } from "../../config/derived.ts";
 import { builderUser, paths, reporterUser } from "../paths.ts";
-import { hugoResults, hugoRoot } from "./hugo.ts";
+import { generatorResults, generatorRoot } from "./generator.ts";
 
 const { requests, rootRequests, reports } = paths;
 
@@ -11,7 +11,7 @@ export type Folder = readonly [path: string, mode: string, owner: string];
 /** Of all sites. */
 export const commonFolders = (sites: readonly SiteHook[]): Folder[] =>
   [
-    ...[requests, rootRequests, paths.sites, paths.hugo, hugoRoot, hugoResults],
+    ...[requests, rootRequests, paths.sites, paths.generator, generatorRoot, generatorResults],
     ...(sites.some(isReported) ? [reports] : []),
   ].map((path) => [path, "755", "root:root"]);
 
@@ -34,7 +34,7 @@ export function foldersOf(hook: SiteHook): Folder[] {
     [`${paths.sites}/${name}`, "755", owner],
     [`${paths.sites}/${name}/work`, "700", owner],
     // Root writes there how a build ended.
-    [`${hugoResults}/${name}`, "755", "root:root"],
+    [`${generatorResults}/${name}`, "755", "root:root"],
     ...(isReported(hook) ? ([[`${reports}/${name}`, "770", `${builder}:${reporterUser(name)}`]] as const) : []),
   ];
 }

@@ -10,7 +10,7 @@ names_in() { [ ! -d "$1" ] || find "$1" -mindepth 1 -maxdepth 1 -type d -printf 
 # Whether hook $1 is none of those in $2.
 is_none_of() { case " $2 " in *" $1 "*) return 1 ;; esac }
 
-# Stops all units of hook $1. By their names: once Hugo's files are gone, its units are no part of the target.
+# Stops all units of hook $1. By their names: once the generator's files are gone, its units are no part of the target.
 stop_site() { of_site "$all" "$1" | xargs systemctl stop 2>/dev/null || :; }
 
 # Removes hook $1's builder.
@@ -70,7 +70,7 @@ reactivate() {
 retire() {
   for site in $(names_in "$rootRequests"); do remove_builder "$site"; done
   forget_schedules ''
-  rm -rf --one-file-system -- "$requests" "$rootRequests" "$hugo" "$reports" || exit 1
+  rm -rf --one-file-system -- "$requests" "$rootRequests" "$generator" "$reports" || exit 1
   [ ! -d "$sites" ] || rmdir --ignore-fail-on-non-empty "$sites"
 }
 
@@ -85,9 +85,10 @@ not_active() {
   echo "${found:-none}"
 }
 
-# Prints whether Hugo at path $1 is of version $2 or later. Runs Hugo as account $3, which builds, or, before that
-# account exists, as account 65534, which owns nothing: never as root.
-hugo_version() {
+# Prints whether the program at path $1 is of version $2 or later, which `sed` finds by $4 in what it prints; else also what
+# to do: $5. Runs it as account $3, which builds, or, before that account exists, as account 65534, which owns nothing:
+# never as root.
+generator_version() {
   others=$(written_by_others "$1" | head -n 1)
   [ -z "$others" ] || {
     echo "not root's alone: the account $(stat -c %U:%G -- "$others") can write $others; run chown root:root $others && chmod go-w $others"
@@ -95,13 +96,13 @@ hugo_version() {
   }
   user=$(id -u "$3" 2>/dev/null) || user=65534
   found=$(cd / && timeout -k 1 4 env -i PATH=/usr/bin:/bin HOME=/nonexistent \
-    setpriv --reuid="$user" --regid="$user" --clear-groups --no-new-privs --inh-caps=-all -- "$1" version 2>/dev/null </dev/null | sed -n 's/^hugo[^0-9]*v\{0,1\}\([0-9][0-9.]*[0-9]\).*/\1/p')
+    setpriv --reuid="$user" --regid="$user" --clear-groups --no-new-privs --inh-caps=-all -- "$1" version 2>/dev/null </dev/null | sed -n "$4")
   if [ -z "$found" ]; then
-    echo "missing or not Hugo; install Hugo $2 or later, and set \`site.hugo.path\` to it"
+    echo "missing or another program; $5"
   elif [ "$(printf '%s\n' "$2" "$found" | sort -V | head -n 1)" = "$2" ]; then
     echo "$2 or later"
   else
-    echo "$found; install Hugo $2 or later, and set \`site.hugo.path\` to it"
+    echo "$found; $5"
   fi
 }
 

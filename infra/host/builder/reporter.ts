@@ -1,6 +1,6 @@
 /**
  * The reporter of a site whose results leave the host: a unit and an account of its own, which alone has the token. It
- * sends what the builder puts into a folder, so that no git host can delay a build, and runs neither git nor Hugo.
+ * sends what the builder puts into a folder, so that no git host can delay a build, and runs neither git nor the generator.
  */
 import type { ReporterSettings } from "../../../service/reporter/settings.ts";
 import type { HostFile } from "../../apply/layer.ts";
@@ -53,7 +53,7 @@ export function reporterFiles(hook: SiteHook, host: Pick<Host, "name">): HostFil
     ...instanceFile(units.report(name), [
       "[Service]",
       `User=${reporterUser(name)}`,
-      "# systemd gives these credentials to this unit alone. Neither the builder's account nor Hugo's can read them.",
+      "# systemd gives these credentials to this unit alone. Neither the builder's account nor the generator's can read them.",
       ...kinds.map((kind) => loadCredential(name, kind)),
     ]),
   ];

@@ -5,7 +5,7 @@
 # minute by the guard, and where a builder finds that no table limits it, which then does not run.
 set -u
 export LC_ALL=C
-# builders, hugos, reporters: accounts; ports: of the git hosts; hugo_ports: of addresses that a build may read;
+# builders, generators, reporters: accounts; ports: of the git hosts; generator_ports: of addresses that a build may read;
 # report_ports: where results are sent; private4, private6: ranges that are not the internet; also4, also6: ranges that the
 # operator opened to git; itself4, itself6: loopback.
 . /etc/pushgate/egress.conf
@@ -62,7 +62,7 @@ table() {
   servers=$(resolvers)
   # Three chains use these lines. They are computed once.
   names=$(names_of "$(of 4)" "$(of 6)")
-  jumps=$(jumps_of builder $builders && jumps_of hugo $hugos && jumps_of reporter $reporters) || return 1
+  jumps=$(jumps_of builder $builders && jumps_of generator $generators && jumps_of reporter $reporters) || return 1
   cat <<TABLE
 table inet pushgate_egress
 delete table inet pushgate_egress
@@ -84,9 +84,9 @@ $(allow ip6 "$also6" "$ports" tcp)
 $(public "$ports")
 $(reject)
   }
-  chain hugo {
-${hugo_ports:+$names}
-$(public "$hugo_ports")
+  chain generator {
+${generator_ports:+$names}
+$(public "$generator_ports")
 $(reject)
   }
   chain reporter {

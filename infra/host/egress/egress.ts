@@ -1,7 +1,7 @@
 /**
  * Limits the network access of each site's accounts. On the internet, the builder reaches the git hosts' ports, and 443
  * for submodules; the reporter reaches the ports that results are sent to. Builder and reporter also reach name servers
- * and `site.egress`. Hugo reaches nothing, or name servers and port 443 if a site sets `hugo.http`. The layer makes the
+ * and `site.egress`. The generator reaches nothing, or name servers and port 443 where a site reads web addresses. The layer makes the
  * accounts, then loads the table; the builder layer, whose units use the accounts, comes later.
  */
 import { repositoryOf } from "../../../service/git-hosts/repository.ts";
@@ -10,18 +10,19 @@ import { call, quote } from "../../apply/shell.ts";
 import { isReported, reportPorts, type SiteHook, sitesOf } from "../../config/derived.ts";
 import type { Settings } from "../../config/settings.ts";
 import { isV4, loopback, networks, v4, v6 } from "../../networks.ts";
+import { readsWeb } from "../builder/hugo.ts";
 import { driftText } from "../firewall/firewall.ts";
 import { enabledAndActive, file, oneshotLayer, program, template, textBeside, unitFile } from "../kit.ts";
-import { builderUser, hugoUser, paths, reporterUser, units } from "../paths.ts";
+import { builderUser, generatorUser, paths, reporterUser, units } from "../paths.ts";
 import { oneshotSandbox } from "../sandbox.ts";
 
 const path = `${paths.lib}/egress` as const;
 
 const listed = (values: readonly (string | number)[]): string => [...new Set(values)].join(", ");
 
-/** Of each site: its builder's, its Hugo's, and its reporter's if its results leave the host. */
+/** Of each site: its builder's, its generator's, and its reporter's if its results leave the host. */
 export const accountsOf = (sites: readonly SiteHook[]): string[] =>
-  sites.flatMap((hook) => [builderUser(hook.name), hugoUser(hook.name), ...reportersOf([hook])]);
+  sites.flatMap((hook) => [builderUser(hook.name), generatorUser(hook.name), ...reportersOf([hook])]);
 
 const reportersOf = (sites: readonly SiteHook[]): string[] =>
   sites.filter(isReported).map(({ name }) => reporterUser(name));
@@ -39,11 +40,11 @@ export function egressLayer(settings: Settings): HostLayer {
   const configuration = template(import.meta.url, "egress.conf", {
     program: path,
     builders: sites.map(({ name }) => builderUser(name)),
-    hugos: sites.map(({ name }) => hugoUser(name)),
+    generators: sites.map(({ name }) => generatorUser(name)),
     reporters: reportersOf(sites),
     reportPorts: listed(sites.flatMap(reportPorts).sort((a, b) => a - b)),
     ports: listed(ports.sort((a, b) => a - b)),
-    hugoPorts: sites.some(({ site }) => site.hugo.http.length > 0) ? 443 : "",
+    generatorPorts: sites.some(readsWeb) ? 443 : "",
     private4: listed(v4(closed)),
     private6: listed(v6(closed)),
     also4: listed(also.filter(isV4)),
@@ -59,7 +60,7 @@ export function egressLayer(settings: Settings): HostLayer {
           const { name } = hook;
           const [reporter] = reportersOf([hook]);
           return template(import.meta.url, "sysusers.conf", {
-            ...{ hook: name, builder: builderUser(name), hugo: hugoUser(name), home: paths.sites },
+            ...{ hook: name, builder: builderUser(name), generator: generatorUser(name), home: paths.sites },
             reporter: reporter === undefined ? "" : `u ${reporter} - "pushgate reporter of ${name}" /nonexistent`,
           });
         })

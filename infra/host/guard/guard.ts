@@ -36,7 +36,7 @@ export function guardLayer(settings: Settings): HostLayer {
     table: paths.nftables,
     receiver: units.receiver,
     sockets: units.socket("*"),
-    builds: [units.build("*"), units.hugo("*", "*"), units.report("*")],
+    builds: [units.build("*"), units.generator("*", "*"), units.report("*")],
     nginx: units.nginx,
   });
   const files = [

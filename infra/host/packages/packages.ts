@@ -7,6 +7,7 @@ import { repositoryOf } from "../../../service/git-hosts/repository.ts";
 import type { HostLayer } from "../../apply/layer.ts";
 import { sitesOf } from "../../config/derived.ts";
 import type { Settings } from "../../config/settings.ts";
+import * as generator from "../builder/hugo.ts";
 import { layerOf } from "../kit.ts";
 import { paths } from "../paths.ts";
 
@@ -17,8 +18,7 @@ export function packagesOf(settings: Settings): string[] {
     // The guard's perl-base and util-linux are Essential on Debian and Ubuntu, so every host has them.
     ...["iproute2", "nftables", "nginx", "nodejs", "openssl"],
     ...(sites.length > 0 ? ["ca-certificates", "git"] : []),
-    // Hugo at another path is the operator's to install.
-    ...(sites.some(({ site }) => site.hugo.path === "/usr/bin/hugo") ? ["hugo"] : []),
+    ...new Set(sites.flatMap(generator.packages)),
     ...(sites.some(({ repository }) => repositoryOf(repository).ssh) ? ["openssh-client"] : []),
   ].sort();
 }

@@ -25,8 +25,8 @@ web_root() { # hook, web root
 # Prints the number of account $1, or, before the layer that makes it was applied, of one that owns nothing.
 number_of() { id -u "$1" 2>/dev/null || echo 65534; }
 
-# Hugo's unit mounts the folder, so Hugo's account need not get through the folders above.
-content_folder() { # content, Hugo's account, option of setpriv for the account's groups
+# The generator's unit mounts the folder, so its account need not get through the folders above.
+content_folder() { # content, the generator's account, option of setpriv for the account's groups
   user=$(number_of "$2")
   if ! opener=$(opener_of "$1"); then
     echo "below $(owned "$opener"), which several accounts can write. Run chmod go-w $opener on the host."

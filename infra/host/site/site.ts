@@ -9,7 +9,7 @@ import { sitesOf } from "../../config/derived.ts";
 import type { Settings } from "../../config/settings.ts";
 import { accountsOf } from "../egress/egress.ts";
 import { enabledAndActive, layerOf, textBeside } from "../kit.ts";
-import { hugoUser, nginxUser, paths, units } from "../paths.ts";
+import { generatorUser, nginxUser, paths, units } from "../paths.ts";
 
 /** The folders of the operator's own that sites use, with the call that prints whether each is fit (folders.sh). */
 export const foldersOfSites = ({
@@ -24,7 +24,13 @@ export const foldersOfSites = ({
       { key: `${key}.webRoot`, path: webRoot, read: call("web_root", name, webRoot) },
       ...(content === undefined
         ? []
-        : [{ key: `${key}.content`, path: content, read: call("content_folder", content, hugoUser(name), groups) }]),
+        : [
+            {
+              key: `${key}.content`,
+              path: content,
+              read: call("content_folder", content, generatorUser(name), groups),
+            },
+          ]),
       ...Object.entries(folders).map(([at, path]) => ({
         ...{ key: `${key}.folders.${at}`, path },
         read: call("served_folder", path, nginxUser),

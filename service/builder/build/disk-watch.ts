@@ -1,5 +1,5 @@
 /**
- * Watches the disk while Hugo or git writes, and ends that program where the site takes more than it may, or the disk
+ * Watches the disk while the generator or git writes, and ends that program where the site takes more than it may, or the disk
  * has less free than its reserve. It looks at the reserve every 50 ms, which costs 20 µs, and walks the folders for
  * their size.
  */
@@ -26,7 +26,7 @@ export function watchDisk({ releaseBytes }: Limits, places: Places, end: (setbac
     stop();
     end(setback);
   };
-  // Hugo's /tmp and /var/tmp are folders of the host's own. Where another program has filled them, a build may go on.
+  // The generator's /tmp and /var/tmp are folders of the host's own. Where another program has filled them, a build may go on.
   const disks = [places.site, "/tmp", "/var/tmp"].flatMap((path) => {
     const found = freeOf(path);
     if (!found) return [];
@@ -49,7 +49,7 @@ export function watchDisk({ releaseBytes }: Limits, places: Places, end: (setbac
   };
   const walks = async () => {
     let most: number | undefined;
-    const hugos = [places.out, places.cache];
+    const generators = [places.out, places.cache];
     let closed: ReadonlySet<string> = new Set();
     for (let took = 0; watching; ) {
       await sleep(Math.max(pause, 4 * took), undefined, { ref: false });
@@ -60,7 +60,9 @@ export function watchDisk({ releaseBytes }: Limits, places: Places, end: (setbac
       const found = await measure(places.work, most, () => watching);
       if (found.bytes > most) over(tooMuch(shares.whileWriting * releaseBytes));
       // Only a folder that was closed at the walk before, too: a program may open a folder after it has made it.
-      const still = [...found.closed].find((folder) => closed.has(folder) && hugos.some((its) => isUnder(folder, its)));
+      const still = [...found.closed].find(
+        (folder) => closed.has(folder) && generators.some((its) => isUnder(folder, its)),
+      );
       if (still !== undefined) over(hidden(still));
       closed = found.closed;
       took = performance.now() - from;
@@ -72,7 +74,7 @@ export function watchDisk({ releaseBytes }: Limits, places: Places, end: (setbac
 
 const tooMuch = (bytes: number): Setback =>
   rejected(
-    `the site wrote more than it may: clone, checkout, cache, Hugo's output and the releases take more than ` +
+    `the site wrote more than it may: clone, checkout, cache, the build's output and the releases take more than ` +
       `${mebibytes(bytes)} MiB on the disk, ${shares.whileWriting} times hooks[].site.limits.releaseMiB. Make the site ` +
       "smaller, or raise it.",
   );

@@ -2,8 +2,8 @@
 import { makeCache } from "../places.ts";
 import { currentRelease, prune, releases, sizeOf } from "../release/releases.ts";
 import { type BuildContext, discardClone, pruneClone } from "../source/repository.ts";
+import { setAside } from "./build.ts";
 import { measure, needRoom } from "./disk.ts";
-import { setAside } from "./hugo.ts";
 import { shares } from "./shares.ts";
 
 /**

@@ -1,5 +1,5 @@
 /**
- * Makes a release: a folder that never changes again. A built file is linked or copied, as Hugo may still hold a
+ * Makes a release: a folder that never changes again. A built file is linked or copied, as the generator may still hold a
  * descriptor. The assets of each release that stays are linked into the next ones, because pages that are open refer to them.
  */
 import { chmodSync, linkSync, lstatSync, mkdirSync } from "node:fs";
@@ -26,7 +26,7 @@ type Draft = Rules & {
 
 type Source = Pick<Manifest, "from"> & { readonly commit: string };
 
-/** Makes a release of Hugo's output: on the disk, and not yet published. Adds to `warnings`. */
+/** Makes a release of the generator's output: on the disk, and not yet published. Adds to `warnings`. */
 export async function makeRelease(rules: Rules, places: Places, source: Source, found: Tree, warnings: string[]) {
   const { commit } = source;
   const release = nextId(places, commit);

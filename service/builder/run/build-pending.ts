@@ -5,7 +5,7 @@
  * it cannot take a marker it stays: the .path unit would start the next builder at once.
  */
 import { setTimeout as sleep } from "node:timers/promises";
-import { removeAsRoot, setAside } from "../build/hugo.ts";
+import { removeAsRoot, setAside } from "../build/build.ts";
 import type { Places } from "../places.ts";
 import { currentRelease, prune, removeHalf, staying } from "../release/releases.ts";
 import { type BuildContext, removeHalfCheckout } from "../source/repository.ts";

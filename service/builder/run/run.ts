@@ -1,6 +1,8 @@
 /** One run: from the pending markers to a published site, or the reason why the former one stays. */
+
+import { build } from "../build/build.ts";
+import { contentOf, fromOf, movedFrom } from "../build/content.ts";
 import { gate } from "../build/gate.ts";
-import { build } from "../build/hugo.ts";
 import { makeRoom } from "../build/room.ts";
 import { writeWhole } from "../files.ts";
 import { heldHead, holdHead, unholdHead } from "../places.ts";
@@ -17,7 +19,6 @@ import {
   removeRelease,
   switchTo,
 } from "../release/releases.ts";
-import { contentOf, fromOf, movedFrom } from "../source/content.ts";
 import { type Plan, plan, planBy } from "../source/decide.ts";
 import {
   admit,
@@ -75,7 +76,7 @@ async function advance(context: BuildContext, markers: readonly Marker[], run: R
     return checkOut(context, commit);
   });
   if (links.length > 0) last.warnings.push(`symbolic links are left out: ${listed(links)}`);
-  const printed = await run.timed("hugo", () => build(settings, places));
+  const printed = await run.timed("build", () => build(settings, places));
   await run.timed("publish", async () => {
     const found = gate(places.out, settings, published?.pages ?? null, links);
     const from = fromOf(settings, printed);
@@ -119,7 +120,7 @@ async function decideFrom(context: BuildContext, head: string, markers: readonly
   return by;
 }
 
-/** Publishes a kept release again, without the git host and Hugo. Throws Setback with nothing changed. */
+/** Publishes a kept release again, without the git host and the generator. Throws Setback with nothing changed. */
 export async function rollBack(context: BuildContext, release: string) {
   const { places } = context;
   const known = releases(places);

@@ -5,7 +5,7 @@ import { writeWhole } from "../files.ts";
 import { heldHead, type Places } from "../places.ts";
 import { currentRelease, type Manifest, readManifest, releases } from "../release/releases.ts";
 
-type Step = "fetch" | "decide" | "checkout" | "hugo" | "publish";
+type Step = "fetch" | "decide" | "checkout" | "build" | "publish";
 
 export type Last = {
   result: Result;
@@ -51,7 +51,7 @@ export class Run {
   readonly #started = performance.now();
 
   constructor(trigger: readonly string[]) {
-    const milliseconds = { fetch: 0, decide: 0, checkout: 0, hugo: 0, publish: 0, total: 0 };
+    const milliseconds = { fetch: 0, decide: 0, checkout: 0, build: 0, publish: 0, total: 0 };
     this.last = { result: "nothing", reason: "", commit: null, at: "", trigger, warnings: [], milliseconds };
   }
 

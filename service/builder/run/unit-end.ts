@@ -33,7 +33,7 @@ function reasonOf(hook: string, { result, code, status }: UnitEnd): string {
     return `the builder ended in the middle of a run (${how}). See journalctl -u pushgate-build@${hook}.`;
   return (
     `the builder was killed at its memory limit, or as the host had no memory left (${how}). Raise ` +
-    "hooks[].site.limits.memoryMiB, which below 512 limits Hugo alone, or see journalctl -k."
+    "hooks[].site.limits.memoryMiB, which below 512 limits the generator alone, or see journalctl -k."
   );
 }
 

@@ -91,7 +91,7 @@ export function memoryFault({ stderr, signal, cut, late }: Ended) {
   if (cut || late || !(signal || noMemory.test(stderr))) return undefined;
   return (
     "git reached the builder's memory limit, or the host has no memory left. Make the commit smaller, or raise " +
-    `hooks[].site.limits.memoryMiB, which below 512 limits Hugo alone. (git: ${signal ? `ended by ${signal}` : lastLine(stderr)})`
+    `hooks[].site.limits.memoryMiB, which below 512 limits the generator alone. (git: ${signal ? `ended by ${signal}` : lastLine(stderr)})`
   );
 }
 

@@ -13,7 +13,7 @@ import { memoryFault } from "./git-faults.ts";
 const configuration = Object.entries({
   // A repository that wrote into .git through a fault of git would have its hooks run.
   "core.hooksPath": "/dev/null",
-  // Hugo would publish a link's target, such as /etc/passwd. git writes a file with the link's text instead, and the
+  // The generator would publish a link's target, such as /etc/passwd. git writes a file with the link's text instead, and the
   // builder removes that file, where its name is UTF-8.
   "core.symlinks": "false",
   // A small fetch leaves loose objects; unsynced they are empty files after a power cut.

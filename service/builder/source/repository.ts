@@ -27,7 +27,7 @@ async function makeClone({ places, git, settings }: BuildContext): Promise<void>
   const half = `${places.clone}.new`;
   const init = await git(["init", "--quiet", half], places.work);
   if (init.code !== 0) throw failed(remoteFault(init, settings) ?? `git cannot make a clone: ${lastLine(init.stderr)}`);
-  // Hugo's account reads the files beside .git.
+  // The generator's account reads the files beside .git.
   chmodSync(join(half, ".git"), 0o700);
   renameSync(half, places.clone);
 }
@@ -159,7 +159,7 @@ export async function checkOut(context: BuildContext, commit: string): Promise<r
 
 /**
  * Root mounts this folder by its path, so none on the way to it may be a link. A folder that the commit does not have may
- * still be there, with hugo_stats.json in it.
+ * still be there, with the build's stats in it.
  */
 function needFolder({ clone }: Places, folder: string, commit: string, tracked: readonly string[]): void {
   try {

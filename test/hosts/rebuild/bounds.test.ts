@@ -102,7 +102,7 @@ test("a push whose templates fill the disk is stopped at the reserve, and fills 
   // What it wrote is gone.
   const { bavail, blocks } = statfsSync(host.root);
   expect(bavail / blocks).toBeGreaterThan(0.5);
-  expect(await host.read("systemctl list-units --no-legend 'pushgate-hugo-*@*' 'pushgate-stop-*@*'")).toBe("");
+  expect(await host.read("systemctl list-units --no-legend 'pushgate-generator-*@*' 'pushgate-stop-*@*'")).toBe("");
 
   await withBuilder([
     "disk-watch.ts",
@@ -119,10 +119,10 @@ test("a build that ignores SIGTERM and hides a folder is killed, and root remove
   const left = () => host.read(`find ${work} -mindepth 1 -maxdepth 1 -name 'former-*'`);
   expect((await failed(css, "docs")).last!.reason).toMatch(/^the build closed the folder .*\/out\/d/);
   await until("root has removed the folder", async () => ((await left()) === "" ? true : undefined));
-  expect(await host.read("pgrep -u pushgate-hugo || true")).toBe("");
+  expect(await host.read("pgrep -u pushgate-generator || true")).toBe("");
 
   const dropIn = `/run/systemd/system/${units.stop("docs")}.d/open.conf`;
-  const kill = `/usr/bin/systemctl kill --signal=KILL "pushgate-hugo-docs@*.service"`;
+  const kill = `/usr/bin/systemctl kill --signal=KILL "pushgate-generator-docs@*.service"`;
   await host.writeFile(dropIn, `[Service]\nExecStart=\nExecStart=${kill}\n`);
   await host.inside("systemctl daemon-reload");
   await failed(`${css} `, "docs");
@@ -133,7 +133,7 @@ test("a builder that is killed is reported, Hugo ends with it, and the next paus
   const kill = async () => {
     const before = statusOf(host)!;
     await rebuild.push({ "layouts/index.html": `${endless}${++mark}` });
-    const hugo = "systemctl list-units --no-legend --state=active,activating 'pushgate-hugo-site@*'";
+    const hugo = "systemctl list-units --no-legend --state=active,activating 'pushgate-generator-site@*'";
     // A Hugo that has not printed its greeting yet ends at it, as the connection has no reader any more. It takes less
     // than a second of a core to get there.
     await until(

@@ -53,15 +53,15 @@ rm ${paths.stamps}/egress`,
   {
     layer: "builder",
     change: `cd ${paths.units}
-sed -i '/^RootDirectory=/d' pushgate-hugo-site@.service
+sed -i '/^RootDirectory=/d' pushgate-generator-site@.service
 ln -sf /dev/null ${units.buildPath("docs")}
 sed -i 's/"pagesPercent": 50/"pagesPercent": 0/' ${paths.builderSettings}/site.json
 rm ${paths.builderSettings}/docs.known_hosts
 rmdir ${paths.rootRequests}/docs
-systemctl stop ${units.hugoSocket("docs")}`,
+systemctl stop ${units.generatorSocket("docs")}`,
     says: [
-      `${paths.units}/pushgate-hugo-site@.service has other contents (- on the host, + declared):`,
-      "\n+ RootDirectory=/run/pushgate-hugo/root\n",
+      `${paths.units}/pushgate-generator-site@.service has other contents (- on the host, + declared):`,
+      "\n+ RootDirectory=/run/pushgate-generator/root\n",
       `${paths.units}/${units.buildPath("docs")}`,
       `${paths.builderSettings}/site.json has other contents`,
       '\n-     "pagesPercent": 0,\n+     "pagesPercent": 50,\n',

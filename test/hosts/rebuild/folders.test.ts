@@ -5,7 +5,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Settings } from "../../../infra/config/settings.ts";
 import { builderLayer } from "../../../infra/host/builder/builder.ts";
-import { hugoUser, paths, units } from "../../../infra/host/paths.ts";
+import { generatorUser, paths, units } from "../../../infra/host/paths.ts";
 import { folderQuestion } from "../../../infra/host/site/site.ts";
 import { beneath, DirectApply, rebuildLayers, settingsOf } from "../apply-directly.ts";
 import { type GitServer, startGitServer } from "../lab/git-server.ts";
@@ -117,7 +117,7 @@ describe("a build, without the timers, whose runs have results, too:", () => {
       ),
     });
     expect(await served("/srv/site/index.html")).toContain("hello");
-    await withDropIn(units.hugo("site"), alone, async () =>
+    await withDropIn(units.generator("site"), alone, async () =>
       expect(await built()).toMatchObject({ result: "published" }),
     );
     expect(await served("/srv/site/index.html")).toContain(secret);
@@ -174,7 +174,7 @@ describe("a build, without the timers, whose runs have results, too:", () => {
       expect(await leaked()).toBe("");
       // Hugo 0.111 follows links, and a later one has these templates.
       if (works) {
-        await withDropIn(units.hugo("site"), alone, async () =>
+        await withDropIn(units.generator("site"), alone, async () =>
           expect(await built()).toMatchObject({ result: "published" }),
         );
         expect(await leaked()).not.toBe("");
@@ -189,14 +189,14 @@ describe("a build, without the timers, whose runs have results, too:", () => {
     await host.writeFile("/usr/local/bin/slow-hugo", '#!/bin/sh\n/usr/bin/hugo "$@" && sleep 3\n', "0755");
     const slow = alone.replace(
       "ExecStart=/usr/bin/hugo",
-      "ExecStart=/usr/local/lib/pushgate/hugo-content run /content-of-site /usr/local/bin/slow-hugo",
+      "ExecStart=/usr/local/lib/pushgate/generator-content run /content-of-site /usr/local/bin/slow-hugo",
     );
-    await withDropIn(units.hugo("site"), slow, async () => {
+    await withDropIn(units.generator("site"), slow, async () => {
       const [result] = await Promise.all([
         built(),
         until(
           "the build runs",
-          async () => (await host.read(`pgrep -u ${hugoUser("site")} -x sleep || :`)) || undefined,
+          async () => (await host.read(`pgrep -u ${generatorUser("site")} -x sleep || :`)) || undefined,
         ).then(() => asGuest("ln -s /source/layouts/private.txt content/x.md && rm content/x.md")),
       ]);
       expect(result).toMatchObject({
@@ -232,7 +232,7 @@ test("preview names each folder that is not fit, as root, Hugo and nginx find it
   ]);
   await asGuest("rm content && mv aside content && chmod 0700 content");
   expect((await judged())[1]).toMatch(
-    /^drwx------ guest:guest, which pushgate-hugo-site cannot read\. Run chmod o\+rX/,
+    /^drwx------ guest:guest, which pushgate-generator-site cannot read\. Run chmod o\+rX/,
   );
   await asGuest("chmod 0755 content");
   expect((await judged())[1]).toBe("fit");
@@ -256,7 +256,7 @@ test("preview never runs Hugo's program as root, and no program that another acc
   });
   expect(await ask()).toEqual(rejected("/opt/tool/hugo"));
   const open = "written_by_others() { :; }";
-  expect((await ask(open)).as).toBe(hugoUser("site"));
+  expect((await ask(open)).as).toBe(generatorUser("site"));
   const asRoot = script!.replace(/env -i [^|]* -- "\$1" version/, '"$1" version');
   expect(asRoot).not.toBe(script);
   expect((await ask(open, asRoot)).as).toBe("root");
@@ -269,7 +269,7 @@ test("preview never runs Hugo's program as root, and no program that another acc
   expect(await ask()).toEqual(rejected("/opt/open"));
   await host.inside("rm -r /opt/open /opt/tool/hugo");
   await host.writeFile("/opt/tool/hugo", "#!/bin/sh\nid -un >/tmp/ran-as; echo 'hugo v0.999.0'\n", "0755");
-  expect(await ask()).toEqual({ said: want, as: hugoUser("site") });
+  expect(await ask()).toEqual({ said: want, as: generatorUser("site") });
   // Before the first `up` there is no such account.
   expect((await ask("", script, "missing")).as).toBe("nobody");
   await host.inside("rm -r /opt/tool");

@@ -105,8 +105,8 @@ describe("files that a build can read", () => {
     expect(await leaked(secret)).toBe("");
 
     await host.inside("mkdir -p /source /content /out /cache && touch /content-of-site");
-    const note = "BindReadOnlyPaths=/run/pushgate-hugo/root/content-of-site:/content-of-site";
-    await dropIn("pushgate-hugo-site@.service", `[Service]\n${note}\nRootDirectory=\n`);
+    const note = "BindReadOnlyPaths=/run/pushgate-generator/root/content-of-site:/content-of-site";
+    await dropIn("pushgate-generator-site@.service", `[Service]\n${note}\nRootDirectory=\n`);
     await built({});
     expect((await rebuild.visit("/stolen/secret.txt")).body).toContain(secret);
     await host.inside("rmdir /source /content /out /cache && rm /content-of-site");
@@ -152,7 +152,7 @@ describe("files that a build can read", () => {
 
   test("no other account can read the builder's clone of a private repository", async () => {
     const { site } = placesOf("docs");
-    for (const user of ["guest", "www-data", "pushgate-receiver", "pushgate-hugo-docs", "pushgate-build-site"]) {
+    for (const user of ["guest", "www-data", "pushgate-receiver", "pushgate-generator-docs", "pushgate-build-site"]) {
       const { code } = await host.inside(`runuser -u ${user} -- ls ${site}/work/clone`, { check: false });
       expect(code, user).not.toBe(0);
     }
@@ -254,7 +254,7 @@ put("/out/$_.html", "page") for 1..9;
 put("/out/index.html", "forged");
 put("/out/0.bin", "x" x 1e8);
 $| = 1;
-print "pushgate-hugo result=success code=exited status=0\n";
+print "pushgate-generator result=success code=exited status=0\n";
 shutdown(STDOUT, 2);
 for (1..12) {
   sleep($_ == 1 ? ${first} : 0.1);
@@ -274,7 +274,9 @@ describe("a build that forges its end, lives on and exchanges folders for links"
   beforeAll(async () => {
     await built({ ...siteFiles(), "private.txt": `${clone}\n` });
   });
-  beforeEach(() => dropIn("pushgate-hugo-docs@.service", "[Service]\nExecStart=\nExecStart=/usr/local/lib/forging\n"));
+  beforeEach(() =>
+    dropIn("pushgate-generator-docs@.service", "[Service]\nExecStart=\nExecStart=/usr/local/lib/forging\n"),
+  );
   afterEach(async () => {
     await host.inside("rm -rf /run/systemd/system/pushgate-*.d && systemctl daemon-reload");
     await built(siteFiles(`repaired-${++turn}`), "docs");
@@ -297,7 +299,7 @@ describe("a build that forges its end, lives on and exchanges folders for links"
     const weak = await bundledBuilder(
       folder,
       [
-        "hugo.ts",
+        "build.ts",
         "...(await endOf(id!, result, until, isStopped))",
         '...{ result: "success", code: "exited", status: "0" }',
       ],
@@ -316,7 +318,7 @@ describe("a build that forges its end, lives on and exchanges folders for links"
         await host.writeFile("/usr/local/lib/forging", forging(["key"], [0.1, 0.2, 0.4, 0.8][round % 4]), "0755");
         await attack();
         found = await stolen();
-        await host.inside("systemctl stop 'pushgate-hugo-docs@*.service'");
+        await host.inside("systemctl stop 'pushgate-generator-docs@*.service'");
       }
       expect(found).toMatch(/releases\/\S+\/key\/deploy-key/);
       await host.inside(`rm -f ${found.split("\n").join(" ")}`);
@@ -329,7 +331,7 @@ describe("a build that forges its end, lives on and exchanges folders for links"
 
 /** units.test.ts in this folder tests the rules of the egress table. */
 describe("servers that a build can reach", () => {
-  const users = ["pushgate-build-site", "pushgate-hugo-site"];
+  const users = ["pushgate-build-site", "pushgate-generator-site"];
 
   test("the builder's accounts can query only the host's own resolver", async () => {
     await host.writeFile("/usr/local/bin/query-name", queryName, "0755");

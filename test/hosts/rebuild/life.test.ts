@@ -3,7 +3,7 @@
  * operator notices it and ends it; a reboot in the middle of a build. The tests run on one host, in this order.
  */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { builderUser, hugoUser, units } from "../../../infra/host/paths.ts";
+import { builderUser, generatorUser, units } from "../../../infra/host/paths.ts";
 import type { Run } from "../../engine/engine.ts";
 import { bootHost, type Host } from "../lab/host.ts";
 import { run, until } from "../lab/process.ts";
@@ -54,7 +54,8 @@ const leaks = (text: string): boolean => needles.some((line) => text.includes(li
 const hugoRuns = (hook: HookName) =>
   until(
     `hugo builds ${hook}`,
-    async () => (await host.read(`systemctl list-units --no-legend 'pushgate-hugo-${hook}@*'`)) !== "" || undefined,
+    async () =>
+      (await host.read(`systemctl list-units --no-legend 'pushgate-generator-${hook}@*'`)) !== "" || undefined,
     { timeout: 60_000 },
   );
 
@@ -141,7 +142,7 @@ describe("a build that hangs", () => {
     expect(await search.holders(needles)).toEqual([credential]);
     expect(await host.read(`findmnt -nro FSTYPE -T ${credential}`)).toMatch(/^(ramfs|tmpfs)$/);
     expect(leaks(await search.processes())).toBe(false);
-    for (const account of ["guest", hugoUser("docs"), builderUser("site"), "pushgate-receiver"]) {
+    for (const account of ["guest", generatorUser("docs"), builderUser("site"), "pushgate-receiver"]) {
       const read = await host.inside(`runuser -u ${account} -- cat ${credential}`, { check: false });
       expect(read).toMatchObject({ code: 1, stdout: "", stderr: expect.stringContaining("Permission denied") });
     }
@@ -180,7 +181,7 @@ describe("a build that hangs", () => {
     );
     expect(seconds).toBeLessThan(60);
     await idle(host, "docs");
-    expect(await host.read("systemctl list-units --no-legend 'pushgate-hugo-docs@*'")).toBe("");
+    expect(await host.read("systemctl list-units --no-legend 'pushgate-generator-docs@*'")).toBe("");
     expect(statusOf(host, "docs")).toMatchObject({ held: head, deployed, releases });
     expect((await rebuild.visit("/", "docs")).body).toBe(former);
 

@@ -41,15 +41,15 @@ test("the builder adds at most three starts of Node to git and Hugo between the 
     const accepted = performance.now();
     await shows(rebuild, `layout-latency-${i}`);
     const whole = performance.now() - accepted;
-    const { fetch = 0, hugo = 0, ...others } = (await published(host, commit)).last!.milliseconds;
-    own.push(whole - fetch - hugo);
-    console.log(`latency: ${whole.toFixed(0)} ms: ${JSON.stringify({ fetch, hugo, ...others })}`);
+    const { fetch = 0, build = 0, ...others } = (await published(host, commit)).last!.milliseconds;
+    own.push(whole - fetch - build);
+    console.log(`latency: ${whole.toFixed(0)} ms: ${JSON.stringify({ fetch, build, ...others })}`);
   }
   const text = (all: readonly number[]) => all.map((ms) => ms.toFixed(0)).join(", ");
   console.log(`latency beyond git and Hugo: ${text(own)} ms; starts of Node: ${text(starts)} ms`);
   expect(median(own)).toBeLessThanOrEqual(3 * median(starts));
   await idle(host);
-  const left = await host.read("ps -eo user:40,args | grep -E '^pushgate-(build|hugo|report)' || :");
+  const left = await host.read("ps -eo user:40,args | grep -E '^pushgate-(build|generator|report)' || :");
   expect(left).toBe("");
   const sum = "awk '/pushgate/ && !/awk/ { sum += $1 } END { print sum / 1000 }'";
   const resident = Number(await host.read(`ps -eo rss=,user:40=,args= | ${sum}`));

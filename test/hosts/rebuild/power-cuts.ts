@@ -28,8 +28,8 @@ const folders = [
   "/var/lib/pushgate-sites",
 ];
 const hooks = "pushgate-receiver-*.socket";
-const watching = "pushgate-build@site.path pushgate-reconcile@site.timer pushgate-hugo-site.socket";
-const services = "pushgate-receiver.service pushgate-build@site.service 'pushgate-hugo-site@*.service'";
+const watching = "pushgate-build@site.path pushgate-reconcile@site.timer pushgate-generator-site.socket";
+const services = "pushgate-receiver.service pushgate-build@site.service 'pushgate-generator-site@*.service'";
 
 type Accepted = { readonly delivery: string; readonly commit: string };
 

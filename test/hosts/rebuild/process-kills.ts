@@ -38,7 +38,7 @@ const pidsOf: Record<(typeof victims)[number], string> = {
   builder: "pids=$(systemctl show -P MainPID pushgate-build@site.service)",
   "git or sync": "pids=$(tail -n +2 /sys/fs/cgroup/system.slice/pushgate-build@site.service/cgroup.procs 2>/dev/null)",
   receiver: "pids=$(systemctl show -P MainPID pushgate-receiver.service)",
-  hugo: "pids=$(cat /sys/fs/cgroup/system.slice/*pushgate*hugo*/*/cgroup.procs /sys/fs/cgroup/system.slice/pushgate-hugo-site@*/cgroup.procs 2>/dev/null)",
+  hugo: "pids=$(cat /sys/fs/cgroup/system.slice/*pushgate*generator*/*/cgroup.procs /sys/fs/cgroup/system.slice/pushgate-generator-site@*/cgroup.procs 2>/dev/null)",
   all: "pids=$(systemctl show -P MainPID pushgate-build@site.service pushgate-receiver.service)",
 };
 

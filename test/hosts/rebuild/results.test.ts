@@ -4,7 +4,7 @@
  */
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { builderUser, hugoUser, paths, reporterUser, units } from "../../../infra/host/paths.ts";
+import { builderUser, generatorUser, paths, reporterUser, units } from "../../../infra/host/paths.ts";
 import { anywhere, bundled } from "../../service/bundles.ts";
 import type { Host } from "../lab/host.ts";
 import { until } from "../lab/process.ts";
@@ -80,7 +80,7 @@ test("while the API hangs a push is published, and no account but the reporter's
   const { token } = status();
   const read = (user: string) =>
     host.inside(`runuser -u ${user} -- cat /run/credentials/${unit}/status`, { check: false });
-  for (const user of [builderUser("docs"), hugoUser("docs"), builderUser("site"), "guest"])
+  for (const user of [builderUser("docs"), generatorUser("docs"), builderUser("site"), "guest"])
     expect((await read(user)).stdout).toBe("");
   expect((await read(account)).stdout.trim()).toBe(token);
   const shown = "cat /proc/[0-9]*/cmdline /proc/[0-9]*/environ 2>/dev/null; journalctl --boot --no-pager";

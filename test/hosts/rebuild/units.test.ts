@@ -5,7 +5,7 @@
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Credentials, Settings } from "../../../infra/config/settings.ts";
-import { builderUser, hugoUser, paths, units } from "../../../infra/host/paths.ts";
+import { builderUser, generatorUser, paths, units } from "../../../infra/host/paths.ts";
 import { anywhere, bundled } from "../../service/bundles.ts";
 import { beneath, DirectApply, rebuildLayers, settingsOf } from "../apply-directly.ts";
 import { exposures } from "../exposure.ts";
@@ -81,9 +81,10 @@ async function withDropIn<T>(unit: string, lines: string, work: () => Promise<T>
 const hugoIsGone = (hook: string) =>
   until(
     `Hugo's unit for ${hook} is gone`,
-    async () => (await host.read(`systemctl list-units --no-legend 'pushgate-hugo-${hook}@*'`)) === "" || undefined,
+    async () =>
+      (await host.read(`systemctl list-units --no-legend 'pushgate-generator-${hook}@*'`)) === "" || undefined,
   );
-const endOf = (hook: string) => `/run/pushgate-hugo/results/${hook}/last`;
+const endOf = (hook: string) => `/run/pushgate-generator/results/${hook}/last`;
 /**
  * Starts Hugo's unit by its socket, as the builder does; returns the lines of its output and, last, how root reports
  * that this build ended.
@@ -91,10 +92,10 @@ const endOf = (hook: string) => `/run/pushgate-hugo/results/${hook}/last`;
 async function startHugo(hook: string): Promise<string[]> {
   await hugoIsGone(hook);
   const { stdout } = await host.inside(
-    `runuser -u ${builderUser(hook)} -- perl -MIO::Socket::UNIX -e 'my $s = IO::Socket::UNIX->new(Peer => "/run/pushgate-hugo/${hook}.sock") or die $!; print while <$s>'`,
+    `runuser -u ${builderUser(hook)} -- perl -MIO::Socket::UNIX -e 'my $s = IO::Socket::UNIX->new(Peer => "/run/pushgate-generator/${hook}.sock") or die $!; print while <$s>'`,
   );
   const [first = "", ...lines] = stdout.trim().split("\n");
-  const [, id] = /^pushgate-hugo build=([0-9a-f]{32})$/.exec(first)!;
+  const [, id] = /^pushgate-generator build=([0-9a-f]{32})$/.exec(first)!;
   const end = await until("root reports the end", async () => {
     const text = await served(endOf(hook));
     return text.startsWith(`${id} `) ? text.trim().slice(33) : undefined;
@@ -210,8 +211,8 @@ test("systemd rates each service at its known exposure", async () => {
   expect(await exposures(host)).toEqual({
     ...ofEach("site"),
     ...ofEach("docs"),
-    "hugo-site@": 0.2,
-    "hugo-docs@": 0.2,
+    "generator-site@": 0.2,
+    "generator-docs@": 0.2,
     "agent@docs": 0.3,
     "report@": 1.1,
     "reconcile@": 0.7,
@@ -243,9 +244,11 @@ target = "content"
     await withoutBuilds("site", async () => {
       expect((await startHugo("site")).at(-1)).toMatch(/^(success|exit-code) exited /);
       expect(await served(stolen)).toBe("");
-      const note = "BindReadOnlyPaths=/run/pushgate-hugo/root/content-of-site:/content-of-site";
-      await withDropIn("pushgate-hugo-site@.service", `RootDirectory=\nProtectHome=no\nProtectSystem=no\n${note}`, () =>
-        startHugo("site"),
+      const note = "BindReadOnlyPaths=/run/pushgate-generator/root/content-of-site:/content-of-site";
+      await withDropIn(
+        "pushgate-generator-site@.service",
+        `RootDirectory=\nProtectHome=no\nProtectSystem=no\n${note}`,
+        () => startHugo("site"),
       );
       expect(await served(stolen)).toContain("pam_unix");
     });
@@ -256,7 +259,9 @@ target = "content"
 
   test("Hugo's unit reports how it ended: a time limit, a signal, an exit code, too many tasks, too much memory", async () => {
     const ended = (exec: string, lines = "") =>
-      withDropIn("pushgate-hugo-site@.service", `ExecStart=\nExecStart=${exec}\n${lines}`, () => startHugo("site"));
+      withDropIn("pushgate-generator-site@.service", `ExecStart=\nExecStart=${exec}\n${lines}`, () =>
+        startHugo("site"),
+      );
     const many =
       "#!/usr/bin/perl\nfor (1..200) { my $p = fork; defined $p or die qq(no more: $!\\n); sleep 20, exit unless $p }\n";
     await host.writeFile("/usr/local/lib/many", many, "0755");
@@ -277,19 +282,19 @@ target = "content"
 use POSIX;
 $SIG{TERM} = $SIG{HUP} = "IGNORE";
 # The connection goes at once: its reader must not take this for the end.
-print "pushgate-hugo result=success code=exited status=0\n";
+print "pushgate-generator result=success code=exited status=0\n";
 open(my $connection, "+<&=", 3) and shutdown($connection, 2);
 for (1..3) { next if fork; POSIX::setsid(); fork and exit; sleep 25; exit }
 `;
     await host.writeFile("/usr/local/lib/lives", lives, "0755");
-    const seen = "/run/pushgate-hugo/results/site/seen";
-    const uid = await host.read(`id -u ${hugoUser("site")}`);
+    const seen = "/run/pushgate-generator/results/site/seen";
+    const uid = await host.read(`id -u ${generatorUser("site")}`);
     // Root looks right before it reports the end, at the host's /proc: systemd 257 mounts none for it.
-    const reports = await host.read("grep '^ExecStopPost=+' /etc/systemd/system/pushgate-hugo-site@.service");
+    const reports = await host.read("grep '^ExecStopPost=+' /etc/systemd/system/pushgate-generator-site@.service");
     const look = `ExecStopPost=\nExecStopPost=+-/bin/sh -c 'stat -c %%u /all/[0-9]* >/result/seen'\n${reports}\nBindReadOnlyPaths=/proc:/all`;
     const ended = (lines = "") =>
       withDropIn(
-        "pushgate-hugo-site@.service",
+        "pushgate-generator-site@.service",
         `ExecStart=\nExecStart=/usr/local/lib/lives\nTimeoutStopSec=5s\n${lines}\n${look}`,
         async () => {
           await host.inside(`rm -f ${seen}`);
@@ -310,9 +315,9 @@ for (1..3) { next if fork; POSIX::setsid(); fork and exit; sleep 25; exit }
     const forge = "/bin/sh -c 'echo forged >/result/last'";
     const forged = async () => {
       await hugoIsGone("site");
-      await withDropIn("pushgate-hugo-site@.service", `ExecStart=\nExecStart=-${forge}\nExecStopPost=`, () =>
+      await withDropIn("pushgate-generator-site@.service", `ExecStart=\nExecStart=-${forge}\nExecStopPost=`, () =>
         host.inside(
-          `runuser -u ${builderUser("site")} -- perl -MIO::Socket::UNIX -e 'my $s = IO::Socket::UNIX->new(Peer => "/run/pushgate-hugo/site.sock"); print while <$s>'`,
+          `runuser -u ${builderUser("site")} -- perl -MIO::Socket::UNIX -e 'my $s = IO::Socket::UNIX->new(Peer => "/run/pushgate-generator/site.sock"); print while <$s>'`,
         ),
       );
       await hugoIsGone("site");
@@ -320,22 +325,24 @@ for (1..3) { next if fork; POSIX::setsid(); fork and exit; sleep 25; exit }
     };
     await withoutBuilds("site", async () => {
       expect(await forged()).toBe(false);
-      const folder = "/run/pushgate-hugo/results/site";
-      await host.inside(`chown -R ${hugoUser("site")} ${folder}`);
+      const folder = "/run/pushgate-generator/results/site";
+      await host.inside(`chown -R ${generatorUser("site")} ${folder}`);
       expect(await forged()).toBe(true);
       await host.inside(`chown -R root ${folder}`);
     });
   });
 
   test("a build ends no process of another site's build, and would if the sites shared an account", async () => {
-    const victim = `systemd-run --quiet --unit=victim -p User=${hugoUser("docs")} sleep 300`;
+    const victim = `systemd-run --quiet --unit=victim -p User=${generatorUser("docs")} sleep 300`;
     const isActive = () => host.read("systemctl is-active victim.service || true");
     const killAll = "ExecStart=\nExecStart=-/bin/sh -c 'kill -9 -1'";
     await withoutBuilds("site", async () => {
       await host.inside(victim);
-      await withDropIn("pushgate-hugo-site@.service", killAll, () => startHugo("site"));
+      await withDropIn("pushgate-generator-site@.service", killAll, () => startHugo("site"));
       expect(await isActive()).toBe("active");
-      await withDropIn("pushgate-hugo-site@.service", `${killAll}\nUser=${hugoUser("docs")}`, () => startHugo("site"));
+      await withDropIn("pushgate-generator-site@.service", `${killAll}\nUser=${generatorUser("docs")}`, () =>
+        startHugo("site"),
+      );
       await until("systemd has noticed", async () => (await isActive()) !== "active" || undefined);
     });
     await host.inside("systemctl reset-failed victim.service");
@@ -344,7 +351,7 @@ for (1..3) { next if fork; POSIX::setsid(); fork and exit; sleep 25; exit }
   test("Hugo's unit has no network, no account database and no home", async () => {
     const probe = "/bin/sh -c 'cat /etc/passwd; ls /home /var/lib /run/credentials; cat /proc/net/dev'";
     const said = await withoutBuilds("site", () =>
-      withDropIn("pushgate-hugo-site@.service", `ExecStart=\nExecStart=-${probe}`, () => startHugo("site")),
+      withDropIn("pushgate-generator-site@.service", `ExecStart=\nExecStart=-${probe}`, () => startHugo("site")),
     );
     expect(said.join("\n")).toMatch(/passwd: No such file[\s\S]*\/home[\s\S]*No such file/);
     expect(said.join("\n")).not.toContain("host0");
@@ -416,7 +423,7 @@ SSH_AUTH_SOCK=/run/pushgate-agent-docs/socket ssh-add -l`;
 
 describe("`build.writeStats`", () => {
   withoutTimers();
-  const written = "/var/lib/pushgate-sites/site/work/hugo_stats.json";
+  const written = "/var/lib/pushgate-sites/site/work/stats.json";
   const stats = "\n[[module.mounts]]\nsource = 'hugo_stats.json'\ntarget = 'assets/stats/hugo_stats.json'\n";
   const mounts = ["assets", "layouts", "static"]
     .map((name) => `[[module.mounts]]\nsource = '${name}'\ntarget = '${name}'\n`)
@@ -459,7 +466,7 @@ describe("`build.writeStats`", () => {
   });
 
   test("fails where the file is not mounted over the one in the source, which is read-only", async () => {
-    const unit = "/etc/systemd/system/pushgate-hugo-site@.service";
+    const unit = "/etc/systemd/system/pushgate-generator-site@.service";
     await host.inside(`cp -a ${unit} /root/unit && sed -i '/hugo_stats.json/d' ${unit} && systemctl daemon-reload`);
     const ran = await pushed(layout("fifth-mark"));
     await host.inside(`mv -f /root/unit ${unit} && systemctl daemon-reload`);
@@ -486,7 +493,7 @@ describe("the egress table", () => {
   test("builder and Hugo reach in-house services and metadata only without the table; other accounts always do", async () => {
     expect(await reach("guest")).toEqual(new Set([true]));
     expect(await reach("pushgate-build-site")).toEqual(new Set([false]));
-    expect(await reach("pushgate-hugo-docs")).toEqual(new Set([false]));
+    expect(await reach("pushgate-generator-docs")).toEqual(new Set([false]));
     await timersEnd(host);
     await host.inside("nft delete table inet pushgate_egress");
     expect(await reach("pushgate-build-site")).toEqual(new Set([true]));
@@ -605,7 +612,7 @@ test("a member of the writers' group can request a build; another account cannot
   await host.inside("echo more >>/home/guest/content/_index.md");
   await host.inside("su -s /bin/sh guest -c ': >/var/spool/pushgate-publish/docs/please'");
   await shows("/srv/docs/index.html", "more");
-  for (const account of ["nobody", "pushgate-hugo-docs", "pushgate-build-site"]) {
+  for (const account of ["nobody", "pushgate-generator-docs", "pushgate-build-site"]) {
     const { code } = await host.inside(`runuser -u ${account} -- touch /var/spool/pushgate-publish/docs/x`, {
       check: false,
     });
@@ -700,8 +707,8 @@ describe("the probe reports each manual change, and an apply repairs it in place
   const rounds: Record<string, { change: string; says: Record<string, string> }> = {
     "units, folders, tables": {
       change: `echo '# by hand' >>/etc/systemd/system/${units.build()}
-mkdir -p /etc/systemd/system/pushgate-hugo-site@.service.d
-printf '[Service]\\nRootDirectory=\\n' >/etc/systemd/system/pushgate-hugo-site@.service.d/open.conf
+mkdir -p /etc/systemd/system/pushgate-generator-site@.service.d
+printf '[Service]\\nRootDirectory=\\n' >/etc/systemd/system/pushgate-generator-site@.service.d/open.conf
 mkdir -p /etc/systemd/system/${units.build("docs")}.d
 printf '[Service]\\nEnvironment=BY_HAND=1\\n' >/etc/systemd/system/${units.build("docs")}.d/open.conf
 systemctl daemon-reload
@@ -718,7 +725,7 @@ echo x >>/usr/local/lib/pushgate/builder.cjs`,
       },
     },
     "Hugo's socket, known hosts and the resolver": {
-      change: `systemctl stop ${units.hugoSocket("docs")}
+      change: `systemctl stop ${units.generatorSocket("docs")}
 rm /etc/pushgate/builder/docs.known_hosts
 echo 'nameserver 192.0.2.1' >>/etc/resolv.conf`,
       says: {
@@ -751,8 +758,8 @@ test("an apply without a hook's site makes its web root a folder again, and the 
   expect(await host.read("ls /var/lib/pushgate-sites /etc/pushgate/credentials")).not.toMatch(
     /docs.deploy-key|^docs$.*^docs$/m,
   );
-  expect(await host.read("getent passwd | grep -oE '^pushgate-(build|hugo)[^:]*' | sort")).toBe(
-    `${builderUser("site")}\n${hugoUser("site")}`,
+  expect(await host.read("getent passwd | grep -oE '^pushgate-(build|generator)[^:]*' | sort")).toBe(
+    `${builderUser("site")}\n${generatorUser("site")}`,
   );
   for (const [name, verdict] of Object.entries(await direct.probe(less, rebuildLayers)))
     expect(verdict, name).toMatchObject({ inSync: true });
@@ -768,15 +775,15 @@ test("a removal leaves no unit, account or table, and the site is a folder with 
   expect(ran.code, ran.stderr).toBe(0);
   expect(await served("/var/www/site/index.html")).toBe(page);
   expect(await host.read("find /var/www/site -maxdepth 0 -type d")).toBe("/var/www/site");
-  expect(await host.read("getent passwd | grep -E '^pushgate-(build|hugo)' || :")).toBe("");
+  expect(await host.read("getent passwd | grep -E '^pushgate-(build|generator)' || :")).toBe("");
   expect(await host.read("nft list tables")).not.toContain("egress");
   expect(
     await host.read(
-      "systemctl list-units --all --plain --no-legend 'pushgate-build*' 'pushgate-hugo*' 'pushgate-reconcile*' 'pushgate-egress*'",
+      "systemctl list-units --all --plain --no-legend 'pushgate-build*' 'pushgate-generator*' 'pushgate-reconcile*' 'pushgate-egress*'",
     ),
   ).toBe("");
   const left = await host.read(
     "find / -xdev \\( -path /proc -o -path /var/log -o -path /var/lib/pushgate/stamps \\) -prune -o \\( -name '*pushgate-*' -o -path '*/pushgate/*' \\) -print | sort",
   );
-  expect(left).not.toMatch(/builder|egress|hugo|sites|publish/);
+  expect(left).not.toMatch(/builder|egress|generator|sites|publish/);
 });

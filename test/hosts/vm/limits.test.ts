@@ -38,7 +38,7 @@ afterAll(async () => {
   await rebuild?.close();
 });
 
-const unit = "pushgate-hugo-site@";
+const unit = "pushgate-generator-site@";
 const status = async () => JSON.parse(await vm.read(`cat ${placesOf("site").site}/status.json`)) as Status;
 
 /** Pushes this layout and returns the result. On the emulated processor Hugo alone takes three seconds. */

@@ -51,7 +51,7 @@ const everyUnit = (hook: string): Record<string, string> => ({
   [`pushgate-site@${hook}.target`]: "loaded active active success enabled",
   [`pushgate-build@${hook}.path`]: "loaded active waiting success static",
   [`pushgate-reconcile@${hook}.timer`]: "loaded active waiting success static",
-  [`pushgate-hugo-${hook}.socket`]: "loaded active listening success static",
+  [`pushgate-generator-${hook}.socket`]: "loaded active listening success static",
   [`pushgate-build@${hook}.service`]: "loaded active running success static",
 });
 

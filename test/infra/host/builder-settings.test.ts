@@ -3,7 +3,7 @@ import { describe, expect, test } from "vitest";
 import { sitesOf } from "../../../infra/config/derived.ts";
 import { builderLayer, builderSettings } from "../../../infra/host/builder/builder.ts";
 import { foldersOf } from "../../../infra/host/builder/folders.ts";
-import { hugoArguments, hugoEnvironment, mountsCommand } from "../../../infra/host/builder/hugo.ts";
+import { buildArguments, environment, mountsCommand } from "../../../infra/host/builder/hugo.ts";
 import { exampleHost, rebuilt } from "../../fixtures.ts";
 
 describe("the builder's settings", () => {
@@ -96,21 +96,21 @@ describe("the builder's layer", () => {
         .trim()
         .split("\n"),
     ).toEqual(rebuilt.hooks[1]!.site!.knownHosts);
-    expect(text(/\/hugo-content$/)).toMatch(/^#!\/bin\/sh\n#/);
+    expect(text(/\/generator-content$/)).toMatch(/^#!\/bin\/sh\n#/);
   });
 
   test("checks each Hugo once, in the account of a site that uses it, and the units that each target starts", () => {
-    const hugos = layer.facts.filter(({ read }) => read.startsWith("hugo_version"));
-    expect(hugos.map(({ name, read, want }) => [name, read.split(" ").at(-1), want])).toEqual([
-      ["/usr/bin/hugo is", "pushgate-hugo-site", "0.111.3 or later"],
-      ["/opt/hugo/hugo is", "pushgate-hugo-docs", "0.131 or later"],
+    const hugos = layer.facts.filter(({ read }) => read.startsWith("generator_version"));
+    expect(hugos.map(({ name, read, want }) => [name, /'(pushgate-generator-\w+)'/.exec(read)?.[1], want])).toEqual([
+      ["/usr/bin/hugo is", "pushgate-generator-site", "0.111.3 or later"],
+      ["/opt/hugo/hugo is", "pushgate-generator-docs", "0.131 or later"],
     ]);
     const same = rebuilt.hooks.map((hook) => ({
       ...hook,
       site: { ...hook.site!, hugo: rebuilt.hooks[0]!.site!.hugo },
     }));
     const facts = builderLayer({ ...rebuilt, hooks: same }, exampleHost).facts;
-    expect(facts.filter(({ read }) => read.startsWith("hugo_version"))).toHaveLength(1);
+    expect(facts.filter(({ read }) => read.startsWith("generator_version"))).toHaveLength(1);
     const active = layer.facts.filter(({ read }) => read.startsWith("not_active")).map(({ read }) => read);
     expect(active.map((read) => /@(\w+)\.target/.exec(read)?.[1])).toEqual(["site", "docs"]);
     expect(active.map((read) => /report|schedule/.test(read))).toEqual([false, true]);
@@ -125,7 +125,7 @@ describe("the builder's layer", () => {
 
   test("finds a unit whose file changed after systemd read it", () => {
     const { read, want } = layer.facts.find(({ name }) => name.startsWith("the builder's units"))!;
-    expect(read).toBe("stale 'pushgate-*@*' 'pushgate-hugo-*.socket' 'pushgate-stop-*.socket'");
+    expect(read).toBe("stale 'pushgate-*@*' 'pushgate-generator-*.socket' 'pushgate-stop-*.socket'");
     expect(want).toBe("none");
   });
 
@@ -148,10 +148,10 @@ describe("Hugo", () => {
   const folders = { source: "/source", destination: "/out", cache: "/cache" };
 
   test("gets the content folder only where it is outside the repository", () => {
-    expect(hugoArguments({ ...folders, content: undefined }).join(" ")).toBe(
+    expect(buildArguments({ ...folders, content: undefined }).join(" ")).toBe(
       "--minify --noBuildLock --noChmod --noTimes --source /source --destination /out --cacheDir /cache",
     );
-    expect(hugoArguments({ ...folders, content: "/content" }).join(" ")).toContain(" --contentDir /content ");
+    expect(buildArguments({ ...folders, content: "/content" }).join(" ")).toContain(" --contentDir /content ");
   });
 
   test("prints the mounts without writing into its source", () => {
@@ -161,13 +161,13 @@ describe("Hugo", () => {
   });
 
   test("builds for production, without git, and keeps its resources in the cache", () => {
-    expect(hugoEnvironment("/cache", { exec: [], http: [] })).toMatchObject({
+    expect(environment("/cache", { exec: [], http: [] })).toMatchObject({
       ...{ HUGO_ENVIRONMENT: "production", HUGO_ENABLEGITINFO: "false", HUGO_RESOURCEDIR: "/cache/resources" },
     });
   });
 
   test("may run and read nothing, unless the configuration names it", () => {
-    const of = (exec: string[], http: string[]) => Object.entries(hugoEnvironment("/cache", { exec, http }));
+    const of = (exec: string[], http: string[]) => Object.entries(environment("/cache", { exec, http }));
     const policies = (all: [string, string][]) =>
       all.filter(([name]) => /SECURITY/.test(name)).map(([, value]) => value);
     expect(policies(of([], []))).toEqual(["none", "none"]);

@@ -6,7 +6,7 @@ import { afterAll, beforeEach, describe, expect, test } from "vitest";
 import { sitesOf } from "../../../infra/config/derived.ts";
 import type { Site } from "../../../infra/config/settings.ts";
 import { builderLayer, builderSettings } from "../../../infra/host/builder/builder.ts";
-import { builderUser, hugoUser, paths, reporterUser, units } from "../../../infra/host/paths.ts";
+import { builderUser, generatorUser, paths, reporterUser, units } from "../../../infra/host/paths.ts";
 import { builderShape } from "../../../service/builder/settings.ts";
 import { reporterShape } from "../../../service/reporter/settings.ts";
 import { exampleHost, rebuilt } from "../../fixtures.ts";
@@ -22,7 +22,7 @@ const filesOf = (changed: Site) => {
   const hooks = [rebuilt.hooks[0]!, { ...rebuilt.hooks[1]!, site: changed }];
   return builderLayer({ ...rebuilt, hooks }, exampleHost).files;
 };
-const hugoOf = (changed: Site) => filesOf(changed).find(({ path }) => path.endsWith(units.hugo("docs")))!.text;
+const hugoOf = (changed: Site) => filesOf(changed).find(({ path }) => path.endsWith(units.generator("docs")))!.text;
 const values = (unit: string, key: string) =>
   unit
     .split("\n")
@@ -53,9 +53,9 @@ describe("read by the real parsers", () => {
     [units.build("site"), 11],
     [units.build("docs"), 11],
     // It needs modes that let another account remove what it made, and memory that may be written and run.
-    [units.hugo("site"), 2],
+    [units.generator("site"), 2],
     // It reads an address, so it needs a network, and content of a group, so it needs that group.
-    [units.hugo("docs"), 11],
+    [units.generator("docs"), 11],
     // It talks to the service manager, and writes into a folder of another account.
     [units.reconcile("site"), 7],
     // It enters homes that are closed, as root, and has no network.
@@ -78,9 +78,9 @@ describe("read by the real parsers", () => {
     [units.build("site"), "ProtectSystem=strict"],
     [units.build("site"), "RestrictAddressFamilies=AF_INET AF_INET6 AF_UNIX"],
     [units.build("site"), "SystemCallFilter=@system-service"],
-    [units.hugo("site"), "PrivateNetwork=yes"],
-    [units.hugo("site"), "RestrictAddressFamilies=none"],
-    [units.hugo("site"), "SystemCallFilter=@system-service"],
+    [units.generator("site"), "PrivateNetwork=yes"],
+    [units.generator("site"), "RestrictAddressFamilies=none"],
+    [units.generator("site"), "SystemCallFilter=@system-service"],
   ])("%s without %s is more exposed", (name, line) => {
     const unit = text(name);
     expect(unit).toContain(`\n${line}\n`);
@@ -89,7 +89,7 @@ describe("read by the real parsers", () => {
 });
 
 describe("Hugo's unit", () => {
-  const [plain, docs] = [text(units.hugo("site")), text(units.hugo("docs"))];
+  const [plain, docs] = [text(units.generator("site")), text(units.generator("docs"))];
 
   test("sees the distribution, the clone and the content, and writes what it made and its cache", () => {
     const bound = values(plain, "BindReadOnlyPaths").join(" ").split(" ");
@@ -98,20 +98,20 @@ describe("Hugo's unit", () => {
     expect(values(docs, "BindReadOnlyPaths")).toContain("-/home/docs/content:/content");
     expect(values(plain, "BindPaths")).toEqual([
       `${work}/out:/out ${work}/cache:/cache`,
-      `${work}/hugo_stats.json:/source/hugo_stats.json`,
-      `${paths.hugo}/results/site:/result`,
+      `${work}/stats.json:/source/hugo_stats.json`,
+      `${paths.generator}/results/site:/result`,
     ]);
     expect(plain).not.toMatch(/LoadCredential|ReadWritePaths/);
-    expect(values(plain, "User")).toEqual([hugoUser("site")]);
+    expect(values(plain, "User")).toEqual([generatorUser("site")]);
   });
 
   test("the builder learns from root how a build ended, in a folder that no build account can write", () => {
     // A fault in the configuration is reported by the build.
     expect(values(plain, "ExecStartPre")).toEqual([
-      `/bin/sh -c 'echo "pushgate-hugo build=$$INVOCATION_ID"; "$$@"; echo "pushgate-hugo begins"' sh /usr/bin/env ` +
+      `/bin/sh -c 'echo "pushgate-generator build=$$INVOCATION_ID"; "$$@"; echo "pushgate-generator begins"' sh /usr/bin/env ` +
         "HUGO_PUBLISHDIR=/out HUGO_CACHEDIR=/cache /usr/bin/hugo config mounts --source /source",
     ]);
-    expect(values(docs, "ExecStartPre")).toEqual(['/bin/echo "pushgate-hugo build=$' + '{INVOCATION_ID}"']);
+    expect(values(docs, "ExecStartPre")).toEqual(['/bin/echo "pushgate-generator build=$' + '{INVOCATION_ID}"']);
     expect(values(plain, "ExecStopPost")[0]).toMatch(
       /^\+\/bin\/sh -c 'umask 022; echo "\$INVOCATION_ID .*\/result\/last'$/,
     );
@@ -122,7 +122,7 @@ describe("Hugo's unit", () => {
     ).toHaveLength(1);
     const { text: folders } = layer.files.find(({ path }) => path === paths.builderTmpfiles)!;
     for (const folder of ["", "/site", "/docs"])
-      expect(folders).toContain(`\nd ${paths.hugo}/results${folder} 0755 root root -\n`);
+      expect(folders).toContain(`\nd ${paths.generator}/results${folder} 0755 root root -\n`);
   });
 
   test("Hugo that runs programs, reads addresses or is outside /usr gets what that needs, and no more", () => {
@@ -163,19 +163,21 @@ describe("Hugo's unit", () => {
     expect(values(text(units.content("docs")), "ExecStart")[0]).toMatch(
       new RegExp(` find \\S+ ${root}/content-of-docs$`),
     );
-    const program = layer.files.find(({ path }) => path.endsWith("/hugo-content"))!.text;
+    const program = layer.files.find(({ path }) => path.endsWith("/generator-content"))!.text;
     for (const script of ["host/others.sh", "host/builder/content.sh"])
       expect(program).toContain(readFileSync(new URL(`../../../infra/${script}`, import.meta.url), "utf8"));
   });
 
   test("builds in the folder of the site, and has its program find a content folder only where one is outside", () => {
     expect(values(docs, "WorkingDirectory")).toEqual(["/source/docs"]);
-    expect(values(docs, "ExecStart")[0]).toMatch(/hugo-content run .* --source \/source\/docs --contentDir \/content /);
+    expect(values(docs, "ExecStart")[0]).toMatch(
+      /generator-content run .* --source \/source\/docs --contentDir \/content /,
+    );
     expect(values(docs, "BindPaths")[1]).toMatch(/:\/source\/docs\/hugo_stats\.json$/);
     expect(values(plain, "ExecStart")[0]).toMatch(/^\/usr\/bin\/hugo .* --source \/source --destination /);
     const without = { ...rebuilt, hooks: rebuilt.hooks.slice(0, 1) };
     const { files } = builderLayer(without, exampleHost);
-    expect(unitText(files, units.hugo("site"))).not.toMatch(/hugo-content|pushgate-content|contentDir/);
+    expect(unitText(files, units.generator("site"))).not.toMatch(/generator-content|pushgate-content|contentDir/);
     expect(unitText(files, units.content("site"))).not.toContain("ExecStart");
   });
 
@@ -188,7 +190,7 @@ describe("Hugo's unit", () => {
     const [site] = rebuilt.hooks;
     const hooks = [{ ...site!, site: { ...site!.site!, writers: "docs" } }];
     const { files } = builderLayer({ ...rebuilt, hooks }, exampleHost);
-    const unit = files.find(({ path }) => path.endsWith(units.hugo("site")))!;
+    const unit = files.find(({ path }) => path.endsWith(units.generator("site")))!;
     expect(values(unit.text, "SupplementaryGroups")).toEqual([]);
   });
 
@@ -203,7 +205,7 @@ describe("Hugo's unit", () => {
   });
 
   test("only the builder may connect, one build at a time", () => {
-    const socket = text(units.hugoSocket("site"));
+    const socket = text(units.generatorSocket("site"));
     for (const line of [`SocketUser=${builderUser("site")}`, "SocketMode=0600", "Accept=yes", "MaxConnections=1"])
       expect(socket).toContain(`\n${line}\n`);
   });
@@ -300,17 +302,21 @@ describe("the build's unit", () => {
     expect(limits.flatMap((key) => values(unit, key))).toEqual(["continue", "512M", "1024M", "8192M", "256"]);
     const [report, end] = values(unit, "ExecStopPost");
     expect(report).toContain(`exec /usr/bin/node ${paths.builder} ended`);
-    expect(end).toContain('*) exec systemctl kill --signal=KILL "pushgate-hugo-docs@*.service" ;;');
+    expect(end).toContain('*) exec systemctl kill --signal=KILL "pushgate-generator-docs@*.service" ;;');
   });
 
   test("starts the socket by which the builder has Hugo killed, and only the builder may connect to it", () => {
     expect(text(units.build("site"))).toContain(units.stopSocket("site"));
     const socket = text(units.stopSocket("site"));
-    const { hugo } = builderSettings(sitesOf(rebuilt)[0]!);
-    for (const line of [`ListenStream=${hugo.socket}.stop`, `SocketUser=${builderUser("site")}`, "SocketMode=0600"])
+    const { generator } = builderSettings(sitesOf(rebuilt)[0]!);
+    for (const line of [
+      `ListenStream=${generator.socket}.stop`,
+      `SocketUser=${builderUser("site")}`,
+      "SocketMode=0600",
+    ])
       expect(socket).toContain(`\n${line}\n`);
     const [kill, clear, ...more] = values(text(units.stop("site")), "ExecStart");
-    expect(kill).toBe('/usr/bin/systemctl kill --signal=KILL "pushgate-hugo-site@*.service"');
+    expect(kill).toBe('/usr/bin/systemctl kill --signal=KILL "pushgate-generator-site@*.service"');
     expect(clear).toContain(`find ${paths.sites}/site/work -mindepth 1 -maxdepth 1 -name former-*`);
     expect(more).toEqual([]);
   });
@@ -370,7 +376,7 @@ test("a target holds together what is started, stopped and enabled of a site", (
     values(text(units.site(hook)), "Wants")
       .join(" ")
       .split(" ");
-  const always = [units.buildPath, units.reconcileTimer, units.hugoSocket, units.stopSocket];
+  const always = [units.buildPath, units.reconcileTimer, units.generatorSocket, units.stopSocket];
   expect(started("site")).toEqual(always.map((unit) => unit("site")));
   expect(started("docs")).toEqual([...always, units.scheduleTimer, units.reportPath].map((unit) => unit("docs")));
   const services = [units.build, units.agent, units.report, units.reconcile, units.schedule].map((unit) =>
@@ -378,7 +384,7 @@ test("a target holds together what is started, stopped and enabled of a site", (
   );
   for (const unit of [...started("docs"), ...services])
     expect(values(text(unit), "PartOf"), unit).toEqual([units.site("docs")]);
-  expect(values(text(units.hugo("docs")), "StopPropagatedFrom")).toEqual([units.site("docs")]);
+  expect(values(text(units.generator("docs")), "StopPropagatedFrom")).toEqual([units.site("docs")]);
   const installed = layer.files.filter(({ text }) => text.includes("[Install]")).map(({ path }) => path);
   expect(installed).toEqual([`${paths.units}/${units.site()}`]);
 });
@@ -392,9 +398,9 @@ test.each([units.build, units.agent, units.report])("without its drop-in a unit 
 describe("the accounts of sites", () => {
   test("no two sites share an account, whose name says which site and fits systemd's 31 characters", () => {
     const names = ["a", "site", "a".repeat(17), "a".repeat(32), `${"a".repeat(31)}b`, "-", "0"];
-    const accounts = names.flatMap((name) => [builderUser(name), hugoUser(name)]);
+    const accounts = names.flatMap((name) => [builderUser(name), generatorUser(name)]);
     expect(new Set(accounts).size).toBe(accounts.length);
-    for (const account of accounts) expect(account).toMatch(/^pushgate-(build|hugo)-[a-z0-9-]+(_[0-9a-f]{8})?$/);
+    for (const account of accounts) expect(account).toMatch(/^pushgate-(build|generator)-[a-z0-9-]+(_[0-9a-f]{8})?$/);
     for (const account of accounts) expect(account.length).toBeLessThanOrEqual(31);
     expect(builderUser("site")).toBe("pushgate-build-site");
   });
@@ -404,7 +410,7 @@ describe("the accounts of sites", () => {
       const own = layer.files.filter(({ path }) => new RegExp(`[-@]${name}[.@]`).test(path));
       const users = own.flatMap(({ text }) => [...values(text, "User"), ...values(text, "SocketUser")]);
       const reporter = name === "docs" ? [reporterUser(name)] : [];
-      expect(new Set(users)).toEqual(new Set([builderUser(name), hugoUser(name), ...reporter]));
+      expect(new Set(users)).toEqual(new Set([builderUser(name), generatorUser(name), ...reporter]));
       const { text: folders } = layer.files.find(({ path }) => path === paths.builderTmpfiles)!;
       const lines = folders.split("\n").filter((line) => line.includes(`/${name}`));
       expect(lines.join("\n")).not.toContain(builderUser(other));
@@ -424,7 +430,7 @@ test("its settings name what the units hold, and are what the builder reads", ()
   const [plain, docs] = sitesOf(rebuilt).map(builderSettings);
   expect(plain).toMatchObject({
     hook: "site",
-    hugo: { socket: `${paths.hugo}/site.sock`, result: `${paths.hugo}/results/site/last` },
+    generator: { socket: `${paths.generator}/site.sock`, result: `${paths.generator}/results/site/last` },
   });
   for (const key of ["knownHosts", "agent"]) expect(plain).not.toHaveProperty(key);
   for (const settings of [plain, docs])

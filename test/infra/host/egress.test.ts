@@ -253,9 +253,9 @@ test("a builder that reads its repository over SSH reaches https too, for submod
 test("Hugo's account has a name server and a port only where a site's build may read addresses", () => {
   const chain = (settings: typeof rebuilt) =>
     egressLayer(settings).files.find(({ path }) => path.endsWith("egress.conf"))!.text;
-  expect(chain(rebuilt)).toContain("hugo_ports='443'");
+  expect(chain(rebuilt)).toContain("generator_ports='443'");
   const closed = { ...rebuilt, hooks: rebuilt.hooks.slice(0, 1) };
-  expect(chain(closed)).toContain("hugo_ports=''");
+  expect(chain(closed)).toContain("generator_ports=''");
   expect(chain(closed)).toContain("ports='443'");
 });
 
@@ -283,16 +283,16 @@ test("every account that the layer makes is in the list that confines it", () =>
   const confined = (list: string) => new RegExp(`^${list}='(.*)'$`, "m").exec(textOf(paths.egress))?.[1]?.split(" ");
   const lists = {
     builders: ["pushgate-build-site", "pushgate-build-docs"],
-    hugos: ["pushgate-hugo-site", "pushgate-hugo-docs"],
+    generators: ["pushgate-generator-site", "pushgate-generator-docs"],
     reporters: ["pushgate-report-docs"],
   };
   for (const [list, accounts] of Object.entries(lists)) expect(confined(list)).toEqual(accounts);
   const lines = textOf(paths.builderSysusers).split("\n");
   expect(lines.filter((line) => !line.startsWith("#"))).toEqual([
     'u pushgate-build-site - "pushgate builder of site" /var/lib/pushgate-sites',
-    'u pushgate-hugo-site - "pushgate hugo of site" /nonexistent',
+    'u pushgate-generator-site - "pushgate generator of site" /nonexistent',
     'u pushgate-build-docs - "pushgate builder of docs" /var/lib/pushgate-sites',
-    'u pushgate-hugo-docs - "pushgate hugo of docs" /nonexistent',
+    'u pushgate-generator-docs - "pushgate generator of docs" /nonexistent',
     'u pushgate-report-docs - "pushgate reporter of docs" /nonexistent',
     "",
   ]);
@@ -303,13 +303,13 @@ test("a fact for each site declares that its accounts are in their own groups on
   expect(found).toEqual([
     {
       name: "groups of the build accounts of site",
-      read: "groups_of 'pushgate-build-site' 'pushgate-hugo-site'",
-      want: "pushgate-build-site\npushgate-hugo-site",
+      read: "groups_of 'pushgate-build-site' 'pushgate-generator-site'",
+      want: "pushgate-build-site\npushgate-generator-site",
     },
     {
       name: "groups of the build accounts of docs",
-      read: "groups_of 'pushgate-build-docs' 'pushgate-hugo-docs' 'pushgate-report-docs'",
-      want: "pushgate-build-docs\npushgate-hugo-docs\npushgate-report-docs",
+      read: "groups_of 'pushgate-build-docs' 'pushgate-generator-docs' 'pushgate-report-docs'",
+      want: "pushgate-build-docs\npushgate-generator-docs\npushgate-report-docs",
     },
   ]);
 });

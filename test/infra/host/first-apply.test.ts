@@ -28,7 +28,7 @@ test("on a bare host each layer has a line with packages, accounts, ports, units
     "  receiver-program    installs /usr/local/lib/pushgate/receiver.cjs",
     "  receiver            makes the account pushgate-receiver and starts pushgate-receiver.service on loopback, ports 9461, 9792 (8 files)",
     "  builder-program     installs /usr/local/lib/pushgate/builder.cjs",
-    "  egress              makes the accounts pushgate-build-site, pushgate-hugo-site and limits their network access (4 files)",
+    "  egress              makes the accounts pushgate-build-site, pushgate-generator-site and limits their network access (4 files)",
     "  builder             installs the units that build site (21 files)",
     "  site                makes /var/www/site a link to the current release",
     "  routing             keeps the receiver's replies on the host, in routing table 9460 (2 files)",

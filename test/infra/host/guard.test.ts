@@ -362,7 +362,7 @@ nft list table inet kernel | diff ${root.at("before")} -`);
         "the egress table could not be loaded, stopped all builds: no accounts",
       );
       const calls = readFileSync(root.at("calls"), "utf8");
-      expect(calls).toContain("systemctl stop pushgate-build@*.service pushgate-hugo-*@*.service");
+      expect(calls).toContain("systemctl stop pushgate-build@*.service pushgate-generator-*@*.service");
       expect(calls).not.toContain(`stop ${unitOf(github)}`);
     } finally {
       rmSync(root.at("/usr/local/lib/pushgate/egress"));

@@ -122,10 +122,17 @@ test("no pattern of one hook matches a unit or a path of another", () => {
     const patterns = [...texts.matchAll(/[\w.@/-]*\*[\w.@/*-]*/g)]
       .map(([pattern]) => pattern)
       .filter((pattern) => pattern.split(/[^a-z0-9-]/).some((part) => part === name || part.endsWith(`-${name}`)));
-    expect(patterns).toContain(`pushgate-hugo-${name}@*.service`);
+    expect(patterns).toContain(`pushgate-generator-${name}@*.service`);
     for (const other of family.filter((one) => one !== name)) {
-      const instance = `pushgate-hugo-${other}@1-2-3.service`;
-      const own = [units.build, units.buildPath, units.reconcile, units.reconcileTimer, units.hugo, units.hugoSocket];
+      const instance = `pushgate-generator-${other}@1-2-3.service`;
+      const own = [
+        units.build,
+        units.buildPath,
+        units.reconcile,
+        units.reconcileTimer,
+        units.generator,
+        units.generatorSocket,
+      ];
       const its = [instance, ...own.map((unit) => unit(other)), `/var/spool/pushgate/${other}/.taken/x`];
       expect(its.filter((path) => patterns.some((pattern) => matchesGlob(path, pattern)))).toEqual([]);
     }

@@ -10,7 +10,7 @@ import { afterAll, describe, expect, test } from "vitest";
 import { shape } from "../../../infra/config/schema.ts";
 import { builderLayer } from "../../../infra/host/builder/builder.ts";
 import { nginxWord, unitWord } from "../../../infra/host/kit.ts";
-import { builderUser, hugoUser, reporterUser } from "../../../infra/host/paths.ts";
+import { builderUser, generatorUser, reporterUser } from "../../../infra/host/paths.ts";
 import { exampleHost, stackFile } from "../../fixtures.ts";
 import { hostile, hostilePath, siteAt } from "./hostile-paths.ts";
 import { noNginx } from "./lab/origin.ts";
@@ -21,9 +21,9 @@ afterAll(() => root.remove());
 
 test("each account of a long hook's name is one of its own that systemd-sysusers accepts", () => {
   const hooks = ["documentation-of-the-product-1", "documentation-of-the-product-2"];
-  const accounts = hooks.flatMap((hook) => [builderUser(hook), hugoUser(hook)]);
+  const accounts = hooks.flatMap((hook) => [builderUser(hook), generatorUser(hook)]);
   expect(new Set(accounts).size).toBe(4);
-  for (const name of accounts) expect(name).toMatch(/^pushgate-(build|hugo)-docu[a-z-]*_[0-9a-f]{8}$/);
+  for (const name of accounts) expect(name).toMatch(/^pushgate-(build|generator)-doc[a-z-]*_[0-9a-f]{8}$/);
   for (const name of accounts) expect(name.length).toBeLessThanOrEqual(31);
   expect(builderUser("sixteen-letters1")).toBe("pushgate-build-sixteen-letters1");
   expect(reporterUser("site")).toBe("pushgate-report-site");

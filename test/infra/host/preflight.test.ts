@@ -382,14 +382,14 @@ describe("the cgroup controllers of a build's limits", () => {
       faults: [],
       warnings: [
         "this kernel or container has no cgroup controller for memory, so of `site.limits` `memoryMiB` applies to each " +
-          "Hugo process alone. In a container let its host delegate memory. On a Raspberry Pi boot with " +
+          "process of the generator alone. In a container let its host delegate memory. On a Raspberry Pi boot with " +
           "cgroup_enable=memory.",
       ],
     });
   });
   test("preflight speaks of a Raspberry Pi only where memory is not counted", () => {
     expect(limits(yes("cpuset cpu io memory"))).toEqual([
-      "this kernel or container has no cgroup controller for pids, so of `site.limits` `tasks` applies to Hugo and not to " +
+      "this kernel or container has no cgroup controller for pids, so of `site.limits` `tasks` applies to the generator and not to " +
         "git. In a container let its host delegate pids.",
     ]);
   });
@@ -398,7 +398,7 @@ describe("the cgroup controllers of a build's limits", () => {
       const [text, ...more] = limits(yes(none));
       expect(more).toEqual([]);
       expect(text).toMatch(
-        /no cgroup controller for memory, pids, cpu,.* alone; `tasks` applies to Hugo and not to git; `cpuPercent` has no effect/,
+        /no cgroup controller for memory, pids, cpu,.* alone; `tasks` applies to the generator and not to git; `cpuPercent` has no effect/,
       );
     }
   });

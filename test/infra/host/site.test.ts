@@ -46,13 +46,13 @@ describe("the layer", () => {
 
   test("has the probe look whether each folder is fit, with its key", () => {
     const settings = serving(rebuilt, { folders: { downloads: "/srv/downloads" } });
-    const content = "content_folder '/home/docs/content' 'pushgate-hugo-docs'";
+    const content = "content_folder '/home/docs/content' 'pushgate-generator-docs'";
     const asked = [
       ["hooks[0].site.webRoot", "/var/www/site", "web_root 'site' '/var/www/site'"],
       [
         "hooks[0].site.content",
         "/srv/content/site",
-        "content_folder '/srv/content/site' 'pushgate-hugo-site' '--clear-groups'",
+        "content_folder '/srv/content/site' 'pushgate-generator-site' '--clear-groups'",
       ],
       ["hooks[0].site.folders.downloads", "/srv/downloads", "served_folder '/srv/downloads' 'pushgate-nginx'"],
       ["hooks[1].site.webRoot", "/srv/docs/www", "web_root 'docs' '/srv/docs/www'"],

@@ -269,7 +269,7 @@ export async function copyOf({ folder, repository, builder }: Bench): Promise<Be
     const file = join(manifests, name);
     writeFileSync(file, readFileSync(file, "utf8").replaceAll(folder, copy));
   }
-  const { hugo: _, content, ...policy } = builder.settings;
+  const { generator: _, content, ...policy } = builder.settings;
   return benchIn(copy, host, name, policy, { ownContent: content === undefined ? true : undefined });
 }
 
@@ -292,9 +292,9 @@ export function onCopies(revision: number, use: (copy: Bench) => void, change: C
 
 type Policy = Omit<
   BuilderSettings,
-  "hook" | "repository" | "branch" | "spool" | "requests" | "rootRequests" | "site" | "content" | "hugo"
+  "hook" | "repository" | "branch" | "spool" | "requests" | "rootRequests" | "site" | "content" | "generator"
 > &
-  Partial<Pick<BuilderSettings, "hugo">>;
+  Partial<Pick<BuilderSettings, "generator">>;
 
 async function benchIn(
   folder: string,
@@ -305,7 +305,7 @@ async function benchIn(
 ): Promise<Bench> {
   const at = (place: string) => join(folder, place);
   const settings: BuilderSettings = {
-    hugo: { socket: at("hugo.sock"), result: at("hugo.result") },
+    generator: { socket: at("hugo.sock"), result: at("hugo.result") },
     ...policy,
     hook: "site",
     repository: host.url(name),
@@ -318,7 +318,7 @@ async function benchIn(
   };
   const builder: Builder = { settings, path: process.env.PATH ?? "", authorities: host.caFile };
   const places = placesOf(settings);
-  const hugo = policy.hugo === undefined ? await startFakeHugo(settings, fake) : undefined;
+  const hugo = policy.generator === undefined ? await startFakeHugo(settings, fake) : undefined;
   const journal: RunLine[] = [];
   let delivery = 0;
   const request = (folder: string, name: string) => {

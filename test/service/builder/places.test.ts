@@ -29,7 +29,7 @@ test("the names in a site's folder are those of every version", () => {
     clone: "/s/work/clone",
     out: "/s/work/out",
     cache: "/s/work/cache",
-    stats: "/s/work/hugo_stats.json",
+    stats: "/s/work/stats.json",
     manifests: "/s/work/manifests",
     held: "/s/work/held",
     paused: "/s/work/paused",

@@ -42,7 +42,7 @@ async function onSmallDisk(
   const site = await published(1);
   const { places, folder } = site;
   const bundle = await bundledBuilder(folder, ...without);
-  const { socket } = site.builder.settings.hugo;
+  const { socket } = site.builder.settings.generator;
   const settings = join(folder, "builder.json");
   const fakeHugo = new URL("fake-hugo.ts", import.meta.url).pathname;
   mkdirSync(join(folder, "bin"));

@@ -56,7 +56,7 @@ test("what the releases take is not left for a build", async () => {
   await vi.waitUntil(() => ends.length > 0, { timeout: 5_000 });
   unwatch();
   expect(ends).toEqual([
-    "the site wrote more than it may: clone, checkout, cache, Hugo's output and the releases take more than 0.3 MiB on " +
+    "the site wrote more than it may: clone, checkout, cache, the build's output and the releases take more than 0.3 MiB on " +
       "the disk, 3 times hooks[].site.limits.releaseMiB. Make the site smaller, or raise it.",
   ]);
 });

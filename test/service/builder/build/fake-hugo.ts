@@ -8,10 +8,10 @@ import { spawn, spawnSync } from "node:child_process";
 import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createServer, type Server } from "node:net";
 import { join } from "node:path";
-import { hugoArguments, hugoEnvironment, mountsCommand } from "../../../../infra/host/builder/hugo.ts";
+import { buildArguments, environment, mountsCommand } from "../../../../infra/host/builder/hugo.ts";
+import { endOfFolders } from "../../../../service/builder/build/content.ts";
 import { placesOf } from "../../../../service/builder/places.ts";
 import type { BuilderSettings } from "../../../../service/builder/settings.ts";
-import { endOfFolders } from "../../../../service/builder/source/content.ts";
 
 /** The program and the policies of `hooks[].site.hugo`. */
 export type FakeHugo = { readonly path?: string; readonly exec?: readonly string[]; readonly http?: readonly string[] };
@@ -21,10 +21,10 @@ export async function startFakeHugo(
   { path = "hugo", exec = [], http = [] }: FakeHugo = {},
 ): Promise<Server> {
   const { clone, out, cache, work } = placesOf(settings);
-  const { content, folder = "", hugo, limits } = settings;
+  const { content, folder = "", generator, limits } = settings;
   const source = join(clone, folder);
-  const args = hugoArguments({ source, content, destination: out, cache });
-  const env = { PATH: process.env.PATH ?? "", HOME: "/nonexistent", ...hugoEnvironment(cache, { exec, http }) };
+  const args = buildArguments({ source, content, destination: out, cache });
+  const env = { PATH: process.env.PATH ?? "", HOME: "/nonexistent", ...environment(cache, { exec, http }) };
   let busy = false;
   let builds = 0;
   let end = () => {};
@@ -35,14 +35,14 @@ export async function startFakeHugo(
     busy = true;
     builds += 1;
     const id = builds.toString(16).padStart(32, "0");
-    connection.write(`pushgate-hugo build=${id}\n`);
+    connection.write(`pushgate-generator build=${id}\n`);
     if (content === undefined) {
       const [program, ...words] = mountsCommand(path, { source, destination: out, cache });
       const { stdout, stderr } = spawnSync(program!, words, { cwd: work, env, encoding: "utf8" });
       connection.write(`${stdout ?? ""}${stderr ?? ""}${endOfFolders}\n`);
     } else if (!existsSync(content)) {
       busy = false;
-      writeFileSync(hugo.result, `${id} exit-code exited 78\n`);
+      writeFileSync(generator.result, `${id} exit-code exited 78\n`);
       // As infra/host/builder/content.sh says it.
       return connection.end(`the content folder ${content} is missing. Mount it, or correct hooks[].site.content.\n`);
     }
@@ -65,7 +65,7 @@ export async function startFakeHugo(
     const report = (result: string, code: string, status: string) => {
       clearTimeout(timer);
       busy = false;
-      writeFileSync(hugo.result, `${id} ${result} ${code} ${status}\n`);
+      writeFileSync(generator.result, `${id} ${result} ${code} ${status}\n`);
       connection.end();
     };
     // systemd's status of an ExecStart= that cannot be executed.
@@ -83,8 +83,8 @@ export async function startFakeHugo(
   });
   server.once("close", () => stop.close());
   for (const [listener, path] of [
-    [server, hugo.socket],
-    [stop, `${hugo.socket}.stop`],
+    [server, generator.socket],
+    [stop, `${generator.socket}.stop`],
   ] as const) {
     rmSync(path, { force: true });
     await new Promise<void>((resolve) => listener.listen(path, resolve));

@@ -104,7 +104,7 @@ ln -s '${at("private")}' '${at("link")}'-$$
 perl '${at("exchanging.pl")}' "$2/a" '${at("link")}'-$$ '${at("go")}' >/dev/null 2>&1 </dev/null
 `;
     writeFileSync(at("hugo"), hugo, { mode: 0o755 });
-    site = await bench({ hugo: { socket: at("hugo.sock"), result: at("hugo.result") }, pages: 1 });
+    site = await bench({ generator: { socket: at("hugo.sock"), result: at("hugo.result") }, pages: 1 });
     const fake = await startFakeHugo(site.builder.settings, { path: at("hugo") });
     const bundle = await bundledBuilder(folder, ...without);
     let count = 0;

@@ -222,7 +222,7 @@ describe("a run", () => {
     site.deliver();
     const { last } = await site.work();
     const { total, ...steps } = last.milliseconds;
-    expect(Object.keys(steps).sort()).toEqual(["checkout", "decide", "fetch", "hugo", "publish"]);
+    expect(Object.keys(steps).sort()).toEqual(["build", "checkout", "decide", "fetch", "publish"]);
     for (const each of Object.values(steps))
       expect([each, each > 0, each <= total]).toEqual([Math.round(each), true, true]);
     expect(total).toBeLessThan(60_000);
@@ -344,7 +344,7 @@ describe("settings", () => {
     assets: ["css"],
     submodules: true,
     reconcileMinutes: 15,
-    hugo: { socket: "/run/pushgate/hugo-site", result: "/run/pushgate/results/site/last" },
+    generator: { socket: "/run/pushgate/hugo-site", result: "/run/pushgate/results/site/last" },
     limits: {
       releaseBytes: 1,
       pagesPercent: 50,
@@ -386,11 +386,19 @@ describe("settings", () => {
       branch: "-x",
       folders: [""],
       site: "relative",
-      hugo: {},
+      generator: {},
       limits: { ...good.limits, seconds: 0 },
     };
     const said = faults(wrong);
-    for (const key of ["repository", "branch", "folders.0", "site", "hugo.socket", "hugo.result", "limits.seconds"])
+    for (const key of [
+      "repository",
+      "branch",
+      "folders.0",
+      "site",
+      "generator.socket",
+      "generator.result",
+      "limits.seconds",
+    ])
       expect(said).toMatch(new RegExp(`: ${key}: .+\\. Run npx pulumi up, which writes it anew\\.$`, "m"));
     for (const name of ["knownHosts", "agent"])
       expect(faults({ ...good, ...overSsh, [name]: undefined })).toContain(`\`${name}\` is missing`);

@@ -30,7 +30,7 @@ test("pauses double, and end with the timer's next tick, however often the build
 test.each([
   [killed, /^the builder was killed at its memory limit, or as the host had no memory left \(oom-kill, killed/],
   [{ ...killed, result: "signal" }, /^the builder was killed at its memory limit/],
-  [{ ...killed, status: "TERM" }, /^the builder was killed .* limits Hugo alone, or see journalctl -k\.$/],
+  [{ ...killed, status: "TERM" }, /^the builder was killed .* limits the generator alone, or see journalctl -k\.$/],
   [
     { result: "exit-code", code: "exited", status: "1" },
     /middle of a run \(exit-code, exited, 1\)\. See journalctl -u pushgate-build@site\./,

@@ -4,7 +4,7 @@ import { dirname, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, afterEach, beforeEach, describe, expect, test } from "vitest";
 import { builderSettings } from "../../../../infra/host/builder/builder.ts";
-import { contentFolders, contentOf, movedFrom } from "../../../../service/builder/source/content.ts";
+import { contentFolders, contentOf, movedFrom } from "../../../../service/builder/build/content.ts";
 import type { Files } from "../../../fakes/git-repository.ts";
 import { rebuilt } from "../../../fixtures.ts";
 import {

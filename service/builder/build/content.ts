@@ -9,7 +9,10 @@ import type { BuilderSettings } from "../settings.ts";
 type Given = Pick<BuilderSettings, "content" | "folder">;
 
 /** The line that Hugo's unit prints after the folders, and before Hugo builds. */
-export const endOfFolders = "pushgate-hugo begins";
+export const endOfFolders = "pushgate-generator begins";
+
+/** With `build.writeStats` Hugo writes it at the top of its source, and a site's tools read it there. */
+export const statsName = "hugo_stats.json";
 
 /** More than a real site needs: characters of what Hugo's unit prints, and folders. */
 export const mostPrinted = 64 << 10;

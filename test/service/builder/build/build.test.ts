@@ -6,8 +6,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, afterEach, beforeEach, describe, expect, test } from "vitest";
+import { build, removeAsRoot } from "../../../../service/builder/build/build.ts";
 import { gate } from "../../../../service/builder/build/gate.ts";
-import { build, removeAsRoot } from "../../../../service/builder/build/hugo.ts";
 import { makePlaces, placesOf } from "../../../../service/builder/places.ts";
 import { type Setback, setbackOf } from "../../../../service/builder/run/setback.ts";
 import type { BuilderSettings } from "../../../../service/builder/settings.ts";
@@ -29,7 +29,7 @@ let site: Bench;
 let extra: string;
 beforeEach(({ skip }) => {
   skip(cannotBuild !== undefined, cannotBuild);
-  extra = mkdtempSync(join(tmpdir(), "pushgate-hugo-"));
+  extra = mkdtempSync(join(tmpdir(), "pushgate-generator-"));
 });
 afterEach(() => {
   site?.remove();
@@ -43,7 +43,7 @@ afterAll(async () => {
 /** Runs the build and the gate without a repository. Returns the setback. */
 let out: string;
 async function alone(
-  hugo: BuilderSettings["hugo"] | FakeHugo,
+  hugo: BuilderSettings["generator"] | FakeHugo,
   limit: Partial<BuilderSettings["limits"]> = {},
 ): Promise<Setback | undefined> {
   const at = (name: string) => join(extra, name);
@@ -64,7 +64,7 @@ async function alone(
       assets: [],
       submodules: false,
       reconcileMinutes: 15,
-      hugo: "socket" in hugo ? hugo : { socket: at("hugo.sock"), result: at("hugo.result") },
+      generator: "socket" in hugo ? hugo : { socket: at("hugo.sock"), result: at("hugo.result") },
     },
     limits: { releaseBytes: 1 << 30, pagesPercent: 50, seconds: 30, ...limit },
   };
@@ -205,7 +205,7 @@ describe("the real Hugo", () => {
     site.repository.push({ ...files, "assets/a.css": null });
     const settings = {
       ...site.builder.settings,
-      hugo: { socket: join(extra, "opened.sock"), result: join(extra, "opened") },
+      generator: { socket: join(extra, "opened.sock"), result: join(extra, "opened") },
     };
     const opened = await startFakeHugo(settings, { http: ["^https://localhost.*", "^https://other.*"] });
     const { last } = await site.work({ ...site.builder, settings });
@@ -269,7 +269,7 @@ describe("a program in place of Hugo", () => {
   test("Hugo's account may write into the output and into the list of what the pages use", async () => {
     await built("");
     const mode = (path: string) => statSync(path).mode & 0o777;
-    expect([mode(out), mode(join(out, "../hugo_stats.json"))]).toEqual([0o777, 0o666]);
+    expect([mode(out), mode(join(out, "../stats.json"))]).toEqual([0o777, 0o666]);
     expect(readdirSync(out)).toEqual(["index.html"]);
   });
 
@@ -295,7 +295,7 @@ describe("Hugo's socket", () => {
   afterEach(() => server?.close());
 
   const id = "0123456789abcdef".repeat(2);
-  const first = `pushgate-hugo build=${id}\n`;
+  const first = `pushgate-generator build=${id}\n`;
   const good = `${id} success exited 0\n`;
 
   /**
@@ -306,7 +306,7 @@ describe("Hugo's socket", () => {
     end: string,
     say = (_connection: number) => `${first}Start building sites …\nError: it went wrong\n`,
     later = 0,
-  ): Promise<BuilderSettings["hugo"]> => {
+  ): Promise<BuilderSettings["generator"]> => {
     connections = 0;
     const [socket, result] = [join(extra, "socket"), join(extra, "result")];
     server = createServer((connection) => {
@@ -327,7 +327,7 @@ describe("Hugo's socket", () => {
     alone(await unit(...of), { memoryMiB: 1024, seconds: 30 });
 
   test("a connection starts a build, and root's file reports how the build ended", async () => {
-    site = await bench({ hugo: await unit(good) });
+    site = await bench({ generator: await unit(good) });
     out = site.places.out;
     site.deliver();
     expect((await site.work()).last.result).toBe("published");
@@ -433,7 +433,7 @@ describe("Hugo's socket", () => {
     [
       "after the folders",
       "exit-code exited 1",
-      '{ "dir": "/source" }\nError: of the folders\npushgate-hugo begins\nsaid so\n',
+      '{ "dir": "/source" }\nError: of the folders\npushgate-generator begins\nsaid so\n',
       "Hugo failed: said so",
     ],
     [
@@ -466,7 +466,7 @@ describe("Hugo's socket", () => {
       "of an unknown kind",
       "watchdog killed ABRT",
       "last words\n",
-      "Hugo's unit ended by watchdog. See journalctl -u 'pushgate-hugo-*'. Its output: last words",
+      "Hugo's unit ended by watchdog. See journalctl -u 'pushgate-generator-*'. Its output: last words",
     ],
   ])("the end %s has the reason: %s", async (_, end, output, reason) => {
     const hugo = await unit(`${id} ${end}\n`, () => first + output);
@@ -491,7 +491,7 @@ describe("Hugo's socket", () => {
   });
 
   test("what repository code writes to the connection is no result, and no other build", async () => {
-    const forged = `pushgate-hugo result=success code=exited status=0\n${good}pushgate-hugo build=${"f".repeat(32)}\n`;
+    const forged = `pushgate-generator result=success code=exited status=0\n${good}pushgate-generator build=${"f".repeat(32)}\n`;
     const setback = await setbackAfter(`${id} exit-code exited 1\n`, () => `${first}${forged}Error: it went wrong\n`);
     expect(setback?.message).toBe("Hugo failed: it went wrong");
   });
@@ -509,7 +509,9 @@ describe("Hugo's socket", () => {
 
   test("the reason reports a unit of which root reports no end", async () => {
     const setback = await alone(await unit("", () => first), { seconds });
-    expect(setback?.message).toBe("Hugo's unit neither builds nor ends. Run systemctl status 'pushgate-hugo-*'.");
+    expect(setback?.message).toBe(
+      "The generator's unit neither builds nor ends. Run systemctl status 'pushgate-generator-*'.",
+    );
   });
 
   test("a connection that stays open past its time is ended", async () => {
@@ -517,7 +519,9 @@ describe("Hugo's socket", () => {
     server = createServer((connection) => void connection.on("error", () => {}).resume());
     await new Promise<void>((resolve) => server.listen(socket, resolve));
     const setback = await alone({ socket, result: join(extra, "result") }, { seconds });
-    expect(setback?.message).toBe("Hugo's unit neither builds nor ends. Run systemctl status 'pushgate-hugo-*'.");
+    expect(setback?.message).toBe(
+      "The generator's unit neither builds nor ends. Run systemctl status 'pushgate-generator-*'.",
+    );
     const open = () => new Promise((resolve) => server.getConnections((_, count) => resolve(count)));
     await expect.poll(open).toBe(0);
   });
@@ -531,14 +535,14 @@ describe("Hugo's socket", () => {
       rootRequests: at("root"),
     });
     makePlaces(places);
-    const hugo = { socket: at("hugo.sock"), result: at("result") };
-    const settings = { hugo } as BuilderSettings;
+    const generator = { socket: at("hugo.sock"), result: at("result") };
+    const settings = { generator } as BuilderSettings;
     let stops = 0;
     server = createServer((connection) => {
       stops += 1;
       connection.end();
     });
-    await new Promise<void>((resolve) => server.listen(`${hugo.socket}.stop`, resolve));
+    await new Promise<void>((resolve) => server.listen(`${generator.socket}.stop`, resolve));
     removeAsRoot(settings, places);
     mkdirSync(join(places.work, "not-former-1"));
     await sleep(200);
@@ -547,13 +551,13 @@ describe("Hugo's socket", () => {
     removeAsRoot(settings, places);
     await expect.poll(() => stops).toBe(1);
     // A stop that cannot be reached ends nothing: the next publish tries again.
-    removeAsRoot({ ...settings, hugo: { ...hugo, socket: at("missing") } }, places);
+    removeAsRoot({ ...settings, generator: { ...generator, socket: at("missing") } }, places);
     await sleep(200);
   });
 
   test("the reason reports a former build that does not end", async () => {
     const setback = await alone(await unit("", () => ""), { seconds });
-    expect(setback?.message).toBe("a former build does not end. Run systemctl stop 'pushgate-hugo-*'.");
+    expect(setback?.message).toBe("a former build does not end. Run systemctl stop 'pushgate-generator-*'.");
   });
 
   test("a build that was ended for its size needs no report of root", async () => {

@@ -1,0 +1,165 @@
+/**
+ * The build: a connection to the socket of the generator's unit starts it and brings its output. How the build ended is in a
+ * file that root alone writes, after the last process of the build: the repository's code may write what it likes to
+ * the connection, and close it when it likes.
+ */
+import { once } from "node:events";
+import { chmodSync, lstatSync, mkdirSync, readdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
+import { connect, type Socket } from "node:net";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { ifThere, remove } from "../files.ts";
+import type { Places } from "../places.ts";
+import { failed, rejected, type Setback } from "../run/setback.ts";
+import type { BuilderSettings, UnitEnd } from "../settings.ts";
+import { endOfFolders, mostPrinted, statsName } from "./content.ts";
+import { watchDisk } from "./disk-watch.ts";
+import { reasonOf } from "./hugo.ts";
+
+type Build = UnitEnd & { readonly output: string; readonly printed: string };
+
+const mostOutput = 128 << 10; // characters of the output that are kept: a person reads the end of it
+const slack = 60; // seconds beyond the build's own in which the unit starts and ends
+const again = 250; // milliseconds between two tries while a former build holds the socket's only connection
+const soon = 10; // milliseconds between two looks for the result, which root writes just after the connection ends
+/** The first line, the folders and the line after them; less than what is kept of the output. */
+const mostFirst = mostPrinted + 200;
+const firstLine = /^pushgate-generator build=([0-9a-f]{32})\n/;
+
+/** Builds into an empty `out`. Returns what the unit printed of the content's folders. Throws Setback. */
+export async function build(settings: BuilderSettings, places: Places): Promise<string> {
+  const { generator, limits } = settings;
+  // A former build that still runs keeps writing into the former folder, which is removed.
+  setAside(places);
+  mkdirSync(places.out);
+  chmodSync(places.out, 0o777);
+  provideStats(places, settings.folder);
+  let over: Setback | undefined;
+  const unwatch = watchDisk(limits, places, (setback) => {
+    over = setback;
+    // If the connection fails, this builder exits, and systemd ends the generator with it.
+    stop(generator.socket, () => process.exit(1));
+  });
+  const built = await bySocket(generator, limits.seconds, () => over !== undefined).finally(unwatch);
+  if (over) throw over;
+  if (built.result !== "success" || built.code !== "exited") throw failed(reasonOf(built, limits));
+  return built.printed;
+}
+
+/**
+ * What the generator writes about the pages is in a file beside the clone, which its unit mounts over the one in the
+ * source. A build begins with the repository's file, else with that of the last build.
+ */
+function provideStats({ clone, stats }: Places, folder = ""): void {
+  const inSource = join(clone, folder, statsName);
+  const stat = ifThere(() => lstatSync(inSource));
+  if (stat && !stat.isFile()) throw rejected(`${statsName} in the repository is no file. Remove it.`);
+  if (stat && stat.size > 0) writeAnew(stats, readFileSync(inSource));
+  else if (!ifThere(() => lstatSync(stats))) writeAnew(stats, noStats);
+  // The unit mounts the stats over this file. An empty one is the builder's, as the generator never writes one.
+  if (!stat) writeFileSync(inSource, "", { flag: "wx" });
+}
+
+/** Of a site without pages. */
+const noStats = '{"htmlElements":{"tags":[],"classes":[],"ids":[]}}\n';
+
+function writeAnew(path: string, text: Buffer | string): void {
+  remove(path);
+  writeFileSync(path, text, { flag: "wx" });
+  // The generator's account writes it; no other account gets past `work`.
+  chmodSync(path, 0o666);
+}
+
+/** A connection starts a unit of root that kills the generator's and removes what the builder could not. */
+const stop = (socket: string, orElse: () => void): Socket => connect(`${socket}.stop`).on("error", orElse).resume();
+
+/** Moves the former output, or another folder that it writes, away and removes it. */
+export function setAside({ work, out }: Places, folder = out): void {
+  ifThere(() => renameSync(folder, join(work, `former-${Date.now()}-${process.pid}`)));
+  for (const name of readdirSync(work).filter((name) => name.startsWith("former-")))
+    try {
+      remove(join(work, name));
+    } catch {
+      // Folders that another account closed, or deeper than a path may be: root removes them.
+    }
+}
+
+/** Has root remove what `setAside` could not. */
+export function removeAsRoot({ generator }: BuilderSettings, { work }: Places): void {
+  if (readdirSync(work).some((name) => name.startsWith("former-"))) stop(generator.socket, () => {});
+}
+
+/** How a build ends that the disk's watch has stopped. */
+const stopped: UnitEnd = { result: "signal", code: "killed", status: "KILL" };
+
+async function bySocket(
+  { socket, result }: BuilderSettings["generator"],
+  seconds: number,
+  isStopped: () => boolean,
+): Promise<Build> {
+  const until = Date.now() + (seconds + slack) * 1000;
+  let busy = false;
+  for (;;) {
+    const { first, output } = await listen(socket, until - Date.now(), busy);
+    const [line, id] = firstLine.exec(first) ?? [];
+    if (line !== undefined) return { ...(await endOf(id!, result, until, isStopped)), ...parted(first, line, output) };
+    if (first !== "") return { result: "no first line", code: "", status: "", output, printed: "" };
+    // The disk watch stopped the former build. Do not start another: the disk is no longer watched.
+    if (isStopped()) return { ...stopped, output, printed: "" };
+    // A site has one builder: the build that has the connection is of one that was killed.
+    if (!busy) await new Promise((resolve) => stop(socket, () => {}).once("close", resolve));
+    busy = true;
+    if (Date.now() > until) throw neverEnds(busy);
+    await sleep(again);
+  }
+}
+
+/** What the unit printed before the build, and what came after it. */
+function parted(first: string, line: string, output: string): Pick<Build, "output" | "printed"> {
+  const end = `${endOfFolders}\n`;
+  const at = first.indexOf(end);
+  if (at < 0) return { output, printed: "" };
+  return { printed: first.slice(line.length, at), output: output.slice(output.indexOf(end) + end.length) };
+}
+
+/** How the build of this id ended. A build may close the connection long before its end. */
+async function endOf(id: string, file: string, until: number, isStopped: () => boolean): Promise<UnitEnd> {
+  for (;;) {
+    const text = ifThere(() => readFileSync(file, "utf8")) ?? "";
+    const [build, result = "", code = "", status = ""] = text.trimEnd().split(" ");
+    if (build === id) return { result, code, status };
+    // systemd 257 kills root's report together with a build that is stopped for its size.
+    if (isStopped()) return stopped;
+    if (Date.now() > until) throw neverEnds();
+    await sleep(soon);
+  }
+}
+
+const neverEnds = (busy = false): Setback =>
+  failed(
+    busy
+      ? "a former build does not end. Run systemctl stop 'pushgate-generator-*'."
+      : "The generator's unit neither builds nor ends. Run systemctl status 'pushgate-generator-*'.",
+  );
+
+/** The beginning and the end of what comes until the connection closes. `busy`: a former build held it until now. */
+async function listen(socket: string, milliseconds: number, busy: boolean): Promise<{ first: string; output: string }> {
+  let first = "";
+  let output = "";
+  const connection = connect(socket).setEncoding("utf8");
+  connection.on("data", (part: string) => {
+    if (first.length < mostFirst) first += part.slice(0, mostFirst);
+    output = (output + part).slice(-mostOutput);
+  });
+  try {
+    await once(connection, "close", { signal: AbortSignal.timeout(Math.max(1, Math.ceil(milliseconds))) });
+  } catch (error) {
+    connection.destroy();
+    const { code } = error as NodeJS.ErrnoException;
+    if (code === "ABORT_ERR") throw neverEnds(busy);
+    // A unit with its one connection may reset the second.
+    if (code !== "ECONNRESET" && code !== "EPIPE")
+      throw failed(`${socket} does not answer (${code}). Run systemctl restart 'pushgate-generator-*.socket'.`);
+  }
+  return { first, output };
+}
