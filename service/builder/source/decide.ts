@@ -1,17 +1,16 @@
 /** Decides whether to build, which commit, and why. Builds where the changes are unknown. */
-import picomatch from "picomatch";
 import { isUnder } from "../files.ts";
 import { listed } from "../run/setback.ts";
 import type { Changes } from "./repository.ts";
 
-/** Of picomatch's syntax only the star is used: a bracket or a brace in a pattern is a character of a name. */
-const escaped = (name: string): string => name.replace(/[^\p{L}\p{N}*/]/gu, "\\$&").replace(/\*+/g, "*");
+/** A star stands for any characters of a name; a bracket or a brace is itself. */
+const expressionOf = (pattern: string): string =>
+  (pattern.split("/").filter(Boolean).join("/") || "*").replace(/[\\^$.+?()[\]{}|]/g, "\\$&").replace(/\*+/g, "[^/]*");
 
 /** The paths that match a pattern: `static` and `static/` match all below, `deploy*` matches deploy.sh and deploy/run. */
 export function relevant(paths: readonly string[], patterns: readonly string[]): string[] {
-  const globs = patterns.map((pattern) => escaped(pattern.split("/").filter(Boolean).join("/") || "*"));
-  const matches = picomatch([...globs, ...globs.map((glob) => `${glob}/**`)], { dot: true, flags: "s" });
-  return paths.filter((path) => matches(path));
+  const matching = new RegExp(`^(?:${patterns.map(expressionOf).join("|")})(?:/|$)`);
+  return patterns.length === 0 ? [] : paths.filter((path) => matching.test(path));
 }
 
 export type Known = {
