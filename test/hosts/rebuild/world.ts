@@ -75,7 +75,8 @@ export async function buildRebuild(host: Host, options: RebuildOptions = {}): Pr
 /** `site` of each hook. */
 export type Sites = Record<HookName, Readonly<Record<string, unknown>> | undefined>;
 
-const hooksOf = (git: GitServer, { site, docs }: Sites) => [
+/** `pushgate:hooks` of the stack. */
+export const hooksOf = (git: GitServer, { site, docs }: Sites) => [
   {
     name: "site",
     gitHost: "github",
