@@ -51,11 +51,16 @@ async function run(request: RunRequest, engine: string): Promise<End> {
     PULUMI_CONFIG: JSON.stringify(Object.fromEntries(request.getConfigMap().toObject())),
     PULUMI_CONFIG_SECRET_KEYS: JSON.stringify(request.getConfigsecretkeysList()),
   };
-  const child = spawn("node", [runner(folder), ...flags, entry, ...request.getArgsList()], {
-    cwd: request.getPwd(),
-    env,
-    stdio: ["ignore", "inherit", "inherit"],
-  });
+  const { nodeargs = "" } = (info?.getOptions()?.toJavaScript() ?? {}) as { nodeargs?: string };
+  const child = spawn(
+    "node",
+    [...nodeargs.split(" ").filter(Boolean), runner(folder), ...flags, entry, ...request.getArgsList()],
+    {
+      cwd: request.getPwd(),
+      env,
+      stdio: ["ignore", "inherit", "inherit"],
+    },
+  );
   const ended = await new Promise<number | string>((resolve, reject) => {
     child.on("error", reject);
     child.on("close", (code, signal) => resolve(code ?? signal ?? "unknown"));
