@@ -39,10 +39,8 @@ export type Answer = {
 
 /** What one product of Cloudflare did with a request. The texts have no control characters. */
 export type SecurityEvent = {
-  /** The product, in lower case: firewallcustom, bic, botfight, … (the field Source of Cloudflare's firewall events). */
-  readonly source: string;
-  /** In lower case, without underscores: block, managedchallenge, skip, log, … */
-  readonly action: string;
+  readonly source: string; // the product, in lower case: firewallcustom, bic, botfight, …
+  readonly action: string; // in lower case, without underscores: block, managedchallenge, skip, log, …
   readonly rule: string;
   readonly description: string;
   readonly owner?: "pushgate" | "zone"; // of the rule, where the zone's rulesets have it
@@ -53,8 +51,7 @@ export type NginxLine = {
   readonly status: number; // 499 where Cloudflare left before the answer
   /** The receiver's status; empty or "-" where nginx tried no connection, 502 or 504 where the receiver did not answer. */
   readonly up_status: string;
-  /** Seconds; empty or "-" where no connection to the socket was opened. */
-  readonly up_connect: string;
+  readonly up_connect: string; // seconds; empty or "-" where no connection to the socket was opened
   readonly in_ranges: string; // "1": the client address is in the git host's ranges
   readonly limit: string; // REJECTED: by nginx's rate limit
   readonly client: string;
@@ -63,35 +60,22 @@ export type NginxLine = {
 /** A line of the receiver's journal: `JournalLine` of service/journal.ts. */
 export type ReceiverLine = { readonly status: number; readonly reason: string; readonly source: string | null };
 
+type Finding = { readonly time: string; readonly code: string; readonly what: string; readonly fix: string };
+
 /** What a host reports of its own layers, at the time of the trace. */
 export type HostState = {
   readonly host: string;
-  /** What a person types before a command of root: "ssh root@web1.example.org". */
-  readonly ssh: string;
+  readonly ssh: string; // what a person types before a command of root: "ssh root@web1.example.org"
   /** Why the host could not be looked at; then nothing else is known of it. */
   readonly unreachable?: string;
-  /** What is not as this release declares it, with the name of its layer of infra/host. */
+  /** What is not as this release declares it, with the name of its host layer. */
   readonly differences: readonly (Omit<Difference, "of" | "diff"> & { readonly layer: string })[];
   /** The guard's, each in force until the next one's time; the last one is of now. A fault has a fix. */
-  readonly findings: readonly {
-    readonly time: string;
-    readonly code: string;
-    readonly what: string;
-    readonly fix: string;
-  }[];
+  readonly findings: readonly Finding[];
   /** Rules and policies of other tables that may drop what comes to the origin port: "inet other in: drop". */
   readonly drops: readonly string[];
-  /** Counters of pushgate's own table with their packets, and the last lines of the kernel's log with its prefix. */
-  readonly counters: readonly string[];
-  readonly kernelLines: readonly string[];
-  /** The allowlist of each socket: what is installed, and what this release declares. CIDRs. */
-  readonly sockets: readonly {
-    readonly unit: string;
-    readonly hooks: readonly string[];
-    readonly installed: readonly string[];
-    readonly declared: readonly string[];
-  }[];
-  /** Of the file systems with the spool and with nginx's logs; undefined where there is none. */
+  readonly sockets: readonly { readonly unit: string; readonly hooks: readonly string[] }[];
+  /** Of the file systems with the spool and with nginx's logs; absent where there is none. */
   readonly spool?: Room;
   readonly logs?: Room;
 };
@@ -101,12 +85,10 @@ export const isFull = ({ freeKiB, freeFiles }: Room): boolean => freeKiB < 1024 
 
 /** What is broken now and may explain an outcome. */
 export type Cause = {
-  /** The name of the outcome. */
-  readonly outcome: string;
+  readonly outcome: string; // its name
   /** The layer that broke. The outcome's layer can be another: where nginx is down, Cloudflare finds a closed port. */
   readonly layer: PathLayer;
   readonly host: string;
   readonly what: string;
-  /** A command for the operator's shell, or what to do by hand. */
-  readonly fix: string;
+  readonly fix: string; // a command for the operator's shell, or what to do by hand
 };

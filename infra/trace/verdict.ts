@@ -14,7 +14,6 @@ export type Verdict = {
   readonly outcomes: readonly Pick<Outcome, "name" | "layer" | "what" | "fix">[];
   readonly causes: readonly Cause[];
 };
-/** A delivery that was traced. */
 export type Traced = Evidence & Verdict;
 
 /** The number of Cloudflare's page, such as "error code: 1010"; undefined where the body is not known or has none. */
@@ -44,8 +43,8 @@ function fitsEvents({ event: shape }: Outcome, events: readonly SecurityEvent[])
       (action === undefined || actions[action].includes(event.action)) &&
       (source === undefined || source.includes(event.source)) &&
       !not.source?.includes(event.source) &&
-      !(not.rule !== undefined && not.rule === event.rule) &&
-      !(not.owner !== undefined && not.owner === event.owner),
+      (not.rule === undefined || not.rule !== event.rule) &&
+      (not.owner === undefined || not.owner !== event.owner),
   );
 }
 
@@ -78,11 +77,13 @@ const fits = (outcome: Outcome, { history, answer, cloudflare = [], nginx, recei
   leaves(outcome.nginx, nginx, fitsNginx) &&
   ((outcome.unlogged && receiver === "none") || leaves(outcome.receiver, receiver, fitsReceiver));
 
-const owners = { pushgate: "pushgate's own rule", zone: "the zone's own rule" } as const;
-
 /** A rule as a person finds it in the dashboard. */
 export const ruleText = ({ owner, rule, description }: SecurityEvent): string =>
-  [owner === undefined ? "the rule" : owners[owner], ...(description === "" ? [] : [`"${description}"`]), rule]
+  [
+    owner === undefined ? "the rule" : `${owner === "zone" ? "the zone" : owner}'s own rule`,
+    description && `"${description}"`,
+    rule,
+  ]
     .filter((part) => part !== "")
     .join(" ");
 

@@ -3,24 +3,21 @@
 # the variables before this text, and the calls of `units`, `hook` and `site` after it.
 # Output: lines of words; a text is in base64, so that it cannot pass for another line.
 set -u
-export LC_ALL=C
+export LC_ALL=C TZ=UTC
 
 encode() { base64 2>/dev/null | tr -d '\n'; }
 count() { find "$1" -mindepth 1 -maxdepth 1 ! -name '.*' 2>/dev/null | wc -l; }
-# Prints when the builder took its markers, or the time of root's oldest request if that is earlier: seconds since 1970,
-# or nothing.
-oldest() { find "$sites/$1/work/taken" "$sites/$1/work/parked" "$rootRequests/$1" -type f ! -name '.*' -printf '%T@\n' 2>/dev/null | sort -n | sed -n '1s/\..*//p'; }
 
 units() { # the hook they belong to or "-", unit names
   owner=$1
   shift
-  states=$(systemctl show -p Id,LoadState,ActiveState,SubState,Result,UnitFileState "$@" 2>/dev/null | encode)
+  states=$(systemctl show -p Id,LoadState,ActiveState,SubState,Result,UnitFileState,ActiveEnterTimestamp "$@" 2>/dev/null | encode)
   echo "units $owner $states"
 }
 
 hook() { # name
   taken=$(cat "$sites/$1/work/taken" "$sites/$1/work/parked" 2>/dev/null | sort -u | wc -l)
-  echo "hook $1 $(count "$spool/$1") $(($(count "$requests/$1") + $(count "$rootRequests/$1"))) $taken $(oldest "$1")"
+  echo "hook $1 $(count "$spool/$1") $(($(count "$requests/$1") + $(count "$rootRequests/$1"))) $taken"
 }
 
 site() { # hook, its units

@@ -1,12 +1,12 @@
 /** Requests of root to a site's builder, and what the builder reports of them. */
 import { scriptBeside, variables } from "../../apply/shell.ts";
 import { paths, units } from "../../host/paths.ts";
-import { ended, type Options } from "../command.ts";
+import { ended } from "../command.ts";
 import { runOnHost, type Target } from "../run-on-host.ts";
 import { UserError } from "../stack.ts";
 import { parseResult } from "./host-report.ts";
 
-export type Request = {
+type Request = {
   /** Name of the file in root's folder of requests, which says what is requested: service/builder/run/markers.ts. */
   readonly file: string;
   readonly seconds: number;
@@ -14,7 +14,7 @@ export type Request = {
   readonly restart: boolean;
 };
 
-export type Result = { readonly host: string; readonly result: string; readonly reason: string; readonly at: string };
+type Result = Readonly<Record<"host" | "result" | "reason", string>>;
 
 export const requestScript = (hook: string, { file, seconds, restart }: Request): string => {
   const values = variables({
@@ -32,17 +32,17 @@ export async function request(host: Target, hook: string, wanted: Request): Prom
     throw new UserError(
       `${host.name}: the builder has run again since, and its journal has no line of this run. Run npx pushgate status.`,
     );
-  const { result, reason, at } = parseResult(`${host.name}: ${hook}`, answer);
-  return { host: host.name, result, reason, at };
+  const { result, reason } = parseResult(`${host.name}: ${hook}`, answer);
+  return { host: host.name, result, reason };
 }
 
 /** Prints a line for each host; throws a UserError with those that ended in another way, or that did not answer. */
-export async function show(running: readonly Promise<Result>[], wanted: string, { json }: Options): Promise<void> {
-  const { values: results, faults: silent } = await ended(running);
-  const line = ({ host, result, reason }: Result) => `${host}: ${result}: ${reason}`;
-  const [good, bad] = [true, false].map((is) => results.filter(({ result }) => (result === wanted) === is));
-  if (json) console.log(JSON.stringify(results, null, 2));
-  else for (const one of good!) console.log(line(one));
-  const faults = [...bad!.map(line), ...silent];
+export async function show(running: readonly Promise<Result>[], wanted: string): Promise<void> {
+  const { values, faults } = await ended(running);
+  for (const { host, result, reason } of values) {
+    const line = `${host}: ${result}: ${reason}`;
+    if (result === wanted) console.log(line);
+    else faults.push(line);
+  }
   if (faults.length > 0) throw new UserError(faults.join("\n"));
 }

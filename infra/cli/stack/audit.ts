@@ -4,7 +4,7 @@
  */
 import { command, type Options, ofStack } from "../command.ts";
 import { type Endpoint, endpointsOf, nameOfEndpoint } from "../endpoints.ts";
-import { pulumi, readStack, UserError } from "../stack.ts";
+import { orUserError, pulumi, readStack, UserError } from "../stack.ts";
 import { drift } from "../webhook/hook-set.ts";
 import { assertOneOrigin, clientOf } from "../webhook/webhooks.ts";
 
@@ -28,25 +28,28 @@ async function auditWebhooks(options: Options): Promise<number> {
   const hasToken = hooks.some((hook) => clientOf(hook) !== undefined);
   if (!hasToken || !hosts.some(({ state }) => state === "present")) return 0;
   const endpoints = (await endpointsOf(undefined, options)).filter(({ hook }) => clientOf(hook) !== undefined);
-  assertOneOrigin(endpoints.map(({ hook }) => hook));
-  const found = await Promise.all(endpoints.map(lookAt));
+  assertOneOrigin(hooks);
   console.log("Webhooks:");
-  for (const { text } of found) console.log(`  ${text}`);
-  return found.some(({ exit }) => exit === failed) ? failed : Math.max(...found.map(({ exit }) => exit));
+  const statuses = await Promise.all(endpoints.map(auditWebhook));
+  return statuses.includes(failed) ? failed : Math.max(...statuses);
 }
 
-async function lookAt(endpoint: Endpoint): Promise<{ readonly text: string; readonly exit: number }> {
-  const name = nameOfEndpoint(endpoint);
-  const fix = `npx pushgate hook ${endpoint.hook.name} --set`;
-  try {
-    const client = clientOf(endpoint.hook)!;
-    const [own, ...more] = await client.own(endpoint);
-    if (own === undefined) return { text: `${name}: missing. Run ${fix}.`, exit: drifted };
-    const lines = [...drift(client, own, endpoint), ...(more.length > 0 ? [`${more.length} more lead there`] : [])];
-    if (lines.length > 0) return { text: `${name}: ${lines.join("; ")}. Run ${fix}.`, exit: drifted };
-    return { text: `${name}: as declared`, exit: 0 };
-  } catch (error) {
-    if (!(error instanceof UserError)) throw error;
-    return { text: `${name}: ${error.message}`, exit: failed };
-  }
+async function auditWebhook(endpoint: Endpoint): Promise<number> {
+  const found = await orUserError(driftOf(endpoint));
+  const fix = `Run npx pushgate hook ${endpoint.hook.name} --set.`;
+  const [text, status] =
+    found instanceof UserError
+      ? [found.message, failed]
+      : found.length > 0
+        ? [`${found.join("; ")}. ${fix}`, drifted]
+        : ["as declared", 0];
+  console.log(`  ${nameOfEndpoint(endpoint)}: ${text}`);
+  return status!;
+}
+
+async function driftOf(endpoint: Endpoint): Promise<string[]> {
+  const client = clientOf(endpoint.hook)!;
+  const [own, ...more] = await client.own(endpoint);
+  if (own === undefined) return ["missing"];
+  return [...drift(client, own, endpoint), ...(more.length > 0 ? [`${more.length} more lead there`] : [])];
 }

@@ -18,10 +18,8 @@ type Question = {
   readonly isNeeded?: (answers: Answers) => boolean;
 };
 
-const [host, hook] = [
-  ["hosts", 0],
-  ["hooks", 0],
-] as const;
+const host = ["hosts", 0];
+const hook = ["hooks", 0];
 const isSelfHosted = ({ gitHost = "" }: Answers): boolean => !Object.hasOwn(published, gitHost);
 
 export const aboutZone: readonly Question[] = [{ name: "zone", path: ["zone"] }];
@@ -49,43 +47,39 @@ export const flagOf = (name: string): string => `--${name.replace(/[A-Z]/g, (let
 const schemaOf = ({ path }: Question): Schema =>
   path.reduce<Schema>((schema, key) => {
     const { item, entries } = unwrapped(schema);
-    return (typeof key === "number" ? item : entries?.[key]) as Schema;
+    return unwrapped((typeof key === "number" ? item : entries?.[key]) as Schema);
   }, shape);
 
 /** As the configuration has it: a list for a schema of several. */
 export const configured = (question: Question, answer: string): string | string[] =>
-  unwrapped(schemaOf(question)).item === undefined ? answer : answer.split(",").map((one) => one.trim());
+  schemaOf(question).item === undefined ? answer : answer.split(",").map((one) => one.trim());
 
 const formFor = (schema: Schema): string =>
   schema.item === undefined ? formOf(schema) : `${formOf(schema.item)}, with commas between them`;
 
 /** What the key means, and its form where no usual answer shows it. */
 export function explained(question: Question, usual: string | undefined): string {
-  const schema = unwrapped(schemaOf(question));
-  const { description } = v.getMetadata(schema);
+  const schema = schemaOf(question);
   const more = usual === undefined ? ` Use ${formFor(schema)}.` : usual === "" ? " May be empty." : "";
-  return `${description}${more}`;
+  return `${v.getMetadata(schema).description}${more}`;
 }
 
 function faultOf(question: Question, answer: string): string | undefined {
   if (answer === "" && question.usual !== undefined) return undefined;
-  const schema = unwrapped(schemaOf(question));
-  if (v.is(schema, configured(question, answer))) return undefined;
-  return `${found(answer)}. Use ${formFor(schema)}.`;
+  const schema = schemaOf(question);
+  return v.is(schema, configured(question, answer)) ? undefined : `${found(answer)}. Use ${formFor(schema)}.`;
 }
 
 /** Adds an answer to each question: from its flag, from a person, or the usual one. Throws all faults as one UserError. */
 export async function answered(questions: readonly Question[], answers: Answers, flags: Answers): Promise<void> {
   const faults: string[] = [];
   for (const question of questions) {
-    const { name, usual, isNeeded } = question;
-    if (isNeeded?.(answers) === false) continue;
-    const standard = usual?.(answers);
-    const answer = flags[name] ?? (hasTerminal() ? await prompt(question, standard) : standard);
-    if (answer === undefined) faults.push(`${flagOf(name)} is missing: ${explained(question, standard)}`);
-    else answers[name] = answer;
-    const fault = answer === undefined ? undefined : faultOf(question, answer);
-    if (fault !== undefined) faults.push(`${flagOf(name)} ${fault}`);
+    if (question.isNeeded?.(answers) === false) continue;
+    const usual = question.usual?.(answers);
+    const answer = flags[question.name] ?? (hasTerminal() ? await prompt(question, usual) : usual);
+    const fault = answer === undefined ? `is missing: ${explained(question, usual)}` : faultOf(question, answer);
+    if (fault !== undefined) faults.push(`${flagOf(question.name)} ${fault}`);
+    if (answer !== undefined) answers[question.name] = answer;
   }
   if (faults.length > 0) throw new UserError(faults.join("\n"));
 }
@@ -95,7 +89,7 @@ async function prompt(question: Question, usual: string | undefined): Promise<st
   const asked = {
     message: `${question.name}: ${explained(question, usual)}`,
     ...(usual && { default: usual }),
-    validate: (answer: string) => {
+    validate(answer: string) {
       const fault = faultOf(question, answer.trim());
       return fault === undefined || `That ${fault}`;
     },

@@ -28,12 +28,16 @@ const eventsQuery = zoneQuery(
     filter: { rayName_in: $rays, datetime_geq: $from, datetime_leq: $to }, limit: $limit, orderBy: [datetime_DESC]
   ) { action source ruleId description rayName }`,
 );
-/** `Limits`: how wide a time range may be and how long events are kept, in seconds, as the plan has it. */
+/** How wide a time range may be and how long events are kept, in seconds, as the plan has it. */
 type Limits = { readonly enabled: boolean; readonly maxDuration: number; readonly notOlderThan: number };
 type Row = Readonly<Record<"action" | "source" | "ruleId" | "description" | "rayName", unknown>>;
+type ZoneData = {
+  readonly settings?: { readonly firewallEventsAdaptive?: Limits };
+  readonly firewallEventsAdaptive?: readonly Row[];
+};
 
-async function inZone<T>(api: CloudflareApi, query: string, variables: Readonly<Record<string, unknown>>) {
-  const found = await api.query<{ readonly viewer?: { readonly zones?: readonly T[] } } | null>(query, variables);
+async function inZone(api: CloudflareApi, query: string, variables: object): Promise<ZoneData | undefined> {
+  const found = await api.query<{ viewer?: { zones?: ZoneData[] } } | null>(query, { ...variables });
   return found?.viewer?.zones?.[0];
 }
 
@@ -47,18 +51,19 @@ type Rule = { readonly id: string; readonly ref?: string; readonly description?:
 /** One line: a text with a line break could look like a line of trace's own. */
 const text = (value: unknown): string => printable(String(value ?? "").replace(/\s+/g, " ")).slice(0, 200);
 
-type Found = SecurityEvent & { readonly ray: string };
+type RayEvent = SecurityEvent & { readonly ray: string };
 
 /** Adds whose rule each event names, and its description. Without the permission to read rules, changes no event. */
-async function withOwner(api: CloudflareApi, zone: string, events: readonly Found[]): Promise<readonly Found[]> {
+async function withOwner(api: CloudflareApi, zone: string, events: readonly RayEvent[]): Promise<readonly RayEvent[]> {
   const wanted = [...new Set(events.flatMap(({ source }) => phases[source] ?? []))];
   const read = wanted.map((phase) => api.get<{ rules?: Rule[] }>(`zones/${zone}/rulesets/phases/${phase}/entrypoint`));
   const rulesets = await Promise.all(read).catch((error: unknown) => {
     if (!(error instanceof ApiError)) throw error;
     return [];
   });
+  const rules = rulesets.flatMap((ruleset) => ruleset?.rules ?? []);
   return events.map((event) => {
-    const rule = rulesets.flatMap((ruleset) => ruleset?.rules ?? []).find(({ id }) => id === event.rule);
+    const rule = rules.find(({ id }) => id === event.rule);
     if (rule === undefined) return event;
     const description = event.description || text(rule.description);
     return { ...event, description, owner: isOurs(rule) ? "pushgate" : "zone" };
@@ -66,19 +71,18 @@ async function withOwner(api: CloudflareApi, zone: string, events: readonly Foun
 }
 
 /** Events of these rays as far back as one query reaches, or why there are none. */
-async function eventsOf(api: CloudflareApi, name: string, rays: readonly string[]): Promise<readonly Found[] | string> {
-  const [{ id: zone } = { id: "" }] = await api.list<{ id: string }>(`zones?name=${encodeURIComponent(name)}`);
-  if (zone === "") return `cloudflare:apiToken cannot read a zone ${name}`;
-  type Settings = { readonly settings?: { readonly firewallEventsAdaptive?: Limits } };
-  const limits = (await inZone<Settings>(api, limitsQuery, { zone }))?.settings?.firewallEventsAdaptive;
+async function eventsOf(api: CloudflareApi, name: string, rays: readonly string[]) {
+  const [found] = await api.list<{ id: string }>(`zones?name=${encodeURIComponent(name)}`);
+  if (found === undefined) return `cloudflare:apiToken cannot read a zone ${name}`;
+  const zone = found.id;
+  const limits = (await inZone(api, limitsQuery, { zone }))?.settings?.firewallEventsAdaptive;
   const seconds = Math.min(Number(limits?.maxDuration), Number(limits?.notOlderThan)) - skew;
   if (limits?.enabled !== true || !(seconds > 0)) return "the zone's plan has no security events";
   const to = Date.now() + skew * 1000;
-  const found = await inZone<{ readonly firewallEventsAdaptive?: readonly Row[] }>(api, eventsQuery, {
-    ...{ zone, rays, limit: Math.min(rays.length * eachLeaves, largestPage) },
-    ...{ from: new Date(to - seconds * 1000).toISOString(), to: new Date(to).toISOString() },
-  });
-  const events = (found?.firewallEventsAdaptive ?? []).map((row) => ({
+  const range = { from: new Date(to - seconds * 1000).toISOString(), to: new Date(to).toISOString() };
+  const limit = Math.min(rays.length * eachLeaves, largestPage);
+  const rows = (await inZone(api, eventsQuery, { zone, rays, limit, ...range }))?.firewallEventsAdaptive ?? [];
+  const events = rows.map((row) => ({
     source: text(row.source).toLowerCase(),
     action: text(row.action).toLowerCase().replaceAll("_", ""),
     ...{ rule: text(row.ruleId), description: text(row.description), ray: text(row.rayName) },
@@ -102,9 +106,9 @@ async function look(rays: readonly string[], access: () => Promise<Access>, seco
 }
 
 /** Its ray, or why none is looked for. */
-function rayOf({ headers }: Pick<Answer, "headers"> = { headers: {} }): { ray: string } | { notLooked: string } {
-  if (headers["x-served-by"]) return { notLooked: "it let the request pass: X-Served-By names the host" };
-  const [, ray] = /^([0-9a-f]{16})(-\w+)?$/i.exec(headers["cf-ray"] ?? "") ?? [];
+function rayOf(answer: Answer | undefined): { ray: string } | { notLooked: string } {
+  if (answer?.headers["x-served-by"]) return { notLooked: "it let the request pass: X-Served-By names the host" };
+  const [, ray] = /^([0-9a-f]{16})(-\w+)?$/i.exec(answer?.headers["cf-ray"] ?? "") ?? [];
   if (ray !== undefined) return { ray: ray.toLowerCase() };
   return { notLooked: "the answer has no ray. Add --status and --header 'cf-ray: …', as the git host shows them" };
 }

@@ -42,25 +42,16 @@ export function layersOf(stack: Declared, host: Host): HostLayer[] {
   });
 }
 
-const socketsOf = (stack: Declared) =>
-  sourceSets(settingsOf(stack)).map(({ name, cidrs, hooks }) => ({
-    ...{ unit: units.socket(name), declared: cidrs, hooks: hooks.map((hook) => hook.name) },
-  }));
-
 export function stateScript(stack: Declared, host: Host): string {
-  const [sockets, findings] = [socketsOf(stack).map(({ unit }) => unit), `${paths.guard}/findings`];
-  const values = { port: host.originPort, spool: paths.spool, logs: dirname(logs.access), findings, sockets };
-  const script = [variables(values), scriptBeside(import.meta.url, "state.sh")];
+  const values = { port: host.originPort, spool: paths.spool, logs: dirname(logs.access) };
+  const head = variables({ ...values, findings: `${paths.guard}/findings` });
+  const script = [head, scriptBeside(import.meta.url, "state.sh")];
   return ["(", ...script, "(", probeScript(layersOf(stack, host)), ") | state probe", ")"].join("\n");
 }
 
 export function parseState(answer: string, stack: Declared, host: Host): HostState {
-  const texts = new Map(
-    [...answer.matchAll(/^state (\S+) (\S*)$/gm)].map(([, what, encoded]) => [
-      what!,
-      Buffer.from(encoded!, "base64").toString("utf8"),
-    ]),
-  );
+  const encoded = [...answer.matchAll(/^state (\S+) (\S*)$/gm)];
+  const texts = new Map(encoded.map(([, what, text = ""]) => [what, Buffer.from(text, "base64").toString("utf8")]));
   const linesOf = (what: string): string[] =>
     printableLines(texts.get(what) ?? "")
       .split("\n")
@@ -72,23 +63,23 @@ export function parseState(answer: string, stack: Declared, host: Host): HostSta
     return [[what, { freeKiB: Number(freeKiB), freeFiles: Number(freeFiles), readOnly }] as const];
   });
   return {
-    ...{ host: host.name, ssh: `ssh ${word(host.ssh)}${host.sudo ? " sudo" : ""}` },
-    differences: differencesOf(texts.get("probe") ?? "", stack, host),
+    host: host.name,
+    ssh: `ssh ${word(host.ssh)}${host.sudo ? " sudo" : ""}`,
+    differences: differencesOf(texts.get("probe") ?? "", layersOf(stack, host)),
     findings: linesOf("findings").map((line) => {
       const [seconds, code = "", what = "", fix = ""] = line.split("\t");
       return { time: timeOfMicros(Number(seconds) * 1e6), code, what, fix };
     }),
-    ...{ drops: linesOf("drops"), counters: linesOf("counters"), kernelLines: linesOf("kernel") },
-    sockets: socketsOf(stack).map((socket) => ({
-      ...socket,
-      installed: linesOf(socket.unit).flatMap((line) => line.split(" ")),
+    drops: linesOf("drops"),
+    sockets: sourceSets(settingsOf(stack)).map(({ name, hooks }) => ({
+      unit: units.socket(name),
+      hooks: hooks.map((hook) => hook.name),
     })),
     ...Object.fromEntries(rooms),
   };
 }
 
-function differencesOf(probe: string, stack: Declared, host: Host): HostState["differences"] {
-  const layers = layersOf(stack, host);
+function differencesOf(probe: string, layers: readonly HostLayer[]): HostState["differences"] {
   try {
     const names = layers.map(({ name }) => name);
     const report = parseProbe(probe, names);

@@ -9,11 +9,11 @@ import { type Traced, verdict } from "../../trace/verdict.ts";
 import { command, type Options, ofStack, valued } from "../command.ts";
 import { endpointsOf } from "../endpoints.ts";
 import { deliveryId } from "../site/logs.ts";
-import { accessOf, UserError } from "../stack.ts";
+import { accessOf, orUserError, UserError } from "../stack.ts";
 import { showPings } from "../webhook/ping.ts";
 import { atCloudflare } from "./cloudflare.ts";
 import { type HistoryOptions, recordedAs, traceHistory } from "./history.ts";
-import { joined, onHosts, orUserError } from "./hosts.ts";
+import { joined, onHosts } from "./hosts.ts";
 import { exitOf, traceText } from "./text.ts";
 
 type TraceOptions = HistoryOptions & {
@@ -29,12 +29,12 @@ const header = (text: string, former: Answer["headers"]): Answer["headers"] => {
   if (name === undefined || value === undefined) throw new InvalidArgumentError("Write it as 'name: value'.");
   return { ...former, [name.toLowerCase()]: value };
 };
-const units = { d: 24 * 3_600_000, h: 3_600_000, m: 60_000 } as const;
 /** Milliseconds. */
+const units: Readonly<Record<string, number>> = { d: 24 * 3_600_000, h: 3_600_000, m: 60_000 };
 const age = valued(
   /^[1-9]\d{0,3}[dhm]$/,
   "Write it as 3d, 12h or 30m.",
-  (text) => Number.parseInt(text, 10) * units[text.at(-1) as keyof typeof units],
+  (text) => Number.parseInt(text, 10) * units[text.at(-1)!]!,
 );
 const count = valued(/^([1-9]\d?|1\d\d|200)$/, "Use a number from 1 to 200.", Number);
 const ofOne = (flags: string, text: string, parser: (text: string) => unknown) =>
@@ -61,32 +61,37 @@ export const trace = command({
     {},
   )
   .option("--hook <name>", "this hook only: its delivery history at the git host, which needs the git host's token")
-  .addOption(new Option("--last <number>", "the last deliveries of the history").argParser(count).conflicts("since"))
-  .option("--since <time>", "the failed deliveries since then, such as 3d, 12h or 30m", age)
-  .option("--redeliver", "have the git host send the failed ones again, once each, after a ping has arrived")
-  .option("--ping", "send a ping and follow it")
-  .addHelpText(
-    "after",
-    "\nExit status:\n  0  delivered\n  1  rejected, and the layer is named\n  2  the command line is wrong\n  3  unknown",
+  .addOption(
+    new Option("--last <number>", "the last deliveries of the history")
+      .argParser(count)
+      .conflicts(["since", "redeliver"]),
   )
+  .option("--since <time>", "the failed deliveries since then, such as 3d, 12h or 30m", age)
+  .addOption(
+    new Option(
+      "--redeliver",
+      "have the git host send the failed ones again, once each, after a ping has arrived",
+    ).conflicts("json"),
+  )
+  .option("--ping", "send a ping and follow it")
   .action(async ({ delivery, status, header: headers, ping, ...options }: TraceOptions) => {
     const { hook, last, since, redeliver } = options;
     if (ping) return void (await showPings(await endpointsOf(hook, options), options));
     if (status === undefined && Object.keys(headers).length > 0)
       trace.error("error: --header belongs to an answer. Add --status.");
-    const ofHistory = last ?? since ?? redeliver ?? (status === undefined && delivery === undefined ? hook : undefined);
-    if (ofHistory !== undefined) return traceHistory(options);
-    if (delivery === undefined && status === undefined)
+    if (status === undefined && delivery === undefined) {
+      if ((last ?? since ?? redeliver ?? hook) !== undefined) return traceHistory(options);
       trace.error(
         "error: there is nothing to trace. Add --delivery or --status, as the git host shows them, or --hook, --since or --ping.",
       );
+    }
     const recorded = delivery === undefined || status !== undefined ? [] : await inHistory(delivery, options);
     const found = recorded.length > 0 ? recorded : await byHand(delivery, status, headers, options);
     if (options.json) console.log(JSON.stringify(found, null, 2));
     else for (const one of found) console.log(traceText(one));
     // A delivery to several hosts has one id: of each, the newest attempt counts.
-    const newest = [...Map.groupBy(found, ({ host }) => host).values()].map((attempts) => attempts.at(-1)!);
-    process.exitCode = Math.max(...newest.map(exitOf));
+    const newest = new Map(found.map((one) => [one.host, one]));
+    process.exitCode = Math.max(...[...newest.values()].map(exitOf));
   });
 
 /** What the delivery history has, where the git host's token is given; without it trace reads the hosts' logs alone. */
@@ -107,10 +112,9 @@ async function byHand(
     delivery === undefined ? [{}] : joined((await onHosts([delivery], options)).get(delivery)!);
   const answer = status === undefined ? undefined : { status, headers, partial: true as const };
   const [looked] = await atCloudflare([answer], () => accessOf(ofStack(options)));
+  const seen = logged.map((one): Evidence => ({ ...one, ...(answer && { answer }), ...looked }));
   // Of several attempts, the answer is that of those whose lines it does not contradict.
-  const own = logged.filter((one) => answer === undefined || verdict({ ...one, answer }).outcomes.length > 0);
-  const traced = answer === undefined ? logged : own.map((one) => ({ ...one, answer }));
-  return (traced.length > 0 ? traced : [{ ...(answer && { answer }) }])
-    .map((one) => ({ ...one, ...looked }))
-    .map((one) => ({ ...one, ...verdict(one) }));
+  const fitting = seen.filter(({ cloudflare: _, ...one }) => verdict(one).outcomes.length > 0);
+  const traced = answer === undefined ? seen : fitting.length > 0 ? fitting : [{ answer, ...looked }];
+  return traced.map((one) => ({ ...one, ...verdict(one) }));
 }

@@ -8,7 +8,7 @@ import { printable } from "../../../service/printable.ts";
 import { all, confirm, type Options } from "../command.ts";
 import { type Endpoint, nameOfEndpoint, wantedOf } from "../endpoints.ts";
 import { UserError } from "../stack.ts";
-import { assertOneOrigin, differences, neededClient, type WebhookClient } from "./webhooks.ts";
+import { assertOneOrigin, clientOf, differences, type WebhookClient, whyNot } from "./webhooks.ts";
 
 /** What differs between a webhook and what pushgate would set, in lines of "events: push, issues -> push". */
 export function drift(client: WebhookClient, found: Webhook, endpoint: Endpoint): string[] {
@@ -16,31 +16,20 @@ export function drift(client: WebhookClient, found: Webhook, endpoint: Endpoint)
   return [...url, ...differences(found.settings, client.api.wanted(wantedOf(endpoint)))];
 }
 
-type Step = {
-  readonly endpoint: Endpoint;
-  readonly client: WebhookClient;
-  readonly own?: Webhook;
-  readonly text: string;
-};
-
-async function stepOf(endpoint: Endpoint): Promise<Step> {
-  const client = neededClient(endpoint.hook, "set the webhook");
+async function stepOf(endpoint: Endpoint) {
+  const { hook, url } = endpoint;
+  const client = clientOf(hook);
+  if (client === undefined) throw new UserError(whyNot(hook, "settings"));
+  // Throws where the hook has no secret, before any webhook is changed.
+  const wanted = wantedOf(endpoint);
   const [own, ...more] = await client.own(endpoint);
   const name = nameOfEndpoint(endpoint);
-  const page = `${endpoint.hook.repository}: ${gitHosts[endpoint.hook.gitHost].webhookPage.replace(/ > (Add|Create)\b.*$/, "")}`;
-  const others =
-    more.length > 0 ? `\n  ${more.length} more of its webhooks lead there, and stay. Remove them at ${page}.` : "";
-  // Throws where the hook has no secret, before any webhook is changed.
-  wantedOf(endpoint);
-  if (own === undefined) return { endpoint, client, text: `${name}: creates the webhook to ${endpoint.url}` };
-  const changed = drift(client, own, endpoint);
-  const what = changed.length === 0 ? "no setting differs" : changed.join("; ");
-  return {
-    endpoint,
-    client,
-    own,
-    text: `${name}: corrects webhook ${own.id}: ${what}; the secret is sent anew${others}`,
-  };
+  if (own === undefined) return { endpoint, client, own, wanted, text: `${name}: creates the webhook to ${url}` };
+  const what = drift(client, own, endpoint).join("; ") || "no setting differs";
+  const page = gitHosts[hook.gitHost].webhookPage.replace(/ > (Add|Create)\b.*$/, "");
+  const others = `\n  ${more.length} more of its webhooks lead there, and stay. Remove them at ${hook.repository}: ${page}.`;
+  const text = `${name}: corrects webhook ${own.id}: ${what}; the secret is sent anew${more.length > 0 ? others : ""}`;
+  return { endpoint, client, own, wanted, text };
 }
 
 /** Prints what will change, prompts, and changes it. Throws a UserError for what the git host did not take over. */
@@ -48,11 +37,10 @@ export async function setWebhooks(endpoints: readonly Endpoint[], options: Optio
   assertOneOrigin(endpoints.map(({ hook }) => hook));
   const steps = await all(endpoints.map(stepOf));
   for (const { text } of steps) console.error(text);
-  const many = steps.length === 1 ? "one webhook" : `${steps.length} webhooks`;
-  await confirm(`This sets ${many}.`, options);
-  for (const { endpoint, client, own } of steps) {
-    if (own === undefined) await client.create(wantedOf(endpoint));
-    else await client.correct(own, wantedOf(endpoint));
+  await confirm(`This sets ${steps.length === 1 ? "one webhook" : `${steps.length} webhooks`}.`, options);
+  for (const { endpoint, client, own, wanted } of steps) {
+    if (own === undefined) await client.create(wanted);
+    else await client.correct(own, wanted);
     const [now] = await client.own(endpoint);
     const isLeft = (line: string): boolean => !(client.api.pingActivates && line.startsWith("active: "));
     const left = now === undefined ? ["the webhook is not there"] : drift(client, now, endpoint).filter(isLeft);
@@ -60,7 +48,6 @@ export async function setWebhooks(endpoints: readonly Endpoint[], options: Optio
       throw new UserError(
         `${nameOfEndpoint(endpoint)}: the git host did not take it over as sent: ${left.join("; ")}. ${client.api.lacks.join(" ")}`.trim(),
       );
-    // Standard output is for JSON.
-    (options.json ? console.error : console.log)(`${nameOfEndpoint(endpoint)}: the webhook is set.`);
+    console.log(`${nameOfEndpoint(endpoint)}: the webhook is set.`);
   }
 }

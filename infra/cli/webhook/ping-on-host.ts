@@ -1,7 +1,6 @@
 /**
- * A correctly signed ping that a host sends to its own receiver, from an address in the git host's ranges. The operator's
- * computer signs it. The request travels on the standard input of ssh, since GitLab's older deliveries hold the secret
- * itself, and no part of it is an argument on the host.
+ * A correctly signed ping that a host sends to its own receiver, from an address in the git host's ranges. The request
+ * travels on the standard input of ssh, since GitLab's older deliveries hold the secret itself.
  */
 import { randomUUID } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -9,16 +8,15 @@ import { type GitHost, gitHosts } from "../../../service/git-hosts/index.ts";
 import { scriptBeside, word } from "../../apply/shell.ts";
 import { settledHooks, sourceSets } from "../../config/derived.ts";
 import { servedByReceiver } from "../../contract.ts";
+import { isV4 } from "../../networks.ts";
 import type { Answer, Evidence } from "../../trace/evidence.ts";
 import { outcomes } from "../../trace/outcomes.ts";
 import { type Traced, type Verdict, verdict } from "../../trace/verdict.ts";
-import { all, type Options, ofStack, targets } from "../command.ts";
+import { type Options, ofStack, targets } from "../command.ts";
 import { type Endpoint, nameOfEndpoint, wantedOf } from "../endpoints.ts";
 import { runOnHost } from "../run-on-host.ts";
 import { readStack, UserError } from "../stack.ts";
 import { onHosts } from "../trace/hosts.ts";
-
-const lineEnd = "\r\n";
 
 /** A delivery that builds nothing; undefined where each delivery is a push. */
 export function signedPing({ mark, deliveryHeader, payload, sign }: GitHost, secret: string, id: string) {
@@ -28,22 +26,15 @@ export function signedPing({ mark, deliveryHeader, payload, sign }: GitHost, sec
   return { headers: { ...names, ...sign(secret, id, body) }, body };
 }
 
+type Request = NonNullable<ReturnType<typeof signedPing>>;
+
 /** The bytes of a request; `url`: that of the webhook. */
-function requestOf(
-  url: string,
-  { headers, body }: { headers: Readonly<Record<string, string>>; body: string },
-): string {
+function requestOf(url: string, { headers, body }: Request): string {
   const { host, pathname } = new URL(url);
-  const all = {
-    host,
-    "user-agent": "pushgate",
-    "content-type": "application/json",
-    "content-length": String(Buffer.byteLength(body)),
-    connection: "close",
-    ...headers,
-  };
-  const lines = Object.entries(all).map(([name, value]) => `${name}: ${value}`);
-  return [`POST ${pathname} HTTP/1.1`, ...lines, "", body].join(lineEnd);
+  const length = String(Buffer.byteLength(body));
+  const own = { host, "user-agent": "pushgate", "content-type": "application/json", "content-length": length };
+  const lines = Object.entries({ ...own, connection: "close", ...headers }).map(([name, value]) => `${name}: ${value}`);
+  return [`POST ${pathname} HTTP/1.1`, ...lines, "", body].join("\r\n");
 }
 
 export const pingScript = (request: string, source: string, port: number): string => `
@@ -58,10 +49,7 @@ function answerOf(text: string): Answer | undefined {
   const [, status, head = "", body = ""] =
     /^HTTP\/1\.1 (\d{3})[^\r]*\r\n((?:[^\r]+\r\n)*)\r\n([\s\S]*)$/.exec(text) ?? [];
   if (status === undefined) return undefined;
-  const headers = head.split(lineEnd).flatMap((line): [string, string][] => {
-    const [, name, value] = /^([\w-]+): (.*)$/.exec(line) ?? [];
-    return name === undefined ? [] : [[name.toLowerCase(), value ?? ""]];
-  });
+  const headers = [...head.matchAll(/^([\w-]+): (.*)\r$/gm)].map(([, name = "", value]) => [name.toLowerCase(), value]);
   return { status: Number(status), headers: Object.fromEntries(headers), body };
 }
 
@@ -82,18 +70,18 @@ export async function pingOnHost(endpoint: Endpoint, options: Options): Promise<
       `${nameOfEndpoint(endpoint)}: each delivery of ${hook.gitHost} is a push, so pushgate sends no ping. Send a test from the sender's page.`,
     );
   const { hosts, hooks } = await readStack(ofStack(options));
-  const [host] = targets(hosts, { ...options, host: name });
-  const set = sourceSets({ hooks: settledHooks(hooks) }).find((one) =>
-    one.hooks.some((each) => each.name === hook.name),
+  const here = { ...options, host: name };
+  const [host] = targets(hosts, here);
+  const { cidrs, port } = sourceSets({ hooks: settledHooks(hooks) }).find((set) =>
+    set.hooks.some((one) => one.name === hook.name),
   )!;
-  const source = sourceIn(set.cidrs);
-  const request = requestOf(url, ping);
-  const [text] = await all([runOnHost(host!, pingScript(request, source, set.port), 30)]);
-  const [, connected, hex = ""] = /^(connected )?([0-9a-f]*)$/.exec(text!.trim()) ?? [];
+  const [source = ""] = (cidrs.find(isV4) ?? cidrs[0] ?? "").split("/");
+  const text = await runOnHost(host!, pingScript(requestOf(url, ping), source, port), 30);
+  const [, connected, hex = ""] = /^(connected )?([0-9a-f]*)$/.exec(text.trim()) ?? [];
   const about = { hook: hook.name, host: name, delivery, kind: "ping" };
   if (connected === undefined) return { ...about, ...notAccepted };
   const answer = answerOf(Buffer.from(hex, "hex").toString());
-  const look = async () => (await onHosts([delivery], { ...options, host: name })).get(delivery)![0];
+  const look = async () => (await onHosts([delivery], here)).get(delivery)![0];
   let logged = await look();
   // journald may write the receiver's line a moment after the answer.
   const isReceivers = answer?.headers["x-served-by"] === servedByReceiver;
@@ -102,16 +90,7 @@ export async function pingOnHost(endpoint: Endpoint, options: Options): Promise<
     logged = await look();
   }
   // The ping did not pass nginx, so that its log says nothing.
-  const seen: Evidence = {
-    ...(answer !== undefined && { answer }),
-    ...(logged?.receiver !== undefined && { receiver: logged.receiver }),
-    ...(logged?.time && { time: logged.time }),
-  };
+  const { receiver, time } = logged ?? {};
+  const seen: Evidence = { ...(answer && { answer }), ...(receiver && { receiver }), ...(time && { time }) };
   return { ...seen, ...about, ...verdict(seen) };
-}
-
-/** An address of the first IPv4 range, else of the first range. */
-function sourceIn(cidrs: readonly string[]): string {
-  const [range = ""] = (cidrs.find((cidr) => !cidr.includes(":")) ?? cidrs[0] ?? "").split("/");
-  return range;
 }

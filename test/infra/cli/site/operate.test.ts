@@ -128,10 +128,11 @@ describe("secret", () => {
     });
     expect(calls().slice(before)).toEqual([]);
     rmSync(`${hosts.folder}/pulumi.log`);
-    expect((await hosts.run("secret", "show", "site")).stdout).toBe(`current   ${current}\nprevious  ${former}\n`);
-    // A start of pulumi takes a second.
-    expect(readFileSync(`${hosts.folder}/pulumi.log`, "utf8")).toBe("config --json --show-secrets\n");
     expect((await hosts.run("secret", "drop", "site")).code).toBe(0);
+    // A start of pulumi takes a second: one reads all that it needs.
+    expect(readFileSync(`${hosts.folder}/pulumi.log`, "utf8")).toMatch(
+      /^config --json --show-secrets\nconfig rm .*\n$/,
+    );
     expect(calls().slice(before)).toEqual(["config rm --path pushgate:secrets.site.previous <>"]);
   });
 });
