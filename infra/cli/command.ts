@@ -30,7 +30,6 @@ export function command({ takes = [], examples = [] }: About): Command {
   return made.addHelpText("after", `\nExamples:\n${lines.join("\n")}`);
 }
 
-/** `usage`: name and arguments in commander's notation. */
 export function named(usage: string, description: string, made: Command): Command {
   const [name = "", ...words] = usage.split(" ");
   for (const word of made.registeredArguments.length > 0 ? [] : words) made.argument(word);
@@ -47,7 +46,6 @@ export const valued =
 
 export type Options = { stack?: string; host?: string; json?: boolean; yes?: boolean };
 
-/** As arguments of pulumi; the selected stack if none is named. */
 export const ofStack = ({ stack }: Options): string[] => (stack === undefined ? [] : ["--stack", stack]);
 
 /** Those of this name, or all; throws a UserError with the names that exist where there is none. `what`: "a hook". */
@@ -58,7 +56,6 @@ function chosen<T extends { readonly name: string }>(all: readonly T[], name: st
   throw new UserError(`${JSON.stringify(name)} is no ${what}. ${names && `Use one of: ${names}.`}`.trim());
 }
 
-/** The hosts that are present, or the one that --host names. */
 export function targets(hosts: readonly Host[], { host }: Options): Host[] {
   const present = hosts.filter(({ state }) => state === "present");
   if (present.length === 0)
@@ -96,7 +93,6 @@ export async function ended<T>(promises: readonly Promise<T>[]): Promise<{ value
   return { values: settled.filter((one) => !(one instanceof UserError)) as T[], faults };
 }
 
-/** Waits for all, and throws their UserErrors as one. */
 export async function all<T>(promises: readonly Promise<T>[]): Promise<T[]> {
   const { values, faults } = await ended(promises);
   if (faults.length > 0) throw new UserError(faults.join("\n"));

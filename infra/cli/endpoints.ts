@@ -5,11 +5,9 @@ import { type Declared, readSecrets, readStack, UserError } from "./stack.ts";
 
 export type Endpoint = {
   readonly hook: Declared["hooks"][number];
-  /** Its name. */
   readonly host: string;
   readonly url: string;
-  /** The current one; null where none is set. */
-  readonly secret: string | null;
+  readonly secret: string | null; // the current one
 };
 
 export async function declaredEndpoints(name: string | undefined, options: Options) {
@@ -32,7 +30,6 @@ export const endpointsOf = async (name: string | undefined, options: Options): P
 
 export const nameOfEndpoint = ({ hook, host }: Endpoint): string => `${hook.name} on ${host}`;
 
-/** Throws a UserError where the hook has no secret yet. */
 export function wantedOf({ hook, url, secret }: Endpoint): { readonly url: string; readonly secret: string } {
   if (secret === null)
     throw new UserError(`${hook.name} has no secret. Run npx pushgate secret rotate ${hook.name}, and npx pulumi up.`);

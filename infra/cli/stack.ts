@@ -5,7 +5,6 @@ import type { shape } from "../config/schema.ts";
 /** Ends the program; only its message is printed. */
 export class UserError extends Error {}
 
-/** What it resolves to, or its UserError. */
 export const orUserError = <T>(promise: Promise<T>): Promise<T | UserError> =>
   promise.catch((error: unknown) => {
     if (error instanceof UserError) return error;
@@ -41,7 +40,6 @@ async function runPulumi(args: readonly string[], { shown = false, prompts = fal
   return { code: ran.exitCode, stdout: ran.stdout ?? "", stderr: ran.stderr ?? "" };
 }
 
-/** What pulumi prints. Throws a UserError where it fails. */
 export async function must(args: readonly string[], input?: string): Promise<string> {
   const { code, stdout, stderr } = await pulumi(args, { input });
   if (code !== 0) throw new UserError(`pulumi ${args.slice(0, 2).join(" ")} failed: ${stderr.trim()}`);
@@ -83,7 +81,6 @@ function readConfig(stack: readonly string[], ...flags: string[]): Promise<Confi
   return config;
 }
 
-/** How a command queries Cloudflare: `cloudflare:apiToken`, `cloudflare:baseUrl` and `pushgate:zone`, where they are set. */
 export type Access = Partial<Record<"token" | "baseUrl" | "zone", string | undefined>>;
 
 export async function accessOf(stack: readonly string[]): Promise<Access> {
@@ -103,7 +100,6 @@ async function unreadable(stack: readonly string[], reported: string): Promise<s
   if (/incorrect passphrase/.test(reported))
     return "the passphrase is not that of this stack. Set PULUMI_CONFIG_PASSPHRASE, or PULUMI_CONFIG_PASSPHRASE_FILE, to the one that the stack was made with.";
   if (!/message authentication failed/.test(reported)) return `the stack's configuration is unreadable: ${reported}`;
-  // Not readConfig, which may wait for this very call.
   const secret = Object.entries(await loadConfig(stack, [])).flatMap(([key, value]) => (value?.secret ? [key] : []));
   const tried = await Promise.all(secret.map((key) => pulumi(["config", "get", key, ...stack])));
   const foreign = secret.filter((_, i) => tried[i]!.code !== 0);

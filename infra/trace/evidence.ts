@@ -21,11 +21,6 @@ export type Evidence = {
   readonly receiver?: ReceiverLine | "none";
   /** Of the host with the delivery's lines, or of each host that it may have been sent to. State rules nothing out. */
   readonly state?: readonly HostState[];
-  /** Of the hook's site: the commit that is published, and the last run of the builder. */
-  readonly site?: {
-    readonly deployed: { readonly commit: string | null; readonly at: string } | null;
-    readonly last: { readonly at: string; readonly result: string; readonly reason: string };
-  };
 };
 
 export type Answer = {

@@ -1,7 +1,53 @@
-/** Builds a site now, without a push: the newest commit of its branch, or after a rollback the commit that it chose. */
-import { command, confirmHosts, type Options, ofStack, siteNamed, targets } from "../command.ts";
-import { readStack } from "../stack.ts";
-import { request, show } from "./requests.ts";
+/**
+ * Requests of root to a site's builder, and what it reports of them. `build` builds a site now, without a push: the newest
+ * commit of its branch, or after a rollback the commit that it chose.
+ */
+import { scriptBeside, variables } from "../../apply/shell.ts";
+import { paths, units } from "../../host/paths.ts";
+import { command, confirmHosts, ended, type Options, ofStack, siteNamed, targets } from "../command.ts";
+import { runOnHost, type Target } from "../run-on-host.ts";
+import { readStack, UserError } from "../stack.ts";
+import { parseStatus } from "./host-report.ts";
+
+type Request = {
+  /** Name of the file in root's folder of requests, which says what is requested: service/builder/run/markers.ts. */
+  readonly file: string;
+  readonly seconds: number;
+  /** Whether to start the builder anew, as it may hang in a build. */
+  readonly restart: boolean;
+};
+
+type Result = Readonly<Record<"host" | "result" | "reason", string>>;
+
+export const requestScript = (hook: string, { file, seconds, restart }: Request): string => {
+  const values = variables({
+    ...{ hook, request: file, seconds, restart: restart ? "yes" : "no" },
+    ...{ rootRequests: paths.rootRequests, status: `${paths.sites}/${hook}/status.json`, unit: units.build(hook) },
+  });
+  return `${values}\n${scriptBeside(import.meta.url, "request.sh")}`;
+};
+
+export async function request(host: Target, hook: string, wanted: Request): Promise<Result> {
+  const effect = "the request may have arrived: see npx pushgate status";
+  const answer = await runOnHost(host, requestScript(hook, wanted), wanted.seconds + 60, effect);
+  if (answer === "")
+    throw new UserError(
+      `${host.name}: the builder has ended the request, and its status does not show the result. Run npx pushgate status.`,
+    );
+  const { result, reason } = parseStatus(`${host.name}: ${hook}`, answer).last;
+  return { host: host.name, result, reason };
+}
+
+/** Prints a line for each host; throws a UserError with those that ended in another way, or that did not answer. */
+export async function show(running: readonly Promise<Result>[], wanted: string): Promise<void> {
+  const { values, faults } = await ended(running);
+  for (const { host, result, reason } of values) {
+    const line = `${host}: ${result}: ${reason}`;
+    if (result === wanted) console.log(line);
+    else faults.push(line);
+  }
+  if (faults.length > 0) throw new UserError(faults.join("\n"));
+}
 
 export const build = command({
   takes: ["host", "yes"],

@@ -13,26 +13,18 @@ const text = v.pipe(v.string(), v.transform(printable));
 const count = v.pipe(v.number(), v.integer(), v.minValue(0));
 const commit = v.nullable(text);
 
-const lastShape = v.object({
-  result: text,
-  reason: text,
-  commit,
-  at: text,
-  trigger: v.array(text),
-  warnings: v.array(text),
-  milliseconds: v.record(v.string(), v.number()),
-});
-
 /** As the builder names them: it becomes part of a script. */
 const releaseId = v.pipe(v.string(), v.regex(/^\d{6}-[0-9a-z]+$/));
 
-/** As service/builder writes it. */
 const statusShape = v.object({
   hook: text,
   deployed: v.nullable(v.object({ release: text, commit, at: text })),
   head: commit,
   held: v.optional(text),
-  last: lastShape,
+  last: v.object({
+    ...{ result: text, reason: text, commit, at: text, trigger: v.array(text), warnings: v.array(text) },
+    milliseconds: v.record(v.string(), v.number()),
+  }),
   failing: v.optional(v.object({ since: text, attempts: count, next: text })),
   releases: v.array(v.object({ id: releaseId, commit, at: text, pages: count, bytes: count })),
 });
@@ -69,7 +61,6 @@ export function reportScript(hooks: readonly Hook[]): string {
   ].join("\n");
 }
 
-/** Throws a UserError if the host is unreachable, or if something other than the script answers. */
 export async function readHost(host: Target, hooks: readonly Hook[]): Promise<Report> {
   return parseReport(host.name, await runOnHost(host, reportScript(hooks), 30), hooks);
 }
@@ -92,7 +83,6 @@ export function parseReport(name: string, answer: string, hooks: readonly Hook[]
     .trim()
     .split("\n")
     .map((line) => printable(line).split(" "));
-  /** The rest of the line that begins with these words. */
   const after = (...words: readonly string[]) =>
     lines.find((line) => words.every((word, i) => line[i] === word))?.slice(words.length);
   const now = after("pushgate", "1")?.[0];
@@ -110,8 +100,7 @@ export function parseReport(name: string, answer: string, hooks: readonly Hook[]
     return {
       name: hook,
       /** Absent for a hook without a site, and until the first build. */
-      status: encoded === undefined ? undefined : parseJson(statusShape, `${name}: ${hook}`, encoded),
-      /** Since when the builder runs. */
+      status: encoded === undefined ? undefined : parseStatus(`${name}: ${hook}`, encoded),
       building: builder && utc(builder.since),
       /** Files: deliveries and requests that no build took yet, and those that a build took and has not published. */
       pending: { deliveries, requests, taken },
@@ -127,15 +116,8 @@ export type HookReport = Report["hooks"][number];
 /** systemd's "Mon 2026-11-23 10:00:00 UTC" in ISO 8601. */
 const utc = (at: string): string => at.replace(/^\w+ (\S+) (\S+) UTC$/, "$1T$2Z");
 
-/** The result of one run, from status.json or from the run's line in the builder's journal. */
-export function parseResult(object: string, base64: string): Status["last"] {
-  const found = parseJson(v.union([lastShape, v.object({ last: lastShape })]), object, base64);
-  return "last" in found ? found.last : found;
-}
-
-/** Throws a UserError for what the builder did not write. */
-function parseJson<S extends v.GenericSchema>(shape: S, object: string, base64: string): v.InferOutput<S> {
-  const checked = v.safeParse(v.pipe(v.string(), v.parseJson(), shape), decoded(base64));
+export function parseStatus(object: string, base64: string): Status {
+  const checked = v.safeParse(v.pipe(v.string(), v.parseJson(), statusShape), decoded(base64));
   if (checked.success) return checked.output;
   const where = v.getDotPath(checked.issues[0]) ?? "no JSON";
   throw new UserError(`${object}: its status.json is not the builder's (${where}). The next build writes it again.`);

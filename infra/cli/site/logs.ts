@@ -15,7 +15,6 @@ const journals = {
   builder: [units.build("*"), units.hugo("*", "*"), units.agent("*"), units.report("*")],
   guard: [units.guard, units.firewall, units.routing, units.egress],
 } as const;
-/** The source of a line by its unit. */
 const ofUnits = Object.entries(journals).map(
   ([source, patterns]) =>
     [source, new RegExp(`^(${patterns.join("|").replaceAll(".", "\\.").replaceAll("*", ".*")})$`)] as const,
@@ -56,18 +55,15 @@ export function reader(host: string): (line: string) => Line | undefined {
   };
 }
 
-/** The lines in the answer of one host. */
 export function linesIn(answer: string, host: string): Line[] {
   const read = reader(host);
   return answer.split("\n").flatMap((line) => read(line) ?? []);
 }
 
-const timeOf = (value: string | number): string => {
+export const timeOf = (value: string | number): string => {
   const date = new Date(value);
   return Number.isNaN(date.getTime()) ? "unknown time" : date.toISOString();
 };
-/** Of journald's __REALTIME_TIMESTAMP. */
-export const timeOfMicros = (micros: unknown): string => timeOf(Number(micros) / 1000);
 
 function ofJournal(host: string, text: string): Line {
   const { MESSAGE: message, UNIT, _SYSTEMD_UNIT, __REALTIME_TIMESTAMP: micros } = objectIn(text);
@@ -75,7 +71,7 @@ function ofJournal(host: string, text: string): Line {
   const [source = "guard"] = ofUnits.find(([, pattern]) => pattern.test(unit)) ?? [];
   // journald hands a text that is not UTF-8 over as a list of bytes.
   const said = Array.isArray(message) ? Buffer.from(message as number[]).toString("utf8") : String(message ?? "");
-  return { time: timeOfMicros(micros), host, source, text: printable(said) };
+  return { time: timeOf(Number(micros) / 1000), host, source, text: printable(said) };
 }
 
 function ofNginx(host: string, text: string, offset: string): Line {
@@ -86,9 +82,6 @@ function ofNginx(host: string, text: string, offset: string): Line {
 }
 
 type LogOptions = Options & { lines: number; since: string; delivery?: string; follow?: boolean };
-
-/** Seconds for a host to search its logs. */
-const patience = 60;
 
 const idShape = /^[\w.:-]{1,128}$/;
 export const isDeliveryId = (text: string): boolean => idShape.test(text);
@@ -137,7 +130,7 @@ export const logs = command({
     };
     if (follows) return void (await Promise.all(on.map((host) => follow(host, wanted, show))));
     const read = async (host: Target): Promise<Line[]> => {
-      const answer = await runOnHost(host, logsScript(wanted), patience);
+      const answer = await runOnHost(host, logsScript(wanted), 60);
       const from = new Date(1000 * Number(/^s (\d{1,12})$/m.exec(answer)?.[1] ?? 0)).toISOString();
       // journalctl has filtered its own.
       return linesIn(answer, host.name).filter(({ source, time }) => source !== "nginx" || time >= from);

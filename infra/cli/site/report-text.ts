@@ -4,7 +4,6 @@ import type { Declared } from "../stack.ts";
 import { type HookReport, isDown, type Report, type Unit } from "./host-report.ts";
 
 export type Host = Declared["hosts"][number];
-/** A host with its report, or with the reason why there is none. */
 export type Seen = { readonly host: Host; readonly report?: Report; readonly fault?: string };
 
 const unitText = ({ name, load, active, sub, result, enabled }: Unit): string => {

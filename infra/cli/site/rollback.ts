@@ -6,13 +6,12 @@ import { all, command, confirmHosts, type Options, ofStack, siteNamed, targets }
 import { age } from "../format.ts";
 import type { Target } from "../run-on-host.ts";
 import { readStack, UserError } from "../stack.ts";
+import { request, show } from "./build.ts";
 import { readHost, type Status } from "./host-report.ts";
-import { request, show } from "./requests.ts";
 
 /** Seconds that a builder has. It verifies each file of the release: about ten seconds for a hundred thousand files. */
 const patience = 90;
 
-/** Throws a UserError that lists the releases where none is the wanted one. */
 export function chosen({ releases, deployed }: Status, now: string, wanted: string | undefined): string {
   const current = releases.findIndex(({ id }) => id === deployed?.release);
   const isWanted = ({ id, commit }: Status["releases"][number]): boolean =>

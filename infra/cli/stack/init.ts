@@ -13,20 +13,10 @@ import { isV4, networks } from "../../networks.ts";
 import { command } from "../command.ts";
 import { runOnHost } from "../run-on-host.ts";
 import { must, pulumi, UserError } from "../stack.ts";
-import {
-  type Answers,
-  aboutPlan,
-  aboutRest,
-  aboutZone,
-  all,
-  answered,
-  configured,
-  explained,
-  flagOf,
-} from "./questions.ts";
+import { type Answers, answered, configured, explained, flagOf, questions } from "./questions.ts";
 import { newSecret } from "./secret.ts";
 
-/** What the host says of itself. Throws a UserError with the fix where SSH or root cannot be reached. */
+/** What the host reports of itself. */
 async function tryHost(ssh: string): Promise<Answers> {
   const script = `id -u
 sudo -n true 2>/dev/null && echo sudo || echo none
@@ -42,7 +32,6 @@ ip -o addr show scope global | awk '{ sub("/.*", "", $4); print $4 }'
   return { sudo: uid === "0" ? "" : "true", ...(address4 && { address4 }), ...(address6 && { address6 }) };
 }
 
-/** The zone's plan, where the token may read it. */
 async function planOf(zone: string, token: string | undefined, baseUrl: string): Promise<Answers> {
   if (token === undefined) return {};
   type Zone = { status?: string; plan?: { legacy_id?: string } };
@@ -56,7 +45,7 @@ async function planOf(zone: string, token: string | undefined, baseUrl: string):
 function configOf(answers: Answers, api: string): Readonly<Record<string, unknown>> {
   const document = new Document({});
   if (api !== vendorUrl) document.set("cloudflare:baseUrl", api);
-  for (const question of all) {
+  for (const question of questions) {
     const [key, ...below] = question.path;
     const answer = answers[question.name];
     if (answer) document.setIn([`pushgate:${key}`, ...below], document.createNode(configured(question, answer)));
@@ -123,19 +112,14 @@ const stackOption = init.options.find(({ long }) => long === "--stack")!;
 stackOption.default("live");
 stackOption.description = "name of the new stack";
 init.addOption(new Option("--api <url>").env("CLOUDFLARE_BASE_URL").default(vendorUrl).hideHelp());
-for (const question of all)
+for (const question of questions)
   init.option(`${flagOf(question.name)} <${question.name.toLowerCase()}>`, explained(question, question.usual?.({})));
 
 init.action(async ({ stack = "live", token, api, ...flags }: InitOptions) => {
   const file = `Pulumi.${stack}.yaml`;
   if (existsSync(file))
     throw new UserError(`${file} exists, and init overwrites nothing. Edit it, or choose another --stack.`);
-  const answers: Answers = {};
-  await answered(aboutZone, answers, flags);
-  Object.assign(answers, await planOf(answers.zone!, token, api));
-  await answered(aboutPlan, answers, flags);
-  Object.assign(answers, await tryHost(answers.ssh!));
-  await answered(aboutRest, answers, flags);
+  const answers = await answered(flags, { zone: (zone) => planOf(zone, token, api), ssh: tryHost });
   const config = configOf(answers, api);
   const secret = newSecret(answers.gitHost as GitHostName);
   const hook = answers.hook!;

@@ -5,7 +5,6 @@
 import { X509Certificate } from "node:crypto";
 import type { CloudflareApi } from "../../edge/api.ts";
 
-/** A resource as the program declares it. */
 export type Resource = {
   /** Pulumi's type token, "cloudflare:index/ruleset:Ruleset". */
   readonly type: string;
@@ -17,7 +16,6 @@ export type Resource = {
 export type Live = {
   /** The id for `pulumi import`; absent if there is no live object. */
   readonly id?: string;
-  /** The live object in words. */
   readonly what?: string;
   /** Objects that cannot be adopted, and what happens to them. */
   readonly notes?: readonly string[];
@@ -120,5 +118,4 @@ const finders: Readonly<Record<string, Find>> = {
 
 export const adoptable = ({ type }: Pick<Resource, "type">): boolean => type in finders;
 
-/** Throws ApiError. */
 export const find: Find = (api, resource, ...rest) => finders[resource.type]!(api, resource, ...rest);

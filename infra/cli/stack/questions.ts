@@ -11,7 +11,6 @@ export type Answers = Record<string, string>;
 type Question = {
   /** The flag's name, too. */
   readonly name: string;
-  /** The key in the configuration. */
   readonly path: readonly (string | number)[];
   /** The usual answer; an empty text leaves the key out, and undefined means that an answer is needed. */
   readonly usual?: (answers: Answers) => string | undefined;
@@ -22,12 +21,10 @@ const host = ["hosts", 0];
 const hook = ["hooks", 0];
 const isSelfHosted = ({ gitHost = "" }: Answers): boolean => !Object.hasOwn(published, gitHost);
 
-export const aboutZone: readonly Question[] = [{ name: "zone", path: ["zone"] }];
-export const aboutPlan: readonly Question[] = [
+export const questions: readonly Question[] = [
+  { name: "zone", path: ["zone"] },
   { name: "plan", path: ["edge", "plan"], usual: ({ plan }) => plan },
   { name: "ssh", path: [...host, "ssh"] },
-];
-export const aboutRest: readonly Question[] = [
   { name: "name", path: [...host, "name"], usual: () => "web1" },
   { name: "address", path: [...host, "address"], usual: ({ address4 }) => address4 },
   { name: "address6", path: [...host, "address6"], usual: ({ address6 = "" }) => address6 },
@@ -41,7 +38,6 @@ export const aboutRest: readonly Question[] = [
   { name: "content", path: [...hook, "site", "content"], usual: () => "" },
   { name: "siteHostname", path: [...hook, "site", "hostname"], usual: () => "" },
 ];
-export const all = [...aboutZone, ...aboutPlan, ...aboutRest];
 export const flagOf = (name: string): string => `--${name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;
 
 const schemaOf = ({ path }: Question): Schema =>
@@ -70,18 +66,33 @@ function faultOf(question: Question, answer: string): string | undefined {
   return v.is(schema, configured(question, answer)) ? undefined : `${found(answer)}. Use ${formFor(schema)}.`;
 }
 
-/** Adds an answer to each question: from its flag, from a person, or the usual one. Throws all faults as one UserError. */
-export async function answered(questions: readonly Question[], answers: Answers, flags: Answers): Promise<void> {
+/**
+ * An answer to each question: from its flag, from a person, or the usual one. `lookUp`: what an answer makes known, by the
+ * question's name. Throws all faults so far as one UserError before it looks up anything, and at the end.
+ */
+export async function answered(
+  flags: Answers,
+  lookUp: Readonly<Record<string, (answer: string) => Promise<Answers>>>,
+): Promise<Answers> {
+  const answers: Answers = {};
   const faults: string[] = [];
+  const stopOnFault = (): void => {
+    if (faults.length > 0) throw new UserError(faults.join("\n"));
+  };
   for (const question of questions) {
+    const { name } = question;
     if (question.isNeeded?.(answers) === false) continue;
     const usual = question.usual?.(answers);
-    const answer = flags[question.name] ?? (hasTerminal() ? await prompt(question, usual) : usual);
+    const answer = flags[name] ?? (hasTerminal() ? await prompt(question, usual) : usual);
     const fault = answer === undefined ? `is missing: ${explained(question, usual)}` : faultOf(question, answer);
-    if (fault !== undefined) faults.push(`${flagOf(question.name)} ${fault}`);
-    if (answer !== undefined) answers[question.name] = answer;
+    if (fault !== undefined) faults.push(`${flagOf(name)} ${fault}`);
+    if (answer !== undefined) answers[name] = answer;
+    if (lookUp[name] === undefined) continue;
+    stopOnFault();
+    Object.assign(answers, await lookUp[name](answers[name]!));
   }
-  if (faults.length > 0) throw new UserError(faults.join("\n"));
+  stopOnFault();
+  return answers;
 }
 
 async function prompt(question: Question, usual: string | undefined): Promise<string> {

@@ -41,7 +41,6 @@ async function inZone(api: CloudflareApi, query: string, variables: object): Pro
   return found?.viewer?.zones?.[0];
 }
 
-/** The phase whose rules have the ids that events of this source name. */
 const phases: Readonly<Record<string, string>> = {
   firewallcustom: "http_request_firewall_custom",
   ratelimit: "http_ratelimit",
@@ -105,7 +104,6 @@ async function look(rays: readonly string[], access: () => Promise<Access>, seco
   }
 }
 
-/** Its ray, or why none is looked for. */
 function rayOf(answer: Answer | undefined): { ray: string } | { notLooked: string } {
   if (answer?.headers["x-served-by"]) return { notLooked: "it let the request pass: X-Served-By names the host" };
   const [, ray] = /^([0-9a-f]{16})(-\w+)?$/i.exec(answer?.headers["cf-ray"] ?? "") ?? [];

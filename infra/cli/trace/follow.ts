@@ -13,7 +13,6 @@ import type { WebhookClient } from "../webhook/webhooks.ts";
 import { atCloudflare, type Looked } from "./cloudflare.ts";
 import { onHosts } from "./hosts.ts";
 
-/** One attempt at a delivery to one host, as the git host recorded it. */
 export type RecordedAttempt = {
   readonly endpoint: Endpoint;
   readonly client: WebhookClient;
@@ -25,7 +24,6 @@ export type RecordedAttempt = {
 const patience = 40;
 /** Newest entries that are read before `send`, so that the entries of what was sent can be recognized. */
 const look = 100;
-/** Requests at once. */
 const width = 8;
 
 /** The entries since `send`, once `isComplete`; the newest first. Throws a UserError where that takes too long. */

@@ -45,7 +45,6 @@ async function sourcesOf({ hook, ...options }: HistoryOptions): Promise<Source[]
   });
 }
 
-/** Of each webhook the newest first. */
 async function entriesOf(sources: readonly Source[], enough: (one: Recorded, count: number) => boolean) {
   const entries = sources.map(async (source) =>
     (await source.client.recorded(source.webhook, enough)).map((recorded) => ({ ...source, recorded })),
@@ -57,10 +56,8 @@ async function entriesOf(sources: readonly Source[], enough: (one: Recorded, cou
 const later = (a: RecordedAttempt, b: RecordedAttempt): number =>
   (b.recorded.time ?? "").localeCompare(a.recorded.time ?? "");
 
-/** A push that was not delivered. */
 const hasFailed = ({ isPing, status }: Recorded): boolean => !isPing && !(status >= 200 && status < 300);
 
-/** Prints deliveries with their verdicts, and sets the exit status. */
 function show(found: readonly Traced[], text: string, { json }: Options): void {
   console.log(json ? JSON.stringify(found, null, 2) : text);
   process.exitCode = Math.max(0, ...found.map(exitOf));
@@ -71,7 +68,6 @@ async function showGroups(entries: readonly RecordedAttempt[], what: string, opt
   show(found, groupsText(found, what), options);
 }
 
-/** Prints what the history holds, as the options say, and sets the exit status. */
 export async function traceHistory(options: HistoryOptions): Promise<void> {
   const sources = await sourcesOf(options);
   const days = Math.min(...sources.map(({ client }) => client.api.deliveries!.days));

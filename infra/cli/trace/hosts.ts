@@ -1,12 +1,11 @@
 /**
- * What the hosts' logs hold of a delivery, what the builder did with it, and what the hosts report of themselves, by one
- * connection to each. A host that cannot be reached is a source that was not looked at.
+ * What the hosts' logs hold of a delivery, and what the hosts report of themselves, by one connection to each. A host that
+ * cannot be reached is a source that was not looked at.
  */
 import { attempts, doubted, objectIn } from "../../trace/attempts.ts";
 import { type Evidence, type HostState, isFull } from "../../trace/evidence.ts";
 import { all, type Options, ofStack, targets } from "../command.ts";
 import { runOnHost } from "../run-on-host.ts";
-import { parseReport, reportScript } from "../site/host-report.ts";
 import { isDeliveryId, linesIn, logsScript } from "../site/logs.ts";
 import { type Declared, orUserError, readStack, UserError } from "../stack.ts";
 import { parseState, stateScript } from "./state.ts";
@@ -36,21 +35,16 @@ export async function onHosts(
 }
 
 async function onHost(deliveries: readonly string[], stack: Declared, host: Declared["hosts"][number]) {
-  const { hooks } = stack;
   const logs = logsScript({
     ...{ sources: ["receiver", "nginx"], lines: linesEach * deliveries.length, since: "7 days ago", seconds: 3 },
     // The field itself: in a text that a stranger sent, both logs escape the quotes.
     deliveries: deliveries.map((delivery) => `"delivery":"${delivery}"`),
   });
-  const scripts = [`(\n${logs}\n)`, stateScript(stack, host), reportScript(hooks)];
-  const text = await orUserError(runOnHost(host, scripts.join("\n"), 60));
+  const text = await orUserError(runOnHost(host, `(\n${logs}\n)\n${stateScript(stack, host)}\n`, 60));
   if (text instanceof UserError) {
     const state = { ...parseState("", stack, host), differences: [], unreachable: text.message };
     return (): Evidence[] => [{ host: host.name, state: [state] }];
   }
-  // Where a status.json is not the builder's, the logs are of more use than what it publishes.
-  const report = await orUserError((async () => parseReport(host.name, text, hooks))());
-  const sites = report instanceof UserError ? [] : report.hooks;
   const state: HostState = parseState(text, stack, host);
   const lines = linesIn(text, host.name);
   /** A line of a delivery may be missing: the file system took none, or the journal is too long to be searched. */
@@ -58,11 +52,7 @@ async function onHost(deliveries: readonly string[], stack: Declared, host: Decl
   const doubtful = { nginx: full, receiver: full || /^u$/m.test(text) };
   return (delivery: string): Evidence[] => {
     const own = lines.filter((line) => line.text.includes(delivery));
-    return attempts(delivery, own).map((one) => {
-      const status = sites.find(({ name }) => name === one.hook)?.status;
-      const site = status && { site: { deployed: status.deployed, last: status.last } };
-      return { ...doubted(one, doubtful), host: host.name, state: [state], ...site };
-    });
+    return attempts(delivery, own).map((one) => ({ ...doubted(one, doubtful), host: host.name, state: [state] }));
   };
 }
 

@@ -15,7 +15,7 @@ import { paths, units } from "../../host/paths.ts";
 import { clientCaPath, logs } from "../../host/proxy/places.ts";
 import { credentialsFact } from "../../host/receiver/receiver.ts";
 import type { HostState } from "../../trace/evidence.ts";
-import { timeOfMicros } from "../site/logs.ts";
+import { timeOf } from "../site/logs.ts";
 import type { Declared } from "../stack.ts";
 
 type Host = Declared["hosts"][number];
@@ -68,7 +68,7 @@ export function parseState(answer: string, stack: Declared, host: Host): HostSta
     differences: differencesOf(texts.get("probe") ?? "", layersOf(stack, host)),
     findings: linesOf("findings").map((line) => {
       const [seconds, code = "", what = "", fix = ""] = line.split("\t");
-      return { time: timeOfMicros(Number(seconds) * 1e6), code, what, fix };
+      return { time: timeOf(Number(seconds) * 1000), code, what, fix };
     }),
     drops: linesOf("drops"),
     sockets: sourceSets(settingsOf(stack)).map(({ name, hooks }) => ({

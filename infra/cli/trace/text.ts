@@ -3,7 +3,6 @@ import { printable } from "../../../service/printable.ts";
 import type { Evidence, HostState, SecurityEvent } from "../../trace/evidence.ts";
 import { pathLayers } from "../../trace/outcomes.ts";
 import { ruleText, type Traced, type Verdict } from "../../trace/verdict.ts";
-import { short } from "../format.ts";
 
 /** 0 delivered, 1 rejected and named, 3 unknown: 2 is a wrong command line. */
 export const exitOf = ({ certainty, outcomes }: Verdict): number => {
@@ -36,15 +35,6 @@ function pathLines({ certainty, outcomes }: Verdict): string[] {
     return i < at ? "passed" : "not reached";
   };
   return pathLayers.map((layer, i) => `  ${layer.padEnd(24)}${became(i)}`);
-}
-
-/** What the builder did with what the receiver accepted; none where the hook has no site or no build has ended. */
-function siteLines({ time, site }: Evidence): string[] {
-  if (site === undefined || time === undefined) return [];
-  const { deployed, last } = site;
-  if (deployed && deployed.at >= time)
-    return [`published: commit ${short(deployed.commit)} at ${deployed.at}, after this delivery`];
-  return [`not published: the last build ended at ${last.at}: ${last.result}, ${last.reason}`];
 }
 
 type Seen = readonly [source: string, what: string][];
@@ -87,14 +77,12 @@ export function traceText(traced: Traced): string {
     [host, time].filter((one) => one !== undefined).join(", "),
     ...pathLines(traced),
     ...outcomeLines(traced),
-    ...(exitOf(traced) === 0 ? siteLines(traced) : []),
     "seen:",
     ...seenLines(traced).map(([source, what]) => `  ${`${source} `.padEnd(24)}${what}`),
   ];
   return `${lines.filter((line) => line !== "").join("\n")}\n`;
 }
 
-/** One line of a delivery in the git host's delivery history. */
 export const lineOf = ({ time, hook, host, kind, delivery, answer }: Traced): string => {
   const where = [time ?? "unknown time", `${hook} on ${host}`, kind, delivery, answer?.status || "no answer"];
   return printable(where.join("  "));

@@ -10,7 +10,6 @@ import { type Named, serverOf, tokenIn } from "./webhooks.ts";
 
 const contentType = "application/json";
 
-/** For a person: the page of the git host with the form, and what to enter there. */
 function webhookText(endpoint: Endpoint): string {
   const { hook, url, secret } = endpoint;
   const { webhookPage, secretField = () => "secret" } = gitHosts[hook.gitHost];

@@ -28,7 +28,6 @@ export function signedPing({ mark, deliveryHeader, payload, sign }: GitHost, sec
 
 type Request = NonNullable<ReturnType<typeof signedPing>>;
 
-/** The bytes of a request; `url`: that of the webhook. */
 function requestOf(url: string, { headers, body }: Request): string {
   const { host, pathname } = new URL(url);
   const length = String(Buffer.byteLength(body));
@@ -44,7 +43,6 @@ ${Buffer.from(request).toString("hex")}
 REQUEST
 `;
 
-/** undefined where nothing answered. */
 function answerOf(text: string): Answer | undefined {
   const [, status, head = "", body = ""] =
     /^HTTP\/1\.1 (\d{3})[^\r]*\r\n((?:[^\r]+\r\n)*)\r\n([\s\S]*)$/.exec(text) ?? [];

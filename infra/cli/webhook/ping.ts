@@ -18,7 +18,6 @@ type Pinged = Traced & { readonly notes: readonly string[] };
 /** Seconds until a host's log has what a git host without a delivery history sent. */
 const patience = 20;
 
-/** Throws a UserError where the git host has no webhook for the endpoint, or its delivery history gets no ping. */
 async function byHistory(client: WebhookClient, endpoint: Endpoint, options: Options): Promise<Traced> {
   const webhook = await ownWebhook(client, endpoint);
   const isPing = (one: Recorded): boolean => one.isPing || client.api.ping?.sends !== undefined;

@@ -33,7 +33,6 @@ export const tokenIn = (variable: string): string | undefined => process.env[var
 
 export type Named = Pick<Hook, "name" | "gitHost" | "repository">;
 
-/** The API of a hook's git host, and what a person does to let pushgate use it. */
 export function serverOf({ gitHost, repository }: Named) {
   const whole = apis[gitHost];
   if (whole === undefined) return undefined;
@@ -89,7 +88,6 @@ export function leadsTo(url: string, wanted: string): boolean {
   return URL.canParse(url) && parts(url) === parts(wanted);
 }
 
-/** Throws a UserError where the git host has no webhook for this endpoint. */
 export async function ownWebhook(client: WebhookClient, endpoint: Endpoint): Promise<Webhook> {
   const [own] = await client.own(endpoint);
   if (own !== undefined) return own;
@@ -142,7 +140,6 @@ export class WebhookClient {
     await this.send(this.server.requests.ping(id), wanted.secret, this.api.ping?.rejected);
   }
 
-  /** The newest first, until one satisfies `enough`. */
   async recorded({ id }: Webhook, enough: (one: Recorded, count: number) => boolean): Promise<Recorded[]> {
     const { read } = this.api.deliveries!;
     return this.pages(this.server.requests.deliveries(id), (body) => listOf(body).map(read), enough);
