@@ -15,13 +15,10 @@ export async function declaredEndpoints(name: string | undefined, options: Optio
   const { hosts, hooks: all } = await readStack(ofStack(options));
   const on = targets(hosts, options);
   const hooks = hooksNamed(all, name);
-  const endpoints = webhookUrls({ hosts: on, hooks }).map(
-    ({ hook, ...one }): Endpoint => ({
-      ...one,
-      hook: hooks.find((each) => each.name === hook)!,
-      secret: secrets[hook]?.current ?? null,
-    }),
-  );
+  const endpoints = webhookUrls({ hosts: on, hooks }).map(({ hook: name, ...one }): Endpoint => {
+    const hook = hooks.find((each) => each.name === name)!;
+    return { ...one, hook, secret: secrets[name]?.current ?? null };
+  });
   return { hooks, secrets, endpoints };
 }
 

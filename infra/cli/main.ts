@@ -1,7 +1,4 @@
-/**
- * `npx pushgate <command>`: what an operator does beside `pulumi preview` and `pulumi up`. A new command is a file in this
- * folder and a row of this table; a command's file is loaded when it is named, so that `--help` loads none.
- */
+/** `npx pushgate <command>`. A command's file is loaded when it is named, so that `--help` loads none. */
 import { Command, CommanderError } from "commander";
 import { ApiError } from "../edge/api.ts";
 import { command, exitCodes, keptByNpm, named } from "./command.ts";

@@ -11,10 +11,7 @@ const start = (host: Target, shell: string): [string, string[]] => {
   return [ssh, args];
 };
 
-/**
- * Throws a UserError: what to do if the host is unreachable, or what a failed script printed after "pushgate: ". `effect`:
- * what a script that changes something may have done before the connection ended.
- */
+/** `effect`: what a script that changes something may have done before the connection ended. */
 export async function runOnHost(host: Target, script: string, seconds: number, effect?: string): Promise<string> {
   const how = { input: script, maxBuffer: 4 << 20, reject: false } as const;
   const ran = await execa(...start(host, `timeout ${seconds} sh -s`), how);

@@ -70,10 +70,7 @@ type Config = Record<string, Value | undefined>;
 /** What pulumi printed, by its arguments: a start of pulumi takes a second, and parts of one command need the same. */
 const configs = new Map<string, Promise<Config>>();
 
-/**
- * Every key of the stack's configuration, from one start of pulumi: read the secrets first where a command needs them.
- * A command that writes a key does not read it again.
- */
+/** Every key, from one start of pulumi: read the secrets first where a command needs them. */
 function readConfig(stack: readonly string[], ...flags: string[]): Promise<Config> {
   const key = [...flags, ...stack].join(" ");
   const config = configs.get(key) ?? configs.get(["--show-secrets", ...stack].join(" ")) ?? loadConfig(stack, flags);

@@ -1,7 +1,4 @@
-/**
- * Which state of a host may explain an outcome, with a fix for just that. State is of the time of the trace, not of the
- * delivery, so that it rules no outcome out or in, and a cause is never more than likely. Pure.
- */
+/** Which state of a host may explain an outcome, with a fix for just that: decision 026. Pure. */
 import { isIP } from "node:net";
 import { units } from "../host/paths.ts";
 import { type Cause, type Evidence, type HostState, isFull } from "./evidence.ts";

@@ -1,7 +1,6 @@
 /**
- * What can become of a delivery: one row for each outcome, with the layer, the fix, and what the outcome leaves in each
- * source. `trace`, the canary and README's table read these rows. Sources of what Cloudflare shows: its documentation of
- * its status codes, of error 1xxx pages, and of the fields of firewall events.
+ * What can become of a delivery, and what that leaves in each source: for `trace`, the canary and README's table. Sources:
+ * Cloudflare's documentation of its status codes, of error 1xxx pages, and of the fields of firewall events.
  */
 import { isRejection } from "../../service/journal.ts";
 import { servedByProxy, servedByReceiver } from "../contract.ts";

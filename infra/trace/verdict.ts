@@ -1,7 +1,4 @@
-/**
- * What became of a delivery. Starts from all outcomes. Each source that was read removes those that it contradicts; no
- * source adds one. Pure.
- */
+/** What became of a delivery: of all outcomes, each source that was read removes those that it contradicts. Pure. */
 import { isOverBudget } from "../../service/receiver/limiter.ts";
 import { causes } from "./causes.ts";
 import type { Answer, Cause, Evidence, NginxLine, ReceiverLine, SecurityEvent } from "./evidence.ts";
@@ -77,15 +74,11 @@ const fits = (outcome: Outcome, { history, answer, cloudflare = [], nginx, recei
   leaves(outcome.nginx, nginx, fitsNginx) &&
   ((outcome.unlogged && receiver === "none") || leaves(outcome.receiver, receiver, fitsReceiver));
 
+const owners = { pushgate: "pushgate's own rule", zone: "the zone's own rule" } as const;
+
 /** A rule as a person finds it in the dashboard. */
 export const ruleText = ({ owner, rule, description }: SecurityEvent): string =>
-  [
-    owner === undefined ? "the rule" : `${owner === "zone" ? "the zone" : owner}'s own rule`,
-    description && `"${description}"`,
-    rule,
-  ]
-    .filter((part) => part !== "")
-    .join(" ");
+  [owner ? owners[owner] : "the rule", description && `"${description}"`, rule].filter(Boolean).join(" ");
 
 /** `origin`: the host's address and port. */
 export function verdict(seen: Evidence, origin = "the host's origin port"): Verdict {

@@ -1,7 +1,4 @@
-/**
- * Requests of root to a site's builder, and what it reports of them. `build` builds a site now, without a push: the newest
- * commit of its branch, or after a rollback the commit that it chose.
- */
+/** Requests of root to a site's builder, and what it reports of them. */
 import { scriptBeside, variables } from "../../apply/shell.ts";
 import { paths, units } from "../../host/paths.ts";
 import { command, confirmHosts, ended, type Options, ofStack, siteNamed, targets } from "../command.ts";
@@ -9,23 +6,15 @@ import { runOnHost, type Target } from "../run-on-host.ts";
 import { readStack, UserError } from "../stack.ts";
 import { parseStatus } from "./host-report.ts";
 
-type Request = {
-  /** Name of the file in root's folder of requests, which says what is requested: service/builder/run/markers.ts. */
-  readonly file: string;
-  readonly seconds: number;
-  /** Whether to start the builder anew, as it may hang in a build. */
-  readonly restart: boolean;
-};
-
+/** `file`: its name in root's folder says what is requested. `restart`: as the builder may hang in a build. */
+type Request = { readonly file: string; readonly seconds: number; readonly restart: boolean };
 type Result = Readonly<Record<"host" | "result" | "reason", string>>;
 
-export const requestScript = (hook: string, { file, seconds, restart }: Request): string => {
-  const values = variables({
-    ...{ hook, request: file, seconds, restart: restart ? "yes" : "no" },
-    ...{ rootRequests: paths.rootRequests, status: `${paths.sites}/${hook}/status.json`, unit: units.build(hook) },
-  });
-  return `${values}\n${scriptBeside(import.meta.url, "request.sh")}`;
-};
+export function requestScript(hook: string, { file, seconds, restart }: Request): string {
+  const how = { hook, request: file, seconds, restart: restart ? "yes" : "no", unit: units.build(hook) };
+  const places = { rootRequests: paths.rootRequests, status: `${paths.sites}/${hook}/status.json` };
+  return `${variables({ ...how, ...places })}\n${scriptBeside(import.meta.url, "request.sh")}`;
+}
 
 export async function request(host: Target, hook: string, wanted: Request): Promise<Result> {
   const effect = "the request may have arrived: see npx pushgate status";

@@ -1,7 +1,4 @@
-/**
- * The report on a host's hooks: the builder's status.json, the work that waits for a build, and the units.
- * The host is untrusted input: its answer passes a schema, and texts lose their control characters.
- */
+/** What a host reports of its hooks. It is untrusted: its answer passes a schema, and texts lose control characters. */
 import * as v from "valibot";
 import { printable, printableLines } from "../../../service/printable.ts";
 import { call, scriptBeside, variables } from "../../apply/shell.ts";
@@ -79,14 +76,14 @@ function unitOf(block: string) {
 export type Unit = ReturnType<typeof unitOf>;
 
 export function parseReport(name: string, answer: string, hooks: readonly Hook[]) {
-  const lines = answer
-    .trim()
-    .split("\n")
-    .map((line) => printable(line).split(" "));
+  const lines = printableLines(answer).trim().split("\n");
   const after = (...words: readonly string[]) =>
-    lines.find((line) => words.every((word, i) => line[i] === word))?.slice(words.length);
+    lines
+      .find((line) => line.startsWith(`${words.join(" ")} `))
+      ?.split(" ")
+      .slice(words.length);
   const now = after("pushgate", "1")?.[0];
-  if (now === undefined || lines.at(-1)?.[0] !== "end")
+  if (now === undefined || lines.at(-1) !== "end")
     throw new UserError(`${name}: its answer is incomplete. If a login shell prints (~/.bashrc), make it silent.`);
   const unitsOf = (owner: string): Unit[] =>
     decoded(after("units", owner)?.[0])
@@ -99,7 +96,6 @@ export function parseReport(name: string, answer: string, hooks: readonly Hook[]
     const builder = own.find((unit) => unit.name === units.build(hook) && unit.sub === "running");
     return {
       name: hook,
-      /** Absent for a hook without a site, and until the first build. */
       status: encoded === undefined ? undefined : parseStatus(`${name}: ${hook}`, encoded),
       building: builder && utc(builder.since),
       /** Files: deliveries and requests that no build took yet, and those that a build took and has not published. */

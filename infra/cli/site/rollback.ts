@@ -1,7 +1,4 @@
-/**
- * Publishes a kept release again. The builder verifies it first, and does not publish the abandoned commit again until a
- * newer one is pushed. Every host is read before the first one changes.
- */
+/** Publishes a kept release again, after the builder has verified it. Every host is read before the first one changes. */
 import { all, command, confirmHosts, type Options, ofStack, siteNamed, targets } from "../command.ts";
 import { age } from "../format.ts";
 import type { Target } from "../run-on-host.ts";

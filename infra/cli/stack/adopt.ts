@@ -1,7 +1,6 @@
 /**
- * Takes over existing objects at Cloudflare: in a zone that had rules before pushgate, and after a state was lost. A
- * preview lists what the program declares and the state lacks; Cloudflare's API reports which of that exists; `pulumi
- * import` writes that into the state. Nothing changes at Cloudflare until the `up` after it.
+ * Takes over existing objects at Cloudflare (decision 008): a preview lists what the program declares and the state lacks,
+ * Cloudflare's API reports which of that exists, and `pulumi import` writes it into the state.
  */
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";

@@ -1,7 +1,4 @@
-/**
- * `pulumi preview` as an audit: Cloudflare and every host are compared with what the program declares. Where a git host's
- * token is in the environment, its webhooks are, too; their secrets cannot be, since a git host shows none.
- */
+/** `pulumi preview` as an audit. Where a git host's token is in the environment, it compares the webhooks, too. */
 import { command, type Options, ofStack } from "../command.ts";
 import { type Endpoint, endpointsOf, nameOfEndpoint } from "../endpoints.ts";
 import { orUserError, pulumi, readStack, UserError } from "../stack.ts";

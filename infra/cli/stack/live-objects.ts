@@ -1,7 +1,4 @@
-/**
- * Finds the live object at Cloudflare for a declared resource, and the id under which the provider imports it; one
- * function for each type of resource. Reads only.
- */
+/** Finds the live object for a declared resource: one function for each type of resource. Reads only. */
 import { X509Certificate } from "node:crypto";
 import type { CloudflareApi } from "../../edge/api.ts";
 

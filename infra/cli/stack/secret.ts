@@ -1,7 +1,4 @@
-/**
- * The secret that a git host signs deliveries with. A rotation has two steps, so that no delivery is rejected: both
- * secrets are accepted until the git host has the new one, and then the previous one is dropped.
- */
+/** A rotation has two steps, so that no delivery is rejected: until the previous secret is dropped, both are accepted. */
 import { randomBytes } from "node:crypto";
 import { gitHosts } from "../../../service/git-hosts/index.ts";
 import { writtenKey } from "../../../service/git-hosts/standard-signature.ts";

@@ -1,7 +1,4 @@
-/**
- * Cloudflare's security events of deliveries, by the rays of their answers, from the GraphQL Analytics API. Where they
- * cannot be read, the reason: the verdict is then less certain, and trace goes on.
- */
+/** Cloudflare's security events of deliveries, by the rays of their answers, or why they cannot be read. */
 import { printable } from "../../../service/printable.ts";
 import { vendorUrl } from "../../contract.ts";
 import { ApiError, type CloudflareApi, cloudflareApi } from "../../edge/api.ts";
@@ -111,10 +108,7 @@ function rayOf(answer: Answer | undefined): { ray: string } | { notLooked: strin
   return { notLooked: "the answer has no ray. Add --status and --header 'cf-ray: …', as the git host shows them" };
 }
 
-/**
- * Cloudflare's events of each answer, in the order of the answers, by at most five requests for all. `access` is not
- * called where each answer lacks a ray or comes from a host.
- */
+/** In the order of the answers, by at most five requests for all. `access` is called only if there is a ray to look for. */
 export async function atCloudflare(
   answers: readonly (Answer | undefined)[],
   access: () => Promise<Access>,

@@ -13,12 +13,8 @@ import type { WebhookClient } from "../webhook/webhooks.ts";
 import { atCloudflare, type Looked } from "./cloudflare.ts";
 import { onHosts } from "./hosts.ts";
 
-export type RecordedAttempt = {
-  readonly endpoint: Endpoint;
-  readonly client: WebhookClient;
-  readonly webhook: Webhook;
-  readonly recorded: Recorded;
-};
+export type Source = { readonly endpoint: Endpoint; readonly client: WebhookClient; readonly webhook: Webhook };
+export type RecordedAttempt = Source & { readonly recorded: Recorded };
 
 /** Seconds until the git host's delivery history has a delivery that pushgate had it send. */
 const patience = 40;
@@ -28,8 +24,7 @@ const width = 8;
 
 /** The entries since `send`, once `isComplete`; the newest first. Throws a UserError where that takes too long. */
 export async function newEntries(
-  client: WebhookClient,
-  webhook: Webhook,
+  { client, webhook }: Source,
   send: () => Promise<void>,
   isComplete: (entries: readonly Recorded[]) => boolean,
 ): Promise<Recorded[]> {
@@ -82,23 +77,18 @@ function judge(
   logged: readonly Evidence[],
 ): [Recorded, Traced][] {
   const { hook, host } = group[0]!.endpoint;
-  const [unlogged, here] = [false, true].map((is) =>
-    logged.filter((one) => one.host === host && (one.time !== undefined) === is),
-  ) as [Evidence[], Evidence[]];
+  const here = logged.filter((one) => one.host === host);
+  // With the host's state, and without "none" of a log that could not be read.
+  const none = here.find(({ time }) => time === undefined) ?? ({ nginx: "none", receiver: "none" } as const);
   const entries = group.map(({ recorded, answer: { status } }) => ({ ...recorded, status }));
-  const attempts = paired(entries, here);
+  const attempts = paired(
+    entries,
+    here.filter(({ time }) => time !== undefined),
+  );
   return group.map(({ recorded, answer, looked }, i) => {
     const { time, kind, delivery } = recorded;
-    // With the host's state, and without "none" of a log that could not be read.
-    const none = unlogged[0] ?? ({ nginx: "none", receiver: "none" } as const);
-    const evidence: Evidence = { ...(attempts[i] ?? none), answer, ...looked };
-    const about = {
-      hook: hook.name,
-      host,
-      delivery: printable(delivery),
-      kind: printable(kind),
-      ...(time && { time }),
-    };
+    const evidence: Evidence = { ...(attempts[i] ?? none), answer, ...looked, host, ...(time && { time }) };
+    const about = { hook: hook.name, delivery: printable(delivery), kind: printable(kind) };
     return [recorded, { ...evidence, ...about, ...verdict(evidence) }];
   });
 }

@@ -1,27 +1,20 @@
 /** `npx pushgate trace` over the git host's delivery history: the last failure, the newest entries, recent failures. */
-import type { Recorded, Webhook } from "../../../service/git-hosts/api/api.ts";
+import type { Recorded } from "../../../service/git-hosts/api/api.ts";
 import { type Traced, verdict } from "../../trace/verdict.ts";
 import { all, confirm, hooksNamed, type Options, ofStack } from "../command.ts";
-import { type Endpoint, endpointsOf, nameOfEndpoint } from "../endpoints.ts";
+import { endpointsOf, nameOfEndpoint } from "../endpoints.ts";
 import { orUserError, readStack, UserError } from "../stack.ts";
 import { showPings } from "../webhook/ping.ts";
-import { assertOneOrigin, clientOf, ownWebhook, type WebhookClient, whyNot } from "../webhook/webhooks.ts";
-import { follow, newEntries, type RecordedAttempt } from "./follow.ts";
+import { assertOneOrigin, clientOf, ownWebhook, whyNot } from "../webhook/webhooks.ts";
+import { follow, newEntries, type RecordedAttempt, type Source } from "./follow.ts";
 import { countOf, exitOf, groupsText, lineOf, traceText } from "./text.ts";
 
-export type HistoryOptions = Options & {
-  hook?: string;
-  last?: number;
-  /** Milliseconds. */
-  since?: number;
-  redeliver?: true;
-};
+/** `since`: milliseconds. */
+export type HistoryOptions = Options & { hook?: string; last?: number; since?: number; redeliver?: true };
 
 /** Deliveries whose answers are fetched and which are looked for on the hosts in one call. */
 const most = 200;
 const day = 24 * 3_600_000;
-
-type Source = { readonly endpoint: Endpoint; readonly client: WebhookClient; readonly webhook: Webhook };
 
 /** The webhooks whose delivery history can be read; throws a UserError where there is none. */
 async function sourcesOf({ hook, ...options }: HistoryOptions): Promise<Source[]> {
@@ -141,7 +134,7 @@ async function redeliver(failed: readonly RecordedAttempt[], options: HistoryOpt
     };
     const ofWanted = (entries: readonly Recorded[]) => entries.filter(({ delivery }) => wanted.has(delivery));
     const countOfWanted = (entries: readonly Recorded[]) => new Set(ofWanted(entries).map((one) => one.delivery)).size;
-    const entries = await newEntries(client, webhook, send, (found) => countOfWanted(found) === wanted.size);
+    const entries = await newEntries(group[0]!, send, (found) => countOfWanted(found) === wanted.size);
     again.push(...ofWanted(entries).map((recorded) => ({ ...group[0]!, recorded })));
   }
   await showGroups(again, `${countOf(again.length)} sent again`, options);

@@ -1,7 +1,4 @@
-/**
- * What the hosts' logs hold of a delivery, and what the hosts report of themselves, by one connection to each. A host that
- * cannot be reached is a source that was not looked at.
- */
+/** What the hosts' logs hold of a delivery, and what the hosts report of themselves, by one connection to each. */
 import { attempts, doubted, objectIn } from "../../trace/attempts.ts";
 import { type Evidence, type HostState, isFull } from "../../trace/evidence.ts";
 import { all, type Options, ofStack, targets } from "../command.ts";
@@ -56,10 +53,7 @@ async function onHost(deliveries: readonly string[], stack: Declared, host: Decl
   };
 }
 
-/**
- * The attempts of one delivery to any host: those that have lines, with the state of hosts that were not reached, else
- * one without a line.
- */
+/** The attempts that have lines on any host, with the state of hosts that were not reached, else one without a line. */
 export function joined(each: readonly Evidence[]): readonly Evidence[] {
   const lined = each.filter(({ time }) => time !== undefined);
   const state = each.flatMap(({ state = [] }) => state);

@@ -1,6 +1,6 @@
 /**
- * Reads what a host reports of its own layers: the probe of preview for those on a delivery's path, and what no layer
- * declares, such as the tables of others. The host is untrusted input: texts lose their control characters.
+ * What a host reports of its own layers: the probe of preview for those on a delivery's path, and what no layer declares,
+ * such as the tables of others. The host is untrusted: texts lose their control characters.
  */
 import { dirname } from "node:path";
 import { printableLines } from "../../../service/printable.ts";

@@ -1,7 +1,6 @@
 /**
- * `npx pushgate trace`: which layer rejected a delivery, and the fix. It reads the logs of every host by one connection
- * each, Cloudflare's security events of its ray, and what the git host shows: by its API where its token is given, else as
- * far as the operator types it.
+ * Which layer rejected a delivery, and the fix: from the logs of every host, Cloudflare's security events of its ray, and
+ * what the git host shows, by its API where its token is given, else as far as the operator types it.
  */
 import { InvalidArgumentError, Option } from "commander";
 import type { Answer, Evidence } from "../../trace/evidence.ts";
@@ -16,12 +15,7 @@ import { type HistoryOptions, recordedAs, traceHistory } from "./history.ts";
 import { joined, onHosts } from "./hosts.ts";
 import { exitOf, traceText } from "./text.ts";
 
-type TraceOptions = HistoryOptions & {
-  delivery?: string;
-  status?: number;
-  header: Answer["headers"];
-  ping?: true;
-};
+type Typed = { delivery?: string; status?: number; header: Answer["headers"] };
 
 const status = valued(/^(0|[1-5]\d\d)$/, "Use the status that the git host shows, or 0 for none.", Number);
 const header = (text: string, former: Answer["headers"]): Answer["headers"] => {
@@ -37,8 +31,8 @@ const age = valued(
   (text) => Number.parseInt(text, 10) * units[text.at(-1)!]!,
 );
 const count = valued(/^([1-9]\d?|1\d\d|200)$/, "Use a number from 1 to 200.", Number);
-const ofOne = (flags: string, text: string, parser: (text: string) => unknown) =>
-  new Option(flags, text).argParser(parser).conflicts(["last", "since", "redeliver"]);
+const several = ["last", "since", "redeliver"];
+const option = (flags: string, text: string, conflicts: string[]) => new Option(flags, text).conflicts(conflicts);
 
 export const trace = command({
   takes: ["host", "json", "yes"],
@@ -52,8 +46,8 @@ export const trace = command({
     ["trace --since 3d --redeliver", "the failed ones of three days, and delivers each again"],
   ],
 })
-  .addOption(ofOne("--delivery <id>", "look for this id in the logs of nginx and the receiver", deliveryId))
-  .addOption(ofOne("--status <number>", "the status that the git host shows; 0 for none", status))
+  .addOption(option("--delivery <id>", "look for this id in the hosts' logs", several).argParser(deliveryId))
+  .addOption(option("--status <number>", "the status that the git host shows; 0 for none", several).argParser(status))
   .option(
     "--header <line>",
     "a header of the answer, as 'name: value'; 'x-served-by:' if the answer lacks that one; may be repeated",
@@ -61,23 +55,14 @@ export const trace = command({
     {},
   )
   .option("--hook <name>", "this hook only: its delivery history at the git host, which needs the git host's token")
-  .addOption(
-    new Option("--last <number>", "the last deliveries of the history")
-      .argParser(count)
-      .conflicts(["since", "redeliver"]),
-  )
+  .addOption(option("--last <number>", "the last deliveries of the history", several.slice(1)).argParser(count))
   .option("--since <time>", "the failed deliveries since then, such as 3d, 12h or 30m", age)
-  .addOption(
-    new Option(
-      "--redeliver",
-      "have the git host send the failed ones again, once each, after a ping has arrived",
-    ).conflicts("json"),
-  )
+  .addOption(option("--redeliver", "have the git host send the failed ones again, once a ping has arrived", ["json"]))
   .option("--ping", "send a ping and follow it")
-  .action(async ({ delivery, status, header: headers, ping, ...options }: TraceOptions) => {
-    const { hook, last, since, redeliver } = options;
+  .action(async ({ ping, ...options }: HistoryOptions & Typed & { ping?: true }) => {
+    const { delivery, status, header, hook, last, since, redeliver } = options;
     if (ping) return void (await showPings(await endpointsOf(hook, options), options));
-    if (status === undefined && Object.keys(headers).length > 0)
+    if (status === undefined && Object.keys(header).length > 0)
       trace.error("error: --header belongs to an answer. Add --status.");
     if (status === undefined && delivery === undefined) {
       if ((last ?? since ?? redeliver ?? hook) !== undefined) return traceHistory(options);
@@ -86,7 +71,7 @@ export const trace = command({
       );
     }
     const recorded = delivery === undefined || status !== undefined ? [] : await inHistory(delivery, options);
-    const found = recorded.length > 0 ? recorded : await byHand(delivery, status, headers, options);
+    const found = recorded.length > 0 ? recorded : await byHand(options);
     if (options.json) console.log(JSON.stringify(found, null, 2));
     else for (const one of found) console.log(traceText(one));
     // A delivery to several hosts has one id: of each, the newest attempt counts.
@@ -102,12 +87,7 @@ async function inHistory(delivery: string, options: HistoryOptions): Promise<Tra
   return [];
 }
 
-async function byHand(
-  delivery: string | undefined,
-  status: number | undefined,
-  headers: Answer["headers"],
-  options: Options,
-): Promise<Traced[]> {
+async function byHand({ delivery, status, header: headers, ...options }: Options & Typed): Promise<Traced[]> {
   const logged: readonly Evidence[] =
     delivery === undefined ? [{}] : joined((await onHosts([delivery], options)).get(delivery)!);
   const answer = status === undefined ? undefined : { status, headers, partial: true as const };

@@ -1,6 +1,6 @@
 /**
- * `npx pushgate hook --set`: creates each webhook or corrects it. It sends the whole configuration with the stack's secret
- * each time, since a git host shows no secret, and reads the webhook again to see what the git host made of it.
+ * `npx pushgate hook --set` sends the whole configuration with the stack's secret each time, since a git host shows no
+ * secret, and reads the webhook again to see what the git host made of it.
  */
 import type { Webhook } from "../../../service/git-hosts/api/api.ts";
 import { gitHosts } from "../../../service/git-hosts/index.ts";
@@ -39,8 +39,7 @@ export async function setWebhooks(endpoints: readonly Endpoint[], options: Optio
   for (const { text } of steps) console.error(text);
   await confirm(`This sets ${steps.length === 1 ? "one webhook" : `${steps.length} webhooks`}.`, options);
   for (const { endpoint, client, own, wanted } of steps) {
-    if (own === undefined) await client.create(wanted);
-    else await client.correct(own, wanted);
+    await client.set(own, wanted);
     const [now] = await client.own(endpoint);
     const isLeft = (line: string): boolean => !(client.api.pingActivates && line.startsWith("active: "));
     const left = now === undefined ? ["the webhook is not there"] : drift(client, now, endpoint).filter(isLeft);

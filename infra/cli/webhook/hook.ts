@@ -47,8 +47,6 @@ function setTexts(hook: Named): string[] {
   return [`npx pushgate hook ${hook.name} --set enters it${how}.\n`];
 }
 
-type HookOptions = Options & { set?: true };
-
 export const hook = command({
   takes: ["host", "json", "yes"],
   examples: [
@@ -57,13 +55,8 @@ export const hook = command({
     ["hook site --set", "creates or corrects the webhook, then pings it and follows the ping"],
   ],
 })
-  .addOption(
-    new Option(
-      "--set",
-      "create or correct the webhook, with the token in the variable that the command names without --set",
-    ).conflicts("json"),
-  )
-  .action(async (name: string | undefined, { set, ...options }: HookOptions) => {
+  .addOption(new Option("--set", "create or correct the webhook, with the git host's token").conflicts("json"))
+  .action(async (name: string | undefined, { set, ...options }: Options & { set?: true }) => {
     const { hooks, secrets, endpoints } = await declaredEndpoints(name, options);
     if (set) {
       await setWebhooks(endpoints, options);

@@ -22,8 +22,9 @@ async function byHistory(client: WebhookClient, endpoint: Endpoint, options: Opt
   const webhook = await ownWebhook(client, endpoint);
   const isPing = (one: Recorded): boolean => one.isPing || client.api.ping?.sends !== undefined;
   const send = () => client.ping(webhook, wantedOf(endpoint));
-  const entries = await newEntries(client, webhook, send, (found) => found.some(isPing));
-  const [followed] = await follow([{ endpoint, client, webhook, recorded: entries.find(isPing)! }], options);
+  const source = { endpoint, client, webhook };
+  const entries = await newEntries(source, send, (found) => found.some(isPing));
+  const [followed] = await follow([{ ...source, recorded: entries.find(isPing)! }], options);
   return followed!;
 }
 

@@ -1,8 +1,7 @@
 /**
- * Webhooks and deliveries in the git hosts' own words: the requests of service/git-hosts, sent with the operator's token.
+ * The requests of service/git-hosts, sent with the operator's token.
  * - The token goes to the origin of the repository's API and nowhere else: no redirect is followed, and a following page
- *   must be at the same origin.
- * - It is in no text: an answer that repeats it is printed without it.
+ *   must be at the same origin. It is in no text: an answer that repeats it is printed without it.
  * - Answers are untrusted: they lose their control characters where they are printed.
  */
 import { setTimeout as sleep } from "node:timers/promises";
@@ -40,14 +39,8 @@ export function serverOf({ gitHost, repository }: Named) {
   const at = repositoryOf(repository);
   const variable = whole.variable(at);
   const needs = `a token with ${JSON.stringify(api.permission)} in ${variable}, made at ${api.tokenPage}`;
-  return {
-    api,
-    requests: webhookRequests(whole, at),
-    authorization,
-    variable,
-    needs,
-    origin: new URL(whole.base(at)).origin,
-  };
+  const { origin } = new URL(whole.base(at));
+  return { api, authorization, variable, needs, origin, requests: webhookRequests(whole, at) };
 }
 type Server = NonNullable<ReturnType<typeof serverOf>>;
 
@@ -59,10 +52,7 @@ export function whyNot(hook: Named, part: "settings" | "ping" | "deliveries"): s
   return `${hook.name} needs ${server.needs}. Run: export ${server.variable}=<token>`;
 }
 
-/**
- * Throws a UserError where one variable's token would go to several origins: a token of one server is not to be shown to
- * another.
- */
+/** A token of one server is not to be shown to another. */
 export function assertOneOrigin(hooks: readonly Named[]): void {
   const servers = hooks.flatMap((hook) => clientOf(hook)?.server ?? []);
   for (const [variable, group] of Map.groupBy(servers, (server) => server.variable)) {
@@ -102,10 +92,10 @@ export const differences = (found: Settings, wanted: Settings): string[] =>
     .filter(([name, value]) => found[name] !== undefined && found[name] !== value)
     .map(([name, value]) => `${name}: ${printable(found[name]!)} -> ${value}`);
 
-/** Milliseconds that the command waits for a rate limit to end. */
-const longestPause = 60_000;
-/** Pages of a list. */
+/** Of a list. */
 const mostPages = 100;
+/** Milliseconds until a rate limit ends. */
+const longestPause = 60_000;
 
 export class WebhookClient {
   readonly hook: Named;
@@ -128,12 +118,11 @@ export class WebhookClient {
     return all.filter((one) => leadsTo(one.url, url));
   }
 
-  async create(wanted: Wanted): Promise<void> {
-    await this.send(this.server.requests.create(wanted), wanted.secret);
-  }
-
-  async correct({ id }: Webhook, wanted: Wanted): Promise<void> {
-    for (const request of this.server.requests.correct(id, wanted)) await this.send(request, wanted.secret);
+  /** Corrects a webhook, or creates one. */
+  async set(own: Webhook | undefined, wanted: Wanted): Promise<void> {
+    const { create, correct } = this.server.requests;
+    const requests = own === undefined ? [create(wanted)] : correct(own.id, wanted);
+    for (const request of requests) await this.send(request, wanted.secret);
   }
 
   async ping({ id }: Webhook, wanted: Wanted): Promise<void> {
@@ -146,9 +135,9 @@ export class WebhookClient {
   }
 
   async answer({ id }: Webhook, entry: Recorded): Promise<RecordedAnswer> {
-    const { answer: read } = this.api.deliveries!;
-    if (entry.answer !== undefined || read === undefined) return entry.answer ?? { status: 0, headers: {} };
-    return read(objectOf((await this.send(this.server.requests.delivery(id, entry.id))).body));
+    if (entry.answer !== undefined) return entry.answer;
+    const { body } = await this.send(this.server.requests.delivery(id, entry.id));
+    return this.api.deliveries!.answer!(objectOf(body));
   }
 
   async redeliver({ id }: Webhook, entry: Recorded): Promise<void> {
@@ -179,11 +168,9 @@ export class WebhookClient {
     for (let tries = 0; ; tries++) {
       const answer = await this.once(request);
       const { status } = answer;
+      if ((status >= 200 && status < 300) || accepted.includes(status)) return answer;
       const limit = pauseOf(answer) ?? (status === 429 ? longestPause : undefined);
-      if (limit === undefined || tries === 3) {
-        if ((status >= 200 && status < 300) || accepted.includes(status)) return answer;
-        throw new UserError(this.faultOf(answer, secret));
-      }
+      if (limit === undefined || tries === 3) throw new UserError(this.faultOf(answer, secret));
       if (limit > longestPause)
         throw new UserError(
           `${origin} accepts no more requests with ${variable} for ${Math.ceil(limit / 60_000)} min. Run the command again then.`,

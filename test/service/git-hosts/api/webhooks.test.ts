@@ -119,7 +119,7 @@ test("a token of github.com is not for a server of one's own", () => {
 describe.each(withApi)("%s", (gitHost) => {
   test("a webhook that is created has the wanted settings and the secret", async () => {
     const wanted = wantedOf(gitHost);
-    await client(gitHost).create(wanted);
+    await client(gitHost).set(undefined, wanted);
     expect(running.api.webhooks).toMatchObject([{ url, secret: wanted.secret, active: true, verifies: true }]);
     const [own, ...more] = await client(gitHost).own({ url });
     expect([differences(own!.settings, client(gitHost).api.wanted(wanted)), more]).toEqual([[], []]);
@@ -129,8 +129,8 @@ describe.each(withApi)("%s", (gitHost) => {
   test("every setting that its API shows is corrected, and no other webhook is touched", async () => {
     const wanted = wantedOf(gitHost);
     const its = client(gitHost);
-    await its.create({ ...wanted, url: "https://hooks.example.org/webhook/other" });
-    await its.create(wanted);
+    await its.set(undefined, { ...wanted, url: "https://hooks.example.org/webhook/other" });
+    await its.set(undefined, wanted);
     const [other, own] = running.api.webhooks as [StoredWebhook, StoredWebhook];
     const kept = structuredClone(other);
     Object.assign(own, { secret: "", active: false, contentType: "form", verifies: false });
@@ -138,7 +138,7 @@ describe.each(withApi)("%s", (gitHost) => {
     const [before] = await its.own({ url });
     const drift = differences(before!.settings, its.api.wanted(wanted));
     expect(drift.length).toBeGreaterThanOrEqual(2);
-    await its.correct(before!, wanted);
+    await its.set(before, wanted);
     // A test puts a webhook of GitLab's on again.
     if (its.api.pingActivates) await its.ping((await its.own({ url }))[0]!, wanted);
     const [after] = await its.own({ url });
@@ -151,8 +151,8 @@ describe.each(withApi)("%s", (gitHost) => {
   test("its own webhook is found on a later page", async () => {
     const its = client(gitHost);
     const wanted = wantedOf(gitHost);
-    for (let i = 0; i < 205; i++) await its.create({ ...wanted, url: `${url}${i}` });
-    await its.create(wanted);
+    for (let i = 0; i < 205; i++) await its.set(undefined, { ...wanted, url: `${url}${i}` });
+    await its.set(undefined, wanted);
     running.api.requests.length = 0;
     const found = await its.own({ url });
     expect(found).toHaveLength(1);
@@ -174,7 +174,7 @@ describe.each(withApi)("%s", (gitHost) => {
   test("it has a ping and a record, or a line that says what is missing", async () => {
     const its = client(gitHost);
     const wanted = wantedOf(gitHost);
-    await its.create(wanted);
+    await its.set(undefined, wanted);
     await Promise.all(running.api.pending);
     const [own] = await its.own({ url });
     for (const part of ["ping", "deliveries"] as const)
@@ -204,7 +204,7 @@ describe.each(["github", "gitlab"] as const)("the delivery history of %s", (gitH
   async function pushed(count: number) {
     const its = client(gitHost);
     const wanted = wantedOf(gitHost);
-    await its.create(wanted);
+    await its.set(undefined, wanted);
     await Promise.all(running.api.pending);
     running.api.log.length = 0;
     for (let i = 0; i < count; i++) await running.api.push();
