@@ -9,10 +9,8 @@ export type Evidence = {
   readonly host?: string;
   readonly hook?: string;
   readonly time?: string; // ISO 8601; absent where no log and no history has it
-  /** "none": the git host's delivery history of the webhook was read, and has no push. */
-  readonly history?: "none";
-  /** What the git host's page of deliveries shows. */
-  readonly answer?: Answer;
+  readonly history?: "none"; // the git host's delivery history of the webhook was read, and has no push
+  readonly answer?: Answer; // as the git host's page of deliveries shows it
   /** Cloudflare's security events of the request, or why they were not read. An empty list proves nothing: see 026. */
   readonly cloudflare?: readonly SecurityEvent[];
   readonly notLooked?: string;
@@ -27,8 +25,7 @@ export type Answer = {
   readonly status: number; // 0 where the git host got no answer
   /** Names in lower case; empty for a header that is known to be absent. */
   readonly headers: Readonly<Record<string, string>>;
-  /** A person typed some of the headers: one that is missing may have been there. */
-  readonly partial?: true;
+  readonly partial?: true; // a person typed some of the headers: one that is missing may have been there
   readonly body?: string;
 };
 
@@ -67,8 +64,7 @@ export type HostState = {
   readonly differences: readonly (Omit<Difference, "of" | "diff"> & { readonly layer: string })[];
   /** The guard's, each in force until the next one's time; the last one is of now. A fault has a fix. */
   readonly findings: readonly Finding[];
-  /** Rules and policies of other tables that may drop what comes to the origin port: "inet other in: drop". */
-  readonly drops: readonly string[];
+  readonly drops: readonly string[]; // rules of other tables that may drop what comes to the origin port
   readonly sockets: readonly { readonly unit: string; readonly hooks: readonly string[] }[];
   /** Of the file systems with the spool and with nginx's logs; absent where there is none. */
   readonly spool?: Room;

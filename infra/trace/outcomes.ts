@@ -47,19 +47,13 @@ export type Outcome = {
   readonly layer: PathLayer | "delivered";
   /** A sentence without its full stop. `{origin}` in it is the host's address and port. */
   readonly what: string;
-  /** `{rule}` in it is the rule of the security event. */
-  readonly fix?: string;
-  /** "none": the git host's delivery history has no push. */
-  readonly history?: "none";
-  /** Any of these. */
-  readonly answer: readonly Shape[];
-  /** Absent where Cloudflare rejects nothing. */
-  readonly event?: EventShape;
-  /** "none": the outcome leaves no line. */
-  readonly nginx: NginxShape | "none";
+  readonly fix?: string; // `{rule}` in it is the rule of the security event
+  readonly history?: "none"; // the git host's delivery history has no push
+  readonly answer: readonly Shape[]; // any of these
+  readonly event?: EventShape; // absent where Cloudflare rejects nothing
+  readonly nginx: NginxShape | "none"; // "none": the outcome leaves no line
   readonly receiver: ReceiverShape | "none";
-  /** The receiver's line may come later, or not at all. */
-  readonly unlogged?: true;
+  readonly unlogged?: true; // the receiver's line may come later, or not at all
 };
 
 type Row = Omit<Outcome, "name" | "layer" | "nginx" | "receiver"> & Partial<Outcome>;

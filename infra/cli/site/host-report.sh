@@ -1,6 +1,6 @@
 # shellcheck shell=dash disable=SC2154
-# Prints the state of this host's hooks, for the commands status, rollback and trace. Reads only. host-report.ts puts
-# the variables before this text, and the calls of `units`, `hook` and `site` after it.
+# Prints the state of this host's hooks. Reads only. host-report.ts puts the variables before this text, and the calls of
+# `units` and `hook` after it.
 # Output: lines of words; a text is in base64, so that it cannot pass for another line.
 set -u
 export LC_ALL=C TZ=UTC
@@ -15,15 +15,11 @@ units() { # the hook they belong to or "-", unit names
   echo "units $owner $states"
 }
 
-hook() { # name
+hook() { # name, units of its site if it has one
   taken=$(cat "$sites/$1/work/taken" "$sites/$1/work/parked" 2>/dev/null | sort -u | wc -l)
   echo "hook $1 $(count "$spool/$1") $(($(count "$requests/$1") + $(count "$rootRequests/$1"))) $taken"
-}
-
-site() { # hook, its units
-  hook "$1"
   [ ! -f "$sites/$1/status.json" ] || echo "status $1 $(encode <"$sites/$1/status.json")"
-  units "$@"
+  [ $# -eq 1 ] || units "$@"
 }
 
 echo "pushgate 1 $(date -u +%Y-%m-%dT%H:%M:%SZ)"

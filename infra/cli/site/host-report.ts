@@ -31,7 +31,8 @@ export type Status = v.InferOutput<typeof statusShape>;
 type Hook = { readonly name: string; readonly site?: { readonly schedule?: unknown } | undefined };
 
 function siteUnits({ name, site }: Hook): string[] {
-  const timers = [units.reconcileTimer, ...(site?.schedule === undefined ? [] : [units.scheduleTimer])];
+  if (site === undefined) return [];
+  const timers = [units.reconcileTimer, ...(site.schedule === undefined ? [] : [units.scheduleTimer])];
   const all = [units.site, units.buildPath, ...timers, units.hugoSocket, units.build].map((nameOf) => nameOf(name));
   // A pattern matches loaded units only: those of a hook whose results leave the host.
   return [...all, units.reporter(name)];
@@ -52,7 +53,7 @@ export function reportScript(hooks: readonly Hook[]): string {
     variables({ spool: paths.spool, requests: paths.requests, rootRequests: paths.rootRequests, sites: paths.sites }),
     scriptBeside(import.meta.url, "host-report.sh"),
     call("units", "-", ...hostUnits, ...egress, units.socket("*")),
-    ...hooks.map((hook) => (hook.site ? call("site", hook.name, ...siteUnits(hook)) : call("hook", hook.name))),
+    ...hooks.map((hook) => call("hook", hook.name, ...siteUnits(hook))),
     "echo end",
     "",
   ].join("\n");

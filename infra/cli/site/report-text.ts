@@ -50,11 +50,10 @@ function statusLines({ status }: HookReport, now: string): Line[] {
     ["last", `${last.result}, ${age(last.at, now)}, in ${duration(last.milliseconds.total ?? 0)}: ${last.reason}`],
   ];
   if (last.trigger.length > 0) lines.push(["trigger", last.trigger.join(", ")]);
-  if (failing !== undefined)
-    lines.push([
-      "failing",
-      `since ${age(failing.since, now)}, ${failing.attempts} times; next attempt by ${failing.next}`,
-    ]);
+  if (failing !== undefined) {
+    const { since, attempts, next } = failing;
+    lines.push(["failing", `since ${age(since, now)}, ${attempts} times; next attempt by ${next}`]);
+  }
   for (const warning of last.warnings) lines.push(["warning", warning]);
   for (const [i, { id, at, pages, bytes }] of releases.entries()) {
     const current = id === deployed?.release ? "  <- current" : "";

@@ -9,7 +9,7 @@ import { readHost, type Status } from "./host-report.ts";
 /** Seconds that a builder has. It verifies each file of the release: about ten seconds for a hundred thousand files. */
 const patience = 90;
 
-export function chosen({ releases, deployed }: Status, now: string, wanted: string | undefined): string {
+export function chosen(host: string, { releases, deployed }: Status, now: string, wanted: string | undefined): string {
   const current = releases.findIndex(({ id }) => id === deployed?.release);
   const isWanted = ({ id, commit }: Status["releases"][number]): boolean =>
     id === wanted || (/^[0-9a-f]{7,64}$/.test(wanted ?? "") && commit?.startsWith(wanted!) === true);
@@ -18,18 +18,14 @@ export function chosen({ releases, deployed }: Status, now: string, wanted: stri
   if (found !== undefined) return found.id;
   const listed = releases.map(({ id, at }, i) => `\n    ${id}  ${age(at, now)}${i === current ? "  <- current" : ""}`);
   const what = wanted === undefined ? "no release before the current one is kept" : `there is no release "${wanted}"`;
-  throw new UserError(`${what}. Existing releases:${listed.join("") || " none"}`);
+  throw new UserError(`${host}: ${what}. Existing releases:${listed.join("") || " none"}`);
 }
 
 async function choose(host: Target, hook: ReturnType<typeof siteNamed>, wanted: string | undefined): Promise<string> {
   const { now, hooks } = await readHost(host, [hook]);
   const status = hooks[0]?.status;
-  try {
-    if (status === undefined) throw new UserError(`${hook.name} has no release yet: no build has ended here`);
-    return chosen(status, now, wanted);
-  } catch (error) {
-    throw error instanceof UserError ? new UserError(`${host.name}: ${error.message}`) : error;
-  }
+  if (status !== undefined) return chosen(host.name, status, now, wanted);
+  throw new UserError(`${host.name}: ${hook.name} has no release yet: no build has ended here`);
 }
 
 export const rollback = command({

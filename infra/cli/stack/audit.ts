@@ -2,19 +2,18 @@
 import { command, type Options, ofStack } from "../command.ts";
 import { type Endpoint, endpointsOf, nameOfEndpoint } from "../endpoints.ts";
 import { orUserError, pulumi, readStack, UserError } from "../stack.ts";
-import { drift } from "../webhook/hook-set.ts";
+import { drift } from "../webhook/hook.ts";
 import { assertOneOrigin, clientOf } from "../webhook/webhooks.ts";
 
-/** `--run-program`: the engine reads Cloudflare with the token of the configuration, not with that of the last `up`. */
-const auditArguments = ["preview", "--run-program", "--expect-no-changes", "--diff"];
-
-/** As the command's help has them. */
+/** Exit statuses, as the program's help has them. */
 const [drifted, failed] = [7, 1];
 
 export const audit = command({
   examples: [["audit", "exits 0 if all is as declared, 7 on drift, 1 if it could not look; changes nothing"]],
 }).action(async (options: Options) => {
-  const { code } = await pulumi([...auditArguments, ...ofStack(options)], { shown: true, prompts: true });
+  // --run-program: the engine reads Cloudflare with the token of the configuration, not with that of the last `up`.
+  const args = ["preview", "--run-program", "--expect-no-changes", "--diff", ...ofStack(options)];
+  const { code } = await pulumi(args, { shown: true, prompts: true });
   const webhooks = await auditWebhooks(options);
   process.exitCode = code === 0 ? webhooks : (code ?? failed);
 });
@@ -33,15 +32,13 @@ async function auditWebhooks(options: Options): Promise<number> {
 
 async function auditWebhook(endpoint: Endpoint): Promise<number> {
   const found = await orUserError(driftOf(endpoint));
-  const fix = `Run npx pushgate hook ${endpoint.hook.name} --set.`;
-  const [text, status] =
-    found instanceof UserError
-      ? [found.message, failed]
-      : found.length > 0
-        ? [`${found.join("; ")}. ${fix}`, drifted]
-        : ["as declared", 0];
-  console.log(`  ${nameOfEndpoint(endpoint)}: ${text}`);
-  return status!;
+  const say = (text: string, status: number): number => {
+    console.log(`  ${nameOfEndpoint(endpoint)}: ${text}`);
+    return status;
+  };
+  if (found instanceof UserError) return say(found.message, failed);
+  if (found.length === 0) return say("as declared", 0);
+  return say(`${found.join("; ")}. Run npx pushgate hook ${endpoint.hook.name} --set.`, drifted);
 }
 
 async function driftOf(endpoint: Endpoint): Promise<string[]> {

@@ -24,9 +24,7 @@ ip -o addr show scope global | awk '{ sub("/.*", "", $4); print $4 }'
 `;
   const [uid, sudo, ...addresses] = (await runOnHost({ name: ssh, ssh, sudo: false }, script, 20)).trim().split("\n");
   if (uid !== "0" && sudo !== "sudo")
-    throw new UserError(
-      `${ssh} is not root, and sudo needs a password. Allow that login NOPASSWD: ALL in /etc/sudoers.d.`,
-    );
+    throw new UserError(`${ssh} is not root, and sudo needs a password. Allow it NOPASSWD: ALL in /etc/sudoers.d.`);
   const seen = addresses.filter((address) => !overlapCidr([...networks.notPublic.cidrs], address));
   const [address4, address6] = [seen.find(isV4), seen.find((one) => !isV4(one))];
   return { sudo: uid === "0" ? "" : "true", ...(address4 && { address4 }), ...(address6 && { address6 }) };
@@ -99,12 +97,9 @@ async function makeStack(stack: string, config: object, hook: string, secret: st
   }
 }
 
-type InitOptions = Answers & { stack: string; token?: string; api: string };
-
 export const init = command({
   examples: [
     ["init", "prompts for everything, and explains it"],
-    ["init --help", "the flags for use without a terminal"],
     ["init --stack second", "another stack beside the first"],
   ],
 }).addOption(new Option("--token <token>").env("CLOUDFLARE_API_TOKEN").hideHelp());
@@ -115,7 +110,7 @@ init.addOption(new Option("--api <url>").env("CLOUDFLARE_BASE_URL").default(vend
 for (const question of questions)
   init.option(`${flagOf(question.name)} <${question.name.toLowerCase()}>`, explained(question, question.usual?.({})));
 
-init.action(async ({ stack = "live", token, api, ...flags }: InitOptions) => {
+init.action(async ({ stack = "live", token, api, ...flags }: Answers & { token?: string; api: string }) => {
   const file = `Pulumi.${stack}.yaml`;
   if (existsSync(file))
     throw new UserError(`${file} exists, and init overwrites nothing. Edit it, or choose another --stack.`);

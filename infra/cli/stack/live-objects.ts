@@ -47,9 +47,7 @@ const dnsRecord: Find = async (api, { name, inputs }, zone, all) => {
   const traffic = oneOfMany ? "visitors" : "deliveries";
   // Once for each name.
   const left = wanted.indexOf(inputs.content) > 0 ? [] : others.filter((one) => one !== found);
-  const notes = left.map(
-    ({ content }) => `also leads to ${content}, which stays and gets its share of ${traffic}: remove it`,
-  );
+  const notes = left.map(({ content }) => `also leads to ${content}, which gets its share of ${traffic}: remove it`);
   return found ? { id: `${zone.id}/${found.id}`, what: `${found.type} record, ${found.content}`, notes } : { notes };
 };
 

@@ -9,9 +9,8 @@ import { hasTerminal, prompted, UserError } from "../stack.ts";
 export type Answers = Record<string, string>;
 
 type Question = {
-  /** The flag's name, too. */
-  readonly name: string;
-  readonly path: readonly (string | number)[];
+  readonly name: string; // the flag's, too
+  readonly path: readonly (string | number)[]; // the key in the configuration
   /** The usual answer; an empty text leaves the key out, and undefined means that an answer is needed. */
   readonly usual?: (answers: Answers) => string | undefined;
   readonly isNeeded?: (answers: Answers) => boolean;

@@ -20,14 +20,10 @@ async function secretsOf(name: string, options: Options) {
   return { gitHost, at, ...secrets[name] };
 }
 
-const rotate = command({
-  examples: [["secret rotate site", "prints the steps that follow"]],
-}).action(async (name: string, options: Options) => {
+const rotate = command({ examples: [["secret rotate site"]] }).action(async (name: string, options: Options) => {
   const { gitHost, at, current, previous } = await secretsOf(name, options);
   if (previous !== undefined)
-    throw new UserError(
-      `${name} has a previous secret, so a rotation has begun. Finish it first: npx pushgate secret drop ${name}`,
-    );
+    throw new UserError(`${name} still has a previous secret. Finish it first: npx pushgate secret drop ${name}`);
   if (current !== undefined) await must(["config", "set", "--secret", ...at("previous")], current);
   await must(["config", "set", "--secret", ...at("current")], newSecret(gitHost));
   const first = ["npx pulumi up", `npx pushgate hook ${name}  and enter the secret at the git host, for each host`];
@@ -39,9 +35,7 @@ const rotate = command({
   console.log(`${name} has a new secret. Next:\n${steps.map((step, i) => `  ${i + 1}. ${step}`).join("\n")}`);
 });
 
-const drop = command({
-  examples: [["secret drop site", "ends a rotation"]],
-}).action(async (name: string, options: Options) => {
+const drop = command({ examples: [["secret drop site"]] }).action(async (name: string, options: Options) => {
   const { at, previous } = await secretsOf(name, options);
   if (previous === undefined) throw new UserError(`${name} has no previous secret, so there is nothing to drop.`);
   await must(["config", "rm", ...at("previous")]);

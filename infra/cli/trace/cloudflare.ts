@@ -2,19 +2,14 @@
 import { printable } from "../../../service/printable.ts";
 import { vendorUrl } from "../../contract.ts";
 import { ApiError, type CloudflareApi, cloudflareApi } from "../../edge/api.ts";
-import { isOurs } from "../../edge/zone/phase.ts";
+import { isOurs, phases } from "../../edge/zone/phase.ts";
 import type { Answer, Evidence, SecurityEvent } from "../../trace/evidence.ts";
 import { type Access, UserError } from "../stack.ts";
 
 export type Looked = Pick<Evidence, "cloudflare" | "notLooked">;
 
-/** Seconds for all requests together. */
-const patience = 4;
 /** Seconds by which this computer's clock may differ: a time range that begins too early is rejected. */
 const skew = 60;
-/** More events than one request leaves. */
-const eachLeaves = 50;
-const largestPage = 10_000;
 
 const zoneQuery = (variables: string, fields: string): string =>
   `query ($zone: string!${variables}) { viewer { zones(filter: { zoneTag: $zone }) { ${fields} } } }`;
@@ -38,28 +33,21 @@ async function inZone(api: CloudflareApi, query: string, variables: object): Pro
   return found?.viewer?.zones?.[0];
 }
 
-const phases: Readonly<Record<string, string>> = {
-  firewallcustom: "http_request_firewall_custom",
-  ratelimit: "http_ratelimit",
-};
-type Rule = { readonly id: string; readonly ref?: string; readonly description?: string };
-
 /** One line: a text with a line break could look like a line of trace's own. */
 const text = (value: unknown): string => printable(String(value ?? "").replace(/\s+/g, " ")).slice(0, 200);
 
 type RayEvent = SecurityEvent & { readonly ray: string };
 
-/** Adds whose rule each event names, and its description. Without the permission to read rules, changes no event. */
+/** Adds whose rule a custom rule's event names. Without the permission to read rules, changes no event. */
 async function withOwner(api: CloudflareApi, zone: string, events: readonly RayEvent[]): Promise<readonly RayEvent[]> {
-  const wanted = [...new Set(events.flatMap(({ source }) => phases[source] ?? []))];
-  const read = wanted.map((phase) => api.get<{ rules?: Rule[] }>(`zones/${zone}/rulesets/phases/${phase}/entrypoint`));
-  const rulesets = await Promise.all(read).catch((error: unknown) => {
+  if (!events.some(({ source }) => source === "firewallcustom")) return events;
+  type Rule = { readonly id: string; readonly ref?: string; readonly description?: string };
+  const path = `zones/${zone}/rulesets/phases/${phases.custom.phase}/entrypoint`;
+  const ruleset = await api.get<{ rules?: Rule[] }>(path).catch((error: unknown) => {
     if (!(error instanceof ApiError)) throw error;
-    return [];
   });
-  const rules = rulesets.flatMap((ruleset) => ruleset?.rules ?? []);
   return events.map((event) => {
-    const rule = rules.find(({ id }) => id === event.rule);
+    const rule = ruleset?.rules?.find(({ id }) => id === event.rule);
     if (rule === undefined) return event;
     const description = event.description || text(rule.description);
     return { ...event, description, owner: isOurs(rule) ? "pushgate" : "zone" };
@@ -76,7 +64,8 @@ async function eventsOf(api: CloudflareApi, name: string, rays: readonly string[
   if (limits?.enabled !== true || !(seconds > 0)) return "the zone's plan has no security events";
   const to = Date.now() + skew * 1000;
   const range = { from: new Date(to - seconds * 1000).toISOString(), to: new Date(to).toISOString() };
-  const limit = Math.min(rays.length * eachLeaves, largestPage);
+  // One request leaves fewer events than 50, and 10,000 are the largest page.
+  const limit = Math.min(rays.length * 50, 10_000);
   const rows = (await inZone(api, eventsQuery, { zone, rays, limit, ...range }))?.firewallEventsAdaptive ?? [];
   const events = rows.map((row) => ({
     source: text(row.source).toLowerCase(),
@@ -112,7 +101,7 @@ function rayOf(answer: Answer | undefined): { ray: string } | { notLooked: strin
 export async function atCloudflare(
   answers: readonly (Answer | undefined)[],
   access: () => Promise<Access>,
-  seconds = patience,
+  seconds = 4, // for all requests together
 ): Promise<Looked[]> {
   const all = answers.map(rayOf);
   const rays = all.flatMap((one) => ("ray" in one ? [one.ray] : []));

@@ -16,11 +16,11 @@ import { onHosts } from "./hosts.ts";
 export type Source = { readonly endpoint: Endpoint; readonly client: WebhookClient; readonly webhook: Webhook };
 export type RecordedAttempt = Source & { readonly recorded: Recorded };
 
+/** Of all attempts at one delivery to one host: attempts at it to several hosts have one id. */
+export const keyOf = ({ endpoint, recorded }: RecordedAttempt): string => `${endpoint.url} ${recorded.delivery}`;
+
 /** Seconds until the git host's delivery history has a delivery that pushgate had it send. */
 const patience = 40;
-/** Newest entries that are read before `send`, so that the entries of what was sent can be recognized. */
-const look = 100;
-const width = 8;
 
 /** The entries since `send`, once `isComplete`; the newest first. Throws a UserError where that takes too long. */
 export async function newEntries(
@@ -28,7 +28,8 @@ export async function newEntries(
   send: () => Promise<void>,
   isComplete: (entries: readonly Recorded[]) => boolean,
 ): Promise<Recorded[]> {
-  const known = new Set((await client.recorded(webhook, (_, count) => count >= look)).map(({ id }) => id));
+  const newest = await client.recorded(webhook, (_, count) => count >= 100);
+  const known = new Set(newest.map(({ id }) => id));
   await send();
   for (let waited = 0; waited <= patience; waited++) {
     const all = await client.recorded(webhook, ({ id }) => known.has(id));
@@ -47,11 +48,9 @@ export async function follow(entries: readonly RecordedAttempt[], options: Optio
   const [logged, answers] = await Promise.all([onHosts(ids, options), answersOf(entries)]);
   const looked = await atCloudflare(answers, () => accessOf(ofStack(options)));
   const known = entries.map((entry, i) => ({ ...entry, answer: answers[i]!, looked: looked[i]! }));
-  // Attempts at one delivery to several hosts have one id.
-  const groups = Map.groupBy(known, ({ endpoint, recorded }) => `${endpoint.url} ${recorded.delivery}`);
-  const judged = [...groups.values()].flatMap((group) => judge(group, logged.get(group[0]!.recorded.delivery) ?? []));
-  const byEntry = new Map(judged);
-  return entries.map(({ recorded }) => byEntry.get(recorded)!);
+  const groups = [...Map.groupBy(known, keyOf).values()];
+  const judged = new Map(groups.flatMap((group) => judge(group, logged.get(group[0]!.recorded.delivery) ?? [])));
+  return entries.map(({ recorded }) => judged.get(recorded)!);
 }
 
 async function answersOf(entries: readonly RecordedAttempt[]): Promise<RecordedAnswer[]> {
@@ -60,7 +59,7 @@ async function answersOf(entries: readonly RecordedAttempt[]): Promise<RecordedA
   const work = async (): Promise<void> => {
     for (const [i, { client, webhook, recorded }] of next) answers[i] = cleaned(await client.answer(webhook, recorded));
   };
-  await Promise.all(Array.from({ length: width }, work));
+  await Promise.all(Array.from({ length: 8 }, work));
   return answers;
 }
 

@@ -1,12 +1,12 @@
 /** `npx pushgate trace` over the git host's delivery history: the last failure, the newest entries, recent failures. */
 import type { Recorded } from "../../../service/git-hosts/api/api.ts";
 import { type Traced, verdict } from "../../trace/verdict.ts";
-import { all, confirm, hooksNamed, type Options, ofStack } from "../command.ts";
+import { all, confirm, ended, hooksNamed, type Options, ofStack } from "../command.ts";
 import { endpointsOf, nameOfEndpoint } from "../endpoints.ts";
-import { orUserError, readStack, UserError } from "../stack.ts";
+import { readStack, UserError } from "../stack.ts";
 import { showPings } from "../webhook/ping.ts";
 import { assertOneOrigin, clientOf, ownWebhook, whyNot } from "../webhook/webhooks.ts";
-import { follow, newEntries, type RecordedAttempt, type Source } from "./follow.ts";
+import { follow, keyOf, newEntries, type RecordedAttempt, type Source } from "./follow.ts";
 import { countOf, exitOf, groupsText, lineOf, traceText } from "./text.ts";
 
 /** `since`: milliseconds. */
@@ -19,23 +19,19 @@ const day = 24 * 3_600_000;
 /** The webhooks whose delivery history can be read; throws a UserError where there is none. */
 async function sourcesOf({ hook, ...options }: HistoryOptions): Promise<Source[]> {
   const endpoints = await endpointsOf(hook, options);
-  const hooks = [...new Set(endpoints.map((endpoint) => endpoint.hook))];
-  assertOneOrigin(hooks);
+  assertOneOrigin(endpoints.map((endpoint) => endpoint.hook));
   const readable = endpoints.flatMap((endpoint) => {
     const client = clientOf(endpoint.hook);
     return client?.api.deliveries === undefined ? [] : [{ endpoint, client }];
   });
-  const reasons = hooks.map((one) => whyNot(one, "deliveries"));
+  const reasons = new Set(endpoints.map((endpoint) => whyNot(endpoint.hook, "deliveries")));
   if (readable.length === 0)
-    throw new UserError(`there is no git host's delivery history to read. ${reasons.join("\n")}`);
-  const webhooks = await Promise.all(readable.map(({ client, endpoint }) => orUserError(ownWebhook(client, endpoint))));
-  const faults = webhooks.flatMap((one) => (one instanceof UserError ? [one.message] : []));
-  if (faults.length === readable.length) throw new UserError(faults.join("\n"));
+    throw new UserError(`there is no git host's delivery history to read. ${[...reasons].join("\n")}`);
+  const looked = readable.map(async (one) => ({ ...one, webhook: await ownWebhook(one.client, one.endpoint) }));
+  const { values, faults } = await ended(looked);
+  if (values.length === 0) throw new UserError(faults.join("\n"));
   for (const fault of faults) console.error(fault);
-  return readable.flatMap((one, i) => {
-    const webhook = webhooks[i]!;
-    return webhook instanceof UserError ? [] : [{ ...one, webhook }];
-  });
+  return values;
 }
 
 async function entriesOf(sources: readonly Source[], enough: (one: Recorded, count: number) => boolean) {
@@ -49,7 +45,7 @@ async function entriesOf(sources: readonly Source[], enough: (one: Recorded, cou
 const later = (a: RecordedAttempt, b: RecordedAttempt): number =>
   (b.recorded.time ?? "").localeCompare(a.recorded.time ?? "");
 
-const hasFailed = ({ isPing, status }: Recorded): boolean => !isPing && !(status >= 200 && status < 300);
+const hasFailed = ({ isPing, status }: Recorded): boolean => !isPing && (status < 200 || status >= 300);
 
 function show(found: readonly Traced[], text: string, { json }: Options): void {
   console.log(json ? JSON.stringify(found, null, 2) : text);
@@ -76,9 +72,7 @@ async function showLastFailed(sources: readonly Source[], days: number, options:
   const [failed] = found.filter(({ recorded }) => hasFailed(recorded)).sort(later);
   if (failed === undefined) return showNone(found, days, options);
   // Follows the later attempts, too, so that their log lines are not taken for those of the failed attempt.
-  const attempts = found.filter(
-    ({ webhook, recorded }) => webhook === failed.webhook && recorded.delivery === failed.recorded.delivery,
-  );
+  const attempts = found.filter((one) => keyOf(one) === keyOf(failed));
   const one = (await follow(attempts, options))[attempts.indexOf(failed)]!;
   show([one], `${lineOf(one)}\n${traceText(one)}`, options);
 }
@@ -99,8 +93,7 @@ async function showFailed(sources: readonly Source[], since: number, days: numbe
   const from = new Date(Date.now() - since).toISOString();
   const isOld = ({ time }: Recorded): boolean => time !== undefined && time < from;
   const pushes = (await entriesOf(sources, isOld)).filter(({ recorded }) => !recorded.isPing && !isOld(recorded));
-  const byDelivery = Map.groupBy(pushes, ({ endpoint, recorded }) => `${endpoint.url} ${recorded.delivery}`);
-  const newest = [...byDelivery.values()].map((attempts) => attempts[0]!);
+  const newest = [...Map.groupBy(pushes, keyOf).values()].map((attempts) => attempts[0]!);
   const failed = newest.filter(({ recorded }) => hasFailed(recorded)).sort(later);
   const shown = failed.slice(0, most);
   if (shown.length < failed.length)
@@ -120,9 +113,7 @@ async function redeliver(failed: readonly RecordedAttempt[], options: HistoryOpt
       options,
     ))
   )
-    throw new UserError(
-      "nothing was delivered again: the ping did not arrive. Apply the fix above, then run this command again.",
-    );
+    throw new UserError("nothing was delivered again: the ping did not arrive. Apply the fix above first.");
   const where = byWebhook.map((group) => `${countOf(group.length)} of ${nameOfEndpoint(group[0]!.endpoint)}`);
   await confirm(`This has the git host send ${where.join(", ")} again.`, options);
   const again: RecordedAttempt[] = [];

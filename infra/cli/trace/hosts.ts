@@ -17,9 +17,6 @@ export async function loggedIds(hook: string, options: Options): Promise<string[
   return ids.filter(isDeliveryId);
 }
 
-/** Lines of each log for each delivery: some have several attempts, and strangers can repeat an id. */
-const linesEach = 1_000;
-
 /** Per delivery, the attempts in the logs of each host; for a host whose logs have no line, one attempt without a time. */
 export async function onHosts(
   deliveries: readonly string[],
@@ -33,7 +30,8 @@ export async function onHosts(
 
 async function onHost(deliveries: readonly string[], stack: Declared, host: Declared["hosts"][number]) {
   const logs = logsScript({
-    ...{ sources: ["receiver", "nginx"], lines: linesEach * deliveries.length, since: "7 days ago", seconds: 3 },
+    // A delivery may have several attempts, and strangers can repeat an id.
+    ...{ sources: ["receiver", "nginx"], lines: 1_000 * deliveries.length, since: "7 days ago", seconds: 3 },
     // The field itself: in a text that a stranger sent, both logs escape the quotes.
     deliveries: deliveries.map((delivery) => `"delivery":"${delivery}"`),
   });

@@ -1,6 +1,6 @@
 /** Traced deliveries as a person reads them: one with its path, the evidence and the fix, or several by their verdict. */
 import { printable } from "../../../service/printable.ts";
-import type { Evidence, HostState, SecurityEvent } from "../../trace/evidence.ts";
+import type { Evidence, HostState } from "../../trace/evidence.ts";
 import { pathLayers } from "../../trace/outcomes.ts";
 import { ruleText, type Traced, type Verdict } from "../../trace/verdict.ts";
 
@@ -10,16 +10,14 @@ export const exitOf = ({ certainty, outcomes }: Verdict): number => {
   return outcomes.every(({ layer }) => layer === "delivered") ? 0 : 1;
 };
 
-/** More outcomes than these are printed without a fix each: what would rule them out is the next step. */
-const mostFixes = 5;
-
 /** An outcome with what may have caused it; a cause has a fix of its own, which then is printed alone. */
 function outcomeLines({ certainty, causes, outcomes }: Verdict): string[] {
   if (outcomes.length === 0) return ["no outcome that pushgate knows fits what was seen"];
   return outcomes.flatMap(({ name, what, fix }) => {
     const own = causes.filter(({ outcome }) => outcome === name);
     const because = own.map(({ host, layer, what }) => `  likely, as ${host} is now: ${layer}: ${what}`);
-    const usual = fix === undefined || outcomes.length > mostFixes ? [] : [fix];
+    // Of more than five, what would rule them out is the next step.
+    const usual = fix === undefined || outcomes.length > 5 ? [] : [fix];
     const fixes = new Set(own.length > 0 ? own.map(({ fix }) => fix) : usual);
     return [`${certainty}: ${what}.`, ...because, ...[...fixes].map((one) => `  fix: ${one}`)];
   });
@@ -55,13 +53,13 @@ function stateLines({ host, unreachable, findings, differences, drops }: HostSta
   ];
 }
 
-const eventText = (event: SecurityEvent): string => `${event.action} by ${event.source}, ${ruleText(event)}`;
-
 function seenLines({ answer, cloudflare, notLooked, nginx, receiver, state = [] }: Evidence): Seen {
   const not = "not looked at";
   const log = (line: Evidence["nginx"] | Evidence["receiver"]): string =>
     line === undefined ? not : line === "none" ? "no line" : JSON.stringify(line);
-  const events = cloudflare?.map(eventText).join("; ") || "none found; they are sampled";
+  const events =
+    cloudflare?.map((event) => `${event.action} by ${event.source}, ${ruleText(event)}`).join("; ") ||
+    "none found; they are sampled";
   return [
     ["the git host's page", answer === undefined ? not : `${answer.status} ${JSON.stringify(answer.headers)}`],
     ["Cloudflare's events", cloudflare === undefined ? `${not}: ${notLooked}` : events],

@@ -39,7 +39,6 @@ export const trace = command({
   examples: [
     ["trace --delivery 72d3162e-cc78-11e3-81ab-4c9367dc0958", "by the id that the git host shows"],
     ["trace --status 403 --header 'cf-ray: 8f0c2d1e3a4b5c6d-FRA'", "by what the git host shows: Cloudflare's events"],
-    ["trace --delivery 72d3162e-cc78-11e3-81ab-4c9367dc0958 --status 522", "by both"],
     ["trace --ping --hook site", "has the git host, or else the host itself, send a ping"],
     ["trace --hook site", "the last failed delivery of the git host's delivery history"],
     ["trace --hook site --last 40", "the last 40"],
@@ -66,9 +65,7 @@ export const trace = command({
       trace.error("error: --header belongs to an answer. Add --status.");
     if (status === undefined && delivery === undefined) {
       if ((last ?? since ?? redeliver ?? hook) !== undefined) return traceHistory(options);
-      trace.error(
-        "error: there is nothing to trace. Add --delivery or --status, as the git host shows them, or --hook, --since or --ping.",
-      );
+      trace.error("error: there is nothing to trace. Add --delivery or --status, or --hook, --since or --ping.");
     }
     const recorded = delivery === undefined || status !== undefined ? [] : await inHistory(delivery, options);
     const found = recorded.length > 0 ? recorded : await byHand(options);

@@ -15,9 +15,6 @@ import { clientOf, ownWebhook, type WebhookClient, whyNot } from "./webhooks.ts"
 /** `notes`: what it does not prove, and what the git host sent in place of a ping. */
 type Pinged = Traced & { readonly notes: readonly string[] };
 
-/** Seconds until a host's log has what a git host without a delivery history sent. */
-const patience = 20;
-
 async function byHistory(client: WebhookClient, endpoint: Endpoint, options: Options): Promise<Traced> {
   const webhook = await ownWebhook(client, endpoint);
   const isPing = (one: Recorded): boolean => one.isPing || client.api.ping?.sends !== undefined;
@@ -36,7 +33,7 @@ async function byLogs(client: WebhookClient, endpoint: Endpoint, options: Option
   const known = new Set(await loggedIds(hook.name, here));
   await client.ping(webhook, wantedOf(endpoint));
   let delivery: string | undefined;
-  for (let waited = 0; delivery === undefined && waited < patience; waited++) {
+  for (let waited = 0; delivery === undefined && waited < 20; waited++) {
     await sleep(1000);
     delivery = (await loggedIds(hook.name, here)).find((id) => !known.has(id));
   }

@@ -5,19 +5,8 @@
  * - Answers are untrusted: they lose their control characters where they are printed.
  */
 import { setTimeout as sleep } from "node:timers/promises";
-import {
-  type ApiAnswer,
-  type ApiRequest,
-  nextLink,
-  type Recorded,
-  type RecordedAnswer,
-  readWebhooks,
-  type Settings,
-  type Wanted,
-  type Webhook,
-  type WebhookApi,
-  webhookRequests,
-} from "../../../service/git-hosts/api/api.ts";
+import type { ApiAnswer, ApiRequest, Recorded, Wanted, Webhook } from "../../../service/git-hosts/api/api.ts";
+import { nextLink, readWebhooks, webhookRequests } from "../../../service/git-hosts/api/api.ts";
 import { apis } from "../../../service/git-hosts/api/index.ts";
 import { listOf, objectOf } from "../../../service/git-hosts/payload.ts";
 import { repositoryOf } from "../../../service/git-hosts/repository.ts";
@@ -26,9 +15,6 @@ import { printable } from "../../../service/printable.ts";
 import type { Hook } from "../../config/settings.ts";
 import { type Endpoint, nameOfEndpoint } from "../endpoints.ts";
 import { UserError } from "../stack.ts";
-
-/** A git host's token in the environment. It is stored nowhere and sent to one origin. */
-export const tokenIn = (variable: string): string | undefined => process.env[variable]?.trim() || undefined;
 
 export type Named = Pick<Hook, "name" | "gitHost" | "repository">;
 
@@ -65,8 +51,8 @@ export function assertOneOrigin(hooks: readonly Named[]): void {
 /** undefined where the git host has no API, or its token is not in the environment. */
 export function clientOf(hook: Named): WebhookClient | undefined {
   const server = serverOf(hook);
-  const token = server && tokenIn(server.variable);
-  return token === undefined ? undefined : new WebhookClient(hook, server!, token);
+  const token = server && process.env[server.variable]?.trim();
+  return token ? new WebhookClient(hook, server, token) : undefined;
 }
 
 /** Whether a webhook leads to this URL's host and path, however it is written. */
@@ -87,13 +73,11 @@ export async function ownWebhook(client: WebhookClient, endpoint: Endpoint): Pro
 }
 
 /** "events: push, pull_request -> push" */
-export const differences = (found: Settings, wanted: Settings): string[] =>
+export const differences = (found: Webhook["settings"], wanted: Webhook["settings"]): string[] =>
   Object.entries(wanted)
     .filter(([name, value]) => found[name] !== undefined && found[name] !== value)
     .map(([name, value]) => `${name}: ${printable(found[name]!)} -> ${value}`);
 
-/** Of a list. */
-const mostPages = 100;
 /** Milliseconds until a rate limit ends. */
 const longestPause = 60_000;
 
@@ -108,7 +92,7 @@ export class WebhookClient {
     this.token = token;
   }
 
-  get api(): WebhookApi {
+  get api() {
     return this.server.api;
   }
 
@@ -134,7 +118,7 @@ export class WebhookClient {
     return this.pages(this.server.requests.deliveries(id), (body) => listOf(body).map(read), enough);
   }
 
-  async answer({ id }: Webhook, entry: Recorded): Promise<RecordedAnswer> {
+  async answer({ id }: Webhook, entry: Recorded) {
     if (entry.answer !== undefined) return entry.answer;
     const { body } = await this.send(this.server.requests.delivery(id, entry.id));
     return this.api.deliveries!.answer!(objectOf(body));
@@ -151,7 +135,7 @@ export class WebhookClient {
   ): Promise<T[]> {
     const all: T[] = [];
     let url: string | undefined = first.url;
-    for (let page = 0; url !== undefined && page < mostPages; page++) {
+    for (let page = 0; url !== undefined && page < 100; page++) {
       const answer: ApiAnswer = await this.send({ ...first, url });
       for (const one of read(answer.body)) {
         all.push(one);

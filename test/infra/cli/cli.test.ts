@@ -270,7 +270,7 @@ describe("the release of a rollback", () => {
     ["a release by name", releases[2]!.id, releases[2]!.id],
     ["a release by its commit", "aaaaaaa", releases[2]!.id],
   ])("rollback chooses %s", (_, wanted, id) => {
-    expect(chosen(status(), now, wanted)).toBe(id);
+    expect(chosen("web1", status(), now, wanted)).toBe(id);
   });
   test.each<[name: string, wanted: string | undefined, change: Partial<Status>, line: RegExp]>([
     [
@@ -290,7 +290,7 @@ describe("the release of a rollback", () => {
     ],
     ["a site without a release", undefined, { deployed: null, releases: [] }, /is kept\. Existing releases: none$/],
   ])("rollback rejects %s", (_, wanted, change, line) => {
-    expect(() => chosen(status(change), now, wanted)).toThrow(line);
+    expect(() => chosen("web1", status(change), now, wanted)).toThrow(line);
   });
 });
 
