@@ -1,6 +1,6 @@
 /** What the commands share: options, examples, the hosts that one works on, and the question before several change. */
 import { Command, InvalidArgumentError } from "commander";
-import { type Declared, hasTerminal, orUserError, prompted, UserError } from "./stack.ts";
+import { type Declared, type Host, hasTerminal, orUserError, prompted, UserError } from "./stack.ts";
 
 export const exitCodes = `
 Exit status:
@@ -10,8 +10,6 @@ Exit status:
   3  \`trace\` does not know the layer
   7  \`audit\` found drift
 `;
-
-type Host = Declared["hosts"][number];
 
 const options = {
   host: ["--host <name>", "this host only"],
@@ -99,10 +97,7 @@ export async function all<T>(promises: readonly Promise<T>[]): Promise<T[]> {
   return values;
 }
 
-/**
- * npm takes options before `--` for its own and hands them on as variables: `npm exec pushgate rollback site --host=web1`
- * runs without --host, and so changes every host. Throws the line to type. `line`: the command without these options.
- */
+/** npm keeps options before `--`: `npm exec pushgate rollback site --host=web1` would change every host. Decision 023. */
 export function keptByNpm(names: readonly string[], line: string, env: NodeJS.ProcessEnv): void {
   const kept = names.flatMap((name) => {
     const value = env[`npm_config_${name}`];

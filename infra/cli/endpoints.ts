@@ -10,7 +10,7 @@ export type Endpoint = {
   readonly secret: string | null; // the current one
 };
 
-export async function declaredEndpoints(name: string | undefined, options: Options) {
+export async function endpointsOf(name: string | undefined, options: Options) {
   const secrets = await readSecrets(ofStack(options));
   const { hosts, hooks: all } = await readStack(ofStack(options));
   const on = targets(hosts, options);
@@ -21,9 +21,6 @@ export async function declaredEndpoints(name: string | undefined, options: Optio
   });
   return { hooks, secrets, endpoints };
 }
-
-export const endpointsOf = async (name: string | undefined, options: Options): Promise<Endpoint[]> =>
-  (await declaredEndpoints(name, options)).endpoints;
 
 export const nameOfEndpoint = ({ hook, host }: Endpoint): string => `${hook.name} on ${host}`;
 

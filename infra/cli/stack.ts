@@ -63,6 +63,7 @@ export async function prompted<T>(prompt: (context: { output: NodeJS.WritableStr
 export const nameOf = (urn: string): string => urn.split("::").slice(3).join("::");
 
 export type Declared = Pick<InferOutput<typeof shape>, "hosts" | "hooks" | "limits">;
+export type Host = Declared["hosts"][number];
 
 type Value = { readonly value?: string; readonly objectValue?: unknown; readonly secret?: boolean };
 type Config = Record<string, Value | undefined>;

@@ -1,7 +1,4 @@
-/**
- * The lines of one delivery in a host's logs -> evidence of each time that the git host sent it, and which of these
- * attempts an entry of the git host's delivery history is about. Pure.
- */
+/** The lines of one delivery in a host's logs -> its attempts, and which of them an entry of the history is about. Pure. */
 import { printable } from "../../service/printable.ts";
 import type { Evidence, NginxLine } from "./evidence.ts";
 

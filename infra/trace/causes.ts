@@ -8,11 +8,9 @@ type Explanation = Omit<Cause, "outcome" | "host">;
 
 const up = "npx pulumi up";
 
-/**
- * The host layers whose differences may explain an outcome, the likeliest first. `at`: where the layer is on the path.
- * `oneshot`: the start of its service places all of the layer in the kernel.
- */
+/** `at`: its place on the path. `oneshot`: the start of its service places all of the layer in the kernel. */
 type Layer = { name: string; at: PathLayer; service?: string; oneshot?: true; explains: readonly string[] };
+/** What differences of a host layer may explain, the likeliest layer first. */
 // biome-ignore format: a layer and what it explains are a row each
 const layers: readonly Layer[] = [
   { name: "origin-certificate", at: "4 Cloudflare to origin", explains: ["origin certificate"] },

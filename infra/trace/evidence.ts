@@ -41,8 +41,7 @@ export type SecurityEvent = {
 /** A line of nginx's access log: `log_format pushgate` of infra/host/proxy. */
 export type NginxLine = {
   readonly status: number; // 499 where Cloudflare left before the answer
-  /** The receiver's status; empty or "-" where nginx tried no connection, 502 or 504 where the receiver did not answer. */
-  readonly up_status: string;
+  readonly up_status: string; // empty or "-" where nginx tried no connection, 502 or 504 where no answer came
   readonly up_connect: string; // seconds; empty or "-" where no connection to the socket was opened
   readonly in_ranges: string; // "1": the client address is in the git host's ranges
   readonly limit: string; // REJECTED: by nginx's rate limit
@@ -58,8 +57,7 @@ type Finding = { readonly time: string; readonly code: string; readonly what: st
 export type HostState = {
   readonly host: string;
   readonly ssh: string; // what a person types before a command of root: "ssh root@web1.example.org"
-  /** Why the host could not be looked at; then nothing else is known of it. */
-  readonly unreachable?: string;
+  readonly unreachable?: string; // why the host could not be looked at; then nothing else is known of it
   /** What is not as this release declares it, with the name of its host layer. */
   readonly differences: readonly (Omit<Difference, "of" | "diff"> & { readonly layer: string })[];
   /** The guard's, each in force until the next one's time; the last one is of now. A fault has a fix. */

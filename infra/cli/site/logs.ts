@@ -29,11 +29,9 @@ type Wanted = {
   readonly sources: readonly Source[];
   readonly lines: number;
   readonly since: string;
-  /** Texts of which each line holds one; none: every line. */
-  readonly deliveries: readonly string[];
+  readonly deliveries: readonly string[]; // texts of which each line holds one; none: every line
   readonly follow?: boolean;
-  /** Seconds of a search of the journal; 0: no limit. */
-  readonly seconds?: number;
+  readonly seconds?: number; // of a search of the journal; 0: no limit
 };
 
 export function logsScript({ sources, deliveries, follow = false, seconds = 0, ...values }: Wanted): string {

@@ -1,9 +1,8 @@
 /** The report of a host for a person: its faults, and everything line by line. Pure. */
 import { age, duration, short, size } from "../format.ts";
-import type { Declared } from "../stack.ts";
+import type { Declared, Host } from "../stack.ts";
 import { type HookReport, isDown, type Report, type Unit } from "./host-report.ts";
 
-export type Host = Declared["hosts"][number];
 export type Seen = { readonly host: Host; readonly report?: Report; readonly fault?: string };
 
 const unitText = ({ name, load, active, sub, result, enabled }: Unit): string => {

@@ -1,9 +1,8 @@
 # shellcheck shell=dash disable=SC2154
 # Hands a request to the builder of $hook and prints the status that names it, in base64; nothing where the builder has run
 # again since. build.ts puts the variables in front.
-# - The request is in a folder of root's, which no account enters but the builder's. It arrives by a rename out of a folder
-#   that only root may write, so that no link leads it elsewhere.
-# - With $restart the builder is started anew, as it may hang in a build; it takes again what it had taken.
+# The request is in a folder of root's, which no account enters but the builder's. It arrives by a rename out of a folder
+# that only root may write, so that no link leads it elsewhere. A builder that is restarted takes again what it had taken.
 set -u
 export LC_ALL=C
 umask 022

@@ -1,8 +1,8 @@
 /** Prints the state of each hook on each host: the published release, the last result, and the work that waits. */
 import { command, type Options, ofStack, targets } from "../command.ts";
-import { type Declared, orUserError, readStack, UserError } from "../stack.ts";
+import { type Declared, type Host, orUserError, readStack, UserError } from "../stack.ts";
 import { readHost } from "./host-report.ts";
-import { faultsOf, type Host, reportText, type Seen } from "./report-text.ts";
+import { faultsOf, reportText, type Seen } from "./report-text.ts";
 
 async function see(host: Host, hooks: Declared["hooks"]): Promise<Seen> {
   if (host.state !== "present") return { host, fault: `is declared ${host.state}, so it was not queried` };

@@ -1,7 +1,4 @@
-/**
- * Takes over existing objects at Cloudflare (decision 008): a preview lists what the program declares and the state lacks,
- * Cloudflare's API reports which of that exists, and `pulumi import` writes it into the state.
- */
+/** Takes over existing objects at Cloudflare, by a preview and `pulumi import`: decision 008. */
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -14,7 +11,6 @@ import { adoptable, find, type Live, type Resource, type Zone } from "./live-obj
 type Step = { op: string; urn: string; newState?: { type: string; parent?: string; inputs?: Resource["inputs"] } };
 type Digest = { steps?: Step[]; diagnostics?: { severity?: string; message?: string }[] };
 
-/** Every declared resource, and those that `up` would create. */
 async function plan(stack: readonly string[]) {
   const { code, stdout, stderr } = await pulumi(["preview", "--json", "--show-sames", "--non-interactive", ...stack]);
   let digest: Digest = {};
@@ -69,17 +65,15 @@ async function importAll(adoptions: readonly Adoption[], stack: readonly string[
   try {
     const file = join(folder, "import.json");
     // A resource is found again below the row of the preview that the program has it in, and only there.
-    const parentsOf = (isNew: boolean): string[] => [
-      ...new Set(adoptions.flatMap(({ parent, ...one }) => (one.isNew === isNew && parent ? [parent] : []))),
-    ];
-    const rows = parentsOf(true).map((urn) => ({
+    const parentsOf = (isNew: boolean): string[] =>
+      adoptions.flatMap(({ parent, ...one }) => (one.isNew === isNew && parent ? [parent] : []));
+    const rows = [...new Set(parentsOf(true))].map((urn) => ({
       ...{ type: urn.split("::")[2], name: urn, logicalName: nameOf(urn), component: true },
     }));
     const own = adoptions.map(({ type, name, id, parent }) => ({ type, name, id, parent }));
     const nameTable = Object.fromEntries(parentsOf(false).map((urn) => [urn, urn]));
     writeFileSync(file, JSON.stringify({ nameTable, resources: [...rows, ...own] }));
-    // Import protects what it takes over, and must: until the first `up` no resource hook saves the zone's own rules
-    // from a destroy.
+    // Import protects what it takes over: until the first `up` no resource hook saves the zone's own rules.
     const flags = ["--yes", "--skip-preview", "--generate-code=false", "--non-interactive"];
     const { code, stderr } = await pulumi(["import", "--file", file, ...flags, ...stack], { shown: true });
     if (code !== 0)

@@ -23,10 +23,10 @@ async function auditWebhooks(options: Options): Promise<number> {
   const { hosts, hooks } = await readStack(ofStack(options));
   const hasToken = hooks.some((hook) => clientOf(hook) !== undefined);
   if (!hasToken || !hosts.some(({ state }) => state === "present")) return 0;
-  const endpoints = (await endpointsOf(undefined, options)).filter(({ hook }) => clientOf(hook) !== undefined);
   assertOneOrigin(hooks);
+  const { endpoints } = await endpointsOf(undefined, options);
   console.log("Webhooks:");
-  const statuses = await Promise.all(endpoints.map(auditWebhook));
+  const statuses = await Promise.all(endpoints.filter(({ hook }) => clientOf(hook)).map(auditWebhook));
   return statuses.includes(failed) ? failed : Math.max(...statuses);
 }
 

@@ -1,7 +1,4 @@
-/**
- * Makes a stack of the operator's own: prompts for what a stack needs, tries the host and the zone at once, and writes
- * Pulumi.<stack>.yaml with new secrets. Without a terminal every answer is a flag. It overwrites nothing.
- */
+/** Makes a stack of the operator's own. Without a terminal every answer is a flag. It overwrites nothing. */
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { overlapCidr } from "cidr-tools";
 import { Option } from "commander";
@@ -16,7 +13,6 @@ import { must, pulumi, UserError } from "../stack.ts";
 import { type Answers, answered, configured, explained, flagOf, questions } from "./questions.ts";
 import { newSecret } from "./secret.ts";
 
-/** What the host reports of itself. */
 async function tryHost(ssh: string): Promise<Answers> {
   const script = `id -u
 sudo -n true 2>/dev/null && echo sudo || echo none

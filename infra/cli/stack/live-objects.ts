@@ -3,19 +3,16 @@ import { X509Certificate } from "node:crypto";
 import type { CloudflareApi } from "../../edge/api.ts";
 
 export type Resource = {
-  /** Pulumi's type token, "cloudflare:index/ruleset:Ruleset". */
-  readonly type: string;
+  readonly type: string; // Pulumi's type token, "cloudflare:index/ruleset:Ruleset"
   readonly name: string;
   // biome-ignore lint/suspicious/noExplicitAny: a resource's inputs have as many shapes as there are resources
   readonly inputs: Readonly<Record<string, any>>;
 };
 
 export type Live = {
-  /** The id for `pulumi import`; absent if there is no live object. */
-  readonly id?: string;
-  readonly what?: string;
-  /** Objects that cannot be adopted, and what happens to them. */
-  readonly notes?: readonly string[];
+  readonly id?: string; // for `pulumi import`; absent if there is no live object
+  readonly what?: string; // the live object in words
+  readonly notes?: readonly string[]; // objects that cannot be adopted, and what happens to them
 };
 
 /** `all`: every resource that the program declares, those in the state included. */

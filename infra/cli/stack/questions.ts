@@ -65,10 +65,7 @@ function faultOf(question: Question, answer: string): string | undefined {
   return v.is(schema, configured(question, answer)) ? undefined : `${found(answer)}. Use ${formFor(schema)}.`;
 }
 
-/**
- * An answer to each question: from its flag, from a person, or the usual one. `lookUp`: what an answer makes known, by the
- * question's name. Throws all faults so far as one UserError before it looks up anything, and at the end.
- */
+/** `lookUp`: what an answer makes known, by the question's name. All faults before it are thrown as one UserError. */
 export async function answered(
   flags: Answers,
   lookUp: Readonly<Record<string, (answer: string) => Promise<Answers>>>,

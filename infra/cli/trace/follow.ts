@@ -42,7 +42,6 @@ export async function newEntries(
   );
 }
 
-/** In the order of the entries. */
 export async function follow(entries: readonly RecordedAttempt[], options: Options): Promise<Traced[]> {
   const ids = [...new Set(entries.map(({ recorded }) => recorded.delivery).filter(isDeliveryId))];
   const [logged, answers] = await Promise.all([onHosts(ids, options), answersOf(entries)]);

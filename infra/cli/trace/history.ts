@@ -18,7 +18,7 @@ const day = 24 * 3_600_000;
 
 /** The webhooks whose delivery history can be read; throws a UserError where there is none. */
 async function sourcesOf({ hook, ...options }: HistoryOptions): Promise<Source[]> {
-  const endpoints = await endpointsOf(hook, options);
+  const { endpoints } = await endpointsOf(hook, options);
   assertOneOrigin(endpoints.map((endpoint) => endpoint.hook));
   const readable = endpoints.flatMap((endpoint) => {
     const client = clientOf(endpoint.hook);

@@ -4,7 +4,7 @@ import { type Evidence, type HostState, isFull } from "../../trace/evidence.ts";
 import { all, type Options, ofStack, targets } from "../command.ts";
 import { runOnHost } from "../run-on-host.ts";
 import { isDeliveryId, linesIn, logsScript } from "../site/logs.ts";
-import { type Declared, orUserError, readStack, UserError } from "../stack.ts";
+import { type Declared, type Host, orUserError, readStack, UserError } from "../stack.ts";
 import { parseState, stateScript } from "./state.ts";
 
 /** The ids of a hook's deliveries in nginx's logs, the newest of each host last. */
@@ -18,17 +18,14 @@ export async function loggedIds(hook: string, options: Options): Promise<string[
 }
 
 /** Per delivery, the attempts in the logs of each host; for a host whose logs have no line, one attempt without a time. */
-export async function onHosts(
-  deliveries: readonly string[],
-  options: Options,
-): Promise<ReadonlyMap<string, readonly Evidence[]>> {
+export async function onHosts(deliveries: readonly string[], options: Options): Promise<Map<string, Evidence[]>> {
   if (deliveries.length === 0) return new Map();
   const stack = await readStack(ofStack(options));
   const found = await all(targets(stack.hosts, options).map((host) => onHost(deliveries, stack, host)));
   return new Map(deliveries.map((delivery) => [delivery, found.flatMap((of) => of(delivery))]));
 }
 
-async function onHost(deliveries: readonly string[], stack: Declared, host: Declared["hosts"][number]) {
+async function onHost(deliveries: readonly string[], stack: Declared, host: Host) {
   const logs = logsScript({
     // A delivery may have several attempts, and strangers can repeat an id.
     ...{ sources: ["receiver", "nginx"], lines: 1_000 * deliveries.length, since: "7 days ago", seconds: 3 },
@@ -52,7 +49,7 @@ async function onHost(deliveries: readonly string[], stack: Declared, host: Decl
 }
 
 /** The attempts that have lines on any host, with the state of hosts that were not reached, else one without a line. */
-export function joined(each: readonly Evidence[]): readonly Evidence[] {
+export function joined(each: readonly Evidence[]): Evidence[] {
   const lined = each.filter(({ time }) => time !== undefined);
   const state = each.flatMap(({ state = [] }) => state);
   const unreached = state.filter(({ unreachable }) => unreachable !== undefined);

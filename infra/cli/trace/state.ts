@@ -1,7 +1,4 @@
-/**
- * What a host reports of its own layers: the probe of preview for those on a delivery's path, and what no layer declares,
- * such as the tables of others. The host is untrusted: texts lose their control characters.
- */
+/** What a host reports of its own layers, and what no layer declares. It is untrusted: texts lose control characters. */
 import { dirname } from "node:path";
 import { printableLines } from "../../../service/printable.ts";
 import type { HostLayer } from "../../apply/layer.ts";
@@ -16,9 +13,7 @@ import { clientCaPath, logs } from "../../host/proxy/places.ts";
 import { credentialsFact } from "../../host/receiver/receiver.ts";
 import type { HostState } from "../../trace/evidence.ts";
 import { timeOf } from "../site/logs.ts";
-import type { Declared } from "../stack.ts";
-
-type Host = Declared["hosts"][number];
+import type { Declared, Host } from "../stack.ts";
 
 /** The two certificates are not in the configuration: facts show whether nginx serves with what fits. */
 const made = { certificate: "", clientCaPem: "", programs: { receiver: { sha256: "" } } } as const;
@@ -43,10 +38,9 @@ export function layersOf(stack: Declared, host: Host): HostLayer[] {
 }
 
 export function stateScript(stack: Declared, host: Host): string {
-  const values = { port: host.originPort, spool: paths.spool, logs: dirname(logs.access) };
-  const head = variables({ ...values, findings: `${paths.guard}/findings` });
-  const script = [head, scriptBeside(import.meta.url, "state.sh")];
-  return ["(", ...script, "(", probeScript(layersOf(stack, host)), ") | state probe", ")"].join("\n");
+  const places = { spool: paths.spool, logs: dirname(logs.access), findings: `${paths.guard}/findings` };
+  const script = `${variables({ port: host.originPort, ...places })}\n${scriptBeside(import.meta.url, "state.sh")}`;
+  return `(\n${script}\n(\n${probeScript(layersOf(stack, host))}\n) | state probe\n)`;
 }
 
 export function parseState(answer: string, stack: Declared, host: Host): HostState {

@@ -88,7 +88,6 @@ export const lineOf = ({ time, hook, host, kind, delivery, answer }: Traced): st
 
 export const countOf = (count: number): string => (count === 1 ? "one delivery" : `${count} deliveries`);
 
-/** Deliveries with the same verdict together. */
 export function groupsText(found: readonly Traced[], what: string): string {
   const groups = Map.groupBy(found, (one) => outcomeLines(one).join("\n"));
   const texts = [...groups].map(([lines, group]) => {

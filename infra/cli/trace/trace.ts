@@ -1,7 +1,4 @@
-/**
- * Which layer rejected a delivery, and the fix: from the logs of every host, Cloudflare's security events of its ray, and
- * what the git host shows, by its API where its token is given, else as far as the operator types it.
- */
+/** Which layer rejected a delivery: from the hosts' logs, Cloudflare's security events, and what the git host shows. */
 import { InvalidArgumentError, Option } from "commander";
 import type { Answer, Evidence } from "../../trace/evidence.ts";
 import { type Traced, verdict } from "../../trace/verdict.ts";
@@ -60,7 +57,7 @@ export const trace = command({
   .option("--ping", "send a ping and follow it")
   .action(async ({ ping, ...options }: HistoryOptions & Typed & { ping?: true }) => {
     const { delivery, status, header, hook, last, since, redeliver } = options;
-    if (ping) return void (await showPings(await endpointsOf(hook, options), options));
+    if (ping) return void (await showPings((await endpointsOf(hook, options)).endpoints, options));
     if (status === undefined && Object.keys(header).length > 0)
       trace.error("error: --header belongs to an answer. Add --status.");
     if (status === undefined && delivery === undefined) {

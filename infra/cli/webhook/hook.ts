@@ -1,14 +1,10 @@
-/**
- * Prints what to enter at the git host, one webhook for each hook and host, or enters it with the git host's token: the
- * whole configuration with the stack's secret each time, since a git host shows no secret.
- */
-import { Option } from "commander";
+/** Prints what to enter at the git host, or enters it: all of it each time, since a git host shows no secret. */
 import type { Webhook } from "../../../service/git-hosts/api/api.ts";
 import { apis } from "../../../service/git-hosts/api/index.ts";
 import { gitHosts } from "../../../service/git-hosts/index.ts";
 import { printable } from "../../../service/printable.ts";
 import { all, command, confirm, type Options } from "../command.ts";
-import { declaredEndpoints, type Endpoint, nameOfEndpoint, wantedOf } from "../endpoints.ts";
+import { type Endpoint, endpointsOf, nameOfEndpoint, wantedOf } from "../endpoints.ts";
 import { UserError } from "../stack.ts";
 import { showPings } from "./ping.ts";
 import {
@@ -21,15 +17,13 @@ import {
   whyNot,
 } from "./webhooks.ts";
 
-const contentType = "application/json";
-
 function webhookText(endpoint: Endpoint): string {
   const { hook, url, secret } = endpoint;
   const { webhookPage, secretField = () => "secret" } = gitHosts[hook.gitHost];
   const lines = {
     at: `${hook.repository}: ${webhookPage}`,
     URL: url,
-    "content type": contentType,
+    "content type": "application/json",
     [secretField(secret ?? "")]: secret ?? `not set; run npx pushgate secret rotate ${hook.name}`,
     events: "push only",
   };
@@ -101,27 +95,22 @@ async function setWebhooks(endpoints: readonly Endpoint[], options: Options): Pr
 }
 
 export const hook = command({
-  takes: ["host", "json", "yes"],
+  takes: ["host", "yes"],
   examples: [
     ["hook", "every hook on every host"],
     ["hook site --set", "creates or corrects the webhook, then pings it and follows the ping"],
   ],
 })
-  .addOption(new Option("--set", "create or correct the webhook, with the git host's token").conflicts("json"))
+  .option("--set", "create or correct the webhook, with the git host's token")
   .action(async (name: string | undefined, { set, ...options }: Options & { set?: true }) => {
-    const { hooks, secrets, endpoints } = await declaredEndpoints(name, options);
+    const { hooks, secrets, endpoints } = await endpointsOf(name, options);
     if (set) {
       await setWebhooks(endpoints, options);
-      await showPings(endpoints, options);
-    } else if (options.json) {
-      const common = { contentType, events: ["push"] };
-      const found = endpoints.map(({ hook, ...one }) => ({ hook: hook.name, ...one, ...common }));
-      console.log(JSON.stringify(found, null, 2));
-    } else {
-      for (const endpoint of endpoints) console.log(webhookText(endpoint));
-      for (const one of hooks) {
-        const ofStatus = one.site ? statusTexts(one, secrets[one.name]?.status !== undefined) : [];
-        for (const text of [...setTexts(one), ...ofStatus]) console.log(text);
-      }
+      return void (await showPings(endpoints, options));
+    }
+    for (const endpoint of endpoints) console.log(webhookText(endpoint));
+    for (const one of hooks) {
+      const ofStatus = one.site ? statusTexts(one, secrets[one.name]?.status !== undefined) : [];
+      for (const text of [...setTexts(one), ...ofStatus]) console.log(text);
     }
   });

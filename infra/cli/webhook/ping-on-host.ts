@@ -9,7 +9,7 @@ import { settledHooks, sourceSets } from "../../config/derived.ts";
 import { isV4 } from "../../networks.ts";
 import type { Answer } from "../../trace/evidence.ts";
 import { outcomes } from "../../trace/outcomes.ts";
-import { type Traced, type Verdict, verdict } from "../../trace/verdict.ts";
+import { type Traced, verdict } from "../../trace/verdict.ts";
 import { type Options, ofStack, targets } from "../command.ts";
 import { type Endpoint, nameOfEndpoint, wantedOf } from "../endpoints.ts";
 import { runOnHost } from "../run-on-host.ts";
@@ -48,13 +48,6 @@ function answerOf(text: string): Answer | undefined {
   return { status: Number(status), headers: Object.fromEntries(headers), body };
 }
 
-/** The verdict where no connection opened: the socket should accept an address of the ranges. */
-const notAccepted: Verdict = {
-  certainty: "likely",
-  outcomes: outcomes.filter(({ name }) => name === "unreachable socket"),
-  causes: [],
-};
-
 /** Throws a UserError where each delivery of the git host is a push, so that a ping would build. */
 export async function pingOnHost(endpoint: Endpoint, options: Options): Promise<Traced> {
   const { hook, host: name, url } = endpoint;
@@ -72,7 +65,9 @@ export async function pingOnHost(endpoint: Endpoint, options: Options): Promise<
   const text = await runOnHost(host!, pingScript(requestOf(url, ping), source, port), 30);
   const [, connected, hex = ""] = /^(connected )?([0-9a-f]*)$/.exec(text.trim()) ?? [];
   const about = { hook: hook.name, host: name, delivery, kind: "ping" };
-  if (connected === undefined) return { ...about, ...notAccepted };
+  // The socket should accept an address of the ranges.
+  const unreachable = outcomes.filter(({ name }) => name === "unreachable socket");
+  if (connected === undefined) return { ...about, certainty: "likely", outcomes: unreachable, causes: [] };
   const answer = answerOf(Buffer.from(hex, "hex").toString());
   const seen = answer === undefined ? {} : { answer };
   return { ...seen, ...about, ...verdict(seen) };

@@ -102,7 +102,6 @@ export class WebhookClient {
     return all.filter((one) => leadsTo(one.url, url));
   }
 
-  /** Corrects a webhook, or creates one. */
   async set(own: Webhook | undefined, wanted: Wanted): Promise<void> {
     const { create, correct } = this.server.requests;
     const requests = own === undefined ? [create(wanted)] : correct(own.id, wanted);
