@@ -11,7 +11,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { styleText } from "node:util";
-import type { Declared } from "../infra/cli/stack/live-objects.ts";
+import type { Resource } from "../infra/cli/stack/live-objects.ts";
 import { type Chain, type Outcome, walk } from "./demo/chain.ts";
 import { cannotPublish, startPublishing } from "./demo/publish.ts";
 import { renderedChain } from "./demo/rendered-chain.ts";
@@ -182,7 +182,7 @@ function verdict(outcome: Outcome, wanted: Seen): "green" | "red" {
 }
 
 /** Layer 1 rejects nothing: what matters is that no record shows a host's address. */
-function dns(declared: readonly Declared[]): void {
+function dns(declared: readonly Resource[]): void {
   const records = declared.filter(({ type }) => type === "cloudflare:index/dnsRecord:DnsRecord");
   const open = records.filter(({ inputs }) => inputs.proxied !== true);
   const names = [...new Set(records.map(({ inputs }) => String(inputs.name)))].join(" and ");

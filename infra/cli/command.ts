@@ -1,6 +1,6 @@
 /** What the commands share: options, examples, the hosts that one works on, and the question before several change. */
 import { Command, InvalidArgumentError } from "commander";
-import { type Declared, hasTerminal, prompted, UserError } from "./stack.ts";
+import { type Declared, type Host, hasTerminal, orUserError, prompted, UserError } from "./stack.ts";
 
 export const exitCodes = `
 Exit status:
@@ -11,22 +11,16 @@ Exit status:
   7  \`audit\` found drift
 `;
 
-type Host = Declared["hosts"][number];
-
 const options = {
   host: ["--host <name>", "this host only"],
   json: ["--json", "print JSON, for a program"],
   yes: ["-y, --yes", "go on without a prompt"],
 } as const;
 
+type About = { readonly takes?: readonly (keyof typeof options)[]; readonly examples?: readonly (readonly string[])[] };
+
 /** `examples`: lines that can be pasted, without "npx pushgate". */
-export function command({
-  takes = [],
-  examples = [],
-}: {
-  readonly takes?: readonly (keyof typeof options)[];
-  readonly examples?: readonly (readonly string[])[];
-}): Command {
+export function command({ takes = [], examples = [] }: About): Command {
   const made = new Command().option("--stack <name>", "this stack, not the selected one");
   for (const [flags, text] of takes.map((option) => options[option])) made.option(flags, text);
   const width = Math.max(...examples.map(([line = ""]) => line.length)) + 2;
@@ -34,7 +28,6 @@ export function command({
   return made.addHelpText("after", `\nExamples:\n${lines.join("\n")}`);
 }
 
-/** `usage`: name and arguments in commander's notation. */
 export function named(usage: string, description: string, made: Command): Command {
   const [name = "", ...words] = usage.split(" ");
   for (const word of made.registeredArguments.length > 0 ? [] : words) made.argument(word);
@@ -51,38 +44,30 @@ export const valued =
 
 export type Options = { stack?: string; host?: string; json?: boolean; yes?: boolean };
 
-/** As arguments of pulumi; the selected stack if none is named. */
 export const ofStack = ({ stack }: Options): string[] => (stack === undefined ? [] : ["--stack", stack]);
 
-/** The hosts that are present, or the one that --host names. */
-export function targets(hosts: readonly Host[], { host: wanted }: Options): Host[] {
+/** Those of this name, or all; throws a UserError with the names that exist where there is none. `what`: "a hook". */
+function chosen<T extends { readonly name: string }>(all: readonly T[], name: string | undefined, what: string): T[] {
+  const found = all.filter((one) => name === undefined || one.name === name);
+  if (found.length > 0) return found;
+  const names = all.map((one) => one.name).join(", ");
+  throw new UserError(`${JSON.stringify(name)} is no ${what}. ${names && `Use one of: ${names}.`}`.trim());
+}
+
+export function targets(hosts: readonly Host[], { host }: Options): Host[] {
   const present = hosts.filter(({ state }) => state === "present");
-  const found = present.filter(({ name }) => wanted === undefined || name === wanted);
-  const names = present.map(({ name }) => name).join(", ") || "none";
-  if (found.length === 0)
-    throw new UserError(
-      wanted === undefined
-        ? "no host of this stack is present. Set `state: present` for one, and run npx pulumi up."
-        : `--host is ${JSON.stringify(wanted)}, which is no host that is present. Use one of: ${names}.`,
-    );
-  return found;
+  if (present.length === 0)
+    throw new UserError("no host of this stack is present. Set `state: present` for one, and run npx pulumi up.");
+  return chosen(present, host, "host that is present");
 }
 
 export function siteNamed(hooks: Declared["hooks"], name: string) {
   const sites = hooks.flatMap(({ name, site }) => (site === undefined ? [] : [{ name, site }]));
-  const found = sites.find((hook) => hook.name === name);
-  if (found !== undefined) return found;
-  const names = sites.map((hook) => hook.name).join(", ");
-  const use = names === "" ? "No hook of this stack has a site." : `Use one of: ${names}.`;
-  throw new UserError(`${JSON.stringify(name)} is no hook with a site. ${use}`);
+  return chosen(sites, name, "hook with a site")[0]!;
 }
 
-export function hooksNamed(hooks: Declared["hooks"], name: string | undefined): Declared["hooks"] {
-  const found = hooks.filter((hook) => name === undefined || hook.name === name);
-  if (found.length > 0) return found;
-  const names = hooks.map((hook) => hook.name).join(", ");
-  throw new UserError(`${JSON.stringify(name)} is no hook of this stack. Use one of: ${names}.`);
-}
+export const hooksNamed = (hooks: Declared["hooks"], name: string | undefined): Declared["hooks"] =>
+  chosen(hooks, name, "hook of this stack");
 
 /** Prompts on the terminal. Without one, or where the answer is not yes, throws a UserError. */
 export async function confirm(question: string, { yes }: Options): Promise<void> {
@@ -101,30 +86,19 @@ export async function confirmHosts(what: string, hosts: readonly Host[], options
 
 /** Waits for all: what they resolve to, and the messages of their UserErrors. */
 export async function ended<T>(promises: readonly Promise<T>[]): Promise<{ values: T[]; faults: string[] }> {
-  const settled = await Promise.allSettled(promises);
-  const errors = settled.flatMap((one) => (one.status === "rejected" ? [one.reason as Error] : []));
-  const bug = errors.find((error) => !(error instanceof UserError));
-  if (bug) throw bug;
-  const values = settled.flatMap((one) => (one.status === "fulfilled" ? [one.value] : []));
-  return { values, faults: errors.map(({ message }) => message) };
+  const settled = await Promise.all(promises.map(orUserError));
+  const faults = settled.flatMap((one) => (one instanceof UserError ? [one.message] : []));
+  return { values: settled.filter((one) => !(one instanceof UserError)) as T[], faults };
 }
 
-/** Waits for all, and throws their UserErrors as one. */
 export async function all<T>(promises: readonly Promise<T>[]): Promise<T[]> {
   const { values, faults } = await ended(promises);
   if (faults.length > 0) throw new UserError(faults.join("\n"));
   return values;
 }
 
-/**
- * npm takes options before `--` for its own and hands them on as variables: `npm exec pushgate rollback site --host=web1`
- * runs without --host, and so changes every host. Throws the line to type. `line`: the command without these options.
- */
-export function keptByNpm(
-  names: readonly string[],
-  line: string,
-  env: Readonly<Record<string, string | undefined>>,
-): void {
+/** npm keeps options before `--`: `npm exec pushgate rollback site --host=web1` would change every host. Decision 023. */
+export function keptByNpm(names: readonly string[], line: string, env: NodeJS.ProcessEnv): void {
   const kept = names.flatMap((name) => {
     const value = env[`npm_config_${name}`];
     return value === undefined ? [] : [`--${name}=${value === "true" ? "<value>" : value}`];

@@ -5,34 +5,25 @@ import { type Declared, readSecrets, readStack, UserError } from "./stack.ts";
 
 export type Endpoint = {
   readonly hook: Declared["hooks"][number];
-  /** Its name. */
   readonly host: string;
   readonly url: string;
-  /** The current one; null where none is set. */
-  readonly secret: string | null;
+  readonly secret: string | null; // the current one
 };
 
-export async function declaredEndpoints(name: string | undefined, options: Options) {
+export async function endpointsOf(name: string | undefined, options: Options) {
   const secrets = await readSecrets(ofStack(options));
   const { hosts, hooks: all } = await readStack(ofStack(options));
   const on = targets(hosts, options);
   const hooks = hooksNamed(all, name);
-  const endpoints = webhookUrls({ hosts: on, hooks }).map(
-    ({ hook, ...one }): Endpoint => ({
-      ...one,
-      hook: hooks.find((each) => each.name === hook)!,
-      secret: secrets[hook]?.current ?? null,
-    }),
-  );
+  const endpoints = webhookUrls({ hosts: on, hooks }).map(({ hook: name, ...one }): Endpoint => {
+    const hook = hooks.find((each) => each.name === name)!;
+    return { ...one, hook, secret: secrets[name]?.current ?? null };
+  });
   return { hooks, secrets, endpoints };
 }
 
-export const endpointsOf = async (name: string | undefined, options: Options): Promise<Endpoint[]> =>
-  (await declaredEndpoints(name, options)).endpoints;
-
 export const nameOfEndpoint = ({ hook, host }: Endpoint): string => `${hook.name} on ${host}`;
 
-/** Throws a UserError where the hook has no secret yet. */
 export function wantedOf({ hook, url, secret }: Endpoint): { readonly url: string; readonly secret: string } {
   if (secret === null)
     throw new UserError(`${hook.name} has no secret. Run npx pushgate secret rotate ${hook.name}, and npx pulumi up.`);

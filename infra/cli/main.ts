@@ -1,17 +1,14 @@
-/**
- * `npx pushgate <command>`: what an operator does beside `pulumi preview` and `pulumi up`. A new command is a file in this
- * folder and a row of this table; a command's file is loaded when it is named, so that `--help` loads none.
- */
+/** `npx pushgate <command>`. A command's file is loaded when it is named, so that `--help` loads none. */
 import { Command, CommanderError } from "commander";
 import { ApiError } from "../edge/api.ts";
 import { command, exitCodes, keptByNpm, named } from "./command.ts";
 import { UserError } from "./stack.ts";
 
-/** Folder, usage and description. The file has the command's name, and exports it under that name. */
+/** Folder, usage and description. The file has the command's name, and exports it. */
 const commands = [
   ["stack", "init", "make a stack of your own: prompts, tries the host, writes Pulumi.<stack>.yaml"],
   ["webhook", "hook [hook]", "print what to enter at the git host, or enter it with the git host's token"],
-  ["stack", "secret", "show or rotate the secret that a git host signs with"],
+  ["stack", "secret", "rotate the secret that a git host signs with"],
   ["site", "status", "show each site on each host, what waits for a build, and faults"],
   ["site", "logs [log...]", "print the logs of receiver, builder, nginx, guard"],
   ["trace", "trace", "find the layer that rejected a delivery, and the fix"],
@@ -20,20 +17,6 @@ const commands = [
   ["stack", "audit", "compare Cloudflare, every host and webhooks with the declaration"],
   ["stack", "adopt", "take over what exists at Cloudflare, also after a lost state"],
 ] as const;
-
-async function load(folder: string, name: string): Promise<Command> {
-  const loaded = (await import(`./${folder}/${name}.ts`)) as Readonly<Record<string, Command>>;
-  return loaded[name]!;
-}
-
-const examples = `
-Examples:
-  npx pushgate init                     a stack of your own
-  npx pushgate hook                     what to enter at the git host
-  npx pushgate status                   each site on each host, and faults
-  npx pushgate logs --follow            receiver, builder, nginx and guard as they write
-  npx pushgate rollback site            publish the former release again
-`;
 
 function add(parent: Command, command: Command): void {
   if (!parent.commands.includes(command)) parent.addCommand(command);
@@ -44,15 +27,16 @@ function add(parent: Command, command: Command): void {
 /** Returns the exit status: command.ts. An error that a user can fix is its message alone. */
 export async function pushgate(words: readonly string[]): Promise<number> {
   const program = new Command("pushgate")
-    // Otherwise `secret` would take the options of `secret show`.
     .enablePositionalOptions()
     .description("Operates what `pulumi up` has declared. Each command has --help.")
-    .addHelpText("after", `${examples}${exitCodes}`)
+    .addHelpText("after", exitCodes)
     .helpCommand(false)
     .exitOverride();
   for (const [folder, usage, description] of commands) {
     const [name = ""] = usage.split(" ");
-    add(program, named(usage, description, words[0] === name ? await load(folder, name) : command({})));
+    const loaded: Readonly<Record<string, Command>> =
+      words[0] === name ? await import(`./${folder}/${name}.ts`) : { [name]: command({}) };
+    add(program, named(usage, description, loaded[name]!));
   }
   try {
     keptByNpm(["host", "stack"], `npx pushgate ${words.join(" ")}`, process.env);

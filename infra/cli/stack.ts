@@ -5,13 +5,14 @@ import type { shape } from "../config/schema.ts";
 /** Ends the program; only its message is printed. */
 export class UserError extends Error {}
 
-type How = {
-  /** Its output goes to the terminal as it comes. */
-  readonly shown?: boolean;
-  readonly prompts?: boolean;
-  /** On its standard input, as for a secret. */
-  readonly input?: string | undefined;
-};
+export const orUserError = <T>(promise: Promise<T>): Promise<T | UserError> =>
+  promise.catch((error: unknown) => {
+    if (error instanceof UserError) return error;
+    throw error;
+  });
+
+/** `shown`: its output goes to the terminal as it comes. `input`: on its standard input, as for a secret. */
+type How = { readonly shown?: boolean; readonly prompts?: boolean; readonly input?: string | undefined };
 
 /** What pulumi prints where it has no passphrase and its own prompt would not be seen. */
 const needsPassphrase = /passphrase must be set with PULUMI_CONFIG_PASSPHRASE/;
@@ -30,17 +31,15 @@ export async function pulumi(args: readonly string[], how: How = {}) {
 }
 
 async function runPulumi(args: readonly string[], { shown = false, prompts = false, input = "" }: How) {
-  const stdout = shown ? "inherit" : "pipe";
+  const output = shown ? "inherit" : "pipe";
   const stdin = prompts ? ({ stdin: "inherit" } as const) : { input };
   const env = passphrase === undefined ? {} : { PULUMI_CONFIG_PASSPHRASE: passphrase };
-  const how = { ...stdin, stdout, stderr: shown ? "inherit" : "pipe", reject: false, env } as const;
   const { execa } = await import("execa");
-  const ran = await execa("pulumi", args, how);
+  const ran = await execa("pulumi", args, { ...stdin, stdout: output, stderr: output, reject: false, env });
   if (ran.code === "ENOENT") throw new UserError("pulumi is not on PATH. Start this command as npx pushgate.");
   return { code: ran.exitCode, stdout: ran.stdout ?? "", stderr: ran.stderr ?? "" };
 }
 
-/** Returns what pulumi prints. Throws a UserError where it fails. */
 export async function must(args: readonly string[], input?: string): Promise<string> {
   const { code, stdout, stderr } = await pulumi(args, { input });
   if (code !== 0) throw new UserError(`pulumi ${args.slice(0, 2).join(" ")} failed: ${stderr.trim()}`);
@@ -64,39 +63,28 @@ export async function prompted<T>(prompt: (context: { output: NodeJS.WritableStr
 export const nameOf = (urn: string): string => urn.split("::").slice(3).join("::");
 
 export type Declared = Pick<InferOutput<typeof shape>, "hosts" | "hooks" | "limits">;
+export type Host = Declared["hosts"][number];
 
-type Config = Record<
-  string,
-  { readonly value?: string; readonly objectValue?: unknown; readonly secret?: boolean } | undefined
->;
+type Value = { readonly value?: string; readonly objectValue?: unknown; readonly secret?: boolean };
+type Config = Record<string, Value | undefined>;
 
 /** What pulumi printed, by its arguments: a start of pulumi takes a second, and parts of one command need the same. */
 const configs = new Map<string, Promise<Config>>();
 
-/**
- * Every key of the stack's configuration, from one start of pulumi: read the secrets first where a command needs them.
- * A command that writes a key does not read it again.
- */
+/** Every key, from one start of pulumi: read the secrets first where a command needs them. */
 function readConfig(stack: readonly string[], ...flags: string[]): Promise<Config> {
-  const argsWith = (...more: string[]) => [...more, ...stack].join(" ");
-  const config = configs.get(argsWith(...flags)) ?? configs.get(argsWith("--show-secrets")) ?? loadConfig(stack, flags);
-  configs.set(argsWith(...flags), config);
+  const key = [...flags, ...stack].join(" ");
+  const config = configs.get(key) ?? configs.get(["--show-secrets", ...stack].join(" ")) ?? loadConfig(stack, flags);
+  configs.set(key, config);
   return config;
 }
 
-/** How a command queries Cloudflare: `cloudflare:apiToken`, `cloudflare:baseUrl` and `pushgate:zone`, where they are set. */
-export type Access = {
-  readonly token?: string | undefined;
-  readonly baseUrl?: string | undefined;
-  readonly zone?: string | undefined;
-};
+export type Access = Partial<Record<"token" | "baseUrl" | "zone", string | undefined>>;
 
 export async function accessOf(stack: readonly string[]): Promise<Access> {
   const config = await readConfig(stack, "--show-secrets");
-  const [token, baseUrl, zone] = ["cloudflare:apiToken", "cloudflare:baseUrl", "pushgate:zone"].map(
-    (key) => config[key]?.value,
-  );
-  return { token, baseUrl, zone };
+  const of = (key: string) => config[key]?.value;
+  return { token: of("cloudflare:apiToken"), baseUrl: of("cloudflare:baseUrl"), zone: of("pushgate:zone") };
 }
 
 async function loadConfig(stack: readonly string[], flags: readonly string[]): Promise<Config> {
@@ -110,7 +98,6 @@ async function unreadable(stack: readonly string[], reported: string): Promise<s
   if (/incorrect passphrase/.test(reported))
     return "the passphrase is not that of this stack. Set PULUMI_CONFIG_PASSPHRASE, or PULUMI_CONFIG_PASSPHRASE_FILE, to the one that the stack was made with.";
   if (!/message authentication failed/.test(reported)) return `the stack's configuration is unreadable: ${reported}`;
-  // Not readConfig, which may wait for this very call.
   const secret = Object.entries(await loadConfig(stack, [])).flatMap(([key, value]) => (value?.secret ? [key] : []));
   const tried = await Promise.all(secret.map((key) => pulumi(["config", "get", key, ...stack])));
   const foreign = secret.filter((_, i) => tried[i]!.code !== 0);
@@ -133,9 +120,7 @@ export async function readStack(stack: readonly string[]): Promise<Declared> {
   return checked.output;
 }
 
-type Secrets = Readonly<
-  Record<string, { readonly current?: string; readonly previous?: string; readonly status?: string }>
->;
+type Secrets = Readonly<Record<string, Partial<Record<"current" | "previous" | "status", string>>>>;
 
 export async function readSecrets(stack: readonly string[]): Promise<Secrets> {
   const secrets = (await readConfig(stack, "--show-secrets"))["pushgate:secrets"];

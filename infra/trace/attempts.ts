@@ -1,19 +1,15 @@
-/**
- * The lines of one delivery in a host's logs -> evidence of each time that the git host sent it, and which of these
- * attempts an entry of the git host's delivery history is about. Pure.
- */
+/** The lines of one delivery in a host's logs -> its attempts, and which of them an entry of the history is about. Pure. */
 import { printable } from "../../service/printable.ts";
 import type { Evidence, NginxLine } from "./evidence.ts";
 
 type Line = { readonly time: string; readonly source: string; readonly text: string };
 
-/** The object of a line that is about this delivery; other lines may quote the delivery's id. */
-function entryOf(delivery: string, { text }: Line): Record<string, unknown> | undefined {
+/** The JSON object of a line; an empty one where it holds none. */
+export function objectIn(text: string): Record<string, unknown> {
   try {
-    const found = Object(JSON.parse(text)) as Record<string, unknown>;
-    return found.delivery === delivery ? found : undefined;
+    return Object(JSON.parse(text)) as Record<string, unknown>;
   } catch {
-    return undefined;
+    return {};
   }
 }
 
@@ -26,24 +22,25 @@ const text = (value: unknown): string => (typeof value === "string" ? printable(
  * nginx's `up_status`, or 499 while nginx's own status is another.
  */
 export function attempts(delivery: string, lines: readonly Line[]): Evidence[] {
-  const of = (source: string) =>
-    lines.flatMap((line) => {
-      const object = line.source === source ? entryOf(delivery, line) : undefined;
-      return object === undefined ? [] : [{ object, about: { time: line.time, hook: text(object.hook) } }];
-    });
-  const receiver = of("receiver").map(({ object, about }) => {
-    const { status, reason, source } = object;
-    return { ...about, receiver: { status: Number(status), reason: text(reason), source: text(source) || null } };
+  // Other lines may quote the delivery's id.
+  const own = lines
+    .map((line) => ({ ...line, object: objectIn(line.text) }))
+    .filter(({ object }) => object.delivery === delivery)
+    .map(({ source, time, object }) => ({ source, object, about: { time, hook: text(object.hook) } }));
+  const receiver = own.flatMap(({ source, object, about }) => {
+    const line = { status: Number(object.status), reason: text(object.reason), source: text(object.source) || null };
+    return source === "receiver" ? [{ ...about, receiver: line }] : [];
   });
-  const both = of("nginx").map(({ object, about }): Evidence => {
+  const ofNginx = own.filter(({ source }) => source === "nginx");
+  const both = ofNginx.map(({ object, about }): Evidence => {
     const texts = ["up_status", "up_connect", "in_ranges", "limit", "client"].map((key) => [key, text(object[key])]);
     const nginx = { status: Number(object.status), ...Object.fromEntries(texts) } as NginxLine;
     const at = receiver.findIndex(
       ({ receiver: { status, source } }) =>
         source === nginx.client && (status === Number(nginx.up_status) || (status === 499 && nginx.status !== status)),
     );
-    const [own] = at < 0 ? [] : receiver.splice(at, 1);
-    return { ...about, nginx, receiver: own?.receiver ?? "none" };
+    const [same] = at < 0 ? [] : receiver.splice(at, 1);
+    return { ...about, nginx, receiver: same?.receiver ?? "none" };
   });
   const all = [...both, ...receiver];
   return all.length > 0 ? all : [{ nginx: "none", receiver: "none" }];
@@ -61,9 +58,6 @@ export type Entry = { readonly time?: string; readonly status: number };
 /** Seconds between the git host's clock and the host's, with the time that a delivery takes. */
 const tolerance = 60;
 
-const statusOf = ({ nginx, receiver }: Evidence): number | undefined =>
-  [nginx, receiver].find((line) => typeof line === "object")?.status;
-
 /** In seconds; 0 where one of them has no time. */
 const apart = (entry: Entry, { time }: Evidence): number =>
   Math.abs(Date.parse(entry.time ?? "") - Date.parse(time ?? "")) / 1000 || 0;
@@ -72,19 +66,21 @@ const apart = (entry: Entry, { time }: Evidence): number =>
 const isOther = ({ status }: Entry): boolean => status === 0 || status === 502 || status === 504 || status >= 520;
 
 /**
- * For each entry of one delivery, the attempt that it is about, or undefined. First come pairs with the same status,
- * then pairs of an entry that may be Cloudflare's own answer (isOther), whatever the attempt's status. In each step the
- * pair that is nearest in time goes first, at most `tolerance` apart; no attempt goes to two entries.
+ * For each entry of one delivery, the attempt that it is about, or undefined: at most `tolerance` apart, with the same
+ * status, else with any where Cloudflare may have answered itself. Of several the nearest in time goes first.
  */
 export function paired(entries: readonly Entry[], attempts: readonly Evidence[]): (Evidence | undefined)[] {
-  const left = new Set(attempts.filter((one) => statusOf(one) !== undefined));
+  const pairs = entries.flatMap((entry, i) =>
+    attempts.flatMap((attempt) => {
+      const line = [attempt.nginx, attempt.receiver].find((one) => typeof one === "object");
+      const isSame = line?.status === entry.status;
+      const fits = line !== undefined && (isSame || isOther(entry)) && apart(entry, attempt) <= tolerance;
+      return fits ? [{ i, attempt, isSame, apart: apart(entry, attempt) }] : [];
+    }),
+  );
   const found: (Evidence | undefined)[] = entries.map(() => undefined);
-  for (const fits of [(entry: Entry, one: Evidence) => statusOf(one) === entry.status, isOther]) {
-    const pairs = entries
-      .flatMap((entry, i) => [...left].map((attempt) => ({ i, entry, attempt, apart: apart(entry, attempt) })))
-      .filter(({ entry, attempt, apart }) => apart <= tolerance && fits(entry, attempt))
-      .sort((a, b) => a.apart - b.apart);
-    for (const { i, attempt } of pairs) if (found[i] === undefined && left.delete(attempt)) found[i] = attempt;
-  }
+  const left = new Set(attempts);
+  for (const { i, attempt } of pairs.sort((a, b) => Number(b.isSame) - Number(a.isSame) || a.apart - b.apart))
+    if (found[i] === undefined && left.delete(attempt)) found[i] = attempt;
   return found;
 }

@@ -1,75 +1,44 @@
-/**
- * Which state of a host may explain an outcome, with a fix for just that. State is of the time of the trace, not of the
- * delivery: what is broken now may explain it, and what is in order now may have been broken then. So no state rules an
- * outcome out or brings one in, and a cause is never more than likely. Pure.
- */
-import { containsCidr } from "cidr-tools";
+/** Which state of a host may explain an outcome, with a fix for just that: decision 026. Pure. */
+import { isIP } from "node:net";
 import { units } from "../host/paths.ts";
-import { isV4 } from "../networks.ts";
 import { type Cause, type Evidence, type HostState, isFull } from "./evidence.ts";
 import type { Outcome, PathLayer } from "./outcomes.ts";
 
-type Found = readonly Omit<Cause, "outcome" | "host">[];
+type Explanation = Omit<Cause, "outcome" | "host">;
 
 const up = "npx pulumi up";
 
-/**
- * The layers of infra/host whose differences may explain an outcome, the likeliest first. `at`: where the layer is.
- * `oneshot`: the start of its service places all of the layer in the kernel.
- */
+/** `at`: its place on the path. `oneshot`: the start of its service places all of the layer in the kernel. */
 type Layer = { name: string; at: PathLayer; service?: string; oneshot?: true; explains: readonly string[] };
+/** What differences of a host layer may explain, the likeliest layer first. */
+// biome-ignore format: a layer and what it explains are a row each
 const layers: readonly Layer[] = [
   { name: "origin-certificate", at: "4 Cloudflare to origin", explains: ["origin certificate"] },
-  {
-    ...{ name: "firewall", at: "5 firewall", service: units.firewall, oneshot: true },
-    explains: ["firewall", "not from Cloudflare"],
-  },
-  {
-    ...{ name: "receiver", at: "7 systemd", service: units.receiver },
-    explains: ["outside of the ranges", "unreachable socket", "closed connection", "receiver timeout"].concat(
-      ...["no such hook", "not spooled", "a bug"],
-    ),
-  },
+  { name: "firewall", at: "5 firewall", service: units.firewall, oneshot: true, explains: ["firewall", "not from Cloudflare"] },
+  { name: "receiver", at: "7 systemd", service: units.receiver,
+    explains: ["outside of the ranges", "unreachable socket", "closed connection", "receiver timeout", "no such hook", "not spooled", "a bug"] },
   { name: "routing", at: "7 systemd", service: units.routing, oneshot: true, explains: ["unreachable socket"] },
-  {
-    ...{ name: "proxy", at: "6 nginx", service: units.nginx },
-    explains: ["firewall", "another program on the origin port", "origin certificate", "client certificate"].concat(
-      ...["not from Cloudflare", "no hook", "large body", "too many requests", "nginx failed"],
-      ...["outside of the ranges", "unreachable socket"],
-    ),
-  },
+  { name: "proxy", at: "6 nginx", service: units.nginx,
+    explains: ["firewall", "another program on the origin port", "origin certificate", "client certificate", "not from Cloudflare",
+      "no hook", "large body", "too many requests", "nginx failed", "outside of the ranges", "unreachable socket"] },
 ];
 
-/** Of the delivery, as far as it is known: the client address and the hook's socket. */
-function wayOf({ nginx, receiver, hook }: Evidence, { sockets }: HostState) {
-  const client = typeof nginx === "object" ? nginx.client : typeof receiver === "object" ? receiver.source : undefined;
-  const socket = sockets.find(({ hooks }) => hook !== undefined && hooks.includes(hook));
-  return { client: client && /^[0-9a-f.:]+$/i.test(client) ? client : undefined, socket };
-}
-
-/** Whether the installed and the declared allowlist of the hook's socket have the client address. */
-export function admission(seen: Evidence, state: HostState) {
-  const { client, socket } = wayOf(seen, state);
-  if (client === undefined || socket === undefined) return undefined;
-  const within = (cidrs: readonly string[]) => {
-    try {
-      return cidrs.length > 0 && containsCidr(cidrs as string[], client);
-    } catch {
-      return false;
-    }
-  };
-  return { client, unit: socket.unit, installed: within(socket.installed), declared: within(socket.declared) };
+/** The number of the delivery's address family, 4 or 6; 0 where the address is not known. */
+function familyOf({ nginx, receiver }: Evidence): number {
+  const source = typeof receiver === "object" ? receiver.source : undefined;
+  return isIP((typeof nginx === "object" ? nginx.client : source) ?? "");
 }
 
 /**
  * The differences of one layer that concern this delivery, as one cause: a stopped nginx differs in seven ways. Left out
  * are those of the other address family and of other sockets, and the host's own request, which meets a table that drops.
  */
-function ofLayer({ name, at, service, oneshot }: Layer, outcome: Outcome, seen: Evidence, state: HostState): Found {
-  const { client, socket } = wayOf(seen, state);
+function ofLayer({ name, at, service, oneshot }: Layer, outcome: Outcome, seen: Evidence, state: HostState) {
+  const socket = state.sockets.find(({ hooks }) => hooks.includes(seen.hook ?? ""));
+  const family = familyOf(seen);
   const others = [
-    ...(socket === undefined ? [] : state.sockets.map(({ unit }) => unit).filter((unit) => unit !== socket.unit)),
-    ...(client === undefined ? [] : [isV4(client) ? "IPv6" : "IPv4"]),
+    ...state.sockets.flatMap(({ unit }) => (socket && unit !== socket.unit ? [unit] : [])),
+    ...(family === 0 ? [] : [family === 4 ? "IPv6" : "IPv4"]),
     ...(state.drops.length > 0 ? ["origin port"] : []),
   ];
   const all = state.differences.filter(
@@ -86,7 +55,7 @@ function ofLayer({ name, at, service, oneshot }: Layer, outcome: Outcome, seen: 
 }
 
 /** The guard's faults: the present one, and the one at the time of the delivery, which a log has up to 5 s earlier. */
-function ofGuard({ time = "" }: Evidence, { findings }: HostState): Found {
+function ofGuard({ time = "" }: Evidence, { findings }: HostState): Explanation[] {
   const then = findings.findLast((one) => Date.parse(one.time) <= Date.parse(time) + 5_000);
   const both = [...new Set([findings.at(-1), then])].filter((one) => one !== undefined);
   const faults = both.filter(({ fix }) => fix !== "");
@@ -96,16 +65,7 @@ function ofGuard({ time = "" }: Evidence, { findings }: HostState): Found {
   }));
 }
 
-function ofAllowlist(outcome: Outcome, seen: Evidence, state: HostState): Found {
-  const { client, unit, installed, declared } = admission(seen, state) ?? {};
-  const because = (what: string): Found => [{ layer: "7 systemd", what: `${unit} ${what}`, fix: up }];
-  if (declared && !installed) return because(`does not admit ${client}, which this release's source ranges hold`);
-  if (installed && outcome.name === "outside of the ranges")
-    return because(`admits ${client}, which nginx's source ranges did not hold`);
-  return [];
-}
-
-function ofRoom(layer: PathLayer, whose: string, room: HostState["spool"], ssh: string): Found {
+function ofRoom(layer: PathLayer, whose: string, room: HostState["spool"], ssh: string): Explanation[] {
   if (room === undefined) return [];
   const kernel = `See why the kernel made it so: ${ssh} journalctl --dmesg --priority=err`;
   const free = `Free space; this lists the largest folders: ${ssh} 'du -xm / 2>/dev/null | sort -n | tail -n 20'`;
@@ -116,8 +76,7 @@ function ofRoom(layer: PathLayer, whose: string, room: HostState["spool"], ssh: 
   ];
 }
 
-/** What only some outcomes are explained by, beside the differences of layers: before them, and after them. */
-function found(outcome: Outcome, seen: Evidence, state: HostState): Found {
+function explanations(outcome: Outcome, seen: Evidence, state: HostState): Explanation[] {
   const { name } = outcome;
   const { unreachable, spool, logs, drops, ssh } = state;
   const layer = outcome.layer as PathLayer;
@@ -130,7 +89,6 @@ function found(outcome: Outcome, seen: Evidence, state: HostState): Found {
   if (seen.answer?.status === 521) own.reverse();
   return [
     ...(name === "unreachable socket" ? ofGuard(seen, state) : []),
-    ...(["unreachable socket", "outside of the ranges"].includes(name) ? ofAllowlist(outcome, seen, state) : []),
     ...(name === "not spooled" ? ofRoom(layer, "the spool's file system", spool, ssh) : []),
     ...(name === "nginx failed" ? ofRoom(layer, "the file system of nginx's logs", logs, ssh) : []),
     ...own.flatMap((one) => ofLayer(one, outcome, seen, state)),
@@ -145,5 +103,5 @@ function found(outcome: Outcome, seen: Evidence, state: HostState): Found {
 /** What may explain an outcome on the hosts that were looked at, the likeliest first. */
 export const causes = (outcome: Outcome, seen: Evidence): Cause[] =>
   (seen.state ?? []).flatMap((state) =>
-    found(outcome, seen, state).map((one) => ({ outcome: outcome.name, host: state.host, ...one })),
+    explanations(outcome, seen, state).map((one) => ({ outcome: outcome.name, host: state.host, ...one })),
   );

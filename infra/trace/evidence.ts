@@ -9,10 +9,8 @@ export type Evidence = {
   readonly host?: string;
   readonly hook?: string;
   readonly time?: string; // ISO 8601; absent where no log and no history has it
-  /** "none": the git host's delivery history of the webhook was read, and has no push. */
-  readonly history?: "none";
-  /** What the git host's page of deliveries shows. */
-  readonly answer?: Answer;
+  readonly history?: "none"; // the git host's delivery history of the webhook was read, and has no push
+  readonly answer?: Answer; // as the git host's page of deliveries shows it
   /** Cloudflare's security events of the request, or why they were not read. An empty list proves nothing: see 026. */
   readonly cloudflare?: readonly SecurityEvent[];
   readonly notLooked?: string;
@@ -21,28 +19,20 @@ export type Evidence = {
   readonly receiver?: ReceiverLine | "none";
   /** Of the host with the delivery's lines, or of each host that it may have been sent to. State rules nothing out. */
   readonly state?: readonly HostState[];
-  /** Of the hook's site: the commit that is published, and the last run of the builder. */
-  readonly site?: {
-    readonly deployed: { readonly commit: string | null; readonly at: string } | null;
-    readonly last: { readonly at: string; readonly result: string; readonly reason: string };
-  };
 };
 
 export type Answer = {
   readonly status: number; // 0 where the git host got no answer
   /** Names in lower case; empty for a header that is known to be absent. */
   readonly headers: Readonly<Record<string, string>>;
-  /** A person typed some of the headers: one that is missing may have been there. */
-  readonly partial?: true;
+  readonly partial?: true; // a person typed some of the headers: one that is missing may have been there
   readonly body?: string;
 };
 
 /** What one product of Cloudflare did with a request. The texts have no control characters. */
 export type SecurityEvent = {
-  /** The product, in lower case: firewallcustom, bic, botfight, … (the field Source of Cloudflare's firewall events). */
-  readonly source: string;
-  /** In lower case, without underscores: block, managedchallenge, skip, log, … */
-  readonly action: string;
+  readonly source: string; // the product, in lower case: firewallcustom, bic, botfight, …
+  readonly action: string; // in lower case, without underscores: block, managedchallenge, skip, log, …
   readonly rule: string;
   readonly description: string;
   readonly owner?: "pushgate" | "zone"; // of the rule, where the zone's rulesets have it
@@ -51,10 +41,8 @@ export type SecurityEvent = {
 /** A line of nginx's access log: `log_format pushgate` of infra/host/proxy. */
 export type NginxLine = {
   readonly status: number; // 499 where Cloudflare left before the answer
-  /** The receiver's status; empty or "-" where nginx tried no connection, 502 or 504 where the receiver did not answer. */
-  readonly up_status: string;
-  /** Seconds; empty or "-" where no connection to the socket was opened. */
-  readonly up_connect: string;
+  readonly up_status: string; // empty or "-" where nginx tried no connection, 502 or 504 where no answer came
+  readonly up_connect: string; // seconds; empty or "-" where no connection to the socket was opened
   readonly in_ranges: string; // "1": the client address is in the git host's ranges
   readonly limit: string; // REJECTED: by nginx's rate limit
   readonly client: string;
@@ -63,35 +51,20 @@ export type NginxLine = {
 /** A line of the receiver's journal: `JournalLine` of service/journal.ts. */
 export type ReceiverLine = { readonly status: number; readonly reason: string; readonly source: string | null };
 
+type Finding = { readonly time: string; readonly code: string; readonly what: string; readonly fix: string };
+
 /** What a host reports of its own layers, at the time of the trace. */
 export type HostState = {
   readonly host: string;
-  /** What a person types before a command of root: "ssh root@web1.example.org". */
-  readonly ssh: string;
-  /** Why the host could not be looked at; then nothing else is known of it. */
-  readonly unreachable?: string;
-  /** What is not as this release declares it, with the name of its layer of infra/host. */
+  readonly ssh: string; // what a person types before a command of root: "ssh root@web1.example.org"
+  readonly unreachable?: string; // why the host could not be looked at; then nothing else is known of it
+  /** What is not as this release declares it, with the name of its host layer. */
   readonly differences: readonly (Omit<Difference, "of" | "diff"> & { readonly layer: string })[];
   /** The guard's, each in force until the next one's time; the last one is of now. A fault has a fix. */
-  readonly findings: readonly {
-    readonly time: string;
-    readonly code: string;
-    readonly what: string;
-    readonly fix: string;
-  }[];
-  /** Rules and policies of other tables that may drop what comes to the origin port: "inet other in: drop". */
-  readonly drops: readonly string[];
-  /** Counters of pushgate's own table with their packets, and the last lines of the kernel's log with its prefix. */
-  readonly counters: readonly string[];
-  readonly kernelLines: readonly string[];
-  /** The allowlist of each socket: what is installed, and what this release declares. CIDRs. */
-  readonly sockets: readonly {
-    readonly unit: string;
-    readonly hooks: readonly string[];
-    readonly installed: readonly string[];
-    readonly declared: readonly string[];
-  }[];
-  /** Of the file systems with the spool and with nginx's logs; undefined where there is none. */
+  readonly findings: readonly Finding[];
+  readonly drops: readonly string[]; // rules of other tables that may drop what comes to the origin port
+  readonly sockets: readonly { readonly unit: string; readonly hooks: readonly string[] }[];
+  /** Of the file systems with the spool and with nginx's logs; absent where there is none. */
   readonly spool?: Room;
   readonly logs?: Room;
 };
@@ -101,12 +74,10 @@ export const isFull = ({ freeKiB, freeFiles }: Room): boolean => freeKiB < 1024 
 
 /** What is broken now and may explain an outcome. */
 export type Cause = {
-  /** The name of the outcome. */
-  readonly outcome: string;
+  readonly outcome: string; // its name
   /** The layer that broke. The outcome's layer can be another: where nginx is down, Cloudflare finds a closed port. */
   readonly layer: PathLayer;
   readonly host: string;
   readonly what: string;
-  /** A command for the operator's shell, or what to do by hand. */
-  readonly fix: string;
+  readonly fix: string; // a command for the operator's shell, or what to do by hand
 };

@@ -1,7 +1,6 @@
 /**
- * What can become of a delivery: one row for each outcome, with the layer, the fix, and what the outcome leaves in each
- * source. `trace`, the canary and README's table read these rows. Sources of what Cloudflare shows: its documentation of
- * its status codes, of error 1xxx pages, and of the fields of firewall events.
+ * What can become of a delivery, and what that leaves in each source: for `trace`, the canary and README's table. Sources:
+ * Cloudflare's documentation of its status codes, of error 1xxx pages, and of the fields of firewall events.
  */
 import { isRejection } from "../../service/journal.ts";
 import { servedByProxy, servedByReceiver } from "../contract.ts";
@@ -13,17 +12,15 @@ export const pathLayers = [
 ];
 export type PathLayer = (typeof pathLayers)[number];
 
-/**
- * An answer on the git host's page. `by`: X-Served-By, which Cloudflare passes on; left out where Cloudflare answers
- * itself. `status`: 0 for no answer. `challenge`: it has `cf-mitigated`. `page`: of Cloudflare's, by number, or `blocked`;
- * left out, whatever the page is. `text`: in the body of nginx's answer.
- */
+/** An answer on the git host's page. */
 export type Shape = {
+  /** X-Served-By, which Cloudflare passes on; left out where Cloudflare answers itself. */
   readonly by?: string;
-  readonly status: readonly number[];
-  readonly challenge?: true;
+  readonly status: readonly number[]; // 0 for no answer
+  readonly challenge?: true; // it has `cf-mitigated`
+  /** Cloudflare's page, by number, or `blocked`; left out, whatever the page is. */
   readonly page?: readonly string[];
-  readonly text?: RegExp;
+  readonly text?: RegExp; // in the body of nginx's answer
 };
 
 /** A security event of Cloudflare's. What is left out may be anything. */
@@ -33,12 +30,9 @@ type EventShape = {
   readonly not?: { readonly source?: readonly string[]; readonly rule?: string; readonly owner?: "pushgate" | "zone" };
 };
 
-/**
- * `came`: nginx answered by itself (alone), the socket refused its connection (refused), it had a connection (connected),
- * or it passed the receiver's answer on (passed).
- */
 type NginxShape = {
   readonly status: readonly number[];
+  /** nginx tried no connection, the socket refused it, it was open, or nginx passed the receiver's answer on. */
   readonly came: "alone" | "refused" | "connected" | "passed";
   readonly in_ranges?: "0" | "1";
   readonly limit?: "REJECTED";
@@ -53,22 +47,16 @@ export type Outcome = {
   readonly layer: PathLayer | "delivered";
   /** A sentence without its full stop. `{origin}` in it is the host's address and port. */
   readonly what: string;
-  /** `{rule}` in it is the rule of the security event. */
-  readonly fix?: string;
-  /** "none": the git host's delivery history has no push. */
-  readonly history?: "none";
-  /** Any of these. */
-  readonly answer: readonly Shape[];
-  /** Absent where Cloudflare rejects nothing. */
-  readonly event?: EventShape;
-  /** "none": the outcome leaves no line. */
-  readonly nginx: NginxShape | "none";
+  readonly fix?: string; // `{rule}` in it is the rule of the security event
+  readonly history?: "none"; // the git host's delivery history has no push
+  readonly answer: readonly Shape[]; // any of these
+  readonly event?: EventShape; // absent where Cloudflare rejects nothing
+  readonly nginx: NginxShape | "none"; // "none": the outcome leaves no line
   readonly receiver: ReceiverShape | "none";
-  /** The receiver's line may come later, or not at all. */
-  readonly unlogged?: true;
+  readonly unlogged?: true; // the receiver's line may come later, or not at all
 };
 
-type Row = Omit<Outcome, "name" | "layer" | "nginx" | "receiver"> & Partial<Pick<Outcome, "nginx" | "receiver">>;
+type Row = Omit<Outcome, "name" | "layer" | "nginx" | "receiver"> & Partial<Outcome>;
 /** The rows of a layer, by name. A log that a row does not name has no line. */
 const at = (layer: Outcome["layer"], rows: Readonly<Record<string, Row>>): Outcome[] =>
   Object.entries(rows).map(([name, row]) => ({ name, layer, nginx: "none", receiver: "none", ...row }));
@@ -95,7 +83,6 @@ const decided = (event: EventShape, ...answer: Shape[]) => ({ event, answer });
 
 /** "Sorry, you have been blocked": the page of a rule. */
 export const blocked = "blocked";
-/** An answer of Cloudflare's own with one of these statuses. */
 const cloudflare = (...status: number[]): Shape => ({ status });
 const page = (status: number, ...pages: string[]): Shape => ({ status: [status], page: pages });
 const challenged: Shape = { status: [403, 429, 503], challenge: true };
@@ -104,7 +91,6 @@ const from = (first: number, last: number): number[] => Array.from({ length: las
 const ownPage: Shape = { status: from(400, 499), page: [] };
 
 const alone = { came: "alone" } as const;
-/** nginx answers, with this in its text. */
 const byNginx = (status: number, nginx: Omit<NginxShape, "status"> = alone, text?: RegExp) => ({
   answer: [{ by: servedByProxy, status: [status], ...(text !== undefined && { text }) }],
   nginx: { ...nginx, status: [status] },
@@ -133,11 +119,9 @@ export const outcomes: readonly Outcome[] = [
       fix: "npx pushgate hook --set, which creates or corrects the webhook. GitHub sends no push above 25 MB, of more than 5,000 branches or of more than 3 tags, GitLab none of more than 3 branches or tags." },
   }),
   ...at("1 DNS", {
-    "no address": { what: "the git host found no address or no valid certificate for the hostname",
-      answer: [cloudflare(0)],
+    "no address": { what: "the git host found no address or no valid certificate for the hostname", answer: [cloudflare(0)],
       fix: "npx pulumi preview shows whether the record and Cloudflare's certificate are there." },
-    "no record": { what: "the zone has no proxied record of the hostname", answer: [page(409, "1001")],
-      fix: "npx pulumi up" },
+    "no record": { what: "the zone has no proxied record of the hostname", answer: [page(409, "1001")], fix: "npx pulumi up" },
   }),
   ...at("2 WAF", {
     "not declared": { what: "pushgate's own rule blocked the request: it is not a declared delivery",
@@ -146,26 +130,21 @@ export const outcomes: readonly Outcome[] = [
     "custom rule": { what: "a custom rule of the zone or account blocked the request",
       ...decided({ ...blocks(...custom), not: { owner: "pushgate" } }, page(403, blocked, "1020"), ownPage),
       fix: "Exclude the hostname from {rule}. npx pulumi up puts pushgate's rules before the zone's own." },
-    "managed rule": { what: "a managed rule took the delivery's content for an attack",
-      ...decided(blocks(...managed), page(403, blocked)),
+    "managed rule": { what: "a managed rule took the delivery's content for an attack", ...decided(blocks(...managed), page(403, blocked)),
       fix: "npx pulumi up restores pushgate's skip rule, which skips managed rules. In an account's ruleset exclude the hostname from {rule}." },
     "access rule": { what: "an IP Access rule blocked the source's address, range, country or network",
       ...decided(blocks(...access), page(403, blocked, "1005", "1006", "1007", "1008", "1009", "1012", "1106")),
       fix: "Remove {rule}, or let the git host's ranges pass it: it runs before pushgate's rules. Security > WAF > Tools lists the zone's and the account's." },
-    "zone lockdown": { what: "a zone lockdown rule lets other addresses alone reach the hostname",
-      ...decided(blocks("zonelockdown"), page(403, blocked, "1106")),
+    "zone lockdown": { what: "a zone lockdown rule lets other addresses alone reach the hostname", ...decided(blocks("zonelockdown"), page(403, blocked, "1106")),
       fix: "npx pulumi up restores pushgate's skip rule, which skips zone lockdown. Or exclude the hostname from {rule}." },
-    "user agent rule": { what: "a User Agent Blocking rule of the zone blocked the git host's user agent",
-      ...decided(blocks("uablock"), page(403, blocked, "1020")),
+    "user agent rule": { what: "a User Agent Blocking rule of the zone blocked the git host's user agent", ...decided(blocks("uablock"), page(403, blocked, "1020")),
       fix: "npx pulumi up restores pushgate's skip rule, which skips these rules. Or remove {rule}." },
-    "rate limit": { what: "a rate limiting rule counted too many requests of the git host's shared addresses",
-      ...decided(blocks("ratelimit"), page(429, "1015")),
+    "rate limit": { what: "a rate limiting rule counted too many requests of the git host's shared addresses", ...decided(blocks("ratelimit"), page(429, "1015")),
       fix: "npx pulumi up restores pushgate's skip rule, which skips these rules. In an account's ruleset exclude the hostname from {rule}." },
     "DDoS protection": { what: "Cloudflare's HTTP DDoS protection took the deliveries for a flood",
       ...decided(blocks("l7ddos"), page(403, blocked), page(429, blocked), cloudflare(0)),
       fix: "Lower the sensitivity of {rule} in the zone's HTTP DDoS override: no skip rule covers it." },
-    malformed: { what: "Cloudflare took the request for malformed before any rule ran",
-      ...decided(blocks(...validation), page(400), page(403, blocked)),
+    malformed: { what: "Cloudflare took the request for malformed before any rule ran", ...decided(blocks(...validation), page(400), page(403, blocked)),
       fix: "Look at what sends it, and at a proxy before it: no rule lets such a request pass." },
     "another Cloudflare product": { what: "another product of Cloudflare blocked the request",
       ...decided({ action: "block", not: { source: known } }, page(400), page(403, blocked, "1011"), page(429)),
@@ -175,14 +154,12 @@ export const outcomes: readonly Outcome[] = [
       fix: "Exclude the hostname from that Worker, application or rule." },
   }),
   ...at("3 bot management", {
-    "Bot Fight Mode": { what: "Bot Fight Mode challenged the git host as a bot",
-      ...decided({ action: "challenge", source: ["botfight"] }, challenged),
+    "Bot Fight Mode": { what: "Bot Fight Mode challenged the git host as a bot", ...decided({ action: "challenge", source: ["botfight"] }, challenged),
       fix: "Run npx pulumi config set --path pushgate:edge.botFightMode off, then npx pulumi up. No rule skips Bot Fight Mode; this switches it off for the whole zone." },
     "Super Bot Fight Mode": { what: "Super Bot Fight Mode or Bot Management took the git host for a bot",
       ...decided({ source: bots, not: { rule: "bot_fight_mode" } }, challenged, page(403, blocked)),
       fix: "npx pulumi up restores pushgate's skip rule, which skips both." },
-    "browser check": { what: "Browser Integrity Check rejected the sender's headers",
-      ...decided({ source: ["bic"] }, page(403, "1010"), challenged),
+    "browser check": { what: "Browser Integrity Check rejected the sender's headers", ...decided({ source: ["bic"] }, page(403, "1010"), challenged),
       fix: "npx pulumi up restores pushgate's skip rule, which skips this check." },
     "security level": { what: "the zone's Security Level, or its Under Attack mode, challenged the sender",
       ...decided({ action: "challenge", source: ["securitylevel"] }, challenged),
@@ -192,39 +169,30 @@ export const outcomes: readonly Outcome[] = [
       fix: "Exclude the hostname from {rule}. pushgate's skip rule skips the zone's own rules, but not IP Access rules: npx pulumi up restores it." },
   }),
   ...at("4 Cloudflare to origin", {
-    "no route": { what: "Cloudflare found no way to {origin}", answer: [cloudflare(523, 530)],
-      fix: "Check that hosts[].address is the host's public address." },
-    "origin certificate": { what: "what answers at {origin} does not have pushgate's origin certificate",
-      answer: [cloudflare(525, 526)],
+    "no route": { what: "Cloudflare found no way to {origin}", answer: [cloudflare(523, 530)], fix: "Check that hosts[].address is the host's public address." },
+    "origin certificate": { what: "what answers at {origin} does not have pushgate's origin certificate", answer: [cloudflare(525, 526)],
       fix: "npx pulumi up. Then check that hosts[].address is the host's, and that no proxy lies before it." },
   }),
   ...at("5 firewall", {
-    firewall: { what: "Cloudflare could not connect to {origin}: a firewall drops its connections, or the host or nginx is down",
-      answer: [cloudflare(521, 522, 0)],
+    firewall: { what: "Cloudflare could not connect to {origin}: a firewall drops its connections, or the host or nginx is down", answer: [cloudflare(521, 522, 0)],
       fix: "npx pushgate status, then npx pulumi preview. A hosting provider's firewall must let https://www.cloudflare.com/ips in on that port, too." },
   }),
   ...at("6 nginx", {
-    "another program on the origin port": { what: "a program at {origin} accepted Cloudflare's connection and did not answer as nginx does",
-      answer: [cloudflare(520, 524)],
+    "another program on the origin port": { what: "a program at {origin} accepted Cloudflare's connection and did not answer as nginx does", answer: [cloudflare(520, 524)],
       fix: "On the host: ss -ltnp shows which program listens on the origin port." },
-    "client certificate": { what: "nginx got no client certificate of this zone, a request that is no HTTP, or a header above 8 KiB",
-      ...byNginx(400),
+    "client certificate": { what: "nginx got no client certificate of this zone, a request that is no HTTP, or a header above 8 KiB", ...byNginx(400),
       fix: "npx pulumi up, which presents the client certificate again." },
     "not from Cloudflare": { what: "the connection came from outside of Cloudflare's ranges, and the firewall let it in",
       ...byNginx(403, alone, /does not come from Cloudflare/),
       fix: "npx pulumi preview shows what changed in the firewall." },
-    "no client address": { what: "Cloudflare sent no single client address",
-      ...byNginx(403, alone, /no single client address/),
+    "no client address": { what: "Cloudflare sent no single client address", ...byNginx(403, alone, /no single client address/),
       fix: "Remove the transform rule that changes CF-Connecting-IP." },
     "no hook": { what: "no hook has this path", fix: "Enter the URL that npx pushgate hook prints.", ...byNginx(404) },
-    method: { what: "the method is not POST", ...byNginx(405),
-      fix: "Enter the URL that npx pushgate hook prints: a redirect turns POST into GET." },
+    method: { what: "the method is not POST", ...byNginx(405), fix: "Enter the URL that npx pushgate hook prints: a redirect turns POST into GET." },
     "large body": { ...largeBody, ...byNginx(413) },
-    "too many requests": { what: "nginx counted too many requests of this source, which is outside of the git host's ranges",
-      ...byNginx(429, { ...alone, limit: "REJECTED" }),
+    "too many requests": { what: "nginx counted too many requests of this source, which is outside of the git host's ranges", ...byNginx(429, { ...alone, limit: "REJECTED" }),
       fix: compareSource },
-    "nginx failed": { what: "nginx failed before it connected to the receiver: on a full disk it cannot store a body above 16 KiB",
-      ...byNginx(500),
+    "nginx failed": { what: "nginx failed before it connected to the receiver: on a full disk it cannot store a body above 16 KiB", ...byNginx(500),
       fix: "Free space on the host's disk; /var/log/pushgate-nginx/error.log has the reason. Then send the delivery again." },
   }),
   // systemd rejects the connection, and nginx reports it.
@@ -249,18 +217,15 @@ export const outcomes: readonly Outcome[] = [
     "no such hook": { what: "the receiver has no hook of this path, or the method is not POST", ...byReceiver(404, 405),
       fix: "npx pulumi up, then enter the URL that npx pushgate hook prints." },
     "too large": { ...largeBody, ...byReceiver(413) },
-    "content type": { what: "the content type is not application/json", ...byReceiver(415),
-      fix: "Set application/json at the git host." },
+    "content type": { what: "the content type is not application/json", ...byReceiver(415), fix: "Set application/json at the git host." },
     "too many open requests": { what: "too many requests of this source were open", ...byReceiver(429), receiver: { status: [429], overBudget: false },
       fix: "Send the delivery again at the git host." },
     "too many rejected requests": { what: "this source has more rejected requests than rejectionsPerMinute allows", ...byReceiver(429), receiver: { status: [429], overBudget: true },
       fix: "npx pushgate logs receiver has the reason for which the receiver rejects them: correct that." },
     "large headers": { what: "the delivery's headers are larger than 8 KiB", ...byReceiver(431),
       fix: "Remove what adds headers on the way, such as a transform rule at Cloudflare." },
-    slow: { what: "the delivery did not arrive whole within 8 s", ...byReceiver(408),
-      fix: "Send the delivery again at the git host." },
-    "no push": { what: "the body is no delivery of this git host", ...byReceiver(400),
-      fix: "npx pushgate logs receiver has the reason. Check hooks[].gitHost." },
+    slow: { what: "the delivery did not arrive whole within 8 s", ...byReceiver(408), fix: "Send the delivery again at the git host." },
+    "no push": { what: "the body is no delivery of this git host", ...byReceiver(400), fix: "npx pushgate logs receiver has the reason. Check hooks[].gitHost." },
     "not spooled": { what: "the disk does not take the delivery", ...byReceiver(503),
       fix: "Free space on the host's disk; npx pushgate logs receiver has the reason. Then send the delivery again." },
     "a bug": { what: "the receiver failed", fix: "npx pushgate logs receiver", ...byReceiver(500) },

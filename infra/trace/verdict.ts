@@ -1,7 +1,4 @@
-/**
- * What became of a delivery. Starts from all outcomes. Each source that was read removes those that it contradicts; no
- * source adds one. Pure.
- */
+/** What became of a delivery: of all outcomes, each source that was read removes those that it contradicts. Pure. */
 import { isOverBudget } from "../../service/receiver/limiter.ts";
 import { causes } from "./causes.ts";
 import type { Answer, Cause, Evidence, NginxLine, ReceiverLine, SecurityEvent } from "./evidence.ts";
@@ -14,7 +11,6 @@ export type Verdict = {
   readonly outcomes: readonly Pick<Outcome, "name" | "layer" | "what" | "fix">[];
   readonly causes: readonly Cause[];
 };
-/** A delivery that was traced. */
 export type Traced = Evidence & Verdict;
 
 /** The number of Cloudflare's page, such as "error code: 1010"; undefined where the body is not known or has none. */
@@ -44,8 +40,8 @@ function fitsEvents({ event: shape }: Outcome, events: readonly SecurityEvent[])
       (action === undefined || actions[action].includes(event.action)) &&
       (source === undefined || source.includes(event.source)) &&
       !not.source?.includes(event.source) &&
-      !(not.rule !== undefined && not.rule === event.rule) &&
-      !(not.owner !== undefined && not.owner === event.owner),
+      (not.rule === undefined || not.rule !== event.rule) &&
+      (not.owner === undefined || not.owner !== event.owner),
   );
 }
 
@@ -82,9 +78,7 @@ const owners = { pushgate: "pushgate's own rule", zone: "the zone's own rule" } 
 
 /** A rule as a person finds it in the dashboard. */
 export const ruleText = ({ owner, rule, description }: SecurityEvent): string =>
-  [owner === undefined ? "the rule" : owners[owner], ...(description === "" ? [] : [`"${description}"`]), rule]
-    .filter((part) => part !== "")
-    .join(" ");
+  [owner ? owners[owner] : "the rule", description && `"${description}"`, rule].filter(Boolean).join(" ");
 
 /** `origin`: the host's address and port. */
 export function verdict(seen: Evidence, origin = "the host's origin port"): Verdict {

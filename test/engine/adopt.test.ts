@@ -93,7 +93,7 @@ describe("a zone that was used before", { timeout: patience }, () => {
     const said = ran.stdout + ran.stderr;
     expect(said).toContain(`custom rules: ruleset "their rules"\n    Ruleset zones/${zone.id}/`);
     expect(said).toContain(`hooks.example.org A: A record, 198.51.100.7\n    DnsRecord ${zone.id}/`);
-    expect(said).toMatch(/also leads to 198\.51\.100\.8, which stays .* remove it/);
+    expect(said).toMatch(/also leads to 198\.51\.100\.8, which gets .* remove it/);
     expect(said).toContain("origin rules: does not exist");
     expect(said).toContain("Hosts need no adopting");
     expect(said).toMatch(

@@ -6,7 +6,7 @@
  * It does not show Pulumi.yaml's types and defaults, dependsOn, protect, and inputs that a provider would reject.
  */
 import * as pulumi from "@pulumi/pulumi";
-import type { Declared } from "../../infra/cli/stack/live-objects.ts";
+import type { Resource } from "../../infra/cli/stack/live-objects.ts";
 import type { RawConfig } from "../../infra/config/settings.ts";
 import { stackConfig } from "../fixtures.ts";
 import { setMocks } from "./mocks.ts";
@@ -68,11 +68,11 @@ export function bareHost(overrides: Readonly<Record<string, string>> = {}): stri
 const plans: Readonly<Record<string, string>> = { "enterprise-bots": "enterprise" };
 
 /** All resources that the program declares, in its order. */
-export async function evaluate(world: World = {}): Promise<Declared[]> {
+export async function evaluate(world: World = {}): Promise<Resource[]> {
   const config = world.config ?? stackConfig();
   const { plan } = JSON.parse(config["pushgate:edge"] ?? "{}") as { plan: string };
   const zone = config["pushgate:zone"];
-  const declared: Declared[] = [];
+  const declared: Resource[] = [];
 
   const call = (token: string, args: Record<string, unknown>) => {
     const answer = world.edge?.(token, args);

@@ -1,6 +1,6 @@
 /** The program, evaluated without an engine: its resources, their order, and the secret marks. */
 import { beforeEach, describe, expect, test, vi } from "vitest";
-import type { Declared } from "../../infra/cli/stack/live-objects.ts";
+import type { Resource } from "../../infra/cli/stack/live-objects.ts";
 import { hostLayers } from "../../infra/host/index.ts";
 import { originCertificate } from "../../infra/host/origin-certificate/origin-certificate.ts";
 import { paths } from "../../infra/host/paths.ts";
@@ -11,7 +11,7 @@ beforeEach(() => {
   vi.resetModules();
 });
 
-const names = (declared: readonly Declared[]) =>
+const names = (declared: readonly Resource[]) =>
   declared.map(({ type, name }) => `${type.split(":").at(-1)} ${name}`).sort();
 const rejection = (world: World) =>
   evaluate(world).then(
@@ -108,7 +108,7 @@ function answer(...rows: unknown[]): string {
 test("without a site the builder's layers are declared only where a host still has them, in reverse order", async () => {
   const hooks = JSON.parse(stackConfig()["pushgate:hooks"]!) as { site?: object }[];
   const alone = stackConfig({ "pushgate:hooks": hooks.map(({ site: _, ...hook }) => hook) });
-  const rebuild = (declared: readonly Declared[]) =>
+  const rebuild = (declared: readonly Resource[]) =>
     declared
       .map(({ name }) => name)
       .filter((name) => /^web1-(builder-program|reporter-program|egress|builder|site)/.test(name));

@@ -1,23 +1,53 @@
-/** Builds a site now, without a push: the newest commit of its branch, or after a rollback the commit that it chose. */
-import { command, confirmHosts, type Options, ofStack, siteNamed, targets } from "../command.ts";
-import { readStack } from "../stack.ts";
-import { request, show } from "./requests.ts";
+/** Requests of root to a site's builder, and what it reports of them. */
+import { scriptBeside, variables } from "../../apply/shell.ts";
+import { paths, units } from "../../host/paths.ts";
+import { command, confirmHosts, ended, type Options, ofStack, siteNamed, targets } from "../command.ts";
+import { runOnHost, type Target } from "../run-on-host.ts";
+import { readStack, UserError } from "../stack.ts";
+import { parseStatus } from "./host-report.ts";
 
-/** Seconds beyond the build's own: a running build ends first, and the repository is fetched. */
-const more = 120;
+/** `file`: its name in root's folder says what is requested. `restart`: as the builder may hang in a build. */
+type Request = { readonly file: string; readonly seconds: number; readonly restart: boolean };
+type Result = Readonly<Record<"host" | "result" | "reason", string>>;
+
+export function requestScript(hook: string, { file, seconds, restart }: Request): string {
+  const how = { hook, request: file, seconds, restart: restart ? "yes" : "no", unit: units.build(hook) };
+  const places = { rootRequests: paths.rootRequests, status: `${paths.sites}/${hook}/status.json` };
+  return `${variables({ ...how, ...places })}\n${scriptBeside(import.meta.url, "request.sh")}`;
+}
+
+export async function request(host: Target, hook: string, wanted: Request): Promise<Result> {
+  const effect = "the request may have arrived: see npx pushgate status";
+  const answer = await runOnHost(host, requestScript(hook, wanted), wanted.seconds + 60, effect);
+  if (answer === "")
+    throw new UserError(
+      `${host.name}: the builder has ended the request, and its status does not show the result. Run npx pushgate status.`,
+    );
+  const { result, reason } = parseStatus(`${host.name}: ${hook}`, answer).last;
+  return { host: host.name, result, reason };
+}
+
+/** Prints a line for each host; throws a UserError with those that ended in another way, or that did not answer. */
+export async function show(running: readonly Promise<Result>[], wanted: string): Promise<void> {
+  const { values, faults } = await ended(running);
+  for (const { host, result, reason } of values) {
+    const line = `${host}: ${result}: ${reason}`;
+    if (result === wanted) console.log(line);
+    else faults.push(line);
+  }
+  if (faults.length > 0) throw new UserError(faults.join("\n"));
+}
 
 export const build = command({
-  takes: ["host", "json", "yes"],
-  examples: [
-    ["build site", "the newest commit, or after a rollback the commit that it chose"],
-    ["build site --host web1 --json", "for a program"],
-  ],
+  takes: ["host", "yes"],
+  examples: [["build site", "the newest commit, or after a rollback the commit that it chose"]],
 }).action(async (name: string, options: Options) => {
   const { hosts, hooks } = await readStack(ofStack(options));
-  const { name: hook, site } = siteNamed(hooks, name);
+  const { site } = siteNamed(hooks, name);
   const on = targets(hosts, options);
-  await confirmHosts(`builds ${hook}`, on, options);
-  const seconds = 2 * site.limits.seconds + more;
-  const results = on.map((host) => request(host, hook, { file: "build", seconds, restart: false }));
-  await show(results, "published", options);
+  await confirmHosts(`builds ${name}`, on, options);
+  // A running build ends first, and the repository is fetched.
+  const seconds = 2 * site.limits.seconds + 120;
+  const results = on.map((host) => request(host, name, { file: "build", seconds, restart: false }));
+  await show(results, "published");
 });

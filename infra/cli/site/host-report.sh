@@ -1,32 +1,25 @@
 # shellcheck shell=dash disable=SC2154
-# Prints the state of this host's hooks, for the commands status, rollback and trace. Reads only. host-report.ts puts
-# the variables before this text, and the calls of `units`, `hook` and `site` after it.
+# Prints the state of this host's hooks. Reads only. host-report.ts puts the variables before this text, and the calls of
+# `units` and `hook` after it.
 # Output: lines of words; a text is in base64, so that it cannot pass for another line.
 set -u
-export LC_ALL=C
+export LC_ALL=C TZ=UTC
 
 encode() { base64 2>/dev/null | tr -d '\n'; }
 count() { find "$1" -mindepth 1 -maxdepth 1 ! -name '.*' 2>/dev/null | wc -l; }
-# Prints when the builder took its markers, or the time of root's oldest request if that is earlier: seconds since 1970,
-# or nothing.
-oldest() { find "$sites/$1/work/taken" "$sites/$1/work/parked" "$rootRequests/$1" -type f ! -name '.*' -printf '%T@\n' 2>/dev/null | sort -n | sed -n '1s/\..*//p'; }
 
 units() { # the hook they belong to or "-", unit names
   owner=$1
   shift
-  states=$(systemctl show -p Id,LoadState,ActiveState,SubState,Result,UnitFileState "$@" 2>/dev/null | encode)
+  states=$(systemctl show -p Id,LoadState,ActiveState,SubState,Result,UnitFileState,ActiveEnterTimestamp "$@" 2>/dev/null | encode)
   echo "units $owner $states"
 }
 
-hook() { # name
+hook() { # name, units of its site if it has one
   taken=$(cat "$sites/$1/work/taken" "$sites/$1/work/parked" 2>/dev/null | sort -u | wc -l)
-  echo "hook $1 $(count "$spool/$1") $(($(count "$requests/$1") + $(count "$rootRequests/$1"))) $taken $(oldest "$1")"
-}
-
-site() { # hook, its units
-  hook "$1"
+  echo "hook $1 $(count "$spool/$1") $(($(count "$requests/$1") + $(count "$rootRequests/$1"))) $taken"
   [ ! -f "$sites/$1/status.json" ] || echo "status $1 $(encode <"$sites/$1/status.json")"
-  units "$@"
+  [ $# -eq 1 ] || units "$@"
 }
 
 echo "pushgate 1 $(date -u +%Y-%m-%dT%H:%M:%SZ)"

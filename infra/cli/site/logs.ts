@@ -4,9 +4,10 @@ import { printable } from "../../../service/printable.ts";
 import { scriptBeside, variables } from "../../apply/shell.ts";
 import { units } from "../../host/paths.ts";
 import { logs as nginxLogs } from "../../host/proxy/places.ts";
+import { objectIn } from "../../trace/attempts.ts";
 import { all, command, type Options, ofStack, targets, valued } from "../command.ts";
 import { followOnHost, runOnHost, type Target } from "../run-on-host.ts";
-import { readStack, UserError } from "../stack.ts";
+import { orUserError, readStack, UserError } from "../stack.ts";
 
 /** Units whose journal is a source; nginx writes files. */
 const journals = {
@@ -14,7 +15,6 @@ const journals = {
   builder: [units.build("*"), units.generator("*", "*"), units.agent("*"), units.report("*")],
   guard: [units.guard, units.firewall, units.routing, units.egress],
 } as const;
-/** The source of a line by its unit. */
 const ofUnits = Object.entries(journals).map(
   ([source, patterns]) =>
     [source, new RegExp(`^(${patterns.join("|").replaceAll(".", "\\.").replaceAll("*", ".*")})$`)] as const,
@@ -22,33 +22,24 @@ const ofUnits = Object.entries(journals).map(
 const sources = ["receiver", "builder", "nginx", "guard"] as const;
 type Source = (typeof sources)[number];
 
-type Line = {
-  /** ISO 8601, UTC. */
-  readonly time: string;
-  readonly host: string;
-  readonly source: string;
-  readonly text: string;
-};
+/** `time`: ISO 8601, UTC. */
+type Line = Readonly<Record<"time" | "host" | "source" | "text", string>>;
 
 type Wanted = {
   readonly sources: readonly Source[];
   readonly lines: number;
   readonly since: string;
-  /** Texts of which each line holds one; none: every line. */
-  readonly deliveries: readonly string[];
-  readonly follow: boolean;
-  /** Searches the journal only near the lines of nginx, where there are any; for these seconds each time. */
-  readonly around?: number;
+  readonly deliveries: readonly string[]; // texts of which each line holds one; none: every line
+  readonly follow?: boolean;
+  readonly seconds?: number; // of a search of the journal; 0: no limit
 };
 
-export const logsScript = ({ sources, follow, deliveries, around, ...values }: Wanted): string => {
-  const of = (source: Source) => (source === "nginx" ? [] : [journals[source].join(",")]);
+export function logsScript({ sources, deliveries, follow = false, seconds = 0, ...values }: Wanted): string {
+  const units = sources.flatMap((source) => (source === "nginx" ? [] : [journals[source].join(",")]));
   const files = sources.includes("nginx") ? [nginxLogs.access, nginxLogs.error] : [];
-  const how = { around: around === undefined ? "no" : "yes", seconds: around ?? 0, follow: follow ? "yes" : "no" };
-  const own = { deliveries: deliveries.join("\n"), ...how };
-  const head = variables({ journals: sources.flatMap(of), files, ...values, ...own });
-  return `${head}\n${scriptBeside(import.meta.url, "logs.sh")}`;
-};
+  const how = { deliveries: deliveries.join("\n"), seconds, follow: follow ? "yes" : "no" };
+  return `${variables({ journals: units, files, ...values, ...how })}\n${scriptBeside(import.meta.url, "logs.sh")}`;
+}
 
 /** Reads the lines of one host. They hold what strangers sent, so the texts lose their control characters. */
 export function reader(host: string): (line: string) => Line | undefined {
@@ -62,21 +53,15 @@ export function reader(host: string): (line: string) => Line | undefined {
   };
 }
 
-/** The JSON object of a line; an empty one where it holds none. */
-export function objectIn(text: string): Record<string, unknown> {
-  try {
-    return Object(JSON.parse(text)) as Record<string, unknown>;
-  } catch {
-    return {};
-  }
+export function linesIn(answer: string, host: string): Line[] {
+  const read = reader(host);
+  return answer.split("\n").flatMap((line) => read(line) ?? []);
 }
 
-const timeOf = (value: string | number): string => {
+export const timeOf = (value: string | number): string => {
   const date = new Date(value);
   return Number.isNaN(date.getTime()) ? "unknown time" : date.toISOString();
 };
-/** Of journald's __REALTIME_TIMESTAMP. */
-export const timeOfMicros = (micros: unknown): string => timeOf(Number(micros) / 1000);
 
 function ofJournal(host: string, text: string): Line {
   const { MESSAGE: message, UNIT, _SYSTEMD_UNIT, __REALTIME_TIMESTAMP: micros } = objectIn(text);
@@ -84,7 +69,7 @@ function ofJournal(host: string, text: string): Line {
   const [source = "guard"] = ofUnits.find(([, pattern]) => pattern.test(unit)) ?? [];
   // journald hands a text that is not UTF-8 over as a list of bytes.
   const said = Array.isArray(message) ? Buffer.from(message as number[]).toString("utf8") : String(message ?? "");
-  return { time: timeOfMicros(micros), host, source, text: printable(said) };
+  return { time: timeOf(Number(micros) / 1000), host, source, text: printable(said) };
 }
 
 function ofNginx(host: string, text: string, offset: string): Line {
@@ -94,17 +79,7 @@ function ofNginx(host: string, text: string, offset: string): Line {
   return { time: timeOf(at), host, source: "nginx", text: printable(text) };
 }
 
-const byTime = (a: Line, b: Line): number => (a.time < b.time ? -1 : a.time > b.time ? 1 : 0);
-
-function print(line: Line, { json }: Options, several: boolean): void {
-  const { time, host, source, text } = line;
-  console.log(json ? JSON.stringify(line) : [time, ...(several ? [host] : []), source.padEnd(8), text].join("  "));
-}
-
 type LogOptions = Options & { lines: number; since: string; delivery?: string; follow?: boolean };
-
-/** Seconds for a host to search its logs. */
-const patience = 60;
 
 const idShape = /^[\w.:-]{1,128}$/;
 export const isDeliveryId = (text: string): boolean => idShape.test(text);
@@ -112,21 +87,19 @@ export const deliveryId = valued(idShape, "Use the id that the git host shows.",
 const count = valued(/^[1-9]\d{0,5}$/, "Use a number from 1 to 999999.", Number);
 const time = valued(/^[\w:. +-]{1,40}$/, 'Use a time as journalctl reads it, such as "2 hours ago".', String);
 
-async function follow(hosts: readonly Target[], wanted: Wanted, show: (line: Line) => void): Promise<void> {
-  const followed = async (host: Target): Promise<void> => {
-    const read = reader(host.name);
+/** The other hosts are followed until Ctrl-C, so that a fault of one is printed at once. */
+async function follow(host: Target, wanted: Wanted, show: (line: Line) => void): Promise<void> {
+  const read = reader(host.name);
+  const followed = async (): Promise<void> => {
     for await (const text of followOnHost(host, logsScript(wanted))) {
       const line = read(text);
       if (line && wanted.deliveries.every((id) => line.text.includes(id))) show(line);
     }
   };
-  // The other hosts are followed until Ctrl-C, so that a fault is printed at once.
-  const reported = (error: unknown) => {
-    if (!(error instanceof UserError)) throw error;
-    console.error(`pushgate: ${error.message}`);
-    process.exitCode = 1;
-  };
-  await all(hosts.map((host) => followed(host).catch(reported)));
+  const ended = await orUserError(followed());
+  if (!(ended instanceof UserError)) return;
+  console.error(`pushgate: ${ended.message}`);
+  process.exitCode = 1;
 }
 
 export const logs = command({
@@ -144,26 +117,22 @@ export const logs = command({
   .option("--since <time>", "lines since then, as journalctl reads it", time, "7 days ago")
   .option("--delivery <id>", "lines that hold this id", deliveryId)
   .action(async (named: readonly Source[], options: LogOptions) => {
-    const { lines: most, since, delivery, follow: follows = false } = options;
-    const of = named.length > 0 ? named : sources;
+    const { lines: most, since, delivery, follow: follows = false, json } = options;
     const deliveries = delivery === undefined ? [] : [delivery];
-    const wanted = { sources: of, lines: most, since, deliveries, follow: follows };
-    const { hosts } = await readStack(ofStack(options));
-    const on = targets(hosts, options);
-    const show = (line: Line) => print(line, options, on.length > 1);
-    if (follows) return follow(on, wanted, show);
-    const answers = await all(
-      on.map(async (host) => ({ host, text: await runOnHost(host, logsScript(wanted), patience) })),
-    );
-    const lines = answers.flatMap(({ host, text }) => {
-      const read = reader(host.name);
-      const from = new Date(1000 * Number(/^s (\d{1,12})$/m.exec(text)?.[1] ?? 0)).toISOString();
+    const wanted = { sources: named.length > 0 ? named : sources, lines: most, since, deliveries, follow: follows };
+    const on = targets((await readStack(ofStack(options))).hosts, options);
+    const show = (line: Line): void => {
+      const { time, host, source, text } = line;
+      const words = [time, ...(on.length > 1 ? [host] : []), source.padEnd(8), text];
+      console.log(json ? JSON.stringify(line) : words.join("  "));
+    };
+    if (follows) return void (await Promise.all(on.map((host) => follow(host, wanted, show))));
+    const read = async (host: Target): Promise<Line[]> => {
+      const answer = await runOnHost(host, logsScript(wanted), 60);
+      const from = new Date(1000 * Number(/^s (\d{1,12})$/m.exec(answer)?.[1] ?? 0)).toISOString();
       // journalctl has filtered its own.
-      const wanted = ({ source, time }: Line) => source !== "nginx" || time >= from;
-      return text
-        .split("\n")
-        .flatMap((line) => read(line) ?? [])
-        .filter(wanted);
-    });
-    for (const line of lines.sort(byTime)) show(line);
+      return linesIn(answer, host.name).filter(({ source, time }) => source !== "nginx" || time >= from);
+    };
+    const lines = (await all(on.map(read))).flat();
+    for (const line of lines.sort((a, b) => a.time.localeCompare(b.time))) show(line);
   });

@@ -1,10 +1,8 @@
 /** The report of a host for a person: its faults, and everything line by line. Pure. */
 import { age, duration, short, size } from "../format.ts";
-import type { Declared } from "../stack.ts";
+import type { Declared, Host } from "../stack.ts";
 import { type HookReport, isDown, type Report, type Unit } from "./host-report.ts";
 
-export type Host = Declared["hosts"][number];
-/** A host with its report, or with the reason why there is none. */
 export type Seen = { readonly host: Host; readonly report?: Report; readonly fault?: string };
 
 const unitText = ({ name, load, active, sub, result, enabled }: Unit): string => {
@@ -51,11 +49,10 @@ function statusLines({ status }: HookReport, now: string): Line[] {
     ["last", `${last.result}, ${age(last.at, now)}, in ${duration(last.milliseconds.total ?? 0)}: ${last.reason}`],
   ];
   if (last.trigger.length > 0) lines.push(["trigger", last.trigger.join(", ")]);
-  if (failing !== undefined)
-    lines.push([
-      "failing",
-      `since ${age(failing.since, now)}, ${failing.attempts} times; next attempt by ${failing.next}`,
-    ]);
+  if (failing !== undefined) {
+    const { since, attempts, next } = failing;
+    lines.push(["failing", `since ${age(since, now)}, ${attempts} times; next attempt by ${next}`]);
+  }
   for (const warning of last.warnings) lines.push(["warning", warning]);
   for (const [i, { id, at, pages, bytes }] of releases.entries()) {
     const current = id === deployed?.release ? "  <- current" : "";

@@ -1,9 +1,8 @@
 # shellcheck shell=dash disable=SC2154
-# Hands a request to the builder of $hook and prints the status that names it, in base64. Where the builder has run again
-# since, prints the journal's line of the run, and nothing if journald lost it. requests.ts puts the variables in front.
-# - The request is in a folder of root's, which no account enters but the builder's. It arrives by a rename out of a folder
-#   that only root may write, so that no link leads it elsewhere.
-# - With $restart the builder is started anew, as it may hang in a build; it takes again what it had taken.
+# Hands a request to the builder of $hook and prints the status that names it, in base64; nothing where the builder has run
+# again since. build.ts puts the variables in front.
+# The request is in a folder of root's, which no account enters but the builder's. It arrives by a rename out of a folder
+# that only root may write, so that no link leads it elsewhere. A builder that is restarted takes again what it had taken.
 set -u
 export LC_ALL=C
 umask 022
@@ -11,7 +10,7 @@ say() { echo "pushgate: $*" >&2; }
 [ -d "$rootRequests/$hook" ] || { say "$hook has no builder on this host. Run npx pulumi up."; exit 1; }
 sum() { [ ! -e "$status" ] || sha256sum <"$status"; }
 # As an item of a list: a hook may have the request's name.
-named() { grep -E "(^ *|[[,])\"($request|request of uid 0 \($request\))\""; }
+named() { grep -qE "(^ *|[[,])\"($request|request of uid 0 \($request\))\"" "$status"; }
 before=$(sum)
 began=$(date +%s)
 new=$rootRequests/.request-$hook
@@ -23,16 +22,12 @@ while [ $(($(date +%s) - began)) -lt "$seconds" ]; do
   # In this order: the builder removes the request after it has written the status.
   waits=no
   [ ! -e "$rootRequests/$hook/$request" ] || waits=yes
-  if [ "$(sum)" != "$before" ] && named <"$status" >/dev/null; then
+  if [ "$(sum)" != "$before" ] && named; then
     base64 <"$status" | tr -d '\n'
     exit 0
   fi
-  if [ $waits = no ]; then
-    journalctl --sync
-    journalctl -q -o cat -u "$unit" --since="@$began" | named | tail -n 1 | base64 | tr -d '\n'
-    exit 0
-  fi
-  sleep 0.2
+  [ $waits = yes ] || exit 0
+  sleep 0.05
 done
 say "the builder of $hook has not answered in $seconds s. It will carry out the request when it does. Read: journalctl -u $unit"
 exit 1

@@ -1,30 +1,35 @@
-/**
- * Publishes a kept release again. The builder verifies it first, and does not publish the abandoned commit again until a
- * newer one is pushed. Every host is read before the first one changes.
- */
+/** Publishes a kept release again, after the builder has verified it. Every host is read before the first one changes. */
 import { all, command, confirmHosts, type Options, ofStack, siteNamed, targets } from "../command.ts";
+import { age } from "../format.ts";
 import type { Target } from "../run-on-host.ts";
 import { readStack, UserError } from "../stack.ts";
-import { readHost } from "./host-report.ts";
-import { chosen } from "./releases.ts";
-import { request, show } from "./requests.ts";
+import { request, show } from "./build.ts";
+import { readHost, type Status } from "./host-report.ts";
 
 /** Seconds that a builder has. It verifies each file of the release: about ten seconds for a hundred thousand files. */
 const patience = 90;
 
-async function choose(host: Target, hook: string, wanted: string | undefined): Promise<string> {
-  const { now, hooks } = await readHost(host, [{ name: hook, built: true }]);
+export function chosen(host: string, { releases, deployed }: Status, now: string, wanted: string | undefined): string {
+  const current = releases.findIndex(({ id }) => id === deployed?.release);
+  const isWanted = ({ id, commit }: Status["releases"][number]): boolean =>
+    id === wanted || (/^[0-9a-f]{7,64}$/.test(wanted ?? "") && commit?.startsWith(wanted!) === true);
+  // Several releases of one commit differ only in their content: the newest.
+  const found = wanted === undefined ? releases[current + 1] : releases.find(isWanted);
+  if (found !== undefined) return found.id;
+  const listed = releases.map(({ id, at }, i) => `\n    ${id}  ${age(at, now)}${i === current ? "  <- current" : ""}`);
+  const what = wanted === undefined ? "no release before the current one is kept" : `there is no release "${wanted}"`;
+  throw new UserError(`${host}: ${what}. Existing releases:${listed.join("") || " none"}`);
+}
+
+async function choose(host: Target, hook: ReturnType<typeof siteNamed>, wanted: string | undefined): Promise<string> {
+  const { now, hooks } = await readHost(host, [hook]);
   const status = hooks[0]?.status;
-  try {
-    if (status === undefined) throw new UserError(`${hook} has no release yet: no build has ended here`);
-    return chosen(status, now, wanted);
-  } catch (error) {
-    throw error instanceof UserError ? new UserError(`${host.name}: ${error.message}`) : error;
-  }
+  if (status !== undefined) return chosen(host.name, status, now, wanted);
+  throw new UserError(`${host.name}: ${hook.name} has no release yet: no build has ended here`);
 }
 
 export const rollback = command({
-  takes: ["host", "json", "yes"],
+  takes: ["host", "yes"],
   examples: [
     ["rollback site", "the release before the current one"],
     ["rollback site 000012-0123456789ab", "this release, as `status` lists it"],
@@ -32,11 +37,11 @@ export const rollback = command({
   ],
 }).action(async (name: string, wanted: string | undefined, options: Options) => {
   const { hosts, hooks } = await readStack(ofStack(options));
-  const { name: hook } = siteNamed(hooks, name);
+  const hook = siteNamed(hooks, name);
   const on = targets(hosts, options);
   const releases = await all(on.map((host) => choose(host, hook, wanted)));
-  await confirmHosts(`publishes a former release of ${hook}`, on, options);
+  await confirmHosts(`publishes a former release of ${name}`, on, options);
   const roll = (host: Target, i: number) =>
-    request(host, hook, { file: `rollback-${releases[i]}`, seconds: patience, restart: true });
-  await show(on.map(roll), "rolled back", options);
+    request(host, name, { file: `rollback-${releases[i]}`, seconds: patience, restart: true });
+  await show(on.map(roll), "rolled back");
 });

@@ -1,8 +1,4 @@
-/**
- * Takes over existing objects at Cloudflare: in a zone that had rules before pushgate, and after a state was lost. A
- * preview lists what the program declares and the state lacks; Cloudflare's API reports which of that exists; `pulumi
- * import` writes that into the state. Nothing changes at Cloudflare until the `up` after it.
- */
+/** Takes over existing objects at Cloudflare, by a preview and `pulumi import`: decision 008. */
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -10,12 +6,11 @@ import { vendorUrl } from "../../contract.ts";
 import { cloudflareApi } from "../../edge/api.ts";
 import { command, confirm, type Options, ofStack } from "../command.ts";
 import { accessOf, nameOf, pulumi, UserError } from "../stack.ts";
-import { adoptable, type Declared, type Found, find, type Zone } from "./live-objects.ts";
+import { adoptable, find, type Live, type Resource, type Zone } from "./live-objects.ts";
 
-type Step = { op: string; urn: string; newState?: { type: string; parent?: string; inputs?: Declared["inputs"] } };
+type Step = { op: string; urn: string; newState?: { type: string; parent?: string; inputs?: Resource["inputs"] } };
 type Digest = { steps?: Step[]; diagnostics?: { severity?: string; message?: string }[] };
 
-/** Every declared resource, and those that `up` would create. */
 async function plan(stack: readonly string[]) {
   const { code, stdout, stderr } = await pulumi(["preview", "--json", "--show-sames", "--non-interactive", ...stack]);
   let digest: Digest = {};
@@ -35,7 +30,8 @@ async function plan(stack: readonly string[]) {
   return { declared: steps, missing: steps.filter(({ op }) => op === "create") };
 }
 
-type Adoption = Declared & Found & { readonly parent?: string; readonly parentIsNew: boolean };
+/** `isNew`: whether the row of the preview above it is to be created, too. */
+type Adoption = Resource & Live & { readonly parent?: string; readonly isNew: boolean };
 
 async function findAll(stack: readonly string[]): Promise<Adoption[]> {
   const { token, baseUrl, zone: zoneName } = await accessOf(stack);
@@ -48,20 +44,18 @@ async function findAll(stack: readonly string[]): Promise<Adoption[]> {
   const [zone] = await api.list<Zone>(`zones?name=${encodeURIComponent(zoneName ?? "")}`);
   if (zone === undefined)
     throw new UserError(`cloudflare:apiToken cannot read a zone ${zoneName}. Add that zone to the token's resources.`);
-  const parentIsNew = (parent?: string): boolean => missing.some(({ urn }) => urn === parent);
   return Promise.all(
-    wanted.map(async (one) => ({
-      ...{ ...one, parentIsNew: parentIsNew(one.parent) },
-      ...(await find(api, one, zone, declared)),
-    })),
+    wanted.map(async (one) => {
+      const isNew = missing.some(({ urn }) => urn === one.parent);
+      return { ...one, isNew, ...(await find(api, one, zone, declared)) };
+    }),
   );
 }
 
 function show(adoptions: readonly Adoption[]): void {
-  for (const { type, name, id, what, notes } of adoptions) {
-    console.log(
-      id === undefined ? `  ${name}: does not exist` : `  ${name}: ${what}\n    ${type.split(":").at(-1)} ${id}`,
-    );
+  for (const { type, name, id, what, notes = [] } of adoptions) {
+    const kind = type.split(":").at(-1);
+    console.log(id === undefined ? `  ${name}: does not exist` : `  ${name}: ${what}\n    ${kind} ${id}`);
     for (const note of notes) console.log(`    ${note}`);
   }
 }
@@ -71,16 +65,15 @@ async function importAll(adoptions: readonly Adoption[], stack: readonly string[
   try {
     const file = join(folder, "import.json");
     // A resource is found again below the row of the preview that the program has it in, and only there.
-    const parents = Map.groupBy(adoptions, ({ parent = "" }) => parent);
-    const rows = [...parents].flatMap(([urn, [{ parentIsNew } = { parentIsNew: false }]]) =>
-      parentIsNew ? [{ type: urn.split("::")[2], name: urn, logicalName: nameOf(urn), component: true }] : [],
-    );
+    const parentsOf = (isNew: boolean): string[] =>
+      adoptions.flatMap(({ parent, ...one }) => (one.isNew === isNew && parent ? [parent] : []));
+    const rows = [...new Set(parentsOf(true))].map((urn) => ({
+      ...{ type: urn.split("::")[2], name: urn, logicalName: nameOf(urn), component: true },
+    }));
     const own = adoptions.map(({ type, name, id, parent }) => ({ type, name, id, parent }));
-    const known = [...parents.keys()].filter((urn) => !rows.some(({ name }) => name === urn));
-    const nameTable = Object.fromEntries(known.map((urn) => [urn, urn]));
+    const nameTable = Object.fromEntries(parentsOf(false).map((urn) => [urn, urn]));
     writeFileSync(file, JSON.stringify({ nameTable, resources: [...rows, ...own] }));
-    // Import protects what it takes over, and must: until the first `up` no resource hook saves the zone's own rules
-    // from a destroy.
+    // Import protects what it takes over: until the first `up` no resource hook saves the zone's own rules.
     const flags = ["--yes", "--skip-preview", "--generate-code=false", "--non-interactive"];
     const { code, stderr } = await pulumi(["import", "--file", file, ...flags, ...stack], { shown: true });
     if (code !== 0)

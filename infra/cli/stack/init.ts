@@ -1,8 +1,4 @@
-/**
- * Makes a stack of the operator's own: prompts for what a stack needs, tries the host and the zone at once, and writes
- * Pulumi.<stack>.yaml with new secrets. Without a terminal every answer is a flag. It overwrites nothing.
- */
-import { lookup } from "node:dns/promises";
+/** Makes a stack of the operator's own. Without a terminal every answer is a flag. It overwrites nothing. */
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { overlapCidr } from "cidr-tools";
 import { Option } from "commander";
@@ -10,25 +6,13 @@ import { Document, parseDocument } from "yaml";
 import type { GitHostName } from "../../config/settings.ts";
 import { vendorUrl } from "../../contract.ts";
 import { cloudflareApi } from "../../edge/api.ts";
-import { networks } from "../../networks.ts";
+import { isV4, networks } from "../../networks.ts";
 import { command } from "../command.ts";
 import { runOnHost } from "../run-on-host.ts";
 import { must, pulumi, UserError } from "../stack.ts";
-import type { Zone } from "./live-objects.ts";
-import {
-  type Answers,
-  aboutPlan,
-  aboutRest,
-  aboutZone,
-  all,
-  answered,
-  configured,
-  explained,
-  flagOf,
-} from "./questions.ts";
+import { type Answers, answered, configured, explained, flagOf, questions } from "./questions.ts";
 import { newSecret } from "./secret.ts";
 
-/** What the host says of itself. Throws a UserError with the fix where SSH or root cannot be reached. */
 async function tryHost(ssh: string): Promise<Answers> {
   const script = `id -u
 sudo -n true 2>/dev/null && echo sudo || echo none
@@ -36,31 +20,16 @@ ip -o addr show scope global | awk '{ sub("/.*", "", $4); print $4 }'
 `;
   const [uid, sudo, ...addresses] = (await runOnHost({ name: ssh, ssh, sudo: false }, script, 20)).trim().split("\n");
   if (uid !== "0" && sudo !== "sudo")
-    throw new UserError(
-      `${ssh} is not root, and sudo needs a password. Allow that login NOPASSWD: ALL in /etc/sudoers.d.`,
-    );
-  const isPublic = (address: string) => !overlapCidr([...networks.notPublic.cidrs], address);
-  const seen = addresses.filter(isPublic);
-  const [address4 = "", address6 = ""] = [false, true].map((is6) => seen.find((one) => one.includes(":") === is6));
+    throw new UserError(`${ssh} is not root, and sudo needs a password. Allow it NOPASSWD: ALL in /etc/sudoers.d.`);
+  const seen = addresses.filter((address) => !overlapCidr([...networks.notPublic.cidrs], address));
+  const [address4, address6] = [seen.find(isV4), seen.find((one) => !isV4(one))];
   return { sudo: uid === "0" ? "" : "true", ...(address4 && { address4 }), ...(address6 && { address6 }) };
 }
 
-/** A warning where the name that ssh uses leads elsewhere than to the host's own address, as behind NAT. */
-async function addressWarning(ssh: string, { address4 }: Answers): Promise<string | undefined> {
-  const name = ssh.replace(/^.*@/, "").replace(/:\d+$/, "");
-  const resolved = await lookup(name, { all: true, family: 4 }).catch(() => []);
-  const addresses = resolved.map(({ address }) => address);
-  if (addresses.length === 0 || (address4 !== undefined && addresses.includes(address4))) return undefined;
-  const own = address4 ?? "no public IPv4 address";
-  return `${name} resolves to ${addresses.join(", ")}, and the host itself has ${own}. Use the one that Cloudflare can reach.`;
-}
-
-/** The zone's plan, where the token may read it. */
 async function planOf(zone: string, token: string | undefined, baseUrl: string): Promise<Answers> {
   if (token === undefined) return {};
-  const [live] = await cloudflareApi({ baseUrl, token }).list<
-    Zone & { status?: string; plan?: { legacy_id?: string } }
-  >(`zones?name=${encodeURIComponent(zone)}`);
+  type Zone = { status?: string; plan?: { legacy_id?: string } };
+  const [live] = await cloudflareApi({ baseUrl, token }).list<Zone>(`zones?name=${encodeURIComponent(zone)}`);
   if (live === undefined) throw new UserError(`The token cannot read a zone ${zone}. Add that zone to its resources.`);
   if (live.status !== undefined && live.status !== "active")
     console.log(`The zone ${zone} is ${live.status}, not active: Cloudflare serves it once its name servers are set.`);
@@ -70,7 +39,7 @@ async function planOf(zone: string, token: string | undefined, baseUrl: string):
 function configOf(answers: Answers, api: string): Readonly<Record<string, unknown>> {
   const document = new Document({});
   if (api !== vendorUrl) document.set("cloudflare:baseUrl", api);
-  for (const question of all) {
+  for (const question of questions) {
     const [key, ...below] = question.path;
     const answer = answers[question.name];
     if (answer) document.setIn([`pushgate:${key}`, ...below], document.createNode(configured(question, answer)));
@@ -85,21 +54,19 @@ const ofSsh = /\.(knownHosts|deployKey)$/;
 /** Throws a UserError with the faults that `preview` would report. Returns those that remain to be done by hand. */
 async function remaining(config: ReturnType<typeof configOf>, hook: string, secret: string): Promise<string[]> {
   // Loads Pulumi's SDK, which takes longer than all else that a command loads.
-  const [{ parseSettings }, { SettingsError }] = await Promise.all([
-    import("../../config/settings.ts"),
-    import("../../config/faults.ts"),
-  ]);
-  const passed = Object.entries({ ...config, "pushgate:secrets": { [hook]: { current: secret } } }).map(
+  const { parseSettings } = await import("../../config/settings.ts");
+  const { SettingsError } = await import("../../config/faults.ts");
+  const texts = Object.entries({ ...config, "pushgate:secrets": { [hook]: { current: secret } } }).map(
     ([key, value]) => [key, typeof value === "string" ? value : JSON.stringify(value)] as const,
   );
   try {
-    parseSettings(Object.fromEntries(passed), () => true);
+    parseSettings(Object.fromEntries(texts), () => true);
+    return [];
   } catch (error) {
     if (!(error instanceof SettingsError)) throw error;
     if (error.faults.some(({ key }) => !ofSsh.test(key))) throw new UserError(error.message);
     return error.faults.map(({ key, says }) => `pushgate:${key} ${says}`);
   }
-  return [];
 }
 
 async function makeStack(stack: string, config: object, hook: string, secret: string, token?: string): Promise<void> {
@@ -126,12 +93,9 @@ async function makeStack(stack: string, config: object, hook: string, secret: st
   }
 }
 
-type InitOptions = Answers & { stack: string; token?: string; api: string };
-
 export const init = command({
   examples: [
     ["init", "prompts for everything, and explains it"],
-    ["init --help", "the flags for use without a terminal"],
     ["init --stack second", "another stack beside the first"],
   ],
 }).addOption(new Option("--token <token>").env("CLOUDFLARE_API_TOKEN").hideHelp());
@@ -139,23 +103,17 @@ const stackOption = init.options.find(({ long }) => long === "--stack")!;
 stackOption.default("live");
 stackOption.description = "name of the new stack";
 init.addOption(new Option("--api <url>").env("CLOUDFLARE_BASE_URL").default(vendorUrl).hideHelp());
-for (const question of all)
+for (const question of questions)
   init.option(`${flagOf(question.name)} <${question.name.toLowerCase()}>`, explained(question, question.usual?.({})));
 
-init.action(async ({ stack = "live", token, api, ...flags }: InitOptions) => {
+init.action(async ({ stack = "live", token, api, ...flags }: Answers & { token?: string; api: string }) => {
   const file = `Pulumi.${stack}.yaml`;
   if (existsSync(file))
     throw new UserError(`${file} exists, and init overwrites nothing. Edit it, or choose another --stack.`);
-  const answers: Answers = {};
-  await answered(aboutZone, answers, flags);
-  Object.assign(answers, await planOf(answers.zone!, token, api));
-  await answered(aboutPlan, answers, flags);
-  const own = await tryHost(answers.ssh!);
-  Object.assign(answers, own);
-  const warning = await addressWarning(answers.ssh!, own);
-  if (warning !== undefined) console.log(`\nWarning: ${warning}`);
-  await answered(aboutRest, answers, flags);
-  const [config, secret, hook] = [configOf(answers, api), newSecret(answers.gitHost as GitHostName), answers.hook!];
+  const answers = await answered(flags, { zone: (zone) => planOf(zone, token, api), ssh: tryHost });
+  const config = configOf(answers, api);
+  const secret = newSecret(answers.gitHost as GitHostName);
+  const hook = answers.hook!;
   const left = await remaining(config, hook, secret);
   await makeStack(stack, config, hook, secret, token);
   const { url } = JSON.parse(await must(["whoami", "--json"])) as { url?: string };

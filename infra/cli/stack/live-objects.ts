@@ -1,48 +1,37 @@
-/**
- * Finds the live object at Cloudflare for a declared resource, and the id under which the provider imports it; one
- * function for each type of resource. Reads only.
- */
+/** Finds the live object for a declared resource: one function for each type of resource. Reads only. */
 import { X509Certificate } from "node:crypto";
 import type { CloudflareApi } from "../../edge/api.ts";
 
-export type Declared = {
-  /** Pulumi's type token, "cloudflare:index/ruleset:Ruleset". */
-  readonly type: string;
+export type Resource = {
+  readonly type: string; // Pulumi's type token, "cloudflare:index/ruleset:Ruleset"
   readonly name: string;
   // biome-ignore lint/suspicious/noExplicitAny: a resource's inputs have as many shapes as there are resources
   readonly inputs: Readonly<Record<string, any>>;
 };
 
-export type Found = {
-  /** The id for `pulumi import`; absent if there is no live object. */
-  readonly id?: string;
-  /** The live object in words. */
-  readonly what?: string;
-  /** Objects that cannot be adopted, and what happens to them. */
-  readonly notes: readonly string[];
+export type Live = {
+  readonly id?: string; // for `pulumi import`; absent if there is no live object
+  readonly what?: string; // the live object in words
+  readonly notes?: readonly string[]; // objects that cannot be adopted, and what happens to them
 };
 
 /** `all`: every resource that the program declares, those in the state included. */
-type Find = (api: CloudflareApi, resource: Declared, zone: Zone, all: readonly Declared[]) => Promise<Found>;
+type Find = (api: CloudflareApi, resource: Resource, zone: Zone, all: readonly Resource[]) => Promise<Live>;
 export type Zone = { readonly id: string; readonly name: string };
 
-const nothing: Found = { notes: [] };
-
-/** Newest first. */
-const byDate = <T>(objects: readonly T[], date: (object: T) => string | undefined): T[] =>
-  [...objects].sort((a, b) => (date(b) ?? "").localeCompare(date(a) ?? ""));
+const newestFirst = <T>(objects: readonly T[], date: (object: T) => string | undefined): T[] =>
+  objects.toSorted((a, b) => (date(b) ?? "").localeCompare(date(a) ?? ""));
 
 const ruleset: Find = async (api, { inputs }, zone) => {
   // This list has pages by cursor only; a zone has about ten rulesets.
-  const live =
-    (await api.get<{ id: string; name: string; kind: string; phase: string }[]>(`zones/${zone.id}/rulesets`)) ?? [];
-  const found = live.find(({ kind, phase }) => kind === "zone" && phase === inputs.phase);
-  return found ? { id: `zones/${zone.id}/${found.id}`, what: `ruleset "${found.name}"`, notes: [] } : nothing;
+  type Ruleset = { id: string; name: string; kind: string; phase: string };
+  const live = await api.get<Ruleset[]>(`zones/${zone.id}/rulesets`);
+  const found = live?.find(({ kind, phase }) => kind === "zone" && phase === inputs.phase);
+  return found ? { id: `zones/${zone.id}/${found.id}`, what: `ruleset "${found.name}"` } : {};
 };
 
-type DnsRecord = { id: string; name: string; type: string; content: string };
-
 const dnsRecord: Find = async (api, { name, inputs }, zone, all) => {
+  type DnsRecord = { id: string; name: string; type: string; content: string };
   const listed = await api.list<DnsRecord>(`zones/${zone.id}/dns_records?name=${encodeURIComponent(inputs.name)}`);
   const isAlike = ({ name, type }: { name?: string; type?: string }) => name === inputs.name && type === inputs.type;
   const alike = listed.filter(isAlike);
@@ -55,30 +44,23 @@ const dnsRecord: Find = async (api, { name, inputs }, zone, all) => {
   const traffic = oneOfMany ? "visitors" : "deliveries";
   // Once for each name.
   const left = wanted.indexOf(inputs.content) > 0 ? [] : others.filter((one) => one !== found);
-  const notes = left.map(
-    ({ content }) => `also leads to ${content}, which stays and gets its share of ${traffic}: remove it`,
-  );
-  if (found === undefined) return { notes };
-  return { id: `${zone.id}/${found.id}`, what: `${found.type} record, ${found.content}`, notes };
+  const notes = left.map(({ content }) => `also leads to ${content}, which gets its share of ${traffic}: remove it`);
+  return found ? { id: `${zone.id}/${found.id}`, what: `${found.type} record, ${found.content}`, notes } : { notes };
 };
 
-type OriginCertificate = { id: string; hostnames?: string[]; expires_on?: string };
-
 const originCertificate: Find = async (api, { inputs }, zone) => {
+  type OriginCertificate = { id: string; hostnames?: string[]; expires_on?: string };
   const live = await api.list<OriginCertificate>(`certificates?zone_id=${zone.id}`);
   const text = (names: readonly string[] = []) => [...names].sort().join();
   // A certificate with other names too is not pushgate's, and would be revoked when it is replaced.
   const same = live.filter(({ hostnames }) => text(hostnames) === text(inputs.hostnames));
-  const [found, ...more] = byDate(same, ({ expires_on }) => expires_on);
-  if (found === undefined) return nothing;
-  return {
-    id: found.id,
-    what: `origin certificate ${found.id}, until ${found.expires_on?.slice(0, 10)}`,
-    notes: [
-      "Cloudflare does not return the request it was made from, so `up` creates another one and then revokes it",
-      ...more.map(({ id }) => `certificate ${id} has the same names and stays: revoke it after \`up\``),
-    ],
-  };
+  const [found, ...more] = newestFirst(same, ({ expires_on }) => expires_on);
+  if (found === undefined) return {};
+  const notes = [
+    "Cloudflare does not return the request it was made from, so `up` creates another one and then revokes it",
+    ...more.map(({ id }) => `certificate ${id} has the same names and stays: revoke it after \`up\``),
+  ];
+  return { id: found.id, what: `origin certificate ${found.id}, until ${found.expires_on?.slice(0, 10)}`, notes };
 };
 
 const isDeleted = (status = ""): boolean => ["deleted", "pending_deletion"].includes(status);
@@ -87,8 +69,8 @@ const clientAuthOf = (zone: Zone): string => `zones/${zone.id}/origin_tls_client
 const originPulls: Find = async (api, { name, inputs }, zone) => {
   const hostname: string = inputs.configs?.[0]?.hostname ?? name.replace(/ client certificate$/, "");
   const live = await api.get<{ cert_id?: string; status?: string }>(`${clientAuthOf(zone)}/${hostname}`);
-  if (live?.cert_id === undefined || isDeleted(live.status)) return nothing;
-  return { id: `${zone.id}/${hostname}`, what: `client certificate ${live.cert_id} for ${hostname}`, notes: [] };
+  if (live?.cert_id === undefined || isDeleted(live.status)) return {};
+  return { id: `${zone.id}/${hostname}`, what: `client certificate ${live.cert_id} for ${hostname}` };
 };
 
 type ClientCertificate = { id: string; certificate: string; status?: string; uploaded_on?: string };
@@ -105,19 +87,16 @@ function isOwn({ certificate, status }: ClientCertificate, zone: Zone): boolean 
 const clientCertificate: Find = async (api, _resource, zone) => {
   const live = await api.list<ClientCertificate>(`${clientAuthOf(zone)}/certificates`);
   const own = live.filter((one) => isOwn(one, zone));
-  const [found, ...more] = byDate(own, ({ uploaded_on }) => uploaded_on);
-  if (found === undefined) return nothing;
-  return {
-    id: `${zone.id}/${found.id}`,
-    what: `client certificate ${found.id}`,
-    notes: [
-      "its key was only in the lost state, so `up` creates another one and deletes it; the hosts trust both meanwhile",
-      ...more.map(({ id }) => `client certificate ${id} is pushgate's too and stays: delete it after \`up\``),
-    ],
-  };
+  const [found, ...more] = newestFirst(own, ({ uploaded_on }) => uploaded_on);
+  if (found === undefined) return {};
+  const notes = [
+    "its key was only in the lost state, so `up` creates another one and deletes it; the hosts trust both meanwhile",
+    ...more.map(({ id }) => `client certificate ${id} is pushgate's too and stays: delete it after \`up\``),
+  ];
+  return { id: `${zone.id}/${found.id}`, what: `client certificate ${found.id}`, notes };
 };
 
-const bots: Find = async (_api, _resource, zone) => ({ id: zone.id, what: "bot settings of the zone", notes: [] });
+const bots: Find = async (_api, _resource, zone) => ({ id: zone.id, what: "bot settings of the zone" });
 
 const finders: Readonly<Record<string, Find>> = {
   "cloudflare:index/ruleset:Ruleset": ruleset,
@@ -129,7 +108,6 @@ const finders: Readonly<Record<string, Find>> = {
   "cloudflare:index/botManagement:BotManagement": bots,
 };
 
-export const adoptable = ({ type }: Pick<Declared, "type">): boolean => type in finders;
+export const adoptable = ({ type }: Pick<Resource, "type">): boolean => type in finders;
 
-/** Throws ApiError. */
 export const find: Find = (api, resource, ...rest) => finders[resource.type]!(api, resource, ...rest);

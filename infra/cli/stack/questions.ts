@@ -9,27 +9,21 @@ import { hasTerminal, prompted, UserError } from "../stack.ts";
 export type Answers = Record<string, string>;
 
 type Question = {
-  /** The flag's name, too. */
-  readonly name: string;
-  /** The key in the configuration. */
-  readonly path: readonly (string | number)[];
+  readonly name: string; // the flag's, too
+  readonly path: readonly (string | number)[]; // the key in the configuration
   /** The usual answer; an empty text leaves the key out, and undefined means that an answer is needed. */
   readonly usual?: (answers: Answers) => string | undefined;
   readonly isNeeded?: (answers: Answers) => boolean;
 };
 
-const [host, hook] = [
-  ["hosts", 0],
-  ["hooks", 0],
-] as const;
+const host = ["hosts", 0];
+const hook = ["hooks", 0];
 const isSelfHosted = ({ gitHost = "" }: Answers): boolean => !Object.hasOwn(published, gitHost);
 
-export const aboutZone: readonly Question[] = [{ name: "zone", path: ["zone"] }];
-export const aboutPlan: readonly Question[] = [
+export const questions: readonly Question[] = [
+  { name: "zone", path: ["zone"] },
   { name: "plan", path: ["edge", "plan"], usual: ({ plan }) => plan },
   { name: "ssh", path: [...host, "ssh"] },
-];
-export const aboutRest: readonly Question[] = [
   { name: "name", path: [...host, "name"], usual: () => "web1" },
   { name: "address", path: [...host, "address"], usual: ({ address4 }) => address4 },
   { name: "address6", path: [...host, "address6"], usual: ({ address6 = "" }) => address6 },
@@ -43,51 +37,58 @@ export const aboutRest: readonly Question[] = [
   { name: "content", path: [...hook, "site", "content"], usual: () => "" },
   { name: "siteHostname", path: [...hook, "site", "hostname"], usual: () => "" },
 ];
-export const all = [...aboutZone, ...aboutPlan, ...aboutRest];
 export const flagOf = (name: string): string => `--${name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;
 
 const schemaOf = ({ path }: Question): Schema =>
   path.reduce<Schema>((schema, key) => {
     const { item, entries } = unwrapped(schema);
-    return (typeof key === "number" ? item : entries?.[key]) as Schema;
+    return unwrapped((typeof key === "number" ? item : entries?.[key]) as Schema);
   }, shape);
 
 /** As the configuration has it: a list for a schema of several. */
 export const configured = (question: Question, answer: string): string | string[] =>
-  unwrapped(schemaOf(question)).item === undefined ? answer : answer.split(",").map((one) => one.trim());
+  schemaOf(question).item === undefined ? answer : answer.split(",").map((one) => one.trim());
 
 const formFor = (schema: Schema): string =>
   schema.item === undefined ? formOf(schema) : `${formOf(schema.item)}, with commas between them`;
 
 /** What the key means, and its form where no usual answer shows it. */
 export function explained(question: Question, usual: string | undefined): string {
-  const schema = unwrapped(schemaOf(question));
-  const { description } = v.getMetadata(schema);
+  const schema = schemaOf(question);
   const more = usual === undefined ? ` Use ${formFor(schema)}.` : usual === "" ? " May be empty." : "";
-  return `${description}${more}`;
+  return `${v.getMetadata(schema).description}${more}`;
 }
 
 function faultOf(question: Question, answer: string): string | undefined {
   if (answer === "" && question.usual !== undefined) return undefined;
-  const schema = unwrapped(schemaOf(question));
-  if (v.is(schema, configured(question, answer))) return undefined;
-  return `${found(answer)}. Use ${formFor(schema)}.`;
+  const schema = schemaOf(question);
+  return v.is(schema, configured(question, answer)) ? undefined : `${found(answer)}. Use ${formFor(schema)}.`;
 }
 
-/** Adds an answer to each question: from its flag, from a person, or the usual one. Throws all faults as one UserError. */
-export async function answered(questions: readonly Question[], answers: Answers, flags: Answers): Promise<void> {
+/** `lookUp`: what an answer makes known, by the question's name. All faults before it are thrown as one UserError. */
+export async function answered(
+  flags: Answers,
+  lookUp: Readonly<Record<string, (answer: string) => Promise<Answers>>>,
+): Promise<Answers> {
+  const answers: Answers = {};
   const faults: string[] = [];
+  const stopOnFault = (): void => {
+    if (faults.length > 0) throw new UserError(faults.join("\n"));
+  };
   for (const question of questions) {
-    const { name, usual, isNeeded } = question;
-    if (isNeeded?.(answers) === false) continue;
-    const standard = usual?.(answers);
-    const answer = flags[name] ?? (hasTerminal() ? await prompt(question, standard) : standard);
-    if (answer === undefined) faults.push(`${flagOf(name)} is missing: ${explained(question, standard)}`);
-    else answers[name] = answer;
-    const fault = answer === undefined ? undefined : faultOf(question, answer);
+    const { name } = question;
+    if (question.isNeeded?.(answers) === false) continue;
+    const usual = question.usual?.(answers);
+    const answer = flags[name] ?? (hasTerminal() ? await prompt(question, usual) : usual);
+    const fault = answer === undefined ? `is missing: ${explained(question, usual)}` : faultOf(question, answer);
     if (fault !== undefined) faults.push(`${flagOf(name)} ${fault}`);
+    if (answer !== undefined) answers[name] = answer;
+    if (lookUp[name] === undefined) continue;
+    stopOnFault();
+    Object.assign(answers, await lookUp[name](answers[name]!));
   }
-  if (faults.length > 0) throw new UserError(faults.join("\n"));
+  stopOnFault();
+  return answers;
 }
 
 async function prompt(question: Question, usual: string | undefined): Promise<string> {
@@ -95,7 +96,7 @@ async function prompt(question: Question, usual: string | undefined): Promise<st
   const asked = {
     message: `${question.name}: ${explained(question, usual)}`,
     ...(usual && { default: usual }),
-    validate: (answer: string) => {
+    validate(answer: string) {
       const fault = faultOf(question, answer.trim());
       return fault === undefined || `That ${fault}`;
     },

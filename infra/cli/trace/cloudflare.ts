@@ -1,23 +1,15 @@
-/**
- * Cloudflare's security events of deliveries, by the rays of their answers, from the GraphQL Analytics API. Where they
- * cannot be read, the reason: the verdict is then less certain, and trace goes on.
- */
+/** Cloudflare's security events of deliveries, by the rays of their answers, or why they cannot be read. */
 import { printable } from "../../../service/printable.ts";
 import { vendorUrl } from "../../contract.ts";
 import { ApiError, type CloudflareApi, cloudflareApi } from "../../edge/api.ts";
-import { isOurs } from "../../edge/zone/phase.ts";
+import { isOurs, phases } from "../../edge/zone/phase.ts";
 import type { Answer, Evidence, SecurityEvent } from "../../trace/evidence.ts";
 import { type Access, UserError } from "../stack.ts";
 
 export type Looked = Pick<Evidence, "cloudflare" | "notLooked">;
 
-/** Seconds for all requests together. */
-const patience = 4;
 /** Seconds by which this computer's clock may differ: a time range that begins too early is rejected. */
 const skew = 60;
-/** More events than one request leaves. */
-const eachLeaves = 50;
-const largestPage = 10_000;
 
 const zoneQuery = (variables: string, fields: string): string =>
   `query ($zone: string!${variables}) { viewer { zones(filter: { zoneTag: $zone }) { ${fields} } } }`;
@@ -28,37 +20,34 @@ const eventsQuery = zoneQuery(
     filter: { rayName_in: $rays, datetime_geq: $from, datetime_leq: $to }, limit: $limit, orderBy: [datetime_DESC]
   ) { action source ruleId description rayName }`,
 );
-/** `Limits`: how wide a time range may be and how long events are kept, in seconds, as the plan has it. */
+/** How wide a time range may be and how long events are kept, in seconds, as the plan has it. */
 type Limits = { readonly enabled: boolean; readonly maxDuration: number; readonly notOlderThan: number };
 type Row = Readonly<Record<"action" | "source" | "ruleId" | "description" | "rayName", unknown>>;
+type ZoneData = {
+  readonly settings?: { readonly firewallEventsAdaptive?: Limits };
+  readonly firewallEventsAdaptive?: readonly Row[];
+};
 
-async function inZone<T>(api: CloudflareApi, query: string, variables: Readonly<Record<string, unknown>>) {
-  const found = await api.query<{ readonly viewer?: { readonly zones?: readonly T[] } } | null>(query, variables);
+async function inZone(api: CloudflareApi, query: string, variables: object): Promise<ZoneData | undefined> {
+  const found = await api.query<{ viewer?: { zones?: ZoneData[] } } | null>(query, { ...variables });
   return found?.viewer?.zones?.[0];
 }
-
-/** The phase whose rules have the ids that events of this source name. */
-const phases: Readonly<Record<string, string>> = {
-  firewallcustom: "http_request_firewall_custom",
-  ratelimit: "http_ratelimit",
-};
-type Rule = { readonly id: string; readonly ref?: string; readonly description?: string };
 
 /** One line: a text with a line break could look like a line of trace's own. */
 const text = (value: unknown): string => printable(String(value ?? "").replace(/\s+/g, " ")).slice(0, 200);
 
-type Found = SecurityEvent & { readonly ray: string };
+type RayEvent = SecurityEvent & { readonly ray: string };
 
-/** Adds whose rule each event names, and its description. Without the permission to read rules, changes no event. */
-async function withOwner(api: CloudflareApi, zone: string, events: readonly Found[]): Promise<readonly Found[]> {
-  const wanted = [...new Set(events.flatMap(({ source }) => phases[source] ?? []))];
-  const read = wanted.map((phase) => api.get<{ rules?: Rule[] }>(`zones/${zone}/rulesets/phases/${phase}/entrypoint`));
-  const rulesets = await Promise.all(read).catch((error: unknown) => {
+/** Adds whose rule a custom rule's event names. Without the permission to read rules, changes no event. */
+async function withOwner(api: CloudflareApi, zone: string, events: readonly RayEvent[]): Promise<readonly RayEvent[]> {
+  if (!events.some(({ source }) => source === "firewallcustom")) return events;
+  type Rule = { readonly id: string; readonly ref?: string; readonly description?: string };
+  const path = `zones/${zone}/rulesets/phases/${phases.custom.phase}/entrypoint`;
+  const ruleset = await api.get<{ rules?: Rule[] }>(path).catch((error: unknown) => {
     if (!(error instanceof ApiError)) throw error;
-    return [];
   });
   return events.map((event) => {
-    const rule = rulesets.flatMap((ruleset) => ruleset?.rules ?? []).find(({ id }) => id === event.rule);
+    const rule = ruleset?.rules?.find(({ id }) => id === event.rule);
     if (rule === undefined) return event;
     const description = event.description || text(rule.description);
     return { ...event, description, owner: isOurs(rule) ? "pushgate" : "zone" };
@@ -66,19 +55,19 @@ async function withOwner(api: CloudflareApi, zone: string, events: readonly Foun
 }
 
 /** Events of these rays as far back as one query reaches, or why there are none. */
-async function eventsOf(api: CloudflareApi, name: string, rays: readonly string[]): Promise<readonly Found[] | string> {
-  const [{ id: zone } = { id: "" }] = await api.list<{ id: string }>(`zones?name=${encodeURIComponent(name)}`);
-  if (zone === "") return `cloudflare:apiToken cannot read a zone ${name}`;
-  type Settings = { readonly settings?: { readonly firewallEventsAdaptive?: Limits } };
-  const limits = (await inZone<Settings>(api, limitsQuery, { zone }))?.settings?.firewallEventsAdaptive;
+async function eventsOf(api: CloudflareApi, name: string, rays: readonly string[]) {
+  const [found] = await api.list<{ id: string }>(`zones?name=${encodeURIComponent(name)}`);
+  if (found === undefined) return `cloudflare:apiToken cannot read a zone ${name}`;
+  const zone = found.id;
+  const limits = (await inZone(api, limitsQuery, { zone }))?.settings?.firewallEventsAdaptive;
   const seconds = Math.min(Number(limits?.maxDuration), Number(limits?.notOlderThan)) - skew;
   if (limits?.enabled !== true || !(seconds > 0)) return "the zone's plan has no security events";
   const to = Date.now() + skew * 1000;
-  const found = await inZone<{ readonly firewallEventsAdaptive?: readonly Row[] }>(api, eventsQuery, {
-    ...{ zone, rays, limit: Math.min(rays.length * eachLeaves, largestPage) },
-    ...{ from: new Date(to - seconds * 1000).toISOString(), to: new Date(to).toISOString() },
-  });
-  const events = (found?.firewallEventsAdaptive ?? []).map((row) => ({
+  const range = { from: new Date(to - seconds * 1000).toISOString(), to: new Date(to).toISOString() };
+  // One request leaves fewer events than 50, and 10,000 are the largest page.
+  const limit = Math.min(rays.length * 50, 10_000);
+  const rows = (await inZone(api, eventsQuery, { zone, rays, limit, ...range }))?.firewallEventsAdaptive ?? [];
+  const events = rows.map((row) => ({
     source: text(row.source).toLowerCase(),
     action: text(row.action).toLowerCase().replaceAll("_", ""),
     ...{ rule: text(row.ruleId), description: text(row.description), ray: text(row.rayName) },
@@ -101,22 +90,18 @@ async function look(rays: readonly string[], access: () => Promise<Access>, seco
   }
 }
 
-/** Its ray, or why none is looked for. */
-function rayOf({ headers }: Pick<Answer, "headers"> = { headers: {} }): { ray: string } | { notLooked: string } {
-  if (headers["x-served-by"]) return { notLooked: "it let the request pass: X-Served-By names the host" };
-  const [, ray] = /^([0-9a-f]{16})(-\w+)?$/i.exec(headers["cf-ray"] ?? "") ?? [];
+function rayOf(answer: Answer | undefined): { ray: string } | { notLooked: string } {
+  if (answer?.headers["x-served-by"]) return { notLooked: "it let the request pass: X-Served-By names the host" };
+  const [, ray] = /^([0-9a-f]{16})(-\w+)?$/i.exec(answer?.headers["cf-ray"] ?? "") ?? [];
   if (ray !== undefined) return { ray: ray.toLowerCase() };
   return { notLooked: "the answer has no ray. Add --status and --header 'cf-ray: …', as the git host shows them" };
 }
 
-/**
- * Cloudflare's events of each answer, in the order of the answers, by at most five requests for all. `access` is not
- * called where each answer lacks a ray or comes from a host.
- */
+/** In the order of the answers, by at most five requests for all. `access` is called only if there is a ray to look for. */
 export async function atCloudflare(
   answers: readonly (Answer | undefined)[],
   access: () => Promise<Access>,
-  seconds = patience,
+  seconds = 4, // for all requests together
 ): Promise<Looked[]> {
   const all = answers.map(rayOf);
   const rays = all.flatMap((one) => ("ray" in one ? [one.ray] : []));

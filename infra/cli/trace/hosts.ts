@@ -1,91 +1,55 @@
-/**
- * What the hosts' logs hold of a delivery, what the builder did with it, and what the hosts report of themselves, by one
- * connection to each. A host that cannot be reached is a source that was not looked at.
- */
-import { attempts, doubted } from "../../trace/attempts.ts";
+/** What the hosts' logs hold of a delivery, and what the hosts report of themselves, by one connection to each. */
+import { attempts, doubted, objectIn } from "../../trace/attempts.ts";
 import { type Evidence, type HostState, isFull } from "../../trace/evidence.ts";
 import { all, type Options, ofStack, targets } from "../command.ts";
 import { runOnHost } from "../run-on-host.ts";
-import { parseReport, reportScript } from "../site/host-report.ts";
-import { isDeliveryId, logsScript, objectIn, reader } from "../site/logs.ts";
-import { type Declared, readStack, UserError } from "../stack.ts";
+import { isDeliveryId, linesIn, logsScript } from "../site/logs.ts";
+import { type Declared, type Host, orUserError, readStack, UserError } from "../stack.ts";
 import { parseState, stateScript } from "./state.ts";
 
-/** What it resolves to, or its UserError. */
-export const orUserError = <T>(promise: Promise<T>): Promise<T | UserError> =>
-  promise.catch((error: unknown) => {
-    if (error instanceof UserError) return error;
-    throw error;
-  });
-
-/** The ids of a hook's deliveries in nginx's log of a host, the newest last. */
+/** The ids of a hook's deliveries in nginx's logs, the newest of each host last. */
 export async function loggedIds(hook: string, options: Options): Promise<string[]> {
   const { hosts } = await readStack(ofStack(options));
-  const wanted = { lines: 500, since: "1 hour ago", deliveries: [`"hook":"${hook}"`], follow: false };
-  const found = await all(
-    targets(hosts, options).map(async (host) => {
-      const read = reader(host.name);
-      const text = await runOnHost(host, logsScript({ sources: ["nginx"], ...wanted }), 60);
-      const lines = text.split("\n").map((line) => objectIn(read(line)?.text ?? ""));
-      return lines.flatMap((line) => (line.hook === hook ? [line.delivery] : []));
-    }),
-  );
-  return found.flat().filter((id) => typeof id === "string" && isDeliveryId(id)) as string[];
+  const script = logsScript({ sources: ["nginx"], lines: 500, since: "1 hour ago", deliveries: [`"hook":"${hook}"`] });
+  const texts = await all(targets(hosts, options).map((host) => runOnHost(host, script, 60)));
+  const logged = texts.flatMap((text) => linesIn(text, "")).map((line) => objectIn(line.text));
+  const ids = logged.filter((line) => line.hook === hook).map(({ delivery }) => String(delivery));
+  return ids.filter(isDeliveryId);
 }
 
-/** Lines of each log for each delivery: some have several attempts, and strangers can repeat an id. */
-const linesEach = 1_000;
-
 /** Per delivery, the attempts in the logs of each host; for a host whose logs have no line, one attempt without a time. */
-export async function onHosts(
-  deliveries: readonly string[],
-  options: Options,
-): Promise<ReadonlyMap<string, readonly Evidence[]>> {
+export async function onHosts(deliveries: readonly string[], options: Options): Promise<Map<string, Evidence[]>> {
   if (deliveries.length === 0) return new Map();
   const stack = await readStack(ofStack(options));
   const found = await all(targets(stack.hosts, options).map((host) => onHost(deliveries, stack, host)));
   return new Map(deliveries.map((delivery) => [delivery, found.flatMap((of) => of(delivery))]));
 }
 
-async function onHost(deliveries: readonly string[], stack: Declared, host: Declared["hosts"][number]) {
-  const hooks = stack.hooks.map(({ name, site }) => ({ name, built: site !== undefined }));
+async function onHost(deliveries: readonly string[], stack: Declared, host: Host) {
   const logs = logsScript({
-    ...{ sources: ["receiver", "nginx"], lines: linesEach * deliveries.length, since: "7 days ago" },
+    // A delivery may have several attempts, and strangers can repeat an id.
+    ...{ sources: ["receiver", "nginx"], lines: 1_000 * deliveries.length, since: "7 days ago", seconds: 3 },
     // The field itself: in a text that a stranger sent, both logs escape the quotes.
     deliveries: deliveries.map((delivery) => `"delivery":"${delivery}"`),
-    ...{ follow: false, around: 3 },
   });
-  const scripts = [`(\n${logs}\n)`, stateScript(stack, host), reportScript(hooks)];
-  const text = await orUserError(runOnHost(host, scripts.join("\n"), 60));
+  const text = await orUserError(runOnHost(host, `(\n${logs}\n)\n${stateScript(stack, host)}\n`, 60));
   if (text instanceof UserError) {
     const state = { ...parseState("", stack, host), differences: [], unreachable: text.message };
     return (): Evidence[] => [{ host: host.name, state: [state] }];
   }
-  // Where a status.json is not the builder's, the logs are of more use than what it publishes.
-  const report = await orUserError((async () => parseReport(host.name, text, hooks))());
-  const sites = report instanceof UserError ? [] : report.hooks;
   const state: HostState = parseState(text, stack, host);
-  const read = reader(host.name);
-  const lines = text.split("\n").flatMap((line) => read(line) ?? []);
+  const lines = linesIn(text, host.name);
   /** A line of a delivery may be missing: the file system took none, or the journal is too long to be searched. */
   const full = state.logs !== undefined && (state.logs.readOnly || isFull(state.logs));
   const doubtful = { nginx: full, receiver: full || /^u$/m.test(text) };
-  return (delivery: string): Evidence[] =>
-    attempts(
-      delivery,
-      lines.filter((line) => line.text.includes(delivery)),
-    ).map((one) => {
-      const { status } = sites.find(({ name }) => name === one.hook) ?? {};
-      const site = status === undefined ? {} : { site: { deployed: status.deployed, last: status.last } };
-      return { ...doubted(one, doubtful), host: host.name, state: [state], ...site };
-    });
+  return (delivery: string): Evidence[] => {
+    const own = lines.filter((line) => line.text.includes(delivery));
+    return attempts(delivery, own).map((one) => ({ ...doubted(one, doubtful), host: host.name, state: [state] }));
+  };
 }
 
-/**
- * The attempts of one delivery to any host: those that have lines, with the state of hosts that were not reached, else
- * one without a line.
- */
-export function joined(each: readonly Evidence[]): readonly Evidence[] {
+/** The attempts that have lines on any host, with the state of hosts that were not reached, else one without a line. */
+export function joined(each: readonly Evidence[]): Evidence[] {
   const lined = each.filter(({ time }) => time !== undefined);
   const state = each.flatMap(({ state = [] }) => state);
   const unreached = state.filter(({ unreachable }) => unreachable !== undefined);

@@ -1,7 +1,7 @@
 # shellcheck shell=dash disable=SC2154
 # Prints what a host reports of its own layers, for `npx pushgate trace`: lines of "state <what> <text in base64>". Reads
-# only. state.ts puts the variables in front (port: the origin port; spool and logs: folders; findings: of the guard;
-# sockets: units), and the probe of the layers behind.
+# only. state.ts puts the variables in front (port: the origin port; spool and logs: folders; findings: of the guard), and
+# the probe of the layers behind.
 set -u
 export LC_ALL=C PATH="$PATH:/usr/local/sbin:/usr/sbin:/sbin"
 state() { # what; the text comes on standard input
@@ -31,12 +31,7 @@ room() { # folder
     "$(findmnt -nro OPTIONS -T "$1")"
 }
 
-# In a container the kernel's log is its host's.
-timeout 5 journalctl --quiet --no-pager --output=short-iso --since='1 day ago' _TRANSPORT=kernel |
-  grep -aF 'pushgate not from Cloudflare: ' | tail -n 3 | state kernel
 tail -n 20 "$findings" 2>/dev/null | state findings
 dropping | state drops
-nft list counters table inet pushgate 2>/dev/null | awk '/counter/ { name = $2 } /packets/ { print name, $2 }' | state counters
 room "$spool" | state spool
 room "$logs" | state logs
-for unit in $sockets; do systemctl show -p IPAddressAllow --value "$unit" | state "$unit"; done

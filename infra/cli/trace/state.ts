@@ -1,7 +1,4 @@
-/**
- * Reads what a host reports of its own layers: the probe of preview for those on a delivery's path, and what no layer
- * declares, such as the tables of others. The host is untrusted input: texts lose their control characters.
- */
+/** What a host reports of its own layers, and what no layer declares. It is untrusted: texts lose control characters. */
 import { dirname } from "node:path";
 import { printableLines } from "../../../service/printable.ts";
 import type { HostLayer } from "../../apply/layer.ts";
@@ -15,10 +12,8 @@ import { paths, units } from "../../host/paths.ts";
 import { clientCaPath, logs } from "../../host/proxy/places.ts";
 import { credentialsFact } from "../../host/receiver/receiver.ts";
 import type { HostState } from "../../trace/evidence.ts";
-import { timeOfMicros } from "../site/logs.ts";
-import type { Declared } from "../stack.ts";
-
-type Host = Declared["hosts"][number];
+import { timeOf } from "../site/logs.ts";
+import type { Declared, Host } from "../stack.ts";
 
 /** The two certificates are not in the configuration: facts show whether nginx serves with what fits. */
 const made = { certificate: "", clientCaPem: "", programs: { receiver: { sha256: "" } } } as const;
@@ -42,25 +37,15 @@ export function layersOf(stack: Declared, host: Host): HostLayer[] {
   });
 }
 
-const socketsOf = (stack: Declared) =>
-  sourceSets(settingsOf(stack)).map(({ name, cidrs, hooks }) => ({
-    ...{ unit: units.socket(name), declared: cidrs, hooks: hooks.map((hook) => hook.name) },
-  }));
-
 export function stateScript(stack: Declared, host: Host): string {
-  const [sockets, findings] = [socketsOf(stack).map(({ unit }) => unit), `${paths.guard}/findings`];
-  const values = { port: host.originPort, spool: paths.spool, logs: dirname(logs.access), findings, sockets };
-  const script = [variables(values), scriptBeside(import.meta.url, "state.sh")];
-  return ["(", ...script, "(", probeScript(layersOf(stack, host)), ") | state probe", ")"].join("\n");
+  const places = { spool: paths.spool, logs: dirname(logs.access), findings: `${paths.guard}/findings` };
+  const script = `${variables({ port: host.originPort, ...places })}\n${scriptBeside(import.meta.url, "state.sh")}`;
+  return `(\n${script}\n(\n${probeScript(layersOf(stack, host))}\n) | state probe\n)`;
 }
 
 export function parseState(answer: string, stack: Declared, host: Host): HostState {
-  const texts = new Map(
-    [...answer.matchAll(/^state (\S+) (\S*)$/gm)].map(([, what, encoded]) => [
-      what!,
-      Buffer.from(encoded!, "base64").toString("utf8"),
-    ]),
-  );
+  const encoded = [...answer.matchAll(/^state (\S+) (\S*)$/gm)];
+  const texts = new Map(encoded.map(([, what, text = ""]) => [what, Buffer.from(text, "base64").toString("utf8")]));
   const linesOf = (what: string): string[] =>
     printableLines(texts.get(what) ?? "")
       .split("\n")
@@ -72,23 +57,23 @@ export function parseState(answer: string, stack: Declared, host: Host): HostSta
     return [[what, { freeKiB: Number(freeKiB), freeFiles: Number(freeFiles), readOnly }] as const];
   });
   return {
-    ...{ host: host.name, ssh: `ssh ${word(host.ssh)}${host.sudo ? " sudo" : ""}` },
-    differences: differencesOf(texts.get("probe") ?? "", stack, host),
+    host: host.name,
+    ssh: `ssh ${word(host.ssh)}${host.sudo ? " sudo" : ""}`,
+    differences: differencesOf(texts.get("probe") ?? "", layersOf(stack, host)),
     findings: linesOf("findings").map((line) => {
       const [seconds, code = "", what = "", fix = ""] = line.split("\t");
-      return { time: timeOfMicros(Number(seconds) * 1e6), code, what, fix };
+      return { time: timeOf(Number(seconds) * 1000), code, what, fix };
     }),
-    ...{ drops: linesOf("drops"), counters: linesOf("counters"), kernelLines: linesOf("kernel") },
-    sockets: socketsOf(stack).map((socket) => ({
-      ...socket,
-      installed: linesOf(socket.unit).flatMap((line) => line.split(" ")),
+    drops: linesOf("drops"),
+    sockets: sourceSets(settingsOf(stack)).map(({ name, hooks }) => ({
+      unit: units.socket(name),
+      hooks: hooks.map((hook) => hook.name),
     })),
     ...Object.fromEntries(rooms),
   };
 }
 
-function differencesOf(probe: string, stack: Declared, host: Host): HostState["differences"] {
-  const layers = layersOf(stack, host);
+function differencesOf(probe: string, layers: readonly HostLayer[]): HostState["differences"] {
   try {
     const names = layers.map(({ name }) => name);
     const report = parseProbe(probe, names);

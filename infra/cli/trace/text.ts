@@ -1,10 +1,8 @@
 /** Traced deliveries as a person reads them: one with its path, the evidence and the fix, or several by their verdict. */
 import { printable } from "../../../service/printable.ts";
-import { admission } from "../../trace/causes.ts";
-import type { Evidence, HostState, SecurityEvent } from "../../trace/evidence.ts";
+import type { Evidence, HostState } from "../../trace/evidence.ts";
 import { pathLayers } from "../../trace/outcomes.ts";
 import { ruleText, type Traced, type Verdict } from "../../trace/verdict.ts";
-import { short } from "../format.ts";
 
 /** 0 delivered, 1 rejected and named, 3 unknown: 2 is a wrong command line. */
 export const exitOf = ({ certainty, outcomes }: Verdict): number => {
@@ -12,19 +10,16 @@ export const exitOf = ({ certainty, outcomes }: Verdict): number => {
   return outcomes.every(({ layer }) => layer === "delivered") ? 0 : 1;
 };
 
-/** More outcomes than these are printed without a fix each: what would rule them out is the next step. */
-const mostFixes = 5;
-const noOutcome = "no outcome that pushgate knows fits what was seen";
-
 /** An outcome with what may have caused it; a cause has a fix of its own, which then is printed alone. */
 function outcomeLines({ certainty, causes, outcomes }: Verdict): string[] {
-  if (outcomes.length === 0) return [noOutcome];
+  if (outcomes.length === 0) return ["no outcome that pushgate knows fits what was seen"];
   return outcomes.flatMap(({ name, what, fix }) => {
     const own = causes.filter(({ outcome }) => outcome === name);
     const because = own.map(({ host, layer, what }) => `  likely, as ${host} is now: ${layer}: ${what}`);
-    const usual = fix === undefined || outcomes.length > mostFixes ? [] : [fix];
-    const fixes = own.length > 0 ? own.map(({ fix }) => fix) : usual;
-    return [`${certainty}: ${what}.`, ...because, ...[...new Set(fixes)].map((one) => `  fix: ${one}`)];
+    // Of more than five, what would rule them out is the next step.
+    const usual = fix === undefined || outcomes.length > 5 ? [] : [fix];
+    const fixes = new Set(own.length > 0 ? own.map(({ fix }) => fix) : usual);
+    return [`${certainty}: ${what}.`, ...because, ...[...fixes].map((one) => `  fix: ${one}`)];
   });
 }
 
@@ -40,53 +35,37 @@ function pathLines({ certainty, outcomes }: Verdict): string[] {
   return pathLayers.map((layer, i) => `  ${layer.padEnd(24)}${became(i)}`);
 }
 
-/** What the builder did with what the receiver accepted; none where the hook has no site or no build has ended. */
-function siteLines({ time, site }: Evidence): string[] {
-  if (site === undefined || time === undefined) return [];
-  const { deployed, last } = site;
-  if (deployed && deployed.at >= time)
-    return [`published: commit ${short(deployed.commit)} at ${deployed.at}, after this delivery`];
-  return [`not published: the last build ended at ${last.at}: ${last.result}, ${last.reason}`];
-}
-
-type Seen = readonly (readonly [source: string, what: string])[];
+type Seen = readonly [source: string, what: string][];
 const linesOf = (source: string, lines: readonly string[]): Seen =>
   lines.map((line, i) => [i === 0 ? source : "", line] as const);
 
 /** What one host reports; "now", as the delivery came earlier. */
-function stateLines(seen: Evidence, state: HostState): Seen {
-  const { host, unreachable, findings, differences, drops, counters, kernelLines } = state;
+function stateLines({ host, unreachable, findings, differences, drops }: HostState): Seen {
   if (unreachable !== undefined) return [[`${host} now`, unreachable]];
-  const guard = findings.map(({ time, what, fix }) => `${what}${fix && `; fix: ${fix}`}, since ${time}`);
+  const newest = findings.slice(-4).reverse();
+  const guard = newest.map(({ time, what, fix }) => `${what}${fix && `; fix: ${fix}`}, since ${time}`);
   const differ = differences.slice(0, 8).map(({ layer, what }) => `${layer}: ${what}`);
-  const { unit = "", client, installed, declared } = admission(seen, state) ?? {};
-  const yes = (is: boolean | undefined) => (is ? "in" : "not in");
-  const allowed = `${client} is ${yes(installed)} the installed allowlist, ${yes(declared)} this release's`;
+  const layers = differ.length === 0 ? ["as declared"] : [`${differences.length} differ`, ...differ];
   return [
-    ...linesOf(`${host}'s guard now`, guard.length === 0 ? ["the guard has not run"] : guard.slice(-4).reverse()),
-    ...linesOf(
-      `${host}'s layers now`,
-      differ.length === 0 ? ["as declared"] : [`${differences.length} differ`, ...differ],
-    ),
-    ...linesOf(`${host}'s packets`, [counters.join(", ") || "no table of pushgate", ...drops, ...kernelLines]),
-    ...linesOf(unit, client === undefined ? [] : [allowed]),
+    ...linesOf(`${host}'s guard now`, guard.length === 0 ? ["the guard has not run"] : guard),
+    ...linesOf(`${host}'s layers now`, layers),
+    ...linesOf(`${host}'s other tables`, drops),
   ];
 }
 
-const eventText = (event: SecurityEvent): string => `${event.action} by ${event.source}, ${ruleText(event)}`;
-
-function seenLines(seen: Evidence): Seen {
-  const { answer, cloudflare, notLooked, nginx, receiver, state = [] } = seen;
+function seenLines({ answer, cloudflare, notLooked, nginx, receiver, state = [] }: Evidence): Seen {
   const not = "not looked at";
   const log = (line: Evidence["nginx"] | Evidence["receiver"]): string =>
     line === undefined ? not : line === "none" ? "no line" : JSON.stringify(line);
-  const events = cloudflare?.map(eventText).join("; ") || "none found; they are sampled";
+  const events =
+    cloudflare?.map((event) => `${event.action} by ${event.source}, ${ruleText(event)}`).join("; ") ||
+    "none found; they are sampled";
   return [
     ["the git host's page", answer === undefined ? not : `${answer.status} ${JSON.stringify(answer.headers)}`],
     ["Cloudflare's events", cloudflare === undefined ? `${not}: ${notLooked}` : events],
     ["nginx", log(nginx)],
     ["receiver", log(receiver)],
-    ...(state.length === 0 ? [["the host's layers", not] as const] : state.flatMap((one) => stateLines(seen, one))),
+    ...(state.length === 0 ? linesOf("the host's layers", [not]) : state.flatMap(stateLines)),
   ];
 }
 
@@ -96,14 +75,12 @@ export function traceText(traced: Traced): string {
     [host, time].filter((one) => one !== undefined).join(", "),
     ...pathLines(traced),
     ...outcomeLines(traced),
-    ...(exitOf(traced) === 0 ? siteLines(traced) : []),
     "seen:",
     ...seenLines(traced).map(([source, what]) => `  ${`${source} `.padEnd(24)}${what}`),
   ];
   return `${lines.filter((line) => line !== "").join("\n")}\n`;
 }
 
-/** One line of a delivery in the git host's delivery history. */
 export const lineOf = ({ time, hook, host, kind, delivery, answer }: Traced): string => {
   const where = [time ?? "unknown time", `${hook} on ${host}`, kind, delivery, answer?.status || "no answer"];
   return printable(where.join("  "));
@@ -111,22 +88,14 @@ export const lineOf = ({ time, hook, host, kind, delivery, answer }: Traced): st
 
 export const countOf = (count: number): string => (count === 1 ? "one delivery" : `${count} deliveries`);
 
-/** Deliveries with the same verdict together. */
 export function groupsText(found: readonly Traced[], what: string): string {
-  const groups = Map.groupBy(found, (one) => `${one.certainty} ${one.outcomes.map(({ name }) => name)}`);
-  const texts = [...groups.values()].map((group) => {
+  const groups = Map.groupBy(found, (one) => outcomeLines(one).join("\n"));
+  const texts = [...groups].map(([lines, group]) => {
     const { certainty, outcomes } = group[0]!;
-    const [first] = outcomes;
-    const rejected = first?.layer === "delivered" ? "delivered" : `rejected by ${first?.layer}`;
-    const reasons = outcomes.flatMap(({ what, fix }) => [
-      `  ${certainty}: ${what}.`,
-      ...(fix === undefined ? [] : [`    fix: ${fix}`]),
-    ]);
-    const lines = [
-      ...(outcomes.length === 0 ? [`  ${noOutcome}`] : reasons),
-      ...group.map((one) => `  ${lineOf(one)}`),
-    ];
-    return [`\n${certainty === "unknown" ? "unknown" : rejected}: ${countOf(group.length)}`, ...lines].join("\n");
+    const layer = outcomes[0]?.layer;
+    const rejected = layer === "delivered" ? layer : `rejected by ${layer}`;
+    const all = [...lines.split("\n"), ...group.map(lineOf)].map((line) => `\n  ${line}`);
+    return `\n\n${certainty === "unknown" ? certainty : rejected}: ${countOf(group.length)}${all.join("")}`;
   });
-  return [`${what}${found.length === 0 ? "" : ":"}`, ...texts].join("\n");
+  return `${what}${texts.length === 0 ? "" : ":"}${texts.join("")}`;
 }

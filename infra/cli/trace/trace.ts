@@ -1,27 +1,18 @@
-/**
- * `npx pushgate trace`: which layer rejected a delivery, and the fix. It reads the logs of every host by one connection
- * each, Cloudflare's security events of its ray, and what the git host shows: by its API where its token is given, else as
- * far as the operator types it.
- */
+/** Which layer rejected a delivery: from the hosts' logs, Cloudflare's security events, and what the git host shows. */
 import { InvalidArgumentError, Option } from "commander";
 import type { Answer, Evidence } from "../../trace/evidence.ts";
 import { type Traced, verdict } from "../../trace/verdict.ts";
 import { command, type Options, ofStack, valued } from "../command.ts";
 import { endpointsOf } from "../endpoints.ts";
 import { deliveryId } from "../site/logs.ts";
-import { accessOf, UserError } from "../stack.ts";
+import { accessOf, orUserError, UserError } from "../stack.ts";
 import { showPings } from "../webhook/ping.ts";
 import { atCloudflare } from "./cloudflare.ts";
 import { type HistoryOptions, recordedAs, traceHistory } from "./history.ts";
-import { joined, onHosts, orUserError } from "./hosts.ts";
+import { joined, onHosts } from "./hosts.ts";
 import { exitOf, traceText } from "./text.ts";
 
-type TraceOptions = HistoryOptions & {
-  delivery?: string;
-  status?: number;
-  header: Answer["headers"];
-  ping?: true;
-};
+type Typed = { delivery?: string; status?: number; header: Answer["headers"] };
 
 const status = valued(/^(0|[1-5]\d\d)$/, "Use the status that the git host shows, or 0 for none.", Number);
 const header = (text: string, former: Answer["headers"]): Answer["headers"] => {
@@ -29,31 +20,30 @@ const header = (text: string, former: Answer["headers"]): Answer["headers"] => {
   if (name === undefined || value === undefined) throw new InvalidArgumentError("Write it as 'name: value'.");
   return { ...former, [name.toLowerCase()]: value };
 };
-const units = { d: 24 * 3_600_000, h: 3_600_000, m: 60_000 } as const;
 /** Milliseconds. */
+const units: Readonly<Record<string, number>> = { d: 24 * 3_600_000, h: 3_600_000, m: 60_000 };
 const age = valued(
   /^[1-9]\d{0,3}[dhm]$/,
   "Write it as 3d, 12h or 30m.",
-  (text) => Number.parseInt(text, 10) * units[text.at(-1) as keyof typeof units],
+  (text) => Number.parseInt(text, 10) * units[text.at(-1)!]!,
 );
 const count = valued(/^([1-9]\d?|1\d\d|200)$/, "Use a number from 1 to 200.", Number);
-const ofOne = (flags: string, text: string, parser: (text: string) => unknown) =>
-  new Option(flags, text).argParser(parser).conflicts(["last", "since", "redeliver"]);
+const several = ["last", "since", "redeliver"];
+const option = (flags: string, text: string, conflicts: string[]) => new Option(flags, text).conflicts(conflicts);
 
 export const trace = command({
   takes: ["host", "json", "yes"],
   examples: [
     ["trace --delivery 72d3162e-cc78-11e3-81ab-4c9367dc0958", "by the id that the git host shows"],
     ["trace --status 403 --header 'cf-ray: 8f0c2d1e3a4b5c6d-FRA'", "by what the git host shows: Cloudflare's events"],
-    ["trace --delivery 72d3162e-cc78-11e3-81ab-4c9367dc0958 --status 522", "by both"],
     ["trace --ping --hook site", "has the git host, or else the host itself, send a ping"],
     ["trace --hook site", "the last failed delivery of the git host's delivery history"],
     ["trace --hook site --last 40", "the last 40"],
     ["trace --since 3d --redeliver", "the failed ones of three days, and delivers each again"],
   ],
 })
-  .addOption(ofOne("--delivery <id>", "look for this id in the logs of nginx and the receiver", deliveryId))
-  .addOption(ofOne("--status <number>", "the status that the git host shows; 0 for none", status))
+  .addOption(option("--delivery <id>", "look for this id in the hosts' logs", several).argParser(deliveryId))
+  .addOption(option("--status <number>", "the status that the git host shows; 0 for none", several).argParser(status))
   .option(
     "--header <line>",
     "a header of the answer, as 'name: value'; 'x-served-by:' if the answer lacks that one; may be repeated",
@@ -61,32 +51,26 @@ export const trace = command({
     {},
   )
   .option("--hook <name>", "this hook only: its delivery history at the git host, which needs the git host's token")
-  .addOption(new Option("--last <number>", "the last deliveries of the history").argParser(count).conflicts("since"))
+  .addOption(option("--last <number>", "the last deliveries of the history", several.slice(1)).argParser(count))
   .option("--since <time>", "the failed deliveries since then, such as 3d, 12h or 30m", age)
-  .option("--redeliver", "have the git host send the failed ones again, once each, after a ping has arrived")
+  .addOption(option("--redeliver", "have the git host send the failed ones again, once a ping has arrived", ["json"]))
   .option("--ping", "send a ping and follow it")
-  .addHelpText(
-    "after",
-    "\nExit status:\n  0  delivered\n  1  rejected, and the layer is named\n  2  the command line is wrong\n  3  unknown",
-  )
-  .action(async ({ delivery, status, header: headers, ping, ...options }: TraceOptions) => {
-    const { hook, last, since, redeliver } = options;
-    if (ping) return void (await showPings(await endpointsOf(hook, options), options));
-    if (status === undefined && Object.keys(headers).length > 0)
+  .action(async ({ ping, ...options }: HistoryOptions & Typed & { ping?: true }) => {
+    const { delivery, status, header, hook, last, since, redeliver } = options;
+    if (ping) return void (await showPings((await endpointsOf(hook, options)).endpoints, options));
+    if (status === undefined && Object.keys(header).length > 0)
       trace.error("error: --header belongs to an answer. Add --status.");
-    const ofHistory = last ?? since ?? redeliver ?? (status === undefined && delivery === undefined ? hook : undefined);
-    if (ofHistory !== undefined) return traceHistory(options);
-    if (delivery === undefined && status === undefined)
-      trace.error(
-        "error: there is nothing to trace. Add --delivery or --status, as the git host shows them, or --hook, --since or --ping.",
-      );
+    if (status === undefined && delivery === undefined) {
+      if ((last ?? since ?? redeliver ?? hook) !== undefined) return traceHistory(options);
+      trace.error("error: there is nothing to trace. Add --delivery or --status, or --hook, --since or --ping.");
+    }
     const recorded = delivery === undefined || status !== undefined ? [] : await inHistory(delivery, options);
-    const found = recorded.length > 0 ? recorded : await byHand(delivery, status, headers, options);
+    const found = recorded.length > 0 ? recorded : await byHand(options);
     if (options.json) console.log(JSON.stringify(found, null, 2));
     else for (const one of found) console.log(traceText(one));
     // A delivery to several hosts has one id: of each, the newest attempt counts.
-    const newest = [...Map.groupBy(found, ({ host }) => host).values()].map((attempts) => attempts.at(-1)!);
-    process.exitCode = Math.max(...newest.map(exitOf));
+    const newest = new Map(found.map((one) => [one.host, one]));
+    process.exitCode = Math.max(...[...newest.values()].map(exitOf));
   });
 
 /** What the delivery history has, where the git host's token is given; without it trace reads the hosts' logs alone. */
@@ -97,20 +81,14 @@ async function inHistory(delivery: string, options: HistoryOptions): Promise<Tra
   return [];
 }
 
-async function byHand(
-  delivery: string | undefined,
-  status: number | undefined,
-  headers: Answer["headers"],
-  options: Options,
-): Promise<Traced[]> {
+async function byHand({ delivery, status, header: headers, ...options }: Options & Typed): Promise<Traced[]> {
   const logged: readonly Evidence[] =
     delivery === undefined ? [{}] : joined((await onHosts([delivery], options)).get(delivery)!);
   const answer = status === undefined ? undefined : { status, headers, partial: true as const };
   const [looked] = await atCloudflare([answer], () => accessOf(ofStack(options)));
+  const seen = logged.map((one): Evidence => ({ ...one, ...(answer && { answer }), ...looked }));
   // Of several attempts, the answer is that of those whose lines it does not contradict.
-  const own = logged.filter((one) => answer === undefined || verdict({ ...one, answer }).outcomes.length > 0);
-  const traced = answer === undefined ? logged : own.map((one) => ({ ...one, answer }));
-  return (traced.length > 0 ? traced : [{ ...(answer && { answer }) }])
-    .map((one) => ({ ...one, ...looked }))
-    .map((one) => ({ ...one, ...verdict(one) }));
+  const fitting = seen.filter(({ cloudflare: _, ...one }) => verdict(one).outcomes.length > 0);
+  const traced = answer === undefined ? seen : fitting.length > 0 ? fitting : [{ answer, ...looked }];
+  return traced.map((one) => ({ ...one, ...verdict(one) }));
 }

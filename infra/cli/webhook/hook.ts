@@ -1,95 +1,116 @@
-/** Prints what to enter at the git host, one webhook for each hook and host, or enters it with the git host's token. */
+/** Prints what to enter at the git host, or enters it: all of it each time, since a git host shows no secret. */
+import type { Webhook } from "../../../service/git-hosts/api/api.ts";
 import { apis } from "../../../service/git-hosts/api/index.ts";
 import { gitHosts } from "../../../service/git-hosts/index.ts";
-import type { GitHostName } from "../../config/settings.ts";
-import { command, type Options } from "../command.ts";
-import { declaredEndpoints, type Endpoint, endpointsOf, nameOfEndpoint } from "../endpoints.ts";
-import { setWebhooks } from "./hook-set.ts";
+import { printable } from "../../../service/printable.ts";
+import { all, command, confirm, type Options } from "../command.ts";
+import { type Endpoint, endpointsOf, nameOfEndpoint, wantedOf } from "../endpoints.ts";
+import { UserError } from "../stack.ts";
 import { showPings } from "./ping.ts";
-import { apiOf, type Named, tokenIn } from "./webhooks.ts";
+import {
+  assertOneOrigin,
+  clientOf,
+  differences,
+  type Named,
+  serverOf,
+  type WebhookClient,
+  whyNot,
+} from "./webhooks.ts";
 
-const contentType = "application/json";
-
-const forProgram = ({ hook, host, url, secret }: Endpoint) => ({
-  hook: hook.name,
-  host,
-  url,
-  contentType,
-  events: ["push"],
-  secret,
-});
-
-/** For a person: the page of the git host with the form, and what to enter there. */
 function webhookText(endpoint: Endpoint): string {
   const { hook, url, secret } = endpoint;
-  const { name, gitHost, repository } = hook;
-  const { webhookPage, secretField = () => "secret" } = gitHosts[gitHost];
-  const noSecret = `not set; run npx pushgate secret rotate ${name}`;
+  const { webhookPage, secretField = () => "secret" } = gitHosts[hook.gitHost];
   const lines = {
-    at: `${repository}: ${webhookPage}`,
+    at: `${hook.repository}: ${webhookPage}`,
     URL: url,
-    "content type": contentType,
-    [secretField(secret ?? "")]: secret ?? noSecret,
+    "content type": "application/json",
+    [secretField(secret ?? "")]: secret ?? `not set; run npx pushgate secret rotate ${hook.name}`,
     events: "push only",
   };
-  return [
-    nameOfEndpoint(endpoint),
-    ...Object.entries(lines).map(([name, text]) => `  ${name.padEnd(14)}${text}`),
-    "",
-  ].join("\n");
+  const texts = Object.entries(lines).map(([name, text]) => `  ${name.padEnd(14)}${text}\n`);
+  return `${nameOfEndpoint(endpoint)}\n${texts.join("")}`;
 }
 
-/** For a person: how the results of builds get onto commits; undefined where the git host does not take them. */
-function statusText(
-  { name, gitHost, repository }: { readonly name: string; readonly gitHost: GitHostName; readonly repository: string },
-  hasToken: boolean,
-): string | undefined {
+/** For a person: how the results of builds get onto commits; none where the git host does not take them. */
+function statusTexts({ name, gitHost, repository }: Named, hasToken: boolean): string[] {
   const status = apis[gitHost]?.status;
-  if (status === undefined) return undefined;
-  if (hasToken) return `The result of each build of ${name} is set on its commit.\n`;
+  if (status === undefined) return [];
+  if (hasToken) return [`The result of each build of ${name} is set on its commit.\n`];
   return [
-    `To have the result of each build of ${name} set on its commit, make a token for ${repository}`,
-    `  at            ${status.tokenPage}`,
-    `  with          ${status.permission}`,
-    `  and run       npx pulumi config set --secret --path pushgate:secrets.${name}.status`,
-    "",
-  ].join("\n");
+    `To have the result of each build of ${name} set on its commit, make a token for ${repository}
+  at            ${status.tokenPage}
+  with          ${status.permission}
+  and run       npx pulumi config set --secret --path pushgate:secrets.${name}.status
+`,
+  ];
 }
 
-/** For a person: how the git host's token lets pushgate set the webhook; undefined where it has no API for that. */
-function setText(hook: Named): string | undefined {
-  const found = apiOf(hook);
-  if (found === undefined) return undefined;
-  const { variable, needs } = found;
-  const set = `npx pushgate hook ${hook.name} --set`;
-  if (tokenIn(variable) !== undefined) return `${set} enters it with the token of ${variable}.\n`;
-  return `${set} enters it, given ${needs}.\n`;
+/** For a person: how the git host's token lets pushgate set the webhook; none where it has no API for that. */
+function setTexts(hook: Named): string[] {
+  const server = serverOf(hook);
+  if (server === undefined) return [];
+  const how = clientOf(hook) ? ` with the token of ${server.variable}` : `, given ${server.needs}`;
+  return [`npx pushgate hook ${hook.name} --set enters it${how}.\n`];
 }
 
-type HookOptions = Options & { set?: true };
+/** What differs between a webhook and what pushgate would set, in lines of "events: push, issues -> push". */
+export function drift(client: WebhookClient, found: Webhook, endpoint: Endpoint): string[] {
+  const url = found.url === endpoint.url ? [] : [`URL: ${printable(found.url)} -> ${endpoint.url}`];
+  return [...url, ...differences(found.settings, client.api.wanted(wantedOf(endpoint)))];
+}
+
+async function stepOf(endpoint: Endpoint) {
+  const { hook, url } = endpoint;
+  const client = clientOf(hook);
+  if (client === undefined) throw new UserError(whyNot(hook, "settings"));
+  // Throws where the hook has no secret, before any webhook is changed.
+  const wanted = wantedOf(endpoint);
+  const [own, ...more] = await client.own(endpoint);
+  const name = nameOfEndpoint(endpoint);
+  if (own === undefined) return { endpoint, client, own, wanted, text: `${name}: creates the webhook to ${url}` };
+  const what = drift(client, own, endpoint).join("; ") || "no setting differs";
+  const page = gitHosts[hook.gitHost].webhookPage.replace(/ > (Add|Create)\b.*$/, "");
+  const others = `\n  ${more.length} more of its webhooks lead there, and stay. Remove them at ${hook.repository}: ${page}.`;
+  const text = `${name}: corrects webhook ${own.id}: ${what}; the secret is sent anew${more.length > 0 ? others : ""}`;
+  return { endpoint, client, own, wanted, text };
+}
+
+/** Prints what will change, prompts, and changes it. Throws a UserError for what the git host did not take over. */
+async function setWebhooks(endpoints: readonly Endpoint[], options: Options): Promise<void> {
+  assertOneOrigin(endpoints.map(({ hook }) => hook));
+  const steps = await all(endpoints.map(stepOf));
+  for (const { text } of steps) console.error(text);
+  await confirm(`This sets ${steps.length === 1 ? "one webhook" : `${steps.length} webhooks`}.`, options);
+  for (const { endpoint, client, own, wanted } of steps) {
+    await client.set(own, wanted);
+    const [now] = await client.own(endpoint);
+    const isLeft = (line: string): boolean => !(client.api.pingActivates && line.startsWith("active: "));
+    const left = now === undefined ? ["the webhook is not there"] : drift(client, now, endpoint).filter(isLeft);
+    if (left.length > 0)
+      throw new UserError(
+        `${nameOfEndpoint(endpoint)}: the git host did not take it over as sent: ${left.join("; ")}. ${client.api.lacks.join(" ")}`.trim(),
+      );
+    console.log(`${nameOfEndpoint(endpoint)}: the webhook is set.`);
+  }
+}
 
 export const hook = command({
-  takes: ["host", "json", "yes"],
+  takes: ["host", "yes"],
   examples: [
     ["hook", "every hook on every host"],
-    ["hook site --host web1 --json", "for a program"],
     ["hook site --set", "creates or corrects the webhook, then pings it and follows the ping"],
   ],
 })
-  .option("--set", "create or correct the webhook, with the token in the variable that the command names without --set")
-  .action(async (name: string | undefined, { set, ...options }: HookOptions) => {
-    if (set) return setAndPing(name, options);
-    const { hooks, secrets, endpoints } = await declaredEndpoints(name, options);
-    if (options.json) return console.log(JSON.stringify(endpoints.map(forProgram), null, 2));
+  .option("--set", "create or correct the webhook, with the git host's token")
+  .action(async (name: string | undefined, { set, ...options }: Options & { set?: true }) => {
+    const { hooks, secrets, endpoints } = await endpointsOf(name, options);
+    if (set) {
+      await setWebhooks(endpoints, options);
+      return void (await showPings(endpoints, options));
+    }
     for (const endpoint of endpoints) console.log(webhookText(endpoint));
     for (const one of hooks) {
-      const texts = [setText(one), one.site && statusText(one, secrets[one.name]?.status !== undefined)];
-      for (const text of texts) if (text) console.log(text);
+      const ofStatus = one.site ? statusTexts(one, secrets[one.name]?.status !== undefined) : [];
+      for (const text of [...setTexts(one), ...ofStatus]) console.log(text);
     }
   });
-
-async function setAndPing(name: string | undefined, options: Options): Promise<void> {
-  const endpoints = await endpointsOf(name, options);
-  await setWebhooks(endpoints, options);
-  await showPings(endpoints, options);
-}

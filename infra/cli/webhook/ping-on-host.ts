@@ -1,24 +1,19 @@
 /**
- * A correctly signed ping that a host sends to its own receiver, from an address in the git host's ranges. The operator's
- * computer signs it. The request travels on the standard input of ssh, since GitLab's older deliveries hold the secret
- * itself, and no part of it is an argument on the host.
+ * A correctly signed ping that a host sends to its own receiver, from an address in the git host's ranges. The request
+ * travels on the standard input of ssh, since GitLab's older deliveries hold the secret itself.
  */
 import { randomUUID } from "node:crypto";
-import { setTimeout as sleep } from "node:timers/promises";
 import { type GitHost, gitHosts } from "../../../service/git-hosts/index.ts";
 import { scriptBeside, word } from "../../apply/shell.ts";
 import { settledHooks, sourceSets } from "../../config/derived.ts";
-import { servedByReceiver } from "../../contract.ts";
-import type { Answer, Evidence } from "../../trace/evidence.ts";
+import { isV4 } from "../../networks.ts";
+import type { Answer } from "../../trace/evidence.ts";
 import { outcomes } from "../../trace/outcomes.ts";
-import { type Traced, type Verdict, verdict } from "../../trace/verdict.ts";
-import { all, type Options, ofStack, targets } from "../command.ts";
+import { type Traced, verdict } from "../../trace/verdict.ts";
+import { type Options, ofStack, targets } from "../command.ts";
 import { type Endpoint, nameOfEndpoint, wantedOf } from "../endpoints.ts";
 import { runOnHost } from "../run-on-host.ts";
 import { readStack, UserError } from "../stack.ts";
-import { onHosts } from "../trace/hosts.ts";
-
-const lineEnd = "\r\n";
 
 /** A delivery that builds nothing; undefined where each delivery is a push. */
 export function signedPing({ mark, deliveryHeader, payload, sign }: GitHost, secret: string, id: string) {
@@ -28,22 +23,14 @@ export function signedPing({ mark, deliveryHeader, payload, sign }: GitHost, sec
   return { headers: { ...names, ...sign(secret, id, body) }, body };
 }
 
-/** The bytes of a request; `url`: that of the webhook. */
-function requestOf(
-  url: string,
-  { headers, body }: { headers: Readonly<Record<string, string>>; body: string },
-): string {
+type Request = NonNullable<ReturnType<typeof signedPing>>;
+
+function requestOf(url: string, { headers, body }: Request): string {
   const { host, pathname } = new URL(url);
-  const all = {
-    host,
-    "user-agent": "pushgate",
-    "content-type": "application/json",
-    "content-length": String(Buffer.byteLength(body)),
-    connection: "close",
-    ...headers,
-  };
-  const lines = Object.entries(all).map(([name, value]) => `${name}: ${value}`);
-  return [`POST ${pathname} HTTP/1.1`, ...lines, "", body].join(lineEnd);
+  const length = String(Buffer.byteLength(body));
+  const own = { host, "user-agent": "pushgate", "content-type": "application/json", "content-length": length };
+  const lines = Object.entries({ ...own, connection: "close", ...headers }).map(([name, value]) => `${name}: ${value}`);
+  return [`POST ${pathname} HTTP/1.1`, ...lines, "", body].join("\r\n");
 }
 
 export const pingScript = (request: string, source: string, port: number): string => `
@@ -53,24 +40,13 @@ ${Buffer.from(request).toString("hex")}
 REQUEST
 `;
 
-/** undefined where nothing answered. */
 function answerOf(text: string): Answer | undefined {
   const [, status, head = "", body = ""] =
     /^HTTP\/1\.1 (\d{3})[^\r]*\r\n((?:[^\r]+\r\n)*)\r\n([\s\S]*)$/.exec(text) ?? [];
   if (status === undefined) return undefined;
-  const headers = head.split(lineEnd).flatMap((line): [string, string][] => {
-    const [, name, value] = /^([\w-]+): (.*)$/.exec(line) ?? [];
-    return name === undefined ? [] : [[name.toLowerCase(), value ?? ""]];
-  });
+  const headers = [...head.matchAll(/^([\w-]+): (.*)\r$/gm)].map(([, name = "", value]) => [name.toLowerCase(), value]);
   return { status: Number(status), headers: Object.fromEntries(headers), body };
 }
-
-/** The verdict where no connection opened: the socket should accept an address of the ranges. */
-const notAccepted: Verdict = {
-  certainty: "likely",
-  outcomes: outcomes.filter(({ name }) => name === "unreachable socket"),
-  causes: [],
-};
 
 /** Throws a UserError where each delivery of the git host is a push, so that a ping would build. */
 export async function pingOnHost(endpoint: Endpoint, options: Options): Promise<Traced> {
@@ -83,35 +59,16 @@ export async function pingOnHost(endpoint: Endpoint, options: Options): Promise<
     );
   const { hosts, hooks } = await readStack(ofStack(options));
   const [host] = targets(hosts, { ...options, host: name });
-  const set = sourceSets({ hooks: settledHooks(hooks) }).find((one) =>
-    one.hooks.some((each) => each.name === hook.name),
-  )!;
-  const source = sourceIn(set.cidrs);
-  const request = requestOf(url, ping);
-  const [text] = await all([runOnHost(host!, pingScript(request, source, set.port), 30)]);
-  const [, connected, hex = ""] = /^(connected )?([0-9a-f]*)$/.exec(text!.trim()) ?? [];
+  const sets = sourceSets({ hooks: settledHooks(hooks) });
+  const { cidrs, port } = sets.find((set) => set.hooks.some((one) => one.name === hook.name))!;
+  const [source = ""] = (cidrs.find(isV4) ?? cidrs[0] ?? "").split("/");
+  const text = await runOnHost(host!, pingScript(requestOf(url, ping), source, port), 30);
+  const [, connected, hex = ""] = /^(connected )?([0-9a-f]*)$/.exec(text.trim()) ?? [];
   const about = { hook: hook.name, host: name, delivery, kind: "ping" };
-  if (connected === undefined) return { ...about, ...notAccepted };
+  // The socket should accept an address of the ranges.
+  const unreachable = outcomes.filter(({ name }) => name === "unreachable socket");
+  if (connected === undefined) return { ...about, certainty: "likely", outcomes: unreachable, causes: [] };
   const answer = answerOf(Buffer.from(hex, "hex").toString());
-  const look = async () => (await onHosts([delivery], { ...options, host: name })).get(delivery)![0];
-  let logged = await look();
-  // journald may write the receiver's line a moment after the answer.
-  const isReceivers = answer?.headers["x-served-by"] === servedByReceiver;
-  for (let i = 0; isReceivers && logged?.receiver === undefined && i < 5; i++) {
-    await sleep(1_000);
-    logged = await look();
-  }
-  // The ping did not pass nginx, so that its log says nothing.
-  const seen: Evidence = {
-    ...(answer !== undefined && { answer }),
-    ...(logged?.receiver !== undefined && { receiver: logged.receiver }),
-    ...(logged?.time && { time: logged.time }),
-  };
+  const seen = answer === undefined ? {} : { answer };
   return { ...seen, ...about, ...verdict(seen) };
-}
-
-/** An address of the first IPv4 range, else of the first range. */
-function sourceIn(cidrs: readonly string[]): string {
-  const [range = ""] = (cidrs.find((cidr) => !cidr.includes(":")) ?? cidrs[0] ?? "").split("/");
-  return range;
 }

@@ -1,8 +1,7 @@
 #!/usr/bin/perl
-# Sends the request on its standard input to the receiver's socket, from an address in the git host's ranges: as the
-# guard's prober does, it binds to an address that this host does not have. Arguments: that address, and the port of the
-# socket on loopback. Request and answer are in hexadecimal digits; "connected" comes before an answer. Needs root, and no
-# module beyond perl-base.
+# Sends the request on its standard input to the receiver's socket, from an address in the git host's ranges, which this
+# host does not have. Arguments: that address, and the port of the socket on loopback. Request and answer are in
+# hexadecimal digits; "connected" comes before an answer. Needs root, and no module beyond perl-base.
 use strict;
 use warnings;
 use Socket qw(:DEFAULT inet_pton pack_sockaddr_in6);

@@ -1,12 +1,13 @@
 /** `npx pushgate` with fake hosts that run the real shell. */
 import { spawnSync } from "node:child_process";
-import { existsSync, readdirSync, readFileSync, rmSync, utimesSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { afterAll, beforeEach, describe, expect, test } from "vitest";
 import { duration, size } from "../../../infra/cli/format.ts";
+import { requestScript } from "../../../infra/cli/site/build.ts";
 import { parseReport, reportScript, type Status } from "../../../infra/cli/site/host-report.ts";
-import { chosen } from "../../../infra/cli/site/releases.ts";
-import { type Host, reportText } from "../../../infra/cli/site/report-text.ts";
-import { requestScript } from "../../../infra/cli/site/requests.ts";
+import { reportText } from "../../../infra/cli/site/report-text.ts";
+import { chosen } from "../../../infra/cli/site/rollback.ts";
+import type { Host } from "../../../infra/cli/stack.ts";
 import { cannotPublish, startPublishing } from "../../demo/publish.ts";
 import { exampleHost, site } from "../../fixtures.ts";
 import { says, siteFiles } from "../../service/builder/hugo-site.ts";
@@ -72,43 +73,16 @@ describe("status", () => {
     expect(readFileSync(`${hosts.folder}/pulumi.log`, "utf8")).toMatch(/config --json --stack prod\n$/);
   });
 
-  test("status prints when a running build began, and no build while the builder waits or pauses between attempts", async () => {
-    const now = Math.floor(Date.now() / 1000);
-    const minutesAgo = (minutes: number) => new Date((now - 60 * minutes) * 1000).toISOString();
-    const last = (at: string) => ({ ...status().last, at });
-    const add = (markers: Readonly<Record<string, string>>, change: Partial<Status>, units = {}) => {
-      hosts.add("web1", { statusJson: status(change), units });
-      for (const [path, came] of Object.entries(markers)) {
-        hosts.write("web1", path, "delivery 72d3162e\n");
-        utimesSync(hosts.at("web1", path), new Date(came), new Date(came));
-      }
-    };
-    const building = async (...given: Parameters<typeof add>) => {
-      add(...given);
-      const [{ hooks }] = JSON.parse((await hosts.run("status", "--json")).stdout).hosts;
-      return hooks[0].building;
-    };
-    const failing = (minutes: number) => ({ since: minutesAgo(90), attempts: 4, next: minutesAgo(minutes) });
-    const [taken, tick] = ["var/lib/pushgate-sites/site/work/taken", "var/spool/pushgate-root/site/tick"];
-    const hourAgo = { last: last(minutesAgo(60)) };
-    expect(await building({ [taken]: minutesAgo(5) }, hourAgo)).toBe(minutesAgo(5));
-    expect(await building({ [taken]: minutesAgo(5), [tick]: minutesAgo(7) }, hourAgo)).toBe(minutesAgo(7));
-    // The next build began when the last one ended.
-    expect(await building({ [taken]: minutesAgo(5) }, { last: last(minutesAgo(2)) })).toBe(minutesAgo(2));
-    const paused = (minutes: number) => ({ last: last(minutesAgo(10)), failing: failing(minutes) });
-    expect(await building({ [taken]: minutesAgo(80) }, paused(1))).toBe(minutesAgo(1));
-    expect(await building({ [taken]: minutesAgo(80) }, paused(-3))).toBeUndefined();
-    // The builder waits for a marker, or does not run.
-    expect(await building({}, hourAgo)).toBeUndefined();
-    const ended = { "pushgate-build@site.service": "loaded inactive dead success static" };
-    expect(await building({ [taken]: minutesAgo(5) }, hourAgo, ended)).toBeUndefined();
-
-    add({ [taken]: minutesAgo(5) }, hourAgo);
-    const { code, stdout } = await hosts.run("status");
-    expect([code, stdout]).toEqual([
-      0,
-      expect.stringMatching(/published +000003-c[\s\S]*building +begun 5 min ago \(/),
-    ]);
+  test("status prints since when the builder runs, and no build while it does not", async () => {
+    expect((await hosts.run("status")).stdout).toMatch(/published +000003-c[\s\S]*building +begun \d+ \w+ ago \(20/);
+    const builder = (running: string) =>
+      hosts.add("web1", { units: { "pushgate-build@site.service": `loaded ${running} success static` } });
+    const building = async () =>
+      JSON.parse((await hosts.run("status", "--json", "--host", "web1")).stdout).hosts[0].hooks[0].building;
+    builder("active running");
+    expect(await building()).toBe("2026-11-23T10:00:00Z");
+    builder("inactive dead");
+    expect(await building()).toBeUndefined();
   });
 
   test("status names an unreachable host with what to do, and prints the others", async () => {
@@ -196,30 +170,11 @@ describe("rollback", () => {
     });
   });
 
-  /** The builder's journal has a line for a run of each marker. The builder removes the request, and writes no status. */
-  function runsAgain(...markers: readonly string[]): void {
+  test("rollback reports that the status does not show its result", async () => {
     hosts.configure([web1], [built]);
     hosts.add("web1", { builder: 'rm "$root/var/spool/pushgate-root/site/$request"' });
-    const lines = markers.map((name, i) =>
-      JSON.stringify({ ...status().last, hook: "site", result: "rolled back", reason: `run ${i}`, trigger: [name] }),
-    );
-    const journal = hosts.at("web1", "journal");
-    hosts.write("web1", "journal", `${lines.join("\n")}\n`);
-    hosts.program(hosts.at("web1", "bin/journalctl"), `#!/bin/sh\n[ "$1" = --sync ] || cat ${journal}\n`);
-  }
-
-  test("rollback reads its result in the journal if the builder has run again since", async () => {
-    runsAgain(`rollback-${current}`, `rollback-${before}`, "tick");
-    expect(await hosts.run("rollback", "site", "--yes")).toMatchObject({
-      code: 0,
-      stdout: "web1: rolled back: run 1\n",
-    });
-  });
-
-  test("rollback reports that the journal has no line of its run", async () => {
-    runsAgain(`rollback-${current}`, "tick");
     expect((await hosts.run("rollback", "site", "--yes")).stderr).toBe(
-      "pushgate: web1: the builder has run again since, and its journal has no line of this run. Run npx pushgate status.\n",
+      "pushgate: web1: the builder has ended the request, and its status does not show the result. Run npx pushgate status.\n",
     );
   });
 
@@ -233,15 +188,11 @@ describe("rollback", () => {
 
   test("a command waits for its own run where the hook is called like the request", async () => {
     const script = requestScript("build", { file: "build", seconds: 1, restart: false });
-    const pattern = /^named\(\) \{ (.*); \}$/m.exec(script)![1]!;
-    const names = (text: string) =>
-      spawnSync("sh", ["-c", `request=build; ${pattern}`], { input: text, encoding: "utf8" }).status === 0;
-    const trigger = "request of uid 0 (build)";
-    const indented = (object: object) => JSON.stringify(object, null, 2);
-    expect(names(indented({ hook: "build", last: { trigger: ["tick"] } }))).toBe(false);
-    expect(names(indented({ hook: "build", last: { trigger: ["tick", trigger] } }))).toBe(true);
-    expect(names(JSON.stringify({ hook: "build", trigger: ["tick"] }))).toBe(false);
-    expect(names(JSON.stringify({ hook: "build", trigger: [trigger, "tick"] }))).toBe(true);
+    const pattern = /^named\(\) \{ (.*) "\$status"; \}$/m.exec(script)![1]!;
+    const names = (object: object) =>
+      spawnSync("sh", ["-c", `request=build; ${pattern}`], { input: JSON.stringify(object, null, 2) }).status === 0;
+    expect(names({ hook: "build", last: { trigger: ["tick"] } })).toBe(false);
+    expect(names({ hook: "build", last: { trigger: ["tick", "request of uid 0 (build)"] } })).toBe(true);
   });
 
   test("rollback changes no host and lists the releases if one host lacks the release", async () => {
@@ -258,7 +209,12 @@ describe("rollback", () => {
   test.each<[name: string, args: string[], line: RegExp, status: number]>([
     ["no hook", [], /^error: missing required argument 'hook'\n$/, 2],
     ["an unknown hook", ["docs"], /^pushgate: "docs" is no hook with a site\. Use one of: site\.\n$/, 1],
-    ["an unknown host", ["site", "--host", "web9"], /--host is "web9", .* Use one of: web1, web2\.\n$/, 1],
+    [
+      "an unknown host",
+      ["site", "--host", "web9"],
+      /"web9" is no host that is present\. Use one of: web1, web2\.\n$/,
+      1,
+    ],
     ["several hosts without --yes", ["site"], /on web1 and web2\. Nothing was changed, .* Add --yes\.\n$/, 1],
   ])("rollback rejects %s and names what exists", async (_, args, line, status) => {
     const { code, stderr } = await hosts.run("rollback", ...args);
@@ -315,7 +271,7 @@ describe("the release of a rollback", () => {
     ["a release by name", releases[2]!.id, releases[2]!.id],
     ["a release by its commit", "aaaaaaa", releases[2]!.id],
   ])("rollback chooses %s", (_, wanted, id) => {
-    expect(chosen(status(), now, wanted)).toBe(id);
+    expect(chosen("web1", status(), now, wanted)).toBe(id);
   });
   test.each<[name: string, wanted: string | undefined, change: Partial<Status>, line: RegExp]>([
     [
@@ -333,15 +289,9 @@ describe("the release of a rollback", () => {
       { releases: [releases[0]!] },
       /no release before the current one is kept/,
     ],
-    ["a site without a release", undefined, { deployed: null, releases: [] }, /nothing is published yet/],
-    [
-      "a release name that no builder makes",
-      undefined,
-      { releases: [releases[0]!, { ...releases[1]!, id: "x; rm -rf /" }] },
-      /status\.json names a release x; rm -rf \/, which no builder makes/,
-    ],
+    ["a site without a release", undefined, { deployed: null, releases: [] }, /is kept\. Existing releases: none$/],
   ])("rollback rejects %s", (_, wanted, change, line) => {
-    expect(() => chosen(status(change), now, wanted)).toThrow(line);
+    expect(() => chosen("web1", status(change), now, wanted)).toThrow(line);
   });
 });
 
@@ -350,7 +300,7 @@ describe("a host's answer", () => {
   const answer = (statusJson: string) =>
     `pushgate 1 2026-11-24T10:00:00Z\nguard ${btoa("proven")}\nhook site 0 0 0\nstatus site ${btoa(statusJson)}\nend\n`;
   const text = (statusJson: string) => {
-    const report = parseReport("web1", answer(statusJson), [{ name: "site", built: true }]);
+    const report = parseReport("web1", answer(statusJson), [{ name: "site", site: {} }]);
     return reportText({ host: web1 as unknown as Host, report }, [declared]).join("\n");
   };
   test.each<[name: string, change: Partial<Status>, line: RegExp]>([
@@ -365,6 +315,11 @@ describe("a host's answer", () => {
     expect(text(JSON.stringify(status(change)))).not.toContain("\u001b");
   });
   test.each([
+    [
+      "has a release name that no builder makes",
+      JSON.stringify(status({ releases: [{ ...releases[1]!, id: "x; rm -rf /" }] })),
+      /its status\.json is not the builder's \(releases\.0\.id\)/,
+    ],
     ["is not a status", '{"hook":1}', /^web1: site: its status\.json is not the builder's \(hook\)/],
     ["is not JSON", "half a fi", /^web1: site: its status\.json is not the builder's \(no JSON\)/],
   ])("status rejects a status.json that %s", (_, statusJson, line) => {
@@ -376,18 +331,14 @@ describe("a host's answer", () => {
 });
 
 test("status looks at the timer of a schedule, where a site has one", () => {
-  const looksAt = (scheduled: boolean) =>
-    reportScript([{ name: "site", built: true, scheduled }]).includes("pushgate-schedule@site.timer");
-  expect([looksAt(true), looksAt(false)]).toEqual([true, false]);
+  const looksAt = (site: object) => reportScript([{ name: "site", site }]).includes("pushgate-schedule@site.timer");
+  expect([looksAt({ schedule: "daily" }), looksAt({})]).toEqual([true, false]);
 });
 
 test("shellcheck and dash find no fault in the scripts of status and rollback", ({ skip }) => {
   const reason = missing("shellcheck", "dash");
   skip(reason !== undefined, reason);
-  const script = reportScript([
-    { name: "site", built: true },
-    { name: "docs", built: false },
-  ]);
+  const script = reportScript([{ name: "site", site: {} }, { name: "docs" }]);
   expect(lintShell(script) + lintShell(requestScript("site", { file: "build", seconds: 90, restart: false }))).toBe("");
 });
 

@@ -77,7 +77,8 @@ case $1 in
       while read -r id rest; do
         case $id in $unit) ;; *) continue ;; esac
         set -- $rest
-        printf 'Id=%s\\nLoadState=%s\\nActiveState=%s\\nSubState=%s\\nResult=%s\\nUnitFileState=%s\\n\\n' "$id" "$@"
+        printf 'Id=%s\\nLoadState=%s\\nActiveState=%s\\nSubState=%s\\nResult=%s\\nUnitFileState=%s\\n' "$id" "$@"
+        printf 'ActiveEnterTimestamp=Mon 2026-11-23 10:00:00 UTC\\n\\n'
       done <${root}/units
     done ;;
   restart | start)

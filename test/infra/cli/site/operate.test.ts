@@ -65,16 +65,6 @@ To have the result of each build of site set on its commit, make a token for htt
     expect(stdout).not.toContain("ttt");
   });
 
-  test("prints one hook of one host as JSON", async () => {
-    const { stdout } = await hosts.run("hook", "site", "--host", "web2", "--json");
-    expect(JSON.parse(stdout)).toEqual([
-      {
-        ...{ hook: "site", host: "web2", url: "https://web2-hooks.example.org/webhook/site", secret: current },
-        ...{ contentType: "application/json", events: ["push"] },
-      },
-    ]);
-  });
-
   test("a hook of GitLab gets a signing token, under the name that GitLab's form has for it", async () => {
     const lab = {
       ...plain,
@@ -128,10 +118,11 @@ describe("secret", () => {
     });
     expect(calls().slice(before)).toEqual([]);
     rmSync(`${hosts.folder}/pulumi.log`);
-    expect((await hosts.run("secret", "show", "site")).stdout).toBe(`current   ${current}\nprevious  ${former}\n`);
-    // A start of pulumi takes a second.
-    expect(readFileSync(`${hosts.folder}/pulumi.log`, "utf8")).toBe("config --json --show-secrets\n");
     expect((await hosts.run("secret", "drop", "site")).code).toBe(0);
+    // A start of pulumi takes a second: one reads all that it needs.
+    expect(readFileSync(`${hosts.folder}/pulumi.log`, "utf8")).toMatch(
+      /^config --json --show-secrets\nconfig rm .*\n$/,
+    );
     expect(calls().slice(before)).toEqual(["config rm --path pushgate:secrets.site.previous <>"]);
   });
 });

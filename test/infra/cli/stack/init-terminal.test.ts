@@ -157,9 +157,9 @@ test("a command that reads secrets prompts for the passphrase where there is a t
   hosts.configure([{ name: "web1", ssh: "root@9.9.9.9", address: "9.9.9.9", hostname: "hooks.pushgate.dev" }], [site], {
     site: { current: "c".repeat(44) },
   });
-  const { code, text } = await terminal.run(`${pushgate} secret show site`, [passphrase]);
-  expect([code, text], text).toEqual([0, expect.stringContaining(`current   ${"c".repeat(44)}`)]);
-  const without = await terminal.run(`${pushgate} secret show site </dev/null`);
+  const { code, text } = await terminal.run(`${pushgate} hook site`, [passphrase]);
+  expect([code, text], text).toEqual([0, expect.stringContaining(`secret        ${"c".repeat(44)}`)]);
+  const without = await terminal.run(`${pushgate} hook site </dev/null`);
   expect(without.text).toContain(
     "the stack has a passphrase. Set PULUMI_CONFIG_PASSPHRASE or PULUMI_CONFIG_PASSPHRASE_FILE.",
   );

@@ -1,6 +1,6 @@
 /** `npx pushgate adopt` among several candidates of each kind. The rest of the command: test/engine/adopt.test.ts. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { type Declared, find } from "../../../../infra/cli/stack/live-objects.ts";
+import { find, type Resource } from "../../../../infra/cli/stack/live-objects.ts";
 import { cloudflareApi } from "../../../../infra/edge/api.ts";
 import { records } from "../../../../infra/edge/dns.ts";
 import { type Api, apiToken, startApi } from "../../../fakes/cloudflare/api.ts";
@@ -19,7 +19,7 @@ beforeEach(() => {
 
 const type = "cloudflare:index/dnsRecord:DnsRecord";
 const second = { ...exampleHost, name: "web2", hostname: "hooks2.example.org", address: "203.0.113.11" };
-const declared: Declared[] = records({ ...served, hosts: [exampleHost, second] })
+const declared: Resource[] = records({ ...served, hosts: [exampleHost, second] })
   .filter((record) => record.type === "A")
   .map((inputs) => ({
     ...{ type, inputs },
@@ -33,7 +33,7 @@ const live = (name: string, ...contents: string[]) => liveOf("A", name, ...conte
 const adopted = async (name: string) => {
   const access = cloudflareApi({ baseUrl: api.url, token: apiToken });
   const found = declared.filter((one) => one.inputs.name === name).map((one) => find(access, one, api.zone, declared));
-  return (await Promise.all(found)).map(({ id, notes }) => [id?.split("/")[1], ...notes]);
+  return (await Promise.all(found)).map(({ id, notes = [] }) => [id?.split("/")[1], ...notes]);
 };
 
 test("adopt finds each host's own record of a site", async () => {
@@ -62,10 +62,10 @@ test("adopt takes over no record of another type", async () => {
 });
 
 /** The object's id as the import file has it, what it is, and the notes. */
-const found = async (kind: string, inputs: Declared["inputs"], name = "") => {
+const found = async (kind: string, inputs: Resource["inputs"], name = "") => {
   const access = cloudflareApi({ baseUrl: api.url, token: apiToken });
   const resource = { type: `cloudflare:index/${kind}`, name, inputs };
-  const { id, what, notes } = await find(access, resource, api.zone, [resource]);
+  const { id, what, notes = [] } = await find(access, resource, api.zone, [resource]);
   return [id?.replace(api.zone.id, "Z"), what, ...notes];
 };
 

@@ -1,5 +1,4 @@
 /** `npx pushgate trace` on fake hosts: which lines it reads, what it prints, and its exit status. */
-import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { gzipSync } from "node:zlib";
 import * as v from "valibot";
@@ -7,7 +6,7 @@ import { afterAll, beforeEach, describe, expect, test } from "vitest";
 import type { Declared } from "../../../../infra/cli/stack.ts";
 import { layersOf } from "../../../../infra/cli/trace/state.ts";
 import { shape } from "../../../../infra/config/schema.ts";
-import { Hosts, probeOf, releases, status } from "../hosts.ts";
+import { Hosts, probeOf } from "../hosts.ts";
 
 const hosts = new Hosts();
 afterAll(() => hosts.remove());
@@ -53,10 +52,9 @@ const stack: Declared = v.parse(v.object({ hosts: hostsShape, hooks: hooksShape,
 function reported(name: string, facts: Record<string, string>, more: Record<string, string> = {}): void {
   const texts = {
     probe: probeOf(layersOf(stack, stack.hosts.find((one) => one.name === name)!), facts),
-    ...{ counters: "not_edge 12\n", findings: "1795428000\tproven\tproven\t\n" },
+    findings: "1795428000\tproven\tproven\t\n",
     spool: "400000 60000 rw,relatime\n",
     logs: "400000 60000 rw,relatime\n",
-    "pushgate-receiver-github.socket": "192.30.252.0/22\n",
     ...more,
   };
   for (const [what, text] of Object.entries(texts)) hosts.write(name, `state/${what}`, text);
@@ -103,8 +101,6 @@ test("a delivery that systemd rejected: the path, the fix, what was seen and wha
       receiver                no line
       web2's guard now        proven, since 2026-11-23T10:00:00.000Z
       web2's layers now       as declared
-      web2's packets          not_edge 12
-      pushgate-receiver-github.socket 192.0.2.1 is not in the installed allowlist, not in this release's
 
     "
   `);
@@ -156,12 +152,6 @@ test("a delivery that one host rejected and another accepted exits with 1", asyn
   expect((await hosts.run("trace", "--delivery", id)).code).toBe(1);
 });
 
-test("a status.json that is not the builder's does not end the trace", async () => {
-  logged("web1", [passed], [{ status: 202, reason: "accepted" }]);
-  hosts.write("web1", "var/lib/pushgate-sites/site/status.json", "{");
-  expect((await hosts.run("trace", "--delivery", id)).code).toBe(0);
-});
-
 test("the credentials are no difference, as the secrets decide whether there is one for the commit's status", () => {
   const names = layersOf(stack, stack.hosts[0]!).flatMap(({ facts }) => facts.map(({ name }) => name));
   expect(names.join("\n")).toContain("pushgate-receiver.service runs what is installed");
@@ -199,27 +189,6 @@ test.each([
   expect(stdout).toMatch(/receiver +not looked at/);
 });
 
-test("the journal is searched around nginx's lines alone, and whole where nginx has none", async () => {
-  const searches = async () => {
-    const log = hosts.at("web1", "searches");
-    hosts.write("web1", "searches", "");
-    hosts.program(join(hosts.folder, "web1/bin/journalctl"), `#!/bin/sh\necho "$*" >>${log}\n`);
-    await hosts.run("trace", "--delivery", id, "--host", "web1");
-    const lines = readFileSync(log, "utf8").trim().split("\n");
-    return lines
-      .filter((line) => line.includes("--unit=pushgate-receiver.service"))
-      .map((line) => / --since=.*?(?= --unit)/.exec(line)![0]);
-  };
-  expect(await searches()).toEqual([" --since=7 days ago"]);
-  const at = Date.parse(sent) / 1000;
-  const later = new Date((at + 3_600) * 1000).toISOString().replace(/\.\d+Z/, "+00:00");
-  logged("web1", [passed, { ...passed, time: later }, passed], []);
-  expect(await searches()).toEqual([
-    ` --since=@${at - 15} --until=@${at + 60}`,
-    ` --since=@${at + 3_600 - 15} --until=@${at + 3_600 + 60}`,
-  ]);
-});
-
 test("a line is found in a rotated file, a compressed one, behind NULs, and before 1,500 lines that quote its id", async () => {
   const line = `${JSON.stringify({ time: sent, delivery: id, hook: "site", client: "192.0.2.1", in_ranges: "1", limit: "PASSED", ...passed })}\n`;
   const cases = {
@@ -238,25 +207,11 @@ test("a line is found in a rotated file, a compressed one, behind NULs, and befo
   }
 });
 
-test("a delivery that was accepted exits with 0, and names the release that was published after it", async () => {
+test("a delivery that was accepted exits with 0", async () => {
   logged("web1", [passed], [{ status: 202, reason: "accepted" }]);
   const { code, stdout } = await hosts.run("trace", "--delivery", id);
   expect(code).toBe(0);
   expect(stdout).toContain("certain: the receiver accepted the delivery.");
-  expect(stdout).toContain(`published: commit ${releases[0]!.commit.slice(0, 12)} at 2026-11-23T10:00:00.000Z`);
-});
-
-test("a delivery after the last build is not published yet", async () => {
-  hosts.add("web1", {
-    statusJson: status({
-      deployed: null,
-      last: { ...status().last, at: "2026-11-20T10:00:00.000Z", result: "failed" },
-    }),
-  });
-  logged("web1", [passed], [{ status: 202, reason: "accepted" }]);
-  expect((await hosts.run("trace", "--delivery", id)).stdout).toContain(
-    "not published: the last build ended at 2026-11-20T10:00:00.000Z: failed",
-  );
 });
 
 test("each attempt has a verdict of its own, and the last one is the exit status", async () => {

@@ -129,9 +129,9 @@ describe("hook --set", () => {
   test("without the token it names variable, permission and page; hook prints them, too", async () => {
     const { code, stderr } = await hosts.run("hook", "site", "--set");
     expect(stderr).toBe(
-      `pushgate: ${variable} is not set, so pushgate cannot set the webhook. Make a token with "Webhooks: Read and write", ` +
-        "made at your account's Settings > Developer settings > Fine-grained tokens, for this repository only, then: " +
-        `export ${variable}=<token>\n`,
+      `pushgate: site needs a token with "Webhooks: Read and write" in ${variable}, ` +
+        "made at your account's Settings > Developer settings > Fine-grained tokens, for this repository only. " +
+        `Run: export ${variable}=<token>\n`,
     );
     expect(code).toBe(1);
     const printed = await hosts.run("hook");
@@ -318,7 +318,7 @@ describe("trace of the git host's delivery history", () => {
 
   test("without the token --hook says what it needs", async () => {
     const { code, stderr } = await hosts.run("trace", "--hook", "site");
-    expect(stderr).toContain(`${variable} is not set, so pushgate cannot read the git host's delivery history.`);
+    expect(stderr).toContain(`is no git host's delivery history to read. site needs a token with`);
     expect(code).toBe(1);
     expect((await hosts.run("trace", "--since", "3d")).stderr).toContain(
       "there is no git host's delivery history to read. site needs a token",
