@@ -69,7 +69,7 @@ const clientCas = hosts.map((host) => {
   const own = namesOf(settings, host.host);
   const mine = presentations.filter(({ hostname }) => own.includes(hostname));
   const [certId = ""] = mine.map((one) => one.certId);
-  const presents = (id: string) => Promise.all(own.map((name) => untilPresented(access, live.id, name, id)));
+  const presents = (id: string) => Promise.all(own.map((name) => untilPresented(live.id, name, id)));
   return declareClientCa(host, inputs, { certId, resources: mine.map(({ resource }) => resource) }, presents);
 });
 

@@ -1,7 +1,4 @@
-/**
- * Layer 1, the DNS records. They are always proxied: a direct connection would show browsers a certificate of
- * Cloudflare's Origin CA, which they do not trust.
- */
+/** Layer 1, the DNS records, always proxied: browsers do not trust Cloudflare's Origin CA on a direct connection. */
 import type * as pulumi from "@pulumi/pulumi";
 import { siteHostnames } from "../config/derived.ts";
 import type { Host, Settings } from "../config/settings.ts";
@@ -25,9 +22,10 @@ export function records(settings: Settings) {
 
 export function dns(settings: Settings, zoneId: pulumi.Input<string>, opts: pulumi.CustomResourceOptions = {}) {
   const sites = siteHostnames(settings);
-  return records(settings).map(({ name, type, content, ...rest }) => {
+  return records(settings).map((record) => {
+    const { name, type, content } = record;
     // A site has several records of one type. Their addresses tell them apart, so that a new host renames none of them.
     const address = sites.includes(name) ? ` ${content}` : "";
-    return new cloudflare.DnsRecord(`${name} ${type}${address}`, { zoneId, name, type, content, ...rest }, opts);
+    return new cloudflare.DnsRecord(`${name} ${type}${address}`, { zoneId, ...record }, opts);
   });
 }

@@ -6,7 +6,7 @@ import { allHostnames, hookHostnames, siteHostnames } from "../config/derived.ts
 import type { Settings } from "../config/settings.ts";
 import { prefix, type Rule, set } from "./zone/phase.ts";
 
-/** Phase `http_request_origin`, one rule for each port. The port is part of the ref, so that a new host changes no other. */
+/** One rule for each port, which is part of the ref, so that a new host changes no other. */
 export function originRules(settings: Settings): Rule[] {
   const hosts = settings.hosts.filter(({ state }) => state !== "absent");
   const byPort = Map.groupBy(hosts, ({ originPort }) => originPort);
@@ -24,10 +24,7 @@ export function originRules(settings: Settings): Rule[] {
     }));
 }
 
-/**
- * Phase `http_config_settings`. "full", the setting of most zones, accepts any certificate, also an attacker's between
- * Cloudflare and the host. "strict" accepts an origin certificate for this hostname.
- */
+/** "full", the setting of most zones, accepts any certificate; "strict" accepts an origin certificate for this hostname. */
 export function configRules(settings: Settings): Rule[] {
   const names = allHostnames(settings);
   if (names.length === 0) return [];

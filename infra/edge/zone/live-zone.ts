@@ -1,8 +1,9 @@
 /** Reads the zone on every run, before anything is declared: its id, its plan, and the rules of the phases. */
 import type { GetZoneResult } from "@pulumi/cloudflare";
 import * as pulumi from "@pulumi/pulumi";
+import { oneLine } from "../api.ts";
 import { cloudflare } from "../provider.ts";
-import { asInputs, type LivePhase, type PhaseName, phaseNames, phases } from "./phase.ts";
+import { asInputs, type LivePhase, type LivePhases, type PhaseName, phaseNames, phases } from "./phase.ts";
 
 export type LiveZone = {
   readonly id: string;
@@ -13,7 +14,7 @@ export type LiveZone = {
   readonly botFightMode?: boolean;
   /** Whether Cloudflare serves a robots.txt of its own; absent where Bot Fight Mode is. */
   readonly managedRobotsTxt?: boolean;
-  readonly phases: Readonly<Record<PhaseName, LivePhase>>;
+  readonly phases: LivePhases;
 };
 
 /** All reasons why nothing is written to Cloudflare. */
@@ -25,18 +26,14 @@ export class CloudflareError extends pulumi.RunError {
 }
 
 /** Throws CloudflareError with Cloudflare's own words. */
-async function read<T>(what: string, permission: string, answer: Promise<T>): Promise<T> {
-  try {
-    return await answer;
-  } catch (error) {
+const read = <T>(what: string, permission: string, answer: Promise<T>): Promise<T> =>
+  answer.catch((error: unknown) => {
     if (error instanceof CloudflareError) throw error;
-    const message = error instanceof Error ? error.message : String(error);
     throw new CloudflareError([
-      `${what} cannot be read: ${message.replace(/\s+/g, " ").trim()}. Check that cloudflare:apiToken is set, ` +
-        `belongs to this zone and has the permission ${permission} Read.`,
+      `${what} cannot be read: ${oneLine(error)}. Check that cloudflare:apiToken is set, belongs to this zone and has the ` +
+        `permission ${permission} Read.`,
     ]);
-  }
-}
+  });
 
 async function livePhase(zoneId: string, id: string | undefined, name: PhaseName): Promise<LivePhase> {
   const { permission, name: title } = phases[name];
@@ -86,6 +83,6 @@ export async function inspect(zone: string): Promise<LiveZone> {
       botFightMode: bots.fightMode === true,
       managedRobotsTxt: bots.isRobotsTxtManaged === true,
     }),
-    phases: Object.fromEntries(phaseNames.map((name, i) => [name, live[i]!])) as LiveZone["phases"],
+    phases: Object.fromEntries(phaseNames.map((name, i) => [name, live[i]!])) as LivePhases,
   };
 }

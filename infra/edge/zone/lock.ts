@@ -1,8 +1,7 @@
 /**
  * The one place that declares rulesets, so that no write or delete of pushgate's takes a rule of the zone's own. The API
- * writes and deletes a ruleset whole and without a condition, and the program read the zone seconds ago; so Pulumi's
- * resource hooks read it again just before, and stop the write if the zone's own rules have changed. docs/decisions/010
- * has the cases and the window that is left.
+ * writes and deletes a ruleset whole: Pulumi's resource hooks read it again just before, and stop the write if the zone's
+ * own rules have changed (decision 010).
  */
 import { isDeepStrictEqual } from "node:util";
 import type { Ruleset } from "@pulumi/cloudflare";
@@ -20,11 +19,8 @@ const leave = "leave by `state: absent` on every host and `pulumi up`, which tak
 
 type Keeper = ReturnType<typeof keeper>;
 
-async function assertNothingLost(rulesets: readonly { readonly zoneId: string; readonly id: string }[]): Promise<void> {
-  const live = await Promise.all(rulesets.map((one) => cloudflare.getRuleset(one)));
-  const lost = live.flatMap(({ rules }) => foreignRules(asInputs(rules)));
-  if (lost.length > 0) throw new Error(`the zone's own rules would be deleted, too: ${quoted(lost)}`);
-}
+const foreignIn = async (ruleset: { readonly zoneId: string; readonly id: string }): Promise<Rule[]> =>
+  foreignRules(asInputs((await cloudflare.getRuleset(ruleset)).rules));
 
 /** Registers the delete hook on every run, as a ruleset that has left the program still names it. */
 export function keeper({ id: zoneId, phases: live }: LiveZone) {
@@ -33,7 +29,11 @@ export function keeper({ id: zoneId, phases: live }: LiveZone) {
   const beforeDelete = new pulumi.ResourceHook(
     leave,
     // The lock has no id and covers all rulesets. A ruleset of a former zone is read in that zone.
-    ({ id, oldInputs }) => assertNothingLost(id === "" ? all : [{ zoneId: oldInputs?.zoneId ?? zoneId, id }]),
+    async ({ id, oldInputs }) => {
+      const rulesets = id === "" ? all : [{ zoneId: oldInputs?.zoneId ?? zoneId, id }];
+      const lost = (await Promise.all(rulesets.map(foreignIn))).flat();
+      if (lost.length > 0) throw new Error(`the zone's own rules would be deleted, too: ${quoted(lost)}`);
+    },
     { onDryRun: true },
   );
   /** Stops an update if the zone's own rules are no longer those that the program read. */
@@ -42,8 +42,7 @@ export function keeper({ id: zoneId, phases: live }: LiveZone) {
     // `up` creates it then, which the API rejects if the zone has one by now.
     if (id === undefined) return {};
     const hook = new pulumi.ResourceHook(`a last look at the ${phases[phase].name}`, async () => {
-      const { rules } = await cloudflare.getRuleset({ zoneId, id });
-      if (!isDeepStrictEqual(foreignRules(asInputs(rules)), foreignRules(carried)))
+      if (!isDeepStrictEqual(await foreignIn({ zoneId, id }), foreignRules(carried)))
         throw new Error(
           "the zone's own rules were changed during this run, and nothing was written. Run npx pulumi up again.",
         );
@@ -73,9 +72,8 @@ export function ruleset(
 }
 
 /**
- * A destroy deletes the last resource first, and the DNS records come after the rulesets: they, and with them every
- * delivery, would be gone when a ruleset's hook stops it. The lock comes after the records, and its hook covers all
- * rulesets. Without records there is nothing left to keep.
+ * A destroy deletes the last resource first: the DNS records, and with them every delivery, would be gone when a ruleset's
+ * hook stops it. So the lock comes after the records, and its hook covers all rulesets.
  */
 export function lock({ beforeDelete }: Keeper, records: readonly pulumi.Resource[], parent: pulumi.Resource): void {
   const hooks = records.length > 0 ? { beforeDelete: [beforeDelete] } : {};
@@ -83,14 +81,14 @@ export function lock({ beforeDelete }: Keeper, records: readonly pulumi.Resource
   new pulumi.ComponentResource("pushgate:edge:Lock", "rules of the zone's own", {}, opts);
 }
 
-type Locked = { readonly host: Pick<Host, "name" | "state">; readonly component: pulumi.Resource };
-
 /**
- * A host on which pushgate stays must not be forgotten: it would keep everything. So each present host has a lock, whose
- * deletion fails unless the host is declared absent or lost. Like the lock above it comes after the records. The program
- * registers the hook on every run, as only a state still names a host that was removed.
+ * A host that is forgotten would keep everything. So each present host has a lock, whose deletion fails unless the host is
+ * declared absent or lost. The hook is registered on every run, as only a state still names a host that was removed.
  */
-export function lockHosts(hosts: readonly Locked[], records: readonly pulumi.Resource[]): void {
+export function lockHosts(
+  hosts: readonly { readonly host: Pick<Host, "name" | "state">; readonly component: pulumi.Resource }[],
+  records: readonly pulumi.Resource[],
+): void {
   const stays = new pulumi.ResourceHook(
     "a host leaves by `state: absent`",
     ({ name }) => {

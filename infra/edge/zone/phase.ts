@@ -16,11 +16,9 @@ export type Rule = {
 };
 
 /**
- * The first custom rule that decides wins, so pushgate's come first: a challenge of the zone's own would stop a delivery
- * before the skip. In the other two phases the last rule that matches wins (developers.cloudflare.com/rules/origin-rules/
- * faq), so pushgate's come last: a zone-wide `ssl: flexible` would override them.
- *
- * `name` is the resource's name and the word in messages; `permission` is the token's, to read and write it.
+ * The first custom rule that decides wins: a challenge of the zone's own would stop a delivery before the skip. In the other
+ * two phases the last one wins (developers.cloudflare.com/rules/origin-rules/faq): a zone-wide `ssl: flexible` would
+ * override pushgate's. `name` is the resource's name and the word in messages; `permission` is the token's.
  */
 export const phases = {
   custom: { phase: "http_request_firewall_custom", name: "custom rules", ours: "first", permission: "Zone WAF" },
@@ -40,20 +38,21 @@ export type LivePhase = {
   /** All rules, pushgate's included, as inputs: `up` changes nothing if they equal what it declares. */
   readonly rules: readonly Rule[];
 };
+export type LivePhases = Readonly<Record<PhaseName, LivePhase>>;
 
 /** A set in Cloudflare's rules language: `{"a" "b"}`. Hostnames and hook names need no escaping. */
 export const set = (values: readonly string[]): string => `{${values.map((value) => `"${value}"`).join(" ")}}`;
 
 export const prefix = "pushgate_";
 export const isOurs = ({ ref }: { readonly ref?: string | null }): boolean => ref?.startsWith(prefix) === true;
+/** Whether an `up` has written to the zone. */
+export const hasOurs = (live: LivePhases): boolean => phaseNames.some((name) => live[name].rules.some(isOurs));
 /** The zone's own among these. */
 export const foreignRules = <R extends Rule>(rules: readonly R[]): R[] => rules.filter((rule) => !isOurs(rule));
 
 /** `"office", "api"`, for messages. */
 export const quoted = (rules: readonly Rule[]): string =>
   rules.map(({ description, ref }) => `"${description || ref}"`).join(", ");
-
-const computed = new Set(["id", "version", "lastUpdated", "categories"]);
 
 /** The provider reads what is not set as null, an empty list, or an object of nothing else. */
 function withoutUnset(value: unknown): unknown {
@@ -66,14 +65,10 @@ function withoutUnset(value: unknown): unknown {
   return set.length === 0 ? undefined : Object.fromEntries(set);
 }
 
-/** Rules as the provider reads them -> inputs that leave them as they are. */
+/** Rules as the provider reads them, with what it computes -> inputs that leave them as they are. */
 export const asInputs = (live: readonly object[] = []): Rule[] =>
-  live
-    .map((rule) => Object.fromEntries(Object.entries(rule).filter(([key]) => !computed.has(key))))
-    .map((rule) => withoutUnset(rule) as Rule);
+  live.map((rule) => withoutUnset({ ...rule, id: null, version: null, lastUpdated: null, categories: null }) as Rule);
 
 /** In the order they run: the live rules of a phase, with these in place of pushgate's. */
-export function merged(phase: PhaseName, ours: readonly Rule[], live: readonly Rule[]): Rule[] {
-  const foreign = foreignRules(live);
-  return phases[phase].ours === "first" ? [...ours, ...foreign] : [...foreign, ...ours];
-}
+export const merged = (phase: PhaseName, ours: readonly Rule[], live: readonly Rule[]): Rule[] =>
+  phases[phase].ours === "first" ? [...ours, ...foreignRules(live)] : [...foreignRules(live), ...ours];

@@ -141,8 +141,8 @@ describe("the dry run of a preview", () => {
       expect(await faultsWith({}, 4)).toEqual([
         "the custom rules that `up` would write to example.org are rejected by Cloudflare: 400 exceeded the maximum number " +
           "of rules in the phase http_request_firewall_custom: 6 out of 5 (50001). If there are too many rules, remove some " +
-          "of the zone's own or choose a larger plan. If an expression is too long, write fewer, wider ranges in " +
-          "hooks[].sources.",
+          "of the zone's own or choose a larger plan; hosts with the same originPort take one rule together. If an " +
+          "expression is too long, write fewer, wider ranges in hooks[].sources.",
       ]);
       expect(await faultsWith({}, 3)).toEqual([]);
       expect(await faultsWith({ hosts: [{ ...exampleHost, state: "absent" }] }, 5)).toEqual([]);
@@ -157,7 +157,7 @@ describe("the dry run of a preview", () => {
       const [fault, ...others] = await faultsWith({ hosts });
       expect(others).toEqual([]);
       expect(fault).toMatch(
-        /^the origin rules .* 11 out of 10 \(50001\)\. .* a larger plan\. Hosts with the same originPort/,
+        /^the origin rules .* 11 out of 10 \(50001\)\. .* a larger plan; hosts with the same originPort/,
       );
     });
 
@@ -211,12 +211,12 @@ describe("the dry run of a preview", () => {
       return found;
     };
     const [ofHost, ofSite] = [
-      'pushgate:hosts[1].hostname is "hooks.web1.example.org", which no certificate of the zone covers: the universal one ' +
-        "covers one label below example.org. Use a name such as hooks-web1.example.org, or order an advanced certificate " +
-        "for *.web1.example.org in Cloudflare's dashboard.",
-      'pushgate:hooks[0].site.hostname is "blog.www.example.org", which no certificate of the zone covers: the universal ' +
-        "one covers one label below example.org. Use a name such as blog-www.example.org, or order an advanced certificate " +
-        "for *.www.example.org in Cloudflare's dashboard.",
+      "hooks.web1.example.org has no certificate of the zone: the universal one covers one label below example.org. Use a " +
+        "name such as hooks-web1.example.org, or order an advanced certificate for *.web1.example.org in Cloudflare's " +
+        "dashboard.",
+      "blog.www.example.org has no certificate of the zone: the universal one covers one label below example.org. Use a " +
+        "name such as blog-www.example.org, or order an advanced certificate for *.www.example.org in Cloudflare's " +
+        "dashboard.",
     ];
     test("is rejected without an active certificate for it", async () => {
       expect(await faultsWith("active", "other.web1.example.org", "*.example.net")).toEqual([ofHost, ofSite]);
