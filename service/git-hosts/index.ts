@@ -5,17 +5,14 @@ import { hmacSignature, type Signature } from "./hmac-signature.ts";
 import { type Change, type Json, listOf, objectOf, type Payload } from "./payload.ts";
 import { isMeantAsKey, standardSignature } from "./standard-signature.ts";
 
+/** Headers are in lower case. */
 type Row = Signature & {
-  /** In lower case: each delivery carries this header. Deliveries of some git hosts carry the marks of others, too. */
+  /** Each delivery carries this header. Deliveries of some git hosts carry the marks of others, too. */
   readonly mark: string;
-  /** In lower case: the header with the id that the git host's page of deliveries shows. */
-  readonly deliveryHeader: string;
-  /** Where a person adds a webhook, on the pages of the repository. */
-  readonly webhookPage: string;
-  /** Absent for a sender whose deliveries are all pushes. */
-  readonly payload?: Payload;
-  /** Names of its servers, where it is a public service. */
-  readonly domains?: readonly string[];
+  readonly deliveryHeader: string; // with the id that the git host's page of deliveries shows
+  readonly webhookPage: string; // where a person adds a webhook
+  readonly payload?: Payload; // absent for a sender whose deliveries are all pushes
+  readonly domains?: readonly string[]; // of its servers, where it is a public service
   /** Loopback port of its socket, its own from 9461 to 9469; absent where the git host publishes no source ranges. */
   readonly publishedPort?: number;
   /** Set for a sender that holds no repositories: those of its hooks are at a git host. */
@@ -59,10 +56,9 @@ const bitbucketChanges = ({ push }: Json): Change[] =>
     };
   });
 
-/** {changes: [{refId, fromHash, toHash, type}]} */
 const dataCenterChanges = ({ changes }: Json): Change[] =>
-  listOf(changes).map(({ refId, fromHash, toHash, type }) => {
-    return { ref: refId, before: fromHash, after: toHash, deleted: type === "DELETE" };
+  listOf(changes).map(({ refId: ref, fromHash: before, toHash: after, type }) => {
+    return { ref, before, after, deleted: type === "DELETE" };
   });
 
 /** Those that carry the marks of others come first: Forgejo's deliveries carry those of Gitea, Gogs and GitHub. */
@@ -88,7 +84,6 @@ const table = {
     publishedPort: 9461,
   },
   gitlab: { ...likeGitlab, domains: ["gitlab.com", "altssh.gitlab.com"], publishedPort: 9462 },
-  // On a server of its own, which GitLab calls Self-Managed.
   "gitlab-self-managed": likeGitlab,
   // It sends no payload above 256 KB.
   bitbucket: {

@@ -1,7 +1,6 @@
 /**
- * The signature of Standard Webhooks (specification 1.0.0), which GitLab 19 sends, too: HMAC-SHA256 over id, timestamp and
- * body. The timestamp is signed, so a captured delivery is worthless after five minutes. No header makes these
- * functions throw.
+ * The signature of Standard Webhooks (specification 1.0.0): HMAC-SHA256 over id, timestamp and body. The timestamp is
+ * signed, so a captured delivery is worthless after five minutes. No header makes these functions throw.
  */
 import { createHmac } from "node:crypto";
 import type { IncomingHttpHeaders } from "node:http";

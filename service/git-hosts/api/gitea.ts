@@ -1,13 +1,13 @@
 /**
  * The API of Gitea and Forgejo, `repos/{owner}/{repo}` of their Swagger pages, and of Gogs, gogs.io/api-reference. It
- * shows no secret. A PATCH of Gitea and Forgejo resets the events, the branch filter and the authorization header that
- * it does not name. A PATCH of Gogs keeps the former secret, so that a new webhook takes the former one's place there.
+ * shows no secret. A PATCH of Gitea and Forgejo resets what it does not name. One of Gogs keeps the former secret, so that
+ * a new webhook takes the former one's place there.
  */
 import { listOf, objectOf } from "../payload.ts";
 import { type Api, eventsOf, onOrOff, segments, textOf, type WebhookApi, withParameter } from "./api.ts";
 import { github } from "./github.ts";
 
-const page = 50;
+const page = 50; // webhooks
 
 const family = (
   name: string,
@@ -39,9 +39,7 @@ const family = (
     }),
     wanted: () => ({ "content type": "json", events: "push", active: "on", branches: "all" }),
     configuration: ({ url, secret }) => ({
-      active: true,
-      events: ["push"],
-      config: { url, content_type: "json", secret },
+      ...{ active: true, events: ["push"], config: { url, secret, content_type: "json" } },
     }),
     made: { type: name.toLowerCase() },
     ...webhooks,

@@ -1,11 +1,8 @@
-/**
- * GitHub's API, version 2022-11-28: docs.github.com/en/rest. A webhook's secret reads as `********`, and a PATCH of `config`
- * without the secret removes it. Deliveries page by a cursor in the Link header; attempts keep the GUID.
- */
+/** GitHub's API: docs.github.com/en/rest. A webhook's secret reads as `********`; a PATCH without it removes it. */
 import { gitHosts } from "../index.ts";
 import { objectOf } from "../payload.ts";
 import type { Repository } from "../repository.ts";
-import { type Api, eventsOf, onOrOff, recordedAnswer, segments, textOf } from "./api.ts";
+import { type Api, eventsOf, onOrOff, recordedAnswer, segments, setOrNone, textOf } from "./api.ts";
 
 const isCloud = ({ host }: Repository): boolean => gitHosts.github.domains!.includes(host);
 const tokenPage = "your account's Settings > Developer settings > Fine-grained tokens, for this repository only";
@@ -32,14 +29,12 @@ export const github: Api = {
         events: eventsOf(events),
         active: onOrOff(active),
         "TLS verification": onOrOff(textOf(insecure_ssl) !== "1"),
-        secret: textOf(secret) === "" ? "none" : "set",
+        secret: setOrNone(secret),
       };
     },
     wanted: () => ({ "content type": "json", events: "push", active: "on", "TLS verification": "on", secret: "set" }),
     configuration: ({ url, secret }) => ({
-      active: true,
-      events: ["push"],
-      config: { url, content_type: "json", secret, insecure_ssl: "0" },
+      ...{ active: true, events: ["push"], config: { url, secret, content_type: "json", insecure_ssl: "0" } },
     }),
     made: { name: "web" },
     change: "PATCH",
