@@ -1,5 +1,4 @@
 /** What the rooms of infra must agree on. */
-
 export { servedByReceiver, webhookPath } from "../service/contract.ts";
 
 /** The one other path that Cloudflare lets through: nginx answers it with 204, which shows that the way is open. */

@@ -4,7 +4,6 @@ import { type HostLayer, leaving } from "../apply/layer.ts";
 import { neverCame } from "../apply/reconcile.ts";
 import type { HostReport } from "../apply/report.ts";
 import { appliedLayers, apply, applySecrets, lost, probe, sendBundle } from "../apply/ship.ts";
-import { Component } from "../component.ts";
 import { namesOf } from "../config/derived.ts";
 import type { Credentials, Host, Settings } from "../config/settings.ts";
 import { firstApply } from "./first-apply.ts";
@@ -70,7 +69,7 @@ export async function probeHosts(settings: Settings, programs: Bundles): Promise
 
 /** Declares one host's layers, each after the one before it. */
 export function declareHost({ host, report }: ProbedHost, inputs: Inputs): DeclaredHost {
-  const component = new Component("Host", host.name);
+  const component = new pulumi.ComponentResource("pushgate:index:Host", host.name);
   if (report === undefined) return { host, component, last: lost(host, { parent: component }) };
   const last =
     host.state === "absent"

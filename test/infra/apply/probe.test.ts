@@ -293,7 +293,6 @@ describe("a script that is sent", () => {
     ["NUL", { ...whole, files: [{ ...file, text: "a\0b" }] }],
     ["NUL", { ...whole, activate: "\0" }],
     ["longer than 2048", { ...whole, facts: [{ name: "f", read: "x", want: "x".repeat(2049) }] }],
-    ["declares no files", { ...whole, present: false }],
   ])("applyScript throws on a renderer's mistake: %s", (says, layer) => {
     expect(() => applyScript(layer, "0123456789ab")).toThrow(`layer ${layer.name}: `);
     expect(() => applyScript(layer, "0123456789ab")).toThrow(says);

@@ -5,10 +5,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import * as pulumi from "@pulumi/pulumi";
 import { beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
-import { type HostLayer, leaving } from "../../../infra/apply/layer.ts";
+import { type HostLayer, leaving, stateFolders } from "../../../infra/apply/layer.ts";
 import { applyScript, fileLine, probeScript, sha256 } from "../../../infra/apply/manifest.ts";
 import type { SeenLayer } from "../../../infra/apply/report.ts";
-import { stateFolders } from "../../../infra/apply/state-folders.ts";
 import { exampleHost } from "../../fixtures.ts";
 
 type Made = { type: string; name: string; inputs: Record<string, unknown> };
@@ -336,7 +335,7 @@ describe("secrets", () => {
       ship.applySecrets(
         host,
         { name: "secrets", timeout: 60 },
-        pulumi.secret({ script: "echo hidden", drift: ["differs: site"], inSync: false }),
+        pulumi.secret({ script: "echo hidden", stamp: "", drift: ["differs: site"], inSync: false }),
         { parent },
       ),
     );
