@@ -1,9 +1,6 @@
 /**
- * The configuration, stated once: each key's shape, default and meaning. The types below, the faults that a user reads
- * and docs/configuration.md are derived from it. Faults between keys are in checks.ts and site-checks.ts.
- *
- * - The kinds of values are in values.ts.
- * - Every object is strict: an unknown key is a misspelt one, and a misspelt limit would silently not limit.
+ * Each key's shape, default and meaning; types, faults and docs/configuration.md are derived from it. Every object is strict:
+ * an unknown key is a misspelt one, and a misspelt limit would silently not limit.
  */
 import { isIPv4, isIPv6 } from "node:net";
 import * as v from "valibot";
@@ -29,7 +26,6 @@ import {
   slug,
   some,
   text,
-  withoutSlash,
 } from "./values.ts";
 
 const configurationFiles = ["config", "hugo"].flatMap((name) =>
@@ -40,7 +36,7 @@ const buildFiles = "bin/deploy* deploy* scripts/deploy* go.mod go.sum package.hu
 /** A path that ends in a slash is a folder and everything below it; `*` matches within a segment. Sorted. */
 export const buildPaths: string[] = [...buildFolders, ...buildFiles, ...configurationFiles].sort();
 
-/** Files that a page refers to. Pages are not among them: a page that a build removed is gone at once. */
+/** A page is not among them: one that a build removed is gone at once. */
 export const assetExtensions: string[] =
   "avif css eot gif ico jpeg jpg js map mjs otf png svg ttf wasm webp woff woff2".split(" ");
 
@@ -107,7 +103,10 @@ const site = object({
     ),
   ),
   folder: v.exactOptional(
-    withoutSlash(relativePath("docs", "Folder of the site in the repository; without it, the site is at its top.")),
+    v.pipe(
+      relativePath("docs", "Folder of the site in the repository; without it, the site is at its top."),
+      v.transform((text: string) => text.replace(/\/$/, "")),
+    ),
   ),
   hostname: v.exactOptional(dnsName("www.example.org", "Hostname of the site, if pushgate is to serve it, too.")),
   folders: named(

@@ -1,10 +1,6 @@
-/**
- * The kinds of values that schema.ts makes keys of: each with `form`, which completes "Use …" in a fault, and a description,
- * one sentence.
- */
+/** The kinds of values that schema.ts makes keys of: each with `form`, which completes "Use …" in a fault. */
 import * as v from "valibot";
 import { rangeFault } from "./cidr.ts";
-import { found } from "./found.ts";
 
 export const text = (pattern: RegExp, form: string, description = "") =>
   v.pipe(v.string(), v.regex(pattern), v.metadata({ form, description }));
@@ -31,22 +27,14 @@ export const some = <T extends v.GenericSchema>(item: T, form: string, descripti
   v.pipe(v.array(item), v.minLength(1), v.metadata({ form: `a list of at least one ${form}`, description }));
 
 /** Not a list, which strictObject takes for an object without keys. */
+const noList = <T>() => v.custom<Record<string, T>>((value) => v.is(v.object({}), value) && !Array.isArray(value));
+
 export const object = <const T extends v.ObjectEntries>(entries: T) =>
-  Object.assign(
-    v.pipe(
-      v.custom<Record<string, unknown>>((value) => v.is(v.object({}), value) && !Array.isArray(value)),
-      v.strictObject(entries),
-    ),
-    { entries },
-  );
+  Object.assign(v.pipe(noList<unknown>(), v.strictObject(entries)), { entries });
 
 /** Names and a value of one kind for each; checks between keys look at the names. */
 export const named = <const T extends v.GenericSchema<string>>(value: T, form: string, description: string) => {
-  const map = v.pipe(
-    v.custom<Record<string, string>>((given) => v.is(v.object({}), given) && !Array.isArray(given)),
-    v.record(v.string(), value),
-    v.metadata({ form, description }),
-  );
+  const map = v.pipe(noList<string>(), v.record(v.string(), value), v.metadata({ form, description }));
   return v.optional(Object.assign(map, { value }), {});
 };
 
@@ -63,45 +51,26 @@ export const slug = (description: string) =>
   text(/^[a-z0-9]([a-z0-9-]{0,30}[a-z0-9])?$/, "1 to 32 letters from a to z, digits and inner hyphens", description);
 
 /**
- * The characters of every path in the configuration. Paths reach shells of root, units, where `%` and `:` have a meaning,
- * and nginx: each use quotes them, and none of these characters has a meaning in any of them.
+ * A name in a path, which is no option. Paths reach shells of root, units, where `%` and `:` have a meaning, and nginx: each
+ * use quotes them, and none of these characters has a meaning in any of them.
  */
-const pathCharacters = "A-Za-z0-9._@+=,/-";
-const pathForm = "letters from A to Z, digits and . _ @ + = , -";
-
-/** What is wrong with the characters of a path. `more`: further ones that are allowed. */
-function pathFault(path: string, more = ""): string | undefined {
-  const [foreign] = path.replace(new RegExp(`[${more}${pathCharacters}]`, "g"), "");
-  if (foreign !== undefined) return `contains ${JSON.stringify(foreign)}`;
-  // A program could read it as an option.
-  if (/(^|\/)-/.test(path)) return "has a name that begins with a hyphen";
-  return undefined;
-}
-
-const path = (kind: RegExp, form: string, description: string, more?: string) =>
-  v.pipe(
-    v.string(),
-    v.rawCheck(({ dataset, addIssue }) => {
-      const fault = dataset.typed ? pathFault(dataset.value, more) : undefined;
-      if (fault !== undefined) addIssue({ message: `${found(dataset.value)}, which ${fault}` });
-    }),
-    v.regex(kind),
-    v.metadata({ form, description }),
-  );
+const segment = (more = "") => `(?!-|\\.\\.?(/|$))[${more}A-Za-z0-9._@+=,-]+`;
+const characters = (more = "") =>
+  `letters from A to Z, digits and ${[..."._@+=,", ...more].join(" ")} - (not first in a name)`;
 
 export const absolutePath = (example: string, description: string) =>
-  path(
-    /^(?!.*(\/\/|\/\.\.?(\/|$)))\/.*[^/]$/,
-    `an absolute path without "..", of ${pathForm}, such as ${example}`,
+  text(
+    new RegExp(`^(/${segment()})+$`),
+    `an absolute path without "..", of ${characters()}, such as ${example}`,
     description,
   );
 
+/** `more`: further characters that are allowed. */
 export const relativePath = (example: string, description = "", more = "") =>
-  path(
-    /^(?!.*(\/\/|(^|\/)\.\.?(\/|$)))[^/]/,
-    `a relative path without "..", of ${pathForm}${more === "" ? "" : ` ${more}`}, such as ${example}`,
+  text(
+    new RegExp(`^${segment(more)}(/${segment(more)})*/?$`),
+    `a relative path without "..", of ${characters(more)}, such as ${example}`,
     description,
-    more,
   );
 
 export const range = v.pipe(
@@ -130,9 +99,3 @@ export const knownHost = text(
   /^[^\s#|@][^\s]* (ssh-ed25519|ssh-rsa|ecdsa-sha2-nistp(256|384|521)) [A-Za-z0-9+/]+={0,2}$/,
   "a line as ssh-keyscan prints it, with name, key type and key",
 );
-/** A folder or a file is meant whole: a slash at its end adds nothing. */
-export const withoutSlash = <T extends v.GenericSchema<string>>(path: T) =>
-  v.pipe(
-    path,
-    v.transform((text: string) => text.replace(/\/$/, "")),
-  );

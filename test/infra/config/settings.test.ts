@@ -1,7 +1,6 @@
 /** A configuration without faults, and a table of faults with the exact text that a user reads. */
 import { describe, expect, test } from "vitest";
-import { SettingsError } from "../../../infra/config/faults.ts";
-import { type Schema, unwrapped } from "../../../infra/config/form.ts";
+import { type Schema, SettingsError, unwrapped } from "../../../infra/config/faults.ts";
 import { shape } from "../../../infra/config/schema.ts";
 import { parseSettings } from "../../../infra/config/settings.ts";
 import { networks } from "../../../infra/networks.ts";
@@ -767,13 +766,4 @@ test("a missing token is a fault, unless the environment has one", () => {
   };
   expect(parse(false)).toThrow("cloudflare:apiToken is missing. Make a token");
   expect(parse(true)).not.toThrow();
-});
-
-test("more than ten faults are folded by kind, and the first key of each kind is named", () => {
-  const hosts = Array.from({ length: 12 }, (_, i) => ({
-    ...{ ...host, name: `web${i}`, ssh: `root@web${i}`, address: `203.0.113.${i}`, hostname: `h${i}.example.org` },
-    originPort: 22,
-  }));
-  const parse = () => parseSettings(stackConfig({ ...fits, "pushgate:hosts": hosts }), () => true);
-  expect(parse).toThrow(/^12 faults .*\n {2}pushgate:hosts\[0\]\.originPort and 11 other keys: is 22, SSH's port.*$/);
 });
