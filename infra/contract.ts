@@ -7,7 +7,6 @@ export const canaryPath = "/.pushgate";
 /** `X-Served-By` of the answers that nginx gives itself. */
 export const servedByProxy = "pushgate-proxy";
 
-/** Cloudflare's own API; tests have a fake one. */
 export const vendorUrl = "https://api.cloudflare.com/client/v4";
 
 /** The key behind the origin certificate; it never leaves the host. */

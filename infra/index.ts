@@ -82,7 +82,6 @@ const records = dns(settings, live.id, after(...applied, ...toOrigin, waf, ...cl
 lock(keep, records, parent);
 lockHosts(hosts, records);
 
-// A request from outside, through all of it.
 canary(settings, access, records);
 summary(settings, [...applied, ...clientCas, ...records]);
 

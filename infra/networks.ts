@@ -6,12 +6,9 @@ import { isIPv4 } from "node:net";
 
 /** A published list of ranges. */
 export type Network = {
-  /** Where the owner publishes it: read it there again before you change a line. */
-  readonly source: string;
-  /** The day the list was last confirmed, YYYY-MM-DD. */
-  readonly confirmed: string;
-  /** IPv4 before IPv6, each family in numeric order. */
-  readonly cidrs: readonly string[];
+  readonly source: string; // where the owner publishes it: read it there again before you change a line
+  readonly confirmed: string; // the day the list was last confirmed, YYYY-MM-DD
+  readonly cidrs: readonly string[]; // IPv4 before IPv6, each family in numeric order
 };
 
 const listed = (cidrs: string): readonly string[] => cidrs.trim().split(/\s+/);

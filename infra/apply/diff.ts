@@ -6,7 +6,6 @@ const longest = 40; // lines of a preview
 /** Beyond 1000 changed lines the whole text counts as replaced: at most 0.1 s for two texts of 64 KiB. */
 const options = { context: 2, maxEditLength: 1_000 };
 
-/** `from` -> `to`: hunks without line numbers, at most 40 lines and 200 columns. */
 export function unified(from: string, to: string): string {
   const patch = structuredPatch("", "", `${from}\n`, `${to}\n`, "", "", options);
   const marked = (mark: string, text: string) => text.split("\n").map((line) => mark + line);

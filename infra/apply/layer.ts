@@ -1,9 +1,5 @@
-/**
- * The declaration of a layer. Pure data: a renderer makes it, `reconcile.ts` compares it with the host, `ship.ts` sends
- * it. A declaration holds no secret, so all of it is fit for a golden file.
- */
+/** The declaration of a layer: pure data without secrets, fit for a golden file. */
 
-/** A public file on the host. */
 export type HostFile = {
   readonly path: `/${string}`;
   readonly text: string;

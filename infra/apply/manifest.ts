@@ -1,7 +1,4 @@
-/**
- * Makes the text that is sent from a layer: the constant script, the layer's values as calls inside functions, and the
- * one call that begins. Values are in single quotes: the files' texts stay legible in Pulumi's diff of `stdin`.
- */
+/** Makes the text that is sent from a layer. Its values are in single quotes: legible in Pulumi's diff of `stdin`. */
 import { createHash } from "node:crypto";
 import { type HostFact, type HostFile, type HostLayer, stateFolders } from "./layer.ts";
 import { trimmed } from "./report.ts";
@@ -49,7 +46,6 @@ const shellFunction = (name: string, calls: readonly string[]): string =>
 /** Facts that one shell of a probe reads: 200 sites have hundreds in a layer, and a text for `sh -c` may have 128 KiB. */
 const factsOfShell = 16;
 
-/** The whole text that probes a host for these layers. Feed it to `sh -s`. */
 export function probeScript(layers: readonly Probed[], state: string = stateFolders.state): string {
   const looks = layers.map(({ name, files, owns }) =>
     call("layer", name, files.map(({ path }) => path).join(" "), owns.join(" ")),
@@ -74,7 +70,6 @@ export function probeScript(layers: readonly Probed[], state: string = stateFold
 
 export const sha256 = (text: string): string => createHash("sha256").update(text).digest("hex");
 
-/** Mode as `stat -c %a` prints it. */
 export const plainMode = (mode: string): string => mode.replace(/^0+(?=.)/, "");
 
 /** Lines of the installed list, which is kept below the stamp. They separate manual changes from the program's. */

@@ -93,7 +93,6 @@ function fileFaults({ path, text, mode, owner }: HostFile, seen: SeenFile | unde
   return [...faults, { what: contents, diff: unified(seen.text, text) }];
 }
 
-/** The fault of a fact of which the report holds nothing. */
 export const unread = "no answer: the shell that reads this layer's facts ended early, or took 15 seconds";
 
 function factFault(fact: HostFact, seen: SeenFact | undefined): Fault | undefined {
@@ -106,10 +105,7 @@ function factFault(fact: HostFact, seen: SeenFact | undefined): Fault | undefine
   return { what: `declared is "${want}", the host reports "${found}"${exit}`, found };
 }
 
-/**
- * The texts of manual changes; preview shows what the program is about to change. A file or fact was changed manually if the
- * installed list has its declared line; a stray, if no line has its path. Without a valid stamp every difference counts.
- */
+/** Those of which the installed list has the declared line, and strays that it lacks; without a valid stamp, all. */
 function manualChanges(layer: HostLayer, seen: SeenLayer, valid: boolean, faults: readonly Difference[]): string[] {
   const untouched = seen.stamp === undefined && layer.files.every(({ path }) => seen.files[path] === undefined);
   if (untouched) return [];

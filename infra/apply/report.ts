@@ -22,13 +22,11 @@ export type SeenLayer = {
   readonly applied: readonly string[];
   /** By path, the declared files of all probed layers, not of this one: every layer has the same object. */
   readonly files: Readonly<Record<string, SeenFile>>;
-  /** Every path one of the layer's `owns` globs matches, declared ones included. */
-  readonly owned: readonly string[];
+  readonly owned: readonly string[]; // every path one of the layer's `owns` globs matches, declared ones included
   /** In the order of the layer's facts. Undefined where their shell was ended first. */
   readonly facts: readonly (SeenFact | undefined)[];
 };
 
-/** A listening TCP socket, of whatever program. */
 export type Listener = {
   readonly port: number;
   readonly process: string; // "" without the right to see it
@@ -36,7 +34,6 @@ export type Listener = {
 };
 
 export type HostReport = {
-  /** For preflight: versions, resources, rights. */
   readonly system: Readonly<Record<string, SeenFact | undefined>>;
   readonly listeners: readonly Listener[];
   /** The port of the probe's own SSH connection, also through sudo; absent where sshd gives none. */

@@ -4,7 +4,6 @@ import { readFileSync } from "node:fs";
 /** In single quotes, where a shell reads nothing but the closing quote. */
 export const quote = (value: string): string => `'${value.replaceAll("'", `'\\''`)}'`;
 
-/** One word of a command line, in quotes where it needs them. */
 export const word = (value: string): string => (/^[\w@%+=:,./-]+$/.test(value) ? value : quote(value));
 
 /** A call of a shell function: units 'nginx.service'. */

@@ -1,7 +1,4 @@
-/**
- * Probes hosts and declares the commands that bring layers to them, all over the operator's own OpenSSH. A changed input
- * runs a command again in place; a layer leaves by an apply. So no command has triggers, a delete script or protection.
- */
+/** Probes hosts, and declares the commands that apply layers; none has triggers or a delete script (decision 002). */
 import { randomUUID } from "node:crypto";
 import * as command from "@pulumi/command";
 import * as pulumi from "@pulumi/pulumi";
@@ -19,7 +16,6 @@ const probeTimeout = 60;
 export const probeCommand = ({ sudo }: Pick<Host, "sudo">): string =>
   `exec ${sudo ? 'sudo -n env SSH_CONNECTION="$SSH_CONNECTION" ' : ""}timeout ${probeTimeout} sh -s`;
 
-/** Part of the input of every command, so it is short. */
 const asRoot = ({ sudo }: Pick<Host, "sudo">, script: string, ...values: readonly string[]): string =>
   `exec ${sudo ? "sudo -n " : ""}sh -c ${quote(scriptBeside(import.meta.url, script))} sh ${values.map(word).join(" ")}`;
 
@@ -66,7 +62,6 @@ const declare = (
     { ...placing, retainOnDelete: true, ...(secret && { additionalSecretOutputs: ["stdout", "stderr"] }) },
   );
 
-/** By host, the layers in the order of their declaration, and whether this run applies each. */
 const layersOf = new Map<string, Map<string, boolean>>();
 
 function note({ name }: Pick<Host, "name">, layer: string, isApplied: boolean): void {
@@ -79,7 +74,6 @@ function report(host: Host, layer: string, { drift, inSync }: Pick<Reconciled, "
   note(host, layer, !inSync);
 }
 
-/** By host, the layers that this run applies. */
 export const appliedLayers = (): ReadonlyMap<string, readonly string[]> =>
   new Map([...layersOf].map(([host, layers]) => [host, [...layers].flatMap(([name, is]) => (is ? [name] : []))]));
 
@@ -107,9 +101,8 @@ export const apply = (
 ): command.local.Command => declareApply(host, seen.name, judgeLayer(host, layer, seen), placing);
 
 /**
- * Declares a layer whose `activate` installs a bundle from `<stateFolders.incoming>/<sha256>.cjs`. A command of its own
- * sends the file by redirection, so that it is not in the state. Both carry the layer's stamp, so that a bundle that was
- * changed on the host is sent again.
+ * Declares a layer with a bundle. A command of its own sends the file by redirection, so that it is not in the state.
+ * Both carry the layer's stamp, so that a bundle that was changed on the host is sent again.
  */
 export function sendBundle(
   host: Host,
@@ -120,7 +113,6 @@ export function sendBundle(
 ): command.local.Command {
   const verdict = judgeLayer(host, layer, seen);
   const interpreter = ["sh", "-c", `exec ${sshTo(host).map(word).join(" ")} "$0" <${quote(file)}`];
-  // A layer that leaves receives nothing.
   const create = verdict.apply(({ layer, stamp }) =>
     layer.present === false ? "true" : receiveCommand(host, sha256, stamp),
   );

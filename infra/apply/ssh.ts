@@ -21,10 +21,7 @@ export const sshTo = ({ ssh }: Pick<Host, "ssh">): string[] => [
   ssh,
 ];
 
-/**
- * Messages of ssh and sudo, each with its fault and fix; the first that matches counts. `begun`: the script may have run
- * before. `test`: a command that shows the same fault on the host.
- */
+/** The first that matches counts. `begun`: the script may have run before. `test`: shows the same fault on the host. */
 const sshFaults: readonly [reported: RegExp, wrong: string, fix: string, more?: { begun?: true; test?: string }][] = [
   [
     /REMOTE HOST IDENTIFICATION HAS CHANGED|Host key verification failed|No \w+ host key is known/i,

@@ -8,7 +8,6 @@ import { type Fault, faultsOf } from "./faults.ts";
 import type { Host, Parts, Placed } from "./schema.ts";
 import { servingFaults, siteFaults } from "./site-checks.ts";
 
-/** Faults of values whose shapes fit. */
 export const crossFaults = (config: Parts): Fault[] => [
   ...config.hosts.flatMap((host) => hostFaults(host, config.zone)),
   ...repeated(config.hosts, "name", "Use a name for each host: resource names contain it."),
@@ -25,7 +24,6 @@ export const crossFaults = (config: Parts): Fault[] => [
   ...servingFaults(config),
 ];
 
-/** Entries whose value for a key an earlier entry has. */
 const repeated = <K extends string>(entries: readonly Placed<Record<K, string>>[], key: K, advice: string): Fault[] =>
   entries.flatMap((entry) => {
     const first = entries.find((other) => other[key] === entry[key])!;

@@ -14,9 +14,9 @@ export const published: Partial<Record<GitHostName, readonly string[]>> = Object
 );
 
 /** Each hook's ranges filled in, sorted, without overlaps. `withStatus`: hooks that have a token for results. */
-export const settled = ({ hooks, ...config }: Config, withStatus: readonly string[] = []): Settings => ({
+export const settled = (config: Config, withStatus: readonly string[] = []): Settings => ({
   ...config,
-  hooks: settledHooks(hooks, withStatus),
+  hooks: settledHooks(config.hooks, withStatus),
 });
 
 export const settledHooks = (hooks: Config["hooks"], withStatus: readonly string[] = []): Settings["hooks"] =>
@@ -29,7 +29,6 @@ export const settledHooks = (hooks: Config["hooks"], withStatus: readonly string
 
 export type SiteHook = Hook & { readonly site: Site };
 
-/** The hooks whose pushes become a site: the builder's layers exist for these. */
 export const sitesOf = ({ hooks }: Pick<Settings, "hooks">): SiteHook[] =>
   hooks.filter((hook): hook is SiteHook => hook.site !== undefined);
 
@@ -37,20 +36,17 @@ export const sitesOf = ({ hooks }: Pick<Settings, "hooks">): SiteHook[] =>
 export const isReported = ({ setsStatus, site: { notify } }: SiteHook): boolean =>
   setsStatus === true || notify !== undefined;
 
-/** A git host that is reached over SSH has its API on 443. */
 export function reportPorts({ repository, setsStatus, site: { notify } }: SiteHook): number[] {
   const { ssh, port } = repositoryOf(repository);
   const notified = notify === undefined ? [] : [Number(new URL(notify).port || 443)];
   return [...(setsStatus ? [ssh ? 443 : port] : []), ...notified];
 }
 
-/** The sites that pushgate serves, too, in the order of their hooks. Every host serves each. */
 export const servedSites = (settings: Pick<Settings, "hooks">) =>
   sitesOf(settings).flatMap(({ name: hook, site: { hostname, webRoot, folders } }) =>
     hostname ? [{ hook, hostname, webRoot, folders: Object.entries(folders) }] : [],
   );
 
-/** All names that a host answers to on its origin port, that for hooks first. */
 export const namesOf = (settings: Pick<Settings, "hooks">, { hostname }: Pick<Host, "hostname">): string[] => [
   hostname,
   ...servedSites(settings).map((site) => site.hostname),
@@ -69,7 +65,6 @@ export function siteHostnames(settings: Settings): string[] {
   return hookHostnames(settings).length === 0 ? [] : names.sort();
 }
 
-/** Every hostname of the zone that leads to an origin port. */
 export const allHostnames = (settings: Settings): string[] => [...hookHostnames(settings), ...siteHostnames(settings)];
 
 /** Whether a name is outside of the zone; never where the zone itself is not known. */
@@ -89,11 +84,9 @@ export const webhookUrls = ({ hosts, hooks }: Named) =>
       .map((host) => ({ hook, host: host.name, url: `https://${host.hostname}${webhookPath(hook)}` })),
   );
 
-/** The git host that a repository of this address lies at, if it is a public one. */
 export const gitHostAt = (repository: string): GitHostName | undefined =>
   gitHostNames.find((name) => gitHosts[name].domains?.includes(repositoryOf(repository).host));
 
-/** Of a git host as written, which may be none. */
 export const knownGitHost = (gitHost: unknown): GitHost | undefined =>
   (gitHosts as Partial<Record<string, GitHost>>)[String(gitHost)];
 
@@ -118,7 +111,6 @@ export type SourceSet = {
   readonly hooks: readonly Hook[];
 };
 
-/** FNV-1a, 32 bits: spreads short names well, and is the same everywhere. */
 const hash = (text: string): number =>
   [...Buffer.from(text)].reduce((sum, byte) => Math.imul(sum ^ byte, 0x01000193) >>> 0, 0x811c9dc5);
 
@@ -139,7 +131,6 @@ function portsOf(names: readonly string[]): Map<string, number> {
   return ports;
 }
 
-/** In the order of the first hook of each set. */
 export function sourceSets({ hooks }: Pick<Settings, "hooks">): SourceSet[] {
   const grouped = [...Map.groupBy(hooks, ({ sources }) => sources.join(" ")).values()];
   const named = grouped.map((members) => {

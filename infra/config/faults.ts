@@ -6,7 +6,6 @@ import * as v from "valibot";
 /** `says` follows the key: "is 99999. Use a TCP port from 1 to 65535." */
 export type Fault = { readonly key: string; readonly says: string };
 
-/** The faults of one key: each text with its condition. */
 export const faultsOf = (key: string, conditions: Readonly<Record<string, boolean>>): Fault[] =>
   Object.entries(conditions).flatMap(([says, isWrong]) => (isWrong ? [{ key, says }] : []));
 
@@ -20,7 +19,6 @@ export class SettingsError extends pulumi.RunError {
   }
 }
 
-/** What a schema of the configuration may hold. */
 export type Schema = v.GenericSchema & {
   readonly wrapped?: v.GenericSchema;
   readonly item?: v.GenericSchema;
@@ -28,7 +26,6 @@ export type Schema = v.GenericSchema & {
   readonly entries?: Readonly<Record<string, v.GenericSchema>>;
 };
 
-/** A schema without its `optional`. */
 export const unwrapped = (schema: Schema): Schema =>
   schema.wrapped === undefined ? schema : unwrapped(schema.wrapped);
 
@@ -53,7 +50,6 @@ export function found(value: unknown): string {
 const keyOf = (steps: readonly unknown[], at: string): string =>
   (at + steps.map((step) => (typeof step === "number" ? `[${step}]` : `.${step}`)).join("")).replace(/^\./, "");
 
-/** The schema of the value at these steps, or of the nearest one around it that is known. */
 const partAt = (schema: Schema, steps: readonly unknown[]): Schema =>
   steps.reduce<Schema>((parent, step) => {
     const child = parent.item ?? parent.value ?? parent.entries?.[String(step)];

@@ -29,10 +29,7 @@ const newSecret = (path: string, keys?: GitHost["keys"]) =>
   `${store(path)} "${keys === undefined ? "" : "whsec_"}$(openssl rand -base64 32)"`;
 const newKey = 'ssh-keygen -t ed25519 -N "" -f deploy-key';
 
-/**
- * `encrypted`: whether the engine decrypted something in `secrets`. It decrypts before the program starts, so only
- * the text of Pulumi.<stack>.yaml still shows which values were plain text.
- */
+/** `encrypted`: whether the engine decrypted something. Only the stack file still shows which values are plain text. */
 export function secretFaults(secrets: unknown, written: unknown, encrypted: boolean, stackFile?: string): Fault[] {
   const ofEachHook = `For each hook, run: ${newSecret("secrets.<hook>.current")}`;
   if (secrets === null || typeof secrets !== "object" || Array.isArray(secrets))
@@ -80,7 +77,6 @@ export function secretFaults(secrets: unknown, written: unknown, encrypted: bool
   ];
 }
 
-/** Faults of the credentials by which results leave the host. */
 function reportFaults(
   key: string,
   { gitHost, hasSite, url }: ReturnType<typeof writtenHook>,
@@ -117,7 +113,6 @@ function plainLeaves(stackFile: string): string[] {
     if (node === null) return [];
     if (typeof node !== "object") return [path];
     if (Array.isArray(node) || path.split(".").length > 2) return [];
-    // A hook may have the name "secure".
     if (Object.keys(node).length === 1 && "secure" in node && typeof node.secure === "string") return [];
     return Object.entries(node).flatMap(([key, child]) => walk(child, `${path}.${key}`));
   };

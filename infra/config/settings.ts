@@ -16,12 +16,10 @@ export type { GitHostName } from "../../service/git-hosts/index.ts";
 export type { Edge, Hook, Host, Limits, Plan, Settings, Site } from "./schema.ts";
 
 const namespace = "pushgate:";
-/** Keys of the Cloudflare provider. */
 const token = "cloudflare:apiToken";
 const baseUrl = "cloudflare:baseUrl";
 
 declare module "@pulumi/pulumi/runtime/config.js" {
-  /** The SDK exports it, and leaves it out of its types. */
   export function isConfigSecret(key: string): boolean;
 }
 
@@ -31,10 +29,7 @@ export type RawConfig = Readonly<Record<string, string>>;
 /** By the names of service/credentials.ts: a hook's secrets, newest first; its deploy key is one text of several lines. */
 export type Credentials = Readonly<Record<string, readonly string[]>>;
 
-/**
- * Throws SettingsError with all faults. `isSecret`: whether a key is encrypted; `stackFile` is the text of
- * Pulumi.<stack>.yaml where it is known; `hasToken`: whether the environment has a token for Cloudflare.
- */
+/** `stackFile`: the text of Pulumi.<stack>.yaml; `hasToken`: whether the environment has a token for Cloudflare. */
 export function parseSettings(raw: RawConfig, isSecret: (key: string) => boolean, stackFile?: string, hasToken = true) {
   const written: Record<string, unknown> = { secrets: {} };
   for (const [key, text] of Object.entries(raw)) {
@@ -104,7 +99,6 @@ export function readCloudflareAccess(): { baseUrl: string; token: string } | und
   return raw[token] === undefined ? undefined : { baseUrl: raw[baseUrl] ?? vendorUrl, token: raw[token] };
 }
 
-/** Throws SettingsError. */
 export function readSettings(): { settings: Settings; secrets: pulumi.Output<Credentials> } {
   const file = join(pulumi.getRootDirectory(), `Pulumi.${pulumi.getStack()}.yaml`);
   const stackFile = existsSync(file) ? readFileSync(file, "utf8") : undefined;

@@ -31,7 +31,6 @@ export function siteFaults(hooks: Parts["hooks"]): Fault[] {
   ]);
 }
 
-/** Of any folder that the configuration names. */
 const ownFolder = (path: string): Record<string, boolean> => ({
   [`is "${path}", which belongs to the system. Use a folder of the site's own.`]: systemFolders.test(path),
   [`is "${path}", which holds more than this site. Use a folder below it.`]: sharedFolders.test(path),
@@ -127,7 +126,6 @@ function egressFaults(range: string, key: string): Fault[] {
 /** One certificate of Cloudflare's Origin CA holds 200 hostnames: the host's own and those of all sites. */
 const sitesPerCertificate = 199;
 
-/** Faults of the sites that pushgate serves (`hooks[].site.hostname`). */
 export function servingFaults({ zone, hosts, hooks }: Pick<Parts, "zone" | "hosts" | "hooks">): Fault[] {
   const sites = keyed(hooks).flatMap(({ key, site: { hostname } }) =>
     hostname === undefined ? [] : [{ key: `${key}.hostname`, hostname }],

@@ -1,16 +1,11 @@
-/**
- * A small client of Cloudflare's API, for what the Pulumi provider cannot do: dry runs of rulesets, the rollout of a
- * client certificate and its repair, a search for what exists, and security events.
- */
+/** A small client of Cloudflare's API, for what the Pulumi provider cannot do (decision 009). */
 import { setTimeout as sleep } from "node:timers/promises";
 import { pauseOf } from "../../service/pause.ts";
 
-/** The provider's own settings, `cloudflare:baseUrl` and `cloudflare:apiToken`. */
 export type CloudflareAccess = { readonly baseUrl: string; readonly token: string };
 
 export class ApiError extends Error {
-  /** Of HTTP; 0 without an answer. */
-  readonly status: number;
+  readonly status: number; // Of HTTP; 0 without an answer
   constructor(status: number, message: string) {
     super(message);
     this.status = status;
@@ -20,8 +15,7 @@ export class ApiError extends Error {
 type Envelope = {
   readonly success?: boolean;
   readonly result?: unknown;
-  /** In place of a result, where GraphQL answers. */
-  readonly data?: unknown;
+  readonly data?: unknown; // in place of a result, where GraphQL answers
   readonly errors?: readonly { readonly code?: number; readonly message?: string }[] | null;
   readonly result_info?: { readonly total_pages?: number };
 };
@@ -29,7 +23,6 @@ type Envelope = {
 const tries = 4;
 const usualPause = 2_000; // ms
 
-/** The message of a failed call, in one line. */
 export const oneLine = (error: unknown): string =>
   (error instanceof Error ? error.message : String(error)).replace(/\s+/g, " ").trim();
 
@@ -64,7 +57,6 @@ export function cloudflareApi({ baseUrl, token }: CloudflareAccess, deadline?: A
       });
       return answer?.result as T | undefined;
     },
-    /** Every page. */
     async list<T>(path: string): Promise<T[]> {
       const all: T[] = [];
       for (let page = 1, pages = 1; page <= pages; page++) {
@@ -75,7 +67,6 @@ export function cloudflareApi({ baseUrl, token }: CloudflareAccess, deadline?: A
       return all;
     },
     put: (path: string, body: object) => send("PUT", path, body),
-    /** The data that a query of the GraphQL Analytics API selects. */
     query: async <T>(query: string, variables: Readonly<Record<string, unknown>>) =>
       (await send("POST", "graphql", { query, variables })).data as T,
     /** Writes nothing, and throws what Cloudflare would answer to the write. */

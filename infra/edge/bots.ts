@@ -1,7 +1,4 @@
-/**
- * Layer 3, bot management. waf.ts's delivery rule skips the products of the other plans. No rule skips the free plan's
- * Bot Fight Mode: the operator can only choose to switch it off for the whole zone.
- */
+/** Layer 3. waf.ts's delivery rule skips bot products; no rule skips the free plan's Bot Fight Mode. */
 import * as pulumi from "@pulumi/pulumi";
 import { hookHostnames } from "../config/derived.ts";
 import type { Edge, Settings } from "../config/settings.ts";

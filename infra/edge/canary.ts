@@ -1,7 +1,4 @@
-/**
- * The canary: a request from outside through Cloudflare to nginx. Only it finds what lies between two layers: a hosting
- * provider's firewall before the host, a Worker or an Access application on the hostname, DNS that leads elsewhere.
- */
+/** A request from outside through Cloudflare to nginx: it alone finds what lies between two layers (decision 015). */
 import type { IncomingHttpHeaders } from "node:http";
 import { get } from "node:https";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -20,7 +17,6 @@ const patience = 25;
 /** Seconds that `up` waits for a success: a new record or rule takes time to reach each of Cloudflare's locations. */
 const settling = 30;
 
-/** One request on a connection of its own. Never throws. */
 function request(hostname: string): Promise<CanaryAnswer> {
   return new Promise((resolve) => {
     const headers = { "user-agent": "pushgate", accept: "*/*" };

@@ -36,10 +36,8 @@ export const readClientCertificate = (printed: pulumi.Output<string>): pulumi.Ou
   });
 
 /**
- * Uploads the certificate and has Cloudflare present it for each hostname: the resource of each, and the certificate's id,
- * known in a preview unless the certificate itself changes. The zone's own such setting is independent of it
- * (developers.cloudflare.com/ssl/origin-configuration/authenticated-origin-pull/set-up/global) and stays as it is. `live`:
- * what Cloudflare presented when the run began.
+ * Has Cloudflare present the certificate for each hostname. `live`: what it presented when the run began.
+ * The zone's own such setting is independent of it.
  */
 export function presentClientCertificate(
   { id: zoneId, live, access }: { id: string; live: AllPresented; access: CloudflareAccess | undefined },

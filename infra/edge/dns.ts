@@ -4,7 +4,6 @@ import { siteHostnames } from "../config/derived.ts";
 import type { Host, Settings } from "../config/settings.ts";
 import { cloudflare } from "./provider.ts";
 
-/** A, and AAAA if the host has an IPv6 address. A proxied record's ttl is 1, "automatic". */
 function recordsOf(name: string, { address, address6 }: Pick<Host, "address" | "address6">) {
   const to = (type: "A" | "AAAA", content: string) => ({ name, type, content, proxied: true, ttl: 1 }) as const;
   return [to("A", address), ...(address6 === undefined ? [] : [to("AAAA", address6)])];

@@ -4,7 +4,6 @@ import { originKey } from "../contract.ts";
 import { warnBeforeExpiry } from "./expiry.ts";
 import { cloudflare } from "./provider.ts";
 
-/** Of one host: `hostname` names the resource, `hostnames` are all that the certificate covers. */
 type Wanted = { readonly hostname: string; readonly hostnames: readonly string[]; readonly csr: pulumi.Input<string> };
 
 /** Other hostnames replace the certificate: the new one is created and installed before the former is revoked. */

@@ -1,7 +1,4 @@
-/**
- * Layer 4, how Cloudflare connects to a host for pushgate's hostnames: on a port of their own, beside whatever serves
- * 443, and by strict TLS. Both are rules, so no setting of the zone changes.
- */
+/** Layer 4, how Cloudflare connects to a host: two kinds of rules, so that no setting of the zone changes. */
 import { allHostnames, hookHostnames, siteHostnames } from "../config/derived.ts";
 import type { Settings } from "../config/settings.ts";
 import { prefix, type Rule, set } from "./zone/phase.ts";

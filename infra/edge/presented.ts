@@ -1,14 +1,9 @@
-/**
- * Which client certificate Cloudflare presents to the hosts. The Pulumi provider never looks at that after it wrote it
- * (decision 022), so the program compares it itself: a preview shows the resource as changed, and `up` writes what the
- * provider would have written. One PUT replaces the association, so no moment is without a certificate.
- */
+/** Which client certificate Cloudflare presents to the hosts. The provider never looks at that (decision 022). */
 import { setTimeout as sleep } from "node:timers/promises";
 import * as pulumi from "@pulumi/pulumi";
 import { type CloudflareAccess, cloudflareApi, oneLine } from "./api.ts";
 import { cloudflare } from "./provider.ts";
 
-/** What Cloudflare reports of one hostname. */
 export type Presented = {
   readonly certId: string;
   readonly enabled: boolean | null;
@@ -56,10 +51,7 @@ export function presentedDrift(hostname: string, live: Presented | undefined, ce
   return `the client certificate of ${hostname} at Cloudflare is ${live.certId}, ${state}; declared is ${certId}, on. ${fix}`;
 }
 
-/**
- * Has Cloudflare present this certificate for the hostname, unless it does, once the provider has written what it knows of.
- * `before` is what Cloudflare presented until then. Throws RunError.
- */
+/** Once the provider has written what it knows of. `before`: what Cloudflare presented until then. Throws RunError. */
 export async function restorePresented(
   access: CloudflareAccess | undefined,
   zoneId: string,
@@ -87,13 +79,9 @@ export async function restorePresented(
   void pulumi.log.info(`Cloudflare presents client certificate ${certId} for ${hostname} again`);
 }
 
-/** Of waiting. */
 const minutes = 5;
 
-/**
- * Resolves once Cloudflare reports that it presents `certId` for the hostname, and throws RunError after five minutes.
- * Cloudflare's locations change over one after the other: nginx must trust the former CA until then.
- */
+/** Throws RunError after five minutes. Cloudflare's locations change over one after the other. */
 export async function untilPresented(zoneId: string, hostname: string, certId: string, pause = 2_000): Promise<void> {
   const until = Date.now() + minutes * 60_000;
   for (let waiting = false; ; waiting = true) {

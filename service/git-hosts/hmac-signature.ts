@@ -4,8 +4,7 @@ import type { IncomingHttpHeaders } from "node:http";
 
 /** A header of a signed delivery. Cloudflare's rules, which cannot read a body, test its shape; the receiver verifies it. */
 export type SignatureShape = {
-  /** In lower case: Cloudflare's rules find a header by this spelling only. */
-  readonly header: string;
+  readonly header: string; // in lower case: Cloudflare's rules find a header by this spelling only
   readonly prefix: string; // of the value
   readonly length?: number; // of the whole value; absent where it varies
 };
@@ -20,7 +19,6 @@ export type Signature = {
   readonly sign: (secret: string, id: string, body: string) => Readonly<Record<string, string>>;
 };
 
-/** `title`: the header as the git host spells it. */
 export function hmacSignature(title: string, prefix: "sha256=" | ""): Signature {
   const header = title.toLowerCase();
   // One signature: not two, which Node joins with ", ", and not `sha256=` alone, which Gitea sends without a secret.

@@ -15,8 +15,7 @@ type Row = Signature & {
   readonly domains?: readonly string[]; // of its servers, where it is a public service
   /** Loopback port of its socket, its own from 9461 to 9469; absent where the git host publishes no source ranges. */
   readonly publishedPort?: number;
-  /** Set for a sender that holds no repositories: those of its hooks are at a git host. */
-  readonly anyRepository?: true;
+  readonly anyRepository?: true; // set for a sender that holds no repositories: those of its hooks are at a git host
   /** Which secrets are keys of Standard Webhooks: `whsec_` and base64. None where absent. */
   readonly keys?: "all" | "some";
   /** What the form calls the field for this secret; "secret" where absent. */

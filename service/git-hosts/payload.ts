@@ -5,8 +5,7 @@ import { parseShallow } from "./shallow-json.ts";
 export type Json = Readonly<Record<string, unknown>>;
 
 export type Push = {
-  /** refs/heads/<branch> */
-  readonly ref: string;
+  readonly ref: string; // refs/heads/<branch>
   /** Commit ids in hex, null where the payload holds none; `before` can be all zeros for a new branch. */
   readonly before: string | null;
   readonly after: string | null;
@@ -18,7 +17,6 @@ export type Decision = { readonly push: Push } | { readonly ignored: string } | 
 /** One ref that a push changed, as the payload has it: any value of JSON. */
 export type Change = Readonly<Partial<Record<"ref" | "before" | "after" | "deleted", unknown>>>;
 
-/** Where a git host's deliveries have their event, and its payload the refs that a push changes. */
 export type Payload = {
   readonly header: string; // with the event, in lower case
   readonly push: readonly string[]; // the events that are a push, and the one that is a ping
@@ -40,9 +38,7 @@ export function decide(form: Payload | undefined, headers: Headers, body: Buffer
   let payload: unknown;
   try {
     payload = parseShallow(body, form?.levels);
-  } catch {
-    // Not JSON: no object, either.
-  }
+  } catch {}
   if (!isObject(payload)) return { fault: "the body is not a JSON object" };
   if (!form) return { push: { ref: `refs/heads/${branch}`, before: null, after: null } };
   const event = String(headers[form.header] ?? "missing");

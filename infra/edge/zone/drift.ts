@@ -30,7 +30,6 @@ function ruleDrift(live: Rule | undefined, ours: Rule): string[] {
     );
 }
 
-/** Of one phase: the live rules against those that pushgate declares. */
 export function phaseDrift(phase: PhaseName, live: readonly Rule[], ours: readonly Rule[]): string[] {
   const [is, wanted] = [live, merged(phase, ours, live)].map((rules) => rules.map(({ ref }) => ref));
   const moved = isDeepStrictEqual(is!.toSorted(), wanted!.toSorted()) && !isDeepStrictEqual(is, wanted);

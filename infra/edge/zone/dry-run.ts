@@ -1,7 +1,4 @@
-/**
- * What a preview checks at Cloudflare before `up` writes (decision 009): it reads each endpoint that `up` uses, and sends
- * each ruleset that would change with `dry_run=true`, so that Cloudflare checks permissions, quotas, fields and plan.
- */
+/** What a preview tries at Cloudflare before `up` writes (decision 009): reads, and a dry run of each ruleset. */
 import { isDeepStrictEqual } from "node:util";
 import * as pulumi from "@pulumi/pulumi";
 import { allHostnames, hookHostnames } from "../../config/derived.ts";
@@ -15,7 +12,6 @@ import { foreignRules, hasOurs, merged, type PhaseName, phaseNames, phases, type
 /** Permissions as the dashboard's page for tokens names them. Its Edit is the API's Write, and includes Read. */
 const [dns, certificates, bots] = ["DNS", "SSL and Certificates", "Bot Management"] as const;
 
-/** All that `up` needs; README lists the same. */
 export const permissions = ({ edge }: Pick<Settings, "edge">): string[] => [
   "Zone Read",
   ...[dns, certificates, ...phaseNames.map((name) => phases[name].permission)].map((name) => `${name} Edit`),
@@ -23,7 +19,6 @@ export const permissions = ({ edge }: Pick<Settings, "edge">): string[] => [
   ...(edge.plan === "free" ? [`${bots} ${botSettings(edge) === undefined ? "Read" : "Edit"}`] : []),
 ];
 
-/** Cloudflare's answer says how many rules or characters are too many. */
 const smaller =
   "If there are too many rules, remove some of the zone's own or choose a larger plan; hosts with the same originPort " +
   "take one rule together. If an expression is too long, write fewer, wider ranges in hooks[].sources.";
@@ -35,7 +30,6 @@ function fault(what: string, permission: string, error: unknown, otherwise: stri
   return [`${what}: ${error.message}. ${remedy}`];
 }
 
-/** The faults of what is read, or that it cannot be read. */
 const reading = <T>(
   what: string,
   permission: string,
@@ -64,10 +58,7 @@ const cnameFaults = (hostnames: readonly string[], cnames: readonly { name: stri
 
 const wildcardOf = (hostname: string): string => hostname.replace(/^[^.]+/, "*");
 
-/**
- * Cloudflare's universal certificate covers the zone and one label below it. A deeper name needs another one, without
- * which each delivery ends in a failed TLS handshake. An unreadable list is a fault of the client certificates, too.
- */
+/** A name two labels below the zone needs a certificate, without which each delivery ends in a failed TLS handshake. */
 async function certificateFaults(api: CloudflareApi, { id, name }: LiveZone, hostnames: readonly string[]) {
   const belowZone = (hostname: string): string => hostname.slice(0, -name.length - 1);
   const deeper = hostnames.filter((hostname) => belowZone(hostname).includes("."));
@@ -87,10 +78,8 @@ async function certificateFaults(api: CloudflareApi, { id, name }: LiveZone, hos
     );
 }
 
-/** A rule as the API returns it, with what it computes. */
 type ApiRule = Rule & { readonly version: unknown; readonly last_updated: unknown; readonly categories?: unknown };
 
-/** In the API's spelling. */
 const asSent = ({ actionParameters, ...rule }: Rule): Rule =>
   ({ ...rule, ...(actionParameters && { action_parameters: actionParameters }) }) as Rule;
 

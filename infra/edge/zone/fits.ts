@@ -7,7 +7,6 @@ import { customRules } from "../waf.ts";
 import { CloudflareError, type LiveZone } from "./live-zone.ts";
 import { foreignRules, isOurs, type PhaseName, phaseNames, phases, quoted, type Rule } from "./phase.ts";
 
-/** pushgate's rules, by phase. */
 export const rulesOf = (settings: Settings): Record<PhaseName, Rule[]> => ({
   custom: customRules(settings),
   origin: originRules(settings),

@@ -8,16 +8,13 @@ import { asInputs, type LivePhase, type LivePhases, type PhaseName, phaseNames, 
 export type LiveZone = {
   readonly id: string;
   readonly name: string;
-  /** "free", "pro", "business" or "enterprise"; Cloudflare has others for partners. */
-  readonly plan: string;
-  /** Whether Bot Fight Mode is on; absent on plans without it. */
-  readonly botFightMode?: boolean;
+  readonly plan: string; // "free", "pro", "business" or "enterprise"; Cloudflare has others for partners
+  readonly botFightMode?: boolean; // whether Bot Fight Mode is on; absent on plans without it
   /** Whether Cloudflare serves a robots.txt of its own; absent where Bot Fight Mode is. */
   readonly managedRobotsTxt?: boolean;
   readonly phases: LivePhases;
 };
 
-/** All reasons why nothing is written to Cloudflare. */
 export class CloudflareError extends pulumi.RunError {
   constructor(faults: readonly string[]) {
     const count = `${faults.length} fault${faults.length === 1 ? "" : "s"}`;
@@ -42,7 +39,6 @@ async function livePhase(zoneId: string, id: string | undefined, name: PhaseName
   return { id, name: live.name, description: live.description ?? "", rules: asInputs(live.rules) };
 }
 
-/** The zone of this name, or the fault that names the zone which the token can read, and which the name is below. */
 async function zoneNamed(name: string): Promise<GetZoneResult> {
   const zone = (filter: string) => cloudflare.getZone({ filter: { name: filter } });
   return read(
@@ -61,7 +57,6 @@ async function zoneNamed(name: string): Promise<GetZoneResult> {
   );
 }
 
-/** Throws CloudflareError: no such zone, no permission, no answer. */
 export async function inspect(zone: string): Promise<LiveZone> {
   const { id, plan } = await zoneNamed(zone);
   const [listed, bots] = await Promise.all([

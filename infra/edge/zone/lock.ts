@@ -1,8 +1,4 @@
-/**
- * The one place that declares rulesets, so that no write or delete of pushgate's takes a rule of the zone's own. The API
- * writes and deletes a ruleset whole: Pulumi's resource hooks read it again just before, and stop the write if the zone's
- * own rules have changed (decision 010).
- */
+/** The one place that declares rulesets, so that no write or delete takes a rule of the zone's own (decision 010). */
 import { isDeepStrictEqual } from "node:util";
 import type { Ruleset } from "@pulumi/cloudflare";
 import * as pulumi from "@pulumi/pulumi";
@@ -11,10 +7,7 @@ import { cloudflare } from "../provider.ts";
 import type { LiveZone } from "./live-zone.ts";
 import { asInputs, foreignRules, merged, type PhaseName, phaseNames, phases, quoted, type Rule } from "./phase.ts";
 
-/**
- * The delete hook's name, and all that `pulumi destroy` prints when the engine refuses it for a state that holds the
- * hook. Existing states hold this text, and the engine deletes nothing whose hook is not registered: never change it.
- */
+/** The delete hook's name, which `pulumi destroy` prints. Existing states hold this text: never change it. */
 const leave = "leave by `state: absent` on every host and `pulumi up`, which takes only what is pushgate's";
 
 type Keeper = ReturnType<typeof keeper>;
@@ -25,7 +18,6 @@ const foreignIn = async (ruleset: { readonly zoneId: string; readonly id: string
 /** Registers the delete hook on every run, as a ruleset that has left the program still names it. */
 export function keeper({ id: zoneId, phases: live }: LiveZone) {
   const all = phaseNames.flatMap((name) => live[name].id ?? []).map((id) => ({ zoneId, id }));
-  /** Stops the deletion of a ruleset that has rules of the zone's own. */
   const beforeDelete = new pulumi.ResourceHook(
     leave,
     // The lock has no id and covers all rulesets. A ruleset of a former zone is read in that zone.
@@ -36,7 +28,6 @@ export function keeper({ id: zoneId, phases: live }: LiveZone) {
     },
     { onDryRun: true },
   );
-  /** Stops an update if the zone's own rules are no longer those that the program read. */
   const beforeUpdate = (phase: PhaseName): pulumi.ResourceHookBinding => {
     const { id, rules: carried } = live[phase];
     // `up` creates it then, which the API rejects if the zone has one by now.
@@ -71,20 +62,14 @@ export function ruleset(
   return new cloudflare.Ruleset(phases[phase].name, args, { ...opts, ...kept });
 }
 
-/**
- * A destroy deletes the last resource first: the DNS records, and with them every delivery, would be gone when a ruleset's
- * hook stops it. So the lock comes after the records, and its hook covers all rulesets.
- */
+/** A destroy deletes the last resource first, so the lock comes after the DNS records; its hook covers all rulesets. */
 export function lock({ beforeDelete }: Keeper, records: readonly pulumi.Resource[], parent: pulumi.Resource): void {
   const hooks = records.length > 0 ? { beforeDelete: [beforeDelete] } : {};
   const opts = { parent, dependsOn: [...records], hooks };
   new pulumi.ComponentResource("pushgate:edge:Lock", "rules of the zone's own", {}, opts);
 }
 
-/**
- * A host that is forgotten would keep everything. So each present host has a lock, whose deletion fails unless the host is
- * declared absent or lost. The hook is registered on every run, as only a state still names a host that was removed.
- */
+/** A forgotten host would keep everything. Registered on every run: only a state names a host that was removed. */
 export function lockHosts(
   hosts: readonly { readonly host: Pick<Host, "name" | "state">; readonly component: pulumi.Resource }[],
   records: readonly pulumi.Resource[],

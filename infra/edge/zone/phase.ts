@@ -1,12 +1,8 @@
-/**
- * A zone has one ruleset for each phase, and an update replaces all of its rules. So pushgate's rules and the zone's own
- * are read and written together.
- */
+/** An update replaces all rules of a phase, so pushgate's and the zone's own are read and written together. */
 
 /** A rule as the provider takes it. The zone's own may have fields beyond these. */
 export type Rule = {
-  /** Keeps the rule's id through edits and a new order, and names the rule in Security Events. */
-  readonly ref: string;
+  readonly ref: string; // keeps the rule's id through edits and a new order, and names the rule in Security Events
   readonly action: string;
   readonly expression: string;
   readonly enabled: boolean;
@@ -28,12 +24,9 @@ export const phases = {
 export type PhaseName = keyof typeof phases;
 export const phaseNames = Object.keys(phases) as PhaseName[];
 
-/** What a zone has in one phase now. */
 export type LivePhase = {
-  /** The ruleset's id; absent if the zone has none. */
-  readonly id?: string;
-  /** Kept, as another name would replace the ruleset and leave a moment without rules. */
-  readonly name: string;
+  readonly id?: string; // the ruleset's id; absent if the zone has none
+  readonly name: string; // kept, as another name would replace the ruleset and leave a moment without rules
   readonly description: string;
   /** All rules, pushgate's included, as inputs: `up` changes nothing if they equal what it declares. */
   readonly rules: readonly Rule[];
@@ -45,12 +38,9 @@ export const set = (values: readonly string[]): string => `{${values.map((value)
 
 export const prefix = "pushgate_";
 export const isOurs = ({ ref }: { readonly ref?: string | null }): boolean => ref?.startsWith(prefix) === true;
-/** Whether an `up` has written to the zone. */
 export const hasOurs = (live: LivePhases): boolean => phaseNames.some((name) => live[name].rules.some(isOurs));
-/** The zone's own among these. */
 export const foreignRules = <R extends Rule>(rules: readonly R[]): R[] => rules.filter((rule) => !isOurs(rule));
 
-/** `"office", "api"`, for messages. */
 export const quoted = (rules: readonly Rule[]): string =>
   rules.map(({ description, ref }) => `"${description || ref}"`).join(", ");
 

@@ -6,8 +6,7 @@ type Texts = Readonly<Record<string, string>>;
 
 export type Api = {
   readonly base: (repository: Repository) => string; // URL
-  /** The variable of the environment with the operator's token. */
-  readonly variable: (repository: Repository) => string;
+  readonly variable: (repository: Repository) => string; // the variable of the environment with the operator's token
   readonly authorization: (token: string) => Texts;
   readonly webhooks: WebhookApi;
   readonly status?: StatusApi; // absent where it takes no results of builds
@@ -21,34 +20,27 @@ export type WebhookApi = Token & {
   /** The address of a list's following page; absent where a Link header has it. */
   readonly next?: (answer: ApiAnswer, asked: string) => string | undefined;
   readonly settings: (webhook: Json) => Settings;
-  /** The settings that a new webhook has, as `settings` shows them. */
   readonly wanted: (wanted: Wanted) => Settings;
   /** All of it with the secret, each time: a list shows a masked secret or none. */
   readonly configuration: (wanted: Wanted) => object;
   readonly made?: object; // what a new webhook needs beside its configuration
-  /** Corrects a webhook; where it is absent a new one takes its place. */
-  readonly change?: "PATCH" | "PUT";
-  /** A webhook that the git host has switched off is on again once a ping has arrived. */
-  readonly pingActivates?: true;
+  readonly change?: "PATCH" | "PUT"; // corrects a webhook; where it is absent a new one takes its place
+  readonly pingActivates?: true; // A webhook that the git host has switched off is on again once a ping has arrived
   /**
    * Has the git host send a delivery now, at `path` below the webhook's URL. `sends`: what it sends, where that is no ping.
    * `rejected`: statuses, beside 2xx, with which the API answers where the delivery was rejected.
    */
   readonly ping?: { readonly path: string; readonly sends?: string; readonly rejected?: readonly number[] };
   readonly deliveries?: Deliveries;
-  /** One line for each thing that pushgate wants and the API does not have. */
   readonly lacks: readonly string[];
 };
 
-/** The delivery history, the newest first. */
 type Deliveries = {
   readonly days: number; // that it reaches back
-  /** Its list below the webhook's URL, and below an entry what has it sent again. */
-  readonly list: string;
+  readonly list: string; // its list below the webhook's URL, and below an entry what has it sent again
   readonly again: string;
   readonly read: (entry: Json) => Recorded;
-  /** Reads one entry's answer, where the list does not have it. */
-  readonly answer?: (entry: Json) => RecordedAnswer;
+  readonly answer?: (entry: Json) => RecordedAnswer; // reads one entry's answer, where the list does not have it
 };
 
 export type StatusApi = Token & {
@@ -57,7 +49,6 @@ export type StatusApi = Token & {
   readonly longest?: number; // characters of a reason that the API takes, 255 where it is absent
 };
 
-/** The result of a build, for the commit that was built. */
 export type BuildResult = {
   readonly commit: string;
   readonly state: "pending" | "success" | "failure";
@@ -78,7 +69,6 @@ export type ApiAnswer = { readonly status: number; readonly headers: Texts; read
 
 export type Wanted = { readonly url: string; readonly secret: string };
 
-/** A webhook as the API shows it. */
 export type Webhook = { readonly id: string; readonly url: string; readonly settings: Settings };
 /** Names and values for a person: "events" -> "push". A setting that the API does not show is absent. */
 export type Settings = Texts;
@@ -86,7 +76,6 @@ export type Settings = Texts;
 /** What the git host got, with status 0 where it got nothing; its shape is that of `Answer` in infra/trace/evidence.ts. */
 export type RecordedAnswer = { readonly status: number; readonly headers: Texts; readonly body?: string };
 
-/** One attempt at a delivery, as the delivery history has it. */
 export type Recorded = {
   readonly id: string; // the attempt's in the API
   readonly delivery: string; // the id in its header and in the hosts' logs, which all attempts share
@@ -132,7 +121,6 @@ export function statusRequest(api: Api | undefined, repository: Repository, resu
   };
 }
 
-/** Bitbucket has the list in an object. */
 export const readWebhooks = ({ settings }: WebhookApi, body: unknown): Webhook[] =>
   listOf(Array.isArray(body) ? body : objectOf(body).values).map((one) => ({
     id: textOf(one.uuid ?? one.id),

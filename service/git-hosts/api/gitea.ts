@@ -1,7 +1,6 @@
 /**
- * The API of Gitea and Forgejo, `repos/{owner}/{repo}` of their Swagger pages, and of Gogs, gogs.io/api-reference. It
- * shows no secret. A PATCH of Gitea and Forgejo resets what it does not name. One of Gogs keeps the former secret, so that
- * a new webhook takes the former one's place there.
+ * Swagger pages of Gitea and Forgejo; gogs.io/api-reference. They show no secret. A PATCH resets what it does not name; that
+ * of Gogs keeps the former secret, so that a new webhook takes the former one's place there.
  */
 import { listOf, objectOf } from "../payload.ts";
 import { type Api, eventsOf, onOrOff, segments, textOf, type WebhookApi, withParameter } from "./api.ts";
@@ -16,7 +15,6 @@ const family = (
   lacks: readonly string[] = [],
 ): Api => ({
   base: ({ origin, names }) => {
-    // Of a server whose pages are below a path.
     const prefix = segments(["", ...names.slice(0, -2)]);
     return `${origin}${prefix}/api/v1/repos/${segments(names.slice(-2))}`;
   },

@@ -11,7 +11,6 @@ export const github: Api = {
   // GitHub Enterprise Server has its API below the repository's own origin, so that no token goes elsewhere.
   base: (repository) =>
     `${isCloud(repository) ? "https://api.github.com" : `${repository.origin}/api/v3`}/repos/${segments(repository.names)}`,
-  // As GitHub's own program gh has it.
   variable: (repository) => (isCloud(repository) ? "GITHUB_TOKEN" : "GH_ENTERPRISE_TOKEN"),
   authorization: (token) => ({
     accept: "application/vnd.github+json",

@@ -1,7 +1,4 @@
-/**
- * GitLab's API: docs.gitlab.com/api/project_webhooks. It shows no token; GitLab 19 shows whether one is set. Events are
- * there since 17.3, `resend` since 17.4, and tests since 16.11; tests and resends are limited to five a minute.
- */
+/** docs.gitlab.com/api/project_webhooks. Events since 17.3, `resend` since 17.4; five resends and tests a minute. */
 import { isMeantAsKey } from "../standard-signature.ts";
 import { type Api, headersOf, onOrOff, recordedAnswer, setOrNone, textOf } from "./api.ts";
 
@@ -20,7 +17,6 @@ export const gitlab: Api = {
   // GitLab.com serves SSH under a second name.
   base: ({ host, origin, names }) =>
     `${host === "altssh.gitlab.com" ? "https://gitlab.com" : origin}/api/v4/projects/${encodeURIComponent(names.join("/"))}`,
-  // As GitLab's own program glab has it.
   variable: () => "GITLAB_TOKEN",
   authorization: (token) => ({ "private-token": token }),
   webhooks: {
@@ -62,7 +58,6 @@ export const gitlab: Api = {
       read: ({ id, trigger, request_headers, response_headers, response_body, response_status }) => {
         const sent = headersOf(request_headers);
         const answer = recordedAnswer(response_status, response_headers, response_body);
-        // The history itself has no time.
         const at = new Date(answer.headers.date ?? "");
         return {
           id: textOf(id),
