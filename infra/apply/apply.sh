@@ -77,10 +77,6 @@ make_folder() {
 
 # A hidden name beside the target, which no include pattern matches.
 temp_of() { temp=${1%/*}/.${1##*/}.pushgate-new; }
-# Before the first one is written, so that the next apply removes what a kill leaves.
-list_temps() {
-  for path in $touched; do temp_of "$path" && printf '%s\n' "$temp"; done >"$work/temps" && sync -- "$work/temps"
-}
 
 restore_former() {
   say "restoring the former files"
@@ -204,13 +200,6 @@ sync_folders() { # paths
   [ ! -s "$work/folders" ] || sync -- $(cat "$work/folders")
 }
 
-save_former() {
-  for path in $touched; do
-    exists "$path" || continue
-    { mkdir -p -- "$work/old${path%/*}" && cp -a -- "$path" "$work/old$path"; } || fail "saving the former $path" "" "$full"
-  done
-}
-
 write_stamp() { # stamp, list of what is installed
   new=$state/stamps/.$layer.new
   { printf '%s\n%s' "$1" "$2" >"$new" && sync -- "$new" && rm -rf -- "$state/stamps/$layer" &&
@@ -222,8 +211,13 @@ arrive() {
   walk check
   find_strays
   touched="$touched$strays"
-  save_former
-  list_temps || fail "listing the new files" "" "$full"
+  for path in $touched; do
+    exists "$path" || continue
+    { mkdir -p -- "$work/old${path%/*}" && cp -a -- "$path" "$work/old$path"; } || fail "saving the former $path" "" "$full"
+  done
+  # Before the first one is written, so that the next apply removes what a kill leaves.
+  { for path in $touched; do temp_of "$path" && printf '%s\n' "$temp"; done >"$work/temps" && sync -- "$work/temps"; } ||
+    fail "listing the new files" "" "$full"
   walk write
   # After a power cut a renamed file must not be empty.
   # shellcheck disable=SC2086

@@ -22,9 +22,6 @@ export type Reconciled = {
 const stampShape = /^[0-9a-f]{12}$/;
 const tombstoneShape = /^absent-[0-9a-f]{12}$/;
 
-export const reconcile = (layer: HostLayer, seen: SeenLayer, random: () => string = randomUUID): Reconciled =>
-  layer.present !== false ? arriving(layer, seen, random) : leaving(layer, seen, random);
-
 /** The host has neither a file nor a stamp of the layer: there is nothing to remove. */
 export const neverCame = ({ stamp, owned }: SeenLayer): boolean => stamp === undefined && owned.length === 0;
 
@@ -37,7 +34,8 @@ function newStamp(layer: HostLayer, { stamp, files, owned, facts }: SeenLayer, o
   return sha256(JSON.stringify([layer, stamp, found, [...owned].sort(), facts, old])).slice(0, 12);
 }
 
-function arriving(layer: HostLayer, seen: SeenLayer, random: () => string): Reconciled {
+export function reconcile(layer: HostLayer, seen: SeenLayer, random: () => string = randomUUID): Reconciled {
+  if (layer.present === false) return leaving(layer, seen, random);
   const old = stampShape.test(seen.stamp ?? "") ? seen.stamp : undefined;
   const faults = differences(layer, seen);
   if (old !== undefined && faults.length === 0) return { stamp: old, inSync: true, drift: [] };
@@ -114,9 +112,9 @@ function manualChanges(layer: HostLayer, seen: SeenLayer, valid: boolean, faults
   const texts = faults
     .filter((fault) => !valid || manual(fault))
     .map(({ what, diff }) => (diff === undefined ? what : `${what} (- on the host, + declared):\n${diff}`));
-  if (valid) return texts;
+  const none = seen.stamp === undefined;
   return [
-    seen.stamp === undefined ? "no stamp: the last apply did not finish" : "the stamp on the host is not valid",
+    ...(valid ? [] : [none ? "no stamp: the last apply did not finish" : "the stamp on the host is not valid"]),
     ...texts,
   ];
 }

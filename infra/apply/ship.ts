@@ -77,47 +77,35 @@ function report(host: Host, layer: string, { drift, inSync }: Pick<Reconciled, "
 export const appliedLayers = (): ReadonlyMap<string, readonly string[]> =>
   new Map([...layersOf].map(([host, layers]) => [host, [...layers].flatMap(([name, is]) => (is ? [name] : []))]));
 
-/** The layer with its stamp; inside `apply`, as a text may be known only later. */
-const judgeLayer = (host: Host, layer: pulumi.Input<HostLayer>, seen: SeenLayer) =>
-  (pulumi.output(layer) as pulumi.Output<HostLayer>).apply((known) => {
-    const verdict = reconcile(known, seen);
-    report(host, known.name, verdict);
-    return { layer: known, stamp: verdict.stamp };
-  });
-
-function declareApply(host: Host, name: string, verdict: ReturnType<typeof judgeLayer>, placing: Placing) {
-  note(host, name, false);
-  const create = verdict.apply(({ layer }) => applyCommand(host, layer.timeout));
-  const stdin = verdict.apply(({ layer, stamp }) => applyScript(layer, stamp));
-  return declare(`${host.name}-${name}`, { interpreter: sshTo(host), create, stdin }, placing);
-}
-
-/** Declares one layer on one host. The command's `stdout` is what the layer's `activate` prints there. */
-export const apply = (
-  host: Host,
-  layer: pulumi.Input<HostLayer>,
-  seen: SeenLayer,
-  placing: Placing,
-): command.local.Command => declareApply(host, seen.name, judgeLayer(host, layer, seen), placing);
-
 /**
- * Declares a layer with a bundle. A command of its own sends the file by redirection, so that it is not in the state.
- * Both carry the layer's stamp, so that a bundle that was changed on the host is sent again.
+ * Declares one layer on one host. The command's `stdout` is what the layer's `activate` prints there. A command of its own
+ * sends a bundle by redirection, so that it is not in the state, and again where the layer's stamp is another.
  */
-export function sendBundle(
+export function apply(
   host: Host,
-  { file, sha256 }: { readonly file: string; readonly sha256: string },
   layer: pulumi.Input<HostLayer>,
   seen: SeenLayer,
   placing: Placing,
+  bundle?: { readonly file: string; readonly sha256: string },
 ): command.local.Command {
-  const verdict = judgeLayer(host, layer, seen);
-  const interpreter = ["sh", "-c", `exec ${sshTo(host).map(word).join(" ")} "$0" <${quote(file)}`];
-  const create = verdict.apply(({ layer, stamp }) =>
-    layer.present === false ? "true" : receiveCommand(host, sha256, stamp),
+  const { name } = seen;
+  note(host, name, false);
+  // Inside `apply`, as a text may be known only later.
+  const judged = (pulumi.output(layer) as pulumi.Output<HostLayer>).apply((known) => {
+    const verdict = reconcile(known, seen);
+    report(host, name, verdict);
+    return { known, stamp: verdict.stamp };
+  });
+  const create = judged.apply(({ known }) => applyCommand(host, known.timeout));
+  const stdin = judged.apply(({ known, stamp }) => applyScript(known, stamp));
+  const inputs = { interpreter: sshTo(host), create, stdin };
+  if (bundle === undefined) return declare(`${host.name}-${name}`, inputs, placing);
+  const interpreter = ["sh", "-c", `exec ${sshTo(host).map(word).join(" ")} "$0" <${quote(bundle.file)}`];
+  const receive = judged.apply(({ known, stamp }) =>
+    known.present === false ? "true" : receiveCommand(host, bundle.sha256, stamp),
   );
-  const sent = declare(`${host.name}-${seen.name}-file`, { interpreter, create }, placing);
-  return declareApply(host, seen.name, verdict, { ...placing, dependsOn: [sent] });
+  const sent = declare(`${host.name}-${name}-file`, { interpreter, create: receive }, placing);
+  return declare(`${host.name}-${name}`, inputs, { ...placing, dependsOn: [sent] });
 }
 
 /** Declares a layer whose `activate` reads secrets on its standard input. */

@@ -4,22 +4,12 @@ import type { Host } from "../config/settings.ts";
 
 /** Part of every command's input: no option may differ between operators. ssh expands `~` and `%C`. */
 const sshOptions = [
-  "BatchMode=yes",
-  "StrictHostKeyChecking=yes",
-  "ConnectTimeout=15",
-  "ServerAliveInterval=15",
-  "ServerAliveCountMax=4",
-  "ControlMaster=auto",
-  "ControlPath=~/.ssh/pushgate-%C",
-  "ControlPersist=60",
+  ...["BatchMode=yes", "StrictHostKeyChecking=yes", "ConnectTimeout=15", "ServerAliveInterval=15"],
+  ...["ServerAliveCountMax=4", "ControlMaster=auto", "ControlPath=~/.ssh/pushgate-%C", "ControlPersist=60"],
 ];
 
-export const sshTo = ({ ssh }: Pick<Host, "ssh">): string[] => [
-  "ssh",
-  ...sshOptions.flatMap((option) => ["-o", option]),
-  "--",
-  ssh,
-];
+const sshCommand = ["ssh", ...sshOptions.flatMap((option) => ["-o", option]), "--"];
+export const sshTo = ({ ssh }: Pick<Host, "ssh">): string[] => [...sshCommand, ssh];
 
 /** The first that matches counts. `begun`: the script may have run before. `test`: shows the same fault on the host. */
 const sshFaults: readonly [reported: RegExp, wrong: string, fix: string, more?: { begun?: true; test?: string }][] = [

@@ -1,6 +1,6 @@
 /** Values derived from the configuration, each in one place: Settings, sites, hostnames, source sets, repositories. */
 import { type GitHost, type GitHostName, gitHostNames, gitHosts } from "../../service/git-hosts/index.ts";
-import { type Repository, repositoryOf } from "../../service/git-hosts/repository.ts";
+import { repositoryOf } from "../../service/git-hosts/repository.ts";
 import { webhookPath } from "../contract.ts";
 import { type Network, networks } from "../networks.ts";
 import { tidy } from "./cidr.ts";
@@ -94,10 +94,6 @@ export const knownGitHost = (gitHost: unknown): GitHost | undefined =>
 export const isElsewhere = ({ repository, gitHost }: { repository: string; gitHost: unknown }): boolean =>
   !knownGitHost(gitHost)?.anyRepository && ![undefined, gitHost].includes(gitHostAt(repository));
 
-/** The name of a repository's host in ssh's known_hosts. */
-export const knownAs = ({ host, port }: Pick<Repository, "host" | "port">): string =>
-  port === 22 ? host : `[${host}]:${port}`;
-
 /** Above the ports of Debian's services and of git hosts that publish their ranges, below the ephemeral ones. */
 const firstOwnPort = 9470;
 const ownPorts = 400;
@@ -111,7 +107,7 @@ export type SourceSet = {
   readonly hooks: readonly Hook[];
 };
 
-const hash = (text: string): number =>
+const fnv1a = (text: string): number =>
   [...Buffer.from(text)].reduce((sum, byte) => Math.imul(sum ^ byte, 0x01000193) >>> 0, 0x811c9dc5);
 
 /**
@@ -122,7 +118,7 @@ function portsOf(names: readonly string[]): Map<string, number> {
   const ports = new Map<string, number>();
   const taken = new Set<number>();
   for (const name of [...names].sort()) {
-    let place = hash(name) % ownPorts;
+    let place = fnv1a(name) % ownPorts;
     while (taken.has(firstOwnPort + place)) place = (place + 1) % ownPorts;
     const port = knownGitHost(name)?.publishedPort ?? firstOwnPort + place;
     taken.add(port);

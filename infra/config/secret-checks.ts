@@ -17,7 +17,7 @@ function writtenHook(hook: unknown) {
     name: v.is(hookName, name) ? name : undefined,
     gitHost: knownGitHost(gitHost),
     keys: knownGitHost(gitHost)?.keys,
-    /** undefined where the repository has a fault of its own. */
+    // undefined where the repository has a fault of its own.
     needsDeployKey: site === undefined ? false : isFit ? repositoryOf(repository).ssh : undefined,
     hasSite: site !== undefined,
     url: (Object(site) as Record<string, unknown>).notify,

@@ -31,13 +31,9 @@ export type Credentials = Readonly<Record<string, readonly string[]>>;
 
 /** `stackFile`: the text of Pulumi.<stack>.yaml; `hasToken`: whether the environment has a token for Cloudflare. */
 export function parseSettings(raw: RawConfig, isSecret: (key: string) => boolean, stackFile?: string, hasToken = true) {
-  const written: Record<string, unknown> = { secrets: {} };
-  for (const [key, text] of Object.entries(raw)) {
-    if (!key.startsWith(namespace)) continue;
-    const name = key.slice(namespace.length);
-    written[name] = decoded(text);
-  }
-  const { secrets, ...config } = written;
+  const own = Object.entries(raw).filter(([key]) => key.startsWith(namespace));
+  const written = own.map(([key, text]) => [key.slice(namespace.length), decoded(text)]);
+  const { secrets = {}, ...config }: Record<string, unknown> = Object.fromEntries(written);
   const { output, faults: shapeFaults } = checkShape(shape, config);
   const parts = partsOf(config);
   const faults = [

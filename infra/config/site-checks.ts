@@ -2,7 +2,7 @@
 import { containsCidr, overlapCidr } from "cidr-tools";
 import { repositoryOf } from "../../service/git-hosts/repository.ts";
 import { local, networks } from "../networks.ts";
-import { isElsewhere, isOutside, knownAs } from "./derived.ts";
+import { isElsewhere, isOutside } from "./derived.ts";
 import { type Fault, faultsOf } from "./faults.ts";
 import type { Parts, Site } from "./schema.ts";
 
@@ -103,7 +103,7 @@ function servedFolderFaults({ key, site: { folders, hostname } }: Keyed, sites: 
 function knownHostsFaults({ key, repository, gitHost, site: { knownHosts } }: Keyed): Fault[] {
   if (isElsewhere({ repository, gitHost })) return [];
   const remote = repositoryOf(repository);
-  const name = knownAs(remote);
+  const name = remote.port === 22 ? remote.host : `[${remote.host}]:${remote.port}`;
   if (!remote.ssh || knownHosts.some((line) => line.split(" ")[0]!.split(",").includes(name))) return [];
   const wrong = knownHosts.length === 0 ? "is missing, and the repository is read over SSH" : `has no line for ${name}`;
   const scan = `ssh-keyscan ${remote.port === 22 ? "" : `-p ${remote.port} `}${remote.host}`;

@@ -30,24 +30,9 @@ function fault(what: string, permission: string, error: unknown, otherwise: stri
   return [`${what}: ${error.message}. ${remedy}`];
 }
 
-const reading = <T>(
-  what: string,
-  permission: string,
-  { name }: LiveZone,
-  answer: Promise<T>,
-  faultsOf: (read: T) => string[] = () => [],
-): Promise<string[]> =>
-  answer.then(faultsOf, (error) =>
-    fault(
-      `the ${what} of ${name} cannot be read`,
-      permission,
-      error,
-      "Check the connection to Cloudflare and run it again.",
-    ),
-  );
-
 /** A hostname often exists before pushgate, such as a site's that another service serves, or a hook's of a tunnel. */
-const cnameFaults = (hostnames: readonly string[], cnames: readonly { name: string; content: string }[]): string[] =>
+type Cname = { readonly name: string; readonly content: string };
+const cnameFaults = (hostnames: readonly string[], cnames: readonly Cname[]): string[] =>
   cnames
     .filter(({ name }) => hostnames.includes(name))
     .map(
@@ -110,13 +95,18 @@ export async function dryRunFaults(api: CloudflareApi, settings: Settings, zone:
     const { rules } = zone.phases[name];
     return declared[name].length > 0 && !isDeepStrictEqual(rules, merged(name, declared[name], rules));
   };
-  const [id, ofHostnames] = [zone.id, `zones/${zone.id}/origin_tls_client_auth/hostnames/certificates`];
+  const again = "Check the connection to Cloudflare and run it again.";
+  const unread = (what: string, permission: string) => (error: unknown) =>
+    fault(`the ${what} of ${zone.name} cannot be read`, permission, error, again);
+  const inZone = `zones/${zone.id}`;
   const faults = [
-    reading("origin certificates", certificates, zone, api.get(`certificates?zone_id=${id}`)),
-    reading("client certificates", certificates, zone, api.get(ofHostnames)),
-    reading("DNS records", dns, zone, api.list(`zones/${id}/dns_records?type=CNAME`), (found) =>
-      cnameFaults(names, found as { name: string; content: string }[]),
-    ),
+    api.get(`certificates?zone_id=${zone.id}`).then(() => [], unread("origin certificates", certificates)),
+    api
+      .get(`${inZone}/origin_tls_client_auth/hostnames/certificates`)
+      .then(() => [], unread("client certificates", certificates)),
+    api
+      .list<Cname>(`${inZone}/dns_records?type=CNAME`)
+      .then((cnames) => cnameFaults(names, cnames), unread("DNS records", dns)),
     certificateFaults(api, zone, names),
     ...phaseNames.filter(changes).map((name) => writeFaults(api, name, declared[name], zone)),
   ];
