@@ -1,7 +1,4 @@
-/**
- * The path of a delivery as Pulumi resources, in the order in which they are applied: no layer can be reached before the
- * layers that protect it. The numbers are those of README's picture, which a delivery meets the other way round.
- */
+/** The path of a delivery, each layer after those that protect it; the numbers are those of README's picture. */
 import * as pulumi from "@pulumi/pulumi";
 import { runLocally } from "./apply/ship.ts";
 import { allHostnames, namesOf, siteHostnames, webhookUrls } from "./config/derived.ts";

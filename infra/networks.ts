@@ -1,7 +1,4 @@
-/**
- * Every address and every address range this project knows: Cloudflare's rules, the firewall's sets, the proxy's
- * real-address lines and the sockets' allowlists all read this file. Each list is sorted and free of overlaps.
- */
+/** Every address that this project knows. Each list is sorted and free of overlaps. */
 import { isIPv4 } from "node:net";
 
 /** A published list of ranges. */
@@ -68,9 +65,8 @@ export const networks = {
   },
 
   /**
-   * Not the internet: addresses of this host, its own network or its cloud. They are the registry's rows that are not
-   * globally reachable, the prefixes that carry an IPv4 address inside an IPv6 one (Teredo, 6to4), and multicast. Left out:
-   * the documentation ranges, and 64:ff9b::/96, by which a network without IPv4 reaches all IPv4 addresses.
+   * Not the internet: what the registry calls not globally reachable, prefixes with an IPv4 address inside (Teredo, 6to4),
+   * multicast. Without 64:ff9b::/96, by which a network without IPv4 reaches all IPv4 addresses.
    */
   notPublic: {
     source: "https://www.iana.org/assignments/iana-ipv4-special-registry (and iana-ipv6-special-registry)",

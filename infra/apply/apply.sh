@@ -123,7 +123,6 @@ file() { # path mode owner check text
       is_line "$1" "$touched" || return 0
       make_folder "${1%/*}" || fail "making the folder of $1" "" "$full"
       temp_of "$1"
-      # The temporary name may be a link to elsewhere.
       { rm -rf -- "$temp" && (umask 077 && set -C && cat -- "$work/new$1" >"$temp") && chown -- "$3" "$temp" &&
         chmod -- "$2" "$temp"; } || fail "writing $1 beside its place" "" "$full, and the account $3 must exist"
       temps="$temps$temp$nl"

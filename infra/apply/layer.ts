@@ -5,20 +5,14 @@ export type HostFile = {
   readonly text: string;
   readonly mode: `0${string}`; // octal, four digits: "0644"
   readonly owner: string; // "user:group"
-  /**
-   * Shell under `set -e` that runs before anything is installed; a non-zero exit rejects the layer. `$1` is the path of
-   * the new file under its own name; `$staged` is the folder with all of the layer's new files.
-   */
+  /** Shell under `set -e` that may reject the layer. `$1`: the new file; `$staged`: the folder of all new ones. */
   readonly check?: string;
 };
 
 /** One property of the live system. */
 export type HostFact = {
   readonly name: string; // as in preview's warnings: "table inet pushgate"
-  /**
-   * Shell that only reads, in < 0.2 s: the probe ends a layer's facts after 15 s, apply.sh each after 5. Its trimmed output,
-   * up to 2 KiB, is the fact.
-   */
+  /** Shell that only reads, in < 0.2 s; the probe ends a layer's facts after 15 s, apply.sh each after 5. */
   readonly read: string;
   readonly want: string; // what `read` must print
   /** The one thing that it is about, for `trace`: a unit, "IPv4", "IPv6", or "origin port" for an answer of the host's. */
@@ -32,10 +26,7 @@ export type HostLayer = {
   readonly files: readonly HostFile[];
   /** Shell globs of paths that only pushgate writes. An apply removes what they match and `files` does not declare. */
   readonly owns: readonly string[];
-  /**
-   * Shell under `set -e` once the files are in place: the smallest reload that takes them up. Idempotent. `$changed`
-   * holds the paths that changed since the layer was last in sync, one per line; all of them if only a fact differs.
-   */
+  /** Shell under `set -e`: the smallest reload for `$changed`, the paths changed since the last sync. Idempotent. */
   readonly activate: string;
   /** Shell that runs after a failed `activate`, once the former files are back, so that the former state serves. */
   readonly reactivate?: string;

@@ -1,9 +1,6 @@
 /**
- * Decides whether a layer is on the host as declared, and which stamp its apply carries (decision 002). Pure.
- * - While the host is as declared, its stamp is sent again, and preview is empty. Otherwise a new stamp, a hash of
- *   declaration, report and old stamp, has Pulumi run the apply.
- * - A removed layer leaves `absent-<stamp>`, which a host restored from a backup does not have. A host that never had the
- *   layer gives the constant `absent`.
+ * Whether a layer is on the host as declared, and the stamp of its apply (decision 002). A removed layer leaves
+ * `absent-<stamp>`, which a host restored from a backup does not have; one that never came gives the constant `absent`.
  */
 import { randomUUID } from "node:crypto";
 import { printable, printableLines } from "../../service/printable.ts";

@@ -110,10 +110,7 @@ export type SourceSet = {
 const fnv1a = (text: string): number =>
   [...Buffer.from(text)].reduce((sum, byte) => Math.imul(sum ^ byte, 0x01000193) >>> 0, 0x811c9dc5);
 
-/**
- * A set's port comes from its name, not from its place: a port that moves to another set answers its deliveries with 503
- * between two applies (18 of them, measured). Of two names with one hash the later in the alphabet takes the next port.
- */
+/** By name, not by place: a port that moves to another set answers with 503 between two applies (measured). */
 function portsOf(names: readonly string[]): Map<string, number> {
   const ports = new Map<string, number>();
   const taken = new Set<number>();

@@ -73,10 +73,7 @@ export function obstacle(
 export const sendsCanary = ({ canary }: Pick<Edge, "canary">, access: CloudflareAccess | undefined): boolean =>
   canary ?? access?.baseUrl === vendorUrl;
 
-/**
- * Sends the canary to each host that is present, and warns of what keeps it from the host: in `up` for half a minute
- * after the last resource, in a preview once. It only warns: at the end of `up`, a failure could undo nothing.
- */
+/** In `up` for half a minute after the last resource, in preview once. It only warns: a failure could undo nothing. */
 export function canary({ hosts, edge }: Settings, access: CloudflareAccess | undefined, records: DnsRecord[]): void {
   if (!sendsCanary(edge, access)) return;
   // In a preview that is to create a record this is not called: nothing leads to the host yet.

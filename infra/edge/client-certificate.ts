@@ -1,11 +1,7 @@
 /**
  * The client certificate that Cloudflare presents to nginx. It proves that a connection comes through this zone, which
- * Cloudflare's address ranges do not: the Workers of every other customer connect from them too.
- *
- * - client-certificate.sh makes a CA and a certificate on the operator's computer, valid for ten years. nginx trusts the
- *   CA (host/client-ca). Cloudflare gets the certificate, as it rejects a root.
- * - The CA's key is deleted at once, so a new certificate comes with a new CA, which nginx trusts before Cloudflare
- *   presents the certificate.
+ * Cloudflare's address ranges do not. client-certificate.sh makes it, with a CA that nginx trusts (host/client-ca). The
+ * CA's key is deleted at once, so a new certificate comes with a new CA, which nginx trusts first.
  */
 import { readFileSync } from "node:fs";
 import * as pulumi from "@pulumi/pulumi";
@@ -35,10 +31,7 @@ export const readClientCertificate = (printed: pulumi.Output<string>): pulumi.Ou
     }
   });
 
-/**
- * Has Cloudflare present the certificate for each hostname. `live`: what it presented when the run began.
- * The zone's own such setting is independent of it.
- */
+/** Has Cloudflare present the certificate for each hostname. `live`: what it presented when the run began. */
 export function presentClientCertificate(
   { id: zoneId, live, access }: { id: string; live: AllPresented; access: CloudflareAccess | undefined },
   hostnames: readonly string[],

@@ -23,7 +23,7 @@ export function dns(settings: Settings, zoneId: pulumi.Input<string>, opts: pulu
   const sites = siteHostnames(settings);
   return records(settings).map((record) => {
     const { name, type, content } = record;
-    // A site has several records of one type. Their addresses tell them apart, so that a new host renames none of them.
+    // A site has several records of one type: by their addresses, a new host renames none of them.
     const address = sites.includes(name) ? ` ${content}` : "";
     return new cloudflare.DnsRecord(`${name} ${type}${address}`, { zoneId, ...record }, opts);
   });

@@ -1,8 +1,6 @@
 /**
- * Layer 2, two custom rules for the hostnames of hooks; a site's is public. The delivery rule lets a signed delivery skip
- * whatever would challenge it; the second rule blocks everything else but the canary.
- *
- * The expressions use only what every plan has and what is known to be false for an absent header:
+ * Layer 2, for the hostnames of hooks: a signed delivery skips whatever would challenge it, all else but the canary is
+ * blocked. The expressions use only what every plan has and what is known to be false for an absent header:
  * `any(starts_with(H[*], …))` is false then, but `H[0] ne ""` and `all(…)` are true.
  */
 import type { SignatureShape } from "../../service/git-hosts/hmac-signature.ts";

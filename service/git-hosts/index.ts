@@ -84,7 +84,6 @@ const table = {
   },
   gitlab: { ...likeGitlab, domains: ["gitlab.com", "altssh.gitlab.com"], publishedPort: 9462 },
   "gitlab-self-managed": likeGitlab,
-  // It sends no payload above 256 KB.
   bitbucket: {
     ...bitbucketSignature,
     mark: "x-hook-uuid",

@@ -30,7 +30,6 @@ const isObject = (value: unknown): value is Json =>
 export const objectOf = (value: unknown): Json => (isObject(value) ? value : {});
 export const listOf = (value: unknown): Json[] => (Array.isArray(value) ? value.map(objectOf) : []);
 
-/** A text of the payload that the answer and the journal quote: it can be as long as the body. */
 const quoted = (text: string): string => text.slice(0, 255);
 
 /** Without a form, each delivery is a push to the hook's branch. It never throws. */

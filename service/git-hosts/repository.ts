@@ -8,7 +8,6 @@ export type Repository = {
   readonly names: readonly string[]; // in its path, without `.git`
 };
 
-/** Reads an address as the configuration allows it: `https://…`, `ssh://user@host…` or `user@host:path`. */
 export function repositoryOf(address: string): Repository {
   const url = address.replace(/^([^@/]*@[^:/]+):/, "ssh://$1/");
   const [, scheme, host = "", port, path = ""] =

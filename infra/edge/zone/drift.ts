@@ -5,7 +5,7 @@ import { hookHostnames } from "../../config/derived.ts";
 import type { Settings } from "../../config/settings.ts";
 import { rulesOf } from "./fits.ts";
 import type { LiveZone } from "./live-zone.ts";
-import { hasOurs, isOurs, merged, type PhaseName, phaseNames, phases, type Rule } from "./phase.ts";
+import { isOurs, merged, type PhaseName, phaseNames, phases, type Rule } from "./phase.ts";
 
 /** What the provider compares for a rule that leaves it out. It keeps any other property that a rule does not declare. */
 const defaults: Readonly<Record<string, unknown>> = { enabled: true, description: "", actionParameters: undefined };
@@ -49,7 +49,8 @@ export function phaseDrift(phase: PhaseName, live: readonly Rule[], ours: readon
 
 /** Prints each difference; a change of the configuration is one, too. Nothing before the first `up` and for a removal. */
 export function reportDrift(settings: Settings, { phases: live, botFightMode }: LiveZone): void {
-  if (!hasOurs(live) || hookHostnames(settings).length === 0) return;
+  const isFirst = !phaseNames.some((name) => live[name].rules.some(isOurs));
+  if (isFirst || hookHostnames(settings).length === 0) return;
   const ours = rulesOf(settings);
   const ofRules = phaseNames.flatMap((name) => phaseDrift(name, live[name].rules, ours[name]));
   const ofBots = botFightMode === true ? ["Bot Fight Mode: is on, declared off"] : [];

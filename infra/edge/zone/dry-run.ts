@@ -1,23 +1,12 @@
-/** What a preview tries at Cloudflare before `up` writes (decision 009): reads, and a dry run of each ruleset. */
+/** What a preview tries before `up` writes (decision 009). Permissions are named as on the dashboard's page for tokens. */
 import { isDeepStrictEqual } from "node:util";
 import * as pulumi from "@pulumi/pulumi";
-import { allHostnames, hookHostnames } from "../../config/derived.ts";
+import { allHostnames } from "../../config/derived.ts";
 import type { Settings } from "../../config/settings.ts";
 import { ApiError, type CloudflareAccess, type CloudflareApi, cloudflareApi } from "../api.ts";
-import { botSettings } from "../bots.ts";
 import { rulesOf } from "./fits.ts";
 import { CloudflareError, type LiveZone } from "./live-zone.ts";
-import { foreignRules, hasOurs, merged, type PhaseName, phaseNames, phases, type Rule } from "./phase.ts";
-
-/** Permissions as the dashboard's page for tokens names them. Its Edit is the API's Write, and includes Read. */
-const [dns, certificates, bots] = ["DNS", "SSL and Certificates", "Bot Management"] as const;
-
-export const permissions = ({ edge }: Pick<Settings, "edge">): string[] => [
-  "Zone Read",
-  ...[dns, certificates, ...phaseNames.map((name) => phases[name].permission)].map((name) => `${name} Edit`),
-  // The free plan's setting is always read, and written if the operator chose so.
-  ...(edge.plan === "free" ? [`${bots} ${botSettings(edge) === undefined ? "Read" : "Edit"}`] : []),
-];
+import { foreignRules, merged, type PhaseName, phaseNames, phases, type Rule } from "./phase.ts";
 
 const smaller =
   "If there are too many rules, remove some of the zone's own or choose a larger plan; hosts with the same originPort " +
@@ -100,13 +89,13 @@ export async function dryRunFaults(api: CloudflareApi, settings: Settings, zone:
     fault(`the ${what} of ${zone.name} cannot be read`, permission, error, again);
   const inZone = `zones/${zone.id}`;
   const faults = [
-    api.get(`certificates?zone_id=${zone.id}`).then(() => [], unread("origin certificates", certificates)),
+    api.get(`certificates?zone_id=${zone.id}`).then(() => [], unread("origin certificates", "SSL and Certificates")),
     api
       .get(`${inZone}/origin_tls_client_auth/hostnames/certificates`)
-      .then(() => [], unread("client certificates", certificates)),
+      .then(() => [], unread("client certificates", "SSL and Certificates")),
     api
       .list<Cname>(`${inZone}/dns_records?type=CNAME`)
-      .then((cnames) => cnameFaults(names, cnames), unread("DNS records", dns)),
+      .then((cnames) => cnameFaults(names, cnames), unread("DNS records", "DNS")),
     certificateFaults(api, zone, names),
     ...phaseNames.filter(changes).map((name) => writeFaults(api, name, declared[name], zone)),
   ];
@@ -123,10 +112,4 @@ export async function tryOut(access: CloudflareAccess | undefined, settings: Set
     );
   const faults = await dryRunFaults(cloudflareApi(access), settings, zone);
   if (faults.length > 0) throw new CloudflareError(faults);
-  if (hookHostnames(settings).length === 0 || hasOurs(zone.phases)) return;
-  const withoutDryRun = permissions(settings).filter((one) => /^(DNS|SSL|Bot).* Edit$/.test(one));
-  void pulumi.log.info(
-    `the token may write the rules and read the rest. Whether it has ${withoutDryRun.join(", ")} is known only when ` +
-      "`up` writes, as Cloudflare has no dry run for those.",
-  );
 }

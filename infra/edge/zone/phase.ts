@@ -12,9 +12,8 @@ export type Rule = {
 };
 
 /**
- * The first custom rule that decides wins: a challenge of the zone's own would stop a delivery before the skip. In the other
- * two phases the last one wins (developers.cloudflare.com/rules/origin-rules/faq): a zone-wide `ssl: flexible` would
- * override pushgate's. `name` is the resource's name and the word in messages; `permission` is the token's.
+ * The first custom rule that decides wins, and in the other two phases the last one
+ * (developers.cloudflare.com/rules/origin-rules/faq). `name` is the resource's name and the word in messages.
  */
 export const phases = {
   custom: { phase: "http_request_firewall_custom", name: "custom rules", ours: "first", permission: "Zone WAF" },
@@ -38,7 +37,6 @@ export const set = (values: readonly string[]): string => `{${values.map((value)
 
 export const prefix = "pushgate_";
 export const isOurs = ({ ref }: { readonly ref?: string | null }): boolean => ref?.startsWith(prefix) === true;
-export const hasOurs = (live: LivePhases): boolean => phaseNames.some((name) => live[name].rules.some(isOurs));
 export const foreignRules = <R extends Rule>(rules: readonly R[]): R[] => rules.filter((rule) => !isOurs(rule));
 
 export const quoted = (rules: readonly Rule[]): string =>

@@ -26,10 +26,7 @@ export type WebhookApi = Token & {
   readonly made?: object; // what a new webhook needs beside its configuration
   readonly change?: "PATCH" | "PUT"; // corrects a webhook; where it is absent a new one takes its place
   readonly pingActivates?: true; // A webhook that the git host has switched off is on again once a ping has arrived
-  /**
-   * Has the git host send a delivery now, at `path` below the webhook's URL. `sends`: what it sends, where that is no ping.
-   * `rejected`: statuses, beside 2xx, with which the API answers where the delivery was rejected.
-   */
+  /** Has it send a delivery: `sends`, where that is no ping. `rejected`: its statuses for a rejected one, beside 2xx. */
   readonly ping?: { readonly path: string; readonly sends?: string; readonly rejected?: readonly number[] };
   readonly deliveries?: Deliveries;
   readonly lacks: readonly string[];

@@ -1,7 +1,4 @@
-/**
- * Bitbucket's APIs: developer.atlassian.com/{cloud,server}/bitbucket/rest. Data Center shows the secret itself, of which
- * pushgate reads only whether there is one. Its test carries no signature (runatlantis/atlantis#474).
- */
+/** developer.atlassian.com/{cloud,server}/bitbucket/rest. Data Center signs no test (runatlantis/atlantis#474). */
 import { createHash } from "node:crypto";
 import { objectOf } from "../payload.ts";
 import type { Repository } from "../repository.ts";

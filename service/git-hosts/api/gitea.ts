@@ -52,7 +52,6 @@ const likeGitea = (name: string): Api => ({
     ...github.status!,
     tokenPage: "Settings > Applications of an account that may write to this repository only",
     permission,
-    // They name no limit; this is GitLab's.
     longest: 255,
   },
 });

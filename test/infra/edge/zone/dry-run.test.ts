@@ -3,12 +3,13 @@ import * as pulumi from "@pulumi/pulumi";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
 import type { Settings } from "../../../../infra/config/settings.ts";
 import { cloudflareApi } from "../../../../infra/edge/api.ts";
-import { dryRunFaults, permissions, tryOut } from "../../../../infra/edge/zone/dry-run.ts";
+import { dryRunFaults, tryOut } from "../../../../infra/edge/zone/dry-run.ts";
 import { rulesOf } from "../../../../infra/edge/zone/fits.ts";
 import { CloudflareError, type LiveZone } from "../../../../infra/edge/zone/live-zone.ts";
 import type { Rule as DeclaredRule, PhaseName } from "../../../../infra/edge/zone/phase.ts";
 import { type Api, apiToken, startApi } from "../../../fakes/cloudflare/api.ts";
 import { clientOf } from "../../../fakes/cloudflare/client.ts";
+import { permissions } from "../../../fakes/cloudflare/permissions.ts";
 import { emptyZone, type Rule, type Ruleset } from "../../../fakes/cloudflare/zone.ts";
 import { example, exampleHost, serving, siteHostname } from "../../../fixtures.ts";
 
@@ -81,22 +82,6 @@ describe("the dry run of a preview", () => {
       get: () => Promise.reject(new TypeError("x")),
     };
     await expect(dryRunFaults(broken, settings, zone)).rejects.toThrow(TypeError);
-  });
-
-  test("the free plan needs Bot Management, to write it only where the operator chose so", () => {
-    const bots = (edge: object) =>
-      permissions({ edge: { generation: 1, ...edge } as never }).filter((one) => /Bot/.test(one));
-    expect(bots({ plan: "free", botFightMode: "off" })).toEqual(["Bot Management Edit"]);
-    expect(bots({ plan: "free" })).toEqual(["Bot Management Read"]);
-    expect(bots({ plan: "pro" })).toEqual([]);
-    expect(permissions({ edge: { generation: 1, plan: "pro" } as never })).toEqual([
-      "Zone Read",
-      "DNS Edit",
-      "SSL and Certificates Edit",
-      "Zone WAF Edit",
-      "Origin Rules Edit",
-      "Config Rules Edit",
-    ]);
   });
 
   test("an error counts its faults", () => {
@@ -274,13 +259,13 @@ describe("the dry run of a preview", () => {
     let isPreview: boolean;
     const access = () => ({ baseUrl: api.url, token: apiToken });
     const said = (log: typeof pulumi.log.warn) => vi.mocked(log).mock.calls.map(([text]) => text);
-    const foreign = { ref: "own", action: "block", expression: "ssl", enabled: true, description: "" };
+    const _foreign = { ref: "own", action: "block", expression: "ssl", enabled: true, description: "" };
     /** What a run that passes prints. */
     const printed = async (live: LiveZone, change: Partial<Settings> = {}) => {
       await tryOut(access(), { ...settings, ...change }, live);
       return [said(pulumi.log.warn), said(pulumi.log.info)];
     };
-    const withRules = (rules: readonly DeclaredRule[]): LiveZone => ({
+    const _withRules = (rules: readonly DeclaredRule[]): LiveZone => ({
       ...zone,
       phases: { ...zone.phases, custom: { ...zone.phases.custom, rules } },
     });
@@ -321,28 +306,6 @@ describe("the dry run of a preview", () => {
           "error (10000). Give cloudflare:apiToken the permission DNS Edit for this zone.",
       );
       expect(said(pulumi.log.info)).toEqual([]);
-    });
-
-    test.each<[plan: string, edge: Settings["edge"], permissions: string]>([
-      [
-        "free, with the operator's choice",
-        { plan: "free", botFightMode: "off", generation: 1 },
-        "DNS Edit, SSL and Certificates Edit, Bot Management Edit",
-      ],
-      ["free", { plan: "free", generation: 1 }, "DNS Edit, SSL and Certificates Edit"],
-    ])("the first preview on %s names the permissions that only a write shows", async (_, edge, names) => {
-      expect(await printed(withRules([foreign]), { edge })).toEqual([
-        [],
-        [
-          `the token may write the rules and read the rest. Whether it has ${names} is known only when \`up\` writes, as ` +
-            "Cloudflare has no dry run for those.",
-        ],
-      ]);
-    });
-
-    test("a later preview does not name them again, nor does one of a removal", async () => {
-      expect(await printed(withRules([foreign, rulesOf(settings).custom[0]!]))).toEqual([[], []]);
-      expect(await printed(zone, { hosts: [{ ...exampleHost, state: "absent" }] })).toEqual([[], []]);
     });
   });
 });
