@@ -13,32 +13,6 @@ export type Probed = Pick<HostLayer, "name" | "script" | "owns"> & {
 /** Bytes of a fact's output that a probe returns; a longer one could never be confirmed. */
 const factCap = 2048;
 
-const layerName = /^[a-z][a-z0-9-]{0,31}$/;
-const pathShape = /^(\/\.?[a-zA-Z0-9_@+:-][a-zA-Z0-9._@+:-]*)+$/;
-const globShape = /^\/[a-zA-Z0-9_@+:-][a-zA-Z0-9._@+:-]*(\/(?!\.\.(\/|$))[a-zA-Z0-9._@+:*?[\]!-]+)+$/;
-const modeAndOwner = /^0[0-7]{3} [a-z_][a-z0-9_-]*:[a-z_][a-z0-9_-]*$/;
-
-/** Returns the text that was made for these layers. Throws: a renderer's mistake must not reach a host. */
-function checked(text: string, layers: readonly (Probed | HostLayer)[]): string {
-  for (const { name, files, owns, facts } of layers) {
-    const wrong = (what: string) => new Error(`layer ${name}: ${what}`);
-    if (!layerName.test(name)) throw wrong("the name must be one lower-case word");
-    for (const { path, mode = "0644", owner = "root:root" } of files as readonly (Pick<HostFile, "path"> &
-      Partial<HostFile>)[]) {
-      if (!pathShape.test(path)) throw wrong(`${JSON.stringify(path)} is not an absolute path of plain characters`);
-      if (!modeAndOwner.test(`${mode} ${owner}`))
-        throw wrong(`${path} has mode ${mode} and owner ${owner}; write them as "0644" and "root:root"`);
-    }
-    const glob = owns.find((one) => !globShape.test(one));
-    if (glob !== undefined) throw wrong(`owns ${JSON.stringify(glob)}, which is no absolute glob below a named folder`);
-    for (const { name, want = "" } of facts as readonly (Pick<HostFact, "name"> & Partial<HostFact>)[])
-      if (Buffer.byteLength(want) > factCap)
-        throw wrong(`the fact "${name}" is longer than ${factCap} bytes; let it print a hash`);
-  }
-  if (text.includes("\0")) throw new Error(`layer ${layers[0]?.name}: a shell cannot carry a NUL character`);
-  return text;
-}
-
 /** A shell function of calls; `:` because a function may not be empty. */
 const shellFunction = (name: string, calls: readonly string[]): string =>
   [`${name}() {`, ":", ...calls, "}"].join("\n");
@@ -57,15 +31,15 @@ export function probeScript(layers: readonly Probed[], state: string = stateFold
     // Only `fact` may print into the answer. The `:` is for a layer without a script: empty braces are a syntax error.
     return [...parts].map((some) => call("facts_of", ["{ :", script, "} >/dev/null", ...some].join("\n")));
   });
-  const parts = [
+  return [
     variables({ fact_sh: beside("fact.sh") }),
     beside("probe.sh"),
     shellFunction("system_facts", [call("facts_of", beside("system.sh"))]),
     shellFunction("layers", looks),
     shellFunction("facts", facts),
     call("probe", state),
-  ];
-  return checked(`${parts.join("\n")}\n`, layers);
+    "",
+  ].join("\n");
 }
 
 export const sha256 = (text: string): string => createHash("sha256").update(text).digest("hex");
@@ -81,9 +55,11 @@ export const factLine = (script: string | undefined, { read, want }: HostFact): 
 /** The text for root's `sh -s` that applies a layer. `input`: what `activate` reads; it may be a secret. */
 export function applyScript(layer: HostLayer, stamp: string, state: string = stateFolders.state, input = ""): string {
   const { name, script = "", files, facts, owns, activate, reactivate = ":", retire } = layer;
+  const long = facts.find(({ want }) => Buffer.byteLength(want) > factCap);
+  if (long !== undefined) throw new Error(`layer ${name}: the fact "${long.name}" is longer than ${factCap} bytes`);
   const lines = [...files.map(fileLine), ...facts.map((fact) => factLine(script, fact))];
   const installed = lines.map((line) => `${line}\n`).join("");
-  const parts = [
+  const text = [
     scriptBeside(import.meta.url, "apply.sh"),
     shellFunction("manifest", [
       ...files.map(({ path, text, mode, owner, check = "" }) => call("file", path, mode, owner, check, text)),
@@ -95,6 +71,8 @@ export function applyScript(layer: HostLayer, stamp: string, state: string = sta
     variables({ layer: name, stamp, state, owns: owns.join("\n"), installed }),
     variables({ script, activate, reactivate, retire }),
     "apply",
-  ];
-  return checked(`${parts.join("\n")}\n`, [layer]);
+    "",
+  ].join("\n");
+  if (text.includes("\0")) throw new Error(`layer ${name}: a shell cannot carry a NUL character`);
+  return text;
 }

@@ -282,34 +282,31 @@ export const shape = object({
   limits: v.optional(described(limits, "Limits for deliveries."), {}),
 });
 
-const secret = (description: string) =>
+/** The receiver reads one secret a line, and a git host's form field may trim. */
+const secret = (least: number, most: number, form: string, description: string) =>
   v.pipe(
     v.string(),
-    // A shorter secret can be guessed; 32 characters of base64 are 192 bits.
-    v.minLength(32, "has fewer than 32 characters"),
-    v.maxLength(512, "has more than 512 characters, which is more than git hosts keep"),
-    // The receiver reads one secret a line, and a git host's form field may trim.
-    v.regex(/^[\x21-\x7e]+$/, "contains white space or a character outside ASCII, which git hosts store differently"),
-    v.metadata({ form: "32 to 512 ASCII characters without spaces", description }),
+    v.minLength(least, `has fewer than ${least} characters`),
+    v.maxLength(most, `has more than ${most} characters`),
+    v.regex(/^[\x21-\x7e]+$/, "contains white space or a character outside ASCII"),
+    v.metadata({ form, description }),
   );
 
+/** A shorter secret can be guessed; 32 characters of base64 are 192 bits. */
+const hookSecret = (description: string) => secret(32, 512, "32 to 512 ASCII characters without spaces", description);
+
 export const hookSecrets = object({
-  current: secret("Secret that the git host signs deliveries with."),
+  current: hookSecret("Secret that the git host signs deliveries with."),
   previous: v.exactOptional(
-    secret("Previous secret, accepted until the git host uses the current one; remove it then."),
+    hookSecret("Previous secret, accepted until the git host uses the current one; remove it then."),
   ),
   deployKey: v.exactOptional(described(v.string(), "Private key with which the builder reads a repository over SSH.")),
   status: v.exactOptional(
-    v.pipe(
-      v.string(),
-      v.minLength(20, "has fewer than 20 characters, which no git host's token has"),
-      v.maxLength(1024, "has more than 1024 characters"),
-      v.regex(/^[\x21-\x7e]+$/, "contains white space or a character outside ASCII, as no token does"),
-      v.metadata({
-        form: "the token as the git host shows it",
-        description:
-          "Token with which the result of each build is set on its commit; `npx pushgate hook` says where it is made.",
-      }),
+    secret(
+      20,
+      1024,
+      "the token as the git host shows it",
+      "Token with which the result of each build is set on its commit; `npx pushgate hook` says where it is made.",
     ),
   ),
   notify: v.exactOptional(

@@ -42,7 +42,10 @@ const likeGitlab = {
 } as const;
 
 // GitHub uses this header for SHA-1; Bitbucket's prefix says SHA-256.
-const bitbucketSignature = hmacSignature("X-Hub-Signature", "sha256=");
+const likeBitbucket = (push: string, levels: number, changes: Payload["changes"]) => ({
+  ...hmacSignature("X-Hub-Signature", "sha256="),
+  payload: { header: "x-event-key", push: [push], ping: "diagnostics:ping", levels, changes },
+});
 
 /** {push: {changes: [{new: {target: {hash}}}]}}; `new` is null for a deleted ref, `old` for a new one. */
 const bitbucketChanges = ({ push }: Json): Change[] =>
@@ -85,26 +88,18 @@ const table = {
   gitlab: { ...likeGitlab, domains: ["gitlab.com", "altssh.gitlab.com"], publishedPort: 9462 },
   "gitlab-self-managed": likeGitlab,
   bitbucket: {
-    ...bitbucketSignature,
+    ...likeBitbucket("repo:push", 6, bitbucketChanges),
     mark: "x-hook-uuid",
     deliveryHeader: "x-request-uuid",
     webhookPage: "Repository settings > Webhooks > Add webhook",
-    payload: {
-      ...{ header: "x-event-key", push: ["repo:push"], ping: "diagnostics:ping" },
-      ...{ levels: 6, changes: bitbucketChanges },
-    },
     domains: ["bitbucket.org", "altssh.bitbucket.org"],
     publishedPort: 9463,
   },
   "bitbucket-data-center": {
-    ...bitbucketSignature,
+    ...likeBitbucket("repo:refs_changed", 3, dataCenterChanges),
     mark: "x-event-key",
     deliveryHeader: "x-request-id",
     webhookPage: "Repository settings > Webhooks > Create webhook",
-    payload: {
-      ...{ header: "x-event-key", push: ["repo:refs_changed"], ping: "diagnostics:ping" },
-      ...{ levels: 3, changes: dataCenterChanges },
-    },
   },
   // Any sender of Standard Webhooks that is no git host, such as a content management system.
   "standard-webhooks": {

@@ -39,26 +39,23 @@ async function livePhase(zoneId: string, id: string | undefined, name: PhaseName
   return { id, name: live.name, description: live.description ?? "", rules: asInputs(live.rules) };
 }
 
-async function zoneNamed(name: string): Promise<GetZoneResult> {
-  const zone = (filter: string) => cloudflare.getZone({ filter: { name: filter } });
-  return read(
-    `the zone ${name}`,
-    "Zone",
-    zone(name).catch(async (error: unknown) => {
-      const labels = name.split(".");
-      const above = labels.slice(1, -1).map((_, i) => labels.slice(i + 1).join("."));
-      const found = await Promise.any(above.map((parent) => zone(parent).then(() => parent))).catch(() => undefined);
-      if (found === undefined) throw error;
-      throw new CloudflareError([
-        `pushgate:zone is "${name}", a name in the zone ${found} and no zone itself. Run: npx pulumi config set ` +
-          `pushgate:zone ${found}`,
-      ]);
-    }),
-  );
+const zoneNamed = (name: string): Promise<GetZoneResult> => cloudflare.getZone({ filter: { name } });
+
+/** Throws a fault that names the zone which the token can read, and which the name is below; else the error itself. */
+async function notFound(name: string, error: unknown): Promise<never> {
+  const labels = name.split(".");
+  const above = labels.slice(1, -1).map((_, i) => labels.slice(i + 1).join("."));
+  const found = await Promise.any(above.map((parent) => zoneNamed(parent).then(() => parent))).catch(() => undefined);
+  if (found === undefined) throw error;
+  const set = `npx pulumi config set pushgate:zone ${found}`;
+  throw new CloudflareError([
+    `pushgate:zone is "${name}", a name in the zone ${found} and no zone itself. Run: ${set}`,
+  ]);
 }
 
 export async function inspect(zone: string): Promise<LiveZone> {
-  const { id, plan } = await zoneNamed(zone);
+  const named = zoneNamed(zone).catch((error) => notFound(zone, error));
+  const { id, plan } = await read(`the zone ${zone}`, "Zone", named);
   const [listed, bots] = await Promise.all([
     read(`the rulesets of ${zone}`, "Zone WAF", cloudflare.getRulesets({ zoneId: id })),
     plan.legacyId === "free"
@@ -74,10 +71,7 @@ export async function inspect(zone: string): Promise<LiveZone> {
     id,
     name: zone,
     plan: plan.legacyId,
-    ...(bots !== undefined && {
-      botFightMode: bots.fightMode === true,
-      managedRobotsTxt: bots.isRobotsTxtManaged === true,
-    }),
+    ...(bots && { botFightMode: bots.fightMode === true, managedRobotsTxt: bots.isRobotsTxtManaged === true }),
     phases: Object.fromEntries(phaseNames.map((name, i) => [name, live[i]!])) as LivePhases,
   };
 }

@@ -1,10 +1,9 @@
 /** reconcile for each kind of drift and change, the diff of a preview, and random walks over a host. */
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { unified } from "../../../infra/apply/diff.ts";
 import type { HostLayer } from "../../../infra/apply/layer.ts";
 import { factLine, fileLine, sha256 } from "../../../infra/apply/manifest.ts";
-import { differences, reconcile } from "../../../infra/apply/reconcile.ts";
+import { differences, reconcile, unified } from "../../../infra/apply/reconcile.ts";
 import type { SeenLayer } from "../../../infra/apply/report.ts";
 import { actions, nothingWalked, walk } from "./reconcile-walk.ts";
 

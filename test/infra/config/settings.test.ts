@@ -242,7 +242,7 @@ describe("a fault names the key, quotes what was found and says what to do", () 
     ...[` ${"x".repeat(20)}`, `${"x".repeat(20)} `].map((status): [string, Record<string, unknown>, string] => [
       `the token ${JSON.stringify(status)} for results`,
       { ...withHook({ site }), "pushgate:secrets": { site: { ...secrets.site, status } } },
-      "secrets.site.status contains white space or a character outside ASCII, as no token does. Use the token as the git host shows it.",
+      "secrets.site.status contains white space or a character outside ASCII. Use the token as the git host shows it.",
     ]),
     [
       "a tag for a branch",
@@ -267,7 +267,7 @@ describe("a fault names the key, quotes what was found and says what to do", () 
     [
       "a secret with a space",
       { "pushgate:secrets": { site: { current: `${"x".repeat(32)} y` } } },
-      'secrets.site.current contains white space or a character outside ASCII, which git hosts store differently. Use 32 to 512 ASCII characters without spaces. Run: npx pulumi config set --secret --path pushgate:secrets.site.current "$(openssl rand -base64 32)"',
+      'secrets.site.current contains white space or a character outside ASCII. Use 32 to 512 ASCII characters without spaces. Run: npx pulumi config set --secret --path pushgate:secrets.site.current "$(openssl rand -base64 32)"',
     ],
     [
       "the full name of a branch's ref",
@@ -356,7 +356,7 @@ test.each([
   [31, "secrets.site.current has fewer than 32 characters. "],
   [32, undefined],
   [512, undefined],
-  [513, "secrets.site.current has more than 512 characters, which is more than git hosts keep. "],
+  [513, "secrets.site.current has more than 512 characters. "],
 ])("a secret of %i characters: %s", (length, fault) => {
   const faults = faultsOf({ "pushgate:secrets": { site: { current: "x".repeat(length) } } });
   expect(faults).toEqual(fault === undefined ? [] : [expect.stringContaining(fault)]);

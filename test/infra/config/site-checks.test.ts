@@ -423,7 +423,7 @@ describe("reports", () => {
       { status: "t".repeat(19) },
       {},
       https,
-      "secrets.site.status has fewer than 20 characters, which no git host's token has. Use the token as the git host shows it.",
+      "secrets.site.status has fewer than 20 characters. Use the token as the git host shows it.",
     ],
     [
       "a token for a git host without an API",
